@@ -1,0 +1,1 @@
+//! A computational storage drive: transport, controller, namespaces, media

@@ -1,0 +1,1 @@
+//! A host's side of NVMe/TCP: connect, queues, batching

@@ -1,0 +1,1 @@
+//! Data-parallel kernels: slices in, slices out

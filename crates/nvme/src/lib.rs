@@ -1,0 +1,1 @@
+//! NVMe wire formats and protocol state machines, without I/O or clock

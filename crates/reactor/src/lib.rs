@@ -1,0 +1,1 @@
+//! Thread-per-core runtime with io_uring, epoll and simulated back ends

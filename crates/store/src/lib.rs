@@ -1,0 +1,1 @@
+//! CSDSTORE: arrays of drives, objects, layouts and runs
