@@ -1,0 +1,193 @@
+"""Commands and options: parse, call, print.
+
+Every fault of the input becomes one message on standard error and exit code 2; every fault of
+the environment (a figure that cannot be written) becomes exit code 1. With ``--json`` standard
+output holds one JSON object and nothing else, or nothing at all if the command fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+import csdplan
+from csdplan.cli.tables import print_bep, print_profiles
+from csdplan.errors import CsdplanError
+from csdplan.plot import check_path, throughput
+from csdplan.profile import load, shipped_names, workload
+from csdplan.result import bep, curves, envelope
+
+app = typer.Typer(
+    name="csdplan",
+    help="How many computational storage drives beat ordinary SSDs.\n\n"
+    "csdplan reads a profile (what a host and its drives were measured to do) and finds the "
+    "break-even point: the smallest number of drives that finish sooner than as many SSDs.\n\n"
+    "Try: csdplan bep --profile newport --kernel count --host-cores 1,4,16",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+profile_app = typer.Typer(help="Work with profile files.", no_args_is_help=True)
+app.add_typer(profile_app, name="profile")
+
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object {schema, command, result, warnings}.")
+]
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+def _cores(text: str) -> list[int]:
+    """Parse a list such as ``1,4,16``."""
+    parts = [part.strip() for part in text.split(",")]
+    # isdecimal takes other scripts' digits, and int() refuses texts of thousands of digits.
+    if not all(part.isascii() and part.isdecimal() and len(part) <= 7 for part in parts):
+        raise typer.BadParameter(f"{text!r} is not a list of whole numbers such as 1,4,16")
+    cores = [int(part) for part in parts]
+    if min(cores) < 1:
+        raise typer.BadParameter("a host works with at least 1 core")
+    return list(dict.fromkeys(cores))
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"csdplan {csdplan.__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Hold the options that stand before any command; each acts in its own callback."""
+
+
+@app.command(
+    "bep",
+    help="Find the break-even point of a kernel.\n\n"
+    "The answer is the smallest number of drives whose array is strictly faster than an array "
+    "of as many SSDs, and stays so as both grow.",
+)
+def bep_command(
+    profile: Annotated[
+        list[str],
+        typer.Option(help="A shipped profile's name, or a TOML file. Repeat it to compare."),
+    ],
+    kernel: Annotated[str, typer.Option(help="The kernel, such as count or page-rank.")],
+    host_cores: Annotated[
+        str, typer.Option(metavar="N,N,...", help="Host cores at work on the SSD side.")
+    ] = "1",
+    k_limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="SSDs that use up the host's ingest bandwidth."),
+    ] = None,
+    sd_tx: Annotated[
+        float, typer.Option(help="Slow-down of transfer on an overloaded host, at least 1.")
+    ] = 1.0,
+    sd_comp: Annotated[
+        float, typer.Option(help="Slow-down of compute on an overloaded host, at least 1.")
+    ] = 1.0,
+    host_part: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", help="What the host adds to a run on drives."),
+    ] = 0.0,
+    device: Annotated[
+        str | None, typer.Option(help="The drive that computes, if a profile has several.")
+    ] = None,
+    ssd: Annotated[
+        str | None, typer.Option(help="The drive read as an SSD, if a profile has several.")
+    ] = None,
+    size_bytes: Annotated[
+        int | None,
+        typer.Option("--bytes", min=1, help="Working set; by default the largest measured."),
+    ] = None,
+    plot: Annotated[
+        list[Path] | None,
+        typer.Option(help="Write the throughput curves as .svg or .png. Repeat it for both."),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Run ``csdplan bep``."""
+    cores = _cores(host_cores)
+    with _reported():
+        for path in plot or []:
+            check_path(path)
+        loads = [
+            workload(
+                load(source), kernel, name=source, device=device, ssd=ssd, size_bytes=size_bytes
+            )
+            for source in profile
+        ]
+        result = bep(
+            loads, cores, k_limit=k_limit, sd_tx=sd_tx, sd_comp=sd_comp, host_part_s=host_part
+        )
+        for path in plot or []:
+            throughput(curves(result), path)
+    if json:
+        typer.echo(envelope("bep", result.as_dict(), result.warnings))
+        return
+    print_bep(Console(), result)
+    for warning in result.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+
+
+@app.command("profiles")
+def profiles_command(json: JsonOption = False) -> None:
+    """List the profiles that come with csdplan."""
+    with _reported():
+        found = [(name, load(name)) for name in shipped_names()]
+    if json:
+        listed = [
+            {
+                "name": name,
+                "machine": profile.meta.machine,
+                "source": profile.meta.source,
+                "devices": sorted(profile.device),
+                "kernels": list(profile.kernels()),
+            }
+            for name, profile in found
+        ]
+        typer.echo(envelope("profiles", {"profiles": listed}))
+        return
+    print_profiles(Console(), found)
+
+
+@profile_app.command("check")
+def profile_check_command(
+    file: Annotated[str, typer.Argument(help="A TOML file, or a shipped profile's name.")],
+    json: JsonOption = False,
+) -> None:
+    """Check a profile against schema 1; every fault is reported, not only the first."""
+    with _reported():
+        profile = load(file)
+    if json:
+        typer.echo(envelope("profile check", {"file": file, "profile": profile.as_dict()}))
+        return
+    kernels = ", ".join(profile.kernels())
+    typer.echo(f"{file}: sound (schema 1): {len(profile.point)} points, kernels {kernels}")
+
+
+@contextmanager
+def _reported() -> Iterator[None]:
+    """Turn faults into a message on standard error and the exit code of who is at fault."""
+    try:
+        yield
+    except CsdplanError as error:
+        typer.echo(f"csdplan: {error}", err=True)
+        raise typer.Exit(2) from error
+    except OSError as error:
+        typer.echo(f"csdplan: {error}", err=True)
+        raise typer.Exit(1) from error

@@ -1,0 +1,77 @@
+"""Results as tables for a terminal. Formats numbers, and decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from csdplan.profile.schema import Profile
+from csdplan.result.bep import BepResult, HostResult, SystemResult
+
+_MISSED = {
+    "none": "",
+    "tie": "tie",
+    "k_limit": "k_limit",
+    "host_part": "host part",
+}
+
+
+def print_bep(console: Console, result: BepResult) -> None:
+    """Print one table for each system of `result`."""
+    for system in result.systems:
+        console.print(_system_table(result, system))
+        console.print(Text(_footnote(system), style="dim"))
+        console.print()
+
+
+def print_profiles(console: Console, profiles: Iterable[tuple[str, Profile]]) -> None:
+    """Print one line for each profile: name, machine, drives, kernels."""
+    table = Table(title="Shipped profiles", title_justify="left")
+    for heading in ("profile", "machine", "drives that compute", "kernels"):
+        table.add_column(heading, overflow="fold")
+    for name, profile in profiles:
+        drives = sorted({point.device for point in profile.point if point.where == "drive"})
+        table.add_row(name, profile.meta.machine, ", ".join(drives), ", ".join(profile.kernels()))
+    console.print(table)
+
+
+def _system_table(result: BepResult, system: SystemResult) -> Table:
+    title = f"{result.kernel} on {system.device} (profile {system.profile})"
+    table = Table(title=Text(title, style="bold"), title_justify="left")
+    table.add_column("SSD side")
+    table.add_column("T_tx [s]", justify="right")
+    table.add_column("T_comp [s]", justify="right")
+    table.add_column("break-even drives", justify="right")
+    table.add_column("closed form", justify="right")
+    table.add_column("closed form misses")
+    for host in system.hosts:
+        closed = host.closed_form_devices
+        table.add_row(
+            f"Host({host.host_cores})",
+            f"{host.ssd_tx_s:.4g}",
+            f"{host.ssd_comp_s:.4g}",
+            Text(_break_even(host), style="bold"),
+            "over 2^53" if closed is None else str(closed),
+            _MISSED[host.difference],
+        )
+    return table
+
+
+def _break_even(host: HostResult) -> str:
+    if host.devices is not None:
+        return str(host.devices)
+    if host.verdict == "never":
+        return f"never: {host.csd_limit_s:.3g} s at best, SSDs {host.ssd_limit_s:.3g} s"
+    return "over 2^53"
+
+
+def _footnote(system: SystemResult) -> str:
+    sources = ", ".join(f"{name} {prov}" for name, prov in system.prov.items())
+    return (
+        f"{system.bytes / 1e9:g} GB; drive: {system.csd_tx_s:.4g} s + {system.csd_comp_s:.4g} s "
+        f"on {system.drive_units} units; SSD: {system.ssd}; k_limit {system.k_limit} "
+        f"(by {system.k_limit_from}); {sources}"
+    )

@@ -1,0 +1,22 @@
+"""The paper's equations as pure, vectorised functions.
+
+- ``device``: one device (equations 1 to 4).
+- ``array``: an array of m devices (equations 5 to 7).
+- ``inputs``: the checks that every argument passes.
+
+Every function broadcasts its arguments as NumPy does and returns a float64 array (0-d for
+scalars). None reads a file, a clock or a random source. Times are in seconds, always positive:
+a time of zero is a failed measurement, not a fast drive, and raises ``ModelError``.
+"""
+
+from csdplan.model.array import csd_array_time_s, ssd_array_time_s, ssd_devices_effective
+from csdplan.model.device import csd_time_s, ssd_compute_time_s, ssd_time_s
+
+__all__ = [
+    "csd_array_time_s",
+    "csd_time_s",
+    "ssd_array_time_s",
+    "ssd_compute_time_s",
+    "ssd_devices_effective",
+    "ssd_time_s",
+]

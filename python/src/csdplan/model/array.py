@@ -1,0 +1,119 @@
+"""An array of m devices with the data spread evenly over them.
+
+Equations 5 to 7. SSDs share the host's ingest bandwidth and its cores, so their array stops
+gaining at k_limit devices; drives that compute share nothing and gain with every device.
+One term goes beyond the paper: `host_part_s`, the host's share of a run on drives.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from csdplan.model.device import csd_time_s, ssd_compute_time_s
+from csdplan.model.inputs import (
+    FloatArray,
+    limit,
+    not_negative,
+    positive,
+    slow_down,
+    whole,
+)
+
+
+def ssd_devices_effective(devices: ArrayLike, k_limit: ArrayLike | None) -> FloatArray:
+    """Devices that still add transfer bandwidth (equation 6).
+
+    Parameters
+    ----------
+    devices : array_like
+        Devices in the array, m [devices]; whole, from 1 up.
+    k_limit : array_like or None
+        Devices at which the host's ingest bandwidth is used up [devices]; whole, from 1 up.
+        None or infinity: the host never limits.
+
+    Returns
+    -------
+    ndarray
+        M_SSD = min(m, k_limit) [devices].
+
+    References
+    ----------
+    https://doi.org/10.1145/3623677, section 3.2.1, equation 6.
+    """
+    return np.asarray(np.minimum(whole("devices", devices), limit("k_limit", k_limit)))
+
+
+def ssd_array_time_s(
+    devices: ArrayLike,
+    tx_s: ArrayLike,
+    comp_s: ArrayLike,
+    *,
+    k_limit: ArrayLike | None,
+    cores: ArrayLike = 1,
+    sd_tx: ArrayLike = 1.0,
+    sd_comp: ArrayLike = 1.0,
+) -> FloatArray:
+    """Time of a kernel on a host with m SSDs (equation 5).
+
+    Parameters
+    ----------
+    devices : array_like
+        Devices in the array, m [devices]; whole, from 1 up.
+    tx_s : array_like
+        Transfer time of the whole working set from one SSD, T_SSD-tx [s]; greater than 0.
+    comp_s : array_like
+        Sequential compute time on one core, T_SSD-comp [s]; greater than 0.
+    k_limit : array_like or None
+        See `ssd_devices_effective`.
+    cores : array_like
+        Host cores at work, n [cores]; whole, from 1 up.
+    sd_tx, sd_comp : array_like
+        Slow-down factors of an overloaded host [1]; at least 1.
+
+    Returns
+    -------
+    ndarray
+        T_SSD(n)-array = sd_tx T_SSD-tx / min(m, k_limit) + sd_comp T_SSD-comp / n [s].
+
+    References
+    ----------
+    https://doi.org/10.1145/3623677, section 3.2.1, equations 5 and 6.
+    """
+    transfer = slow_down("sd_tx", sd_tx) * positive("tx_s", tx_s)
+    compute = slow_down("sd_comp", sd_comp) * ssd_compute_time_s(comp_s, cores)
+    return np.asarray(transfer / ssd_devices_effective(devices, k_limit) + compute)
+
+
+def csd_array_time_s(
+    devices: ArrayLike,
+    tx_s: ArrayLike,
+    comp_s: ArrayLike,
+    *,
+    host_part_s: ArrayLike = 0.0,
+) -> FloatArray:
+    """Time of a kernel on an array of m computational storage drives (equation 7).
+
+    Parameters
+    ----------
+    devices : array_like
+        Drives in the array, m [devices]; whole, from 1 up.
+    tx_s : array_like
+        Transfer time of the whole working set inside one drive, T_CSD-tx [s]; greater than 0.
+    comp_s : array_like
+        Compute time of the whole working set inside one drive, T_CSD-comp [s]; greater than 0.
+    host_part_s : array_like
+        Time that the host adds however many drives there are, such as the merging of their
+        answers [s]; at least 0. The paper takes it to be 0, and 0 gives equation 7.
+
+    Returns
+    -------
+    ndarray
+        T_CSD-array = (T_CSD-tx + T_CSD-comp) / m + host_part [s].
+
+    References
+    ----------
+    https://doi.org/10.1145/3623677, section 3.2.1, equation 7.
+    """
+    drives = csd_time_s(tx_s, comp_s) / whole("devices", devices)
+    return np.asarray(drives + not_negative("host_part_s", host_part_s))

@@ -1,0 +1,78 @@
+"""Checks that every quantity passes before an equation sees it.
+
+Each returns the argument as a float64 array and raises ``ModelError`` naming the argument, its
+first offending value and what was expected. Nothing is clipped, rounded or replaced in silence.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from csdplan.errors import ModelError
+
+FloatArray = NDArray[np.float64]
+
+
+def positive(argument: str, value: ArrayLike) -> FloatArray:
+    """Return `value` as floats; every element must be finite and greater than zero."""
+    numbers = _finite(argument, value)
+    _require(argument, numbers, numbers > 0, "a number greater than 0")
+    return numbers
+
+
+def not_negative(argument: str, value: ArrayLike) -> FloatArray:
+    """Return `value` as floats; every element must be finite and at least zero."""
+    numbers = _finite(argument, value)
+    _require(argument, numbers, numbers >= 0, "a number of at least 0")
+    return numbers
+
+
+def slow_down(argument: str, value: ArrayLike) -> FloatArray:
+    """Return a slow-down factor as floats; equation 4 defines it for values of at least 1."""
+    numbers = _finite(argument, value)
+    _require(argument, numbers, numbers >= 1, "a slow-down factor of at least 1")
+    return numbers
+
+
+def whole(argument: str, value: ArrayLike) -> FloatArray:
+    """Return a number of things as floats; every element must be a whole number from 1 up."""
+    numbers = _finite(argument, value)
+    sound = (numbers >= 1) & (numbers == np.floor(numbers)) & (numbers <= 2.0**53)
+    _require(argument, numbers, sound, "a whole number from 1 to 2**53")
+    return numbers
+
+
+def limit(argument: str, value: ArrayLike | None) -> FloatArray:
+    """Return a limit as floats: a whole number from 1 up; None or infinity means no limit."""
+    if value is None:
+        return np.asarray(np.inf)
+    numbers = _real(argument, value)
+    bounded = np.where(np.isposinf(numbers), 1.0, numbers)
+    whole(argument, bounded)
+    return numbers
+
+
+def _finite(argument: str, value: ArrayLike) -> FloatArray:
+    numbers = _real(argument, value)
+    _require(argument, numbers, np.isfinite(numbers), "a finite number")
+    return numbers
+
+
+def _real(argument: str, value: ArrayLike) -> FloatArray:
+    # Ragged lists raise ValueError here; text and objects arrive with a kind of their own.
+    try:
+        raw = np.asarray(value)
+    except ValueError as error:
+        raise ModelError(argument, value, "a number or an array of numbers") from error
+    if raw.dtype.kind not in "iuf":
+        raise ModelError(argument, value, "a number or an array of numbers")
+    return raw.astype(np.float64)
+
+
+def _require(
+    argument: str, numbers: FloatArray, sound: NDArray[np.bool_], expected: str
+) -> None:
+    if not np.all(sound):
+        worst = float(numbers[np.logical_not(sound)].flat[0])
+        raise ModelError(argument, worst, expected)

@@ -1,0 +1,210 @@
+"""From a file, a shipped name or TOML text to a `Profile`.
+
+A profile with faults yields one `ProfileInvalid` that lists all of them: file, key, value and
+what was expected. Nothing is repaired, defaulted or ignored. No input makes this module raise
+anything but a `ProfileError`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from csdplan.errors import Problem, ProfileInvalid, ProfileNotFound
+from csdplan.profile.schema import Profile
+
+_SUFFIX = ".toml"
+_VALUE_TEXT_MAX = 60
+
+
+def load(source: str | Path) -> Profile:
+    """Load a profile.
+
+    Parameters
+    ----------
+    source : str or Path
+        A `Path`, or text with a slash or ending in ``.toml``, is a file. Any other text is the
+        name of a shipped profile. The form alone decides, so that a stray file in the working
+        directory never shadows a shipped profile.
+
+    Returns
+    -------
+    Profile
+        The profile, checked.
+
+    Raises
+    ------
+    ProfileNotFound
+        If there is no such file or shipped profile; the message lists the shipped ones.
+    ProfileInvalid
+        If the file breaks schema 1.
+    """
+    is_file = isinstance(source, Path) or "/" in source or source.endswith(_SUFFIX)
+    if is_file:
+        return parse(_read_file(Path(source)), file=str(source))
+    names = shipped_names()
+    if source not in names:
+        raise ProfileNotFound(
+            f"no shipped profile {str(source)!r}; there are: {', '.join(names)}. "
+            f"A file of your own needs a slash or {_SUFFIX} in its name."
+        )
+    data = (_shipped() / f"{source}{_SUFFIX}").read_bytes()
+    return parse(data, file=f"{source}{_SUFFIX}")
+
+
+def shipped_names() -> tuple[str, ...]:
+    """Return the names of the profiles that come with the package, sorted."""
+    files = (entry.name for entry in _shipped().iterdir())
+    return tuple(sorted(name.removesuffix(_SUFFIX) for name in files if name.endswith(_SUFFIX)))
+
+
+def parse(data: bytes | str, *, file: str = "profile") -> Profile:
+    """Parse a profile's TOML text; `file` is what messages call it.
+
+    Raises
+    ------
+    ProfileInvalid
+        If the text is not TOML or breaks schema 1.
+    """
+    try:
+        text = data.decode("utf-8") if isinstance(data, bytes) else data
+        # TOML takes CR LF for a line's end, and so does a reader in text mode.
+        raw = tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        raise ProfileInvalid(file, [Problem("(toml)", "bytes", "UTF-8 text")]) from error
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        expected = "TOML with every key given once"
+        raise ProfileInvalid(file, [Problem("(toml)", _shown(str(error)), expected)]) from error
+    problems = _version_problems(raw)
+    if problems:
+        raise ProfileInvalid(file, problems)
+    profile = None
+    try:
+        profile = Profile.model_validate(raw)
+    except ValidationError as error:
+        problems = [_problem(detail) for detail in error.errors(include_url=False)]
+    problems += _reference_problems(raw) + _duplicate_problems(raw)
+    if problems or profile is None:
+        raise ProfileInvalid(file, problems)
+    return profile
+
+
+def _shipped() -> Traversable:
+    return resources.files("csdplan.profile") / "shipped"
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ProfileNotFound(f"{path}: cannot be read: {reason}") from error
+
+
+def _version_problems(raw: dict[str, Any]) -> list[Problem]:
+    """Judge the version alone first: under another version no other key has a known meaning."""
+    version = raw.get("schema")
+    if type(version) is int and version == 1:
+        return []
+    value = "absent" if "schema" not in raw else _shown(version)
+    return [Problem("schema", value, "1, the only version that this csdplan knows")]
+
+
+def _reference_problems(raw: dict[str, Any]) -> list[Problem]:
+    """Find points that name a device without a table of its own."""
+    devices = raw.get("device")
+    if not isinstance(devices, dict):
+        return []
+    expected = f"one of the devices of this profile: {', '.join(sorted(devices)) or 'none'}"
+    return [
+        Problem(f"point[{index}].device", _shown(point["device"]), expected)
+        for index, point in _points(raw)
+        if isinstance(point.get("device"), str) and point["device"] not in devices
+    ]
+
+
+def _duplicate_problems(raw: dict[str, Any]) -> list[Problem]:
+    """Find points that measure the same thing twice, so that no reader has to choose."""
+    identity = ("kernel", "where", "device", "units", "bytes")
+    first: dict[tuple[str, ...], int] = {}
+    problems = []
+    for index, point in _points(raw):
+        if any(key not in point for key in identity):
+            continue
+        # repr keeps 1 and true apart, which compare equal, and takes unhashable values too.
+        values = tuple(repr(point[key]) for key in identity)
+        if values in first:
+            expected = f"another {', '.join(identity)} than point[{first[values]}]"
+            problems.append(Problem(f"point[{index}]", _shown(point["kernel"]), expected))
+        first.setdefault(values, index)
+    return problems
+
+
+def _points(raw: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
+    points = raw.get("point")
+    if not isinstance(points, list):
+        return []
+    return [(index, point) for index, point in enumerate(points) if isinstance(point, dict)]
+
+
+def _problem(detail: ErrorDetails) -> Problem:
+    kind, location = detail["type"], detail["loc"]
+    key = _key(location)
+    if kind == "missing":
+        return Problem(key, "absent", "a value: this key is required")
+    if kind == "extra_forbidden":
+        known = ", ".join(_known_keys(location[:-1]))
+        return Problem(key, _shown(detail["input"]), f"no such key; there are: {known}")
+    prefixes = ("Input should be ", "Value error, ", "String should ")
+    expected = detail["msg"]
+    for prefix in prefixes:
+        expected = expected.removeprefix(prefix)
+    return Problem(key, _shown(detail["input"]), expected)
+
+
+def _key(location: tuple[int | str, ...]) -> str:
+    """Return a path in the file's own terms, such as ``point[3].load_s.median``."""
+    path = ""
+    for part in location:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif part != "[key]":  # how pydantic marks a fault in a table's name
+            path += f".{part}" if path else part
+    return path
+
+
+def _known_keys(location: tuple[int | str, ...]) -> list[str]:
+    """Return the keys of the table at `location`, read off the schema itself."""
+    table: Any = Profile
+    for part in location:
+        if not isinstance(part, int) and _is_table(table):
+            names = {field.alias or name: field for name, field in table.model_fields.items()}
+            table = _inner(names[part].annotation)
+        elif get_origin(table) in (dict, list):
+            table = _inner(get_args(table)[-1])
+    return [field.alias or name for name, field in table.model_fields.items()]
+
+
+def _inner(annotation: Any) -> Any:
+    """Return the type behind `X | None`."""
+    if get_origin(annotation) in (Union, UnionType):
+        return next(option for option in get_args(annotation) if option is not type(None))
+    return annotation
+
+
+def _is_table(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, BaseModel):
+        value = value.model_dump(by_alias=True, exclude_none=True)
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= _VALUE_TEXT_MAX else text[: _VALUE_TEXT_MAX - 3] + "..."

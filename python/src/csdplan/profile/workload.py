@@ -1,0 +1,228 @@
+"""From a profile to the numbers that the equations take.
+
+This module decides *which* points stand for T_SSD-tx, T_SSD-comp, T_CSD-tx and T_CSD-comp, and
+how k_limit follows from bandwidths; the rules are those of ``docs/internals/profile.md``.
+It computes no break-even point. Where a profile leaves a choice open it raises
+`ProfileIncomplete` and lists the choices, rather than pick one in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from csdplan.errors import ProfileIncomplete
+from csdplan.profile.schema import Point, Profile
+
+
+@dataclass(frozen=True)
+class HostTimes:
+    """Times of the SSD system for Host(n).
+
+    Attributes
+    ----------
+    tx_s, comp_s : float
+        T_SSD-tx and the compute time of the point that was used [s].
+    divisor : int
+        Equation 2's n: the host's compute time is `comp_s` / `divisor`. It is 1 if the profile
+        has a point for n cores itself. Kept apart from `comp_s` so that no rounding precedes
+        the solver's exact decision.
+    """
+
+    tx_s: float
+    comp_s: float
+    divisor: int
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One kernel of one profile, ready for the solver.
+
+    Attributes
+    ----------
+    profile, kernel : str
+        Names, for messages and results.
+    device, ssd : str
+        The drive that computes, and the drive whose data the host loads.
+    bytes : int
+        Working set that all times refer to [bytes].
+    csd_tx_s, csd_comp_s : float
+        T_CSD-tx and T_CSD-comp of one drive [s].
+    drive_units : int
+        Units at work in the drive.
+    host_cores_max : int
+        Cores that the host has; equation 2 holds up to here.
+    k_limit : int or None
+        Devices that the host can ingest from at full speed; None if the profile cannot tell.
+    prov : dict
+        Where each of the four times comes from.
+    warnings : tuple of str
+        What the reader of a plan must know about these numbers.
+    """
+
+    profile: str
+    kernel: str
+    device: str
+    ssd: str
+    bytes: int
+    csd_tx_s: float
+    csd_comp_s: float
+    drive_units: int
+    host_cores_max: int
+    k_limit: int | None
+    prov: dict[str, str]
+    warnings: tuple[str, ...]
+    _host: dict[int, tuple[float, float]] = field(repr=False)
+
+    def host(self, cores: int) -> HostTimes:
+        """Return the SSD system's times for Host(`cores`), by a point of its own or equation 2."""
+        if cores in self._host:
+            tx_s, comp_s = self._host[cores]
+            return HostTimes(tx_s, comp_s, 1)
+        tx_s, comp_s = self._host[1]
+        return HostTimes(tx_s, comp_s, cores)
+
+
+def workload(
+    profile: Profile,
+    kernel: str,
+    *,
+    name: str = "profile",
+    device: str | None = None,
+    ssd: str | None = None,
+    size_bytes: int | None = None,
+) -> Workload:
+    """Resolve one kernel of a profile.
+
+    Parameters
+    ----------
+    profile : Profile
+        The profile.
+    kernel : str
+        A kernel that the profile has points for.
+    name : str
+        What messages call the profile.
+    device, ssd : str, optional
+        The drive that computes and the drive that serves as an SSD, if there is a choice.
+    size_bytes : int, optional
+        The working set [bytes]; by default the largest that both sides have.
+
+    Raises
+    ------
+    ProfileIncomplete
+        If the kernel, a side of it or a choice is missing; the message lists what exists.
+    """
+    points = [point for point in profile.point if point.kernel == kernel]
+    if not points:
+        listed = ", ".join(profile.kernels())
+        raise ProfileIncomplete(f"{name} has no kernel {kernel!r}; it has: {listed}")
+    where = f"{name}, kernel {kernel}"
+    drives = [point for point in points if point.where == "drive"]
+    hosts = [point for point in points if point.where == "host"]
+    device = _choose(where, "drive", "--device", (p.device for p in drives), device, None)
+    ssd = _choose(where, "host", "--ssd", (p.device for p in hosts), ssd, device)
+    drives = [point for point in drives if point.device == device]
+    hosts = [point for point in hosts if point.device == ssd]
+    size = _size(where, drives, hosts, size_bytes)
+    drive = _fastest([point for point in drives if point.bytes == size])
+    by_cores = {point.units: point for point in hosts if point.bytes == size}
+    used = [drive, *by_cores.values()]
+    return Workload(
+        profile=name,
+        kernel=kernel,
+        device=device,
+        ssd=ssd,
+        bytes=size,
+        csd_tx_s=drive.load_s.median,
+        csd_comp_s=drive.comp_s.median,
+        drive_units=drive.units,
+        host_cores_max=profile.host.cores,
+        k_limit=k_limit(profile, ssd),
+        prov=_provenance(by_cores[1], drive),
+        warnings=_warnings(where, used),
+        _host={n: (p.load_s.median, p.comp_s.median) for n, p in by_cores.items()},
+    )
+
+
+def k_limit(profile: Profile, ssd: str) -> int | None:
+    """Return how many of `ssd` use up the host's ingest bandwidth (equation 6).
+
+    The rule is floor(ingest_bw_Bps / b), at least 1, where b is the device's link_bw_Bps or, if
+    that is absent, its ext_read_Bps. Both are whole numbers, so the division is exact. Returns
+    None if either side is unknown.
+
+    References
+    ----------
+    https://doi.org/10.1145/3623677, section 4.3: 32 GB/s over 4 GB/s for each SSD is 8.
+    """
+    ingest = profile.host.ingest_bw_Bps
+    table = profile.device[ssd]
+    each = table.link_bw_Bps or table.ext_read_Bps
+    if ingest is None or each is None:
+        return None
+    return max(1, ingest // each)
+
+
+def _choose(
+    where: str,
+    side: str,
+    option: str,
+    found: Iterable[str],
+    wanted: str | None,
+    preferred: str | None,
+) -> str:
+    """Pick the device of one side: the one wanted, the only one, or the preferred one."""
+    names = sorted(set(found))
+    listed = ", ".join(names)
+    if not names:
+        raise ProfileIncomplete(f"{where}: no point with where = {side!r}")
+    if wanted is not None:
+        if wanted not in names:
+            raise ProfileIncomplete(f"{where}: no {side} point of {wanted!r}; there are: {listed}")
+        return wanted
+    if len(names) == 1:
+        return names[0]
+    if preferred in names:
+        return preferred
+    raise ProfileIncomplete(f"{where}: several devices have {side} points; give {option}: {listed}")
+
+
+def _size(where: str, drives: list[Point], hosts: list[Point], wanted: int | None) -> int:
+    """Pick the working set: equation 2 needs the host's time on one core at that size."""
+    both = {point.bytes for point in drives} & {p.bytes for p in hosts if p.units == 1}
+    if not both:
+        raise ProfileIncomplete(
+            f"{where}: needs a host point with units = 1 and a drive point of the same bytes"
+        )
+    if wanted is None:
+        return max(both)
+    if wanted not in both:
+        listed = ", ".join(str(size) for size in sorted(both))
+        raise ProfileIncomplete(f"{where}: no points of {wanted} bytes; there are: {listed}")
+    return wanted
+
+
+def _fastest(drives: list[Point]) -> Point:
+    """Return the drive's best configuration, as the paper uses it (section 4.2.3)."""
+    return min(drives, key=lambda point: (point.load_s.median + point.comp_s.median, point.units))
+
+
+def _provenance(host: Point, drive: Point) -> dict[str, str]:
+    return {
+        "ssd_tx_s": host.prov_of(host.load_s),
+        "ssd_comp_s": host.prov_of(host.comp_s),
+        "csd_tx_s": drive.prov_of(drive.load_s),
+        "csd_comp_s": drive.prov_of(drive.comp_s),
+    }
+
+
+def _warnings(where: str, used: list[Point]) -> tuple[str, ...]:
+    warnings = []
+    if any(point.overlap == "pipelined" for point in used):
+        warnings.append(
+            f"{where}: some points are pipelined, but the equations add load and compute time, "
+            "so those times are overstated"
+        )
+    if any(point.store_s is not None for point in used):
+        warnings.append(f"{where}: store_s is recorded, but the equations leave it out")
+    return tuple(warnings)

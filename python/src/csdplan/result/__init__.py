@@ -1,0 +1,24 @@
+"""Plans as plain records that tables, JSON and plots all read.
+
+- ``bep``: break-even points of one kernel on several systems.
+- ``curves``: throughput against the number of devices, from a ``bep`` result.
+- ``envelope``: the one JSON object that a command prints.
+
+Records are frozen dataclasses of plain Python values: no arrays, no profile, no behaviour beyond
+``as_dict``. Whatever a figure or a table shows stands in one of them first.
+"""
+
+from csdplan.result.bep import BepResult, HostResult, SystemResult, bep
+from csdplan.result.curves import Curve, SystemCurves, curves
+from csdplan.result.envelope import envelope
+
+__all__ = [
+    "BepResult",
+    "Curve",
+    "HostResult",
+    "SystemCurves",
+    "SystemResult",
+    "bep",
+    "curves",
+    "envelope",
+]

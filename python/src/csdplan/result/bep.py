@@ -1,0 +1,238 @@
+"""Break-even points of one kernel on one or several systems.
+
+Ties a resolved `Workload` to the solver and writes down inputs and answers side by side, so that
+a result can be checked by hand without the profile it came from. It chooses nothing by itself:
+which points are used is `profile.workload`'s business, and the mathematics is `solve.bep`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from csdplan.errors import ModelError, ProfileIncomplete
+from csdplan.profile.workload import Workload
+from csdplan.solve.bep import Verdict, break_even
+
+
+@dataclass(frozen=True)
+class HostResult:
+    """One Host(n) against the drives.
+
+    Attributes
+    ----------
+    host_cores : int
+        n, host cores at work.
+    ssd_tx_s, ssd_comp_s : float
+        T_SSD-tx and T_SSD(n)-comp of one SSD, before slow-down factors [s].
+    verdict : str
+        ``breaks_even``, ``never`` or ``out_of_range`` (more than 2**53 drives).
+    devices : int or None
+        The break-even point; None unless `verdict` is ``breaks_even``.
+    closed_form_devices : int or None
+        Equation 8 (at least 1); None if out of range.
+    difference : str
+        Why the two differ: ``none``, ``tie``, ``k_limit`` or ``host_part``.
+    ssd_limit_s, csd_limit_s : float
+        What the arrays' times approach as devices are added [s].
+    """
+
+    host_cores: int
+    ssd_tx_s: float
+    ssd_comp_s: float
+    verdict: str
+    devices: int | None
+    closed_form_devices: int | None
+    difference: str
+    ssd_limit_s: float
+    csd_limit_s: float
+
+
+@dataclass(frozen=True)
+class SystemResult:
+    """One profile's drives against one profile's host.
+
+    Attributes
+    ----------
+    profile, device, ssd : str
+        The profile, the drive that computes, and the drive that the host reads as an SSD.
+    bytes : int
+        Working set [bytes].
+    k_limit : int
+        Devices that use up the host's ingest bandwidth.
+    k_limit_from : str
+        ``profile`` or ``option``.
+    drive_units : int
+        Units at work in each drive.
+    csd_tx_s, csd_comp_s : float
+        T_CSD-tx and T_CSD-comp of one drive [s].
+    prov : dict
+        Where each of the four times comes from.
+    hosts : tuple of HostResult
+        One for each Host(n), in the order asked for.
+    """
+
+    profile: str
+    device: str
+    ssd: str
+    bytes: int
+    k_limit: int
+    k_limit_from: str
+    drive_units: int
+    csd_tx_s: float
+    csd_comp_s: float
+    prov: dict[str, str]
+    hosts: tuple[HostResult, ...]
+
+
+@dataclass(frozen=True)
+class BepResult:
+    """Break-even points of one kernel.
+
+    Attributes
+    ----------
+    kernel : str
+        The kernel.
+    sd_tx, sd_comp : float
+        Slow-down factors of an overloaded host [1].
+    host_part_s : float
+        The host's part in a run on drives [s].
+    systems : tuple of SystemResult
+        One for each profile, in the order asked for.
+    warnings : tuple of str
+        What the reader must know.
+    """
+
+    kernel: str
+    sd_tx: float
+    sd_comp: float
+    host_part_s: float
+    systems: tuple[SystemResult, ...]
+    warnings: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the result as JSON types, without the warnings (the envelope holds those)."""
+        body = asdict(self)
+        del body["warnings"]
+        return body
+
+
+def bep(
+    workloads: Sequence[Workload],
+    host_cores: Sequence[int],
+    *,
+    k_limit: int | None = None,
+    sd_tx: float = 1.0,
+    sd_comp: float = 1.0,
+    host_part_s: float = 0.0,
+) -> BepResult:
+    """Find the break-even points of one kernel's workloads.
+
+    Parameters
+    ----------
+    workloads : sequence of Workload
+        At least one, all of the same kernel.
+    host_cores : sequence of int
+        The n of each Host(n), at least one.
+    k_limit : int, optional
+        Overrides the profiles' own.
+    sd_tx, sd_comp : float
+        Slow-down factors of an overloaded host [1]; at least 1.
+    host_part_s : float
+        The host's part in a run on drives [s]; at least 0.
+
+    Raises
+    ------
+    ModelError
+        If an argument is out of range.
+    ProfileIncomplete
+        If neither the caller nor a profile gives k_limit.
+    """
+    if not workloads:
+        raise ModelError("workloads", "[]", "at least one workload")
+    if not host_cores:
+        raise ModelError("host_cores", "[]", "at least one number of cores")
+    factors = {"sd_tx": sd_tx, "sd_comp": sd_comp, "host_part_s": host_part_s}
+    systems = tuple(_system(load, host_cores, k_limit, factors) for load in workloads)
+    warnings: list[str] = []
+    for load in workloads:
+        warnings.extend(load.warnings)
+        warnings.extend(_core_warnings(load, host_cores))
+    return BepResult(
+        kernel=workloads[0].kernel,
+        sd_tx=sd_tx,
+        sd_comp=sd_comp,
+        host_part_s=host_part_s,
+        systems=systems,
+        warnings=tuple(dict.fromkeys(warnings)),
+    )
+
+
+def _system(
+    load: Workload, host_cores: Sequence[int], k_limit: int | None, factors: dict[str, float]
+) -> SystemResult:
+    effective = k_limit if k_limit is not None else load.k_limit
+    if effective is None:
+        raise ProfileIncomplete(
+            f"{load.profile}: k_limit is unknown: it needs host.ingest_bw_Bps and "
+            f"link_bw_Bps or ext_read_Bps of device.{load.ssd}, or give --k-limit"
+        )
+    return SystemResult(
+        profile=load.profile,
+        device=load.device,
+        ssd=load.ssd,
+        bytes=load.bytes,
+        k_limit=effective,
+        k_limit_from="profile" if k_limit is None else "option",
+        drive_units=load.drive_units,
+        csd_tx_s=load.csd_tx_s,
+        csd_comp_s=load.csd_comp_s,
+        prov=dict(load.prov),
+        hosts=_hosts(load, host_cores, effective, factors),
+    )
+
+
+def _hosts(
+    load: Workload, host_cores: Sequence[int], k_limit: int, factors: dict[str, float]
+) -> tuple[HostResult, ...]:
+    times = [load.host(cores) for cores in host_cores]
+    solution = break_even(
+        [time.tx_s for time in times],
+        [time.comp_s for time in times],
+        load.csd_tx_s,
+        load.csd_comp_s,
+        k_limit=k_limit,
+        host_cores=[time.divisor for time in times],
+        sd_tx=factors["sd_tx"],
+        sd_comp=factors["sd_comp"],
+        host_part_s=factors["host_part_s"],
+    )
+    results = []
+    for row, (cores, time) in enumerate(zip(host_cores, times, strict=True)):
+        verdict = solution.verdict(row)
+        found = verdict is Verdict.BREAKS_EVEN
+        results.append(
+            HostResult(
+                host_cores=cores,
+                ssd_tx_s=time.tx_s,
+                ssd_comp_s=time.comp_s / time.divisor,
+                verdict=verdict.value,
+                devices=int(solution.devices[row]) if found else None,
+                closed_form_devices=int(solution.closed_form[row]) or None,
+                difference=solution.difference(row).value,
+                ssd_limit_s=float(solution.ssd_limit_s[row]),
+                csd_limit_s=float(solution.csd_limit_s[row]),
+            )
+        )
+    return tuple(results)
+
+
+def _core_warnings(load: Workload, host_cores: Sequence[int]) -> list[str]:
+    most = load.host_cores_max
+    return [
+        f"{load.profile}: Host({cores}) exceeds the host's {most} cores; "
+        "equation 2 is extrapolated beyond its range"
+        for cores in host_cores
+        if cores > most
+    ]
