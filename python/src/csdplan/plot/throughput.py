@@ -38,7 +38,7 @@ _STYLE = {
     "svg.hashsalt": "csdplan",
     "svg.fonttype": "path",
 }
-_PANEL_INCHES = (6.0, 4.2)
+_PANEL_INCHES = (6.0, 4.9)
 _DPI = 150
 
 
@@ -86,17 +86,26 @@ def _panel(panel: Axes, system: SystemCurves) -> None:
         panel.set_yscale("log")
         panel.xaxis.set_major_formatter("{x:.0f}")
         panel.yaxis.set_major_formatter("{x:g}")
+    else:
+        panel.locator_params(axis="x", integer=True)
     panel.grid(visible=True, color="#dddddd", linewidth=0.6)
     panel.set_axisbelow(True)
     _draw_k_limit(panel, system.k_limit)
     drives = [value / 1e9 for value in system.drives.throughput_Bps]
-    panel.plot(system.devices, drives, color=_DRIVES_COLOUR, linewidth=2.0, label="drives (CSD)")
+    panel.plot(system.devices, drives, color=_DRIVES_COLOUR, linewidth=2.0, label="CSDs")
     for index, host in enumerate(system.hosts):
         _draw_host(panel, system, host, index)
     panel.set_xlim(1, system.devices[-1])
     if not system.logarithmic:
         panel.set_ylim(bottom=0)
-    panel.legend(loc="upper left", framealpha=0.9, edgecolor="none", handlelength=3.2)
+    # Below the axes: inside, a legend hides the very region where the curves part.
+    panel.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.16),
+        ncols=2,
+        frameon=False,
+        handlelength=3.2,
+    )
 
 
 def _draw_k_limit(panel: Axes, k_limit: int) -> None:
@@ -116,7 +125,8 @@ def _draw_host(panel: Axes, system: SystemCurves, host: Curve, index: int) -> No
     colour, dash, marker = _STYLES[index % len(_STYLES)]
     values = [value / 1e9 for value in host.throughput_Bps]
     found = host.break_even_devices
-    label = f"Host({host.host_cores}), break-even {'-' if found is None else found}"
+    answer = "no BEP" if found is None else f"BEP {found}"
+    label = f"SSDs, Host({host.host_cores}): {answer}"
     panel.plot(
         system.devices,
         values,

@@ -23,6 +23,25 @@ from csdplan.profile.schema import Profile
 _SUFFIX = ".toml"
 _VALUE_TEXT_MAX = 60
 
+# What schema 1 asks for, in its own words, by the kind of fault that pydantic found.
+_EXPECTED = {
+    "dict_type": "a table",
+    "finite_number": "a finite number",
+    "float_type": "a number",
+    "greater_than": "a number greater than {gt}",
+    "greater_than_equal": "a whole number of at least {ge}",
+    "int_type": "a whole number",
+    "less_than_equal": "a whole number of at most {le}",
+    "list_type": "an array of tables",
+    "literal_error": "{expected}",
+    "model_type": "a table",
+    "string_pattern_mismatch": "text that matches {pattern}",
+    "string_too_long": "text of at most {max_length} characters",
+    "string_too_short": "text that is not empty",
+    "string_type": "text",
+    "too_short": "at least one entry",
+}
+
 
 def load(source: str | Path) -> Profile:
     """Load a profile.
@@ -75,7 +94,6 @@ def parse(data: bytes | str, *, file: str = "profile") -> Profile:
     """
     try:
         text = data.decode("utf-8") if isinstance(data, bytes) else data
-        # TOML takes CR LF for a line's end, and so does a reader in text mode.
         raw = tomllib.loads(text)
     except UnicodeDecodeError as error:
         raise ProfileInvalid(file, [Problem("(toml)", "bytes", "UTF-8 text")]) from error
@@ -162,11 +180,9 @@ def _problem(detail: ErrorDetails) -> Problem:
     if kind == "extra_forbidden":
         known = ", ".join(_known_keys(location[:-1]))
         return Problem(key, _shown(detail["input"]), f"no such key; there are: {known}")
-    prefixes = ("Input should be ", "Value error, ", "String should ")
-    expected = detail["msg"]
-    for prefix in prefixes:
-        expected = expected.removeprefix(prefix)
-    return Problem(key, _shown(detail["input"]), expected)
+    expected = _EXPECTED.get(kind) or detail["msg"].removeprefix("Value error, ")
+    context = {name: str(value) for name, value in detail.get("ctx", {}).items()}
+    return Problem(key, _shown(detail["input"]), expected.format_map(context))
 
 
 def _key(location: tuple[int | str, ...]) -> str:
@@ -206,5 +222,8 @@ def _is_table(annotation: Any) -> bool:
 def _shown(value: object) -> str:
     if isinstance(value, BaseModel):
         value = value.model_dump(by_alias=True, exclude_none=True)
-    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    if isinstance(value, bool):
+        text = str(value).lower()
+    else:
+        text = repr(value) if isinstance(value, str | int | float | dict | list) else str(value)
     return text if len(text) <= _VALUE_TEXT_MAX else text[: _VALUE_TEXT_MAX - 3] + "..."

@@ -39,7 +39,7 @@ class _Sourced(_Table):
     def _prov_names_present_keys(self) -> Self:
         for key in self.prov or {}:
             if key == "prov" or getattr(self, key, None) is None:
-                raise ValueError(f"prov may name only keys that this table holds, not {key!r}")
+                raise ValueError(f"a prov that names numbers of this table; it has no {key!r}")
         return self
 
 
@@ -93,7 +93,7 @@ class Timing(_Table):
     @model_validator(mode="after")
     def _spread_is_whole_and_ordered(self) -> Self:
         if (self.p25 is None, self.p75 is None, self.n is None) not in {(True,) * 3, (False,) * 3}:
-            raise ValueError("p25, p75 and n stand together: all three or none")
+            raise ValueError("p25, p75 and n together: all three or none")
         if self.p25 is not None and self.p75 is not None:
             if not self.p25 <= self.median <= self.p75:
                 raise ValueError("p25 <= median <= p75")

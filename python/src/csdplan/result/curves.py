@@ -78,7 +78,9 @@ def _system(result: BepResult, system: SystemResult) -> SystemCurves:
     # A point that lies further out than any axis can show is left to the table.
     found = [host.devices for host in system.hosts if host.devices is not None]
     far = [devices for devices in found if devices <= 10**6]
-    last = int(np.ceil(1.15 * max([*far, 1.5 * min(system.k_limit, 10**6), 4])))
+    furthest = max([*far, 1.5 * min(system.k_limit, 10**6), 4])
+    # Room to the right of the last crossing, in the measure of the axis it will be drawn on.
+    last = int(np.ceil(furthest * (1.15 if 1.15 * furthest <= LINEAR_MAX else 1.6)))
     devices = _axis(last)
 
     def drives_Bps(count: int | list[int]) -> list[float]:
@@ -107,7 +109,7 @@ def _system(result: BepResult, system: SystemResult) -> SystemCurves:
             )
         )
     return SystemCurves(
-        title=f"{result.kernel}: {system.device} against {system.ssd} as SSD",
+        title=f"{result.kernel}: {system.device} drives against {system.ssd} as SSDs",
         devices=tuple(devices),
         k_limit=system.k_limit,
         logarithmic=last > LINEAR_MAX,
