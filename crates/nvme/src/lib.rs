@@ -1,1 +1,52 @@
-//! NVMe wire formats and protocol state machines, without I/O or clock
+//! NVMe over TCP on the wire, and the two state machines that speak it.
+//!
+//! What it is: every byte layout (PDUs, capsules, commands, identify data, logs, features) declared
+//! once, and the host's and the controller's side of a connection as state machines that callers
+//! feed with bytes.
+//!
+//! What it never does: I/O, reading a clock, drawing random numbers, `unsafe`, or panicking on
+//! bytes of a peer.
+//!
+//! Invariants: multi-byte fields are little-endian; unknown values survive a round trip, because a
+//! layout keeps the bytes it was parsed from; a command is answered exactly once
+//! ([`controller::queue::Permit`]).
+//!
+//! Modules, in the order of a command's way:
+//! - [`wire`]: how layouts, bit fields and code tables are declared
+//! - [`pdu`]: the nine PDUs of NVMe/TCP
+//! - [`tcp`]: bytes to PDUs and back, for both sides, with digests
+//! - [`capsule`]: submission and completion queue entries, data descriptors
+//! - [`status`], [`opcode`]: code tables
+//! - [`fabrics`], [`property`]: Connect, Property Get and Set, controller registers
+//! - [`nvm`], [`kv`], [`compute`]: the I/O command sets
+//! - [`execute`]: the payload of Execute Program
+//! - [`identify`], [`log`], [`feature`]: what the admin queue talks of
+//! - [`controller`]: queues, admin commands, features and events of the drive's side
+//! - [`host`]: the commands and connection steps of the host's side
+
+pub mod capsule;
+pub mod compute;
+pub mod controller;
+pub mod execute;
+pub mod fabrics;
+pub mod feature;
+pub mod host;
+pub mod identify;
+pub mod kv;
+pub mod log;
+pub mod nvm;
+pub mod opcode;
+pub mod pdu;
+pub mod property;
+pub mod status;
+pub mod tcp;
+pub mod wire;
+
+/// Longest NVMe Qualified Name in bytes, without the terminating zero.
+pub const NQN_BYTES_MAX: usize = 223;
+
+/// TCP port that IANA assigned to NVMe/TCP I/O controllers.
+pub const PORT: u16 = 4420;
+
+/// Namespace id that means "all namespaces".
+pub const NSID_ALL: u32 = 0xFFFF_FFFF;

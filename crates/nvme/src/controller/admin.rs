@@ -1,0 +1,168 @@
+//! Admin commands of a connected controller, fabrics commands among them.
+//!
+//! Never: Connect (it makes the controller, see [`super::connect`]). Invariant: an answer's data is
+//! never longer than the host's buffer; a longer answer is cut as Get Log Page allows, a buffer
+//! too small for a fixed structure is [`Status::SGL_LENGTH_INVALID`].
+
+use super::{Backing, Controller, EVENT_REQUESTS_MAX, Subsystem};
+use crate::capsule::Sqe;
+use crate::fabrics::{self, Property};
+use crate::opcode::{Admin, Direction, Fabrics};
+use crate::property::{self, Configuration, ControllerStatus};
+use crate::status::Status;
+
+/// Bytes that any admin command may carry to the controller, in the capsule or not.
+pub const ADMIN_DATA_BYTES_MAX: u32 = 8192;
+
+/// The answer to an admin command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Complete it now.
+    Complete {
+        /// Status.
+        status: Status,
+        /// Result dwords 0 and 1.
+        result: u64,
+        /// Data for the host.
+        data: Vec<u8>,
+    },
+    /// Hold it: an Asynchronous Event Request.
+    Hold,
+}
+
+impl Answer {
+    /// Success with a result and no data.
+    pub fn result(result: u64) -> Self {
+        Self::Complete { status: Status::SUCCESS, result, data: Vec::new() }
+    }
+
+    /// Success with data.
+    pub fn data(data: Vec<u8>) -> Self {
+        Self::Complete { status: Status::SUCCESS, result: 0, data }
+    }
+}
+
+impl From<Status> for Answer {
+    fn from(status: Status) -> Self {
+        Self::Complete { status, result: 0, data: Vec::new() }
+    }
+}
+
+/// Bytes that a command of the admin queue carries to the controller.
+pub fn data_to_controller(sqe: &Sqe) -> u32 {
+    let opcode = match Admin(sqe.opcode()) {
+        Admin::FABRICS => fabrics::fctype(sqe).0,
+        // Features move data only where the feature has some, in the opcode's direction.
+        _ => sqe.opcode(),
+    };
+    match Direction::of(opcode) {
+        Direction::ToController => sqe.sgl().length(),
+        _ => 0,
+    }
+}
+
+impl Controller {
+    /// Answers an admin command; `data` is what came with it.
+    pub fn admin(
+        &mut self,
+        sqe: &Sqe,
+        data: &[u8],
+        subsystem: &Subsystem,
+        backing: &dyn Backing,
+    ) -> Answer {
+        let opcode = Admin(sqe.opcode());
+        if opcode == Admin::FABRICS {
+            return self.fabrics(sqe, subsystem).unwrap_or_else(Answer::from);
+        }
+        if !self.ready() {
+            return Status::COMMAND_SEQUENCE_ERROR.into();
+        }
+        let answer = match opcode {
+            Admin::IDENTIFY => self.identify(sqe, subsystem, backing).map(Answer::data),
+            Admin::GET_LOG_PAGE => self.get_log_page(sqe, subsystem, backing).map(Answer::data),
+            Admin::SET_FEATURES => self.set_features(sqe, data, subsystem, backing),
+            Admin::GET_FEATURES => self.get_features(sqe, subsystem, backing),
+            Admin::KEEP_ALIVE => Ok(Answer::result(0)),
+            // Dword 0 bit 0 set: the command was not aborted; it will complete by itself.
+            Admin::ABORT => Ok(Answer::result(1)),
+            Admin::ASYNC_EVENT_REQUEST if self.held_requests < EVENT_REQUESTS_MAX => {
+                self.held_requests += 1;
+                return Answer::Hold;
+            }
+            Admin::ASYNC_EVENT_REQUEST => Err(Status::ASYNC_EVENT_LIMIT),
+            _ => Err(Status::INVALID_OPCODE),
+        };
+        answer.and_then(|answer| fit(answer, sqe.sgl().length())).unwrap_or_else(Answer::from)
+    }
+
+    fn fabrics(&mut self, sqe: &Sqe, subsystem: &Subsystem) -> Result<Answer, Status> {
+        let view = Property::from_bytes(*sqe.as_bytes());
+        match fabrics::fctype(sqe) {
+            Fabrics::PROPERTY_GET => {
+                let wide = view.attrib() & 7 == 1;
+                let value = match (view.ofst(), wide) {
+                    (property::CAP, true) => subsystem.capabilities().0,
+                    (property::VS, false) => u64::from(property::VERSION),
+                    (property::CC, false) => u64::from(self.configuration.0),
+                    (property::CSTS, false) => u64::from(self.status.0),
+                    (property::NSSR | property::CRTO, false) => 0,
+                    _ => return Err(Status::INVALID_FIELD),
+                };
+                Ok(Answer::result(value))
+            }
+            Fabrics::PROPERTY_SET => {
+                if view.ofst() != property::CC || view.attrib() & 7 != 0 {
+                    return Err(Status::INVALID_FIELD);
+                }
+                let value = u32::try_from(view.value()).map_err(|_| Status::INVALID_FIELD)?;
+                self.configure(Configuration(value))?;
+                Ok(Answer::result(0))
+            }
+            Fabrics::CONNECT => Err(Status::COMMAND_SEQUENCE_ERROR),
+            _ => Err(Status::INVALID_OPCODE),
+        }
+    }
+
+    /// A write to Controller Configuration: enable, disable (reset) or shut down.
+    fn configure(&mut self, new: Configuration) -> Result<(), Status> {
+        let was = self.configuration;
+        if new.enable() == 1 && was.enable() == 0 {
+            let known = matches!(
+                new.css(),
+                property::CSS_NVM | property::CSS_ALL | property::CSS_ADMIN_ONLY
+            );
+            let sizes = new.iosqes() == 6 && new.iocqes() == 4;
+            if !known || !sizes || new.mps() != 0 {
+                return Err(Status::INVALID_FIELD);
+            }
+            self.status = ControllerStatus::default().with_ready(1);
+        }
+        if new.enable() == 0 && was.enable() == 1 {
+            let cntlid = self.cntlid;
+            let keep_alive_ms = self.keep_alive_ms();
+            let held_requests = self.held_requests;
+            *self = Self::new(cntlid, keep_alive_ms);
+            self.held_requests = held_requests;
+        }
+        if new.shn() != 0 {
+            self.status = self.status.with_shst(2);
+        }
+        self.configuration = new;
+        Ok(())
+    }
+
+    /// True once the host has asked for shutdown or reset: I/O queues are to be closed.
+    pub fn io_allowed(&self) -> bool {
+        self.ready() && self.configuration.css() != property::CSS_ADMIN_ONLY
+    }
+}
+
+/// Cuts nothing: an answer that does not fit the host's buffer is the host's mistake.
+fn fit(answer: Answer, buffer: u32) -> Result<Answer, Status> {
+    match &answer {
+        Answer::Complete { data, .. } if data.len() > buffer as usize => {
+            Err(Status::SGL_LENGTH_INVALID)
+        }
+        _ => Ok(answer),
+    }
+}

@@ -1,0 +1,181 @@
+//! Get Features and Set Features.
+
+use super::admin::Answer;
+use super::{Backing, Controller, NamespaceKind, Subsystem};
+use crate::NSID_ALL;
+use crate::capsule::Sqe;
+use crate::feature::{
+    self, CAPABILITY_CHANGEABLE, CAPABILITY_NAMESPACE, EDNEK, FeatureId, HOST_BEHAVIOR_BYTES,
+    NumberOfQueues, SAVE, Select,
+};
+use crate::status::Status;
+
+/// Values of one controller, by feature, and their defaults.
+#[derive(Debug)]
+pub(super) struct Features {
+    values: Vec<(FeatureId, u32)>,
+    host_behavior: Vec<u8>,
+    queues_granted: NumberOfQueues,
+}
+
+/// Features kept as one dword each that a host may change to anything.
+const PLAIN: [(FeatureId, u32); 5] = [
+    (FeatureId::ARBITRATION, 0),
+    (FeatureId::TEMPERATURE_THRESHOLD, 343),
+    (FeatureId::ERROR_RECOVERY, 0),
+    (FeatureId::WRITE_ATOMICITY, 0),
+    (FeatureId::ASYNC_EVENT_CONFIGURATION, 0),
+];
+
+/// Keep-alive granularity in milliseconds; timeouts are rounded up to it.
+const KEEP_ALIVE_STEP_MS: u32 = 1000;
+
+impl Features {
+    pub(super) fn new(kato_ms: u32) -> Self {
+        let mut values = PLAIN.to_vec();
+        values.push((FeatureId::KEEP_ALIVE_TIMER, rounded(kato_ms)));
+        let host_behavior = vec![0; HOST_BEHAVIOR_BYTES];
+        Self { values, host_behavior, queues_granted: NumberOfQueues::default() }
+    }
+
+    pub(super) fn keep_alive_ms(&self) -> u32 {
+        self.value(FeatureId::KEEP_ALIVE_TIMER).unwrap_or(0)
+    }
+
+    fn value(&self, id: FeatureId) -> Option<u32> {
+        self.values.iter().find(|(known, _)| *known == id).map(|(_, value)| *value)
+    }
+
+    fn set(&mut self, id: FeatureId, value: u32) -> bool {
+        let slot = self.values.iter_mut().find(|(known, _)| *known == id);
+        slot.map(|(_, old)| *old = value).is_some()
+    }
+}
+
+fn rounded(kato_ms: u32) -> u32 {
+    kato_ms.checked_next_multiple_of(KEEP_ALIVE_STEP_MS).unwrap_or(u32::MAX)
+}
+
+fn kv_namespace(subsystem: &Subsystem, nsid: u32) -> Result<(), Status> {
+    match subsystem.namespace(nsid).map(|namespace| &namespace.kind) {
+        Some(NamespaceKind::Kv { .. }) => Ok(()),
+        _ => Err(Status::INVALID_NAMESPACE),
+    }
+}
+
+impl Controller {
+    pub(super) fn set_features(
+        &mut self,
+        sqe: &Sqe,
+        data: &[u8],
+        subsystem: &Subsystem,
+        backing: &dyn Backing,
+    ) -> Result<Answer, Status> {
+        let view = feature::Features::from_bytes(*sqe.as_bytes());
+        let (id, value) = (FeatureId(view.fid()), view.value());
+        if view.save() & SAVE != 0 {
+            return Err(Status::FEATURE_NOT_SAVEABLE);
+        }
+        match id {
+            FeatureId::NUMBER_OF_QUEUES => {
+                let wanted = NumberOfQueues(value);
+                if wanted.submission() == 0xFFFF || wanted.completion() == 0xFFFF {
+                    return Err(Status::INVALID_FIELD);
+                }
+                let most = u32::from(subsystem.io_queues_max) - 1;
+                let granted = NumberOfQueues::default()
+                    .with_submission(wanted.submission().min(most))
+                    .with_completion(wanted.completion().min(most));
+                self.features.queues_granted = granted;
+                return Ok(Answer::result(u64::from(granted.0)));
+            }
+            FeatureId::KEEP_ALIVE_TIMER => {
+                self.features.set(id, rounded(value));
+            }
+            FeatureId::HOST_BEHAVIOR => {
+                let data = data.get(..HOST_BEHAVIOR_BYTES).ok_or(Status::SGL_LENGTH_INVALID)?;
+                self.features.host_behavior.copy_from_slice(data);
+            }
+            FeatureId::COMMAND_SET_PROFILE if value & 0x1FF == 0 => {}
+            FeatureId::COMMAND_SET_PROFILE => return Err(Status::COMBINATION_REJECTED),
+            FeatureId::KEY_VALUE_CONFIGURATION => {
+                kv_namespace(subsystem, sqe.nsid())?;
+                backing.set_absent_delete_is_error(sqe.nsid(), value & EDNEK != 0);
+            }
+            FeatureId::POWER_MANAGEMENT if value & 0x1F == 0 => {}
+            FeatureId::VOLATILE_WRITE_CACHE if subsystem.volatile_cache && value & 1 == 1 => {}
+            FeatureId::VOLATILE_WRITE_CACHE if subsystem.volatile_cache => {
+                return Err(Status::FEATURE_NOT_CHANGEABLE);
+            }
+            _ if self.features.set(id, value) => {}
+            _ => return Err(Status::INVALID_FIELD),
+        }
+        Ok(Answer::result(0))
+    }
+
+    pub(super) fn get_features(
+        &self,
+        sqe: &Sqe,
+        subsystem: &Subsystem,
+        backing: &dyn Backing,
+    ) -> Result<Answer, Status> {
+        let view = feature::Features::from_bytes(*sqe.as_bytes());
+        let (id, select) = (FeatureId(view.fid()), Select(view.sel() & 7));
+        let current = self.current_feature(id, sqe.nsid(), subsystem, backing)?;
+        let value = match select {
+            Select::CURRENT => current,
+            Select::DEFAULT | Select::SAVED => default_feature(id, subsystem),
+            Select::CAPABILITIES => match id {
+                FeatureId::POWER_MANAGEMENT | FeatureId::VOLATILE_WRITE_CACHE => 0,
+                FeatureId::KEY_VALUE_CONFIGURATION => CAPABILITY_CHANGEABLE | CAPABILITY_NAMESPACE,
+                _ => CAPABILITY_CHANGEABLE,
+            },
+            _ => return Err(Status::INVALID_FIELD),
+        };
+        let mut data = Vec::new();
+        if id == FeatureId::HOST_BEHAVIOR && select == Select::CURRENT {
+            data.clone_from(&self.features.host_behavior);
+        }
+        Ok(Answer::Complete { status: Status::SUCCESS, result: u64::from(value), data })
+    }
+
+    fn current_feature(
+        &self,
+        id: FeatureId,
+        nsid: u32,
+        subsystem: &Subsystem,
+        backing: &dyn Backing,
+    ) -> Result<u32, Status> {
+        match id {
+            FeatureId::NUMBER_OF_QUEUES => {
+                let most = u32::from(subsystem.io_queues_max) - 1;
+                let granted = self.features.queues_granted;
+                let unset = NumberOfQueues::default().with_submission(most).with_completion(most);
+                Ok(if granted.0 == 0 { unset.0 } else { granted.0 })
+            }
+            FeatureId::KEY_VALUE_CONFIGURATION => {
+                kv_namespace(subsystem, nsid)?;
+                Ok(u32::from(backing.absent_delete_is_error(nsid)))
+            }
+            FeatureId::VOLATILE_WRITE_CACHE if subsystem.volatile_cache => Ok(1),
+            FeatureId::HOST_BEHAVIOR
+            | FeatureId::COMMAND_SET_PROFILE
+            | FeatureId::POWER_MANAGEMENT => Ok(0),
+            _ if nsid == 0 || nsid == NSID_ALL || subsystem.namespace(nsid).is_some() => {
+                self.features.value(id).ok_or(Status::INVALID_FIELD)
+            }
+            _ => Err(Status::INVALID_NAMESPACE),
+        }
+    }
+}
+
+fn default_feature(id: FeatureId, subsystem: &Subsystem) -> u32 {
+    match id {
+        FeatureId::NUMBER_OF_QUEUES => {
+            let most = u32::from(subsystem.io_queues_max) - 1;
+            NumberOfQueues::default().with_submission(most).with_completion(most).0
+        }
+        FeatureId::VOLATILE_WRITE_CACHE => u32::from(subsystem.volatile_cache),
+        _ => PLAIN.iter().find(|(known, _)| *known == id).map_or(0, |(_, value)| *value),
+    }
+}

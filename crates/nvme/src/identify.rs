@@ -1,0 +1,323 @@
+//! Identify: controller, namespaces of each command set, lists and descriptors.
+//!
+//! Source: NVMe Base, NVM, Key Value and Computational Programs specifications, "Identify"; facts
+//! page (a.5), (a.8), (b.4), (c.3). Never: what a drive says in them (see
+//! [`crate::controller`]).
+
+use crate::capsule::Sqe;
+use crate::opcode::{Admin, Csi};
+use crate::wire::{bits, codes, layout};
+
+/// Every Identify data structure has this many bytes.
+pub const IDENTIFY_BYTES: usize = 4096;
+
+codes! {
+    /// Controller or Namespace Structure (CNS).
+    pub struct Cns: u8 {
+        NAMESPACE = 0x00: "namespace (NVM)",
+        CONTROLLER = 0x01: "controller",
+        ACTIVE_LIST = 0x02: "active namespace list",
+        DESCRIPTORS = 0x03: "namespace identification descriptors",
+        NAMESPACE_FOR_CSI = 0x05: "namespace for a command set",
+        CONTROLLER_FOR_CSI = 0x06: "controller for a command set",
+        ACTIVE_LIST_FOR_CSI = 0x07: "active namespace list for a command set",
+        NAMESPACE_INDEPENDENT = 0x08: "command set independent namespace",
+        COMMAND_SETS = 0x1C: "I/O command set combinations",
+    }
+}
+
+layout! {
+    /// Identify command.
+    pub struct Identify[64] {
+        /// Controller or Namespace Structure (CNS).
+        cns / set_cns: u8 @ 40,
+        /// Controller Identifier (CNTID).
+        cntid / set_cntid: u16 @ 42,
+        /// Command Set Identifier (CSI), CDW11 bits 31:24.
+        csi / set_csi: u8 @ 47,
+    }
+}
+
+/// Identify with this structure, namespace and command set.
+pub fn identify(cns: Cns, nsid: u32, csi: Csi) -> Sqe {
+    let mut view = Identify::from_bytes(*Sqe::new(Admin::IDENTIFY.0, nsid).as_bytes());
+    view.set_cns(cns.0).set_csi(csi.0);
+    Sqe::from_bytes(*view.as_bytes())
+}
+
+layout! {
+    /// Identify Controller data (CNS 01h).
+    pub struct IdentifyController[4096] {
+        /// PCI Vendor ID (VID).
+        vid / set_vid: u16 @ 0,
+        /// PCI Subsystem Vendor ID (SSVID).
+        ssvid / set_ssvid: u16 @ 2,
+        /// Serial Number (SN), space-padded.
+        sn / set_sn: [20] @ 4,
+        /// Model Number (MN), space-padded.
+        mn / set_mn: [40] @ 24,
+        /// Firmware Revision (FR), space-padded.
+        fr / set_fr: [8] @ 64,
+        /// Recommended Arbitration Burst (RAB).
+        rab / set_rab: u8 @ 72,
+        /// Controller Multi-Path I/O and Namespace Sharing (CMIC): bit 1 several controllers.
+        cmic / set_cmic: u8 @ 76,
+        /// Maximum Data Transfer Size (MDTS), 2^n pages of CAP.MPSMIN.
+        mdts / set_mdts: u8 @ 77,
+        /// Controller ID (CNTLID).
+        cntlid / set_cntlid: u16 @ 78,
+        /// Version (VER).
+        ver / set_ver: u32 @ 80,
+        /// Optional Asynchronous Events Supported (OAES): bit 8 namespace attributes.
+        oaes / set_oaes: u32 @ 92,
+        /// Controller Attributes (CTRATT): bit 0 128-bit host identifier.
+        ctratt / set_ctratt: u32 @ 96,
+        /// Controller Type (CNTRLTYPE): 1 I/O, 2 discovery.
+        cntrltype / set_cntrltype: u8 @ 111,
+        /// Optional Admin Command Support (OACS).
+        oacs / set_oacs: u16 @ 256,
+        /// Abort Command Limit (ACL), 0's based.
+        acl / set_acl: u8 @ 258,
+        /// Asynchronous Event Request Limit (AERL), 0's based.
+        aerl / set_aerl: u8 @ 259,
+        /// Firmware Updates (FRMW): bits 3:1 slots, bit 0 slot 1 is read-only.
+        frmw / set_frmw: u8 @ 260,
+        /// Log Page Attributes (LPA): bit 1 effects, bit 2 extended data, bit 5 supported logs.
+        lpa / set_lpa: u8 @ 261,
+        /// Error Log Page Entries (ELPE), 0's based.
+        elpe / set_elpe: u8 @ 262,
+        /// Number of Power States Support (NPSS), 0's based.
+        npss / set_npss: u8 @ 263,
+        /// Warning Composite Temperature Threshold (WCTEMP) in kelvin.
+        wctemp / set_wctemp: u16 @ 266,
+        /// Critical Composite Temperature Threshold (CCTEMP) in kelvin.
+        cctemp / set_cctemp: u16 @ 268,
+        /// Keep Alive Support (KAS): granularity in 100 ms, 0 is none.
+        kas / set_kas: u16 @ 320,
+        /// Submission Queue Entry Size (SQES): required 3:0 and maximum 7:4, 2^n.
+        sqes / set_sqes: u8 @ 512,
+        /// Completion Queue Entry Size (CQES): required 3:0 and maximum 7:4, 2^n.
+        cqes / set_cqes: u8 @ 513,
+        /// Maximum Outstanding Commands (MAXCMD) per I/O queue.
+        maxcmd / set_maxcmd: u16 @ 514,
+        /// Number of Namespaces (NN): largest valid namespace id.
+        nn / set_nn: u32 @ 516,
+        /// Optional NVM Command Support (ONCS).
+        oncs / set_oncs: u16 @ 520,
+        /// Volatile Write Cache (VWC): bit 0 present, bits 2:1 flush with NSID FFFFFFFFh.
+        vwc / set_vwc: u8 @ 525,
+        /// Atomic Write Unit Normal (AWUN) in blocks, 0's based.
+        awun / set_awun: u16 @ 526,
+        /// Atomic Write Unit Power Fail (AWUPF) in blocks, 0's based.
+        awupf / set_awupf: u16 @ 528,
+        /// SGL Support (SGLS).
+        sgls / set_sgls: u32 @ 536,
+        /// Maximum Number of Allowed Namespaces (MNAN).
+        mnan / set_mnan: u32 @ 540,
+        /// NVM Subsystem NVMe Qualified Name (SUBNQN), zero-padded.
+        subnqn / set_subnqn: [256] @ 768,
+        /// I/O Queue Command Capsule Supported Size (IOCCSZ) in 16 bytes.
+        ioccsz / set_ioccsz: u32 @ 1792,
+        /// I/O Queue Response Capsule Supported Size (IORCSZ) in 16 bytes.
+        iorcsz / set_iorcsz: u32 @ 1796,
+        /// In Capsule Data Offset (ICDOFF) in 16 bytes.
+        icdoff / set_icdoff: u16 @ 1800,
+        /// Fabrics Controller Attributes (FCATT): bit 0 static model.
+        fcatt / set_fcatt: u8 @ 1802,
+        /// Maximum SGL Data Block Descriptors (MSDBD).
+        msdbd / set_msdbd: u8 @ 1803,
+        /// Optional Fabric Commands Support (OFCS).
+        ofcs / set_ofcs: u16 @ 1804,
+    }
+}
+
+/// OAES and feature 0Bh bit: namespace attribute changed.
+pub const EVENT_NAMESPACE_ATTRIBUTE: u32 = 1 << 8;
+
+bits! {
+    /// SGL Support (SGLS).
+    pub struct SglSupport: u32 {
+        /// SGLs: 01b supported, 10b with dword alignment.
+        supported / with_supported: 0..=1,
+        /// An address that is an offset into the capsule.
+        offset / with_offset: 20..=20,
+        /// Transport SGL Data Block.
+        transport / with_transport: 21..=21,
+    }
+}
+
+layout! {
+    /// Identify Namespace data of the NVM command set (CNS 00h).
+    pub struct IdentifyNamespace[4096] {
+        /// Namespace Size (NSZE) in blocks.
+        nsze / set_nsze: u64 @ 0,
+        /// Namespace Capacity (NCAP) in blocks.
+        ncap / set_ncap: u64 @ 8,
+        /// Namespace Utilization (NUSE) in blocks.
+        nuse / set_nuse: u64 @ 16,
+        /// Namespace Features (NSFEAT).
+        nsfeat / set_nsfeat: u8 @ 24,
+        /// Number of LBA Formats (NLBAF), 0's based.
+        nlbaf / set_nlbaf: u8 @ 25,
+        /// Formatted LBA Size (FLBAS), index of the format in use.
+        flbas / set_flbas: u8 @ 26,
+        /// Namespace Multi-path I/O and Sharing (NMIC): bit 0 shared.
+        nmic / set_nmic: u8 @ 30,
+        /// Namespace Optimal I/O Boundary (NOIOB) in blocks.
+        noiob / set_noiob: u16 @ 46,
+        /// Namespace Globally Unique Identifier (NGUID).
+        nguid / set_nguid: [16] @ 104,
+        /// IEEE Extended Unique Identifier (EUI64).
+        eui64 / set_eui64: [8] @ 120,
+        /// LBA Format 0 (LBAF0).
+        lbaf0 / set_lbaf0: u32 @ 128,
+    }
+}
+
+bits! {
+    /// LBA Format descriptor.
+    pub struct LbaFormat: u32 {
+        /// Metadata Size (MS) in bytes.
+        ms / with_ms: 0..=15,
+        /// LBA Data Size (LBADS), 2^n bytes.
+        lbads / with_lbads: 16..=23,
+        /// Relative Performance (RP).
+        rp / with_rp: 24..=25,
+    }
+}
+
+layout! {
+    /// Command set independent Identify Namespace data (CNS 08h).
+    pub struct IdentifyNamespaceIndependent[4096] {
+        /// Common Namespace Features (NSFEAT).
+        nsfeat / set_nsfeat: u8 @ 0,
+        /// Namespace Multi-path I/O and Sharing (NMIC): bit 0 shared.
+        nmic / set_nmic: u8 @ 1,
+        /// Namespace Status (NSTAT): bit 0 ready.
+        nstat / set_nstat: u8 @ 14,
+    }
+}
+
+layout! {
+    /// Identify Namespace data of the Key Value command set (CNS 05h, CSI 01h).
+    pub struct IdentifyKvNamespace[4096] {
+        /// Namespace Size (NSZE) in bytes.
+        nsze / set_nsze: u64 @ 0,
+        /// Namespace Utilization (NUSE) in bytes.
+        nuse / set_nuse: u64 @ 16,
+        /// Namespace Features (NSFEAT).
+        nsfeat / set_nsfeat: u8 @ 24,
+        /// Number of KV Formats (NKVF), 0's based.
+        nkvf / set_nkvf: u8 @ 25,
+        /// Namespace Multi-path I/O and Sharing (NMIC): bit 0 shared.
+        nmic / set_nmic: u8 @ 26,
+        /// KV Format Capability in use (KVFC), bits 3:0 index.
+        kvfc / set_kvfc: u8 @ 29,
+        /// Namespace Optimal Value Granularity (NOVG) in bytes.
+        novg / set_novg: u32 @ 32,
+        /// Namespace Globally Unique Identifier (NGUID).
+        nguid / set_nguid: [16] @ 48,
+        /// IEEE Extended Unique Identifier (EUI64).
+        eui64 / set_eui64: [8] @ 64,
+        /// KV Format 0: Maximum Key Length (KVKML) in bytes.
+        kvkml / set_kvkml: u16 @ 72,
+        /// KV Format 0: Additional Format Options (AFO).
+        afo / set_afo: u8 @ 75,
+        /// KV Format 0: Maximum Value Length (KVVML) in bytes.
+        kvvml / set_kvvml: u32 @ 76,
+        /// KV Format 0: Maximum Number of Keys (MNKS), 0 is no limit.
+        mnks / set_mnks: u32 @ 80,
+    }
+}
+
+layout! {
+    /// Identify Controller data of the Key Value command set (CNS 06h, CSI 01h).
+    pub struct IdentifyKvController[4096] {
+        /// Version of the command set (VER).
+        ver / set_ver: u32 @ 0,
+    }
+}
+
+/// Version of the Key Value command set that we follow: 1.3.
+pub const KV_VERSION: u32 = 0x0001_0300;
+
+layout! {
+    /// Identify Namespace data of Computational Programs (CNS 05h, CSI 04h).
+    pub struct IdentifyComputeNamespace[4096] {
+        /// Maximum activated programs (MAXACT).
+        maxact / set_maxact: u16 @ 0,
+        /// Maximum memory range sets (MAXMEMRS).
+        maxmemrs / set_maxmemrs: u16 @ 2,
+        /// Memory range set granularity (MRSG), 2^n bytes.
+        mrsg / set_mrsg: u16 @ 4,
+        /// Maximum memory ranges in a set (MAXMEMR).
+        maxmemr / set_maxmemr: u8 @ 6,
+        /// Maximum program bytes (MAXPB) in MiB.
+        maxpb / set_maxpb: u64 @ 8,
+        /// Load program granularity (LPG), 2^n bytes.
+        lpg / set_lpg: u8 @ 16,
+    }
+}
+
+/// Types of namespace identification descriptor (NIDT, CNS 03h) with their lengths in bytes.
+pub const DESCRIPTOR_NGUID: (u8, u8) = (2, 16);
+/// Command Set Identifier descriptor: Linux needs it to accept other than NVM namespaces.
+pub const DESCRIPTOR_CSI: (u8, u8) = (4, 1);
+
+/// Appends one namespace identification descriptor.
+pub fn push_descriptor(data: &mut Vec<u8>, (kind, length): (u8, u8), value: &[u8]) {
+    assert_eq!(value.len(), usize::from(length), "a descriptor has its fixed length");
+    data.extend_from_slice(&[kind, length, 0, 0]);
+    data.extend_from_slice(value);
+}
+
+/// The command set of a namespace from its identification descriptors; NVM when none says.
+pub fn descriptor_csi(mut data: &[u8]) -> Csi {
+    while let [kind, length, _, _, rest @ ..] = data {
+        if *length == 0 {
+            break;
+        }
+        match (*kind, rest.first()) {
+            (4, Some(csi)) => return Csi(*csi),
+            _ => data = rest.get(usize::from(*length)..).unwrap_or(&[]),
+        }
+    }
+    Csi::NVM
+}
+
+/// A namespace list of 1,024 ids; a short list ends at the first zero.
+pub fn namespace_list(ids: impl Iterator<Item = u32>) -> Vec<u8> {
+    let mut data: Vec<u8> = ids.take(IDENTIFY_BYTES / 4).flat_map(u32::to_le_bytes).collect();
+    data.resize(IDENTIFY_BYTES, 0);
+    data
+}
+
+/// The ids of a namespace list.
+pub fn parse_namespace_list(data: &[u8]) -> Vec<u32> {
+    let ids = data.as_chunks::<4>().0.iter().map(|id| u32::from_le_bytes(*id));
+    ids.take_while(|id| *id != 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_set_descriptor_is_found_behind_others() {
+        let mut data = Vec::new();
+        push_descriptor(&mut data, DESCRIPTOR_NGUID, &[9; 16]);
+        push_descriptor(&mut data, DESCRIPTOR_CSI, &[1]);
+        assert_eq!(data.len(), 20 + 5);
+        data.resize(IDENTIFY_BYTES, 0);
+        assert_eq!(descriptor_csi(&data), Csi::KV);
+        assert_eq!(descriptor_csi(&[0; 64]), Csi::NVM);
+        assert_eq!(descriptor_csi(&[2, 255, 0, 0, 1]), Csi::NVM);
+    }
+
+    #[test]
+    fn namespace_lists_end_at_zero() {
+        let data = namespace_list([1, 2, 5].into_iter());
+        assert_eq!(data.len(), IDENTIFY_BYTES);
+        assert_eq!(parse_namespace_list(&data), [1, 2, 5]);
+    }
+}

@@ -1,0 +1,293 @@
+//! Key Value command set: Store, Retrieve, List, Delete, Exist.
+//!
+//! Source: NVM Key Value Command Set Specification 1.3; facts page (b). Never: values.
+//! Invariant: a [`Key`] has 1 to 16 bytes and its unused bytes are zero.
+
+use crate::capsule::{FLAGS_FUSED, Sqe};
+use crate::opcode::Kv;
+use crate::status::Status;
+use crate::wire::layout;
+
+/// Longest key in bytes.
+pub const KEY_BYTES_MAX: u8 = 16;
+
+layout! {
+    /// Any Key Value command.
+    pub struct KvCommand[64] {
+        /// Key bytes 0 to 7.
+        key_low / set_key_low: [8] @ 8,
+        /// Value size (Store) or host buffer size (Retrieve, List) in bytes.
+        size / set_size: u32 @ 40,
+        /// Key length in bytes; 0 in List starts from the beginning.
+        key_length / set_key_length: u8 @ 44,
+        /// Options of Store and Retrieve.
+        options / set_options: u8 @ 45,
+        /// Key bytes 8 to 15.
+        key_high / set_key_high: [8] @ 56,
+    }
+}
+
+/// Store option: only if the key already exists.
+pub const STORE_IF_EXISTS: u8 = 1 << 0;
+/// Store option: only if the key does not exist.
+pub const STORE_IF_ABSENT: u8 = 1 << 1;
+/// Store option: the controller shall not compress.
+pub const STORE_NO_COMPRESSION: u8 = 1 << 2;
+
+/// A key of 1 to 16 bytes; orders by length, then by bytes, as List does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    // Length first: the derived order is List's order.
+    length: u8,
+    bytes: [u8; 16],
+}
+
+impl Key {
+    /// A key from 1 to 16 bytes.
+    ///
+    /// # Errors
+    /// [`Status::INVALID_KEY_SIZE`] for any other length.
+    pub fn new(key: &[u8]) -> Result<Self, Status> {
+        if key.is_empty() || key.len() > usize::from(KEY_BYTES_MAX) {
+            return Err(Status::INVALID_KEY_SIZE);
+        }
+        let mut bytes = [0; 16];
+        bytes[..key.len()].copy_from_slice(key);
+        #[allow(clippy::cast_possible_truncation)] // at most 16
+        Ok(Self { length: key.len() as u8, bytes })
+    }
+
+    /// The key's bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+
+    /// All sixteen bytes, zero-padded.
+    pub fn padded(&self) -> &[u8; 16] {
+        &self.bytes
+    }
+
+    fn of(view: &KvCommand) -> Result<Self, Status> {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&view.key_low());
+        bytes[8..].copy_from_slice(&view.key_high());
+        let length = usize::from(view.key_length());
+        if length > usize::from(KEY_BYTES_MAX) {
+            return Err(Status::INVALID_FIELD); // facts page (b.3): our choice of two readings
+        }
+        Self::new(&bytes[..length])
+    }
+}
+
+impl core::fmt::Debug for Key {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Key({})", self.as_bytes().escape_ascii())
+    }
+}
+
+/// A parsed command of a kv namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Make completed stores durable (they are, unless the drive has a volatile cache).
+    Flush,
+    /// Store a value.
+    Store {
+        /// Under this key.
+        key: Key,
+        /// Value size in bytes.
+        size: u32,
+        /// `STORE_*` options.
+        options: u8,
+    },
+    /// Retrieve a value.
+    Retrieve {
+        /// Of this key.
+        key: Key,
+        /// Host buffer size in bytes.
+        size: u32,
+    },
+    /// List keys.
+    List {
+        /// First key to list if present; `None` starts from the beginning.
+        from: Option<Key>,
+        /// Host buffer size in bytes.
+        size: u32,
+    },
+    /// Delete a key.
+    Delete(Key),
+    /// Ask whether a key exists.
+    Exist(Key),
+}
+
+impl Command {
+    /// Parses a submission queue entry.
+    ///
+    /// # Errors
+    /// [`Status::INVALID_OPCODE`], [`Status::INVALID_KEY_SIZE`], or [`Status::INVALID_FIELD`] for
+    /// fused commands, contradicting or unknown options.
+    pub fn parse(sqe: &Sqe) -> Result<Self, Status> {
+        if sqe.flags() & FLAGS_FUSED != 0 {
+            return Err(Status::INVALID_FIELD);
+        }
+        let view = KvCommand::from_bytes(*sqe.as_bytes());
+        let size = view.size();
+        match Kv(sqe.opcode()) {
+            Kv::FLUSH => Ok(Self::Flush),
+            Kv::STORE => {
+                let options = view.options();
+                let both = STORE_IF_EXISTS | STORE_IF_ABSENT;
+                if options & both == both || options & !(both | STORE_NO_COMPRESSION) != 0 {
+                    return Err(Status::INVALID_FIELD);
+                }
+                Ok(Self::Store { key: Key::of(&view)?, size, options })
+            }
+            Kv::RETRIEVE => Ok(Self::Retrieve { key: Key::of(&view)?, size }),
+            Kv::LIST if view.key_length() == 0 => Ok(Self::List { from: None, size }),
+            Kv::LIST => Ok(Self::List { from: Some(Key::of(&view)?), size }),
+            Kv::DELETE => Ok(Self::Delete(Key::of(&view)?)),
+            Kv::EXIST => Ok(Self::Exist(Key::of(&view)?)),
+            _ => Err(Status::INVALID_OPCODE),
+        }
+    }
+}
+
+fn command(opcode: Kv, nsid: u32, key: Option<&Key>, size: u32, options: u8) -> Sqe {
+    let mut view = KvCommand::from_bytes(*Sqe::new(opcode.0, nsid).as_bytes());
+    view.set_size(size).set_options(options);
+    if let Some(key) = key {
+        view.set_key_low(&crate::wire::take(&key.bytes, 0));
+        view.set_key_high(&crate::wire::take(&key.bytes, 8)).set_key_length(key.length);
+    }
+    Sqe::from_bytes(*view.as_bytes())
+}
+
+/// Store a value of `size` bytes under `key`.
+pub fn store(nsid: u32, key: &Key, size: u32, options: u8) -> Sqe {
+    command(Kv::STORE, nsid, Some(key), size, options)
+}
+
+/// Retrieve at most `size` bytes of the value of `key`; its whole size comes back in dword 0.
+pub fn retrieve(nsid: u32, key: &Key, size: u32) -> Sqe {
+    command(Kv::RETRIEVE, nsid, Some(key), size, 0)
+}
+
+/// List keys from `from` on into a buffer of `size` bytes.
+pub fn list(nsid: u32, from: Option<&Key>, size: u32) -> Sqe {
+    command(Kv::LIST, nsid, from, size, 0)
+}
+
+/// Delete `key`.
+pub fn delete(nsid: u32, key: &Key) -> Sqe {
+    command(Kv::DELETE, nsid, Some(key), 0, 0)
+}
+
+/// Ask whether `key` exists.
+pub fn exist(nsid: u32, key: &Key) -> Sqe {
+    command(Kv::EXIST, nsid, Some(key), 0, 0)
+}
+
+/// Builds the data of a List answer: u32 count, then {u16 length, key, padding to 4 bytes}.
+#[derive(Debug)]
+pub struct KeyList {
+    data: Vec<u8>,
+    count: u32,
+    size: usize,
+}
+
+impl KeyList {
+    /// An empty list for a host buffer of `size` bytes.
+    ///
+    /// # Errors
+    /// [`Status::INVALID_FIELD`] when not even the count fits.
+    pub fn new(size: u32) -> Result<Self, Status> {
+        let size = usize::try_from(size).map_err(|_| Status::INVALID_FIELD)?;
+        if size < 4 {
+            return Err(Status::INVALID_FIELD);
+        }
+        Ok(Self { data: vec![0; 4], count: 0, size })
+    }
+
+    /// Adds a key; false when it does not fit any more.
+    pub fn push(&mut self, key: &Key) -> bool {
+        let bytes = key.as_bytes();
+        let entry = (2 + bytes.len()).next_multiple_of(4);
+        if self.data.len() + entry > self.size {
+            return false;
+        }
+        let end = self.data.len() + entry;
+        self.data.extend_from_slice(&u16::from(key.length).to_le_bytes());
+        self.data.extend_from_slice(bytes);
+        self.data.resize(end, 0);
+        self.count += 1;
+        true
+    }
+
+    /// The data as it goes to the host.
+    pub fn finish(mut self) -> Vec<u8> {
+        self.data[..4].copy_from_slice(&self.count.to_le_bytes());
+        self.data
+    }
+
+    /// Parses the data of a List answer; `None` when it is malformed.
+    pub fn parse(data: &[u8]) -> Option<Vec<Key>> {
+        let count = u32::from_le_bytes(*data.first_chunk()?);
+        let mut rest = &data[4..];
+        let mut keys = Vec::new();
+        for _ in 0..count {
+            let length = usize::from(u16::from_le_bytes(*rest.first_chunk()?));
+            let key = Key::new(rest.get(2..2 + length)?).ok()?;
+            rest = rest.get((2 + length).next_multiple_of(4)..)?;
+            keys.push(key);
+        }
+        Some(keys)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_bytes_stand_where_the_facts_page_says() {
+        let key = Key::new(b"0123456789abcdef").unwrap();
+        let sqe = store(2, &key, 100, STORE_IF_ABSENT);
+        assert_eq!(&sqe.as_bytes()[8..16], b"01234567");
+        assert_eq!(&sqe.as_bytes()[56..64], b"89abcdef");
+        assert_eq!(sqe.as_bytes()[44..46], [16, 2]);
+        let expected = Command::Store { key, size: 100, options: STORE_IF_ABSENT };
+        assert_eq!(Command::parse(&sqe), Ok(expected));
+    }
+
+    #[test]
+    fn key_lengths_outside_1_to_16_are_refused() {
+        let mut view = KvCommand::from_bytes(*exist(2, &Key::new(b"k").unwrap()).as_bytes());
+        for (length, status) in [
+            (0, Status::INVALID_KEY_SIZE),
+            (17, Status::INVALID_FIELD),
+            (255, Status::INVALID_FIELD),
+        ] {
+            view.set_key_length(length);
+            assert_eq!(Command::parse(&Sqe::from_bytes(*view.as_bytes())), Err(status));
+        }
+    }
+
+    #[test]
+    fn keys_order_by_length_then_bytes() {
+        let mut keys = [b"b".as_slice(), b"aa", b"a", b"ab"].map(|key| Key::new(key).unwrap());
+        keys.sort();
+        assert_eq!(keys.map(|key| key.as_bytes().to_vec()), [&b"a"[..], b"b", b"aa", b"ab"]);
+    }
+
+    #[test]
+    fn a_key_list_holds_whole_keys_only() {
+        let mut list = KeyList::new(4 + 4 + 8).unwrap();
+        let (short, long) = (Key::new(b"ab").unwrap(), Key::new(b"abcdef").unwrap());
+        assert!(list.push(&short) && list.push(&long));
+        assert!(!list.push(&short));
+        let data = list.finish();
+        assert_eq!(data.len(), 16);
+        assert_eq!(KeyList::parse(&data), Some(vec![short, long]));
+        assert_eq!(KeyList::parse(&data[..15]), None);
+        assert_eq!(KeyList::new(3).err(), Some(Status::INVALID_FIELD));
+    }
+}

@@ -1,0 +1,270 @@
+//! The controller's side of a connection: initialisation, capsules in, grants of data transfer.
+//!
+//! Never: queues or meaning of commands. Invariants: H2CData is accepted only against a grant, in
+//! order and within it; a grant is made only by the caller, who owns the buffer.
+
+use super::decoder::{Decoder, Header, Item, Side};
+use super::encoder::{Encoder, Prefix};
+use super::{Digests, Fatal};
+use crate::capsule::{Cqe, Sqe};
+use crate::pdu::{self, DataHeader, FatalStatus, Flags, IcReq, IcResp, Kind, R2t, TermReq};
+
+/// What a controller announces and holds its host to.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Most bytes of one H2CData PDU (MAXH2CDATA), a multiple of 4, at least 4,096.
+    pub h2c_data_bytes_max: u32,
+    /// Most bytes of in-capsule data.
+    pub in_capsule_bytes_max: u32,
+    /// Digests that the controller is willing to use.
+    pub digests: Digests,
+}
+
+/// Where data belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The command that came in this very capsule.
+    Capsule,
+    /// The transfer granted under this tag.
+    Transfer(u16),
+}
+
+/// What the connection wants its owner to do.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The host asked to initialise: send this reply first.
+    Connected(Prefix),
+    /// A command; when `data` is not 0, data for [`Target::Capsule`] follows before it may start.
+    Command {
+        /// The submission queue entry.
+        sqe: Sqe,
+        /// Bytes of in-capsule data.
+        data: u32,
+    },
+    /// Data of a command.
+    Data {
+        /// Where it belongs.
+        target: Target,
+        /// Offset in bytes within the command's buffer.
+        offset: u32,
+        /// The bytes.
+        bytes: &'a [u8],
+    },
+    /// The data of one PDU is complete.
+    DataEnd {
+        /// Where it belongs.
+        target: Target,
+        /// The whole capsule or grant is complete.
+        complete: bool,
+        /// False when the data digest did not match: fail the command, keep the connection.
+        digest_matches: bool,
+    },
+    /// The host terminated the connection.
+    Terminated(TermReq),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Transfer {
+    cid: u16,
+    next: u32,
+    end: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Current {
+    target: Target,
+    offset: u32,
+}
+
+/// The controller's side of one connection.
+#[derive(Debug)]
+pub struct Connection {
+    limits: Limits,
+    decoder: Decoder,
+    encoder: Encoder,
+    transfers: Vec<Option<Transfer>>,
+    current: Option<Current>,
+}
+
+impl Connection {
+    /// A connection on which nothing has been received.
+    pub fn new(limits: Limits) -> Self {
+        let decoder = Decoder::new(Side::Controller);
+        let encoder = Encoder::default();
+        Self { limits, decoder, encoder, transfers: Vec::new(), current: None }
+    }
+
+    /// The next event from the front of `input`; `None` when more input is needed.
+    ///
+    /// # Errors
+    /// [`Fatal`]: send its terminate request and close.
+    pub fn next<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<Event<'a>>, Fatal> {
+        let Some(item) = self.decoder.next(input)? else { return Ok(None) };
+        match item {
+            Item::Header(header) => {
+                let event = self.header(&header);
+                if event.is_err() {
+                    self.decoder.fail();
+                }
+                event.map(Some)
+            }
+            Item::Data(bytes) => {
+                let (target, offset) = self.advance(bytes.len());
+                Ok(Some(Event::Data { target, offset, bytes }))
+            }
+            Item::End { digest_matches } => {
+                let Current { target, .. } = self.current.take().expect("data has a target");
+                let complete = self.finish(target);
+                Ok(Some(Event::DataEnd { target, complete, digest_matches }))
+            }
+        }
+    }
+
+    /// Where the next bytes of the stream belong when they are data: target, offset in the
+    /// command's buffer, and number of bytes. They may be received straight into the buffer.
+    pub fn data_wanted(&self) -> Option<(Target, u32, usize)> {
+        let left = self.decoder.data_left();
+        let current = self.current.filter(|_| left > 0)?;
+        Some((current.target, current.offset, left))
+    }
+
+    /// Reports bytes that were received as [`Self::data_wanted`] asked.
+    pub fn data_received(&mut self, bytes: &[u8]) {
+        self.decoder.data_received(bytes);
+        self.advance(bytes.len());
+    }
+
+    /// Grants the host to send `length` bytes of command `cid` from `offset` of its buffer on:
+    /// the tag of the transfer, and the R2T to send. The caller must own a buffer for them.
+    pub fn grant(&mut self, cid: u16, offset: u32, length: u32) -> (u16, Prefix) {
+        let free = self.transfers.iter().position(Option::is_none);
+        let index = free.unwrap_or_else(|| {
+            self.transfers.push(None);
+            self.transfers.len() - 1
+        });
+        let ttag = u16::try_from(index).expect("transfers are bounded by the queue's depth");
+        self.transfers[index] = Some(Transfer { cid, next: offset, end: offset + length });
+        let mut r2t = R2t::zeroed();
+        r2t.set_cccid(cid).set_ttag(ttag).set_r2to(offset).set_r2tl(length);
+        (ttag, self.encoder.prefix(Kind::R2T, Flags::default(), r2t.as_bytes(), 0))
+    }
+
+    /// The response capsule of a completion.
+    pub fn response(&self, cqe: &Cqe) -> Prefix {
+        let mut header = [0; 24];
+        header[8..].copy_from_slice(cqe.as_bytes());
+        self.encoder.prefix(Kind::CAPSULE_RESP, Flags::default(), &header, 0)
+    }
+
+    /// What stands before `length` bytes of data for command `cid`. `last` marks the command's
+    /// final data; `success` stands for the response capsule.
+    pub fn data_prefix(
+        &self,
+        cid: u16,
+        offset: u32,
+        length: u32,
+        last: bool,
+        success: bool,
+    ) -> Prefix {
+        let mut header = DataHeader::zeroed();
+        header.set_cccid(cid).set_datao(offset).set_datal(length);
+        let flags = Flags::default().with_last(u8::from(last)).with_success(u8::from(success));
+        self.encoder.prefix(Kind::C2H_DATA, flags, header.as_bytes(), length)
+    }
+
+    /// How this side encodes: prefix lengths and data digests.
+    pub fn encoder(&self) -> &Encoder {
+        &self.encoder
+    }
+
+    fn advance(&mut self, count: usize) -> (Target, u32) {
+        let current = self.current.as_mut().expect("data has a target");
+        let offset = current.offset;
+        current.offset += u32::try_from(count).expect("a PDU is shorter than 4 GiB");
+        (current.target, offset)
+    }
+
+    /// Closes the PDU; true when the capsule or the whole grant is complete.
+    fn finish(&mut self, target: Target) -> bool {
+        let Target::Transfer(ttag) = target else { return true };
+        let slot = &mut self.transfers[usize::from(ttag)];
+        let complete = slot.is_some_and(|transfer| transfer.next == transfer.end);
+        if complete {
+            *slot = None;
+        }
+        complete
+    }
+
+    fn header(&mut self, header: &Header) -> Result<Event<'static>, Fatal> {
+        match header.kind {
+            Kind::IC_REQ => self.initialise(header),
+            Kind::CAPSULE_CMD => {
+                if header.data > self.limits.in_capsule_bytes_max {
+                    return Err(header.fatal(FatalStatus::LIMIT_EXCEEDED, 0));
+                }
+                if header.data > 0 {
+                    self.current = Some(Current { target: Target::Capsule, offset: 0 });
+                }
+                let sqe = Sqe::parse(&header.bytes()[8..]).expect("a capsule header is 72 bytes");
+                Ok(Event::Command { sqe, data: header.data })
+            }
+            Kind::H2C_DATA => self.h2c_data(header).map(|()| Event::Data {
+                target: self.current.expect("just set").target,
+                offset: self.current.expect("just set").offset,
+                bytes: &[],
+            }),
+            // The decoder lets nothing else of a host's through; its data is a header's copy.
+            _ => {
+                self.current = Some(Current { target: Target::Capsule, offset: 0 });
+                let request = TermReq::parse(header.bytes()).expect("at least 24 bytes");
+                Ok(Event::Terminated(request))
+            }
+        }
+    }
+
+    fn initialise(&mut self, header: &Header) -> Result<Event<'static>, Fatal> {
+        let request = IcReq::parse(header.bytes()).expect("an ICReq header is 128 bytes");
+        if request.pfv() != 0 {
+            return Err(header.fatal(FatalStatus::UNSUPPORTED_PARAMETER, 8));
+        }
+        if request.hpda() > pdu::ALIGNMENT_MAX {
+            return Err(header.invalid(10));
+        }
+        let wanted = Digests::of(request.dgst());
+        let willing = self.limits.digests;
+        let digests =
+            Digests { header: wanted.header && willing.header, data: wanted.data && willing.data };
+        let mut response = IcResp::zeroed();
+        response.set_dgst(digests.dgst()).set_maxh2cdata(self.limits.h2c_data_bytes_max);
+        let reply = self.encoder.prefix(Kind::IC_RESP, Flags::default(), response.as_bytes(), 0);
+        self.decoder.set_digests(digests);
+        self.encoder = Encoder { digests, alignment: request.hpda() };
+        Ok(Event::Connected(reply))
+    }
+
+    fn h2c_data(&mut self, header: &Header) -> Result<(), Fatal> {
+        let data = DataHeader::parse(header.bytes()).expect("an H2CData header is 24 bytes");
+        let slot = self.transfers.get_mut(usize::from(data.ttag()));
+        let Some(transfer) = slot.and_then(Option::as_mut) else { return Err(header.invalid(10)) };
+        if transfer.cid != data.cccid() {
+            return Err(header.invalid(8));
+        }
+        if data.datal() != header.data || header.data == 0 {
+            return Err(header.invalid(16));
+        }
+        if data.datal() > self.limits.h2c_data_bytes_max {
+            return Err(header.fatal(FatalStatus::LIMIT_EXCEEDED, 0));
+        }
+        let end = transfer.next.checked_add(data.datal()).filter(|end| *end <= transfer.end);
+        let (Some(end), true) = (end, data.datao() == transfer.next) else {
+            return Err(header.fatal(FatalStatus::DATA_OUT_OF_RANGE, 0));
+        };
+        if (header.flags.last() == 1) != (end == transfer.end) {
+            return Err(header.invalid(1));
+        }
+        let target = Target::Transfer(data.ttag());
+        self.current = Some(Current { target, offset: transfer.next });
+        transfer.next = end;
+        Ok(())
+    }
+}

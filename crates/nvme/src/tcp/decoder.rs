@@ -1,0 +1,310 @@
+//! Stream to PDUs: finds headers, checks what the header alone can tell, hands data on in place.
+//!
+//! Never: which command a PDU belongs to. Invariant: bytes of a data-bearing PDU are borrowed from
+//! the input, never copied; a caller may also receive them straight into a command's buffer
+//! ([`Decoder::data_left`], [`Decoder::data_received`]).
+
+use super::{DIGEST_BYTES, Digests, Fatal};
+use crate::pdu::{CommonHeader, FatalStatus, Flags, HEADER_BYTES_MAX, Kind, Shape};
+
+/// Which end of the connection decodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The host: receives what controllers send.
+    Host,
+    /// The controller: receives what hosts send.
+    Controller,
+}
+
+impl Side {
+    /// True when this side may receive a PDU of this kind.
+    fn receives(self, kind: Kind) -> bool {
+        match kind {
+            Kind::IC_REQ | Kind::H2C_TERM_REQ | Kind::CAPSULE_CMD | Kind::H2C_DATA => {
+                self == Self::Controller
+            }
+            Kind::IC_RESP
+            | Kind::C2H_TERM_REQ
+            | Kind::CAPSULE_RESP
+            | Kind::C2H_DATA
+            | Kind::R2T => self == Self::Host,
+            _ => false,
+        }
+    }
+
+    /// The PDU that must come first.
+    fn first(self) -> Kind {
+        match self {
+            Self::Host => Kind::IC_RESP,
+            Self::Controller => Kind::IC_REQ,
+        }
+    }
+}
+
+/// A whole header, checked for shape; `bytes` are HLEN bytes, digest not included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Type of the PDU.
+    pub kind: Kind,
+    /// Flags of the common header.
+    pub flags: Flags,
+    /// Number of data bytes that follow.
+    pub data: u32,
+    bytes: [u8; HEADER_BYTES_MAX],
+}
+
+impl Header {
+    /// The header's bytes from offset 0; those past HLEN are zero.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// A fatal error in the field at this offset.
+    pub fn invalid(&self, offset: u32) -> Fatal {
+        self.fatal(FatalStatus::INVALID_HEADER_FIELD, offset)
+    }
+
+    /// A fatal error in this PDU.
+    pub fn fatal(&self, status: FatalStatus, information: u32) -> Fatal {
+        let length = self.kind.shape().map_or(8, |shape| shape.header);
+        Fatal { status, information, header: self.bytes[..length].to_vec() }
+    }
+}
+
+/// What the decoder found.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Item<'a> {
+    /// A header; when its `data` is not 0, `Data` items and one `End` follow.
+    Header(Header),
+    /// The next bytes of the current PDU's data.
+    Data(&'a [u8]),
+    /// The current PDU's data is complete.
+    End {
+        /// False when the data digest did not match.
+        digest_matches: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    Header,
+    Padding { left: usize, data: u32 },
+    Data { left: usize, crc: u32 },
+    Digest { crc: u32 },
+    Failed,
+}
+
+/// The decoder of one direction of one connection.
+#[derive(Debug)]
+pub struct Decoder {
+    side: Side,
+    digests: Digests,
+    first: bool,
+    phase: Phase,
+    // A header with its digest, or a data digest, as far as received.
+    stash: [u8; HEADER_BYTES_MAX + DIGEST_BYTES],
+    have: usize,
+}
+
+impl Decoder {
+    /// A decoder at the start of a connection.
+    pub fn new(side: Side) -> Self {
+        let stash = [0; HEADER_BYTES_MAX + DIGEST_BYTES];
+        let digests = Digests::default();
+        Self { side, digests, first: true, phase: Phase::Header, stash, have: 0 }
+    }
+
+    /// Sets the digests agreed on; called once, right after ICReq or ICResp.
+    pub fn set_digests(&mut self, digests: Digests) {
+        self.digests = digests;
+    }
+
+    /// Ends decoding: the connection's owner found the stream unlawful.
+    pub fn fail(&mut self) {
+        self.phase = Phase::Failed;
+    }
+
+    /// The next item, taken from the front of `input`; `None` when more input is needed.
+    ///
+    /// # Errors
+    /// [`Fatal`] when a header breaks the rules; nothing is decoded after it.
+    pub fn next<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<Item<'a>>, Fatal> {
+        loop {
+            match self.phase {
+                Phase::Failed => return Ok(None),
+                Phase::Header => match self.header(input) {
+                    Ok(None) => return Ok(None),
+                    Ok(Some(header)) => return Ok(Some(Item::Header(header))),
+                    Err(fatal) => {
+                        self.phase = Phase::Failed;
+                        return Err(fatal);
+                    }
+                },
+                Phase::Padding { left, data } => {
+                    let count = left.min(input.len());
+                    *input = &input[count..];
+                    if count < left {
+                        self.phase = Phase::Padding { left: left - count, data };
+                        return Ok(None);
+                    }
+                    self.phase = Phase::Data { left: data as usize, crc: 0 };
+                }
+                Phase::Data { left, .. } => {
+                    if input.is_empty() {
+                        return Ok(None);
+                    }
+                    let (data, rest) = input.split_at(left.min(input.len()));
+                    *input = rest;
+                    self.data_received(data);
+                    return Ok(Some(Item::Data(data)));
+                }
+                Phase::Digest { crc } => return Ok(self.data_digest(crc, input)),
+            }
+        }
+    }
+
+    /// Bytes of the current PDU's data that are still to come; 0 outside data. Only then may a
+    /// caller receive up to that many bytes elsewhere and report them.
+    pub fn data_left(&self) -> usize {
+        match self.phase {
+            Phase::Data { left, .. } => left,
+            _ => 0,
+        }
+    }
+
+    /// Bytes of the current PDU's data that are still to come, padding before it or not.
+    pub fn data_coming(&self) -> usize {
+        match self.phase {
+            Phase::Padding { data, .. } => data as usize,
+            _ => self.data_left(),
+        }
+    }
+
+    /// Reports data that was received straight into a command's buffer.
+    ///
+    /// # Panics
+    /// When `data` is longer than [`Self::data_left`].
+    pub fn data_received(&mut self, data: &[u8]) {
+        let Phase::Data { left, crc } = self.phase else { panic!("data reported outside of data") };
+        assert!(data.len() <= left, "more data reported than the PDU has");
+        let crc = if self.digests.data { crc32c::crc32c_append(crc, data) } else { 0 };
+        let left = left - data.len();
+        self.phase = if left > 0 { Phase::Data { left, crc } } else { Phase::Digest { crc } };
+    }
+
+    /// Fills the stash up to `target` bytes; true when it is full.
+    fn fill(&mut self, target: usize, input: &mut &[u8]) -> bool {
+        let count = target.saturating_sub(self.have).min(input.len());
+        self.stash[self.have..self.have + count].copy_from_slice(&input[..count]);
+        self.have += count;
+        *input = &input[count..];
+        self.have >= target
+    }
+
+    fn data_digest<'a>(&mut self, crc: u32, input: &mut &'a [u8]) -> Option<Item<'a>> {
+        let mut digest_matches = true;
+        if self.digests.data {
+            if !self.fill(DIGEST_BYTES, input) {
+                return None;
+            }
+            digest_matches = self.stash[..DIGEST_BYTES] == crc.to_le_bytes();
+        }
+        self.have = 0;
+        self.phase = Phase::Header;
+        Some(Item::End { digest_matches })
+    }
+
+    fn header(&mut self, input: &mut &[u8]) -> Result<Option<Header>, Fatal> {
+        if !self.fill(CommonHeader::SIZE, input) {
+            return Ok(None);
+        }
+        let common = CommonHeader::parse(&self.stash).expect("the stash is larger");
+        let shape = self.check_common(&common)?;
+        let digest = if shape.header_digest && self.digests.header { DIGEST_BYTES } else { 0 };
+        let (padding, data) = self.check_lengths(&common, shape, shape.header + digest)?;
+        if !self.fill(shape.header + digest, input) {
+            return Ok(None);
+        }
+        if digest > 0 {
+            self.check_digest(shape.header)?;
+        }
+        let mut bytes = [0; HEADER_BYTES_MAX];
+        bytes[..shape.header].copy_from_slice(&self.stash[..shape.header]);
+        self.first = false;
+        self.have = 0;
+        if data > 0 {
+            self.phase = match padding {
+                0 => Phase::Data { left: data as usize, crc: 0 },
+                left => Phase::Padding { left, data },
+            };
+        }
+        let (kind, flags) = (Kind(common.kind()), Flags(common.flags()));
+        Ok(Some(Header { kind, flags, data, bytes }))
+    }
+
+    fn fatal(&self, status: FatalStatus, information: u32) -> Fatal {
+        Fatal { status, information, header: self.stash[..self.have].to_vec() }
+    }
+
+    fn check_common(&self, common: &CommonHeader) -> Result<Shape, Fatal> {
+        let kind = Kind(common.kind());
+        let invalid = |offset| self.fatal(FatalStatus::INVALID_HEADER_FIELD, offset);
+        let shape = kind.shape().ok_or_else(|| invalid(0))?;
+        if !self.side.receives(kind) {
+            return Err(invalid(0));
+        }
+        let terminate = matches!(kind, Kind::H2C_TERM_REQ | Kind::C2H_TERM_REQ);
+        if self.first != (kind == self.side.first()) && !terminate {
+            return Err(self.fatal(FatalStatus::SEQUENCE_ERROR, 0));
+        }
+        if usize::from(common.hlen()) != shape.header {
+            return Err(invalid(2));
+        }
+        let flags = Flags(common.flags());
+        let wants_header_digest = shape.header_digest && self.digests.header;
+        if (flags.header_digest() == 1) != wants_header_digest {
+            return Err(invalid(1));
+        }
+        if flags.data_digest() == 1 && !(shape.data && self.digests.data && !terminate) {
+            return Err(invalid(1));
+        }
+        Ok(shape)
+    }
+
+    /// Padding and data length of a PDU whose header with digest has `head` bytes.
+    fn check_lengths(
+        &self,
+        common: &CommonHeader,
+        shape: Shape,
+        head: usize,
+    ) -> Result<(usize, u32), Fatal> {
+        let invalid = |offset| self.fatal(FatalStatus::INVALID_HEADER_FIELD, offset);
+        let (plen, pdo) = (common.plen() as usize, usize::from(common.pdo()));
+        if plen == head {
+            return Ok((0, 0)); // no data; PDO says nothing
+        }
+        if !shape.data || plen < head {
+            return Err(invalid(4));
+        }
+        if pdo < head || pdo > plen {
+            return Err(invalid(3));
+        }
+        let digest = if Flags(common.flags()).data_digest() == 1 { DIGEST_BYTES } else { 0 };
+        if self.digests.data && digest == 0 && shape.header_digest {
+            return Err(invalid(1));
+        }
+        match (plen - pdo).checked_sub(digest) {
+            Some(data) if data > 0 => Ok((pdo - head, u32::try_from(data).expect("PLEN is u32"))),
+            _ => Err(invalid(4)),
+        }
+    }
+
+    fn check_digest(&self, header: usize) -> Result<(), Fatal> {
+        let received = &self.stash[header..header + DIGEST_BYTES];
+        if received == crc32c::crc32c(&self.stash[..header]).to_le_bytes() {
+            return Ok(());
+        }
+        let received = u32::from_le_bytes(crate::wire::take(received, 0));
+        Err(self.fatal(FatalStatus::HEADER_DIGEST_ERROR, received))
+    }
+}
