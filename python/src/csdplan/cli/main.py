@@ -35,6 +35,9 @@ app = typer.Typer(
 profile_app = typer.Typer(help="Work with profile files.", no_args_is_help=True)
 app.add_typer(profile_app, name="profile")
 
+#: A number of cores has at most this many digits.
+_CORES_DIGITS_MAX = 7
+
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON object {schema, command, result, warnings}.")
 ]
@@ -49,7 +52,8 @@ def _cores(text: str) -> list[int]:
     """Parse a list such as ``1,4,16``."""
     parts = [part.strip() for part in text.split(",")]
     # isdecimal takes other scripts' digits, and int() refuses texts of thousands of digits.
-    if not all(part.isascii() and part.isdecimal() and len(part) <= 7 for part in parts):
+    plain = (part.isascii() and part.isdecimal() for part in parts)
+    if not all(plain) or max(map(len, parts)) > _CORES_DIGITS_MAX:
         raise typer.BadParameter(f"{text!r} is not a list of whole numbers such as 1,4,16")
     cores = [int(part) for part in parts]
     if min(cores) < 1:

@@ -70,9 +70,7 @@ def _real(argument: str, value: ArrayLike) -> FloatArray:
     return raw.astype(np.float64)
 
 
-def _require(
-    argument: str, numbers: FloatArray, sound: NDArray[np.bool_], expected: str
-) -> None:
+def _require(argument: str, numbers: FloatArray, sound: NDArray[np.bool_], expected: str) -> None:
     if not np.all(sound):
         worst = float(numbers[np.logical_not(sound)].flat[0])
         raise ModelError(argument, worst, expected)

@@ -30,7 +30,8 @@ _STYLES: tuple[tuple[str, Any, str], ...] = (
     ("#56B4E9", (0, (3, 1, 1, 1, 1, 1)), "v"),
     ("#E69F00", (0, (2, 2)), "P"),
 )
-_STYLE = {
+# Typed loosely: matplotlib's own type lists every key of one of its versions.
+_STYLE: dict[Any, Any] = {
     "font.size": 10.0,
     "axes.spines.top": False,
     "axes.spines.right": False,

@@ -150,14 +150,14 @@ def _reference_problems(raw: dict[str, Any]) -> list[Problem]:
 
 def _duplicate_problems(raw: dict[str, Any]) -> list[Problem]:
     """Find points that measure the same thing twice, so that no reader has to choose."""
-    identity = ("kernel", "where", "device", "units", "bytes")
-    first: dict[tuple[str, ...], int] = {}
+    identity = {"kernel": str, "where": str, "device": str, "units": int, "bytes": int}
+    first: dict[tuple[object, ...], int] = {}
     problems = []
     for index, point in _points(raw):
-        if any(key not in point for key in identity):
+        # A value of another type is reported as such; true, which equals 1, is no whole number.
+        if any(type(point.get(key)) is not kind for key, kind in identity.items()):
             continue
-        # repr keeps 1 and true apart, which compare equal, and takes unhashable values too.
-        values = tuple(repr(point[key]) for key in identity)
+        values = tuple(point[key] for key in identity)
         if values in first:
             expected = f"another {', '.join(identity)} than point[{first[values]}]"
             problems.append(Problem(f"point[{index}]", _shown(point["kernel"]), expected))
@@ -180,9 +180,12 @@ def _problem(detail: ErrorDetails) -> Problem:
     if kind == "extra_forbidden":
         known = ", ".join(_known_keys(location[:-1]))
         return Problem(key, _shown(detail["input"]), f"no such key; there are: {known}")
-    expected = _EXPECTED.get(kind) or detail["msg"].removeprefix("Value error, ")
-    context = {name: str(value) for name, value in detail.get("ctx", {}).items()}
-    return Problem(key, _shown(detail["input"]), expected.format_map(context))
+    if kind in _EXPECTED:
+        context = {name: str(value) for name, value in detail.get("ctx", {}).items()}
+        expected = _EXPECTED[kind].format_map(context)
+    else:
+        expected = detail["msg"].removeprefix("Value error, ")
+    return Problem(key, _shown(detail["input"]), expected)
 
 
 def _key(location: tuple[int | str, ...]) -> str:
@@ -223,7 +226,9 @@ def _shown(value: object) -> str:
     if isinstance(value, BaseModel):
         value = value.model_dump(by_alias=True, exclude_none=True)
     if isinstance(value, bool):
-        text = str(value).lower()
-    else:
+        return str(value).lower()
+    try:
         text = repr(value) if isinstance(value, str | int | float | dict | list) else str(value)
+    except ValueError:  # Python writes out no whole number of more than some thousand digits
+        return "a number too long to show"
     return text if len(text) <= _VALUE_TEXT_MAX else text[: _VALUE_TEXT_MAX - 3] + "..."

@@ -1,0 +1,125 @@
+"""The command line as a user meets it: output, JSON, exit codes, messages."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from csdplan.cli import app
+
+GOLDEN = Path(__file__).parents[3] / "docs" / "internals" / "golden" / "profile"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner(env={"COLUMNS": "120", "NO_COLOR": "1"}).invoke(app, list(arguments))
+
+
+def plan(*arguments: str) -> dict[str, Any]:
+    result = run("bep", *arguments, "--json")
+    assert result.exit_code == 0, result.output
+    body: dict[str, Any] = json.loads(result.stdout)
+    assert (body["schema"], body["command"]) == (1, "bep")
+    return body
+
+
+def devices(body: dict[str, Any]) -> list[list[int | None]]:
+    systems = body["result"]["systems"]
+    return [[host["devices"] for host in system["hosts"]] for system in systems]
+
+
+def test_bep_of_two_profiles() -> None:
+    chosen = ["--profile", "smartssd", "--profile", "newport", "--kernel", "count"]
+    body = plan(*chosen, "--host-cores", "1,4,16,64")
+    assert devices(body) == [[2, 8, 13, 15], [12, 28, 44, 52]]
+    assert len(body["warnings"]) == 2
+    table = run("bep", *chosen, "--host-cores", "1,4,16")
+    assert table.exit_code == 0
+    for text in ("count on smartssd", "count on newport", "Host(16)", "44", "k_limit 8"):
+        assert text in table.stdout
+    assert table.stderr == ""
+
+
+def test_options_reach_the_model() -> None:
+    chosen = ["--profile", "smartssd", "--kernel", "count", "--host-cores", "16"]
+    assert devices(plan(*chosen)) == [[13]]
+    assert devices(plan(*chosen, "--k-limit", "12"))[0][0] == 18
+    assert devices(plan(*chosen, "--sd-comp", "8"))[0][0] == 4
+    assert devices(plan(*chosen, "--sd-tx", "2"))[0][0] == 1
+    assert devices(plan(*chosen, "--host-part", "0.3")) == [[None]]
+
+
+def test_plots_are_written(tmp_path: Path) -> None:
+    svg, png = tmp_path / "a.svg", tmp_path / "a.png"
+    chosen = ["--profile", "newport", "--kernel", "count", "--plot", str(svg), "--plot", str(png)]
+    assert devices(plan(*chosen)) == [[12]]
+    assert svg.stat().st_size > 1000
+    assert png.stat().st_size > 1000
+
+
+_GOOD = ["--profile", "newport", "--kernel", "count"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["bep", "--profile", "newport", "--kernel", "sort"], "it has: array-merge, count"),
+        (["bep", "--profile", "newprot", "--kernel", "count"], "there are: newport, smartssd"),
+        (["bep", "--profile", "no/such.toml", "--kernel", "count"], "cannot be read"),
+        (["bep", *_GOOD, "--host-cores", "1,,4"], "not a list of whole numbers"),
+        (["bep", *_GOOD, "--host-cores", "0"], "at least 1 core"),
+        (["bep", *_GOOD, "--host-cores", "9" * 5000], "not a list of whole numbers"),
+        (["bep", *_GOOD, "--k-limit", "0"], "k-limit"),
+        (["bep", *_GOOD, "--sd-tx", "0.5"], "sd_tx = 0.5: expected a slow-down factor"),
+        (["bep", *_GOOD, "--host-part", "nan"], "host_part_s = nan: expected a finite number"),
+        (["bep", *_GOOD, "--plot", "a.pdf"], "ends in .svg or .png"),
+        (["bep", *_GOOD, "--device", "smartssd"], "there are: newport"),
+        (["bep", *_GOOD, "--bytes", "5"], "there are: 4800000000"),
+        (["bep", "--kernel", "count"], "--profile"),
+        (["profile", "check", "nowhere.toml"], "cannot be read"),
+        (["nonsense"], "nonsense"),
+    ],
+)
+def test_wrong_use_is_exit_code_2_with_a_message(arguments: list[str], message: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_figure_that_cannot_be_written_is_exit_code_1(tmp_path: Path) -> None:
+    result = run("bep", *_GOOD, "--plot", str(tmp_path / "absent" / "a.svg"))
+    assert result.exit_code == 1
+    assert "No such file" in result.stderr
+
+
+def test_profiles_are_listed() -> None:
+    body = json.loads(run("profiles", "--json").stdout)
+    names = [entry["name"] for entry in body["result"]["profiles"]]
+    assert names == ["newport", "smartssd"]
+    assert "page-rank" in run("profiles").stdout
+
+
+def test_profile_check() -> None:
+    good = run("profile", "check", str(GOLDEN / "valid-full.toml"))
+    assert good.exit_code == 0
+    assert "sound (schema 1): 3 points, kernels count" in good.stdout
+    bad = run("profile", "check", str(GOLDEN / "invalid-several.toml"))
+    assert bad.exit_code == 2
+    for key in ("host.cores", "host.foo", "point[0].prov", "point[0].device"):
+        assert key in bad.stderr
+
+
+def test_help_and_version() -> None:
+    shown = run("--help").stdout
+    for command in ("bep", "profiles", "profile"):
+        assert command in shown
+    assert run("--version").stdout.startswith("csdplan 0.")
+
+
+def test_importing_does_not_import_matplotlib() -> None:
+    code = "import sys, csdplan.cli; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
