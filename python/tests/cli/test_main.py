@@ -38,7 +38,14 @@ def test_bep_of_two_profiles() -> None:
     assert len(body["warnings"]) == 2
     table = run("bep", *chosen, "--host-cores", "1,4,16")
     assert table.exit_code == 0
-    for text in ("count on smartssd", "count on newport", "Host(16)", "44", "k_limit 8"):
+    for text in (
+        "count on smartssd",
+        "count on newport",
+        "T_tx [s]",
+        "Host(16)",
+        "44",
+        "k_limit 8",
+    ):
         assert text in table.stdout
     assert table.stderr == ""
 

@@ -27,7 +27,7 @@ def test_svg_is_xml_and_bytes_are_equal(
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1")
     import matplotlib as mpl  # noqa: PLC0415 - only drawing may import it
 
-    monkeypatch.setitem(mpl.rcParams, "lines.linewidth", 9.0)
+    monkeypatch.setitem(mpl.rcParams, "axes.facecolor", "red")
     throughput(systems, second)
     assert first.read_bytes() == second.read_bytes()
     assert ET.parse(first).getroot().tag == "{http://www.w3.org/2000/svg}svg"

@@ -143,7 +143,7 @@ def bep_command(
     if json:
         typer.echo(envelope("bep", result.as_dict(), result.warnings))
         return
-    print_bep(Console(), result)
+    print_bep(_console(), result)
     for warning in result.warnings:
         typer.echo(f"warning: {warning}", err=True)
 
@@ -166,7 +166,7 @@ def profiles_command(json: JsonOption = False) -> None:
         ]
         typer.echo(envelope("profiles", {"profiles": listed}))
         return
-    print_profiles(Console(), found)
+    print_profiles(_console(), found)
 
 
 @profile_app.command("check")
@@ -182,6 +182,11 @@ def profile_check_command(
         return
     kernels = ", ".join(profile.kernels())
     typer.echo(f"{file}: sound (schema 1): {len(profile.point)} points, kernels {kernels}")
+
+
+def _console() -> Console:
+    # Names and units come with square brackets of their own: nothing printed here is markup.
+    return Console(markup=False, emoji=False, highlight=False)
 
 
 @contextmanager
