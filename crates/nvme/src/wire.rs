@@ -43,14 +43,15 @@ pub const fn assert_bits(ranges: &[(u32, u32)], width: u32) {
 }
 
 /// The `N` bytes at `offset`; layouts prove at compile time that they are there.
-pub(crate) fn take<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
+pub fn take<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
     let mut out = [0; N];
     out.copy_from_slice(&bytes[offset..offset + N]);
     out
 }
 
 /// Declares a fixed-size little-endian structure: `name / set_name: type @ offset`, where a type
-/// is `u8`, `u16`, `u32`, `u64` or `[n]` bytes.
+/// is `u8`, `u16`, `u32`, `u64` or `[n]` bytes. On-media formats use it too.
+#[macro_export]
 macro_rules! layout {
     ($(#[$meta:meta])* $vis:vis struct $Name:ident [$size:literal] {
         $( $(#[$field_meta:meta])* $get:ident / $set:ident : $ty:tt @ $offset:literal ),* $(,)?
@@ -59,13 +60,14 @@ macro_rules! layout {
         #[derive(Clone, Copy, PartialEq, Eq)]
         $vis struct $Name { bytes: [u8; $size] }
 
+        #[allow(dead_code, unreachable_pub)] // a private layout may leave accessors unused
         impl $Name {
             /// Size on the wire in bytes.
             pub const SIZE: usize = $size;
             /// Every declared field, in order.
             pub const FIELDS: &'static [$crate::wire::Field] = &[
                 $( $crate::wire::Field {
-                    name: stringify!($get), offset: $offset, size: layout!(@size $ty),
+                    name: stringify!($get), offset: $offset, size: $crate::layout!(@size $ty),
                 }, )*
             ];
             /// All bytes zero.
@@ -78,7 +80,7 @@ macro_rules! layout {
             }
             /// The bytes as they go over the wire.
             pub const fn as_bytes(&self) -> &[u8; $size] { &self.bytes }
-            $( layout!(@access $ty, $get, $set, $offset, $(#[$field_meta])*); )*
+            $( $crate::layout!(@access $ty, $get, $set, $offset, $(#[$field_meta])*); )*
         }
 
         const _: () = $crate::wire::assert_layout($Name::FIELDS, $size);
@@ -141,6 +143,7 @@ macro_rules! bits {
         #[derive(Clone, Copy, PartialEq, Eq, Default)]
         $vis struct $Name(pub $repr);
 
+        #[allow(dead_code, unreachable_pub)]
         impl $Name {
             $(
                 $(#[$field_meta])*
@@ -206,7 +209,8 @@ macro_rules! codes {
     };
 }
 
-pub(crate) use {bits, codes, layout};
+pub use crate::layout;
+pub(crate) use {bits, codes};
 
 /// Copies `text` into a fixed ASCII field, cut to fit and padded with `pad`.
 pub fn fixed_text<const N: usize>(text: &str, pad: u8) -> [u8; N] {

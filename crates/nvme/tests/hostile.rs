@@ -6,7 +6,6 @@
 use csd_nvme::capsule::Sqe;
 use csd_nvme::pdu::{FatalStatus, Kind};
 use csd_nvme::tcp::controller::{Connection, Event, Limits};
-use csd_nvme::tcp::host::Connection as Host;
 use csd_nvme::tcp::{Digests, Fatal};
 
 fn controller(digests: Digests) -> Connection {
@@ -129,8 +128,6 @@ fn a_wrong_header_digest_is_fatal_and_a_wrong_data_digest_is_not() {
     let both = Digests { header: true, data: true };
     let mut request = ic_req();
     request[11] = 3;
-    let (host, _) = Host::new(both);
-    drop(host);
     let mut connection = controller(both);
     assert!(feed(&mut connection, &request).is_none());
     let mut pdu = vec![4, 3, 72, 76, 0, 0, 0, 0];
