@@ -218,8 +218,8 @@ def test_equal_compute_leaves_the_decision_to_transfer() -> None:
     """C = H and no k_limit: the inequality is S > D for every m, and S = D is a tie for ever."""
     more = break_even(2.25, 1.0, 1.0, 1.0, k_limit=None, host_part_s=1.0)
     level = break_even(2.0, 1.0, 1.0, 1.0, k_limit=None, host_part_s=1.0)
-    assert (more.devices, more.verdict()) == (1, Verdict.BREAKS_EVEN)
-    assert level.verdict() is Verdict.NEVER
+    assert one(more) == (Verdict.BREAKS_EVEN, 1)
+    assert one(level) == (Verdict.NEVER, 0)
 
 
 def test_a_lead_that_is_lost_again_does_not_count() -> None:

@@ -123,6 +123,8 @@ def _draw_k_limit(panel: Axes, k_limit: int) -> None:
 
 
 def _draw_host(panel: Axes, system: SystemCurves, host: Curve, index: int) -> None:
+    from matplotlib.patheffects import withStroke  # noqa: PLC0415 - as in throughput()
+
     colour, dash, marker = _STYLES[index % len(_STYLES)]
     values = [value / 1e9 for value in host.throughput_Bps]
     found = host.break_even_devices
@@ -155,9 +157,12 @@ def _draw_host(panel: Axes, system: SystemCurves, host: Curve, index: int) -> No
     panel.annotate(
         str(found),
         xy=point,
-        xytext=(7, -13),
+        # Above and to the left, away from the line of the host itself; the halo covers others.
+        xytext=(-8, 8),
         textcoords="offset points",
+        horizontalalignment="right",
         color=colour,
         fontweight="bold",
+        path_effects=[withStroke(linewidth=3, foreground="white")],
         zorder=6,
     )
