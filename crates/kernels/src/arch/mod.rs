@@ -1,0 +1,66 @@
+//! Versions of the kernels for this machine's vectors, and the choice among them, made once.
+//!
+//! On aarch64 the portable version is the NEON one: NEON is that machine's baseline, and the
+//! compiler vectorises the loop. Never: a kernel's meaning, which its own module has. Invariant: a
+//! [`Version`] is only to be had for a processor that can run it.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod portable;
+
+use std::sync::LazyLock;
+
+/// Which elements to count: those whose masked bits are these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pattern {
+    /// Elements of 4 bytes.
+    Narrow {
+        /// Bits that matter.
+        mask: u32,
+        /// What they are.
+        bits: u32,
+    },
+    /// Elements of 8 bytes.
+    Wide {
+        /// Bits that matter.
+        mask: u64,
+        /// What they are.
+        bits: u64,
+    },
+}
+
+/// One compiled version of the count kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Version {
+    /// Its name.
+    pub(crate) name: &'static str,
+    narrow: fn(&[u8], u32, u32) -> u64,
+    wide: fn(&[u8], u64, u64) -> u64,
+}
+
+impl Version {
+    pub(crate) fn count(&self, pattern: &Pattern, bytes: &[u8]) -> u64 {
+        match *pattern {
+            Pattern::Narrow { mask, bits } => (self.narrow)(bytes, mask, bits),
+            Pattern::Wide { mask, bits } => (self.wide)(bytes, mask, bits),
+        }
+    }
+}
+
+/// Elements of `bytes` with the pattern, by the best version.
+pub(crate) fn count(pattern: &Pattern, bytes: &[u8]) -> u64 {
+    static BEST: LazyLock<Version> =
+        LazyLock::new(|| versions().next().unwrap_or_else(portable::version));
+    BEST.count(pattern, bytes)
+}
+
+/// Every version that this machine can run, the best first.
+pub(crate) fn versions() -> impl Iterator<Item = Version> {
+    #[cfg(target_arch = "x86_64")]
+    let vector = [avx512::version(), avx2::version()];
+    #[cfg(not(target_arch = "x86_64"))]
+    let vector: [Option<Version>; 0] = [];
+    vector.into_iter().flatten().chain([portable::version()])
+}

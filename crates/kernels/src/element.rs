@@ -1,0 +1,118 @@
+//! [`ElementType`]: what an object's bytes are elements of.
+//!
+//! Never: values. Invariant: codes and names are stable, they stand in catalogues and commands.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Type of an element; all are little-endian.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ElementType {
+    /// 32-bit signed integer.
+    I32,
+    /// 64-bit signed integer.
+    I64,
+    /// 32-bit IEEE 754 number.
+    F32,
+    /// 64-bit IEEE 754 number.
+    F64,
+    /// Complex number: two 64-bit IEEE 754 numbers, the real part first.
+    C64,
+    /// Bytes without further structure.
+    Bytes,
+}
+
+impl ElementType {
+    /// Every type with its code and name: the one table of them.
+    pub const TABLE: [(Self, u8, &'static str); 6] = [
+        (Self::I32, 1, "i32"),
+        (Self::I64, 2, "i64"),
+        (Self::F32, 3, "f32"),
+        (Self::F64, 4, "f64"),
+        (Self::C64, 5, "c64"),
+        (Self::Bytes, 6, "bytes"),
+    ];
+
+    /// Size of an element in bytes.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::I32 | Self::F32 => 4,
+            Self::I64 | Self::F64 => 8,
+            Self::C64 => 16,
+            Self::Bytes => 1,
+        }
+    }
+
+    /// Name as users type it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        Self::TABLE[self as usize].2
+    }
+
+    /// Number in catalogues and commands.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        Self::TABLE[self as usize].1
+    }
+
+    /// The type with this number.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::TABLE.iter().find(|row| row.1 == code).map(|row| row.0)
+    }
+}
+
+impl fmt::Display for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A name that is not an element type's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownElementType(pub String);
+
+impl fmt::Display for UnknownElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is not an element type: use one of", self.0)?;
+        ElementType::TABLE.iter().try_for_each(|(_, _, name)| write!(f, " {name}"))
+    }
+}
+
+impl std::error::Error for UnknownElementType {}
+
+impl FromStr for ElementType {
+    type Err = UnknownElementType;
+
+    fn from_str(text: &str) -> Result<Self, UnknownElementType> {
+        let row = Self::TABLE.iter().find(|row| row.2 == text);
+        row.map(|row| row.0).ok_or_else(|| UnknownElementType(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_codes_round_trip_in_table_order() {
+        for (index, (element, code, name)) in ElementType::TABLE.into_iter().enumerate() {
+            assert_eq!(element as usize, index);
+            assert_eq!(ElementType::from_code(code), Some(element));
+            assert_eq!(name.parse(), Ok(element));
+            assert_eq!((element.code(), element.to_string().as_str()), (code, name));
+        }
+        assert_eq!(ElementType::from_code(0), None);
+        assert_eq!(ElementType::from_code(7), None);
+    }
+
+    #[test]
+    fn an_unknown_name_is_told_the_known_ones() {
+        let error = "int".parse::<ElementType>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "\"int\" is not an element type: use one of i32 i64 f32 f64 c64 bytes"
+        );
+    }
+}
