@@ -1,1 +1,61 @@
 //! Thread-per-core runtime with io_uring, epoll and simulated back ends
+//!
+//! A *core* is one thread with its own tasks, timers, sockets and mailbox; cores share nothing but
+//! mail. Nothing else in the project names io_uring, epoll, a clock, a thread or a random source:
+//! what runs on a core runs unchanged, and repeatably, in [`sim`].
+//!
+//! Never does this crate know of drives, commands or media. Invariants: nothing on a core blocks
+//! (files and computations have threads of their own, and answers come by mail); a future is
+//! polled and dropped on the core that made it; an operation owns its descriptor and buffers while
+//! it is in flight.
+//!
+//! Modules, in the order of the data path:
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `runtime` | threads, and the loop of a real core |
+//! | `core` | a core's state; spawning, posting, calling |
+//! | `task` | the slab of tasks, their wakers and handles |
+//! | `time`, `timer` | the clock, and what waits for it |
+//! | `mailbox`, `oneshot` | what crosses threads: letters and answers |
+//! | `busy` | where the time went |
+//! | `sync` | notify, semaphore, channels, all within a core |
+//! | `pool` | a connection's commands in flight |
+//! | `buffer` | aligned bytes with head- and tailroom |
+//! | `net`, `file` | sockets by readiness, files by completion |
+//! | `lane` | computation beside the reactor |
+//! | `backend` | the seam, and the operating system under it |
+//! | `sim` | the world that stands in for it |
+
+mod backend;
+mod buffer;
+mod busy;
+mod core;
+mod file;
+mod lane;
+mod mailbox;
+mod net;
+mod oneshot;
+mod pool;
+mod runtime;
+pub mod sim;
+pub mod sync;
+mod task;
+mod time;
+mod timer;
+
+pub use backend::{BackendKind, UnknownBackend};
+pub use buffer::{ALIGNMENT, Buffer};
+pub use busy::{BusyTimes, busy};
+pub use core::{
+    Class, CoreGone, CoreId, backend_name, call, core_count, core_id, keep, kept, post,
+    random_bytes, random_u64, spawn, stop_requested, yield_now,
+};
+pub use file::{File, FileOptions};
+pub use lane::{Compute, Job, LaneFailed, Progress, Single, compute, compute_fn};
+pub use net::{DetachedStream, Listener, Stream};
+pub use pool::TaskPool;
+pub use runtime::{Config, Error, block_on, run};
+pub use sync::{Notify, Permit, Semaphore, channel};
+pub use task::JoinHandle;
+pub use time::{Elapsed, Instant, Sleep, now, sleep, sleep_until, timeout};

@@ -1,0 +1,350 @@
+//! System calls that the standard library does not offer, each wrapped to be safe.
+//!
+//! Never keeps state. Invariant: every descriptor made here is close-on-exec and, where it can
+//! be, non-blocking.
+#![allow(unsafe_code)]
+
+use std::io::{self, IoSlice};
+use std::mem;
+use std::net::{
+    Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, TcpListener, TcpStream,
+};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
+
+use libc::{c_int, c_void, socklen_t};
+
+use crate::mailbox::Bell;
+use crate::time::nanos;
+
+/// How many connections may wait to be accepted.
+const BACKLOG: c_int = 1024;
+
+/// Turns the customary -1 into the error it stands for.
+pub(crate) fn check(result: c_int) -> io::Result<c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// As [`check`], for calls that return a count of bytes.
+fn check_size(result: isize) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+/// An eventfd that wakes whoever waits for it.
+pub(crate) struct EventFd(OwnedFd);
+
+impl EventFd {
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: no pointers; the descriptor returned is new and ours alone.
+        unsafe {
+            let fd = check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?;
+            Ok(Self(OwnedFd::from_raw_fd(fd)))
+        }
+    }
+
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+}
+
+impl AsRawFd for EventFd {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+impl Bell for EventFd {
+    fn ring(&self) {
+        ring(self.0.as_raw_fd());
+    }
+}
+
+/// Adds one to an eventfd. It cannot fail but by overflow, after 2^64 - 2 calls.
+fn ring(fd: RawFd) {
+    let one = 1_u64.to_ne_bytes();
+    // SAFETY: eight readable bytes, as an eventfd wants; async-signal-safe.
+    let _written = unsafe { libc::write(fd, one.as_ptr().cast(), one.len()) };
+}
+
+/// Binds a listening, non-blocking socket (`SO_REUSEADDR` is set by the standard library).
+pub(crate) fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(addr)?;
+    // SAFETY: a live descriptor; a second listen only changes the backlog.
+    check(unsafe { libc::listen(listener.as_raw_fd(), BACKLOG) })?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Accepts a connection as a non-blocking socket; `None` if nobody waits.
+pub(crate) fn accept(listener: &TcpListener) -> io::Result<Option<(TcpStream, SocketAddr)>> {
+    loop {
+        // SAFETY: both pointers are to live, writable values of the sizes given; the descriptor
+        // returned is new and ours alone.
+        let accepted = unsafe {
+            let mut storage: libc::sockaddr_storage = mem::zeroed();
+            let mut size = socklen_of::<libc::sockaddr_storage>();
+            let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+            let to = (&raw mut storage).cast();
+            check(libc::accept4(listener.as_raw_fd(), to, &raw mut size, flags))
+                .map(|fd| (TcpStream::from_raw_fd(fd), storage))
+        };
+        match accepted {
+            Ok((stream, storage)) => return Ok(Some((stream, parse_addr(&storage)?))),
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock => return Ok(None),
+                io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => {}
+                _ => return Err(error),
+            },
+        }
+    }
+}
+
+/// Starts to connect a non-blocking socket.
+pub(crate) fn connect(addr: SocketAddr) -> io::Result<TcpStream> {
+    let family = if addr.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: no pointers; the descriptor returned is new and ours alone.
+    let stream = unsafe { TcpStream::from_raw_fd(check(libc::socket(family, kind, 0))?) };
+    let fd = stream.as_raw_fd();
+    let result = match addr {
+        SocketAddr::V4(addr) => {
+            let raw = libc::sockaddr_in {
+                sin_family: family_of(family),
+                sin_port: addr.port().to_be(),
+                sin_addr: libc::in_addr { s_addr: u32::from(*addr.ip()).to_be() },
+                sin_zero: [0; 8],
+            };
+            // SAFETY: the pointer is to a live address of the size given.
+            check(unsafe { libc::connect(fd, (&raw const raw).cast(), socklen_of_val(&raw)) })
+        }
+        SocketAddr::V6(addr) => {
+            let raw = libc::sockaddr_in6 {
+                sin6_family: family_of(family),
+                sin6_port: addr.port().to_be(),
+                sin6_flowinfo: addr.flowinfo(),
+                sin6_addr: libc::in6_addr { s6_addr: addr.ip().octets() },
+                sin6_scope_id: addr.scope_id(),
+            };
+            // SAFETY: the pointer is to a live address of the size given.
+            check(unsafe { libc::connect(fd, (&raw const raw).cast(), socklen_of_val(&raw)) })
+        }
+    };
+    match result {
+        Ok(_) => Ok(stream),
+        // Interrupted: connecting goes on in the background all the same.
+        Err(error) => match error.raw_os_error() {
+            Some(libc::EINPROGRESS | libc::EINTR) => Ok(stream),
+            _ => Err(error),
+        },
+    }
+}
+
+/// One `sendmsg` of up to `IOV_MAX` slices; a dead peer is an error, not a signal.
+pub(crate) fn send(stream: &TcpStream, from: &[IoSlice<'_>]) -> io::Result<usize> {
+    let from = &from[..from.len().min(libc::UIO_MAXIOV as usize)];
+    // SAFETY: an IoSlice has the layout of an iovec by its documentation; `sendmsg` only reads.
+    unsafe {
+        let mut message: libc::msghdr = mem::zeroed();
+        message.msg_iov = from.as_ptr().cast_mut().cast();
+        message.msg_iovlen = from.len();
+        check_size(libc::sendmsg(stream.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL))
+    }
+}
+
+fn parse_addr(storage: &libc::sockaddr_storage) -> io::Result<SocketAddr> {
+    match c_int::from(storage.ss_family) {
+        libc::AF_INET => {
+            // SAFETY: the family says what it is, and the storage is large enough for any.
+            let raw = unsafe { &*(&raw const *storage).cast::<libc::sockaddr_in>() };
+            let ip = Ipv4Addr::from(u32::from_be(raw.sin_addr.s_addr));
+            Ok(SocketAddrV4::new(ip, u16::from_be(raw.sin_port)).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: as above.
+            let raw = unsafe { &*(&raw const *storage).cast::<libc::sockaddr_in6>() };
+            let ip = Ipv6Addr::from(raw.sin6_addr.s6_addr);
+            let port = u16::from_be(raw.sin6_port);
+            Ok(SocketAddrV6::new(ip, port, raw.sin6_flowinfo, raw.sin6_scope_id).into())
+        }
+        family => Err(io::Error::other(format!("peer of unknown address family {family}"))),
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "address families are below 2^16")]
+fn family_of(family: c_int) -> libc::sa_family_t {
+    family.cast_unsigned() as libc::sa_family_t
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "socket addresses are below 2^32 bytes")]
+fn socklen_of<T>() -> socklen_t {
+    mem::size_of::<T>() as socklen_t
+}
+
+fn socklen_of_val<T>(_value: &T) -> socklen_t {
+    socklen_of::<T>()
+}
+
+/// Reserves or punches a range of a file. `mode` as in `fallocate(2)`.
+pub(crate) fn fallocate(fd: RawFd, mode: c_int, offset: u64, len: u64) -> io::Result<()> {
+    let (offset, len) = (file_offset(offset)?, file_offset(len)?);
+    loop {
+        // SAFETY: no pointers.
+        match check(unsafe { libc::fallocate(fd, mode, offset, len) }) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result.map(drop),
+        }
+    }
+}
+
+/// One `pwritev`.
+pub(crate) fn write_vectored(fd: RawFd, from: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+    let count = c_int::try_from(from.len().min(libc::UIO_MAXIOV as usize)).unwrap_or(0);
+    let offset = file_offset(offset)?;
+    // SAFETY: an IoSlice has the layout of an iovec by its documentation; `pwritev` only reads.
+    check_size(unsafe { libc::pwritev(fd, from.as_ptr().cast(), count, offset) })
+}
+
+/// File offsets are signed in the system's interface.
+fn file_offset(offset: u64) -> io::Result<libc::off_t> {
+    libc::off_t::try_from(offset)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "file offset beyond 2^63"))
+}
+
+/// Binds the calling thread to one CPU, the `index`th of those it may use, round and round.
+pub(crate) fn pin_thread(index: usize) -> io::Result<()> {
+    // SAFETY: the sets are live values of the size given, zeroed as CPU_ZERO would.
+    unsafe {
+        let mut allowed: libc::cpu_set_t = mem::zeroed();
+        let size = mem::size_of::<libc::cpu_set_t>();
+        check(libc::sched_getaffinity(0, size, &raw mut allowed))?;
+        let limit = usize::try_from(libc::CPU_SETSIZE).unwrap_or(0);
+        let cpus: Vec<usize> = (0..limit).filter(|&cpu| libc::CPU_ISSET(cpu, &allowed)).collect();
+        let Some(&cpu) = cpus.get(index % cpus.len().max(1)) else { return Ok(()) };
+        let mut one: libc::cpu_set_t = mem::zeroed();
+        libc::CPU_SET(cpu, &mut one);
+        check(libc::sched_setaffinity(0, size, &raw const one)).map(drop)
+    }
+}
+
+/// Puts the calling thread below all others: `SCHED_IDLE`, or nice 19 where that is refused.
+/// Returns whether it had to fall back.
+pub(crate) fn lower_thread() -> io::Result<bool> {
+    // SAFETY: the parameter is a live value; thread 0 is the caller, and so is "process" 0 in
+    // Linux's setpriority.
+    unsafe {
+        let parameter: libc::sched_param = mem::zeroed();
+        if libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameter) == 0 {
+            return Ok(false);
+        }
+        check(libc::setpriority(libc::PRIO_PROCESS, 0, 19))?;
+    }
+    Ok(true)
+}
+
+/// CPU time of the calling thread, ns.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    // SAFETY: the pointer is to a live, writable value.
+    let time = unsafe {
+        let mut time: libc::timespec = mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time);
+        time
+    };
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let subsecond_ns = u32::try_from(time.tv_nsec).unwrap_or(0);
+    nanos(std::time::Duration::new(seconds, subsecond_ns))
+}
+
+/// Raised by the first SIGINT or SIGTERM, and never lowered: whoever waits for it is served.
+static STOP: OnceLock<EventFd> = OnceLock::new();
+
+/// Installs the handlers once in a process; gives a copy of the descriptor that becomes readable.
+pub(crate) fn stop_signal() -> io::Result<EventFd> {
+    if let Some(stop) = STOP.get() {
+        return stop.try_clone();
+    }
+    let stop = STOP.get_or_init(EventFd::new_or_die);
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: the action is a live value, its handler async-signal-safe; SA_RESETHAND lets
+        // a second signal end the process.
+        unsafe {
+            let mut action: libc::sigaction = mem::zeroed();
+            action.sa_sigaction = on_stop as extern "C" fn(c_int) as usize;
+            action.sa_flags = libc::SA_RESTART | libc::SA_RESETHAND;
+            libc::sigemptyset(&raw mut action.sa_mask);
+            check(libc::sigaction(signal, &raw const action, std::ptr::null_mut()))?;
+        }
+    }
+    stop.try_clone()
+}
+
+impl EventFd {
+    /// For the one eventfd of the process that has nobody to report to.
+    fn new_or_die() -> Self {
+        Self::new().expect("a process that may open no descriptor cannot run")
+    }
+}
+
+extern "C" fn on_stop(_signal: c_int) {
+    // `get` only loads an atomic once the lock is initialised, which precedes installation.
+    if let Some(stop) = STOP.get() {
+        ring(stop.as_raw_fd());
+    }
+}
+
+/// Waits on an epoll descriptor for up to `wait_ns`, for ever if `None`.
+pub(crate) fn epoll_wait(
+    epoll: RawFd,
+    events: &mut [libc::epoll_event],
+    wait_ns: Option<u64>,
+) -> io::Result<usize> {
+    let room = c_int::try_from(events.len()).unwrap_or(c_int::MAX);
+    let timeout = wait_ns.map(timespec);
+    let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: `room` events may be written to the slice; the time is live or null.
+    let result = unsafe {
+        check(libc::epoll_pwait2(epoll, events.as_mut_ptr(), room, timeout, std::ptr::null()))
+    };
+    match result {
+        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
+            // Before Linux 5.11: whole milliseconds, rounded up so as not to spin.
+            let wait_ms = wait_ns
+                .map_or(-1, |ns| c_int::try_from(ns.div_ceil(1_000_000)).unwrap_or(c_int::MAX));
+            // SAFETY: as above.
+            let result = unsafe { libc::epoll_wait(epoll, events.as_mut_ptr(), room, wait_ms) };
+            Ok(usize::try_from(check(result)?).unwrap_or(0))
+        }
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+        result => Ok(usize::try_from(result?).unwrap_or(0)),
+    }
+}
+
+/// A relative time; longer ones than the type holds are cut, the caller's loop comes round again.
+fn timespec(ns: u64) -> libc::timespec {
+    libc::timespec {
+        tv_sec: libc::time_t::try_from(ns / 1_000_000_000).unwrap_or(libc::time_t::MAX),
+        tv_nsec: libc::c_long::try_from(ns % 1_000_000_000).unwrap_or(0),
+    }
+}
+
+/// A new epoll descriptor.
+pub(crate) fn epoll_create() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers; the descriptor returned is new and ours alone.
+    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?)) }
+}
+
+/// Adds `fd` to an epoll set, or removes it.
+pub(crate) fn epoll_change(
+    epoll: RawFd,
+    change: c_int,
+    fd: RawFd,
+    events: c_int,
+    data: u64,
+) -> io::Result<()> {
+    let mut event = libc::epoll_event { events: events.cast_unsigned(), u64: data };
+    // SAFETY: the event is a live value, which the kernel only reads.
+    check(unsafe { libc::epoll_ctl(epoll, change, fd, &raw mut event) }).map(drop)
+}
+
+// `stream` and `IoSlice` above rely on this.
+const _: () = assert!(mem::size_of::<IoSlice<'_>>() == mem::size_of::<libc::iovec>());
+const _: () = assert!(mem::size_of::<*mut c_void>() == mem::size_of::<usize>());

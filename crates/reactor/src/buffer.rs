@@ -1,0 +1,304 @@
+//! [`Buffer`]: owned bytes, aligned for direct I/O, with room to grow at both ends.
+//!
+//! Never hands out uninitialised memory: it is zeroed when it comes from the allocator, and holds
+//! what its last user left when it comes from the free list. Invariants: the block's address is a
+//! multiple of [`ALIGNMENT`]; `start <= end <= capacity`; each thread keeps at most [`KEPT_BYTES`]
+//! of free blocks.
+#![allow(unsafe_code)]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::cell::RefCell;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// Alignment of a buffer's payload, bytes: the largest logical block that disks have.
+pub const ALIGNMENT: usize = 4096;
+
+/// Most free memory that a thread keeps for reuse, bytes.
+const KEPT_BYTES: usize = 32 << 20;
+/// Blocks above this go straight back to the allocator, bytes.
+const KEPT_BLOCK_BYTES: usize = 4 << 20;
+
+/// Owned bytes; see the module's text. Dereferences to the live range, which may grow into the
+/// headroom before and the tailroom after it.
+#[derive(Default)]
+pub struct Buffer {
+    block: Option<Block>,
+    start: usize,
+    end: usize,
+}
+
+impl Buffer {
+    /// `len` zero bytes.
+    #[must_use]
+    pub fn zeroed(len: usize) -> Self {
+        let (block, is_zero) = take_block(len);
+        let mut buffer = Self { block, start: 0, end: len };
+        if !is_zero {
+            buffer.fill(0);
+        }
+        buffer
+    }
+
+    /// `len` bytes of unspecified contents, with at least `head` bytes of headroom and `tail` of
+    /// tailroom. The live range starts at a multiple of [`ALIGNMENT`].
+    #[must_use]
+    pub fn with_room(head: usize, len: usize, tail: usize) -> Self {
+        let start = head.next_multiple_of(ALIGNMENT);
+        let (block, _) = take_block(start + len + tail);
+        Self { block, start, end: start + len }
+    }
+
+    /// A copy of `bytes`.
+    #[must_use]
+    pub fn from_slice(bytes: &[u8]) -> Self {
+        let mut buffer = Self::with_room(0, bytes.len(), 0);
+        buffer.copy_from_slice(bytes);
+        buffer
+    }
+
+    /// Length of the live range, bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// Whether the live range is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// Bytes before the live range.
+    #[must_use]
+    pub fn headroom(&self) -> usize {
+        self.start
+    }
+
+    /// Bytes after the live range.
+    #[must_use]
+    pub fn tailroom(&self) -> usize {
+        self.capacity() - self.end
+    }
+
+    /// Bytes of the whole block.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.block.as_ref().map_or(0, |block| block.len)
+    }
+
+    /// Grows the live range by `count` bytes into the headroom; returns them, contents
+    /// unspecified.
+    ///
+    /// # Panics
+    /// If there is less headroom.
+    pub fn prepend(&mut self, count: usize) -> &mut [u8] {
+        assert!(count <= self.start, "prepend {count} into headroom of {}", self.start);
+        self.start -= count;
+        &mut self[..count]
+    }
+
+    /// Grows the live range by `count` bytes into the tailroom; returns them, contents
+    /// unspecified.
+    ///
+    /// # Panics
+    /// If there is less tailroom.
+    pub fn append(&mut self, count: usize) -> &mut [u8] {
+        assert!(count <= self.tailroom(), "append {count} into tailroom of {}", self.tailroom());
+        let old_len = self.len();
+        self.end += count;
+        &mut self[old_len..]
+    }
+
+    /// Cuts the live range to its first `len` bytes; no effect if it is shorter.
+    pub fn truncate(&mut self, len: usize) {
+        self.end = self.end.min(self.start + len);
+    }
+
+    /// Drops the first `count` bytes of the live range; they become headroom.
+    ///
+    /// # Panics
+    /// If it is shorter.
+    pub fn advance(&mut self, count: usize) {
+        assert!(count <= self.len(), "advance {count} in {} bytes", self.len());
+        self.start += count;
+    }
+
+    /// Sets the live range's length; what it gains is unspecified.
+    ///
+    /// # Panics
+    /// If the capacity does not reach that far.
+    pub fn set_len(&mut self, len: usize) {
+        assert!(len <= self.capacity() - self.start, "set_len {len} beyond the capacity");
+        self.end = self.start + len;
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.block.as_ref().map_or(&[], |block| &block.bytes()[self.start..self.end])
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match &mut self.block {
+            Some(block) => &mut block.bytes_mut()[self.start..self.end],
+            None => &mut [],
+        }
+    }
+}
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (len, headroom, tailroom) = (self.len(), self.headroom(), self.tailroom());
+        write!(f, "Buffer({headroom}..{len}..{tailroom})")
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if let Some(block) = self.block.take() {
+            // After the thread's locals are gone the block goes straight to the allocator.
+            let _kept = FREE.try_with(|free| free.borrow_mut().put(block));
+        }
+    }
+}
+
+/// An aligned, initialised allocation of whole pages.
+struct Block {
+    bytes: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: a block owns its memory alone, as a `Box<[u8]>` would.
+unsafe impl Send for Block {}
+// SAFETY: shared references only read.
+unsafe impl Sync for Block {}
+
+impl Block {
+    /// `len` is a multiple of [`ALIGNMENT`], and not 0.
+    fn new(len: usize) -> Self {
+        let layout = Self::layout(len);
+        // SAFETY: the layout's size is not 0.
+        let bytes = unsafe { alloc_zeroed(layout) };
+        let Some(bytes) = NonNull::new(bytes) else { handle_alloc_error(layout) };
+        Self { bytes, len }
+    }
+
+    fn layout(len: usize) -> Layout {
+        Layout::from_size_align(len, ALIGNMENT).expect("a length that fits in memory")
+    }
+
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: `len` initialised bytes, borrowed with the block.
+        unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), self.len) }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: `len` initialised bytes, borrowed exclusively with the block.
+        unsafe { std::slice::from_raw_parts_mut(self.bytes.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout, and not freed before.
+        unsafe { dealloc(self.bytes.as_ptr(), Self::layout(self.len)) }
+    }
+}
+
+/// Free blocks of one thread, by size class.
+#[derive(Default)]
+struct FreeList {
+    classes: Vec<Vec<Block>>,
+    kept_bytes: usize,
+}
+
+thread_local! {
+    static FREE: RefCell<FreeList> = RefCell::default();
+}
+
+impl FreeList {
+    fn take(&mut self, class: usize) -> Option<Block> {
+        let block = self.classes.get_mut(class)?.pop()?;
+        self.kept_bytes -= block.len;
+        Some(block)
+    }
+
+    fn put(&mut self, block: Block) {
+        if block.len > KEPT_BLOCK_BYTES || self.kept_bytes + block.len > KEPT_BYTES {
+            return;
+        }
+        let (class, _) = size_class(block.len);
+        if self.classes.len() <= class {
+            self.classes.resize_with(class + 1, Vec::new);
+        }
+        self.kept_bytes += block.len;
+        self.classes[class].push(block);
+    }
+}
+
+/// A block of at least `len` bytes, and whether it is known to be all zero.
+fn take_block(len: usize) -> (Option<Block>, bool) {
+    if len == 0 {
+        return (None, true);
+    }
+    let (class, class_len) = size_class(len);
+    let recycled = FREE.try_with(|free| free.borrow_mut().take(class)).ok().flatten();
+    match recycled {
+        Some(block) => (Some(block), false),
+        None => (Some(Block::new(class_len)), true),
+    }
+}
+
+/// Number and size of the smallest class that holds `len` bytes: whole pages, four classes to
+/// each doubling, so that at most a fifth of a block of more than 4 pages is waste.
+fn size_class(len: usize) -> (usize, usize) {
+    let pages = len.div_ceil(ALIGNMENT).max(1);
+    if pages <= 4 {
+        return (pages - 1, pages * ALIGNMENT);
+    }
+    // 4 * 2^shift < pages <= 8 * 2^shift
+    let shift = (pages - 1).ilog2() as usize - 2;
+    let quarters = pages.div_ceil(1 << shift);
+    (4 * shift + quarters - 1, (quarters << shift) * ALIGNMENT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn size_classes_hold_what_they_are_asked_for_and_round_trip() {
+        let mut last = (0, 0);
+        for pages in 1..5000 {
+            let (class, bytes) = size_class(pages * ALIGNMENT);
+            assert!(bytes >= pages * ALIGNMENT && bytes <= pages * ALIGNMENT * 5 / 4);
+            assert_eq!(size_class(bytes), (class, bytes));
+            assert!((class, bytes) == last || (class > last.0 && bytes > last.1) || pages == 1);
+            last = (class, bytes);
+        }
+    }
+
+    #[test]
+    fn free_memory_is_bounded() {
+        let buffers: Vec<_> = (0..40).map(|_| Buffer::zeroed(1 << 20)).collect();
+        drop(buffers);
+        FREE.with(|free| {
+            let free = free.borrow();
+            let kept: usize = free.classes.iter().flatten().map(|block| block.len).sum();
+            assert_eq!(kept, free.kept_bytes);
+            assert_eq!(kept, KEPT_BYTES);
+        });
+    }
+}

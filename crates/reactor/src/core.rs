@@ -1,0 +1,406 @@
+//! A core: its tasks, ready queue, timers and mail, and the functions that speak to the current
+//! one ([`spawn`], [`post`], [`call`], [`yield_now`]).
+//!
+//! Never waits and never touches the operating system: its back end does, and the loop in
+//! `runtime` (or the simulated world) decides when. Invariant: no borrow of a core's insides is
+//! held while a task is polled or dropped, because both may call back into the core.
+
+use std::any::{Any, TypeId};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::backend::Backend;
+use crate::busy::Meter;
+use crate::mailbox::{Inbox, Mail, Shared};
+use crate::oneshot::oneshot;
+use crate::task::{JoinHandle, LocalFuture, TaskKey, Tasks, joinable};
+use crate::timer::Timers;
+
+/// Number of a core within its runtime (or its simulated machine), from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CoreId(pub usize);
+
+impl fmt::Display for CoreId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// For whom work is done; busy time is counted by class, and the compute lane takes foreground
+/// jobs first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// A host's command.
+    Foreground,
+    /// Work that a command or the drive itself gave rise to.
+    Background,
+    /// Upkeep: accepting, keep-alive, the core's own main future.
+    System,
+}
+
+/// The core asked has finished, crashed or never existed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoreGone;
+
+impl fmt::Display for CoreGone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the core is gone")
+    }
+}
+
+impl std::error::Error for CoreGone {}
+
+/// The current core's number.
+///
+/// # Panics
+/// Outside a core.
+#[must_use]
+pub fn core_id() -> CoreId {
+    current().id
+}
+
+/// How many cores the runtime (or the simulated machine) has.
+///
+/// # Panics
+/// Outside a core.
+#[must_use]
+pub fn core_count() -> usize {
+    current().peers.len()
+}
+
+/// The back end under this core: `uring`, `epoll` or `sim`.
+///
+/// # Panics
+/// Outside a core.
+#[must_use]
+pub fn backend_name() -> &'static str {
+    current().backend.name()
+}
+
+/// Starts a task on this core.
+///
+/// A panic in it takes the core, and with it the runtime, down.
+///
+/// # Panics
+/// Outside a core.
+pub fn spawn<F>(class: Class, future: F) -> JoinHandle<F::Output>
+where
+    F: Future + 'static,
+{
+    joinable(&current(), class, future)
+}
+
+/// Lets every other ready task of this core run once.
+pub async fn yield_now() {
+    let mut yielded = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// Runs `run` on another core, without an answer. Posts to one core arrive in order; those of one
+/// turn of the loop travel together. A post to this core runs within its next turn.
+///
+/// # Errors
+/// [`CoreGone`] if the core is known to be gone. A post that was accepted is dropped unread if the
+/// core ends first.
+pub fn post(
+    core: CoreId,
+    class: Class,
+    run: impl FnOnce() + Send + 'static,
+) -> Result<(), CoreGone> {
+    current().send(core, Mail { class, run: Box::new(run) })
+}
+
+/// Runs a future on another core and awaits its answer here; on this core, in place.
+///
+/// Dropping the call does not stop the work on the other core.
+///
+/// # Errors
+/// [`CoreGone`] if the core is gone, or ends before the answer.
+pub async fn call<F, Fut, T>(core: CoreId, class: Class, f: F) -> Result<T, CoreGone>
+where
+    F: FnOnce() -> Fut + Send + 'static,
+    Fut: Future<Output = T> + 'static,
+    T: Send + 'static,
+{
+    if core == core_id() {
+        return Ok(f().await);
+    }
+    let (answer, asked) = oneshot();
+    let run = move || {
+        let work = async move { answer.send(f().await) };
+        current().spawn(class, Box::pin(work));
+    };
+    post(core, class, run)?;
+    asked.await.ok_or(CoreGone)
+}
+
+/// Keeps `value` on this core until the core ends, for letters from other cores to find with
+/// [`kept`]. A value of the same type that was kept before is replaced.
+///
+/// # Panics
+/// Outside a core.
+pub fn keep<T: 'static>(value: Rc<T>) {
+    let core = current();
+    let mut kept = core.kept.borrow_mut();
+    let id = TypeId::of::<T>();
+    let replaced = match kept.iter_mut().find(|(known, _)| *known == id) {
+        Some((_, slot)) => Some(std::mem::replace(slot, value as Rc<dyn Any>)),
+        None => {
+            kept.push((id, value));
+            None
+        }
+    };
+    drop(kept);
+    drop(replaced);
+}
+
+/// The value of this type that [`keep`] was given on this core.
+///
+/// # Panics
+/// Outside a core.
+#[must_use]
+pub fn kept<T: 'static>() -> Option<Rc<T>> {
+    let core = current();
+    let kept = core.kept.borrow();
+    let found = kept.iter().find(|(known, _)| *known == TypeId::of::<T>())?;
+    Rc::clone(&found.1).downcast().ok()
+}
+
+/// A random number: from the operating system, or from the world's seed in the simulation.
+///
+/// # Panics
+/// Outside a core.
+#[must_use]
+pub fn random_u64() -> u64 {
+    let mut bytes = [0; 8];
+    random_bytes(&mut bytes);
+    u64::from_le_bytes(bytes)
+}
+
+/// Fills `bytes` with random ones; see [`random_u64`].
+///
+/// # Panics
+/// Outside a core.
+pub fn random_bytes(bytes: &mut [u8]) {
+    current().backend.fill_random(bytes);
+}
+
+/// Completes when the process was asked to stop by SIGINT or SIGTERM (real runs), or the machine
+/// was by its world (simulation). Any number of tasks on any cores may wait, also afterwards.
+///
+/// In a real run the first call installs the handlers, for the whole process and for good; a
+/// second signal of the same kind then kills the process as usual.
+pub async fn stop_requested() {
+    poll_fn(|cx| current().backend.poll_stop(cx.waker())).await;
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Rc<Core>>> = const { RefCell::new(None) };
+}
+
+/// The core this thread is working for.
+pub(crate) fn current() -> Rc<Core> {
+    try_current().expect("called outside a core: use csd_reactor::run, block_on or sim::World")
+}
+
+pub(crate) fn try_current() -> Option<Rc<Core>> {
+    CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
+}
+
+/// Queues a task if its core is the current one.
+pub(crate) fn wake_here(shared: &Arc<Shared>, key: TaskKey) -> bool {
+    CURRENT
+        .try_with(|current| match &*current.borrow() {
+            Some(core) if Arc::ptr_eq(&core.shared, shared) => {
+                core.ready.borrow_mut().push_back(key);
+                true
+            }
+            _ => false,
+        })
+        .unwrap_or(false)
+}
+
+/// Makes a core the current one until dropped, also when a task panics.
+pub(crate) struct Entered(Option<Rc<Core>>);
+
+impl Entered {
+    pub(crate) fn new(core: &Rc<Core>) -> Self {
+        Self(CURRENT.with(|current| current.replace(Some(Rc::clone(core)))))
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let outer = self.0.take();
+        // The replaced core is dropped outside of the borrow.
+        let _inner = CURRENT.try_with(|current| current.replace(outer));
+    }
+}
+
+pub(crate) struct Core {
+    pub(crate) id: CoreId,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) peers: Arc<[Arc<Shared>]>,
+    pub(crate) backend: Rc<dyn Backend>,
+    pub(crate) timers: RefCell<Timers>,
+    pub(crate) meter: Meter,
+    tasks: RefCell<Tasks>,
+    ready: RefCell<VecDeque<TaskKey>>,
+    /// Letters of this turn, by the core they go to.
+    outbox: RefCell<Vec<Vec<Mail>>>,
+    outbox_used: Cell<bool>,
+    /// Kept between turns for its capacity.
+    taken: RefCell<Inbox>,
+    /// At most one value of a type; see [`keep`].
+    kept: RefCell<Vec<(TypeId, Rc<dyn Any>)>>,
+}
+
+impl Core {
+    pub(crate) fn new(id: CoreId, peers: Arc<[Arc<Shared>]>, backend: Rc<dyn Backend>) -> Rc<Self> {
+        Rc::new(Self {
+            id,
+            shared: Arc::clone(&peers[id.0]),
+            outbox: RefCell::new(peers.iter().map(|_| Vec::new()).collect()),
+            peers,
+            backend,
+            timers: RefCell::default(),
+            meter: Meter::default(),
+            tasks: RefCell::default(),
+            ready: RefCell::default(),
+            outbox_used: Cell::new(false),
+            taken: RefCell::default(),
+            kept: RefCell::default(),
+        })
+    }
+
+    /// Stores a task and queues it. A closed core drops it.
+    pub(crate) fn spawn(&self, class: Class, future: LocalFuture) -> TaskKey {
+        let key = self.tasks.borrow_mut().insert(&self.shared, class, future);
+        if self.shared.is_closed() {
+            self.abort(key);
+        } else {
+            self.ready.borrow_mut().push_back(key);
+        }
+        key
+    }
+
+    pub(crate) fn abort(&self, key: TaskKey) {
+        let future = self.tasks.borrow_mut().remove(key);
+        drop(future);
+    }
+
+    fn send(&self, to: CoreId, mail: Mail) -> Result<(), CoreGone> {
+        let target = self.peers.get(to.0).ok_or(CoreGone)?;
+        if target.is_closed() {
+            return Err(CoreGone);
+        }
+        self.outbox.borrow_mut()[to.0].push(mail);
+        self.outbox_used.set(true);
+        Ok(())
+    }
+
+    /// How many tasks are ready.
+    pub(crate) fn ready_count(&self) -> usize {
+        self.ready.borrow().len()
+    }
+
+    /// Polls the ready task at `position` of the queue (0 is the oldest). `None` if it had ended.
+    pub(crate) fn poll_ready(&self, position: usize) -> Option<Class> {
+        let key = self.ready.borrow_mut().remove(position)?;
+        let (mut future, class, waker) = self.tasks.borrow_mut().begin(key)?;
+        let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+        let ended = match polled {
+            Poll::Ready(()) => {
+                let left = self.tasks.borrow_mut().remove(key);
+                debug_assert!(left.is_none(), "the future was out for its poll");
+                Some(future)
+            }
+            Poll::Pending => self.tasks.borrow_mut().suspend(key, future),
+        };
+        drop(ended);
+        Some(class)
+    }
+
+    /// Sends this turn's letters, one lock and at most one wake-up call for each target.
+    pub(crate) fn flush_mail(&self) {
+        if !self.outbox_used.replace(false) {
+            return;
+        }
+        for (to, target) in self.peers.iter().enumerate() {
+            let mut letters = std::mem::take(&mut self.outbox.borrow_mut()[to]);
+            if letters.is_empty() {
+                continue;
+            }
+            target.deliver(&mut letters);
+            // Destructors of refused letters may have posted anew: keep what they wrote.
+            let mut outbox = self.outbox.borrow_mut();
+            if outbox[to].is_empty() {
+                outbox[to] = letters;
+            }
+        }
+    }
+
+    /// Queues tasks that other threads woke, and runs the mail. `after` is told each letter's
+    /// class. Returns whether there was anything.
+    pub(crate) fn read_mail(&self, mut after: impl FnMut(Class)) -> bool {
+        let mut taken = std::mem::take(&mut *self.taken.borrow_mut());
+        if !self.shared.take(&mut taken) {
+            *self.taken.borrow_mut() = taken;
+            return false;
+        }
+        self.ready.borrow_mut().extend(taken.woken.drain(..));
+        for mail in taken.mail.drain(..) {
+            (mail.run)();
+            after(mail.class);
+        }
+        *self.taken.borrow_mut() = taken;
+        true
+    }
+
+    /// Wakes whoever waits for a time up to now.
+    pub(crate) fn fire_timers(&self) {
+        if self.timers.borrow().next().is_none() {
+            return;
+        }
+        let now = self.backend.now();
+        loop {
+            let due = self.timers.borrow_mut().due(now);
+            match due {
+                Some(waker) => waker.wake(),
+                None => return,
+            }
+        }
+    }
+
+    /// Ends all tasks and refuses mail. Must be called with the core entered, because destructors
+    /// may use it.
+    pub(crate) fn close(&self) {
+        let unread = self.shared.close();
+        drop(unread);
+        loop {
+            let futures = self.tasks.borrow_mut().drain();
+            if futures.is_empty() {
+                break;
+            }
+            drop(futures);
+        }
+        let kept = std::mem::take(&mut *self.kept.borrow_mut());
+        drop(kept);
+        let unsent: Vec<_> = self.outbox.borrow_mut().iter_mut().map(std::mem::take).collect();
+        drop(unsent);
+        self.ready.borrow_mut().clear();
+        self.timers.borrow_mut().clear();
+    }
+}

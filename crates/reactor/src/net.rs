@@ -1,0 +1,235 @@
+//! Sockets: [`Listener`], [`Stream`], [`DetachedStream`].
+//!
+//! Never owns a buffer and never blocks: transfers are tried, and readiness is awaited when they
+//! are refused. Invariants: a socket belongs to the core that made or attached it; each direction
+//! has one waiter, the latest.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::net::{Shutdown, SocketAddr};
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use crate::backend::{Backend, Detached, Direction, SocketKey};
+use crate::core::{current, try_current};
+
+/// A socket that is closed when dropped.
+struct Socket {
+    backend: Rc<dyn Backend>,
+    key: SocketKey,
+}
+
+impl Socket {
+    fn here(make: impl FnOnce(&dyn Backend) -> io::Result<SocketKey>) -> io::Result<Self> {
+        let backend = Rc::clone(&current().backend);
+        let key = make(&*backend)?;
+        Ok(Self { backend, key })
+    }
+
+    fn poll_ready(&self, direction: Direction, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        self.backend.poll_ready(self.key, direction, cx.waker())
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        self.backend.close(self.key);
+    }
+}
+
+/// A TCP socket that waits for connections.
+pub struct Listener(Socket);
+
+impl Listener {
+    /// Binds to `addr` (port 0: any free one) with `SO_REUSEADDR`, and listens with a backlog of
+    /// 1024.
+    ///
+    /// # Errors
+    /// Those of `bind(2)`, such as `AddrInUse`.
+    pub fn bind(addr: SocketAddr) -> io::Result<Self> {
+        Socket::here(|backend| backend.bind(addr)).map(Self)
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// Those of `getsockname(2)`.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.backend.local_addr(self.0.key)
+    }
+
+    /// The next connection, and who it is from. One waiter at a time.
+    ///
+    /// # Errors
+    /// Those of `accept(2)` that concern us, such as having too many files open: wait a little
+    /// before another try.
+    pub async fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
+        poll_fn(|cx| {
+            loop {
+                let backend = &self.0.backend;
+                if let Some((key, peer)) = backend.accept(self.0.key)? {
+                    let socket = Socket { backend: Rc::clone(backend), key };
+                    return Poll::Ready(Ok((Stream(socket), peer)));
+                }
+                ready!(self.0.poll_ready(Direction::Read, cx))?;
+            }
+        })
+        .await
+    }
+}
+
+/// A TCP connection of this core. Closed when dropped.
+pub struct Stream(Socket);
+
+impl Stream {
+    /// Connects to `addr`, with `TCP_NODELAY`.
+    ///
+    /// # Errors
+    /// Those of `connect(2)`, such as `ConnectionRefused`.
+    pub async fn connect(addr: SocketAddr) -> io::Result<Self> {
+        let stream = Self(Socket::here(|backend| backend.connect(addr))?);
+        stream.writable().await?;
+        stream.0.backend.connected(stream.0.key)?;
+        Ok(stream)
+    }
+
+    /// Receives what is there. `None`: nothing, await [`Stream::readable`]; `Some(0)`: the peer
+    /// will send no more (or `into` is empty).
+    ///
+    /// # Errors
+    /// Those of `recv(2)`, such as `ConnectionReset`.
+    pub fn try_recv(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
+        if into.is_empty() {
+            return Ok(Some(0));
+        }
+        self.0.backend.try_recv(self.0.key, into)
+    }
+
+    /// Sends what there is room for, by one `sendmsg`. `None`: no room, await
+    /// [`Stream::writable`].
+    ///
+    /// # Errors
+    /// Those of `sendmsg(2)`, such as `BrokenPipe`; never a signal.
+    pub fn try_send(&self, from: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
+        if from.iter().all(|slice| slice.is_empty()) {
+            return Ok(Some(0));
+        }
+        self.0.backend.try_send(self.0.key, from)
+    }
+
+    /// Ready when [`Stream::try_recv`] may have something; else `cx` is woken when it may.
+    ///
+    /// # Errors
+    /// If the kernel will not watch the socket.
+    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.poll_ready(Direction::Read, cx)
+    }
+
+    /// Ready when [`Stream::try_send`] may have room; else `cx` is woken when it may.
+    ///
+    /// # Errors
+    /// If the kernel will not watch the socket.
+    pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.poll_ready(Direction::Write, cx)
+    }
+
+    /// Awaits [`Stream::poll_readable`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn readable(&self) -> io::Result<()> {
+        poll_fn(|cx| self.poll_readable(cx)).await
+    }
+
+    /// Awaits [`Stream::poll_writable`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn writable(&self) -> io::Result<()> {
+        poll_fn(|cx| self.poll_writable(cx)).await
+    }
+
+    /// Sends all of `bytes`.
+    ///
+    /// # Errors
+    /// As [`Stream::try_send`]; some bytes may have gone out.
+    pub async fn send_all(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            match self.try_send(&[IoSlice::new(&bytes[sent..])])? {
+                Some(count) => sent += count,
+                None => self.writable().await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives until `into` is full.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the peer is done sending before that, else as [`Stream::try_recv`].
+    pub async fn recv_exact(&self, into: &mut [u8]) -> io::Result<()> {
+        let mut filled = 0;
+        while filled < into.len() {
+            match self.try_recv(&mut into[filled..])? {
+                Some(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Some(count) => filled += count,
+                None => self.readable().await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends one direction or both.
+    ///
+    /// # Errors
+    /// Those of `shutdown(2)`.
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        self.0.backend.shutdown(self.0.key, how)
+    }
+
+    /// The other end's address.
+    ///
+    /// # Errors
+    /// Those of `getpeername(2)`.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.0.backend.peer_addr(self.0.key)
+    }
+
+    /// This end's address.
+    ///
+    /// # Errors
+    /// Those of `getsockname(2)`.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.backend.local_addr(self.0.key)
+    }
+
+    /// Takes the connection off this core, to be attached to another.
+    #[must_use = "dropping it closes the connection"]
+    pub fn detach(self) -> DetachedStream {
+        DetachedStream(self.0.backend.detach(self.0.key).ok())
+    }
+}
+
+/// A connection between two cores. Dropping it closes the connection.
+pub struct DetachedStream(Option<Detached>);
+
+impl DetachedStream {
+    /// Makes the connection one of this core.
+    ///
+    /// # Errors
+    /// If the kernel will not watch it.
+    pub fn attach(mut self) -> io::Result<Stream> {
+        let detached = self.0.take().ok_or(io::ErrorKind::NotConnected)?;
+        Socket::here(|backend| backend.attach(detached)).map(Stream)
+    }
+}
+
+impl Drop for DetachedStream {
+    fn drop(&mut self) {
+        // The operating system's streams close themselves; simulated ones are only numbers.
+        if let (Some(Detached::Sim(key)), Some(core)) = (self.0.take(), try_current()) {
+            core.backend.close(key);
+        }
+    }
+}

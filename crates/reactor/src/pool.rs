@@ -1,0 +1,177 @@
+//! [`TaskPool`]: a connection's commands in flight, as futures that are polled in place.
+//!
+//! Never allocates for a future once its slot has been used before. Invariants: a slot is in the
+//! ready list at most once; only slots whose waker fired are polled; a waker that outlives its
+//! future costs at most one needless poll of the slot's next one.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering::AcqRel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// Up to `capacity` futures of one type; see the module's text.
+pub struct TaskPool<F: Future> {
+    slots: Vec<Slot<F>>,
+    vacant: Vec<usize>,
+    capacity: usize,
+    wakes: Arc<Wakes>,
+}
+
+struct Slot<F> {
+    future: Pin<Box<Option<F>>>,
+    wake: Arc<SlotWake>,
+    waker: Waker,
+}
+
+/// Which slots are to be polled, and who polls the pool.
+struct Wakes(Mutex<Ready>);
+
+struct Ready {
+    slots: VecDeque<usize>,
+    parent: Option<Waker>,
+}
+
+impl Wakes {
+    /// No code that can panic runs under this lock, so a poisoned one is still in order.
+    fn lock(&self) -> MutexGuard<'_, Ready> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_parent(&self, waker: &Waker) {
+        let mut ready = self.lock();
+        match &mut ready.parent {
+            Some(parent) => parent.clone_from(waker),
+            None => ready.parent = Some(waker.clone()),
+        }
+    }
+}
+
+struct SlotWake {
+    index: usize,
+    queued: AtomicBool,
+    wakes: Arc<Wakes>,
+}
+
+impl Wake for SlotWake {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.queued.swap(true, AcqRel) {
+            return;
+        }
+        let mut ready = self.wakes.lock();
+        ready.slots.push_back(self.index);
+        let parent = ready.parent.clone();
+        drop(ready);
+        if let Some(parent) = parent {
+            parent.wake();
+        }
+    }
+}
+
+impl<F: Future> TaskPool<F> {
+    /// A pool for at most `capacity` futures. Slots are made when they are first needed.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        let ready = Ready { slots: VecDeque::with_capacity(capacity), parent: None };
+        Self {
+            slots: Vec::with_capacity(capacity),
+            vacant: Vec::with_capacity(capacity),
+            capacity,
+            wakes: Arc::new(Wakes(Mutex::new(ready))),
+        }
+    }
+
+    /// How many futures are pending.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.vacant.len()
+    }
+
+    /// Whether none is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether there is no room for another.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.len() == self.capacity
+    }
+
+    /// Polls `future` at once; keeps it if it is pending. `cx` is woken when any kept one can go
+    /// on.
+    ///
+    /// # Panics
+    /// If the pool is full.
+    pub fn push(&mut self, future: F, cx: &mut Context<'_>) -> Poll<F::Output> {
+        assert!(!self.is_full(), "pushed into a full pool of {} tasks", self.capacity);
+        self.wakes.set_parent(cx.waker());
+        let index = match self.vacant.pop() {
+            Some(index) => index,
+            None => self.add_slot(),
+        };
+        self.slots[index].future.as_mut().set(Some(future));
+        self.poll_slot(index)
+    }
+
+    /// Polls futures whose wakers fired until one is done. `Ready(None)` if the pool is empty.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<F::Output>> {
+        if self.is_empty() {
+            return Poll::Ready(None);
+        }
+        self.wakes.set_parent(cx.waker());
+        // Those that wake themselves while they are polled wait for the next call.
+        let fired = self.wakes.lock().slots.len();
+        for _ in 0..fired {
+            let Some(index) = self.wakes.lock().slots.pop_front() else { break };
+            self.slots[index].wake.queued.swap(false, AcqRel);
+            if self.slots[index].future.is_none() {
+                continue;
+            }
+            if let Poll::Ready(output) = self.poll_slot(index) {
+                // More may be ready: whoever polls us for one output comes back for the next.
+                return Poll::Ready(Some(output));
+            }
+        }
+        if !self.wakes.lock().slots.is_empty() {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    /// Drops every future.
+    pub fn clear(&mut self) {
+        for (index, slot) in self.slots.iter_mut().enumerate() {
+            if slot.future.is_some() {
+                slot.future.as_mut().set(None);
+                self.vacant.push(index);
+            }
+        }
+    }
+
+    fn add_slot(&mut self) -> usize {
+        let index = self.slots.len();
+        let wakes = Arc::clone(&self.wakes);
+        let wake = Arc::new(SlotWake { index, queued: AtomicBool::new(false), wakes });
+        let waker = Waker::from(Arc::clone(&wake));
+        self.slots.push(Slot { future: Box::pin(None), wake, waker });
+        index
+    }
+
+    fn poll_slot(&mut self, index: usize) -> Poll<F::Output> {
+        let slot = &mut self.slots[index];
+        let Some(future) = slot.future.as_mut().as_pin_mut() else { return Poll::Pending };
+        let polled = future.poll(&mut Context::from_waker(&slot.waker));
+        if polled.is_ready() {
+            slot.future.as_mut().set(None);
+            self.vacant.push(index);
+        }
+        polled
+    }
+}

@@ -1,0 +1,417 @@
+//! Real runtimes: a thread for each core, and the loop that it goes through.
+//!
+//! Never used by the simulation, which has a loop of its own. The loop: run what is ready, send
+//! mail, read mail, fire timers, ask the back end; with nothing to do, spin briefly if that has
+//! paid lately, else sleep. Invariant: when one core panics, all others are torn down at their
+//! next turn, so that a runtime never limps on with a part of its state gone.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::backend::epoll::Epoll;
+use crate::backend::real::Real;
+use crate::backend::uring::Uring;
+use crate::backend::{Backend, BackendKind, os};
+use crate::core::{Class, Core, CoreId, Entered};
+use crate::mailbox::{Bell, Shared};
+use crate::time::Instant;
+
+/// How to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The kernel interface to wait with.
+    pub backend: BackendKind,
+    /// How many cores, at least one.
+    pub cores: usize,
+    /// Whether each core is bound to a CPU.
+    pub pin: bool,
+    /// Longest spin before a core sleeps, µs; 0 never spins.
+    pub spin_us: u32,
+    /// Threads are called `name-0`, `name-1`, ...
+    pub name: String,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let name = "core".to_owned();
+        Self { backend: BackendKind::Auto, cores: 1, pin: false, spin_us: 50, name }
+    }
+}
+
+/// Why a runtime did not return.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A core could not be started: the configuration or the system is at fault.
+    Start {
+        /// The core that could not.
+        core: CoreId,
+        /// Why.
+        source: io::Error,
+    },
+    /// The back end failed while it ran: the system is at fault.
+    Backend {
+        /// Whose it was.
+        core: CoreId,
+        /// Why.
+        source: io::Error,
+    },
+    /// A task panicked: our bug.
+    Panicked {
+        /// The core it ran on.
+        core: CoreId,
+        /// What it said.
+        message: String,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start { core, source } => write!(f, "core {core} could not start: {source}"),
+            Self::Backend { core, source } => write!(f, "core {core} failed: {source}"),
+            Self::Panicked { core, message } => write!(f, "core {core} panicked: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Start { source, .. } | Self::Backend { source, .. } => Some(source),
+            Self::Panicked { .. } => None,
+        }
+    }
+}
+
+/// Starts `config.cores` threads, runs `main(core)` on each until it completes, and returns the
+/// results in core order. When a core's main future is done, its other tasks are dropped and its
+/// mailbox closed.
+///
+/// # Errors
+/// If a core cannot be started, or panics: the first such core. All others are then torn down.
+pub fn run<F, Fut>(config: &Config, main: F) -> Result<Vec<Fut::Output>, Error>
+where
+    F: Fn(CoreId) -> Fut + Send + Sync + 'static,
+    Fut: Future + 'static,
+    Fut::Output: Send + 'static,
+{
+    let main = Arc::new(main);
+    start(config, config.cores, |core| {
+        let main = Arc::clone(&main);
+        move || main(core)
+    })
+}
+
+/// Runs one future on one core, whatever `config.cores` says.
+///
+/// # Errors
+/// As [`run`].
+pub fn block_on<Fut>(
+    config: &Config,
+    main: impl FnOnce() -> Fut + Send + 'static,
+) -> Result<Fut::Output, Error>
+where
+    Fut: Future + 'static,
+    Fut::Output: Send + 'static,
+{
+    let mut main = Some(main);
+    let mut outputs =
+        start(config, 1, move |_| main.take().expect("there is one core, started once"))?;
+    Ok(outputs.pop().expect("one core gives one result"))
+}
+
+/// What the threads of a runtime have in common.
+struct Runtime {
+    config: Config,
+    started: std::time::Instant,
+    peers: Arc<[Arc<Shared>]>,
+    /// Set when a core failed: all others leave.
+    failed: AtomicBool,
+}
+
+impl Runtime {
+    fn fail(&self) {
+        self.failed.store(true, Ordering::SeqCst);
+        for peer in &*self.peers {
+            peer.announce();
+        }
+    }
+}
+
+/// Why a core ended without a result.
+enum Ended {
+    Start(io::Error),
+    Backend(io::Error),
+    TornDown,
+}
+
+fn start<M, Fut>(
+    config: &Config,
+    cores: usize,
+    mut main_of: impl FnMut(CoreId) -> M,
+) -> Result<Vec<Fut::Output>, Error>
+where
+    M: FnOnce() -> Fut + Send + 'static,
+    Fut: Future + 'static,
+    Fut::Output: Send + 'static,
+{
+    let refuse = |source| Error::Start { core: CoreId(0), source };
+    if cores == 0 {
+        let none = io::Error::new(io::ErrorKind::InvalidInput, "a runtime needs at least one core");
+        return Err(refuse(none));
+    }
+    let bells =
+        (0..cores).map(|_| os::EventFd::new().map(Arc::new)).collect::<io::Result<Vec<_>>>();
+    let bells = bells.map_err(refuse)?;
+    let shared = |bell: &Arc<os::EventFd>| Arc::new(Shared::new(Box::new(Ring(Arc::clone(bell)))));
+    let runtime = Arc::new(Runtime {
+        config: config.clone(),
+        started: std::time::Instant::now(),
+        peers: bells.iter().map(shared).collect(),
+        failed: AtomicBool::new(false),
+    });
+    let mut threads = Vec::with_capacity(cores);
+    let mut unstarted = None;
+    for (index, bell) in bells.into_iter().enumerate() {
+        let core = CoreId(index);
+        let (main, runtime_of_core) = (main_of(core), Arc::clone(&runtime));
+        let builder = std::thread::Builder::new().name(format!("{}-{index}", config.name));
+        match builder.spawn(move || run_core(&runtime_of_core, core, bell, main)) {
+            Ok(thread) => threads.push((core, thread)),
+            Err(source) => {
+                runtime.fail();
+                unstarted = Some(Error::Start { core, source });
+                break;
+            }
+        }
+    }
+    let mut outputs = Vec::with_capacity(cores);
+    let mut first_error = unstarted;
+    for (core, thread) in threads {
+        let error = match thread.join() {
+            Ok(Ok(output)) => {
+                outputs.push(output);
+                continue;
+            }
+            Ok(Err(Ended::TornDown)) => continue,
+            Ok(Err(Ended::Start(source))) => Error::Start { core, source },
+            Ok(Err(Ended::Backend(source))) => Error::Backend { core, source },
+            Err(panic) => Error::Panicked { core, message: panic_text(&*panic) },
+        };
+        first_error.get_or_insert(error);
+    }
+    first_error.map_or(Ok(outputs), Err)
+}
+
+/// An eventfd that the core's poller and its mailbox share.
+struct Ring(Arc<os::EventFd>);
+
+impl Bell for Ring {
+    fn ring(&self) {
+        self.0.ring();
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned())
+}
+
+/// Closes a core however its thread ends.
+struct Closing<'a> {
+    core: Rc<Core>,
+    runtime: &'a Runtime,
+    orderly: bool,
+}
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        if !self.orderly {
+            self.runtime.fail();
+        }
+        self.core.close();
+    }
+}
+
+/// Marks the runtime as failed when a thread ends before its core exists.
+struct Arming<'a>(Option<&'a Runtime>, CoreId);
+
+impl Drop for Arming<'_> {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0 {
+            runtime.peers[self.1.0].close();
+            runtime.fail();
+        }
+    }
+}
+
+fn run_core<Fut: Future + 'static>(
+    runtime: &Runtime,
+    id: CoreId,
+    bell: Arc<os::EventFd>,
+    main: impl FnOnce() -> Fut,
+) -> Result<Fut::Output, Ended>
+where
+    Fut::Output: 'static,
+{
+    let mut arming = Arming(Some(runtime), id);
+    let config = &runtime.config;
+    if config.pin {
+        os::pin_thread(id.0).map_err(Ended::Start)?;
+    }
+    let name = format!("{}-{id}", config.name);
+    let backend =
+        make_backend(config.backend, bell, runtime.started, &name).map_err(Ended::Start)?;
+    let core = Core::new(id, Arc::clone(&runtime.peers), backend);
+    let _entered = Entered::new(&core);
+    let mut closing = Closing { core: Rc::clone(&core), runtime, orderly: false };
+    arming.0 = None;
+
+    let output = Rc::new(RefCell::new(None));
+    let slot = Rc::clone(&output);
+    let main = main();
+    let task = async move {
+        let value = main.await;
+        *slot.borrow_mut() = Some(value);
+    };
+    core.spawn(Class::System, Box::pin(task));
+    let mut idling = Idling::new(config.spin_us);
+    while output.borrow().is_none() {
+        if runtime.failed.load(Ordering::Relaxed) {
+            return Err(Ended::TornDown);
+        }
+        turn(&core, &mut idling).map_err(Ended::Backend)?;
+    }
+    core.flush_mail();
+    closing.orderly = true;
+    let value = output.borrow_mut().take();
+    Ok(value.expect("the loop ends when there is one"))
+}
+
+fn make_backend(
+    kind: BackendKind,
+    bell: Arc<os::EventFd>,
+    started: std::time::Instant,
+    name: &str,
+) -> io::Result<Rc<dyn Backend>> {
+    let uring = |bell| Ok(Rc::new(Real::new(Uring::new(bell, name)?, started, name)) as Rc<_>);
+    let epoll = |bell| Ok(Rc::new(Real::new(Epoll::new(bell, name)?, started, name)) as Rc<_>);
+    match kind {
+        BackendKind::Uring => uring(bell),
+        BackendKind::Epoll => epoll(bell),
+        // Whatever the reason (an old kernel, a container's seccomp filter), epoll will do.
+        BackendKind::Auto => uring(Arc::clone(&bell)).or_else(|_: io::Error| epoll(bell)),
+    }
+}
+
+/// Tasks may keep themselves ready for ever; the back end is asked every so many turns all the
+/// same.
+const TURNS_PER_POLL: u32 = 8;
+
+/// One round of the loop.
+fn turn(core: &Core, idling: &mut Idling) -> io::Result<()> {
+    let meter = &core.meter;
+    meter.update(|times| times.turns += 1);
+    // What these wake waits for the next turn, so that I/O gets its chance in between.
+    for _ in 0..core.ready_count() {
+        if let Some(class) = core.poll_ready(0) {
+            meter.update(|times| times.polls += 1);
+            meter.charge_until(core.backend.now().ns(), class);
+        }
+    }
+    core.flush_mail();
+    core.read_mail(|class| meter.charge_until(core.backend.now().ns(), class));
+    core.fire_timers();
+    if core.ready_count() > 0 {
+        idling.turns_since_poll += 1;
+        if idling.turns_since_poll < TURNS_PER_POLL {
+            return Ok(());
+        }
+    }
+    idling.turns_since_poll = 0;
+    core.backend.poll(Some(0))?;
+    meter.charge_until(core.backend.now().ns(), Class::System);
+    if core.ready_count() > 0 || core.shared.is_pending() {
+        return Ok(());
+    }
+    idling.wait(core)
+}
+
+/// How a core waits: whether spinning pays, learnt from how waits ended.
+struct Idling {
+    spin: Duration,
+    turns_since_poll: u32,
+    /// Rises when work came within a spin's length, falls when it did not; spin while above 0.
+    credit: u8,
+}
+
+const CREDIT_MAX: u8 = 8;
+
+impl Idling {
+    fn new(spin_us: u32) -> Self {
+        let spin = Duration::from_micros(spin_us.into());
+        Self { spin, turns_since_poll: 0, credit: 0 }
+    }
+
+    fn wait(&mut self, core: &Core) -> io::Result<()> {
+        let began = core.backend.now();
+        // The lane runs on what we leave over: a spinning reactor would starve it.
+        let spins = self.credit > 0 && !self.spin.is_zero() && !core.backend.lane_load().0;
+        if spins && spin(core, began + self.spin)? {
+            self.credit = CREDIT_MAX.min(self.credit + 1);
+            return Ok(());
+        }
+        sleep(core)?;
+        let waited = core.backend.now().since(began);
+        core.meter.slept_until(core.backend.now().ns());
+        self.credit = if waited <= self.spin {
+            CREDIT_MAX.min(self.credit + 1)
+        } else {
+            self.credit.saturating_sub(1)
+        };
+        Ok(())
+    }
+}
+
+/// Looks for work without sleeping. Whether there was any.
+fn spin(core: &Core, until: Instant) -> io::Result<bool> {
+    let timer = core.timers.borrow().next().unwrap_or(Instant::MAX);
+    let found = loop {
+        core.backend.poll(Some(0))?;
+        if core.ready_count() > 0 || core.shared.is_pending() {
+            break true;
+        }
+        let now = core.backend.now();
+        if now >= timer {
+            break true;
+        }
+        if now >= until {
+            break false;
+        }
+        std::hint::spin_loop();
+    };
+    core.meter.spun_until(core.backend.now().ns());
+    Ok(found)
+}
+
+/// Sleeps in the back end until the next timer, mail or event.
+fn sleep(core: &Core) -> io::Result<()> {
+    if !core.shared.doze() {
+        return Ok(());
+    }
+    let timer = core.timers.borrow().next();
+    let wait_ns = timer.map(|at| at.ns().saturating_sub(core.backend.now().ns()));
+    let polled = core.backend.poll(wait_ns);
+    core.shared.rise();
+    polled
+}

@@ -1,0 +1,46 @@
+//! Synchronisation between tasks of one core: [`Notify`], [`Semaphore`], [`channel`].
+//!
+//! Never locks and never crosses threads: everything here is `!Send`. Invariant: waiters are
+//! served in the order in which they first waited.
+
+pub mod channel;
+mod notify;
+mod semaphore;
+
+pub use notify::{Notified, Notify};
+pub use semaphore::{Acquire, Permit, Semaphore};
+
+use std::collections::VecDeque;
+use std::task::Waker;
+
+/// Waiters in order, each with a ticket.
+#[derive(Default)]
+struct WaitList {
+    waiting: VecDeque<(u64, Waker)>,
+    tickets: u64,
+}
+
+impl WaitList {
+    /// Waits under `ticket`, or under a new one at the end of the line.
+    fn wait(&mut self, ticket: &mut Option<u64>, waker: &Waker) {
+        if let Some(ticket) = *ticket
+            && let Some((_, known)) = self.waiting.iter_mut().find(|(other, _)| *other == ticket)
+        {
+            known.clone_from(waker);
+            return;
+        }
+        self.tickets += 1;
+        *ticket = Some(self.tickets);
+        self.waiting.push_back((self.tickets, waker.clone()));
+    }
+
+    /// Leaves the line. False if it was served, or never stood there.
+    fn leave(&mut self, ticket: u64) -> bool {
+        let position = self.waiting.iter().position(|(other, _)| *other == ticket);
+        position.is_some_and(|position| self.waiting.remove(position).is_some())
+    }
+
+    fn next(&mut self) -> Option<Waker> {
+        self.waiting.pop_front().map(|(_, waker)| waker)
+    }
+}
