@@ -290,7 +290,7 @@ where
         if runtime.failed.load(Ordering::Relaxed) {
             return Err(Ended::TornDown);
         }
-        turn(&core, &mut idling).map_err(Ended::Backend)?;
+        turn(&core, &mut idling, &|| output.borrow().is_some()).map_err(Ended::Backend)?;
     }
     core.flush_mail();
     closing.orderly = true;
@@ -318,8 +318,8 @@ fn make_backend(
 /// same.
 const TURNS_PER_POLL: u32 = 8;
 
-/// One round of the loop.
-fn turn(core: &Core, idling: &mut Idling) -> io::Result<()> {
+/// One round of the loop; does not wait once the main future is done.
+fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result<()> {
     let meter = &core.meter;
     meter.update(|times| times.turns += 1);
     // What these wake waits for the next turn, so that I/O gets its chance in between.
@@ -330,6 +330,9 @@ fn turn(core: &Core, idling: &mut Idling) -> io::Result<()> {
         }
     }
     core.flush_mail();
+    if done() {
+        return Ok(());
+    }
     core.read_mail(|class| meter.charge_until(core.backend.now().ns(), class));
     core.fire_timers();
     if core.ready_count() > 0 {
