@@ -1,1 +1,358 @@
-//! A world of simulated machines: a virtual clock, a network and randomness from one seed.
+//! A simulated world: one thread plays machines of several cores, with a virtual clock, a network
+//! and randomness from one seed.
+//!
+//! Never reads the real clock, a real random source, or the order of a hash map. Invariants: equal
+//! seed and equal program give an equal [`World::trace_hash`]; time moves only when no core can
+//! run; the world's state is never borrowed while a task runs, is woken or is dropped.
+
+mod backend;
+mod network;
+mod state;
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::future::Future;
+use std::net::Ipv4Addr;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::core::{Class, Core, CoreId, Entered};
+use crate::mailbox::{Bell, Shared};
+use crate::time::{Instant, nanos};
+use backend::SimBackend;
+use state::{Event, Life, Machine, State, Trace};
+
+/// What a world is like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorldConfig {
+    /// One-way delay of the network, µs; drawn for each segment.
+    pub latency_us: Range<u64>,
+    /// Most bytes that one receive returns; the actual number is drawn.
+    pub segment_bytes_max: usize,
+    /// Bytes that may be under way or unread in one direction of a connection.
+    pub window_bytes: usize,
+    /// CPU time charged for each poll of a task and each letter, ns.
+    pub cpu_ns_per_poll: u64,
+}
+
+impl Default for WorldConfig {
+    fn default() -> Self {
+        Self {
+            latency_us: 20..200,
+            segment_bytes_max: 16 << 10,
+            window_bytes: 128 << 10,
+            cpu_ns_per_poll: 500,
+        }
+    }
+}
+
+/// A machine of a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MachineId(usize);
+
+/// Why [`World::run_until`] gave up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// The world's time then.
+    pub at: Instant,
+    /// What was the matter.
+    pub why: StuckWhy,
+}
+
+/// See [`Stuck`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StuckWhy {
+    /// Nothing can run and nothing will happen.
+    Deadlock,
+    /// The limit of virtual time was reached.
+    TimeLimit,
+}
+
+impl fmt::Display for Stuck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = match self.why {
+            StuckWhy::Deadlock => "nothing can run and nothing will happen",
+            StuckWhy::TimeLimit => "the limit of virtual time was reached",
+        };
+        write!(f, "stuck at {} us: {why}", self.at.us())
+    }
+}
+
+impl std::error::Error for Stuck {}
+
+/// A simulated world; clones are the same world. See the module's text.
+#[derive(Clone)]
+pub struct World(Rc<Inner>);
+
+pub(crate) struct Inner {
+    state: RefCell<State>,
+}
+
+/// What a step of the world came to.
+enum Step {
+    Ran,
+    /// Nothing can run before this time.
+    Idle(u64),
+    /// Nothing will ever run.
+    Dead,
+}
+
+impl World {
+    /// An empty world.
+    #[must_use]
+    pub fn new(seed: u64, config: WorldConfig) -> Self {
+        Self(Rc::new(Inner { state: RefCell::new(State::new(seed, config)) }))
+    }
+
+    /// Adds a machine, which does nothing until started.
+    ///
+    /// # Panics
+    /// If it has no cores, or another machine has the address.
+    pub fn machine(&self, name: &str, ip: Ipv4Addr, cores: usize) -> MachineId {
+        assert!(cores > 0, "a machine needs a core");
+        let mut state = self.0.state.borrow_mut();
+        assert!(state.machine_at(ip.into()).is_none(), "two machines at {ip}");
+        state.machines.push(Machine::new(name, ip, cores));
+        MachineId(state.machines.len() - 1)
+    }
+
+    /// Starts a machine: `main` gives each core's main future. A core whose main future is done
+    /// drops its other tasks and closes its mailbox.
+    ///
+    /// # Panics
+    /// If it is running.
+    pub fn start<F, Fut>(&self, machine: MachineId, mut main: F)
+    where
+        F: FnMut(CoreId) -> Fut,
+        Fut: Future<Output = ()> + 'static,
+    {
+        assert!(!self.is_running(machine), "the machine is running already");
+        let count = self.0.state.borrow().machines[machine.0].core_count;
+        let peers: Arc<[Arc<Shared>]> =
+            (0..count).map(|_| Arc::new(Shared::new(Box::new(Silent)))).collect();
+        let life = self.0.state.borrow_mut().begin_life(machine.0);
+        for index in 0..count {
+            let at = Life { machine: machine.0, core: index, life };
+            let backend = Rc::new(SimBackend::new(Rc::downgrade(&self.0), at));
+            let core = Core::new(CoreId(index), Arc::clone(&peers), backend);
+            let done = Rc::new(Cell::new(false));
+            self.0.state.borrow_mut().install(at, Rc::clone(&core), Rc::clone(&done));
+            let _entered = Entered::new(&core);
+            let main = main(CoreId(index));
+            let task = async move {
+                main.await;
+                done.set(true);
+            };
+            core.spawn(Class::System, Box::pin(task));
+        }
+    }
+
+    /// Whether any core of the machine runs.
+    #[must_use]
+    pub fn is_running(&self, machine: MachineId) -> bool {
+        self.0.state.borrow().machines[machine.0].cores.iter().any(|core| core.core.is_some())
+    }
+
+    /// Runs until `done` says so, looking after each step.
+    ///
+    /// # Errors
+    /// [`Stuck`] when nothing can happen any more, or `limit` of virtual time has passed.
+    pub fn run_until(&self, done: impl Fn(&Self) -> bool, limit: Duration) -> Result<(), Stuck> {
+        let end_ns = self.now().ns().saturating_add(nanos(limit));
+        loop {
+            if done(self) {
+                return Ok(());
+            }
+            let stuck = |why| Err(Stuck { at: self.now(), why });
+            match self.step() {
+                Step::Ran => {}
+                Step::Dead => return stuck(StuckWhy::Deadlock),
+                Step::Idle(next_ns) if next_ns > end_ns => {
+                    self.0.state.borrow_mut().now_ns = end_ns;
+                    return stuck(StuckWhy::TimeLimit);
+                }
+                Step::Idle(next_ns) => self.0.state.borrow_mut().now_ns = next_ns,
+            }
+        }
+    }
+
+    /// Runs for a span of virtual time, whether or not anything happens in it.
+    pub fn run_for(&self, span: Duration) {
+        let end_ns = self.now().ns().saturating_add(nanos(span));
+        loop {
+            match self.step() {
+                Step::Ran => {}
+                Step::Idle(next_ns) if next_ns <= end_ns => {
+                    self.0.state.borrow_mut().now_ns = next_ns;
+                }
+                Step::Idle(_) | Step::Dead => {
+                    self.0.state.borrow_mut().now_ns = end_ns;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Cuts a machine's power: its tasks, timers and sockets are dropped; peers see a reset after
+    /// a latency, and may miss what was under way. It can be started again.
+    pub fn crash(&self, machine: MachineId) {
+        let (cores, leftovers) = self.0.state.borrow_mut().crash(machine.0);
+        for core in cores {
+            close(&core);
+        }
+        drop(leftovers);
+    }
+
+    /// Resets every connection between two machines; both ends see it after a latency.
+    pub fn disconnect(&self, one: MachineId, other: MachineId) {
+        self.0.state.borrow_mut().disconnect(one.0, other.0);
+    }
+
+    /// Asks a machine to stop: see [`crate::stop_requested`].
+    pub fn request_stop(&self, machine: MachineId) {
+        let mut state = self.0.state.borrow_mut();
+        state.trace(Trace::Stop, machine.0, 0, 0);
+        state.machines[machine.0].stop = true;
+        let wakers = std::mem::take(&mut state.machines[machine.0].stop_wakers);
+        drop(state);
+        for waker in wakers {
+            waker.wake();
+        }
+    }
+
+    /// The machine's name.
+    #[must_use]
+    pub fn name(&self, machine: MachineId) -> String {
+        self.0.state.borrow().machines[machine.0].name.clone()
+    }
+
+    /// The world's time.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        Instant::from_ns(self.0.state.borrow().now_ns)
+    }
+
+    /// The seed's next random number.
+    #[must_use]
+    pub fn random_u64(&self) -> u64 {
+        self.0.state.borrow_mut().random()
+    }
+
+    /// A fold of everything that happened: each decision, event, time and byte sent.
+    #[must_use]
+    pub fn trace_hash(&self) -> u64 {
+        self.0.state.borrow().hash
+    }
+
+    /// Does one thing, if there is one to do now.
+    fn step(&self) -> Step {
+        let chosen = self.0.state.borrow_mut().choose_core();
+        if let Some((at, core)) = chosen {
+            self.run_core(at, &core);
+            return Step::Ran;
+        }
+        let due = self.0.state.borrow_mut().due_event();
+        if let Some(event) = due {
+            self.happen(event);
+            return Step::Ran;
+        }
+        let with_timers = self.0.state.borrow().cores_with_due_timers();
+        if !with_timers.is_empty() {
+            for core in with_timers {
+                core.fire_timers();
+            }
+            return Step::Ran;
+        }
+        self.0.state.borrow().next_ns().map_or(Step::Dead, Step::Idle)
+    }
+
+    /// Lets a core read its mail and poll one of its ready tasks.
+    fn run_core(&self, at: Life, core: &Rc<Core>) {
+        let entered = Entered::new(core);
+        let cost_ns = self.0.state.borrow().config.cpu_ns_per_poll;
+        let mut spent_ns = 0;
+        let mut charge = |class| {
+            core.meter.charge(cost_ns, class);
+            spent_ns += cost_ns;
+        };
+        core.read_mail(&mut charge);
+        let ready = core.ready_count();
+        if ready > 0 {
+            let position = self.0.state.borrow_mut().choose_task(at, ready);
+            if let Some(class) = core.poll_ready(position) {
+                core.meter.update(|times| times.polls += 1);
+                charge(class);
+            }
+        }
+        core.flush_mail();
+        core.meter.update(|times| times.turns += 1);
+        drop(entered);
+        let ended = self.0.state.borrow_mut().after_turn(at, spent_ns);
+        if let Some((core, leftovers)) = ended {
+            close(&core);
+            drop(leftovers);
+        }
+    }
+
+    fn happen(&self, event: Event) {
+        match event {
+            Event::Net(event) => {
+                let wakers = self.0.state.borrow_mut().net_event(event);
+                for waker in wakers {
+                    waker.wake();
+                }
+            }
+            Event::LaneTurn(at) => {
+                let Some((class, mut job)) = self.0.state.borrow_mut().lane_next(at) else {
+                    return;
+                };
+                if job.is_abandoned() {
+                    drop(job);
+                    return self.0.state.borrow_mut().schedule(0, Event::LaneTurn(at));
+                }
+                let stepped = job.step();
+                let stepped_event = Event::LaneStepped { at, class, job, more: stepped.more };
+                self.0.state.borrow_mut().lane_busy(at, stepped.cost_ns, stepped_event);
+            }
+            Event::LaneStepped { at, class, job, more } => {
+                let mut state = self.0.state.borrow_mut();
+                if !state.is_alive(at) {
+                    drop(state);
+                    return drop(job);
+                }
+                let unfinished = state.lane_return(at, class, job, more);
+                drop(state);
+                if let Some(job) = unfinished {
+                    job.finish();
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let machines = self.state.get_mut().machines.len();
+        for machine in 0..machines {
+            let (cores, leftovers) = self.state.get_mut().crash(machine);
+            for core in cores {
+                close(&core);
+            }
+            drop(leftovers);
+        }
+    }
+}
+
+fn close(core: &Rc<Core>) {
+    let _entered = Entered::new(core);
+    core.close();
+}
+
+/// A bell that nobody needs to hear: the world looks at every core.
+struct Silent;
+
+impl Bell for Silent {
+    fn ring(&self) {}
+}

@@ -1,0 +1,531 @@
+//! The simulated network: TCP-like connections with latency, short segments, a finite window,
+//! refusals and resets.
+//!
+//! Never loses or reorders bytes of a live connection. Invariants: what arrives in one direction
+//! arrives in the order in which it was sent; bytes under way and unread never exceed the window.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, ErrorKind, IoSlice};
+use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::task::{Poll, Waker};
+
+use super::state::{Event, State, Trace};
+use crate::backend::{Direction, SocketKey};
+
+const BACKLOG: usize = 1024;
+
+/// What travels. `from` may have been closed meanwhile.
+pub(crate) enum NetEvent {
+    Connect {
+        client: u64,
+        machine: usize,
+        addr: SocketAddr,
+    },
+    Accepted {
+        client: u64,
+        server: u64,
+    },
+    Refused {
+        client: u64,
+        kind: ErrorKind,
+    },
+    Data {
+        to: u64,
+        from: u64,
+        bytes: Vec<u8>,
+    },
+    /// The reader took bytes: the writer has room again.
+    Credit {
+        to: u64,
+        bytes: usize,
+    },
+    Fin {
+        to: u64,
+    },
+    Reset {
+        to: u64,
+    },
+}
+
+#[derive(Default)]
+pub(crate) struct Network {
+    sockets: BTreeMap<u64, Socket>,
+    made: u64,
+}
+
+enum Socket {
+    Listener(Listener),
+    Stream(Box<Stream>),
+}
+
+struct Listener {
+    machine: usize,
+    addr: SocketAddr,
+    waiting: VecDeque<u64>,
+    waker: Option<Waker>,
+}
+
+#[derive(Default)]
+struct Stream {
+    machine: usize,
+    local: Option<SocketAddr>,
+    remote: Option<SocketAddr>,
+    peer: Option<u64>,
+    connected: bool,
+    inbound: VecDeque<u8>,
+    /// Bytes sent that the peer has not read.
+    outstanding: usize,
+    /// The peer will send no more, or we shall read no more.
+    ended: bool,
+    /// We shall send no more.
+    finished: bool,
+    error: Option<ErrorKind>,
+    /// The error was reported once; from then on reads end and writes fail.
+    broken: bool,
+    /// When the last thing sent arrives: the next may not overtake it.
+    last_arrival_ns: u64,
+    readers: [Option<Waker>; 2],
+    /// Counts detachments: a key from before one is no longer valid.
+    detached: u64,
+}
+
+/// A key's upper bits count detachments, the lower ones number the socket in its world.
+const NUMBER_BITS: u32 = 48;
+
+impl Stream {
+    fn is_ready(&self, direction: Direction, window: usize) -> bool {
+        let over = self.error.is_some() || self.broken;
+        match direction {
+            Direction::Read => over || self.ended || !self.inbound.is_empty(),
+            Direction::Write => {
+                over || (self.connected && (self.finished || self.outstanding < window))
+            }
+        }
+    }
+
+    /// The error to report, if the connection is dead.
+    fn take_error(&mut self) -> Option<io::Error> {
+        let kind = self.error.take()?;
+        self.broken = true;
+        Some(kind.into())
+    }
+}
+
+fn not_open() -> io::Error {
+    io::Error::new(ErrorKind::NotConnected, "the socket is not open on this core")
+}
+
+impl Network {
+    fn insert(&mut self, socket: Socket) -> u64 {
+        self.made += 1;
+        self.sockets.insert(self.made, socket);
+        self.made
+    }
+
+    fn stream(&mut self, key: u64) -> io::Result<&mut Stream> {
+        match self.sockets.get_mut(&key) {
+            Some(Socket::Stream(stream)) => Ok(stream),
+            _ => Err(not_open()),
+        }
+    }
+
+    fn listener_at(&mut self, machine: usize, port: u16) -> Option<&mut Listener> {
+        self.sockets.values_mut().find_map(|socket| match socket {
+            Socket::Listener(listener)
+                if listener.machine == machine && listener.addr.port() == port =>
+            {
+                Some(listener)
+            }
+            _ => None,
+        })
+    }
+}
+
+impl State {
+    /// A one-way delay, ns.
+    fn latency_ns(&mut self) -> u64 {
+        let range = self.config.latency_us.clone();
+        let width_ns = range.end.saturating_sub(range.start).saturating_mul(1000).max(1);
+        range.start.saturating_mul(1000).saturating_add(self.random() % width_ns)
+    }
+
+    /// Sends along a stream, behind whatever it sent before.
+    fn send_along(&mut self, from: u64, event: NetEvent) {
+        let arrival_ns = self.now_ns + self.latency_ns();
+        let Ok(stream) = self.net.stream(from) else { return };
+        stream.last_arrival_ns = stream.last_arrival_ns.max(arrival_ns);
+        let at_ns = stream.last_arrival_ns;
+        self.schedule_at(at_ns, Event::Net(event));
+    }
+
+    /// Sends without regard to order: resets and credits.
+    fn send_loose(&mut self, event: NetEvent) {
+        let latency_ns = self.latency_ns();
+        self.schedule(latency_ns, Event::Net(event));
+    }
+
+    /// The key without its count of detachments, if that is the socket's.
+    pub(crate) fn resolve(&mut self, key: SocketKey) -> io::Result<SocketKey> {
+        let number = key.0 & ((1 << NUMBER_BITS) - 1);
+        let detached = match self.net.sockets.get(&number) {
+            Some(Socket::Stream(stream)) => stream.detached,
+            Some(Socket::Listener(_)) => 0,
+            None => return Err(not_open()),
+        };
+        if detached == key.0 >> NUMBER_BITS { Ok(SocketKey(number)) } else { Err(not_open()) }
+    }
+
+    /// Takes a stream off its owner, who may still hold the old key; gives the new one.
+    pub(crate) fn detach(&mut self, key: SocketKey) -> io::Result<SocketKey> {
+        let number = self.resolve(key)?.0;
+        let stream = self.net.stream(number)?;
+        stream.detached += 1;
+        stream.readers = [None, None];
+        Ok(SocketKey(stream.detached << NUMBER_BITS | number))
+    }
+
+    pub(crate) fn bind(&mut self, machine: usize, addr: SocketAddr) -> io::Result<SocketKey> {
+        let ours = IpAddr::V4(self.machines[machine].ip);
+        if !(addr.ip() == ours || addr.ip().is_unspecified() || addr.ip().is_loopback()) {
+            return Err(ErrorKind::AddrNotAvailable.into());
+        }
+        let port = if addr.port() == 0 { self.free_port(machine) } else { addr.port() };
+        if self.net.listener_at(machine, port).is_some() {
+            return Err(ErrorKind::AddrInUse.into());
+        }
+        let addr = SocketAddr::new(addr.ip(), port);
+        self.trace(Trace::Socket, machine, 0, port.into());
+        let listener = Listener { machine, addr, waiting: VecDeque::new(), waker: None };
+        Ok(SocketKey(self.net.insert(Socket::Listener(listener))))
+    }
+
+    /// The next dynamic port, round and round.
+    fn free_port(&mut self, machine: usize) -> u16 {
+        let last = &mut self.machines[machine].last_port;
+        *last = if *last == u16::MAX { 49_152 } else { *last + 1 };
+        *last
+    }
+
+    pub(crate) fn accept(&mut self, key: SocketKey) -> io::Result<Option<(SocketKey, SocketAddr)>> {
+        let Some(Socket::Listener(listener)) = self.net.sockets.get_mut(&key.0) else {
+            return Err(not_open());
+        };
+        let Some(server) = listener.waiting.pop_front() else { return Ok(None) };
+        let remote = self.net.stream(server)?.remote.ok_or_else(not_open)?;
+        Ok(Some((SocketKey(server), remote)))
+    }
+
+    pub(crate) fn connect(&mut self, machine: usize, addr: SocketAddr) -> io::Result<SocketKey> {
+        let ours = IpAddr::V4(self.machines[machine].ip);
+        let local = SocketAddr::new(ours, self.free_port(machine));
+        let to_self = addr.ip().is_loopback() || addr.ip().is_unspecified();
+        let target = if to_self { Some(machine) } else { self.machine_at(addr.ip()) };
+        let stream =
+            Stream { machine, local: Some(local), remote: Some(addr), ..Stream::default() };
+        let client = self.net.insert(Socket::Stream(Box::new(stream)));
+        self.trace(Trace::Socket, machine, 1, addr.port().into());
+        match target {
+            Some(machine) => self.send_along(client, NetEvent::Connect { client, machine, addr }),
+            None => {
+                let kind = ErrorKind::HostUnreachable;
+                self.send_loose(NetEvent::Refused { client, kind });
+            }
+        }
+        Ok(SocketKey(client))
+    }
+
+    pub(crate) fn connected(&mut self, key: SocketKey) -> io::Result<()> {
+        match self.net.stream(key.0)?.take_error() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn try_recv(
+        &mut self,
+        key: SocketKey,
+        into: &mut [u8],
+    ) -> io::Result<Option<usize>> {
+        let segment_max = self.config.segment_bytes_max.max(1);
+        let stream = self.net.stream(key.0)?;
+        let there = stream.inbound.len().min(into.len()).min(segment_max);
+        if there == 0 {
+            if let Some(error) = stream.take_error() {
+                return Err(error);
+            }
+            return Ok((stream.ended || stream.broken).then_some(0));
+        }
+        let count = 1 + self.below(there);
+        let stream = self.net.stream(key.0)?;
+        for (to, byte) in into.iter_mut().zip(stream.inbound.drain(..count)) {
+            *to = byte;
+        }
+        let (machine, peer) = (stream.machine, stream.peer);
+        self.trace(Trace::Receive, machine, 0, count as u64);
+        if let Some(to) = peer {
+            self.send_loose(NetEvent::Credit { to, bytes: count });
+        }
+        Ok(Some(count))
+    }
+
+    pub(crate) fn try_send(
+        &mut self,
+        key: SocketKey,
+        from: &[IoSlice<'_>],
+    ) -> io::Result<Option<usize>> {
+        let window = self.config.window_bytes;
+        let stream = self.net.stream(key.0)?;
+        if let Some(error) = stream.take_error() {
+            return Err(error);
+        }
+        if stream.finished || stream.broken {
+            return Err(ErrorKind::BrokenPipe.into());
+        }
+        let Some(to) = stream.peer.filter(|_| stream.connected) else { return Ok(None) };
+        let wanted: usize = from.iter().map(|slice| slice.len()).sum();
+        let room = window.saturating_sub(stream.outstanding).min(wanted);
+        if room == 0 {
+            return Ok(None);
+        }
+        // Now and then less is taken than there is room for, as a real kernel may.
+        let count = if self.below(4) == 0 { 1 + self.below(room) } else { room };
+        let mut bytes = Vec::with_capacity(count);
+        for slice in from {
+            bytes.extend_from_slice(&slice[..slice.len().min(count - bytes.len())]);
+        }
+        self.trace_bytes(key.0, &bytes);
+        self.net.stream(key.0)?.outstanding += count;
+        self.send_along(key.0, NetEvent::Data { to, from: key.0, bytes });
+        Ok(Some(count))
+    }
+
+    fn trace_bytes(&mut self, key: u64, bytes: &[u8]) {
+        self.trace(Trace::Send, 0, bytes.len(), key);
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.fold(u64::from_le_bytes(word));
+        }
+    }
+
+    pub(crate) fn poll_ready(
+        &mut self,
+        key: SocketKey,
+        direction: Direction,
+        waker: &Waker,
+    ) -> Poll<io::Result<()>> {
+        let window = self.config.window_bytes;
+        match self.net.sockets.get_mut(&key.0) {
+            None => Poll::Ready(Err(not_open())),
+            Some(Socket::Listener(listener)) => {
+                if !listener.waiting.is_empty() {
+                    return Poll::Ready(Ok(()));
+                }
+                listener.waker = Some(waker.clone());
+                Poll::Pending
+            }
+            Some(Socket::Stream(stream)) => {
+                if stream.is_ready(direction, window) {
+                    return Poll::Ready(Ok(()));
+                }
+                stream.readers[direction as usize] = Some(waker.clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    pub(crate) fn shutdown(&mut self, key: SocketKey, how: Shutdown) -> io::Result<Option<Waker>> {
+        let stream = self.net.stream(key.0)?;
+        if !stream.connected || stream.broken {
+            return Err(not_open());
+        }
+        let mut woken = None;
+        if how != Shutdown::Write {
+            stream.ended = true;
+            woken = stream.readers[Direction::Read as usize].take();
+        }
+        if how != Shutdown::Read && !std::mem::replace(&mut stream.finished, true) {
+            if let Some(to) = stream.peer {
+                self.send_along(key.0, NetEvent::Fin { to });
+            }
+        }
+        Ok(woken)
+    }
+
+    pub(crate) fn local_addr(&mut self, key: SocketKey) -> io::Result<SocketAddr> {
+        match self.net.sockets.get(&key.0) {
+            Some(Socket::Listener(listener)) => Ok(listener.addr),
+            Some(Socket::Stream(stream)) => stream.local.ok_or_else(not_open),
+            None => Err(not_open()),
+        }
+    }
+
+    pub(crate) fn peer_addr(&mut self, key: SocketKey) -> io::Result<SocketAddr> {
+        let stream = self.net.stream(key.0)?;
+        stream.remote.filter(|_| stream.connected && !stream.broken).ok_or_else(not_open)
+    }
+
+    /// Closes a socket; the wakers it held are for the caller to drop.
+    pub(crate) fn close_socket(&mut self, key: SocketKey) -> Vec<Waker> {
+        match self.net.sockets.get(&key.0) {
+            None => Vec::new(),
+            Some(Socket::Listener(_)) => self.close_listener(key.0),
+            Some(Socket::Stream(stream)) => {
+                let (peer, finished) = (stream.peer, stream.finished);
+                let unread = !stream.inbound.is_empty();
+                if let Some(to) = peer.filter(|_| unread || !finished) {
+                    // As TCP does: data that nobody will read is answered by a reset.
+                    let event = if unread { NetEvent::Reset { to } } else { NetEvent::Fin { to } };
+                    self.send_along(key.0, event);
+                }
+                self.forget(key.0)
+            }
+        }
+    }
+
+    fn close_listener(&mut self, key: u64) -> Vec<Waker> {
+        let Some(Socket::Listener(listener)) = self.net.sockets.remove(&key) else {
+            return Vec::new();
+        };
+        for server in listener.waiting {
+            self.reset_peer_of(server);
+            self.net.sockets.remove(&server);
+        }
+        listener.waker.into_iter().collect()
+    }
+
+    fn forget(&mut self, key: u64) -> Vec<Waker> {
+        match self.net.sockets.remove(&key) {
+            Some(Socket::Stream(stream)) => stream.readers.into_iter().flatten().collect(),
+            Some(Socket::Listener(listener)) => listener.waker.into_iter().collect(),
+            None => Vec::new(),
+        }
+    }
+
+    fn reset_peer_of(&mut self, key: u64) {
+        if let Ok(Some(to)) = self.net.stream(key).map(|stream| stream.peer) {
+            self.send_loose(NetEvent::Reset { to });
+        }
+    }
+
+    /// Takes away all sockets of a machine.
+    pub(crate) fn crash_sockets(&mut self, machine: usize) -> Vec<Waker> {
+        let of_machine = |socket: &Socket| match socket {
+            Socket::Listener(listener) => listener.machine == machine,
+            Socket::Stream(stream) => stream.machine == machine,
+        };
+        let sockets = self.net.sockets.iter().filter(|(_, socket)| of_machine(socket));
+        let keys: Vec<u64> = sockets.map(|(key, _)| *key).collect();
+        let mut wakers = Vec::new();
+        for key in keys {
+            self.reset_peer_of(key);
+            wakers.append(&mut self.forget(key));
+        }
+        wakers
+    }
+
+    /// Resets all connections between two machines.
+    pub(crate) fn disconnect(&mut self, one: usize, other: usize) {
+        self.trace(Trace::Disconnect, one, other, 0);
+        let ends: BTreeMap<u64, (usize, Option<u64>)> = self
+            .net
+            .sockets
+            .iter()
+            .filter_map(|(key, socket)| match socket {
+                Socket::Stream(stream) => Some((*key, (stream.machine, stream.peer))),
+                Socket::Listener(_) => None,
+            })
+            .collect();
+        for (key, (machine, peer)) in &ends {
+            let Some((peer_machine, _)) = peer.and_then(|peer| ends.get(&peer)) else { continue };
+            let pair = (*machine, *peer_machine);
+            if pair == (one, other) || pair == (other, one) {
+                self.send_loose(NetEvent::Reset { to: *key });
+            }
+        }
+    }
+
+    /// Lets something arrive; returns who is to be woken.
+    pub(crate) fn net_event(&mut self, event: NetEvent) -> Vec<Waker> {
+        let (kind, to) = match &event {
+            NetEvent::Connect { client, .. } => (1, *client),
+            NetEvent::Accepted { client, .. } => (2, *client),
+            NetEvent::Refused { client, .. } => (3, *client),
+            NetEvent::Data { to, .. } => (4, *to),
+            NetEvent::Credit { to, .. } => (5, *to),
+            NetEvent::Fin { to } => (6, *to),
+            NetEvent::Reset { to } => (7, *to),
+        };
+        self.trace(Trace::Net, kind, 0, to);
+        match event {
+            NetEvent::Connect { client, machine, addr } => self.arrive(client, machine, addr),
+            NetEvent::Data { to, from, bytes } => self.receive(to, from, &bytes),
+            NetEvent::Accepted { client, server } if self.net.stream(client).is_err() => {
+                // The client closed before it was answered.
+                self.send_loose(NetEvent::Reset { to: server });
+                Vec::new()
+            }
+            NetEvent::Accepted { client, server } => self.change(client, |stream| {
+                stream.connected = true;
+                stream.peer = Some(server);
+            }),
+            NetEvent::Refused { client, kind } => {
+                self.change(client, |stream| stream.error = Some(kind))
+            }
+            NetEvent::Credit { to, bytes } => {
+                self.change(to, |stream| stream.outstanding -= bytes.min(stream.outstanding))
+            }
+            NetEvent::Fin { to } => self.change(to, |stream| stream.ended = true),
+            NetEvent::Reset { to } => self.change(to, |stream| {
+                stream.error = Some(ErrorKind::ConnectionReset);
+                stream.peer = None;
+            }),
+        }
+    }
+
+    /// Changes a stream, if it is still there, and wakes whoever waits for it.
+    fn change(&mut self, key: u64, change: impl FnOnce(&mut Stream)) -> Vec<Waker> {
+        let Ok(stream) = self.net.stream(key) else { return Vec::new() };
+        change(stream);
+        stream.readers.iter_mut().filter_map(Option::take).collect()
+    }
+
+    fn receive(&mut self, to: u64, from: u64, bytes: &[u8]) -> Vec<Waker> {
+        match self.net.stream(to) {
+            // A stream that was reset takes nothing more.
+            Ok(stream) if stream.peer == Some(from) => {
+                self.change(to, |stream| stream.inbound.extend(bytes))
+            }
+            _ => {
+                self.send_loose(NetEvent::Reset { to: from });
+                Vec::new()
+            }
+        }
+    }
+
+    /// A connection request reaches its machine.
+    fn arrive(&mut self, client: u64, machine: usize, addr: SocketAddr) -> Vec<Waker> {
+        let Ok(Some(remote)) = self.net.stream(client).map(|stream| stream.local) else {
+            return Vec::new();
+        };
+        let listener = self.net.listener_at(machine, addr.port());
+        if listener.is_none_or(|listener| listener.waiting.len() >= BACKLOG) {
+            let kind = ErrorKind::ConnectionRefused;
+            self.send_loose(NetEvent::Refused { client, kind });
+            return Vec::new();
+        }
+        let stream = Stream {
+            machine,
+            local: Some(addr),
+            remote: Some(remote),
+            peer: Some(client),
+            connected: true,
+            ..Stream::default()
+        };
+        let server = self.net.insert(Socket::Stream(Box::new(stream)));
+        self.send_along(server, NetEvent::Accepted { client, server });
+        let Some(listener) = self.net.listener_at(machine, addr.port()) else { return Vec::new() };
+        listener.waiting.push_back(server);
+        listener.waker.take().into_iter().collect()
+    }
+}

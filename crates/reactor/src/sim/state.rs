@@ -1,0 +1,316 @@
+//! A world's state: machines, pending events, randomness and the trace.
+//!
+//! Never runs a task or wakes one: it hands out what is to be run, woken or dropped.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
+use std::task::Waker;
+
+use super::WorldConfig;
+use super::network::{NetEvent, Network};
+use crate::core::{Class, Core};
+use crate::lane::{LaneJob, LaneQueue};
+
+/// One core of one machine between a start and a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Life {
+    pub(crate) machine: usize,
+    pub(crate) core: usize,
+    pub(crate) life: u64,
+}
+
+/// Something that happens at its time.
+pub(crate) enum Event {
+    Net(NetEvent),
+    /// The lane takes its next job.
+    LaneTurn(Life),
+    /// The cost of a step has passed.
+    LaneStepped {
+        at: Life,
+        class: Class,
+        job: Box<dyn LaneJob>,
+        more: bool,
+    },
+}
+
+/// Kinds of entries of the trace.
+#[derive(Clone, Copy)]
+pub(crate) enum Trace {
+    Poll = 1,
+    Net,
+    Lane,
+    Stop,
+    Start,
+    Crash,
+    Disconnect,
+    Send,
+    Receive,
+    Socket,
+}
+
+#[derive(Default)]
+pub(crate) struct SimCore {
+    pub(crate) core: Option<Rc<Core>>,
+    done: Rc<Cell<bool>>,
+    busy_until_ns: u64,
+    lane: LaneQueue,
+    pub(crate) lane_running: bool,
+    pub(crate) lane_ns: u64,
+}
+
+pub(crate) struct Machine {
+    pub(crate) name: String,
+    pub(crate) ip: Ipv4Addr,
+    pub(crate) core_count: usize,
+    pub(crate) cores: Vec<SimCore>,
+    pub(crate) life: u64,
+    pub(crate) stop: bool,
+    pub(crate) stop_wakers: Vec<Waker>,
+    pub(crate) last_port: u16,
+}
+
+impl Machine {
+    pub(crate) fn new(name: &str, ip: Ipv4Addr, core_count: usize) -> Self {
+        Self {
+            name: name.to_owned(),
+            ip,
+            core_count,
+            cores: Vec::new(),
+            life: 0,
+            stop: false,
+            stop_wakers: Vec::new(),
+            last_port: 49_151,
+        }
+    }
+}
+
+pub(crate) struct State {
+    pub(crate) config: WorldConfig,
+    pub(crate) now_ns: u64,
+    pub(crate) hash: u64,
+    pub(crate) machines: Vec<Machine>,
+    pub(crate) net: Network,
+    random: u64,
+    /// By time, then by order of scheduling.
+    events: BTreeMap<(u64, u64), Event>,
+    scheduled: u64,
+}
+
+impl State {
+    pub(crate) fn new(seed: u64, config: WorldConfig) -> Self {
+        Self {
+            config,
+            now_ns: 0,
+            hash: mix(seed),
+            machines: Vec::new(),
+            net: Network::default(),
+            random: seed,
+            events: BTreeMap::new(),
+            scheduled: 0,
+        }
+    }
+
+    /// The next number of the seed's sequence (SplitMix64: a counter, well mixed).
+    pub(crate) fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.random)
+    }
+
+    /// A number below `limit`, or 0.
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        let limit = u64::try_from(limit.max(1)).unwrap_or(u64::MAX);
+        usize::try_from(self.random() % limit).unwrap_or(0)
+    }
+
+    pub(crate) fn fold(&mut self, word: u64) {
+        self.hash = mix(self.hash ^ word);
+    }
+
+    pub(crate) fn trace(&mut self, kind: Trace, one: usize, two: usize, three: u64) {
+        self.fold(kind as u64);
+        self.fold(self.now_ns);
+        self.fold((one as u64) << 32 | two as u64);
+        self.fold(three);
+    }
+
+    pub(crate) fn schedule(&mut self, after_ns: u64, event: Event) {
+        self.schedule_at(self.now_ns.saturating_add(after_ns), event);
+    }
+
+    pub(crate) fn schedule_at(&mut self, at_ns: u64, event: Event) {
+        self.scheduled += 1;
+        self.events.insert((at_ns, self.scheduled), event);
+    }
+
+    pub(crate) fn machine_at(&self, ip: IpAddr) -> Option<usize> {
+        self.machines.iter().position(|machine| IpAddr::V4(machine.ip) == ip)
+    }
+
+    /// Begins a machine's next life, with no cores yet.
+    pub(crate) fn begin_life(&mut self, machine: usize) -> u64 {
+        self.trace(Trace::Start, machine, 0, 0);
+        let machine = &mut self.machines[machine];
+        machine.life += 1;
+        machine.stop = false;
+        machine.cores.clear();
+        machine.life
+    }
+
+    pub(crate) fn install(&mut self, at: Life, core: Rc<Core>, done: Rc<Cell<bool>>) {
+        let installed = SimCore { core: Some(core), done, ..SimCore::default() };
+        self.machines[at.machine].cores.push(installed);
+    }
+
+    pub(crate) fn is_alive(&self, at: Life) -> bool {
+        let machine = &self.machines[at.machine];
+        machine.life == at.life && machine.cores.get(at.core).is_some_and(|c| c.core.is_some())
+    }
+
+    fn core_mut(&mut self, at: Life) -> Option<&mut SimCore> {
+        if self.is_alive(at) { self.machines[at.machine].cores.get_mut(at.core) } else { None }
+    }
+
+    /// All cores that live, in order.
+    fn cores(&self) -> impl Iterator<Item = (Life, &SimCore, &Rc<Core>)> {
+        self.machines.iter().enumerate().flat_map(|(index, machine)| {
+            machine.cores.iter().enumerate().filter_map(move |(core, sim)| {
+                let at = Life { machine: index, core, life: machine.life };
+                sim.core.as_ref().map(|running| (at, sim, running))
+            })
+        })
+    }
+
+    /// Draws one of the cores that have work and time for it.
+    pub(crate) fn choose_core(&mut self) -> Option<(Life, Rc<Core>)> {
+        let can_run =
+            |sim: &SimCore, core: &Core| has_work(core) && sim.busy_until_ns <= self.now_ns;
+        let count = self.cores().filter(|(_, sim, core)| can_run(sim, core)).count();
+        if count == 0 {
+            return None;
+        }
+        let chosen = self.below(count);
+        let now_ns = self.now_ns;
+        self.cores()
+            .filter(|(_, sim, core)| has_work(core) && sim.busy_until_ns <= now_ns)
+            .nth(chosen)
+            .map(|(at, _, core)| (at, Rc::clone(core)))
+    }
+
+    /// Draws the position of one of a core's ready tasks.
+    pub(crate) fn choose_task(&mut self, at: Life, ready: usize) -> usize {
+        let position = self.below(ready);
+        self.trace(Trace::Poll, at.machine, at.core, (ready as u64) << 32 | position as u64);
+        position
+    }
+
+    /// Charges a turn; hands over the core, and what it leaves, if its main future is done.
+    pub(crate) fn after_turn(&mut self, at: Life, spent_ns: u64) -> Option<(Rc<Core>, LaneQueue)> {
+        let until_ns = self.now_ns + spent_ns;
+        let sim = self.core_mut(at)?;
+        sim.busy_until_ns = until_ns;
+        if !sim.done.get() {
+            return None;
+        }
+        let lane = std::mem::take(&mut sim.lane);
+        sim.core.take().map(|core| (core, lane))
+    }
+
+    /// Takes out the first event whose time has come.
+    pub(crate) fn due_event(&mut self) -> Option<Event> {
+        let first = self.events.first_entry()?;
+        if first.key().0 > self.now_ns {
+            return None;
+        }
+        Some(first.remove())
+    }
+
+    pub(crate) fn cores_with_due_timers(&self) -> Vec<Rc<Core>> {
+        let due = |core: &Core| core.timers.borrow().next().is_some_and(|t| t.ns() <= self.now_ns);
+        self.cores().filter(|(_, _, core)| due(core)).map(|(_, _, core)| Rc::clone(core)).collect()
+    }
+
+    /// When something can happen next, given that nothing can now.
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        let event = self.events.first_key_value().map(|((at_ns, _), _)| *at_ns);
+        let cores = self.cores().flat_map(|(_, sim, core)| {
+            let timer = core.timers.borrow().next().map(crate::time::Instant::ns);
+            let work = has_work(core).then_some(sim.busy_until_ns);
+            [timer, work].into_iter().flatten()
+        });
+        // A timer at the end of time never fires.
+        cores.chain(event).filter(|at_ns| *at_ns < u64::MAX).min()
+    }
+
+    /// Ends a machine's life. The caller closes the cores, then drops the rest.
+    pub(crate) fn crash(&mut self, machine: usize) -> (Vec<Rc<Core>>, (Vec<SimCore>, Vec<Waker>)) {
+        self.trace(Trace::Crash, machine, 0, 0);
+        let mut wakers = self.crash_sockets(machine);
+        let machine = &mut self.machines[machine];
+        machine.life += 1;
+        wakers.append(&mut machine.stop_wakers);
+        let mut cores = std::mem::take(&mut machine.cores);
+        let running = cores.iter_mut().filter_map(|sim| sim.core.take()).collect();
+        (running, (cores, wakers))
+    }
+
+    /// Queues a job; the lane takes it up at once if it is idle.
+    pub(crate) fn lane_push(
+        &mut self,
+        at: Life,
+        class: Class,
+        job: Box<dyn LaneJob>,
+    ) -> Result<(), Box<dyn LaneJob>> {
+        let Some(sim) = self.core_mut(at) else { return Err(job) };
+        sim.lane.push(class, job);
+        if !std::mem::replace(&mut sim.lane_running, true) {
+            self.schedule(0, Event::LaneTurn(at));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn lane_next(&mut self, at: Life) -> Option<(Class, Box<dyn LaneJob>)> {
+        let sim = self.core_mut(at)?;
+        let next = sim.lane.pop();
+        sim.lane_running = next.is_some();
+        next
+    }
+
+    /// The lane works for `cost_ns`.
+    pub(crate) fn lane_busy(&mut self, at: Life, cost_ns: u64, then: Event) {
+        self.trace(Trace::Lane, at.machine, at.core, cost_ns);
+        if let Some(sim) = self.core_mut(at) {
+            sim.lane_ns += cost_ns;
+        }
+        self.schedule(cost_ns, then);
+    }
+
+    /// After a step: puts the job back in line, or hands it over to be finished.
+    pub(crate) fn lane_return(
+        &mut self,
+        at: Life,
+        class: Class,
+        job: Box<dyn LaneJob>,
+        more: bool,
+    ) -> Option<Box<dyn LaneJob>> {
+        self.schedule(0, Event::LaneTurn(at));
+        let Some(sim) = self.core_mut(at) else { return Some(job) };
+        if !more {
+            return Some(job);
+        }
+        sim.lane.push(class, job);
+        None
+    }
+}
+
+fn has_work(core: &Core) -> bool {
+    core.ready_count() > 0 || core.shared.is_pending()
+}
+
+/// A bijection that spreads every bit over all others.
+fn mix(word: u64) -> u64 {
+    let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ word >> 31
+}
