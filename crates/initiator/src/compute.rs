@@ -1,0 +1,80 @@
+//! [`Compute`]: a compute namespace as typed calls.
+//!
+//! Never: what programs compute. Invariant: an execution is the format that
+//! [`csd_nvme::execute`] alone defines.
+
+use csd_nvme::compute::{self, PROGRAM_LIST_HEADER_BYTES, ProgramDescriptor, parse_program_list};
+use csd_nvme::execute::Execution;
+use csd_nvme::log::{LogId, get_log_page};
+use csd_nvme::opcode::Csi;
+use csd_reactor::Buffer;
+
+use crate::{Controller, Error, NamespaceKind};
+
+/// A compute namespace; clones are cheap.
+#[derive(Clone, Debug)]
+pub struct Compute {
+    controller: Controller,
+    nsid: u32,
+}
+
+/// Most programs whose list is fetched.
+const PROGRAMS_MAX: usize = 1024;
+
+impl Compute {
+    /// The compute namespace `nsid` of a drive.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when it has none of that id.
+    pub fn open(controller: &Controller, nsid: u32) -> Result<Self, Error> {
+        match controller.namespace(nsid).map(|namespace| namespace.kind) {
+            Some(NamespaceKind::Compute) => Ok(Self { controller: controller.clone(), nsid }),
+            _ => Err(controller.misuse(format!("namespace {nsid} is no compute namespace"))),
+        }
+    }
+
+    /// The drive.
+    #[must_use]
+    pub fn controller(&self) -> &Controller {
+        &self.controller
+    }
+
+    /// Namespace id.
+    #[must_use]
+    pub fn nsid(&self) -> u32 {
+        self.nsid
+    }
+
+    /// The programs by index.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`] when the list is malformed; else any of a command's.
+    pub async fn programs(&self) -> Result<Vec<ProgramDescriptor>, Error> {
+        let header = self.program_list(PROGRAM_LIST_HEADER_BYTES).await?;
+        let malformed = || self.controller.protocol("its list of programs is malformed");
+        let count = header.first_chunk().map(|count| u32::from_le_bytes(*count));
+        let count = count.ok_or_else(malformed)? as usize;
+        if count > PROGRAMS_MAX {
+            return Err(malformed());
+        }
+        let bytes = PROGRAM_LIST_HEADER_BYTES + count * ProgramDescriptor::SIZE;
+        parse_program_list(&self.program_list(bytes).await?).ok_or_else(malformed)
+    }
+
+    async fn program_list(&self, bytes: usize) -> Result<Buffer, Error> {
+        let bytes = u32::try_from(bytes).expect("a list of at most 1024 programs");
+        let sqe = get_log_page(LogId::PROGRAM_LIST, self.nsid, Csi::CP, 0, bytes);
+        Ok(self.controller.admin(sqe, &[], bytes).await?.data)
+    }
+
+    /// Executes the program with this index; its result.
+    ///
+    /// # Errors
+    /// [`Error::Status`] with the program's verdict; else any of a command's.
+    pub async fn execute(&self, program: u16, execution: &Execution) -> Result<u64, Error> {
+        let data = Buffer::from_slice(&execution.encode());
+        let length = u32::try_from(data.len()).expect("at most 256 sources and short parameters");
+        let sqe = compute::execute(self.nsid, program, length);
+        Ok(self.controller.submit(sqe, vec![data], 0).await?.result)
+    }
+}

@@ -1,0 +1,137 @@
+//! Commands in flight by identifier, and tickets: where whoever waits finds the answer.
+//!
+//! Two tables, because an identifier is free again as soon as the drive has answered, but the
+//! answer lies until it is fetched. Never allocates once warm. Invariant: a ticket is taken, then
+//! given an answer or abandoned, then free again.
+
+use std::task::{Poll, Waker};
+
+use csd_reactor::{Buffer, Instant, Permit};
+
+use super::Reply;
+use crate::Error;
+
+/// One command in flight.
+pub(super) struct InFlight {
+    /// Its name.
+    pub(super) what: &'static str,
+    /// Who waits; `None` when nobody does any more.
+    pub(super) ticket: Option<u32>,
+    /// Data for the drive.
+    pub(super) payload: Vec<Buffer>,
+    /// Where data from the drive goes.
+    pub(super) data: Buffer,
+    /// Bytes of the payload that are due to be sent and have not been.
+    pub(super) unsent: u32,
+    /// The capsule's head has been sent.
+    pub(super) sent: bool,
+    /// When it was begun.
+    pub(super) started: Instant,
+    /// Room in the queue; given back when the command has ended.
+    #[allow(dead_code)] // held for its destructor
+    pub(super) permit: Option<Permit>,
+}
+
+/// Commands in flight by identifier.
+pub(super) struct Commands(Vec<Option<InFlight>>);
+
+impl Commands {
+    pub(super) fn new(entries: u16) -> Self {
+        Self((0..entries).map(|_| None).collect())
+    }
+
+    pub(super) fn insert(&mut self, cid: u16, command: InFlight) {
+        self.0[usize::from(cid)] = Some(command);
+    }
+
+    /// A command in flight; the queue has checked every identifier that a drive sent.
+    pub(super) fn get(&mut self, cid: u16) -> &mut InFlight {
+        self.0[usize::from(cid)].as_mut().expect("the queue knows the command as in flight")
+    }
+
+    pub(super) fn find(&self, cid: u16) -> Option<&InFlight> {
+        self.0.get(usize::from(cid))?.as_ref()
+    }
+
+    pub(super) fn remove(&mut self, cid: u16) -> InFlight {
+        self.0[usize::from(cid)].take().expect("the queue knows the command as in flight")
+    }
+
+    /// Copies data into a command's buffer; the queue has checked that it lies within.
+    pub(super) fn store(&mut self, cid: u16, offset: u32, bytes: &[u8]) {
+        let offset = offset as usize;
+        self.get(cid).data[offset..offset + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// The command that has waited longest.
+    pub(super) fn oldest(&self) -> Option<&InFlight> {
+        self.0.iter().flatten().min_by_key(|command| command.started)
+    }
+
+    /// Takes out every command.
+    pub(super) fn drain(&mut self) -> Vec<InFlight> {
+        self.0.iter_mut().filter_map(Option::take).collect()
+    }
+}
+
+/// One who waits.
+enum Ticket {
+    Free,
+    Waiting { cid: u16, waker: Option<Waker> },
+    Answered(Result<Reply, Error>),
+}
+
+/// Those who wait.
+#[derive(Default)]
+pub(super) struct Tickets {
+    all: Vec<Ticket>,
+    free: Vec<u32>,
+}
+
+impl Tickets {
+    /// A ticket for the command that is about to be sent as `cid`.
+    pub(super) fn take(&mut self, cid: u16) -> u32 {
+        let ticket = self.free.pop().unwrap_or_else(|| {
+            self.all.push(Ticket::Free);
+            u32::try_from(self.all.len() - 1).expect("fewer than 2^32 answers fit in memory")
+        });
+        self.all[ticket as usize] = Ticket::Waiting { cid, waker: None };
+        ticket
+    }
+
+    /// Lays the answer down and wakes whoever waits for it.
+    pub(super) fn give(&mut self, ticket: u32, reply: Result<Reply, Error>) {
+        let answered = Ticket::Answered(reply);
+        let waiting = std::mem::replace(&mut self.all[ticket as usize], answered);
+        if let Ticket::Waiting { waker: Some(waker), .. } = waiting {
+            waker.wake();
+        }
+    }
+
+    /// Fetches the answer, or waits for it.
+    pub(super) fn poll(&mut self, ticket: u32, waker: &Waker) -> Poll<Result<Reply, Error>> {
+        let slot = &mut self.all[ticket as usize];
+        match slot {
+            Ticket::Waiting { waker: Some(known), .. } => known.clone_from(waker),
+            Ticket::Waiting { waker: none, .. } => *none = Some(waker.clone()),
+            Ticket::Answered(_) => {
+                let Ticket::Answered(reply) = std::mem::replace(slot, Ticket::Free) else {
+                    unreachable!("matched just above");
+                };
+                self.free.push(ticket);
+                return Poll::Ready(reply);
+            }
+            Ticket::Free => unreachable!("a future gives its ticket up when it is answered"),
+        }
+        Poll::Pending
+    }
+
+    /// Gives a ticket up; its command's identifier when that is still in flight.
+    pub(super) fn abandon(&mut self, ticket: u32) -> Option<u16> {
+        self.free.push(ticket);
+        match std::mem::replace(&mut self.all[ticket as usize], Ticket::Free) {
+            Ticket::Waiting { cid, .. } => Some(cid),
+            _ => None,
+        }
+    }
+}

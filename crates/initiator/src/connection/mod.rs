@@ -1,0 +1,287 @@
+//! One queue: its commands in flight, and the task that moves its bytes.
+//!
+//! Never: which queue a command goes to. Invariants: a slot keeps its command's buffers until the
+//! drive has answered, whether somebody still waits or not; an answer that nobody waits for is
+//! discarded.
+//!
+//! - `commands`: commands in flight and the tickets of those who wait for them
+//! - `outgoing`: what is to be sent, in PDUs, interleaved fairly
+//! - `driver`: the task
+
+mod commands;
+mod driver;
+mod outgoing;
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use csd_nvme::capsule::Sqe;
+use csd_nvme::host::queue::{Completion, Event, Queue, Transfer};
+use csd_nvme::pdu::FatalStatus;
+use csd_nvme::tcp::{Digests, Fatal};
+use csd_reactor::{Buffer, Class, Permit, Stream, now, spawn};
+
+use crate::Error;
+use crate::fate::Fate;
+use commands::{Commands, InFlight, Tickets};
+use driver::Driver;
+use outgoing::Outgoing;
+
+/// The answer to a command.
+#[derive(Debug)]
+pub struct Reply {
+    /// Result dwords 0 and 1, dword 0 low.
+    pub result: u64,
+    /// Exactly the bytes that were received.
+    pub data: Buffer,
+}
+
+/// A command to be started.
+pub(crate) struct Request {
+    pub(crate) sqe: Sqe,
+    /// Its name, for errors.
+    pub(crate) what: &'static str,
+    /// Data for the drive.
+    pub(crate) payload: Vec<Buffer>,
+    /// Send that data in the capsule.
+    pub(crate) in_capsule: bool,
+    /// Size of the receive buffer in bytes.
+    pub(crate) to_host: u32,
+    /// Holds room in the queue until the answer has come.
+    pub(crate) permit: Option<Permit>,
+}
+
+/// One queue of a controller.
+pub(crate) struct Connection {
+    fate: Rc<Fate>,
+    state: RefCell<State>,
+    driver: RefCell<Option<Waker>>,
+}
+
+struct State {
+    queue: Queue,
+    commands: Commands,
+    tickets: Tickets,
+    outgoing: Outgoing,
+}
+
+impl Connection {
+    /// Initialises `stream` for a queue of `entries`, and starts the queue's task.
+    pub(crate) async fn open(
+        fate: &Rc<Fate>,
+        stream: Stream,
+        entries: u16,
+        digests: Digests,
+    ) -> Result<Rc<Self>, Error> {
+        let (mut queue, request) = Queue::new(entries, digests);
+        let lost = |cause| Error::Lost { drive: Arc::clone(&fate.drive), cause: Arc::new(cause) };
+        stream.send_all(&request).await.map_err(lost)?;
+        let h2c_data_bytes_max = driver::initialise(fate, &stream, &mut queue).await?;
+        let connection = Rc::new(Self {
+            fate: Rc::clone(fate),
+            state: RefCell::new(State {
+                queue,
+                commands: Commands::new(entries),
+                tickets: Tickets::default(),
+                outgoing: Outgoing::new(h2c_data_bytes_max),
+            }),
+            driver: RefCell::default(),
+        });
+        fate.join(&connection);
+        drop(spawn(Class::Foreground, Driver::new(&connection, stream)));
+        Ok(connection)
+    }
+
+    /// Commands that may still be begun.
+    pub(crate) fn room(&self) -> usize {
+        self.state.borrow().queue.room()
+    }
+
+    /// Starts a command; the future gives its answer. Dropping it leaves the command in flight.
+    ///
+    /// # Panics
+    /// When the queue has no room: whoever starts a command holds a permit for it.
+    pub(crate) fn start(self: &Rc<Self>, request: Request) -> Result<Answer, Error> {
+        if let Some(error) = self.fate.error() {
+            return Err(error);
+        }
+        let Request { mut sqe, what, payload, in_capsule, to_host, permit } = request;
+        let bytes: usize = payload.iter().map(|part| part.len()).sum();
+        let bytes = u32::try_from(bytes).map_err(|_| Error::TooLarge {
+            drive: Arc::clone(&self.fate.drive),
+            bytes: bytes as u64,
+            bytes_max: u32::MAX.into(),
+        })?;
+        let mut state = self.state.borrow_mut();
+        let in_capsule = in_capsule && bytes > 0;
+        let transfer = Transfer { to_host, to_controller: bytes, in_capsule };
+        let head = state.queue.begin(&mut sqe, transfer).expect("a permit is room in the queue");
+        let cid = sqe.cid();
+        let ticket = state.tickets.take(cid);
+        let carried = if in_capsule { bytes } else { 0 };
+        state.commands.insert(
+            cid,
+            InFlight {
+                what,
+                ticket: Some(ticket),
+                payload,
+                data: Buffer::with_room(0, to_host as usize, 0),
+                unsent: carried,
+                sent: false,
+                started: now(),
+                permit,
+            },
+        );
+        state.outgoing.capsule(cid, head, carried);
+        drop(state);
+        self.wake();
+        Ok(Answer { connection: Rc::clone(self), ticket: Some(ticket) })
+    }
+
+    /// Ends every command in flight with `error` and lets the task stop.
+    pub(crate) fn fail(&self, error: &Error) {
+        let mut state = self.state.borrow_mut();
+        let State { commands, tickets, .. } = &mut *state;
+        let ended = commands.drain();
+        for ticket in ended.iter().filter_map(|command| command.ticket) {
+            tickets.give(ticket, Err(error.clone()));
+        }
+        drop(state);
+        drop(ended); // their permits wake those who wait for room
+        self.wake();
+    }
+
+    fn wake(&self) {
+        if let Some(driver) = &*self.driver.borrow() {
+            driver.wake_by_ref();
+        }
+    }
+
+    /// An error of the drive against the protocol.
+    fn protocol(&self, reason: impl Into<String>) -> Error {
+        Error::Protocol { drive: Arc::clone(&self.fate.drive), reason: reason.into() }
+    }
+}
+
+impl State {
+    /// Takes in what stands in `input`, all of it.
+    fn receive(&mut self, connection: &Connection, mut input: &[u8]) -> Result<(), Stop> {
+        loop {
+            match self.queue.next(&mut input)? {
+                None => return Ok(()),
+                Some(Event::Data { cid, offset, bytes }) => {
+                    self.commands.store(cid, offset, bytes);
+                    let count = bytes.len() as u64;
+                    connection.fate.count(|traffic| traffic.payload_to_host += count);
+                }
+                Some(Event::Send { cid, ttag, offset, length }) => {
+                    self.grant(cid, ttag, offset, length)?;
+                }
+                Some(Event::Completed(completion)) => self.complete(connection, &completion)?,
+                Some(Event::Connected { .. }) => {
+                    return Err(connection.protocol("it initialised the connection twice").into());
+                }
+                Some(Event::Terminated(request)) => {
+                    let status = FatalStatus(request.fes());
+                    let reason = format!("it ended the connection: {status}");
+                    return Err(connection.protocol(reason).into());
+                }
+            }
+        }
+    }
+
+    /// The drive is ready for a part of a command's data.
+    fn grant(&mut self, cid: u16, ttag: u16, offset: u32, length: u32) -> Result<(), Stop> {
+        let command = self.commands.get(cid);
+        // We announced one outstanding R2T a command (MAXR2T 0).
+        if command.unsent > 0 {
+            let status = FatalStatus::LIMIT_EXCEEDED;
+            return Err(Stop::Fatal(Fatal { status, information: 0, header: Vec::new() }));
+        }
+        command.unsent = length;
+        self.outgoing.transfer(cid, ttag, offset, length);
+        Ok(())
+    }
+
+    fn complete(&mut self, connection: &Connection, completion: &Completion) -> Result<(), Stop> {
+        let cid = completion.cid;
+        let mut command = self.commands.remove(cid);
+        if !command.sent {
+            return Err(connection.protocol("it answered a command that it had not got").into());
+        }
+        if command.unsent > 0 {
+            // The drive failed the command early: PDUs under way must still be whole.
+            self.outgoing.orphan(cid, &command.payload);
+        }
+        let drive = || Arc::clone(&connection.fate.drive);
+        let status = completion.cqe.status();
+        let reply = if !status.is_success() {
+            Err(Error::Status { drive: drive(), what: command.what, status })
+        } else if completion.damaged {
+            Err(Error::Damaged { drive: drive(), what: command.what })
+        } else {
+            let mut data = std::mem::take(&mut command.data);
+            data.truncate(completion.received as usize);
+            Ok(Reply { result: completion.cqe.result(), data })
+        };
+        if let Some(ticket) = command.ticket {
+            self.tickets.give(ticket, reply);
+        }
+        Ok(())
+    }
+}
+
+/// Why the task of a connection stops.
+enum Stop {
+    /// The drive broke the transport's rules: tell it.
+    Fatal(Fatal),
+    /// Anything else.
+    Error(Error),
+}
+
+impl From<Fatal> for Stop {
+    fn from(fatal: Fatal) -> Self {
+        Self::Fatal(fatal)
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// The answer to come.
+#[must_use = "a future does nothing until awaited"]
+pub(crate) struct Answer {
+    connection: Rc<Connection>,
+    ticket: Option<u32>,
+}
+
+impl Future for Answer {
+    type Output = Result<Reply, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let ticket = self.ticket.expect("an answer is awaited once");
+        let reply = self.connection.state.borrow_mut().tickets.poll(ticket, cx.waker());
+        if reply.is_ready() {
+            self.ticket = None;
+        }
+        reply
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket else { return };
+        let mut state = self.connection.state.borrow_mut();
+        let State { commands, tickets, .. } = &mut *state;
+        if let Some(cid) = tickets.abandon(ticket) {
+            commands.get(cid).ticket = None;
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! From a socket to a ready controller, one step after another.
+//!
+//! Source: NVMe Base Specification, "Controller Initialization" over fabrics; NVMe/TCP, "Connection
+//! Establishment". Invariant: when a step fails, what the steps before it opened is closed.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use csd_nvme::capsule::Sqe;
+use csd_nvme::fabrics::{self, CATTR_NO_FLOW_CONTROL};
+use csd_nvme::feature::{FeatureId, NumberOfQueues, set_features};
+use csd_nvme::host::connect_data;
+use csd_nvme::identify::IdentifyController;
+use csd_nvme::property::{self, Capabilities, Configuration, ControllerStatus};
+use csd_reactor::{Class, Stream, random_bytes, sleep, spawn, timeout};
+
+use super::{Controller, Inner, PROPERTY_PAUSE, admin, describe, keep_alive, low};
+use crate::connection::{Connection, Reply, Request};
+use crate::fate::{Closer, Fate};
+use crate::{Address, Error, Options};
+
+/// Entries of the admin queue, if the drive allows as many.
+const ADMIN_ENTRIES: u16 = 32;
+/// Largest transfer that we make of one command, whatever the drive allows, bytes.
+const TRANSFER_BYTES_MAX: u32 = 16 << 20;
+/// Bytes of a submission queue entry, which IOCCSZ counts too.
+const SQE_BYTES: u32 = 64;
+
+pub(super) async fn connect(address: &Address, options: &Options) -> Result<Controller, Error> {
+    let whole = Address { nsid: None, ..address.clone() };
+    let drive: Arc<str> = whole.to_string().into();
+    let step = Cell::new("the connection");
+    let connecting = Connecting::new(address, options, &drive, &step);
+    let limit = options.connect_timeout;
+    match timeout(limit, connecting.run()).await {
+        Ok(connected) => connected,
+        Err(_) => Err(Error::Timeout { drive, what: step.get(), after: limit }),
+    }
+}
+
+struct Connecting<'a> {
+    address: &'a Address,
+    options: &'a Options,
+    host_id: [u8; 16],
+    fate: Rc<Fate>,
+    /// What is being done, for the error when time runs out.
+    step: &'a Cell<&'static str>,
+}
+
+/// What the admin queue told.
+struct Told {
+    capabilities: Capabilities,
+    configuration: Configuration,
+    cntlid: u16,
+}
+
+impl<'a> Connecting<'a> {
+    fn new(
+        address: &'a Address,
+        options: &'a Options,
+        drive: &Arc<str>,
+        step: &'a Cell<&'static str>,
+    ) -> Self {
+        let mut host_id = options.host_id;
+        if host_id == [0; 16] {
+            random_bytes(&mut host_id);
+        }
+        let fate = Fate::new(Arc::clone(drive), options.command_timeout);
+        Self { address, options, host_id, fate, step }
+    }
+
+    async fn run(&self) -> Result<Controller, Error> {
+        // From here on, whatever ends this future early closes all connections.
+        let closer = Closer(Rc::clone(&self.fate));
+        let (connection, cntlid) = self.admin_queue().await?;
+        let told = self.enable(&connection, cntlid).await?;
+        self.step.set("Identify");
+        let identity = self.identify(&connection).await?;
+        let namespaces = describe::namespaces(&self.fate, &connection).await?;
+        self.step.set("the connection of the I/O queues");
+        let io = self.io_queues(&connection, &told).await?;
+        let inner = Inner {
+            address: self.address.clone(),
+            fate: Rc::clone(&self.fate),
+            admin: connection,
+            io,
+            configuration: told.configuration,
+            transfer_bytes_max: transfer_bytes_max(&identity, told.capabilities),
+            in_capsule_bytes_max: (identity.ioccsz().saturating_mul(16)).saturating_sub(SQE_BYTES),
+            identity,
+            namespaces,
+            keep_alive: Cell::new(None),
+            _closer: closer,
+        };
+        let controller = Controller(Rc::new(inner));
+        if self.options.keep_alive > Duration::ZERO {
+            let pause = self.options.keep_alive / 2;
+            let task = keep_alive(Rc::downgrade(&controller.0), pause);
+            controller.0.keep_alive.set(Some(spawn(Class::System, task)));
+        }
+        Ok(controller)
+    }
+
+    async fn open(&self, entries: u16) -> Result<Rc<Connection>, Error> {
+        let unreachable =
+            |cause| Error::Unreachable { drive: self.drive(), cause: Arc::new(cause) };
+        let stream = Stream::connect(self.address.socket).await.map_err(unreachable)?;
+        Connection::open(&self.fate, stream, entries, self.options.digests).await
+    }
+
+    /// Connects the queue `qid` of `entries` entries; the controller's id.
+    async fn queue(
+        &self,
+        connection: &Rc<Connection>,
+        qid: u16,
+        entries: u16,
+        cntlid: Option<u16>,
+    ) -> Result<u16, Error> {
+        let kato = if qid == 0 { self.options.keep_alive.as_millis() } else { 0 };
+        let kato = u32::try_from(kato).unwrap_or(u32::MAX);
+        let sqe = fabrics::connect(qid, entries, kato, CATTR_NO_FLOW_CONTROL);
+        let data = connect_data(&self.host_id, &self.options.host_nqn, &self.address.nqn, cntlid);
+        let payload = vec![csd_reactor::Buffer::from_slice(data.as_bytes())];
+        // The first command of a queue needs no permit: nobody else knows the queue.
+        let request =
+            Request { sqe, what: "Connect", payload, in_capsule: true, to_host: 0, permit: None };
+        let reply = connection.start(request)?.await?;
+        Ok((low(reply.result) & 0xFFFF) as u16)
+    }
+
+    async fn admin_queue(&self) -> Result<(Rc<Connection>, u16), Error> {
+        let connection = self.open(ADMIN_ENTRIES).await?;
+        self.step.set("Connect");
+        let cntlid = self.queue(&connection, 0, ADMIN_ENTRIES, None).await?;
+        self.fate.admin_room.add(connection.room());
+        Ok((connection, cntlid))
+    }
+
+    async fn admin(
+        &self,
+        connection: &Rc<Connection>,
+        sqe: Sqe,
+        to_host: u32,
+    ) -> Result<Reply, Error> {
+        admin(&self.fate, connection, sqe, &[], to_host).await
+    }
+
+    /// Enables the controller with all its command sets and waits until it is ready.
+    async fn enable(&self, connection: &Rc<Connection>, cntlid: u16) -> Result<Told, Error> {
+        self.step.set("Property Get");
+        let cap = self.admin(connection, fabrics::property_get(property::CAP, true), 0).await?;
+        let capabilities = Capabilities(cap.result);
+        let css = if capabilities.io_sets() == 1 { property::CSS_ALL } else { property::CSS_NVM };
+        let configuration = Configuration::default()
+            .with_enable(1)
+            .with_css(css)
+            .with_mps(0)
+            .with_iosqes(6)
+            .with_iocqes(4);
+        let set = fabrics::property_set(property::CC, configuration.0);
+        self.admin(connection, set, 0).await?;
+        self.step.set("becoming ready");
+        loop {
+            let get = fabrics::property_get(property::CSTS, false);
+            let status = ControllerStatus(low(self.admin(connection, get, 0).await?.result));
+            if status.fatal() == 1 {
+                let reason = "it reports a fatal controller status".to_owned();
+                return Err(Error::Protocol { drive: self.drive(), reason });
+            }
+            if status.ready() == 1 {
+                return Ok(Told { capabilities, configuration, cntlid });
+            }
+            sleep(PROPERTY_PAUSE).await;
+        }
+    }
+
+    async fn identify(
+        &self,
+        connection: &Rc<Connection>,
+    ) -> Result<Box<IdentifyController>, Error> {
+        let data = describe::controller(&self.fate, connection).await?;
+        Ok(Box::new(data))
+    }
+
+    async fn io_queues(
+        &self,
+        connection: &Rc<Connection>,
+        told: &Told,
+    ) -> Result<Vec<Rc<Connection>>, Error> {
+        let wanted = self.options.io_queues.max(1);
+        let zero_based = u32::from(wanted - 1);
+        let value =
+            NumberOfQueues::default().with_submission(zero_based).with_completion(zero_based);
+        let set = set_features(FeatureId::NUMBER_OF_QUEUES, 0, value.0);
+        let allowed = NumberOfQueues(low(self.admin(connection, set, 0).await?.result));
+        let allowed = allowed.submission().min(allowed.completion()) + 1;
+        let count = u16::try_from(allowed).unwrap_or(u16::MAX).min(wanted);
+        let entries_max = u16::try_from(told.capabilities.mqes() + 1).unwrap_or(u16::MAX);
+        let entries = self.options.entries.min(entries_max).max(2);
+        let mut queues = Vec::with_capacity(usize::from(count));
+        for qid in 1..=count {
+            let queue = self.open(entries).await?;
+            self.queue(&queue, qid, entries, Some(told.cntlid)).await?;
+            self.fate.io_room.add(queue.room());
+            queues.push(queue);
+        }
+        Ok(queues)
+    }
+
+    fn drive(&self) -> Arc<str> {
+        Arc::clone(&self.fate.drive)
+    }
+}
+
+/// MDTS in bytes: 2^MDTS pages of CAP.MPSMIN; 0 is no limit of the drive's.
+fn transfer_bytes_max(identity: &IdentifyController, capabilities: Capabilities) -> u32 {
+    let shift = u64::from(identity.mdts()) + 12 + capabilities.mpsmin();
+    match identity.mdts() {
+        0 => TRANSFER_BYTES_MAX,
+        _ if shift >= u64::from(TRANSFER_BYTES_MAX.ilog2()) => TRANSFER_BYTES_MAX,
+        _ => 1 << shift,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transfer_sizes_follow_mdts_and_are_bounded() {
+        let bytes = |mdts: u8, mpsmin: u64| {
+            let mut identity = IdentifyController::zeroed();
+            identity.set_mdts(mdts);
+            transfer_bytes_max(&identity, Capabilities::default().with_mpsmin(mpsmin))
+        };
+        assert_eq!(bytes(1, 0), 8 << 10);
+        assert_eq!(bytes(5, 0), 128 << 10);
+        assert_eq!(bytes(5, 2), 512 << 10);
+        for mdts in [0, 12, 13, 20, 255] {
+            assert_eq!(bytes(mdts, 0), 16 << 20, "{mdts}");
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! [`Controller`]: one host's association with one drive, on one core.
+//!
+//! Never: retries or failover. Invariants: the admin queue is one connection, each I/O queue
+//! another; when one of them fails all do; when the last clone is dropped they close.
+//!
+//! - `connect`: the steps from a socket to a ready controller
+//! - `describe`: what the drive says of itself and its namespaces
+
+mod connect;
+mod describe;
+
+use std::cell::Cell;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
+
+use csd_nvme::capsule::Sqe;
+use csd_nvme::fabrics;
+use csd_nvme::identify::IdentifyController;
+use csd_nvme::opcode::{Admin, Cp, Csi, Fabrics, Kv, Nvm};
+use csd_nvme::property::{self, Configuration, ControllerStatus};
+use csd_reactor::{Buffer, JoinHandle, sleep, timeout};
+
+pub use describe::{Namespace, NamespaceKind};
+
+use crate::connection::{Connection, Reply, Request};
+use crate::fate::{Closer, Fate, Traffic};
+use crate::{Address, Error, Options};
+
+/// Most data that a command of the admin queue carries in its capsule, bytes.
+const ADMIN_IN_CAPSULE_BYTES: usize = 8192;
+/// Longest wait for a drive to shut down in order.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Pause between two looks at a property that is about to change.
+const PROPERTY_PAUSE: Duration = Duration::from_millis(5);
+
+/// A connected drive; clones are the same controller. See the module's text.
+#[derive(Clone)]
+pub struct Controller(Rc<Inner>);
+
+struct Inner {
+    address: Address,
+    fate: Rc<Fate>,
+    admin: Rc<Connection>,
+    io: Vec<Rc<Connection>>,
+    configuration: Configuration,
+    identity: Box<IdentifyController>,
+    transfer_bytes_max: u32,
+    in_capsule_bytes_max: u32,
+    namespaces: Vec<Namespace>,
+    keep_alive: Cell<Option<JoinHandle<()>>>,
+    _closer: Closer,
+}
+
+impl Controller {
+    /// Connects to the drive at `address`: admin queue, controller, namespaces, I/O queues.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`], [`Error::Timeout`] naming the step, [`Error::Status`] when the drive
+    /// refuses one, or any other error of a command; nothing is left behind.
+    pub async fn connect(address: &Address, options: &Options) -> Result<Self, Error> {
+        connect::connect(address, options).await
+    }
+
+    /// Where the drive is.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.0.address
+    }
+
+    /// What the drive says of this controller.
+    #[must_use]
+    pub fn identity(&self) -> &IdentifyController {
+        &self.0.identity
+    }
+
+    /// Largest transfer of one command in bytes (MDTS), at most 16 MiB.
+    #[must_use]
+    pub fn transfer_bytes_max(&self) -> u32 {
+        self.0.transfer_bytes_max
+    }
+
+    /// Most data of an I/O command that goes in its capsule, bytes (IOCCSZ).
+    #[must_use]
+    pub fn in_capsule_bytes_max(&self) -> u32 {
+        self.0.in_capsule_bytes_max
+    }
+
+    /// Number of I/O queues that the drive allowed.
+    #[must_use]
+    pub fn io_queues(&self) -> usize {
+        self.0.io.len()
+    }
+
+    /// The drive's namespaces by rising id, as they were when connecting.
+    #[must_use]
+    pub fn namespaces(&self) -> &[Namespace] {
+        &self.0.namespaces
+    }
+
+    /// The namespace with this id.
+    #[must_use]
+    pub fn namespace(&self, nsid: u32) -> Option<&Namespace> {
+        self.0.namespaces.iter().find(|namespace| namespace.nsid == nsid)
+    }
+
+    /// Data of commands that reached this host so far, bytes.
+    #[must_use]
+    pub fn bytes_to_host(&self) -> u64 {
+        self.traffic().payload_to_host
+    }
+
+    /// Data of commands that left for the drive so far, bytes.
+    #[must_use]
+    pub fn bytes_to_drive(&self) -> u64 {
+        self.traffic().payload_to_drive
+    }
+
+    /// All that crossed the wire so far.
+    #[must_use]
+    pub fn traffic(&self) -> Traffic {
+        self.0.fate.traffic()
+    }
+
+    /// Why the controller is closed; `None` while it is open.
+    #[must_use]
+    pub fn closed(&self) -> Option<Error> {
+        self.0.fate.error()
+    }
+
+    /// Sends an admin command with `data`, expecting at most `to_host` bytes back.
+    ///
+    /// # Errors
+    /// Any of a command's.
+    pub async fn admin(&self, sqe: Sqe, data: &[u8], to_host: u32) -> Result<Reply, Error> {
+        admin(&self.0.fate, &self.0.admin, sqe, data, to_host).await
+    }
+
+    /// Sends an I/O command on the queue with the most room, waiting in line when all are full.
+    /// `payload` goes to the drive, in the capsule when it is short enough; at most `to_host`
+    /// bytes come back. A command whose future is dropped stays in flight, its answer is discarded.
+    ///
+    /// # Errors
+    /// Any of a command's; [`Error::TooLarge`] above [`Self::transfer_bytes_max`].
+    pub async fn submit(
+        &self,
+        sqe: Sqe,
+        payload: Vec<Buffer>,
+        to_host: u32,
+    ) -> Result<Reply, Error> {
+        let inner = &*self.0;
+        let bytes = payload.iter().map(|part| part.len() as u64).sum::<u64>();
+        let most = bytes.max(to_host.into());
+        if most > inner.transfer_bytes_max.into() {
+            return Err(self.too_large(most, inner.transfer_bytes_max.into()));
+        }
+        let permit = inner.fate.io_room.acquire(1).await;
+        if let Some(error) = inner.fate.error() {
+            return Err(error);
+        }
+        let queue = inner.io.iter().max_by_key(|queue| queue.room());
+        let queue = queue.expect("a connected controller has an I/O queue");
+        let in_capsule = bytes <= inner.in_capsule_bytes_max.into();
+        let what = self.command_name(&sqe);
+        let permit = Some(permit);
+        queue.start(Request { sqe, what, payload, in_capsule, to_host, permit })?.await
+    }
+
+    /// Shuts the controller down in order (CC.SHN) and closes its connections. Commands still in
+    /// flight, of any clone, end with [`Error::Closed`].
+    pub async fn disconnect(self) {
+        let inner = &*self.0;
+        // A drive that does not shut down in order is left all the same.
+        let shutdown = timeout(SHUTDOWN_TIMEOUT, self.shut_down()).await;
+        drop(shutdown);
+        inner.fate.close();
+    }
+
+    async fn shut_down(&self) -> Result<(), Error> {
+        let value = self.0.configuration.with_shn(1).0;
+        self.admin(fabrics::property_set(property::CC, value), &[], 0).await?;
+        loop {
+            let reply = self.admin(fabrics::property_get(property::CSTS, false), &[], 0).await?;
+            let status = ControllerStatus(low(reply.result));
+            if status.shst() == 2 {
+                return Ok(());
+            }
+            sleep(PROPERTY_PAUSE).await;
+        }
+    }
+
+    /// Name of an I/O command, which depends on its namespace's command set.
+    fn command_name(&self, sqe: &Sqe) -> &'static str {
+        let opcode = sqe.opcode();
+        let csi = self.namespace(sqe.nsid()).map_or(Csi::NVM, |namespace| namespace.csi);
+        let name = match csi {
+            Csi::NVM => Nvm(opcode).text(),
+            Csi::KV => Kv(opcode).text(),
+            Csi::CP => Cp(opcode).text(),
+            _ => None,
+        };
+        name.unwrap_or("an I/O command")
+    }
+
+    pub(crate) fn too_large(&self, bytes: u64, bytes_max: u64) -> Error {
+        Error::TooLarge { drive: Arc::clone(&self.0.fate.drive), bytes, bytes_max }
+    }
+
+    pub(crate) fn misuse(&self, reason: impl Into<String>) -> Error {
+        Error::Misuse { drive: Arc::clone(&self.0.fate.drive), reason: reason.into() }
+    }
+
+    pub(crate) fn protocol(&self, reason: impl Into<String>) -> Error {
+        Error::Protocol { drive: Arc::clone(&self.0.fate.drive), reason: reason.into() }
+    }
+}
+
+impl std::fmt::Debug for Controller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Controller({})", self.0.address)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(task) = self.keep_alive.take() {
+            task.abort();
+        }
+    }
+}
+
+/// The low half of a result: dword 0.
+#[allow(clippy::cast_possible_truncation)] // on purpose
+fn low(result: u64) -> u32 {
+    result as u32
+}
+
+/// Sends an admin command, waiting in line when the admin queue is full.
+async fn admin(
+    fate: &Fate,
+    connection: &Rc<Connection>,
+    sqe: Sqe,
+    data: &[u8],
+    to_host: u32,
+) -> Result<Reply, Error> {
+    let what = match Admin(sqe.opcode()) {
+        Admin::FABRICS => Fabrics::text(fabrics::fctype(&sqe)),
+        opcode => opcode.text(),
+    };
+    let what = what.unwrap_or("an admin command");
+    let permit = Some(fate.admin_room.acquire(1).await);
+    let payload = if data.is_empty() { Vec::new() } else { vec![Buffer::from_slice(data)] };
+    let in_capsule = data.len() <= ADMIN_IN_CAPSULE_BYTES;
+    connection.start(Request { sqe, what, payload, in_capsule, to_host, permit })?.await
+}
+
+/// Sends a keep-alive every `pause` for as long as the controller is there.
+async fn keep_alive(controller: Weak<Inner>, pause: Duration) {
+    loop {
+        sleep(pause).await;
+        let Some(inner) = controller.upgrade().map(Controller) else { return };
+        let sqe = Sqe::new(Admin::KEEP_ALIVE.0, 0);
+        // A drive that answers with an error status is alive; any other error has closed the
+        // controller, and said why.
+        if inner.admin(sqe, &[], 0).await.is_err_and(|error| error.status().is_none()) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! [`Kv`]: a kv namespace as typed calls.
+//!
+//! Never: what keys mean. Invariant: an absent key is an answer, not an error.
+
+use csd_nvme::kv::{self, Key, KeyList};
+use csd_nvme::status::Status;
+use csd_reactor::Buffer;
+
+use crate::{Controller, Error, NamespaceKind};
+
+/// A kv namespace; clones are cheap.
+#[derive(Clone, Debug)]
+pub struct Kv {
+    controller: Controller,
+    nsid: u32,
+    value_bytes_max: u32,
+}
+
+/// How often a value that grows while it is read is read anew.
+const RETRIEVES_MAX: usize = 4;
+/// Bytes of one List when all keys are listed.
+const LIST_BYTES: u32 = 64 << 10;
+
+impl Kv {
+    /// The kv namespace `nsid` of a drive.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when it has none of that id.
+    pub fn open(controller: &Controller, nsid: u32) -> Result<Self, Error> {
+        match controller.namespace(nsid).map(|namespace| namespace.kind) {
+            Some(NamespaceKind::Kv { value_bytes_max, .. }) => {
+                Ok(Self { controller: controller.clone(), nsid, value_bytes_max })
+            }
+            _ => Err(controller.misuse(format!("namespace {nsid} is no kv namespace"))),
+        }
+    }
+
+    /// The drive.
+    #[must_use]
+    pub fn controller(&self) -> &Controller {
+        &self.controller
+    }
+
+    /// Namespace id.
+    #[must_use]
+    pub fn nsid(&self) -> u32 {
+        self.nsid
+    }
+
+    /// Longest value in bytes.
+    #[must_use]
+    pub fn value_bytes_max(&self) -> u32 {
+        self.value_bytes_max.min(self.controller.transfer_bytes_max())
+    }
+
+    /// Stores a value under `key`; `options` are `csd_nvme::kv::STORE_*`.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] above [`Self::value_bytes_max`]; the status
+    /// [`Status::KEY_EXISTS`] or [`Status::KEY_DOES_NOT_EXIST`] when an option says so.
+    pub async fn store(&self, key: &Key, value: Vec<Buffer>, options: u8) -> Result<(), Error> {
+        let bytes = value.iter().map(|part| part.len() as u64).sum::<u64>();
+        let size = u32::try_from(bytes).ok().filter(|size| *size <= self.value_bytes_max());
+        let Some(size) = size else {
+            return Err(self.controller.too_large(bytes, self.value_bytes_max().into()));
+        };
+        let sqe = kv::store(self.nsid, key, size, options);
+        self.controller.submit(sqe, value, 0).await.map(drop)
+    }
+
+    /// The whole value of `key`; `None` when the key does not exist. `size_max` is the size first
+    /// asked for, in bytes: a longer value costs a second read.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] when the value is longer than one command can carry.
+    pub async fn retrieve(&self, key: &Key, size_max: u32) -> Result<Option<Buffer>, Error> {
+        let most = self.controller.transfer_bytes_max();
+        let mut size = size_max.clamp(1, most);
+        let mut whole = 0;
+        for _ in 0..RETRIEVES_MAX {
+            let sqe = kv::retrieve(self.nsid, key, size);
+            let reply = self.controller.submit(sqe, Vec::new(), size).await;
+            let Some(reply) = existing(reply)? else { return Ok(None) };
+            whole = reply.result & 0xFFFF_FFFF;
+            if whole <= u64::from(size) {
+                if reply.data.len() as u64 != whole {
+                    return Err(self.controller.protocol("a value is not as long as it says"));
+                }
+                return Ok(Some(reply.data));
+            }
+            size = u32::try_from(whole).expect("a dword").min(most);
+            if u64::from(size) < whole {
+                break;
+            }
+        }
+        Err(self.controller.too_large(whole, size.into()))
+    }
+
+    /// Whether `key` exists.
+    ///
+    /// # Errors
+    /// Any of a command's.
+    pub async fn exist(&self, key: &Key) -> Result<bool, Error> {
+        let reply = self.controller.submit(kv::exist(self.nsid, key), Vec::new(), 0).await;
+        existing(reply).map(|reply| reply.is_some())
+    }
+
+    /// Deletes `key`; false when the drive says that it did not exist, which drives say only when
+    /// told to (feature 20h, EDNEK).
+    ///
+    /// # Errors
+    /// Any of a command's.
+    pub async fn delete(&self, key: &Key) -> Result<bool, Error> {
+        let reply = self.controller.submit(kv::delete(self.nsid, key), Vec::new(), 0).await;
+        existing(reply).map(|reply| reply.is_some())
+    }
+
+    /// Keys from `from` on (itself included if it exists), as many as fit in `size` bytes, in the
+    /// drive's order.
+    ///
+    /// # Errors
+    /// Any of a command's.
+    pub async fn list(&self, from: Option<&Key>, size: u32) -> Result<Vec<Key>, Error> {
+        let size = size.min(self.controller.transfer_bytes_max());
+        let sqe = kv::list(self.nsid, from, size);
+        let reply = self.controller.submit(sqe, Vec::new(), size).await?;
+        KeyList::parse(&reply.data)
+            .ok_or_else(|| self.controller.protocol("its list of keys is malformed"))
+    }
+
+    /// All keys that begin with `prefix`, in the drive's order. Keys stored or deleted meanwhile
+    /// may or may not be there.
+    ///
+    /// # Errors
+    /// Any of a command's.
+    pub async fn list_all(&self, prefix: &[u8]) -> Result<Vec<Key>, Error> {
+        let mut all = Vec::new();
+        let mut last: Option<Key> = None;
+        loop {
+            let mut keys = self.list(last.as_ref(), LIST_BYTES).await?;
+            if last.is_some() && keys.first() == last.as_ref() {
+                keys.remove(0);
+            }
+            let Some(end) = keys.last() else { return Ok(all) };
+            if last.is_some_and(|last| keys.contains(&last)) {
+                return Err(self.controller.protocol("its list of keys goes round in a circle"));
+            }
+            last = Some(*end);
+            all.extend(keys.into_iter().filter(|key| key.as_bytes().starts_with(prefix)));
+        }
+    }
+
+    /// Makes completed stores durable (they are, unless the drive has a volatile cache).
+    ///
+    /// # Errors
+    /// Any of a command's.
+    pub async fn flush(&self) -> Result<(), Error> {
+        let sqe = csd_nvme::nvm::flush(self.nsid);
+        self.controller.submit(sqe, Vec::new(), 0).await.map(drop)
+    }
+}
+
+/// Turns "key does not exist" into `None`.
+fn existing<T>(reply: Result<T, Error>) -> Result<Option<T>, Error> {
+    match reply {
+        Ok(reply) => Ok(Some(reply)),
+        Err(error) if error.status() == Some(Status::KEY_DOES_NOT_EXIST) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
