@@ -9,7 +9,7 @@ use csd_reactor::sim::{World, WorldConfig};
 use csd_reactor::{BackendKind, Config, CoreId, Error};
 
 /// Runs `body` on each core of a real runtime. Says so if the kernel denies io_uring.
-pub fn real<Fut>(backend: BackendKind, cores: usize, body: fn(CoreId) -> Fut)
+pub(crate) fn real<Fut>(backend: BackendKind, cores: usize, body: fn(CoreId) -> Fut)
 where
     Fut: Future<Output = ()> + 'static,
 {
@@ -24,7 +24,7 @@ where
 }
 
 /// Runs `body` on each core of a simulated machine, in several worlds.
-pub fn sim<Fut>(cores: usize, body: fn(CoreId) -> Fut)
+pub(crate) fn sim<Fut>(cores: usize, body: fn(CoreId) -> Fut)
 where
     Fut: Future<Output = ()> + 'static,
 {
@@ -38,7 +38,7 @@ where
 }
 
 /// Any free port of this machine.
-pub fn local() -> SocketAddr {
+pub(crate) fn local() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
 }
 
