@@ -225,6 +225,8 @@ fn the_ring_keeps_a_dropped_operations_buffer_until_it_answers() {
                 assert!(next.iter().all(|byte| *byte == 9), "the ring wrote it while it was held");
                 return;
             }
+            // The free list gives the latest first: ours must not go back on top.
+            drop(next);
             sleep(Duration::from_millis(1)).await;
         }
         panic!("the buffer never came back");
