@@ -1,0 +1,122 @@
+//! Controllers of the drive: who is connected, with which queues.
+//!
+//! The admin commands themselves are answered by [`csd_nvme::controller`]; here is what its cores
+//! share. Touched at Connect and at the end of a connection, never per command. Invariants: a
+//! queue id is in use once per controller; with its admin queue a controller ends, and with it
+//! every I/O queue, on whatever core.
+
+mod counters;
+
+pub use counters::{CoreCounters, View};
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use csd_nvme::controller::connect::{Refused, Request};
+use csd_nvme::status::Status;
+use csd_reactor::CoreId;
+
+/// Most controllers at once; ids are 1 to this.
+pub const CONTROLLERS_MAX: u16 = 4096;
+
+/// One controller as all cores see it.
+#[derive(Debug)]
+pub struct Association {
+    /// Controller id.
+    pub cntlid: u16,
+    hostnqn: String,
+    hostid: [u8; 16],
+    /// CC.EN is set and the controller is not shut down: I/O queues may connect.
+    pub ready: AtomicBool,
+    /// When its host was last heard, in milliseconds of the drive's clock.
+    pub heard_ms: AtomicU64,
+    queues: Mutex<BTreeMap<u16, (CoreId, u64)>>,
+}
+
+impl Association {
+    /// Notes that the host was heard.
+    pub fn heard(&self, now_ms: u64) {
+        self.heard_ms.store(now_ms, Relaxed);
+    }
+
+    /// Where the I/O queues' connections are: core and connection number.
+    pub fn connections(&self) -> Vec<(CoreId, u64)> {
+        self.queues().values().copied().collect()
+    }
+
+    /// Forgets an I/O queue whose connection has ended.
+    pub fn leave(&self, qid: u16) {
+        self.queues().remove(&qid);
+    }
+
+    fn queues(&self) -> MutexGuard<'_, BTreeMap<u16, (CoreId, u64)>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// All controllers of the drive.
+#[derive(Debug, Default)]
+pub struct Controllers(Mutex<BTreeMap<u16, Arc<Association>>>);
+
+impl Controllers {
+    /// Makes a controller for an admin Connect.
+    ///
+    /// # Errors
+    /// [`Status::CONTROLLER_BUSY`] when there are too many.
+    pub fn create(&self, request: &Request, now_ms: u64) -> Result<Arc<Association>, Refused> {
+        let mut all = self.all();
+        let free = (1..=CONTROLLERS_MAX).find(|id| !all.contains_key(id));
+        let cntlid = free.ok_or(Refused { status: Status::CONTROLLER_BUSY, dword0: 0 })?;
+        let association = Arc::new(Association {
+            cntlid,
+            hostnqn: request.hostnqn.clone(),
+            hostid: request.hostid,
+            ready: AtomicBool::new(false),
+            heard_ms: AtomicU64::new(now_ms),
+            queues: Mutex::default(),
+        });
+        all.insert(cntlid, Arc::clone(&association));
+        Ok(association)
+    }
+
+    /// Joins an I/O queue to its controller.
+    ///
+    /// # Errors
+    /// [`Refused`] when the controller does not exist, belongs to another host, is not enabled, or
+    /// has the queue already.
+    pub fn join(
+        &self,
+        request: &Request,
+        core: CoreId,
+        connection: u64,
+    ) -> Result<Arc<Association>, Refused> {
+        let association = self.all().get(&request.cntlid).cloned().ok_or(Refused::data(16))?;
+        if association.hostnqn != request.hostnqn {
+            return Err(Refused::data(512));
+        }
+        if association.hostid != request.hostid {
+            return Err(Refused::data(0));
+        }
+        if !association.ready.load(Relaxed) {
+            return Err(Refused { status: Status::COMMAND_SEQUENCE_ERROR, dword0: 0 });
+        }
+        let qid = request.connect.qid();
+        let mut queues = association.queues();
+        if queues.contains_key(&qid) {
+            return Err(Refused::command(42));
+        }
+        queues.insert(qid, (core, connection));
+        drop(queues);
+        Ok(association)
+    }
+
+    /// Ends a controller.
+    pub fn remove(&self, cntlid: u16) {
+        self.all().remove(&cntlid);
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<u16, Arc<Association>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

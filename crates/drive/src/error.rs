@@ -1,0 +1,107 @@
+//! What can go wrong in a drive, by who is at fault, and the one place that turns it into a
+//! status for the wire.
+
+use std::path::PathBuf;
+
+use csd_nvme::status::Status;
+
+/// Why a drive could not be opened or served.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The caller's wish is impossible: the text says what to change.
+    Usage(String),
+    /// The media cannot be opened, created or resized.
+    Media {
+        /// Which.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// What is on the media is not a drive of ours, or of a version we do not read.
+    Format(String),
+    /// Reading or writing the media failed.
+    Access(MediaError),
+    /// The address cannot be listened on.
+    Listen {
+        /// Which.
+        address: std::net::SocketAddr,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// The runtime could not start, or a core ended in a panic.
+    Runtime(String),
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Usage(text) => write!(f, "{text}"),
+            Self::Media { path, source } => write!(f, "media {}: {source}", path.display()),
+            Self::Format(text) => write!(f, "not a usable drive: {text}"),
+            Self::Access(error) => write!(f, "{error}"),
+            Self::Listen { address, source } => write!(
+                f,
+                "cannot listen on {address}: {source}; choose another address with --listen"
+            ),
+            Self::Runtime(text) => write!(f, "runtime: {text}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Why an access to the media failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MediaError {
+    /// The range is not on the media: a bug of ours, refused before it does harm.
+    OutOfRange,
+    /// The operating system failed the access.
+    Io(String),
+    /// An earlier sync failed: the media is read-only from then on, because what the failed sync
+    /// held may be lost and a retry would hide that.
+    ReadOnly,
+    /// The power is cut (simulated media only).
+    PowerCut,
+}
+
+impl std::fmt::Display for MediaError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::OutOfRange => write!(f, "access beyond the end of the media"),
+            Self::Io(text) => write!(f, "media access failed: {text}"),
+            Self::ReadOnly => write!(f, "media is read-only after a failed sync"),
+            Self::PowerCut => write!(f, "media has lost its power"),
+        }
+    }
+}
+
+impl std::error::Error for MediaError {}
+
+/// Which way an access went, for the status of its failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reading.
+    Read,
+    /// Writing or syncing.
+    Write,
+}
+
+impl MediaError {
+    /// The status that a command fails with.
+    pub fn status(&self, access: Access) -> Status {
+        match (self, access) {
+            (Self::OutOfRange, _) => Status::INTERNAL_ERROR,
+            (Self::ReadOnly, _) => Status::NAMESPACE_WRITE_PROTECTED,
+            (Self::Io(_) | Self::PowerCut, Access::Read) => Status::UNRECOVERED_READ_ERROR,
+            (Self::Io(_) | Self::PowerCut, Access::Write) => Status::WRITE_FAULT,
+        }
+    }
+}
+
+impl From<MediaError> for Error {
+    fn from(error: MediaError) -> Self {
+        Self::Access(error)
+    }
+}

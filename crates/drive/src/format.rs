@@ -1,0 +1,244 @@
+//! The superblock: what a medium is, and how it is split among namespaces.
+//!
+//! `docs/internals/format.md` draws it. Never: the contents of a namespace. Invariants: the split
+//! is fixed at format time; a superblock whose checksum, version or bounds are wrong is refused in
+//! words, never guessed at; nothing is written to a medium that holds something else.
+
+use csd_nvme::layout;
+use csd_reactor::{Buffer, random_bytes};
+
+use crate::error::Error;
+use crate::media::Media;
+
+/// Unit of the split and of the superblock itself.
+pub const PAGE_BYTES: u64 = 4096;
+/// Space before the first namespace: two copies of the superblock, and room to grow.
+pub const HEAD_BYTES: u64 = 1 << 20;
+/// Offset of the second copy of the superblock.
+const COPY_OFFSET: u64 = HEAD_BYTES / 2;
+/// "CSDSTORE".
+const MAGIC: u64 = u64::from_le_bytes(*b"CSDSTORE");
+/// Version of the on-media format.
+pub const VERSION: u32 = 1;
+/// Number of kv shards, fixed so that any number of cores opens any medium.
+pub const SHARDS: usize = 16;
+/// Smallest drive: the kv log needs a segment per shard and some to clean with.
+pub const DRIVE_BYTES_MIN: u64 = 128 << 20;
+
+const SEGMENT_BYTES_MIN: u64 = 2 << 20;
+const SEGMENT_BYTES_MAX: u64 = 32 << 20;
+/// Segments that a kv region should have at least, for cleaning to be cheap.
+const SEGMENTS_WANTED: u64 = 64;
+/// Longest value whatever the segments (16 MiB: what MDTS 12 carries).
+const VALUE_BYTES_MAX: u64 = 16 << 20;
+
+layout! {
+    /// Superblock, at offset 0 and again at 512 KiB.
+    pub struct Superblock[4096] {
+        /// "CSDSTORE".
+        magic / set_magic: u64 @ 0,
+        /// Version of the format.
+        version / set_version: u32 @ 8,
+        /// CRC-32C of all 4,096 bytes with this field zero.
+        checksum / set_checksum: u32 @ 12,
+        /// Identifier of the drive, random.
+        uuid / set_uuid: [16] @ 16,
+        /// Size of the medium in bytes at format time.
+        bytes / set_bytes: u64 @ 32,
+        /// Start of the block namespace in bytes.
+        block_offset / set_block_offset: u64 @ 40,
+        /// Length of the block namespace in bytes.
+        block_length / set_block_length: u64 @ 48,
+        /// Size of a logical block in bytes.
+        block_bytes / set_block_bytes: u32 @ 56,
+        /// Number of kv shards.
+        shards / set_shards: u32 @ 60,
+        /// Start of the kv log in bytes.
+        kv_offset / set_kv_offset: u64 @ 64,
+        /// Length of the kv log in bytes.
+        kv_length / set_kv_length: u64 @ 72,
+        /// Size of a kv segment in bytes.
+        segment_bytes / set_segment_bytes: u64 @ 80,
+    }
+}
+
+/// How to split a new medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// Share of kv namespaces in percent of what is not reserved.
+    pub kv_percent: u8,
+    /// Share kept free for the drive's own work, in percent.
+    pub reserve_percent: u8,
+    /// Size of a logical block in bytes: 512 or 4096.
+    pub block_bytes: u32,
+}
+
+impl Superblock {
+    /// Plans the split of a medium of `bytes` bytes.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when the sizes are impossible, with the least that would do.
+    pub fn plan(bytes: u64, split: &Split, uuid: [u8; 16]) -> Result<Self, Error> {
+        let usage = |text: String| Err(Error::Usage(text));
+        if bytes < DRIVE_BYTES_MIN {
+            let (least, given) = (DRIVE_BYTES_MIN >> 20, bytes >> 20);
+            return usage(format!("a drive has at least {least} MiB, not {given}: use --size"));
+        }
+        if split.kv_percent > 100 || split.reserve_percent > 90 {
+            return usage("--kv is at most 100 % and --reserve at most 90 %".into());
+        }
+        if !matches!(split.block_bytes, 512 | 4096) {
+            return usage(format!("a block has 512 or 4096 bytes, not {}", split.block_bytes));
+        }
+        let reserve = bytes / 100 * u64::from(split.reserve_percent);
+        let usable = bytes - HEAD_BYTES - reserve;
+        let kv = usable / 100 * u64::from(split.kv_percent);
+        let segment =
+            (kv / SEGMENTS_WANTED).next_power_of_two().clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX);
+        let kv_length = kv / segment * segment;
+        let least = segment * (SHARDS as u64 + 4);
+        if kv_length < least {
+            let (least, has) = (least >> 20, kv_length >> 20);
+            return usage(format!(
+                "the kv namespaces need at least {least} MiB and would have {has}: raise --size \
+                 or --kv"
+            ));
+        }
+        let kv_offset = HEAD_BYTES;
+        let block_offset = kv_offset + kv_length;
+        let block_length = (bytes - reserve - block_offset) / PAGE_BYTES * PAGE_BYTES;
+        let mut block = Self::zeroed();
+        block.set_magic(MAGIC).set_version(VERSION).set_uuid(&uuid).set_bytes(bytes);
+        block.set_block_offset(block_offset).set_block_length(block_length);
+        block.set_block_bytes(split.block_bytes).set_shards(SHARDS as u32);
+        block.set_kv_offset(kv_offset).set_kv_length(kv_length).set_segment_bytes(segment);
+        let checksum = block.sum();
+        block.set_checksum(checksum);
+        Ok(block)
+    }
+
+    /// Longest value of the kv namespaces in bytes: half a segment, at most 16 MiB.
+    pub fn value_bytes_max(&self) -> u32 {
+        let most = (self.segment_bytes() / 2).min(VALUE_BYTES_MAX);
+        u32::try_from(most).expect("at most 16 MiB")
+    }
+
+    fn sum(&self) -> u32 {
+        let mut copy = *self;
+        copy.set_checksum(0);
+        crc32c::crc32c(copy.as_bytes())
+    }
+
+    /// Checks what was read from a medium of `bytes` bytes.
+    fn check(&self, bytes: u64) -> Result<(), String> {
+        if self.magic() != MAGIC {
+            return Err("it holds something else (no CSDStore superblock)".into());
+        }
+        if self.version() != VERSION {
+            let found = self.version();
+            return Err(format!(
+                "its format version is {found}, this program reads version {VERSION}"
+            ));
+        }
+        if self.checksum() != self.sum() {
+            return Err("the superblock is damaged (checksum)".into());
+        }
+        if self.bytes() > bytes {
+            let (was, is) = (self.bytes(), bytes);
+            return Err(format!("it was formatted with {was} bytes and has only {is}"));
+        }
+        let within = |offset: u64, length: u64| {
+            offset >= HEAD_BYTES && offset.checked_add(length).is_some_and(|end| end <= bytes)
+        };
+        let segment = self.segment_bytes();
+        let sane = within(self.block_offset(), self.block_length())
+            && within(self.kv_offset(), self.kv_length())
+            && matches!(self.block_bytes(), 512 | 4096)
+            && self.shards() == SHARDS as u32
+            && (SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX).contains(&segment)
+            && self.kv_length().is_multiple_of(segment);
+        if sane { Ok(()) } else { Err("the superblock's bounds are impossible".into()) }
+    }
+}
+
+/// Formats a new medium: both copies of the superblock, durable when this returns.
+///
+/// # Errors
+/// As [`Superblock::plan`], or when the medium fails.
+pub async fn format(media: &Media, split: &Split) -> Result<Superblock, Error> {
+    let mut uuid = [0; 16];
+    random_bytes(&mut uuid);
+    let block = Superblock::plan(media.bytes(), split, uuid)?;
+    for offset in [COPY_OFFSET, 0] {
+        let (result, _) = media.write(offset, vec![Buffer::from_slice(block.as_bytes())]).await;
+        result?;
+        media.sync().await?;
+    }
+    Ok(block)
+}
+
+/// Reads the superblock of a medium, from its second copy when the first is damaged.
+///
+/// # Errors
+/// [`Error::Format`] that says what is wrong.
+pub async fn open(media: &Media) -> Result<Superblock, Error> {
+    let mut complaint = String::new();
+    for offset in [0, COPY_OFFSET] {
+        if media.bytes() < offset + PAGE_BYTES {
+            complaint = format!("it has only {} bytes", media.bytes());
+            break;
+        }
+        let (result, page) = media.read(offset, Buffer::zeroed(Superblock::SIZE)).await;
+        result?;
+        let block = Superblock::parse(&page).expect("a page holds a superblock");
+        match block.check(media.bytes()) {
+            Ok(()) => return Ok(block),
+            Err(text) if complaint.is_empty() => complaint = text,
+            Err(_) => {}
+        }
+    }
+    Err(Error::Format(complaint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPLIT: Split = Split { kv_percent: 50, reserve_percent: 10, block_bytes: 4096 };
+
+    #[test]
+    fn a_split_fills_the_medium_without_overlap() {
+        for bytes in [DRIVE_BYTES_MIN, 1 << 30, 100 << 30] {
+            let block = Superblock::plan(bytes, &SPLIT, [1; 16]).unwrap();
+            assert_eq!(block.check(bytes), Ok(()));
+            assert!(block.kv_offset() + block.kv_length() <= block.block_offset());
+            let end = block.block_offset() + block.block_length();
+            assert!(end <= bytes - bytes / 100 * 10 && end > bytes * 88 / 100);
+        }
+        let small = Superblock::plan(DRIVE_BYTES_MIN, &SPLIT, [1; 16]).unwrap();
+        assert_eq!(small.value_bytes_max(), 1 << 20);
+        let large = Superblock::plan(8 << 30, &SPLIT, [1; 16]).unwrap();
+        assert_eq!(large.value_bytes_max(), 16 << 20);
+    }
+
+    #[test]
+    fn impossible_sizes_are_refused_in_words() {
+        let text = |bytes, split: Split| {
+            Superblock::plan(bytes, &split, [1; 16]).map(|_| ()).unwrap_err().to_string()
+        };
+        assert!(text(1 << 20, SPLIT).contains("at least 128 MiB"));
+        assert!(text(1 << 30, Split { kv_percent: 1, ..SPLIT }).contains("raise --size or --kv"));
+        assert!(text(1 << 30, Split { block_bytes: 1024, ..SPLIT }).contains("512 or 4096"));
+    }
+
+    #[test]
+    fn any_damaged_byte_is_noticed() {
+        let block = Superblock::plan(1 << 30, &SPLIT, [1; 16]).unwrap();
+        for index in (0..200).chain([4095]) {
+            let mut bytes = *block.as_bytes();
+            bytes[index] ^= 1;
+            assert!(Superblock::from_bytes(bytes).check(1 << 30).is_err(), "byte {index}");
+        }
+        assert!(block.check((1 << 30) - 1).unwrap_err().contains("only"));
+    }
+}

@@ -1,0 +1,95 @@
+//! Memory as a medium, shared by all cores.
+//!
+//! Stripes of 64 KiB are allocated when first written and locked for the time of one copy, so a
+//! reader sees an aligned write of up to a stripe whole or not at all. The lock is free unless two
+//! cores touch one stripe at the same moment. Never: a system call.
+
+use std::sync::RwLock;
+
+/// Bytes under one lock.
+const STRIPE_BYTES: usize = 64 << 10;
+
+type Stripe = RwLock<Option<Box<[u8]>>>;
+
+/// A medium of zeros until written.
+pub struct Memory {
+    stripes: Vec<Stripe>,
+    bytes: u64,
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Memory({} bytes)", self.bytes)
+    }
+}
+
+impl Memory {
+    /// A medium of `bytes` bytes; allocates nothing yet.
+    pub fn new(bytes: u64) -> Self {
+        let count = bytes.div_ceil(STRIPE_BYTES as u64);
+        let stripes = (0..count).map(|_| Stripe::default()).collect();
+        Self { stripes, bytes }
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Fills `into` from `offset` on; the range must be on the medium.
+    pub fn read(&self, offset: u64, into: &mut [u8]) {
+        for_stripes(offset, into.len(), |stripe, within, range| {
+            let into = &mut into[range];
+            // A lock is poisoned only by a panic inside a copy, which cannot happen.
+            let guard = self.stripes[stripe].read().unwrap_or_else(|error| error.into_inner());
+            match &*guard {
+                Some(bytes) => into.copy_from_slice(&bytes[within..within + into.len()]),
+                None => into.fill(0),
+            }
+        });
+    }
+
+    /// Writes `from` at `offset`; the range must be on the medium.
+    pub fn write(&self, offset: u64, from: &[u8]) {
+        for_stripes(offset, from.len(), |stripe, within, range| {
+            let from = &from[range];
+            let mut guard = self.stripes[stripe].write().unwrap_or_else(|error| error.into_inner());
+            let bytes = guard.get_or_insert_with(|| vec![0; STRIPE_BYTES].into_boxed_slice());
+            bytes[within..within + from.len()].copy_from_slice(from);
+        });
+    }
+}
+
+/// Calls `visit(stripe, offset within it, range of the caller's bytes)` for each stripe touched.
+fn for_stripes(
+    offset: u64,
+    length: usize,
+    mut visit: impl FnMut(usize, usize, std::ops::Range<usize>),
+) {
+    let mut at = usize::try_from(offset).expect("memory media fit into memory");
+    let mut done = 0;
+    while done < length {
+        let within = at % STRIPE_BYTES;
+        let count = (STRIPE_BYTES - within).min(length - done);
+        visit(at / STRIPE_BYTES, within, done..done + count);
+        at += count;
+        done += count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_across_stripes_read_back_and_holes_are_zero() {
+        let memory = Memory::new(3 * STRIPE_BYTES as u64 + 17);
+        let data: Vec<u8> = (0..STRIPE_BYTES + 100).map(|i| (i % 251) as u8).collect();
+        memory.write(STRIPE_BYTES as u64 - 50, &data);
+        let mut back = vec![0xFF; data.len() + 100];
+        memory.read(STRIPE_BYTES as u64 - 100, &mut back);
+        assert!(back[..50].iter().all(|byte| *byte == 0));
+        assert_eq!(&back[50..50 + data.len()], &data[..]);
+        assert!(back[50 + data.len()..].iter().all(|byte| *byte == 0));
+    }
+}

@@ -1,0 +1,101 @@
+//! What keeps the bytes: memory, a file, or a simulated disk that forgets what was not flushed.
+//!
+//! Never: formats or commands. Invariants: a read returns what the last completed write put there;
+//! after [`Media::sync`] every write completed before it began is durable; after a failed sync the
+//! media takes no more writes.
+
+mod file;
+mod memory;
+mod sync;
+mod volatile;
+
+pub use file::FileMedia;
+pub use memory::Memory;
+pub use sync::Syncer;
+pub use volatile::{TORN_BYTES, Volatile, VolatileConfig};
+
+use std::sync::Arc;
+
+use csd_reactor::Buffer;
+
+use crate::error::MediaError;
+
+/// Result of an access that gives its buffer back.
+pub type Returned<T> = (Result<(), MediaError>, T);
+
+/// A medium; clones are the same medium, usable from every core.
+#[derive(Clone, Debug)]
+pub enum Media {
+    /// Memory: lost with the process.
+    Memory(Arc<Memory>),
+    /// A plain file.
+    File(FileMedia),
+    /// Simulated: forgets on a power cut what was not flushed.
+    Volatile(Arc<Volatile>),
+}
+
+impl Media {
+    /// Size in bytes.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::Memory(memory) => memory.bytes(),
+            Self::File(file) => file.bytes(),
+            Self::Volatile(volatile) => volatile.bytes(),
+        }
+    }
+
+    /// True when a sync costs nothing because there is nothing that outlives the process.
+    pub fn forgets_anyway(&self) -> bool {
+        matches!(self, Self::Memory(_))
+    }
+
+    /// Fills `buffer` from `offset` on.
+    pub async fn read(&self, offset: u64, mut buffer: Buffer) -> Returned<Buffer> {
+        if !self.holds(offset, buffer.len()) {
+            return (Err(MediaError::OutOfRange), buffer);
+        }
+        match self {
+            Self::Memory(memory) => {
+                memory.read(offset, &mut buffer);
+                (Ok(()), buffer)
+            }
+            Self::File(file) => file.read(offset, buffer).await,
+            Self::Volatile(volatile) => volatile.read(offset, buffer).await,
+        }
+    }
+
+    /// Writes the buffers one behind the other from `offset` on.
+    pub async fn write(&self, offset: u64, buffers: Vec<Buffer>) -> Returned<Vec<Buffer>> {
+        if !self.holds(offset, buffers.iter().map(|buffer| buffer.len()).sum()) {
+            return (Err(MediaError::OutOfRange), buffers);
+        }
+        match self {
+            Self::Memory(memory) => {
+                let mut at = offset;
+                for buffer in &buffers {
+                    memory.write(at, buffer);
+                    at += buffer.len() as u64;
+                }
+                (Ok(()), buffers)
+            }
+            Self::File(file) => file.write(offset, buffers).await,
+            Self::Volatile(volatile) => volatile.write(offset, buffers).await,
+        }
+    }
+
+    /// Makes every completed write durable.
+    ///
+    /// # Errors
+    /// When the medium cannot promise it; it is read-only then.
+    pub async fn sync(&self) -> Result<(), MediaError> {
+        match self {
+            Self::Memory(_) => Ok(()),
+            Self::File(file) => file.sync().await,
+            Self::Volatile(volatile) => volatile.sync().await,
+        }
+    }
+
+    fn holds(&self, offset: u64, length: usize) -> bool {
+        offset.checked_add(length as u64).is_some_and(|end| end <= self.bytes())
+    }
+}

@@ -1,0 +1,197 @@
+//! A simulated disk with a volatile cache: writes stay in memory until a sync, and a power cut
+//! lets any subset of the others through, torn at 512 bytes.
+//!
+//! Used by every crash test. Never in a served drive. Invariants: a sync makes durable exactly the
+//! writes completed before it began (and perhaps more); a read sees every completed write.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use csd_reactor::{Buffer, random_u64, sleep};
+
+use super::{Memory, Returned};
+use crate::error::MediaError;
+
+/// A write tears at multiples of this many bytes.
+pub const TORN_BYTES: u64 = 512;
+
+/// How the simulated disk behaves.
+#[derive(Clone, Debug)]
+pub struct VolatileConfig {
+    /// Latency of a read or a write in microseconds, drawn anew for each.
+    pub access_us: Range<u64>,
+    /// Latency of a sync in microseconds.
+    pub sync_us: Range<u64>,
+}
+
+impl Default for VolatileConfig {
+    fn default() -> Self {
+        Self { access_us: 5..200, sync_us: 50..2000 }
+    }
+}
+
+#[derive(Debug)]
+struct Pending {
+    offset: u64,
+    bytes: Vec<u8>,
+    completed: bool,
+}
+
+#[derive(Debug)]
+struct State {
+    durable: Memory,
+    // By order of submission.
+    pending: BTreeMap<u64, Pending>,
+    next: u64,
+    power: bool,
+}
+
+/// The disk.
+#[derive(Debug)]
+pub struct Volatile {
+    config: VolatileConfig,
+    bytes: u64,
+    state: Mutex<State>,
+}
+
+impl Volatile {
+    /// An empty disk of `bytes` bytes.
+    pub fn new(bytes: u64, config: VolatileConfig) -> Self {
+        let durable = Memory::new(bytes);
+        let state = State { durable, pending: BTreeMap::new(), next: 0, power: true };
+        Self { config, bytes, state: Mutex::new(state) }
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Bytes written and not yet durable.
+    pub fn pending_bytes(&self) -> u64 {
+        self.state().pending.values().map(|write| write.bytes.len() as u64).sum()
+    }
+
+    /// Cuts the power: each 512-byte piece of each write that was not flushed lands or is lost, as
+    /// `draw` says (even numbers land). Accesses fail until [`Self::power_on`].
+    pub fn power_cut(&self, mut draw: impl FnMut() -> u64) {
+        let mut state = self.state();
+        state.power = false;
+        let pending = std::mem::take(&mut state.pending);
+        for write in pending.into_values() {
+            // Whole writes land or vanish as often as they tear.
+            let mode = draw() % 3;
+            for (at, piece) in torn(write.offset, &write.bytes) {
+                if mode == 0 || (mode == 2 && draw().is_multiple_of(2)) {
+                    state.durable.write(at, piece);
+                }
+            }
+        }
+    }
+
+    /// Gives the power back; what is there is what was durable.
+    pub fn power_on(&self) {
+        self.state().power = true;
+    }
+
+    /// Fills `buffer` from `offset` on.
+    pub async fn read(&self, offset: u64, mut buffer: Buffer) -> Returned<Buffer> {
+        self.wait(&self.config.access_us).await;
+        let state = self.state();
+        if !state.power {
+            return (Err(MediaError::PowerCut), buffer);
+        }
+        state.durable.read(offset, &mut buffer);
+        for write in state.pending.values().filter(|write| write.completed) {
+            overlay(&mut buffer, offset, write);
+        }
+        drop(state);
+        (Ok(()), buffer)
+    }
+
+    /// Writes the buffers one behind the other from `offset` on.
+    pub async fn write(&self, offset: u64, buffers: Vec<Buffer>) -> Returned<Vec<Buffer>> {
+        let bytes: Vec<u8> = buffers.iter().flat_map(|buffer| buffer.iter().copied()).collect();
+        let number = {
+            let mut state = self.state();
+            let number = state.next;
+            state.next += 1;
+            // From its submission on a write may land in a power cut.
+            if state.power {
+                state.pending.insert(number, Pending { offset, bytes, completed: false });
+            }
+            number
+        };
+        self.wait(&self.config.access_us).await;
+        let mut state = self.state();
+        let result = match state.pending.get_mut(&number) {
+            Some(write) if !write.completed => {
+                write.completed = true;
+                Ok(())
+            }
+            _ => Err(MediaError::PowerCut),
+        };
+        drop(state);
+        (result, buffers)
+    }
+
+    /// Makes completed writes durable.
+    ///
+    /// # Errors
+    /// When the power is cut meanwhile.
+    pub async fn sync(&self) -> Result<(), MediaError> {
+        let covered: Vec<u64> = {
+            let state = self.state();
+            let completed = state.pending.iter().filter(|(_, write)| write.completed);
+            completed.map(|(number, _)| *number).collect()
+        };
+        self.wait(&self.config.sync_us).await;
+        let mut state = self.state();
+        if !state.power {
+            return Err(MediaError::PowerCut);
+        }
+        for number in covered {
+            if let Some(write) = state.pending.remove(&number) {
+                state.durable.write(write.offset, &write.bytes);
+            }
+        }
+        Ok(())
+    }
+
+    async fn wait(&self, range: &Range<u64>) {
+        let span = (range.end - range.start).max(1);
+        sleep(Duration::from_micros(range.start + random_u64() % span)).await;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The pieces in which a write may tear.
+fn torn(offset: u64, bytes: &[u8]) -> Vec<(u64, &[u8])> {
+    let mut pieces = Vec::new();
+    let (mut at, mut rest) = (offset, bytes);
+    while !rest.is_empty() {
+        let to_boundary = TORN_BYTES - at % TORN_BYTES;
+        let count = rest.len().min(usize::try_from(to_boundary).expect("at most 512"));
+        let (piece, tail) = rest.split_at(count);
+        pieces.push((at, piece));
+        at += count as u64;
+        rest = tail;
+    }
+    pieces
+}
+
+fn overlay(buffer: &mut [u8], offset: u64, write: &Pending) {
+    let start = write.offset.max(offset);
+    let end = (write.offset + write.bytes.len() as u64).min(offset + buffer.len() as u64);
+    if start >= end {
+        return;
+    }
+    let index = |at: u64, base: u64| usize::try_from(at - base).expect("within one access");
+    buffer[index(start, offset)..index(end, offset)]
+        .copy_from_slice(&write.bytes[index(start, write.offset)..index(end, write.offset)]);
+}

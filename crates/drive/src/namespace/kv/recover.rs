@@ -1,0 +1,187 @@
+//! Recovery: from what is on the medium to shards with an index.
+//!
+//! Trusts no length before its checksum. A sealed segment counts up to its seal; the newest
+//! segment of a shard counts up to its first record that is not whole, and is sealed there before
+//! the shard takes new records. Invariant: every acknowledged record is found; of two records of a
+//! key the higher commit number counts.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use csd_reactor::Buffer;
+
+use super::record::{
+    EntryKey, PAGE_BYTES, RECORD_ALIGNMENT, RECORDS_OFFSET, Record, RecordHeader, SegmentHeader,
+    SegmentSeal,
+};
+use super::segments::Segments;
+use super::shard::{Location, Segment, Shard};
+use crate::error::{Error, MediaError};
+use crate::media::Media;
+
+/// A segment in use, as its first two pages tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Segment number.
+    pub number: u32,
+    /// Its sequence.
+    pub sequence: u64,
+    /// Its shard.
+    pub shard: u32,
+    /// Valid bytes if it is sealed.
+    pub valid_bytes: Option<u64>,
+}
+
+/// Bytes read at once when walking records.
+const WINDOW_BYTES: u64 = 64 << 10;
+
+/// Reads every segment's head: those in use are returned, the others become free.
+///
+/// # Errors
+/// When the medium cannot be read, or a segment names a shard that does not exist.
+pub async fn survey(media: &Media, segments: &Segments, shards: u32) -> Result<Vec<Found>, Error> {
+    let mut found = Vec::new();
+    for number in 0..segments.count {
+        let length = usize::try_from(RECORDS_OFFSET).expect("two pages");
+        let (result, pages) =
+            media.read(segments.at(number, 0), Buffer::with_room(0, length, 0)).await;
+        result?;
+        let Some((sequence, shard)) = SegmentHeader::decode(&pages, &segments.uuid) else {
+            segments.give(number);
+            continue;
+        };
+        if shard >= shards {
+            return Err(Error::Format(format!("segment {number} belongs to shard {shard}")));
+        }
+        let page = usize::try_from(PAGE_BYTES).expect("a page");
+        let valid_bytes = SegmentSeal::decode(&pages[page..], sequence, segments.segment_bytes);
+        segments.seen(0, sequence);
+        found.push(Found { number, sequence, shard, valid_bytes });
+    }
+    found.sort_by_key(|segment| segment.sequence);
+    Ok(found)
+}
+
+/// A walk over the records of one segment.
+pub struct Walk<'a> {
+    media: &'a Media,
+    segments: &'a Segments,
+    number: u32,
+    sequence: u64,
+    end: u64,
+    at: u64,
+    window: Buffer,
+    window_at: u64,
+}
+
+impl<'a> Walk<'a> {
+    /// From the first record to `end`.
+    pub fn new(
+        media: &'a Media,
+        segments: &'a Segments,
+        number: u32,
+        sequence: u64,
+        end: u64,
+    ) -> Self {
+        let window = Buffer::default();
+        Self { media, segments, number, sequence, end, at: RECORDS_OFFSET, window, window_at: 0 }
+    }
+
+    /// The next record and its offset. `None` at the end, or where there is no record: a group
+    /// starts on a page of its own, so the rest of a page without a record is skipped once.
+    ///
+    /// # Errors
+    /// When the medium cannot be read.
+    pub async fn next(&mut self) -> Result<Option<(u64, Record)>, MediaError> {
+        let next_page = self.at.next_multiple_of(PAGE_BYTES);
+        for at in [self.at, next_page] {
+            if at + RecordHeader::SIZE as u64 > self.end {
+                return Ok(None);
+            }
+            let (sequence, room) = (self.sequence, self.end - at);
+            if let Some(record) = Record::decode(self.header(at).await?, sequence, room) {
+                self.at = at + record.footprint();
+                return Ok(Some((at, record)));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn header(&mut self, at: u64) -> Result<&[u8], MediaError> {
+        let inside = at >= self.window_at
+            && at + RECORD_ALIGNMENT <= self.window_at + self.window.len() as u64;
+        if !inside {
+            let length = WINDOW_BYTES.min(self.segments.segment_bytes - at);
+            let length = usize::try_from(length).expect("a window");
+            let buffer = Buffer::with_room(0, length, 0);
+            let (result, buffer) = self.media.read(self.segments.at(self.number, at), buffer).await;
+            result?;
+            self.window = buffer;
+            self.window_at = at;
+        }
+        let start = usize::try_from(at - self.window_at).expect("inside the window");
+        Ok(&self.window[start..start + RecordHeader::SIZE])
+    }
+}
+
+impl Shard {
+    /// Builds the index from the shard's segments, oldest first, and closes what was left open.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub async fn recover(self: &Rc<Self>, found: &[Found]) -> Result<(), Error> {
+        let mut newest: BTreeMap<EntryKey, Location> = BTreeMap::new();
+        for segment in found.iter().filter(|segment| segment.shard == self.number) {
+            let filled = self.recover_segment(segment, &mut newest).await?;
+            let owned = Segment {
+                sequence: segment.sequence,
+                filled,
+                sealed: segment.valid_bytes.is_some(),
+                ..Segment::default()
+            };
+            self.owned.borrow_mut().insert(segment.number, owned);
+            if segment.valid_bytes.is_none() {
+                self.seal(segment.number, filled).await?;
+            }
+        }
+        newest.into_iter().for_each(|(key, location)| self.apply(key, location));
+        Ok(())
+    }
+
+    /// Adds a segment's records; returns the offset behind the last whole one.
+    async fn recover_segment(
+        &self,
+        segment: &Found,
+        newest: &mut BTreeMap<EntryKey, Location>,
+    ) -> Result<u64, Error> {
+        let end = segment.valid_bytes.unwrap_or(self.segments.segment_bytes);
+        let (number, sequence) = (segment.number, segment.sequence);
+        let mut walk = Walk::new(&self.media, &self.segments, number, sequence, end);
+        let mut filled = RECORDS_OFFSET;
+        while let Some((offset, record)) = walk.next().await? {
+            let location = Location {
+                segment: segment.number,
+                offset,
+                value_bytes: record.value_bytes,
+                value_checksum: record.value_checksum,
+                commit: record.commit,
+            };
+            // In an unsealed segment the last group may be torn inside a value.
+            let torn = segment.valid_bytes.is_none()
+                && record.value_bytes.is_some()
+                && self.read_value(&location).await.is_err();
+            if torn {
+                break;
+            }
+            filled = offset + record.footprint();
+            self.segments.seen(record.commit, segment.sequence);
+            let known = newest.get(&record.key).map_or(0, |known| known.commit);
+            if record.commit >= known {
+                newest.insert(record.key, location);
+            }
+        }
+        Ok(segment.valid_bytes.unwrap_or_else(|| {
+            filled.next_multiple_of(PAGE_BYTES).min(self.segments.segment_bytes)
+        }))
+    }
+}

@@ -1,0 +1,97 @@
+//! Accepting connections and dealing them to cores: each goes to the core with the fewest.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use csd_nvme::controller::Event;
+use csd_reactor::{Class, CoreId, Listener, Stream, core_id, kept, post, sleep, spawn};
+
+use super::connection;
+use super::link::Link;
+use crate::drive::{Core, Shared};
+
+/// Wait before another try when accepting fails, such as for lack of descriptors.
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+/// Accepts until the listener is dropped.
+pub async fn accept(listener: Listener, shared: Arc<Shared>) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            sleep(ACCEPT_RETRY).await;
+            continue;
+        };
+        let loads = shared.connections.iter().map(|count| count.load(Relaxed));
+        let least = loads.enumerate().min_by_key(|(_, load)| *load).map_or(0, |(core, _)| core);
+        shared.connections[least].fetch_add(1, Relaxed);
+        if CoreId(least) == core_id() {
+            begin(stream);
+            continue;
+        }
+        let detached = stream.detach();
+        // A core that is gone takes nothing: the drive is stopping.
+        let _ = post(CoreId(least), Class::System, move || {
+            if let Ok(stream) = detached.attach() {
+                begin(stream);
+            }
+        });
+    }
+}
+
+fn begin(stream: Stream) {
+    let core = kept::<Core>().expect("a drive's core keeps itself");
+    drop(spawn(Class::Foreground, async move {
+        let leaving = Leaving(Arc::clone(&core.shared), core_id());
+        connection::serve(stream, core).await;
+        drop(leaving);
+    }));
+}
+
+struct Leaving(Arc<Shared>, CoreId);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        let count: &AtomicUsize = &self.0.connections[self.1.0];
+        count.fetch_sub(1, Relaxed);
+    }
+}
+
+/// The connections of one core, so that others can end them or tell them of events.
+#[derive(Default)]
+pub struct Connections {
+    links: RefCell<BTreeMap<u64, Rc<Link>>>,
+    next: Cell<u64>,
+}
+
+impl Connections {
+    /// A number for a new connection of this core.
+    pub fn number(&self) -> u64 {
+        self.next.set(self.next.get() + 1);
+        self.next.get()
+    }
+
+    /// Notes a connection.
+    pub fn insert(&self, number: u64, link: Rc<Link>) {
+        self.links.borrow_mut().insert(number, link);
+    }
+
+    /// Forgets a connection.
+    pub fn remove(&self, number: u64) {
+        self.links.borrow_mut().remove(&number);
+    }
+
+    /// Ends a connection.
+    pub fn end(&self, number: u64) {
+        if let Some(link) = self.links.borrow().get(&number) {
+            link.end();
+        }
+    }
+
+    /// Tells every admin queue of an event.
+    pub fn raise(&self, event: Event) {
+        self.links.borrow().values().for_each(|link| link.raise(event));
+    }
+}

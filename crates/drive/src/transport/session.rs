@@ -1,0 +1,224 @@
+//! What a connection has become: nothing yet, an admin queue, an I/O queue.
+//!
+//! Never: I/O commands. Invariant: a session ends with its connection, and an admin session takes
+//! its controller's I/O connections with it.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use csd_nvme::capsule::{Cqe, Sqe};
+use csd_nvme::controller::admin::Answer;
+use csd_nvme::controller::connect::{Refused, Request};
+use csd_nvme::controller::queue::{Permit, Queue};
+use csd_nvme::controller::{Controller, Event};
+use csd_nvme::fabrics;
+use csd_nvme::opcode::{Admin as Opcode, Fabrics};
+use csd_nvme::status::Status;
+use csd_reactor::{Buffer, Class, core_id, kept, now, post};
+
+use super::PDU_DATA_BYTES_MAX;
+use super::link::{HEADROOM, Link, TAILROOM};
+use crate::controller::{Association, View};
+use crate::drive::Core;
+
+/// What a connection has become.
+#[derive(Debug)]
+pub enum Session {
+    /// Only Connect is allowed.
+    Unconnected,
+    /// The admin queue of a controller.
+    Admin(Box<Admin>),
+    /// An I/O queue.
+    Io {
+        /// Its controller.
+        association: Arc<Association>,
+        /// Its id.
+        qid: u16,
+    },
+}
+
+/// An admin queue.
+#[derive(Debug)]
+pub struct Admin {
+    controller: Controller,
+    association: Arc<Association>,
+    held: Vec<Permit>,
+}
+
+impl Admin {
+    /// Notes an event; the completion of the request held for it, if there is one.
+    pub fn raise(&mut self, event: Event) -> Option<Cqe> {
+        self.controller.raise(event);
+        self.next_event()
+    }
+
+    fn next_event(&mut self) -> Option<Cqe> {
+        let dword = self.controller.take_event()?;
+        let permit = self.held.pop().expect("the controller counts what is held");
+        Some(permit.complete(Status::SUCCESS, u64::from(dword)))
+    }
+}
+
+impl Session {
+    /// The controller's shared part.
+    pub fn association(&self) -> Option<&Arc<Association>> {
+        match self {
+            Self::Unconnected => None,
+            Self::Admin(admin) => Some(&admin.association),
+            Self::Io { association, .. } => Some(association),
+        }
+    }
+
+    /// Keep-alive timeout in milliseconds; 0 is none, or not this connection's to enforce.
+    pub fn keep_alive_ms(&self) -> u64 {
+        match self {
+            Self::Admin(admin) => u64::from(admin.controller.keep_alive_ms()),
+            _ => 0,
+        }
+    }
+
+    /// Ends the session with its connection.
+    pub fn end(&mut self, core: &Core) {
+        match std::mem::replace(self, Self::Unconnected) {
+            Self::Unconnected => {}
+            Self::Io { association, qid } => association.leave(qid),
+            Self::Admin(admin) => {
+                admin.association.ready.store(false, Relaxed);
+                core.shared.controllers.remove(admin.association.cntlid);
+                end_queues(&admin.association);
+            }
+        }
+    }
+}
+
+/// Ends every I/O connection of a controller, on whatever core.
+fn end_queues(association: &Association) {
+    for (core, number) in association.connections() {
+        // A core that is gone has no connections.
+        let _ = post(core, Class::System, move || {
+            if let Some(core) = kept::<Core>() {
+                core.connections.end(number);
+            }
+        });
+    }
+}
+
+/// Milliseconds of this drive's clock.
+pub fn now_ms() -> u64 {
+    now().ns() / 1_000_000
+}
+
+/// Answers a command of an unconnected or admin connection.
+pub fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sqe, payload: &[u8]) {
+    let is_connect =
+        Opcode(sqe.opcode()) == Opcode::FABRICS && fabrics::fctype(sqe) == Fabrics::CONNECT;
+    let unconnected = matches!(*link.session.borrow(), Session::Unconnected);
+    if unconnected && is_connect {
+        match connect(core, link, number, sqe, payload) {
+            Ok((cntlid, queue)) => {
+                link.complete(permit, Status::SUCCESS, u64::from(cntlid));
+                link.set_queue(queue);
+            }
+            Err(refused) => link.complete(permit, refused.status, u64::from(refused.dword0)),
+        }
+        return;
+    }
+    let answer = match &mut *link.session.borrow_mut() {
+        Session::Admin(admin) => admin.run(core, sqe, payload),
+        _ => Answer::from(Status::COMMAND_SEQUENCE_ERROR),
+    };
+    match answer {
+        Answer::Hold => hold(link, permit),
+        Answer::Complete { status, result, data } if data.is_empty() => {
+            link.complete(permit, status, result);
+        }
+        Answer::Complete { result, data, .. } => send(link, permit, result, &data),
+    }
+}
+
+fn connect(
+    core: &Core,
+    link: &Link,
+    number: u64,
+    sqe: &Sqe,
+    payload: &[u8],
+) -> Result<(u16, Queue), Refused> {
+    let request = Request::parse(sqe, payload, &core.shared.subsystem)?;
+    let controllers = &core.shared.controllers;
+    let session = if request.is_admin() {
+        let association = controllers.create(&request, now_ms())?;
+        let controller = Controller::new(association.cntlid, request.connect.kato());
+        Session::Admin(Box::new(Admin { controller, association, held: Vec::new() }))
+    } else {
+        let association = controllers.join(&request, core_id(), number)?;
+        Session::Io { association, qid: request.connect.qid() }
+    };
+    let cntlid = session.association().map_or(0, |association| association.cntlid);
+    *link.session.borrow_mut() = session;
+    Ok((cntlid, Queue::of(&request.connect)))
+}
+
+impl Admin {
+    fn run(&mut self, core: &Core, sqe: &Sqe, payload: &[u8]) -> Answer {
+        let view = View(&core.shared);
+        let was_ready = self.controller.io_allowed();
+        let answer = self.controller.admin(sqe, payload, &core.shared.subsystem, &view);
+        let is_ready = self.controller.io_allowed();
+        if was_ready != is_ready {
+            self.association.ready.store(is_ready, Relaxed);
+            if !is_ready {
+                end_queues(&self.association);
+            }
+        }
+        answer
+    }
+}
+
+/// Holds an Asynchronous Event Request, unless an event waits for one.
+fn hold(link: &Link, permit: Permit) {
+    let completed = match &mut *link.session.borrow_mut() {
+        Session::Admin(admin) => {
+            admin.held.push(permit);
+            admin.next_event()
+        }
+        _ => unreachable!("only an admin queue's answer is Hold"),
+    };
+    if let Some(cqe) = completed {
+        link.respond(&cqe);
+    }
+}
+
+/// Sends an admin answer's data. Admin answers are small: no waiting for room.
+fn send(link: &Link, permit: Permit, result: u64, data: &[u8]) {
+    let most = PDU_DATA_BYTES_MAX as usize;
+    let count = data.len().div_ceil(most);
+    let mut offset = 0;
+    for (index, chunk) in data.chunks(most).enumerate() {
+        let mut buffer = Buffer::with_room(HEADROOM, chunk.len(), TAILROOM);
+        buffer.copy_from_slice(chunk);
+        link.send_data(&permit, offset, buffer, index + 1 == count, result == 0);
+        offset += PDU_DATA_BYTES_MAX;
+    }
+    link.finish_data(permit, result);
+}
+
+/// Ends a connection's session when its loop ends, however it ends.
+pub struct Ending {
+    /// The connection.
+    pub link: Rc<Link>,
+    /// Its core.
+    pub core: Rc<Core>,
+    /// Its number on the core.
+    pub number: u64,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.link.queue().close();
+        self.core.connections.remove(self.number);
+        // Held requests go with the session, after the queue was closed.
+        let mut session = self.link.session.replace(Session::Unconnected);
+        session.end(&self.core);
+    }
+}
