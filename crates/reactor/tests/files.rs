@@ -66,7 +66,7 @@ on_both! {
 fn pattern(len: usize, seed: usize) -> Buffer {
     let mut buffer = Buffer::with_room(0, len, 0);
     for (index, byte) in buffer.iter_mut().enumerate() {
-        *byte = ((index * 31 + seed * 7) % 251) as u8;
+        *byte = (index * 31 + seed * 7).to_le_bytes()[0] ^ (index >> 8).to_le_bytes()[0];
     }
     buffer
 }

@@ -61,9 +61,9 @@ impl Bell for EventFd {
 
 /// Adds one to an eventfd. It cannot fail but by overflow, after 2^64 - 2 calls.
 fn ring(fd: RawFd) {
-    let one = 1_u64.to_ne_bytes();
+    let one = 1_u64;
     // SAFETY: eight readable bytes, as an eventfd wants; async-signal-safe.
-    let _written = unsafe { libc::write(fd, one.as_ptr().cast(), one.len()) };
+    let _written = unsafe { libc::write(fd, (&raw const one).cast(), size_of::<u64>()) };
 }
 
 /// Binds a listening, non-blocking socket (`SO_REUSEADDR` is set by the standard library).

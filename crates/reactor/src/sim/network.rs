@@ -344,10 +344,9 @@ impl State {
             stream.ended = true;
             woken = stream.readers[Direction::Read as usize].take();
         }
-        if how != Shutdown::Read && !std::mem::replace(&mut stream.finished, true) {
-            if let Some(to) = stream.peer {
-                self.send_along(key.0, NetEvent::Fin { to });
-            }
+        let ends = how != Shutdown::Read && !std::mem::replace(&mut stream.finished, true);
+        if let Some(to) = stream.peer.filter(|_| ends) {
+            self.send_along(key.0, NetEvent::Fin { to });
         }
         Ok(woken)
     }

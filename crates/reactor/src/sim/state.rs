@@ -60,6 +60,9 @@ pub(crate) struct SimCore {
     pub(crate) lane_ns: u64,
 }
 
+/// What a crashed machine leaves to be dropped.
+pub(crate) type Leftovers = (Vec<SimCore>, Vec<Waker>);
+
 pub(crate) struct Machine {
     pub(crate) name: String,
     pub(crate) ip: Ipv4Addr,
@@ -244,7 +247,7 @@ impl State {
     }
 
     /// Ends a machine's life. The caller closes the cores, then drops the rest.
-    pub(crate) fn crash(&mut self, machine: usize) -> (Vec<Rc<Core>>, (Vec<SimCore>, Vec<Waker>)) {
+    pub(crate) fn crash(&mut self, machine: usize) -> (Vec<Rc<Core>>, Leftovers) {
         self.trace(Trace::Crash, machine, 0, 0);
         let mut wakers = self.crash_sockets(machine);
         let machine = &mut self.machines[machine];
