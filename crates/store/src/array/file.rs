@@ -1,0 +1,227 @@
+//! The array file: which drives are an array, and where they are. TOML, schema 1.
+//!
+//! Never: connects. Invariants: unknown keys and versions are errors; names are unique; a file is
+//! replaced as a whole, so a reader never sees half of one.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::layout::DRIVES_MAX;
+
+/// Version of the array file that this program reads and writes.
+pub const SCHEMA: u32 = 1;
+/// Where the array file is unless the user says otherwise.
+pub const DEFAULT_PATH: &str = "./csd-array.toml";
+
+/// An array as its file describes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArrayFile {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// What people call it.
+    pub name: String,
+    /// Identifies it: 32 hexadecimal digits.
+    pub uuid: String,
+    /// Folder of logs and media, for drives that `csd array up` started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PathBuf>,
+    /// Its drives; an object's entry refers to them by their place in this list.
+    pub drives: Vec<DriveRecord>,
+}
+
+/// A drive of an array.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DriveRecord {
+    /// Unique within the array; messages name it.
+    pub name: String,
+    /// `nvme+tcp://host:port/NQN`.
+    pub url: String,
+    /// `memory`, or the path of its media file, for drives that `csd array up` started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media: Option<String>,
+    /// Size of its media, bytes, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<u64>,
+    /// Its number of cores, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cores: Option<usize>,
+    /// Its process, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+}
+
+/// Why there is no array file.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FileError {
+    /// There is none.
+    Missing {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// Reading or writing failed.
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is not an array file.
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { path } => write!(
+                f,
+                "there is no array file {}: start an array with `csd array up`, or name its file \
+                 with --array or $CSD_ARRAY",
+                path.display()
+            ),
+            Self::Io { path, source } => write!(f, "array file {}: {source}", path.display()),
+            Self::Invalid { path, why } => write!(f, "array file {}: {why}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for FileError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl ArrayFile {
+    /// Reads and checks the file.
+    ///
+    /// # Errors
+    /// [`FileError`]; all of them are the user's to repair.
+    pub fn load(path: &Path) -> Result<Self, FileError> {
+        let text = std::fs::read_to_string(path).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => FileError::Missing { path: path.to_owned() },
+            _ => FileError::Io { path: path.to_owned(), source },
+        })?;
+        let invalid = |why| FileError::Invalid { path: path.to_owned(), why };
+        Self::parse(&text).map_err(invalid)
+    }
+
+    /// Parses and checks the text of an array file.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        /// Judged before any other key, which has no known meaning under another version.
+        #[derive(Deserialize)]
+        struct Version {
+            schema: Option<toml::Value>,
+        }
+        let version: Version = toml::from_str(text).map_err(|error| one_line(&error))?;
+        match version.schema.as_ref().and_then(toml::Value::as_integer) {
+            Some(1) => {}
+            _ => return Err("schema must be 1".to_owned()),
+        }
+        let file: Self = toml::from_str(text).map_err(|error| one_line(&error))?;
+        file.check()?;
+        Ok(file)
+    }
+
+    /// Replaces the file.
+    ///
+    /// # Errors
+    /// [`FileError::Io`].
+    pub fn save(&self, path: &Path) -> Result<(), FileError> {
+        let text = toml::to_string(self).expect("names, numbers and paths in UTF-8 are TOML");
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".new");
+        let beside = PathBuf::from(beside);
+        let failed = |source| FileError::Io { path: path.to_owned(), source };
+        std::fs::write(&beside, text).map_err(failed)?;
+        std::fs::rename(&beside, path).map_err(failed)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.drives.is_empty() || self.drives.len() > DRIVES_MAX {
+            return Err(format!("an array has 1 to {DRIVES_MAX} drives"));
+        }
+        if self.uuid.len() != 32 || !self.uuid.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err("uuid must be 32 hexadecimal digits".to_owned());
+        }
+        for (index, drive) in self.drives.iter().enumerate() {
+            if self.drives[..index].iter().any(|other| other.name == drive.name) {
+                return Err(format!("two drives are called {:?}", drive.name));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn one_line(error: &toml::de::Error) -> String {
+    error.message().replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> ArrayFile {
+        let drive = |name: &str| DriveRecord {
+            name: name.to_owned(),
+            url: format!("nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.csdstore:{name}"),
+            media: Some("memory".to_owned()),
+            size_bytes: Some(1 << 30),
+            cores: Some(1),
+            pid: None,
+        };
+        ArrayFile {
+            schema: SCHEMA,
+            name: "a".to_owned(),
+            uuid: "0123456789abcdef0123456789abcdef".to_owned(),
+            folder: Some("/tmp/a".into()),
+            drives: vec![drive("d0"), drive("d1")],
+        }
+    }
+
+    #[test]
+    fn a_saved_file_is_loaded_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("array.toml");
+        assert!(matches!(ArrayFile::load(&path), Err(FileError::Missing { .. })));
+        sample().save(&path).unwrap();
+        assert_eq!(ArrayFile::load(&path).unwrap(), sample());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let good = toml::to_string(&sample()).unwrap();
+        for (from, to, why) in [
+            ("schema = 1", "schema = 2", "schema must be 1"),
+            ("schema = 1\n", "", "schema must be 1"),
+            ("name = \"a\"", "nome = \"a\"", "unknown field `nome`"),
+            ("\"d1\"", "\"d0\"", "two drives are called \"d0\""),
+            ("0123456789abcdef0123456789abcdef", "no", "uuid must be 32"),
+            ("[[drives]]", "[[drives", "schema"),
+        ] {
+            let error = ArrayFile::parse(&good.replace(from, to));
+            let error = error.expect_err(from);
+            assert!(error.contains(why) || from == "[[drives]]", "{from}: {error}");
+        }
+        let mut none = sample();
+        none.drives.clear();
+        let error = ArrayFile::parse(&toml::to_string(&none).unwrap()).unwrap_err();
+        assert!(error.contains("1 to 1024 drives"), "{error}");
+    }
+}

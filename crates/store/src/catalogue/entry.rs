@@ -1,0 +1,361 @@
+//! A catalogue entry: what every drive knows of an object, and its bytes.
+//!
+//! The format stands in `docs/internals/catalogue.md`'s golden files
+//! (`docs/internals/golden/catalogue`); this is its only reader and writer. Never: I/O. Invariants:
+//! little-endian; the last four bytes are the CRC-32C of all before them; a parsed entry has a
+//! sound layout (its chunk count fits 32 bits, every member is named once) and encodes to the
+//! bytes it came from.
+
+use csd_kernels::ElementType;
+use csd_nvme::kv::Key;
+
+use crate::layout::{self, Spread};
+
+/// First four bytes: "CSDC".
+const MAGIC: [u8; 4] = *b"CSDC";
+/// Version of the format.
+const VERSION: u16 = 1;
+/// First byte of a catalogue key.
+pub const KEY_PREFIX: u8 = 0x01;
+/// Longest name, bytes.
+pub const NAME_BYTES_MAX: usize = 1024;
+/// Most dimensions of a shape.
+pub const DIMENSIONS_MAX: usize = 32;
+
+const FIXED_BYTES: usize = 112;
+const CRC_BYTES: usize = 4;
+
+/// Identifies the stored bytes of one put; the first 12 bytes of its chunks' keys. Its first byte
+/// has the top bit set, which keeps chunk keys apart from catalogue keys and claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectId(pub [u8; 12]);
+
+impl ObjectId {
+    /// A new identifier from 12 random bytes.
+    #[must_use]
+    pub fn from_random(mut random: [u8; 12]) -> Self {
+        random[0] |= 0x80;
+        Self(random)
+    }
+}
+
+/// What became of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// A put has begun; its chunks may be missing.
+    Staged,
+    /// Complete and immutable.
+    Sealed,
+    /// A tombstone: removed, its chunks may still be there.
+    Deleted,
+}
+
+/// Runs of units of the block allocator: (first unit, number of units).
+pub type Extents = Vec<(u32, u32)>;
+
+/// Where the chunks are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// As values in the objects' kv namespace.
+    Kv,
+    /// In the block namespace: for every member, the units of its chunks in order.
+    Block(Vec<Extents>),
+}
+
+/// An object as the catalogue knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// Its stored bytes.
+    pub id: ObjectId,
+    /// Who wrote this entry: random, one for each put or remove.
+    pub writer: [u8; 16],
+    /// Grows with every writer of this name.
+    pub epoch: u64,
+    /// What became of it.
+    pub state: State,
+    /// Type of its elements.
+    pub element: ElementType,
+    /// Its dimensions; their product is the number of elements.
+    pub shape: Vec<u64>,
+    /// Size of a chunk, bytes.
+    pub chunk_bytes: u32,
+    /// Size of the object, bytes.
+    pub bytes: u64,
+    /// Member of chunk 0.
+    pub offset: u16,
+    /// Drives that hold chunks, as indices into the array.
+    pub members: Vec<u16>,
+    /// Where the chunks are kept.
+    pub placement: Placement,
+    /// BLAKE3 of the content.
+    pub digest: [u8; 32],
+}
+
+/// Why bytes are no entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed(pub &'static str);
+
+impl std::fmt::Display for Malformed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// The key under which every drive keeps the entry of `name`.
+#[must_use]
+pub fn key(name: &str) -> Key {
+    let mut key = [KEY_PREFIX; 16];
+    key[1..].copy_from_slice(&blake3::hash(name.as_bytes()).as_bytes()[..15]);
+    Key::new(&key).expect("sixteen bytes are a key")
+}
+
+impl Entry {
+    /// How its chunks lie.
+    #[must_use]
+    pub fn spread(&self) -> Spread {
+        let members = u16::try_from(self.members.len()).expect("checked when made");
+        let (bytes, chunk_bytes, offset) = (self.bytes, self.chunk_bytes, self.offset);
+        Spread { bytes, chunk_bytes, members, offset }
+    }
+
+    /// Number of elements.
+    #[must_use]
+    pub fn elements(&self) -> u64 {
+        self.bytes / self.element.bytes() as u64
+    }
+
+    /// The entry's bytes.
+    ///
+    /// # Panics
+    /// When the name, the shape or the members exceed their limits: checked where they come in.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(FIXED_BYTES + self.name.len() + 64);
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.push(state_code(self.state));
+        out.push(self.element.code());
+        out.extend_from_slice(&self.epoch.to_le_bytes());
+        out.extend_from_slice(&self.writer);
+        out.extend_from_slice(&self.id.0);
+        out.extend_from_slice(&self.chunk_bytes.to_le_bytes());
+        out.extend_from_slice(&self.bytes.to_le_bytes());
+        out.extend_from_slice(&self.spread().chunks().to_le_bytes());
+        out.push(matches!(self.placement, Placement::Block(_)).into());
+        out.push(LAYOUT_SPREAD);
+        out.extend_from_slice(&self.offset.to_le_bytes());
+        out.extend_from_slice(&small(self.members.len()).to_le_bytes());
+        out.extend_from_slice(&small(self.shape.len()).to_le_bytes());
+        out.extend_from_slice(&small(self.name.len()).to_le_bytes());
+        out.extend_from_slice(&[0; 10]);
+        out.extend_from_slice(&self.digest);
+        debug_assert_eq!(out.len(), FIXED_BYTES);
+        self.members.iter().for_each(|member| out.extend_from_slice(&member.to_le_bytes()));
+        self.shape.iter().for_each(|length| out.extend_from_slice(&length.to_le_bytes()));
+        out.extend_from_slice(self.name.as_bytes());
+        if let Placement::Block(extents) = &self.placement {
+            extents.iter().for_each(|runs| encode_extents(runs, &mut out));
+        }
+        let crc = crc32c::crc32c(&out);
+        out.extend_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    /// Parses an entry.
+    ///
+    /// # Errors
+    /// [`Malformed`] with the reason; never panics on any bytes.
+    pub fn parse(data: &[u8]) -> Result<Self, Malformed> {
+        let body_bytes = data.len().checked_sub(CRC_BYTES).ok_or(Malformed("too short"))?;
+        let (body, crc) = data.split_at(body_bytes);
+        let mut input = Cursor(body);
+        if input.array()? != MAGIC {
+            return Err(Malformed("wrong magic number"));
+        }
+        if input.u16()? != VERSION {
+            return Err(Malformed("unknown version"));
+        }
+        if crc32c::crc32c(body).to_le_bytes() != crc {
+            return Err(Malformed("wrong checksum"));
+        }
+        let entry = Self::parse_body(&mut input)?;
+        entry.check()?;
+        Ok(entry)
+    }
+
+    fn parse_body(input: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        let state = state_of(input.u8()?)?;
+        let element =
+            ElementType::from_code(input.u8()?).ok_or(Malformed("unknown element type"))?;
+        let epoch = input.u64()?;
+        let writer = input.array()?;
+        let id = ObjectId(input.array()?);
+        let chunk_bytes = input.u32()?;
+        let bytes = input.u64()?;
+        let chunks = input.u32()?;
+        let on_block = input.u8()?;
+        if input.u8()? != LAYOUT_SPREAD {
+            return Err(Malformed("unknown layout"));
+        }
+        let offset = input.u16()?;
+        let (members, dimensions, name_bytes) = (input.u16()?, input.u16()?, input.u16()?);
+        if input.array()? != [0; 10] {
+            return Err(Malformed("reserved bytes are not zero"));
+        }
+        let digest = input.array()?;
+        let members = (0..members).map(|_| input.u16()).collect::<Result<Vec<_>, _>>()?;
+        let shape = (0..dimensions).map(|_| input.u64()).collect::<Result<Vec<_>, _>>()?;
+        let name = str::from_utf8(input.take(name_bytes.into())?)
+            .map_err(|_| Malformed("name is not UTF-8"))?
+            .to_owned();
+        let placement = match on_block {
+            0 => Placement::Kv,
+            1 => Placement::Block(
+                members.iter().map(|_| parse_extents(input)).collect::<Result<_, _>>()?,
+            ),
+            _ => return Err(Malformed("unknown placement")),
+        };
+        if !input.0.is_empty() {
+            return Err(Malformed("bytes after its end"));
+        }
+        let entry = Self {
+            name,
+            id,
+            writer,
+            epoch,
+            state,
+            element,
+            shape,
+            chunk_bytes,
+            bytes,
+            offset,
+            members,
+            placement,
+            digest,
+        };
+        let room = layout::chunk_bytes(Some(chunk_bytes.into()), layout::CHUNK_BYTES_MAX);
+        if room.is_err() || entry.members.is_empty() {
+            return Err(Malformed("impossible layout"));
+        }
+        match entry.spread().checked_chunks() {
+            Ok(expected) if expected == chunks => Ok(entry),
+            _ => Err(Malformed("number of chunks and size disagree")),
+        }
+    }
+
+    /// What must hold between the fields of a parsed entry.
+    fn check(&self) -> Result<(), Malformed> {
+        if self.name.is_empty() || self.name.len() > NAME_BYTES_MAX {
+            return Err(Malformed("length of the name"));
+        }
+        if self.shape.len() > DIMENSIONS_MAX || self.members.len() > layout::DRIVES_MAX {
+            return Err(Malformed("too many dimensions or members"));
+        }
+        let mut once = self.members.clone();
+        once.sort_unstable();
+        once.dedup();
+        if once.len() != self.members.len() || usize::from(self.offset) >= self.members.len() {
+            return Err(Malformed("impossible members"));
+        }
+        if self.state != State::Sealed {
+            return Ok(());
+        }
+        let elements = self.shape.iter().try_fold(1u64, |product, &n| product.checked_mul(n));
+        let bytes = elements.and_then(|n| n.checked_mul(self.element.bytes() as u64));
+        if bytes != Some(self.bytes) {
+            return Err(Malformed("shape and size disagree"));
+        }
+        let Placement::Block(extents) = &self.placement else { return Ok(()) };
+        let spread = self.spread();
+        let enough = extents.iter().enumerate().all(|(member, runs)| {
+            let units: u64 = runs.iter().map(|&(_, count)| u64::from(count)).sum();
+            let needed = u64::from(spread.count(member)) * u64::from(self.chunk_bytes);
+            units.saturating_mul(crate::extent::UNIT_BYTES) >= needed
+        });
+        if enough { Ok(()) } else { Err(Malformed("extents are shorter than the chunks")) }
+    }
+}
+
+const LAYOUT_SPREAD: u8 = 1;
+
+fn state_code(state: State) -> u8 {
+    match state {
+        State::Staged => 1,
+        State::Sealed => 2,
+        State::Deleted => 3,
+    }
+}
+
+fn state_of(code: u8) -> Result<State, Malformed> {
+    match code {
+        1 => Ok(State::Staged),
+        2 => Ok(State::Sealed),
+        3 => Ok(State::Deleted),
+        _ => Err(Malformed("unknown state")),
+    }
+}
+
+fn small(length: usize) -> u16 {
+    u16::try_from(length).expect("names, shapes and members are limited where they come in")
+}
+
+fn encode_extents(runs: &Extents, out: &mut Vec<u8>) {
+    out.extend_from_slice(&u32::try_from(runs.len()).expect("units have 32 bits").to_le_bytes());
+    for (first, count) in runs {
+        out.extend_from_slice(&first.to_le_bytes());
+        out.extend_from_slice(&count.to_le_bytes());
+    }
+}
+
+fn parse_extents(input: &mut Cursor<'_>) -> Result<Extents, Malformed> {
+    let runs = input.u32()?;
+    let mut extents = Vec::new();
+    for _ in 0..runs {
+        let (first, count) = (input.u32()?, input.u32()?);
+        if count == 0 || first.checked_add(count).is_none() {
+            return Err(Malformed("impossible extent"));
+        }
+        extents.push((first, count));
+    }
+    Ok(extents)
+}
+
+/// What is left to parse.
+struct Cursor<'a>(&'a [u8]);
+
+impl<'a> Cursor<'a> {
+    fn take(&mut self, bytes: usize) -> Result<&'a [u8], Malformed> {
+        let (head, rest) = self.0.split_at_checked(bytes).ok_or(Malformed("too short"))?;
+        self.0 = rest;
+        Ok(head)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let bytes = self.take(N)?;
+        Ok(*bytes.first_chunk().expect("took N bytes"))
+    }
+
+    fn u8(&mut self) -> Result<u8, Malformed> {
+        self.array().map(u8::from_le_bytes)
+    }
+
+    fn u16(&mut self) -> Result<u16, Malformed> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Result<u32, Malformed> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, Malformed> {
+        self.array().map(u64::from_le_bytes)
+    }
+}
+
+#[cfg(test)]
+#[path = "entry_tests.rs"]
+mod tests;

@@ -1,0 +1,150 @@
+//! Tests of catalogue entries: golden bytes, and hostile ones.
+
+use std::path::PathBuf;
+
+use super::*;
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Golden {
+    name: String,
+    state: String,
+    epoch: u64,
+    writer: String,
+    id: String,
+    element: String,
+    shape: Vec<u64>,
+    chunk_bytes: u32,
+    bytes: u64,
+    offset: u16,
+    members: Vec<u16>,
+    digest: String,
+    extents: Option<Vec<Extents>>,
+}
+
+fn unhex<const N: usize>(text: &str) -> [u8; N] {
+    unhex_any(text).try_into().expect("length of a golden field")
+}
+
+fn unhex_any(text: &str) -> Vec<u8> {
+    let digits: String = text.split_whitespace().collect();
+    (0..digits.len() / 2)
+        .map(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).unwrap())
+        .collect()
+}
+
+impl Golden {
+    fn entry(self) -> Entry {
+        let state = match self.state.as_str() {
+            "staged" => State::Staged,
+            "sealed" => State::Sealed,
+            "deleted" => State::Deleted,
+            other => panic!("state {other}"),
+        };
+        Entry {
+            name: self.name,
+            id: ObjectId(unhex(&self.id)),
+            writer: unhex(&self.writer),
+            epoch: self.epoch,
+            state,
+            element: self.element.parse().unwrap(),
+            shape: self.shape,
+            chunk_bytes: self.chunk_bytes,
+            bytes: self.bytes,
+            offset: self.offset,
+            members: self.members,
+            placement: self.extents.map_or(Placement::Kv, Placement::Block),
+            digest: unhex(&self.digest),
+        }
+    }
+}
+
+fn golden() -> Vec<(Entry, Vec<u8>)> {
+    let folder =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/internals/golden/catalogue");
+    let mut found = Vec::new();
+    for file in std::fs::read_dir(&folder).unwrap() {
+        let path = file.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let fields = std::fs::read_to_string(&path).unwrap();
+            let fields: Golden = toml::from_str(&fields).unwrap();
+            let bytes = std::fs::read_to_string(path.with_extension("hex")).unwrap();
+            found.push((fields.entry(), unhex_any(&bytes)));
+        }
+    }
+    assert!(found.len() >= 4, "golden entries are missing");
+    found
+}
+
+#[test]
+fn golden_bytes_are_parsed_and_written() {
+    for (entry, bytes) in golden() {
+        assert_eq!(Entry::parse(&bytes).as_ref(), Ok(&entry));
+        assert_eq!(entry.encode(), bytes, "{}", entry.name);
+    }
+}
+
+#[test]
+fn every_flipped_bit_and_every_prefix_is_refused() {
+    for (entry, bytes) in golden() {
+        for length in 0..bytes.len() {
+            assert!(Entry::parse(&bytes[..length]).is_err(), "{} cut to {length}", entry.name);
+        }
+        for bit in 0..bytes.len() * 8 {
+            let mut changed = bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(Entry::parse(&changed).is_err(), "{} bit {bit}", entry.name);
+        }
+    }
+}
+
+/// The bytes with a change at `index` and a checksum that is right again.
+fn resealed(bytes: &[u8], index: usize, value: u8) -> Vec<u8> {
+    let mut changed = bytes[..bytes.len() - CRC_BYTES].to_vec();
+    changed[index] = value;
+    let crc = crc32c::crc32c(&changed);
+    changed.extend_from_slice(&crc.to_le_bytes());
+    changed
+}
+
+#[test]
+fn hostile_fields_under_a_right_checksum_never_panic() {
+    for (_, bytes) in golden() {
+        for index in 0..bytes.len() - CRC_BYTES {
+            for value in [0, 1, 0x7F, 0x80, 0xFF] {
+                let changed = resealed(&bytes, index, value);
+                if let Ok(entry) = Entry::parse(&changed) {
+                    assert_eq!(entry.encode(), changed, "byte {index} = {value}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn contradictions_are_named() {
+    let (_, bytes) = golden().into_iter().find(|(entry, _)| entry.name == "data").unwrap();
+    for (index, value, why) in [
+        (6, 9, "unknown state"),
+        (7, 9, "unknown element type"),
+        (44, 1, "impossible layout"),
+        (56, 9, "number of chunks and size disagree"),
+        (60, 2, "unknown placement"),
+        (61, 2, "unknown layout"),
+        (62, 2, "impossible members"),
+        (70, 1, "reserved bytes are not zero"),
+        (112, 1, "impossible members"),
+        (116, 4, "shape and size disagree"),
+    ] {
+        let changed = resealed(&bytes, index, value);
+        assert_eq!(Entry::parse(&changed), Err(Malformed(why)), "byte {index} = {value}");
+    }
+}
+
+#[test]
+fn keys_of_names_chunks_and_claims_are_apart() {
+    assert_eq!(key("data").as_bytes()[0], KEY_PREFIX);
+    assert_ne!(key("data"), key("data "));
+    assert!(ObjectId::from_random([0; 12]).0[0] >= 0x80);
+    assert!(ObjectId::from_random([0xFF; 12]).0[0] >= 0x80);
+}

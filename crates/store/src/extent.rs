@@ -1,0 +1,318 @@
+//! Extents: room for chunks on block namespaces, in units of 8 MiB.
+//!
+//! A unit belongs to the object whose claim stands under the unit's key (02h, then its number,
+//! big-endian) in the objects' kv namespace of the same drive. A claim is stored only if there is
+//! none, so the drive itself decides which of two writers gets a unit. A claim whose object has
+//! no catalogue entry any more is stale; stale claims are reclaimed when a drive is full, by one
+//! writer at a time (the lock key 03h).
+//!
+//! Never: data. Invariant: units are claimed only while their object's entry is staged, and a
+//! claim is deleted only after its object was removed, or by a reclaim that found it stale.
+//! Not guarded: a reclaim that is stopped for so long that another writer breaks its lock
+//! ([`LOCK_PATIENCE`]) may then delete a claim that was renewed in the meantime.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::time::Duration;
+
+use csd_nvme::kv::{Key, STORE_IF_ABSENT};
+use csd_nvme::status::Status;
+use csd_reactor::{Buffer, sleep};
+
+use crate::array::{Array, Drive};
+use crate::catalogue::{self, Extents, ObjectId};
+use crate::object::Error;
+
+/// Size of a unit, bytes.
+pub const UNIT_BYTES: u64 = 8 << 20;
+/// How long a lock must stand unchanged before another writer takes it for abandoned.
+pub const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+
+const CLAIM_PREFIX: u8 = 0x02;
+const LOCK_PREFIX: u8 = 0x03;
+const CLAIM_BYTES: usize = 28;
+
+/// Claims units of one drive for one object, each next to the one before where that is free.
+pub(crate) struct Claimer {
+    drive: Rc<Drive>,
+    object: ObjectId,
+    entry_key: Key,
+    units: u32,
+    taken: BTreeSet<u32>,
+    next: u32,
+    extents: Extents,
+}
+
+impl Claimer {
+    /// A claimer that knows which units are taken now.
+    pub(crate) async fn new(
+        drive: &Rc<Drive>,
+        object: ObjectId,
+        entry_key: Key,
+    ) -> Result<Self, Error> {
+        let units = u32::try_from(drive.block.bytes() / UNIT_BYTES).unwrap_or(u32::MAX);
+        let taken: BTreeSet<u32> = claimed_units(drive).await?.into_iter().collect();
+        let next = start_of_largest_gap(&taken, units);
+        let drive = Rc::clone(drive);
+        Ok(Self { drive, object, entry_key, units, taken, next, extents: Extents::new() })
+    }
+
+    /// Claims one more unit, and gives its number.
+    pub(crate) async fn claim(&mut self, array: &Array) -> Result<u32, Error> {
+        let mut reclaimed = false;
+        loop {
+            let Some(unit) = next_free(&self.taken, self.next, self.units) else {
+                if reclaimed || !self.reclaim(array).await? {
+                    let drive = self.drive.name.clone();
+                    return Err(Error::Full { drive, what: "block namespace" });
+                }
+                reclaimed = true;
+                continue;
+            };
+            self.taken.insert(unit);
+            let value = claim_value(self.object, &self.entry_key);
+            let value = vec![Buffer::from_slice(&value)];
+            match self.drive.objects.store(&unit_key(unit), value, STORE_IF_ABSENT).await {
+                Ok(()) => {
+                    push_unit(&mut self.extents, unit);
+                    self.next = unit + 1;
+                    return Ok(unit);
+                }
+                Err(error) if error.status() == Some(Status::KEY_EXISTS) => {}
+                Err(error) => return Err(Error::command(&self.drive, error)),
+            }
+        }
+    }
+
+    /// The units claimed so far.
+    pub(crate) fn into_extents(self) -> Extents {
+        self.extents
+    }
+
+    /// Deletes stale claims; false when there was none.
+    async fn reclaim(&mut self, array: &Array) -> Result<bool, Error> {
+        lock(&self.drive, self.object).await?;
+        let freed = delete_stale(&self.drive, array).await;
+        unlock(&self.drive).await?;
+        let freed = freed?;
+        if freed.is_empty() {
+            return Ok(false);
+        }
+        for unit in freed {
+            self.taken.remove(&unit);
+        }
+        Ok(true)
+    }
+}
+
+/// Units of `drive` that are claimed, in order.
+///
+/// # Errors
+/// A failed command.
+pub async fn claimed_units(drive: &Drive) -> Result<Vec<u32>, Error> {
+    let keys = catalogue::keys_with_prefix(drive, &[CLAIM_PREFIX], unit_key(0).as_bytes()).await?;
+    Ok(keys.iter().filter_map(unit_of).collect())
+}
+
+/// Deletes the claims of `object` on `drive`.
+///
+/// # Errors
+/// A failed command.
+pub(crate) async fn release(drive: &Drive, object: ObjectId) -> Result<(), Error> {
+    for unit in claimed_units(drive).await? {
+        let claim = read_claim(drive, unit).await?;
+        if claim.is_some_and(|(owner, _)| owner == object) {
+            delete(drive, &unit_key(unit)).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn delete_stale(drive: &Drive, array: &Array) -> Result<Vec<u32>, Error> {
+    let mut freed = Vec::new();
+    for unit in claimed_units(drive).await? {
+        let Some((object, key)) = read_claim(drive, unit).await? else { continue };
+        let found = catalogue::read(array, &key, "of a claim").await?;
+        if found.newest().is_some_and(|entry| entry.id == object) {
+            continue;
+        }
+        // Once more just before: its object may have been removed and the unit claimed anew.
+        if read_claim(drive, unit).await? == Some((object, key)) {
+            delete(drive, &unit_key(unit)).await?;
+            freed.push(unit);
+        }
+    }
+    Ok(freed)
+}
+
+async fn lock(drive: &Drive, object: ObjectId) -> Result<(), Error> {
+    let key = lock_key();
+    loop {
+        let value = vec![Buffer::from_slice(&object.0)];
+        match drive.objects.store(&key, value, STORE_IF_ABSENT).await {
+            Ok(()) => return Ok(()),
+            Err(error) if error.status() == Some(Status::KEY_EXISTS) => {}
+            Err(error) => return Err(Error::command(drive, error)),
+        }
+        let holder = lock_holder(drive).await?;
+        sleep(LOCK_PATIENCE).await;
+        if holder.is_some() && lock_holder(drive).await? == holder {
+            delete(drive, &key).await?;
+        }
+    }
+}
+
+async fn unlock(drive: &Drive) -> Result<(), Error> {
+    delete(drive, &lock_key()).await
+}
+
+async fn lock_holder(drive: &Drive) -> Result<Option<Vec<u8>>, Error> {
+    let value = drive.objects.retrieve(&lock_key(), 64).await;
+    let value = value.map_err(|error| Error::command(drive, error))?;
+    Ok(value.map(|value| value.to_vec()))
+}
+
+async fn read_claim(drive: &Drive, unit: u32) -> Result<Option<(ObjectId, Key)>, Error> {
+    let value = drive.objects.retrieve(&unit_key(unit), 64).await;
+    let value = value.map_err(|error| Error::command(drive, error))?;
+    value.map(|value| parse_claim(&value)).transpose().map_err(|why| Error::Corrupt {
+        drive: drive.name.clone(),
+        object: format!("claim of unit {unit}"),
+        why: why.to_owned(),
+    })
+}
+
+async fn delete(drive: &Drive, key: &Key) -> Result<(), Error> {
+    let deleted = drive.objects.delete(key).await;
+    deleted.map(|_| ()).map_err(|error| Error::command(drive, error))
+}
+
+fn unit_key(unit: u32) -> Key {
+    let mut key = [0; 9];
+    key[0] = CLAIM_PREFIX;
+    key[1..].copy_from_slice(&u64::from(unit).to_be_bytes());
+    Key::new(&key).expect("nine bytes are a key")
+}
+
+fn unit_of(key: &Key) -> Option<u32> {
+    let (&prefix, number) = key.as_bytes().split_first()?;
+    let number = u64::from_be_bytes(number.try_into().ok()?);
+    if prefix == CLAIM_PREFIX { u32::try_from(number).ok() } else { None }
+}
+
+fn lock_key() -> Key {
+    Key::new(&[LOCK_PREFIX]).expect("one byte is a key")
+}
+
+fn claim_value(object: ObjectId, entry_key: &Key) -> [u8; CLAIM_BYTES] {
+    let mut value = [0; CLAIM_BYTES];
+    value[..12].copy_from_slice(&object.0);
+    value[12..].copy_from_slice(entry_key.padded());
+    value
+}
+
+fn parse_claim(value: &[u8]) -> Result<(ObjectId, Key), &'static str> {
+    let (object, key) = value.split_at_checked(12).ok_or("too short")?;
+    let object = object.try_into().map_err(|_| "too short")?;
+    if key.len() != CLAIM_BYTES - 12 {
+        return Err("wrong length");
+    }
+    Ok((ObjectId(object), Key::new(key).map_err(|_| "wrong length")?))
+}
+
+/// First free unit from `from` on, or else from the beginning.
+fn next_free(taken: &BTreeSet<u32>, from: u32, units: u32) -> Option<u32> {
+    let free = |unit: &u32| !taken.contains(unit);
+    (from..units).find(free).or_else(|| (0..from.min(units)).find(free))
+}
+
+fn start_of_largest_gap(taken: &BTreeSet<u32>, units: u32) -> u32 {
+    let mut best = (0, 0);
+    let mut start = 0;
+    for &end in taken.iter().chain([&units]) {
+        if end > start && end - start > best.0 {
+            best = (end - start, start);
+        }
+        start = end.saturating_add(1);
+    }
+    best.1
+}
+
+fn push_unit(extents: &mut Extents, unit: u32) {
+    match extents.last_mut() {
+        Some((first, count)) if *first + *count == unit => *count += 1,
+        _ => extents.push((unit, 1)),
+    }
+}
+
+/// The contiguous byte ranges of a block namespace, in order, that hold the bytes
+/// `start..start + bytes` of what an object has on this drive.
+///
+/// # Panics
+/// When the extents are shorter, which entries are checked for.
+#[must_use]
+pub fn byte_ranges(extents: &Extents, start: u64, bytes: u64) -> Vec<(u64, u64)> {
+    let (mut ranges, mut skip, mut left) = (Vec::new(), start, bytes);
+    for &(first, count) in extents {
+        let room = u64::from(count) * UNIT_BYTES;
+        if skip >= room {
+            skip -= room;
+            continue;
+        }
+        if left == 0 {
+            break;
+        }
+        let take = left.min(room - skip);
+        ranges.push((u64::from(first) * UNIT_BYTES + skip, take));
+        (skip, left) = (0, left - take);
+    }
+    assert_eq!(left, 0, "extents are as long as the chunks they hold");
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_claims_round_trip() {
+        for unit in [0, 1, 255, u32::MAX] {
+            assert_eq!(unit_of(&unit_key(unit)), Some(unit));
+        }
+        assert!(unit_key(1) < unit_key(256) && unit_key(256) < unit_key(u32::MAX));
+        let key = catalogue::key("x");
+        let value = claim_value(ObjectId([9; 12]), &key);
+        assert_eq!(parse_claim(&value), Ok((ObjectId([9; 12]), key)));
+        for length in 0..CLAIM_BYTES {
+            assert!(parse_claim(&value[..length]).is_err(), "{length}");
+        }
+    }
+
+    #[test]
+    fn units_are_claimed_where_there_is_most_room_in_a_row() {
+        let taken = BTreeSet::from([0, 3, 4, 9]);
+        assert_eq!(start_of_largest_gap(&taken, 12), 5);
+        assert_eq!(start_of_largest_gap(&taken, 20), 10);
+        assert_eq!(start_of_largest_gap(&BTreeSet::new(), 20), 0);
+        assert_eq!(start_of_largest_gap(&BTreeSet::from([0, 1]), 2), 0);
+        assert_eq!(next_free(&taken, 9, 12), Some(10));
+        assert_eq!(next_free(&BTreeSet::from([2, 3]), 2, 4), Some(0));
+        assert_eq!(next_free(&BTreeSet::from([0, 1]), 0, 2), None);
+        assert_eq!(next_free(&BTreeSet::new(), 0, 0), None);
+    }
+
+    #[test]
+    fn byte_ranges_follow_the_runs() {
+        let mut extents = Extents::new();
+        [7, 8, 3, 20].into_iter().for_each(|unit| push_unit(&mut extents, unit));
+        assert_eq!(extents, [(7, 2), (3, 1), (20, 1)]);
+        let unit = UNIT_BYTES;
+        assert_eq!(
+            byte_ranges(&extents, 0, 4 * unit),
+            [(7 * unit, 2 * unit), (3 * unit, unit), (20 * unit, unit)]
+        );
+        assert_eq!(byte_ranges(&extents, 2 * unit - 10, 20), [(9 * unit - 10, 10), (3 * unit, 10)]);
+        assert_eq!(byte_ranges(&extents, 3 * unit, 5), [(20 * unit, 5)]);
+        assert!(byte_ranges(&extents, 0, 0).is_empty());
+    }
+}

@@ -1,0 +1,111 @@
+//! Get: chunks from all drives at once, written in order, hashed against the entry's digest.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::rc::Rc;
+
+use csd_nvme::status::Status;
+use csd_reactor::{Buffer, Class, JoinHandle, compute_fn, spawn};
+
+use super::{Error, Progress, WINDOW, lookup};
+use crate::array::{Array, Drive};
+use crate::catalogue::{Entry, Placement};
+use crate::extent::byte_ranges;
+
+/// Where the bytes of an object go.
+pub type Sink = Box<dyn Write + Send>;
+
+/// Writes the object `name` to `sink`, and gives its entry and the sink back.
+///
+/// # Errors
+/// [`Error::Missing`]; [`Error::Digest`] when what was written is not what was put; what the
+/// drives or the sink did.
+pub async fn get(
+    array: &Array,
+    name: &str,
+    sink: Sink,
+    progress: &Progress,
+) -> Result<(Entry, Sink), Error> {
+    let entry = Rc::new(lookup(array, name).await?);
+    let spread = entry.spread();
+    let mut writer = Writer { sink, hasher: blake3::Hasher::new() };
+    let mut pending: VecDeque<JoinHandle<Result<Buffer, Error>>> = VecDeque::new();
+    let ahead = WINDOW * entry.members.len();
+    let mut next = 0;
+    loop {
+        while next < spread.chunks() && pending.len() < ahead {
+            let member = entry.members[spread.member(next)];
+            let drive = Rc::clone(array.drive(member.into())?);
+            let (entry, chunk) = (Rc::clone(&entry), next);
+            pending.push_back(spawn(Class::Foreground, async move {
+                read_chunk(&drive, &entry, chunk).await
+            }));
+            next += 1;
+        }
+        let Some(chunk) = pending.pop_front() else { break };
+        let chunk = chunk.await?;
+        progress(chunk.len() as u64);
+        writer = writer.write(chunk).await?;
+    }
+    let (mut sink, hash) = (writer.sink, writer.hasher.finalize());
+    if hash != entry.digest {
+        return Err(Error::Digest { name: name.to_owned() });
+    }
+    let flushed = compute_fn(Class::Foreground, 0, move || sink.flush().map(|()| sink));
+    let sink = flushed.await.map_err(|_| Error::Lane)?;
+    let sink = sink.map_err(|source| Error::Write { source })?;
+    Ok((Rc::unwrap_or_clone(entry), sink))
+}
+
+/// Reads one chunk of a sealed object from the drive that holds it.
+///
+/// # Errors
+/// [`Error::Corrupt`] when it is missing, damaged or has another length; a failed command.
+pub(crate) async fn read_chunk(drive: &Drive, entry: &Entry, chunk: u32) -> Result<Buffer, Error> {
+    let spread = entry.spread();
+    let length = spread.chunk_len(chunk);
+    let corrupt = |why: String| Error::Corrupt {
+        drive: drive.name.clone(),
+        object: entry.name.clone(),
+        why: format!("chunk {chunk} {why}"),
+    };
+    let failed = |error: csd_initiator::Error| match error.status() {
+        Some(Status::UNRECOVERED_ERROR | Status::UNRECOVERED_READ_ERROR) => {
+            corrupt(format!("cannot be read: {}", crate::array::words(&error)))
+        }
+        _ => Error::command(drive, error),
+    };
+    let Placement::Block(extents) = &entry.placement else {
+        let key = csd_nvme::execute::chunk_key(&entry.id.0, chunk);
+        let value = drive.objects.retrieve(&key, length).await.map_err(failed)?;
+        return match value {
+            Some(value) if value.len() == length as usize => Ok(value),
+            Some(value) => Err(corrupt(format!("has {} bytes, not {length}", value.len()))),
+            None => Err(corrupt("is missing".to_owned())),
+        };
+    };
+    let start = u64::from(spread.local(chunk)) * u64::from(entry.chunk_bytes);
+    // A chunk never crosses a unit, so there is one range.
+    let ranges = byte_ranges(&extents[spread.member(chunk)], start, length.into());
+    let whole = length.next_multiple_of(drive.block.block_bytes());
+    let mut value = drive.block.read(ranges[0].0, whole as usize).await.map_err(failed)?;
+    value.truncate(length as usize);
+    Ok(value)
+}
+
+/// Hashes and writes, on the compute lane: both block, or take long.
+struct Writer {
+    sink: Sink,
+    hasher: blake3::Hasher,
+}
+
+impl Writer {
+    async fn write(mut self, chunk: Buffer) -> Result<Self, Error> {
+        let written = compute_fn(Class::Foreground, 0, move || {
+            self.hasher.update(&chunk);
+            self.sink.write_all(&chunk).map(|()| self)
+        });
+        let written = written.await.map_err(|_| Error::Lane)?;
+        written.map_err(|source| Error::Write { source })
+    }
+}

@@ -1,0 +1,224 @@
+//! Objects: put, get, list, look up, remove.
+//!
+//! Streams: of an object at most a few chunks per drive are in memory. Never overwrites a sealed
+//! object. Invariants: an object is sealed only after all its chunks were acknowledged; whoever
+//! gets an object has seen every byte of it hash to the digest in its entry.
+
+mod get;
+mod list;
+mod put;
+mod remove;
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use crate::array::{self, Drive};
+use crate::catalogue::{self, Entry, State};
+use crate::fault::Fault;
+use crate::{layout, source};
+
+pub use get::{Sink, get};
+pub use list::{Listed, list};
+pub use put::{On, PutOptions, Stored, put};
+pub use remove::remove;
+
+pub(crate) use get::read_chunk;
+
+/// Told the number of bytes done since the last call; may be called on any core.
+pub type Progress = Arc<dyn Fn(u64) + Send + Sync>;
+
+/// Chunks of one drive in flight at once.
+pub(crate) const WINDOW: usize = 4;
+
+/// Why something could not be done to an object.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The array cannot be used.
+    Array(array::Error),
+    /// The user's input cannot be stored.
+    Source(source::Error),
+    /// The user's chunk size, or the object's size, has no layout.
+    Layout(layout::Error),
+    /// There is no such object.
+    Missing {
+        /// The name asked for.
+        name: String,
+    },
+    /// There is such an object, and objects are immutable.
+    Exists {
+        /// The name asked for.
+        name: String,
+    },
+    /// A name that no object can have.
+    Name {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A command to a drive failed.
+    Drive {
+        /// The drive.
+        drive: String,
+        /// Its address.
+        url: String,
+        /// Why.
+        source: csd_initiator::Error,
+    },
+    /// A drive has no room left.
+    Full {
+        /// The drive.
+        drive: String,
+        /// What of it is full.
+        what: &'static str,
+    },
+    /// What a drive holds is damaged or contradicts itself.
+    Corrupt {
+        /// The drive.
+        drive: String,
+        /// The object.
+        object: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The chunks are sound, but are not what was put.
+    Digest {
+        /// The object.
+        name: String,
+    },
+    /// Another writer of the same name was there first, or came later and won.
+    Overtaken {
+        /// The name.
+        name: String,
+    },
+    /// Writing the output failed.
+    Write {
+        /// Why.
+        source: io::Error,
+    },
+    /// The thread that reads, hashes and writes files failed: our bug.
+    Lane,
+}
+
+impl Error {
+    /// Whose fault it is.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Array(error) => error.fault(),
+            Self::Source(error) => error.fault(),
+            Self::Layout(_) | Self::Missing { .. } | Self::Exists { .. } | Self::Name { .. } => {
+                Fault::Usage
+            }
+            _ => Fault::Run,
+        }
+    }
+
+    /// A failed command of `drive`.
+    pub(crate) fn command(drive: &Drive, source: csd_initiator::Error) -> Self {
+        use csd_nvme::status::Status;
+        match source.status() {
+            Some(Status::CAPACITY_EXCEEDED) => {
+                Self::Full { drive: drive.name.clone(), what: "media" }
+            }
+            _ => Self::Drive { drive: drive.name.clone(), url: drive.url.clone(), source },
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Array(error) => error.fmt(f),
+            Self::Source(error) => error.fmt(f),
+            Self::Layout(error) => error.fmt(f),
+            Self::Missing { name } => write!(f, "there is no object {name:?}"),
+            Self::Exists { name } => {
+                write!(f, "object {name:?} exists and is immutable: remove it with `csd rm` first")
+            }
+            Self::Name { why } => f.write_str(why),
+            Self::Drive { drive, url, source } => {
+                write!(f, "drive {drive} ({url}): {}", array::words(source))
+            }
+            Self::Full { drive, what } => {
+                write!(f, "drive {drive} is full: its {what} has no room")
+            }
+            Self::Corrupt { drive, object, why } => {
+                write!(f, "drive {drive}, object {object:?}: corrupt: {why}")
+            }
+            Self::Digest { name } => {
+                write!(f, "object {name:?} does not hash to its digest: it is damaged")
+            }
+            Self::Overtaken { name } => {
+                write!(f, "another writer of object {name:?} was there at the same time and won")
+            }
+            Self::Write { source } => write!(f, "cannot write the output: {source}"),
+            Self::Lane => f.write_str("internal error: the compute lane failed"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Drive { source, .. } => Some(source),
+            Self::Write { source } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl From<array::Error> for Error {
+    fn from(error: array::Error) -> Self {
+        Self::Array(error)
+    }
+}
+
+impl From<source::Error> for Error {
+    fn from(error: source::Error) -> Self {
+        Self::Source(error)
+    }
+}
+
+impl From<layout::Error> for Error {
+    fn from(error: layout::Error) -> Self {
+        Self::Layout(error)
+    }
+}
+
+/// The sealed entry of `name`.
+///
+/// # Errors
+/// [`Error::Missing`] when there is none, else what kept a majority from answering.
+pub async fn lookup(array: &array::Array, name: &str) -> Result<Entry, Error> {
+    check_name(name)?;
+    let found = catalogue::read(array, &catalogue::key(name), name).await?;
+    match found.newest() {
+        Some(entry) if entry.state == State::Sealed => Ok(entry.clone()),
+        _ => Err(Error::Missing { name: name.to_owned() }),
+    }
+}
+
+fn check_name(name: &str) -> Result<(), Error> {
+    if name.is_empty() || name.len() > catalogue::NAME_BYTES_MAX {
+        let why = format!("an object's name has 1 to {} bytes", catalogue::NAME_BYTES_MAX);
+        return Err(Error::Name { why });
+    }
+    if name.chars().any(char::is_control) {
+        return Err(Error::Name { why: format!("{name:?}: a name has no control characters") });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_short_and_printable() {
+        assert!(check_name("météo/2026 final").is_ok());
+        for wrong in ["", "a\nb", "\u{1b}[31m", &"x".repeat(1025)] {
+            assert!(check_name(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! What `put` reads: raw little-endian bytes, a column of a CSV file, or a `.npy` array.
+//!
+//! Never holds more than one chunk of its input, and never guesses a type. Invariant: what
+//! [`Source::fill`] gives is little-endian elements of [`Source::element`], whole ones in total.
+
+mod csv;
+mod npy;
+
+use std::fmt;
+use std::io::{self, Read};
+
+use csd_kernels::ElementType;
+
+use crate::fault::Fault;
+
+pub use self::csv::Column;
+
+/// A stream of elements.
+pub struct Source {
+    /// Input as messages name it: a path, or `standard input`.
+    name: String,
+    element: ElementType,
+    kind: Kind,
+    bytes: u64,
+}
+
+enum Kind {
+    Raw(Box<dyn Read + Send>),
+    Npy { reader: Box<dyn Read + Send>, shape: Vec<u64>, bytes: u64 },
+    Csv(Box<csv::Numbers>),
+}
+
+/// Why an input cannot be stored: the user's file is at fault, but for [`Error::Read`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// Reading failed.
+    Read {
+        /// The input.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The input does not hold whole elements.
+    Trailing {
+        /// The input.
+        name: String,
+        /// Its element type.
+        element: ElementType,
+        /// Its length, bytes.
+        bytes: u64,
+    },
+    /// A `.npy` header is malformed, or says what this project does not store.
+    Npy {
+        /// The input.
+        name: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A value of a CSV file is not of the element type.
+    Value {
+        /// The input.
+        name: String,
+        /// Line, from 1.
+        line: u64,
+        /// Column: its name, or its number from 1.
+        column: String,
+        /// What stands there.
+        text: String,
+        /// The type that it is not.
+        element: ElementType,
+    },
+    /// The file is not CSV, or has no such column.
+    Csv {
+        /// The input.
+        name: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The options contradict the input.
+    Option {
+        /// The input.
+        name: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl Error {
+    /// Whose fault it is.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Read { .. } => Fault::Run,
+            _ => Fault::Usage,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read { name, source } => write!(f, "cannot read {name}: {source}"),
+            Self::Trailing { name, element, bytes } => write!(
+                f,
+                "{name} has {bytes} bytes, which is not a whole number of {element} elements of \
+                 {} bytes",
+                element.bytes()
+            ),
+            Self::Npy { name, why } => write!(f, "{name} is not a usable .npy file: {why}"),
+            Self::Value { name, line, column, text, element } => {
+                write!(f, "{name}, line {line}, column {column}: {text:?} is not a valid {element}")
+            }
+            Self::Csv { name, why } => write!(f, "{name} is not usable as CSV: {why}"),
+            Self::Option { name, why } => write!(f, "{name}: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Read { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl Source {
+    /// Raw little-endian elements.
+    #[must_use]
+    pub fn raw(name: &str, reader: Box<dyn Read + Send>, element: ElementType) -> Self {
+        Self { name: name.to_owned(), element, kind: Kind::Raw(reader), bytes: 0 }
+    }
+
+    /// A `.npy` array in C order; `wanted`, if given, must be its type.
+    ///
+    /// # Errors
+    /// [`Error::Npy`], [`Error::Option`] or [`Error::Read`].
+    pub fn npy(
+        name: &str,
+        mut reader: Box<dyn Read + Send>,
+        wanted: Option<ElementType>,
+    ) -> Result<Self, Error> {
+        let header = npy::read_header(&mut reader).map_err(|error| match error {
+            npy::HeaderError::Read(source) => Error::Read { name: name.to_owned(), source },
+            npy::HeaderError::Malformed(why) => Error::Npy { name: name.to_owned(), why },
+        })?;
+        if wanted.is_some_and(|wanted| wanted != header.element) {
+            let why = format!("the file says its elements are {}", header.element);
+            return Err(Error::Option { name: name.to_owned(), why });
+        }
+        let npy::Header { element, shape, bytes } = header;
+        let kind = Kind::Npy { reader, shape, bytes };
+        Ok(Self { name: name.to_owned(), element, kind, bytes: 0 })
+    }
+
+    /// A column of a CSV file as elements of a real type.
+    ///
+    /// # Errors
+    /// [`Error::Csv`], [`Error::Option`] or [`Error::Read`].
+    pub fn csv(
+        name: &str,
+        reader: Box<dyn Read + Send>,
+        column: Option<&Column>,
+        element: ElementType,
+    ) -> Result<Self, Error> {
+        if matches!(element, ElementType::C64 | ElementType::Bytes) {
+            let why = format!("a CSV column holds numbers, not {element}");
+            return Err(Error::Option { name: name.to_owned(), why });
+        }
+        let numbers = csv::Numbers::new(name, reader, column, element)?;
+        Ok(Self { name: name.to_owned(), element, kind: Kind::Csv(Box::new(numbers)), bytes: 0 })
+    }
+
+    /// The input as messages name it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Type of the elements.
+    #[must_use]
+    pub fn element(&self) -> ElementType {
+        self.element
+    }
+
+    /// Fills `out`, whose length is a multiple of 16; less than full only at the end.
+    ///
+    /// # Errors
+    /// As [`Error`] says; [`Error::Trailing`] at the end of an input that breaks an element off.
+    pub fn fill(&mut self, out: &mut [u8]) -> Result<usize, Error> {
+        let filled = match &mut self.kind {
+            Kind::Raw(reader) => read_full(reader, out),
+            Kind::Npy { reader, bytes, .. } => {
+                let rest = usize::try_from(*bytes - self.bytes).unwrap_or(usize::MAX);
+                let length = out.len().min(rest);
+                read_full(reader, &mut out[..length])
+            }
+            Kind::Csv(numbers) => return numbers.fill(out).inspect(|&n| self.bytes += n as u64),
+        };
+        let filled = filled.map_err(|source| Error::Read { name: self.name.clone(), source })?;
+        self.bytes += filled as u64;
+        if filled < out.len() {
+            self.check_end()?;
+        }
+        Ok(filled)
+    }
+
+    /// The shape of what was read, once the end was reached.
+    #[must_use]
+    pub fn shape(&self) -> Vec<u64> {
+        match &self.kind {
+            Kind::Npy { shape, .. } => shape.clone(),
+            _ => vec![self.bytes / self.element.bytes() as u64],
+        }
+    }
+
+    fn check_end(&mut self) -> Result<(), Error> {
+        let (name, element, bytes) = (self.name.clone(), self.element, self.bytes);
+        match &mut self.kind {
+            Kind::Npy { bytes: expected, reader, .. } => {
+                let expected = *expected;
+                let mut more = [0];
+                let more = read_full(reader, &mut more)
+                    .map_err(|source| Error::Read { name: name.clone(), source })?;
+                if bytes == expected && more == 0 {
+                    return Ok(());
+                }
+                let found = if more == 0 { format!("only {bytes}") } else { "more".to_owned() };
+                let why = format!("its shape needs {expected} bytes, and {found} follow");
+                Err(Error::Npy { name, why })
+            }
+            _ if bytes.is_multiple_of(element.bytes() as u64) => Ok(()),
+            _ => Err(Error::Trailing { name, element, bytes }),
+        }
+    }
+}
+
+fn read_full(reader: &mut impl Read, out: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < out.len() {
+        match reader.read(&mut out[filled..]) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drain(source: &mut Source, piece: usize) -> Result<Vec<u8>, Error> {
+        let mut all = Vec::new();
+        loop {
+            let mut out = vec![0; piece];
+            let filled = source.fill(&mut out)?;
+            all.extend_from_slice(&out[..filled]);
+            if filled < piece {
+                return Ok(all);
+            }
+        }
+    }
+
+    fn input(bytes: &[u8]) -> Box<dyn Read + Send> {
+        Box::new(io::Cursor::new(bytes.to_vec()))
+    }
+
+    #[test]
+    fn raw_input_must_be_whole_elements() {
+        let mut source = Source::raw("x", input(&[1; 40]), ElementType::I64);
+        assert_eq!(drain(&mut source, 16).unwrap(), [1; 40]);
+        assert_eq!(source.shape(), [5]);
+        let mut source = Source::raw("x", input(&[1; 41]), ElementType::I32);
+        let error = drain(&mut source, 16).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "x has 41 bytes, which is not a whole number of i32 elements of 4 bytes"
+        );
+        assert_eq!(error.fault(), Fault::Usage);
+    }
+
+    #[test]
+    fn an_empty_input_is_an_empty_object() {
+        let mut source = Source::raw("x", input(&[]), ElementType::I32);
+        assert!(drain(&mut source, 16).unwrap().is_empty());
+        assert_eq!(source.shape(), [0]);
+    }
+
+    fn npy_file(shape: &str, data: &[u8]) -> Vec<u8> {
+        let dict = format!("{{'descr': '<i4', 'fortran_order': False, 'shape': {shape}, }}\n");
+        let mut file = b"\x93NUMPY\x01\x00".to_vec();
+        file.extend_from_slice(&u16::try_from(dict.len()).unwrap().to_le_bytes());
+        file.extend_from_slice(dict.as_bytes());
+        file.extend_from_slice(data);
+        file
+    }
+
+    #[test]
+    fn an_array_must_have_the_bytes_its_shape_needs() {
+        let whole = npy_file("(2, 3)", &[7; 24]);
+        let mut source = Source::npy("a.npy", input(&whole), None).unwrap();
+        assert_eq!(drain(&mut source, 16).unwrap(), [7; 24]);
+        assert_eq!(source.shape(), [2, 3]);
+        for (data, found) in [(20, "only 20 follow"), (25, "more follow"), (16, "only 16 follow")] {
+            let file = npy_file("(2, 3)", &vec![7; data]);
+            let mut source = Source::npy("a.npy", input(&file), None).unwrap();
+            let error = drain(&mut source, 16).unwrap_err().to_string();
+            assert!(error.ends_with(found), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_type_that_contradicts_the_array_is_refused() {
+        let file = npy_file("(1,)", &[0; 4]);
+        let error = Source::npy("a.npy", input(&file), Some(ElementType::F32)).err().unwrap();
+        assert_eq!(error.to_string(), "a.npy: the file says its elements are i32");
+    }
+}

@@ -1,0 +1,272 @@
+//! The header of a `.npy` file, versions 1 to 3.
+//!
+//! Source: NumPy, "A Simple File Format for NumPy Arrays" (NEP 1). Never: unpickles, swaps bytes
+//! or transposes; what would need that is refused with a reason. Invariant: a header that is
+//! accepted has a shape whose size in bytes fits 64 bits.
+
+use std::io::{self, Read};
+
+use csd_kernels::ElementType;
+
+/// Longest header that is read, bytes: NumPy's own limit for safe parsing.
+const HEADER_BYTES_MAX: u32 = 10_000;
+
+/// What a header says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) element: ElementType,
+    pub(super) shape: Vec<u64>,
+    /// Size of the data that follows, bytes.
+    pub(super) bytes: u64,
+}
+
+/// Why there is no header.
+#[derive(Debug)]
+pub(super) enum HeaderError {
+    Read(io::Error),
+    Malformed(String),
+}
+
+fn malformed<T>(why: impl Into<String>) -> Result<T, HeaderError> {
+    Err(HeaderError::Malformed(why.into()))
+}
+
+/// Reads the header; the data follow.
+pub(super) fn read_header(reader: &mut impl Read) -> Result<Header, HeaderError> {
+    let mut start = [0; 8];
+    read_exact(reader, &mut start)?;
+    if &start[..6] != b"\x93NUMPY" {
+        return malformed("it does not begin with the magic string");
+    }
+    let length = match start[6] {
+        1 => {
+            let mut length = [0; 2];
+            read_exact(reader, &mut length)?;
+            u32::from(u16::from_le_bytes(length))
+        }
+        2 | 3 => {
+            let mut length = [0; 4];
+            read_exact(reader, &mut length)?;
+            u32::from_le_bytes(length)
+        }
+        version => return malformed(format!("version {version} is unknown")),
+    };
+    if length > HEADER_BYTES_MAX {
+        return malformed(format!("its header of {length} bytes is too long"));
+    }
+    let mut text = vec![0; length as usize];
+    read_exact(reader, &mut text)?;
+    let text = str::from_utf8(&text)
+        .map_err(|_| HeaderError::Malformed("its header is not text".to_owned()))?;
+    parse(text)
+}
+
+fn read_exact(reader: &mut impl Read, out: &mut [u8]) -> Result<(), HeaderError> {
+    reader.read_exact(out).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            HeaderError::Malformed("it ends within its header".to_owned())
+        }
+        _ => HeaderError::Read(error),
+    })
+}
+
+/// Parses the dictionary: a Python literal with exactly the keys descr, fortran_order and shape.
+fn parse(text: &str) -> Result<Header, HeaderError> {
+    let mut input = Input(text.trim());
+    let (mut descr, mut fortran, mut shape) = (None, None, None);
+    input.expect('{')?;
+    while !input.eat('}') {
+        let key = input.string()?;
+        input.expect(':')?;
+        match key {
+            "descr" if input.0.starts_with('[') => {
+                return malformed("records (structured types) are not supported");
+            }
+            "descr" => descr = Some(input.string()?),
+            "fortran_order" => fortran = Some(input.boolean()?),
+            "shape" => shape = Some(input.tuple()?),
+            _ => return malformed(format!("unknown key {key:?}")),
+        }
+        if !input.eat(',') {
+            input.expect('}')?;
+            break;
+        }
+    }
+    let (Some(descr), Some(fortran), Some(shape)) = (descr, fortran, shape) else {
+        return malformed("its header lacks descr, fortran_order or shape");
+    };
+    let element = element(descr)?;
+    if fortran && shape.iter().filter(|&&length| length != 1).count() > 1 {
+        return malformed("it is in Fortran order: save numpy.ascontiguousarray(a) instead");
+    }
+    let elements = shape.iter().try_fold(1u64, |product, &length| product.checked_mul(length));
+    match elements.and_then(|elements| elements.checked_mul(element.bytes() as u64)) {
+        Some(bytes) => Ok(Header { element, shape, bytes }),
+        None => malformed("its shape is too large"),
+    }
+}
+
+fn element(descr: &str) -> Result<ElementType, HeaderError> {
+    match descr {
+        "<i4" => Ok(ElementType::I32),
+        "<i8" => Ok(ElementType::I64),
+        "<f4" => Ok(ElementType::F32),
+        "<f8" => Ok(ElementType::F64),
+        "<c16" => Ok(ElementType::C64),
+        _ if descr.starts_with('>') => malformed(format!(
+            "its elements ({descr:?}) are big-endian: convert them with a.astype(\"<{}\")",
+            &descr[1..]
+        )),
+        _ => malformed(format!(
+            "elements of type {descr:?} are not supported: use <i4, <i8, <f4, <f8 or <c16"
+        )),
+    }
+}
+
+/// What is left of the literal.
+struct Input<'a>(&'a str);
+
+impl<'a> Input<'a> {
+    fn eat(&mut self, what: char) -> bool {
+        match self.0.trim_start().strip_prefix(what) {
+            Some(rest) => {
+                self.0 = rest.trim_start();
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn expect(&mut self, what: char) -> Result<(), HeaderError> {
+        if self.eat(what) { Ok(()) } else { malformed(format!("its header lacks a {what:?}")) }
+    }
+
+    fn string(&mut self) -> Result<&'a str, HeaderError> {
+        let quote = if self.eat('"') { '"' } else { '\'' };
+        if quote == '\'' {
+            self.expect('\'')?;
+        }
+        let Some((text, rest)) = self.0.split_once(quote) else {
+            return malformed("a string of its header does not end");
+        };
+        self.0 = rest.trim_start();
+        Ok(text)
+    }
+
+    fn boolean(&mut self) -> Result<bool, HeaderError> {
+        for (word, value) in [("False", false), ("True", true)] {
+            if let Some(rest) = self.0.strip_prefix(word) {
+                self.0 = rest.trim_start();
+                return Ok(value);
+            }
+        }
+        malformed("fortran_order is neither True nor False")
+    }
+
+    fn tuple(&mut self) -> Result<Vec<u64>, HeaderError> {
+        self.expect('(')?;
+        let mut lengths = Vec::new();
+        while !self.eat(')') {
+            let digits = self.0.bytes().take_while(u8::is_ascii_digit).count();
+            let (number, rest) = self.0.split_at(digits);
+            let Ok(length) = number.parse() else {
+                return malformed("its shape is not a tuple of whole numbers");
+            };
+            lengths.push(length);
+            self.0 = rest.trim_start();
+            if !self.eat(',') {
+                self.expect(')')?;
+                break;
+            }
+        }
+        if lengths.len() > crate::catalogue::DIMENSIONS_MAX {
+            return malformed("its shape has too many dimensions");
+        }
+        Ok(lengths)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(version: u8, dict: &str) -> Vec<u8> {
+        let mut file = vec![0x93, b'N', b'U', b'M', b'P', b'Y', version, 0];
+        match version {
+            1 => file.extend_from_slice(&u16::try_from(dict.len()).unwrap().to_le_bytes()),
+            _ => file.extend_from_slice(&u32::try_from(dict.len()).unwrap().to_le_bytes()),
+        }
+        file.extend_from_slice(dict.as_bytes());
+        file
+    }
+
+    fn header(bytes: &[u8]) -> Result<Header, String> {
+        read_header(&mut &bytes[..]).map_err(|error| match error {
+            HeaderError::Malformed(why) => why,
+            HeaderError::Read(error) => error.to_string(),
+        })
+    }
+
+    #[test]
+    fn all_versions_types_and_shapes_are_read() {
+        for version in 1..=3 {
+            for (descr, element) in [
+                ("<i4", ElementType::I32),
+                ("<i8", ElementType::I64),
+                ("<f4", ElementType::F32),
+                ("<f8", ElementType::F64),
+                ("<c16", ElementType::C64),
+            ] {
+                let text = format!(
+                    "{{'descr': '{descr}', 'fortran_order': False, 'shape': (3, 4), }}    \n"
+                );
+                let bytes = 12 * element.bytes() as u64;
+                let expected = Header { element, shape: vec![3, 4], bytes };
+                assert_eq!(header(&file(version, &text)), Ok(expected));
+            }
+        }
+        for (shape, lengths) in [("()", vec![]), ("(5,)", vec![5]), ("(0, 7)", vec![0, 7])] {
+            let text = format!("{{'descr':'<i4','fortran_order':False,'shape':{shape}}}");
+            assert_eq!(header(&file(1, &text)).unwrap().shape, lengths);
+        }
+        let column = "{'descr': '<i4', 'fortran_order': True, 'shape': (5,)}";
+        assert_eq!(header(&file(1, column)).unwrap().shape, [5]);
+    }
+
+    #[test]
+    fn what_cannot_be_stored_says_why() {
+        for (dict, why) in [
+            ("{'descr': '>i4', 'fortran_order': False, 'shape': (1,)}", "big-endian"),
+            ("{'descr': '<u2', 'fortran_order': False, 'shape': (1,)}", "not supported"),
+            ("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", "not supported"),
+            ("{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (1,)}", "records"),
+            ("{'descr': '<i4', 'fortran_order': True, 'shape': (2, 2)}", "Fortran order"),
+            ("{'descr': '<i4', 'fortran_order': False}", "lacks descr"),
+            ("{'descr': '<i4', 'fortran_order': 0, 'shape': (1,)}", "neither True nor False"),
+            ("{'descr': '<i4', 'fortran_order': False, 'shape': (-1,)}", "whole numbers"),
+            ("{'descr': '<i8', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", "too"),
+            ("{'descr': '<i4', 'extra': '1'}", "unknown key"),
+            ("{'descr': '<i4", "does not end"),
+            ("", "lacks a '{'"),
+        ] {
+            let error = header(&file(1, dict)).unwrap_err();
+            assert!(error.contains(why), "{dict}: {error}");
+        }
+    }
+
+    #[test]
+    fn no_prefix_and_no_changed_byte_panics() {
+        let whole = file(2, "{'descr': '<i4', 'fortran_order': False, 'shape': (3, 4), }");
+        for length in 0..whole.len() {
+            assert!(header(&whole[..length]).is_err(), "cut to {length}");
+        }
+        for index in 0..whole.len() {
+            for value in [0, b'\'', b'(', b'9', 0xFF] {
+                let mut changed = whole.clone();
+                changed[index] = value;
+                let _either = header(&changed);
+            }
+        }
+        assert!(header(b"not a numpy file").unwrap_err().contains("magic"));
+    }
+}
