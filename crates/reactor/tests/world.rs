@@ -72,7 +72,8 @@ fn play(seed: u64) -> Outcome {
         async move {
             let tasks: Vec<_> = (0..3).map(|_| spawn(Class::Foreground, echoes())).collect();
             for task in tasks {
-                log.borrow_mut().extend(task.await);
+                let lengths = task.await;
+                log.borrow_mut().extend(lengths);
             }
         }
     });
