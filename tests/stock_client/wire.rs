@@ -1,0 +1,223 @@
+//! A host written from the facts of the standard alone: byte offsets by hand, no code of ours.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// Everything a peer says must come within this time: a hang is a failure.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One TCP connection that speaks NVMe/TCP.
+pub struct Wire {
+    pub stream: TcpStream,
+    next_cid: u16,
+}
+
+/// A received PDU: its header as it came, and its data.
+pub struct Pdu {
+    pub header: Vec<u8>,
+    pub data: Vec<u8>,
+}
+
+/// A command's end.
+#[derive(Debug)]
+pub struct Reply {
+    /// Status Code Type in bits 10:8, Status Code in bits 7:0.
+    pub status: u16,
+    /// Dwords 0 and 1.
+    pub result: u64,
+    /// C2HData, in order.
+    pub data: Vec<u8>,
+}
+
+/// A 64-byte submission queue entry.
+pub struct Command(pub [u8; 64]);
+
+impl Command {
+    pub fn new(opcode: u8, nsid: u32) -> Self {
+        let mut bytes = [0; 64];
+        bytes[0] = opcode;
+        bytes[1] = 0x40; // PSDT 01b: SGL
+        bytes[4..8].copy_from_slice(&nsid.to_le_bytes());
+        Self(bytes)
+    }
+
+    pub fn dword(mut self, number: usize, value: u32) -> Self {
+        self.0[number * 4..number * 4 + 4].copy_from_slice(&value.to_le_bytes());
+        self
+    }
+
+    pub fn byte(mut self, offset: usize, value: u8) -> Self {
+        self.0[offset] = value;
+        self
+    }
+
+    /// SGL: length at 32, type at 39 (byte 15 of the descriptor at 24).
+    fn sgl(&mut self, length: usize, kind: u8) {
+        self.0[24..40].fill(0);
+        self.0[32..36].copy_from_slice(&(length as u32).to_le_bytes());
+        self.0[39] = kind;
+    }
+}
+
+impl Wire {
+    pub fn open(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).expect("the drive listens");
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self { stream, next_cid: 0 }
+    }
+
+    /// Sends ICReq and checks ICResp.
+    pub fn initialise(&mut self) {
+        let mut request = [0u8; 128];
+        request[0] = 0x00;
+        request[2] = 128;
+        request[4] = 128;
+        self.stream.write_all(&request).unwrap();
+        let response = self.receive();
+        assert_eq!((response.header[0], response.header.len()), (0x01, 128));
+        let h2c = u32::from_le_bytes(response.header[12..16].try_into().unwrap());
+        assert!(h2c >= 4096, "MAXH2CDATA {h2c}");
+        assert_eq!(response.header[11], 0, "no digests were asked for");
+    }
+
+    /// The next PDU.
+    pub fn receive(&mut self) -> Pdu {
+        let mut common = [0; 8];
+        self.stream.read_exact(&mut common).expect("a PDU");
+        let (hlen, pdo) = (usize::from(common[2]), usize::from(common[3]));
+        let plen = u32::from_le_bytes(common[4..8].try_into().unwrap()) as usize;
+        let mut rest = vec![0; plen - 8];
+        self.stream.read_exact(&mut rest).expect("the whole PDU");
+        let mut header = common.to_vec();
+        header.extend_from_slice(&rest[..hlen - 8]);
+        let data = if pdo > 0 { rest[pdo - 8..].to_vec() } else { Vec::new() };
+        Pdu { header, data }
+    }
+
+    /// Sends a capsule with its data inside.
+    pub fn send_capsule(&mut self, command: &Command, data: &[u8]) {
+        let mut pdu = vec![0x04, 0, 72, if data.is_empty() { 0 } else { 72 }];
+        pdu.extend_from_slice(&((72 + data.len()) as u32).to_le_bytes());
+        pdu.extend_from_slice(&command.0);
+        pdu.extend_from_slice(data);
+        self.stream.write_all(&pdu).unwrap();
+    }
+
+    fn stamp(&mut self, command: &mut Command) -> u16 {
+        let cid = self.next_cid;
+        self.next_cid = self.next_cid.wrapping_add(1);
+        command.0[2..4].copy_from_slice(&cid.to_le_bytes());
+        cid
+    }
+
+    /// A command with in-capsule data (SGL type 01h).
+    pub fn command_in_capsule(&mut self, mut command: Command, data: &[u8]) -> Reply {
+        let cid = self.stamp(&mut command);
+        command.sgl(data.len(), 0x01);
+        self.send_capsule(&command, data);
+        self.answer(cid, &[])
+    }
+
+    /// A command with a transport data block (SGL type 5Ah): `send` goes when asked for, or the
+    /// answer may bring `receive` bytes.
+    pub fn command(&mut self, mut command: Command, send: &[u8], receive: usize) -> Reply {
+        let cid = self.stamp(&mut command);
+        command.sgl(send.len().max(receive), 0x5A);
+        self.send_capsule(&command, &[]);
+        self.answer(cid, send)
+    }
+
+    fn answer(&mut self, cid: u16, send: &[u8]) -> Reply {
+        let mut data = Vec::new();
+        loop {
+            let pdu = self.receive();
+            let field = |offset: usize| {
+                u32::from_le_bytes(pdu.header[offset..offset + 4].try_into().unwrap())
+            };
+            let id = |offset: usize| {
+                u16::from_le_bytes(pdu.header[offset..offset + 2].try_into().unwrap())
+            };
+            match pdu.header[0] {
+                0x05 => {
+                    assert_eq!(id(20), cid, "answer to another command");
+                    let status = (id(22) >> 1) & 0x7FF;
+                    let result = u64::from(field(8)) | u64::from(field(12)) << 32;
+                    return Reply { status, result, data };
+                }
+                0x07 => {
+                    assert_eq!(id(8), cid);
+                    assert_eq!(field(12) as usize, data.len(), "DATAO in order");
+                    assert_eq!(field(16) as usize, pdu.data.len(), "DATAL");
+                    data.extend_from_slice(&pdu.data);
+                    if pdu.header[1] & 0x08 != 0 {
+                        assert!(pdu.header[1] & 0x04 != 0, "SUCCESS only with LAST_PDU");
+                        return Reply { status: 0, result: 0, data };
+                    }
+                }
+                0x09 => {
+                    assert_eq!(id(8), cid);
+                    self.send_data(cid, id(10), field(12), field(16), send);
+                }
+                other => panic!("unexpected PDU type {other:#x}: {:02x?}", pdu.header),
+            }
+        }
+    }
+
+    fn send_data(&mut self, cid: u16, ttag: u16, offset: u32, length: u32, send: &[u8]) {
+        let all = &send[offset as usize..(offset + length) as usize];
+        let mut at = offset;
+        for chunk in all.chunks(64 << 10) {
+            let last = at + chunk.len() as u32 == offset + length;
+            let mut pdu = vec![0x06, if last { 0x04 } else { 0 }, 24, 24];
+            pdu.extend_from_slice(&((24 + chunk.len()) as u32).to_le_bytes());
+            pdu.extend_from_slice(&cid.to_le_bytes());
+            pdu.extend_from_slice(&ttag.to_le_bytes());
+            pdu.extend_from_slice(&at.to_le_bytes());
+            pdu.extend_from_slice(&(chunk.len() as u32).to_le_bytes());
+            pdu.extend_from_slice(&[0; 4]);
+            pdu.extend_from_slice(chunk);
+            self.stream.write_all(&pdu).unwrap();
+            at += chunk.len() as u32;
+        }
+    }
+
+    /// Connect: queue id, 0's based queue size, controller id, with or without flow control.
+    pub fn connect(&mut self, nqn: &str, qid: u16, cntlid: u16, flow_control: bool) -> Reply {
+        let mut command = Command::new(0x7F, 0).byte(4, 0x01);
+        command.0[42..44].copy_from_slice(&qid.to_le_bytes());
+        command.0[44..46].copy_from_slice(&31u16.to_le_bytes());
+        command.0[46] = if flow_control { 0 } else { 0x04 };
+        command.0[48..52].copy_from_slice(&30_000u32.to_le_bytes());
+        let mut data = [0u8; 1024];
+        data[..16].copy_from_slice(&[0x42; 16]);
+        data[16..18].copy_from_slice(&cntlid.to_le_bytes());
+        data[256..256 + nqn.len()].copy_from_slice(nqn.as_bytes());
+        let host = b"nqn.2014-08.org.nvmexpress:uuid:stock-client";
+        data[512..512 + host.len()].copy_from_slice(host);
+        self.command_in_capsule(command, &data)
+    }
+
+    /// Property Get of 4 or 8 bytes.
+    pub fn property(&mut self, offset: u32, wide: bool) -> u64 {
+        let command = Command::new(0x7F, 0).byte(4, 0x04).byte(40, u8::from(wide));
+        let reply = self.command(command.dword(11, offset), &[], 0);
+        assert_eq!(reply.status, 0);
+        reply.result
+    }
+
+    /// Connects the admin queue, enables the controller; returns its id.
+    pub fn admin(&mut self, nqn: &str) -> u16 {
+        self.initialise();
+        let reply = self.connect(nqn, 0, 0xFFFF, true);
+        assert_eq!(reply.status, 0, "{reply:?}");
+        // CC: IOCQES 4, IOSQES 6, CSS 110b, EN 1.
+        let enable = Command::new(0x7F, 0).byte(4, 0x00).dword(11, 0x14);
+        let reply2 = self.command(enable.dword(12, 4 << 20 | 6 << 16 | 6 << 4 | 1), &[], 0);
+        assert_eq!(reply2.status, 0);
+        assert_eq!(self.property(0x1C, false) & 1, 1, "CSTS.RDY");
+        (reply.result & 0xFFFF) as u16
+    }
+}
