@@ -21,7 +21,7 @@ use crate::connection::{Connection, Reply, Request};
 use crate::fate::{Closer, Fate};
 use crate::{Address, Error, Options};
 
-/// Entries of the admin queue, if the drive allows as many.
+/// Entries of the admin queue: the least that a fabrics drive has.
 const ADMIN_ENTRIES: u16 = 32;
 /// Largest transfer that we make of one command, whatever the drive allows, bytes.
 const TRANSFER_BYTES_MAX: u32 = 16 << 20;
