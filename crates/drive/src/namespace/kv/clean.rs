@@ -118,7 +118,7 @@ impl Shard {
         };
         gone.await.map_err(|error| error.status(Access::Write))?;
         self.owned.borrow_mut().remove(&number);
-        self.segments.give(number);
+        self.segments.give_cleaned(number);
         Ok(())
     }
 }

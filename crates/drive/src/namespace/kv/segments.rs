@@ -41,6 +41,7 @@ pub struct Segments {
     commit: AtomicU64,
     sequence: AtomicU64,
     cleaning: AtomicBool,
+    cleaned: AtomicU64,
 }
 
 impl Segments {
@@ -61,6 +62,7 @@ impl Segments {
             commit: AtomicU64::new(1),
             sequence: AtomicU64::new(1),
             cleaning: AtomicBool::new(false),
+            cleaned: AtomicU64::new(0),
         }
     }
 
@@ -104,6 +106,17 @@ impl Segments {
     /// Gives a segment back whose header is durably gone.
     pub fn give(&self, segment: u32) {
         self.free().push_back(segment);
+    }
+
+    /// Gives a segment back that cleaning emptied.
+    pub fn give_cleaned(&self, segment: u32) {
+        self.cleaned.fetch_add(1, Relaxed);
+        self.give(segment);
+    }
+
+    /// Segments that cleaning has freed since the drive started.
+    pub fn cleaned_count(&self) -> u64 {
+        self.cleaned.load(Relaxed)
     }
 
     /// Number of free segments, the reserve included.

@@ -1,0 +1,264 @@
+//! The workload: a host that stores, deletes, writes, flushes and reads until it is cut off.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use csd_initiator::{Address, Block, Controller, Kv, Options};
+use csd_nvme::kv::Key;
+use csd_reactor::{Buffer, Class, random_u64, spawn};
+
+use super::model::{Model, State};
+
+/// Torn writes are told apart per sector.
+pub const SECTOR_BYTES: usize = 512;
+const KEYS_PER_WORKER: u64 = 6;
+const WORKERS: u64 = 5;
+const BLOCKS_PER_WORKER: u64 = 12;
+
+/// What the host knows: shared by its workers and the test.
+#[derive(Default)]
+pub struct Known {
+    pub kv: Model<u64>,
+    pub sectors: Model<u64>,
+    pub failure: Option<String>,
+    pub operations: u64,
+    /// Store values so large that the log must be cleaned.
+    pub heavy: bool,
+    pub counter: u64,
+}
+
+pub type Shared = Rc<RefCell<Known>>;
+
+fn key(number: u64) -> Key {
+    // Keys of several lengths, so that order by length is exercised too.
+    let bytes = number.to_be_bytes();
+    Key::new(&bytes[7 - usize::try_from(number % 4).unwrap()..]).unwrap()
+}
+
+/// Content that tells who wrote it, in every sector.
+fn content(known: &Shared, bytes: usize) -> Vec<u8> {
+    let mut known = known.borrow_mut();
+    known.counter += 1;
+    let counter = known.counter;
+    let words = (0u64..).map(|word| counter << 20 | word);
+    words.flat_map(u64::to_le_bytes).take(bytes).collect()
+}
+
+fn fail(known: &Shared, text: String) {
+    known.borrow_mut().failure.get_or_insert(text);
+}
+
+/// Connects and works until the drive is gone.
+pub async fn work(address: Address, known: Shared) {
+    let Ok(controller) = Controller::connect(&address, &Options::default()).await else { return };
+    let workers: Vec<_> = (0..WORKERS)
+        .map(|worker| {
+            let (controller, known) = (controller.clone(), Rc::clone(&known));
+            spawn(Class::Foreground, async move {
+                if worker % 2 == 0 {
+                    work_kv(worker, &controller, &known).await;
+                } else {
+                    work_block(worker, &controller, &known).await;
+                }
+            })
+        })
+        .collect();
+    for worker in workers {
+        worker.await;
+    }
+}
+
+async fn work_kv(worker: u64, controller: &Controller, known: &Shared) {
+    let kv = Kv::open(controller, if worker == 0 { 2 } else { 3 }).expect("kv namespaces");
+    loop {
+        let number = worker * KEYS_PER_WORKER + random_u64() % KEYS_PER_WORKER;
+        let done = match random_u64() % 8 {
+            0 | 1 => delete(&kv, number, known).await,
+            2 | 3 => retrieve(&kv, number, known).await,
+            _ => store(&kv, number, known).await,
+        };
+        known.borrow_mut().operations += 1;
+        if done.is_err() {
+            return;
+        }
+    }
+}
+
+async fn store(kv: &Kv, number: u64, known: &Shared) -> Result<(), ()> {
+    let heavy = known.borrow().heavy;
+    let bytes = match random_u64() % 8 {
+        0 => 0,
+        _ if heavy => random_u64() % (1 << 20),
+        1..4 => random_u64() % 300,
+        4..7 => random_u64() % 20_000,
+        _ => random_u64() % 400_000,
+    };
+    let value = content(known, usize::try_from(bytes).unwrap());
+    let state = Some(value.clone());
+    known.borrow_mut().kv.asked(number, state.clone());
+    let stored = kv.store(&key(number), vec![Buffer::from_slice(&value)], 0).await;
+    stored.map_err(|_| ())?;
+    let mut known = known.borrow_mut();
+    known.kv.acknowledged(number, state.clone());
+    known.kv.durable(number, state);
+    Ok(())
+}
+
+async fn delete(kv: &Kv, number: u64, known: &Shared) -> Result<(), ()> {
+    known.borrow_mut().kv.asked(number, None);
+    kv.delete(&key(number)).await.map_err(|_| ())?;
+    let mut known = known.borrow_mut();
+    known.kv.acknowledged(number, None);
+    known.kv.durable(number, None);
+    Ok(())
+}
+
+async fn find(kv: &Kv, number: u64) -> Result<State, String> {
+    let found = kv.retrieve(&key(number), 1 << 20).await.map_err(|error| error.to_string())?;
+    Ok(found.map(|buffer| buffer.to_vec()))
+}
+
+async fn retrieve(kv: &Kv, number: u64, known: &Shared) -> Result<(), ()> {
+    let found = find(kv, number).await.map_err(|_| ())?;
+    if found != known.borrow().kv.current(number) {
+        fail(known, format!("key {number}: a running drive returned another value"));
+    }
+    Ok(())
+}
+
+async fn work_block(worker: u64, controller: &Controller, known: &Shared) {
+    let block = Block::open(controller, 1).expect("a block namespace");
+    let block_bytes = u64::from(block.block_bytes());
+    // Blocks written since the last flush.
+    let mut dirty: Vec<u64> = Vec::new();
+    loop {
+        let number = worker * BLOCKS_PER_WORKER + random_u64() % BLOCKS_PER_WORKER;
+        let done = match random_u64() % 8 {
+            0 => flush(&block, &mut dirty, known).await,
+            1 | 2 => read(&block, number, block_bytes, known).await,
+            choice => write(&block, number, block_bytes, choice == 3, &mut dirty, known).await,
+        };
+        known.borrow_mut().operations += 1;
+        if done.is_err() {
+            return;
+        }
+    }
+}
+
+fn sectors(number: u64, block_bytes: u64) -> std::ops::Range<u64> {
+    let per_block = block_bytes / SECTOR_BYTES as u64;
+    number * per_block..(number + 1) * per_block
+}
+
+async fn write(
+    block: &Block,
+    number: u64,
+    block_bytes: u64,
+    fua: bool,
+    dirty: &mut Vec<u64>,
+    known: &Shared,
+) -> Result<(), ()> {
+    let data = content(known, usize::try_from(block_bytes).unwrap());
+    let states = |data: &[u8]| -> Vec<State> {
+        data.chunks(SECTOR_BYTES).map(|sector| Some(sector.to_vec())).collect()
+    };
+    for (sector, state) in sectors(number, block_bytes).zip(states(&data)) {
+        known.borrow_mut().sectors.asked(sector, state);
+    }
+    let buffers = vec![Buffer::from_slice(&data)];
+    block.write(number * block_bytes, buffers, fua).await.map_err(|_| ())?;
+    for (sector, state) in sectors(number, block_bytes).zip(states(&data)) {
+        let mut known = known.borrow_mut();
+        known.sectors.acknowledged(sector, state.clone());
+        if fua {
+            known.sectors.durable(sector, state);
+        }
+    }
+    dirty.push(number);
+    Ok(())
+}
+
+async fn flush(block: &Block, dirty: &mut Vec<u64>, known: &Shared) -> Result<(), ()> {
+    block.flush().await.map_err(|_| ())?;
+    let block_bytes = u64::from(block.block_bytes());
+    for sector in dirty.drain(..).flat_map(|number| sectors(number, block_bytes)) {
+        let mut known = known.borrow_mut();
+        let current = known.sectors.current(sector);
+        known.sectors.durable(sector, current);
+    }
+    Ok(())
+}
+
+async fn read(block: &Block, number: u64, block_bytes: u64, known: &Shared) -> Result<(), ()> {
+    let length = usize::try_from(block_bytes).unwrap();
+    let data = block.read(number * block_bytes, length).await.map_err(|_| ())?;
+    for (sector, found) in sectors(number, block_bytes).zip(data.chunks(SECTOR_BYTES)) {
+        let expected = known.borrow().sectors.current(sector);
+        if expected.unwrap_or_else(|| vec![0; SECTOR_BYTES]) != found {
+            fail(known, format!("sector {sector}: a running drive returned another content"));
+        }
+    }
+    Ok(())
+}
+
+/// Reads everything back after a cut and checks it; `true` when the host could read it all.
+pub async fn verify(address: Address, known: Shared) -> bool {
+    let Ok(controller) = Controller::connect(&address, &Options::default()).await else {
+        return false;
+    };
+    let stores = [2, 3].map(|nsid| Kv::open(&controller, nsid).expect("kv namespaces"));
+    let keys = known.borrow().kv.keys();
+    for number in keys {
+        let kv = &stores[usize::from(number >= KEYS_PER_WORKER)];
+        match find(kv, number).await {
+            Ok(found) => check(&known, |known| known.kv.recovered(number, found)),
+            Err(text) => fail(&known, format!("key {number} cannot be read: {text}")),
+        }
+    }
+    if !list_matches(&stores, &known).await {
+        fail(&known, "List differs from what Retrieve found".into());
+    }
+    let block = Block::open(&controller, 1).expect("a block namespace");
+    let block_bytes = u64::from(block.block_bytes());
+    let length = usize::try_from(block_bytes).unwrap();
+    let touched = known.borrow().sectors.keys();
+    let numbers: std::collections::BTreeSet<u64> =
+        touched.iter().map(|sector| sector * SECTOR_BYTES as u64 / block_bytes).collect();
+    for number in numbers {
+        match block.read(number * block_bytes, length).await {
+            Ok(data) => {
+                for (sector, found) in sectors(number, block_bytes).zip(data.chunks(SECTOR_BYTES)) {
+                    // A sector never written is zero, which is the model's "nothing".
+                    let found = Some(found.to_vec()).filter(|bytes| bytes.iter().any(|b| *b != 0));
+                    check(&known, |known| known.sectors.recovered(sector, found));
+                }
+            }
+            Err(error) => fail(&known, format!("block {number} cannot be read: {error}")),
+        }
+    }
+    true
+}
+
+async fn list_matches(stores: &[Kv; 2], known: &Shared) -> bool {
+    for (index, kv) in stores.iter().enumerate() {
+        let mut expected: Vec<Key> = {
+            let known = known.borrow();
+            let of_store = |number: &u64| usize::from(*number >= KEYS_PER_WORKER) == index;
+            let numbers = known.kv.keys().into_iter().filter(of_store);
+            numbers.filter(|number| known.kv.current(*number).is_some()).map(key).collect()
+        };
+        expected.sort();
+        match kv.list_all(&[]).await {
+            Ok(found) if found == expected => {}
+            _ => return false,
+        }
+    }
+    true
+}
+
+fn check(known: &Shared, step: impl FnOnce(&mut Known) -> Result<(), String>) {
+    let result = step(&mut known.borrow_mut());
+    if let Err(text) = result {
+        fail(known, text);
+    }
+}
