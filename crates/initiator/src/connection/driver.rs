@@ -96,9 +96,9 @@ impl Driver {
                 Poll::Pending => return Ok(transfers),
                 Poll::Ready(ready) => ready.map_err(|cause| self.lost(cause))?,
             }
-            let received = match self.receive_direct() {
+            let received = match self.receive_direct()? {
                 None => self.receive_scratch()?,
-                Some(received) => received.map_err(|cause| self.lost(cause))?,
+                Some(received) => received,
             };
             match received {
                 Some(0) => return Err(self.lost(io::ErrorKind::UnexpectedEof.into())),
@@ -113,21 +113,23 @@ impl Driver {
     }
 
     /// Receives into the buffer of the command whose data comes next, if much of it does.
-    fn receive_direct(&mut self) -> Option<io::Result<Option<usize>>> {
+    fn receive_direct(&mut self) -> Result<Option<Option<usize>>, Stop> {
         let mut state = self.connection.state.borrow_mut();
         let State { queue, commands, .. } = &mut *state;
-        let (cid, offset, left) = queue.data_wanted().filter(|wanted| wanted.2 >= DIRECT_BYTES)?;
+        let wanted = queue.data_wanted().filter(|(_, _, left)| *left >= DIRECT_BYTES);
+        let Some((cid, offset, left)) = wanted else { return Ok(None) };
         self.amid_data = true;
         let start = offset as usize;
         // The queue has checked that all of the PDU's data lies within the buffer.
         let into = &mut commands.get(cid).data[start..start + left];
-        let received = self.stream.try_recv(into);
-        if let Ok(Some(count)) = received {
+        let received = self.stream.try_recv(into).map_err(|cause| self.lost(cause))?;
+        if let Some(count) = received {
             queue.data_received(&into[..count]);
-            let count = count as u64;
-            self.connection.fate.count(|traffic| traffic.payload_to_host += count);
+            self.connection.fate.count(|traffic| traffic.payload_to_host += count as u64);
+            // The end of data without a digest takes no further byte: it must be asked for.
+            state.receive(&self.connection, &[])?;
         }
-        Some(received)
+        Ok(Some(received))
     }
 
     /// Receives whatever comes, and gives each part to where it belongs.
