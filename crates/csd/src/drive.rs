@@ -1,0 +1,72 @@
+//! `csd drive serve`.
+
+use std::path::{Path, PathBuf};
+
+use csd_drive::{Config, MediaKind};
+use serde_json::{Value, json};
+
+use crate::cli::Serve;
+use crate::context::Context;
+use crate::report::{self, Failure, Report};
+
+/// Serves until the process is told to stop.
+pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failure> {
+    if !options.listen.ip().is_loopback() && !options.allow_any_host {
+        return Err(Failure::usage(format!(
+            "{} is not a loopback address, and a drive has no authentication: whoever connects \
+             may read and write; say --allow-any-host if that is what you want",
+            options.listen
+        )));
+    }
+    let media = match options.media.as_str() {
+        "memory" => MediaKind::Memory,
+        path => MediaKind::File(PathBuf::from(path)),
+    };
+    let config = Config {
+        listen: options.listen,
+        nqn: options.nqn.clone(),
+        kv_percent: options.kv,
+        reserve_percent: options.reserve,
+        block_bytes: options.block,
+        cores: options.cores.into(),
+        backend: options.backend,
+        spin_us: options.spin,
+        media,
+        size_bytes: options.size,
+    };
+    let (json, quiet) = (context.json, context.quiet);
+    let (nqn, ready_file) = (options.nqn.clone(), options.ready_file.clone());
+    let served = csd_drive::serve(&config, move |address| {
+        let url = format!("nvme+tcp://{address}/{nqn}");
+        announce(&url, ready_file.as_deref(), json, quiet);
+    });
+    match served {
+        Ok(()) => Ok(Report::new("", Value::Null)),
+        Err(error @ csd_drive::Error::Usage(_)) => Err(Failure::usage(error)),
+        Err(error) => Err(Failure::run(error)),
+    }
+}
+
+/// Tells that the drive serves: while it serves, since its report comes only when it has stopped.
+fn announce(url: &str, ready_file: Option<&Path>, json: bool, quiet: bool) {
+    if json {
+        let object = Report::new("", json!({ "url": url }));
+        report::print_json("drive serve", &Ok(object));
+    } else if !quiet {
+        let lines = [("block", 1), ("kv", 2), ("objects", 3), ("compute", 5)]
+            .map(|(what, nsid)| format!("  {what:<8} {url}?nsid={nsid}\n"));
+        report::print(&format!("serving {url}\n{}", lines.concat()));
+    }
+    if let Some(path) = ready_file
+        && let Err(error) = write_whole(path, url)
+    {
+        report::complain(&format!("warning: ready file {}: {error}", path.display()));
+    }
+}
+
+/// A reader sees no file or all of it.
+fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
+    let beside = path.with_extension("new");
+    std::fs::write(&beside, text)?;
+    std::fs::rename(&beside, path)
+}

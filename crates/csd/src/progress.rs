@@ -1,0 +1,43 @@
+//! Progress bars on standard error, where that is a terminal.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+
+use csd_store::object::Progress;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::context::{Context, silent};
+
+/// A bar that ends with its owner, and the function that moves it.
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    /// Moves the bar.
+    pub(crate) progress: Progress,
+}
+
+impl Bar {
+    /// A bar over `bytes`, or a count when the length is not known; hidden when nobody looks.
+    pub(crate) fn new(context: &Context, what: &str, bytes: Option<u64>) -> Self {
+        if context.json || context.quiet || !std::io::stderr().is_terminal() {
+            return Self { bar: ProgressBar::hidden(), progress: silent() };
+        }
+        let (bar, template) = match bytes {
+            Some(bytes) => {
+                let template =
+                    "{msg} [{bar:30}] {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec}";
+                (ProgressBar::new(bytes), template)
+            }
+            None => (ProgressBar::new_spinner(), "{msg} {binary_bytes} {binary_bytes_per_sec}"),
+        };
+        let style = ProgressStyle::with_template(template).expect("our own templates are sound");
+        let bar = bar.with_style(style).with_message(what.to_owned());
+        let moved = bar.clone();
+        Self { bar, progress: Arc::new(move |bytes| moved.inc(bytes)) }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

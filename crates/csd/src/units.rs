@@ -1,0 +1,133 @@
+//! Sizes and times as people write and read them.
+//!
+//! Sizes are binary, in and out: `1M` is 1 MiB is 1,048,576 bytes. Rates are decimal, as drives'
+//! data sheets have them: 1 GB/s is 1,000,000,000 bytes in a second.
+
+/// Parses a size: a whole number of bytes, or of `K`, `M`, `G` or `T` (also `KiB` and so on).
+///
+/// # Errors
+/// What is wrong with the text.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let wrong = || format!("{text:?} is not a size: write 65536, 64K, 1M, 1G or 1T");
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let shift = match unit.trim_end_matches("iB") {
+        "" if unit.is_empty() => 0,
+        "K" | "k" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return Err(wrong()),
+    };
+    number.checked_mul(1 << shift).ok_or_else(|| format!("{text:?} is too large"))
+}
+
+/// Parses a share in percent, with or without its sign: 0 to 100.
+///
+/// # Errors
+/// What is wrong with the text.
+pub(crate) fn parse_percent(text: &str) -> Result<u8, String> {
+    match text.strip_suffix('%').unwrap_or(text).parse() {
+        Ok(percent) if percent <= 100 => Ok(percent),
+        _ => Err(format!("{text:?} is not a percentage from 0% to 100%")),
+    }
+}
+
+/// A size in the largest binary unit that keeps it at least 1.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    match UNITS.iter().find(|(_, shift)| bytes >> shift > 0) {
+        None => format!("{bytes} B"),
+        Some((unit, shift)) => {
+            let value = real(bytes) / real(1 << shift);
+            let decimals = if bytes.is_multiple_of(1 << shift) { 0 } else { 1 };
+            format!("{value:.decimals$} {unit}")
+        }
+    }
+}
+
+/// A duration in seconds, milliseconds or microseconds.
+pub(crate) fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s >= 1.0 => format!("{s:.2} s"),
+        s if s >= 1e-3 => format!("{:.2} ms", s * 1e3),
+        s => format!("{:.1} us", s * 1e6),
+    }
+}
+
+/// Bytes in a time, as a decimal rate; a dash when the time is too short to tell.
+pub(crate) fn rate(bytes: u64, seconds: f64) -> String {
+    if bytes == 0 || seconds <= 0.0 {
+        return "-".to_owned();
+    }
+    format!("{:.2} GB/s", real(bytes) / seconds / 1e9)
+}
+
+/// A part of a whole in percent; 0 of 0 is nothing.
+pub(crate) fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 { "-".to_owned() } else { format!("{:.1}%", 100.0 * real(part) / real(whole)) }
+}
+
+/// A whole number with commas between thousands.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[allow(clippy::cast_precision_loss)] // for people to read: 53 bits are plenty
+fn real(number: u64) -> f64 {
+    number as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_binary() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("512", 512),
+            ("64K", 65_536),
+            ("64k", 65_536),
+            ("1M", 1 << 20),
+            ("1MiB", 1 << 20),
+            ("3G", 3 << 30),
+            ("2TiB", 2 << 40),
+        ] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+        for wrong in ["", "M", "1MB", "1 M", "-1", "1.5G", "iB", "1iB", "99999999999T", "1MM"] {
+            assert!(parse_size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn percentages_end_at_100() {
+        assert_eq!((parse_percent("50%"), parse_percent("0")), (Ok(50), Ok(0)));
+        for wrong in ["101%", "-1", "", "%", "50 %"] {
+            assert!(parse_percent(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!([size(0), size(1023), size(1 << 20)], ["0 B", "1023 B", "1 MiB"]);
+        assert_eq!([size(1536), size(5 << 40)], ["1.5 KiB", "5 TiB"]);
+        assert_eq!(
+            [duration(2.5), duration(0.0125), duration(1e-5)],
+            ["2.50 s", "12.50 ms", "10.0 us"]
+        );
+        assert_eq!([rate(2_000_000_000, 0.5), rate(0, 1.0)], ["4.00 GB/s", "-"]);
+        assert_eq!([percent(1, 8), percent(0, 0)], ["12.5%", "-"]);
+        assert_eq!([grouped(0), grouped(999), grouped(1_234_567)], ["0", "999", "1,234,567"]);
+    }
+}
