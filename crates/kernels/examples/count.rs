@@ -4,8 +4,9 @@
 //!
 //! Every round measures a version and then each floor; what is printed is the median of each, and
 //! the median of the rounds' ratios: other work on the machine slows both of a pair alike. Floors:
-//! `sum` reads everything once and adds 64-bit words (with the machine's widest loads
-//! under `RUSTFLAGS=-Ctarget-cpu=native`), `copy` is `memcpy`, which also writes, counted by the bytes it reads.
+//! `sum` reads everything once and adds 64-bit words (with the machine's widest loads under
+//! `RUSTFLAGS=-Ctarget-cpu=native`), `copy` is `memcpy`, which also writes, counted by the bytes
+//! that it reads.
 
 use std::error::Error;
 use std::hint::black_box;

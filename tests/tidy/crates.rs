@@ -1,0 +1,119 @@
+//! Crates: who may depend on whom, and that every module file is part of its crate.
+
+use crate::tree::Tree;
+
+/// The allowed edges; whoever is not listed may depend on none of ours.
+const EDGES: [(&str, &[&str]); 4] = [
+    ("drive", &["nvme", "sched", "kernels", "reactor", "initiator"]),
+    ("initiator", &["nvme", "reactor"]),
+    ("store", &["initiator", "kernels", "nvme", "reactor"]),
+    ("csd", &["drive", "store", "reactor", "nvme", "kernels", "initiator"]),
+];
+
+/// Every crate depends on those it may. Dependencies of tests alone are free.
+pub(crate) fn edges(tree: &Tree) -> Vec<String> {
+    let mut violations = Vec::new();
+    for (path, text) in tree.ending("/Cargo.toml") {
+        let Some(name) = path.strip_prefix("crates/").and_then(|p| p.strip_suffix("/Cargo.toml"))
+        else {
+            continue;
+        };
+        let allowed = EDGES.iter().find(|(from, _)| *from == name).map_or(&[][..], |edge| edge.1);
+        let wrong = ours(text).filter(|to| !allowed.contains(to));
+        violations.extend(wrong.map(|to| format!("{path}: {name} may not depend on {to}")));
+    }
+    violations
+}
+
+/// Names of our crates that a manifest depends on for more than its tests.
+fn ours(manifest: &str) -> impl Iterator<Item = &str> {
+    let mut counts = false;
+    manifest.lines().filter_map(move |line| {
+        let line = line.trim();
+        if let Some(header) = line.strip_prefix('[') {
+            counts = header.contains("dependencies") && !header.contains("dev-dependencies");
+            // A dependency may have a table of its own.
+            let own = header.split_once("dependencies.csd-").filter(|_| counts);
+            return own.map(|(_, name)| name.trim_end_matches(']'));
+        }
+        let name = line.strip_prefix("csd-").filter(|_| counts)?;
+        name.split(['.', ' ', '=']).next()
+    })
+}
+
+/// Every Rust file under a crate's `src` is named by a `mod` of its parent.
+pub(crate) fn dead_modules(tree: &Tree) -> Vec<String> {
+    let mut violations = Vec::new();
+    for (path, _) in tree.ending(".rs") {
+        if !path.starts_with("crates/") || !path.contains("/src/") {
+            continue;
+        }
+        if path.ends_with("/src/lib.rs") || path.ends_with("/src/main.rs") {
+            continue;
+        }
+        let module = path.trim_end_matches("/mod.rs").trim_end_matches(".rs");
+        let Some((folder, name)) = module.rsplit_once('/') else { continue };
+        let parents = [
+            format!("{folder}/mod.rs"),
+            format!("{folder}.rs"),
+            format!("{folder}/lib.rs"),
+            format!("{folder}/main.rs"),
+        ];
+        let wanted = format!("mod {name};");
+        let declares = |parent: &String| {
+            let lines = tree.text(parent).unwrap_or("").lines();
+            lines.map(str::trim).any(|line| {
+                line == wanted || line.starts_with("pub") && line.ends_with(&format!(" {wanted}"))
+            })
+        };
+        let by_path = format!("#[path = \"{name}.rs\"]");
+        let mut siblings = tree.ending(".rs").filter(|(other, _)| {
+            other.rsplit_once('/').is_some_and(|(beside, _)| beside == folder)
+        });
+        if !parents.iter().any(declares) && !siblings.any(|(_, text)| text.contains(&by_path)) {
+            violations.push(format!("{path}: no parent declares `{wanted}`"));
+        }
+    }
+    violations
+}
+
+#[test]
+fn forbidden_edges_are_found() {
+    let tree = Tree::made_up(&[
+        ("crates/nvme/Cargo.toml", "[dependencies]\ncsd-reactor.workspace = true\n"),
+        ("crates/store/Cargo.toml", "[dependencies]\ncsd-nvme = { path = \"../nvme\" }\n"),
+        (
+            "crates/initiator/Cargo.toml",
+            "[package]\nname = \"csd-initiator\"\n[dev-dependencies]\ncsd-drive = 1\n\
+             [dependencies]\ncsd-nvme.workspace = true\n[dependencies.csd-store]\npath = 1\n",
+        ),
+    ]);
+    assert_eq!(
+        edges(&tree),
+        [
+            "crates/initiator/Cargo.toml: initiator may not depend on store",
+            "crates/nvme/Cargo.toml: nvme may not depend on reactor",
+        ]
+    );
+}
+
+#[test]
+fn files_that_no_module_declares_are_found() {
+    let tree = Tree::made_up(&[
+        ("crates/a/src/lib.rs", "mod b;\npub(crate) mod c;\n// mod dead;\n"),
+        ("crates/a/src/b.rs", "#[path = \"b_tests.rs\"]\nmod tests;\n"),
+        ("crates/a/src/b_tests.rs", ""),
+        ("crates/a/src/c/mod.rs", "    mod d;\n"),
+        ("crates/a/src/c/d.rs", ""),
+        ("crates/a/src/c/dead.rs", ""),
+        ("crates/a/src/dead.rs", ""),
+        ("crates/a/tests/free.rs", ""),
+    ]);
+    assert_eq!(
+        dead_modules(&tree),
+        [
+            "crates/a/src/c/dead.rs: no parent declares `mod dead;`",
+            "crates/a/src/dead.rs: no parent declares `mod dead;`",
+        ]
+    );
+}

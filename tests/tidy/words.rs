@@ -1,0 +1,151 @@
+//! Words: what is left undone, `unsafe`, and the names of the operating system.
+
+use crate::tree::{Tree, code_of};
+
+/// Marks of unfinished work, which belong in an issue. In two halves, so that this file has none.
+const UNDONE: [(&str, &str); 6] =
+    [("TO", "DO"), ("FIX", "ME"), ("XX", "X"), ("to", "do!"), ("unimple", "mented!"), ("db", "g!")];
+
+/// Where `unsafe` may stand.
+const UNSAFE: [&str; 2] = ["crates/reactor/", "crates/kernels/src/arch/"];
+
+/// What only the reactor names: all else asks the reactor, and so runs in a simulation unchanged.
+const SYSTEM: [&str; 9] = [
+    "io_uring",
+    "epoll",
+    "libc",
+    "getrandom",
+    "rand",
+    "std::thread",
+    "std::time::Instant",
+    "SystemTime",
+    "std::process",
+];
+
+/// Who may name some of it all the same, and why.
+const MAY_NAME: [(&str, &[&str]); 9] = [
+    // Whether a panic is under way decides whether a destructor may panic.
+    ("crates/nvme/src/controller/queue.rs", &["std::thread"]),
+    // The binary starts drives as processes and ends with an exit code.
+    ("crates/csd/src/", &["std::process"]),
+    // Wall time on the host is what a run reports and a record carries.
+    ("crates/csd/src/clock.rs", &["std::time::Instant", "SystemTime"]),
+    // Benches and examples measure wall time beside the reactor's.
+    ("crates/kernels/examples/", &["std::time::Instant"]),
+    ("crates/drive/examples/", &["std::time::Instant"]),
+    ("crates/store/examples/", &["std::time::Instant"]),
+    ("bench/", &["std::thread", "std::time::Instant", "SystemTime", "std::process", "libc"]),
+    // Tests drive processes and stock clients from outside.
+    ("tests/", &["std::thread", "std::time::Instant", "SystemTime", "std::process"]),
+    ("crates/store/tests/", &["std::thread", "std::process"]),
+];
+
+/// Nothing is marked as left undone.
+pub(crate) fn undone(tree: &Tree) -> Vec<String> {
+    let marks: Vec<String> = UNDONE.iter().map(|(a, b)| format!("{a}{b}")).collect();
+    let mut violations = Vec::new();
+    for ending in [".rs", ".py", ".sh", ".toml"] {
+        for (path, text) in tree.ending(ending) {
+            for (index, line) in text.lines().enumerate() {
+                let found = marks.iter().filter(|mark| has_word(line, mark));
+                let number = index + 1;
+                violations.extend(found.map(|mark| format!("{path}:{number}: {mark}")));
+            }
+        }
+    }
+    violations
+}
+
+/// `unsafe` stands only where it may.
+pub(crate) fn unsafe_code(tree: &Tree) -> Vec<String> {
+    let outside =
+        tree.ending(".rs").filter(|(path, _)| !UNSAFE.iter().any(|p| path.starts_with(p)));
+    outside
+        .filter(|(_, text)| has_word(&code_of(text), "unsafe"))
+        .map(|(path, _)| format!("{path}: unsafe"))
+        .collect()
+}
+
+/// Only the reactor names the operating system, save for what [`MAY_NAME`] lists.
+pub(crate) fn operating_system(tree: &Tree) -> Vec<String> {
+    let mut violations = Vec::new();
+    for (path, text) in tree.ending(".rs") {
+        if path.starts_with("crates/reactor/") {
+            continue;
+        }
+        let code = code_of(text);
+        let named = SYSTEM.iter().filter(|name| names(&code, name));
+        let may = |name: &str| {
+            MAY_NAME.iter().any(|(prefix, may)| path.starts_with(prefix) && may.contains(&name))
+        };
+        let wrong = named.filter(|name| !may(name));
+        violations.extend(wrong.map(|name| format!("{path}: names {name}")));
+    }
+    violations
+}
+
+/// Whether code names an item: by its path, or in a group such as `std::time::{Duration, Instant}`.
+fn names(code: &str, item: &str) -> bool {
+    if has_word(code, item) {
+        return true;
+    }
+    let Some((module, name)) = item.rsplit_once("::") else { return false };
+    let group = format!("{module}::{{");
+    code.match_indices(&group).any(|(at, _)| {
+        let inside = &code[at + group.len()..];
+        let end = inside.find('}').unwrap_or(inside.len());
+        has_word(&inside[..end], name)
+    })
+}
+
+/// Whether `text` has `word` with no letter, digit or underscore on either side.
+fn has_word(text: &str, word: &str) -> bool {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(word).any(|(at, _)| {
+        let before = text[..at].chars().next_back().is_none_or(|c| !part(c));
+        let after = text[at + word.len()..].chars().next().is_none_or(|c| !part(c));
+        before && (after || word.ends_with('!'))
+    })
+}
+
+#[test]
+fn marks_of_unfinished_work_are_found_as_words() {
+    let (a, b) = UNDONE[0];
+    let text = format!("fine\n// {a}{b}: later\nlet method{a}{b} = 1;\n");
+    let (c, d) = UNDONE[3];
+    let call = format!("{c}{d}()");
+    let tree = Tree::made_up(&[("a.rs", &text), ("b.py", &call), ("c.md", &text)]);
+    assert_eq!(undone(&tree), [format!("a.rs:2: {a}{b}"), format!("b.py:1: {c}{d}")]);
+}
+
+#[test]
+fn unsafe_is_found_outside_of_its_places_and_only_in_code() {
+    let tree = Tree::made_up(&[
+        ("crates/reactor/src/a.rs", "unsafe { x() }"),
+        ("crates/kernels/src/arch/a.rs", "unsafe { x() }"),
+        ("crates/kernels/src/a.rs", "#![allow(unsafe_code)] // unsafe"),
+        ("crates/drive/src/a.rs", "let x = unsafe { y() };"),
+    ]);
+    assert_eq!(unsafe_code(&tree), ["crates/drive/src/a.rs: unsafe"]);
+}
+
+#[test]
+fn names_of_the_operating_system_are_found_in_paths_and_groups() {
+    let tree = Tree::made_up(&[
+        ("crates/drive/src/a.rs", "use std::time::{Duration, Instant};"),
+        ("crates/drive/src/b.rs", "use std::{thread, fmt}; let x = \"epoll\"; // rand"),
+        ("crates/drive/src/c.rs", "std::thread::spawn(f); use std::time::Duration;"),
+        ("crates/drive/src/d.rs", "use csd_reactor::Instant; let operand = rand::random();"),
+        ("crates/csd/src/e.rs", "use std::process::Command;"),
+        ("crates/store/src/f.rs", "use std::process::Command;"),
+        ("crates/reactor/src/g.rs", "use std::thread;"),
+    ]);
+    let expected = [
+        "crates/drive/src/a.rs: names std::time::Instant",
+        "crates/drive/src/b.rs: names std::thread",
+        "crates/drive/src/c.rs: names std::thread",
+        "crates/drive/src/d.rs: names rand",
+        "crates/store/src/f.rs: names std::process",
+    ];
+    assert_eq!(operating_system(&tree), expected);
+}
