@@ -7,6 +7,7 @@
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 mod model;
+mod tombstone;
 mod workload;
 
 use std::cell::{Cell, RefCell};

@@ -228,7 +228,7 @@ pub async fn open(
     let nsids = [NSID_KV, NSID_OBJECTS].map(|nsid| u16::try_from(nsid).expect("2 and 3"));
     let (uuid, offset) = (superblock.uuid(), superblock.kv_offset());
     let segments = Arc::new(Segments::new(uuid, offset, segment_bytes, count, &nsids));
-    let found = survey(&media, &segments, u32::try_from(SHARDS).expect("sixteen")).await?;
+    let found = survey(&media, &segments, SHARDS).await?;
     let cores = core_count();
     Ok(Arc::new(Shared {
         subsystem: subsystem(nqn, &superblock, &segments),

@@ -21,7 +21,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"CSDSTORE");
 /// Version of the on-media format.
 pub const VERSION: u32 = 1;
 /// Number of kv shards, fixed so that any number of cores opens any medium.
-pub const SHARDS: usize = 16;
+pub const SHARDS: u32 = 16;
 /// Smallest drive: the kv log needs a segment per shard and some to clean with.
 pub const DRIVE_BYTES_MIN: u64 = 128 << 20;
 
@@ -96,7 +96,7 @@ impl Superblock {
         let segment =
             (kv / SEGMENTS_WANTED).next_power_of_two().clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX);
         let kv_length = kv / segment * segment;
-        let least = segment * (SHARDS as u64 + 4);
+        let least = segment * (u64::from(SHARDS) + 4);
         if kv_length < least {
             let (least, has) = (least >> 20, kv_length >> 20);
             return usage(format!(
@@ -110,7 +110,7 @@ impl Superblock {
         let mut block = Self::zeroed();
         block.set_magic(MAGIC).set_version(VERSION).set_uuid(&uuid).set_bytes(bytes);
         block.set_block_offset(block_offset).set_block_length(block_length);
-        block.set_block_bytes(split.block_bytes).set_shards(SHARDS as u32);
+        block.set_block_bytes(split.block_bytes).set_shards(SHARDS);
         block.set_kv_offset(kv_offset).set_kv_length(kv_length).set_segment_bytes(segment);
         let checksum = block.sum();
         block.set_checksum(checksum);
@@ -154,7 +154,7 @@ impl Superblock {
         let sane = within(self.block_offset(), self.block_length())
             && within(self.kv_offset(), self.kv_length())
             && matches!(self.block_bytes(), 512 | 4096)
-            && self.shards() == SHARDS as u32
+            && self.shards() == SHARDS
             && (SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX).contains(&segment)
             && self.kv_length().is_multiple_of(segment);
         if sane { Ok(()) } else { Err("the superblock's bounds are impossible".into()) }

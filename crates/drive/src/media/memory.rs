@@ -84,7 +84,8 @@ mod tests {
     #[test]
     fn writes_across_stripes_read_back_and_holes_are_zero() {
         let memory = Memory::new(3 * STRIPE_BYTES as u64 + 17);
-        let data: Vec<u8> = (0..STRIPE_BYTES + 100).map(|i| (i % 251) as u8).collect();
+        let data: Vec<u8> =
+            (0..STRIPE_BYTES + 100).map(|i| u8::try_from(i % 251).unwrap()).collect();
         memory.write(STRIPE_BYTES as u64 - 50, &data);
         let mut back = vec![0xFF; data.len() + 100];
         memory.read(STRIPE_BYTES as u64 - 100, &mut back);

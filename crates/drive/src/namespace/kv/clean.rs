@@ -14,6 +14,17 @@ use super::recover::Walk;
 use super::shard::{Location, Shard};
 use crate::error::Access;
 
+/// What cleaning came to; the greater of two is that of both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cleaned {
+    /// No segment is worth it.
+    Nothing,
+    /// Another shard is cleaning: ask again.
+    Busy,
+    /// A segment was freed.
+    Freed,
+}
+
 impl Shard {
     /// The sealed segment with most to gain, if it is worth the copying.
     fn victim(&self) -> Option<u32> {
@@ -45,18 +56,21 @@ impl Shard {
         }
     }
 
-    /// Frees one segment; false when none is worth it, or another shard is cleaning.
+    /// Frees one segment.
     ///
     /// # Errors
     /// The status of a medium's failure.
-    pub async fn clean(self: &Rc<Self>) -> Result<bool, Status> {
-        if self.victim().is_none() || !self.segments.begin_cleaning() {
-            return Ok(false);
+    pub async fn clean(self: &Rc<Self>) -> Result<Cleaned, Status> {
+        if self.victim().is_none() {
+            return Ok(Cleaned::Nothing);
+        }
+        if !self.segments.begin_cleaning() {
+            return Ok(Cleaned::Busy);
         }
         let cleaning = Cleaning(self);
-        let result = self.clean_one().await;
+        let freed = self.clean_one().await?;
         drop(cleaning);
-        result
+        Ok(if freed { Cleaned::Freed } else { Cleaned::Nothing })
     }
 
     async fn clean_one(self: &Rc<Self>) -> Result<bool, Status> {
@@ -105,7 +119,7 @@ impl Shard {
         };
         let result = self.append(key, value, Some(location.commit)).await;
         drop(lock);
-        result
+        result.map_err(|refused| refused.status)
     }
 
     async fn free(&self, number: u32) -> Result<(), Status> {

@@ -12,7 +12,7 @@ use super::record::{
     PAGE_BYTES, RECORD_ALIGNMENT, RECORDS_OFFSET, Record, RecordHeader, SegmentHeader, SegmentSeal,
     footprint,
 };
-use super::shard::{Append, Location, Segment, Shard};
+use super::shard::{Append, Location, Refused, Segment, Shard};
 use crate::error::{Access, MediaError};
 
 /// Most records in a group.
@@ -53,19 +53,22 @@ impl Shard {
 
     /// Fails the first append of the queue; the others get their own try.
     fn fail_next(&self, status: Status) {
-        if let Some(append) = self.queue.borrow_mut().pop_front() {
-            answer(append, Err(status));
+        if let Some(mut append) = self.queue.borrow_mut().pop_front() {
+            let value = append.value.take();
+            answer(append, Err(Refused { status, value }));
         }
     }
 
     /// Takes appends that fit the open segment, opening a new one if need be.
     async fn next_group(&self) -> Result<Group, Status> {
-        let (first, moved) = {
+        let (first, may_use_reserve) = {
             let queue = self.queue.borrow();
             let append = queue.front().expect("asked with a queue");
-            (footprint(value_bytes(append)), append.moved.is_some())
+            // What makes room must not fail for lack of it: cleaning, and deleting.
+            let makes_room = append.moved.is_some() || append.value.is_none();
+            (footprint(value_bytes(append)), makes_room)
         };
-        let (segment, sequence, start) = self.segment_for(first, moved).await?;
+        let (segment, sequence, start) = self.segment_for(first, may_use_reserve).await?;
         let mut group =
             Group { segment, start, end: start, placed: Vec::new(), buffers: Vec::new() };
         let mut queue = self.queue.borrow_mut();
@@ -141,12 +144,16 @@ impl Shard {
             self.broken.set(true);
         }
         for (append, _) in group.placed {
-            answer(append, Err(error.status(Access::Write)));
+            answer(append, Err(error.status(Access::Write).into()));
         }
     }
 
     /// A segment with room for `length` bytes: its number, sequence, and where to go on.
-    async fn segment_for(&self, length: u64, moved: bool) -> Result<(u32, u64, u64), Status> {
+    async fn segment_for(
+        &self,
+        length: u64,
+        may_use_reserve: bool,
+    ) -> Result<(u32, u64, u64), Status> {
         if let Some(number) = self.open.get() {
             let (sequence, filled) = {
                 let owned = self.owned.borrow();
@@ -161,7 +168,7 @@ impl Shard {
             let sealed = self.seal(number, filled).await;
             sealed.map_err(|error| error.status(Access::Write))?;
         }
-        let number = self.segments.take(moved).ok_or(Status::CAPACITY_EXCEEDED)?;
+        let number = self.segments.take(may_use_reserve).ok_or(Status::CAPACITY_EXCEEDED)?;
         let sequence = self.segments.next_sequence();
         let header = SegmentHeader::encode(&self.segments.uuid, sequence, self.number);
         let (result, _) = self.write_page(self.segments.at(number, 0), header.as_bytes()).await;
@@ -206,7 +213,7 @@ fn value_bytes(append: &Append) -> u64 {
     append.value.iter().flatten().map(|piece| piece.len() as u64).sum()
 }
 
-fn answer(append: Append, result: Result<(), Status>) {
+fn answer(append: Append, result: Result<(), Refused>) {
     append.outcome.result.set(Some(result));
     append.outcome.done.notify_all();
 }

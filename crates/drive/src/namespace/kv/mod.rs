@@ -26,15 +26,18 @@ use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_id, keep, kept, 
 use crate::error::{Access, Error};
 use crate::format::SHARDS;
 use crate::media::{Media, Syncer};
+use clean::Cleaned;
 use record::EntryKey;
 use recover::Found;
 use segments::Segments;
-use shard::{Location, Shard};
+use shard::{Location, Refused, Shard};
 
 /// Bytes of a value that move at once between medium and wire.
 pub const PIECE_BYTES: usize = 128 << 10;
 /// Tries to find room before a Store fails for lack of it.
-const RECLAIM_ROUNDS: usize = 32;
+const RECLAIM_ROUNDS: usize = 10_000;
+/// Wait for another shard's cleaning.
+const RECLAIM_PAUSE: Duration = Duration::from_millis(1);
 
 /// The kv namespaces as one core sees them.
 pub struct Kv {
@@ -49,9 +52,10 @@ fn owner(shard: usize) -> CoreId {
     CoreId(shard % core_count())
 }
 
-fn shard_of(key: &EntryKey) -> usize {
+/// The shard of a key, fixed for the life of the format.
+pub fn shard_of(key: &EntryKey) -> usize {
     let seed = crc32c::crc32c(&key.0.to_le_bytes());
-    crc32c::crc32c_append(seed, key.1.as_bytes()) as usize % SHARDS
+    crc32c::crc32c_append(seed, key.1.as_bytes()) as usize % SHARDS as usize
 }
 
 impl Kv {
@@ -66,13 +70,12 @@ impl Kv {
         syncer: Rc<Syncer>,
         found: &[Found],
     ) -> Result<Rc<Self>, Error> {
-        let mut shards = Vec::with_capacity(SHARDS);
-        for number in 0..SHARDS {
-            if owner(number) != core_id() {
+        let mut shards = Vec::with_capacity(SHARDS as usize);
+        for id in 0..SHARDS {
+            if owner(id as usize) != core_id() {
                 shards.push(None);
                 continue;
             }
-            let id = u32::try_from(number).expect("sixteen shards");
             let (media, segments) = (media.clone(), Arc::clone(&segments));
             let shard = Rc::new(Shard::new(id, media, segments, Rc::clone(&syncer)));
             shard.recover(found).await?;
@@ -109,7 +112,10 @@ impl Kv {
         }
         let entry = (nsid, key);
         let number = shard_of(&entry);
-        self.make_room(bytes as u64).await?;
+        let used: u64 = self.segments.namespaces.iter().map(KvUse::used).sum();
+        if used + record::footprint(bytes as u64) > self.segments.capacity_bytes() {
+            return Err(Status::CAPACITY_EXCEEDED);
+        }
         if owner(number) == core_id() {
             return store_here(self.shard(number), entry, value, options).await;
         }
@@ -176,7 +182,7 @@ impl Kv {
         // The shortest entry has four bytes: no shard need give more keys than fit.
         let most = size as usize / 4;
         let mut keys = Vec::new();
-        for number in 0..SHARDS {
+        for number in 0..SHARDS as usize {
             if owner(number) == core_id() {
                 keys.extend(self.shard(number).list(nsid, from, most));
             } else {
@@ -195,34 +201,6 @@ impl Kv {
         }
         Ok(list.finish())
     }
-
-    /// Cleans until a value of `bytes` bytes has room, as far as there is anything to clean.
-    async fn make_room(&self, bytes: u64) -> Result<(), Status> {
-        let used: u64 = self.segments.namespaces.iter().map(KvUse::used).sum();
-        if used + record::footprint(bytes) > self.segments.capacity_bytes() {
-            return Err(Status::CAPACITY_EXCEEDED);
-        }
-        for _ in 0..RECLAIM_ROUNDS {
-            if self.segments.free_count() > segments::RESERVE + 1 {
-                return Ok(());
-            }
-            let mut freed = false;
-            for core in 0..core_count() {
-                let there = || async { clean_here().await };
-                let result = call(CoreId(core), Class::Background, there).await;
-                freed |= result.unwrap_or(Err(Status::INTERNAL_ERROR))?;
-            }
-            if !freed {
-                // Another core may be cleaning; or every segment is full, and the open ones must
-                // do: the append itself says when they do not.
-                if self.segments.free_count() > 0 {
-                    return Ok(());
-                }
-                sleep(Duration::from_millis(1)).await;
-            }
-        }
-        Ok(())
-    }
 }
 
 trait KvUse {
@@ -235,33 +213,59 @@ impl KvUse for segments::KvNamespace {
     }
 }
 
-async fn clean_here() -> Result<bool, Status> {
-    let Some(here) = kept::<Kv>() else { return Ok(false) };
-    let mut freed = false;
+async fn clean_here() -> Result<Cleaned, Status> {
+    let Some(here) = kept::<Kv>() else { return Ok(Cleaned::Nothing) };
+    let mut cleaned = Cleaned::Nothing;
     for shard in here.shards.iter().flatten() {
-        freed |= shard.clean().await?;
+        cleaned = cleaned.max(shard.clean().await?);
     }
-    Ok(freed)
+    Ok(cleaned)
+}
+
+/// Has every core clean; false when there is nothing to gain anywhere.
+async fn reclaim() -> Result<bool, Status> {
+    let mut cleaned = Cleaned::Nothing;
+    for core in 0..core_count() {
+        let result = call(CoreId(core), Class::Background, clean_here).await;
+        cleaned = cleaned.max(result.unwrap_or(Err(Status::INTERNAL_ERROR))?);
+    }
+    if cleaned == Cleaned::Busy {
+        sleep(RECLAIM_PAUSE).await;
+    }
+    Ok(cleaned != Cleaned::Nothing)
 }
 
 async fn store_here(
     shard: &Rc<Shard>,
     entry: EntryKey,
-    value: Vec<Buffer>,
+    mut value: Vec<Buffer>,
     options: u8,
 ) -> Result<(), Status> {
-    let lock = shard.lock(entry).await;
-    let exists = shard.find(&entry).is_some();
-    if options & kv::STORE_IF_EXISTS != 0 && !exists {
-        return Err(Status::KEY_DOES_NOT_EXIST);
+    for _ in 0..RECLAIM_ROUNDS {
+        let lock = shard.lock(entry).await;
+        let exists = shard.find(&entry).is_some();
+        if options & kv::STORE_IF_EXISTS != 0 && !exists {
+            return Err(Status::KEY_DOES_NOT_EXIST);
+        }
+        if options & kv::STORE_IF_ABSENT != 0 && exists {
+            return Err(Status::KEY_EXISTS);
+        }
+        let result = shard.append(entry, Some(value), None).await;
+        // Cleaning may want to move this very key: it must not wait for us while we wait for it.
+        drop(lock);
+        shard.clean_if_low();
+        match result {
+            Ok(()) => return Ok(()),
+            Err(Refused { status: Status::CAPACITY_EXCEEDED, value: Some(again) }) => {
+                if !reclaim().await? {
+                    return Err(Status::CAPACITY_EXCEEDED);
+                }
+                value = again;
+            }
+            Err(refused) => return Err(refused.status),
+        }
     }
-    if options & kv::STORE_IF_ABSENT != 0 && exists {
-        return Err(Status::KEY_EXISTS);
-    }
-    let result = shard.append(entry, Some(value), None).await;
-    drop(lock);
-    shard.clean_if_low();
-    result
+    Err(Status::CAPACITY_EXCEEDED)
 }
 
 async fn delete_here(shard: &Rc<Shard>, entry: EntryKey) -> Result<(), Status> {
@@ -276,7 +280,7 @@ async fn delete_here(shard: &Rc<Shard>, entry: EntryKey) -> Result<(), Status> {
     let result = shard.append(entry, None, None).await;
     drop(lock);
     shard.clean_if_low();
-    result
+    result.map_err(|refused| refused.status)
 }
 
 /// Pins on the owner's core: an answer that is lost on its way gives the pin back by itself.

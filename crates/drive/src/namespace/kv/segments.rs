@@ -96,10 +96,10 @@ impl Segments {
         }
     }
 
-    /// A free segment; for cleaning also one of the reserve. `None` when there is none.
-    pub fn take(&self, for_cleaning: bool) -> Option<u32> {
+    /// A free segment; for what makes room also one of the reserve. `None` when there is none.
+    pub fn take(&self, may_use_reserve: bool) -> Option<u32> {
         let mut free = self.free();
-        let kept = if for_cleaning { 0 } else { RESERVE };
+        let kept = if may_use_reserve { 0 } else { RESERVE };
         if free.len() > kept { free.pop_front() } else { None }
     }
 

@@ -72,11 +72,26 @@ pub struct Append {
     pub outcome: Rc<Outcome>,
 }
 
+/// An append that was refused: nothing was written.
+#[derive(Debug)]
+pub struct Refused {
+    /// Why.
+    pub status: Status,
+    /// The value, for another try when there was no room for it.
+    pub value: Option<Vec<Buffer>>,
+}
+
+impl From<Status> for Refused {
+    fn from(status: Status) -> Self {
+        Self { status, value: None }
+    }
+}
+
 /// The answer to one append.
 #[derive(Default)]
 pub struct Outcome {
     /// The answer.
-    pub result: Cell<Option<Result<(), Status>>>,
+    pub result: Cell<Option<Result<(), Refused>>>,
     /// Woken with it.
     pub done: Notify,
 }
@@ -176,15 +191,16 @@ impl Shard {
     /// Appends a record and waits until it is durable and in the index.
     ///
     /// # Errors
-    /// [`Status::CAPACITY_EXCEEDED`] or what the medium's failure means.
+    /// [`Status::CAPACITY_EXCEEDED`], with the value given back, or what the medium's failure
+    /// means.
     pub async fn append(
         self: &Rc<Self>,
         key: EntryKey,
         value: Option<Vec<Buffer>>,
         moved: Option<u64>,
-    ) -> Result<(), Status> {
+    ) -> Result<(), Refused> {
         if self.broken.get() {
-            return Err(Status::NAMESPACE_WRITE_PROTECTED);
+            return Err(Status::NAMESPACE_WRITE_PROTECTED.into());
         }
         let outcome = Rc::new(Outcome::default());
         let append = Append { key, value, moved, outcome: Rc::clone(&outcome) };
