@@ -1,0 +1,205 @@
+//! What the tests stand on: the binary, arrays that are always taken down, and data.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Longest that any command of a test may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What a command did.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) code: i32,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+}
+
+impl Done {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// Asserts the exit code, and that every one of `words` is on standard error.
+    #[track_caller]
+    pub(crate) fn expect(self, code: i32, words: &[&str]) -> Self {
+        assert_eq!(self.code, code, "exit code; it said: {}{}", self.text(), self.stderr);
+        for word in words {
+            assert!(self.stderr.contains(word), "{word:?} is not in: {}", self.stderr);
+        }
+        assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
+        self
+    }
+
+    /// The one JSON object on standard output.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.stdout).unwrap_or_else(|error| {
+            panic!("{error}: {}{}", self.text(), self.stderr);
+        })
+    }
+}
+
+/// An array of drives in a folder of its own, taken down when it goes out of scope.
+pub(crate) struct Array {
+    pub(crate) folder: TempDir,
+}
+
+impl Array {
+    /// An array of `drives` drives in memory, of `size` each.
+    pub(crate) fn up(drives: usize, size: &str) -> Self {
+        let array = Self { folder: TempDir::new().unwrap() };
+        array.start(drives, size, "memory");
+        array
+    }
+
+    /// The same with files.
+    pub(crate) fn up_on_files(drives: usize, size: &str) -> Self {
+        let array = Self { folder: TempDir::new().unwrap() };
+        array.start(drives, size, "file");
+        array
+    }
+
+    fn start(&self, drives: usize, size: &str, media: &str) {
+        let drives = drives.to_string();
+        let up = ["array", "up", "--drives", &drives, "--size", size, "--media", media];
+        self.csd(&up).expect(0, &[]);
+    }
+
+    /// Runs `csd` in the array's folder.
+    #[track_caller]
+    pub(crate) fn csd(&self, arguments: &[&str]) -> Done {
+        self.csd_with(arguments, None)
+    }
+
+    /// Runs `csd` with this file as standard input.
+    #[track_caller]
+    pub(crate) fn csd_with(&self, arguments: &[&str], input: Option<&Path>) -> Done {
+        let stdin = input.map_or_else(Stdio::null, |path| File::open(path).unwrap().into());
+        finish(self.spawn(arguments, stdin))
+    }
+
+    /// Starts `csd` in the array's folder.
+    pub(crate) fn spawn(&self, arguments: &[&str], stdin: Stdio) -> Running {
+        let mut command = Command::new(binary());
+        command.current_dir(self.folder.path()).env_remove("CSD_ARRAY").args(arguments);
+        let output = TempDir::new().unwrap();
+        let file = |name: &str| File::create(output.path().join(name)).unwrap();
+        let child = command.stdin(stdin).stdout(file("out")).stderr(file("err")).spawn().unwrap();
+        Running { child, output }
+    }
+
+    /// Writes a file into the array's folder, and gives its name.
+    pub(crate) fn file<'a>(&self, name: &'a str, bytes: &[u8]) -> &'a str {
+        fs::write(self.path(name), bytes).unwrap();
+        name
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// What `array status --json` says of every drive.
+    pub(crate) fn drives(&self) -> Vec<Value> {
+        let status = self.csd(&["array", "status", "--json"]).json();
+        status["result"]["drives"].as_array().unwrap().clone()
+    }
+
+    /// Kills a drive, as a power cut of its machine would, and waits until it is gone.
+    pub(crate) fn kill(&self, drive: usize) {
+        let pid = self.drives()[drive]["pid"].as_u64().unwrap();
+        signal(u32::try_from(pid).unwrap(), Signal::KILL);
+        let start = Instant::now();
+        while alive(pid) {
+            assert!(start.elapsed() < LIMIT, "drive {drive} does not die");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Array {
+    fn drop(&mut self) {
+        let down = self.csd(&["array", "down", "--delete"]);
+        if !std::thread::panicking() {
+            assert!(down.code == 0 || down.code == 2, "{}", down.stderr);
+        }
+    }
+}
+
+/// A command that has not ended.
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    output: TempDir,
+}
+
+/// Waits for a command's end, at most [`LIMIT`].
+#[track_caller]
+pub(crate) fn finish(mut running: Running) -> Done {
+    let start = Instant::now();
+    let status = loop {
+        match running.child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if start.elapsed() > LIMIT => {
+                running.child.kill().unwrap();
+                panic!("a command hangs");
+            }
+            None => std::thread::sleep(Duration::from_millis(2)),
+        }
+    };
+    let read = |name: &str| fs::read(running.output.path().join(name)).unwrap();
+    let stderr = String::from_utf8_lossy(&read("err")).into_owned();
+    // A command that a signal ended has no exit code; no test expects -1.
+    Done { code: status.code().unwrap_or(-1), stdout: read("out"), stderr }
+}
+
+pub(crate) fn signal(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+fn alive(pid: u64) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+/// The `csd` binary of this build, built once.
+pub(crate) fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        let test = std::env::current_exe().unwrap();
+        // <target>/<profile>/deps/e2e-<hash>
+        let profile = test.parent().and_then(Path::parent).unwrap();
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--package", "csd", "--target-dir"]);
+        build.arg(profile.parent().unwrap());
+        if profile.ends_with("release") {
+            build.arg("--release");
+        }
+        let built = build.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap();
+        assert!(built.success(), "csd does not build");
+        profile.join("csd")
+    })
+}
+
+/// Numbers from a seed (SplitMix64).
+pub(crate) fn numbers(seed: u64, count: usize) -> impl Iterator<Item = u64> {
+    (0..count as u64).map(move |index| {
+        let mut z = seed.wrapping_add(index.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    })
+}
+
+/// Little-endian i32 from 0 to 99, and how many of them are 7.
+pub(crate) fn small_i32(seed: u64, count: usize) -> (Vec<u8>, u64) {
+    let values: Vec<i32> = numbers(seed, count).map(|n| i32::try_from(n % 100).unwrap()).collect();
+    let sevens = values.iter().filter(|value| **value == 7).count();
+    (values.iter().flat_map(|value| value.to_le_bytes()).collect(), sevens as u64)
+}

@@ -1,0 +1,17 @@
+//! End to end: the built `csd` binary over arrays of one, two and four real drives.
+//!
+//! Every test has drives of its own, in a folder of its own; every command has a time limit, and
+//! one that exceeds it fails the test. Answers are compared with numbers that the test computes
+//! by itself.
+//!
+//! - [`harness`]: the binary, arrays, data
+//! - [`ways`]: all ways to run agree, on both placements, for every number of drives
+//! - [`objects`]: put, get, list, remove; inputs, right and wrong
+//! - [`lifecycle`]: drives and arrays: up, status, down, what they refuse
+//! - [`failures`]: drives that are down or die, cut-off puts, full and corrupt media
+
+mod failures;
+mod harness;
+mod lifecycle;
+mod objects;
+mod ways;
