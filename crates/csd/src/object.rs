@@ -83,11 +83,12 @@ fn open(options: &cli::Put) -> Result<(Source, Option<u64>), Failure> {
 /// Fetches an object.
 pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failure> {
     let last = options.name.rsplit('/').next().unwrap_or("").to_owned();
+    let default = options.file.is_none();
     let file = options.file.unwrap_or(last);
     if file == "-" && context.json {
         return Err(Failure::usage("--json and an object cannot both go to standard output"));
     }
-    if matches!(file.as_str(), "" | "." | "..") {
+    if default && matches!(file.as_str(), "" | "." | ".." | "-") {
         return Err(Failure::usage(format!("{:?} gives no file name: say one", options.name)));
     }
     let bar = Bar::new(context, &options.name, None);

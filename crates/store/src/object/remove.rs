@@ -4,16 +4,20 @@
 //! finds a higher epoch than its own.
 
 use std::rc::Rc;
+use std::time::Duration;
 
-use csd_reactor::{Class, Semaphore, random_bytes, spawn};
+use csd_reactor::{Class, Semaphore, random_bytes, sleep, spawn};
 
 use super::{Error, check_name};
 use crate::array::{Array, Drive};
-use crate::catalogue::{self, Entry, ObjectId, Placement, State};
+use crate::catalogue::{self, Entry, Found, ObjectId, Placement, State};
 use crate::extent;
 
 /// Deletes in flight at once on one drive.
 const DELETES: usize = 32;
+/// How often, and after what pause, an entry is written again to a drive that was full.
+const ROOM_TRIES: u32 = 20;
+const ROOM_PAUSE: Duration = Duration::from_millis(100);
 
 /// Removes the object `name`, or what a put of it that was cut off left. Gives warnings about
 /// drives that are down or failed.
@@ -37,9 +41,17 @@ pub async fn remove(array: &Array, name: &str) -> Result<Vec<String>, Error> {
     }
     random_bytes(&mut tombstone.writer);
     let mut warnings = array.down();
-    warnings.extend(catalogue::write(array, &tombstone, &found).await?);
-    let failures = sweep(array, tombstone.id).await;
-    match failures {
+    match catalogue::write(array, &tombstone, &found).await {
+        Ok(more) => warnings.extend(more),
+        Err(Error::Full { .. }) => {
+            // No room even for a tombstone: then the chunks must go first. Cut off in between,
+            // the object is still listed, its chunks are missed, and it can be removed again.
+            sweep(array, tombstone.id).await?;
+            warnings.extend(write_when_room(array, &tombstone, &found).await?);
+        }
+        Err(error) => return Err(error),
+    }
+    match sweep(array, tombstone.id).await {
         Ok(()) => warnings.extend(spend(array, tombstone).await?),
         Err(error) => warnings.push(format!("its chunks are not all deleted: {error}")),
     }
@@ -54,8 +66,24 @@ pub(super) async fn abandon(array: &Array, staged: &Entry) -> Result<(), Error> 
     let found = catalogue::confirm(array, staged).await;
     // Chunks of this put are nobody else's, whoever owns the name now.
     sweep(array, staged.id).await?;
-    let written = catalogue::write(array, &spent(tombstone), &found?).await;
+    let written = write_when_room(array, &spent(tombstone), &found?).await;
     written.map(|_warnings| ())
+}
+
+/// Writes an entry after a sweep: a full drive has room again once it has cleaned, which takes it
+/// a moment.
+async fn write_when_room(
+    array: &Array,
+    entry: &Entry,
+    found: &Found,
+) -> Result<Vec<String>, Error> {
+    for _ in 1..ROOM_TRIES {
+        match catalogue::write(array, entry, found).await {
+            Err(Error::Full { .. }) => sleep(ROOM_PAUSE).await,
+            done => return done,
+        }
+    }
+    catalogue::write(array, entry, found).await
 }
 
 /// Deletes all chunks and claims of `object` on all drives that are up.
