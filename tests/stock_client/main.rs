@@ -134,6 +134,42 @@ fn another_connection_sees_flushed_writes() {
     assert!(reader.command(Command::new(0x02, 1).dword(10, 3), &[], 4096).data == block);
 }
 
+/// The end of one command's data and the next command in one segment: the drive may use the first
+/// one's transfer tag again before it has answered the first.
+#[test]
+fn a_transfer_tag_that_is_used_again_at_once_mixes_nothing_up() {
+    let address = drive(1, BackendKind::Auto);
+    let mut admin = Wire::open(address);
+    let cntlid = admin.admin(NQN);
+    let mut io = io_queue(address, cntlid, 1, true);
+    let blocks = |slba: u32| Command::new(0x01, 1).dword(10, slba).dword(12, 3);
+    let contents = |round: u8| vec![round; 4 * 4096];
+    let (mut cid, first) = io.capsule_bytes(blocks(0), 4 * 4096);
+    io.stream.write_all(&first).unwrap();
+    for round in 0..20u8 {
+        let mut answered = round == 0;
+        let mut tag = None;
+        while !answered || tag.is_none() {
+            let pdu = io.receive();
+            match pdu.header[0] {
+                0x09 => tag = Some(u16::from_le_bytes([pdu.header[10], pdu.header[11]])),
+                0x05 => answered = true,
+                other => panic!("unexpected PDU type {other:#x}"),
+            }
+        }
+        let mut bytes = wire::data_pdu(cid, tag.unwrap(), 0, &contents(round), true);
+        let (next, capsule) = io.capsule_bytes(blocks(4 * (u32::from(round) + 1)), 4 * 4096);
+        cid = next;
+        bytes.extend_from_slice(&capsule);
+        io.stream.write_all(&bytes).unwrap();
+    }
+    let mut reader = io_queue(address, cntlid, 2, true);
+    for round in 0..19u8 {
+        let read = Command::new(0x02, 1).dword(10, 4 * u32::from(round)).dword(12, 3);
+        assert!(reader.command(read, &[], 4 * 4096).data == contents(round), "round {round}");
+    }
+}
+
 fn kv(opcode: u8, key: &[u8], size: u32, options: u8) -> Command {
     let mut command = Command::new(opcode, 2).dword(10, size);
     command.0[44] = key.len() as u8;

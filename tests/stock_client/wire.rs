@@ -106,6 +106,15 @@ impl Wire {
         self.stream.write_all(&pdu).unwrap();
     }
 
+    /// The bytes of a capsule for a command with `length` bytes by transfer, and its identifier.
+    pub fn capsule_bytes(&mut self, mut command: Command, length: usize) -> (u16, Vec<u8>) {
+        let cid = self.stamp(&mut command);
+        command.sgl(length, 0x5A);
+        let mut pdu = vec![0x04, 0, 72, 0, 72, 0, 0, 0];
+        pdu.extend_from_slice(&command.0);
+        (cid, pdu)
+    }
+
     fn stamp(&mut self, command: &mut Command) -> u16 {
         let cid = self.next_cid;
         self.next_cid = self.next_cid.wrapping_add(1);
@@ -171,15 +180,7 @@ impl Wire {
         let mut at = offset;
         for chunk in all.chunks(64 << 10) {
             let last = at + chunk.len() as u32 == offset + length;
-            let mut pdu = vec![0x06, if last { 0x04 } else { 0 }, 24, 24];
-            pdu.extend_from_slice(&((24 + chunk.len()) as u32).to_le_bytes());
-            pdu.extend_from_slice(&cid.to_le_bytes());
-            pdu.extend_from_slice(&ttag.to_le_bytes());
-            pdu.extend_from_slice(&at.to_le_bytes());
-            pdu.extend_from_slice(&(chunk.len() as u32).to_le_bytes());
-            pdu.extend_from_slice(&[0; 4]);
-            pdu.extend_from_slice(chunk);
-            self.stream.write_all(&pdu).unwrap();
+            self.stream.write_all(&data_pdu(cid, ttag, at, chunk, last)).unwrap();
             at += chunk.len() as u32;
         }
     }
@@ -220,4 +221,17 @@ impl Wire {
         assert_eq!(self.property(0x1C, false) & 1, 1, "CSTS.RDY");
         (reply.result & 0xFFFF) as u16
     }
+}
+
+/// The bytes of an H2CData PDU.
+pub fn data_pdu(cid: u16, ttag: u16, offset: u32, data: &[u8], last: bool) -> Vec<u8> {
+    let mut pdu = vec![0x06, if last { 0x04 } else { 0 }, 24, 24];
+    pdu.extend_from_slice(&((24 + data.len()) as u32).to_le_bytes());
+    pdu.extend_from_slice(&cid.to_le_bytes());
+    pdu.extend_from_slice(&ttag.to_le_bytes());
+    pdu.extend_from_slice(&offset.to_le_bytes());
+    pdu.extend_from_slice(&(data.len() as u32).to_le_bytes());
+    pdu.extend_from_slice(&[0; 4]);
+    pdu.extend_from_slice(data);
+    pdu
 }

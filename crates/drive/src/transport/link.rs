@@ -109,13 +109,16 @@ impl Outgoing {
     }
 }
 
-/// Data that a host was granted to send.
+/// Data that a host was granted to send: shared by the connection, which fills it, and the command,
+/// which waits for it. The tag belongs to the connection alone and may be used again as soon as
+/// the data is complete, before the command has looked.
+#[derive(Default)]
 struct Transfer {
-    pieces: Vec<Buffer>,
+    pieces: RefCell<Vec<Buffer>>,
     // A data digest did not hold: fails the command, but only when all of its data has come.
-    damaged: bool,
-    complete: bool,
-    done: Rc<Notify>,
+    damaged: Cell<bool>,
+    complete: Cell<bool>,
+    done: Notify,
 }
 
 /// One connection's shared state.
@@ -127,7 +130,7 @@ pub struct Link {
     /// The session: admin queue, I/O queue, or not connected yet.
     pub session: RefCell<Session>,
     queue: RefCell<Queue>,
-    transfers: RefCell<BTreeMap<u16, Transfer>>,
+    transfers: RefCell<BTreeMap<u16, Rc<Transfer>>>,
     room: Notify,
     ended: Cell<bool>,
     // The loop's waker, for changes that come from outside its turns.
@@ -274,20 +277,18 @@ impl Link {
     /// # Errors
     /// [`Status::TRANSIENT_TRANSPORT_ERROR`] when a data digest did not hold.
     pub async fn receive(&self, cid: u16, bytes: u32) -> Result<Vec<Buffer>, Status> {
-        let pieces = pieces(bytes);
-        let done = Rc::new(Notify::new());
+        let transfer = Rc::new(Transfer { pieces: pieces(bytes).into(), ..Transfer::default() });
         let (ttag, r2t) = self.wire.borrow_mut().grant(cid, 0, bytes);
-        let transfer = Transfer { pieces, damaged: false, complete: false, done: done.clone() };
-        self.transfers.borrow_mut().insert(ttag, transfer);
+        let known = self.transfers.borrow_mut().insert(ttag, Rc::clone(&transfer));
+        assert!(known.is_none(), "a tag is granted again only when its transfer is complete");
         self.push(&r2t);
-        while !self.transfers.borrow().get(&ttag).is_some_and(|transfer| transfer.complete) {
-            done.notified().await;
+        while !transfer.complete.get() {
+            transfer.done.notified().await;
         }
-        let transfer = self.transfers.borrow_mut().remove(&ttag).expect("just seen");
-        if transfer.damaged {
+        if transfer.damaged.get() {
             return Err(Status::TRANSIENT_TRANSPORT_ERROR);
         }
-        Ok(transfer.pieces)
+        Ok(transfer.pieces.take())
     }
 
     /// Copies received data to its place in a transfer.
@@ -312,21 +313,24 @@ impl Link {
         most: usize,
         visit: impl FnOnce(&mut [u8]) -> T,
     ) -> T {
-        let mut transfers = self.transfers.borrow_mut();
-        let transfer = transfers.get_mut(&ttag).expect("the wire knows which tags are granted");
-        let piece = &mut transfer.pieces[(offset / PDU_DATA_BYTES_MAX) as usize];
+        let transfers = self.transfers.borrow();
+        let transfer = transfers.get(&ttag).expect("the wire knows which tags are granted");
+        let mut pieces = transfer.pieces.borrow_mut();
+        let piece = &mut pieces[(offset / PDU_DATA_BYTES_MAX) as usize];
         let start = (offset % PDU_DATA_BYTES_MAX) as usize;
         let end = piece.len().min(start + most);
         visit(&mut piece[start..end])
     }
 
-    /// Notes the end of a PDU of a transfer.
+    /// Notes the end of a PDU of a transfer; with the last one the connection forgets it.
     pub fn transfer_end(&self, ttag: u16, complete: bool, digest_matches: bool) {
         let mut transfers = self.transfers.borrow_mut();
-        let transfer = transfers.get_mut(&ttag).expect("the wire knows which tags are granted");
-        transfer.damaged |= !digest_matches;
-        if complete {
-            transfer.complete = true;
+        let transfer = transfers.get(&ttag).expect("the wire knows which tags are granted");
+        if !digest_matches {
+            transfer.damaged.set(true);
+        }
+        if complete && let Some(transfer) = transfers.remove(&ttag) {
+            transfer.complete.set(true);
             transfer.done.notify_all();
         }
     }
