@@ -10,6 +10,8 @@
 //! - [`lifecycle`]: drives and arrays: up, status, down, what they refuse
 //! - [`failures`]: drives that are down or die, cut-off puts, full and corrupt media
 
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
+
 mod failures;
 mod harness;
 mod lifecycle;

@@ -199,7 +199,8 @@ pub(crate) struct Put {
     /// Where chunks are kept: as values, or as blocks
     #[arg(long, value_enum, default_value_t = On::Kv)]
     pub(crate) on: On,
-    /// Chunk size, a power of two from 4K to 8M [default: 1M]
+    /// Chunk size, a power of two from 4K to 8M, as far as the drives have values that long
+    /// [default: 1M]
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     pub(crate) chunk: Option<u64>,
 }
