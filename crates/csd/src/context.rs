@@ -59,7 +59,11 @@ pub(crate) fn with_plan<T: Send + 'static>(
 
 /// How this host's cores run.
 pub(crate) fn runtime() -> csd_reactor::Config {
-    csd_reactor::Config { name: "host".to_owned(), ..csd_reactor::Config::default() }
+    csd_reactor::Config {
+        name: "host".to_owned(),
+        lane_yields: false,
+        ..csd_reactor::Config::default()
+    }
 }
 
 /// How this host connects.

@@ -201,7 +201,6 @@ impl Common {
     }
 
     fn work(&self) {
-        note_priority();
         let mut state = self.lock();
         loop {
             if state.stopping {
@@ -259,14 +258,17 @@ fn note_priority() {
 /// A core's lane; its thread starts with the first job. Dropping it waits for the step in progress.
 pub(crate) struct Lane {
     name: String,
+    yields: bool,
     common: Arc<Common>,
     thread: RefCell<Option<JoinHandle<()>>>,
 }
 
 impl Lane {
-    pub(crate) fn new(core_name: &str) -> Self {
+    /// `yields`: whether its thread is put below all others.
+    pub(crate) fn new(core_name: &str, yields: bool) -> Self {
         Self {
             name: format!("{core_name}-lane"),
+            yields,
             common: Arc::default(),
             thread: RefCell::default(),
         }
@@ -277,7 +279,14 @@ impl Lane {
         if thread.is_none() {
             let common = Arc::clone(&self.common);
             let builder = std::thread::Builder::new().name(self.name.clone());
-            match builder.spawn(move || common.work()) {
+            let yields = self.yields;
+            let work = move || {
+                if yields {
+                    note_priority();
+                }
+                common.work();
+            };
+            match builder.spawn(work) {
                 Ok(started) => *thread = Some(started),
                 // Dropping the job tells its waiter.
                 Err(_) => return,

@@ -35,12 +35,22 @@ pub struct Config {
     pub spin_us: u32,
     /// Threads are called `name-0`, `name-1`, ...
     pub name: String,
+    /// Whether the compute lane yields to everything else that wants the CPU, as a drive's must;
+    /// false where the computation is what its user waits for.
+    pub lane_yields: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
         let name = "core".to_owned();
-        Self { backend: BackendKind::Auto, cores: 1, pin: false, spin_us: 50, name }
+        Self {
+            backend: BackendKind::Auto,
+            cores: 1,
+            pin: false,
+            spin_us: 50,
+            name,
+            lane_yields: true,
+        }
     }
 }
 
@@ -270,8 +280,7 @@ where
         os::pin_thread(id.0).map_err(Ended::Start)?;
     }
     let name = format!("{}-{id}", config.name);
-    let backend =
-        make_backend(config.backend, bell, runtime.started, &name).map_err(Ended::Start)?;
+    let backend = make_backend(config, bell, runtime.started, &name).map_err(Ended::Start)?;
     let core = Core::new(id, Arc::clone(&runtime.peers), backend);
     let _entered = Entered::new(&core);
     let mut closing = Closing { core: Rc::clone(&core), runtime, orderly: false };
@@ -299,14 +308,19 @@ where
 }
 
 fn make_backend(
-    kind: BackendKind,
+    config: &Config,
     bell: Arc<os::EventFd>,
     started: std::time::Instant,
     name: &str,
 ) -> io::Result<Rc<dyn Backend>> {
-    let uring = |bell| Ok(Rc::new(Real::new(Uring::new(bell, name)?, started, name)) as Rc<_>);
-    let epoll = |bell| Ok(Rc::new(Real::new(Epoll::new(bell, name)?, started, name)) as Rc<_>);
-    match kind {
+    let yields = config.lane_yields;
+    let uring = |bell| -> io::Result<Rc<dyn Backend>> {
+        Ok(Rc::new(Real::new(Uring::new(bell, name)?, started, name, yields)))
+    };
+    let epoll = |bell| -> io::Result<Rc<dyn Backend>> {
+        Ok(Rc::new(Real::new(Epoll::new(bell, name)?, started, name, yields)))
+    };
+    match config.backend {
         BackendKind::Uring => uring(bell),
         BackendKind::Epoll => epoll(bell),
         // Whatever the reason (an old kernel, a container's seccomp filter), epoll will do.
