@@ -86,6 +86,17 @@ fn a_drive_that_dies_during_a_put_is_named_and_the_name_stays_usable() {
 }
 
 #[test]
+fn a_drive_that_hangs_is_named_in_bounded_time_and_down_kills_it() {
+    let array = Array::up(2, "128M");
+    let pid = u32::try_from(array.drives()[1]["pid"].as_u64().unwrap()).unwrap();
+    signal(pid, Signal::STOP);
+    let start = Instant::now();
+    array.csd(&["ls"]).expect(1, &["1 of 2 drives are up, 2 are needed", "drive d1"]);
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    array.csd(&["array", "down"]).expect(4, &["drive d1 did not stop, and was killed"]);
+}
+
+#[test]
 fn a_put_that_is_cut_off_leaves_a_staged_entry_that_the_next_put_cleans_up() {
     for on in ["kv", "block"] {
         let array = Array::up(2, "1G");
