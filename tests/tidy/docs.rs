@@ -74,10 +74,9 @@ pub(crate) fn map(tree: &Tree) -> Vec<String> {
         .collect()
 }
 
-/// Decision records have a name of their own day and the template's headings.
+/// Decision records are named by their day and have the template's headings.
 pub(crate) fn decisions(tree: &Tree) -> Vec<String> {
     let mut violations = Vec::new();
-    let mut last_day = "";
     for (path, text) in tree.ending(".md").filter(|(path, _)| path.starts_with(DECISIONS)) {
         let name = &path[DECISIONS.len()..];
         if name == "README.md" {
@@ -90,12 +89,8 @@ pub(crate) fn decisions(tree: &Tree) -> Vec<String> {
         if path == TEMPLATE {
             continue;
         }
-        match day(name) {
-            None => violations.push(format!("{path}: not named YYYY-MM-DD-slug.md")),
-            Some(day) if day == last_day => {
-                violations.push(format!("{path}: another decision has its day"));
-            }
-            Some(day) => last_day = day,
+        if day(name).is_none() {
+            violations.push(format!("{path}: not named YYYY-MM-DD-slug.md"));
         }
     }
     violations
@@ -170,7 +165,6 @@ fn decisions_with_a_wrong_name_day_or_heading_are_found() {
     assert_eq!(
         decisions(&tree),
         [
-            "docs/decisions/2026-11-20-same-day.md: another decision has its day",
             "docs/decisions/2026-11-21-no-motivation.md: headings are not Summary, Motivation, \
              Non-goals, Alternatives, Done when",
             "docs/decisions/2026-11-22-Capital.md: not named YYYY-MM-DD-slug.md",

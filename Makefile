@@ -1,0 +1,63 @@
+# One door to everything. `make demo` sets up and shows; `make test` sets up and tests.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# A stamp per set of Python requirements, so that set-up runs once.
+DEMO_READY := $(VENV)/.demo-ready
+TEST_READY := $(VENV)/.test-ready
+DEMO_DIR ?= build/demo
+
+.PHONY: help demo test check test-rust test-python sim bench docs clean
+
+help:            ## list the doors
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+demo: $(DEMO_READY)  ## build everything, run Count in drives, on the host and on both, plan
+	cargo build --release --locked -p csd
+	$(BIN)/python demo/demo.py --csd target/release/csd --dir $(DEMO_DIR)
+
+test: test-rust test-python  ## all tests (short forms of the long lanes)
+
+test-rust:  ## Rust tests: units, transport, simulation, stock client, end to end, tidy
+	cargo build --locked -p csd
+	cargo test --locked --workspace
+
+test-python: $(TEST_READY)  ## planner tests
+	cd python && ../$(BIN)/python -m pytest -q
+
+check: $(TEST_READY)  ## formatting, lints, types, documentation
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps -q
+	cd python && ../$(BIN)/ruff check . && ../$(BIN)/ruff format --check . && ../$(BIN)/mypy
+	$(BIN)/ruff check --config python/pyproject.toml demo
+
+SEEDS ?= 0..1000
+sim:  ## simulation lane, long form: make sim SEEDS=0..1000
+	CSD_SIM_SEEDS=$(SEEDS) cargo test --locked --release -p csd-tests --test simulation -- --nocapture
+
+bench:  ## measured figures beside their floors, in one run each
+	cargo run --locked --release -q -p csd-kernels --example count
+	cargo run --locked --release -q -p csd-reactor --example echo
+
+docs:  ## reference of the Rust crates, in target/doc
+	cargo doc --locked --workspace --no-deps
+
+clean:  ## remove what the doors made
+	rm -rf target build $(VENV)
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(DEMO_READY): python/pyproject.toml demo/requirements.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ./python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r demo/requirements.txt
+	touch $@
+
+$(TEST_READY): python/pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e './python[test]'
+	touch $@

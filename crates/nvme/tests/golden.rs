@@ -1,0 +1,72 @@
+//! Execute Program payloads against the golden files that Python checks too.
+
+#![allow(clippy::unwrap_used)] // golden files are ours
+
+use std::path::{Path, PathBuf};
+
+use csd_nvme::execute::{Execution, Output, Source};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/internals/golden/execute")
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+    digits.chunks(2).map(pair).collect()
+}
+
+fn files(ending: &str) -> Vec<PathBuf> {
+    let all = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
+    all.filter(|path| path.extension().is_some_and(|known| known == ending)).collect()
+}
+
+fn source(fields: &toml::Table) -> Source {
+    let number = |key: &str| fields[key].as_integer().unwrap();
+    let small = |key: &str| u32::try_from(number(key)).unwrap();
+    match fields["kind"].as_str().unwrap() {
+        "kv-chunks" => Source::KvChunks {
+            nsid: small("nsid"),
+            prefix: unhex(fields["prefix"].as_str().unwrap()).try_into().unwrap(),
+            first: small("first"),
+            count: small("count"),
+            stride: small("stride"),
+        },
+        _ => Source::Blocks {
+            nsid: small("nsid"),
+            slba: u64::try_from(number("slba")).unwrap(),
+            skip: small("skip"),
+            bytes: small("bytes"),
+        },
+    }
+}
+
+#[test]
+fn golden_payloads_parse_to_their_fields_and_encode_to_their_bytes() {
+    let described = files("toml");
+    assert!(described.len() >= 2);
+    for path in described {
+        let fields: toml::Table = std::fs::read_to_string(&path).unwrap().parse().unwrap();
+        let sources = fields["source"].as_array().unwrap().iter();
+        let expected = Execution {
+            program: u64::try_from(fields["program"].as_integer().unwrap()).unwrap(),
+            output: Output::COMPLETION,
+            sources: sources.map(|one| source(one.as_table().unwrap())).collect(),
+            parameters: unhex(fields["parameters"].as_str().unwrap()),
+        };
+        let bytes = unhex(&std::fs::read_to_string(path.with_extension("hex")).unwrap());
+        assert_eq!(Execution::parse(&bytes).as_ref(), Ok(&expected), "{}", path.display());
+        assert_eq!(expected.encode(), bytes, "{}", path.display());
+    }
+}
+
+#[test]
+fn invalid_payloads_are_refused() {
+    let invalid = |path: &PathBuf| path.to_string_lossy().contains("/invalid-");
+    let files: Vec<PathBuf> = files("hex").into_iter().filter(invalid).collect();
+    assert!(files.len() >= 8);
+    for path in files {
+        let bytes = unhex(&std::fs::read_to_string(&path).unwrap());
+        assert!(Execution::parse(&bytes).is_err(), "{}", path.display());
+    }
+}

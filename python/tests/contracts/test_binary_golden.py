@@ -1,0 +1,95 @@
+"""Binary contracts, packed here from their tables alone: no code of the Rust side is involved."""
+
+import struct
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+GOLDEN = Path(__file__).parents[3] / "docs" / "internals" / "golden"
+EXECUTE = sorted((GOLDEN / "execute").glob("*.toml"))
+CATALOGUE = sorted((GOLDEN / "catalogue").glob("*.toml"))
+ELEMENTS = {"i32": 1, "i64": 2, "f32": 3, "f64": 4, "c64": 5, "bytes": 6}
+STATES = {"staged": 1, "sealed": 2, "deleted": 3}
+
+
+def crc32c(data: bytes) -> int:
+    """CRC-32C (Castagnoli), bit by bit."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def golden_bytes(path: Path) -> bytes:
+    return bytes.fromhex("".join(path.with_suffix(".hex").read_text().split()))
+
+
+def source(fields: dict[str, Any]) -> bytes:
+    if fields["kind"] == "kv-chunks":
+        locator = bytes.fromhex(fields["prefix"])
+        numbers = (fields["first"], fields["count"], fields["stride"])
+        return struct.pack("<B3xI12sIII", 1, fields["nsid"], locator, *numbers)
+    locator = struct.pack("<Q4x", fields["slba"])
+    numbers = (fields["skip"], fields["bytes"], 0)
+    return struct.pack("<B3xI12sIII", 2, fields["nsid"], locator, *numbers)
+
+
+def payload(fields: dict[str, Any]) -> bytes:
+    parameters = bytes.fromhex(fields["parameters"])
+    sources = fields["source"]
+    head = struct.pack(
+        "<4sHHQIB3xI36x", b"CSDX", 1, len(sources), fields["program"], 0, 0, len(parameters)
+    )
+    return head + b"".join(source(one) for one in sources) + parameters
+
+
+@pytest.mark.parametrize("path", EXECUTE, ids=lambda path: path.stem)
+def test_execute_payload(path: Path) -> None:
+    assert payload(tomllib.loads(path.read_text())) == golden_bytes(path)
+
+
+def entry(fields: dict[str, Any]) -> bytes:
+    name = fields["name"].encode()
+    members = fields["members"]
+    chunks = -(-fields["bytes"] // fields["chunk_bytes"]) if fields["bytes"] else 0
+    data: bytes = struct.pack(
+        "<4sHBBQ16s12sIQIBBHHHH10x32s",
+        b"CSDC",
+        1,
+        STATES[fields["state"]],
+        ELEMENTS[fields["element"]],
+        fields["epoch"],
+        bytes.fromhex(fields["writer"]),
+        bytes.fromhex(fields["id"]),
+        fields["chunk_bytes"],
+        fields["bytes"],
+        chunks,
+        1 if "extents" in fields else 0,
+        1,
+        fields["offset"],
+        len(members),
+        len(fields["shape"]),
+        len(name),
+        bytes.fromhex(fields["digest"]),
+    )
+    data += struct.pack(f"<{len(members)}H", *members)
+    data += struct.pack(f"<{len(fields['shape'])}Q", *fields["shape"]) + name
+    for runs in fields.get("extents", []):
+        data += struct.pack("<I", len(runs))
+        data += b"".join(struct.pack("<II", *run) for run in runs)
+    return data + struct.pack("<I", crc32c(data))
+
+
+@pytest.mark.parametrize("path", CATALOGUE, ids=lambda path: path.stem)
+def test_catalogue_entry(path: Path) -> None:
+    assert entry(tomllib.loads(path.read_text())) == golden_bytes(path)
+
+
+def test_golden_files_are_there() -> None:
+    assert len(EXECUTE) >= 2
+    assert len(CATALOGUE) >= 4
+    assert crc32c(b"123456789") == 0xE3069283
