@@ -13,7 +13,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `runtime` | threads, and the loop of a real core |
+//! | `config`, `runtime` | threads, and the loop of a real core |
 //! | `core` | a core's state; spawning, posting, calling |
 //! | `task` | the slab of tasks, their wakers and handles |
 //! | `time`, `timer` | the clock, and what waits for it |
@@ -30,6 +30,7 @@
 mod backend;
 mod buffer;
 mod busy;
+mod config;
 mod core;
 mod file;
 mod lane;
@@ -47,6 +48,7 @@ mod timer;
 pub use backend::{BackendKind, UnknownBackend};
 pub use buffer::{ALIGNMENT, Buffer};
 pub use busy::{BusyTimes, busy};
+pub use config::Config;
 pub use core::{
     Class, CoreGone, CoreId, backend_name, call, core_count, core_id, keep, kept, post,
     random_bytes, random_u64, spawn, stop_requested, yield_now,
@@ -55,7 +57,7 @@ pub use file::{File, FileOptions};
 pub use lane::{Compute, Job, LaneFailed, Progress, Single, compute, compute_fn};
 pub use net::{DetachedStream, Listener, Stream};
 pub use pool::TaskPool;
-pub use runtime::{Config, Error, block_on, run};
+pub use runtime::{Error, block_on, run};
 pub use sync::{Notify, Permit, Semaphore, channel};
 pub use task::JoinHandle;
 pub use time::{Elapsed, Instant, Sleep, now, sleep, sleep_until, timeout};

@@ -18,41 +18,11 @@ use crate::backend::epoll::Epoll;
 use crate::backend::real::Real;
 use crate::backend::uring::Uring;
 use crate::backend::{Backend, BackendKind, os};
+use crate::config::Config;
 use crate::core::{Class, Core, CoreId, Entered};
+use crate::lane::Lane;
 use crate::mailbox::{Bell, Shared};
 use crate::time::Instant;
-
-/// How to run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// The kernel interface to wait with.
-    pub backend: BackendKind,
-    /// How many cores, at least one.
-    pub cores: usize,
-    /// Whether each core is bound to a CPU.
-    pub pin: bool,
-    /// Longest spin before a core sleeps, µs; 0 never spins.
-    pub spin_us: u32,
-    /// Threads are called `name-0`, `name-1`, ...
-    pub name: String,
-    /// Whether the compute lane yields to everything else that wants the CPU, as a drive's must;
-    /// false where the computation is what its user waits for.
-    pub lane_yields: bool,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        let name = "core".to_owned();
-        Self {
-            backend: BackendKind::Auto,
-            cores: 1,
-            pin: false,
-            spin_us: 50,
-            name,
-            lane_yields: true,
-        }
-    }
-}
 
 /// Why a runtime did not return.
 #[derive(Debug)]
@@ -313,12 +283,12 @@ fn make_backend(
     started: std::time::Instant,
     name: &str,
 ) -> io::Result<Rc<dyn Backend>> {
-    let yields = config.lane_yields;
+    let lane = || Lane::new(name, config.lane_yields);
     let uring = |bell| -> io::Result<Rc<dyn Backend>> {
-        Ok(Rc::new(Real::new(Uring::new(bell, name)?, started, name, yields)))
+        Ok(Rc::new(Real::new(Uring::new(bell, name)?, started, lane())))
     };
     let epoll = |bell| -> io::Result<Rc<dyn Backend>> {
-        Ok(Rc::new(Real::new(Epoll::new(bell, name)?, started, name, yields)))
+        Ok(Rc::new(Real::new(Epoll::new(bell, name)?, started, lane())))
     };
     match config.backend {
         BackendKind::Uring => uring(bell),

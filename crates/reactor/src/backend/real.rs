@@ -130,20 +130,14 @@ pub(crate) struct Real<P> {
 }
 
 impl<P: Poller> Real<P> {
-    /// `started` is the runtime's zero of time; `name` is given to helper threads; `lane_yields` as in
-    /// [`crate::Config`].
-    pub(crate) fn new(
-        poller: P,
-        started: std::time::Instant,
-        name: &str,
-        lane_yields: bool,
-    ) -> Self {
+    /// `started` is the runtime's zero of time.
+    pub(crate) fn new(poller: P, started: std::time::Instant, lane: Lane) -> Self {
         Self {
             started,
             poller,
             sockets: RefCell::default(),
             events: RefCell::default(),
-            lane: Lane::new(name, lane_yields),
+            lane,
             stop: Cell::new(None),
             stop_wakers: RefCell::default(),
         }
