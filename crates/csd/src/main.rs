@@ -5,7 +5,7 @@
 //! object is printed; the exit code is the documented one.
 //!
 //! Modules: [`cli`] declares the command line, [`report`] prints, [`table`] and [`units`] format,
-//! [`context`] opens the array; [`drive`], [`array`], [`object`] and [`run`] are the commands.
+//! [`context`] opens the array; [`drive`], [`mod@array`], [`object`] and [`run`] are the commands.
 
 mod array;
 mod cli;

@@ -8,7 +8,7 @@
 //! object in memory, or hide that a drive is down.
 //!
 //! Modules, in the order of an object's way:
-//! - [`array`]: the array file, and connections to all its drives
+//! - [`mod@array`]: the array file, and connections to all its drives
 //! - [`source`]: what put reads: raw bytes, CSV columns, `.npy` arrays
 //! - [`layout`]: which chunk is on which drive
 //! - [`extent`]: room for chunks on block namespaces
