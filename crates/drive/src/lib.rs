@@ -9,7 +9,7 @@
 //! - [`controller`]: who is connected, and what is counted
 //! - [`namespace`]: block, kv, compute
 //! - [`media`]: memory, file, simulated disk
-//! - [`format`]: the superblock
+//! - [`mod@format`]: the superblock
 //! - [`drive`]: all of it put together, per core
 
 pub mod controller;
