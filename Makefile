@@ -41,6 +41,7 @@ sim:  ## simulation lane, long form: make sim SEEDS=0..1000
 	CSD_SIM_SEEDS=$(SEEDS) cargo test --locked --release -p csd-tests --test simulation -- --nocapture
 
 bench:  ## measured figures beside their floors, in one run each
+	cargo run --locked --release -q -p csd-bench --bin bench-block
 	cargo run --locked --release -q -p csd-kernels --example count
 	cargo run --locked --release -q -p csd-reactor --example echo
 

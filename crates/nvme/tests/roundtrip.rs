@@ -73,7 +73,8 @@ proptest! {
     #[test]
     fn fabrics_and_admin(qid in any::<u16>(), entries in 1u16.., kato in any::<u32>(),
                          offset in any::<u64>(), dwords in 1u32..1 << 20, csi in any::<u8>()) {
-        let connect = fabrics::Connect::from_bytes(*fabrics::connect(qid, entries, kato, 4).as_bytes());
+        let sqe = fabrics::connect(qid, entries, kato, 4);
+        let connect = fabrics::Connect::from_bytes(*sqe.as_bytes());
         prop_assert_eq!((connect.qid(), connect.sqsize()), (qid, entries - 1));
         prop_assert_eq!((connect.kato(), connect.cattr()), (kato, 4));
         let page = log::get_log_page(log::LogId::SMART, 1, Csi(csi), offset, dwords * 4);

@@ -1,0 +1,239 @@
+//! The client of both sides: pre-encoded capsules out, fixed-size answers in, never sleeping.
+//!
+//! It checks the type and identifier of every answer but not its data: the end-to-end tests do.
+
+use std::io::{ErrorKind, IoSlice, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use csd_nvme::capsule::{FLAGS_SGL, Sgl, Sqe};
+use csd_nvme::fabrics::{self, CATTR_NO_FLOW_CONTROL};
+use csd_nvme::host::connect_data;
+use csd_nvme::nvm::{self, Extent};
+use csd_nvme::pdu::Kind;
+use csd_nvme::property::{self, Configuration};
+use csd_nvme::tcp::Digests;
+use csd_nvme::tcp::host::Connection;
+
+use crate::Side;
+
+/// Blocks of 4 KiB that random offsets are drawn from.
+pub(crate) const BLOCKS: u64 = 16 << 10;
+const BLOCK_BYTES: usize = 4096;
+/// Slices of one send.
+const SLICES: usize = 64;
+/// NQN of the drive under test.
+pub(crate) const NQN: &str = "nqn.2026-11.io.csdstore:bench";
+
+/// What is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Workload {
+    pub(crate) name: &'static str,
+    pub(crate) read: bool,
+    pub(crate) bytes: usize,
+    pub(crate) depth: u16,
+}
+
+/// A connected client.
+pub(crate) struct Client {
+    stream: TcpStream,
+    workload: Workload,
+    wire: Connection,
+    state: u64,
+    // Bytes received and not yet understood.
+    input: Vec<u8>,
+    filled: usize,
+    idle: Vec<u16>,
+    data: Vec<u8>,
+    left: usize,
+    // The admin connection keeps the controller alive.
+    _admin: Option<TcpStream>,
+}
+
+impl Client {
+    pub(crate) fn connect(address: SocketAddr, side: Side, workload: Workload) -> Self {
+        let (admin, mut stream) = match side {
+            Side::Floor => (None, open(address)),
+            Side::Drive => {
+                let (admin, cntlid) = admin(address);
+                (Some(admin), io_queue(address, cntlid))
+            }
+        };
+        if side == Side::Floor {
+            // The floor is told the sizes, and nothing else.
+            let (command, answer) = sizes(workload);
+            stream.write_all(&command.to_le_bytes()).expect("the floor listens");
+            stream.write_all(&answer.to_le_bytes()).expect("the floor listens");
+        }
+        stream.set_nonblocking(true).expect("a socket");
+        Self {
+            stream,
+            workload,
+            wire: Connection::new(Digests::default()).0,
+            state: 0x9E37_79B9_7F4A_7C15,
+            input: vec![0; 512 << 10],
+            filled: 0,
+            idle: (0..workload.depth).collect(),
+            data: vec![0xA5; workload.bytes],
+            left: 0,
+            _admin: admin,
+        }
+    }
+
+    /// Keeps the depth for this long; operations completed and the time they took.
+    pub(crate) fn run(&mut self, length: Duration) -> (u64, Duration) {
+        let start = Instant::now();
+        let mut operations = 0;
+        let mut turns = 0u32;
+        loop {
+            self.send();
+            operations += self.receive();
+            turns = turns.wrapping_add(1);
+            if turns.is_multiple_of(64) && start.elapsed() >= length {
+                return (operations, start.elapsed());
+            }
+        }
+    }
+
+    fn send(&mut self) {
+        while !self.idle.is_empty() {
+            let count = self.idle.len().min(SLICES / 2);
+            let capsules: Vec<Vec<u8>> = (0..count).map(|_| self.capsule()).collect();
+            let mut slices = Vec::with_capacity(SLICES);
+            for capsule in &capsules {
+                slices.push(IoSlice::new(capsule));
+                if !self.workload.read {
+                    slices.push(IoSlice::new(&self.data));
+                }
+            }
+            write_all(&mut self.stream, &mut slices);
+        }
+    }
+
+    fn capsule(&mut self) -> Vec<u8> {
+        let cid = self.idle.pop().expect("asked with one");
+        let blocks = self.workload.bytes / BLOCK_BYTES;
+        let extent = Extent {
+            slba: self.random() % (BLOCKS / blocks as u64) * blocks as u64,
+            blocks: u32::try_from(blocks).expect("few blocks"),
+        };
+        let bytes = u32::try_from(self.workload.bytes).expect("small");
+        let (mut sqe, inside) = if self.workload.read {
+            let mut sqe = nvm::read(1, extent);
+            sqe.set_sgl(Sgl::transport(bytes));
+            (sqe, 0)
+        } else {
+            let mut sqe = nvm::write(1, extent, false);
+            sqe.set_sgl(Sgl::in_capsule(bytes));
+            (sqe, bytes)
+        };
+        sqe.set_cid(cid).set_flags(FLAGS_SGL);
+        self.wire.capsule(&sqe, inside).to_vec()
+    }
+
+    fn random(&mut self) -> u64 {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.state
+    }
+
+    /// Receives once; the number of operations that ended.
+    fn receive(&mut self) -> u64 {
+        let received = match self.stream.read(&mut self.input[self.filled..]) {
+            Ok(0) => panic!("the server closed"),
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return 0,
+            Err(error) => panic!("receiving: {error}"),
+        };
+        self.filled += received;
+        let mut at = 0;
+        let mut ended = 0;
+        loop {
+            let skip = self.left.min(self.filled - at);
+            at += skip;
+            self.left -= skip;
+            if self.left > 0 || self.filled - at < 24 {
+                break;
+            }
+            let header = &self.input[at..at + 24];
+            let length = u32::from_le_bytes(header[4..8].try_into().expect("four")) as usize;
+            let cid = match Kind(header[0]) {
+                Kind::C2H_DATA => u16::from_le_bytes([header[8], header[9]]),
+                Kind::CAPSULE_RESP => u16::from_le_bytes([header[20], header[21]]),
+                other => panic!("unexpected PDU {other:?}"),
+            };
+            // With SUCCESS (flag bit 3) data ends its command, and so does a response.
+            if header[0] == Kind::CAPSULE_RESP.0 || header[1] & 8 != 0 {
+                self.idle.push(cid);
+                ended += 1;
+            }
+            self.left = length;
+        }
+        self.input.copy_within(at..self.filled, 0);
+        self.filled -= at;
+        ended
+    }
+}
+
+/// Bytes of a command and of its answer on the wire.
+pub(crate) fn sizes(workload: Workload) -> (u32, u32) {
+    let bytes = u32::try_from(workload.bytes).expect("small");
+    if workload.read { (72, 24 + bytes) } else { (72 + bytes, 24) }
+}
+
+fn write_all(stream: &mut TcpStream, mut slices: &mut [IoSlice<'_>]) {
+    while !slices.is_empty() {
+        match stream.write_vectored(slices) {
+            Ok(count) => IoSlice::advance_slices(&mut slices, count),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::hint::spin_loop(),
+            Err(error) => panic!("sending: {error}"),
+        }
+    }
+}
+
+fn open(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).expect("the server listens");
+    stream.set_nodelay(true).expect("a socket");
+    stream
+}
+
+/// Sends a command with optional in-capsule data, blocking; the result dword 0.
+fn blocking(stream: &mut TcpStream, wire: &Connection, mut sqe: Sqe, data: &[u8]) -> u32 {
+    let bytes = u32::try_from(data.len()).expect("small");
+    sqe.set_sgl(if bytes > 0 { Sgl::in_capsule(bytes) } else { Sgl::transport(0) });
+    stream.write_all(&wire.capsule(&sqe, bytes)).expect("the drive listens");
+    stream.write_all(data).expect("the drive listens");
+    let mut response = [0; 24];
+    stream.read_exact(&mut response).expect("a response");
+    let status = u16::from_le_bytes([response[22], response[23]]) >> 1;
+    assert_eq!((response[0], status & 0x7FF), (Kind::CAPSULE_RESP.0, 0), "{response:02x?}");
+    u32::from_le_bytes(response[8..12].try_into().expect("four"))
+}
+
+fn connect(address: SocketAddr, qid: u16, cntlid: Option<u16>) -> (TcpStream, Connection, u16) {
+    let mut stream = open(address);
+    let (wire, request) = Connection::new(Digests::default());
+    stream.write_all(&request).expect("the drive listens");
+    let mut response = [0; 128];
+    stream.read_exact(&mut response).expect("ICResp");
+    let data = connect_data(&[7; 16], "nqn.2014-08.org.nvmexpress:uuid:bench", NQN, cntlid);
+    let command = fabrics::connect(qid, 256, 0, CATTR_NO_FLOW_CONTROL);
+    let result = blocking(&mut stream, &wire, command, data.as_bytes());
+    (stream, wire, u16::try_from(result & 0xFFFF).expect("sixteen bits"))
+}
+
+fn admin(address: SocketAddr) -> (TcpStream, u16) {
+    let (mut stream, wire, cntlid) = connect(address, 0, None);
+    let enable = Configuration::default()
+        .with_enable(1)
+        .with_css(property::CSS_ALL)
+        .with_iosqes(6)
+        .with_iocqes(4);
+    blocking(&mut stream, &wire, fabrics::property_set(property::CC, enable.0), &[]);
+    (stream, cntlid)
+}
+
+fn io_queue(address: SocketAddr, cntlid: u16) -> TcpStream {
+    connect(address, 1, Some(cntlid)).0
+}

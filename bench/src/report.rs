@@ -1,0 +1,142 @@
+//! Pairs of runs to a table: medians, quartiles, and whether the run is a result at all.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::Arguments;
+use crate::client::Workload;
+
+/// The floor must reach this at depth 1, 4 KiB, operations per second.
+const FLOOR_DEPTH_1: f64 = 60e3;
+/// The floor must reach this at depth 32, 4 KiB read.
+const FLOOR_DEPTH_32: f64 = 450e3;
+/// Ratios that scatter more than this (inter-quartile range over median) are no result.
+const SPREAD_MAX: f64 = 0.15;
+
+/// One run of one side.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    rate: f64,
+    cpu_us: f64,
+}
+
+impl Run {
+    /// From what was counted.
+    #[allow(clippy::cast_precision_loss)] // counts are far below 2^53
+    pub(crate) fn new(operations: u64, elapsed: Duration, cpu_us: u64) -> Self {
+        let count = operations.max(1) as f64;
+        Self { rate: count / elapsed.as_secs_f64(), cpu_us: cpu_us as f64 / count }
+    }
+}
+
+/// One line of the table.
+pub(crate) struct Row {
+    workload: Workload,
+    floor: f64,
+    drive: f64,
+    ratio: [f64; 3],
+    cpu_us: [f64; 2],
+}
+
+impl Row {
+    /// From the pairs of one workload.
+    pub(crate) fn of(workload: Workload, pairs: &[(Run, Run)]) -> Self {
+        let of = |pick: fn(&(Run, Run)) -> f64| quartiles(pairs.iter().map(pick).collect());
+        Self {
+            workload,
+            floor: of(|pair| pair.0.rate)[1],
+            drive: of(|pair| pair.1.rate)[1],
+            ratio: of(|pair| pair.1.rate / pair.0.rate),
+            cpu_us: [of(|pair| pair.0.cpu_us)[1], of(|pair| pair.1.cpu_us)[1]],
+        }
+    }
+
+    /// The table's head.
+    pub(crate) fn head() -> String {
+        format!(
+            "{:30} {:>11} {:>11} {:>7} {:>15} {:>17}",
+            "workload", "floor I/O/s", "drive I/O/s", "ratio", "quartiles", "CPU us/I/O f, d"
+        )
+    }
+
+    fn spread(&self) -> f64 {
+        (self.ratio[2] - self.ratio[0]) / self.ratio[1]
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [low, median, high] = self.ratio;
+        write!(
+            f,
+            "{:30} {:>11.0} {:>11.0} {:>7.2} {:>7.2}-{:<7.2} {:>8.2} {:>8.2}{}",
+            self.workload.name,
+            self.floor,
+            self.drive,
+            median,
+            low,
+            high,
+            self.cpu_us[0],
+            self.cpu_us[1],
+            if self.spread() > SPREAD_MAX { "  inconclusive" } else { "" }
+        )
+    }
+}
+
+fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
+    values.sort_by(f64::total_cmp);
+    let at = |quarter: usize| values[(values.len() - 1) * quarter / 4];
+    [at(1), at(2), at(3)]
+}
+
+/// What the figures were measured on, and how.
+pub(crate) fn machine(arguments: &Arguments) -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("");
+    let model = model.trim_start_matches(['\t', ' ', ':']);
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().unwrap_or("?");
+    let pinned = if crate::serve::pinned() { "servers pinned to CPU 0" } else { "not pinned" };
+    format!(
+        "{model}, load {load}, {pinned}, {} pairs of {} ms, back end {}, spin {} us",
+        arguments.pairs, arguments.run_ms, arguments.backend, arguments.spin_us
+    )
+}
+
+/// Whether the machine was good enough for a result.
+pub(crate) fn validity(rows: &[Row]) -> String {
+    let floor = |depth: u16| {
+        let row = rows.iter().find(|row| row.workload.depth == depth && row.workload.read);
+        row.map_or(0.0, |row| row.floor)
+    };
+    let (one, many) = (floor(1), floor(32));
+    if one >= FLOOR_DEPTH_1 && many >= FLOOR_DEPTH_32 {
+        return "valid: the floor is high enough".into();
+    }
+    format!(
+        "NOT VALID: the floor does {one:.0}/s at depth 1 (wants {FLOOR_DEPTH_1:.0}) and \
+         {many:.0}/s at depth 32 (wants {FLOOR_DEPTH_32:.0}): the machine is busy or slow"
+    )
+}
+
+/// Appends the rows to a file, one JSON object a line.
+pub(crate) fn record(path: &std::path::Path, arguments: &Arguments, rows: &[Row]) {
+    use std::io::Write;
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+    let mut file = file.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    for row in rows {
+        let line = json!({
+            "machine": machine(arguments),
+            "workload": row.workload.name,
+            "floor_per_s": row.floor,
+            "drive_per_s": row.drive,
+            "ratio_quartiles": row.ratio,
+            "cpu_us_per_io": {"floor": row.cpu_us[0], "drive": row.cpu_us[1]},
+            "inconclusive": row.spread() > SPREAD_MAX,
+            "validity": validity(rows),
+        });
+        writeln!(file, "{line}").expect("the record can be written");
+    }
+}
