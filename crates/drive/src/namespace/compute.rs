@@ -15,7 +15,7 @@ use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, Job, Progress, Semaphore, compute, spawn};
 
 use super::block::Block;
-use super::kv::Kv;
+use super::kv::{Kv, Value};
 use super::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
 
 /// Executions that run at once on a core; more wait.
@@ -134,29 +134,69 @@ impl Compute {
         Ok(())
     }
 
+    /// Reads the next batch: values are opened in order until their sizes fill it, then all of it
+    /// is read at once.
     async fn read_batch(&self, reads: &mut std::vec::IntoIter<Read>) -> Result<Vec<Chunk>, Status> {
-        let mut batch = Vec::new();
+        let mut under_way = Vec::new();
         let mut bytes = 0;
-        while bytes < BATCH_BYTES {
+        let mut failure = None;
+        while bytes < BATCH_BYTES && failure.is_none() {
             let Some(read) = reads.next() else { break };
-            let chunk = self.read(read).await?;
-            bytes += chunk.bytes.len();
-            batch.push(chunk);
+            match self.open(read).await {
+                Ok(opened) => {
+                    bytes += opened.bytes();
+                    under_way.push(spawn(Class::Background, opened.read()));
+                }
+                Err(status) => failure = Some(status),
+            }
         }
-        Ok(batch)
+        let mut batch = Vec::with_capacity(under_way.len());
+        // All are awaited even after a failure, so that none outlives its execution.
+        for read in under_way {
+            match read.await {
+                Ok(chunk) => batch.push(chunk),
+                Err(status) => failure = failure.or(Some(status)),
+            }
+        }
+        failure.map_or(Ok(batch), Err)
     }
 
-    async fn read(&self, read: Read) -> Result<Chunk, Status> {
+    async fn open(&self, read: Read) -> Result<Opened, Status> {
         match read {
             Read::Value { nsid, prefix, number } => {
                 let value = self.kv.open(nsid, chunk_key(&prefix, number)).await?;
-                let value = value.ok_or(Status::SOURCE_MISSING)?;
+                value.map(Opened::Value).ok_or(Status::SOURCE_MISSING)
+            }
+            Read::Blocks { slba, skip, bytes } => {
+                Ok(Opened::Blocks { block: self.block.clone(), slba, skip, bytes })
+            }
+        }
+    }
+}
+
+/// A read whose size is known; a value's version is pinned.
+enum Opened {
+    Value(Value),
+    Blocks { block: Block, slba: u64, skip: u64, bytes: u32 },
+}
+
+impl Opened {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Value(value) => value.bytes() as usize,
+            Self::Blocks { bytes, .. } => *bytes as usize,
+        }
+    }
+
+    async fn read(self) -> Result<Chunk, Status> {
+        match self {
+            Self::Value(value) => {
                 let bytes = value.read_unchecked().await?;
                 Ok(Chunk { bytes, checksum: Some(value.checksum()) })
             }
-            Read::Blocks { slba, skip, bytes } => {
+            Self::Blocks { block, slba, skip, bytes } => {
                 let buffer = Buffer::with_room(0, bytes as usize, 0);
-                let bytes = self.block.read(slba, skip, buffer).await?;
+                let bytes = block.read(slba, skip, buffer).await?;
                 Ok(Chunk { bytes, checksum: None })
             }
         }
