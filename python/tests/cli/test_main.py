@@ -77,7 +77,7 @@ _GOOD = ["--profile", "newport", "--kernel", "count"]
         (["bep", "--profile", "newprot", "--kernel", "count"], "there are: newport, smartssd"),
         (["bep", "--profile", "no/such.toml", "--kernel", "count"], "cannot be read"),
         (["bep", *_GOOD, "--host-cores", "1,,4"], "not a list of whole numbers"),
-        (["bep", *_GOOD, "--host-cores", "0"], "at least 1 core"),
+        (["bep", *_GOOD, "--host-cores", "0"], "every number is at least 1"),
         (["bep", *_GOOD, "--host-cores", "9" * 5000], "not a list of whole numbers"),
         (["bep", *_GOOD, "--k-limit", "0"], "k-limit"),
         (["bep", *_GOOD, "--sd-tx", "0.5"], "sd_tx = 0.5: expected a slow-down factor"),

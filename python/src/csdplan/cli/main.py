@@ -7,17 +7,14 @@ output holds one JSON object and nothing else, or nothing at all if the command 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 import csdplan
+from csdplan.cli.common import JsonOption, console, reported, whole_numbers
 from csdplan.cli.tables import print_bep, print_profiles
-from csdplan.errors import CsdplanError
 from csdplan.plot import check_path, throughput
 from csdplan.profile import load, shipped_names, workload
 from csdplan.result import bep, curves, envelope
@@ -35,30 +32,10 @@ app = typer.Typer(
 profile_app = typer.Typer(help="Work with profile files.", no_args_is_help=True)
 app.add_typer(profile_app, name="profile")
 
-#: A number of cores has at most this many digits.
-_CORES_DIGITS_MAX = 7
-
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object {schema, command, result, warnings}.")
-]
-
 
 def main() -> None:
     """Run the command line."""
     app()
-
-
-def _cores(text: str) -> list[int]:
-    """Parse a list such as ``1,4,16``."""
-    parts = [part.strip() for part in text.split(",")]
-    # isdecimal takes other scripts' digits, and int() refuses texts of thousands of digits.
-    plain = (part.isascii() and part.isdecimal() for part in parts)
-    if not all(plain) or max(map(len, parts)) > _CORES_DIGITS_MAX:
-        raise typer.BadParameter(f"{text!r} is not a list of whole numbers such as 1,4,16")
-    cores = [int(part) for part in parts]
-    if min(cores) < 1:
-        raise typer.BadParameter("a host works with at least 1 core")
-    return list(dict.fromkeys(cores))
 
 
 def _show_version(wanted: bool) -> None:
@@ -125,8 +102,8 @@ def bep_command(
     json: JsonOption = False,
 ) -> None:
     """Run ``csdplan bep``."""
-    cores = _cores(host_cores)
-    with _reported():
+    cores = whole_numbers(host_cores)
+    with reported():
         for path in plot or []:
             check_path(path)
         loads = [
@@ -143,7 +120,7 @@ def bep_command(
     if json:
         typer.echo(envelope("bep", result.as_dict(), result.warnings))
         return
-    print_bep(_console(), result)
+    print_bep(console(), result)
     for warning in result.warnings:
         typer.echo(f"warning: {warning}", err=True)
 
@@ -151,7 +128,7 @@ def bep_command(
 @app.command("profiles")
 def profiles_command(json: JsonOption = False) -> None:
     """List the profiles that come with csdplan."""
-    with _reported():
+    with reported():
         found = [(name, load(name)) for name in shipped_names()]
     if json:
         listed = [
@@ -166,7 +143,7 @@ def profiles_command(json: JsonOption = False) -> None:
         ]
         typer.echo(envelope("profiles", {"profiles": listed}))
         return
-    print_profiles(_console(), found)
+    print_profiles(console(), found)
 
 
 @profile_app.command("check")
@@ -175,28 +152,10 @@ def profile_check_command(
     json: JsonOption = False,
 ) -> None:
     """Check a profile against schema 1; every fault is reported, not only the first."""
-    with _reported():
+    with reported():
         profile = load(file)
     if json:
         typer.echo(envelope("profile check", {"file": file, "profile": profile.as_dict()}))
         return
     kernels = ", ".join(profile.kernels())
     typer.echo(f"{file}: sound (schema 1): {len(profile.point)} points, kernels {kernels}")
-
-
-def _console() -> Console:
-    # Names and units come with square brackets of their own: nothing printed here is markup.
-    return Console(markup=False, emoji=False, highlight=False)
-
-
-@contextmanager
-def _reported() -> Iterator[None]:
-    """Turn faults into a message on standard error and the exit code of who is at fault."""
-    try:
-        yield
-    except CsdplanError as error:
-        typer.echo(f"csdplan: {error}", err=True)
-        raise typer.Exit(2) from error
-    except OSError as error:
-        typer.echo(f"csdplan: {error}", err=True)
-        raise typer.Exit(1) from error
