@@ -95,6 +95,15 @@ def bep_command(
         int | None,
         typer.Option("--bytes", min=1, help="Working set; by default the largest measured."),
     ] = None,
+    ssd_profile: Annotated[
+        str | None, typer.Option(help="Take the host and its SSDs from this profile instead.")
+    ] = None,
+    store: Annotated[
+        bool, typer.Option("--store", help="Count the time to write results back.")
+    ] = False,
+    overlap: Annotated[
+        str, typer.Option(help="serial (the paper), pipelined, or measured: as the points were.")
+    ] = "serial",
     plot: Annotated[
         list[Path] | None,
         typer.Option(help="Write the throughput curves as .svg or .png. Repeat it for both."),
@@ -106,14 +115,28 @@ def bep_command(
     with reported():
         for path in plot or []:
             check_path(path)
+        host_side = None if ssd_profile is None else load(ssd_profile)
         loads = [
             workload(
-                load(source), kernel, name=source, device=device, ssd=ssd, size_bytes=size_bytes
+                load(source),
+                kernel,
+                name=source,
+                device=device,
+                ssd=ssd,
+                size_bytes=size_bytes,
+                ssd_profile=host_side,
             )
             for source in profile
         ]
         result = bep(
-            loads, cores, k_limit=k_limit, sd_tx=sd_tx, sd_comp=sd_comp, host_part_s=host_part
+            loads,
+            cores,
+            k_limit=k_limit,
+            sd_tx=sd_tx,
+            sd_comp=sd_comp,
+            host_part_s=host_part,
+            store=store,
+            overlap=overlap,
         )
         for path in plot or []:
             throughput(curves(result), path)

@@ -16,6 +16,8 @@ _MISSED = {
     "tie": "tie",
     "k_limit": "k_limit",
     "host_part": "host part",
+    "store": "store time",
+    "overlap": "overlap",
 }
 
 
@@ -70,8 +72,15 @@ def _break_even(host: HostResult) -> str:
 
 def _footnote(system: SystemResult) -> str:
     sources = ", ".join(f"{name} {prov}" for name, prov in system.prov.items())
+    stored = f" + {system.csd_store_s:.4g} s store" if system.csd_store_s else ""
+    gain = system.gains[-1][1]
+    gains = f", {gain:.3g} times {system.gains[0][0]}" if len(system.gains) > 1 else ""
+    overlap = f"; SSDs {system.ssd_overlap}, drives {system.csd_overlap}"
+    plain = system.ssd_overlap == system.csd_overlap == "serial"
     return (
-        f"{system.bytes / 1e9:g} GB; drive: {system.csd_tx_s:.4g} s + {system.csd_comp_s:.4g} s "
-        f"on {system.drive_units} units; SSD: {system.ssd}; k_limit {system.k_limit} "
-        f"(by {system.k_limit_from}); {sources}"
+        f"{system.bytes / 1e9:g} GB; {system.workload_class}: {system.host_ctr:.0%} of Host(1)'s "
+        f"time is compute, {system.drive_ctr:.0%} of the drive's; drive: {system.csd_tx_s:.4g} s "
+        f"+ {system.csd_comp_s:.4g} s{stored} on {system.drive_units} units{gains}; "
+        f"SSD: {system.ssd}; k_limit {system.k_limit} "
+        f"(by {system.k_limit_from}){'' if plain else overlap}; {sources}"
     )
