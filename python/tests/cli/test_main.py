@@ -85,7 +85,7 @@ _GOOD = ["--profile", "newport", "--kernel", "count"]
         (["bep", *_GOOD, "--k-limit", "0"], "k-limit"),
         (["bep", *_GOOD, "--sd-tx", "0.5"], "sd_tx = 0.5: expected a slow-down factor"),
         (["bep", *_GOOD, "--host-part", "nan"], "host_part_s = nan: expected a finite number"),
-        (["bep", *_GOOD, "--plot", "a.pdf"], "ends in .svg or .png"),
+        (["bep", *_GOOD, "--plot", "a.pdf"], "ends in .svg, .png"),
         (["bep", *_GOOD, "--device", "smartssd"], "there are: newport"),
         (["bep", *_GOOD, "--bytes", "5"], "there are: 4800000000"),
         (["bep", "--kernel", "count"], "--profile"),

@@ -113,11 +113,14 @@ def show(
 def print_sheet(target: Console, sheet: Sheet) -> None:
     """Print one sheet as a table, with its note below."""
     table = Table(title=Text(sheet.title, style="bold"), title_justify="left")
-    for index, column in enumerate(sheet.columns):
+    # A column in which nothing is known takes room and says nothing.
+    held = [i for i in range(len(sheet.columns)) if any(row[i] is not None for row in sheet.rows)]
+    for index in held:
         numeric = all(not isinstance(row[index], str) for row in sheet.rows)
-        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+        heading = sheet.columns[index].replace("_", " ")
+        table.add_column(heading, justify="right" if numeric else "left", overflow="fold")
     for row in sheet.rows:
-        table.add_row(*(Text(_cell(value)) for value in row))
+        table.add_row(*(Text(_cell(row[index])) for index in held))
     target.print(table)
     if sheet.note:
         target.print(Text(sheet.note, style="dim"))

@@ -13,8 +13,12 @@ from typing import Annotated
 import typer
 
 import csdplan
+from csdplan.cli import plan, published
 from csdplan.cli.common import JsonOption, console, reported, whole_numbers
+from csdplan.cli.optimize import optimize_command
+from csdplan.cli.simulate import simulate_command
 from csdplan.cli.tables import print_bep, print_profiles
+from csdplan.cli.uncertainty import uncertainty_command
 from csdplan.plot import check_path, throughput
 from csdplan.profile import load, shipped_names, workload
 from csdplan.result import bep, curves, envelope
@@ -31,6 +35,11 @@ app = typer.Typer(
 )
 profile_app = typer.Typer(help="Work with profile files.", no_args_is_help=True)
 app.add_typer(profile_app, name="profile")
+app.command("optimize")(optimize_command)
+app.command("simulate")(simulate_command)
+app.command("uncertainty")(uncertainty_command)
+plan.add_to(app)
+published.add_to(app)
 
 
 def main() -> None:
