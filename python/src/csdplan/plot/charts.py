@@ -136,6 +136,9 @@ def _lines(axis: Axes, panel: Lines) -> None:
             label=line.label,
         )
     axis.set_ylim(bottom=0)
+    known = [value for line in panel.lines for value in line.values if value is not None]
+    if all(value == int(value) for value in known):
+        axis.locator_params(axis="y", integer=True)
     axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, frameon=False)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from csdplan.errors import ProfileIncomplete
+from csdplan.model.inputs import not_negative, positive
 from csdplan.profile.workload import Workload
 from csdplan.result.sheet import Sheet, sheet
 from csdplan.result.sweep import Setting, solved
@@ -45,6 +46,7 @@ def encode_plan(
     Sheet
         A row for each combination.
     """
+    positive("drive_power", list(drive_power)), positive("host_power", list(host_power))
     rows = []
     for count in blocks:
         for size in block_MB:
@@ -158,6 +160,7 @@ def price_sensitivity(costs: Sequence[Cost], drive_usd: Sequence[float]) -> Shee
 
     The first system, to which the others are compared, keeps its price.
     """
+    not_negative("drive_usd", list(drive_usd))
     base = costs[0].purchase_usd
     rows = []
     for price in drive_usd:

@@ -124,7 +124,7 @@ def sweep(
         rows.append(
             (
                 setting.cores,
-                values[index % len(values)],
+                getattr(setting, axis),
                 int(solution.devices[index]) if found else None,
                 int(solution.closed_form[index]) or None,
                 solution.difference(index).value,
