@@ -133,6 +133,16 @@ def test_the_ssds_may_come_from_another_profile() -> None:
     assert "no point with where = 'drive'" in alone.stderr
 
 
+def test_bep_as_csv() -> None:
+    chosen = ["bep", "--profile", "smartssd", "--profile", "newport", "--kernel", "count"]
+    lines = run(*chosen, "--host-cores", "1,4", "--csv").stdout.splitlines()
+    heading = lines[0].split(",")
+    rows = [dict(zip(heading, line.split(","), strict=True)) for line in lines[1:]]
+    assert [row["devices"] for row in rows] == ["2", "8", "12", "28"]
+    assert {row["workload_class"] for row in rows} == {"I/O-intensive"}
+    assert run(*chosen, "--csv", "--json").exit_code == 2
+
+
 def test_profiles_are_listed() -> None:
     body = json.loads(run("profiles", "--json").stdout)
     names = [entry["name"] for entry in body["result"]["profiles"]]

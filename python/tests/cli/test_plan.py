@@ -37,6 +37,14 @@ def test_sweep() -> None:
     assert [(row["cores"], row["devices"]) for row in read] == [("1", "15"), ("4", "37")]
 
 
+def test_what_would_have_to_change() -> None:
+    chosen = ("sweep", *NEWPORT, "--over", "compute", "--target", "4")
+    above = {row["quantity"]: row["above"] for row in rows(*chosen, table=1)}
+    # 4 x (1.5 / 4 + 0.769) s is less than the 9 s of transfer: no compute is enough.
+    assert above["compute"] is None
+    assert above["sd_tx"] == pytest.approx((13.846154 / 4 - 0.7692308) / (1.5 / 4))
+
+
 def test_surface() -> None:
     chosen = ("surface", "--profile", "newport-b", "--kernel", "vector-add")
     found = {(row["bandwidth"], row["compute"]): row["devices"] for row in rows(*chosen)}

@@ -6,7 +6,7 @@ from csdplan import ModelError
 from csdplan.profile import load, workload
 from csdplan.result.coding import cost_sheet, encode_plan, overload_plan, price_sensitivity
 from csdplan.result.sheet import sheet
-from csdplan.result.sweep import AXES, Setting, surface, sweep
+from csdplan.result.sweep import AXES, needed, surface, sweep
 from csdplan.solve import break_even
 from csdplan.solve.ec import EncodeFit
 from csdplan.solve.overload import step_slow_downs
@@ -54,6 +54,27 @@ def test_iso_lines_part_the_surface() -> None:
                 assert (devices <= wanted) == (threshold is not None and compute > threshold)
     assert len(found.sheet().rows) == 29**2
     assert len(found.iso_sheet().rows) == 3 * 29
+
+
+@pytest.mark.parametrize("cores", [1, 4])
+@pytest.mark.parametrize("target", [1, 3, 7, 12, 40])
+def test_what_is_needed_is_enough_and_less_is_not(target: int, cores: int) -> None:
+    found = needed(NEWPORT, target, host_cores=[cores])
+    assert found.column("quantity") == ["compute", "bandwidth", "sd_comp", "sd_tx"]
+    for name, above in zip(found.column("quantity"), found.column("above"), strict=True):
+        if above is None:
+            continue
+        assert isinstance(name, str)
+        assert isinstance(above, float)
+        least = 1.0 if name.startswith("sd") else 0.0
+        for factor, enough in ((1 + 1e-9, True), (1 - 1e-9, False)):
+            if above * factor < least:
+                continue
+            (devices,) = sweep(NEWPORT, name, [above * factor], host_cores=[cores]).column(
+                "devices"
+            )
+            assert isinstance(devices, int)
+            assert (devices <= target) == enough
 
 
 @pytest.mark.parametrize(
@@ -113,4 +134,3 @@ def test_sheets_refuse_what_no_table_can_say() -> None:
         sheet("t", ["a"], [[float("nan")]])
     with pytest.raises(AssertionError, match="as long as"):
         sheet("t", ["a", "b"], [[1]])
-    assert Setting().cores == 1

@@ -102,7 +102,7 @@ def show(
         typer.echo(envelope(command, body, warnings))
         return
     if csv:
-        typer.echo("\n".join(_csv(sheet) for sheet in sheets), nl=False)
+        typer.echo("\n".join(as_csv(sheet) for sheet in sheets), nl=False)
     else:
         for sheet in sheets:
             print_sheet(console(), sheet)
@@ -135,7 +135,8 @@ def _cell(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _csv(sheet: Sheet) -> str:
+def as_csv(sheet: Sheet) -> str:
+    """Return a sheet as comma-separated values, a line of column names first."""
     target = io.StringIO()
     writer = csv_format.writer(target, lineterminator="\n")
     writer.writerow(sheet.columns)

@@ -14,10 +14,10 @@ import typer
 
 import csdplan
 from csdplan.cli import plan, published
-from csdplan.cli.common import JsonOption, console, reported, whole_numbers
+from csdplan.cli.common import CsvOption, JsonOption, as_csv, console, reported, whole_numbers
 from csdplan.cli.optimize import optimize_command
 from csdplan.cli.simulate import simulate_command
-from csdplan.cli.tables import print_bep, print_profiles
+from csdplan.cli.tables import bep_sheet, print_bep, print_profiles
 from csdplan.cli.uncertainty import uncertainty_command
 from csdplan.plot import check_path, throughput
 from csdplan.profile import load, shipped_names, workload
@@ -115,9 +115,12 @@ def bep_command(
     ] = "serial",
     plot: Annotated[
         list[Path] | None,
-        typer.Option(help="Write the throughput curves as .svg or .png. Repeat it for both."),
+        typer.Option(
+            help="Write the throughput curves as .svg, .png or .html. Repeat it for several."
+        ),
     ] = None,
     json: JsonOption = False,
+    csv: CsvOption = False,
 ) -> None:
     """Run ``csdplan bep``."""
     cores = whole_numbers(host_cores)
@@ -149,10 +152,15 @@ def bep_command(
         )
         for path in plot or []:
             throughput(curves(result), path)
+    if json and csv:
+        raise typer.BadParameter("--json and --csv exclude each other")
     if json:
         typer.echo(envelope("bep", result.as_dict(), result.warnings))
         return
-    print_bep(console(), result)
+    if csv:
+        typer.echo(as_csv(bep_sheet(result)), nl=False)
+    else:
+        print_bep(console(), result)
     for warning in result.warnings:
         typer.echo(f"warning: {warning}", err=True)
 

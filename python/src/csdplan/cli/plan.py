@@ -26,7 +26,7 @@ from csdplan.profile import Workload, load, workload
 from csdplan.published import read
 from csdplan.result.coding import cost_sheet, encode_plan, overload_plan, price_sensitivity
 from csdplan.result.sheet import Sheet
-from csdplan.result.sweep import Setting, surface, sweep
+from csdplan.result.sweep import Setting, needed, surface, sweep
 from csdplan.solve.ec import EncodePoint, fit_encode_time
 from csdplan.solve.overload import LimitedPoint, slow_downs, step_slow_downs
 from csdplan.solve.tco import Kernel, Service, System, cost_of, equal_throughput
@@ -58,6 +58,9 @@ def sweep_command(
     ],
     values: Annotated[str, typer.Option(help="A list 1,2,4 or a range 1:8:0.5.")] = "1:10:1",
     host_cores: Annotated[str, typer.Option(metavar="N,N,...", help="Host cores.")] = "1",
+    target: Annotated[
+        int | None, typer.Option(min=1, help="Also: what must change for this break-even point?")
+    ] = None,
     ssd_profile: SsdProfileOption = None,
     k_limit: KLimitOption = None,
     plot: PlotOption = None,
@@ -68,16 +71,14 @@ def sweep_command(
     places, cores = numbers(values), whole_numbers(host_cores)
     with reported():
         _check(plot)
-        found = sweep(
-            _workload(profile, kernel, ssd_profile),
-            over,
-            places,
-            host_cores=cores,
-            base=Setting(k_limit=k_limit),
-        )
+        resolved, base = _workload(profile, kernel, ssd_profile), Setting(k_limit=k_limit)
+        found = sweep(resolved, over, places, host_cores=cores, base=base)
+        sheets = [found]
+        if target is not None:
+            sheets.append(needed(resolved, target, host_cores=cores, base=base))
         for path in plot or []:
             figures.lines([_sweep_lines(found, over, cores)], path)
-    show("sweep", [found], json=json, csv=csv)
+    show("sweep", sheets, json=json, csv=csv)
 
 
 def surface_command(

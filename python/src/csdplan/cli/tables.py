@@ -10,6 +10,7 @@ from rich.text import Text
 
 from csdplan.profile.schema import Profile
 from csdplan.result.bep import BepResult, HostResult, SystemResult
+from csdplan.result.sheet import Sheet, sheet
 
 _MISSED = {
     "none": "",
@@ -27,6 +28,53 @@ def print_bep(console: Console, result: BepResult) -> None:
         console.print(_system_table(result, system))
         console.print(Text(_footnote(system), style="dim"))
         console.print()
+
+
+def bep_sheet(result: BepResult) -> Sheet:
+    """Return `result` as one flat sheet: a row for each system and host."""
+    columns = (
+        "profile",
+        "device",
+        "ssd",
+        "kernel",
+        "bytes",
+        "k_limit",
+        "host_cores",
+        "ssd_tx_s",
+        "ssd_comp_s",
+        "csd_tx_s",
+        "csd_comp_s",
+        "verdict",
+        "devices",
+        "closed_form_devices",
+        "closed_form_misses",
+        "ctr",
+        "workload_class",
+    )
+    rows = [
+        (
+            system.profile,
+            system.device,
+            system.ssd,
+            result.kernel,
+            system.bytes,
+            system.k_limit,
+            host.host_cores,
+            host.ssd_tx_s,
+            host.ssd_comp_s,
+            system.csd_tx_s,
+            system.csd_comp_s,
+            host.verdict,
+            host.devices,
+            host.closed_form_devices,
+            host.difference,
+            host.ctr,
+            system.workload_class,
+        )
+        for system in result.systems
+        for host in system.hosts
+    ]
+    return sheet(f"{result.kernel}: break-even points", columns, rows)
 
 
 def print_profiles(console: Console, profiles: Iterable[tuple[str, Profile]]) -> None:

@@ -18,7 +18,13 @@ from csdplan.model.inputs import positive
 from csdplan.profile.workload import Workload
 from csdplan.result.sheet import Sheet, Value, sheet
 from csdplan.solve.bep import Solution, Verdict, break_even
-from csdplan.solve.inverse import compute_multiplier, drive_time_limit_s
+from csdplan.solve.inverse import (
+    bandwidth_multiplier,
+    compute_multiplier,
+    drive_time_limit_s,
+    host_compute_slow_down,
+    host_transfer_slow_down,
+)
 
 #: What can be varied, and what each is.
 AXES = {
@@ -244,6 +250,59 @@ def surface(
         ),
         iso=tuple(lines),
     )
+
+
+def needed(
+    load: Workload, target: int, *, host_cores: Sequence[int] = (1,), base: Setting | None = None
+) -> Sheet:
+    """Tabulate what each quantity alone must exceed for a break-even point of at most `target`.
+
+    Parameters
+    ----------
+    load : Workload
+        The workload.
+    target : int
+        The break-even point wanted; from 1 up.
+    host_cores : sequence of int
+        The n of each Host(n).
+    base : Setting, optional
+        Everything else.
+
+    Returns
+    -------
+    Sheet
+        A row for each host and quantity. A multiplier of at most 1 means that the drive is fast
+        enough as it is, likewise for a slow-down; empty where no value is enough.
+    """
+    start = base or Setting()
+    tx_s, comp_s = load.csd_tx_s / start.bandwidth, load.csd_comp_s / start.compute
+    rows: list[tuple[Value, ...]] = []
+    for cores in host_cores:
+        host = load.host(cores)
+        system: dict[str, Any] = {
+            "k_limit": start.k_limit or load.k_limit,
+            "host_cores": host.divisor,
+        }
+        times = host.tx_s, host.comp_s
+        limit = drive_time_limit_s(
+            target, *times, **system, sd_tx=start.sd_tx, sd_comp=start.sd_comp
+        )
+        found = {
+            "compute": compute_multiplier(limit, tx_s, comp_s),
+            "bandwidth": bandwidth_multiplier(limit, tx_s, comp_s),
+            "sd_comp": host_compute_slow_down(
+                target, tx_s + comp_s, *times, **system, sd_tx=start.sd_tx
+            ),
+            "sd_tx": host_transfer_slow_down(
+                target, tx_s + comp_s, *times, **system, sd_comp=start.sd_comp
+            ),
+        }
+        for name, threshold in found.items():
+            value = float(threshold.value) if threshold.attainable else None
+            rows.append((cores, name, value, AXES[name]))
+    title = f"{load.kernel} on {load.device}: for a break-even point of {target} or less"
+    note = "one quantity alone must exceed `above`; empty: no value is enough"
+    return sheet(title, ("host_cores", "quantity", "above", "meaning"), rows, note)
 
 
 def _set(setting: Setting, axis: str, value: float) -> Setting:
