@@ -219,8 +219,27 @@ def _beyond_the_papers(
 
 
 def _decide(inputs: list[FloatArray], found: floats.FloatAnswers, never: BoolArray) -> None:
-    """Decide the doubtful rows in place: in whole numbers where they fit, else in fractions."""
-    rows = [np.broadcast_to(column, never.shape).flat[found.doubtful] for column in inputs]
+    """Decide the doubtful rows in place, a cache's worth at a time."""
+    for start in range(0, found.doubtful.size, floats.BLOCK_ROWS):
+        positions = found.doubtful[start : start + floats.BLOCK_ROWS]
+        index = np.unravel_index(positions, never.shape) if never.shape else ()
+        rows = [_picked(column, index, positions.size) for column in inputs]
+        devices, closed, hopeless = _decided(rows)
+        found.devices.reshape(-1)[positions] = devices
+        found.closed_form.reshape(-1)[positions] = closed
+        never.reshape(-1)[positions] = hopeless
+
+
+def _picked(column: FloatArray, index: tuple[IntArray, ...], count: int) -> FloatArray:
+    """Return a broadcast column's values at `index`, without building the whole of it."""
+    if column.size == 1:
+        return np.full(count, column.reshape(-1)[0])
+    last = zip(index[len(index) - column.ndim :], column.shape, strict=True)
+    return np.asarray(column[tuple(at if length > 1 else 0 for at, length in last)])
+
+
+def _decided(rows: list[FloatArray]) -> tuple[IntArray, IntArray, BoolArray]:
+    """Decide rows in whole numbers where they fit, else in fractions."""
     answers = integers.settle(rows)
     devices, closed, hopeless = answers.devices, answers.closed_form, answers.never
     for row in np.flatnonzero(~answers.decided):
@@ -230,9 +249,7 @@ def _decide(inputs: list[FloatArray], found: floats.FloatAnswers, never: BoolArr
         hopeless[row] = answer is None
         devices[row] = _counted(answer)
         closed[row] = _counted(exact.closed_form(t))
-    found.devices.reshape(-1)[found.doubtful] = devices
-    found.closed_form.reshape(-1)[found.doubtful] = closed
-    never.reshape(-1)[found.doubtful] = hopeless
+    return devices, closed, hopeless
 
 
 def _counted(devices: int | None) -> int:

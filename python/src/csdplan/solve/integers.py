@@ -102,13 +102,17 @@ def _scaled(columns: list[FloatArray]) -> tuple[list[FloatArray], FloatArray, Bo
         if not rows.size:
             break
         power = 10.0**decimals
-        whole = [np.rint(column[rows] * power) for column in columns]
+        # Often all rows are left, or none: then nothing needs to be picked out.
+        every = rows.size == found.size
+        held = columns if every else [column[rows] for column in columns]
+        whole = [np.rint(column * power) for column in held]
         fits = np.ones(rows.shape, dtype=np.bool_)
-        for column, number in zip(columns, whole, strict=True):
+        for column, number in zip(held, whole, strict=True):
             # The quotient of two exact numbers is rounded once, as reading the decimal is.
-            fits &= (number < _DIGITS_MAX) & (number / power == column[rows])
+            fits &= (number < _DIGITS_MAX) & (number / power == column)
+        chosen = rows[fits]
         for target, number in zip(scaled, whole, strict=True):
-            target[rows[fits]] = number[fits]
-        unit[rows[fits]] = power
-        found[rows[fits]] = True
+            target[chosen] = number[fits]
+        unit[chosen] = power
+        found[chosen] = True
     return scaled, unit, found
