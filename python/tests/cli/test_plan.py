@@ -82,7 +82,10 @@ def test_overload(tmp_path: Path) -> None:
 def test_tco(tmp_path: Path) -> None:
     as_is, equal = rows("tco"), rows("tco", table=1)
     assert [row["purchase_usd"] for row in as_is] == [3028, 2059, 1365]
+    assert [row["reaches_throughput"] for row in as_is] == [True, False, False]
     assert [row["drives"] for row in equal] == [12, 12, 12]
+    assert [row["reaches_throughput"] for row in equal] == [True, True, True]
+    assert "CSD-system (A)" in run("tco").stdout
     assert "power unknown" in run("tco").stderr
     scenario = tmp_path / "s.toml"
     scenario.write_text(

@@ -25,6 +25,8 @@ from csdplan.result.sheet import Sheet
 
 #: A whole number in a list option has at most this many digits.
 _DIGITS_MAX = 7
+#: A table of more columns than this, and of no more rows than that, is printed turned over.
+_WIDE, _SHORT = 10, 5
 
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON object {schema, command, result, warnings}.")
@@ -111,16 +113,21 @@ def show(
 
 
 def print_sheet(target: Console, sheet: Sheet) -> None:
-    """Print one sheet as a table, with its note below."""
-    table = Table(title=Text(sheet.title, style="bold"), title_justify="left")
+    """Print one sheet as a table, with its note below; a wide and short one is turned over."""
     # A column in which nothing is known takes room and says nothing.
     held = [i for i in range(len(sheet.columns)) if any(row[i] is not None for row in sheet.rows)]
-    for index in held:
-        numeric = all(not isinstance(row[index], str) for row in sheet.rows)
-        heading = sheet.columns[index].replace("_", " ")
+    headings = [sheet.columns[index].replace("_", " ") for index in held]
+    columns = [[row[index] for row in sheet.rows] for index in held]
+    if len(headings) > _WIDE and len(sheet.rows) <= _SHORT:
+        names = [str(value) for value in columns[0]]
+        columns = [list(headings[1:]), *zip(*columns[1:], strict=True)]  # type: ignore[list-item]
+        headings = [headings[0], *names]
+    table = Table(title=Text(sheet.title, style="bold"), title_justify="left")
+    for heading, values in zip(headings, columns, strict=True):
+        numeric = all(not isinstance(value, str) for value in values)
         table.add_column(heading, justify="right" if numeric else "left", overflow="fold")
-    for row in sheet.rows:
-        table.add_row(*(Text(_cell(row[index])) for index in held))
+    for row in zip(*columns, strict=True):
+        table.add_row(*(Text(_cell(value)) for value in row))
     target.print(table)
     if sheet.note:
         target.print(Text(sheet.note, style="dim"))

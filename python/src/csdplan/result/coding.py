@@ -119,7 +119,7 @@ def cost_sheet(title: str, costs: Sequence[Cost], note: str = "") -> Sheet:
             found.system.cpu,
             found.system.computes,
             found.system.drives,
-            found.feasible,
+            _reaches(found, costs[0]),
             found.purchase_usd,
             1 - found.purchase_usd / base,
             found.time_s,
@@ -153,6 +153,14 @@ def cost_sheet(title: str, costs: Sequence[Cost], note: str = "") -> Sheet:
         "yearly_usd",
     )
     return sheet(title, columns, rows, note)
+
+
+def _reaches(found: Cost, base: Cost) -> bool | None:
+    """Return whether a system is as fast as the first one; None if no kernel was given."""
+    if found.time_s is None or base.time_s is None:
+        return None
+    # A tie is enough, and the last place of a quotient decides nothing.
+    return found.feasible and found.time_s <= base.time_s * (1 + 1e-12)
 
 
 def price_sensitivity(costs: Sequence[Cost], drive_usd: Sequence[float]) -> Sheet:
