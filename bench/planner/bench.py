@@ -205,7 +205,7 @@ def main() -> int:
     parser.add_argument("cases", nargs="*", choices=[*CASES, []], help="all, if none is named")
     parser.add_argument("--out", type=Path, help="folder that gets the record")
     asked = parser.parse_args()
-    results, missed = {}, False
+    results, missed, tree = {}, False, commit()
     for name in asked.cases or CASES:
         run, promise = CASES[name]
         times = timed(run)
@@ -225,7 +225,7 @@ def main() -> int:
         "schema": 1,
         "date": now.isoformat(timespec="seconds"),
         "version": csdplan.__version__,
-        "commit": commit(),
+        "commit": tree,
         "command": " ".join(["python", *sys.argv]),
         "machine": machine(),
         "cases": results,

@@ -57,6 +57,15 @@ def test_uncertainty_gives_tables() -> None:
     assert "k_limit" in tables["indices"]["input"].tolist()
 
 
+def test_mix_gives_tables() -> None:
+    tables = cp.mix("newport", {"count": 3, "page-rank": 1}, drives=4)
+    assert tables["throughput"]["csds"].tolist() == [0, 1, 2, 3, 4]
+    assert tables["throughput"]["throughput_Bps"].is_monotonic_increasing
+    assert len(tables["shares"]) == 10
+    with pytest.raises(ModelError, match="at least one workload"):
+        cp.mix("newport", {})
+
+
 def test_profiles_may_be_given_loaded() -> None:
     held = cp.load("smartssd")
     assert cp.bep(held, "count")["devices"].tolist() == [2]

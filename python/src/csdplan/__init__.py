@@ -37,7 +37,7 @@ from csdplan.errors import (
 )
 
 if TYPE_CHECKING:
-    from csdplan.api import bep, frame, grid, load, optimize, simulate, uncertainty
+    from csdplan.api import bep, frame, grid, load, mix, optimize, simulate, uncertainty
 
 __version__ = "0.1.0"
 
@@ -54,6 +54,7 @@ __all__ = [
     "frame",
     "grid",
     "load",
+    "mix",
     "optimize",
     "simulate",
     "uncertainty",

@@ -20,6 +20,7 @@ from csdplan.profile import Profile, Workload, workload
 from csdplan.profile import load as load_profile
 from csdplan.request import load_request
 from csdplan.result import bep as bep_result
+from csdplan.result.mix import mix as mix_result
 from csdplan.result.purchase import bill, front, lacking, requirements, work
 from csdplan.result.sheet import Sheet
 from csdplan.result.simulation import node_of, simulation
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 ProfileLike = Profile | str | Path
 
-__all__ = ["bep", "frame", "grid", "load", "optimize", "simulate", "uncertainty"]
+__all__ = ["bep", "frame", "grid", "load", "mix", "optimize", "simulate", "uncertainty"]
 
 
 def load(source: str | Path) -> Profile:
@@ -313,6 +314,51 @@ def uncertainty(
         name: frame(sheet, result.warnings)
         for name, sheet in zip(names, result.sheets(), strict=True)
     }
+
+
+def mix(
+    profile: ProfileLike,
+    shares: dict[str, float],
+    *,
+    drives: int = 16,
+    csds: Sequence[int] | None = None,
+    cores: int = 4,
+    k_limit: int | None = None,
+    placement: str = "even",
+    overlap: str = "serial",
+) -> dict[str, pd.DataFrame]:
+    """Replace SSDs by drives that compute, under several workloads at once.
+
+    Parameters
+    ----------
+    profile : Profile, str or Path
+        As in `bep`.
+    shares : dict
+        Share of each kernel in the input, to each other.
+    drives, cores : int
+        Devices in all; host cores at work.
+    csds : sequence of int, optional
+        Numbers of devices that compute; by default none to all.
+    k_limit, placement, overlap
+        As in `csdplan.result.mix.mix`.
+
+    Returns
+    -------
+    dict of str to pandas.DataFrame
+        ``throughput``, a row for each number, and ``shares``, one for each number and workload.
+    """
+    loads = [_workload(profile, kernel, None, None) for kernel in shares]
+    whole, parts = mix_result(
+        loads,
+        shares,
+        drives=drives,
+        csds=range(drives + 1) if csds is None else csds,
+        cores=cores,
+        k_limit=k_limit,
+        placement=placement,
+        overlap=overlap,
+    )
+    return {"throughput": frame(whole), "shares": frame(parts)}
 
 
 def _workload(profile: ProfileLike, kernel: str, device: str | None, ssd: str | None) -> Workload:

@@ -2,7 +2,7 @@
 
 - ``main``: commands and options; parses, calls, prints.
 - ``plan``: commands that vary a plan.
-- ``optimize``, ``simulate``, ``uncertainty``: a command each.
+- ``mix``, ``optimize``, ``simulate``, ``uncertainty``: a command each.
 - ``published``: commands about sources.
 - ``common``: reporting, list options, and the three ways to print.
 - ``tables``: results as tables for a terminal.
