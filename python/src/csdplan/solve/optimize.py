@@ -7,7 +7,6 @@ capacity is needed anyway. All are solved to optimality by HiGHS, or say that th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -16,7 +15,7 @@ import numpy as np
 from csdplan.errors import ModelError
 from csdplan.solve.highs import Answer, Status, minimise, shadow_prices
 from csdplan.solve.program import GB, TB, Program, Row, program
-from csdplan.solve.purchase import Limits, Request
+from csdplan.solve.purchase import Request
 
 #: How much less of a requirement a saving is quoted for.
 LESS = 0.1
@@ -358,18 +357,16 @@ def _elastic_names(request: Request) -> list[str]:
 
 def _required(request: Request, name: str) -> float:
     limits = request.limits
-    values: dict[str, Callable[[Limits], float | None]] = {
-        "capacity": lambda held: held.capacity_bytes,
-        "budget": lambda held: held.budget_usd,
-        "power": lambda held: held.power_W,
-        "hosts": lambda held: float(held.hosts_max),
+    values: dict[str, float | None] = {
+        "capacity": limits.capacity_bytes,
+        "budget": limits.budget_usd,
+        "power": limits.power_W,
+        "hosts": float(limits.hosts_max),
     }
-    if name in values:
-        value = values[name](limits)
-        assert value is not None, "only limits that are set are named"
-        return value
-    workload = name.removeprefix("throughput of ")
-    return next(d.required_Bps for d in request.demands if d.name == workload)
+    values |= {f"throughput of {d.name}": d.required_Bps for d in request.demands}
+    value = values[name]
+    assert value is not None, "only limits that are set are named"
+    return value
 
 
 def _give_way(request: Request, names: list[str], time_limit_s: float) -> dict[str, float] | None:
