@@ -17,6 +17,7 @@ from csdplan.cli import plan, published
 from csdplan.cli.common import CsvOption, JsonOption, as_csv, console, reported, whole_numbers
 from csdplan.cli.mix import mix_command
 from csdplan.cli.optimize import optimize_command
+from csdplan.cli.report import report_command
 from csdplan.cli.simulate import simulate_command
 from csdplan.cli.tables import bep_sheet, print_bep, print_profiles
 from csdplan.cli.uncertainty import uncertainty_command
@@ -38,6 +39,7 @@ profile_app = typer.Typer(help="Work with profile files.", no_args_is_help=True)
 app.add_typer(profile_app, name="profile")
 app.command("mix")(mix_command)
 app.command("optimize")(optimize_command)
+app.command("report")(report_command)
 app.command("simulate")(simulate_command)
 app.command("uncertainty")(uncertainty_command)
 plan.add_to(app)
