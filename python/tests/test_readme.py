@@ -15,7 +15,7 @@ PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 def test_there_are_examples() -> None:
-    assert len(PYTHON) == 2
+    assert len(PYTHON) == 3
 
 
 @pytest.mark.parametrize("code", PYTHON)

@@ -4,17 +4,27 @@ The package is a pipeline of folders, read in this order::
 
     model    the paper's equations, pure functions over NumPy arrays
     profile  what machines and drives were measured to do (TOML, schema 1)
-    solve    break-even points from the equations
+    solve    break-even points from the equations; splits, purchases, uncertainty
+    sim      simulated systems: what the equations leave out
+    request  what may be bought and what it must do (TOML)
     result   plain records that tables, JSON and plots all read
     plot     figures drawn from results, never from the model directly
     cli      the ``csdplan`` command
+    api      the same as functions that return pandas and xarray tables
+
+``import csdplan as cp`` offers the last: ``cp.bep("newport", "count", [1, 4, 16])``.
 
 It never measures anything, opens no network connection, and reads no file other than the
-profiles it is given. Importing it does not import matplotlib.
+profiles it is given. Importing it imports neither
+matplotlib nor pandas nor SciPy: each comes when it is first needed.
 
 The equations are those of Byun et al., "An Analytical Model-based Capacity Planning Approach for
 Building CSD-based Storage Systems", ACM TECS 23(6), https://doi.org/10.1145/3623677.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from csdplan.errors import (
     CsdplanError,
@@ -25,6 +35,9 @@ from csdplan.errors import (
     ProfileInvalid,
     ProfileNotFound,
 )
+
+if TYPE_CHECKING:
+    from csdplan.api import bep, frame, grid, load, mix, optimize, simulate, uncertainty
 
 __version__ = "0.1.0"
 
@@ -37,4 +50,26 @@ __all__ = [
     "ProfileInvalid",
     "ProfileNotFound",
     "__version__",
+    "bep",
+    "frame",
+    "grid",
+    "load",
+    "mix",
+    "optimize",
+    "simulate",
+    "uncertainty",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import `csdplan.api` when one of its functions is first asked for (PEP 562)."""
+    if name not in __all__ or name.startswith("_"):
+        raise AttributeError(f"module 'csdplan' has no attribute {name!r}")
+    from csdplan import api  # noqa: PLC0415 - the commands' imports, not needed by a library user
+
+    return getattr(api, name)
+
+
+def __dir__() -> list[str]:
+    """List the functions too, before they are imported."""
+    return sorted({*globals(), *__all__})

@@ -74,15 +74,18 @@ _GOOD = ["--profile", "newport", "--kernel", "count"]
     ("arguments", "message"),
     [
         (["bep", "--profile", "newport", "--kernel", "sort"], "it has: array-merge, count"),
-        (["bep", "--profile", "newprot", "--kernel", "count"], "there are: newport, smartssd"),
+        (
+            ["bep", "--profile", "newprot", "--kernel", "count"],
+            "there are: catalina, newport, newport-b",
+        ),
         (["bep", "--profile", "no/such.toml", "--kernel", "count"], "cannot be read"),
         (["bep", *_GOOD, "--host-cores", "1,,4"], "not a list of whole numbers"),
-        (["bep", *_GOOD, "--host-cores", "0"], "at least 1 core"),
+        (["bep", *_GOOD, "--host-cores", "0"], "every number is at least 1"),
         (["bep", *_GOOD, "--host-cores", "9" * 5000], "not a list of whole numbers"),
         (["bep", *_GOOD, "--k-limit", "0"], "k-limit"),
         (["bep", *_GOOD, "--sd-tx", "0.5"], "sd_tx = 0.5: expected a slow-down factor"),
         (["bep", *_GOOD, "--host-part", "nan"], "host_part_s = nan: expected a finite number"),
-        (["bep", *_GOOD, "--plot", "a.pdf"], "ends in .svg or .png"),
+        (["bep", *_GOOD, "--plot", "a.pdf"], "ends in .svg, .png"),
         (["bep", *_GOOD, "--device", "smartssd"], "there are: newport"),
         (["bep", *_GOOD, "--bytes", "5"], "there are: 4800000000"),
         (["bep", "--kernel", "count"], "--profile"),
@@ -103,10 +106,47 @@ def test_a_figure_that_cannot_be_written_is_exit_code_1(tmp_path: Path) -> None:
     assert "No such file" in result.stderr
 
 
+def test_store_and_overlap_reach_the_model(tmp_path: Path) -> None:
+    text = (GOLDEN / "valid-full.toml").read_text(encoding="utf-8")
+    file = tmp_path / "full.toml"
+    file.write_text(text, encoding="utf-8")
+    plain = plan("--profile", str(file), "--kernel", "count", "--k-limit", "8")
+    stored = plan("--profile", str(file), "--kernel", "count", "--k-limit", "8", "--store")
+    system, with_store = plain["result"]["systems"][0], stored["result"]["systems"][0]
+    assert system["csd_store_s"] == 0.0
+    assert with_store["csd_store_s"] + with_store["hosts"][0]["ssd_store_s"] > 0
+    chosen = ["--profile", "newport", "--kernel", "vector-add", "--host-cores", "1"]
+    # Serial: 12.3 s in a drive against 1.5 s; pipelined: 9 s against the longer of 1.5 and 0.77 s.
+    assert devices(plan(*chosen)) == [[15]]
+    piped = plan(*chosen, "--overlap", "pipelined")
+    assert devices(piped) == [[12]]
+    assert piped["result"]["systems"][0]["hosts"][0]["difference"] == "overlap"
+    assert run("bep", *chosen, "--overlap", "both").exit_code == 2
+
+
+def test_the_ssds_may_come_from_another_profile() -> None:
+    chosen = ["--profile", "newport", "--kernel", "count", "--k-limit", "8"]
+    assert devices(plan(*chosen)) == [[12]]
+    assert devices(plan(*chosen, "--ssd-profile", "nvme-ssd")) == [[13]]
+    alone = run("bep", "--profile", "nvme-ssd", "--kernel", "count")
+    assert alone.exit_code == 2
+    assert "no point with where = 'drive'" in alone.stderr
+
+
+def test_bep_as_csv() -> None:
+    chosen = ["bep", "--profile", "smartssd", "--profile", "newport", "--kernel", "count"]
+    lines = run(*chosen, "--host-cores", "1,4", "--csv").stdout.splitlines()
+    heading = lines[0].split(",")
+    rows = [dict(zip(heading, line.split(","), strict=True)) for line in lines[1:]]
+    assert [row["devices"] for row in rows] == ["2", "8", "12", "28"]
+    assert {row["workload_class"] for row in rows} == {"I/O-intensive"}
+    assert run(*chosen, "--csv", "--json").exit_code == 2
+
+
 def test_profiles_are_listed() -> None:
     body = json.loads(run("profiles", "--json").stdout)
     names = [entry["name"] for entry in body["result"]["profiles"]]
-    assert names == ["newport", "smartssd"]
+    assert names == ["catalina", "newport", "newport-b", "nvme-ssd", "smartssd", "smartssd-b"]
     assert "page-rank" in run("profiles").stdout
 
 

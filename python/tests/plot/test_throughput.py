@@ -50,6 +50,6 @@ def test_png_is_png_and_bytes_are_equal(systems: tuple[SystemCurves, ...], tmp_p
 def test_other_formats_are_refused_before_drawing(
     systems: tuple[SystemCurves, ...], tmp_path: Path, name: str
 ) -> None:
-    with pytest.raises(PlotError, match=r"ends in \.svg or \.png"):
+    with pytest.raises(PlotError, match=r"ends in \.svg, \.png"):
         throughput(systems, tmp_path / name)
     assert not (tmp_path / name).exists()

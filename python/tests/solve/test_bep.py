@@ -134,7 +134,7 @@ def test_bep_moves_the_way_each_quantity_pushes(
     ssd_tx: float, ssd_comp: float, csd_tx: float, csd_comp: float, k_limit: int, n: int
 ) -> None:
     def bep(**change: float) -> int:
-        base = {"ssd_tx_s": ssd_tx, "ssd_comp_s": ssd_comp, "csd_tx_s": csd_tx}
+        base: dict[str, Any] = {"ssd_tx_s": ssd_tx, "ssd_comp_s": ssd_comp, "csd_tx_s": csd_tx}
         base |= {"csd_comp_s": csd_comp, "k_limit": k_limit, "host_cores": n}
         return int(break_even(**{**base, **change}).devices)
 

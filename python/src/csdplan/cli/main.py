@@ -7,17 +7,20 @@ output holds one JSON object and nothing else, or nothing at all if the command 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 import csdplan
-from csdplan.cli.tables import print_bep, print_profiles
-from csdplan.errors import CsdplanError
+from csdplan.cli import plan, published
+from csdplan.cli.common import CsvOption, JsonOption, as_csv, console, reported, whole_numbers
+from csdplan.cli.mix import mix_command
+from csdplan.cli.optimize import optimize_command
+from csdplan.cli.report import report_command
+from csdplan.cli.simulate import simulate_command
+from csdplan.cli.tables import bep_sheet, print_bep, print_profiles
+from csdplan.cli.uncertainty import uncertainty_command
 from csdplan.plot import check_path, throughput
 from csdplan.profile import load, shipped_names, workload
 from csdplan.result import bep, curves, envelope
@@ -34,31 +37,18 @@ app = typer.Typer(
 )
 profile_app = typer.Typer(help="Work with profile files.", no_args_is_help=True)
 app.add_typer(profile_app, name="profile")
-
-#: A number of cores has at most this many digits.
-_CORES_DIGITS_MAX = 7
-
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object {schema, command, result, warnings}.")
-]
+app.command("mix")(mix_command)
+app.command("optimize")(optimize_command)
+app.command("report")(report_command)
+app.command("simulate")(simulate_command)
+app.command("uncertainty")(uncertainty_command)
+plan.add_to(app)
+published.add_to(app)
 
 
 def main() -> None:
     """Run the command line."""
     app()
-
-
-def _cores(text: str) -> list[int]:
-    """Parse a list such as ``1,4,16``."""
-    parts = [part.strip() for part in text.split(",")]
-    # isdecimal takes other scripts' digits, and int() refuses texts of thousands of digits.
-    plain = (part.isascii() and part.isdecimal() for part in parts)
-    if not all(plain) or max(map(len, parts)) > _CORES_DIGITS_MAX:
-        raise typer.BadParameter(f"{text!r} is not a list of whole numbers such as 1,4,16")
-    cores = [int(part) for part in parts]
-    if min(cores) < 1:
-        raise typer.BadParameter("a host works with at least 1 core")
-    return list(dict.fromkeys(cores))
 
 
 def _show_version(wanted: bool) -> None:
@@ -118,32 +108,63 @@ def bep_command(
         int | None,
         typer.Option("--bytes", min=1, help="Working set; by default the largest measured."),
     ] = None,
+    ssd_profile: Annotated[
+        str | None, typer.Option(help="Take the host and its SSDs from this profile instead.")
+    ] = None,
+    store: Annotated[
+        bool, typer.Option("--store", help="Count the time to write results back.")
+    ] = False,
+    overlap: Annotated[
+        str, typer.Option(help="serial (the paper), pipelined, or measured: as the points were.")
+    ] = "serial",
     plot: Annotated[
         list[Path] | None,
-        typer.Option(help="Write the throughput curves as .svg or .png. Repeat it for both."),
+        typer.Option(
+            help="Write the throughput curves as .svg, .png or .html. Repeat it for several."
+        ),
     ] = None,
     json: JsonOption = False,
+    csv: CsvOption = False,
 ) -> None:
     """Run ``csdplan bep``."""
-    cores = _cores(host_cores)
-    with _reported():
+    cores = whole_numbers(host_cores)
+    with reported():
         for path in plot or []:
             check_path(path)
+        host_side = None if ssd_profile is None else load(ssd_profile)
         loads = [
             workload(
-                load(source), kernel, name=source, device=device, ssd=ssd, size_bytes=size_bytes
+                load(source),
+                kernel,
+                name=source,
+                device=device,
+                ssd=ssd,
+                size_bytes=size_bytes,
+                ssd_profile=host_side,
             )
             for source in profile
         ]
         result = bep(
-            loads, cores, k_limit=k_limit, sd_tx=sd_tx, sd_comp=sd_comp, host_part_s=host_part
+            loads,
+            cores,
+            k_limit=k_limit,
+            sd_tx=sd_tx,
+            sd_comp=sd_comp,
+            host_part_s=host_part,
+            store=store,
+            overlap=overlap,
         )
         for path in plot or []:
             throughput(curves(result), path)
+    if json and csv:
+        raise typer.BadParameter("--json and --csv exclude each other")
     if json:
         typer.echo(envelope("bep", result.as_dict(), result.warnings))
         return
-    print_bep(_console(), result)
+    if csv:
+        typer.echo(as_csv(bep_sheet(result)), nl=False)
+    else:
+        print_bep(console(), result)
     for warning in result.warnings:
         typer.echo(f"warning: {warning}", err=True)
 
@@ -151,7 +172,7 @@ def bep_command(
 @app.command("profiles")
 def profiles_command(json: JsonOption = False) -> None:
     """List the profiles that come with csdplan."""
-    with _reported():
+    with reported():
         found = [(name, load(name)) for name in shipped_names()]
     if json:
         listed = [
@@ -166,7 +187,7 @@ def profiles_command(json: JsonOption = False) -> None:
         ]
         typer.echo(envelope("profiles", {"profiles": listed}))
         return
-    print_profiles(_console(), found)
+    print_profiles(console(), found)
 
 
 @profile_app.command("check")
@@ -175,28 +196,10 @@ def profile_check_command(
     json: JsonOption = False,
 ) -> None:
     """Check a profile against schema 1; every fault is reported, not only the first."""
-    with _reported():
+    with reported():
         profile = load(file)
     if json:
         typer.echo(envelope("profile check", {"file": file, "profile": profile.as_dict()}))
         return
     kernels = ", ".join(profile.kernels())
     typer.echo(f"{file}: sound (schema 1): {len(profile.point)} points, kernels {kernels}")
-
-
-def _console() -> Console:
-    # Names and units come with square brackets of their own: nothing printed here is markup.
-    return Console(markup=False, emoji=False, highlight=False)
-
-
-@contextmanager
-def _reported() -> Iterator[None]:
-    """Turn faults into a message on standard error and the exit code of who is at fault."""
-    try:
-        yield
-    except CsdplanError as error:
-        typer.echo(f"csdplan: {error}", err=True)
-        raise typer.Exit(2) from error
-    except OSError as error:
-        typer.echo(f"csdplan: {error}", err=True)
-        raise typer.Exit(1) from error

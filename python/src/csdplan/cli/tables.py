@@ -10,12 +10,15 @@ from rich.text import Text
 
 from csdplan.profile.schema import Profile
 from csdplan.result.bep import BepResult, HostResult, SystemResult
+from csdplan.result.sheet import Sheet, sheet
 
 _MISSED = {
     "none": "",
     "tie": "tie",
     "k_limit": "k_limit",
     "host_part": "host part",
+    "store": "store time",
+    "overlap": "overlap",
 }
 
 
@@ -25,6 +28,53 @@ def print_bep(console: Console, result: BepResult) -> None:
         console.print(_system_table(result, system))
         console.print(Text(_footnote(system), style="dim"))
         console.print()
+
+
+def bep_sheet(result: BepResult) -> Sheet:
+    """Return `result` as one flat sheet: a row for each system and host."""
+    columns = (
+        "profile",
+        "device",
+        "ssd",
+        "kernel",
+        "bytes",
+        "k_limit",
+        "host_cores",
+        "ssd_tx_s",
+        "ssd_comp_s",
+        "csd_tx_s",
+        "csd_comp_s",
+        "verdict",
+        "devices",
+        "closed_form_devices",
+        "closed_form_misses",
+        "ctr",
+        "workload_class",
+    )
+    rows = [
+        (
+            system.profile,
+            system.device,
+            system.ssd,
+            result.kernel,
+            system.bytes,
+            system.k_limit,
+            host.host_cores,
+            host.ssd_tx_s,
+            host.ssd_comp_s,
+            system.csd_tx_s,
+            system.csd_comp_s,
+            host.verdict,
+            host.devices,
+            host.closed_form_devices,
+            host.difference,
+            host.ctr,
+            system.workload_class,
+        )
+        for system in result.systems
+        for host in system.hosts
+    ]
+    return sheet(f"{result.kernel}: break-even points", columns, rows)
 
 
 def print_profiles(console: Console, profiles: Iterable[tuple[str, Profile]]) -> None:
@@ -70,8 +120,15 @@ def _break_even(host: HostResult) -> str:
 
 def _footnote(system: SystemResult) -> str:
     sources = ", ".join(f"{name} {prov}" for name, prov in system.prov.items())
+    stored = f" + {system.csd_store_s:.4g} s store" if system.csd_store_s else ""
+    gain = system.gains[-1][1]
+    gains = f", {gain:.3g} times {system.gains[0][0]}" if len(system.gains) > 1 else ""
+    overlap = f"; SSDs {system.ssd_overlap}, drives {system.csd_overlap}"
+    plain = system.ssd_overlap == system.csd_overlap == "serial"
     return (
-        f"{system.bytes / 1e9:g} GB; drive: {system.csd_tx_s:.4g} s + {system.csd_comp_s:.4g} s "
-        f"on {system.drive_units} units; SSD: {system.ssd}; k_limit {system.k_limit} "
-        f"(by {system.k_limit_from}); {sources}"
+        f"{system.bytes / 1e9:g} GB; {system.workload_class}: {system.host_ctr:.0%} of Host(1)'s "
+        f"time is compute, {system.drive_ctr:.0%} of the drive's; drive: {system.csd_tx_s:.4g} s "
+        f"+ {system.csd_comp_s:.4g} s{stored} on {system.drive_units} units{gains}; "
+        f"SSD: {system.ssd}; k_limit {system.k_limit} "
+        f"(by {system.k_limit_from}){'' if plain else overlap}; {sources}"
     )

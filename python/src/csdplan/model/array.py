@@ -2,7 +2,8 @@
 
 Equations 5 to 7. SSDs share the host's ingest bandwidth and its cores, so their array stops
 gaining at k_limit devices; drives that compute share nothing and gain with every device.
-One term goes beyond the paper: `host_part_s`, the host's share of a run on drives.
+Three terms go beyond the paper: `host_part_s`, the host's share of a run on drives; `store_s`,
+the time to write results back; and `overlap`, whether transfer and compute share time.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from csdplan.model.inputs import (
     slow_down,
     whole,
 )
+from csdplan.model.overlap import Overlap, combined_s
 
 
 def ssd_devices_effective(devices: ArrayLike, k_limit: ArrayLike | None) -> FloatArray:
@@ -53,6 +55,8 @@ def ssd_array_time_s(
     cores: ArrayLike = 1,
     sd_tx: ArrayLike = 1.0,
     sd_comp: ArrayLike = 1.0,
+    store_s: ArrayLike = 0.0,
+    overlap: Overlap | str = Overlap.SERIAL,
 ) -> FloatArray:
     """Time of a kernel on a host with m SSDs (equation 5).
 
@@ -70,19 +74,26 @@ def ssd_array_time_s(
         Host cores at work, n [cores]; whole, from 1 up.
     sd_tx, sd_comp : array_like
         Slow-down factors of an overloaded host [1]; at least 1.
+    store_s : array_like
+        Time to write the whole result back to one SSD [s]; at least 0. It crosses the same link
+        as loading, and so divides and slows down with it. The paper leaves it out.
+    overlap : Overlap
+        ``serial`` as in the paper, or ``pipelined``: the longer of transfer and compute.
 
     Returns
     -------
     ndarray
-        T_SSD(n)-array = sd_tx T_SSD-tx / min(m, k_limit) + sd_comp T_SSD-comp / n [s].
+        T_SSD(n)-array = sd_tx (T_SSD-tx + T_store) / min(m, k_limit) + sd_comp T_SSD-comp / n
+        [s], or the longer of the two terms.
 
     References
     ----------
     https://doi.org/10.1145/3623677, section 3.2.1, equations 5 and 6.
     """
-    transfer = slow_down("sd_tx", sd_tx) * positive("tx_s", tx_s)
+    moved = positive("tx_s", tx_s) + not_negative("store_s", store_s)
+    transfer = slow_down("sd_tx", sd_tx) * moved / ssd_devices_effective(devices, k_limit)
     compute = slow_down("sd_comp", sd_comp) * ssd_compute_time_s(comp_s, cores)
-    return np.asarray(transfer / ssd_devices_effective(devices, k_limit) + compute)
+    return combined_s(transfer, compute, overlap)
 
 
 def csd_array_time_s(
@@ -91,6 +102,8 @@ def csd_array_time_s(
     comp_s: ArrayLike,
     *,
     host_part_s: ArrayLike = 0.0,
+    store_s: ArrayLike = 0.0,
+    overlap: Overlap | str = Overlap.SERIAL,
 ) -> FloatArray:
     """Time of a kernel on an array of m computational storage drives (equation 7).
 
@@ -105,15 +118,20 @@ def csd_array_time_s(
     host_part_s : array_like
         Time that the host adds however many drives there are, such as the merging of their
         answers [s]; at least 0. The paper takes it to be 0, and 0 gives equation 7.
+    store_s : array_like
+        Time to write the whole result back to one drive's media [s]; at least 0.
+    overlap : Overlap
+        ``serial`` as in the paper, or ``pipelined``: the longer of transfer and compute.
 
     Returns
     -------
     ndarray
-        T_CSD-array = (T_CSD-tx + T_CSD-comp) / m + host_part [s].
+        T_CSD-array = T_CSD / m + host_part [s], T_CSD as in `csd_time_s`.
 
     References
     ----------
     https://doi.org/10.1145/3623677, section 3.2.1, equation 7.
     """
-    drives = csd_time_s(tx_s, comp_s) / whole("devices", devices)
+    one = csd_time_s(tx_s, comp_s, store_s=store_s, overlap=overlap)
+    drives = one / whole("devices", devices)
     return np.asarray(drives + not_negative("host_part_s", host_part_s))

@@ -1,6 +1,7 @@
 """One device: an SSD with a host that computes, or a drive that computes itself.
 
-Equations 1 to 4. The functions know nothing of arrays, profiles or break-even points.
+Equations 1 to 4, and the same with time to store the result and with transfer and compute side
+by side. The functions know nothing of arrays, profiles or break-even points.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from csdplan.model.inputs import FloatArray, positive, slow_down, whole
+from csdplan.model.inputs import FloatArray, not_negative, positive, slow_down, whole
+from csdplan.model.overlap import Overlap, combined_s
 
 
 def ssd_compute_time_s(comp_s: ArrayLike, cores: ArrayLike = 1) -> FloatArray:
@@ -45,6 +47,8 @@ def ssd_time_s(
     cores: ArrayLike = 1,
     sd_tx: ArrayLike = 1.0,
     sd_comp: ArrayLike = 1.0,
+    store_s: ArrayLike = 0.0,
+    overlap: Overlap | str = Overlap.SERIAL,
 ) -> FloatArray:
     """Time of a kernel on a host with one SSD (equations 1 and 4).
 
@@ -58,22 +62,32 @@ def ssd_time_s(
         Host cores at work, n [cores]; whole, from 1 up.
     sd_tx, sd_comp : array_like
         Slow-down factors of an overloaded host [1]; at least 1, and 1 gives equation 1.
+    store_s : array_like
+        Time to write the result back [s]; at least 0. The paper leaves it out.
+    overlap : Overlap
+        ``serial`` as in the paper, or ``pipelined``: the longer of transfer and compute.
 
     Returns
     -------
     ndarray
-        T_SSD(n) = sd_tx T_SSD-tx + sd_comp T_SSD(n)-comp [s].
+        T_SSD(n) = sd_tx (T_SSD-tx + T_store) + sd_comp T_SSD(n)-comp [s], or their maximum.
 
     References
     ----------
     https://doi.org/10.1145/3623677, section 3.2.1, equations 1 and 4.
     """
-    transfer = slow_down("sd_tx", sd_tx) * positive("tx_s", tx_s)
+    moved = positive("tx_s", tx_s) + not_negative("store_s", store_s)
     compute = slow_down("sd_comp", sd_comp) * ssd_compute_time_s(comp_s, cores)
-    return np.asarray(transfer + compute)
+    return combined_s(slow_down("sd_tx", sd_tx) * moved, compute, overlap)
 
 
-def csd_time_s(tx_s: ArrayLike, comp_s: ArrayLike) -> FloatArray:
+def csd_time_s(
+    tx_s: ArrayLike,
+    comp_s: ArrayLike,
+    *,
+    store_s: ArrayLike = 0.0,
+    overlap: Overlap | str = Overlap.SERIAL,
+) -> FloatArray:
     """Time of a kernel inside one computational storage drive (equation 3).
 
     Parameters
@@ -83,11 +97,15 @@ def csd_time_s(tx_s: ArrayLike, comp_s: ArrayLike) -> FloatArray:
     comp_s : array_like
         Compute time in the drive, all its working units together, T_CSD-comp [s]; greater
         than 0.
+    store_s : array_like
+        Time to write the result back to the media [s]; at least 0. The paper leaves it out.
+    overlap : Overlap
+        ``serial`` as in the paper, or ``pipelined``: the longer of transfer and compute.
 
     Returns
     -------
     ndarray
-        T_CSD = T_CSD-tx + T_CSD-comp [s].
+        T_CSD = T_CSD-tx + T_store + T_CSD-comp [s], or the longer of transfer and compute.
 
     Notes
     -----
@@ -97,4 +115,5 @@ def csd_time_s(tx_s: ArrayLike, comp_s: ArrayLike) -> FloatArray:
     ----------
     https://doi.org/10.1145/3623677, section 3.2.1, equation 3.
     """
-    return np.asarray(positive("tx_s", tx_s) + positive("comp_s", comp_s))
+    moved = positive("tx_s", tx_s) + not_negative("store_s", store_s)
+    return combined_s(moved, positive("comp_s", comp_s), overlap)

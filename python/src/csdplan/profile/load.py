@@ -67,7 +67,7 @@ def load(source: str | Path) -> Profile:
     """
     is_file = isinstance(source, Path) or "/" in source or source.endswith(_SUFFIX)
     if is_file:
-        return parse(_read_file(Path(source)), file=str(source))
+        return parse(read_file(Path(source)), file=str(source))
     names = shipped_names()
     if source not in names:
         raise ProfileNotFound(
@@ -92,6 +92,27 @@ def parse(data: bytes | str, *, file: str = "profile") -> Profile:
     ProfileInvalid
         If the text is not TOML or breaks schema 1.
     """
+    raw = parse_toml(data, file)
+    problems: list[Problem] = []
+    profile = None
+    try:
+        profile = Profile.model_validate(raw)
+    except ValidationError as error:
+        problems = [problem(detail, Profile) for detail in error.errors(include_url=False)]
+    problems += _reference_problems(raw) + _duplicate_problems(raw)
+    if problems or profile is None:
+        raise ProfileInvalid(file, problems)
+    return profile
+
+
+def parse_toml(data: bytes | str, file: str) -> dict[str, Any]:
+    """Parse TOML text and judge its ``schema``; nothing else is checked.
+
+    Raises
+    ------
+    ProfileInvalid
+        If the text is not TOML, or of another version than 1.
+    """
     try:
         text = data.decode("utf-8") if isinstance(data, bytes) else data
         raw = tomllib.loads(text)
@@ -103,22 +124,15 @@ def parse(data: bytes | str, *, file: str = "profile") -> Profile:
     problems = _version_problems(raw)
     if problems:
         raise ProfileInvalid(file, problems)
-    profile = None
-    try:
-        profile = Profile.model_validate(raw)
-    except ValidationError as error:
-        problems = [_problem(detail) for detail in error.errors(include_url=False)]
-    problems += _reference_problems(raw) + _duplicate_problems(raw)
-    if problems or profile is None:
-        raise ProfileInvalid(file, problems)
-    return profile
+    return raw
 
 
 def _shipped() -> Traversable:
     return resources.files("csdplan.profile") / "shipped"
 
 
-def _read_file(path: Path) -> bytes:
+def read_file(path: Path) -> bytes:
+    """Return a file's bytes; raise `ProfileNotFound` if it cannot be read."""
     try:
         return path.read_bytes()
     except (OSError, ValueError) as error:
@@ -172,13 +186,14 @@ def _points(raw: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
     return [(index, point) for index, point in enumerate(points) if isinstance(point, dict)]
 
 
-def _problem(detail: ErrorDetails) -> Problem:
+def problem(detail: ErrorDetails, schema: type[BaseModel]) -> Problem:
+    """Say what pydantic found wrong with a file of `schema`, in the file's own terms."""
     kind, location = detail["type"], detail["loc"]
     key = _key(location)
     if kind == "missing":
         return Problem(key, "absent", "a value: this key is required")
     if kind == "extra_forbidden":
-        known = ", ".join(_known_keys(location[:-1]))
+        known = ", ".join(_known_keys(location[:-1], schema))
         return Problem(key, _shown(detail["input"]), f"no such key; there are: {known}")
     if kind in _EXPECTED:
         context = {name: str(value) for name, value in detail.get("ctx", {}).items()}
@@ -199,9 +214,9 @@ def _key(location: tuple[int | str, ...]) -> str:
     return path
 
 
-def _known_keys(location: tuple[int | str, ...]) -> list[str]:
+def _known_keys(location: tuple[int | str, ...], schema: type[BaseModel]) -> list[str]:
     """Return the keys of the table at `location`, read off the schema itself."""
-    table: Any = Profile
+    table: Any = schema
     for part in location:
         if not isinstance(part, int) and _is_table(table):
             names = {field.alias or name: field for name, field in table.model_fields.items()}

@@ -24,13 +24,13 @@ Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Provenances = dict[str, Provenance]
 
 
-class _Table(BaseModel):
+class Table(BaseModel):
     """A TOML table: strict, frozen, closed to unknown keys."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", populate_by_name=False)
 
 
-class _Sourced(_Table):
+class _Sourced(Table):
     """A table whose numbers may each state where they come from, in `prov`."""
 
     prov: Provenances | None = None
@@ -43,7 +43,7 @@ class _Sourced(_Table):
         return self
 
 
-class Meta(_Table):
+class Meta(Table):
     """Where, when and from what the profile was made."""
 
     machine: Text
@@ -81,7 +81,7 @@ class Device(_Sourced):
     capacity_bytes: Whole | None = None
 
 
-class Timing(_Table):
+class Timing(Table):
     """A time in seconds: its median and, where it was measured, its spread."""
 
     median: Amount
@@ -102,7 +102,7 @@ class Timing(_Table):
         return self
 
 
-class Point(_Table):
+class Point(Table):
     """One kernel on one system: the unit of measurement."""
 
     kernel: Name
@@ -134,7 +134,7 @@ class Point(_Table):
         return timing.prov or self.prov
 
 
-class Profile(_Table):
+class Profile(Table):
     """A whole profile: one host, its devices, and the points measured on them."""
 
     version: Literal[1] = Field(alias="schema")

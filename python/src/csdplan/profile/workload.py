@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from csdplan.errors import ProfileIncomplete
+from csdplan.model.device import csd_time_s
 from csdplan.profile.schema import Point, Profile
 
 
@@ -23,6 +24,8 @@ class HostTimes:
     ----------
     tx_s, comp_s : float
         T_SSD-tx and the compute time of the point that was used [s].
+    store_s : float
+        Time to write the result back; 0 if the point does not say [s].
     divisor : int
         Equation 2's n: the host's compute time is `comp_s` / `divisor`. It is 1 if the profile
         has a point for n cores itself. Kept apart from `comp_s` so that no rounding precedes
@@ -31,6 +34,7 @@ class HostTimes:
 
     tx_s: float
     comp_s: float
+    store_s: float
     divisor: int
 
 
@@ -46,10 +50,16 @@ class Workload:
         The drive that computes, and the drive whose data the host loads.
     bytes : int
         Working set that all times refer to [bytes].
-    csd_tx_s, csd_comp_s : float
-        T_CSD-tx and T_CSD-comp of one drive [s].
+    csd_tx_s, csd_comp_s, csd_store_s : float
+        T_CSD-tx, T_CSD-comp and the time to store the result, of one drive [s]; the last is 0 if
+        the point does not say.
     drive_units : int
         Units at work in the drive.
+    ssd_overlap, csd_overlap : str
+        How the points were measured: ``serial`` or ``pipelined``.
+    gains : tuple
+        Units at work in the drive, and throughput over that with the fewest, for every drive
+        point of this size; units ascending.
     host_cores_max : int
         Cores that the host has; equation 2 holds up to here.
     k_limit : int or None
@@ -67,20 +77,22 @@ class Workload:
     bytes: int
     csd_tx_s: float
     csd_comp_s: float
+    csd_store_s: float
     drive_units: int
+    ssd_overlap: str
+    csd_overlap: str
+    gains: tuple[tuple[int, float], ...]
     host_cores_max: int
     k_limit: int | None
     prov: dict[str, str]
     warnings: tuple[str, ...]
-    _host: dict[int, tuple[float, float]] = field(repr=False)
+    _host: dict[int, tuple[float, float, float]] = field(repr=False)
 
     def host(self, cores: int) -> HostTimes:
         """Return the SSD system's times for Host(`cores`), by a point of its own or equation 2."""
         if cores in self._host:
-            tx_s, comp_s = self._host[cores]
-            return HostTimes(tx_s, comp_s, 1)
-        tx_s, comp_s = self._host[1]
-        return HostTimes(tx_s, comp_s, cores)
+            return HostTimes(*self._host[cores], divisor=1)
+        return HostTimes(*self._host[1], divisor=cores)
 
 
 def workload(
@@ -91,6 +103,7 @@ def workload(
     device: str | None = None,
     ssd: str | None = None,
     size_bytes: int | None = None,
+    ssd_profile: Profile | None = None,
 ) -> Workload:
     """Resolve one kernel of a profile.
 
@@ -106,6 +119,8 @@ def workload(
         The drive that computes and the drive that serves as an SSD, if there is a choice.
     size_bytes : int, optional
         The working set [bytes]; by default the largest that both sides have.
+    ssd_profile : Profile, optional
+        Takes the host and its SSDs from here, and only the drive from `profile`.
 
     Raises
     ------
@@ -117,14 +132,16 @@ def workload(
         listed = ", ".join(profile.kernels())
         raise ProfileIncomplete(f"{name} has no kernel {kernel!r}; it has: {listed}")
     where = f"{name}, kernel {kernel}"
+    host_side = profile if ssd_profile is None else ssd_profile
     drives = [point for point in points if point.where == "drive"]
-    hosts = [point for point in points if point.where == "host"]
+    hosts = [p for p in host_side.point if p.kernel == kernel and p.where == "host"]
     device = _choose(where, "drive", "--device", (p.device for p in drives), device, None)
     ssd = _choose(where, "host", "--ssd", (p.device for p in hosts), ssd, device)
     drives = [point for point in drives if point.device == device]
     hosts = [point for point in hosts if point.device == ssd]
     size = _size(where, drives, hosts, size_bytes)
-    drive = _fastest([point for point in drives if point.bytes == size])
+    drives = [point for point in drives if point.bytes == size]
+    drive = _fastest(drives)
     by_cores = {point.units: point for point in hosts if point.bytes == size}
     used = [drive, *by_cores.values()]
     return Workload(
@@ -135,12 +152,16 @@ def workload(
         bytes=size,
         csd_tx_s=drive.load_s.median,
         csd_comp_s=drive.comp_s.median,
+        csd_store_s=_store(drive),
         drive_units=drive.units,
-        host_cores_max=profile.host.cores,
-        k_limit=k_limit(profile, ssd),
+        ssd_overlap=by_cores[1].overlap,
+        csd_overlap=drive.overlap,
+        gains=_gains(drives),
+        host_cores_max=host_side.host.cores,
+        k_limit=k_limit(host_side, ssd),
         prov=_provenance(by_cores[1], drive),
         warnings=_warnings(where, used),
-        _host={n: (p.load_s.median, p.comp_s.median) for n, p in by_cores.items()},
+        _host={n: (p.load_s.median, p.comp_s.median, _store(p)) for n, p in by_cores.items()},
     )
 
 
@@ -207,6 +228,19 @@ def _fastest(drives: list[Point]) -> Point:
     return min(drives, key=lambda point: (point.load_s.median + point.comp_s.median, point.units))
 
 
+def _store(point: Point) -> float:
+    return 0.0 if point.store_s is None else point.store_s.median
+
+
+def _gains(drives: list[Point]) -> tuple[tuple[int, float], ...]:
+    """Return each point's throughput over that of the fewest units, as the points overlap."""
+    ordered = sorted(drives, key=lambda point: point.units)
+    times = [
+        float(csd_time_s(p.load_s.median, p.comp_s.median, overlap=p.overlap)) for p in ordered
+    ]
+    return tuple((p.units, times[0] / time) for p, time in zip(ordered, times, strict=True))
+
+
 def _provenance(host: Point, drive: Point) -> dict[str, str]:
     return {
         "ssd_tx_s": host.prov_of(host.load_s),
@@ -221,8 +255,11 @@ def _warnings(where: str, used: list[Point]) -> tuple[str, ...]:
     if any(point.overlap == "pipelined" for point in used):
         warnings.append(
             f"{where}: some points are pipelined, but the equations add load and compute time, "
-            "so those times are overstated"
+            "so those times are overstated unless the plan overlaps too (--overlap measured)"
         )
     if any(point.store_s is not None for point in used):
-        warnings.append(f"{where}: store_s is recorded, but the equations leave it out")
+        warnings.append(
+            f"{where}: store_s is recorded, but the equations leave it out unless the plan "
+            "stores too (--store)"
+        )
     return tuple(warnings)

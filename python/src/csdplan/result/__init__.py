@@ -2,6 +2,8 @@
 
 - ``bep``: break-even points of one kernel on several systems.
 - ``curves``: throughput against the number of devices, from a ``bep`` result.
+- ``mix``, ``purchase``, ``simulation``, ``uncertainty``: mixed drives, purchases, simulated runs
+  and distributions.
 - ``envelope``: the one JSON object that a command prints.
 
 Records are frozen dataclasses of plain Python values: no arrays, no profile, no behaviour beyond

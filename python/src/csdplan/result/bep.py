@@ -12,8 +12,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from csdplan.errors import ModelError, ProfileIncomplete
+from csdplan.model.ratios import CTR_SPLIT, compute_time_ratio
 from csdplan.profile.workload import Workload
 from csdplan.solve.bep import Verdict, break_even
+
+#: How a plan may take transfer and compute to share time.
+OVERLAPS = ("serial", "pipelined", "measured")
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,11 @@ class HostResult:
     closed_form_devices : int or None
         Equation 8 (at least 1); None if out of range.
     difference : str
-        Why the two differ: ``none``, ``tie``, ``k_limit`` or ``host_part``.
+        Why the two differ: ``none``, ``tie``, ``k_limit``, ``host_part``, ``store`` or ``overlap``.
+    ctr : float
+        Compute time over transfer and compute time, on one SSD [1].
+    ssd_store_s : float
+        Time to store the result that was counted [s]; 0 without ``store``.
     ssd_limit_s, csd_limit_s : float
         What the arrays' times approach as devices are added [s].
     """
@@ -45,6 +53,8 @@ class HostResult:
     devices: int | None
     closed_form_devices: int | None
     difference: str
+    ctr: float
+    ssd_store_s: float
     ssd_limit_s: float
     csd_limit_s: float
 
@@ -67,6 +77,16 @@ class SystemResult:
         Units at work in each drive.
     csd_tx_s, csd_comp_s : float
         T_CSD-tx and T_CSD-comp of one drive [s].
+    csd_store_s : float
+        Time to store the result that was counted, of one drive [s]; 0 without ``store``.
+    ssd_overlap, csd_overlap : str
+        Whether each side was taken as ``serial`` or ``pipelined``.
+    host_ctr, drive_ctr : float
+        Share of compute time on one host core, and in the drive [1].
+    workload_class : str
+        ``I/O-intensive`` if `host_ctr` is below 0.5, else ``compute-intensive``.
+    gains : tuple
+        Units at work in the drive, and throughput over that with the fewest.
     prov : dict
         Where each of the four times comes from.
     hosts : tuple of HostResult
@@ -82,6 +102,13 @@ class SystemResult:
     drive_units: int
     csd_tx_s: float
     csd_comp_s: float
+    csd_store_s: float
+    ssd_overlap: str
+    csd_overlap: str
+    host_ctr: float
+    drive_ctr: float
+    workload_class: str
+    gains: tuple[tuple[int, float], ...]
     prov: dict[str, str]
     hosts: tuple[HostResult, ...]
 
@@ -126,6 +153,8 @@ def bep(
     sd_tx: float = 1.0,
     sd_comp: float = 1.0,
     host_part_s: float = 0.0,
+    store: bool = False,
+    overlap: str = "serial",
 ) -> BepResult:
     """Find the break-even points of one kernel's workloads.
 
@@ -141,6 +170,11 @@ def bep(
         Slow-down factors of an overloaded host [1]; at least 1.
     host_part_s : float
         The host's part in a run on drives [s]; at least 0.
+    store : bool
+        Whether to count the time to write results back, where the profile has it.
+    overlap : str
+        ``serial`` (the paper), ``pipelined`` (both sides), or ``measured`` (each side as its
+        points were measured).
 
     Raises
     ------
@@ -153,11 +187,19 @@ def bep(
         raise ModelError("workloads", "[]", "at least one workload")
     if not host_cores:
         raise ModelError("host_cores", "[]", "at least one number of cores")
+    if overlap not in OVERLAPS:
+        raise ModelError("overlap", overlap, ", ".join(OVERLAPS))
     factors = {"sd_tx": sd_tx, "sd_comp": sd_comp, "host_part_s": host_part_s}
-    systems = tuple(_system(load, host_cores, k_limit, factors) for load in workloads)
+    systems = tuple(
+        _system(load, host_cores, k_limit, factors, store=store, overlap=overlap)
+        for load in workloads
+    )
     warnings: list[str] = []
     for load in workloads:
-        warnings.extend(load.warnings)
+        ours = _answered(store=store, overlap=overlap)
+        warnings.extend(text for text in load.warnings if not any(key in text for key in ours))
+        if store and not (load.csd_store_s and load.host(1).store_s):
+            warnings.append(f"{load.profile}: no store_s on one side or both; 0 s was counted")
         warnings.extend(_core_warnings(load, host_cores))
     return BepResult(
         kernel=workloads[0].kernel,
@@ -170,7 +212,13 @@ def bep(
 
 
 def _system(
-    load: Workload, host_cores: Sequence[int], k_limit: int | None, factors: dict[str, float]
+    load: Workload,
+    host_cores: Sequence[int],
+    k_limit: int | None,
+    factors: dict[str, float],
+    *,
+    store: bool,
+    overlap: str,
 ) -> SystemResult:
     effective = k_limit if k_limit is not None else load.k_limit
     if effective is None:
@@ -178,6 +226,12 @@ def _system(
             f"{load.profile}: k_limit is unknown: it needs host.ingest_bw_Bps and "
             f"link_bw_Bps or ext_read_Bps of device.{load.ssd}, or give --k-limit"
         )
+    one = load.host(1)
+    host_ctr = float(compute_time_ratio(one.tx_s, one.comp_s))
+    sides = {
+        "ssd_overlap": load.ssd_overlap if overlap == "measured" else overlap,
+        "csd_overlap": load.csd_overlap if overlap == "measured" else overlap,
+    }
     return SystemResult(
         profile=load.profile,
         device=load.device,
@@ -188,15 +242,28 @@ def _system(
         drive_units=load.drive_units,
         csd_tx_s=load.csd_tx_s,
         csd_comp_s=load.csd_comp_s,
+        csd_store_s=load.csd_store_s if store else 0.0,
+        **sides,
+        host_ctr=host_ctr,
+        drive_ctr=float(compute_time_ratio(load.csd_tx_s, load.csd_comp_s)),
+        workload_class="I/O-intensive" if host_ctr < CTR_SPLIT else "compute-intensive",
+        gains=load.gains,
         prov=dict(load.prov),
-        hosts=_hosts(load, host_cores, effective, factors),
+        hosts=_hosts(load, host_cores, effective, factors, store=store, sides=sides),
     )
 
 
 def _hosts(
-    load: Workload, host_cores: Sequence[int], k_limit: int, factors: dict[str, float]
+    load: Workload,
+    host_cores: Sequence[int],
+    k_limit: int,
+    factors: dict[str, float],
+    *,
+    store: bool,
+    sides: dict[str, str],
 ) -> tuple[HostResult, ...]:
     times = [load.host(cores) for cores in host_cores]
+    stores = [time.store_s if store else 0.0 for time in times]
     solution = break_even(
         [time.tx_s for time in times],
         [time.comp_s for time in times],
@@ -207,6 +274,9 @@ def _hosts(
         sd_tx=factors["sd_tx"],
         sd_comp=factors["sd_comp"],
         host_part_s=factors["host_part_s"],
+        ssd_store_s=stores,
+        csd_store_s=load.csd_store_s if store else 0.0,
+        **sides,
     )
     results = []
     for row, (cores, time) in enumerate(zip(host_cores, times, strict=True)):
@@ -221,11 +291,19 @@ def _hosts(
                 devices=int(solution.devices[row]) if found else None,
                 closed_form_devices=int(solution.closed_form[row]) or None,
                 difference=solution.difference(row).value,
+                ctr=float(compute_time_ratio(time.tx_s, time.comp_s / time.divisor)),
+                ssd_store_s=stores[row],
                 ssd_limit_s=float(solution.ssd_limit_s[row]),
                 csd_limit_s=float(solution.csd_limit_s[row]),
             )
         )
     return tuple(results)
+
+
+def _answered(*, store: bool, overlap: str) -> tuple[str, ...]:
+    """Return the marks of those of the profile's warnings that this plan takes care of."""
+    marks = ("--store",) if store else ()
+    return (*marks, "--overlap measured") if overlap == "measured" else marks
 
 
 def _core_warnings(load: Workload, host_cores: Sequence[int]) -> list[str]:

@@ -85,7 +85,12 @@ def _system(result: BepResult, system: SystemResult) -> SystemCurves:
 
     def drives_Bps(count: int | list[int]) -> list[float]:
         times = csd_array_time_s(
-            count, system.csd_tx_s, system.csd_comp_s, host_part_s=result.host_part_s
+            count,
+            system.csd_tx_s,
+            system.csd_comp_s,
+            host_part_s=result.host_part_s,
+            store_s=system.csd_store_s,
+            overlap=system.csd_overlap,
         )
         return [system.bytes / float(time) for time in np.atleast_1d(times)]
 
@@ -98,6 +103,8 @@ def _system(result: BepResult, system: SystemResult) -> SystemCurves:
             k_limit=system.k_limit,
             sd_tx=result.sd_tx,
             sd_comp=result.sd_comp,
+            store_s=host.ssd_store_s,
+            overlap=system.ssd_overlap,
         )
         shown = host.devices if host.devices is not None and host.devices <= last else None
         hosts.append(

@@ -1,8 +1,15 @@
 """Solvers: from the equations to the number of drives at which they cross.
 
 - ``bep``: the general break-even point, exact for every k_limit, and the closed form beside it.
+- ``inverse``: what would have to change for a given break-even point; the iso-BEP curve.
+- ``ec``, ``overload``, ``tco``: erasure coding, overloaded hosts, cost of ownership.
 - ``ratios``: the closed form in the paper's ratio parameters (equations 11 to 13).
-- ``exact``: the rational arithmetic that decides where floating point cannot.
+- ``floats``, ``integers``, ``exact``: the three tiers of ``bep``: blocks of floats with a bound on
+  their error, whole numbers for what those leave, fractions for the rest.
+- ``mix``: a given mix of drives under several workloads, work split so that all finish together.
+- ``purchase``, ``program``, ``highs``, ``optimize``: what may be bought and must be done, as a
+  mixed-integer program; the cheapest purchase, what binds, what is in the way.
+- ``uncertainty``: the distribution of a break-even point, and what it hangs on.
 
 Solvers take numbers and return numbers; they know nothing of profiles, tables or plots.
 """

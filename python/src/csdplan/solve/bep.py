@@ -1,8 +1,9 @@
 """The break-even point: the smallest number of drives that beat as many SSDs, for good.
 
-The answer is found analytically and decided exactly. A vectorised float pass settles every
-configuration whose crossing lies clear of a whole number by more than the rounding error it can
-have; the rest go, one by one, to the rational arithmetic of ``exact``. Nothing scans upward to a
+The answer is found analytically and decided exactly. A vectorised float pass (``floats``) settles
+every configuration whose crossing lies clear of a whole number by more than the rounding error it
+can have; the rest are decided in whole numbers (``integers``) or, if they do not fit those, one by
+one in the rational arithmetic of ``exact``. Nothing scans upward to a
 bound, and no answer is a stand-in: a configuration that never breaks even says so.
 """
 
@@ -12,20 +13,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from csdplan.errors import ModelError
 from csdplan.model.inputs import FloatArray, limit, not_negative, positive, slow_down, whole
-from csdplan.solve import exact
-
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
-
-#: More drives than this are not counted: beyond it a float no longer tells two numbers apart.
-DEVICES_MAX = 2**53
-#: Rounding errors allowed for in a crossing, in units of the last place of its largest term.
-#: The longest chain has fewer than ten operations; the rest is margin, paid in a few more exact
-#: decisions.
-_ROUNDING = 64 * float(np.finfo(np.float64).eps)
+from csdplan.model.overlap import Overlap, overlap_of
+from csdplan.solve import exact, extended, floats, integers
+from csdplan.solve.floats import DEVICES_MAX, BoolArray, IntArray
 
 
 class Verdict(StrEnum):
@@ -43,6 +37,8 @@ class Difference(StrEnum):
     TIE = "tie"
     K_LIMIT = "k_limit"
     HOST_PART = "host_part"
+    STORE = "store"
+    OVERLAP = "overlap"
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,8 @@ class Solution:
         Smallest m with T_SSD-array(m') > T_CSD-array(m') for every m' >= m; 0 where there is
         none (see `verdict`).
     closed_form : ndarray of int64
-        Equation 8, at least 1; 0 if beyond `DEVICES_MAX`.
+        Equation 8, at least 1; 0 if beyond `DEVICES_MAX`. It knows no k_limit, no host's part,
+        no store time and no overlap.
     ssd_limit_s, csd_limit_s : ndarray of float64
         What the two arrays' times approach as devices are added [s]. Where the verdict is
         ``never``, the drives' limit is the one to compare: it is not below the SSDs'.
@@ -63,6 +60,8 @@ class Solution:
         True where no number of drives is enough.
     _host_part : ndarray of bool
         True where the host has a part of its own in a run on drives.
+    _beyond : Difference
+        What else the closed form leaves out: ``store``, ``overlap`` or ``none``.
     """
 
     devices: IntArray
@@ -71,6 +70,7 @@ class Solution:
     csd_limit_s: FloatArray
     _never: BoolArray
     _host_part: BoolArray
+    _beyond: Difference = Difference.NONE
 
     def verdict(self, *index: int) -> Verdict:
         """Return what became of the configuration at `index` (none for a scalar)."""
@@ -83,11 +83,13 @@ class Solution:
 
         ``tie``: at the closed form's number both arrays take the same time, and a tie is not a
         win. ``k_limit``: the closed form lets SSDs gain beyond k_limit, so it asks for too many
-        drives. ``host_part``: the closed form has no such term.
+        drives. ``host_part``, ``store``, ``overlap``: the closed form has no such term.
         """
         general, closed = int(self.devices[index]), int(self.closed_form[index])
         if general == closed:
             return Difference.NONE
+        if self._beyond is not Difference.NONE:
+            return self._beyond
         if self._host_part[index]:
             return Difference.HOST_PART
         return Difference.TIE if closed and general > closed else Difference.K_LIMIT
@@ -104,6 +106,10 @@ def break_even(
     sd_tx: ArrayLike = 1.0,
     sd_comp: ArrayLike = 1.0,
     host_part_s: ArrayLike = 0.0,
+    ssd_store_s: ArrayLike = 0.0,
+    csd_store_s: ArrayLike = 0.0,
+    ssd_overlap: Overlap | str = Overlap.SERIAL,
+    csd_overlap: Overlap | str = Overlap.SERIAL,
 ) -> Solution:
     """Find the break-even point of every configuration, with arguments broadcast.
 
@@ -121,6 +127,12 @@ def break_even(
         Slow-down factors of an overloaded host [1]; at least 1.
     host_part_s : array_like
         The host's part in a run on drives [s]; at least 0, and 0 in the paper.
+    ssd_store_s, csd_store_s : array_like
+        Time to write the result back, to one SSD and inside one drive [s]; at least 0, and 0 in
+        the paper.
+    ssd_overlap, csd_overlap : Overlap
+        Whether each side adds transfer and compute (``serial``, the paper) or takes the longer
+        (``pipelined``).
 
     Returns
     -------
@@ -136,7 +148,7 @@ def break_even(
     ----------
     https://doi.org/10.1145/3623677, section 3.2.2, equations 5 to 9.
     """
-    inputs = np.broadcast_arrays(
+    inputs = [
         positive("ssd_tx_s", ssd_tx_s),
         positive("ssd_comp_s", ssd_comp_s),
         positive("csd_tx_s", csd_tx_s),
@@ -146,68 +158,98 @@ def break_even(
         slow_down("sd_tx", sd_tx),
         slow_down("sd_comp", sd_comp),
         not_negative("host_part_s", host_part_s),
+    ]
+    stores = [not_negative("ssd_store_s", ssd_store_s), not_negative("csd_store_s", csd_store_s)]
+    overlaps = overlap_of("ssd_overlap", ssd_overlap), overlap_of("csd_overlap", csd_overlap)
+    pipelined = overlaps[0] is Overlap.PIPELINED, overlaps[1] is Overlap.PIPELINED
+    shape = _shape([*inputs, *stores])
+    if any(pipelined) or any(bool(store.any()) for store in stores):
+        return _beyond_the_papers(inputs, stores, shape, pipelined)
+    found = floats.settle(inputs, shape)
+    never = np.zeros(shape, dtype=np.bool_)
+    if found.doubtful.size:
+        _decide(inputs, found, never)
+    host_part = inputs[-1]
+    return Solution(
+        devices=found.devices,
+        closed_form=found.closed_form,
+        ssd_limit_s=found.ssd_limit_s,
+        csd_limit_s=np.broadcast_to(host_part, shape),
+        _never=never,
+        _host_part=np.broadcast_to(host_part > 0, shape),
     )
-    flat = [np.ascontiguousarray(column).reshape(-1) for column in inputs]
-    shape = inputs[0].shape
-    with np.errstate(all="ignore"):  # overflow and 0/0 mark a row as doubtful, below
-        devices, closed, doubtful = _by_floats(*flat)
-        ssd_limit = flat[6] * flat[0] / flat[5] + flat[7] * flat[1] / flat[4]
-    never = np.zeros(devices.shape, dtype=np.bool_)
-    for row in np.flatnonzero(doubtful):
-        t = exact.terms(*(float(column[row]) for column in flat))
+
+
+def _shape(columns: list[FloatArray]) -> tuple[int, ...]:
+    shapes = [column.shape for column in columns]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError as error:
+        raise ModelError("arguments", shapes, "shapes that broadcast together") from error
+
+
+def _beyond_the_papers(
+    inputs: list[FloatArray],
+    stores: list[FloatArray],
+    shape: tuple[int, ...],
+    pipelined: tuple[bool, bool],
+) -> Solution:
+    """Solve with store times and overlap; the closed form stays the papers'."""
+    found = extended.settle([*inputs, *stores], shape, pipelined)
+    tx, comp, csd_tx, csd_comp, cores, k_limit, sd_tx, sd_comp, host_part = inputs
+    paper = break_even(
+        tx,
+        comp,
+        csd_tx,
+        csd_comp,
+        k_limit=k_limit,
+        host_cores=cores,
+        sd_tx=sd_tx,
+        sd_comp=sd_comp,
+    )
+    return Solution(
+        devices=found.devices,
+        closed_form=np.broadcast_to(paper.closed_form, shape),
+        ssd_limit_s=found.ssd_limit_s,
+        csd_limit_s=np.broadcast_to(host_part, shape),
+        _never=found.never,
+        _host_part=np.broadcast_to(host_part > 0, shape),
+        _beyond=Difference.OVERLAP if any(pipelined) else Difference.STORE,
+    )
+
+
+def _decide(inputs: list[FloatArray], found: floats.FloatAnswers, never: BoolArray) -> None:
+    """Decide the doubtful rows in place, a cache's worth at a time."""
+    for start in range(0, found.doubtful.size, floats.BLOCK_ROWS):
+        positions = found.doubtful[start : start + floats.BLOCK_ROWS]
+        index = np.unravel_index(positions, never.shape) if never.shape else ()
+        rows = [_picked(column, index, positions.size) for column in inputs]
+        devices, closed, hopeless = _decided(rows)
+        found.devices.reshape(-1)[positions] = devices
+        found.closed_form.reshape(-1)[positions] = closed
+        never.reshape(-1)[positions] = hopeless
+
+
+def _picked(column: FloatArray, index: tuple[IntArray, ...], count: int) -> FloatArray:
+    """Return a broadcast column's values at `index`, without building the whole of it."""
+    if column.size == 1:
+        return np.full(count, column.reshape(-1)[0])
+    last = zip(index[len(index) - column.ndim :], column.shape, strict=True)
+    return np.asarray(column[tuple(at if length > 1 else 0 for at, length in last)])
+
+
+def _decided(rows: list[FloatArray]) -> tuple[IntArray, IntArray, BoolArray]:
+    """Decide rows in whole numbers where they fit, else in fractions."""
+    answers = integers.settle(rows)
+    devices, closed, hopeless = answers.devices, answers.closed_form, answers.never
+    for row in np.flatnonzero(~answers.decided):
+        a, b, c, d, n, k, f, g, h = (float(column[row]) for column in rows)
+        t = exact.terms(a, b, c, d, n, k, f, g, h)
         answer = exact.smallest(t)
-        never[row] = answer is None
+        hopeless[row] = answer is None
         devices[row] = _counted(answer)
         closed[row] = _counted(exact.closed_form(t))
-    return Solution(
-        devices=devices.reshape(shape),
-        closed_form=closed.reshape(shape),
-        ssd_limit_s=ssd_limit.reshape(shape),
-        csd_limit_s=np.array(flat[8]).reshape(shape),
-        _never=never.reshape(shape),
-        _host_part=(flat[8] > 0).reshape(shape),
-    )
-
-
-def _by_floats(
-    ssd_tx_s: FloatArray,
-    ssd_comp_s: FloatArray,
-    csd_tx_s: FloatArray,
-    csd_comp_s: FloatArray,
-    host_cores: FloatArray,
-    k_limit: FloatArray,
-    sd_tx: FloatArray,
-    sd_comp: FloatArray,
-    host_part_s: FloatArray,
-) -> tuple[IntArray, IntArray, BoolArray]:
-    """Return general and closed-form answers, and which rows floats cannot be trusted with.
-
-    The names are those of ``exact.smallest``. Rows without a positive gain are left to it.
-    """
-    ssd = sd_tx * ssd_tx_s
-    comp = sd_comp * ssd_comp_s / host_cores
-    csd = csd_tx_s + csd_comp_s
-    gain = comp - host_part_s
-    gain_beyond = ssd / k_limit + gain
-    before, beyond, closed = (csd - ssd) / gain, csd / gain_beyond, (csd - ssd) / comp
-    # A quotient's error: that of its numerator over the denominator, plus the quotient times the
-    # denominator's relative error. Both grow where a subtraction cancels.
-    before_error = _ROUNDING * (csd + ssd + np.abs(before) * (comp + host_part_s)) / gain
-    beyond_error = _ROUNDING * beyond * (ssd / k_limit + comp + host_part_s) / gain_beyond
-    closed_error = _ROUNDING * ((csd + ssd) / comp + np.abs(closed))
-    clear = _clear(before, before_error) & _clear(beyond, beyond_error)
-    clear &= _clear(closed, closed_error) & (gain > _ROUNDING * (comp + host_part_s))
-    first = np.maximum(1.0, np.floor(before) + 1.0)
-    general = np.where(first <= k_limit, first, np.floor(beyond) + 1.0)
-    whole_general = np.where(clear, general, 0.0).astype(np.int64)
-    whole_closed = np.where(clear, np.maximum(1.0, np.ceil(closed)), 0.0).astype(np.int64)
-    return whole_general, whole_closed, np.logical_not(clear)
-
-
-def _clear(crossing: FloatArray, error: FloatArray) -> BoolArray:
-    """Return where a crossing is surely not a whole number (false for NaN and infinity)."""
-    distance = np.abs(crossing - np.rint(crossing))
-    return np.asarray((distance > error) & (np.abs(crossing) < DEVICES_MAX / 2))
+    return devices, closed, hopeless
 
 
 def _counted(devices: int | None) -> int:

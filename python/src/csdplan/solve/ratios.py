@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from csdplan.model.inputs import positive, slow_down
+from csdplan.model.ratios import crossing_by_ratios
 
 
 def break_even_by_ratios(
@@ -44,6 +44,5 @@ def break_even_by_ratios(
     ----------
     https://doi.org/10.1145/3623677, equations 11 and 12 (section 3.2.2), 13 (section 4.4).
     """
-    ratio = 1.0 / positive("r_tx", r_tx) - slow_down("sd_tx", sd_tx)
-    crossing = ratio * positive("r_ssd", r_ssd) + 1.0 / positive("r_comp", r_comp)
-    return np.asarray(np.maximum(np.ceil(crossing / slow_down("sd_comp", sd_comp)), 1.0))
+    crossing = crossing_by_ratios(r_tx, r_comp, r_ssd, sd_tx=sd_tx, sd_comp=sd_comp)
+    return np.asarray(np.maximum(np.ceil(crossing), 1.0))

@@ -1,0 +1,242 @@
+"""Benchmarks of the planner: time each promise on one core, and write a record.
+
+    python bench/planner/bench.py --out bench/planner/records
+
+Each case is run several times; a record holds every run, not only the best. Promises are those of
+the planner: a case that misses its own says so, and the script exits with 1.
+"""
+
+# ruff: noqa: E402, I001 - NumPy must be imported after its threads are limited.
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+# One core: set before NumPy's libraries start their threads.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
+
+import numpy as np
+
+import csdplan
+from csdplan.sim import Job, Node, System, fleet_of, run_fluid, simulate
+from csdplan.solve import break_even
+from csdplan.solve.optimize import optimise, pareto
+from csdplan.solve.purchase import Cpu, Demand, DriveKind, Limits, Request
+
+RUNS = 5
+ROWS = 10_000_000
+
+
+def columns() -> None:
+    """Solve ten million rows, all six quantities drawn anew in each."""
+    break_even(*_columns(), k_limit=_WHOLE[0], host_cores=_WHOLE[1])
+
+
+def grid() -> None:
+    """Solve ten million combinations of drive speeds, k_limit and cores."""
+    compute = np.linspace(0.5, 8, 100).reshape(-1, 1, 1, 1)
+    bandwidth = np.linspace(0.5, 4, 100).reshape(1, -1, 1, 1)
+    cores, limit = np.arange(1, 33).reshape(1, 1, -1, 1), np.arange(1, 33)
+    found = break_even(
+        1.5, 0.7317073, 9.0 / bandwidth, 1.243902 / compute, host_cores=cores, k_limit=limit
+    )
+    assert found.devices.size > ROWS
+
+
+def decimals() -> None:
+    """Solve ten million rows of one decimal, many of them ties that floats cannot decide."""
+    tenths = np.arange(1, 101) / 10
+    found = break_even(
+        1.5,
+        0.5,
+        tenths.reshape(-1, 1, 1, 1),
+        tenths.reshape(1, -1, 1, 1),
+        host_cores=np.arange(1, 26).reshape(1, 1, -1, 1),
+        k_limit=np.arange(1, 41),
+    )
+    assert found.devices.size == ROWS
+
+
+def fleet() -> None:
+    """Run 10,000 hosts with 64 drives each as a fluid, skewed, with stragglers and theft."""
+    node = Node(16, 64, 64, 6.56e9, 0.5333e9, 3.859e9, 3.2e9, 25.6e9)
+    system = System(node, hosts=10_000)
+    job = Job(1_000_000, 64e6, skew=0.3, stragglers=6400, straggler_factor=3.0, steal=True)
+    run_fluid(fleet_of(system, job), system)
+
+
+def events() -> None:
+    """Simulate 100,000 tasks by events, on 4 hosts of 16 cores and 16 drives."""
+    node = Node(16, 16, 16, 6.56e9, 0.5333e9, 3.859e9, 3.2e9, 25.6e9)
+    simulate(System(node, hosts=4), Job(100_000, 4e6, task_spread=0.3))
+
+
+def purchase() -> None:
+    """Find the cheapest of 10 CPUs and 6 kinds of drives for 8 workloads, and what binds."""
+    assert optimise(_request()) is not None
+
+
+def front() -> None:
+    """Find 8 points of the front of cost against throughput."""
+    assert pareto(_request(), 8)
+
+
+def imported() -> None:
+    """Start an interpreter that imports the package and its command line."""
+    subprocess.run([sys.executable, "-c", "import csdplan.cli"], check=True)
+
+
+#: Name: what is run, and the promise in seconds of one core (None: none was made).
+CASES: dict[str, tuple[Callable[[], None], float | None]] = {
+    "sweep_columns": (columns, 2.0),
+    "sweep_grid": (grid, 2.0),
+    "sweep_decimals": (decimals, 2.0),
+    "fleet": (fleet, 10.0),
+    "events": (events, None),
+    "optimize": (purchase, 5.0),
+    "front": (front, None),
+    "import": (imported, 0.5),
+}
+
+_WHOLE: list[np.ndarray] = []
+_HELD: list[np.ndarray] = []
+
+
+def _columns() -> list[np.ndarray]:
+    """Draw the columns once: what is timed is the solver."""
+    if not _HELD:
+        rng = np.random.default_rng(1)
+        _HELD.extend(10.0 ** rng.uniform(-1, 1.3, ROWS) for _ in range(4))
+        _WHOLE.extend(rng.integers(1, 64, ROWS) for _ in range(2))
+    return _HELD
+
+
+def _request() -> Request:
+    rng = np.random.default_rng(0)
+    cpus = tuple(
+        Cpu(
+            f"cpu-{i}",
+            int(rng.integers(8, 97)),
+            float(rng.integers(400, 5000)),
+            float(rng.choice([16e9, 32e9, 64e9])),
+            int(rng.integers(8, 33)),
+            float(rng.integers(60, 200)),
+            float(rng.integers(2, 6)),
+        )
+        for i in range(10)
+    )
+    drives = tuple(
+        DriveKind(
+            f"drive-{i}",
+            float(rng.integers(90, 900)),
+            float(rng.choice([2, 4, 8, 16])) * 1e12,
+            float(rng.uniform(1.5, 7)) * 1e9,
+            float(rng.integers(6, 25)),
+        )
+        for i in range(6)
+    )
+    demands = []
+    for i in range(8):
+        base = rng.uniform(1 / 8e9, 1 / 0.5e9)
+        core_s = {cpu.name: float(base * rng.uniform(0.5, 2)) for cpu in cpus}
+        drive_s = {kind.name: float(base * rng.uniform(0.5, 20) + 1 / 3e9) for kind in drives[2:]}
+        stored = float(rng.uniform(1, 10)) * 1e12
+        rate = float(rng.uniform(0.3e9, 2e9))
+        demands.append(Demand(f"workload-{i}", rate, core_s, drive_s, stored))
+    limits = Limits(capacity_bytes=100e12, power_W=2000.0, energy_usd_per_kWh=0.15, years=5)
+    return Request(cpus, drives, tuple(demands), limits)
+
+
+def timed(run: Callable[[], None]) -> dict[str, list[float]]:
+    """Run a case: once to warm up, then `RUNS` times; processor and wall time of each [s]."""
+    run()
+    found: dict[str, list[float]] = {"cpu_s": [], "wall_s": []}
+    for _ in range(RUNS):
+        wall, before = time.perf_counter(), os.times()
+        run()
+        after = os.times()
+        spent = sum(after[:4]) - sum(before[:4])
+        found["cpu_s"].append(round(spent, 4))
+        found["wall_s"].append(round(time.perf_counter() - wall, 4))
+    return found
+
+
+def machine() -> dict[str, object]:
+    """Say where this ran."""
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [line for line in info.read_text().splitlines() if line.startswith("model name")]
+        cpu = names[0].split(":", 1)[1].strip() if names else cpu
+    return {
+        "cpu": cpu,
+        "cores": os.cpu_count(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "load_average": os.getloadavg()[0],
+    }
+
+
+def commit() -> str:
+    """Return the commit of the tree, marked if it has changes."""
+    found = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return found.stdout.strip() or "unknown"
+
+
+def main() -> int:
+    """Run the cases asked for; return 1 if one misses its promise."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cases", nargs="*", choices=[*CASES, []], help="all, if none is named")
+    parser.add_argument("--out", type=Path, help="folder that gets the record")
+    asked = parser.parse_args()
+    results, missed, tree = {}, False, commit()
+    for name in asked.cases or CASES:
+        run, promise = CASES[name]
+        times = timed(run)
+        best = min(times["cpu_s"])
+        kept = promise is None or best < promise
+        missed |= not kept
+        results[name] = {
+            "what": (run.__doc__ or "").strip(),
+            "promise_cpu_s": promise,
+            "best_cpu_s": best,
+            "kept": kept,
+            **times,
+        }
+        print(f"{name:16} {best:8.3f} s  (promise: {promise}) {'' if kept else 'MISSED'}")
+    now = datetime.now(UTC)
+    record = {
+        "schema": 1,
+        "date": now.isoformat(timespec="seconds"),
+        "version": csdplan.__version__,
+        "commit": tree,
+        "command": " ".join(["python", *sys.argv]),
+        "machine": machine(),
+        "cases": results,
+    }
+    if asked.out:
+        asked.out.mkdir(parents=True, exist_ok=True)
+        path = asked.out / f"{now:%Y-%m-%d-%H%M%S}.json"
+        path.write_text(json.dumps(record, indent=2) + "\n")
+        print(path)
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

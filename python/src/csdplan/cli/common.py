@@ -1,0 +1,151 @@
+"""What every command shares: error reporting, option types, and the three ways to print.
+
+A command computes a result, then hands it to `show`: a table on the terminal, one JSON object
+with ``--json``, or rows of CSV with ``--csv``. This module formats and reports; it computes
+nothing and knows no command.
+"""
+
+from __future__ import annotations
+
+import csv as csv_format
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from csdplan.errors import CsdplanError
+from csdplan.result.envelope import envelope
+from csdplan.result.sheet import Sheet
+
+#: A whole number in a list option has at most this many digits.
+_DIGITS_MAX = 7
+#: A table of more columns than this, and of no more rows than that, is printed turned over.
+_WIDE, _SHORT = 10, 5
+
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object {schema, command, result, warnings}.")
+]
+CsvOption = Annotated[bool, typer.Option("--csv", help="Print rows of comma-separated values.")]
+PlotOption = Annotated[
+    list[Path] | None,
+    typer.Option(help="Write a figure as .svg, .png or .html. Repeat it for several."),
+]
+
+
+def console() -> Console:
+    """Return a console for tables; names and units come with square brackets of their own."""
+    return Console(markup=False, emoji=False, highlight=False)
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """Turn faults into a message on standard error and the exit code of who is at fault."""
+    try:
+        yield
+    except CsdplanError as error:
+        typer.echo(f"csdplan: {error}", err=True)
+        raise typer.Exit(2) from error
+    except OSError as error:
+        typer.echo(f"csdplan: {error}", err=True)
+        raise typer.Exit(1) from error
+
+
+def whole_numbers(text: str) -> list[int]:
+    """Parse a list of whole numbers such as ``1,4,16``, each from 1 up, without repeats."""
+    parts = [part.strip() for part in text.split(",")]
+    # isdecimal takes other scripts' digits, and int() refuses texts of thousands of digits.
+    plain = (part.isascii() and part.isdecimal() for part in parts)
+    if not all(plain) or max(map(len, parts)) > _DIGITS_MAX:
+        raise typer.BadParameter(f"{text!r} is not a list of whole numbers such as 1,4,16")
+    numbers = [int(part) for part in parts]
+    if min(numbers) < 1:
+        raise typer.BadParameter(f"{text!r}: every number is at least 1")
+    return list(dict.fromkeys(numbers))
+
+
+def numbers(text: str) -> list[float]:
+    """Parse a list such as ``1,2.5,4`` or a range such as ``1:8:0.5`` (first, last, step)."""
+    try:
+        if ":" in text:
+            first, last, step = (float(part) for part in text.split(":"))
+            count = (last - first) / step
+            if not 0 <= count <= 10**6:
+                raise ValueError(text)
+            return [first + index * step for index in range(int(count + 1e-9) + 1)]
+        return [float(part) for part in text.split(",")]
+    except (ValueError, ZeroDivisionError, OverflowError) as error:
+        expected = "a list such as 1,2.5,4 or a range such as 1:8:0.5"
+        raise typer.BadParameter(f"{text!r} is not {expected}") from error
+
+
+def show(
+    command: str,
+    sheets: Sequence[Sheet],
+    *,
+    json: bool,
+    csv: bool = False,
+    warnings: Sequence[str] = (),
+    **extra: object,
+) -> None:
+    """Print sheets as tables, as one JSON object, or as CSV (one block for each sheet).
+
+    `extra` stands in the JSON object beside the sheets.
+    """
+    if json and csv:
+        raise typer.BadParameter("--json and --csv exclude each other")
+    if json:
+        body: dict[str, object] = {**extra, "tables": [sheet.as_dict() for sheet in sheets]}
+        typer.echo(envelope(command, body, warnings))
+        return
+    if csv:
+        typer.echo("\n".join(as_csv(sheet) for sheet in sheets), nl=False)
+    else:
+        for sheet in sheets:
+            print_sheet(console(), sheet)
+    for warning in warnings:
+        typer.echo(f"warning: {warning}", err=True)
+
+
+def print_sheet(target: Console, sheet: Sheet) -> None:
+    """Print one sheet as a table, with its note below; a wide and short one is turned over."""
+    # A column in which nothing is known takes room and says nothing.
+    held = [i for i in range(len(sheet.columns)) if any(row[i] is not None for row in sheet.rows)]
+    headings = [sheet.columns[index].replace("_", " ") for index in held]
+    columns = [[row[index] for row in sheet.rows] for index in held]
+    if len(headings) > _WIDE and len(sheet.rows) <= _SHORT:
+        names = [str(value) for value in columns[0]]
+        columns = [list(headings[1:]), *zip(*columns[1:], strict=True)]  # type: ignore[list-item]
+        headings = [headings[0], *names]
+    table = Table(title=Text(sheet.title, style="bold"), title_justify="left")
+    for heading, values in zip(headings, columns, strict=True):
+        numeric = all(not isinstance(value, str) for value in values)
+        table.add_column(heading, justify="right" if numeric else "left", overflow="fold")
+    for row in zip(*columns, strict=True):
+        table.add_row(*(Text(_cell(value)) for value in row))
+    target.print(table)
+    if sheet.note:
+        target.print(Text(sheet.note, style="dim"))
+    target.print()
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def as_csv(sheet: Sheet) -> str:
+    """Return a sheet as comma-separated values, a line of column names first."""
+    target = io.StringIO()
+    writer = csv_format.writer(target, lineterminator="\n")
+    writer.writerow(sheet.columns)
+    writer.writerows(sheet.rows)
+    return target.getvalue()

@@ -1,0 +1,371 @@
+"""Commands that vary a plan: sweep, surface, ec, overload, tco."""
+
+from __future__ import annotations
+
+import csv as csv_format
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from csdplan import plot as figures
+from csdplan.cli.common import (
+    CsvOption,
+    JsonOption,
+    PlotOption,
+    numbers,
+    reported,
+    show,
+    whole_numbers,
+)
+from csdplan.errors import ModelError, ProfileIncomplete
+from csdplan.plot.charts import Bars, Line, Lines, Surface
+from csdplan.profile import Workload, load, workload
+from csdplan.published import read
+from csdplan.result.coding import cost_sheet, encode_plan, overload_plan, price_sensitivity
+from csdplan.result.sheet import Sheet
+from csdplan.result.sweep import Setting, needed, surface, sweep
+from csdplan.solve.ec import EncodePoint, fit_encode_time
+from csdplan.solve.overload import LimitedPoint, slow_downs, step_slow_downs
+from csdplan.solve.tco import Kernel, Service, System, cost_of, equal_throughput
+
+ProfileOption = Annotated[str, typer.Option(help="A shipped profile's name, or a TOML file.")]
+KernelOption = Annotated[str, typer.Option(help="The kernel, such as count or page-rank.")]
+SsdProfileOption = Annotated[
+    str | None, typer.Option(help="Take the host and its SSDs from this profile instead.")
+]
+KLimitOption = Annotated[
+    int | None, typer.Option(min=1, help="SSDs that use up the host's ingest bandwidth.")
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    app.command("sweep")(sweep_command)
+    app.command("surface")(surface_command)
+    app.command("ec")(ec_command)
+    app.command("overload")(overload_command)
+    app.command("tco")(tco_command)
+
+
+def sweep_command(
+    profile: ProfileOption,
+    kernel: KernelOption,
+    over: Annotated[
+        str, typer.Option(help="cores, k_limit, bandwidth, compute, sd_tx or sd_comp.")
+    ],
+    values: Annotated[str, typer.Option(help="A list 1,2,4 or a range 1:8:0.5.")] = "1:10:1",
+    host_cores: Annotated[str, typer.Option(metavar="N,N,...", help="Host cores.")] = "1",
+    target: Annotated[
+        int | None, typer.Option(min=1, help="Also: what must change for this break-even point?")
+    ] = None,
+    ssd_profile: SsdProfileOption = None,
+    k_limit: KLimitOption = None,
+    plot: PlotOption = None,
+    json: JsonOption = False,
+    csv: CsvOption = False,
+) -> None:
+    """Vary one quantity, and see the break-even point follow."""
+    places, cores = numbers(values), whole_numbers(host_cores)
+    with reported():
+        _check(plot)
+        resolved, base = _workload(profile, kernel, ssd_profile), Setting(k_limit=k_limit)
+        found = sweep(resolved, over, places, host_cores=cores, base=base)
+        sheets = [found]
+        if target is not None:
+            sheets.append(needed(resolved, target, host_cores=cores, base=base))
+        for path in plot or []:
+            figures.lines([_sweep_lines(found, over, cores)], path)
+    show("sweep", sheets, json=json, csv=csv)
+
+
+def surface_command(
+    profile: ProfileOption,
+    kernel: KernelOption,
+    bandwidth: Annotated[str, typer.Option(help="Multipliers of internal bandwidth.")] = "1:8:1",
+    compute: Annotated[str, typer.Option(help="Multipliers of computational power.")] = "1:8:1",
+    iso: Annotated[str, typer.Option(help="Break-even points to draw lines for.")] = "4",
+    cores: Annotated[int, typer.Option(min=1, help="Host cores.")] = 1,
+    ssd_profile: SsdProfileOption = None,
+    k_limit: KLimitOption = None,
+    plot: PlotOption = None,
+    json: JsonOption = False,
+    csv: CsvOption = False,
+) -> None:
+    """Vary a drive's bandwidth and compute together, with lines of equal break-even point."""
+    across, up, wanted = numbers(bandwidth), numbers(compute), whole_numbers(iso)
+    with reported():
+        _check(plot)
+        found = surface(
+            _workload(profile, kernel, ssd_profile),
+            across,
+            up,
+            iso=wanted,
+            base=Setting(cores=cores, k_limit=k_limit),
+        )
+        panel = Surface(
+            title=found.title,
+            across="internal bandwidth, times",
+            up="computational power, times",
+            x=found.bandwidth,
+            y=found.compute,
+            z=tuple(tuple(float(z) if z else float("nan") for z in row) for row in found.devices),
+            iso=tuple((f"BEP {c}", found.bandwidth, places) for c, places in found.iso),
+        )
+        for path in plot or []:
+            figures.surface([panel], path)
+    show("surface", [found.sheet(), found.iso_sheet()], json=json, csv=csv)
+
+
+def ec_command(
+    points: Annotated[
+        Path | None,
+        typer.Option(help="CSV: blocks,block_MB,ssd_s,csd_s. Default: the published Newport."),
+    ] = None,
+    blocks: Annotated[str, typer.Option(help="Blocks after encoding, n + k.")] = "12,24,48",
+    block_mb: Annotated[str, typer.Option(help="Block sizes [MB].")] = "16,64,128",
+    drive_power: Annotated[str, typer.Option(help="Drive's power, multiplied.")] = "1",
+    host_power: Annotated[str, typer.Option(help="Host's power, multiplied.")] = "1",
+    ssd_tx: Annotated[float, typer.Option(metavar="SECONDS", help="T_SSD-tx.")] = 0.0,
+    csd_tx: Annotated[float, typer.Option(metavar="SECONDS", help="T_CSD-tx.")] = 0.0,
+    k_limit: KLimitOption = None,
+    plot: PlotOption = None,
+    json: JsonOption = False,
+    csv: CsvOption = False,
+) -> None:
+    """Erasure coding: break-even point against blocks, block size and computational power."""
+    counts, sizes = whole_numbers(blocks), numbers(block_mb)
+    drives, hosts = numbers(drive_power), numbers(host_power)
+    with reported():
+        _check(plot)
+        given = (
+            read("numbers.toml")["encode"]
+            if points is None
+            else _rows(points, ("blocks", "block_MB", "ssd_s", "csd_s"))
+        )
+        fits = {
+            side: fit_encode_time(
+                [
+                    EncodePoint(int(row["blocks"]), row["block_MB"] * 1e6, row[f"{side}_s"])
+                    for row in given
+                ]
+            )
+            for side in ("ssd", "csd")
+        }
+        found = encode_plan(
+            fits["ssd"],
+            fits["csd"],
+            blocks=counts,
+            block_MB=sizes,
+            drive_power=drives,
+            host_power=hosts,
+            ssd_tx_s=ssd_tx,
+            csd_tx_s=csd_tx,
+            k_limit=k_limit,
+        )
+        for path in plot or []:
+            figures.lines([_encode_lines(found, counts, sizes)], path)
+    show("ec", [found], json=json, csv=csv)
+
+
+def overload_command(
+    profile: ProfileOption,
+    kernel: KernelOption,
+    points: Annotated[
+        Path | None,
+        typer.Option(help="CSV: memory_GB,load_s,comp_s, as measured on the host."),
+    ] = None,
+    memory_gb: Annotated[str | None, typer.Option(help="Memory to plan for [GB].")] = None,
+    sd_tx: Annotated[float | None, typer.Option(help="Factor below the working set.")] = None,
+    sd_comp: Annotated[float | None, typer.Option(help="Factor below the working set.")] = None,
+    cores: Annotated[int, typer.Option(min=1, help="Host cores.")] = 1,
+    ssd_profile: SsdProfileOption = None,
+    k_limit: KLimitOption = None,
+    plot: PlotOption = None,
+    json: JsonOption = False,
+    csv: CsvOption = False,
+) -> None:
+    """Short of memory: slow-down factors, and the break-even point against memory."""
+    example = read("overload.toml")
+    places = example["memory_GB"] if memory_gb is None else numbers(memory_gb)
+    warnings = []
+    with reported():
+        _check(plot)
+        resolved = _workload(profile, kernel, ssd_profile)
+        if points is not None:
+            host = resolved.host(cores)
+            measured = [
+                LimitedPoint(row["memory_GB"] * 1e9, row["load_s"], row["comp_s"])
+                for row in _rows(points, ("memory_GB", "load_s", "comp_s"))
+            ]
+            factors = slow_downs(measured, load_s=host.tx_s, comp_s=host.comp_s / host.divisor)
+        else:
+            known = example["kernel"].get(kernel, {})
+            chosen = {
+                "sd_tx": known.get("sd_tx", 1.0) if sd_tx is None else sd_tx,
+                "sd_comp": known.get("sd_comp", 1.0) if sd_comp is None else sd_comp,
+            }
+            if None in (sd_tx, sd_comp):
+                warnings.append("example factors inside published ranges; give --points to measure")
+            factors = step_slow_downs([place * 1e9 for place in places], resolved.bytes, **chosen)
+        found = overload_plan(resolved, factors, cores=cores, k_limit=k_limit)
+        for path in plot or []:
+            figures.lines([_memory_lines(found)], path)
+    show("overload", [found], json=json, csv=csv, warnings=warnings)
+
+
+def tco_command(
+    scenario: Annotated[
+        Path | None,
+        typer.Option(help="TOML with systems, kernel and service. Default: the published one."),
+    ] = None,
+    prices: Annotated[str, typer.Option(help="Drive prices to try [USD].")] = "80,110,150,200,300",
+    plot: PlotOption = None,
+    json: JsonOption = False,
+    csv: CsvOption = False,
+) -> None:
+    """Cost of ownership: as configured, at equal throughput, and as prices change."""
+    tried = numbers(prices)
+    with reported():
+        _check(plot)
+        systems, kernel, service = read_scenario(scenario)
+        as_is = [cost_of(system, kernel, service) for system in systems]
+        equal = equal_throughput(systems, kernel, service)
+        sheets = [
+            cost_sheet("As configured", as_is, "saved: against the first system's purchase"),
+            cost_sheet("At the first system's throughput", equal, "drives counted anew"),
+            price_sensitivity(equal, tried),
+        ]
+        panels = [
+            Bars(
+                title, "purchase [USD]", tuple(each.system.name for each in costs),
+                tuple(each.purchase_usd if each.feasible else None for each in costs),
+            )
+            for title, costs in (("As configured", as_is), ("At equal throughput", equal))
+        ]  # fmt: skip
+        for path in plot or []:
+            figures.bars(panels, path)
+    unknown = [each.system.name for each in as_is if each.energy_usd is None]
+    warnings = [f"power unknown, so no energy: {', '.join(unknown)}"] if unknown else []
+    show("tco", sheets, json=json, csv=csv, warnings=warnings)
+
+
+def read_scenario(path: Path | None) -> tuple[list[System], Kernel, Service]:
+    """Return a scenario's systems, kernel and service.
+
+    Raises
+    ------
+    ModelError
+        If the file is no such scenario; the message names what is at fault.
+    """
+    try:
+        body = read("tco.toml") if path is None else tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ModelError(str(path), error, "a TOML file") from error
+    keys = {"profile", "kernel", "host_cores", "service", "system"}
+    _known(str(path), body, keys, needed={"profile", "kernel", "system"})
+    for row in body["system"]:
+        names = {field.name for field in fields(System)}
+        _known(f"{path}: system", row, names, needed=names - _OPTIONAL)
+    _known(f"{path}: service", body.get("service", {}), {f.name for f in fields(Service)})
+    resolved = workload(load(body["profile"]), body["kernel"], name=body["profile"])
+    host = resolved.host(body.get("host_cores", 1))
+    kernel = Kernel(
+        bytes=resolved.bytes,
+        ssd_tx_s=host.tx_s,
+        ssd_comp_s=host.comp_s / host.divisor,
+        csd_tx_s=resolved.csd_tx_s,
+        csd_comp_s=resolved.csd_comp_s,
+        k_limit=resolved.k_limit,
+    )
+    return (
+        [System(**row) for row in body["system"]],
+        kernel,
+        Service(**body.get("service", {})),
+    )
+
+
+_OPTIONAL = {
+    "mark",
+    "slow_down",
+    "host_idle_W",
+    "host_active_W",
+    "drive_idle_W",
+    "drive_active_W",
+}
+
+
+def _known(where: str, table: Any, keys: set[str], needed: set[str] = frozenset()) -> None:  # type: ignore[assignment]
+    if not isinstance(table, dict):
+        raise ModelError(where, table, "a table")
+    if unknown := sorted(set(table) - keys):
+        raise ModelError(where, unknown, f"only {', '.join(sorted(keys))}")
+    if missing := sorted(needed - set(table)):
+        raise ModelError(where, f"without {', '.join(missing)}", "all of its required keys")
+
+
+def _workload(profile: str, kernel: str, ssd_profile: str | None) -> Workload:
+    host_side = None if ssd_profile is None else load(ssd_profile)
+    return workload(load(profile), kernel, name=profile, ssd_profile=host_side)
+
+
+def _check(paths: list[Path] | None) -> None:
+    for path in paths or []:
+        figures.check_path(path)
+
+
+def _rows(path: Path, columns: tuple[str, ...]) -> list[dict[str, float]]:
+    """Return a CSV file's rows as numbers."""
+    with path.open(newline="", encoding="utf-8") as file:
+        reader = csv_format.DictReader(file)
+        if tuple(reader.fieldnames or ()) != columns:
+            raise ProfileIncomplete(f"{path}: the first line must be {','.join(columns)}")
+        try:
+            return [{name: float(row[name]) for name in columns} for row in reader]
+        except (TypeError, ValueError) as error:
+            raise ProfileIncomplete(f"{path}: line {reader.line_num}: {error}") from error
+
+
+def _sweep_lines(found: Sheet, over: str, cores: list[int]) -> Lines:
+    hosts = found.column("host_cores") if over != "cores" else [None] * len(found.rows)
+    groups = [None] if over == "cores" else cores
+    lines = []
+    for group in groups:
+        values = [
+            _number(value)
+            for value, host in zip(found.column("devices"), hosts, strict=True)
+            if host == group
+        ]
+        label = "drives" if group is None else f"Host({group})"
+        lines.append(Line(label, tuple(values)))
+    first = lines[0].values
+    places = tuple(_number(place) or 0.0 for place in found.column(over)[: len(first)])
+    return Lines(found.title, over, "break-even point [drives]", places, tuple(lines))
+
+
+def _encode_lines(found: Sheet, counts: list[int], sizes: list[float]) -> Lines:
+    lines = []
+    keys = list(zip(found.column("blocks"), found.column("block_MB"), strict=True))
+    values = found.column("devices")
+    for size in sizes:
+        at = [keys.index((count, size)) for count in counts]
+        lines.append(Line(f"{size:g} MB", tuple(_number(values[place]) for place in at)))
+    places = tuple(float(count) for count in counts)
+    return Lines(
+        found.title, "blocks after encoding", "break-even point [drives]", places, tuple(lines)
+    )
+
+
+def _memory_lines(found: Sheet) -> Lines:
+    places = tuple(_number(place) or 0.0 for place in found.column("memory_GB"))
+    lines = tuple(
+        Line(label, tuple(_number(value) for value in found.column(name)))
+        for label, name in (("general", "devices"), ("closed form", "closed_form_devices"))
+    )
+    return Lines(found.title, "memory [GB]", "break-even point [drives]", places, lines, steps=True)
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None

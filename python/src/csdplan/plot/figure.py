@@ -1,0 +1,105 @@
+"""What all figures share: style, colours, and writing a file whose bytes depend on content alone.
+
+No date, host name or random identifier goes into a file. matplotlib is imported when the first
+figure is drawn, not before, and pyplot (its global state) never.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from csdplan.errors import PlotError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: File suffixes that can be written; an ``.html`` holds the figure as SVG, and needs no network.
+FORMATS = (".svg", ".png", ".html")
+
+#: Colour, dash, marker. Okabe and Ito's palette, told apart by most colour-blind readers; its
+#: yellow is left out: it vanishes on white.
+STYLES: tuple[tuple[str, Any, str], ...] = (
+    ("#0072B2", (0, (5, 1.5)), "o"),
+    ("#D55E00", (0, (1, 1)), "s"),
+    ("#009E73", (0, (5, 1.5, 1, 1.5)), "^"),
+    ("#CC79A7", (0, (8, 2)), "D"),
+    ("#56B4E9", (0, (3, 1, 1, 1, 1, 1)), "v"),
+    ("#E69F00", (0, (2, 2)), "P"),
+)
+# Typed loosely: matplotlib's own type lists every key of one of its versions.
+_STYLE: dict[Any, Any] = {
+    "font.size": 10.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 11.0,
+    "svg.hashsalt": "csdplan",
+    "svg.fonttype": "path",
+}
+_PANEL_INCHES = (6.0, 4.9)
+_DPI = 150
+
+
+def check_path(path: Path) -> None:
+    """Raise `PlotError` unless the suffix of `path` names a format that can be written."""
+    if path.suffix.lower() not in FORMATS:
+        raise PlotError(f"{path}: a figure's name ends in {', '.join(FORMATS)}")
+
+
+def write(path: Path, panels: int, draw: Callable[[list[Axes]], None], *, columns: int = 4) -> None:
+    """Let `draw` fill a number of panels, and write the figure to `path`.
+
+    Raises
+    ------
+    PlotError
+        If the suffix of `path` is not one of `FORMATS`.
+    OSError
+        If the file cannot be written.
+    """
+    check_path(path)
+    import matplotlib as mpl  # noqa: PLC0415 - imported late: it costs half a second
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    width, height = _PANEL_INCHES
+    across = min(panels, columns)
+    down = -(-panels // across)
+    # The defaults, not a user's matplotlibrc: equal results must give equal bytes anywhere.
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(_STYLE)
+        figure = Figure(figsize=(width * across, height * down), layout="constrained")
+        axes = list(figure.subplots(down, across, squeeze=False).flat)
+        for spare in axes[panels:]:
+            spare.set_axis_off()
+        draw(axes[:panels])
+        path.write_bytes(_encoded(figure, path))
+
+
+def _encoded(figure: Any, path: Path) -> bytes:
+    suffix = path.suffix.lower()
+    form = "png" if suffix == ".png" else "svg"
+    # Date and Software would make equal figures differ by day and by version.
+    absent = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}[form]
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=form, dpi=_DPI, metadata=absent)
+    if suffix != ".html":
+        return buffer.getvalue()
+    svg = buffer.getvalue().decode("utf-8")
+    title = html.escape(path.stem)
+    drawn = svg[svg.index("<svg") :]
+    return (
+        f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n'
+        f"<style>svg {{ max-width: 100%; height: auto }}</style>\n{drawn}</html>\n"
+    ).encode()
+
+
+def frame(panel: Axes, title: str, across: str, up: str) -> None:
+    """Give a panel its title, labels and grid."""
+    panel.set_title(title, loc="left")
+    panel.set_xlabel(across)
+    panel.set_ylabel(up)
+    panel.grid(visible=True, color="#dddddd", linewidth=0.6)
+    panel.set_axisbelow(True)

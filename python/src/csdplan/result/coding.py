@@ -1,0 +1,179 @@
+"""Plans of erasure coding, of overloaded hosts, and of cost, as sheets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from csdplan.errors import ProfileIncomplete
+from csdplan.model.inputs import not_negative, positive
+from csdplan.profile.workload import Workload
+from csdplan.result.sheet import Sheet, sheet
+from csdplan.result.sweep import Setting, solved
+from csdplan.solve.ec import EncodeFit, encode_break_even
+from csdplan.solve.overload import SlowDown
+from csdplan.solve.tco import Cost, level_drive_price_usd
+
+
+def encode_plan(
+    ssd: EncodeFit,
+    csd: EncodeFit,
+    *,
+    blocks: Sequence[int],
+    block_MB: Sequence[float],
+    drive_power: Sequence[float] = (1.0,),
+    host_power: Sequence[float] = (1.0,),
+    ssd_tx_s: float = 0.0,
+    csd_tx_s: float = 0.0,
+    k_limit: int | None = None,
+) -> Sheet:
+    """Tabulate break-even points of erasure coding over size and computational power.
+
+    Parameters
+    ----------
+    ssd, csd : EncodeFit
+        Time models of the host and of a drive.
+    blocks : sequence of int
+        n + k, at a fixed n / k.
+    block_MB : sequence of float
+        Block sizes [MB].
+    drive_power, host_power : sequence of float
+        Multipliers of computational power [1]; greater than 0.
+    ssd_tx_s, csd_tx_s, k_limit
+        As in `solve.ec.encode_break_even`.
+
+    Returns
+    -------
+    Sheet
+        A row for each combination.
+    """
+    positive("drive_power", list(drive_power)), positive("host_power", list(host_power))
+    rows = []
+    for count in blocks:
+        for size in block_MB:
+            times = float(ssd.time_s(count, size * 1e6)), float(csd.time_s(count, size * 1e6))
+            for drive in drive_power:
+                for host in host_power:
+                    host_s, drive_s = times[0] / host, times[1] / drive
+                    found = encode_break_even(
+                        drive_s, host_s, ssd_tx_s=ssd_tx_s, csd_tx_s=csd_tx_s, k_limit=k_limit
+                    )
+                    exact, closed = int(found.devices), int(found.closed_form)
+                    early = int(found.early_lead)
+                    rows.append((count, size, drive, host, host_s, drive_s, exact, closed, early))
+    columns = (
+        "blocks",
+        "block_MB",
+        "drive_power",
+        "host_power",
+        "host_s",
+        "drive_s",
+        "devices",
+        "closed_form_devices",
+        "early_lead_devices",
+    )
+    note = (
+        f"times modelled, off their points by up to {ssd.relative_error_max:.0%} (host) and "
+        f"{csd.relative_error_max:.0%} (drive); early_lead_devices: drives also lead up to there, "
+        "then fall behind until devices"
+    )
+    return sheet("Break-even point of erasure coding", columns, rows, note)
+
+
+def overload_plan(
+    load: Workload, factors: Sequence[SlowDown], *, cores: int = 1, k_limit: int | None = None
+) -> Sheet:
+    """Tabulate break-even points against the memory that a host has for a kernel."""
+    settings = [
+        Setting(cores=cores, k_limit=k_limit, sd_tx=factor.sd_tx, sd_comp=factor.sd_comp)
+        for factor in factors
+    ]
+    solution = solved(load, settings)
+    rows = [
+        (
+            factor.memory_bytes / 1e9,
+            factor.sd_tx,
+            factor.sd_comp,
+            int(solution.devices[row]) or None,
+            int(solution.closed_form[row]) or None,
+        )
+        for row, factor in enumerate(factors)
+    ]
+    clipped = any(factor.clipped for factor in factors)
+    note = f"working set {load.bytes / 1e9:g} GB; the drives do not use the host's memory" + (
+        "; some times were below those with enough memory, and count as 1" if clipped else ""
+    )
+    columns = ("memory_GB", "sd_tx", "sd_comp", "devices", "closed_form_devices")
+    title = f"{load.kernel} on {load.device}: break-even point against memory, Host({cores})"
+    return sheet(title, columns, rows, note)
+
+
+def cost_sheet(title: str, costs: Sequence[Cost], note: str = "") -> Sheet:
+    """Tabulate costs, a row for each system; None where a number is unknown."""
+    if not costs:
+        raise ProfileIncomplete("no system to cost")
+    prices = level_drive_price_usd(costs)
+    base = costs[0].purchase_usd
+    rows = [
+        (
+            found.system.name,
+            found.system.cpu,
+            found.system.computes,
+            found.system.drives,
+            _reaches(found, costs[0]),
+            found.purchase_usd,
+            1 - found.purchase_usd / base,
+            found.time_s,
+            None
+            if found.throughput_Bps is None
+            else found.throughput_Bps / 1e6 / found.purchase_usd,
+            found.mark_per_usd,
+            found.bytes_per_usd / 1e9,
+            price,
+            found.energy_usd,
+            found.total_usd,
+            found.yearly_usd,
+        )
+        for found, price in zip(costs, prices, strict=True)
+    ]
+    columns = (
+        "system",
+        "cpu",
+        "computes",
+        "drives",
+        "reaches_throughput",
+        "purchase_usd",
+        "saved",
+        "time_s",
+        "MBps_per_usd",
+        "mark_per_usd",
+        "GB_per_usd",
+        "level_drive_usd",
+        "energy_usd",
+        "total_usd",
+        "yearly_usd",
+    )
+    return sheet(title, columns, rows, note)
+
+
+def _reaches(found: Cost, base: Cost) -> bool | None:
+    """Return whether a system is as fast as the first one; None if no kernel was given."""
+    if found.time_s is None or base.time_s is None:
+        return None
+    # A tie is enough, and the last place of a quotient decides nothing.
+    return found.feasible and found.time_s <= base.time_s * (1 + 1e-12)
+
+
+def price_sensitivity(costs: Sequence[Cost], drive_usd: Sequence[float]) -> Sheet:
+    """Tabulate each system's purchase as the price of *its* drives changes.
+
+    The first system, to which the others are compared, keeps its price.
+    """
+    not_negative("drive_usd", list(drive_usd))
+    base = costs[0].purchase_usd
+    rows = []
+    for price in drive_usd:
+        for found in costs[1:]:
+            total = found.system.host_usd + found.system.drives * price
+            rows.append((found.system.name, price, total, 1 - total / base, total < base))
+    columns = ("system", "drive_usd", "purchase_usd", "saved", "cheaper")
+    return sheet("Purchase as the price of computational drives changes", columns, rows)

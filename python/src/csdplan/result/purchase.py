@@ -1,0 +1,101 @@
+"""Purchases as tables: what to buy, who does what, what binds, or what is lacking."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from csdplan.result.sheet import Sheet, Value, sheet
+from csdplan.solve.optimize import LESS, Plan, Shortfall
+from csdplan.solve.purchase import Request
+
+
+def bill(request: Request, plan: Plan) -> Sheet:
+    """Return the bill of materials."""
+    rows: list[tuple[Value, ...]] = []
+    for cpu in request.cpus:
+        if count := plan.hosts.get(cpu.name, 0):
+            rows.append(("host", cpu.name, count, cpu.price_usd, count * cpu.price_usd))
+    for kind in request.drives:
+        if count := plan.drives.get(kind.name, 0):
+            rows.append(("drive", kind.name, count, kind.price_usd, count * kind.price_usd))
+    if plan.energy_usd:
+        rows.append(("energy", f"{request.limits.years:g} years", None, None, plan.energy_usd))
+    rows.append(("all", "", None, None, plan.cost_usd))
+    power = "power unknown" if plan.power_W is None else f"{plan.power_W:g} W at work"
+    note = f"{plan.capacity_bytes / 1e12:g} TB, {power}; {plan.verdict.value}"
+    if plan.bound_usd < plan.cost_usd:
+        note += f", no purchase costs less than {plan.bound_usd:.2f} USD"
+    return sheet("What to buy", ("what", "name", "count", "price_usd", "cost_usd"), rows, note)
+
+
+def work(plan: Plan) -> Sheet:
+    """Return who does what of each workload."""
+    total: dict[str, float] = {}
+    for share in plan.shares:
+        total[share.workload] = total.get(share.workload, 0.0) + share.rate_Bps
+    rows = [
+        (
+            share.workload,
+            share.where,
+            "in the drive" if share.in_drive else "on the host",
+            share.rate_Bps,
+            share.rate_Bps / total[share.workload],
+        )
+        for share in plan.shares
+    ]
+    return sheet("Who does what", ("workload", "by", "where", "rate_Bps", "share"), rows)
+
+
+def requirements(plan: Plan) -> Sheet:
+    """Return how each requirement is met, and which of them make the purchase dearer."""
+    rows = [
+        (need.name, need.required, need.reached, need.binds, need.saving_usd)
+        for need in plan.requirements
+    ]
+    note = (
+        f"saving_usd: what {LESS:.0%} less of it saves (of a limit: {LESS:.0%} more), drives and "
+        "hosts taken as divisible; units: bytes/s, bytes, USD, W, hosts"
+    )
+    columns = ("requirement", "required", "reached", "binds", "saving_usd")
+    return sheet("What binds", columns, rows, note)
+
+
+def lacking(shortfalls: Sequence[Shortfall]) -> Sheet:
+    """Return what an infeasible request lacks."""
+    rows = [
+        (lack.name, lack.required, lack.possible_alone, lack.possible_together)
+        for lack in shortfalls
+    ]
+    note = (
+        "possible_alone: what is possible if this requirement alone gives way (empty: that does "
+        "not help); possible_together: if all may, with the least relative changes in sum"
+    )
+    columns = ("requirement", "required", "possible_alone", "possible_together")
+    return sheet("Nothing can be bought: what is in the way", columns, rows, note)
+
+
+def front(plans: Sequence[Plan]) -> Sheet:
+    """Return the purchases of a Pareto front, cheapest first."""
+    rows = [
+        (plan.cost_usd, plan.scale, _list(plan.hosts), _list(plan.drives), plan.power_W)
+        for plan in plans
+    ]
+    note = "throughput: as a multiple of every required throughput; no plan beats another in both"
+    columns = ("cost_usd", "throughput", "hosts", "drives", "power_W")
+    return sheet("Cost against throughput", columns, rows, note)
+
+
+def capacity(found: Sequence[tuple[str, Plan | None]], capacity_bytes: float) -> Sheet:
+    """Return the answers to the fixed-capacity question."""
+    rows: list[tuple[Value, ...]] = [
+        (name, None, "", "", "not possible")
+        if plan is None
+        else (name, plan.cost_usd, _list(plan.hosts), _list(plan.drives), plan.verdict.value)
+        for name, plan in found
+    ]
+    title = f"Which drives for the {capacity_bytes / 1e12:g} TB that are needed anyway"
+    return sheet(title, ("only", "cost_usd", "hosts", "drives", "verdict"), rows)
+
+
+def _list(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} x {name}" for name, count in counts.items())

@@ -1,0 +1,59 @@
+"""A rectangular table of plain values: what tables, CSV, JSON and plots of sweeps read.
+
+A sheet holds text, numbers, booleans and None (unknown, or no such number), never NaN or
+infinity, and every row has a value for every column. Units stand at the end of column names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+Value = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """One table.
+
+    Attributes
+    ----------
+    title : str
+        What it shows.
+    columns : tuple of str
+        Names, units last.
+    rows : tuple of tuple
+        Values, one for each column.
+    note : str
+        What the reader must know, or empty.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    note: str = ""
+
+    def column(self, name: str) -> list[Value]:
+        """Return one column's values."""
+        index = self.columns.index(name)
+        return [row[index] for row in self.rows]
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the sheet as JSON types: rows as objects keyed by column."""
+        rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+        return {"title": self.title, "rows": rows, "note": self.note}
+
+
+def sheet(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[Value]], note: str = ""
+) -> Sheet:
+    """Build a sheet, checking that rows and columns agree and that all numbers are finite."""
+    held = tuple(tuple(row) for row in rows)
+    for row in held:
+        assert len(row) == len(columns), "a sheet's rows are as long as its columns"
+        for value in row:
+            assert not isinstance(value, float) or math.isfinite(value), (
+                "a sheet's numbers are finite"
+            )
+    return Sheet(title, tuple(columns), held, note)

@@ -1,0 +1,237 @@
+"""The distribution of a workload's break-even point, from the spreads in its profile.
+
+A measured time has quartiles, and they give its spread. A time that was printed, inferred or
+assumed has none: it gets the relative spread that the caller holds such numbers to have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from csdplan.errors import ModelError, ProfileIncomplete
+from csdplan.profile.schema import Point, Profile, Timing
+from csdplan.profile.workload import Workload
+from csdplan.result.sheet import Sheet, Value, sheet
+from csdplan.solve.uncertainty import (
+    Distribution,
+    Index,
+    Input,
+    Lognormal,
+    Uniform,
+    monte_carlo,
+    sigma_of_quartiles,
+    sobol,
+)
+
+#: Relative spreads of times without quartiles, by provenance: a number printed to two digits, one
+#: solved from such numbers, and one chosen as a scale, which has no spread that anyone knows.
+SPREADS = {"given": 0.02, "inferred": 0.05, "assumed": 0.0, "measured": 0.0}
+#: Quantiles that are shown.
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+Of = Literal["run", "median"]
+
+
+@dataclass(frozen=True)
+class Uncertain:
+    """What varies, and what does not.
+
+    Attributes
+    ----------
+    title : str
+        Kernel, device and host.
+    inputs : tuple
+        The distributions.
+    fixed : dict
+        All other arguments of `break_even`.
+    sources : dict
+        Where each input's spread comes from, for people.
+    """
+
+    title: str
+    inputs: tuple[Input, ...]
+    fixed: dict[str, float | None]
+    sources: dict[str, str] = field(default_factory=dict)
+
+
+def uncertain(
+    profile: Profile,
+    load: Workload,
+    *,
+    host_cores: int = 1,
+    k_limit: int | None = None,
+    spreads: Mapping[str, float] | None = None,
+    ranges: Sequence[Uniform] = (),
+    of: Of = "run",
+) -> Uncertain:
+    """Return the inputs of a workload with their spreads.
+
+    Parameters
+    ----------
+    profile : Profile
+        The profile that `load` was resolved from.
+    load : Workload
+        The workload.
+    host_cores : int
+        n of Host(n).
+    k_limit : int, optional
+        Overrides the profile's own.
+    spreads : mapping, optional
+        Relative spread by provenance, over `SPREADS`.
+    ranges : sequence of Uniform
+        Quantities that vary between bounds, in place of a profile's value.
+    of : {"run", "median"}
+        Whether a measured time varies as single runs do, or as the median of all of them does.
+    """
+    effective = k_limit if k_limit is not None else load.k_limit
+    ranged = {held.name for held in ranges}
+    if effective is None and "k_limit" not in ranged:
+        raise ProfileIncomplete(f"{load.profile}: k_limit is unknown; give --k-limit")
+    used = {**SPREADS, **(spreads or {})}
+    if unknown := set(used) - set(SPREADS):
+        raise ModelError("spread", ", ".join(sorted(unknown)), f"one of {', '.join(SPREADS)}")
+    host, drive = _host_point(profile, load, host_cores), _drive_point(profile, load)
+    timings = {
+        "ssd_tx_s": (host, host.load_s),
+        "ssd_comp_s": (host, host.comp_s),
+        "csd_tx_s": (drive, drive.load_s),
+        "csd_comp_s": (drive, drive.comp_s),
+    }
+    inputs: list[Input] = list(ranges)
+    sources = {held.name: f"{held.low:g} to {held.high:g}, as given" for held in ranges}
+    for name, (point, timing) in timings.items():
+        if name not in ranged:
+            sigma, sources[name] = _sigma(point, timing, used, of)
+            inputs.append(Lognormal(name, timing.median, sigma))
+    divisor = load.host(host_cores).divisor
+    fixed: dict[str, float | None] = {"k_limit": effective, "host_cores": divisor}
+    kept = {name: value for name, value in fixed.items() if name not in ranged}
+    title = f"{load.kernel} on {load.device} against Host({host_cores})"
+    return Uncertain(title, tuple(inputs), kept, sources)
+
+
+def _sigma(point: Point, timing: Timing, spreads: Mapping[str, float], of: Of) -> tuple[float, str]:
+    if timing.p25 is not None and timing.p75 is not None and timing.n is not None:
+        runs = timing.n if of == "median" else None
+        return sigma_of_quartiles(timing.p25, timing.p75, runs), f"quartiles of {timing.n} runs"
+    provenance = point.prov_of(timing)
+    return spreads[provenance], f"{provenance}: taken as {spreads[provenance]:.1%}"
+
+
+def _host_point(profile: Profile, load: Workload, cores: int) -> Point:
+    points = [
+        point
+        for point in profile.point
+        if (point.where, point.kernel, point.device, point.bytes)
+        == ("host", load.kernel, load.ssd, load.bytes)
+    ]
+    own = [point for point in points if point.units == cores]
+    return (own or [point for point in points if point.units == 1])[0]
+
+
+def _drive_point(profile: Profile, load: Workload) -> Point:
+    return next(
+        point
+        for point in profile.point
+        if (point.where, point.kernel, point.device, point.bytes, point.units)
+        == ("drive", load.kernel, load.device, load.bytes, load.drive_units)
+    )
+
+
+@dataclass(frozen=True)
+class UncertaintyResult:
+    """A distribution, indices, and the tables that show them."""
+
+    question: Uncertain
+    distribution: Distribution
+    indices: tuple[Index, ...]
+
+    def sheets(self) -> tuple[Sheet, Sheet, Sheet]:
+        """Return quantiles, what the point hangs on, and the share of each number."""
+        return _quantiles(self), _indices(self), _counts(self)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the reader must know."""
+        found = []
+        still = [held.name for held in self.question.inputs if _is_still(held)]
+        if still:
+            found.append(
+                f"{', '.join(still)} held fixed: no spread is known; --spread assumed=0.05 and the "
+                "like give them one"
+            )
+        if self.distribution.never:
+            share = self.distribution.never / self.distribution.samples
+            found.append(f"{share:.1%} of the draws never break even")
+        return tuple(found)
+
+
+def uncertainty(
+    question: Uncertain, *, samples: int = 100_000, base: int = 1024, seed: int = 1
+) -> UncertaintyResult:
+    """Draw, solve and analyse; the parameters are those of `monte_carlo` and `sobol`."""
+    varying = [held for held in question.inputs if not _is_still(held)]
+    distribution = monte_carlo(question.inputs, question.fixed, samples=samples, seed=seed)
+    indices: tuple[Index, ...] = ()
+    if len(varying) > 1:
+        medians = {
+            held.name: held.median
+            for held in question.inputs
+            if isinstance(held, Lognormal) and _is_still(held)
+        }
+        lows = {
+            held.name: held.low
+            for held in question.inputs
+            if isinstance(held, Uniform) and _is_still(held)
+        }
+        fixed = {**question.fixed, **medians, **lows}
+        indices = sobol(varying, fixed, base=base, seed=seed)
+    elif varying:
+        indices = (Index(varying[0].name, 1.0, 0.0, 1.0, 0.0),)
+    return UncertaintyResult(question, distribution, indices)
+
+
+def _is_still(held: Input) -> bool:
+    return held.sigma == 0 if isinstance(held, Lognormal) else held.low == held.high
+
+
+def _quantiles(result: UncertaintyResult) -> Sheet:
+    held = result.distribution
+    rows: list[tuple[Value, ...]] = [(f"{share:.0%}", held.quantile(share)) for share in QUANTILES]
+    never = held.never / held.samples
+    note = f"{held.samples} draws; in that share of them so many drives are enough"
+    note += f"; {never:.1%} of them never break even" if never else ""
+    return sheet(
+        f"Break-even point of {result.question.title}", ("of_draws", "devices"), rows, note
+    )
+
+
+def _indices(result: UncertaintyResult) -> Sheet:
+    rows = [
+        (
+            index.name,
+            index.first,
+            index.first_within,
+            index.total,
+            index.total_within,
+            result.question.sources[index.name],
+        )
+        for index in result.indices
+    ]
+    columns = ("input", "first", "first_within", "total", "total_within", "spread_from")
+    note = (
+        "Sobol indices of 1 / break-even point: share of its variance that the input accounts "
+        "for by itself (first) and with its interactions (total), within 95 %"
+    )
+    return sheet("What it hangs on", columns, rows, note)
+
+
+def _counts(result: UncertaintyResult) -> Sheet:
+    held = result.distribution
+    rows = [
+        (devices, count / held.samples, held.probability(devices))
+        for devices, count in held.counts().items()
+    ]
+    return sheet("Shares", ("devices", "share", "share_up_to"), rows)

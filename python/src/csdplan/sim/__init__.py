@@ -1,0 +1,32 @@
+"""Simulated systems: what the closed forms leave out, and how far they hold without it.
+
+- ``system``: what is simulated: nodes with drives behind a switch, a network, a job of tasks.
+- ``links``: bandwidth shared fairly among the transfers that cross a link.
+- ``events``: discrete-event simulation; tasks are pulled one by one by cores and drives.
+- ``fluid``: the limit of many small tasks, for fleets of thousands of hosts at once.
+- ``outcome``: throughput, utilisation and energy of a run, however it was obtained.
+- ``expected``: the time that the closed forms give for the same system.
+
+Equal inputs give equal outcomes: the only randomness comes from the job's seed. Nothing here
+reads a profile, a clock or a file.
+"""
+
+from csdplan.sim.events import simulate
+from csdplan.sim.expected import expected_time_s
+from csdplan.sim.fluid import Fleet, FleetOutcome, fleet_of, run_fluid
+from csdplan.sim.outcome import Outcome
+from csdplan.sim.system import Job, Layout, Node, System
+
+__all__ = [
+    "Fleet",
+    "FleetOutcome",
+    "Job",
+    "Layout",
+    "Node",
+    "Outcome",
+    "System",
+    "expected_time_s",
+    "fleet_of",
+    "run_fluid",
+    "simulate",
+]

@@ -1,0 +1,257 @@
+"""Discrete-event simulation of a job whose tasks are pulled by host cores and drives.
+
+Each worker takes a task, works on it to the end, and takes the next, until there is none: nobody
+plans, so fast workers do more. A drive takes tasks that lie on itself, then, if the job lets it,
+those of the fullest other drive of its host. A host core takes from the fullest drive of its own
+host, then from the fullest of all hosts. A task, once taken, is never given up or done twice, so
+a straggler's last task is waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import simpy
+
+from csdplan.errors import ModelError
+from csdplan.model.overlap import Overlap
+from csdplan.sim.links import FairLinks, Link, Path
+from csdplan.sim.outcome import Outcome, net_energy_J, total_energy_J
+from csdplan.sim.system import Job, Layout, System, slowness, tasks_per_drive
+
+Steps = Generator[simpy.Event, Any, None]
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A task taken: where it lies, and how its compute time differs from the mean."""
+
+    drive: int
+    factor: float
+
+
+@dataclass
+class _Books:
+    """What has been done so far."""
+
+    end_s: float = 0.0
+    core_busy_s: float = 0.0
+    drive_busy_s: float = 0.0
+    host_bytes: float = 0.0
+    drive_bytes: float = 0.0
+    last_drive_s: float = 0.0
+    last_core_s: float = 0.0
+
+
+@dataclass
+class _Run:
+    """State of one simulation; drives are numbered over all hosts."""
+
+    env: simpy.Environment
+    system: System
+    job: Job
+    links: FairLinks
+    waiting: list[list[float]]
+    slow: list[float]
+    left: int
+    books: _Books = field(default_factory=_Books)
+
+    def host_of(self, drive: int) -> int:
+        return drive // self.system.node.drives
+
+    def take(self, drive: int) -> _Task:
+        self.left -= 1
+        return _Task(drive, self.waiting[drive].pop())
+
+    def take_fullest(self, host: int | None) -> _Task | None:
+        """Take from the drive with most tasks waiting, on `host` or anywhere."""
+        each = self.system.node.drives
+        first = 0 if host is None else host * each
+        last = len(self.waiting) if host is None else first + each
+        if not self.left:
+            return None
+        fullest = max(range(first, last), key=lambda drive: len(self.waiting[drive]))
+        return self.take(fullest) if self.waiting[fullest] else None
+
+
+def simulate(system: System, job: Job) -> Outcome:
+    """Run a job on a system.
+
+    Parameters
+    ----------
+    system : System
+        Hosts, drives, switch and network. On every host the first `enabled` drives compute.
+    job : Job
+        Tasks, and what makes them uneven.
+
+    Returns
+    -------
+    Outcome
+        Time, throughput, utilisation, energy.
+
+    Notes
+    -----
+    A task lies whole on one drive's books. With the ``spread`` layout the same number of bytes
+    lies in chunks over all drives of the host, so a host reads a task from all of them at once;
+    taking it off the fullest drive's books comes to the same over as many pulls as drives.
+    """
+    run = _begin(system, job)
+    node = system.node
+    for host in range(system.hosts):
+        for _ in range(node.cores):
+            run.env.process(_core(run, host))
+        for index in range(node.enabled):
+            run.env.process(_drive(run, host * node.drives + index))
+    run.env.run()
+    assert run.left == 0, "workers stop only when no task is left"
+    return _outcome(run)
+
+
+def _can_finish(system: System, job: Job) -> bool:
+    node = system.node
+    return node.cores > 0 or node.enabled == node.drives or job.steal
+
+
+def _begin(system: System, job: Job) -> _Run:
+    node = system.node
+    drives = system.hosts * node.drives
+    if not _can_finish(system, job):
+        raise ModelError(
+            "enabled", node.enabled, f"all {node.drives} drives, a host core, or steal"
+        )
+    rng = np.random.default_rng([job.seed, 2])
+    # A lognormal factor with mean 1: the sum of work does not depend on the spread.
+    spread = job.task_spread
+    factors = np.exp(spread * rng.standard_normal(job.tasks) - spread**2 / 2).tolist()
+    waiting, first = [], 0
+    for count in tasks_per_drive(job, drives):
+        waiting.append(factors[first : first + count])
+        first += count
+    env = simpy.Environment()
+    slow = slowness(drives, job.stragglers, job.straggler_factor, job.seed).tolist()
+    return _Run(env, system, job, FairLinks(env, _capacities(system)), waiting, slow, job.tasks)
+
+
+def _capacities(system: System) -> dict[Link, float]:
+    node = system.node
+    capacity: dict[Link, float] = {}
+    for host in range(system.hosts):
+        capacity["array", host] = node.drives * node.port_Bps
+        capacity["uplink", host] = node.uplink_Bps
+        capacity["nic", host] = node.nic_Bps
+        for index in range(node.drives):
+            capacity["port", host * node.drives + index] = node.port_Bps
+    if system.network_Bps is not None:
+        capacity["network",] = system.network_Bps
+    return capacity
+
+
+def _path(run: _Run, drive: int, to_host: int) -> Path:
+    """Return the links between a task's drive and the host that reads it."""
+    home = run.host_of(drive)
+    spread = run.job.layout is Layout.SPREAD
+    path: Path = (("array", home) if spread else ("port", drive), ("uplink", home))
+    if home == to_host:
+        return path
+    path += (("nic", home), ("nic", to_host))
+    return path if run.system.network_Bps is None else (*path, ("network",))
+
+
+def _core(run: _Run, host: int) -> Steps:
+    """One host core."""
+    node, job = run.system.node, run.job
+
+    def load(task: _Task) -> simpy.Event:
+        return run.links.transfer(_path(run, task.drive, host), job.task_bytes * node.sd_tx)
+
+    def take() -> _Task | None:
+        task = run.take_fullest(host)
+        return run.take_fullest(None) if task is None and job.remote else task
+
+    task = take()
+    pending: simpy.Event | None = None
+    while task is not None:
+        begun_s = run.env.now
+        if pending is None:
+            if job.dispatch_s:
+                yield run.env.timeout(job.dispatch_s)
+            pending = load(task)
+        yield pending
+        pending = None
+        following: _Task | None = None
+        if job.overlap is Overlap.PIPELINED:
+            following = take()
+            pending = load(following) if following is not None else None
+        yield run.env.timeout(
+            node.sd_comp * task.factor * job.task_bytes / node.core_Bps
+            + (job.dispatch_s if pending is not None else 0.0)
+        )
+        run.books.core_busy_s += run.env.now - begun_s
+        run.books.host_bytes += job.task_bytes
+        run.books.end_s = run.books.last_core_s = run.env.now
+        task = following if job.overlap is Overlap.PIPELINED else take()
+
+
+def _drive(run: _Run, drive: int) -> Steps:
+    """One drive that computes."""
+    node, job = run.system.node, run.job
+    host = run.host_of(drive)
+    while True:
+        if run.waiting[drive]:
+            task = run.take(drive)
+        else:
+            stolen = run.take_fullest(host) if job.steal else None
+            if stolen is None:
+                return
+            task = stolen
+        begun_s = run.env.now
+        if job.dispatch_s:
+            yield run.env.timeout(job.dispatch_s)
+        slow = run.slow[drive]
+        compute_s = task.factor * job.task_bytes / node.drive_comp_Bps
+        if task.drive == drive:
+            load_s = job.task_bytes / node.drive_read_Bps
+        else:
+            before_s = run.env.now
+            path = (*_path(run, task.drive, host), ("port", drive))
+            yield run.links.transfer(path, job.task_bytes)
+            load_s = 0.0
+            if job.overlap is Overlap.PIPELINED:
+                compute_s = max(0.0, compute_s - (run.env.now - before_s))
+        if job.overlap is Overlap.SERIAL:
+            yield run.env.timeout(slow * (load_s + compute_s))
+        else:
+            yield run.env.timeout(slow * max(load_s, compute_s))
+        if job.result_ratio:
+            yield run.links.transfer(
+                (("port", drive), ("uplink", host)), job.result_ratio * job.task_bytes
+            )
+        run.books.drive_busy_s += run.env.now - begun_s
+        run.books.drive_bytes += job.task_bytes
+        run.books.end_s = run.books.last_drive_s = run.env.now
+
+
+def _outcome(run: _Run) -> Outcome:
+    node, hosts, books = run.system.node, run.system.hosts, run.books
+    time_s = books.end_s
+    cores, computing = hosts * node.cores, hosts * node.enabled
+    crossed = sum(run.links.carried_bytes["uplink", host] for host in range(hosts))
+    net_J = net_energy_J(node, books.core_busy_s, books.drive_busy_s)
+    return Outcome(
+        time_s=time_s,
+        throughput_Bps=run.job.total_bytes / time_s,
+        host_bytes=books.host_bytes,
+        drive_bytes=books.drive_bytes,
+        core_busy_s=books.core_busy_s,
+        drive_busy_s=books.drive_busy_s,
+        core_utilisation=books.core_busy_s / (cores * time_s) if cores else 0.0,
+        drive_utilisation=books.drive_busy_s / (computing * time_s) if computing else 0.0,
+        uplink_utilisation=crossed / (hosts * node.uplink_Bps * time_s),
+        last_drive_s=books.last_drive_s,
+        last_core_s=books.last_core_s,
+        net_energy_J=net_J,
+        energy_J=total_energy_J(node, hosts, time_s, net_J),
+    )

@@ -1,0 +1,40 @@
+"""What the closed forms say of a simulated system.
+
+For an even job the two agree up to the size of a task; where they part, the simulation shows an
+effect that the closed forms do not have.
+"""
+
+from __future__ import annotations
+
+from csdplan.model.overlap import Overlap
+from csdplan.sim.system import Job, Node, System
+
+
+def host_Bps(node: Node, overlap: Overlap = Overlap.SERIAL) -> float:
+    """Bytes per second that a host's cores get through; equation 5 as a rate.
+
+    The transfer term is sd_tx / min(m port, uplink): equation 6 without rounding k_limit down.
+    """
+    if not node.cores:
+        return 0.0
+    transfer = node.sd_tx / min(node.drives * node.port_Bps, node.uplink_Bps)
+    compute = node.sd_comp / (node.cores * node.core_Bps)
+    return 1.0 / (transfer + compute if overlap is Overlap.SERIAL else max(transfer, compute))
+
+
+def drive_Bps(node: Node, overlap: Overlap = Overlap.SERIAL) -> float:
+    """Bytes per second that one computing drive gets through; equation 3 as a rate."""
+    load, compute = 1.0 / node.drive_read_Bps, 1.0 / node.drive_comp_Bps
+    return 1.0 / (load + compute if overlap is Overlap.SERIAL else max(load, compute))
+
+
+def expected_time_s(system: System, job: Job) -> float:
+    """Time of the job by equations 5 and 7, host and drives finishing together [s].
+
+    With no drive enabled this is equation 5, with no cores equation 7; with both, the two rates
+    add: each pulls work until there is none. Skew, stragglers, results sent back, dispatch and
+    the size of a task do not appear.
+    """
+    node = system.node
+    rate = host_Bps(node, job.overlap) + node.enabled * drive_Bps(node, job.overlap)
+    return job.total_bytes / (system.hosts * rate)

@@ -1,0 +1,281 @@
+"""The limit of many small tasks: whole fleets at once, without events.
+
+As tasks shrink, workers that pull them finish together wherever the rules let them help each
+other. So a run's time is the smallest T within which all work fits, and fitting is monotone in T:
+bisection finds it for every host at once. No task sizes, no dispatch and no order of events remain.
+Within a host that is the limit itself. Help between hosts is bounded by every link on its way, but
+readers that wait for each other at one source are not: there the time found is a lower bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from csdplan.errors import ModelError
+from csdplan.model.inputs import FloatArray, not_negative, positive
+from csdplan.sim.expected import drive_Bps, host_Bps
+from csdplan.sim.outcome import net_energy_J, total_energy_J
+from csdplan.sim.system import Job, System, shares, slowness
+
+#: Halvings of the interval; 2**-50 of the longest possible time is far below what matters.
+_HALVINGS = 50
+#: Steps of the search for a time that is enough, and its growth: up to 10**24 seconds.
+_DOUBLINGS, _GROWTH = 80, 2.0
+
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Hosts and drives of a fleet; H hosts with D drives each.
+
+    Attributes
+    ----------
+    work_bytes : ndarray, (H, D)
+        Input that lies on each drive [bytes].
+    drive_Bps : ndarray, (H, D)
+        What each drive gets through of its own data [bytes/s]; 0 if it does not compute.
+    stolen_Bps : ndarray, (H, D)
+        What each drive gets through of data that it must fetch [bytes/s].
+    host_Bps : ndarray, (H,)
+        What each host's cores get through [bytes/s], switch included.
+    remote_Bps : ndarray, (H,)
+        What each host's cores get through of data that they fetch from other hosts [bytes/s].
+    reads_Bps : ndarray, (H,)
+        What all readers together get from each host's drives [bytes/s].
+    uplink_Bps, nic_Bps : ndarray, (H,)
+        The switch towards the host, and the host's link to the network [bytes/s].
+    network_Bps : float
+        What the network carries in all [bytes/s]; may be infinite.
+    result_ratio : float
+        Bytes that a drive sends to its host for each byte of input [1].
+    steal, remote : bool
+        As in `Job`.
+    """
+
+    work_bytes: FloatArray
+    drive_Bps: FloatArray
+    stolen_Bps: FloatArray
+    host_Bps: FloatArray
+    remote_Bps: FloatArray
+    reads_Bps: FloatArray
+    uplink_Bps: FloatArray
+    nic_Bps: FloatArray
+    network_Bps: float
+    result_ratio: float = 0.0
+    steal: bool = False
+    remote: bool = True
+
+    def __post_init__(self) -> None:
+        if self.work_bytes.ndim != 2:  # noqa: PLR2004 - hosts by drives
+            raise ModelError("work_bytes", self.work_bytes.shape, "an array of hosts by drives")
+        hosts = (self.work_bytes.shape[0],)
+        for name in ("work_bytes", "drive_Bps", "stolen_Bps", "host_Bps", "remote_Bps"):
+            not_negative(name, getattr(self, name))
+        for name in ("reads_Bps", "uplink_Bps", "nic_Bps"):
+            positive(name, getattr(self, name))
+        for name in ("drive_Bps", "stolen_Bps"):
+            if getattr(self, name).shape != self.work_bytes.shape:
+                raise ModelError(name, getattr(self, name).shape, "the shape of work_bytes")
+        for name in ("host_Bps", "remote_Bps", "reads_Bps", "uplink_Bps", "nic_Bps"):
+            if getattr(self, name).shape != hosts:
+                raise ModelError(name, getattr(self, name).shape, "one value for each host")
+        positive("work_bytes in all", float(self.work_bytes.sum()))
+
+
+@dataclass(frozen=True)
+class FleetOutcome:
+    """One run of a fleet.
+
+    Attributes
+    ----------
+    time_s : float
+        When the last byte is done [s].
+    throughput_Bps : float
+        Work over `time_s` [bytes/s].
+    alone_s : ndarray, (H,)
+        When each host would be done without help from others [s]; infinite if it never would.
+    drive_busy_s : ndarray, (H, D)
+        Time that each drive worked [s].
+    host_bytes, drive_bytes, remote_bytes : float
+        Input computed by host cores and by drives; and what of it crossed the network [bytes].
+    drive_utilisation : float
+        Busy share of the computing drives [1].
+    net_energy_J, energy_J : float or None
+        Energy above idle, and in all [J]; None if watts are unknown.
+    """
+
+    time_s: float
+    throughput_Bps: float
+    alone_s: FloatArray
+    drive_busy_s: FloatArray
+    host_bytes: float
+    drive_bytes: float
+    remote_bytes: float
+    drive_utilisation: float
+    net_energy_J: float | None = None
+    energy_J: float | None = None
+
+
+def fleet_of(system: System, job: Job) -> Fleet:
+    """Return the fleet of a system and a job, with the same shares and stragglers as in events.
+
+    `job.tasks`, `job.task_spread` and `job.dispatch_s` have no meaning in the limit, other than
+    through the bytes in all.
+    """
+    node, hosts = system.node, system.hosts
+    shape = (hosts, node.drives)
+    drives = hosts * node.drives
+    slow = slowness(drives, job.stragglers, job.straggler_factor, job.seed).reshape(shape)
+    enabled = np.arange(node.drives) < node.enabled
+    results_s = job.result_ratio / node.port_Bps
+    own = 1.0 / (slow / drive_Bps(node, job.overlap) + results_s)
+    fetched = 1.0 / (1.0 / node.port_Bps + slow / node.drive_comp_Bps + results_s)
+    # What comes from other hosts passes their switch and two links to the network.
+    over_network = replace(node, uplink_Bps=min(node.uplink_Bps, node.nic_Bps))
+    return Fleet(
+        work_bytes=shares(drives, job.skew, job.seed).reshape(shape) * job.total_bytes,
+        drive_Bps=np.where(enabled, own, 0.0),
+        stolen_Bps=np.where(enabled, fetched, 0.0),
+        host_Bps=np.full(hosts, host_Bps(node, job.overlap)),
+        remote_Bps=np.full(hosts, host_Bps(over_network, job.overlap)),
+        reads_Bps=np.full(hosts, min(node.drives * node.port_Bps, node.uplink_Bps)),
+        uplink_Bps=np.full(hosts, node.uplink_Bps),
+        nic_Bps=np.full(hosts, node.nic_Bps),
+        network_Bps=np.inf if system.network_Bps is None else system.network_Bps,
+        result_ratio=job.result_ratio,
+        steal=job.steal,
+        remote=job.remote,
+    )
+
+
+def run_fluid(fleet: Fleet, system: System | None = None) -> FleetOutcome:
+    """Find the time of a fleet; with `system`, also its energy from that system's watts.
+
+    Raises
+    ------
+    ModelError
+        If some data lies where nothing that may fetch it computes.
+    """
+    alone_s = _bisect(lambda time: _left(fleet, time) <= 0, np.full(len(fleet.host_Bps), np.inf))
+    time_s = float(alone_s.max())
+    if fleet.remote and len(alone_s) > 1:
+        bound = np.array([time_s])
+        time_s = float(_bisect(lambda time: np.array([_fits_together(fleet, time[0])]), bound)[0])
+    if not np.isfinite(time_s):
+        raise ModelError("enabled", "too few", "a core or a drive that can reach all the data")
+    return _outcome(fleet, time_s, alone_s, system)
+
+
+def _left(fleet: Fleet, time_s: FloatArray) -> FloatArray:
+    """Return what a host cannot do by itself in `time_s` (negative: what it could do besides)."""
+    excess, spare, crossed = _excess(fleet, time_s)
+    if fleet.steal:
+        helped = np.minimum(excess, spare)
+        lanes = fleet.uplink_Bps * time_s - crossed
+        return excess - np.minimum(helped + fleet.host_Bps * time_s, np.maximum(lanes, 0.0))
+    return excess - np.minimum(fleet.host_Bps * time_s, fleet.uplink_Bps * time_s - crossed)
+
+
+def _excess(fleet: Fleet, time_s: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return three amounts for each host [bytes].
+
+    What its drives leave of their own data, what its idle drives could do of others' data, and
+    the results that its drives send over the switch.
+    """
+    could = fleet.drive_Bps * time_s[:, None]
+    done = np.minimum(fleet.work_bytes, could)
+    excess = np.asarray((fleet.work_bytes - done).sum(axis=1))
+    crossed = fleet.result_ratio * done.sum(axis=1)
+    if not fleet.steal:
+        return excess, np.zeros_like(excess), crossed
+    share = np.divide(could - done, could, out=np.zeros_like(could), where=could > 0)
+    spare = (share * fleet.stolen_Bps).sum(axis=1) * time_s
+    return excess, np.asarray(spare), crossed
+
+
+def _fits_together(fleet: Fleet, time_s: float) -> bool:
+    """Return whether the fleet is done within `time_s`, hosts with time to spare helping."""
+    times = np.full(len(fleet.host_Bps), time_s)
+    left = _left(fleet, times)
+    wanting = np.maximum(left, 0.0)
+    nic = fleet.nic_Bps * time_s
+    # A host's time to spare, as a share of the whole, is what of its own rate it has not used.
+    could = fleet.host_Bps * time_s
+    share = np.divide(-left, could, out=np.zeros_like(left), where=could > 0)
+    over = np.clip(share, 0.0, 1.0) * fleet.remote_Bps * time_s
+    helped = float(np.minimum(over, nic).sum())
+    asked = float(wanting.sum())
+    excess, spare, _ = _excess(fleet, times)
+    read = excess - np.minimum(excess, spare)
+    reachable = bool(np.all((wanting <= nic) & (read <= fleet.reads_Bps * time_s)))
+    return reachable and asked <= min(helped, fleet.network_Bps * time_s)
+
+
+def _outcome(
+    fleet: Fleet, time_s: float, alone_s: FloatArray, system: System | None
+) -> FleetOutcome:
+    could = fleet.drive_Bps * time_s
+    own = np.minimum(fleet.work_bytes, could)
+    busy = np.divide(own, fleet.drive_Bps, out=np.zeros_like(own), where=fleet.drive_Bps > 0)
+    times = np.full(len(alone_s), time_s)
+    excess, spare, _ = _excess(fleet, times)
+    helped = np.minimum(excess, spare)
+    stolen = float(helped.sum())
+    if stolen > 0:
+        # Idle drives of one host share what there is to fetch by the time they have left.
+        part = np.divide(helped, spare, out=np.zeros_like(spare), where=spare > 0)
+        busy = busy + np.where(fleet.drive_Bps > 0, time_s - busy, 0.0) * part[:, None]
+    by_hosts = float(excess.sum()) - stolen
+    total = float(fleet.work_bytes.sum())
+    computing = int(np.count_nonzero(fleet.drive_Bps))
+    utilisation = float(busy.sum()) / (computing * time_s) if computing else 0.0
+    net_J = energy_J = None
+    if system is not None:
+        node = system.node
+        rate = float(fleet.host_Bps[0])
+        core_busy_s = by_hosts / rate * node.cores if rate else 0.0
+        net_J = net_energy_J(node, core_busy_s, float(busy.sum()))
+        energy_J = total_energy_J(node, system.hosts, time_s, net_J)
+    return FleetOutcome(
+        time_s=time_s,
+        throughput_Bps=total / time_s,
+        alone_s=alone_s,
+        drive_busy_s=busy,
+        host_bytes=by_hosts,
+        drive_bytes=float(own.sum()) + stolen,
+        remote_bytes=float(np.maximum(_left(fleet, times), 0.0).sum()),
+        drive_utilisation=utilisation,
+        net_energy_J=net_J,
+        energy_J=energy_J,
+    )
+
+
+def _bisect(fits: Callable[[FloatArray], BoolArray], upper: FloatArray) -> FloatArray:
+    """Return the smallest times that fit, elementwise; infinite where none does.
+
+    Parameters
+    ----------
+    fits : callable
+        Whether times are enough; once true, true for every longer time.
+    upper : ndarray
+        Times known to be enough; infinite where none is known, and then one is searched for.
+    """
+    known = np.isfinite(upper)
+    high = np.where(known, upper, 1.0)
+    for _ in range(_DOUBLINGS):
+        grow = ~known & ~fits(high)
+        if not grow.any():
+            break
+        high = np.where(grow, high * _GROWTH, high)
+    enough = known | fits(high)
+    low = np.zeros_like(high)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        good = fits(middle)
+        low, high = np.where(good, low, middle), np.where(good, middle, high)
+    return np.where(enough, high, np.inf)

@@ -1,0 +1,119 @@
+"""HiGHS, through SciPy: minimises a program, and prices its rows.
+
+The only module that runs a solver. SciPy is imported when the first program is solved.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from csdplan.errors import ModelError
+from csdplan.model.inputs import FloatArray
+from csdplan.solve.program import Program, matrices
+
+#: Relative gap at which a purchase counts as optimal.
+GAP = 1e-6
+_OPTIMAL, _LIMIT, _INFEASIBLE = 0, 1, 2
+
+
+class Status(StrEnum):
+    """What came of a run of the solver."""
+
+    OPTIMAL = "optimal"
+    STOPPED = "stopped"
+    INFEASIBLE = "infeasible"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Values of all variables; empty if infeasible.
+
+    Attributes
+    ----------
+    status : Status
+        What came of it.
+    values : ndarray
+        One for each variable.
+    bound : float
+        No solution has a smaller objective.
+    """
+
+    status: Status
+    values: FloatArray
+    bound: float
+
+
+def minimise(built: Program, objective: dict[int, float], time_limit_s: float) -> Answer:
+    """Minimise `objective` over a program.
+
+    Raises
+    ------
+    ModelError
+        If the time ran out before anything feasible was found.
+    """
+    from scipy.optimize import milp  # noqa: PLC0415 - slow to import
+
+    options = {"mip_rel_gap": GAP, "time_limit": time_limit_s}
+    with _quiet():
+        result = milp(**matrices(built, objective), options=options)
+    if result.status == _INFEASIBLE:
+        return Answer(Status.INFEASIBLE, np.empty(0), np.inf)
+    if result.x is None:
+        raise ModelError("time_limit_s", time_limit_s, "more time: nothing was found in it")
+    assert result.status in {_OPTIMAL, _LIMIT}, f"no such program is unbounded: {result.message}"
+    status = Status.OPTIMAL if result.status == _OPTIMAL else Status.STOPPED
+    return Answer(status, np.asarray(result.x), float(result.mip_dual_bound))
+
+
+def shadow_prices(built: Program) -> dict[str, float]:
+    """Return what one unit of each row costs if drives and hosts were divisible, by row name.
+
+    Rows of one name add up. A row's unit is that of the program: GB/s, TB, W, hosts.
+    """
+    from scipy.optimize import linprog  # noqa: PLC0415
+    from scipy.sparse import vstack  # noqa: PLC0415
+
+    held = matrices(built, built.cost_usd, relaxed=True)
+    rows = held["constraints"]
+    above, below = np.isfinite(rows.ub), np.isfinite(rows.lb)
+    matrix = vstack([rows.A[above], -rows.A[below]])
+    sides = np.concatenate([rows.ub[above], -rows.lb[below]])
+    bounds = np.column_stack([held["bounds"].lb, held["bounds"].ub])
+    with _quiet():
+        result = linprog(held["c"], A_ub=matrix, b_ub=sides, bounds=bounds, method="highs")
+    if result.x is None:
+        return {}
+    names = [row.name for row in built.rows]
+    order = [*np.flatnonzero(above), *np.flatnonzero(below)]
+    prices: dict[str, float] = {}
+    for index, price in zip(order, result.ineqlin.marginals, strict=True):
+        prices[names[index]] = prices.get(names[index], 0.0) + abs(float(price))
+    return prices
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what HiGHS prints by itself out of standard output, which may be carrying JSON."""
+    try:
+        sys.stdout.flush()
+        saved = os.dup(1)
+    except (OSError, ValueError, AttributeError):  # no such descriptor: nothing to protect
+        yield
+        return
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        try:
+            yield
+        finally:
+            # Its output waits in the C library's buffer, and must go before the way is restored.
+            ctypes.CDLL(None).fflush(None)
+            os.dup2(saved, 1)
+            os.close(saved)

@@ -1,0 +1,400 @@
+"""The cheapest purchase that does what is asked, and why it costs what it costs.
+
+`optimise` buys; if nothing can be bought, `shortfalls` says which requirement is to blame and by
+how much. `pareto` trades cost for throughput; `fixed_capacity` compares kinds of drives where the
+capacity is needed anyway. All are solved to optimality by HiGHS, or say that they were stopped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+
+from csdplan.errors import ModelError
+from csdplan.solve.highs import Answer, Status, minimise, shadow_prices
+from csdplan.solve.program import GB, TB, Program, Row, program
+from csdplan.solve.purchase import Request
+
+#: How much less of a requirement a saving is quoted for.
+LESS = 0.1
+#: Shadow prices below this share of the cost do not bind.
+_BINDS = 1e-6
+#: Relative changes below this are rounding.
+_CHANGED = 1e-6
+#: Hosts that an infeasible request is allowed to want at most, times those it may have.
+_HOSTS_MORE = 256
+
+
+class Verdict(StrEnum):
+    """What came of a request."""
+
+    OPTIMAL = "optimal"
+    STOPPED = "stopped"
+    INFEASIBLE = "infeasible"
+
+
+@dataclass(frozen=True)
+class Share:
+    """What of a workload is done where.
+
+    Attributes
+    ----------
+    workload, where : str
+        The workload; the CPU that computes it, or the kind of drive.
+    in_drive : bool
+        Whether `where` is a kind of drive.
+    rate_Bps : float
+        Input per second [bytes/s].
+    """
+
+    workload: str
+    where: str
+    in_drive: bool
+    rate_Bps: float
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """How a requirement is met.
+
+    Attributes
+    ----------
+    name : str
+        ``throughput of NAME``, ``capacity``, ``power``, ``budget`` or ``hosts``.
+    required, reached : float
+        In the unit of the requirement [bytes/s, bytes, W, USD, hosts].
+    binds : bool
+        Whether less of it would be cheaper, drives and hosts taken as divisible.
+    saving_usd : float
+        What `LESS` of it less (or more, of a limit) would save, on the same terms [USD].
+    """
+
+    name: str
+    required: float
+    reached: float
+    binds: bool
+    saving_usd: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A purchase.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        ``optimal``, or ``stopped`` by the time limit with the best found so far.
+    hosts, drives : dict
+        How many of each, by name; only what is bought.
+    price_usd, energy_usd, cost_usd : float
+        Purchase, energy over the years asked for, and both [USD].
+    bound_usd : float
+        No purchase costs less than this [USD]; `cost_usd` itself if optimal.
+    power_W : float or None
+        With everything at work [W]; None if unknown.
+    capacity_bytes : float
+        Of all drives [bytes].
+    scale : float
+        Share of every required throughput that is reached [1]; at least 1.
+    shares : tuple of Share
+        Who does what.
+    requirements : tuple of Requirement
+        How each is met, and which bind.
+    """
+
+    verdict: Verdict
+    hosts: dict[str, int]
+    drives: dict[str, int]
+    price_usd: float
+    energy_usd: float
+    cost_usd: float
+    bound_usd: float
+    power_W: float | None
+    capacity_bytes: float
+    scale: float
+    shares: tuple[Share, ...]
+    requirements: tuple[Requirement, ...] = ()
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """A requirement of an infeasible request.
+
+    Attributes
+    ----------
+    name : str
+        As in `Requirement`.
+    required : float
+        What was asked [its unit].
+    possible_alone : float or None
+        What could be had if this alone gave way [its unit]; None if that would not be enough.
+    possible_together : float
+        Its part if all give way, in the least sum of relative changes [its unit].
+    """
+
+    name: str
+    required: float
+    possible_alone: float | None
+    possible_together: float
+
+
+def optimise(request: Request, *, time_limit_s: float = 60.0, explain: bool = True) -> Plan | None:
+    """Return the cheapest purchase, or None if the request is infeasible.
+
+    Parameters
+    ----------
+    request : Request
+        The question.
+    time_limit_s : float
+        After this the best purchase so far is returned as ``stopped`` [s].
+    explain : bool
+        Whether to work out which requirements bind.
+
+    Raises
+    ------
+    ModelError
+        If the time ran out before any purchase was found.
+    """
+    built = program(request)
+    _fix_scale(built, 1.0)
+    answer = minimise(built, built.cost_usd, time_limit_s)
+    if answer.status is Status.INFEASIBLE:
+        return None
+    plan = _plan(built, answer)
+    if not explain:
+        return plan
+    prices = shadow_prices(built)
+    return replace(plan, requirements=tuple(_requirements(built, plan, prices)))
+
+
+def shortfalls(request: Request, *, time_limit_s: float = 60.0) -> tuple[Shortfall, ...]:
+    """Return what an infeasible request lacks, one entry for each requirement at fault.
+
+    Parameters
+    ----------
+    request : Request
+        A request for which `optimise` returned None.
+    time_limit_s : float
+        Limit of each of the solver's runs [s].
+
+    Returns
+    -------
+    tuple of Shortfall
+        Those that could mend it alone, and those that give way if all may.
+
+    Notes
+    -----
+    Slots are a matter of hosts: the requirement to give way is ``hosts``.
+    """
+    names = _elastic_names(request)
+    together = _give_way(request, names, time_limit_s)
+    if together is None:
+        raise ModelError("demands", "infeasible", "a workload that some CPU or drive can run")
+    found = []
+    for name in names:
+        alone = _give_way(request, [name], time_limit_s)
+        required = _required(request, name)
+        if alone is None and together[name] == 0:
+            continue
+        sign = 1 if name in {"budget", "power", "hosts"} else -1
+        possible = None if alone is None else required * (1 + sign * alone[name])
+        found.append(Shortfall(name, required, possible, required * (1 + sign * together[name])))
+    return tuple(found)
+
+
+def pareto(request: Request, points: int = 8, *, time_limit_s: float = 20.0) -> tuple[Plan, ...]:
+    """Return purchases of which none is both cheaper and faster than another, cheapest first.
+
+    Parameters
+    ----------
+    request : Request
+        The question; its budget, power and hosts bound the front.
+    points : int
+        Throughputs tried, evenly up to the most that can be had; fewer plans may come out.
+    time_limit_s : float
+        Limit of each of the solver's runs [s].
+    """
+    if points < 1:
+        raise ModelError("points", points, "at least 1")
+    most = _most(request, None, time_limit_s)
+    found: list[Plan] = []
+    for step in range(1, points + 1):
+        built = program(request)
+        # A hair below the most, so that rounding does not make the last point infeasible.
+        _fix_scale(built, most.scale * step / points * (1 - 1e-7))
+        answer = minimise(built, built.cost_usd, time_limit_s)
+        if answer.status is Status.INFEASIBLE:
+            continue
+        cheapest = _plan(built, answer)
+        # The same money may buy more than was asked for: only then is the plan on the front.
+        plan = _most(request, cheapest.cost_usd, time_limit_s)
+        if not found or plan.scale > found[-1].scale * (1 + 1e-6):
+            found.append(plan)
+    return tuple(found)
+
+
+def fixed_capacity(
+    request: Request, *, time_limit_s: float = 20.0
+) -> tuple[tuple[str, Plan | None], ...]:
+    """Return the cheapest purchase with each kind of drive alone, and with any mix, by name.
+
+    The question behind it: so many TB are needed anyway, which drives should they be?
+    """
+    if request.limits.capacity_bytes <= 0:
+        raise ModelError("capacity_bytes", 0, "the capacity that is needed anyway")
+    found: list[tuple[str, Plan | None]] = []
+    for kind in request.drives:
+        alone = replace(request, drives=(kind,))
+        found.append((kind.name, optimise(alone, time_limit_s=time_limit_s, explain=False)))
+    mix = optimise(request, time_limit_s=time_limit_s, explain=False)
+    return (*found, ("any mix", mix))
+
+
+def _fix_scale(built: Program, scale: float) -> None:
+    built.upper[built.scale] = np.inf
+    built.rows.append(Row("scale", {built.scale: 1.0}, scale, scale))
+
+
+def _most(request: Request, budget_usd: float | None, time_limit_s: float) -> Plan:
+    """Return the purchase with most throughput, for at most `budget_usd`."""
+    built = program(request)
+    built.upper[built.scale] = np.inf
+    if budget_usd is not None:
+        # A hair more than the cost found, which is a rounded sum.
+        built.require("cost", built.cost_usd, -np.inf, budget_usd * (1 + 1e-9) + 1e-6)
+    # Among equally fast purchases the cheapest: its weight is too small to cost throughput.
+    scaled = {v: 1e-9 * cost for v, cost in built.cost_usd.items()}
+    answer = minimise(built, {**scaled, built.scale: -1.0}, time_limit_s)
+    if answer.status is Status.INFEASIBLE:
+        raise ModelError("request", "infeasible", "limits within which anything can be bought")
+    return _plan(built, answer)
+
+
+def _plan(built: Program, answer: Answer) -> Plan:
+    request, values = built.request, answer.values
+    drives = {
+        kind.name: round(values[v])
+        for kind, v in zip(request.drives, built.drive, strict=True)
+        if round(values[v])
+    }
+    hosts: dict[str, int] = {}
+    for mode, v in zip(built.modes, built.host, strict=True):
+        name = request.cpus[mode.cpu].name
+        if round(values[v]):
+            hosts[name] = hosts.get(name, 0) + round(values[v])
+    price = sum(kind.price_usd * drives.get(kind.name, 0) for kind in request.drives)
+    price += sum(cpu.price_usd * hosts.get(cpu.name, 0) for cpu in request.cpus)
+    known = all(cpu.full_W is not None for cpu in request.cpus if cpu.name in hosts)
+    known &= all(kind.active_W is not None for kind in request.drives if kind.name in drives)
+    power_W = sum(w * round(values[v]) for v, w in built.power_W.items()) if known else None
+    energy = request.limits.usd_per_W * (power_W or 0.0)
+    optimal = answer.status is Status.OPTIMAL
+    return Plan(
+        verdict=Verdict.OPTIMAL if optimal else Verdict.STOPPED,
+        hosts=hosts,
+        drives=drives,
+        price_usd=price,
+        energy_usd=energy,
+        cost_usd=price + energy,
+        bound_usd=price + energy if optimal else min(answer.bound, price + energy),
+        power_W=power_W,
+        capacity_bytes=sum(k.capacity_bytes * drives.get(k.name, 0) for k in request.drives),
+        scale=float(values[built.scale]),
+        shares=_shares(built, answer),
+    )
+
+
+def _shares(built: Program, answer: Answer) -> tuple[Share, ...]:
+    request = built.request
+    rates: dict[tuple[str, str, bool], float] = {}
+    for (i, j), v in built.computed.items():
+        key = (request.demands[i].name, request.cpus[built.modes[j].cpu].name, False)
+        rates[key] = rates.get(key, 0.0) + float(answer.values[v]) * GB
+    for (i, k), v in built.inside.items():
+        rates[request.demands[i].name, request.drives[k].name, True] = float(answer.values[v]) * GB
+    least = {demand.name: 1e-6 * demand.required_Bps for demand in request.demands}
+    kept = [Share(*key, rate) for key, rate in rates.items() if rate > least[key[0]]]
+    order = {demand.name: index for index, demand in enumerate(request.demands)}
+    return tuple(sorted(kept, key=lambda share: (order[share.workload], -share.rate_Bps)))
+
+
+def _requirements(built: Program, plan: Plan, prices: dict[str, float]) -> list[Requirement]:
+    request, limits = built.request, built.request.limits
+    reached: dict[str, float] = {"capacity": plan.capacity_bytes, "budget": plan.cost_usd}
+    reached["hosts"] = float(sum(plan.hosts.values()))
+    if plan.power_W is not None:
+        reached["power"] = plan.power_W
+    for demand in request.demands:
+        shares = [share for share in plan.shares if share.workload == demand.name]
+        reached[f"throughput of {demand.name}"] = sum(share.rate_Bps for share in shares)
+    units = {"capacity": TB, "budget": 1.0, "power": 1.0, "hosts": 1.0}
+    found = []
+    for name in _elastic_names(request):
+        required = _required(request, name)
+        # Shadow prices are per unit of the row; a throughput's row has its share on the right.
+        saving = abs(prices.get(name, 0.0)) * required / units.get(name, GB) * LESS
+        binds = saving > _BINDS * plan.cost_usd
+        found.append(Requirement(name, required, reached[name], binds, saving))
+    assert limits.budget_usd is None or plan.cost_usd <= limits.budget_usd * (1 + 1e-6) + 1e-6, (
+        "a plan keeps to its budget"
+    )
+    return found
+
+
+def _elastic_names(request: Request) -> list[str]:
+    limits = request.limits
+    names = [f"throughput of {demand.name}" for demand in request.demands]
+    if limits.capacity_bytes > 0:
+        names.append("capacity")
+    if limits.budget_usd is not None:
+        names.append("budget")
+    if limits.power_W is not None:
+        names.append("power")
+    return [*names, "hosts"]
+
+
+def _required(request: Request, name: str) -> float:
+    limits = request.limits
+    values: dict[str, float | None] = {
+        "capacity": limits.capacity_bytes,
+        "budget": limits.budget_usd,
+        "power": limits.power_W,
+        "hosts": float(limits.hosts_max),
+    }
+    values |= {f"throughput of {d.name}": d.required_Bps for d in request.demands}
+    value = values[name]
+    assert value is not None, "only limits that are set are named"
+    return value
+
+
+def _give_way(request: Request, names: list[str], time_limit_s: float) -> dict[str, float] | None:
+    """Return the least relative changes of `names` that make the request feasible, if any do."""
+    built = program(request)
+    _fix_scale(built, 1.0)
+    slack: dict[str, int] = {}
+    for name in names:
+        lowers = name not in {"budget", "power", "hosts"}
+        slack[name] = built.variable(1.0 if lowers else np.inf)
+    if "hosts" in names:
+        for variable in (*built.drive, *built.host):
+            built.upper[variable] *= _HOSTS_MORE
+    for index, row in enumerate(built.rows):
+        if row.name not in slack:
+            continue
+        amount = _required(request, row.name)
+        change = amount / GB if row.name.startswith("throughput") else amount
+        change = amount / TB if row.name == "capacity" else change
+        sign = -1.0 if row.name in {"budget", "power", "hosts"} else 1.0
+        terms = {**row.terms, slack[row.name]: sign * change}
+        built.rows[index] = Row(row.name, terms, row.lower, row.upper)
+    # Cost breaks ties among equally small changes, at a weight too small to alter them.
+    cost = sum(built.cost_usd.values()) or 1.0
+    objective = {v: 1e-7 * price / cost for v, price in built.cost_usd.items()}
+    objective |= dict.fromkeys(slack.values(), 1.0)
+    answer = minimise(built, objective, time_limit_s)
+    if answer.status is Status.INFEASIBLE:
+        return None
+    found = {name: float(answer.values[v]) for name, v in slack.items()}
+    return {name: change if change > _CHANGED else 0.0 for name, change in found.items()}

@@ -1,0 +1,206 @@
+"""What the optimiser chooses from and what is asked of the choice, as plain numbers.
+
+Speeds are of one kernel on one part, as seconds per byte; where they come from is the caller's
+business. A drive that cannot run a workload has no entry for it: it serves it as an SSD.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from csdplan.errors import ModelError
+from csdplan.model.inputs import not_negative, positive
+from csdplan.model.overlap import Overlap
+
+_HOURS_PER_YEAR = 8766.0
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """One kind of host.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    cores : int
+        Cores that work.
+    price_usd : float
+        Price of the host without drives [USD]; at least 0.
+    ingest_Bps : float
+        Bytes per second that it takes in from all drives together.
+    slots : int
+        Drives that it has room for.
+    idle_W, core_W : float or None
+        Power at rest without drives, and what one working core adds [W].
+    """
+
+    name: str
+    cores: int
+    price_usd: float
+    ingest_Bps: float
+    slots: int
+    idle_W: float | None = None
+    core_W: float | None = None
+
+    def __post_init__(self) -> None:
+        positive(f"cores of {self.name}", self.cores)
+        positive(f"slots of {self.name}", self.slots)
+        positive(f"ingest_Bps of {self.name}", self.ingest_Bps)
+        _watts_and_price(self.name, self.price_usd, self.idle_W, self.core_W)
+
+    @property
+    def full_W(self) -> float | None:
+        """Power with every core at work [W]; None if unknown."""
+        if self.idle_W is None or self.core_W is None:
+            return None
+        return self.idle_W + self.cores * self.core_W
+
+
+@dataclass(frozen=True)
+class DriveKind:
+    """One kind of drive, computing or not.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    price_usd : float
+        Price [USD]; at least 0.
+    capacity_bytes : float
+        Capacity [bytes].
+    read_Bps : float
+        Bytes per second that a host reads from one.
+    active_W : float or None
+        Power at work [W].
+    """
+
+    name: str
+    price_usd: float
+    capacity_bytes: float
+    read_Bps: float
+    active_W: float | None = None
+
+    def __post_init__(self) -> None:
+        positive(f"capacity_bytes of {self.name}", self.capacity_bytes)
+        positive(f"read_Bps of {self.name}", self.read_Bps)
+        _watts_and_price(self.name, self.price_usd, self.active_W)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """One workload.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    required_Bps : float
+        Input that it must get through per second.
+    core_s_per_byte : mapping of str to float
+        Compute time of one core, by CPU [s/byte]. A CPU without an entry cannot run it.
+    drive_s_per_byte : mapping of str to float
+        Load and compute time inside one drive, by kind [s/byte].
+    stored_bytes : float
+        Size of its data; each byte is worked on where it lies. 0: not counted against drives.
+    """
+
+    name: str
+    required_Bps: float
+    core_s_per_byte: Mapping[str, float]
+    drive_s_per_byte: Mapping[str, float]
+    stored_bytes: float = 0.0
+
+    def __post_init__(self) -> None:
+        positive(f"required_Bps of {self.name}", self.required_Bps)
+        not_negative(f"stored_bytes of {self.name}", self.stored_bytes)
+        for side, times in (("core", self.core_s_per_byte), ("drive", self.drive_s_per_byte)):
+            for part, time in times.items():
+                positive(f"{side}_s_per_byte of {self.name} on {part}", time)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the whole purchase must keep to.
+
+    Attributes
+    ----------
+    capacity_bytes : float
+        Capacity of all drives together, at least [bytes].
+    budget_usd, power_W : float or None
+        Price, and power with everything at work, at most.
+    hosts_max : int
+        Hosts at most.
+    energy_usd_per_kWh, years : float
+        Price of energy and time of use; their product with the power at work is a cost.
+    """
+
+    capacity_bytes: float = 0.0
+    budget_usd: float | None = None
+    power_W: float | None = None
+    hosts_max: int = 1
+    energy_usd_per_kWh: float = 0.0
+    years: float = 0.0
+
+    def __post_init__(self) -> None:
+        not_negative("capacity_bytes", self.capacity_bytes)
+        not_negative("energy_usd_per_kWh", self.energy_usd_per_kWh)
+        not_negative("years", self.years)
+        positive("hosts_max", self.hosts_max)
+        for name in ("budget_usd", "power_W"):
+            if getattr(self, name) is not None:
+                positive(name, getattr(self, name))
+
+    @property
+    def usd_per_W(self) -> float:
+        """Cost of energy over the time of use for each watt at work [USD/W]."""
+        return self.energy_usd_per_kWh * self.years * _HOURS_PER_YEAR / 1000.0
+
+    @property
+    def needs_watts(self) -> bool:
+        """Whether an answer depends on power."""
+        return self.power_W is not None or self.usd_per_W > 0
+
+
+@dataclass(frozen=True)
+class Request:
+    """A question to the optimiser.
+
+    Attributes
+    ----------
+    cpus, drives, demands : tuple
+        What can be bought, and what it must do.
+    limits : Limits
+        What the purchase must keep to.
+    overlap : Overlap
+        Whether hosts add load and compute time, as the papers do, or overlap them. Drives' times
+        are as given.
+    """
+
+    cpus: tuple[Cpu, ...]
+    drives: tuple[DriveKind, ...]
+    demands: tuple[Demand, ...]
+    limits: Limits = field(default_factory=Limits)
+    overlap: Overlap = Overlap.SERIAL
+
+    def __post_init__(self) -> None:
+        for name in ("cpus", "drives", "demands"):
+            items: Sequence[Cpu | DriveKind | Demand] = getattr(self, name)
+            if not items:
+                raise ModelError(name, "[]", "at least one")
+            names = [item.name for item in items]
+            if len(set(names)) < len(names):
+                raise ModelError(name, ", ".join(names), "names that differ")
+        if self.limits.needs_watts:
+            unknown = [cpu.name for cpu in self.cpus if cpu.full_W is None]
+            unknown += [kind.name for kind in self.drives if kind.active_W is None]
+            if unknown:
+                raise ModelError("watts", "absent", f"the watts of {', '.join(unknown)}")
+
+
+def _watts_and_price(name: str, price_usd: float, *watts: float | None) -> None:
+    not_negative(f"price_usd of {name}", price_usd)
+    for value in watts:
+        if value is not None:
+            not_negative(f"watts of {name}", value)

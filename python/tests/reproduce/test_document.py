@@ -1,0 +1,36 @@
+"""The reference page is what the code says today, and has its figures."""
+
+from pathlib import Path
+
+from csdplan.reproduce import Verdict, reproduce
+from csdplan.reproduce.document import text
+from csdplan.reproduce.figures import FIGURES
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "reproduction.md"
+
+
+def test_the_page_is_current() -> None:
+    """Else run `csdplan reproduce --document docs/reference/reproduction.md`."""
+    assert DOCUMENT.read_text(encoding="utf-8") == text(reproduce())
+
+
+def test_every_figure_stands_beside_the_page() -> None:
+    drawn = {file.stem for file in (DOCUMENT.parent / "figures").glob("*.svg")}
+    assert set(FIGURES) <= drawn
+
+
+def test_every_contradiction_is_explained_as_an_erratum() -> None:
+    report = reproduce()
+    errata = text(report).partition("## Errata")[2].partition("## Paper")[0]
+    for row in report.rows:
+        found = f"**{row.claim.id}**" in errata
+        assert found == (row.finding.verdict is Verdict.CONTRADICTED)
+
+
+def test_a_figure_draws(tmp_path: Path) -> None:
+    name = "k-limit"
+    FIGURES[name][1](tmp_path / "x.svg")
+    drawn = (tmp_path / "x.svg").read_bytes()
+    # The legend holds the answers that the solver gives; text is drawn as paths, named in comments.
+    assert b"k_limit 8: BEP 13" in drawn
+    assert b"k_limit 12: BEP 18" in drawn

@@ -1,0 +1,28 @@
+"""The guide's table: every line is run, and gives the number that stands there."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from csdplan.cli import app
+
+GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "simulate.md"
+LINES = re.findall(
+    r"^\| ([^|]+) \| `(--[^`]+)` \| ([0-9.]+) \|$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE
+)
+
+
+def test_the_table_is_found() -> None:
+    assert len(LINES) == 11
+
+
+@pytest.mark.parametrize(("what", "options", "promised"), LINES)
+def test_a_line_of_the_table(what: str, options: str, promised: str) -> None:
+    command = ["simulate", "--profile", "newport", "--kernel", "count", *options.split(), "--json"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, what
+    (row,) = json.loads(result.stdout)["result"]["tables"][0]["rows"]
+    assert f"{row['of_closed_form']:.3f}" == promised
