@@ -88,11 +88,25 @@ def test_host_slow_downs(
     assert by_tx.attainable
     for name, value in (("sd_comp", float(by_comp.value)), ("sd_tx", float(by_tx.value))):
         enough = {name: max(1.0, value * ABOVE)}
-        found = break_even(ssd_tx, ssd_comp, tx, tx, k_limit=k_limit, **enough)  # type: ignore[arg-type]
+        found = break_even(
+            ssd_tx,
+            ssd_comp,
+            tx,
+            tx,
+            k_limit=k_limit,
+            **enough,  # type: ignore[arg-type]
+        )
         assert found.devices <= devices
         if value * BELOW > 1:
             less = {name: value * BELOW}
-            found = break_even(ssd_tx, ssd_comp, tx, tx, k_limit=k_limit, **less)  # type: ignore[arg-type]
+            found = break_even(
+                ssd_tx,
+                ssd_comp,
+                tx,
+                tx,
+                k_limit=k_limit,
+                **less,  # type: ignore[arg-type]
+            )
             assert found.devices > devices
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv as csv_format
 import tomllib
+from collections.abc import Set
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -297,7 +298,7 @@ _OPTIONAL = {
 }
 
 
-def _known(where: str, table: Any, keys: set[str], needed: set[str] = frozenset()) -> None:  # type: ignore[assignment]
+def _known(where: str, table: Any, keys: set[str], needed: Set[str] = frozenset()) -> None:
     if not isinstance(table, dict):
         raise ModelError(where, table, "a table")
     if unknown := sorted(set(table) - keys):

@@ -118,7 +118,8 @@ def _enabled(text: str | None, system: System) -> list[int]:
         steps = range(_STEPS + 1)
         return sorted({least + (node.drives - least) * step // _STEPS for step in steps})
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdecimal() and len(part) < 6 for part in parts):  # noqa: PLR2004
+    digits_max = 5
+    if not all(part.isascii() and part.isdecimal() and len(part) <= digits_max for part in parts):
         raise ModelError("enabled", text, "a list of whole numbers such as 0,4,16")
     return [int(part) for part in parts]
 
