@@ -16,7 +16,10 @@
 mod arch;
 pub mod count;
 mod element;
+mod numeric;
 mod value;
+pub mod vector_add;
 
 pub use element::{ElementType, UnknownElementType};
+pub use numeric::{Malformed, Misaligned, NotNumeric, Numeric};
 pub use value::{ParseError, Scalar};

@@ -4,6 +4,7 @@
 //! compiler vectorises the loop. Never: a kernel's meaning, which its own module has. Invariant: a
 //! [`Version`] is only to be had for a processor that can run it.
 
+pub(crate) mod add;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
