@@ -14,6 +14,7 @@
 //! - `arch`: versions for this machine's vectors, chosen once at run time
 
 mod arch;
+pub mod array_merge;
 pub mod count;
 mod element;
 mod numeric;

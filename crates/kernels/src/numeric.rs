@@ -121,8 +121,7 @@ pub(crate) fn encode_element(numeric: Numeric) -> Vec<u8> {
 /// The element type that such parameters name.
 pub(crate) fn parse_element(kernel: &'static str, data: &[u8]) -> Result<Numeric, Malformed> {
     let malformed = |reason| Malformed { kernel, reason };
-    let data: &[u8; PARAMETER_BYTES] =
-        data.try_into().map_err(|_| malformed("not 16 bytes"))?;
+    let data: &[u8; PARAMETER_BYTES] = data.try_into().map_err(|_| malformed("not 16 bytes"))?;
     let [code, reserved @ ..] = *data;
     if reserved != [0; PARAMETER_BYTES - 1] {
         return Err(malformed("reserved bytes are not zero"));
