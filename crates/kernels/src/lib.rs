@@ -18,6 +18,7 @@ pub mod array_merge;
 pub mod count;
 mod element;
 mod numeric;
+pub mod page_rank;
 mod value;
 pub mod vector_add;
 

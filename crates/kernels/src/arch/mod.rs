@@ -11,6 +11,7 @@ mod avx2;
 mod avx512;
 pub(crate) mod merge;
 mod portable;
+pub(crate) mod rank;
 
 use std::sync::LazyLock;
 
