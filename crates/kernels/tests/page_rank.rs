@@ -49,9 +49,11 @@ fn rows(seed: u64, count: usize, columns: u32, degree_max: u64, shift: usize) ->
     let mut bytes = vec![0xA5; shift];
     for _ in 0..count {
         let degree = next() % (degree_max + 1);
-        bytes.extend(u32::try_from(degree).unwrap().to_le_bytes());
+        bytes.extend(u32::try_from(degree).expect("small").to_le_bytes());
         for _ in 0..degree {
-            bytes.extend(u32::try_from(next() % u64::from(columns)).unwrap().to_le_bytes());
+            bytes.extend(
+                u32::try_from(next() % u64::from(columns)).expect("a column").to_le_bytes(),
+            );
         }
     }
     bytes
@@ -117,7 +119,7 @@ proptest! {
         (at, degree, cut) in (0..40usize, 1..40usize, 1..80usize),
         wrong in prop_oneof![Just(50u32), Just(u32::MAX), Just(1 << 31)],
     ) {
-        let mut words = vec![1, 3, u32::try_from(degree).unwrap()];
+        let mut words = vec![1, 3, u32::try_from(degree).expect("small")];
         words.extend((0..degree).map(|position| if position == at % degree { wrong } else { 1 }));
         let rows: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         prop_assert_eq!(scalar::sparse(&rows, &[1.0; 50]), None);

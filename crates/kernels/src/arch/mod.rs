@@ -9,6 +9,7 @@ pub(crate) mod add;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+pub(crate) mod crc;
 pub(crate) mod merge;
 mod portable;
 pub(crate) mod rank;
