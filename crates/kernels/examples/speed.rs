@@ -94,7 +94,9 @@ fn dense(bytes: usize) {
                 let _ = version.start(&vector).feed(black_box(&rows), &mut sums);
                 black_box(sums);
             });
-            let read = rate(bytes, || drop(black_box(total(black_box(&rows)))));
+            let read = rate(bytes, || {
+                black_box(total(black_box(&rows)));
+            });
             [product, read, 0.0, product / read]
         });
         let [product, read, _, ratio] = medians(rounds.collect());

@@ -75,13 +75,8 @@ fn functions<K: Key>() -> Functions<K> {
 
 #[inline(always)]
 fn decode<K: Key>(bytes: &[u8], float: bool, previous: K, keys: &mut [K]) -> bool {
-    let mut fine = K::decode(bytes, float, keys);
-    fine &= keys.first().is_none_or(|first| previous <= *first);
-    // Without an early end, so that compilers make vectors of it.
-    for pair in keys.windows(2) {
-        fine &= pair[0] <= pair[1];
-    }
-    fine
+    let numbers = K::decode(bytes, float, keys);
+    numbers && K::sorted(keys) && keys.first().is_none_or(|first| previous <= *first)
 }
 
 #[inline(always)]

@@ -18,6 +18,8 @@ pub(crate) trait Key: Copy + Ord + std::fmt::Debug + 'static {
     fn of(bytes: &[u8], float: bool) -> Option<Self>;
     /// The keys of `bytes`; false when there was NaN.
     fn decode(bytes: &[u8], float: bool, keys: &mut [Self]) -> bool;
+    /// Whether no key is smaller than the one before it.
+    fn sorted(keys: &[Self]) -> bool;
     /// The elements of `keys`.
     fn encode(keys: &[Self], float: bool, bytes: &mut [u8]);
 }
@@ -57,10 +59,23 @@ macro_rules! key {
             }
 
             #[inline(always)]
+            fn sorted(keys: &[Self]) -> bool {
+                // Without an early end and as wide as a key, so that compilers make vectors of it.
+                let pairs = keys.iter().zip(keys.get(1..).unwrap_or_default());
+                pairs.fold(0, |wrong: $key, (a, b)| wrong | $key::from(a > b)) == 0
+            }
+
+            #[inline(always)]
             fn encode(keys: &[Self], float: bool, bytes: &mut [u8]) {
                 let elements = bytes.as_chunks_mut::<$bytes>().0;
+                if !float {
+                    for (element, key) in elements.iter_mut().zip(keys) {
+                        *element = key.to_le_bytes();
+                    }
+                    return;
+                }
                 for (element, key) in elements.iter_mut().zip(keys) {
-                    let sign = if float { key >> ($key::BITS - 1) } else { 0 };
+                    let sign = key >> ($key::BITS - 1);
                     *element = (key ^ (sign & $key::MAX)).to_le_bytes();
                 }
             }
