@@ -9,9 +9,10 @@ BIN := $(VENV)/bin
 # A stamp per set of Python requirements, so that set-up runs once.
 DEMO_READY := $(VENV)/.demo-ready
 TEST_READY := $(VENV)/.test-ready
+ORACLE_READY := $(VENV)/.oracle-ready
 DEMO_DIR ?= build/demo
 
-.PHONY: help demo test check test-rust test-python sim bench docs clean
+.PHONY: help demo test check test-rust test-python oracle sim bench docs clean
 
 help:            ## list the doors
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,6 +37,10 @@ check: $(TEST_READY)  ## formatting, lints, types, documentation
 	cd python && ../$(BIN)/ruff check . && ../$(BIN)/ruff format --check . && ../$(BIN)/mypy
 	$(BIN)/ruff check --config python/pyproject.toml demo
 
+oracle: $(ORACLE_READY)  ## kernels beside NumPy, networkx, SciPy and google-crc32c
+	cargo build --release --locked -p csd-kernels --example oracle
+	$(BIN)/python tests/oracle/check.py --oracle target/release/examples/oracle
+
 SEEDS ?= 0..1000
 sim:  ## simulation lane, long form: make sim SEEDS=0..1000
 	CSD_SIM_SEEDS=$(SEEDS) cargo test --locked --release -p csd-tests --test simulation -- --nocapture
@@ -43,6 +48,7 @@ sim:  ## simulation lane, long form: make sim SEEDS=0..1000
 bench:  ## measured figures beside their floors, in one run each
 	cargo run --locked --release -q -p csd-bench --bin bench-block
 	cargo run --locked --release -q -p csd-kernels --example count
+	cargo run --locked --release -q -p csd-kernels --example speed
 	cargo run --locked --release -q -p csd-reactor --example echo
 
 docs:  ## reference of the Rust crates, in target/doc
@@ -61,4 +67,8 @@ $(DEMO_READY): python/pyproject.toml demo/requirements.txt | $(VENV)/bin/python
 
 $(TEST_READY): python/pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e './python[test]'
+	touch $@
+
+$(ORACLE_READY): tests/oracle/requirements.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r tests/oracle/requirements.txt
 	touch $@

@@ -31,7 +31,7 @@ const MAY_NAME: [(&str, &[&str]); 9] = [
     // Wall time on the host is what a run reports and a record carries.
     ("crates/csd/src/clock.rs", &["std::time::Instant", "SystemTime"]),
     // Benches and examples measure wall time beside the reactor's.
-    ("crates/kernels/examples/", &["std::time::Instant"]),
+    ("crates/kernels/examples/", &["std::thread", "std::time::Instant"]),
     ("crates/drive/examples/", &["std::time::Instant"]),
     ("crates/store/examples/", &["std::time::Instant"]),
     ("bench/", &["std::thread", "std::time::Instant", "SystemTime", "std::process", "libc"]),

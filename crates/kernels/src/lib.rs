@@ -10,13 +10,24 @@
 //! Modules:
 //! - `element`: the types that elements have ([`ElementType`])
 //! - `value`: one element's value, as a user types it ([`Scalar`])
+//! - `numeric`: the types that kernels compute with ([`Numeric`]), and what parameters share
 //! - [`count`]: how many elements equal a value
+//! - [`vector_add`]: the sum of two arrays, element by element
+//! - [`array_merge`]: two sorted arrays as one, every value once
+//! - [`page_rank`]: products of dense and sparse rows with a vector, and the iteration around them
+//! - [`verify`](mod@verify): the CRC-32C of every page
 //! - `arch`: versions for this machine's vectors, chosen once at run time
 
 mod arch;
+pub mod array_merge;
 pub mod count;
 mod element;
+mod numeric;
+pub mod page_rank;
 mod value;
+pub mod vector_add;
+pub mod verify;
 
 pub use element::{ElementType, UnknownElementType};
+pub use numeric::{Malformed, Misaligned, NotNumeric, Numeric};
 pub use value::{ParseError, Scalar};

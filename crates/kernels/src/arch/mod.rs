@@ -4,11 +4,15 @@
 //! compiler vectorises the loop. Never: a kernel's meaning, which its own module has. Invariant: a
 //! [`Version`] is only to be had for a processor that can run it.
 
+pub(crate) mod add;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+pub(crate) mod crc;
+pub(crate) mod merge;
 mod portable;
+pub(crate) mod rank;
 
 use std::sync::LazyLock;
 

@@ -10,9 +10,8 @@
 mod parameters;
 pub mod scalar;
 
+pub use crate::numeric::Misaligned;
 pub use parameters::{Malformed, PARAMETER_BYTES, Parameters};
-
-use std::fmt;
 
 use crate::arch::{self, Pattern};
 use crate::{ElementType, Scalar};
@@ -21,23 +20,6 @@ use crate::{ElementType, Scalar};
 pub const PROGRAM_ID: u64 = 1;
 /// Name of the kernel.
 pub const NAME: &str = "count";
-
-/// Bytes that do not hold whole elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Misaligned {
-    /// Type of the elements.
-    pub element: ElementType,
-    /// Number of bytes given.
-    pub bytes: usize,
-}
-
-impl fmt::Display for Misaligned {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes do not hold whole elements of type {}", self.bytes, self.element)
-    }
-}
-
-impl std::error::Error for Misaligned {}
 
 /// A count in progress.
 #[derive(Clone, Copy, Debug)]

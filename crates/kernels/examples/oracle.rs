@@ -1,0 +1,135 @@
+//! The kernels over raw little-endian files, for comparison with other people's libraries.
+//!
+//! Usage: `oracle vector-add TYPE LEFT RIGHT OUT`, `oracle array-merge TYPE LEFT RIGHT PARTS OUT`,
+//! `oracle dense COLUMNS ROWS VECTOR OUT`, `oracle sparse NODES EDGES PARTS OUT`,
+//! `oracle verify PAGE_BYTES UNROLL DATA OUT`. `tests/oracle/check.py` runs it, by `make oracle`.
+//! Inputs go through in pieces of an odd size, as a drive would feed them.
+
+use std::error::Error;
+use std::num::NonZeroUsize;
+
+use csd_kernels::array_merge::{self, ArrayMerge, Piece, range};
+use csd_kernels::page_rank::{Dense, Graph, Iteration, Options, Progress, Sparse};
+use csd_kernels::vector_add::{self, VectorAdd};
+use csd_kernels::verify::{Plan, Verify};
+use csd_kernels::{ElementType, Numeric};
+
+type Failure = Box<dyn Error>;
+
+/// Bytes of a piece: whole elements of every type, and cuts of rows and pages everywhere.
+const PIECE: usize = 65_536 + 24;
+
+fn main() -> Result<(), Failure> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (result, out) = match arguments[..] {
+        ["vector-add", element, left, right, out] => (add(element, left, right)?, out),
+        ["array-merge", element, left, right, parts, out] => {
+            (merge(element, left, right, parts.parse()?)?, out)
+        }
+        ["dense", columns, rows, vector, out] => (dense(columns.parse()?, rows, vector)?, out),
+        ["sparse", nodes, edges, parts, out] => {
+            (sparse(nodes.parse()?, edges, parts.parse()?)?, out)
+        }
+        ["verify", page, unroll, data, out] => {
+            (verify(Plan::new(page.parse()?, 1, 1, unroll.parse()?)?, data)?, out)
+        }
+        _ => return Err("wrong use: see the head of examples/oracle.rs".into()),
+    };
+    std::fs::write(out, result)?;
+    Ok(())
+}
+
+fn numeric(name: &str) -> Result<Numeric, Failure> {
+    Ok(Numeric::try_from(name.parse::<ElementType>()?)?)
+}
+
+fn add(element: &str, left: &str, right: &str) -> Result<Vec<u8>, Failure> {
+    let (left, right) = (std::fs::read(left)?, std::fs::read(right)?);
+    let mut add = VectorAdd::new(vector_add::Parameters { element: numeric(element)? });
+    let mut sum = vec![0; left.len()];
+    let pieces = left.chunks(PIECE).zip(right.chunks(PIECE)).zip(sum.chunks_mut(PIECE));
+    for ((left, right), sum) in pieces {
+        add.feed(left, right, sum)?;
+    }
+    Ok(sum)
+}
+
+/// Merges part by part, each part in pieces.
+fn merge(element: &str, left: &str, right: &str, parts: NonZeroUsize) -> Result<Vec<u8>, Failure> {
+    let element = numeric(element)?;
+    let inputs = [std::fs::read(left)?, std::fs::read(right)?];
+    let splitters = range::splitters(element, &inputs.concat(), parts)?;
+    let left = range::parts(element, &inputs[0], &splitters)?;
+    let right = range::parts(element, &inputs[1], &splitters)?;
+    let mut merged = Vec::new();
+    for (left, right) in left.into_iter().zip(right) {
+        let size = element.bytes();
+        let left = &inputs[0][left.start * size..left.end * size];
+        let right = &inputs[1][right.start * size..right.end * size];
+        let mut merge = ArrayMerge::new(array_merge::Parameters { element });
+        let (mut a, mut b) = (0, 0);
+        while a < left.len() || b < right.len() {
+            let (to, other_to) = (left.len().min(a + PIECE), right.len().min(b + PIECE));
+            let taken = merge.feed(
+                Piece { bytes: &left[a..to], last: to == left.len() },
+                Piece { bytes: &right[b..other_to], last: other_to == right.len() },
+                |bytes| merged.extend_from_slice(bytes),
+            )?;
+            a += taken.left;
+            b += taken.right;
+        }
+    }
+    Ok(merged)
+}
+
+fn dense(columns: usize, rows: &str, vector: &str) -> Result<Vec<u8>, Failure> {
+    let (rows, vector) = (std::fs::read(rows)?, std::fs::read(vector)?);
+    let vector: Vec<f32> =
+        vector.as_chunks::<4>().0.iter().map(|value| f32::from_le_bytes(*value)).collect();
+    if vector.len() != columns || columns == 0 {
+        return Err("the vector has another length".into());
+    }
+    let (mut product, mut sums) = (Dense::new(vector), Vec::new());
+    for piece in rows.chunks(PIECE) {
+        product.feed(piece, &mut sums)?;
+    }
+    product.finish()?;
+    Ok(sums.iter().flat_map(|sum| sum.to_le_bytes()).collect())
+}
+
+/// Ranks, each part of the rows by a product of its own.
+fn sparse(nodes: u32, edges: &str, parts: usize) -> Result<Vec<u8>, Failure> {
+    let edges = std::fs::read(edges)?;
+    let words: Vec<u32> =
+        edges.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+    let graph = Graph::from_edges(nodes, words.as_chunks::<2>().0)?;
+    let mut iteration = Iteration::new(graph.out_degrees().to_vec(), Options::default())?;
+    loop {
+        let vector = iteration.contributions();
+        let mut sums = Vec::with_capacity(nodes as usize);
+        for part in graph.parts(parts) {
+            let mut product = Sparse::new(&vector);
+            for piece in graph.rows()[part.bytes].chunks(PIECE) {
+                product.feed(piece, &mut sums)?;
+            }
+            product.finish()?;
+        }
+        match iteration.advance(&sums) {
+            Progress::Again => {}
+            Progress::Converged => break,
+            Progress::Exhausted => return Err("the ranks did not settle".into()),
+        }
+    }
+    println!("{}", iteration.iterations());
+    Ok(iteration.ranks().iter().flat_map(|rank| rank.to_le_bytes()).collect())
+}
+
+fn verify(plan: Plan, data: &str) -> Result<Vec<u8>, Failure> {
+    let (mut verify, mut checksums) = (Verify::new(plan), Vec::new());
+    for piece in std::fs::read(data)?.chunks(PIECE) {
+        verify.feed(piece, &mut checksums);
+    }
+    verify.finish(&mut checksums);
+    Ok(checksums.iter().flat_map(|checksum| checksum.to_le_bytes()).collect())
+}

@@ -1,0 +1,238 @@
+//! Array merge: two sorted arrays become one, in which every value stands once.
+//!
+//! Duplicates are removed across the inputs and within each. Inputs that are not sorted are
+//! refused, and so is NaN, which has no place in an order. -0.0 equals 0.0; zeros come out as 0.0,
+//! so that the result does not depend on who came first. Work is counted in elements read.
+//!
+//! Never: an input held as a whole; a piece of each is enough. Invariants: the result is the same
+//! however the inputs were cut into pieces; parts that [`range`] cut merge to the parts of the
+//! whole.
+
+pub(crate) mod key;
+mod merger;
+pub mod range;
+pub mod scalar;
+
+use std::fmt;
+
+use crate::arch::merge;
+use crate::numeric::{Malformed, Misaligned, Numeric, encode_element, parse_element};
+use merger::Merger;
+
+/// Program identifier (PID) of the built-in program.
+pub const PROGRAM_ID: u64 = 3;
+/// Name of the kernel.
+pub const NAME: &str = "array-merge";
+
+/// What to merge: 16 bytes, the element type's code and 15 zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// Type of the elements of both inputs and of the result.
+    pub element: Numeric,
+}
+
+impl Parameters {
+    /// The parameters' bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        encode_element(self.element)
+    }
+
+    /// Parses the parameters' bytes.
+    ///
+    /// # Errors
+    /// [`Malformed`] with the reason.
+    pub fn parse(data: &[u8]) -> Result<Self, Malformed> {
+        parse_element(NAME, data).map(|element| Self { element })
+    }
+}
+
+/// One of the two inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The first.
+    Left,
+    /// The second.
+    Right,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Self::Left { "left" } else { "right" })
+    }
+}
+
+/// Why an input was refused. What was merged before is no result then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A piece does not hold whole elements.
+    Misaligned(Misaligned),
+    /// An element is smaller than the one before it.
+    NotSorted {
+        /// The input.
+        side: Side,
+        /// Index of the element in the input.
+        at: u64,
+    },
+    /// An element is NaN.
+    Nan {
+        /// The input.
+        side: Side,
+        /// Index of the element in the input.
+        at: u64,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Misaligned(error) => error.fmt(f),
+            Self::NotSorted { side, at } => {
+                write!(
+                    f,
+                    "element {at} of the {side} input is smaller than the one before: sort it"
+                )
+            }
+            Self::Nan { side, at } => {
+                write!(f, "element {at} of the {side} input is NaN, which has no place in an order")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// What is at hand of an input.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    /// The next bytes.
+    pub bytes: &'a [u8],
+    /// Whether nothing comes after them.
+    pub last: bool,
+}
+
+/// Bytes taken from each piece; what was not taken is to be given again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// From the left piece.
+    pub left: usize,
+    /// From the right piece.
+    pub right: usize,
+}
+
+/// A merge in progress.
+#[derive(Clone, Debug)]
+pub struct ArrayMerge(Machine);
+
+#[derive(Clone, Debug)]
+enum Machine {
+    Narrow(Merger<i32>),
+    Wide(Merger<i64>),
+}
+
+impl ArrayMerge {
+    /// A merge that has seen nothing.
+    #[must_use]
+    pub fn new(parameters: Parameters) -> Self {
+        Self::with(parameters.element, merge::best())
+    }
+
+    fn with(element: Numeric, version: merge::Version) -> Self {
+        Self(match element.bytes() {
+            4 => Machine::Narrow(Merger::new(element, version.narrow)),
+            _ => Machine::Wide(Merger::new(element, version.wide)),
+        })
+    }
+
+    /// Merges as far as the pieces at hand allow, which is until one of them is used up that has
+    /// more to come. The result's next bytes go to `sink`, in runs of at most 64 KiB.
+    ///
+    /// # Errors
+    /// [`Error`]; the merge is over then, and every later call gives the same error.
+    pub fn feed(
+        &mut self,
+        left: Piece<'_>,
+        right: Piece<'_>,
+        mut sink: impl FnMut(&[u8]),
+    ) -> Result<Taken, Error> {
+        match &mut self.0 {
+            Machine::Narrow(merger) => merger.feed([left, right], &mut sink),
+            Machine::Wide(merger) => merger.feed([left, right], &mut sink),
+        }
+    }
+
+    /// Elements read from both inputs: the work done.
+    #[must_use]
+    pub fn elements(&self) -> u64 {
+        match &self.0 {
+            Machine::Narrow(merger) => merger.elements(),
+            Machine::Wide(merger) => merger.elements(),
+        }
+    }
+
+    /// Elements of the result so far.
+    #[must_use]
+    pub fn result_elements(&self) -> u64 {
+        match &self.0 {
+            Machine::Narrow(merger) => merger.written,
+            Machine::Wide(merger) => merger.written,
+        }
+    }
+
+    /// Bytes read from both inputs.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let size = match &self.0 {
+            Machine::Narrow(_) => 4,
+            Machine::Wide(_) => 8,
+        };
+        self.elements() * size
+    }
+}
+
+/// The merge of two whole inputs, by the fastest version that this machine runs.
+///
+/// # Errors
+/// [`Error`] with the input's fault.
+pub fn merge(element: Numeric, left: &[u8], right: &[u8]) -> Result<Vec<u8>, Error> {
+    whole(ArrayMerge::new(Parameters { element }), left, right)
+}
+
+fn whole(mut merge: ArrayMerge, left: &[u8], right: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut merged = Vec::with_capacity(left.len() + right.len());
+    let piece = |bytes| Piece { bytes, last: true };
+    merge.feed(piece(left), piece(right), |bytes| merged.extend_from_slice(bytes))?;
+    Ok(merged)
+}
+
+/// One compiled version of the kernel that this machine can run.
+#[derive(Clone, Copy, Debug)]
+pub struct Version(merge::Version);
+
+impl Version {
+    /// Every version that this machine can run, the one that [`ArrayMerge`] uses first.
+    pub fn available() -> impl Iterator<Item = Self> {
+        merge::versions().map(Self)
+    }
+
+    /// Name of the version.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// A merge by this version.
+    #[must_use]
+    pub fn start(self, element: Numeric) -> ArrayMerge {
+        ArrayMerge::with(element, self.0)
+    }
+
+    /// Merges as [`merge`](fn@merge) does.
+    ///
+    /// # Errors
+    /// [`Error`] with the input's fault.
+    pub fn merge(self, element: Numeric, left: &[u8], right: &[u8]) -> Result<Vec<u8>, Error> {
+        whole(self.start(element), left, right)
+    }
+}

@@ -1,0 +1,155 @@
+//! Layout `range`: which elements of sorted inputs belong to which part.
+//!
+//! Splitters cut the values into ranges, one a part; equal elements lie in one part whatever input
+//! they come from, so the parts' merges, one after another, are the merge of the whole. Never:
+//! inputs read or moved, these are pure functions. Invariant: parts cover an input without overlap.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+
+use super::key::Key;
+use crate::numeric::{Misaligned, Numeric};
+
+/// Why no parts can be cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// Bytes do not hold whole elements.
+    Misaligned(Misaligned),
+    /// A sample or a splitter is NaN.
+    Nan,
+    /// A splitter is smaller than the one before it.
+    NotSorted,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Misaligned(error) => error.fmt(f),
+            Self::Nan => f.write_str("NaN has no place in an order"),
+            Self::NotSorted => f.write_str("a splitter is smaller than the one before it"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The first values of all parts but the first, chosen so that parts hold about equally many of
+/// the samples: elements of all inputs, in any order. Without samples, all values are 0.
+///
+/// # Errors
+/// [`Error::Misaligned`] and [`Error::Nan`].
+pub fn splitters(element: Numeric, samples: &[u8], parts: NonZeroUsize) -> Result<Vec<u8>, Error> {
+    match element.bytes() {
+        4 => split::<i32>(element, samples, parts.get()),
+        _ => split::<i64>(element, samples, parts.get()),
+    }
+}
+
+fn split<K: Key + Default>(
+    element: Numeric,
+    samples: &[u8],
+    parts: usize,
+) -> Result<Vec<u8>, Error> {
+    let mut keys = keys::<K>(element, samples)?;
+    keys.sort_unstable();
+    let at = |part: usize| {
+        let index = (keys.len() as u128 * part as u128 / parts as u128) as usize;
+        keys.get(index).copied().unwrap_or_default()
+    };
+    let chosen: Vec<K> = (1..parts).map(at).collect();
+    let mut bytes = vec![0; chosen.len() * K::BYTES];
+    K::encode(&chosen, is_float(element), &mut bytes);
+    Ok(bytes)
+}
+
+/// The elements of the sorted input that belong to each part, by index: one range more than there
+/// are splitters. An input that is not sorted gives parts of no meaning; the merge refuses it.
+///
+/// # Errors
+/// [`Error`] with the fault of the input's length or of the splitters.
+pub fn parts(
+    element: Numeric,
+    sorted: &[u8],
+    splitters: &[u8],
+) -> Result<Vec<Range<usize>>, Error> {
+    match element.bytes() {
+        4 => cut::<i32>(element, sorted, splitters),
+        _ => cut::<i64>(element, sorted, splitters),
+    }
+}
+
+fn cut<K: Key>(
+    element: Numeric,
+    sorted: &[u8],
+    splitters: &[u8],
+) -> Result<Vec<Range<usize>>, Error> {
+    let splitters = keys::<K>(element, splitters)?;
+    if !splitters.is_sorted() {
+        return Err(Error::NotSorted);
+    }
+    let elements = element.elements(sorted).map_err(Error::Misaligned)?;
+    let mut ranges = Vec::with_capacity(splitters.len() + 1);
+    let mut start = 0;
+    for splitter in splitters {
+        let (mut low, mut high) = (start, elements);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let key = K::of(&sorted[middle * K::BYTES..], is_float(element));
+            if key.ok_or(Error::Nan)? < splitter {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        ranges.push(start..low);
+        start = low;
+    }
+    ranges.push(start..elements);
+    Ok(ranges)
+}
+
+fn keys<K: Key>(element: Numeric, bytes: &[u8]) -> Result<Vec<K>, Error> {
+    let count = element.elements(bytes).map_err(Error::Misaligned)?;
+    let mut keys = vec![K::MIN; count];
+    K::decode(bytes, is_float(element), &mut keys).then_some(keys).ok_or(Error::Nan)
+}
+
+fn is_float(element: Numeric) -> bool {
+    matches!(element, Numeric::F32 | Numeric::F64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(values: &[f32]) -> Vec<u8> {
+        values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn equal_elements_lie_in_one_part() {
+        let sorted = bytes(&[-1.0, -0.0, 0.0, 0.0, 2.0, 3.0]);
+        let cut = parts(Numeric::F32, &sorted, &bytes(&[0.0, 2.5])).unwrap();
+        assert_eq!(cut, [0..1, 1..5, 5..6]);
+    }
+
+    #[test]
+    fn samples_are_cut_evenly_and_none_give_zeros() {
+        let samples: Vec<u8> = (0..12i32).rev().flat_map(i32::to_le_bytes).collect();
+        let four = NonZeroUsize::new(4).unwrap();
+        let expected: Vec<u8> = [3i32, 6, 9].into_iter().flat_map(i32::to_le_bytes).collect();
+        assert_eq!(splitters(Numeric::I32, &samples, four), Ok(expected));
+        assert_eq!(splitters(Numeric::I32, &[], four), Ok(vec![0; 12]));
+        assert_eq!(splitters(Numeric::I32, &samples, NonZeroUsize::MIN), Ok(vec![]));
+    }
+
+    #[test]
+    fn wrong_splitters_are_refused() {
+        let nan = parts(Numeric::F32, &[], &bytes(&[f32::NAN]));
+        assert_eq!(nan, Err(Error::Nan));
+        assert_eq!(parts(Numeric::F32, &[], &bytes(&[1.0, 0.0])), Err(Error::NotSorted));
+        assert!(matches!(parts(Numeric::I64, &[0; 9], &[]), Err(Error::Misaligned(_))));
+    }
+}

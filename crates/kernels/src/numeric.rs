@@ -1,0 +1,166 @@
+//! [`Numeric`]: the element types that kernels compute with, and what their parameters share.
+//!
+//! Never: values. Invariant: a [`Numeric`] is one number an element, so no kernel meets a type that
+//! it has no arithmetic for.
+
+use std::fmt;
+
+use crate::ElementType;
+
+/// An element type whose elements are single numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Numeric {
+    /// 32-bit signed integer.
+    I32,
+    /// 64-bit signed integer.
+    I64,
+    /// 32-bit IEEE 754 number.
+    F32,
+    /// 64-bit IEEE 754 number.
+    F64,
+}
+
+/// An element type whose elements are not single numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotNumeric(pub ElementType);
+
+impl fmt::Display for NotNumeric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "elements of type {} are not numbers: use one of i32 i64 f32 f64", self.0)
+    }
+}
+
+impl std::error::Error for NotNumeric {}
+
+impl Numeric {
+    /// Every numeric type.
+    pub const ALL: [Self; 4] = [Self::I32, Self::I64, Self::F32, Self::F64];
+
+    /// The element type that this is.
+    #[must_use]
+    pub const fn element(self) -> ElementType {
+        match self {
+            Self::I32 => ElementType::I32,
+            Self::I64 => ElementType::I64,
+            Self::F32 => ElementType::F32,
+            Self::F64 => ElementType::F64,
+        }
+    }
+
+    /// Size of an element in bytes.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        self.element().bytes()
+    }
+
+    /// Elements in `bytes`.
+    ///
+    /// # Errors
+    /// [`Misaligned`] when the last one is cut.
+    pub fn elements(self, bytes: &[u8]) -> Result<usize, Misaligned> {
+        if bytes.len().is_multiple_of(self.bytes()) {
+            Ok(bytes.len() / self.bytes())
+        } else {
+            Err(Misaligned { element: self.element(), bytes: bytes.len() })
+        }
+    }
+}
+
+impl TryFrom<ElementType> for Numeric {
+    type Error = NotNumeric;
+
+    fn try_from(element: ElementType) -> Result<Self, NotNumeric> {
+        Self::ALL.into_iter().find(|one| one.element() == element).ok_or(NotNumeric(element))
+    }
+}
+
+/// Bytes that do not hold whole elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Misaligned {
+    /// Type of the elements.
+    pub element: ElementType,
+    /// Number of bytes given.
+    pub bytes: usize,
+}
+
+impl fmt::Display for Misaligned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes do not hold whole elements of type {}", self.bytes, self.element)
+    }
+}
+
+impl std::error::Error for Misaligned {}
+
+/// Length of every kernel's encoded parameters in bytes.
+pub(crate) const PARAMETER_BYTES: usize = 16;
+
+/// Why a kernel's parameters were refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// Name of the kernel.
+    pub kernel: &'static str,
+    /// What is wrong with them.
+    pub reason: &'static str,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "malformed parameters of {}: {}", self.kernel, self.reason)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// Parameters that are an element type alone: its code, then 15 zeros.
+pub(crate) fn encode_element(numeric: Numeric) -> Vec<u8> {
+    let mut data = vec![0; PARAMETER_BYTES];
+    data[0] = numeric.element().code();
+    data
+}
+
+/// The element type that such parameters name.
+pub(crate) fn parse_element(kernel: &'static str, data: &[u8]) -> Result<Numeric, Malformed> {
+    let malformed = |reason| Malformed { kernel, reason };
+    let data: &[u8; PARAMETER_BYTES] = data.try_into().map_err(|_| malformed("not 16 bytes"))?;
+    let [code, reserved @ ..] = *data;
+    if reserved != [0; PARAMETER_BYTES - 1] {
+        return Err(malformed("reserved bytes are not zero"));
+    }
+    let element = ElementType::from_code(code).ok_or(malformed("unknown element type"))?;
+    Numeric::try_from(element).map_err(|_| malformed("the elements are not numbers"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_numbers_are_numeric() {
+        for (element, _, _) in ElementType::TABLE {
+            let numeric = Numeric::try_from(element);
+            assert_eq!(numeric.is_ok(), element.bytes() % 4 == 0 && element.bytes() < 16);
+            assert_eq!(numeric.map_or(element, Numeric::element), element);
+        }
+        let error = Numeric::try_from(ElementType::C64).unwrap_err();
+        assert!(error.to_string().contains("c64"));
+    }
+
+    #[test]
+    fn an_element_is_sixteen_bytes_and_each_wrong_one_is_named() {
+        let good = encode_element(Numeric::F32);
+        assert_eq!(good, [3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(parse_element("k", &good), Ok(Numeric::F32));
+        let with = |index: usize, byte: u8| {
+            let mut data = good.clone();
+            data[index] = byte;
+            parse_element("k", &data).map_err(|malformed| malformed.reason)
+        };
+        assert_eq!(with(0, 0), Err("unknown element type"));
+        assert_eq!(with(0, 5), Err("the elements are not numbers"));
+        for index in 1..16 {
+            assert_eq!(with(index, 1), Err("reserved bytes are not zero"));
+        }
+        let error = parse_element("k", &good[1..]).unwrap_err();
+        assert_eq!(error.to_string(), "malformed parameters of k: not 16 bytes");
+    }
+}

@@ -1,0 +1,185 @@
+//! Sparse rows: the number of a row's sources, then the sources, all little-endian u32.
+//!
+//! A parallel edge stands as often as it is there and counts as often; a self-loop is an edge as
+//! any other.
+
+use std::fmt;
+
+use super::{CutRow, LANES_SPARSE, fold_sparse};
+use crate::ElementType;
+use crate::arch::rank;
+use crate::numeric::Misaligned;
+
+/// Why rows were refused. The sums before are right; the product is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A piece does not hold whole words of 4 bytes.
+    Misaligned(Misaligned),
+    /// A row names a source that the vector does not have.
+    Source {
+        /// Index of the row, from the first that was fed.
+        row: u64,
+        /// Length of the vector.
+        columns: usize,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Misaligned(error) => error.fmt(f),
+            Self::Source { row, columns } => {
+                write!(f, "row {row} names a source beyond the vector's {columns} elements")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// A product of sparse rows with a vector in progress.
+#[derive(Clone, Debug)]
+pub struct Sparse<V> {
+    vector: V,
+    version: rank::SparseVersion,
+    cut: Option<Cut>,
+    failed: Option<Error>,
+    rows: u64,
+    edges: u64,
+}
+
+/// A row that a piece's end cut.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    left: u32,
+    position: usize,
+    lanes: [f64; LANES_SPARSE],
+}
+
+impl<V: AsRef<[f64]>> Sparse<V> {
+    /// A product with `vector` that has seen no row.
+    #[must_use]
+    pub fn new(vector: V) -> Self {
+        Self::with(vector, rank::best_sparse())
+    }
+
+    fn with(vector: V, version: rank::SparseVersion) -> Self {
+        Self { vector, version, cut: None, failed: None, rows: 0, edges: 0 }
+    }
+
+    /// Takes the next bytes of the rows and appends the sums of those that end in them.
+    ///
+    /// # Errors
+    /// [`Error`]; every later call gives the same error.
+    pub fn feed(&mut self, bytes: &[u8], sums: &mut Vec<f64>) -> Result<(), Error> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let result = self.run(bytes, sums);
+        self.failed = result.err();
+        result
+    }
+
+    fn run(&mut self, bytes: &[u8], sums: &mut Vec<f64>) -> Result<(), Error> {
+        let (mut words, rest) = bytes.as_chunks::<4>();
+        if !rest.is_empty() {
+            // Words of indices have the size of i32.
+            let element = ElementType::I32;
+            return Err(Error::Misaligned(Misaligned { element, bytes: bytes.len() }));
+        }
+        words = self.go_on(words, sums)?;
+        let before = sums.len();
+        let walk = self.version.rows(words, self.vector.as_ref(), sums);
+        self.rows += (sums.len() - before) as u64;
+        self.edges += walk.edges;
+        if walk.wrong {
+            return Err(self.no_source());
+        }
+        if let Some((degree, rest)) = words[walk.words..].split_first() {
+            let left = u32::from_le_bytes(*degree);
+            self.cut = Some(Cut { left, position: 0, lanes: [0.0; LANES_SPARSE] });
+            self.go_on(rest, sums)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on with a cut row; gives the words after it.
+    fn go_on<'w>(
+        &mut self,
+        words: &'w [[u8; 4]],
+        sums: &mut Vec<f64>,
+    ) -> Result<&'w [[u8; 4]], Error> {
+        let Some(mut cut) = self.cut.take() else { return Ok(words) };
+        let (sources, rest) = words.split_at(words.len().min(cut.left as usize));
+        for source in sources {
+            let Some(value) = self.vector.as_ref().get(u32::from_le_bytes(*source) as usize) else {
+                return Err(self.no_source());
+            };
+            cut.lanes[cut.position % LANES_SPARSE] += value;
+            cut.position += 1;
+            cut.left -= 1;
+            self.edges += 1;
+        }
+        if cut.left == 0 {
+            sums.push(fold_sparse(cut.lanes));
+            self.rows += 1;
+        } else {
+            self.cut = Some(cut);
+        }
+        Ok(rest)
+    }
+
+    fn no_source(&self) -> Error {
+        Error::Source { row: self.rows, columns: self.vector.as_ref().len() }
+    }
+
+    /// Says that no bytes come after those fed.
+    ///
+    /// # Errors
+    /// [`CutRow`] when they ended within a row.
+    pub fn finish(&self) -> Result<(), CutRow> {
+        if self.cut.is_none() { Ok(()) } else { Err(CutRow { row: self.rows }) }
+    }
+
+    /// Rows whose sums are done.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Edges seen: the work done, one addition each.
+    #[must_use]
+    pub fn edges(&self) -> u64 {
+        self.edges
+    }
+
+    /// Bytes of rows seen, as far as rows and edges tell: 4 each, and 4 for a row that is cut.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        (self.rows + self.edges + u64::from(self.cut.is_some())) * 4
+    }
+}
+
+/// One compiled version of the sparse product that this machine can run.
+#[derive(Clone, Copy, Debug)]
+pub struct SparseVersion(rank::SparseVersion);
+
+impl SparseVersion {
+    /// Every version that this machine can run, the one that [`Sparse`] uses first.
+    pub fn available() -> impl Iterator<Item = Self> {
+        rank::sparse_versions().map(Self)
+    }
+
+    /// Name of the version.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// A product by this version.
+    #[must_use]
+    pub fn start<V: AsRef<[f64]>>(self, vector: V) -> Sparse<V> {
+        Sparse::with(vector, self.0)
+    }
+}

@@ -1,0 +1,172 @@
+//! Vector add: the sum of two arrays, element by element.
+//!
+//! Integers wrap. Floating sums are IEEE 754's, rounded to nearest even; a sum that is NaN is the
+//! one positive quiet NaN without payload, because processors differ in which payload survives,
+//! and drives and hosts must agree bit for bit. Work is counted in elements of the result.
+//!
+//! Never: elements cut by a piece's end, inputs of different lengths. Invariant: pieces fed in any
+//! order give the pieces of the whole.
+
+pub mod scalar;
+
+use std::fmt;
+
+use crate::arch::add;
+use crate::numeric::{Malformed, Misaligned, Numeric, encode_element, parse_element};
+
+/// Program identifier (PID) of the built-in program.
+pub const PROGRAM_ID: u64 = 2;
+/// Name of the kernel.
+pub const NAME: &str = "vector-add";
+
+/// What to add: 16 bytes, the element type's code and 15 zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// Type of the elements of both inputs and of the result.
+    pub element: Numeric,
+}
+
+impl Parameters {
+    /// The parameters' bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        encode_element(self.element)
+    }
+
+    /// Parses the parameters' bytes.
+    ///
+    /// # Errors
+    /// [`Malformed`] with the reason.
+    pub fn parse(data: &[u8]) -> Result<Self, Malformed> {
+        parse_element(NAME, data).map(|element| Self { element })
+    }
+}
+
+/// Why pieces were refused; nothing is added then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// The pieces do not hold whole elements.
+    Misaligned(Misaligned),
+    /// The two pieces and the room for their sum are not equally long, bytes.
+    Lengths {
+        /// Length of the left piece.
+        left: usize,
+        /// Length of the right piece.
+        right: usize,
+        /// Length of the room for the sum.
+        sum: usize,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Misaligned(error) => error.fmt(f),
+            Self::Lengths { left, right, sum } => {
+                write!(f, "{left} and {right} bytes cannot be added into {sum}: make them equal")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// An addition in progress.
+#[derive(Clone, Copy, Debug)]
+pub struct VectorAdd {
+    element: Numeric,
+    elements: u64,
+}
+
+impl VectorAdd {
+    /// An addition that has seen nothing.
+    #[must_use]
+    pub fn new(parameters: Parameters) -> Self {
+        Self { element: parameters.element, elements: 0 }
+    }
+
+    /// Adds the next pieces into `sum`, which has their length.
+    ///
+    /// # Errors
+    /// [`Error`]; nothing is written then.
+    pub fn feed(&mut self, left: &[u8], right: &[u8], sum: &mut [u8]) -> Result<(), Error> {
+        if left.len() != right.len() || left.len() != sum.len() {
+            let (left, right, sum) = (left.len(), right.len(), sum.len());
+            return Err(Error::Lengths { left, right, sum });
+        }
+        let elements = self.element.elements(left).map_err(Error::Misaligned)?;
+        add::add(self.element, left, right, sum);
+        self.elements += elements as u64;
+        Ok(())
+    }
+
+    /// Elements of the result so far: the work done.
+    #[must_use]
+    pub fn elements(&self) -> u64 {
+        self.elements
+    }
+
+    /// Bytes read from both inputs.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.elements * 2 * self.element.bytes() as u64
+    }
+
+    /// Bytes of the result.
+    #[must_use]
+    pub fn bytes_written(&self) -> u64 {
+        self.elements * self.element.bytes() as u64
+    }
+}
+
+/// One compiled version of the kernel that this machine can run.
+#[derive(Clone, Copy, Debug)]
+pub struct Version(add::Version);
+
+impl Version {
+    /// Every version that this machine can run, the one that [`VectorAdd`] uses first.
+    pub fn available() -> impl Iterator<Item = Self> {
+        add::versions().map(Self)
+    }
+
+    /// Name of the version.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// Adds two arrays into a third.
+    ///
+    /// # Panics
+    /// When the three are not equally long, whole elements.
+    pub fn add(self, element: Numeric, left: &[u8], right: &[u8], sum: &mut [u8]) {
+        assert!(left.len() == right.len() && left.len() == sum.len(), "different lengths");
+        assert!(left.len().is_multiple_of(element.bytes()), "a cut element");
+        self.0.add(element, left, right, sum);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_wrap_and_work_is_counted() {
+        let mut add = VectorAdd::new(Parameters { element: Numeric::I32 });
+        let mut sum = [0; 4];
+        add.feed(&i32::MAX.to_le_bytes(), &1i32.to_le_bytes(), &mut sum).unwrap();
+        assert_eq!(i32::from_le_bytes(sum), i32::MIN);
+        assert_eq!((add.elements(), add.bytes(), add.bytes_written()), (1, 8, 4));
+    }
+
+    #[test]
+    fn wrong_pieces_are_refused_and_not_counted() {
+        let mut add = VectorAdd::new(Parameters { element: Numeric::I64 });
+        let error = add.feed(&[0; 8], &[0; 16], &mut [0; 8]).unwrap_err();
+        assert!(error.to_string().starts_with("8 and 16 bytes cannot be added into 8"));
+        let error = add.feed(&[0; 9], &[0; 9], &mut [0; 9]).unwrap_err();
+        assert_eq!(error.to_string(), "9 bytes do not hold whole elements of type i64");
+        assert_eq!(add.elements(), 0);
+    }
+}

@@ -1,0 +1,186 @@
+//! Verify: the CRC-32C (Castagnoli) of every page.
+//!
+//! A page's checksum is that of RFC 3720: polynomial 1EDC6F41h reflected, begun and ended with all
+//! ones. A [`Plan`] says how pages are worked on, as the paper "Performance characterization of
+//! CSDs" does: page size, pages that a unit takes at a time, units, and how many pages advance
+//! together in one stream of instructions. Work is counted in pages and bytes.
+//!
+//! Never: threads; a plan names the units' shares and the caller has the cores. Invariant:
+//! checksums do not depend on the plan, save on its page size, nor on how the data was cut.
+
+mod plan;
+pub mod scalar;
+
+pub use plan::{Batch, COMBINATIONS, Plan, UNROLL_MAX};
+
+use crate::arch::crc;
+
+/// Program identifier (PID) of the built-in program.
+pub const PROGRAM_ID: u64 = 5;
+/// Name of the kernel.
+pub const NAME: &str = "verify";
+
+/// A verification in progress.
+#[derive(Clone, Copy, Debug)]
+pub struct Verify {
+    plan: Plan,
+    version: crc::Version,
+    /// State of the page that the last piece's end cut, and its bytes.
+    cut: (u32, usize),
+    digest: u32,
+    pages: u64,
+    bytes: u64,
+}
+
+impl Verify {
+    /// A verification that has seen nothing.
+    #[must_use]
+    pub fn new(plan: Plan) -> Self {
+        Self::with(plan, crc::best())
+    }
+
+    fn with(plan: Plan, version: crc::Version) -> Self {
+        Self { plan, version, cut: (!0, 0), digest: !0, pages: 0, bytes: 0 }
+    }
+
+    /// Takes the next bytes, and appends the checksums of the pages that end in them.
+    pub fn feed(&mut self, bytes: &[u8], checksums: &mut Vec<u32>) {
+        let page_bytes = self.plan.page_bytes() as usize;
+        let first = checksums.len();
+        self.bytes += bytes.len() as u64;
+        let mut rest = bytes;
+        if self.cut.1 > 0 {
+            let (front, after) = rest.split_at(rest.len().min(page_bytes - self.cut.1));
+            self.cut = (self.version.update(self.cut.0, front), self.cut.1 + front.len());
+            if self.cut.1 == page_bytes {
+                checksums.push(!self.cut.0);
+                self.cut = (!0, 0);
+            }
+            rest = after;
+        }
+        let (whole, tail) = rest.split_at(rest.len() / page_bytes * page_bytes);
+        self.version.pages(whole, page_bytes, self.plan.unroll(), checksums);
+        if !tail.is_empty() {
+            self.cut = (self.version.update(!0, tail), tail.len());
+        }
+        self.count(&checksums[first..]);
+    }
+
+    /// Says that nothing comes after: a short last page gets its checksum.
+    pub fn finish(&mut self, checksums: &mut Vec<u32>) {
+        if self.cut.1 > 0 {
+            checksums.push(!self.cut.0);
+            self.cut = (!0, 0);
+            self.count(&checksums[checksums.len() - 1..]);
+        }
+    }
+
+    fn count(&mut self, checksums: &[u32]) {
+        self.pages += checksums.len() as u64;
+        for checksum in checksums {
+            self.digest = self.version.update(self.digest, &checksum.to_le_bytes());
+        }
+    }
+
+    /// The CRC-32C of all checksums so far, little-endian and in order: one number by which a drive
+    /// and a host compare all pages.
+    #[must_use]
+    pub fn digest(&self) -> u32 {
+        !self.digest
+    }
+
+    /// Pages whose checksums are done.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// Bytes seen: the work done.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// The checksums of all pages of `bytes`, the last page maybe short, by the fastest version that
+/// this machine runs.
+#[must_use]
+pub fn checksums(plan: Plan, bytes: &[u8]) -> Vec<u32> {
+    whole(Verify::new(plan), bytes)
+}
+
+fn whole(mut verify: Verify, bytes: &[u8]) -> Vec<u32> {
+    let mut checksums = Vec::with_capacity(bytes.len() / verify.plan.page_bytes() as usize + 1);
+    verify.feed(bytes, &mut checksums);
+    verify.finish(&mut checksums);
+    checksums
+}
+
+/// Pages whose checksum is not the expected one, by index. A page that only one side has is wrong.
+pub fn wrong_pages(found: &[u32], expected: &[u32]) -> impl Iterator<Item = usize> {
+    let pages = found.len().max(expected.len());
+    (0..pages).filter(|page| found.get(*page) != expected.get(*page))
+}
+
+/// One compiled version of the kernel that this machine can run.
+#[derive(Clone, Copy, Debug)]
+pub struct Version(crc::Version);
+
+impl Version {
+    /// Every version that this machine can run, the one that [`Verify`] uses first.
+    pub fn available() -> impl Iterator<Item = Self> {
+        crc::versions().map(Self)
+    }
+
+    /// Name of the version.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// A verification by this version.
+    #[must_use]
+    pub fn start(self, plan: Plan) -> Verify {
+        Verify::with(plan, self.0)
+    }
+
+    /// Checksums as [`checksums`] gives them.
+    #[must_use]
+    pub fn checksums(self, plan: Plan, bytes: &[u8]) -> Vec<u32> {
+        whole(self.start(plan), bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_missing_and_surplus_pages_are_found() {
+        assert_eq!(wrong_pages(&[1, 2, 3], &[1, 9, 3]).collect::<Vec<_>>(), [1]);
+        assert_eq!(wrong_pages(&[1], &[1, 2]).collect::<Vec<_>>(), [1]);
+        assert_eq!(wrong_pages(&[1, 2], &[]).collect::<Vec<_>>(), [0, 1]);
+    }
+
+    #[test]
+    fn the_checksum_is_that_of_the_standard() {
+        // RFC 3720, B.4, and the check value of the polynomial.
+        let one = Plan::new(64, 1, 1, 1).unwrap();
+        for (bytes, expected) in [
+            (vec![0u8; 32], 0x8A91_36AA),
+            (vec![0xFF; 32], 0x62A8_AB43),
+            ((0..32).collect(), 0x46DD_794E),
+            (b"123456789".to_vec(), 0xE306_9283),
+        ] {
+            assert_eq!(checksums(one, &bytes), [expected]);
+            assert_eq!(scalar::checksums(one, &bytes), [expected]);
+        }
+        let mut verify = Verify::new(one);
+        let mut found = Vec::new();
+        verify.feed(&[0; 65], &mut found);
+        verify.finish(&mut found);
+        let bytes: Vec<u8> = found.iter().flat_map(|sum| sum.to_le_bytes()).collect();
+        assert_eq!((verify.pages(), verify.bytes(), found.len()), (2, 65, 2));
+        assert_eq!(checksums(one, &bytes), [verify.digest()]);
+    }
+}

@@ -1,0 +1,212 @@
+//! [`Plan`]: how pages are worked on, and as a drive's parameters, 16 bytes.
+//!
+//! | bytes | meaning |
+//! |---|---|
+//! | 0..4 | page size in bytes, from 1 |
+//! | 4..8 | pages that a unit takes at a time, from 1 |
+//! | 8..10 | units, from 1 |
+//! | 10 | pages that advance together in a unit, 1 to 8 |
+//! | 11..16 | reserved, 0 |
+//!
+//! Never: a clock; [`Plan::auto`] is given one. Invariant: no bytes panic, and every plan has
+//! exactly one encoding.
+
+use std::ops::Range;
+
+use super::NAME;
+use crate::numeric::{Malformed, PARAMETER_BYTES};
+
+/// Most pages that advance together in a unit.
+pub const UNROLL_MAX: u8 = 8;
+
+/// The paper's combinations of pages in a unit and units: 300 pages under way in each (section
+/// 4.4).
+pub const COMBINATIONS: [(u32, u16); 7] =
+    [(25, 12), (30, 10), (50, 6), (60, 5), (75, 4), (100, 3), (150, 2)];
+
+/// How pages are worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    page_bytes: u32,
+    pages_per_unit: u32,
+    units: u16,
+    unroll: u8,
+}
+
+/// What a unit takes at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// The unit, from 0.
+    pub unit: u16,
+    /// Its bytes of the data: whole pages, save at the data's end.
+    pub bytes: Range<u64>,
+}
+
+impl Plan {
+    /// One page after another, by one unit.
+    #[must_use]
+    pub const fn sequential(page_bytes: u32) -> Self {
+        Self { page_bytes, pages_per_unit: 1, units: 1, unroll: 1 }
+    }
+
+    /// A plan.
+    ///
+    /// # Errors
+    /// [`Malformed`] when a number is out of its range.
+    pub fn new(
+        page_bytes: u32,
+        pages_per_unit: u32,
+        units: u16,
+        unroll: u8,
+    ) -> Result<Self, Malformed> {
+        let malformed = |reason| Err(Malformed { kernel: NAME, reason });
+        match (page_bytes, pages_per_unit, units, unroll) {
+            (0, ..) => malformed("the page size is 0"),
+            (_, 0, ..) => malformed("a unit takes no pages"),
+            (_, _, 0, _) => malformed("there are no units"),
+            (.., 0) => malformed("no page advances"),
+            (.., unroll) if unroll > UNROLL_MAX => malformed("more than 8 pages advance together"),
+            _ => Ok(Self { page_bytes, pages_per_unit, units, unroll }),
+        }
+    }
+
+    /// Plans worth a try with at most this many units: sequential, and the pages that may advance
+    /// together times the units, with enough pages at a time for both.
+    #[must_use]
+    pub fn candidates(page_bytes: u32, units_max: u16) -> Vec<Self> {
+        let units = std::iter::successors(Some(1u16), |units| units.checked_mul(2));
+        let units: Vec<u16> =
+            units.take_while(|units| *units < units_max).chain([units_max.max(1)]).collect();
+        let mut plans = vec![Self::sequential(page_bytes)];
+        for units in units {
+            for unroll in [1, 2, 3, 4, 6, UNROLL_MAX] {
+                for pages_per_unit in [24, 240] {
+                    plans.push(Self { page_bytes, pages_per_unit, units, unroll });
+                }
+            }
+        }
+        plans
+    }
+
+    /// The candidate that `measure` gives the least time for, any unit; of equal ones the first,
+    /// which has fewer units.
+    ///
+    /// # Panics
+    /// Never: there are always candidates.
+    pub fn auto(page_bytes: u32, units_max: u16, mut measure: impl FnMut(&Self) -> u64) -> Self {
+        let candidates = Self::candidates(page_bytes, units_max).into_iter();
+        let measured = candidates.map(|plan| (measure(&plan), plan));
+        measured.min_by_key(|(time, _)| *time).expect("sequential is a candidate").1
+    }
+
+    /// Page size in bytes.
+    #[must_use]
+    pub const fn page_bytes(&self) -> u32 {
+        self.page_bytes
+    }
+
+    /// Pages that a unit takes at a time.
+    #[must_use]
+    pub const fn pages_per_unit(&self) -> u32 {
+        self.pages_per_unit
+    }
+
+    /// Units.
+    #[must_use]
+    pub const fn units(&self) -> u16 {
+        self.units
+    }
+
+    /// Pages that advance together in a unit.
+    #[must_use]
+    pub const fn unroll(&self) -> u8 {
+        self.unroll
+    }
+
+    /// Who takes what of `bytes` of data, in the data's order: units take batches in turn.
+    pub fn batches(&self, bytes: u64) -> impl Iterator<Item = Batch> {
+        let batch_bytes = u64::from(self.page_bytes) * u64::from(self.pages_per_unit);
+        let units = u64::from(self.units);
+        (0..bytes.div_ceil(batch_bytes)).map(move |index| Batch {
+            unit: u16::try_from(index % units).expect("below the number of units"),
+            bytes: index * batch_bytes..bytes.min((index + 1).saturating_mul(batch_bytes)),
+        })
+    }
+
+    /// The plan's bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut data = self.page_bytes.to_le_bytes().to_vec();
+        data.extend_from_slice(&self.pages_per_unit.to_le_bytes());
+        data.extend_from_slice(&self.units.to_le_bytes());
+        data.push(self.unroll);
+        data.resize(PARAMETER_BYTES, 0);
+        data
+    }
+
+    /// Parses a plan's bytes.
+    ///
+    /// # Errors
+    /// [`Malformed`] with the reason.
+    pub fn parse(data: &[u8]) -> Result<Self, Malformed> {
+        let malformed = |reason| Malformed { kernel: NAME, reason };
+        let data: &[u8; PARAMETER_BYTES] =
+            data.try_into().map_err(|_| malformed("not 16 bytes"))?;
+        let [p0, p1, p2, p3, n0, n1, n2, n3, u0, u1, unroll, reserved @ ..] = *data;
+        if reserved != [0; 5] {
+            return Err(malformed("reserved bytes are not zero"));
+        }
+        let page_bytes = u32::from_le_bytes([p0, p1, p2, p3]);
+        let pages_per_unit = u32::from_le_bytes([n0, n1, n2, n3]);
+        Self::new(page_bytes, pages_per_unit, u16::from_le_bytes([u0, u1]), unroll)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_has_these_bytes_and_each_wrong_field_is_named() {
+        let plan = Plan::new(4096, 25, 12, 3).unwrap();
+        let good = [0, 16, 0, 0, 25, 0, 0, 0, 12, 0, 3, 0, 0, 0, 0, 0];
+        assert_eq!(plan.encode(), good);
+        assert_eq!(Plan::parse(&good), Ok(plan));
+        let with = |index: usize, byte: u8| {
+            let mut data = good;
+            data[index] = byte;
+            Plan::parse(&data).map_err(|malformed| malformed.reason)
+        };
+        assert_eq!(with(1, 0), Err("the page size is 0"));
+        assert_eq!(with(4, 0), Err("a unit takes no pages"));
+        assert_eq!(with(8, 0), Err("there are no units"));
+        assert_eq!(with(10, 0), Err("no page advances"));
+        assert_eq!(with(10, 9), Err("more than 8 pages advance together"));
+        for index in 11..16 {
+            assert_eq!(with(index, 1), Err("reserved bytes are not zero"));
+        }
+        assert_eq!(Plan::parse(&good[1..]).unwrap_err().reason, "not 16 bytes");
+    }
+
+    #[test]
+    fn batches_cover_the_data_and_go_round() {
+        let plan = Plan::new(10, 3, 2, 1).unwrap();
+        let batches: Vec<Batch> = plan.batches(95).collect();
+        let expected = [(0, 0..30), (1, 30..60), (0, 60..90), (1, 90..95)];
+        assert_eq!(batches, expected.map(|(unit, bytes)| Batch { unit, bytes }));
+        assert_eq!(plan.batches(0).count(), 0);
+    }
+
+    #[test]
+    fn the_fastest_candidate_is_picked_and_the_first_of_equal_ones() {
+        let picked = Plan::auto(4096, 3, |plan| match (plan.units(), plan.unroll()) {
+            (3, 2) => 1,
+            _ => 2,
+        });
+        assert_eq!((picked.units(), picked.unroll()), (3, 2));
+        assert_eq!(Plan::auto(512, 4, |_| 1), Plan::sequential(512));
+        let units: Vec<u16> = Plan::candidates(1, 6).iter().map(Plan::units).collect();
+        assert_eq!((units[0], units.last()), (1, Some(&6)));
+        assert!(COMBINATIONS.iter().all(|(pages, units)| pages * u32::from(*units) == 300));
+    }
+}
