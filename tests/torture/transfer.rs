@@ -11,7 +11,7 @@ const INVALID_HEADER_FIELD: u16 = 0x01;
 const OUT_OF_RANGE: u16 = 0x04;
 const LIMIT_EXCEEDED: u16 = 0x05;
 const COMMAND_ID_CONFLICT: u16 = 0x03;
-const KEY_DOES_NOT_EXIST: u16 = 0x187;
+const KEY_DOES_NOT_EXIST: u16 = 0x87;
 
 /// Asks to write so many bytes from block 0 on by transfer: command id and transfer tag.
 fn granted(io: &mut Wire, bytes: usize) -> (u16, u16) {
@@ -25,7 +25,7 @@ fn granted(io: &mut Wire, bytes: usize) -> (u16, u16) {
 }
 
 fn block_0(host: &mut Host, qid: u16) -> Vec<u8> {
-    host.queue(qid, 32, true).command(Command::new(0x02, 1), &[], 2 * BLOCK_BYTES / 2).data
+    host.queue(qid, 32, true).command(Command::new(0x02, 1), &[], BLOCK_BYTES).data
 }
 
 #[test]
