@@ -6,6 +6,7 @@
 
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
+mod loss;
 mod model;
 mod tombstone;
 mod workload;
@@ -42,6 +43,7 @@ struct Simulation {
     formatted: bool,
     known: Shared,
     cleaned: u64,
+    lossy: bool,
     shared: Rc<RefCell<Option<Arc<drive::Shared>>>>,
 }
 
@@ -64,6 +66,7 @@ impl Simulation {
             formatted: false,
             known: Rc::new(RefCell::new(workload::Known { heavy, ..Default::default() })),
             cleaned: 0,
+            lossy: false,
             shared: Rc::default(),
         }
     }
@@ -142,9 +145,7 @@ impl Simulation {
         self.wait("verification", || verified.borrow().is_some());
         assert_eq!(*verified.borrow(), Some(true), "the host could not connect");
         self.wait("the host", || !self.world.is_running(self.host));
-        let _ = self.on_host(workload::work);
-        let most_us = if self.known.borrow().heavy { 200_000 } else { 60_000 };
-        self.world.run_for(Duration::from_micros(self.draw(1_000..most_us)));
+        self.work();
         let shared = self.shared.take().expect("the drive ran");
         self.cleaned += shared.segments.cleaned_count();
         self.cut();
