@@ -8,7 +8,11 @@
 
 mod loss;
 mod model;
+mod stalled;
 mod tombstone;
+#[allow(dead_code)] // this host only stalls
+#[path = "../stock_client/wire.rs"]
+mod wire;
 mod workload;
 
 use std::cell::{Cell, RefCell};
