@@ -10,7 +10,8 @@ mod loss;
 mod model;
 mod stalled;
 mod tombstone;
-#[allow(dead_code)] // this host only stalls
+// This host only stalls, and its numbers are small.
+#[allow(dead_code, clippy::cast_possible_truncation)]
 #[path = "../stock_client/wire.rs"]
 mod wire;
 mod workload;

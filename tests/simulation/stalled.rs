@@ -11,34 +11,35 @@ use csd_reactor::{Buffer, Stream, now, sleep, timeout};
 use crate::wire::{Command, connect_command};
 use crate::{NQN, Simulation};
 
-const TRANSFER_BYTES: usize = 16 << 20;
+const TRANSFER_BYTES: u32 = 16 << 20;
 const BLOCK_BYTES: u32 = 4096;
 /// More than a drive lends to all connections of a core.
 const GREEDY: u16 = 6;
 
-fn capsule(mut command: Command, length: usize, inside: &[u8]) -> Vec<u8> {
-    command.sgl(length, if inside.is_empty() { 0x5A } else { 0x01 });
+fn capsule(mut command: Command, length: u32, inside: &[u8]) -> Vec<u8> {
+    command.sgl(length as usize, if inside.is_empty() { 0x5A } else { 0x01 });
+    let plen = 72 + u32::try_from(inside.len()).unwrap();
     let mut pdu = vec![0x04, 0, 72, if inside.is_empty() { 0 } else { 72 }];
-    pdu.extend_from_slice(&((72 + inside.len()) as u32).to_le_bytes());
+    pdu.extend_from_slice(&plen.to_le_bytes());
     pdu.extend_from_slice(&command.0);
     pdu.extend_from_slice(inside);
     pdu
 }
 
-/// Connects a queue of a controller without keep-alive; the answer's first dword.
-async fn queue(address: &Address, qid: u16, cntlid: u16) -> (Stream, u32) {
+/// Connects a queue of a controller without keep-alive; the answer's controller id.
+async fn queue(address: &Address, qid: u16, cntlid: u16) -> (Stream, u16) {
     let stream = Stream::connect(address.socket).await.expect("the drive listens");
     let mut request = [0u8; 128];
     (request[2], request[4]) = (128, 128);
     stream.send_all(&request).await.unwrap();
     let (mut command, data) = connect_command(NQN, qid, cntlid, 32, true);
     command.0[48..52].fill(0);
-    stream.send_all(&capsule(command, data.len(), &data)).await.unwrap();
+    stream.send_all(&capsule(command, 1024, &data)).await.unwrap();
     let mut answer = [0; 128 + 24];
     stream.recv_exact(&mut answer).await.unwrap();
     assert_eq!(answer[128 + 22..], [0, 0], "connected");
-    let dword = u32::from_le_bytes(answer[128 + 8..128 + 12].try_into().unwrap());
-    (stream, dword)
+    let answered = u16::from_le_bytes(answer[128 + 8..128 + 10].try_into().unwrap());
+    (stream, answered)
 }
 
 async fn greedy_hosts(address: &Address) -> Vec<Stream> {
@@ -47,15 +48,15 @@ async fn greedy_hosts(address: &Address) -> Vec<Stream> {
     admin.send_all(&capsule(enable, 0, &[])).await.unwrap();
     admin.recv_exact(&mut [0; 24]).await.unwrap();
     let mut streams = vec![admin];
-    let blocks = TRANSFER_BYTES as u32 / BLOCK_BYTES - 1;
+    let blocks = TRANSFER_BYTES / BLOCK_BYTES - 1;
     for qid in 1..=GREEDY {
-        let (io, _) = queue(address, qid, cntlid as u16).await;
+        let (io, _) = queue(address, qid, cntlid).await;
         let write = Command::new(0x01, 1).dword(12, blocks);
         io.send_all(&capsule(write, TRANSFER_BYTES, &[])).await.unwrap();
         streams.push(io);
     }
     // One who asks for much and takes nothing.
-    let (io, _) = queue(address, GREEDY + 1, cntlid as u16).await;
+    let (io, _) = queue(address, GREEDY + 1, cntlid).await;
     let read = Command::new(0x02, 1).dword(12, blocks);
     io.send_all(&capsule(read, TRANSFER_BYTES, &[])).await.unwrap();
     streams.push(io);

@@ -44,7 +44,7 @@ fn capsules_and_data_may_come_in_any_two_parts() {
         let mut host = Host::new(address);
         let mut io = host.queue(1, 32, true);
         let block: Vec<u8> = (0..BLOCK_BYTES).map(|at| (at % 251) as u8).collect();
-        let step = |at: usize| if at < 160 || at > BLOCK_BYTES - 8 { 1 } else { 61 };
+        let step = |at: usize| if (160..=BLOCK_BYTES - 8).contains(&at) { 61 } else { 1 };
         let mut at = 1;
         while at < 72 + BLOCK_BYTES {
             // In the capsule, then by transfer; both must read back whole.

@@ -55,7 +55,9 @@ fn data_outside_its_grant_ends_the_connection_and_writes_nothing() {
         case(OUT_OF_RANGE, &|cid, ttag| {
             vec![first(cid, ttag), data_pdu(cid, ttag, 4092, &half, true)]
         });
-        case(OUT_OF_RANGE, &|cid, ttag| vec![first(cid, ttag), data_pdu(cid, ttag, 4096, &whole, true)]);
+        case(OUT_OF_RANGE, &|cid, ttag| {
+            vec![first(cid, ttag), data_pdu(cid, ttag, 4096, &whole, true)]
+        });
         case(OUT_OF_RANGE, &|cid, ttag| vec![data_pdu(cid, ttag, u32::MAX - 3, &half, true)]);
         case(INVALID_HEADER_FIELD, &|cid, ttag| {
             // DATAL says less than what follows.
@@ -97,7 +99,10 @@ fn a_command_id_in_flight_is_refused_and_the_first_command_lives() {
         for data in [&[][..], &[0xBB; BLOCK_BYTES]] {
             io.send_capsule(&again, data);
             let refused = io.receive();
-            assert_eq!((status_of(&refused), u16_at(&refused.header, 20)), (COMMAND_ID_CONFLICT, cid));
+            assert_eq!(
+                (status_of(&refused), u16_at(&refused.header, 20)),
+                (COMMAND_ID_CONFLICT, cid)
+            );
         }
         io.stream.write_all(&data_pdu(cid, ttag, 0, &[3; BLOCK_BYTES], true)).unwrap();
         assert_eq!(status_of(&io.receive()), 0);

@@ -380,8 +380,8 @@ where
         let motion = self.link.motion();
         let same = self.granted.is_some() && self.granted == motion.granted;
         self.granted = motion.granted;
-        let stalls = (same && motion.received < MOVING_BYTES_MIN)
-            || (motion.sending && motion.sent == 0);
+        let stalls =
+            (same && motion.received < MOVING_BYTES_MIN) || (motion.sending && motion.sent == 0);
         if !stalls {
             self.stalled = None;
             return false;

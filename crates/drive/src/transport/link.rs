@@ -5,8 +5,7 @@
 //! made only for buffers that are there.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
-use std::io::IoSlice;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::task::Waker;
 
@@ -17,11 +16,10 @@ use csd_nvme::status::Status;
 use csd_nvme::tcp::controller::Connection as Wire;
 use csd_reactor::{Acquire, Buffer, Notify, Semaphore};
 
+use super::outgoing::Outgoing;
 use super::session::Session;
 use super::{LIMITS, PDU_DATA_BYTES_MAX};
 
-/// Slices given to one send.
-pub const SLICES_MAX: usize = 64;
 /// Commands that send data wait while this much is queued.
 const QUEUED_BYTES_MAX: usize = 1 << 20;
 /// Most bytes that a connection's commands hold for answers being read, a piece at least each.
@@ -34,86 +32,6 @@ const UNIT_BYTES: u32 = 4096;
 pub const HEADROOM: usize = 256;
 /// Tailroom for the data digest.
 pub const TAILROOM: usize = 4;
-
-#[derive(Debug)]
-enum Piece {
-    /// Capsules, gathered.
-    Small(Vec<u8>),
-    /// A PDU with data.
-    Large(Buffer),
-}
-
-impl Piece {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Small(bytes) => bytes,
-            Self::Large(buffer) => buffer,
-        }
-    }
-}
-
-/// What is to be sent, in order.
-#[derive(Debug, Default)]
-pub struct Outgoing {
-    pieces: VecDeque<Piece>,
-    // Bytes of the first piece that are gone.
-    gone: usize,
-    queued: usize,
-    spare: Vec<Vec<u8>>,
-}
-
-impl Outgoing {
-    fn push_small(&mut self, bytes: &[u8]) {
-        self.queued += bytes.len();
-        if let Some(Piece::Small(last)) = self.pieces.back_mut() {
-            return last.extend_from_slice(bytes);
-        }
-        let mut small = self.spare.pop().unwrap_or_default();
-        small.extend_from_slice(bytes);
-        self.pieces.push_back(Piece::Small(small));
-    }
-
-    /// True when there is nothing to send.
-    pub fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
-    }
-
-    /// Calls `send` with what is to be sent next; it says how much of it went.
-    pub fn send<E>(
-        &mut self,
-        send: impl FnOnce(&[IoSlice<'_>]) -> Result<Option<usize>, E>,
-    ) -> Result<Option<usize>, E> {
-        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-        let mut used = 0;
-        for (slot, piece) in slices.iter_mut().zip(&self.pieces) {
-            let skip = if used == 0 { self.gone } else { 0 };
-            *slot = IoSlice::new(&piece.bytes()[skip..]);
-            used += 1;
-        }
-        let sent = send(&slices[..used])?;
-        if let Some(count) = sent {
-            self.advance(count);
-        }
-        Ok(sent)
-    }
-
-    fn advance(&mut self, mut count: usize) {
-        self.queued -= count;
-        while let Some(piece) = self.pieces.front() {
-            let left = piece.bytes().len() - self.gone;
-            if count < left {
-                self.gone += count;
-                return;
-            }
-            count -= left;
-            self.gone = 0;
-            if let Some(Piece::Small(mut small)) = self.pieces.pop_front() {
-                small.clear();
-                self.spare.push(small);
-            }
-        }
-    }
-}
 
 /// Data that a host was granted to send: shared by the connection, which fills it, and the command,
 /// which waits for it. The tag belongs to the connection alone and may be used again as soon as
@@ -238,7 +156,7 @@ impl Link {
 
     /// True while so much is queued that no more should be received.
     pub fn is_congested(&self) -> bool {
-        self.outgoing.borrow().queued >= QUEUED_BYTES_MAX
+        self.outgoing.borrow().queued_bytes() >= QUEUED_BYTES_MAX
     }
 
     /// Waits until a command may queue data.
@@ -315,10 +233,7 @@ impl Link {
             pdu.append(digest.len()).copy_from_slice(&digest);
         }
         pdu.prepend(prefix.len()).copy_from_slice(&prefix);
-        let mut outgoing = self.outgoing.borrow_mut();
-        outgoing.queued += pdu.len();
-        outgoing.pieces.push_back(Piece::Large(pdu));
-        drop(outgoing);
+        self.outgoing.borrow_mut().push_large(pdu);
         self.wake();
     }
 
