@@ -12,7 +12,7 @@ TEST_READY := $(VENV)/.test-ready
 ORACLE_READY := $(VENV)/.oracle-ready
 DEMO_DIR ?= build/demo
 
-.PHONY: help demo test check test-rust test-python oracle sim bench docs clean
+.PHONY: help demo test check test-rust test-python oracle sim fuzz bench docs clean
 
 help:            ## list the doors
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,6 +44,19 @@ oracle: $(ORACLE_READY)  ## kernels beside NumPy, networkx, SciPy and google-crc
 SEEDS ?= 0..1000
 sim:  ## simulation lane, long form: make sim SEEDS=0..1000
 	CSD_SIM_SEEDS=$(SEEDS) cargo test --locked --release -p csd-tests --test simulation -- --nocapture
+
+FUZZ_SECONDS ?= 60
+# Those whose inputs are whole streams start with long ones.
+FUZZ_STREAMS := drive controller recovery
+fuzz:  ## fuzz every parser, the controller and a drive: make fuzz FUZZ_SECONDS=600 (nightly)
+	command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
+	cargo +nightly fuzz build
+	for target in $$(cargo +nightly fuzz list); do \
+	  case " $(FUZZ_STREAMS) " in *" $$target "*) more=-len_control=0;; *) more=;; esac; \
+	  mkdir -p fuzz/corpus/$$target; \
+	  [ ! -d fuzz/seeds/$$target ] || cp fuzz/seeds/$$target/* fuzz/corpus/$$target/; \
+	  cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=4096 $$more; \
+	done
 
 bench:  ## measured figures beside their floors, in one run each
 	cargo run --locked --release -q -p csd-bench --bin bench-block

@@ -6,8 +6,14 @@
 
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
+mod loss;
 mod model;
+mod stalled;
 mod tombstone;
+// This host only stalls, and its numbers are small.
+#[allow(dead_code, clippy::cast_possible_truncation)]
+#[path = "../stock_client/wire.rs"]
+mod wire;
 mod workload;
 
 use std::cell::{Cell, RefCell};
@@ -42,6 +48,7 @@ struct Simulation {
     formatted: bool,
     known: Shared,
     cleaned: u64,
+    lossy: bool,
     shared: Rc<RefCell<Option<Arc<drive::Shared>>>>,
 }
 
@@ -64,6 +71,7 @@ impl Simulation {
             formatted: false,
             known: Rc::new(RefCell::new(workload::Known { heavy, ..Default::default() })),
             cleaned: 0,
+            lossy: false,
             shared: Rc::default(),
         }
     }
@@ -142,9 +150,7 @@ impl Simulation {
         self.wait("verification", || verified.borrow().is_some());
         assert_eq!(*verified.borrow(), Some(true), "the host could not connect");
         self.wait("the host", || !self.world.is_running(self.host));
-        let _ = self.on_host(workload::work);
-        let most_us = if self.known.borrow().heavy { 200_000 } else { 60_000 };
-        self.world.run_for(Duration::from_micros(self.draw(1_000..most_us)));
+        self.work();
         let shared = self.shared.take().expect("the drive ran");
         self.cleaned += shared.segments.cleaned_count();
         self.cut();

@@ -15,6 +15,8 @@ pub struct Cell {
     possible: Vec<State>,
     // The newest state that was acknowledged, durable or not: what a read must return.
     current: State,
+    // Asked for since, and not answered.
+    unanswered: Vec<State>,
 }
 
 /// The model of one namespace, by key or sector number.
@@ -24,12 +26,17 @@ pub struct Model<K: Ord>(BTreeMap<K, Cell>);
 impl<K: Ord + Copy + std::fmt::Debug> Model<K> {
     /// A change is asked for: from now on it may be found.
     pub fn asked(&mut self, key: K, state: State) {
-        self.0.entry(key).or_default().possible.push(state);
+        let cell = self.0.entry(key).or_default();
+        cell.possible.push(state.clone());
+        cell.unanswered.push(state);
     }
 
     /// The change was acknowledged: reads must return it.
     pub fn acknowledged(&mut self, key: K, state: State) {
-        self.0.entry(key).or_default().current = state;
+        let cell = self.0.entry(key).or_default();
+        cell.current = state;
+        // A key has one writer, who waits for one answer after the other.
+        cell.unanswered.clear();
     }
 
     /// The newest acknowledged state is durable: nothing older may be found.
@@ -69,6 +76,20 @@ impl<K: Ord + Copy + std::fmt::Debug> Model<K> {
         cell.certain = found.clone();
         cell.current = found;
         cell.possible.clear();
+        cell.unanswered.clear();
+        Ok(())
+    }
+
+    /// After a lost connection to a drive that kept its power `found` was read: what was
+    /// acknowledged last, or what was not answered. It is what reads must return from now on.
+    pub fn reconnected(&mut self, key: K, found: State) -> Result<(), String> {
+        let cell = self.0.entry(key).or_default();
+        if found != cell.current && !cell.unanswered.contains(&found) {
+            let unanswered = cell.unanswered.len();
+            return Err(format!("{key:?}: lost with its connection; {unanswered} unanswered"));
+        }
+        cell.current = found;
+        cell.unanswered.clear();
         Ok(())
     }
 }
@@ -84,4 +105,8 @@ fn the_checker_can_fail() {
     assert!(model.recovered(1, Some(vec![3])).is_err(), "nobody wrote this");
     assert!(model.recovered(1, Some(vec![2])).is_ok(), "what was asked for may be there");
     assert!(model.recovered(1, Some(vec![1])).is_err(), "but not go away again");
+    model.asked(1, None);
+    assert!(model.reconnected(1, Some(vec![1])).is_err(), "neither acknowledged nor asked for");
+    assert!(model.reconnected(1, None).is_ok(), "not answered, but done");
+    assert!(model.reconnected(1, Some(vec![2])).is_err(), "and not undone");
 }

@@ -11,7 +11,7 @@ use super::model::{Model, State};
 
 /// Torn writes are told apart per sector.
 pub const SECTOR_BYTES: usize = 512;
-const KEYS_PER_WORKER: u64 = 6;
+pub const KEYS_PER_WORKER: u64 = 6;
 const WORKERS: u64 = 5;
 const BLOCKS_PER_WORKER: u64 = 12;
 
@@ -25,11 +25,13 @@ pub struct Known {
     /// Store values so large that the log must be cleaned.
     pub heavy: bool,
     pub counter: u64,
+    /// Connections made by a host that came back.
+    pub connections: u64,
 }
 
 pub type Shared = Rc<RefCell<Known>>;
 
-fn key(number: u64) -> Key {
+pub fn key(number: u64) -> Key {
     // Keys of several lengths, so that order by length is exercised too.
     let bytes = number.to_be_bytes();
     Key::new(&bytes[7 - usize::try_from(number % 4).unwrap()..]).unwrap()
@@ -44,16 +46,21 @@ fn content(known: &Shared, bytes: usize) -> Vec<u8> {
     words.flat_map(u64::to_le_bytes).take(bytes).collect()
 }
 
-fn fail(known: &Shared, text: String) {
+pub fn fail(known: &Shared, text: String) {
     known.borrow_mut().failure.get_or_insert(text);
 }
 
 /// Connects and works until the drive is gone.
 pub async fn work(address: Address, known: Shared) {
     let Ok(controller) = Controller::connect(&address, &Options::default()).await else { return };
+    work_until_lost(&controller, &known).await;
+}
+
+/// Works on a connection until it or the drive is gone.
+pub async fn work_until_lost(controller: &Controller, known: &Shared) {
     let workers: Vec<_> = (0..WORKERS)
         .map(|worker| {
-            let (controller, known) = (controller.clone(), Rc::clone(&known));
+            let (controller, known) = (controller.clone(), Rc::clone(known));
             spawn(Class::Foreground, async move {
                 if worker % 2 == 0 {
                     work_kv(worker, &controller, &known).await;
@@ -113,7 +120,7 @@ async fn delete(kv: &Kv, number: u64, known: &Shared) -> Result<(), ()> {
     Ok(())
 }
 
-async fn find(kv: &Kv, number: u64) -> Result<State, String> {
+pub async fn find(kv: &Kv, number: u64) -> Result<State, String> {
     let found = kv.retrieve(&key(number), 1 << 20).await.map_err(|error| error.to_string())?;
     Ok(found.map(|buffer| buffer.to_vec()))
 }
@@ -145,7 +152,7 @@ async fn work_block(worker: u64, controller: &Controller, known: &Shared) {
     }
 }
 
-fn sectors(number: u64, block_bytes: u64) -> std::ops::Range<u64> {
+pub fn sectors(number: u64, block_bytes: u64) -> std::ops::Range<u64> {
     let per_block = block_bytes / SECTOR_BYTES as u64;
     number * per_block..(number + 1) * per_block
 }
@@ -256,7 +263,7 @@ async fn list_matches(stores: &[Kv; 2], known: &Shared) -> bool {
     true
 }
 
-fn check(known: &Shared, step: impl FnOnce(&mut Known) -> Result<(), String>) {
+pub fn check(known: &Shared, step: impl FnOnce(&mut Known) -> Result<(), String>) {
     let result = step(&mut known.borrow_mut());
     if let Err(text) = result {
         fail(known, text);

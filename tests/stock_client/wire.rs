@@ -53,7 +53,7 @@ impl Command {
     }
 
     /// SGL: length at 32, type at 39 (byte 15 of the descriptor at 24).
-    fn sgl(&mut self, length: usize, kind: u8) {
+    pub fn sgl(&mut self, length: usize, kind: u8) {
         self.0[24..40].fill(0);
         self.0[32..36].copy_from_slice(&(length as u32).to_le_bytes());
         self.0[39] = kind;
@@ -115,7 +115,7 @@ impl Wire {
         (cid, pdu)
     }
 
-    fn stamp(&mut self, command: &mut Command) -> u16 {
+    pub fn stamp(&mut self, command: &mut Command) -> u16 {
         let cid = self.next_cid;
         self.next_cid = self.next_cid.wrapping_add(1);
         command.0[2..4].copy_from_slice(&cid.to_le_bytes());
@@ -185,19 +185,21 @@ impl Wire {
         }
     }
 
-    /// Connect: queue id, 0's based queue size, controller id, with or without flow control.
+    /// Connect to a queue of 32 entries: queue id, controller id, with or without flow control.
     pub fn connect(&mut self, nqn: &str, qid: u16, cntlid: u16, flow_control: bool) -> Reply {
-        let mut command = Command::new(0x7F, 0).byte(4, 0x01);
-        command.0[42..44].copy_from_slice(&qid.to_le_bytes());
-        command.0[44..46].copy_from_slice(&31u16.to_le_bytes());
-        command.0[46] = if flow_control { 0 } else { 0x04 };
-        command.0[48..52].copy_from_slice(&30_000u32.to_le_bytes());
-        let mut data = [0u8; 1024];
-        data[..16].copy_from_slice(&[0x42; 16]);
-        data[16..18].copy_from_slice(&cntlid.to_le_bytes());
-        data[256..256 + nqn.len()].copy_from_slice(nqn.as_bytes());
-        let host = b"nqn.2014-08.org.nvmexpress:uuid:stock-client";
-        data[512..512 + host.len()].copy_from_slice(host);
+        self.connect_sized(nqn, qid, cntlid, 32, flow_control)
+    }
+
+    /// Connect to a queue of so many entries.
+    pub fn connect_sized(
+        &mut self,
+        nqn: &str,
+        qid: u16,
+        cntlid: u16,
+        entries: u16,
+        flow_control: bool,
+    ) -> Reply {
+        let (command, data) = connect_command(nqn, qid, cntlid, entries, flow_control);
         self.command_in_capsule(command, &data)
     }
 
@@ -221,6 +223,28 @@ impl Wire {
         assert_eq!(self.property(0x1C, false) & 1, 1, "CSTS.RDY");
         (reply.result & 0xFFFF) as u16
     }
+}
+
+/// A Connect command with a keep-alive timeout of 30 s, and its data.
+pub fn connect_command(
+    nqn: &str,
+    qid: u16,
+    cntlid: u16,
+    entries: u16,
+    flow_control: bool,
+) -> (Command, [u8; 1024]) {
+    let mut command = Command::new(0x7F, 0).byte(4, 0x01);
+    command.0[42..44].copy_from_slice(&qid.to_le_bytes());
+    command.0[44..46].copy_from_slice(&(entries - 1).to_le_bytes());
+    command.0[46] = if flow_control { 0 } else { 0x04 };
+    command.0[48..52].copy_from_slice(&30_000u32.to_le_bytes());
+    let mut data = [0u8; 1024];
+    data[..16].copy_from_slice(&[0x42; 16]);
+    data[16..18].copy_from_slice(&cntlid.to_le_bytes());
+    data[256..256 + nqn.len()].copy_from_slice(nqn.as_bytes());
+    let host = b"nqn.2014-08.org.nvmexpress:uuid:stock-client";
+    data[512..512 + host.len()].copy_from_slice(host);
+    (command, data)
 }
 
 /// The bytes of an H2CData PDU.

@@ -58,6 +58,6 @@ pub use lane::{Compute, Job, LaneFailed, Progress, Single, compute, compute_fn};
 pub use net::{DetachedStream, Listener, Stream};
 pub use pool::TaskPool;
 pub use runtime::{Error, block_on, run};
-pub use sync::{Notify, Permit, Semaphore, channel};
+pub use sync::{Acquire, Notify, Permit, Semaphore, channel};
 pub use task::JoinHandle;
 pub use time::{Elapsed, Instant, Sleep, now, sleep, sleep_until, timeout};

@@ -98,11 +98,13 @@ impl Controllers {
         if association.hostid != request.hostid {
             return Err(Refused::data(0));
         }
+        let qid = request.connect.qid();
+        // Asked under the lock under which an ending controller collects its queues: one that
+        // joins is collected, one that comes too late sees that it does.
+        let mut queues = association.queues();
         if !association.ready.load(Relaxed) {
             return Err(Refused { status: Status::COMMAND_SEQUENCE_ERROR, dword0: 0 });
         }
-        let qid = request.connect.qid();
-        let mut queues = association.queues();
         if queues.contains_key(&qid) {
             return Err(Refused::command(42));
         }

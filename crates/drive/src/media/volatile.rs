@@ -124,16 +124,9 @@ impl Volatile {
             }
             number
         };
+        let submitted = Submitted { disk: self, number };
         self.wait(&self.config.access_us).await;
-        let mut state = self.state();
-        let result = match state.pending.get_mut(&number) {
-            Some(write) if !write.completed => {
-                write.completed = true;
-                Ok(())
-            }
-            _ => Err(MediaError::PowerCut),
-        };
-        drop(state);
+        let result = if submitted.complete() { Ok(()) } else { Err(MediaError::PowerCut) };
         (result, buffers)
     }
 
@@ -171,6 +164,27 @@ impl Volatile {
 }
 
 /// The pieces in which a write may tear.
+/// A write that the disk has: it completes even if nobody waits for it any more.
+struct Submitted<'a> {
+    disk: &'a Volatile,
+    number: u64,
+}
+
+impl Submitted<'_> {
+    /// Completes the write; false when the power went in between.
+    fn complete(&self) -> bool {
+        let mut state = self.disk.state();
+        let write = state.pending.get_mut(&self.number).filter(|write| !write.completed);
+        write.map(|write| write.completed = true).is_some()
+    }
+}
+
+impl Drop for Submitted<'_> {
+    fn drop(&mut self) {
+        self.complete();
+    }
+}
+
 fn torn(offset: u64, bytes: &[u8]) -> Vec<(u64, &[u8])> {
     let mut pieces = Vec::new();
     let (mut at, mut rest) = (offset, bytes);

@@ -32,11 +32,11 @@ pub async fn accept(listener: Listener, shared: Arc<Shared>) {
             continue;
         }
         let detached = stream.detach();
+        let shared = Arc::clone(&shared);
         // A core that is gone takes nothing: the drive is stopping.
-        let _ = post(CoreId(least), Class::System, move || {
-            if let Ok(stream) = detached.attach() {
-                begin(stream);
-            }
+        let _ = post(CoreId(least), Class::System, move || match detached.attach() {
+            Ok(stream) => begin(stream),
+            Err(_) => drop(Leaving(shared, CoreId(least))),
         });
     }
 }

@@ -11,7 +11,7 @@ use csd_nvme::controller::admin::{self, ADMIN_DATA_BYTES_MAX};
 use csd_nvme::controller::queue::Permit;
 use csd_nvme::status::Status;
 use csd_nvme::{NSID_ALL, compute, kv, nvm};
-use csd_reactor::Buffer;
+use csd_reactor::{Buffer, Permit as Held};
 
 use super::link::{HEADROOM, Link, TAILROOM};
 use super::{PDU_DATA_BYTES_MAX, session};
@@ -40,7 +40,9 @@ pub async fn run_admin(core: Rc<Core>, link: Rc<Link>, received: Received) {
     }
     match payload(&core, &link, &permit, &sqe, capsule, wanted).await {
         Ok(data) => {
-            let data: Vec<u8> = data.iter().flat_map(|piece| piece.iter().copied()).collect();
+            let data = data.joined();
+            // An answer is queued whole: there must be room before it is made.
+            link.room().await;
             session::run(&core, &link, number, permit, &sqe, &data);
         }
         Err(status) => link.complete(permit, status, 0),
@@ -76,6 +78,20 @@ enum Done {
     Data(u64),
 }
 
+/// The bytes that came with a command, and the right to hold them.
+#[derive(Default)]
+struct Payload {
+    pieces: Vec<Buffer>,
+    // Kept until the command ends: what is being written takes memory as what is received does.
+    held: Option<(Held, Held)>,
+}
+
+impl Payload {
+    fn joined(&self) -> Vec<u8> {
+        self.pieces.iter().flat_map(|piece| piece.iter().copied()).collect()
+    }
+}
+
 /// The bytes that come with a command: from its capsule, or by a transfer.
 async fn payload(
     core: &Core,
@@ -84,24 +100,26 @@ async fn payload(
     sqe: &Sqe,
     capsule: Option<Buffer>,
     bytes: u32,
-) -> Result<Vec<Buffer>, Status> {
+) -> Result<Payload, Status> {
     let sgl = sqe.sgl();
     if bytes == 0 {
-        return if capsule.is_none() { Ok(Vec::new()) } else { Err(Status::INVALID_FIELD) };
+        return if capsule.is_none() { Ok(Payload::default()) } else { Err(Status::INVALID_FIELD) };
     }
     if sgl.length() != bytes {
         return Err(Status::SGL_LENGTH_INVALID);
     }
     match (sgl.kind(), capsule) {
         (SGL_IN_CAPSULE, _) if sgl.address() != 0 => Err(Status::SGL_OFFSET_INVALID),
-        (SGL_IN_CAPSULE, Some(buffer)) if buffer.len() == bytes as usize => Ok(vec![buffer]),
+        (SGL_IN_CAPSULE, Some(buffer)) if buffer.len() == bytes as usize => {
+            Ok(Payload { pieces: vec![buffer], held: None })
+        }
         (SGL_IN_CAPSULE, _) => Err(Status::SGL_LENGTH_INVALID),
         (SGL_TRANSPORT, None) => {
             // A grant is made only when there is memory for it.
-            let budget = core.budget.acquire(Core::budget_units(bytes)).await;
-            let pieces = link.receive(permit.cid(), bytes).await;
-            drop(budget);
-            pieces
+            let own = link.grant(bytes).await;
+            let shared = core.budget.acquire(Core::budget_units(bytes)).await;
+            let pieces = link.receive(permit.cid(), bytes).await?;
+            Ok(Payload { pieces, held: Some((own, shared)) })
         }
         _ => Err(Status::SGL_TYPE_INVALID),
     }
@@ -132,8 +150,9 @@ async fn block(
             check_buffer(core, sqe, bytes)?;
             let mut offset = 0;
             while offset < bytes {
-                link.room().await;
                 let length = (bytes - offset).min(u64::from(PDU_DATA_BYTES_MAX));
+                let _held = link.answer(length).await;
+                link.room().await;
                 let size = usize::try_from(length).expect("at most 128 KiB");
                 let buffer = Buffer::with_room(HEADROOM, size, TAILROOM);
                 let buffer = core.block.read(extent.slba, offset, buffer).await?;
@@ -150,9 +169,11 @@ async fn block(
                 return Err(Status::INVALID_FIELD);
             }
             let bytes = u32::try_from(bytes).expect("within the transfer limit");
-            let data = payload(core, link, permit, sqe, capsule, bytes).await?;
+            let Payload { pieces, held } = payload(core, link, permit, sqe, capsule, bytes).await?;
             core.count_write(u64::from(bytes));
-            core.block.write(extent, data, fua).await.map(|()| Done::Result(0))
+            let written = core.block.write(extent, pieces, fua).await;
+            drop(held);
+            written.map(|()| Done::Result(0))
         }
     }
 }
@@ -172,15 +193,18 @@ async fn key_value(
             if u64::from(size) > u64::from(core.value_bytes_max) {
                 return Err(Status::INVALID_VALUE_SIZE);
             }
-            let value = payload(core, link, permit, sqe, capsule, size).await?;
+            let Payload { pieces, held } = payload(core, link, permit, sqe, capsule, size).await?;
             core.count_write(u64::from(size));
-            core.kv.store(nsid, key, value, options).await.map(|()| Done::Result(0))
+            let stored = core.kv.store(nsid, key, pieces, options).await;
+            drop(held);
+            stored.map(|()| Done::Result(0))
         }
         kv::Command::Retrieve { key, size } => {
             retrieve(core, link, permit, sqe, (nsid, key), size).await
         }
         kv::Command::List { from, size } => {
             check_buffer(core, sqe, u64::from(size))?;
+            let _held = link.answer(u64::from(size)).await;
             let data = core.kv.list(nsid, from, size).await?;
             send_all(link, permit, &data).await;
             Ok(Done::Data(0))
@@ -207,6 +231,7 @@ async fn retrieve(
     let (whole, wanted) = (value.bytes(), value.bytes().min(size));
     let mut sent = 0;
     while sent < wanted {
+        let _held = link.answer(u64::from((wanted - sent).min(PDU_DATA_BYTES_MAX))).await;
         link.room().await;
         let most = PDU_DATA_BYTES_MAX as usize;
         let piece = value.next(most, HEADROOM, TAILROOM).await?;
@@ -229,8 +254,10 @@ async fn execute(
     capsule: Option<Buffer>,
 ) -> Result<Done, Status> {
     let compute::Command::Execute { program, length } = compute::Command::parse(sqe)?;
-    let data = payload(core, link, permit, sqe, capsule, length).await?;
-    let data: Vec<u8> = data.iter().flat_map(|piece| piece.iter().copied()).collect();
+    let Payload { pieces, held } = payload(core, link, permit, sqe, capsule, length).await?;
+    // Executions are long: they keep this connection's share, not what all connections share.
+    let _own = held.map(|(own, _)| own);
+    let data = Payload { pieces, held: None }.joined();
     core.compute.execute(program, &data).await.map(Done::Result)
 }
 

@@ -6,6 +6,7 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
+use std::net::Shutdown;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -30,6 +31,11 @@ const DIRECT_BYTES_MIN: usize = 8 << 10;
 const TURNS_MAX: usize = 16;
 /// A host must have connected a queue within this time, and take a last word within it.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// A host that does not move for this long what it was granted, or what waits for it, is gone: it
+/// holds memory that others wait for. Hosts give up a command no later than that themselves.
+const STALLED_MS_MAX: u64 = 30_000;
+/// Granted data that comes slower than this in [`PATIENCE`] does not move.
+const MOVING_BYTES_MIN: usize = 64 << 10;
 
 /// Why a loop ended.
 enum End {
@@ -69,7 +75,9 @@ pub async fn serve(stream: Stream, core: Rc<Core>) {
             }
         }
     };
-    let pool = TaskPool::new(usize::from(core.shared.subsystem.queue_entries_max));
+    // A full queue, and the two commands that may be left of the queue before Connect: there is
+    // always room for the next command, so that data of granted ones is always received.
+    let pool = TaskPool::new(usize::from(core.shared.subsystem.queue_entries_max) + 2);
     // Declared after the pool's owner and so dropped first: closes the queue, so that commands
     // which are dropped unanswered are excused.
     let mut connection = Connection {
@@ -81,6 +89,8 @@ pub async fn serve(stream: Stream, core: Rc<Core>) {
         pool,
         capsule: None,
         watch: sleep(PATIENCE),
+        stalled: None,
+        granted: None,
     };
     let ending = Ending { link: Rc::clone(&link), core, number };
     let end = poll_fn(|cx| {
@@ -90,11 +100,12 @@ pub async fn serve(stream: Stream, core: Rc<Core>) {
         polled
     })
     .await;
+    drop(ending);
+    connection.drop_commands();
     if let End::Fatal(fatal) = end {
         link.push(&fatal.encode(Kind::C2H_TERM_REQ));
-        let _ = timeout(PATIENCE, poll_fn(|cx| connection.poll_flush(cx))).await;
+        let _ = timeout(PATIENCE, connection.last_word()).await;
     }
-    drop(ending);
 }
 
 struct Connection<S, F: Future> {
@@ -107,6 +118,9 @@ struct Connection<S, F: Future> {
     // A command whose in-capsule data is still coming, and how much of it has come.
     capsule: Option<(Permit, Sqe, Buffer)>,
     watch: Sleep,
+    // Since when nothing moves, in milliseconds of the drive's clock, and the grant looked at.
+    stalled: Option<u64>,
+    granted: Option<u64>,
 }
 
 impl<S, F> Connection<S, F>
@@ -142,19 +156,19 @@ where
 
     /// Sends what is queued, as far as the socket takes it.
     fn flush(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
-        let mut any = false;
+        let mut count = 0;
         while !self.link.outgoing.borrow().is_empty() {
             let sent = self.link.outgoing.borrow_mut().send(|slices| self.stream.try_send(slices));
             match sent? {
-                Some(_) => any = true,
+                Some(more) => count += more,
                 None => match self.stream.poll_writable(cx) {
                     Poll::Ready(ready) => ready?,
                     Poll::Pending => break,
                 },
             }
         }
-        if any {
-            self.link.sent();
+        if count > 0 {
+            self.link.sent(count);
         }
         Ok(())
     }
@@ -163,6 +177,38 @@ where
         match self.flush(cx) {
             Ok(()) if !self.link.outgoing.borrow().is_empty() => Poll::Pending,
             _ => Poll::Ready(()),
+        }
+    }
+
+    /// Drops what is in flight, whose queue is closed, and with it the memory it holds.
+    fn drop_commands(&mut self) {
+        self.pool.clear();
+        self.capsule = None;
+    }
+
+    /// Sends the rest, then waits for the host to close: closing over what it still sends would
+    /// reset the connection and take our last word with it.
+    async fn last_word(&mut self) {
+        poll_fn(|cx| self.poll_flush(cx)).await;
+        if self.stream.shutdown(Shutdown::Write).is_err() {
+            return;
+        }
+        poll_fn(|cx| self.poll_drained(cx)).await;
+    }
+
+    fn poll_drained(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let core = Rc::clone(&self.core);
+            let received = self.stream.try_recv(&mut core.scratch.borrow_mut());
+            match received {
+                Ok(Some(0)) | Err(_) => return Poll::Ready(()),
+                Ok(Some(_)) => {}
+                Ok(None) => match self.stream.poll_readable(cx) {
+                    Poll::Ready(Ok(())) => {}
+                    Poll::Ready(Err(_)) => return Poll::Ready(()),
+                    Poll::Pending => return Poll::Pending,
+                },
+            }
         }
     }
 
@@ -214,6 +260,7 @@ where
             }
             io::Result::Ok(count)
         })?;
+        self.link.note_received(count.unwrap_or(0));
         // The end of the PDU may need no further byte.
         self.parse(&[], cx)?;
         Ok(count)
@@ -296,9 +343,13 @@ where
         }
     }
 
-    /// Ends connections that never connect a queue, and controllers whose host fell silent.
+    /// Ends connections that never connect a queue, hosts that stall, and controllers whose host
+    /// fell silent.
     fn watch(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         while Pin::new(&mut self.watch).poll(cx).is_ready() {
+            if self.has_stalled() {
+                return Err(End::Closed);
+            }
             let session = self.link.session.borrow();
             let silent_ms = match (&*session, session.keep_alive_ms()) {
                 (Session::Unconnected, _) => return Err(End::Closed),
@@ -318,8 +369,24 @@ where
             if silent_ms >= limit_ms {
                 return Err(End::Closed);
             }
-            self.watch = sleep(Duration::from_millis((limit_ms - silent_ms).max(1)));
+            let left = Duration::from_millis((limit_ms - silent_ms).max(1));
+            self.watch = sleep(left.min(PATIENCE));
         }
         Ok(())
+    }
+
+    /// True when granted data or answers have not moved for too long.
+    fn has_stalled(&mut self) -> bool {
+        let motion = self.link.motion();
+        let same = self.granted.is_some() && self.granted == motion.granted;
+        self.granted = motion.granted;
+        let stalls =
+            (same && motion.received < MOVING_BYTES_MIN) || (motion.sending && motion.sent == 0);
+        if !stalls {
+            self.stalled = None;
+            return false;
+        }
+        let now = now_ms();
+        now - *self.stalled.get_or_insert(now) >= STALLED_MS_MAX
     }
 }

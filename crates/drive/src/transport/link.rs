@@ -5,8 +5,7 @@
 //! made only for buffers that are there.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
-use std::io::IoSlice;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::task::Waker;
 
@@ -15,99 +14,24 @@ use csd_nvme::controller::Event;
 use csd_nvme::controller::queue::{Permit, Queue};
 use csd_nvme::status::Status;
 use csd_nvme::tcp::controller::Connection as Wire;
-use csd_reactor::{Buffer, Notify};
+use csd_reactor::{Acquire, Buffer, Notify, Semaphore};
 
+use super::outgoing::Outgoing;
 use super::session::Session;
 use super::{LIMITS, PDU_DATA_BYTES_MAX};
 
-/// Slices given to one send.
-pub const SLICES_MAX: usize = 64;
 /// Commands that send data wait while this much is queued.
 const QUEUED_BYTES_MAX: usize = 1 << 20;
+/// Most bytes that a connection's commands hold for answers being read, a piece at least each.
+const ANSWERS_BYTES_MAX: u32 = 4 << 20;
+/// Most bytes of granted data that a connection's commands hold, whatever state they are in.
+const GRANTS_BYTES_MAX: u32 = 16 << 20;
+/// Unit in which these are counted.
+const UNIT_BYTES: u32 = 4096;
 /// Headroom that a buffer of data needs before it, whatever the alignment asked for.
 pub const HEADROOM: usize = 256;
 /// Tailroom for the data digest.
 pub const TAILROOM: usize = 4;
-
-#[derive(Debug)]
-enum Piece {
-    /// Capsules, gathered.
-    Small(Vec<u8>),
-    /// A PDU with data.
-    Large(Buffer),
-}
-
-impl Piece {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Small(bytes) => bytes,
-            Self::Large(buffer) => buffer,
-        }
-    }
-}
-
-/// What is to be sent, in order.
-#[derive(Debug, Default)]
-pub struct Outgoing {
-    pieces: VecDeque<Piece>,
-    // Bytes of the first piece that are gone.
-    gone: usize,
-    queued: usize,
-    spare: Vec<Vec<u8>>,
-}
-
-impl Outgoing {
-    fn push_small(&mut self, bytes: &[u8]) {
-        self.queued += bytes.len();
-        if let Some(Piece::Small(last)) = self.pieces.back_mut() {
-            return last.extend_from_slice(bytes);
-        }
-        let mut small = self.spare.pop().unwrap_or_default();
-        small.extend_from_slice(bytes);
-        self.pieces.push_back(Piece::Small(small));
-    }
-
-    /// True when there is nothing to send.
-    pub fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
-    }
-
-    /// Calls `send` with what is to be sent next; it says how much of it went.
-    pub fn send<E>(
-        &mut self,
-        send: impl FnOnce(&[IoSlice<'_>]) -> Result<Option<usize>, E>,
-    ) -> Result<Option<usize>, E> {
-        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-        let mut used = 0;
-        for (slot, piece) in slices.iter_mut().zip(&self.pieces) {
-            let skip = if used == 0 { self.gone } else { 0 };
-            *slot = IoSlice::new(&piece.bytes()[skip..]);
-            used += 1;
-        }
-        let sent = send(&slices[..used])?;
-        if let Some(count) = sent {
-            self.advance(count);
-        }
-        Ok(sent)
-    }
-
-    fn advance(&mut self, mut count: usize) {
-        self.queued -= count;
-        while let Some(piece) = self.pieces.front() {
-            let left = piece.bytes().len() - self.gone;
-            if count < left {
-                self.gone += count;
-                return;
-            }
-            count -= left;
-            self.gone = 0;
-            if let Some(Piece::Small(mut small)) = self.pieces.pop_front() {
-                small.clear();
-                self.spare.push(small);
-            }
-        }
-    }
-}
 
 /// Data that a host was granted to send: shared by the connection, which fills it, and the command,
 /// which waits for it. The tag belongs to the connection alone and may be used again as soon as
@@ -119,6 +43,21 @@ struct Transfer {
     damaged: Cell<bool>,
     complete: Cell<bool>,
     done: Notify,
+    // Counts the connection's grants: tells an old transfer from a new one under its tag.
+    number: u64,
+}
+
+/// What moved since somebody last looked, and what waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Motion {
+    /// Bytes of granted data that were received.
+    pub received: usize,
+    /// Bytes that were sent.
+    pub sent: usize,
+    /// The oldest grant whose data is not complete.
+    pub granted: Option<u64>,
+    /// There is something to send.
+    pub sending: bool,
 }
 
 /// One connection's shared state.
@@ -132,6 +71,11 @@ pub struct Link {
     queue: RefCell<Queue>,
     transfers: RefCell<BTreeMap<u16, Rc<Transfer>>>,
     room: Notify,
+    answers: Semaphore,
+    grants: Semaphore,
+    grants_made: Cell<u64>,
+    received_bytes: Cell<usize>,
+    sent_bytes: Cell<usize>,
     ended: Cell<bool>,
     // The loop's waker, for changes that come from outside its turns.
     waker: RefCell<Option<Waker>>,
@@ -154,6 +98,11 @@ impl Link {
             queue: RefCell::new(Queue::unconnected()),
             transfers: RefCell::default(),
             room: Notify::new(),
+            answers: Semaphore::new((ANSWERS_BYTES_MAX / UNIT_BYTES) as usize),
+            grants: Semaphore::new((GRANTS_BYTES_MAX / UNIT_BYTES) as usize),
+            grants_made: Cell::new(0),
+            received_bytes: Cell::new(0),
+            sent_bytes: Cell::new(0),
             ended: Cell::new(false),
             waker: RefCell::new(None),
             in_turn: Cell::new(false),
@@ -207,7 +156,7 @@ impl Link {
 
     /// True while so much is queued that no more should be received.
     pub fn is_congested(&self) -> bool {
-        self.outgoing.borrow().queued >= QUEUED_BYTES_MAX
+        self.outgoing.borrow().queued_bytes() >= QUEUED_BYTES_MAX
     }
 
     /// Waits until a command may queue data.
@@ -217,8 +166,36 @@ impl Link {
         }
     }
 
+    /// Waits for the right to hold `bytes` bytes of an answer (one that is longer than all that
+    /// may be held has it for itself): taken before the bytes are read, kept until they are queued.
+    pub fn answer(&self, bytes: u64) -> Acquire {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(ANSWERS_BYTES_MAX);
+        self.answers.acquire(bytes.div_ceil(UNIT_BYTES) as usize)
+    }
+
+    /// Waits for the right to hold `bytes` bytes of granted data, likewise, until the command ends.
+    pub fn grant(&self, bytes: u32) -> Acquire {
+        self.grants.acquire(bytes.min(GRANTS_BYTES_MAX).div_ceil(UNIT_BYTES) as usize)
+    }
+
+    /// What moved since this was last asked.
+    pub fn motion(&self) -> Motion {
+        Motion {
+            received: self.received_bytes.take(),
+            sent: self.sent_bytes.take(),
+            granted: self.transfers.borrow().values().map(|transfer| transfer.number).min(),
+            sending: !self.outgoing.borrow().is_empty(),
+        }
+    }
+
+    /// Notes granted data that was received.
+    pub fn note_received(&self, bytes: usize) {
+        self.received_bytes.set(self.received_bytes.get() + bytes);
+    }
+
     /// Tells waiting commands that something was sent.
-    pub fn sent(&self) {
+    pub fn sent(&self, bytes: usize) {
+        self.sent_bytes.set(self.sent_bytes.get() + bytes);
         if !self.is_congested() {
             self.room.notify_all();
         }
@@ -256,10 +233,7 @@ impl Link {
             pdu.append(digest.len()).copy_from_slice(&digest);
         }
         pdu.prepend(prefix.len()).copy_from_slice(&prefix);
-        let mut outgoing = self.outgoing.borrow_mut();
-        outgoing.queued += pdu.len();
-        outgoing.pieces.push_back(Piece::Large(pdu));
-        drop(outgoing);
+        self.outgoing.borrow_mut().push_large(pdu);
         self.wake();
     }
 
@@ -277,7 +251,10 @@ impl Link {
     /// # Errors
     /// [`Status::TRANSIENT_TRANSPORT_ERROR`] when a data digest did not hold.
     pub async fn receive(&self, cid: u16, bytes: u32) -> Result<Vec<Buffer>, Status> {
-        let transfer = Rc::new(Transfer { pieces: pieces(bytes).into(), ..Transfer::default() });
+        let number = self.grants_made.get();
+        self.grants_made.set(number + 1);
+        let pieces = pieces(bytes).into();
+        let transfer = Rc::new(Transfer { pieces, number, ..Transfer::default() });
         let (ttag, r2t) = self.wire.borrow_mut().grant(cid, 0, bytes);
         let known = self.transfers.borrow_mut().insert(ttag, Rc::clone(&transfer));
         assert!(known.is_none(), "a tag is granted again only when its transfer is complete");
@@ -294,6 +271,7 @@ impl Link {
     /// Copies received data to its place in a transfer.
     pub fn fill(&self, ttag: u16, offset: u32, mut bytes: &[u8]) {
         let mut at = offset;
+        self.note_received(bytes.len());
         while !bytes.is_empty() {
             let count = self.with_slice(ttag, at, bytes.len(), |slice| {
                 slice.copy_from_slice(&bytes[..slice.len()]);

@@ -2,7 +2,7 @@
 //!
 //! Modules in the order of a command's way: [`accept`] deals connections to cores,
 //! [`connection`] turns bytes into commands, [`link`] is what a connection's commands share,
-//! [`command`] runs one command, [`session`] is Connect and the admin queue.
+//! [`outgoing`] what it sends, [`command`] runs one command, [`session`] is Connect and the admin queue.
 //!
 //! Never: what a command means to the medium. Invariants: a connection stays on its core; a
 //! command is answered once; back-pressure parks a connection's read side and never fails a
@@ -12,6 +12,7 @@ pub mod accept;
 pub mod command;
 pub mod connection;
 pub mod link;
+pub mod outgoing;
 pub mod session;
 
 use csd_nvme::tcp::Digests;

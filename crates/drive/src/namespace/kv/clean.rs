@@ -2,7 +2,8 @@
 //!
 //! Invariants: a moved record keeps its commit number; a tombstone is dropped only with the oldest
 //! segment of its shard, because older segments may hold what it deletes; a segment becomes free
-//! only when its header is durably gone and nobody reads from it.
+//! only when its header is durably gone and nobody reads from it. A reader may take for ever (its
+//! host takes nothing): cleaning never waits for one, it takes another segment.
 
 use std::rc::Rc;
 
@@ -11,7 +12,7 @@ use csd_reactor::{Class, spawn};
 
 use super::record::{EntryKey, PAGE_BYTES};
 use super::recover::Walk;
-use super::shard::{Location, Shard};
+use super::shard::{Location, Segment, Shard};
 use crate::error::Access;
 
 /// What cleaning came to; the greater of two is that of both.
@@ -19,25 +20,34 @@ use crate::error::Access;
 pub enum Cleaned {
     /// No segment is worth it.
     Nothing,
-    /// Another shard is cleaning: ask again.
+    /// Another shard is cleaning, or a read goes on: ask again.
     Busy,
     /// A segment was freed.
     Freed,
 }
 
 impl Shard {
-    /// The sealed segment with most to gain, if it is worth the copying.
+    /// The sealed segment that nobody reads with most to gain, if it is worth the copying.
     fn victim(&self) -> Option<u32> {
+        self.candidate(|segment| segment.readers == 0)
+    }
+
+    /// True when a segment would be worth it once its readers are done.
+    fn waits_for_readers(&self) -> bool {
+        self.candidate(|segment| segment.readers > 0).is_some()
+    }
+
+    fn candidate(&self, wanted: impl Fn(&Segment) -> bool) -> Option<u32> {
         let owned = self.owned.borrow();
         let oldest = owned.values().map(|segment| segment.sequence).min()?;
-        let gain = |segment: &super::shard::Segment| {
+        let gain = |segment: &Segment| {
             let kept = match segment.sequence == oldest {
                 true => segment.live - segment.tombstones,
                 false => segment.live,
             };
             self.segments.segment_bytes - kept
         };
-        let sealed = owned.iter().filter(|(_, segment)| segment.sealed);
+        let sealed = owned.iter().filter(|(_, segment)| segment.sealed && wanted(segment));
         let best = sealed.max_by_key(|(_, segment)| gain(segment))?;
         let worth = self.segments.segment_bytes / 16 + 2 * PAGE_BYTES;
         (gain(best.1) >= worth).then_some(*best.0)
@@ -62,19 +72,19 @@ impl Shard {
     /// The status of a medium's failure.
     pub async fn clean(self: &Rc<Self>) -> Result<Cleaned, Status> {
         if self.victim().is_none() {
-            return Ok(Cleaned::Nothing);
+            return Ok(if self.waits_for_readers() { Cleaned::Busy } else { Cleaned::Nothing });
         }
         if !self.segments.begin_cleaning() {
             return Ok(Cleaned::Busy);
         }
         let cleaning = Cleaning(self);
-        let freed = self.clean_one().await?;
+        let cleaned = self.clean_one().await?;
         drop(cleaning);
-        Ok(if freed { Cleaned::Freed } else { Cleaned::Nothing })
+        Ok(cleaned)
     }
 
-    async fn clean_one(self: &Rc<Self>) -> Result<bool, Status> {
-        let Some(number) = self.victim() else { return Ok(false) };
+    async fn clean_one(self: &Rc<Self>) -> Result<Cleaned, Status> {
+        let Some(number) = self.victim() else { return Ok(Cleaned::Nothing) };
         let (sequence, filled, is_oldest) = {
             let owned = self.owned.borrow();
             let oldest = owned.values().map(|segment| segment.sequence).min();
@@ -90,10 +100,14 @@ impl Shard {
         }
         if self.owned.borrow()[&number].live > 0 {
             // A record that counts was not found by the walk: damaged. Keep the segment.
-            return Ok(false);
+            return Ok(Cleaned::Nothing);
+        }
+        if self.owned.borrow()[&number].readers > 0 {
+            // Empty now: the next cleaning after the last read frees it.
+            return Ok(Cleaned::Busy);
         }
         self.free(number).await?;
-        Ok(true)
+        Ok(Cleaned::Freed)
     }
 
     /// Moves a record if the index still points at it.
@@ -117,15 +131,11 @@ impl Shard {
             Some(_) => Some(vec![self.read_value(&location).await?]),
             None => None,
         };
-        let result = self.append(key, value, Some(location.commit)).await;
-        drop(lock);
+        let result = self.append(lock, value, Some(location.commit)).await;
         result.map_err(|refused| refused.status)
     }
 
     async fn free(&self, number: u32) -> Result<(), Status> {
-        while self.owned.borrow()[&number].readers > 0 {
-            self.unpinned.notified().await;
-        }
         let gone = async {
             self.write_page(self.segments.at(number, 0), &[]).await.0?;
             self.syncer.sync().await

@@ -93,7 +93,7 @@ impl Shard {
         let length: usize = pieces.iter().map(|piece| piece.len()).sum();
         let length = u32::try_from(length).expect("values are at most 16 MiB");
         let record = Record {
-            key: append.key,
+            key: append.lock.key(),
             commit: append.moved.unwrap_or_else(|| self.segments.next_commit()),
             value_bytes: value.as_ref().map(|_| length),
             value_checksum: checksum,
@@ -129,7 +129,7 @@ impl Shard {
                     segment.filled = padded;
                 }
                 for (append, location) in group.placed {
-                    self.apply(append.key, location);
+                    self.apply(append.lock.key(), location);
                     answer(append, Ok(()));
                 }
             }

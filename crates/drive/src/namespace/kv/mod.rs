@@ -250,9 +250,9 @@ async fn store_here(
         if options & kv::STORE_IF_ABSENT != 0 && exists {
             return Err(Status::KEY_EXISTS);
         }
-        let result = shard.append(entry, Some(value), None).await;
-        // Cleaning may want to move this very key: it must not wait for us while we wait for it.
-        drop(lock);
+        // The lock is gone with the answer: cleaning may want to move this very key, and must not
+        // wait for us while we wait for it.
+        let result = shard.append(lock, Some(value), None).await;
         shard.clean_if_low();
         match result {
             Ok(()) => return Ok(()),
@@ -277,8 +277,7 @@ async fn delete_here(shard: &Rc<Shard>, entry: EntryKey) -> Result<(), Status> {
         });
         return if error { Err(Status::KEY_DOES_NOT_EXIST) } else { Ok(()) };
     }
-    let result = shard.append(entry, None, None).await;
-    drop(lock);
+    let result = shard.append(lock, None, None).await;
     shard.clean_if_low();
     result.map_err(|refused| refused.status)
 }

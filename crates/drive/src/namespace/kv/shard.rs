@@ -9,7 +9,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use csd_nvme::kv::Key;
@@ -62,8 +62,9 @@ pub struct Segment {
 
 /// What is to be appended.
 pub struct Append {
-    /// Namespace and key.
-    pub key: EntryKey,
+    /// Namespace and key, locked until this is durable or has failed, even if whoever asked for it
+    /// is gone: what comes later must not see it half done.
+    pub lock: KeyLock,
     /// Pieces of the value, `None` for a tombstone.
     pub value: Option<Vec<Buffer>>,
     /// Commit number of a record that cleaning moves; a new one gets the next.
@@ -112,21 +113,29 @@ pub struct Shard {
     pub(super) queue: RefCell<VecDeque<Append>>,
     pub(super) committing: Cell<bool>,
     pub(super) broken: Cell<bool>,
-    pub(super) unpinned: Notify,
     locked: RefCell<BTreeSet<EntryKey>>,
     unlocked: Notify,
 }
 
 /// The right to change one key.
-pub struct KeyLock<'a> {
-    shard: &'a Shard,
+pub struct KeyLock {
+    shard: Weak<Shard>,
     key: EntryKey,
 }
 
-impl Drop for KeyLock<'_> {
+impl KeyLock {
+    /// The key.
+    pub fn key(&self) -> EntryKey {
+        self.key
+    }
+}
+
+impl Drop for KeyLock {
     fn drop(&mut self) {
-        self.shard.locked.borrow_mut().remove(&self.key);
-        self.shard.unlocked.notify_all();
+        if let Some(shard) = self.shard.upgrade() {
+            shard.locked.borrow_mut().remove(&self.key);
+            shard.unlocked.notify_all();
+        }
     }
 }
 
@@ -144,7 +153,6 @@ impl Shard {
             queue: RefCell::default(),
             committing: Cell::new(false),
             broken: Cell::new(false),
-            unpinned: Notify::new(),
             locked: RefCell::default(),
             unlocked: Notify::new(),
         }
@@ -168,15 +176,14 @@ impl Shard {
         if let Some(segment) = self.owned.borrow_mut().get_mut(&segment) {
             segment.readers -= 1;
         }
-        self.unpinned.notify_all();
     }
 
     /// Waits until nobody else changes this key.
-    pub async fn lock(&self, key: EntryKey) -> KeyLock<'_> {
+    pub async fn lock(self: &Rc<Self>, key: EntryKey) -> KeyLock {
         while !self.locked.borrow_mut().insert(key) {
             self.unlocked.notified().await;
         }
-        KeyLock { shard: self, key }
+        KeyLock { shard: Rc::downgrade(self), key }
     }
 
     /// At most `most` keys of a namespace in order, from `from` on.
@@ -195,7 +202,7 @@ impl Shard {
     /// means.
     pub async fn append(
         self: &Rc<Self>,
-        key: EntryKey,
+        lock: KeyLock,
         value: Option<Vec<Buffer>>,
         moved: Option<u64>,
     ) -> Result<(), Refused> {
@@ -203,7 +210,7 @@ impl Shard {
             return Err(Status::NAMESPACE_WRITE_PROTECTED.into());
         }
         let outcome = Rc::new(Outcome::default());
-        let append = Append { key, value, moved, outcome: Rc::clone(&outcome) };
+        let append = Append { lock, value, moved, outcome: Rc::clone(&outcome) };
         self.queue.borrow_mut().push_back(append);
         self.start_committing();
         loop {
@@ -259,5 +266,39 @@ impl Shard {
             return Err(Status::UNRECOVERED_READ_ERROR);
         }
         Ok(buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+    use crate::media::Memory;
+
+    #[test]
+    fn a_key_stays_locked_until_a_store_that_nobody_waits_for_is_durable() {
+        csd_reactor::block_on(&csd_reactor::Config::default(), || async {
+            let media = Media::Memory(Arc::new(Memory::new(16 << 20)));
+            let segments = Arc::new(Segments::new([1; 16], 0, 2 << 20, 8, &[2]));
+            (0..8).for_each(|number| segments.give(number));
+            let syncer = Rc::new(Syncer::new(media.clone()));
+            let shard = Rc::new(Shard::new(0, media, segments, syncer));
+            let key = (2, Key::new(b"k").unwrap());
+            let lock = shard.lock(key).await;
+            let mut cx = Context::from_waker(Waker::noop());
+            {
+                let value = vec![Buffer::from_slice(b"value")];
+                let mut store = pin!(shard.append(lock, Some(value), None));
+                assert!(store.as_mut().poll(&mut cx).is_pending(), "it is queued");
+            } // Its connection is lost.
+            let mut next = pin!(shard.lock(key));
+            assert_eq!(next.as_mut().poll(&mut cx).map(|_| ()), Poll::Pending);
+            drop(next.await);
+            assert!(shard.find(&key).is_some(), "durable before anyone else's turn");
+        })
+        .unwrap();
     }
 }

@@ -1,0 +1,104 @@
+//! What a connection is to send: capsules gathered, PDUs with data as they are.
+//!
+//! Never: the socket. Invariant: bytes leave in the order in which they were queued, whatever part
+//! of them a send takes.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+
+use csd_reactor::Buffer;
+
+/// Slices given to one send.
+pub const SLICES_MAX: usize = 64;
+
+#[derive(Debug)]
+enum Piece {
+    /// Capsules, gathered.
+    Small(Vec<u8>),
+    /// A PDU with data.
+    Large(Buffer),
+}
+
+impl Piece {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Small(bytes) => bytes,
+            Self::Large(buffer) => buffer,
+        }
+    }
+}
+
+/// What is to be sent, in order.
+#[derive(Debug, Default)]
+pub struct Outgoing {
+    pieces: VecDeque<Piece>,
+    // Bytes of the first piece that are gone.
+    gone: usize,
+    queued: usize,
+    spare: Vec<Vec<u8>>,
+}
+
+impl Outgoing {
+    /// Queues a copy of these bytes.
+    pub fn push_small(&mut self, bytes: &[u8]) {
+        self.queued += bytes.len();
+        if let Some(Piece::Small(last)) = self.pieces.back_mut() {
+            return last.extend_from_slice(bytes);
+        }
+        let mut small = self.spare.pop().unwrap_or_default();
+        small.extend_from_slice(bytes);
+        self.pieces.push_back(Piece::Small(small));
+    }
+
+    /// Queues a PDU with data.
+    pub fn push_large(&mut self, pdu: Buffer) {
+        self.queued += pdu.len();
+        self.pieces.push_back(Piece::Large(pdu));
+    }
+
+    /// Bytes that are queued and not sent.
+    pub fn queued_bytes(&self) -> usize {
+        self.queued
+    }
+
+    /// True when there is nothing to send.
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// Calls `send` with what is to be sent next; it says how much of it went.
+    pub fn send<E>(
+        &mut self,
+        send: impl FnOnce(&[IoSlice<'_>]) -> Result<Option<usize>, E>,
+    ) -> Result<Option<usize>, E> {
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let mut used = 0;
+        for (slot, piece) in slices.iter_mut().zip(&self.pieces) {
+            let skip = if used == 0 { self.gone } else { 0 };
+            *slot = IoSlice::new(&piece.bytes()[skip..]);
+            used += 1;
+        }
+        let sent = send(&slices[..used])?;
+        if let Some(count) = sent {
+            self.advance(count);
+        }
+        Ok(sent)
+    }
+
+    fn advance(&mut self, mut count: usize) {
+        self.queued -= count;
+        while let Some(piece) = self.pieces.front() {
+            let left = piece.bytes().len() - self.gone;
+            if count < left {
+                self.gone += count;
+                return;
+            }
+            count -= left;
+            self.gone = 0;
+            if let Some(Piece::Small(mut small)) = self.pieces.pop_front() {
+                small.clear();
+                self.spare.push(small);
+            }
+        }
+    }
+}

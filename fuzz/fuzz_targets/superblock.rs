@@ -1,0 +1,24 @@
+//! A medium that begins with these bytes: opened or refused, within its bounds.
+
+#![no_main]
+
+use std::sync::Arc;
+
+use csd_drive::format;
+use csd_drive::media::{Media, Memory};
+use libfuzzer_sys::fuzz_target;
+
+const BYTES: u64 = 128 << 20;
+
+fuzz_target!(|data: &[u8]| {
+    let memory = Memory::new(BYTES);
+    let mut page = csd_fuzz::superblock(BYTES);
+    csd_fuzz::overwrite(&mut page, data);
+    csd_fuzz::sign(&mut page, 12);
+    memory.write(0, &page);
+    if let Ok(block) = csd_fuzz::ready(format::open(&Media::Memory(Arc::new(memory)))) {
+        assert!(block.kv_offset() + block.kv_length() <= BYTES);
+        assert!(block.block_offset() + block.block_length() <= BYTES);
+        assert!(block.value_bytes_max() <= 16 << 20);
+    }
+});

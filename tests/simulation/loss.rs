@@ -1,0 +1,128 @@
+//! Connections lost at any moment: the host comes back and finds what was acknowledged. What was
+//! not answered has happened or not, wholly; it does not happen later.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::time::Duration;
+
+use csd_initiator::{Address, Block, Controller, Kv, Options};
+use csd_reactor::sleep;
+
+use crate::workload::{
+    KEYS_PER_WORKER, SECTOR_BYTES, Shared, check, find, sectors, work_until_lost,
+};
+use crate::{Simulation, seeds};
+
+/// By then the drive has ended what lost connections left behind.
+const SETTLING: Duration = Duration::from_millis(50);
+const LOSSES: u64 = 4;
+/// Seeds of the short form; the long form takes all that are asked for.
+const SEEDS_SHORT: usize = 20;
+
+/// Works, and comes back whenever the connection is lost, until it is cut off itself.
+pub async fn work(address: Address, known: Shared) {
+    loop {
+        if let Ok(controller) = Controller::connect(&address, &Options::default()).await
+            && compare(&controller, &known).await.is_ok()
+        {
+            known.borrow_mut().connections += 1;
+            work_until_lost(&controller, &known).await;
+        }
+        sleep(SETTLING).await;
+    }
+}
+
+/// Reads everything and compares it; an error when the connection is lost again.
+async fn compare(controller: &Controller, known: &Shared) -> Result<(), ()> {
+    let stores = [2, 3].map(|nsid| Kv::open(controller, nsid).expect("kv namespaces"));
+    let keys = known.borrow().kv.keys();
+    for number in keys {
+        let found = find(&stores[usize::from(number >= KEYS_PER_WORKER)], number).await;
+        let found = found.map_err(|_| ())?;
+        check(known, |known| {
+            let result = known.kv.reconnected(number, found.clone());
+            // A value that can be read is durable.
+            known.kv.durable(number, found);
+            result
+        });
+    }
+    let block = Block::open(controller, 1).expect("a block namespace");
+    let block_bytes = u64::from(block.block_bytes());
+    let touched = known.borrow().sectors.keys();
+    let numbers: BTreeSet<u64> =
+        touched.iter().map(|sector| sector * SECTOR_BYTES as u64 / block_bytes).collect();
+    for number in numbers {
+        let length = usize::try_from(block_bytes).unwrap();
+        let data = block.read(number * block_bytes, length).await.map_err(|_| ())?;
+        for (sector, found) in sectors(number, block_bytes).zip(data.chunks(SECTOR_BYTES)) {
+            let found = Some(found.to_vec()).filter(|bytes| bytes.iter().any(|byte| *byte != 0));
+            check(known, |known| known.sectors.reconnected(sector, found));
+        }
+    }
+    Ok(())
+}
+
+impl Simulation {
+    /// Loses connections at random moments while a host works.
+    fn lose_connections(&mut self) {
+        let _ = self.on_host(work);
+        for _ in 0..LOSSES {
+            // Now and then in the middle of connecting or comparing.
+            let span = if self.draw(0..4) == 0 { 2_000 } else { 150_000 };
+            self.world.run_for(Duration::from_micros(self.draw(100..span)));
+            self.world.disconnect(self.drive, self.host);
+        }
+        self.world.run_for(2 * SETTLING);
+    }
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_with_a_connection() {
+    let (mut operations, mut connections) = (0, 0);
+    let asked = std::env::var_os("CSD_SIM_SEEDS").is_some();
+    let most = if asked { usize::MAX } else { SEEDS_SHORT };
+    for seed in seeds().take(most) {
+        let run = std::panic::catch_unwind(|| {
+            let mut simulation = Simulation::new(seed);
+            simulation.lossy = true;
+            let known = Rc::clone(&simulation.known);
+            let trace = simulation.run();
+            (trace.operations, known.borrow().connections)
+        });
+        match run {
+            Ok((done, made)) => {
+                operations += done;
+                connections += made;
+            }
+            Err(_) => panic!("seed {seed} failed: CSD_SIM_SEEDS={seed}..{} repeats it", seed + 1),
+        }
+    }
+    let count = seeds().take(most).count() as u64;
+    println!("{count} seeds, {operations} operations, {connections} connections made");
+    assert!(connections > 4 * count, "hosts hardly ever came back: {connections}");
+    assert!(operations > 20 * count, "the workload hardly ran");
+}
+
+#[test]
+fn equal_seeds_lose_connections_alike() {
+    let run = |seed| {
+        let mut simulation = Simulation::new(seed);
+        simulation.lossy = true;
+        simulation.run()
+    };
+    for seed in [5, 6] {
+        assert_eq!(run(seed), run(seed), "seed {seed}");
+    }
+}
+
+impl Simulation {
+    /// What a host does before the power goes.
+    pub fn work(&mut self) {
+        if self.lossy {
+            return self.lose_connections();
+        }
+        let _ = self.on_host(crate::workload::work);
+        let most_us = if self.known.borrow().heavy { 200_000 } else { 60_000 };
+        self.world.run_for(Duration::from_micros(self.draw(1_000..most_us)));
+    }
+}

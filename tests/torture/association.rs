@@ -1,0 +1,144 @@
+//! Controllers that are reset, shut down, forgotten and made again.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use csd_reactor::BackendKind;
+
+use crate::harness::{BLOCK_BYTES, Host, NQN, assert_closed, assert_serves, drive, each_backend};
+use crate::wire::{Command, Wire, connect_command};
+
+/// A host waits this long for what must happen: longer is a failure, sooner is no promise.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < PATIENCE, "waited for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn configure(admin: &mut Wire, cc: u32) {
+    let set = Command::new(0x7F, 0).byte(4, 0x00).dword(11, 0x14).dword(12, cc);
+    assert_eq!(admin.command(set, &[], 0).status, 0);
+}
+
+const ENABLED: u32 = 4 << 20 | 6 << 16 | 6 << 4 | 1;
+
+/// Ten writes that wait for their data, and one read under way.
+fn put_in_flight(io: &mut Wire) {
+    for _ in 0..10 {
+        let (_, capsule) = io.capsule_bytes(Command::new(0x01, 1), BLOCK_BYTES);
+        io.stream.write_all(&capsule).unwrap();
+        assert_eq!(io.receive().header[0], 0x09);
+    }
+}
+
+#[test]
+fn a_reset_ends_queues_with_commands_in_flight_and_can_be_undone() {
+    each_backend(|address| {
+        let mut host = Host::new(address);
+        for _ in 0..5 {
+            let mut queues: Vec<Wire> = (1..5).map(|qid| host.queue(qid, 32, true)).collect();
+            queues.iter_mut().for_each(put_in_flight);
+            configure(&mut host.admin, ENABLED & !1);
+            assert_eq!(host.admin.property(0x1C, false) & 1, 0, "CSTS.RDY");
+            queues.iter_mut().for_each(assert_closed);
+            let mut early = Wire::open(address);
+            early.initialise();
+            assert_ne!(early.connect(NQN, 1, host.cntlid, true).status, 0, "not enabled");
+            configure(&mut host.admin, ENABLED);
+            assert_eq!(host.admin.property(0x1C, false) & 1, 1);
+            eventually("the queue ids", || {
+                (1..5).all(|qid| {
+                    let mut queue = Wire::open(address);
+                    queue.initialise();
+                    queue.connect(NQN, qid, host.cntlid, true).status == 0
+                })
+            });
+            eventually("the queues to end", || {
+                let mut queue = Wire::open(address);
+                queue.initialise();
+                queue.connect(NQN, 1, host.cntlid, true).status == 0
+            });
+            configure(&mut host.admin, ENABLED & !1);
+            configure(&mut host.admin, ENABLED);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+}
+
+#[test]
+fn a_shutdown_notification_ends_the_queues_and_says_so() {
+    each_backend(|address| {
+        let mut host = Host::new(address);
+        let mut io = host.queue(1, 32, true);
+        put_in_flight(&mut io);
+        configure(&mut host.admin, ENABLED | 1 << 14);
+        assert_eq!(host.admin.property(0x1C, false) >> 2 & 3, 2, "CSTS.SHST: complete");
+        assert_closed(&mut io);
+    });
+}
+
+#[test]
+fn a_lost_admin_queue_takes_its_queues_along() {
+    each_backend(|address| {
+        let mut host = Host::new(address);
+        let mut queues: Vec<Wire> = (1..9).map(|qid| host.queue(qid, 32, true)).collect();
+        queues.iter_mut().for_each(put_in_flight);
+        drop(host);
+        queues.iter_mut().for_each(assert_closed);
+    });
+}
+
+/// Nothing is left of a controller: its id is given out again, however it ended.
+#[test]
+fn controllers_made_and_dropped_leave_nothing_behind() {
+    each_backend(|address| {
+        let mut highest = 0;
+        for round in 0..300u32 {
+            let mut host = Host::new(address);
+            highest = highest.max(host.cntlid);
+            if round % 3 > 0 {
+                let mut io = host.queue(1, 32, true);
+                put_in_flight(&mut io);
+                if round % 3 == 1 {
+                    // Ended by the drive, not by the host.
+                    io.stream.write_all(&[0xFF; 128]).unwrap();
+                }
+            }
+        }
+        assert!(highest < 64, "ids are used again: {highest} of 300");
+        eventually("the last controllers to end", || Host::new(address).cntlid == 1);
+    });
+}
+
+/// One wait for all who keep silent: those who never connect, and one who stops pinging.
+#[test]
+fn silent_hosts_are_forgotten() {
+    let address = drive(2, BackendKind::Auto);
+    let mut mute = Wire::open(address);
+    let mut idle = Wire::open(address);
+    idle.initialise();
+    let mut half = Wire::open(address);
+    half.stream.write_all(&[0x00, 0, 128]).unwrap();
+    let mut torn = Wire::open(address);
+    torn.initialise();
+    torn.stream.write_all(&[0x04, 0, 72, 72, 0xFF, 0, 0, 0, 0x7F]).unwrap();
+    let mut silent = Wire::open(address);
+    silent.initialise();
+    let (mut command, data) = connect_command(NQN, 0, 0xFFFF, 32, true);
+    command.0[48..52].copy_from_slice(&1000u32.to_le_bytes());
+    let cntlid = silent.command_in_capsule(command, &data);
+    assert_eq!(cntlid.status, 0);
+    configure(&mut silent, ENABLED);
+    let mut io = Wire::open(address);
+    io.initialise();
+    assert_eq!(io.connect(NQN, 1, (cntlid.result & 0xFFFF) as u16, true).status, 0);
+    // Each read ends when the drive closes; the client gives up after 20 s.
+    for wire in [&mut mute, &mut idle, &mut half, &mut torn, &mut silent, &mut io] {
+        assert_closed(wire);
+    }
+    assert_serves(address);
+}
