@@ -10,7 +10,7 @@ use std::rc::Rc;
 use csd_nvme::status::Status;
 use csd_reactor::{Class, spawn};
 
-use super::record::{EntryKey, PAGE_BYTES};
+use super::record::{EntryKey, PAGE_BYTES, RECORDS_OFFSET};
 use super::recover::Walk;
 use super::shard::{Location, Segment, Shard};
 use crate::error::Access;
@@ -37,18 +37,35 @@ impl Shard {
         self.candidate(|segment| segment.readers > 0).is_some()
     }
 
+    /// What records have left dead is a gain. Room behind the last record is one only if what the
+    /// segment keeps can join the open segment or another's: else cleaning would move half-full
+    /// segments about for ever.
     fn candidate(&self, wanted: impl Fn(&Segment) -> bool) -> Option<u32> {
         let owned = self.owned.borrow();
         let oldest = owned.values().map(|segment| segment.sequence).min()?;
-        let gain = |segment: &Segment| {
-            let kept = match segment.sequence == oldest {
-                true => segment.live - segment.tombstones,
-                false => segment.live,
-            };
-            self.segments.segment_bytes - kept
+        let capacity = self.segments.segment_bytes - RECORDS_OFFSET;
+        let kept = |segment: &Segment| match segment.sequence == oldest {
+            true => segment.live - segment.tombstones,
+            false => segment.live,
         };
-        let sealed = owned.iter().filter(|(_, segment)| segment.sealed && wanted(segment));
-        let best = sealed.max_by_key(|(_, segment)| gain(segment))?;
+        let open = self.open.get().and_then(|number| owned.get(&number));
+        let open_room = open.map_or(0, |open| self.segments.segment_bytes - open.filled);
+        let sealed = || owned.iter().filter(|(_, segment)| segment.sealed && wanted(segment));
+        let mut least = [u64::MAX; 2];
+        for (_, segment) in sealed() {
+            least = if kept(segment) < least[0] {
+                [kept(segment), least[0]]
+            } else {
+                [least[0], least[1].min(kept(segment))]
+            };
+        }
+        let two_join = least[0].saturating_add(least[1]) <= capacity;
+        let gain = |segment: &Segment| {
+            let dead = segment.filled.saturating_sub(RECORDS_OFFSET + kept(segment));
+            let joins = kept(segment) <= open_room || (two_join && kept(segment) == least[0]);
+            if joins { capacity - kept(segment) } else { dead }
+        };
+        let best = sealed().max_by_key(|(_, segment)| gain(segment))?;
         let worth = self.segments.segment_bytes / 16 + 2 * PAGE_BYTES;
         (gain(best.1) >= worth).then_some(*best.0)
     }
