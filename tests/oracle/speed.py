@@ -21,7 +21,8 @@ PATTERNS = ("even", "skewed", "many duplicates", "apart", "runs", "equal")
 
 def lines(*command: object) -> dict[str, float]:
     """Names and numbers that a program prints."""
-    done = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True)
+    words = [str(word) for word in command]
+    done = subprocess.run(words, check=True, capture_output=True, text=True)
     rows = (line.rsplit(" ", 1) for line in done.stdout.splitlines())
     return {name: float(value) for name, value in rows}
 
@@ -44,7 +45,9 @@ def merge(speed: Path, folder: Path, elements: int, rounds: int) -> None:
     print(f"array-merge: geometric mean {mean:.2f}, worst {min(ratios):.2f}")
 
 
-def sparse(speed: Path, folder: Path, name: str, nodes: int, edges: np.ndarray, rounds: int) -> None:
+def sparse(
+    speed: Path, folder: Path, name: str, nodes: int, edges: np.ndarray, rounds: int
+) -> None:
     path = folder / "edges.raw"
     edges.astype("<u4").tofile(path)
     ones = np.ones(len(edges))
