@@ -34,33 +34,35 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Bytes that are neither zero nor NaN as any type.
+/// Bytes that are ordinary numbers as any type: denormal ones take the processor's slow path.
 fn data(bytes: usize, seed: u64) -> Vec<u8> {
     let mut data = vec![0; bytes];
     let mut state = seed;
     for word in data.as_chunks_mut::<8>().0 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        *word = (state & 0x3FFF_FFFF_3FFF_FFFF).to_le_bytes();
+        *word = (state & 0x3FFF_FFFF_3FFF_FFFF | 0x3000_0000_3000_0000).to_le_bytes();
     }
     data
 }
 
 /// Three arrays of these bytes, added this often; rates count what is read and written.
 fn add(bytes: usize, repeats: usize) {
-    let (left, right) = (data(bytes, 1), data(bytes, 2));
-    let (mut sum, mut copy) = (vec![1u8; bytes], vec![1u8; bytes]);
+    let (left, right) = (data(bytes, 1), data(bytes + 4096, 2));
+    let (mut sum, mut copy) = (vec![1u8; bytes + 4096], vec![1u8; bytes]);
+    // Apart by parts of a page: stores then hold up no loads whose addresses end alike.
+    let (right, sum) = (&right[1344..][..bytes], &mut sum[2688..][..bytes]);
     for version in vector_add::Version::available() {
         for element in Numeric::ALL {
             let rounds = (0..ROUNDS).map(|_| {
                 let added = rate(3 * bytes * repeats, || {
                     for _ in 0..repeats {
-                        version.add(element, black_box(&left), black_box(&right), &mut sum);
+                        version.add(element, black_box(&left), black_box(right), sum);
                         black_box(&sum);
                     }
                 });
                 let read = rate(2 * bytes * repeats, || {
                     for _ in 0..repeats {
-                        black_box(total(black_box(&left)) ^ total(black_box(&right)));
+                        black_box(total(black_box(&left)) ^ total(black_box(right)));
                     }
                 });
                 let copied = rate(2 * bytes * repeats, || {

@@ -47,8 +47,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..Default::default() })]
     #[test]
     fn every_version_equals_the_reference(
-        (kind, count, seed, shifts) in
-            (0..4usize, 0..400usize, any::<u64>(), prop::array::uniform3(0..64usize))
+        (kind, count, seed) in (0..4usize, 0..400usize, any::<u64>()),
+        shifts in prop::array::uniform3(0..64usize),
     ) {
         let element = Numeric::ALL[kind];
         let (a, b) = (elements(element, seed, count + 16), elements(element, !seed, count + 16));

@@ -44,8 +44,7 @@ pub struct Part {
 
 impl Graph {
     /// The graph of `nodes` nodes with these edges, each from its first node to its second.
-    /// Parallel
-    /// edges count as often as they are listed; self-loops are edges as any other.
+    /// Parallel edges count as often as they are listed; self-loops are edges as any other.
     ///
     /// # Errors
     /// [`NoSuchNode`] with the first edge that names one.
