@@ -6,6 +6,7 @@ that no answer hangs on colour alone. Titles say in words what is drawn, for rea
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from csdplan.page.state import State
@@ -19,6 +20,7 @@ Figure = dict[str, Any]
 _HOSTS = (("#0072B2", "dash", "circle"), ("#D55E00", "dot", "square"))
 _DRIVES, _GREY, _MARK = "#000000", "#666666", "#D55E00"
 _FONT = {"family": "system-ui, sans-serif", "size": 13, "color": "#1a1a1a"}
+_TICKS = tuple(step * 10**power for power in range(6) for step in (1, 2, 5))
 _HOST_PART, _DRIVE_PART = "#0072B2", "#E69F00"
 
 
@@ -51,6 +53,18 @@ def throughput(system: SystemCurves) -> Figure:
             "y1": 1,
             "yref": "paper",
             "line": {"color": _GREY, "width": 1, "dash": "dot"},
+        }
+    ]
+    layout["annotations"] = [
+        {
+            "x": math.log10(system.k_limit) if kind == "log" else system.k_limit,
+            "y": 0,
+            "yref": "paper",
+            "text": f"k_limit {system.k_limit}",
+            "showarrow": False,
+            "xanchor": "left",
+            "yanchor": "bottom",
+            "font": {"color": _GREY},
         }
     ]
     return {"data": traces, "layout": layout}
@@ -97,11 +111,18 @@ def surface(found: SurfaceResult, state: State) -> Figure:
             "type": "heatmap",
             "x": list(found.bandwidth),
             "y": list(found.compute),
-            "z": [list(row) for row in found.devices],
+            # By the logarithm: one slow corner would else leave the rest in a single colour.
+            "z": [[math.log10(z) if z else None for z in row] for row in found.devices],
+            "customdata": [list(row) for row in found.devices],
             "colorscale": "Cividis",
             "reversescale": True,
-            "colorbar": {"title": {"text": "drives"}, "thickness": 14},
-            "hovertemplate": "bandwidth x%{x}, compute x%{y}: BEP %{z}<extra></extra>",
+            "colorbar": {
+                "title": {"text": "drives"},
+                "thickness": 14,
+                "tickvals": [math.log10(count) for count in _TICKS],
+                "ticktext": [f"{count:,}" for count in _TICKS],
+            },
+            "hovertemplate": "bandwidth x%{x}, compute x%{y}: BEP %{customdata}<extra></extra>",
         }
     ]
     for count, places in found.iso:
@@ -206,8 +227,8 @@ def _layout(title: str, across: str, up: str) -> dict[str, Any]:
         "font": _FONT,
         "xaxis": {**axis, "title": {"text": across}},
         "yaxis": {**axis, "title": {"text": up}},
-        "margin": {"l": 60, "r": 20, "t": 45, "b": 45},
-        "legend": {"orientation": "h", "y": -0.2, "x": 0},
+        "margin": {"l": 60, "r": 20, "t": 45, "b": 95},
+        "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0},
         "paper_bgcolor": "#ffffff",
         "plot_bgcolor": "#ffffff",
     }

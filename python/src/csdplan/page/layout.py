@@ -109,6 +109,7 @@ def _results() -> list[Any]:
     answer = html.Section(
         [
             html.P(id="says", **live),
+            html.Div(id="refused", role="alert"),
             html.Div(id="fault", role="alert"),
             html.Ul(id="warnings", className="note"),
             html.Div(

@@ -168,15 +168,13 @@ def _connect(app: Dash) -> None:
             *(Output(name, _property(name)) for name in _NAMES),
             Output("profile", "options"),
             Output("kernel", "options"),
-            Output("upload-button", "title"),
-            Output("fault", "children", allow_duplicate=True),
+            Output("refused", "children"),
         ],
         inputs={
             "query": Input("location", "search"),
             "contents": Input("upload", "contents"),
             "values": {"profile": Input("profile", "value"), **held},
         },
-        prevent_initial_call="initial_duplicate",
     )
     def pick(query: str | None, contents: str | None, values: dict[str, Any]) -> list[Any]:
         state, fault = picked(ctx.triggered_id, query or "", values, contents)
@@ -184,7 +182,6 @@ def _connect(app: Dash) -> None:
             *(getattr(state, name) for name in _NAMES),
             list(profile_names(state.text)),
             list(state.held().kernels()),
-            fault,
             fault,
         ]
 
