@@ -4,6 +4,7 @@ import base64
 import json
 import math
 import socket
+import sys
 import zlib
 from dataclasses import asdict, replace
 from importlib import resources
@@ -214,3 +215,13 @@ def test_a_drive_that_never_breaks_even_is_said_so() -> None:
 def test_values_are_checked_by_type() -> None:
     with pytest.raises(ModelError, match="cores = many"):
         of_values({"cores": "many"})
+
+
+def test_without_the_extra_the_command_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(sys.modules, "csdplan.page.server")
+    monkeypatch.setitem(sys.modules, "dash", None)
+    result = CliRunner().invoke(app, ["ui"])
+    assert result.exit_code == 1
+    assert "pip install 'csdplan[ui]'" in result.stderr
