@@ -20,6 +20,7 @@ from csdplan.cli.optimize import optimize_command
 from csdplan.cli.report import report_command
 from csdplan.cli.simulate import simulate_command
 from csdplan.cli.tables import bep_sheet, print_bep, print_profiles
+from csdplan.cli.ui import ui_command
 from csdplan.cli.uncertainty import uncertainty_command
 from csdplan.plot import check_path, throughput
 from csdplan.profile import load, shipped_names, workload
@@ -41,6 +42,7 @@ app.command("mix")(mix_command)
 app.command("optimize")(optimize_command)
 app.command("report")(report_command)
 app.command("simulate")(simulate_command)
+app.command("ui")(ui_command)
 app.command("uncertainty")(uncertainty_command)
 plan.add_to(app)
 published.add_to(app)

@@ -1,0 +1,239 @@
+"""From a state of the page to results, by the same functions as the commands.
+
+Nothing is drawn here, and no number is computed that a command would not give: a slider of the
+drive divides its times as `csdplan.result.sweep` does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from csdplan.errors import ModelError
+from csdplan.page.state import State
+from csdplan.profile import Workload, workload
+from csdplan.profile.schema import Profile
+from csdplan.request import load_request
+from csdplan.result.bep import BepResult, bep
+from csdplan.result.curves import SystemCurves, curves
+from csdplan.result.purchase import bill, lacking
+from csdplan.result.sheet import Sheet, sheet
+from csdplan.result.sweep import Setting, SurfaceResult, surface
+from csdplan.solve.optimize import optimise, shortfalls
+from csdplan.solve.purchase import Demand, DriveKind, Limits, Request
+from csdplan.solve.tco import Cost, Kernel, Service, System, cost_of, equal_throughput
+
+#: Multipliers of the surface: the sliders' range, finer where answers change faster.
+MULTIPLIERS = tuple(0.25 * step for step in range(1, 33))
+#: Capacity of a drive whose profile states none [bytes]: what the published prices are for.
+_DRIVE_BYTES = 2e12
+_PRICED = "epyc"
+_TIME_LIMIT_S = 5.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """All that the page shows, beside the purchase.
+
+    Attributes
+    ----------
+    result : BepResult
+        Break-even points against Host(1) and Host(n).
+    curves : SystemCurves
+        Throughput against devices.
+    surface : SurfaceResult
+        Break-even points over bandwidth and compute of the profile's drive.
+    costs : tuple of Cost
+        The SSDs; as many drives; the drives that are as fast as the SSDs.
+    """
+
+    result: BepResult
+    curves: SystemCurves
+    surface: SurfaceResult
+    costs: tuple[Cost, ...]
+
+    def sheets(self) -> list[Sheet]:
+        """Return everything as tables."""
+        return [points(self.result), costs(self.costs), self.surface.sheet()]
+
+
+def resolved(state: State) -> Workload:
+    """Return the workload as the profile has it."""
+    held = state.held()
+    if state.kernel not in held.kernels():
+        raise ModelError("kernel", state.kernel, f"one of {', '.join(held.kernels())}")
+    return _workload(state.profile, state.text, state.kernel)
+
+
+def answer(state: State) -> Answer:
+    """Return what the page shows for a state.
+
+    Raises
+    ------
+    CsdplanError
+        If the profile lacks what is needed.
+    """
+    load = resolved(state)
+    cores, limit = int(state.cores), _limit(state)
+    quick = _quicker(load, state)
+    hosts = list(dict.fromkeys((1, cores)))
+    result = bep([quick], hosts, k_limit=limit, sd_tx=state.sd_tx, sd_comp=state.sd_comp)
+    setting = Setting(cores=cores, k_limit=limit, sd_tx=state.sd_tx, sd_comp=state.sd_comp)
+    return Answer(
+        result=result,
+        curves=curves(result)[0],
+        surface=surface(load, MULTIPLIERS, MULTIPLIERS, iso=(int(state.iso),), base=setting),
+        costs=_costs(quick, state),
+    )
+
+
+def points(result: BepResult) -> Sheet:
+    """Return the break-even points as the page's table."""
+    (system,) = result.systems
+    rows = [
+        (
+            host.host_cores,
+            host.devices,
+            host.closed_form_devices,
+            "" if host.difference == "none" else host.difference.replace("_", " "),
+            host.verdict.replace("_", " "),
+        )
+        for host in system.hosts
+    ]
+    columns = (
+        "host_cores",
+        "break_even_drives",
+        "closed_form_drives",
+        "closed_form_misses",
+        "verdict",
+    )
+    return sheet(f"{result.kernel} on {system.device}", columns, rows)
+
+
+def costs(found: tuple[Cost, ...]) -> Sheet:
+    """Return the costs as the page's table."""
+    rows = [
+        (
+            each.system.name,
+            each.system.drives,
+            each.system.host_usd,
+            each.system.drives * each.system.drive_usd,
+            each.purchase_usd,
+            None if each.throughput_Bps is None else each.throughput_Bps / 1e9,
+        )
+        for each in found
+    ]
+    columns = ("system", "drives", "host_usd", "drives_usd", "purchase_usd", "throughput_GBps")
+    note = "purchase only: energy needs watts, which the published profiles do not state"
+    return sheet("Cost of ownership", columns, rows, note)
+
+
+def purchase(state: State) -> Sheet:
+    """Return the optimiser's bill of materials, or what is in the way of one."""
+    asked = request(state)
+    plan = optimise(asked, time_limit_s=_TIME_LIMIT_S, explain=False)
+    if plan is None:
+        return lacking(shortfalls(asked, time_limit_s=_TIME_LIMIT_S))
+    return bill(asked, plan)
+
+
+def request(state: State) -> Request:
+    """Return what the state asks to buy.
+
+    The CPUs are those of the shipped request: the dearest costs what the state says, the others
+    in the published proportion. The link takes in k_limit SSDs at full speed.
+    """
+    load = _quicker(resolved(state), state)
+    limit = _limit(state) or load.k_limit
+    if limit is None:
+        raise ModelError("k_limit", "unknown", "a number: the profile states no bandwidth")
+    published, host = _published(), load.host(1)
+    first = max(published.cpus, key=lambda cpu: cpu.price_usd)
+    speeds = published.demands[0].core_s_per_byte
+    read_Bps = load.bytes / (host.tx_s * state.sd_tx)
+    scale = state.host_usd / first.price_usd
+    cpus = tuple(
+        replace(cpu, price_usd=cpu.price_usd * scale, ingest_Bps=limit * read_Bps)
+        for cpu in published.cpus
+    )
+    core_s = host.comp_s / host.divisor * state.sd_comp / load.bytes
+    drive_s = (load.csd_tx_s + load.csd_comp_s) / load.bytes
+    computing = f"{load.device} (computes)"
+    demand = Demand(
+        name=load.kernel,
+        required_Bps=state.need_GBps * 1e9,
+        core_s_per_byte={cpu.name: core_s * speeds[cpu.name] / speeds[first.name] for cpu in cpus},
+        drive_s_per_byte={computing: drive_s},
+    )
+    drives = (
+        DriveKind(f"{load.ssd} as SSD", state.ssd_usd, _DRIVE_BYTES, read_Bps),
+        DriveKind(computing, state.csd_usd, _DRIVE_BYTES, read_Bps),
+    )
+    return Request(cpus, drives, (demand,), Limits(capacity_bytes=state.need_TB * 1e12))
+
+
+@lru_cache(maxsize=1)
+def _published() -> Request:
+    return load_request(_PRICED)
+
+
+@lru_cache(maxsize=64)
+def _workload(profile: str, text: str, kernel: str) -> Workload:
+    state = State(profile=profile, text=text, kernel=kernel)
+    held = state.held()
+    device = _only(held, kernel)
+    return workload(held, kernel, name=profile, device=device, ssd=_ssd(held, kernel))
+
+
+def _only(held: Profile, kernel: str) -> str | None:
+    """Return the drive that computes if there is no choice; the first one of several."""
+    names = [p.device for p in held.point if p.where == "drive" and p.kernel == kernel]
+    return names[0] if names else None
+
+
+def _ssd(held: Profile, kernel: str) -> str | None:
+    names = [p.device for p in held.point if p.where == "host" and p.kernel == kernel]
+    return names[0] if names else None
+
+
+def _quicker(load: Workload, state: State) -> Workload:
+    return replace(
+        load,
+        csd_tx_s=load.csd_tx_s / state.bandwidth,
+        csd_comp_s=load.csd_comp_s / state.compute,
+    )
+
+
+def _limit(state: State) -> int | None:
+    return int(state.k_limit) or None
+
+
+def _costs(load: Workload, state: State) -> tuple[Cost, ...]:
+    host, ssds = load.host(int(state.cores)), int(state.ssds)
+    kernel = Kernel(
+        bytes=load.bytes,
+        ssd_tx_s=host.tx_s * state.sd_tx,
+        ssd_comp_s=host.comp_s / host.divisor * state.sd_comp,
+        csd_tx_s=load.csd_tx_s,
+        csd_comp_s=load.csd_comp_s,
+        k_limit=_limit(state) or load.k_limit,
+    )
+    plain = System(
+        f"{ssds} SSDs, Host({int(state.cores)})",
+        cpu="",
+        computes="host",
+        host_usd=state.host_usd,
+        drive_usd=state.ssd_usd,
+        drives=ssds,
+        drive_bytes=_DRIVE_BYTES,
+    )
+    same = replace(
+        plain,
+        name="as many drives",
+        computes="drives",
+        host_usd=state.csd_host_usd,
+        drive_usd=state.csd_usd,
+    )
+    service = Service()
+    equal = equal_throughput([plain, replace(same, name="as fast as the SSDs")], kernel, service)
+    return (equal[0], cost_of(same, kernel, service), equal[1])

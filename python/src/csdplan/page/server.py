@@ -1,0 +1,235 @@
+"""The page as a Dash application, and the server that shows it on this machine alone.
+
+A change of any control sends all values, and one answer comes back: the server keeps no session,
+so two windows never disturb each other. Faults of the input become a sentence on the page.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import socket
+from pathlib import Path
+from typing import Any
+
+from dash import Dash, Input, Output, ctx, html, no_update
+from dash import State as Held
+from flask import abort, request
+from werkzeug.serving import make_server
+
+from csdplan.errors import CsdplanError, ModelError
+from csdplan.page import export, figures
+from csdplan.page import layout as parts
+from csdplan.page.answer import answer, costs, points, purchase
+from csdplan.page.state import (
+    LINK_MAX,
+    PROFILE_BYTES_MAX,
+    SLIDERS,
+    UPLOADED,
+    State,
+    from_query,
+    of_values,
+    profile_names,
+    to_query,
+)
+from csdplan.profile.load import parse
+
+#: The only address that the page listens on.
+ADDRESS = "127.0.0.1"
+_NAMES = ("profile", "kernel", "text", *(slider.name for slider in SLIDERS))
+_OURS = frozenset({"127.0.0.1", "localhost"})
+_KEEP_LINK = """
+function (href) {
+  if (href && href !== window.location.search) {
+    window.history.replaceState(null, "", href);
+  }
+  return document.title;
+}
+"""
+
+
+def application() -> Dash:
+    """Return the page, ready to be served or tested."""
+    app = Dash(
+        "csdplan",
+        title="csdplan",
+        update_title="",
+        assets_folder=str(Path(__file__).parent / "assets"),
+        serve_locally=True,
+        compress=False,
+    )
+    app.layout = parts.layout()
+    app.server.before_request(_only_this_machine)
+    _connect(app)
+    return app
+
+
+def serve(port: int) -> None:
+    """Serve the page until interrupted.
+
+    Raises
+    ------
+    OSError
+        If the port cannot be had; the message says what to do.
+    """
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((ADDRESS, port))
+        except OSError as error:
+            why = f"port {port} of {ADDRESS} is in use or not allowed; choose another with --port"
+            raise OSError(f"{why} ({error.strerror})") from error
+        listener.listen(128)
+        app = application()
+        # SciPy's solver takes a second to come in: better now than under the first slider.
+        purchase(State())
+        server = make_server(ADDRESS, port, app.server, threaded=True, fd=listener.fileno())
+        where = f"http://{ADDRESS}:{listener.getsockname()[1]}/"
+        print(f"csdplan: {where} (stop with Ctrl-C)", flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            server.server_close()
+
+
+def changed(values: dict[str, Any]) -> tuple[Any, ...]:
+    """Return all that the page shows for the controls' values, in the order of `_SHOWN`."""
+    try:
+        state = of_values(values)
+        found = answer(state)
+        bill = purchase(state)
+    except CsdplanError as error:
+        blank = figures.empty("nothing to draw")
+        return (blank, blank, blank, "", str(error), [], [], [], [], no_update, *_labels(values))
+    (system,) = found.result.systems
+    link = to_query(state)
+    notes = list(found.result.warnings)
+    if len(link) > LINK_MAX:
+        link, notes = "?", [*notes, "the uploaded profile is too long for a link"]
+    return (
+        figures.throughput(found.curves),
+        figures.surface(found.surface, state),
+        figures.cost(found.costs),
+        figures.sentence(system),
+        "",
+        [html.Li(text) for text in notes],
+        parts.table(bill),
+        parts.table(points(found.result)),
+        parts.table(costs(found.costs)),
+        link,
+        *_labels(values),
+    )
+
+
+_SHOWN = (
+    *((name, "figure") for name in parts.FIGURES),
+    ("says", "children"),
+    ("fault", "children"),
+    ("warnings", "children"),
+    ("bill", "children"),
+    ("points", "children"),
+    ("costs", "children"),
+    ("link", "href"),
+    *((f"{slider.name}-shown", "children") for slider in SLIDERS),
+)
+
+
+def picked(
+    trigger: str | None, query: str, values: dict[str, Any], contents: str | None
+) -> tuple[State, str]:
+    """Return the state after a link was opened, a profile picked or one uploaded; and a fault.
+
+    `trigger` is the control that changed; anything but ``profile`` and ``upload`` is the link.
+    """
+    try:
+        if trigger == "upload" and contents:
+            text = _read_upload(contents)
+            state = of_values({**values, "text": text, "profile": UPLOADED})
+        elif trigger == "profile":
+            state = of_values(values)
+        else:
+            state = from_query(query)
+        kernels = state.held().kernels()
+    except CsdplanError as error:
+        return State() if trigger not in {"upload", "profile"} else of_values(values), str(error)
+    if state.kernel not in kernels:
+        state = of_values({**_as_values(state), "kernel": kernels[0]})
+    return state, ""
+
+
+def _connect(app: Dash) -> None:
+    inputs = {name: Input(name, _property(name)) for name in _NAMES}
+    held = {name: Held(name, _property(name)) for name in _NAMES if name != "profile"}
+
+    @app.callback(
+        output=[
+            *(Output(name, _property(name)) for name in _NAMES),
+            Output("profile", "options"),
+            Output("kernel", "options"),
+            Output("refused", "children"),
+        ],
+        inputs={
+            "query": Input("location", "search"),
+            "contents": Input("upload", "contents"),
+            "values": {"profile": Input("profile", "value"), **held},
+        },
+    )
+    def pick(query: str | None, contents: str | None, values: dict[str, Any]) -> list[Any]:
+        state, fault = picked(ctx.triggered_id, query or "", values, contents)
+        return [
+            *(getattr(state, name) for name in _NAMES),
+            list(profile_names(state.text)),
+            list(state.held().kernels()),
+            fault,
+        ]
+
+    @app.callback([Output(name, what) for name, what in _SHOWN], inputs={"values": inputs})
+    def change(values: dict[str, Any]) -> list[Any]:
+        return list(changed(values))
+
+    @app.callback(
+        Output("download", "data"),
+        inputs={"_csv": Input("csv", "n_clicks"), "_json": Input("json", "n_clicks")},
+        state={"values": {name: Held(name, _property(name)) for name in _NAMES}},
+        prevent_initial_call=True,
+    )
+    def download(_csv: int | None, _json: int | None, values: dict[str, Any]) -> Any:
+        state = of_values(values)
+        as_json = ctx.triggered_id == "json"
+        text = export.to_json(state) if as_json else export.to_csv(state)
+        ending = "json" if as_json else "csv"
+        return {"content": text, "filename": f"csdplan-{state.kernel}.{ending}", "base64": False}
+
+    keep: Any = app.clientside_callback  # Dash leaves it untyped
+    keep(_KEEP_LINK, Output("link", "title"), Input("link", "href"))
+
+
+def _property(name: str) -> str:
+    return "data" if name == "text" else "value"
+
+
+def _as_values(state: State) -> dict[str, Any]:
+    return {name: getattr(state, name) for name in _NAMES}
+
+
+def _labels(values: dict[str, Any]) -> list[str]:
+    return [parts.shown(slider, float(values[slider.name])) for slider in SLIDERS]
+
+
+def _read_upload(contents: str) -> str:
+    try:
+        data = base64.b64decode(contents.partition(",")[2], validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ModelError("upload", "damaged", "a profile as a TOML file") from error
+    if len(data) > PROFILE_BYTES_MAX:
+        raise ModelError("upload", f"{len(data)} bytes", f"at most {PROFILE_BYTES_MAX} bytes")
+    parse(data, file="the uploaded profile")
+    return data.decode("utf-8")
+
+
+def _only_this_machine() -> None:
+    # A page elsewhere may have a name point here: it is then not ours that was asked for.
+    if request.host.partition(":")[0] not in _OURS:
+        abort(403)
