@@ -6,6 +6,7 @@
 
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
+mod blocks;
 mod model;
 mod tombstone;
 mod workload;

@@ -7,6 +7,7 @@ use csd_initiator::{Address, Block, Controller, Kv, Options};
 use csd_nvme::kv::Key;
 use csd_reactor::{Buffer, Class, random_u64, spawn};
 
+use super::blocks;
 use super::model::{Model, State};
 
 /// Torn writes are told apart per sector.
@@ -36,7 +37,7 @@ fn key(number: u64) -> Key {
 }
 
 /// Content that tells who wrote it, in every sector.
-fn content(known: &Shared, bytes: usize) -> Vec<u8> {
+pub fn content(known: &Shared, bytes: usize) -> Vec<u8> {
     let mut known = known.borrow_mut();
     known.counter += 1;
     let counter = known.counter;
@@ -44,7 +45,7 @@ fn content(known: &Shared, bytes: usize) -> Vec<u8> {
     words.flat_map(u64::to_le_bytes).take(bytes).collect()
 }
 
-fn fail(known: &Shared, text: String) {
+pub fn fail(known: &Shared, text: String) {
     known.borrow_mut().failure.get_or_insert(text);
 }
 
@@ -135,8 +136,12 @@ async fn work_block(worker: u64, controller: &Controller, known: &Shared) {
         let number = worker * BLOCKS_PER_WORKER + random_u64() % BLOCKS_PER_WORKER;
         let done = match random_u64() % 8 {
             0 => flush(&block, &mut dirty, known).await,
+            3 => {
+                let own = worker * BLOCKS_PER_WORKER..(worker + 1) * BLOCKS_PER_WORKER;
+                blocks::work(&block, number, own, &mut dirty, known).await
+            }
             1 | 2 => read(&block, number, block_bytes, known).await,
-            choice => write(&block, number, block_bytes, choice == 3, &mut dirty, known).await,
+            choice => write(&block, number, block_bytes, choice == 4, &mut dirty, known).await,
         };
         known.borrow_mut().operations += 1;
         if done.is_err() {
@@ -145,7 +150,7 @@ async fn work_block(worker: u64, controller: &Controller, known: &Shared) {
     }
 }
 
-fn sectors(number: u64, block_bytes: u64) -> std::ops::Range<u64> {
+pub fn sectors(number: u64, block_bytes: u64) -> std::ops::Range<u64> {
     let per_block = block_bytes / SECTOR_BYTES as u64;
     number * per_block..(number + 1) * per_block
 }

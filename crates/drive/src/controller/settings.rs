@@ -17,7 +17,7 @@ use csd_nvme::opcode::Kv;
 use csd_reactor::{Buffer, Class, sleep, spawn};
 
 use crate::error::{Error, MediaError};
-use crate::format::{PAGE_BYTES, SETTINGS_OFFSETS};
+use crate::format::SETTINGS_OFFSETS;
 use crate::media::Media;
 use crate::namespace::kv::segments::Segments;
 use crate::namespace::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
@@ -27,7 +27,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"CSDSETS\0");
 const VERSION: u32 = 1;
 /// Entries begin behind the header, 16 bytes each.
 const ENTRIES_OFFSET: usize = 64;
-const ENTRIES_MAX: usize = (PAGE_BYTES as usize - ENTRIES_OFFSET) / Entry::SIZE;
+const ENTRIES_MAX: usize = (Page::SIZE - ENTRIES_OFFSET) / Entry::SIZE;
 /// Wait for another core's page to be written.
 const PAUSE: Duration = Duration::from_micros(50);
 
