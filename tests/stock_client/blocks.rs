@@ -8,7 +8,7 @@ use csd_drive::MediaKind;
 use csd_reactor::BackendKind;
 
 use crate::wire::{Command, Wire};
-use crate::{NQN, io_queue, serve, u32_at};
+use crate::{NQN, io_queue, kv, serve, u32_at};
 
 /// Runs a test over both block sizes on memory, and one on a file in a folder of its own.
 fn each_medium(test: impl Fn(&mut Wire, &mut Wire, usize)) {
@@ -243,6 +243,10 @@ fn a_protected_namespace_takes_no_writes() {
         assert_eq!(io.command(extent(0x01, 1, 1), &data, 0).status, 0);
         assert_eq!((protect(admin, 1, 3), protect(admin, 77, 1)), (0x002, 0x00B));
         assert_eq!(protect(admin, 5, 1), 0x10E, "programs are not written");
+        assert_eq!(protect(admin, 2, 1), 0, "keys and values too");
+        assert_eq!(io.command_in_capsule(kv(0x01, b"k", 4, 0), b"none").status, 0x020, "Store");
+        assert_eq!(io.command(kv(0x10, b"k", 0, 0), &[], 0).status, 0x020, "Delete");
+        assert_eq!(io.command(kv(0x14, b"k", 0, 0), &[], 0).status, 0x087, "Exist");
         assert_eq!(protect(admin, 1, 2), 0, "until power cycle");
         assert_eq!(protect(admin, 1, 0), 0x10E, "which cannot be taken back");
         assert_eq!(io.command(extent(0x01, 1, 1), &data, 0).status, 0x020);

@@ -119,3 +119,22 @@ impl From<MediaError> for Error {
         Self::Access(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error as IoError, ErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn failures_of_the_medium_have_their_status() {
+        let status =
+            |kind: ErrorKind, access| MediaError::from(&IoError::from(kind)).status(access);
+        assert_eq!(status(ErrorKind::StorageFull, Access::Write), Status::CAPACITY_EXCEEDED);
+        assert_eq!(status(ErrorKind::QuotaExceeded, Access::Write), Status::CAPACITY_EXCEEDED);
+        assert_eq!(status(ErrorKind::Other, Access::Write), Status::WRITE_FAULT);
+        assert_eq!(status(ErrorKind::Other, Access::Read), Status::UNRECOVERED_READ_ERROR);
+        let read_only = MediaError::ReadOnly.status(Access::Write);
+        assert_eq!(read_only, Status::NAMESPACE_WRITE_PROTECTED);
+    }
+}

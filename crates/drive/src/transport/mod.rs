@@ -2,7 +2,8 @@
 //!
 //! Modules in the order of a command's way: [`accept`] deals connections to cores,
 //! [`connection`] turns bytes into commands, [`link`] is what a connection's commands share,
-//! [`command`] runs one command (those of blocks in `block`), [`session`] is Connect and the admin queue.
+//! [`command`] runs one command (`block` those of blocks), [`session`] is Connect and the admin
+//! queue.
 //!
 //! Never: what a command means to the medium. Invariants: a connection stays on its core; a
 //! command is answered once; back-pressure parks a connection's read side and never fails a
