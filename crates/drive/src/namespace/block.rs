@@ -16,7 +16,7 @@ use crate::error::Access;
 use crate::media::{Media, Syncer};
 
 /// Compare, Verify and Copy read in pieces of this many bytes.
-const PIECE_BYTES: u32 = 1 << 20;
+pub const PIECE_BYTES: u32 = 1 << 20;
 /// Most bytes that one Copy moves, and one of its sources (MCL, MSSRL): they are in memory at once.
 pub const COPY_BYTES_MAX: u32 = 16 << 20;
 /// Most blocks of a fused Compare and Write (ACWU).

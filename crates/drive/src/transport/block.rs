@@ -14,6 +14,7 @@ use super::command::{Done, Received, check_buffer, fail, payload};
 use super::link::{HEADROOM, Link, TAILROOM};
 use crate::drive::Core;
 use crate::namespace::NSID_BLOCK;
+use crate::namespace::block::{COPY_BYTES_MAX, PIECE_BYTES};
 
 /// Runs a command of the block namespace that stands for itself.
 pub(super) async fn run(
@@ -51,13 +52,23 @@ pub(super) async fn run(
         }
         Command::Verify(extent) => {
             core.block.length(extent)?;
-            core.block.verify(extent).await.map(nothing)
+            let budget = core.budget.acquire(Core::budget_units(PIECE_BYTES)).await;
+            let verified = core.block.verify(extent).await;
+            drop(budget);
+            verified.map(nothing)
         }
         Command::Copy { slba, ranges, fua } => {
             let bytes = u32::from(ranges) * 32;
             let data = flat(payload(core, link, permit, sqe, capsule, bytes).await?);
-            let bytes = core.block.copy(&nvm::copy_ranges(&data), slba, fua).await?;
-            core.count_write(bytes);
+            let sources = nvm::copy_ranges(&data);
+            // What is read waits in memory: as much as a host's own data may.
+            let blocks: u64 = sources.iter().map(|source| u64::from(source.blocks)).sum();
+            let bytes = blocks * u64::from(core.block.block_bytes());
+            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(COPY_BYTES_MAX);
+            let budget = core.budget.acquire(Core::budget_units(bytes)).await;
+            let copied = core.block.copy(&sources, slba, fua).await;
+            drop(budget);
+            core.count_write(copied?);
             Ok(Done::Result(0))
         }
     }
