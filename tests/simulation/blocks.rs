@@ -35,7 +35,7 @@ fn block_bytes(block: &Block) -> u64 {
     u64::from(block.block_bytes())
 }
 
-async fn submit(block: &Block, sqe: Sqe, payload: &[u8]) -> Result<(), Error> {
+pub async fn submit(block: &Block, sqe: Sqe, payload: &[u8]) -> Result<(), Error> {
     let payload = match payload {
         [] => Vec::new(),
         bytes => vec![Buffer::from_slice(bytes)],
@@ -135,7 +135,7 @@ async fn fused(block: &Block, number: u64, known: &Shared) -> Result<(), ()> {
 }
 
 /// Runs both, the first one first: on one queue nothing comes between their capsules.
-async fn both<T>(first: impl Future<Output = T>, second: impl Future<Output = T>) -> (T, T) {
+pub async fn both<T>(first: impl Future<Output = T>, second: impl Future<Output = T>) -> (T, T) {
     let (mut first, mut second) = (pin!(first), pin!(second));
     let (mut one, mut two) = (None, None);
     poll_fn(|cx| {
