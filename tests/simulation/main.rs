@@ -6,6 +6,8 @@
 
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
+mod blocks;
+mod fused;
 mod loss;
 mod model;
 mod stalled;

@@ -7,6 +7,7 @@ use csd_initiator::{Address, Block, Controller, Kv, Options};
 use csd_nvme::kv::Key;
 use csd_reactor::{Buffer, Class, random_u64, spawn};
 
+use super::blocks;
 use super::model::{Model, State};
 
 /// Torn writes are told apart per sector.
@@ -38,7 +39,7 @@ pub fn key(number: u64) -> Key {
 }
 
 /// Content that tells who wrote it, in every sector.
-fn content(known: &Shared, bytes: usize) -> Vec<u8> {
+pub fn content(known: &Shared, bytes: usize) -> Vec<u8> {
     let mut known = known.borrow_mut();
     known.counter += 1;
     let counter = known.counter;
@@ -142,8 +143,12 @@ async fn work_block(worker: u64, controller: &Controller, known: &Shared) {
         let number = worker * BLOCKS_PER_WORKER + random_u64() % BLOCKS_PER_WORKER;
         let done = match random_u64() % 8 {
             0 => flush(&block, &mut dirty, known).await,
+            3 => {
+                let own = worker * BLOCKS_PER_WORKER..(worker + 1) * BLOCKS_PER_WORKER;
+                blocks::work(&block, number, own, &mut dirty, known).await
+            }
             1 | 2 => read(&block, number, block_bytes, known).await,
-            choice => write(&block, number, block_bytes, choice == 3, &mut dirty, known).await,
+            choice => write(&block, number, block_bytes, choice == 4, &mut dirty, known).await,
         };
         known.borrow_mut().operations += 1;
         if done.is_err() {

@@ -4,6 +4,10 @@
 
 #![allow(missing_docs, unreachable_pub, clippy::cast_possible_truncation, clippy::unwrap_used)]
 
+mod admin;
+mod blocks;
+mod discovery;
+mod fused;
 mod wire;
 
 use std::io::{Read, Write};
@@ -18,10 +22,21 @@ const NQN: &str = "nqn.2026-11.io.csdstore:stock";
 
 /// Serves a drive on memory in this process; it ends with the test.
 fn drive(cores: usize, backend: BackendKind) -> SocketAddr {
+    serve(csd_drive::MediaKind::Memory, 4096, cores, backend)
+}
+
+fn serve(
+    media: csd_drive::MediaKind,
+    block_bytes: u32,
+    cores: usize,
+    backend: BackendKind,
+) -> SocketAddr {
     let config = csd_drive::Config {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         nqn: NQN.into(),
         size_bytes: 256 << 20,
+        media,
+        block_bytes,
         cores,
         backend,
         ..csd_drive::Config::default()
@@ -273,8 +288,8 @@ fn wrong_commands_get_the_right_status() {
     assert_eq!(io.command(beyond, &[], 4096).status, 0x080, "LBA out of range");
     assert_eq!(io.command(Command::new(0x02, 1), &[], 512).status, 0x00F, "SGL too short");
     let mut fused = Command::new(0x02, 1);
-    fused.0[1] |= 1;
-    assert_eq!(io.command(fused, &[], 4096).status, 0x002, "fused");
+    fused.0[1] |= 3;
+    assert_eq!(io.command(fused, &[], 4096).status, 0x002, "the reserved value of FUSE");
     assert_eq!(io.command(Command::new(0x02, 1), &[], 4096).status, 0, "and it goes on");
     let mut stranger = Wire::open(address);
     stranger.initialise();

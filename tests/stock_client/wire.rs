@@ -115,6 +115,23 @@ impl Wire {
         (cid, pdu)
     }
 
+    /// Sends a capsule without waiting for its answer: data inside, or none. Its identifier.
+    pub fn post(&mut self, mut command: Command, data: &[u8]) -> u16 {
+        let cid = self.stamp(&mut command);
+        command.sgl(data.len(), if data.is_empty() { 0x5A } else { 0x01 });
+        self.send_capsule(&command, data);
+        cid
+    }
+
+    /// The next response capsule: identifier, status, result dword 0.
+    pub fn response(&mut self) -> (u16, u16, u32) {
+        let header = self.receive().header;
+        assert_eq!(header[0], 0x05, "a response capsule");
+        let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
+        let dword = u32::from_le_bytes(header[8..12].try_into().unwrap());
+        (half(20), (half(22) >> 1) & 0x7FF, dword)
+    }
+
     pub fn stamp(&mut self, command: &mut Command) -> u16 {
         let cid = self.next_cid;
         self.next_cid = self.next_cid.wrapping_add(1);

@@ -7,22 +7,22 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use csd_nvme::controller::{Event, Namespace, NamespaceKind, Subsystem};
-use csd_nvme::status::Status;
+use csd_nvme::controller::{Namespace, NamespaceKind, Subsystem};
 use csd_reactor::{
     BackendKind, Buffer, Class, CoreId, Listener, Notify, Semaphore, call, core_count, core_id,
     keep, kept, post, spawn, stop_requested,
 };
 
-use crate::controller::{Controllers, CoreCounters};
+use crate::controller::{Controllers, CoreCounters, Settings};
 use crate::error::Error;
 use crate::format::{self, SHARDS, Split, Superblock};
 use crate::media::{FileMedia, Media, Memory, Syncer};
-use crate::namespace::block::Block;
+use crate::namespace::block::{Block, COPY_BYTES_MAX};
 use crate::namespace::compute::{self, Compute};
+use crate::namespace::gate::Gate;
 use crate::namespace::kv::Kv;
 use crate::namespace::kv::recover::{Found, survey};
 use crate::namespace::kv::segments::Segments;
@@ -42,6 +42,9 @@ const IO_QUEUES_MAX: u16 = 128;
 const QUEUE_ENTRIES_MAX: u16 = 1024;
 /// Maximum data transfer size: 2^12 pages of 4 KiB are 16 MiB, the longest value.
 const MDTS: u8 = 12;
+
+/// A Copy may be as long as a transfer: that is what Identify says.
+const _: () = assert!(COPY_BYTES_MAX == 4096 << MDTS);
 
 /// What keeps a drive's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,9 +112,14 @@ pub struct Shared {
     pub counters: Vec<Arc<CoreCounters>>,
     /// Connections by core.
     pub connections: Vec<AtomicUsize>,
+    /// What hosts have saved.
+    pub settings: Arc<Settings>,
+    /// Keeps writers of blocks out while a fused pair runs.
+    pub gate: Arc<Gate>,
     /// The medium has become read-only.
     pub read_only: AtomicBool,
-    media: Media,
+    /// The medium.
+    pub media: Media,
     found: Vec<Found>,
 }
 
@@ -141,32 +149,6 @@ impl Core {
     /// Units of the budget that `bytes` bytes take.
     pub fn budget_units(bytes: u32) -> usize {
         bytes.div_ceil(BUDGET_UNIT_BYTES) as usize
-    }
-
-    /// Notes a failed command: media errors are counted, and a medium that has become read-only
-    /// is told to every host.
-    pub fn note_failure(&self, status: Status) {
-        let media = matches!(
-            status,
-            Status::WRITE_FAULT
-                | Status::UNRECOVERED_READ_ERROR
-                | Status::NAMESPACE_WRITE_PROTECTED
-        );
-        if !media {
-            return;
-        }
-        CoreCounters::add(&self.counters.media_errors, 1);
-        let read_only = status == Status::NAMESPACE_WRITE_PROTECTED;
-        if read_only && !self.shared.read_only.swap(true, Relaxed) {
-            for core in 0..core_count() {
-                // A core that is gone has no hosts to tell.
-                let _ = post(CoreId(core), Class::System, || {
-                    if let Some(core) = kept::<Self>() {
-                        core.connections.raise(Event::ReadOnly);
-                    }
-                });
-            }
-        }
     }
 }
 
@@ -229,6 +211,8 @@ pub async fn open(
     let (uuid, offset) = (superblock.uuid(), superblock.kv_offset());
     let segments = Arc::new(Segments::new(uuid, offset, segment_bytes, count, &nsids));
     let found = survey(&media, &segments, SHARDS).await?;
+    let settings = Settings::open(&media, uuid).await?;
+    settings.apply(&segments);
     let cores = core_count();
     Ok(Arc::new(Shared {
         subsystem: subsystem(nqn, &superblock, &segments),
@@ -237,6 +221,8 @@ pub async fn open(
         controllers: Controllers::default(),
         counters: (0..cores).map(|_| Arc::default()).collect(),
         connections: (0..cores).map(|_| AtomicUsize::new(0)).collect(),
+        settings: Arc::new(settings),
+        gate: Arc::new(Gate::new(cores)),
         read_only: AtomicBool::new(false),
         media,
         found,
@@ -254,8 +240,8 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
     let block = Block::new(
         media.clone(),
         Rc::clone(&syncer),
-        superblock.block_offset(),
-        superblock.block_length(),
+        Arc::clone(&shared.gate),
+        (superblock.block_offset(), superblock.block_length()),
         superblock.block_bytes(),
     );
     let value_bytes_max = superblock.value_bytes_max();

@@ -57,6 +57,8 @@ impl std::error::Error for Error {}
 pub enum MediaError {
     /// The range is not on the media: a bug of ours, refused before it does harm.
     OutOfRange,
+    /// The file system, or the user's share of it, has no room for the write.
+    Full,
     /// The operating system failed the access.
     Io(String),
     /// An earlier sync failed: the media is read-only from then on, because what the failed sync
@@ -70,6 +72,7 @@ impl std::fmt::Display for MediaError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::OutOfRange => write!(f, "access beyond the end of the media"),
+            Self::Full => write!(f, "no room left where the media lies"),
             Self::Io(text) => write!(f, "media access failed: {text}"),
             Self::ReadOnly => write!(f, "media is read-only after a failed sync"),
             Self::PowerCut => write!(f, "media has lost its power"),
@@ -78,6 +81,16 @@ impl std::fmt::Display for MediaError {
 }
 
 impl std::error::Error for MediaError {}
+
+impl From<&std::io::Error> for MediaError {
+    fn from(error: &std::io::Error) -> Self {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        match error.kind() {
+            StorageFull | QuotaExceeded => Self::Full,
+            _ => Self::Io(error.to_string()),
+        }
+    }
+}
 
 /// Which way an access went, for the status of its failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +106,7 @@ impl MediaError {
     pub fn status(&self, access: Access) -> Status {
         match (self, access) {
             (Self::OutOfRange, _) => Status::INTERNAL_ERROR,
+            (Self::Full, _) => Status::CAPACITY_EXCEEDED,
             (Self::ReadOnly, _) => Status::NAMESPACE_WRITE_PROTECTED,
             (Self::Io(_) | Self::PowerCut, Access::Read) => Status::UNRECOVERED_READ_ERROR,
             (Self::Io(_) | Self::PowerCut, Access::Write) => Status::WRITE_FAULT,
@@ -103,5 +117,24 @@ impl MediaError {
 impl From<MediaError> for Error {
     fn from(error: MediaError) -> Self {
         Self::Access(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error as IoError, ErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn failures_of_the_medium_have_their_status() {
+        let status =
+            |kind: ErrorKind, access| MediaError::from(&IoError::from(kind)).status(access);
+        assert_eq!(status(ErrorKind::StorageFull, Access::Write), Status::CAPACITY_EXCEEDED);
+        assert_eq!(status(ErrorKind::QuotaExceeded, Access::Write), Status::CAPACITY_EXCEEDED);
+        assert_eq!(status(ErrorKind::Other, Access::Write), Status::WRITE_FAULT);
+        assert_eq!(status(ErrorKind::Other, Access::Read), Status::UNRECOVERED_READ_ERROR);
+        let read_only = MediaError::ReadOnly.status(Access::Write);
+        assert_eq!(read_only, Status::NAMESPACE_WRITE_PROTECTED);
     }
 }

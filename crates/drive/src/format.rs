@@ -16,6 +16,8 @@ pub const PAGE_BYTES: u64 = 4096;
 pub const HEAD_BYTES: u64 = 1 << 20;
 /// Offset of the second copy of the superblock.
 const COPY_OFFSET: u64 = HEAD_BYTES / 2;
+/// Offsets of the two pages of settings ([`crate::controller::Settings`]).
+pub const SETTINGS_OFFSETS: [u64; 2] = [HEAD_BYTES / 4, HEAD_BYTES / 4 * 3];
 /// "CSDSTORE".
 const MAGIC: u64 = u64::from_le_bytes(*b"CSDSTORE");
 /// Version of the on-media format.

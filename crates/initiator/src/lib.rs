@@ -31,10 +31,11 @@ pub use address::Address;
 pub use block::Block;
 pub use compute::Compute;
 pub use connection::Reply;
-pub use controller::{Controller, Namespace, NamespaceKind};
+pub use controller::{Controller, Namespace, NamespaceKind, discover};
 pub use error::Error;
 pub use fate::Traffic;
 pub use kv::Kv;
 pub use options::Options;
 
+pub use csd_nvme::discovery::DiscoveryRecord;
 pub use csd_nvme::tcp::Digests;

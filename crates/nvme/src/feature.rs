@@ -22,6 +22,7 @@ codes! {
         HOST_BEHAVIOR = 0x16: "Host Behavior Support",
         COMMAND_SET_PROFILE = 0x19: "I/O Command Set Profile",
         KEY_VALUE_CONFIGURATION = 0x20: "Key Value Configuration",
+        WRITE_PROTECTION = 0x84: "Namespace Write Protection Config",
     }
 }
 
@@ -66,6 +67,14 @@ bits! {
 pub const CAPABILITY_CHANGEABLE: u32 = 1 << 2;
 /// Capability bit of Get Features: namespace specific.
 pub const CAPABILITY_NAMESPACE: u32 = 1 << 1;
+
+/// Capability bit of Get Features: saveable.
+pub const CAPABILITY_SAVEABLE: u32 = 1 << 0;
+
+/// Write Protection State (feature 84h, bits 2:0): write protected, over power cycles too.
+pub const PROTECT: u32 = 1;
+/// Write Protection State: write protected until the next power cycle, and not to be changed.
+pub const PROTECT_UNTIL_POWER_CYCLE: u32 = 2;
 
 /// Error on Delete of a Non-Existent Key (EDNEK), bit 0 of feature 20h.
 pub const EDNEK: u32 = 1;

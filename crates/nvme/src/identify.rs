@@ -22,6 +22,14 @@ codes! {
         CONTROLLER_FOR_CSI = 0x06: "controller for a command set",
         ACTIVE_LIST_FOR_CSI = 0x07: "active namespace list for a command set",
         NAMESPACE_INDEPENDENT = 0x08: "command set independent namespace",
+        FORMAT = 0x09: "namespace for a user data format (NVM)",
+        FORMAT_FOR_CSI = 0x0A: "namespace for a user data format of a command set",
+        ALLOCATED_LIST = 0x10: "allocated namespace list",
+        ALLOCATED_NAMESPACE = 0x11: "allocated namespace (NVM)",
+        CONTROLLERS_OF_NAMESPACE = 0x12: "controllers that a namespace is attached to",
+        CONTROLLERS = 0x13: "controllers of the subsystem",
+        ALLOCATED_LIST_FOR_CSI = 0x1A: "allocated namespace list for a command set",
+        ALLOCATED_NAMESPACE_FOR_CSI = 0x1B: "allocated namespace for a command set",
         COMMAND_SETS = 0x1C: "I/O command set combinations",
     }
 }
@@ -33,6 +41,8 @@ layout! {
         cns / set_cns: u8 @ 40,
         /// Controller Identifier (CNTID).
         cntid / set_cntid: u16 @ 42,
+        /// CNS Specific Identifier: index of a format, where the structure has one.
+        index / set_index: u16 @ 44,
         /// Command Set Identifier (CSI), CDW11 bits 31:24.
         csi / set_csi: u8 @ 47,
     }
@@ -104,12 +114,20 @@ layout! {
         nn / set_nn: u32 @ 516,
         /// Optional NVM Command Support (ONCS).
         oncs / set_oncs: u16 @ 520,
+        /// Fused Operation Support (FUSES): bit 0 Compare and Write.
+        fuses / set_fuses: u16 @ 522,
         /// Volatile Write Cache (VWC): bit 0 present, bits 2:1 flush with NSID FFFFFFFFh.
         vwc / set_vwc: u8 @ 525,
         /// Atomic Write Unit Normal (AWUN) in blocks, 0's based.
         awun / set_awun: u16 @ 526,
         /// Atomic Write Unit Power Fail (AWUPF) in blocks, 0's based.
         awupf / set_awupf: u16 @ 528,
+        /// Namespace Write Protection Capabilities (NWPC): bit 0 protect, bit 1 until power cycle.
+        nwpc / set_nwpc: u8 @ 531,
+        /// Atomic Compare and Write Unit (ACWU) in blocks, 0's based.
+        acwu / set_acwu: u16 @ 532,
+        /// Copy Descriptor Formats Supported (OCFS): bit 0 format 0.
+        ocfs / set_ocfs: u16 @ 534,
         /// SGL Support (SGLS).
         sgls / set_sgls: u32 @ 536,
         /// Maximum Number of Allowed Namespaces (MNAN).
@@ -163,8 +181,27 @@ layout! {
         flbas / set_flbas: u8 @ 26,
         /// Namespace Multi-path I/O and Sharing (NMIC): bit 0 shared.
         nmic / set_nmic: u8 @ 30,
+        /// Deallocate Logical Block Features (DLFEAT): bits 2:0 what is read after, 001b zeros; bit
+        /// 3 the Deallocate bit of Write Zeroes.
+        dlfeat / set_dlfeat: u8 @ 33,
         /// Namespace Optimal I/O Boundary (NOIOB) in blocks.
         noiob / set_noiob: u16 @ 46,
+        /// Namespace Preferred Write Granularity (NPWG) in blocks, 0's based.
+        npwg / set_npwg: u16 @ 64,
+        /// Namespace Preferred Write Alignment (NPWA) in blocks, 0's based.
+        npwa / set_npwa: u16 @ 66,
+        /// Namespace Preferred Deallocate Granularity (NPDG) in blocks, 0's based.
+        npdg / set_npdg: u16 @ 68,
+        /// Namespace Preferred Deallocate Alignment (NPDA) in blocks, 0's based.
+        npda / set_npda: u16 @ 70,
+        /// Maximum Single Source Range Length (MSSRL) of Copy in blocks.
+        mssrl / set_mssrl: u16 @ 74,
+        /// Maximum Copy Length (MCL) in blocks.
+        mcl / set_mcl: u32 @ 76,
+        /// Maximum Source Range Count (MSRC), 0's based.
+        msrc / set_msrc: u8 @ 80,
+        /// Namespace Attributes (NSATTR): bit 0 write protected.
+        nsattr / set_nsattr: u8 @ 99,
         /// Namespace Globally Unique Identifier (NGUID).
         nguid / set_nguid: [16] @ 104,
         /// IEEE Extended Unique Identifier (EUI64).
@@ -193,8 +230,22 @@ layout! {
         nsfeat / set_nsfeat: u8 @ 0,
         /// Namespace Multi-path I/O and Sharing (NMIC): bit 0 shared.
         nmic / set_nmic: u8 @ 1,
+        /// Namespace Attributes (NSATTR): bit 0 write protected.
+        nsattr / set_nsattr: u8 @ 8,
         /// Namespace Status (NSTAT): bit 0 ready.
         nstat / set_nstat: u8 @ 14,
+    }
+}
+
+layout! {
+    /// Identify Controller data of the NVM command set (CNS 06h, CSI 00h).
+    pub struct IdentifyNvmController[4096] {
+        /// Verify Size Limit (VSL), 2^n pages of CAP.MPSMIN.
+        vsl / set_vsl: u8 @ 0,
+        /// Write Zeroes Size Limit (WZSL), 2^n pages of CAP.MPSMIN.
+        wzsl / set_wzsl: u8 @ 1,
+        /// Dataset Management Ranges Limit (DMRL), 0 is 256.
+        dmrl / set_dmrl: u8 @ 3,
     }
 }
 
@@ -283,6 +334,16 @@ pub fn descriptor_csi(mut data: &[u8]) -> Csi {
         }
     }
     Csi::NVM
+}
+
+/// A controller list: at most 2,047 ids.
+pub fn controller_list(ids: &[u16]) -> Vec<u8> {
+    let ids = &ids[..ids.len().min(IDENTIFY_BYTES / 2 - 1)];
+    let count = u16::try_from(ids.len()).expect("at most 2,047");
+    let mut data = count.to_le_bytes().to_vec();
+    ids.iter().for_each(|id| data.extend_from_slice(&id.to_le_bytes()));
+    data.resize(IDENTIFY_BYTES, 0);
+    data
 }
 
 /// A namespace list of 1,024 ids; a short list ends at the first zero.

@@ -20,6 +20,7 @@
 //! - [`fabrics`], [`property`]: Connect, Property Get and Set, controller registers
 //! - [`nvm`], [`kv`], [`compute`]: the I/O command sets
 //! - [`execute`]: the payload of Execute Program
+//! - [`discovery`]: what a host may connect to
 //! - [`identify`], [`log`], [`feature`]: what the admin queue talks of
 //! - [`controller`]: queues, admin commands, features and events of the drive's side
 //! - [`host`]: the commands and connection steps of the host's side
@@ -27,6 +28,7 @@
 pub mod capsule;
 pub mod compute;
 pub mod controller;
+pub mod discovery;
 pub mod execute;
 pub mod fabrics;
 pub mod feature;

@@ -15,6 +15,8 @@ codes! {
         FIRMWARE_SLOT = 0x03: "Firmware Slot Information",
         CHANGED_NAMESPACES = 0x04: "Changed Namespace List",
         EFFECTS = 0x05: "Commands Supported and Effects",
+        FEATURES = 0x12: "Feature Identifiers Supported and Effects",
+        DISCOVERY = 0x70: "Discovery",
         PROGRAM_LIST = 0x82: "Program List",
     }
 }
@@ -88,11 +90,37 @@ layout! {
         unsafe_shutdowns / set_unsafe_shutdowns: u64 @ 144,
         /// Media and Data Integrity Errors.
         media_errors / set_media_errors: u64 @ 160,
+        /// Number of Error Information Log Entries over the controller's life.
+        error_entries / set_error_entries: u64 @ 176,
     }
 }
 
 /// Critical warning: the media is read-only.
 pub const WARNING_READ_ONLY: u8 = 1 << 3;
+
+layout! {
+    /// One entry of the Error Information log (LID 01h).
+    pub struct ErrorEntry[64] {
+        /// Error Count: number of this error, from 1; 0 is no entry.
+        count / set_count: u64 @ 0,
+        /// Submission Queue ID.
+        sqid / set_sqid: u16 @ 8,
+        /// Command ID.
+        cid / set_cid: u16 @ 10,
+        /// Status Field as in a completion's last two bytes.
+        status_field / set_status_field: u16 @ 12,
+        /// Parameter Error Location: FFFFh is not told.
+        location / set_location: u16 @ 14,
+        /// First LBA of the command.
+        lba / set_lba: u64 @ 16,
+        /// Namespace.
+        nsid / set_nsid: u32 @ 24,
+        /// Transport Type: 3 is TCP.
+        trtype / set_trtype: u8 @ 29,
+        /// Opcode of the command.
+        opcode / set_opcode: u8 @ 31,
+    }
+}
 
 layout! {
     /// Firmware Slot Information log (LID 03h).
@@ -128,6 +156,31 @@ pub fn effects(admin: &[u8], io: &[(u8, bool)]) -> Vec<u8> {
     };
     admin.iter().for_each(|opcode| put(usize::from(*opcode), false));
     io.iter().for_each(|(opcode, changes)| put(256 + usize::from(*opcode), *changes));
+    data
+}
+
+bits! {
+    /// One entry of the Feature Identifiers Supported and Effects log (LID 12h).
+    pub struct FeatureEffects: u32 {
+        /// FID Supported (FSUPP).
+        supported / with_supported: 0..=0,
+        /// User Data Content Change (UDCC).
+        content_change / with_content_change: 1..=1,
+        /// Namespace Capability Change (NCC).
+        capability_change / with_capability_change: 2..=2,
+        /// FID Scope: namespace.
+        of_namespace / with_of_namespace: 20..=20,
+        /// FID Scope: controller.
+        of_controller / with_of_controller: 21..=21,
+    }
+}
+
+/// The Changed Namespace List log: the ids, or the one entry FFFFFFFFh when there are too many.
+pub fn changed_namespaces(ids: &[u32]) -> Vec<u8> {
+    let too_many = ids.len() > EFFECTS_BYTES / 4;
+    let ids = if too_many { &[crate::NSID_ALL][..] } else { ids };
+    let mut data: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
+    data.resize(EFFECTS_BYTES, 0);
     data
 }
 

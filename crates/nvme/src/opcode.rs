@@ -51,6 +51,11 @@ codes! {
         FLUSH = 0x00: "Flush",
         WRITE = 0x01: "Write",
         READ = 0x02: "Read",
+        COMPARE = 0x05: "Compare",
+        WRITE_ZEROES = 0x08: "Write Zeroes",
+        DATASET_MANAGEMENT = 0x09: "Dataset Management",
+        VERIFY = 0x0C: "Verify",
+        COPY = 0x19: "Copy",
     }
 }
 

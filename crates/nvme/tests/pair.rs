@@ -138,11 +138,18 @@ impl Drive {
                 let data = self.blocks[start..start + extent.blocks as usize * BLOCK].to_vec();
                 self.answer(permit, Status::SUCCESS, 0, &data);
             }
+            nvm::Command::Compare(extent) => {
+                let start = extent.slba as usize * BLOCK;
+                let same = self.blocks[start..start + payload.len()] == payload;
+                let status = if same { Status::SUCCESS } else { Status::COMPARE_FAILURE };
+                self.answer(permit, status, 0, &[]);
+            }
             nvm::Command::Write { extent, .. } => {
                 let start = extent.slba as usize * BLOCK;
                 self.blocks[start..start + payload.len()].copy_from_slice(&payload);
                 self.answer(permit, Status::SUCCESS, 0, &[]);
             }
+            other => panic!("{other:?} is not in this story"),
         }
     }
 
@@ -174,7 +181,9 @@ fn is_admin(sqe: &Sqe) -> bool {
 
 fn block_data(sqe: &Sqe) -> u32 {
     match nvm::Command::parse(sqe) {
-        Ok(nvm::Command::Write { extent, .. }) => extent.blocks * BLOCK as u32,
+        Ok(nvm::Command::Write { extent, .. } | nvm::Command::Compare(extent)) => {
+            extent.blocks * BLOCK as u32
+        }
         _ => 0,
     }
 }
@@ -322,6 +331,8 @@ fn story(wanted: Digests, willing: Digests, cuts: Vec<usize>, cattr: u8, seed: u
     let extent = nvm::Extent { slba: 3, blocks: 40 };
     let wrote = pair.command(nvm::write(1, extent, false), &data, false, 0);
     assert_eq!(wrote.status, Status::SUCCESS);
+    let compared = pair.command(nvm::compare(1, extent), &data, false, 0);
+    assert_eq!(compared.status, Status::SUCCESS);
     let small = nvm::Extent { slba: 4, blocks: 2 };
     let wrote = pair.command(nvm::write(1, small, true), &[seed; 2 * BLOCK], true, 0);
     assert_eq!(wrote.status, Status::SUCCESS);

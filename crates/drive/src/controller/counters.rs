@@ -2,10 +2,19 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use csd_nvme::controller::{Backing, NamespaceKind};
-use csd_nvme::log::{Smart, WARNING_READ_ONLY};
+use std::net::SocketAddr;
 
+use csd_nvme::controller::{Backing, Event, NamespaceKind};
+use csd_nvme::discovery::{DISCOVERY_NQN, DiscoveryRecord, SUBTYPE_CURRENT_DISCOVERY, SUBTYPE_NVM};
+use csd_nvme::feature::FeatureId;
+use csd_nvme::log::{ErrorEntry, Smart, WARNING_READ_ONLY};
+
+use super::Association;
+use super::health::announce;
 use crate::drive::Shared;
+
+/// Generation of the discovery log: what a drive serves does not change while it runs.
+const DISCOVERY_GENERATION: u64 = 1;
 
 /// Counters of one core: only that core writes them, anyone reads.
 #[derive(Debug, Default)]
@@ -29,13 +38,20 @@ impl CoreCounters {
     }
 }
 
-/// The drive as [`csd_nvme::controller`] asks about it.
+/// The drive as [`csd_nvme::controller`] asks about it, for one controller.
 #[derive(Debug)]
-pub struct View<'a>(pub &'a Shared);
+pub struct View<'a> {
+    /// The drive.
+    pub drive: &'a Shared,
+    /// The controller that asks.
+    pub association: &'a Association,
+    /// The address that its host connected to.
+    pub local: Option<SocketAddr>,
+}
 
 impl View<'_> {
     fn sum(&self, counter: impl Fn(&CoreCounters) -> &AtomicU64) -> u64 {
-        self.0.counters.iter().map(|core| counter(core).load(Relaxed)).sum()
+        self.drive.counters.iter().map(|core| counter(core).load(Relaxed)).sum()
     }
 }
 
@@ -46,12 +62,12 @@ fn flag(nsid: u32, drive: &Shared) -> Option<&AtomicBool> {
 
 impl Backing for View<'_> {
     fn used(&self, nsid: u32) -> u64 {
-        match self.0.subsystem.namespace(nsid).map(|namespace| &namespace.kind) {
+        match self.drive.subsystem.namespace(nsid).map(|namespace| &namespace.kind) {
             // Blocks are not allocated on write: all of them are in use.
             Some(NamespaceKind::Block { blocks, .. }) => *blocks,
             Some(NamespaceKind::Kv { .. }) => {
                 let namespace =
-                    u16::try_from(nsid).ok().map(|nsid| self.0.segments.namespace(nsid));
+                    u16::try_from(nsid).ok().map(|nsid| self.drive.segments.namespace(nsid));
                 namespace.flatten().map_or(0, |namespace| namespace.used_bytes.load(Relaxed))
             }
             _ => 0,
@@ -61,7 +77,7 @@ impl Backing for View<'_> {
     fn smart(&self) -> Smart {
         let mut smart = Smart::zeroed();
         let units = |bytes: u64| bytes.div_ceil(512 * 1000);
-        let read_only = self.0.read_only.load(Relaxed);
+        let read_only = self.drive.read_only.load(Relaxed);
         smart.set_critical_warning(if read_only { WARNING_READ_ONLY } else { 0 });
         // There is no thermometer: the temperature of a room, in kelvin.
         smart.set_temperature(298).set_available_spare(100).set_spare_threshold(10);
@@ -70,17 +86,57 @@ impl Backing for View<'_> {
         smart.set_host_reads(self.sum(|core| &core.reads));
         smart.set_host_writes(self.sum(|core| &core.writes));
         smart.set_media_errors(self.sum(|core| &core.media_errors));
+        smart.set_error_entries(self.association.error_count());
         smart.set_power_cycles(1).set_power_on_hours(csd_reactor::now().ns() / 3_600_000_000_000);
         smart
     }
 
     fn absent_delete_is_error(&self, nsid: u32) -> bool {
-        flag(nsid, self.0).is_some_and(|flag| flag.load(Relaxed))
+        flag(nsid, self.drive).is_some_and(|flag| flag.load(Relaxed))
     }
 
     fn set_absent_delete_is_error(&self, nsid: u32, error: bool) {
-        if let Some(flag) = flag(nsid, self.0) {
+        if let Some(flag) = flag(nsid, self.drive) {
             flag.store(error, Relaxed);
         }
+    }
+
+    fn saved(&self, id: FeatureId, nsid: u32) -> Option<u32> {
+        self.drive.settings.saved(id, nsid)
+    }
+
+    fn save(&self, id: FeatureId, nsid: u32, value: u32) {
+        self.drive.settings.save(id, nsid, value);
+    }
+
+    fn protection(&self, nsid: u32) -> u32 {
+        self.drive.settings.protection(nsid)
+    }
+
+    fn set_protection(&self, nsid: u32, value: u32) {
+        self.drive.settings.set_protection(nsid, value);
+        announce(Event::NamespaceChanged(nsid), Some(self.association.cntlid));
+    }
+
+    fn errors(&self) -> Vec<ErrorEntry> {
+        self.association.recent_errors()
+    }
+
+    fn controllers(&self) -> Vec<u16> {
+        self.drive.controllers.ids()
+    }
+
+    fn io_queues(&self) -> usize {
+        self.association.io_queues()
+    }
+
+    fn discovery(&self) -> (u64, Vec<DiscoveryRecord>) {
+        let record = |address: SocketAddr| {
+            [
+                DiscoveryRecord::tcp(address, &self.drive.subsystem.nqn, SUBTYPE_NVM),
+                DiscoveryRecord::tcp(address, DISCOVERY_NQN, SUBTYPE_CURRENT_DISCOVERY),
+            ]
+        };
+        (DISCOVERY_GENERATION, self.local.into_iter().flat_map(record).collect())
     }
 }

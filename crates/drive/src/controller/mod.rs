@@ -6,14 +6,19 @@
 //! every I/O queue, on whatever core.
 
 mod counters;
+mod health;
+mod settings;
 
 pub use counters::{CoreCounters, View};
+pub use settings::Settings;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use csd_nvme::controller::ERROR_ENTRIES_MAX;
 use csd_nvme::controller::connect::{Refused, Request};
+use csd_nvme::log::ErrorEntry;
 use csd_nvme::status::Status;
 use csd_reactor::CoreId;
 
@@ -32,6 +37,16 @@ pub struct Association {
     /// When its host was last heard, in milliseconds of the drive's clock.
     pub heard_ms: AtomicU64,
     queues: Mutex<BTreeMap<u16, (CoreId, u64)>>,
+    discovery: bool,
+    errors: Mutex<Errors>,
+}
+
+/// A controller's recent errors.
+#[derive(Debug, Default)]
+struct Errors {
+    count: u64,
+    // Newest first.
+    entries: VecDeque<ErrorEntry>,
 }
 
 impl Association {
@@ -43,6 +58,34 @@ impl Association {
     /// Where the I/O queues' connections are: core and connection number.
     pub fn connections(&self) -> Vec<(CoreId, u64)> {
         self.queues().values().copied().collect()
+    }
+
+    /// Number of I/O queues.
+    pub fn io_queues(&self) -> usize {
+        self.queues().len()
+    }
+
+    /// Notes an error; its count is set here.
+    pub fn note_error(&self, mut entry: ErrorEntry) {
+        let mut errors = self.errors();
+        errors.count += 1;
+        entry.set_count(errors.count);
+        errors.entries.truncate(usize::from(ERROR_ENTRIES_MAX) - 1);
+        errors.entries.push_front(entry);
+    }
+
+    /// Recent errors, newest first.
+    pub fn recent_errors(&self) -> Vec<ErrorEntry> {
+        self.errors().entries.iter().copied().collect()
+    }
+
+    /// Number of errors in the controller's life.
+    pub fn error_count(&self) -> u64 {
+        self.errors().count
+    }
+
+    fn errors(&self) -> MutexGuard<'_, Errors> {
+        self.errors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets an I/O queue whose connection has ended.
@@ -75,6 +118,8 @@ impl Controllers {
             ready: AtomicBool::new(false),
             heard_ms: AtomicU64::new(now_ms),
             queues: Mutex::default(),
+            discovery: request.discovery,
+            errors: Mutex::default(),
         });
         all.insert(cntlid, Arc::clone(&association));
         Ok(association)
@@ -91,7 +136,8 @@ impl Controllers {
         core: CoreId,
         connection: u64,
     ) -> Result<Arc<Association>, Refused> {
-        let association = self.all().get(&request.cntlid).cloned().ok_or(Refused::data(16))?;
+        let found = self.all().get(&request.cntlid).filter(|found| !found.discovery).cloned();
+        let association = found.ok_or(Refused::data(16))?;
         if association.hostnqn != request.hostnqn {
             return Err(Refused::data(512));
         }
@@ -111,6 +157,12 @@ impl Controllers {
         queues.insert(qid, (core, connection));
         drop(queues);
         Ok(association)
+    }
+
+    /// Ids of the controllers that have namespaces, rising.
+    pub fn ids(&self) -> Vec<u16> {
+        let all = self.all();
+        all.values().filter(|found| !found.discovery).map(|found| found.cntlid).collect()
     }
 
     /// Ends a controller.

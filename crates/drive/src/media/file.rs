@@ -71,7 +71,23 @@ impl FileMedia {
             return (Err(MediaError::ReadOnly), buffers);
         }
         let (result, buffers) = self.file.write_vectored_at(offset, buffers).await;
-        (result.map_err(|error| MediaError::Io(error.to_string())), buffers)
+        (result.map_err(|error| MediaError::from(&error)), buffers)
+    }
+
+    /// Gives a range's space back, so that it reads as zeros; false when the file system cannot,
+    /// and nothing was done.
+    ///
+    /// # Errors
+    /// When the file is read-only, or the operating system failed for another reason.
+    pub async fn punch(&self, offset: u64, bytes: u64) -> Result<bool, MediaError> {
+        if self.read_only.load(Ordering::Acquire) {
+            return Err(MediaError::ReadOnly);
+        }
+        match self.file.punch_hole(offset, bytes).await {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == std::io::ErrorKind::Unsupported => Ok(false),
+            Err(error) => Err(MediaError::from(&error)),
+        }
     }
 
     /// Makes completed writes durable.

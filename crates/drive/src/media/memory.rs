@@ -58,6 +58,19 @@ impl Memory {
             bytes[within..within + from.len()].copy_from_slice(from);
         });
     }
+
+    /// Makes a range zeros; whole stripes of it are given back. The range must be on the medium.
+    pub fn discard(&self, offset: u64, bytes: u64) {
+        let length = usize::try_from(bytes).expect("memory media fit into memory");
+        for_stripes(offset, length, |stripe, within, range| {
+            let mut guard = self.stripes[stripe].write().unwrap_or_else(|error| error.into_inner());
+            match &mut *guard {
+                whole if range.len() == STRIPE_BYTES => *whole = None,
+                Some(bytes) => bytes[within..within + range.len()].fill(0),
+                None => {}
+            }
+        });
+    }
 }
 
 /// Calls `visit(stripe, offset within it, range of the caller's bytes)` for each stripe touched.
@@ -92,5 +105,19 @@ mod tests {
         assert!(back[..50].iter().all(|byte| *byte == 0));
         assert_eq!(&back[50..50 + data.len()], &data[..]);
         assert!(back[50 + data.len()..].iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn what_is_discarded_is_zero_and_its_neighbours_are_not() {
+        let stripe = STRIPE_BYTES as u64;
+        let memory = Memory::new(4 * stripe);
+        memory.write(0, &vec![7; 4 * STRIPE_BYTES]);
+        memory.discard(stripe - 10, 2 * stripe);
+        let mut back = vec![0; 4 * STRIPE_BYTES];
+        memory.read(0, &mut back);
+        let (start, end) = (STRIPE_BYTES - 10, 3 * STRIPE_BYTES - 10);
+        assert!(back[..start].iter().chain(&back[end..]).all(|byte| *byte == 7));
+        assert!(back[start..end].iter().all(|byte| *byte == 0));
+        assert!(memory.stripes[1].read().unwrap().is_none(), "a whole stripe is given back");
     }
 }

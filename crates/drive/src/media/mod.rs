@@ -20,6 +20,9 @@ use csd_reactor::Buffer;
 
 use crate::error::MediaError;
 
+/// Zeros are written in pieces of this many bytes.
+const ZERO_BYTES: u64 = 1 << 20;
+
 /// Result of an access that gives its buffer back.
 pub type Returned<T> = (Result<(), MediaError>, T);
 
@@ -81,6 +84,56 @@ impl Media {
             Self::File(file) => file.write(offset, buffers).await,
             Self::Volatile(volatile) => volatile.write(offset, buffers).await,
         }
+    }
+
+    /// Makes a range read as zeros, and gives its space back where the medium can. As a write it
+    /// is durable after the next sync, and may tear at 512 bytes.
+    ///
+    /// # Errors
+    /// As a write; the range is then partly zeros, partly what it was.
+    pub async fn discard(&self, offset: u64, bytes: u64) -> Result<(), MediaError> {
+        if offset.checked_add(bytes).is_none_or(|end| end > self.bytes()) {
+            return Err(MediaError::OutOfRange);
+        }
+        match self {
+            Self::Memory(memory) => {
+                memory.discard(offset, bytes);
+                Ok(())
+            }
+            Self::File(file) if file.punch(offset, bytes).await? => Ok(()),
+            Self::File(_) | Self::Volatile(_) => self.zero(offset, bytes).await,
+        }
+    }
+
+    /// Writes zeros; the range's space stays its own.
+    ///
+    /// # Errors
+    /// As a write; the range is then partly zeros, partly what it was.
+    pub async fn zero(&self, offset: u64, bytes: u64) -> Result<(), MediaError> {
+        if let Self::Memory(memory) = self {
+            // In memory there is nothing that a later write could miss.
+            return match offset.checked_add(bytes) {
+                Some(end) if end <= self.bytes() => {
+                    memory.discard(offset, bytes);
+                    Ok(())
+                }
+                _ => Err(MediaError::OutOfRange),
+            };
+        }
+        let mut done = 0;
+        let mut zeros = Vec::new();
+        while done < bytes {
+            let length = (bytes - done).min(ZERO_BYTES);
+            let size = usize::try_from(length).expect("at most a mebibyte");
+            if zeros.first().is_none_or(|buffer: &Buffer| buffer.len() != size) {
+                zeros = vec![Buffer::zeroed(size)];
+            }
+            let (result, back) = self.write(offset + done, zeros).await;
+            result?;
+            zeros = back;
+            done += length;
+        }
+        Ok(())
     }
 
     /// Makes every completed write durable.

@@ -5,6 +5,7 @@
 
 pub mod block;
 pub mod compute;
+pub mod gate;
 pub mod kv;
 
 /// Namespace id of the block namespace.

@@ -90,8 +90,8 @@ impl Connections {
         }
     }
 
-    /// Tells every admin queue of an event.
-    pub fn raise(&self, event: Event) {
-        self.links.borrow().values().for_each(|link| link.raise(event));
+    /// Tells every admin queue of an event, but not that of the controller `except`.
+    pub fn raise(&self, event: Event, except: Option<u16>) {
+        self.links.borrow().values().for_each(|link| link.raise(event, except));
     }
 }

@@ -9,12 +9,13 @@ use std::rc::Rc;
 use csd_nvme::capsule::{SGL_IN_CAPSULE, SGL_TRANSPORT, Sqe};
 use csd_nvme::controller::admin::{self, ADMIN_DATA_BYTES_MAX};
 use csd_nvme::controller::queue::Permit;
+use csd_nvme::opcode::Admin;
 use csd_nvme::status::Status;
-use csd_nvme::{NSID_ALL, compute, kv, nvm};
+use csd_nvme::{NSID_ALL, compute, kv};
 use csd_reactor::{Buffer, Permit as Held};
 
 use super::link::{HEADROOM, Link, TAILROOM};
-use super::{PDU_DATA_BYTES_MAX, session};
+use super::{PDU_DATA_BYTES_MAX, block, session};
 use crate::controller::CoreCounters;
 use crate::drive::Core;
 use crate::namespace::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_OBJECTS};
@@ -29,11 +30,13 @@ pub struct Received {
     pub capsule: Option<Buffer>,
     /// The connection's number on its core.
     pub number: u64,
+    /// The first of the pair whose second this is.
+    pub first: Option<Box<Received>>,
 }
 
 /// Runs a command of an admin queue, or of a connection without a queue.
 pub async fn run_admin(core: Rc<Core>, link: Rc<Link>, received: Received) {
-    let Received { permit, sqe, capsule, number } = received;
+    let Received { permit, sqe, capsule, number, .. } = received;
     let wanted = admin::data_to_controller(&sqe);
     if wanted > ADMIN_DATA_BYTES_MAX {
         return link.complete(permit, Status::SGL_LENGTH_INVALID, 0);
@@ -43,17 +46,28 @@ pub async fn run_admin(core: Rc<Core>, link: Rc<Link>, received: Received) {
             let data = data.joined();
             // An answer is queued whole: there must be room before it is made.
             link.room().await;
-            session::run(&core, &link, number, permit, &sqe, &data);
+            session::run(&core, &link, number, permit, &sqe, &data).await;
         }
-        Err(status) => link.complete(permit, status, 0),
+        Err(status) => fail(&core, &link, permit, &sqe, status),
     }
 }
 
 /// Runs a command of an I/O queue.
 pub async fn run_io(core: Rc<Core>, link: Rc<Link>, received: Received) {
-    let Received { permit, sqe, capsule, .. } = received;
+    let Received { permit, sqe, capsule, first, .. } = received;
+    if let Some(first) = first {
+        return block::run_pair(&core, &link, *first, (permit, sqe, capsule)).await;
+    }
+    if sqe.opcode() == Admin::FABRICS.0 {
+        return session::run_fabrics_io(&link, permit, &sqe);
+    }
     let result = match sqe.nsid() {
-        NSID_BLOCK => block(&core, &link, &permit, &sqe, capsule).await,
+        nsid if core.shared.settings.refuses(nsid, sqe.opcode()) => {
+            let status = Status::NAMESPACE_WRITE_PROTECTED;
+            link.note_error(&permit, &sqe, status);
+            return link.complete(permit, status, 0);
+        }
+        NSID_BLOCK => block::run(&core, &link, &permit, &sqe, capsule).await,
         NSID_KV | NSID_OBJECTS => key_value(&core, &link, &permit, &sqe, capsule).await,
         NSID_COMPUTE => execute(&core, &link, &permit, &sqe, capsule).await,
         // Flush is the one command that the standard lets name all namespaces.
@@ -63,15 +77,19 @@ pub async fn run_io(core: Rc<Core>, link: Rc<Link>, received: Received) {
     match result {
         Ok(Done::Result(result)) => link.complete(permit, Status::SUCCESS, result),
         Ok(Done::Data(result)) => link.finish_data(permit, result),
-        Err(status) => {
-            core.note_failure(status);
-            link.complete(permit, status, 0);
-        }
+        Err(status) => fail(&core, &link, permit, &sqe, status),
     }
 }
 
+/// Ends a command with an error, and notes it where hosts can read of it.
+pub(super) fn fail(core: &Core, link: &Link, permit: Permit, sqe: &Sqe, status: Status) {
+    core.note_failure(status);
+    link.note_error(&permit, sqe, status);
+    link.complete(permit, status, 0);
+}
+
 /// How a command ended well.
-enum Done {
+pub(super) enum Done {
     /// With a result, and no data.
     Result(u64),
     /// With data that has been queued, and a result.
@@ -80,20 +98,20 @@ enum Done {
 
 /// The bytes that came with a command, and the right to hold them.
 #[derive(Default)]
-struct Payload {
-    pieces: Vec<Buffer>,
+pub(super) struct Payload {
+    pub(super) pieces: Vec<Buffer>,
     // Kept until the command ends: what is being written takes memory as what is received does.
-    held: Option<(Held, Held)>,
+    pub(super) held: Option<(Held, Held)>,
 }
 
 impl Payload {
-    fn joined(&self) -> Vec<u8> {
+    pub(super) fn joined(&self) -> Vec<u8> {
         self.pieces.iter().flat_map(|piece| piece.iter().copied()).collect()
     }
 }
 
 /// The bytes that come with a command: from its capsule, or by a transfer.
-async fn payload(
+pub(super) async fn payload(
     core: &Core,
     link: &Link,
     permit: &Permit,
@@ -126,7 +144,7 @@ async fn payload(
 }
 
 /// Checks the host's buffer for an answer with data: room for `bytes` bytes by transfer.
-fn check_buffer(core: &Core, sqe: &Sqe, bytes: u64) -> Result<(), Status> {
+pub(super) fn check_buffer(core: &Core, sqe: &Sqe, bytes: u64) -> Result<(), Status> {
     if bytes > u64::from(core.shared.subsystem.transfer_bytes_max()) {
         return Err(Status::INVALID_FIELD);
     }
@@ -134,48 +152,6 @@ fn check_buffer(core: &Core, sqe: &Sqe, bytes: u64) -> Result<(), Status> {
         return Err(Status::SGL_LENGTH_INVALID);
     }
     if sqe.sgl().kind() != SGL_TRANSPORT { Err(Status::SGL_TYPE_INVALID) } else { Ok(()) }
-}
-
-async fn block(
-    core: &Core,
-    link: &Link,
-    permit: &Permit,
-    sqe: &Sqe,
-    capsule: Option<Buffer>,
-) -> Result<Done, Status> {
-    match nvm::Command::parse(sqe)? {
-        nvm::Command::Flush => core.block.flush().await.map(|()| Done::Result(0)),
-        nvm::Command::Read(extent) => {
-            let bytes = core.block.length(extent)?;
-            check_buffer(core, sqe, bytes)?;
-            let mut offset = 0;
-            while offset < bytes {
-                let length = (bytes - offset).min(u64::from(PDU_DATA_BYTES_MAX));
-                let _held = link.answer(length).await;
-                link.room().await;
-                let size = usize::try_from(length).expect("at most 128 KiB");
-                let buffer = Buffer::with_room(HEADROOM, size, TAILROOM);
-                let buffer = core.block.read(extent.slba, offset, buffer).await?;
-                let at = u32::try_from(offset).expect("within the transfer limit");
-                offset += length;
-                link.send_data(permit, at, buffer, offset == bytes, true);
-            }
-            core.count_read(bytes);
-            Ok(Done::Data(0))
-        }
-        nvm::Command::Write { extent, fua } => {
-            let bytes = core.block.length(extent)?;
-            if bytes > u64::from(core.shared.subsystem.transfer_bytes_max()) {
-                return Err(Status::INVALID_FIELD);
-            }
-            let bytes = u32::try_from(bytes).expect("within the transfer limit");
-            let Payload { pieces, held } = payload(core, link, permit, sqe, capsule, bytes).await?;
-            core.count_write(u64::from(bytes));
-            let written = core.block.write(extent, pieces, fua).await;
-            drop(held);
-            written.map(|()| Done::Result(0))
-        }
-    }
 }
 
 async fn key_value(
@@ -275,12 +251,12 @@ async fn send_all(link: &Link, permit: &Permit, data: &[u8]) {
 }
 
 impl Core {
-    fn count_read(&self, bytes: u64) {
+    pub(super) fn count_read(&self, bytes: u64) {
         CoreCounters::add(&self.counters.reads, 1);
         CoreCounters::add(&self.counters.read_bytes, bytes);
     }
 
-    fn count_write(&self, bytes: u64) {
+    pub(super) fn count_write(&self, bytes: u64) {
         CoreCounters::add(&self.counters.writes, 1);
         CoreCounters::add(&self.counters.written_bytes, bytes);
     }

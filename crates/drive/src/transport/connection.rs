@@ -14,13 +14,14 @@ use std::time::Duration;
 
 use csd_nvme::capsule::Sqe;
 use csd_nvme::controller::queue::{Permit, Refusal};
+use csd_nvme::nvm::Fused;
 use csd_nvme::pdu::Kind;
 use csd_nvme::status::Status;
 use csd_nvme::tcp::Fatal;
 use csd_nvme::tcp::controller::{Event, Target};
 use csd_reactor::{Buffer, Sleep, Stream, TaskPool, sleep, timeout};
 
-use super::command::{Received, run_admin, run_io};
+use super::command::{Received, fail, run_admin, run_io};
 use super::link::Link;
 use super::session::{Ending, Session, now_ms};
 use crate::drive::Core;
@@ -59,7 +60,7 @@ impl From<Fatal> for End {
 
 /// Serves a connection until it ends.
 pub async fn serve(stream: Stream, core: Rc<Core>) {
-    let link = Rc::new(Link::new());
+    let link = Rc::new(Link::new(stream.local_addr().ok()));
     let number = core.connections.number();
     core.connections.insert(number, Rc::clone(&link));
     let start = {
@@ -88,6 +89,7 @@ pub async fn serve(stream: Stream, core: Rc<Core>) {
         start,
         pool,
         capsule: None,
+        first: None,
         watch: sleep(PATIENCE),
         stalled: None,
         granted: None,
@@ -117,6 +119,8 @@ struct Connection<S, F: Future> {
     pool: TaskPool<F>,
     // A command whose in-capsule data is still coming, and how much of it has come.
     capsule: Option<(Permit, Sqe, Buffer)>,
+    // The first of a fused pair, whose second is to be the next command.
+    first: Option<Box<Received>>,
     watch: Sleep,
     // Since when nothing moves, in milliseconds of the drive's clock, and the grant looked at.
     stalled: Option<u64>,
@@ -142,6 +146,9 @@ where
                 return Err(End::Closed);
             }
             self.flush(cx)?;
+            if self.link.farewell() {
+                return Err(End::Closed);
+            }
             // What the socket did not take: its readiness wakes us.
             let blocked = !self.link.outgoing.borrow().is_empty();
             while let Poll::Ready(Some(())) = self.pool.poll_next(cx) {}
@@ -325,16 +332,61 @@ where
         if digest_matches {
             self.begin(permit, sqe, Some(buffer), cx);
         } else {
+            self.abandon_first();
             self.link.complete(permit, Status::TRANSIENT_TRANSPORT_ERROR, 0);
         }
     }
 
     fn begin(&mut self, permit: Permit, sqe: Sqe, capsule: Option<Buffer>, cx: &mut Context<'_>) {
         let is_io = matches!(*self.link.session.borrow(), Session::Io { .. });
-        let received = Received { permit, sqe, capsule, number: self.number };
+        let mut received = Received { permit, sqe, capsule, number: self.number, first: None };
+        if is_io && (self.first.is_some() || Fused::of(&received.sqe) != Fused::Single) {
+            match self.pair(received) {
+                Some(paired) => received = paired,
+                None => return,
+            }
+        }
         let future = (self.start)(Rc::clone(&self.link), received, is_io);
         // Most commands on memory end here, without ever being stored.
         let _ = self.pool.push(future, cx);
+    }
+
+    /// Holds the first command of a pair, joins the second to it; what can start now. Out of a
+    /// pair, each half is aborted for want of the other.
+    fn pair(&mut self, mut received: Received) -> Option<Received> {
+        match (Fused::of(&received.sqe), self.first.take()) {
+            (Fused::Second, Some(first)) => {
+                received.first = Some(first);
+                Some(received)
+            }
+            (fused, first) => {
+                self.first = first;
+                self.abandon_first();
+                match fused {
+                    Fused::First => {
+                        self.first = Some(Box::new(received));
+                        None
+                    }
+                    Fused::Second => {
+                        self.miss(received);
+                        None
+                    }
+                    Fused::Single | Fused::Reserved => Some(received),
+                }
+            }
+        }
+    }
+
+    /// Aborts the first of a pair whose second did not come.
+    fn abandon_first(&mut self) {
+        if let Some(first) = self.first.take() {
+            self.miss(*first);
+        }
+    }
+
+    fn miss(&self, received: Received) {
+        let Received { permit, sqe, .. } = received;
+        fail(&self.core, &self.link, permit, &sqe, Status::ABORTED_MISSING_FUSED);
     }
 
     fn heard(&self) {

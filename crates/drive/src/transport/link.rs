@@ -6,12 +6,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Waker;
 
-use csd_nvme::capsule::Cqe;
+use csd_nvme::capsule::{Cqe, Sqe};
 use csd_nvme::controller::Event;
 use csd_nvme::controller::queue::{Permit, Queue};
+use csd_nvme::log::ErrorEntry;
 use csd_nvme::status::Status;
 use csd_nvme::tcp::controller::Connection as Wire;
 use csd_reactor::{Acquire, Buffer, Notify, Semaphore};
@@ -77,20 +79,18 @@ pub struct Link {
     received_bytes: Cell<usize>,
     sent_bytes: Cell<usize>,
     ended: Cell<bool>,
+    // The connection ends when all is sent.
+    leaving: Cell<bool>,
+    /// The address that the host connected to.
+    pub local: Option<SocketAddr>,
     // The loop's waker, for changes that come from outside its turns.
     waker: RefCell<Option<Waker>>,
     in_turn: Cell<bool>,
 }
 
-impl Default for Link {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Link {
-    /// A connection on which nothing was received.
-    pub fn new() -> Self {
+    /// A connection to `local` on which nothing was received.
+    pub fn new(local: Option<SocketAddr>) -> Self {
         Self {
             wire: RefCell::new(Wire::new(LIMITS)),
             outgoing: RefCell::default(),
@@ -104,6 +104,8 @@ impl Link {
             received_bytes: Cell::new(0),
             sent_bytes: Cell::new(0),
             ended: Cell::new(false),
+            leaving: Cell::new(false),
+            local,
             waker: RefCell::new(None),
             in_turn: Cell::new(false),
         }
@@ -152,6 +154,17 @@ impl Link {
     /// True once the connection is to end.
     pub fn ended(&self) -> bool {
         self.ended.get()
+    }
+
+    /// Asks the loop to end when all that is queued was sent.
+    pub fn end_when_sent(&self) {
+        self.leaving.set(true);
+        self.wake();
+    }
+
+    /// True when [`Self::end_when_sent`] was asked for and all is sent.
+    pub fn farewell(&self) -> bool {
+        self.leaving.get() && self.outgoing.borrow().is_empty()
     }
 
     /// True while so much is queued that no more should be received.
@@ -313,10 +326,32 @@ impl Link {
         }
     }
 
+    /// Notes a failed command in its controller's error log. What a host may expect (a key that is
+    /// not there, data that differs) is no error of anyone's.
+    pub fn note_error(&self, permit: &Permit, sqe: &Sqe, status: Status) {
+        let expected = matches!(
+            status,
+            Status::KEY_DOES_NOT_EXIST
+                | Status::KEY_EXISTS
+                | Status::COMPARE_FAILURE
+                | Status::ABORTED_FAILED_FUSED
+        );
+        let session = self.session.borrow();
+        let Some(association) = session.association().filter(|_| !expected) else { return };
+        let mut entry = ErrorEntry::zeroed();
+        let mut cqe = Cqe::zeroed();
+        cqe.set_status(status);
+        entry.set_sqid(permit.queue().qid()).set_cid(permit.cid()).set_location(0xFFFF);
+        entry.set_status_field(cqe.status_field()).set_nsid(sqe.nsid()).set_trtype(3);
+        entry.set_lba(u64::from(sqe.cdw10()) | u64::from(sqe.cdw11()) << 32);
+        entry.set_opcode(sqe.opcode());
+        association.note_error(entry);
+    }
+
     /// Tells the host of an event, if this is an admin queue with a request held for it.
-    pub fn raise(&self, event: Event) {
+    pub fn raise(&self, event: Event, except: Option<u16>) {
         let completed = match &mut *self.session.borrow_mut() {
-            Session::Admin(admin) => admin.raise(event),
+            Session::Admin(admin) if except != Some(admin.cntlid()) => admin.raise(event),
             _ => None,
         };
         if let Some(cqe) = completed {

@@ -2,7 +2,8 @@
 //!
 //! Modules in the order of a command's way: [`accept`] deals connections to cores,
 //! [`connection`] turns bytes into commands, [`link`] is what a connection's commands share,
-//! [`outgoing`] what it sends, [`command`] runs one command, [`session`] is Connect and the admin
+//! [`outgoing`] what it sends, [`command`] runs one command (`block` those of blocks), [`session`]
+//! is Connect and the admin
 //! queue.
 //!
 //! Never: what a command means to the medium. Invariants: a connection stays on its core; a
@@ -10,6 +11,7 @@
 //! command.
 
 pub mod accept;
+mod block;
 pub mod command;
 pub mod connection;
 pub mod link;

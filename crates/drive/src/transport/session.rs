@@ -17,10 +17,11 @@ use csd_nvme::opcode::{Admin as Opcode, Fabrics};
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, core_id, kept, now, post};
 
-use super::PDU_DATA_BYTES_MAX;
 use super::link::{HEADROOM, Link, TAILROOM};
+use super::{PDU_DATA_BYTES_MAX, command};
 use crate::controller::{Association, View};
 use crate::drive::Core;
+use crate::error::Access;
 
 /// What a connection has become.
 #[derive(Debug)]
@@ -53,10 +54,19 @@ impl Admin {
         self.next_event()
     }
 
+    /// Id of the controller.
+    pub fn cntlid(&self) -> u16 {
+        self.controller.cntlid
+    }
+
     fn next_event(&mut self) -> Option<Cqe> {
-        let dword = self.controller.take_event()?;
-        let permit = self.held.pop().expect("the controller counts what is held");
-        Some(permit.complete(Status::SUCCESS, u64::from(dword)))
+        let (cid, dword) = self.controller.take_event()?;
+        Some(self.take_held(cid).complete(Status::SUCCESS, u64::from(dword)))
+    }
+
+    fn take_held(&mut self, cid: u16) -> Permit {
+        let at = self.held.iter().position(|permit| permit.cid() == cid);
+        self.held.remove(at.expect("the controller knows what is held"))
     }
 }
 
@@ -110,7 +120,7 @@ pub fn now_ms() -> u64 {
 }
 
 /// Answers a command of an unconnected or admin connection.
-pub fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sqe, payload: &[u8]) {
+pub async fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sqe, payload: &[u8]) {
     let is_connect =
         Opcode(sqe.opcode()) == Opcode::FABRICS && fabrics::fctype(sqe) == Fabrics::CONNECT;
     let unconnected = matches!(*link.session.borrow(), Session::Unconnected);
@@ -125,11 +135,23 @@ pub fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sqe, pay
         return;
     }
     let answer = match &mut *link.session.borrow_mut() {
-        Session::Admin(admin) => admin.run(core, sqe, payload),
+        Session::Admin(admin) => admin.run(core, link, sqe, payload),
         _ => Answer::from(Status::COMMAND_SEQUENCE_ERROR),
     };
+    // What a command saved is durable before it is answered. A request to be held is held in the
+    // same turn as the controller noted it.
+    if matches!(&answer, Answer::Complete { status, .. } if status.is_success())
+        && let Err(error) = core.shared.settings.persist(&core.shared.media).await
+    {
+        return command::fail(core, link, permit, sqe, error.status(Access::Write));
+    }
     match answer {
         Answer::Hold => hold(link, permit),
+        Answer::Abort(cid) => abort(link, permit, cid),
+        Answer::Complete { status, .. } if !status.is_success() => {
+            link.note_error(&permit, sqe, status);
+            link.complete(permit, status, 0);
+        }
         Answer::Complete { status, result, data } if data.is_empty() => {
             link.complete(permit, status, result);
         }
@@ -148,7 +170,11 @@ fn connect(
     let controllers = &core.shared.controllers;
     let session = if request.is_admin() {
         let association = controllers.create(&request, now_ms())?;
-        let controller = Controller::new(association.cntlid, request.connect.kato());
+        let (cntlid, kato_ms) = (association.cntlid, request.connect.kato());
+        let controller = match request.discovery {
+            true => Controller::discovery(cntlid, kato_ms),
+            false => Controller::new(cntlid, kato_ms),
+        };
         Session::Admin(Box::new(Admin { controller, association, held: Vec::new() }))
     } else {
         let association = controllers.join(&request, core_id(), number)?;
@@ -160,8 +186,9 @@ fn connect(
 }
 
 impl Admin {
-    fn run(&mut self, core: &Core, sqe: &Sqe, payload: &[u8]) -> Answer {
-        let view = View(&core.shared);
+    fn run(&mut self, core: &Core, link: &Link, sqe: &Sqe, payload: &[u8]) -> Answer {
+        let (drive, association) = (&*core.shared, &*self.association);
+        let view = View { drive, association, local: link.local };
         let was_ready = self.controller.io_allowed();
         let answer = self.controller.admin(sqe, payload, &core.shared.subsystem, &view);
         let is_ready = self.controller.io_allowed();
@@ -187,6 +214,34 @@ fn hold(link: &Link, permit: Permit) {
     if let Some(cqe) = completed {
         link.respond(&cqe);
     }
+}
+
+/// Aborts a held request: its own answer, then the abort's.
+fn abort(link: &Link, permit: Permit, cid: u16) {
+    let held = match &mut *link.session.borrow_mut() {
+        Session::Admin(admin) => admin.take_held(cid),
+        _ => unreachable!("only an admin queue's answer is Abort"),
+    };
+    link.complete(held, Status::ABORT_REQUESTED, 0);
+    link.complete(permit, Status::SUCCESS, 0);
+}
+
+/// Answers a fabrics command of an I/O queue: Disconnect ends the queue with its connection, when
+/// the answer was sent.
+pub fn run_fabrics_io(link: &Link, permit: Permit, sqe: &Sqe) {
+    let status = match fabrics::fctype(sqe) {
+        Fabrics::DISCONNECT if sqe.cdw10() & 0xFFFF != 0 => Status::INCOMPATIBLE_FORMAT,
+        Fabrics::DISCONNECT => Status::SUCCESS,
+        Fabrics::CONNECT => Status::COMMAND_SEQUENCE_ERROR,
+        Fabrics::PROPERTY_GET | Fabrics::PROPERTY_SET => Status::INVALID_QUEUE_TYPE,
+        _ => Status::INVALID_OPCODE,
+    };
+    if !status.is_success() {
+        link.note_error(&permit, sqe, status);
+        return link.complete(permit, status, 0);
+    }
+    link.complete(permit, status, 0);
+    link.end_when_sent();
 }
 
 /// Sends an admin answer's data. Admin answers are small: no waiting for room.

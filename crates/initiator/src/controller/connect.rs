@@ -40,6 +40,27 @@ pub(super) async fn connect(address: &Address, options: &Options) -> Result<Cont
     }
 }
 
+/// Connects and enables an admin queue alone; it closes with the [`Closer`].
+pub(super) async fn admin_only(
+    address: &Address,
+    options: &Options,
+) -> Result<(Rc<Connection>, Closer), Error> {
+    let drive: Arc<str> = address.to_string().into();
+    let step = Cell::new("the connection");
+    let connecting = Connecting::new(address, options, &drive, &step);
+    let closer = Closer(Rc::clone(&connecting.fate));
+    let steps = async {
+        let (connection, cntlid) = connecting.admin_queue().await?;
+        connecting.enable(&connection, cntlid).await?;
+        Ok(connection)
+    };
+    let limit = options.connect_timeout;
+    match timeout(limit, steps).await {
+        Ok(connected) => connected.map(|connection| (connection, closer)),
+        Err(_) => Err(Error::Timeout { drive, what: step.get(), after: limit }),
+    }
+}
+
 struct Connecting<'a> {
     address: &'a Address,
     options: &'a Options,

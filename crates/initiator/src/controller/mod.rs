@@ -5,9 +5,11 @@
 //!
 //! - `connect`: the steps from a socket to a ready controller
 //! - `describe`: what the drive says of itself and its namespaces
+//! - `discover`: what a discovery subsystem says of others
 
 mod connect;
 mod describe;
+mod discover;
 
 use std::cell::Cell;
 use std::rc::{Rc, Weak};
@@ -22,6 +24,7 @@ use csd_nvme::property::{self, Configuration, ControllerStatus};
 use csd_reactor::{Buffer, JoinHandle, sleep, timeout};
 
 pub use describe::{Namespace, NamespaceKind};
+pub use discover::discover;
 
 use crate::connection::{Connection, Reply, Request};
 use crate::fate::{Closer, Fate, Traffic};

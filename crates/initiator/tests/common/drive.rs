@@ -197,6 +197,7 @@ impl Drive {
                 into.copy_from_slice(payload);
                 Ok(Vec::new())
             }
+            _ => Err(Status::INVALID_OPCODE),
         }
     }
 

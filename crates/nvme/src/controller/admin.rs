@@ -4,7 +4,7 @@
 //! never longer than the host's buffer; a longer answer is cut as Get Log Page allows, a buffer
 //! too small for a fixed structure is [`Status::SGL_LENGTH_INVALID`].
 
-use super::{Backing, Controller, EVENT_REQUESTS_MAX, Subsystem};
+use super::{Backing, Controller, EVENT_REQUESTS_MAX, Kind, Subsystem};
 use crate::capsule::Sqe;
 use crate::fabrics::{self, Property};
 use crate::opcode::{Admin, Direction, Fabrics};
@@ -28,6 +28,9 @@ pub enum Answer {
     },
     /// Hold it: an Asynchronous Event Request.
     Hold,
+    /// Answer the held request of this identifier with [`Status::ABORT_REQUESTED`], then complete
+    /// this one with result 0.
+    Abort(u16),
 }
 
 impl Answer {
@@ -72,10 +75,13 @@ impl Controller {
     ) -> Answer {
         let opcode = Admin(sqe.opcode());
         if opcode == Admin::FABRICS {
-            return self.fabrics(sqe, subsystem).unwrap_or_else(Answer::from);
+            return self.fabrics(sqe, subsystem, backing).unwrap_or_else(Answer::from);
         }
         if !self.ready() {
             return Status::COMMAND_SEQUENCE_ERROR.into();
+        }
+        if self.kind == Kind::Discovery {
+            return self.discovery_admin(sqe, subsystem, backing);
         }
         let answer = match opcode {
             Admin::IDENTIFY => self.identify(sqe, subsystem, backing).map(Answer::data),
@@ -83,19 +89,40 @@ impl Controller {
             Admin::SET_FEATURES => self.set_features(sqe, data, subsystem, backing),
             Admin::GET_FEATURES => self.get_features(sqe, subsystem, backing),
             Admin::KEEP_ALIVE => Ok(Answer::result(0)),
-            // Dword 0 bit 0 set: the command was not aborted; it will complete by itself.
-            Admin::ABORT => Ok(Answer::result(1)),
-            Admin::ASYNC_EVENT_REQUEST if self.held_requests < EVENT_REQUESTS_MAX => {
-                self.held_requests += 1;
-                return Answer::Hold;
-            }
-            Admin::ASYNC_EVENT_REQUEST => Err(Status::ASYNC_EVENT_LIMIT),
+            Admin::ABORT => Ok(self.abort(sqe)),
+            Admin::ASYNC_EVENT_REQUEST => return self.hold(sqe),
             _ => Err(Status::INVALID_OPCODE),
         };
         answer.and_then(|answer| fit(answer, sqe.sgl().length())).unwrap_or_else(Answer::from)
     }
 
-    fn fabrics(&mut self, sqe: &Sqe, subsystem: &Subsystem) -> Result<Answer, Status> {
+    /// Holds an Asynchronous Event Request, if not too many are.
+    pub(super) fn hold(&mut self, sqe: &Sqe) -> Answer {
+        if self.held.len() >= usize::from(EVENT_REQUESTS_MAX) {
+            return Status::ASYNC_EVENT_LIMIT.into();
+        }
+        self.held.push(sqe.cid());
+        Answer::Hold
+    }
+
+    /// Abort: a held request is given back; any other command has either been answered or will be
+    /// without delay, so it is not aborted (dword 0 bit 0 set).
+    pub(super) fn abort(&mut self, sqe: &Sqe) -> Answer {
+        let [queue_low, queue_high, cid_low, cid_high] = sqe.cdw10().to_le_bytes();
+        let (queue, cid) =
+            (u16::from_le_bytes([queue_low, queue_high]), u16::from_le_bytes([cid_low, cid_high]));
+        match self.held.iter().position(|held| queue == 0 && *held == cid) {
+            Some(at) => Answer::Abort(self.held.remove(at)),
+            None => Answer::result(1),
+        }
+    }
+
+    fn fabrics(
+        &mut self,
+        sqe: &Sqe,
+        subsystem: &Subsystem,
+        backing: &dyn Backing,
+    ) -> Result<Answer, Status> {
         let view = Property::from_bytes(*sqe.as_bytes());
         match fabrics::fctype(sqe) {
             Fabrics::PROPERTY_GET => {
@@ -115,10 +142,16 @@ impl Controller {
                     return Err(Status::INVALID_FIELD);
                 }
                 let value = u32::try_from(view.value()).map_err(|_| Status::INVALID_FIELD)?;
+                let was_ready = self.ready();
                 self.configure(Configuration(value))?;
+                if !was_ready && self.ready() {
+                    self.features.load(backing);
+                }
                 Ok(Answer::result(0))
             }
             Fabrics::CONNECT => Err(Status::COMMAND_SEQUENCE_ERROR),
+            // An I/O queue alone is disconnected; the admin queue ends with its connection.
+            Fabrics::DISCONNECT => Err(Status::INVALID_QUEUE_TYPE),
             _ => Err(Status::INVALID_OPCODE),
         }
     }
@@ -139,10 +172,9 @@ impl Controller {
         }
         if new.enable() == 0 && was.enable() == 1 {
             let cntlid = self.cntlid;
-            let keep_alive_ms = self.keep_alive_ms();
-            let held_requests = self.held_requests;
-            *self = Self::new(cntlid, keep_alive_ms);
-            self.held_requests = held_requests;
+            let keep_alive_ms = self.features.keep_alive_ms();
+            let (kind, held) = (self.kind, std::mem::take(&mut self.held));
+            *self = Self { kind, held, ..Self::new(cntlid, keep_alive_ms) };
         }
         if new.shn() != 0 {
             self.status = self.status.with_shst(2);
@@ -153,12 +185,14 @@ impl Controller {
 
     /// True once the host has asked for shutdown or reset: I/O queues are to be closed.
     pub fn io_allowed(&self) -> bool {
-        self.ready() && self.configuration.css() != property::CSS_ADMIN_ONLY
+        self.kind == Kind::Io
+            && self.ready()
+            && self.configuration.css() != property::CSS_ADMIN_ONLY
     }
 }
 
 /// Cuts nothing: an answer that does not fit the host's buffer is the host's mistake.
-fn fit(answer: Answer, buffer: u32) -> Result<Answer, Status> {
+pub(super) fn fit(answer: Answer, buffer: u32) -> Result<Answer, Status> {
     match &answer {
         Answer::Complete { data, .. } if data.len() > buffer as usize => {
             Err(Status::SGL_LENGTH_INVALID)

@@ -6,6 +6,7 @@
 use super::Subsystem;
 use crate::NQN_BYTES_MAX;
 use crate::capsule::Sqe;
+use crate::discovery::DISCOVERY_NQN;
 use crate::fabrics::{CNTLID_DYNAMIC, Connect, ConnectData};
 use crate::status::Status;
 use crate::wire::text_of;
@@ -42,6 +43,8 @@ pub struct Request {
     pub hostnqn: String,
     /// Controller id asked for; [`CNTLID_DYNAMIC`] on the admin queue.
     pub cntlid: u16,
+    /// The discovery subsystem is meant, not the NVM subsystem.
+    pub discovery: bool,
 }
 
 impl Request {
@@ -68,8 +71,14 @@ impl Request {
         if connect.qid() > subsystem.io_queues_max {
             return Err(Refused::command(42));
         }
-        if text_of(&data.subnqn()) != Some(subsystem.nqn.as_str()) {
+        let subnqn = data.subnqn();
+        let discovery = text_of(&subnqn) == Some(DISCOVERY_NQN);
+        if !discovery && text_of(&subnqn) != Some(subsystem.nqn.as_str()) {
             return Err(Refused::data(256));
+        }
+        // A discovery controller has no I/O queues.
+        if discovery && connect.qid() != 0 {
+            return Err(Refused::command(42));
         }
         let hostnqn = data.hostnqn();
         let hostnqn = text_of(&hostnqn).filter(|nqn| is_nqn(nqn)).ok_or(Refused::data(512))?;
@@ -77,7 +86,7 @@ impl Request {
             return Err(Refused::data(16));
         }
         let (hostid, cntlid) = (data.hostid(), data.cntlid());
-        Ok(Self { connect, hostid, hostnqn: hostnqn.to_owned(), cntlid })
+        Ok(Self { connect, hostid, hostnqn: hostnqn.to_owned(), cntlid, discovery })
     }
 }
 

@@ -1,13 +1,17 @@
 //! Identify: what a controller says of itself and its namespaces.
 
-use super::{Backing, Controller, EVENT_REQUESTS_MAX, Namespace, NamespaceKind, Subsystem};
+use super::{
+    Backing, Controller, ERROR_ENTRIES_MAX, EVENT_REQUESTS_MAX, Namespace, NamespaceKind, Subsystem,
+};
 use crate::NSID_ALL;
 use crate::capsule::Sqe;
 use crate::identify::{
-    self, Cns, IDENTIFY_BYTES, IdentifyComputeNamespace, IdentifyController, IdentifyKvController,
-    IdentifyKvNamespace, IdentifyNamespace, IdentifyNamespaceIndependent, LbaFormat, SglSupport,
+    self, Cns, EVENT_NAMESPACE_ATTRIBUTE, IDENTIFY_BYTES, IdentifyComputeNamespace,
+    IdentifyController, IdentifyKvController, IdentifyKvNamespace, IdentifyNamespace,
+    IdentifyNamespaceIndependent, IdentifyNvmController, LbaFormat, SglSupport,
 };
 use crate::kv::KEY_BYTES_MAX;
+use crate::nvm::COPY_RANGES_MAX;
 use crate::opcode::Csi;
 use crate::property::VERSION;
 use crate::status::Status;
@@ -15,6 +19,16 @@ use crate::wire::fixed_text;
 
 /// Traffic Based Keep Alive Support (CTRATT bit 6) and 128-bit host identifier (bit 0).
 const ATTRIBUTES: u32 = 1 << 6 | 1;
+
+/// ONCS: Compare, Dataset Management, Write Zeroes, Save and Select, Verify, Copy. No reservations
+/// (bit 5), no Write Uncorrectable (bit 1), no Timestamp (bit 6).
+const COMMANDS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 7 | 1 << 8;
+
+/// Verify and Write Zeroes take what 16 bits of blocks can say: 2^16 pages of 4 KiB.
+const SIZE_LIMIT: u8 = 16;
+
+/// Bytes that writes and deallocations are best aligned to, whatever the block size.
+const PAGE_BYTES: u32 = 4096;
 
 impl Controller {
     pub(super) fn identify(
@@ -28,19 +42,38 @@ impl Controller {
         let namespace = || subsystem.namespace(nsid).ok_or(Status::INVALID_NAMESPACE);
         match Cns(view.cns()) {
             Cns::CONTROLLER => Ok(controller(self.cntlid, subsystem)),
-            Cns::NAMESPACE => {
+            // What is allocated is active: there is no namespace management.
+            Cns::NAMESPACE | Cns::ALLOCATED_NAMESPACE => {
                 let namespace = block_or_all(subsystem, nsid)?;
-                Ok(block(namespace, backing))
+                Ok(block(namespace, subsystem, backing))
             }
-            Cns::ACTIVE_LIST => active(subsystem, nsid, None),
-            Cns::ACTIVE_LIST_FOR_CSI => active(subsystem, nsid, Some(csi)),
+            Cns::ACTIVE_LIST | Cns::ALLOCATED_LIST => active(subsystem, nsid, None),
+            Cns::ACTIVE_LIST_FOR_CSI | Cns::ALLOCATED_LIST_FOR_CSI => {
+                active(subsystem, nsid, Some(csi))
+            }
+            Cns::FORMAT if view.index() == 0 => {
+                let namespace = block_or_all(subsystem, NSID_ALL)?;
+                Ok(block(namespace, subsystem, backing))
+            }
+            Cns::FORMAT_FOR_CSI if view.index() == 0 => {
+                let mut all = subsystem.namespaces.iter();
+                let found = all.find(|namespace| namespace.csi() == csi);
+                for_command_set(found.ok_or(Status::INVALID_FIELD)?, csi, backing)
+            }
+            Cns::CONTROLLERS => Ok(controllers(view.cntid(), backing)),
+            Cns::CONTROLLERS_OF_NAMESPACE => {
+                namespace()?;
+                Ok(controllers(view.cntid(), backing))
+            }
             Cns::DESCRIPTORS => Ok(descriptors(namespace()?)),
-            Cns::NAMESPACE_FOR_CSI => for_command_set(namespace()?, csi, backing),
+            Cns::NAMESPACE_FOR_CSI | Cns::ALLOCATED_NAMESPACE_FOR_CSI => {
+                for_command_set(namespace()?, csi, backing)
+            }
             Cns::CONTROLLER_FOR_CSI => controller_for(csi, subsystem),
             Cns::NAMESPACE_INDEPENDENT => {
                 namespace()?;
                 let mut data = IdentifyNamespaceIndependent::zeroed();
-                data.set_nmic(1).set_nstat(1);
+                data.set_nmic(1).set_nsattr(u8::from(backing.protection(nsid) != 0)).set_nstat(1);
                 Ok(data.as_bytes().to_vec())
             }
             Cns::COMMAND_SETS => {
@@ -60,7 +93,10 @@ fn controller(cntlid: u16, subsystem: &Subsystem) -> Vec<u8> {
         .set_mn(&fixed_text(&subsystem.model, b' '))
         .set_fr(&fixed_text(&subsystem.firmware, b' '));
     data.set_cmic(1 << 1).set_mdts(subsystem.mdts).set_cntlid(cntlid).set_ver(VERSION);
-    data.set_ctratt(ATTRIBUTES).set_cntrltype(1);
+    data.set_ctratt(ATTRIBUTES).set_cntrltype(1).set_oaes(EVENT_NAMESPACE_ATTRIBUTE);
+    data.set_elpe(ERROR_ENTRIES_MAX - 1).set_nwpc(1 << 1 | 1);
+    // Atomic units are one block (0's based 0): all that the medium promises.
+    data.set_oncs(COMMANDS).set_fuses(1).set_ocfs(1).set_ofcs(1);
     data.set_acl(3).set_aerl(EVENT_REQUESTS_MAX - 1).set_frmw(1 << 1 | 1);
     data.set_lpa(1 << 5 | 1 << 2 | 1 << 1).set_kas(10);
     data.set_wctemp(343).set_cctemp(353);
@@ -85,12 +121,20 @@ fn block_or_all(subsystem: &Subsystem, nsid: u32) -> Result<&Namespace, Status> 
     found.ok_or(Status::INVALID_NAMESPACE)
 }
 
-fn block(namespace: &Namespace, backing: &dyn Backing) -> Vec<u8> {
+fn block(namespace: &Namespace, subsystem: &Subsystem, backing: &dyn Backing) -> Vec<u8> {
     let mut data = IdentifyNamespace::zeroed();
     if let NamespaceKind::Block { blocks, block_bytes_log2 } = namespace.kind {
         data.set_nsze(blocks).set_ncap(blocks).set_nuse(backing.used(namespace.nsid));
         let format = LbaFormat::default().with_lbads(u32::from(block_bytes_log2));
         data.set_nmic(1).set_nguid(&namespace.nguid).set_lbaf0(format.0);
+        data.set_nsattr(u8::from(backing.protection(namespace.nsid) != 0));
+        // OPTPERF: the preferred sizes are given. Deallocated blocks read as zeros.
+        let page = u16::try_from((PAGE_BYTES >> block_bytes_log2).max(1) - 1).expect("at most 7");
+        data.set_nsfeat(1 << 4).set_npwg(page).set_npwa(page).set_npdg(page).set_npda(page);
+        data.set_dlfeat(1 << 3 | 1);
+        let copy = subsystem.transfer_bytes_max() >> block_bytes_log2;
+        data.set_mssrl(u16::try_from(copy).unwrap_or(u16::MAX)).set_mcl(copy);
+        data.set_msrc(u8::try_from(COPY_RANGES_MAX - 1).expect("0's based, of a byte"));
     }
     data.as_bytes().to_vec()
 }
@@ -132,12 +176,25 @@ fn controller_for(csi: Csi, subsystem: &Subsystem) -> Result<Vec<u8>, Status> {
     if !subsystem.namespaces.iter().any(|namespace| namespace.csi() == csi) {
         return Err(Status::INVALID_FIELD);
     }
-    if csi != Csi::KV {
-        return Ok(vec![0; IDENTIFY_BYTES]);
+    match csi {
+        Csi::NVM => {
+            let mut data = IdentifyNvmController::zeroed();
+            data.set_vsl(SIZE_LIMIT).set_wzsl(SIZE_LIMIT);
+            Ok(data.as_bytes().to_vec())
+        }
+        Csi::KV => {
+            let mut data = IdentifyKvController::zeroed();
+            data.set_ver(identify::KV_VERSION);
+            Ok(data.as_bytes().to_vec())
+        }
+        _ => Ok(vec![0; IDENTIFY_BYTES]),
     }
-    let mut data = IdentifyKvController::zeroed();
-    data.set_ver(identify::KV_VERSION);
-    Ok(data.as_bytes().to_vec())
+}
+
+fn controllers(from: u16, backing: &dyn Backing) -> Vec<u8> {
+    let mut ids = backing.controllers();
+    ids.retain(|id| *id >= from);
+    identify::controller_list(&ids)
 }
 
 fn active(subsystem: &Subsystem, after: u32, csi: Option<Csi>) -> Result<Vec<u8>, Status> {

@@ -5,8 +5,8 @@ use super::{Backing, Controller, NamespaceKind, Subsystem};
 use crate::NSID_ALL;
 use crate::capsule::Sqe;
 use crate::feature::{
-    self, CAPABILITY_CHANGEABLE, CAPABILITY_NAMESPACE, EDNEK, FeatureId, HOST_BEHAVIOR_BYTES,
-    NumberOfQueues, SAVE, Select,
+    self, CAPABILITY_CHANGEABLE, CAPABILITY_NAMESPACE, CAPABILITY_SAVEABLE, EDNEK, FeatureId,
+    HOST_BEHAVIOR_BYTES, NumberOfQueues, PROTECT, PROTECT_UNTIL_POWER_CYCLE, SAVE, Select,
 };
 use crate::status::Status;
 
@@ -24,8 +24,30 @@ const PLAIN: [(FeatureId, u32); 5] = [
     (FeatureId::TEMPERATURE_THRESHOLD, 343),
     (FeatureId::ERROR_RECOVERY, 0),
     (FeatureId::WRITE_ATOMICITY, 0),
-    (FeatureId::ASYNC_EVENT_CONFIGURATION, 0),
+    // Read-only media, and changed namespaces.
+    (FeatureId::ASYNC_EVENT_CONFIGURATION, 1 << 8 | 1 << 3),
 ];
+
+/// Every feature, and whether it is a namespace's; for the log of them.
+pub(super) const SUPPORTED: [(FeatureId, bool); 13] = [
+    (FeatureId::ARBITRATION, false),
+    (FeatureId::POWER_MANAGEMENT, false),
+    (FeatureId::TEMPERATURE_THRESHOLD, false),
+    (FeatureId::ERROR_RECOVERY, false),
+    (FeatureId::VOLATILE_WRITE_CACHE, false),
+    (FeatureId::NUMBER_OF_QUEUES, false),
+    (FeatureId::WRITE_ATOMICITY, false),
+    (FeatureId::ASYNC_EVENT_CONFIGURATION, false),
+    (FeatureId::KEEP_ALIVE_TIMER, false),
+    (FeatureId::HOST_BEHAVIOR, false),
+    (FeatureId::COMMAND_SET_PROFILE, false),
+    (FeatureId::KEY_VALUE_CONFIGURATION, true),
+    (FeatureId::WRITE_PROTECTION, true),
+];
+
+fn saveable(id: FeatureId) -> bool {
+    id == FeatureId::KEY_VALUE_CONFIGURATION || PLAIN.iter().any(|(known, _)| *known == id)
+}
 
 /// Keep-alive granularity in milliseconds; timeouts are rounded up to it.
 const KEEP_ALIVE_STEP_MS: u32 = 1000;
@@ -40,6 +62,20 @@ impl Features {
 
     pub(super) fn keep_alive_ms(&self) -> u32 {
         self.value(FeatureId::KEEP_ALIVE_TIMER).unwrap_or(0)
+    }
+
+    /// True when any of these bits of Asynchronous Event Configuration is set.
+    pub(super) fn event_enabled(&self, bits: u32) -> bool {
+        self.value(FeatureId::ASYNC_EVENT_CONFIGURATION).is_some_and(|value| value & bits != 0)
+    }
+
+    /// Takes over what was saved: at the enabling of a controller.
+    pub(super) fn load(&mut self, backing: &dyn Backing) {
+        for (id, _) in PLAIN {
+            if let Some(value) = backing.saved(id, 0) {
+                self.set(id, value);
+            }
+        }
     }
 
     fn value(&self, id: FeatureId) -> Option<u32> {
@@ -73,10 +109,14 @@ impl Controller {
     ) -> Result<Answer, Status> {
         let view = feature::Features::from_bytes(*sqe.as_bytes());
         let (id, value) = (FeatureId(view.fid()), view.value());
-        if view.save() & SAVE != 0 {
+        let save = view.save() & SAVE != 0;
+        if save && !saveable(id) {
             return Err(Status::FEATURE_NOT_SAVEABLE);
         }
         match id {
+            FeatureId::NUMBER_OF_QUEUES if backing.io_queues() > 0 => {
+                return Err(Status::COMMAND_SEQUENCE_ERROR);
+            }
             FeatureId::NUMBER_OF_QUEUES => {
                 let wanted = NumberOfQueues(value);
                 if wanted.submission() == 0xFFFF || wanted.completion() == 0xFFFF {
@@ -94,6 +134,10 @@ impl Controller {
             }
             FeatureId::HOST_BEHAVIOR => {
                 let data = data.get(..HOST_BEHAVIOR_BYTES).ok_or(Status::SGL_LENGTH_INVALID)?;
+                // Three flags of a byte each: retry delay, extended telemetry, extended formats.
+                if data[..3].iter().any(|flag| *flag > 1) {
+                    return Err(Status::INVALID_FIELD);
+                }
                 self.features.host_behavior.copy_from_slice(data);
             }
             FeatureId::COMMAND_SET_PROFILE if value & 0x1FF == 0 => {}
@@ -102,6 +146,7 @@ impl Controller {
                 kv_namespace(subsystem, sqe.nsid())?;
                 backing.set_absent_delete_is_error(sqe.nsid(), value & EDNEK != 0);
             }
+            FeatureId::WRITE_PROTECTION => set_protection(sqe.nsid(), value, subsystem, backing)?,
             FeatureId::POWER_MANAGEMENT if value & 0x1F == 0 => {}
             FeatureId::VOLATILE_WRITE_CACHE if subsystem.volatile_cache && value & 1 == 1 => {}
             FeatureId::VOLATILE_WRITE_CACHE if subsystem.volatile_cache => {
@@ -109,6 +154,10 @@ impl Controller {
             }
             _ if self.features.set(id, value) => {}
             _ => return Err(Status::INVALID_FIELD),
+        }
+        if save {
+            let of_namespace = id == FeatureId::KEY_VALUE_CONFIGURATION;
+            backing.save(id, if of_namespace { sqe.nsid() } else { 0 }, value);
         }
         Ok(Answer::result(0))
     }
@@ -124,12 +173,17 @@ impl Controller {
         let current = self.current_feature(id, sqe.nsid(), subsystem, backing)?;
         let value = match select {
             Select::CURRENT => current,
-            Select::DEFAULT | Select::SAVED => default_feature(id, subsystem),
-            Select::CAPABILITIES => match id {
-                FeatureId::POWER_MANAGEMENT | FeatureId::VOLATILE_WRITE_CACHE => 0,
-                FeatureId::KEY_VALUE_CONFIGURATION => CAPABILITY_CHANGEABLE | CAPABILITY_NAMESPACE,
-                _ => CAPABILITY_CHANGEABLE,
+            // Protection is kept by itself: what was saved is what is, unless that will pass.
+            Select::SAVED if id == FeatureId::WRITE_PROTECTION => match current {
+                PROTECT_UNTIL_POWER_CYCLE => 0,
+                kept => kept,
             },
+            Select::SAVED if id == FeatureId::KEY_VALUE_CONFIGURATION => {
+                backing.saved(id, sqe.nsid()).unwrap_or(0)
+            }
+            Select::SAVED => backing.saved(id, 0).unwrap_or_else(|| default_feature(id, subsystem)),
+            Select::DEFAULT => default_feature(id, subsystem),
+            Select::CAPABILITIES => capabilities(id),
             _ => return Err(Status::INVALID_FIELD),
         };
         let mut data = Vec::new();
@@ -157,6 +211,10 @@ impl Controller {
                 kv_namespace(subsystem, nsid)?;
                 Ok(u32::from(backing.absent_delete_is_error(nsid)))
             }
+            FeatureId::WRITE_PROTECTION => match subsystem.namespace(nsid) {
+                Some(_) => Ok(backing.protection(nsid)),
+                None => Err(Status::INVALID_NAMESPACE),
+            },
             FeatureId::VOLATILE_WRITE_CACHE if subsystem.volatile_cache => Ok(1),
             FeatureId::HOST_BEHAVIOR
             | FeatureId::COMMAND_SET_PROFILE
@@ -167,6 +225,42 @@ impl Controller {
             _ => Err(Status::INVALID_NAMESPACE),
         }
     }
+}
+
+/// Namespace Write Protection Config: a compute namespace has nothing to protect.
+fn set_protection(
+    nsid: u32,
+    value: u32,
+    subsystem: &Subsystem,
+    backing: &dyn Backing,
+) -> Result<(), Status> {
+    match subsystem.namespace(nsid).map(|namespace| &namespace.kind) {
+        None => return Err(Status::INVALID_NAMESPACE),
+        Some(NamespaceKind::Compute { .. }) => return Err(Status::FEATURE_NOT_CHANGEABLE),
+        Some(_) => {}
+    }
+    let state = value & 7;
+    if state > PROTECT_UNTIL_POWER_CYCLE {
+        return Err(Status::INVALID_FIELD);
+    }
+    let current = backing.protection(nsid);
+    if current == PROTECT_UNTIL_POWER_CYCLE && state != current {
+        return Err(Status::FEATURE_NOT_CHANGEABLE);
+    }
+    debug_assert!(matches!(current, 0 | PROTECT | PROTECT_UNTIL_POWER_CYCLE));
+    if state != current {
+        backing.set_protection(nsid, state);
+    }
+    Ok(())
+}
+
+fn capabilities(id: FeatureId) -> u32 {
+    let of_namespace = SUPPORTED.iter().any(|(known, namespace)| *known == id && *namespace);
+    let changeable = !matches!(id, FeatureId::POWER_MANAGEMENT | FeatureId::VOLATILE_WRITE_CACHE);
+    let bit = |condition: bool, bit: u32| if condition { bit } else { 0 };
+    bit(changeable, CAPABILITY_CHANGEABLE)
+        | bit(of_namespace, CAPABILITY_NAMESPACE)
+        | bit(saveable(id), CAPABILITY_SAVEABLE)
 }
 
 fn default_feature(id: FeatureId, subsystem: &Subsystem) -> u32 {

@@ -1,19 +1,26 @@
 //! Get Log Page.
 
-use super::{Backing, Controller, NamespaceKind, Subsystem};
+use super::{Backing, Controller, ERROR_ENTRIES_MAX, Kind, NamespaceKind, Subsystem, features};
+use crate::NSID_ALL;
 use crate::capsule::Sqe;
 use crate::compute;
-use crate::log::{self, FirmwareSlot, GetLogPage, LSP_RETAIN, LogId};
+use crate::discovery::discovery_log;
+use crate::log::{self, ErrorEntry, FeatureEffects, FirmwareSlot, GetLogPage, LSP_RETAIN, LogId};
 use crate::opcode::{Admin, Cp, Csi, Kv, Nvm};
 use crate::status::Status;
 use crate::wire::fixed_text;
 
-const SUPPORTED: [LogId; 6] = [
+/// What a discovery controller has.
+const SUPPORTED_DISCOVERY: [LogId; 3] = [LogId::SUPPORTED, LogId::ERROR, LogId::DISCOVERY];
+
+const SUPPORTED: [LogId; 8] = [
     LogId::SUPPORTED,
     LogId::ERROR,
     LogId::SMART,
     LogId::FIRMWARE_SLOT,
+    LogId::CHANGED_NAMESPACES,
     LogId::EFFECTS,
+    LogId::FEATURES,
     LogId::PROGRAM_LIST,
 ];
 
@@ -28,7 +35,16 @@ const ADMIN: [u8; 8] = [
     Admin::FABRICS.0,
 ];
 
-const NVM: [(u8, bool); 3] = [(Nvm::FLUSH.0, false), (Nvm::WRITE.0, true), (Nvm::READ.0, false)];
+const NVM: [(u8, bool); 8] = [
+    (Nvm::FLUSH.0, false),
+    (Nvm::WRITE.0, true),
+    (Nvm::READ.0, false),
+    (Nvm::COMPARE.0, false),
+    (Nvm::WRITE_ZEROES.0, true),
+    (Nvm::DATASET_MANAGEMENT.0, true),
+    (Nvm::VERIFY.0, false),
+    (Nvm::COPY.0, true),
+];
 
 const KV: [(u8, bool); 6] = [
     (Kv::FLUSH.0, false),
@@ -41,8 +57,13 @@ const KV: [(u8, bool); 6] = [
 
 const CP: [(u8, bool); 1] = [(Cp::EXECUTE_PROGRAM.0, false)];
 
-/// Bytes of one Error Information entry.
-const ERROR_ENTRY_BYTES: usize = 64;
+/// The Error Information log: newest first, zeros where there is no entry.
+fn error_log(backing: &dyn Backing) -> Vec<u8> {
+    let entries = backing.errors();
+    let mut log: Vec<u8> = entries.iter().flat_map(|entry| *entry.as_bytes()).collect();
+    log.resize(usize::from(ERROR_ENTRIES_MAX) * ErrorEntry::SIZE, 0);
+    log
+}
 
 impl Controller {
     pub(super) fn get_log_page(
@@ -56,21 +77,44 @@ impl Controller {
             return Err(Status::INVALID_FIELD);
         }
         let id = LogId(view.lid());
+        let known = match self.kind {
+            Kind::Io => &SUPPORTED[..],
+            Kind::Discovery => &SUPPORTED_DISCOVERY[..],
+        };
+        if !known.contains(&id) {
+            return Err(Status::INVALID_LOG_PAGE);
+        }
+        let retain = view.lsp() & LSP_RETAIN != 0;
         let log = match id {
-            LogId::SUPPORTED => log::supported(&SUPPORTED),
-            // One entry, always unused: errors are reported in completions only.
-            LogId::ERROR => vec![0; ERROR_ENTRY_BYTES],
+            LogId::SUPPORTED => log::supported(known),
+            LogId::ERROR => error_log(backing),
+            // One log for all namespaces (LPA bit 0 is clear).
+            LogId::SMART if !matches!(sqe.nsid(), 0 | NSID_ALL) => {
+                return Err(Status::INVALID_FIELD);
+            }
             LogId::SMART => backing.smart().as_bytes().to_vec(),
             LogId::FIRMWARE_SLOT => {
                 let mut slot = FirmwareSlot::zeroed();
                 slot.set_afi(1).set_frs1(&fixed_text(&subsystem.firmware, b' '));
                 slot.as_bytes().to_vec()
             }
+            LogId::CHANGED_NAMESPACES => {
+                let log = log::changed_namespaces(&self.changed);
+                if !retain {
+                    self.changed.clear();
+                }
+                log
+            }
+            LogId::FEATURES => feature_effects(),
+            LogId::DISCOVERY => {
+                let (generation, records) = backing.discovery();
+                discovery_log(generation, &records)
+            }
             LogId::EFFECTS => effects(Csi(view.csi()))?,
             LogId::PROGRAM_LIST => program_list(sqe.nsid(), subsystem)?,
             _ => return Err(Status::INVALID_LOG_PAGE),
         };
-        if view.lsp() & LSP_RETAIN == 0 {
+        if !retain {
             self.masked.retain(|masked| *masked != id);
         }
         part(&log, view.offset(), view.bytes())
@@ -96,6 +140,20 @@ fn effects(csi: Csi) -> Result<Vec<u8>, Status> {
         Csi::CP => Ok(log::effects(&ADMIN, &CP)),
         _ => Err(Status::INVALID_FIELD),
     }
+}
+
+fn feature_effects() -> Vec<u8> {
+    let mut data = vec![0; 1024];
+    for (id, of_namespace) in features::SUPPORTED {
+        let scope = u32::from(of_namespace);
+        let entry = FeatureEffects::default()
+            .with_supported(1)
+            .with_of_namespace(scope)
+            .with_of_controller(1 - scope);
+        let at = usize::from(id.0) * 4;
+        data[at..at + 4].copy_from_slice(&entry.0.to_le_bytes());
+    }
+    data
 }
 
 fn program_list(nsid: u32, subsystem: &Subsystem) -> Result<Vec<u8>, Status> {

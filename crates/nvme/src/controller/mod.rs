@@ -10,12 +10,16 @@
 pub mod admin;
 pub mod connect;
 mod describe;
+mod discovery;
 mod features;
 mod logs;
 pub mod queue;
 
 use crate::compute::ProgramDescriptor;
-use crate::log::Smart;
+use crate::discovery::DiscoveryRecord;
+use crate::feature::FeatureId;
+use crate::identify::EVENT_NAMESPACE_ATTRIBUTE;
+use crate::log::{ErrorEntry, LogId, Smart, WARNING_READ_ONLY};
 use crate::opcode::Csi;
 use crate::property::{Capabilities, Configuration, ControllerStatus};
 
@@ -122,13 +126,46 @@ pub trait Backing {
     fn absent_delete_is_error(&self, nsid: u32) -> bool;
     /// Sets the same.
     fn set_absent_delete_is_error(&self, nsid: u32, error: bool);
+    /// The saved value of a feature, for a namespace or (0) for the subsystem.
+    fn saved(&self, _id: FeatureId, _nsid: u32) -> Option<u32> {
+        None
+    }
+    /// Saves a value of a feature; it is to be durable before the command is answered.
+    fn save(&self, _id: FeatureId, _nsid: u32, _value: u32) {}
+    /// Write protection state of a namespace (feature 84h).
+    fn protection(&self, _nsid: u32) -> u32 {
+        0
+    }
+    /// Sets the same, and tells the other controllers.
+    fn set_protection(&self, _nsid: u32, _value: u32) {}
+    /// Recent errors of this controller, newest first.
+    fn errors(&self) -> Vec<ErrorEntry> {
+        Vec::new()
+    }
+    /// Ids of the controllers that have namespaces, rising.
+    fn controllers(&self) -> Vec<u16> {
+        Vec::new()
+    }
+    /// Number of this controller's I/O queues.
+    fn io_queues(&self) -> usize {
+        0
+    }
+    /// Generation and records of the discovery log, with addresses as this host sees them.
+    fn discovery(&self) -> (u64, Vec<DiscoveryRecord>) {
+        (0, Vec::new())
+    }
 }
+
+/// Entries of the Error Information log (ELPE + 1).
+pub const ERROR_ENTRIES_MAX: u8 = 64;
 
 /// An event for the host, reported through an Asynchronous Event Request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The media became read-only: SMART event, spare or reliability class, log 02h.
     ReadOnly,
+    /// Attributes of this namespace changed: notice, log 04h.
+    NamespaceChanged(u32),
 }
 
 impl Event {
@@ -137,12 +174,23 @@ impl Event {
         match self {
             // Type 1 (SMART / Health), information 00h (NVM subsystem reliability), log 02h.
             Self::ReadOnly => 0x0002_0001,
+            // Type 2 (notice), information 00h (namespace attribute changed), log 04h.
+            Self::NamespaceChanged(_) => 0x0004_0002,
         }
     }
 
-    fn log(self) -> crate::log::LogId {
+    fn log(self) -> LogId {
         match self {
-            Self::ReadOnly => crate::log::LogId::SMART,
+            Self::ReadOnly => LogId::SMART,
+            Self::NamespaceChanged(_) => LogId::CHANGED_NAMESPACES,
+        }
+    }
+
+    /// Bit of Asynchronous Event Configuration that lets it through.
+    fn enable_bit(self) -> u32 {
+        match self {
+            Self::ReadOnly => u32::from(WARNING_READ_ONLY),
+            Self::NamespaceChanged(_) => EVENT_NAMESPACE_ATTRIBUTE,
         }
     }
 }
@@ -150,17 +198,28 @@ impl Event {
 /// Most Asynchronous Event Requests held at once (AERL + 1).
 pub const EVENT_REQUESTS_MAX: u8 = 4;
 
+/// What a controller is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Io,
+    Discovery,
+}
+
 /// The state of one controller.
 #[derive(Debug)]
 pub struct Controller {
     /// Controller id.
     pub cntlid: u16,
+    kind: Kind,
     configuration: Configuration,
     status: ControllerStatus,
     features: features::Features,
     events: Vec<Event>,
-    masked: Vec<crate::log::LogId>,
-    held_requests: u8,
+    masked: Vec<LogId>,
+    // Namespaces changed since the host read of it.
+    changed: Vec<u32>,
+    // Identifiers of held Asynchronous Event Requests, oldest first.
+    held: Vec<u16>,
 }
 
 impl Controller {
@@ -168,13 +227,20 @@ impl Controller {
     pub fn new(cntlid: u16, kato_ms: u32) -> Self {
         Self {
             cntlid,
+            kind: Kind::Io,
             configuration: Configuration::default(),
             status: ControllerStatus::default(),
             features: features::Features::new(kato_ms),
             events: Vec::new(),
             masked: Vec::new(),
-            held_requests: 0,
+            changed: Vec::new(),
+            held: Vec::new(),
         }
+    }
+
+    /// A discovery controller just connected.
+    pub fn discovery(cntlid: u16, kato_ms: u32) -> Self {
+        Self { kind: Kind::Discovery, ..Self::new(cntlid, kato_ms) }
     }
 
     /// True when the host has enabled the controller and it is not shut down.
@@ -184,26 +250,37 @@ impl Controller {
 
     /// Keep-alive timeout in milliseconds; 0 is none.
     pub fn keep_alive_ms(&self) -> u32 {
-        self.features.keep_alive_ms()
+        match (self.kind, self.features.keep_alive_ms()) {
+            (Kind::Discovery, 0) => discovery::ACTIVITY_TIMEOUT_MS,
+            (_, asked) => asked,
+        }
     }
 
-    /// Notes an event for the host.
+    /// Notes an event for the host, if the host has it enabled and is not to be told anyway.
     pub fn raise(&mut self, event: Event) {
-        if !self.events.contains(&event) {
+        if self.kind == Kind::Discovery {
+            return;
+        }
+        if let Event::NamespaceChanged(nsid) = event
+            && let Err(at) = self.changed.binary_search(&nsid)
+        {
+            self.changed.insert(at, nsid);
+        }
+        let waits = self.events.iter().any(|waiting| waiting.log() == event.log());
+        if !waits && self.features.event_enabled(event.enable_bit()) {
             self.events.push(event);
         }
     }
 
-    /// Result dword of the next event to report, when a request is held for it: complete one held
-    /// request with it. Its log stays masked until the host reads it.
-    pub fn take_event(&mut self) -> Option<u32> {
+    /// The next event to report, when a request is held for it: complete the request of this
+    /// identifier with this result dword. Its log stays masked until the host reads it.
+    pub fn take_event(&mut self) -> Option<(u16, u32)> {
         let ready = self.events.iter().position(|event| !self.masked.contains(&event.log()))?;
-        if self.held_requests == 0 {
+        if self.held.is_empty() {
             return None;
         }
-        self.held_requests -= 1;
         let event = self.events.remove(ready);
         self.masked.push(event.log());
-        Some(event.dword())
+        Some((self.held.remove(0), event.dword()))
     }
 }

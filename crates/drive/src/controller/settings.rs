@@ -1,0 +1,256 @@
+//! What hosts set and the drive keeps over restarts: saved features and write protection.
+//!
+//! Two pages in the medium's head, written in turn, so that a torn write leaves the other whole
+//! (`docs/internals/format.md`). Never: what a feature means. Invariants: of two whole pages the
+//! one with the higher sequence counts; a Set Features that saves is answered when its page is
+//! durable; protection "until power cycle" is never on the medium.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use csd_nvme::feature::{EDNEK, FeatureId, PROTECT, PROTECT_UNTIL_POWER_CYCLE};
+use csd_nvme::layout;
+use csd_nvme::nvm;
+use csd_nvme::opcode::Kv;
+use csd_reactor::{Buffer, Class, sleep, spawn};
+
+use crate::error::{Error, MediaError};
+use crate::format::SETTINGS_OFFSETS;
+use crate::media::Media;
+use crate::namespace::kv::segments::Segments;
+use crate::namespace::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
+
+/// "CSDSETS\0".
+const MAGIC: u64 = u64::from_le_bytes(*b"CSDSETS\0");
+const VERSION: u32 = 1;
+/// Entries begin behind the header, 16 bytes each.
+const ENTRIES_OFFSET: usize = 64;
+const ENTRIES_MAX: usize = (Page::SIZE - ENTRIES_OFFSET) / Entry::SIZE;
+/// Wait for another core's page to be written.
+const PAUSE: Duration = Duration::from_micros(50);
+
+layout! {
+    /// Head of a settings page.
+    struct Page[4096] {
+        /// "CSDSETS\0".
+        magic / set_magic: u64 @ 0,
+        /// Version of the page.
+        version / set_version: u32 @ 8,
+        /// CRC-32C of all 4,096 bytes with this field zero.
+        checksum / set_checksum: u32 @ 12,
+        /// Identifier of the drive.
+        uuid / set_uuid: [16] @ 16,
+        /// Number of the writing.
+        sequence / set_sequence: u64 @ 32,
+        /// Number of entries.
+        count / set_count: u32 @ 40,
+    }
+}
+
+layout! {
+    /// One saved value.
+    struct Entry[16] {
+        /// Feature Identifier.
+        fid / set_fid: u8 @ 0,
+        /// Namespace, 0 for none.
+        nsid / set_nsid: u32 @ 4,
+        /// The value.
+        value / set_value: u32 @ 8,
+    }
+}
+
+type Values = BTreeMap<(u8, u32), u32>;
+
+#[derive(Debug, Default)]
+struct State {
+    saved: Values,
+    // Set until the drive stops.
+    passing: Values,
+    sequence: u64,
+    dirty: bool,
+}
+
+/// The settings of one drive, shared by its cores.
+#[derive(Debug)]
+pub struct Settings {
+    uuid: [u8; 16],
+    state: Mutex<State>,
+    // Bit n: namespace n is write protected. What commands look at.
+    protected: AtomicU64,
+    writing: AtomicBool,
+}
+
+impl Settings {
+    /// Reads the settings of a medium; none are there on a new one.
+    ///
+    /// # Errors
+    /// When the medium cannot be read.
+    pub async fn open(media: &Media, uuid: [u8; 16]) -> Result<Self, Error> {
+        let mut state = State::default();
+        for offset in SETTINGS_OFFSETS {
+            let (result, page) = media.read(offset, Buffer::zeroed(Page::SIZE)).await;
+            result?;
+            if let Some((sequence, saved)) = parse(&page, uuid)
+                && sequence > state.sequence
+            {
+                (state.sequence, state.saved) = (sequence, saved);
+            }
+        }
+        let protected = state.saved.iter().filter(|((fid, _), value)| {
+            *fid == FeatureId::WRITE_PROTECTION.0 && **value == PROTECT
+        });
+        let protected = protected.fold(0, |mask, ((_, nsid), _)| mask | bit(*nsid));
+        let (protected, writing) = (AtomicU64::new(protected), AtomicBool::new(false));
+        Ok(Self { uuid, state: Mutex::new(state), protected, writing })
+    }
+
+    /// Gives the kv namespaces what was saved for them.
+    pub fn apply(&self, segments: &Segments) {
+        for ((fid, nsid), value) in &self.state().saved {
+            let namespace = u16::try_from(*nsid).ok().and_then(|nsid| segments.namespace(nsid));
+            if let (Some(namespace), true) =
+                (namespace, *fid == FeatureId::KEY_VALUE_CONFIGURATION.0)
+            {
+                namespace.absent_delete_is_error.store(value & EDNEK != 0, SeqCst);
+            }
+        }
+    }
+
+    /// A saved value.
+    pub fn saved(&self, id: FeatureId, nsid: u32) -> Option<u32> {
+        self.state().saved.get(&(id.0, nsid)).copied()
+    }
+
+    /// Saves a value; durable after [`Self::persist`].
+    pub fn save(&self, id: FeatureId, nsid: u32, value: u32) {
+        let mut state = self.state();
+        if state.saved.len() < ENTRIES_MAX || state.saved.contains_key(&(id.0, nsid)) {
+            state.dirty |= state.saved.insert((id.0, nsid), value) != Some(value);
+        }
+    }
+
+    /// Write protection state of a namespace.
+    pub fn protection(&self, nsid: u32) -> u32 {
+        let (state, key) = (self.state(), (FeatureId::WRITE_PROTECTION.0, nsid));
+        state.passing.get(&key).or_else(|| state.saved.get(&key)).copied().unwrap_or(0)
+    }
+
+    /// Sets the write protection state of a namespace.
+    pub fn set_protection(&self, nsid: u32, value: u32) {
+        if value == PROTECT_UNTIL_POWER_CYCLE {
+            self.state().passing.insert((FeatureId::WRITE_PROTECTION.0, nsid), value);
+        } else {
+            self.save(FeatureId::WRITE_PROTECTION, nsid, value);
+        }
+        match value {
+            0 => self.protected.fetch_and(!bit(nsid), SeqCst),
+            _ => self.protected.fetch_or(bit(nsid), SeqCst),
+        };
+    }
+
+    /// True when the namespace is write protected and the command would change it.
+    pub fn refuses(&self, nsid: u32, opcode: u8) -> bool {
+        let changes = match nsid {
+            NSID_BLOCK => nvm::Command::changes(opcode),
+            NSID_KV | NSID_OBJECTS => matches!(Kv(opcode), Kv::STORE | Kv::DELETE),
+            _ => false,
+        };
+        changes && self.protected.load(SeqCst) & bit(nsid) != 0
+    }
+
+    /// Makes what was saved durable. Goes on to its end even if the caller is dropped.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub async fn persist(self: &Arc<Self>, media: &Media) -> Result<(), MediaError> {
+        // Another core's page that is being written may hold what we wait for.
+        if !self.state().dirty && !self.writing.load(SeqCst) {
+            return Ok(());
+        }
+        let (this, media) = (Arc::clone(self), media.clone());
+        let task = spawn(Class::System, async move {
+            while this.writing.swap(true, SeqCst) {
+                sleep(PAUSE).await;
+            }
+            let dirty = std::mem::take(&mut this.state().dirty);
+            let result = if dirty { this.write(&media).await } else { Ok(()) };
+            this.writing.store(false, SeqCst);
+            result
+        });
+        task.await
+    }
+
+    async fn write(&self, media: &Media) -> Result<(), MediaError> {
+        let (page, offset) = {
+            let mut state = self.state();
+            state.sequence += 1;
+            let slot = usize::from(state.sequence.is_multiple_of(2));
+            (encode(self.uuid, state.sequence, &state.saved), SETTINGS_OFFSETS[slot])
+        };
+        let (result, _) = media.write(offset, vec![Buffer::from_slice(&page)]).await;
+        result?;
+        media.sync().await
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn bit(nsid: u32) -> u64 {
+    1u64.checked_shl(nsid).unwrap_or(0)
+}
+
+fn encode(uuid: [u8; 16], sequence: u64, values: &Values) -> [u8; Page::SIZE] {
+    let mut head = Page::zeroed();
+    let count = u32::try_from(values.len()).expect("at most a page's");
+    head.set_magic(MAGIC).set_version(VERSION).set_uuid(&uuid);
+    head.set_sequence(sequence).set_count(count);
+    let mut bytes = *head.as_bytes();
+    for (slot, ((fid, nsid), value)) in values.iter().enumerate() {
+        let mut entry = Entry::zeroed();
+        entry.set_fid(*fid).set_nsid(*nsid).set_value(*value);
+        let at = ENTRIES_OFFSET + slot * Entry::SIZE;
+        bytes[at..at + Entry::SIZE].copy_from_slice(entry.as_bytes());
+    }
+    let mut page = Page::from_bytes(bytes);
+    page.set_checksum(crc32c::crc32c(&bytes));
+    *page.as_bytes()
+}
+
+fn parse(bytes: &[u8], uuid: [u8; 16]) -> Option<(u64, Values)> {
+    let page = Page::parse(bytes)?;
+    let mut clear = page;
+    clear.set_checksum(0);
+    let whole = page.magic() == MAGIC
+        && page.version() == VERSION
+        && page.uuid() == uuid
+        && page.checksum() == crc32c::crc32c(clear.as_bytes())
+        && page.count() as usize <= ENTRIES_MAX;
+    let entries = bytes.get(ENTRIES_OFFSET..)?.as_chunks::<16>().0;
+    let entries = entries.iter().take(page.count() as usize).map(|bytes| Entry::from_bytes(*bytes));
+    whole.then(|| {
+        let values = entries.map(|entry| ((entry.fid(), entry.nsid()), entry.value())).collect();
+        (page.sequence(), values)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_reads_back_and_any_damage_voids_it() {
+        let values: Values = [((0x84, 1), 1), ((0x20, 2), 1), ((4, 0), 300)].into();
+        let page = encode([7; 16], 9, &values);
+        assert_eq!(parse(&page, [7; 16]), Some((9, values)));
+        assert_eq!(parse(&page, [8; 16]), None, "another drive's");
+        for index in (0..128).chain([4095]) {
+            let mut damaged = page;
+            damaged[index] ^= 1;
+            assert_eq!(parse(&damaged, [7; 16]), None, "byte {index}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The workload's commands beyond Read and Write: zeros, copies, fused pairs. A sector of zeros is
+//! the model's "nothing", as one that was never written.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
+use csd_initiator::{Block, Error};
+use csd_nvme::capsule::Sqe;
+use csd_nvme::nvm::{self, Extent};
+use csd_nvme::status::Status;
+use csd_reactor::{Buffer, random_u64};
+
+use crate::model::State;
+use crate::workload::{SECTOR_BYTES, Shared, content, fail, sectors};
+
+/// One of these commands on block `number`; `others` are blocks that nobody else changes.
+pub async fn work(
+    block: &Block,
+    number: u64,
+    others: std::ops::Range<u64>,
+    dirty: &mut Vec<u64>,
+    known: &Shared,
+) -> Result<(), ()> {
+    match random_u64() % 4 {
+        0 => zero(block, number, known).await?,
+        1 | 2 => fused(block, number, known).await?,
+        _ => copy(block, number, others, known).await?,
+    }
+    dirty.push(number);
+    Ok(())
+}
+
+fn block_bytes(block: &Block) -> u64 {
+    u64::from(block.block_bytes())
+}
+
+pub async fn submit(block: &Block, sqe: Sqe, payload: &[u8]) -> Result<(), Error> {
+    let payload = match payload {
+        [] => Vec::new(),
+        bytes => vec![Buffer::from_slice(bytes)],
+    };
+    block.controller().submit(sqe, payload, 0).await.map(drop)
+}
+
+/// Notes the states that a change asks for, runs it, and notes that it is there.
+async fn change(
+    block: &Block,
+    number: u64,
+    states: &[State],
+    known: &Shared,
+    run: impl Future<Output = Result<(), Error>>,
+) -> Result<(), ()> {
+    let pairs = || sectors(number, block_bytes(block)).zip(states);
+    for (sector, state) in pairs() {
+        known.borrow_mut().sectors.asked(sector, state.clone());
+    }
+    if let Err(error) = run.await {
+        if let Some(status) = error.status() {
+            fail(known, format!("block {number}: {status}"));
+        }
+        return Err(());
+    }
+    for (sector, state) in pairs() {
+        known.borrow_mut().sectors.acknowledged(sector, state.clone());
+    }
+    Ok(())
+}
+
+async fn zero(block: &Block, number: u64, known: &Shared) -> Result<(), ()> {
+    let extent = Extent { slba: number, blocks: 1 };
+    let (sqe, payload) = match random_u64() % 3 {
+        0 => nvm::deallocate(block.nsid(), &[extent]),
+        kind => (nvm::write_zeroes(block.nsid(), extent, kind == 1), Vec::new()),
+    };
+    let count = sectors(number, block_bytes(block)).count();
+    let states = vec![None; count];
+    change(block, number, &states, known, submit(block, sqe, &payload)).await
+}
+
+fn current(number: u64, block: &Block, known: &Shared) -> Vec<State> {
+    let known = known.borrow();
+    sectors(number, block_bytes(block)).map(|sector| known.sectors.current(sector)).collect()
+}
+
+async fn copy(
+    block: &Block,
+    number: u64,
+    others: std::ops::Range<u64>,
+    known: &Shared,
+) -> Result<(), ()> {
+    let from = others.start + random_u64() % (others.end - others.start);
+    let source = Extent { slba: from, blocks: 1 };
+    let (sqe, payload) = nvm::copy(block.nsid(), &[source], number);
+    let states = current(from, block, known);
+    change(block, number, &states, known, submit(block, sqe, &payload)).await
+}
+
+/// A fused pair that compares with what must be there or, at times, with what is not.
+async fn fused(block: &Block, number: u64, known: &Shared) -> Result<(), ()> {
+    let extent = Extent { slba: number, blocks: 1 };
+    let mut first = nvm::compare(block.nsid(), extent);
+    let mut second = nvm::write(block.nsid(), extent, false);
+    first.set_flags(first.flags() | 1);
+    second.set_flags(second.flags() | 2);
+    let sector = |state: &State| state.clone().unwrap_or_else(|| vec![0; SECTOR_BYTES]);
+    let mut old: Vec<u8> = current(number, block, known).iter().flat_map(sector).collect();
+    let new = content(known, old.len());
+    if random_u64().is_multiple_of(4) {
+        let last = old.len() - 1;
+        old[last] ^= 1;
+        let (compared, written) =
+            both(submit(block, first, &old), submit(block, second, &new)).await;
+        if compared.is_ok() || written.is_ok() {
+            fail(known, format!("block {number}: a pair wrote that must not"));
+        }
+        let statuses = [compared, written].map(|end| end.err().and_then(|error| error.status()));
+        return match statuses {
+            [Some(Status::COMPARE_FAILURE), Some(Status::ABORTED_FAILED_FUSED)] => Ok(()),
+            // Without a status the drive is gone.
+            [_, None] | [None, _] => Err(()),
+            other => {
+                fail(known, format!("block {number}: a pair that must not write: {other:?}"));
+                Err(())
+            }
+        };
+    }
+    let states: Vec<State> = new.chunks(SECTOR_BYTES).map(|part| Some(part.to_vec())).collect();
+    let pair = async {
+        let (compared, written) =
+            both(submit(block, first, &old), submit(block, second, &new)).await;
+        compared.and(written)
+    };
+    change(block, number, &states, known, pair).await
+}
+
+/// Runs both, the first one first: on one queue nothing comes between their capsules.
+pub async fn both<T>(first: impl Future<Output = T>, second: impl Future<Output = T>) -> (T, T) {
+    let (mut first, mut second) = (pin!(first), pin!(second));
+    let (mut one, mut two) = (None, None);
+    poll_fn(|cx| {
+        if one.is_none()
+            && let Poll::Ready(value) = first.as_mut().poll(cx)
+        {
+            one = Some(value);
+        }
+        if two.is_none()
+            && let Poll::Ready(value) = second.as_mut().poll(cx)
+        {
+            two = Some(value);
+        }
+        if one.is_some() && two.is_some() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    (one.expect("ended"), two.expect("ended"))
+}
