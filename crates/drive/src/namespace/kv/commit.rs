@@ -154,21 +154,27 @@ impl Shard {
         length: u64,
         may_use_reserve: bool,
     ) -> Result<(u32, u64, u64), Status> {
-        if let Some(number) = self.open.get() {
-            let (sequence, filled) = {
-                let owned = self.owned.borrow();
-                let segment = owned.get(&number).expect("the open segment is owned");
-                (segment.sequence, segment.filled)
-            };
-            if filled + length <= self.segments.segment_bytes {
-                return Ok((number, sequence, filled));
-            }
+        let open = self.open.get().map(|number| {
+            let owned = self.owned.borrow();
+            let segment = owned.get(&number).expect("the open segment is owned");
+            (number, segment.sequence, segment.filled)
+        });
+        if let Some((number, sequence, filled)) = open
+            && filled + length <= self.segments.segment_bytes
+        {
+            return Ok((number, sequence, filled));
+        }
+        // The open segment is given up only for another: on a full drive its room is what small
+        // values and deletes still have.
+        let number = self.segments.take(may_use_reserve).ok_or(Status::CAPACITY_EXCEEDED)?;
+        if let Some((open, _, filled)) = open
+            && let Err(error) = self.seal(open, filled).await
+        {
             // Only the newest segment may be without a seal: a durable seal comes before the next
             // segment's header.
-            let sealed = self.seal(number, filled).await;
-            sealed.map_err(|error| error.status(Access::Write))?;
+            self.segments.give(number);
+            return Err(error.status(Access::Write));
         }
-        let number = self.segments.take(may_use_reserve).ok_or(Status::CAPACITY_EXCEEDED)?;
         let sequence = self.segments.next_sequence();
         let header = SegmentHeader::encode(&self.segments.uuid, sequence, self.number);
         let (result, _) = self.write_page(self.segments.at(number, 0), header.as_bytes()).await;
