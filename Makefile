@@ -11,7 +11,7 @@ DEMO_READY := $(VENV)/.demo-ready
 TEST_READY := $(VENV)/.test-ready
 DEMO_DIR ?= build/demo
 
-.PHONY: help demo test check test-rust test-python sim bench docs clean
+.PHONY: help demo test check test-rust test-python sim vm vm-short bench docs clean
 
 help:            ## list the doors
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -34,11 +34,23 @@ check: $(TEST_READY)  ## formatting, lints, types, documentation
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps -q
 	cd python && ../$(BIN)/ruff check . && ../$(BIN)/ruff format --check . && ../$(BIN)/mypy
-	$(BIN)/ruff check --config python/pyproject.toml demo
+	$(BIN)/ruff check --config python/pyproject.toml demo tests/vm
+
+# More options of tests/vm/run.py, such as VM='--factor 3'.
+VM ?=
+CSD ?= $(or $(CARGO_TARGET_DIR),target)/release/csd
 
 SEEDS ?= 0..1000
 sim:  ## simulation lane, long form: make sim SEEDS=0..1000
 	CSD_SIM_SEEDS=$(SEEDS) cargo test --locked --release -p csd-tests --test simulation -- --nocapture
+
+vm-short:  ## a stock kernel against the drive, at most 4 minutes; skipped visibly without QEMU
+	cargo build --locked --release -q -p csd
+	$(PYTHON) tests/vm/run.py --csd $(CSD) --form short $(VM)
+
+vm:  ## the same, long form: two kernels, both block sizes, more checks
+	cargo build --locked --release -q -p csd
+	$(PYTHON) tests/vm/run.py --csd $(CSD) --form long $(VM)
 
 bench:  ## measured figures beside their floors, in one run each
 	cargo run --locked --release -q -p csd-kernels --example count
