@@ -12,7 +12,7 @@ TEST_READY := $(VENV)/.test-ready
 ORACLE_READY := $(VENV)/.oracle-ready
 DEMO_DIR ?= build/demo
 
-.PHONY: help demo test check test-rust test-python oracle sim fuzz bench docs clean
+.PHONY: help demo test check test-rust test-python oracle sim fuzz vm vm-short bench docs clean
 
 help:            ## list the doors
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,7 +35,11 @@ check: $(TEST_READY)  ## formatting, lints, types, documentation
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps -q
 	cd python && ../$(BIN)/ruff check . && ../$(BIN)/ruff format --check . && ../$(BIN)/mypy
-	$(BIN)/ruff check --config python/pyproject.toml demo
+	$(BIN)/ruff check --config python/pyproject.toml demo tests/vm
+
+# More options of tests/vm/run.py, such as VM='--factor 3'.
+VM ?=
+CSD ?= $(or $(CARGO_TARGET_DIR),target)/release/csd
 
 oracle: $(ORACLE_READY)  ## kernels beside NumPy, networkx, SciPy and google-crc32c
 	cargo build --release --locked -p csd-kernels --example oracle
@@ -57,6 +61,13 @@ fuzz:  ## fuzz every parser, the controller and a drive: make fuzz FUZZ_SECONDS=
 	  [ ! -d fuzz/seeds/$$target ] || cp fuzz/seeds/$$target/* fuzz/corpus/$$target/; \
 	  cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=4096 $$more; \
 	done
+vm-short:  ## a stock kernel against the drive, at most 4 minutes; skipped visibly without QEMU
+	cargo build --locked --release -q -p csd
+	$(PYTHON) tests/vm/run.py --csd $(CSD) --form short $(VM)
+
+vm:  ## the same, long form: two kernels, both block sizes, more checks
+	cargo build --locked --release -q -p csd
+	$(PYTHON) tests/vm/run.py --csd $(CSD) --form long $(VM)
 
 bench:  ## measured figures beside their floors, in one run each
 	cargo run --locked --release -q -p csd-bench --bin bench-block

@@ -265,6 +265,11 @@ fn counts_where_the_data_is() {
         execute.0[16..20].copy_from_slice(&(payload.len() as u32).to_le_bytes());
         let reply = io.command_in_capsule(execute, &payload);
         assert_eq!((reply.status, reply.result), (0, 300), "the answer is dwords 0 and 1");
+        // As Linux passes it through: dword 4 is zero, the transfer alone says the length.
+        let reply = io.command_in_capsule(Command::new(0x01, 5), &payload);
+        assert_eq!((reply.status, reply.result), (0, 300), "the length of the capsule's data");
+        let reply = io.command(Command::new(0x01, 5), &payload, 0);
+        assert_eq!((reply.status, reply.result), (0, 300), "the length of the transfer");
         payload[88] = 4;
         let mut execute = Command::new(0x01, 5);
         execute.0[16..20].copy_from_slice(&(payload.len() as u32).to_le_bytes());

@@ -49,6 +49,9 @@ impl Command {
     /// [`Status::INVALID_OPCODE`]; [`Status::INVALID_RANGE_SET_ID`] when a memory range set is
     /// named, [`Status::RANGES_EXCEEDED`] when ranges are (a drive without a memory namespace has
     /// none); [`Status::INVALID_FIELD`] when the data is longer than [`DATA_BYTES_MAX`].
+    ///
+    /// A DLEN of 0 means all of the data that the command transfers: Linux passes dwords 2, 3 and
+    /// 10 to 15 of a command through and leaves dword 4 zero, and no execution is without data.
     pub fn parse(sqe: &Sqe) -> Result<Self, Status> {
         if Cp(sqe.opcode()) != Cp::EXECUTE_PROGRAM {
             return Err(Status::INVALID_OPCODE);
@@ -60,10 +63,14 @@ impl Command {
         if view.numr() != 0 {
             return Err(Status::RANGES_EXCEEDED);
         }
-        if view.dlen() > DATA_BYTES_MAX {
+        let length = match view.dlen() {
+            0 => sqe.sgl().length(),
+            length => length,
+        };
+        if length > DATA_BYTES_MAX {
             return Err(Status::INVALID_FIELD);
         }
-        Ok(Self::Execute { program: view.pind(), length: view.dlen() })
+        Ok(Self::Execute { program: view.pind(), length })
     }
 }
 
@@ -136,6 +143,7 @@ pub fn device_defined(pid: u64, name: &str) -> ProgramDescriptor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::capsule::Sgl;
 
     #[test]
     fn a_program_list_round_trips_and_refuses_short_data() {
@@ -152,5 +160,18 @@ mod tests {
         view.set_numr(1);
         let sqe = Sqe::from_bytes(*view.as_bytes());
         assert_eq!(Command::parse(&sqe), Err(Status::RANGES_EXCEEDED));
+    }
+    #[test]
+    fn a_host_that_cannot_say_the_length_transfers_it() {
+        let parsed = |dlen: u32, transfer: u32| {
+            let mut sqe = execute(5, 2, dlen);
+            sqe.set_sgl(Sgl::transport(transfer));
+            Command::parse(&sqe)
+        };
+        let execution = |length| Ok(Command::Execute { program: 2, length });
+        assert_eq!(parsed(0, 112), execution(112));
+        assert_eq!(parsed(64, 112), execution(64));
+        assert_eq!(parsed(0, DATA_BYTES_MAX), execution(DATA_BYTES_MAX));
+        assert_eq!(parsed(0, DATA_BYTES_MAX + 1), Err(Status::INVALID_FIELD));
     }
 }
