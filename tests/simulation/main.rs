@@ -6,6 +6,7 @@
 
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
+mod faults;
 mod model;
 mod tombstone;
 mod workload;

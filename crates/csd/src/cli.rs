@@ -110,12 +110,33 @@ pub(crate) struct Serve {
     /// Size of a logical block: 512 or 4096 bytes
     #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = parse_block)]
     pub(crate) block: u32,
+    /// Whether to bypass the page cache (O_DIRECT); `auto` does where the file system takes it
+    #[arg(long, value_enum, value_name = "auto|on|off", default_value_t = Direct::Auto)]
+    pub(crate) direct: Direct,
     /// Longest spin before a core sleeps, microseconds
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 50)]
     pub(crate) spin: u32,
     /// Write the drive's URL to this file once it serves
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,
+}
+
+/// Whether to bypass the page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Direct {
+    Auto,
+    On,
+    Off,
+}
+
+impl From<Direct> for csd_drive::media::Direct {
+    fn from(direct: Direct) -> Self {
+        match direct {
+            Direct::Auto => Self::Auto,
+            Direct::On => Self::On,
+            Direct::Off => Self::Off,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

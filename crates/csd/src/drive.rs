@@ -33,6 +33,7 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         spin_us: options.spin,
         media,
         size_bytes: options.size,
+        direct: options.direct.into(),
     };
     let (json, quiet) = (context.json, context.quiet);
     let (nqn, ready_file) = (options.nqn.clone(), options.ready_file.clone());

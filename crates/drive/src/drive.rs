@@ -20,7 +20,7 @@ use csd_reactor::{
 use crate::controller::{Controllers, CoreCounters};
 use crate::error::Error;
 use crate::format::{self, SHARDS, Split, Superblock};
-use crate::media::{FileMedia, Media, Memory, Syncer};
+use crate::media::{Direct, FileMedia, Media, Memory, Syncer};
 use crate::namespace::block::Block;
 use crate::namespace::compute::{self, Compute};
 use crate::namespace::kv::Kv;
@@ -61,8 +61,10 @@ pub struct Config {
     pub nqn: String,
     /// What keeps the bytes.
     pub media: MediaKind,
-    /// Size of a new medium in bytes.
+    /// Size of a new medium in bytes; 0 for all of a block device.
     pub size_bytes: u64,
+    /// Whether a file or device is used past the page cache.
+    pub direct: Direct,
     /// Share of the kv namespaces in percent.
     pub kv_percent: u8,
     /// Share kept free for the drive's own work in percent.
@@ -84,6 +86,7 @@ impl Default for Config {
             nqn: String::new(),
             media: MediaKind::Memory,
             size_bytes: 1 << 30,
+            direct: Direct::Auto,
             kv_percent: 50,
             reserve_percent: 10,
             block_bytes: 4096,
@@ -150,13 +153,15 @@ impl Core {
             status,
             Status::WRITE_FAULT
                 | Status::UNRECOVERED_READ_ERROR
+                | Status::UNRECOVERED_ERROR
                 | Status::NAMESPACE_WRITE_PROTECTED
         );
         if !media {
             return;
         }
         CoreCounters::add(&self.counters.media_errors, 1);
-        let read_only = status == Status::NAMESPACE_WRITE_PROTECTED;
+        let read_only =
+            status == Status::NAMESPACE_WRITE_PROTECTED || self.shared.media.is_read_only();
         if read_only && !self.shared.read_only.swap(true, Relaxed) {
             for core in 0..core_count() {
                 // A core that is gone has no hosts to tell.
@@ -294,7 +299,7 @@ async fn open_media(config: &Config) -> Result<(Media, bool), Error> {
     match &config.media {
         MediaKind::Memory => Ok((Media::Memory(Arc::new(Memory::new(config.size_bytes))), true)),
         MediaKind::File(path) => {
-            let (file, is_new) = FileMedia::open(path, config.size_bytes).await?;
+            let (file, is_new) = FileMedia::open(path, config.size_bytes, config.direct).await?;
             Ok((Media::File(file), is_new))
         }
     }
