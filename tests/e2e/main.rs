@@ -8,6 +8,7 @@
 //! - [`ways`]: all ways to run agree, on both placements, for every number of drives
 //! - [`objects`]: put, get, list, remove; inputs, right and wrong
 //! - [`lifecycle`]: drives and arrays: up, status, down, what they refuse
+//! - [`operations`]: one drive and its media: draining, checking, counting, logging
 //! - [`failures`]: drives that are down or die, cut-off puts, full and corrupt media
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
@@ -16,4 +17,10 @@ mod failures;
 mod harness;
 mod lifecycle;
 mod objects;
+mod operations;
 mod ways;
+
+/// A host in raw bytes, shared with the stock client's tests.
+#[allow(dead_code, missing_docs, unreachable_pub, clippy::cast_possible_truncation)]
+#[path = "../stock_client/wire.rs"]
+mod wire;

@@ -5,9 +5,10 @@
 //! object is printed; the exit code is the documented one.
 //!
 //! Modules: [`cli`] declares the command line, [`report`] prints, [`table`] and [`units`] format,
-//! [`context`] opens the array; [`drive`], [`mod@array`], [`object`] and [`run`] are the commands.
+//! [`context`] opens the array; [`drive`], [`check`], [`mod@array`], [`object`] and [`run`] are the commands.
 
 mod array;
+mod check;
 mod cli;
 mod context;
 mod drive;
@@ -39,6 +40,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
     let context = context::Context::new(cli.array, cli.json, cli.quiet);
     match cli.command {
         Command::Drive(cli::Drive::Serve(options)) => drive::serve(&options, &context),
+        Command::Drive(cli::Drive::Check(options)) => check::check(&options),
         Command::Array(cli::Array::Up(options)) => array::up(&options, &context),
         Command::Array(cli::Array::Status) => array::status(&context),
         Command::Array(cli::Array::Down(options)) => array::down(&options, &context),

@@ -1,26 +1,29 @@
 //! A drive put together: medium, namespaces, controllers; one [`Core`] per core.
 //!
 //! Never: bytes of the wire. Invariants: the medium is formatted or recovered before the first
-//! connection is accepted; with the stop request the drive takes no new connections and ends.
+//! connection is accepted; with the stop request the drive takes no new connections or commands,
+//! answers those it has, and ends.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use csd_nvme::controller::{Event, Namespace, NamespaceKind, Subsystem};
 use csd_nvme::status::Status;
 use csd_reactor::{
-    BackendKind, Buffer, Class, CoreId, Listener, Notify, Semaphore, call, core_count, core_id,
-    keep, kept, post, spawn, stop_requested,
+    BackendKind, Buffer, Class, CoreId, Listener, Semaphore, call, core_count, core_id, keep, kept,
+    post, spawn, stop_requested,
 };
 
 use crate::controller::{Controllers, CoreCounters};
 use crate::error::Error;
 use crate::format::{self, SHARDS, Split, Superblock};
-use crate::media::{Direct, FileMedia, Media, Memory, Syncer};
+use crate::life;
+use crate::media::{Direct, Media, Syncer};
 use crate::namespace::block::Block;
 use crate::namespace::compute::{self, Compute};
 use crate::namespace::kv::Kv;
@@ -48,7 +51,7 @@ const MDTS: u8 = 12;
 pub enum MediaKind {
     /// Memory: gone when the drive stops.
     Memory,
-    /// A plain file, created when it does not exist.
+    /// A plain file, created when it does not exist, or a block device.
     File(PathBuf),
 }
 
@@ -77,6 +80,8 @@ pub struct Config {
     pub backend: BackendKind,
     /// Microseconds to spin after work before sleeping.
     pub spin_us: u32,
+    /// Longest wait for commands in flight when the drive is asked to stop.
+    pub drain: Duration,
 }
 
 impl Default for Config {
@@ -93,6 +98,7 @@ impl Default for Config {
             cores: 1,
             backend: BackendKind::Auto,
             spin_us: 50,
+            drain: Duration::from_secs(5),
         }
     }
 }
@@ -116,6 +122,13 @@ pub struct Shared {
     pub read_only: AtomicBool,
     media: Media,
     found: Vec<Found>,
+}
+
+impl Shared {
+    /// The medium.
+    pub fn media(&self) -> &Media {
+        &self.media
+    }
 }
 
 /// A drive on one of its cores.
@@ -295,17 +308,16 @@ pub async fn start_all(shared: &Arc<Shared>) -> Result<(), Error> {
     Ok(())
 }
 
-async fn open_media(config: &Config) -> Result<(Media, bool), Error> {
-    match &config.media {
-        MediaKind::Memory => Ok((Media::Memory(Arc::new(Memory::new(config.size_bytes))), true)),
-        MediaKind::File(path) => {
-            let (file, is_new) = FileMedia::open(path, config.size_bytes, config.direct).await?;
-            Ok((Media::File(file), is_new))
-        }
-    }
+/// What is known of a drive once hosts can connect.
+#[derive(Clone, Debug)]
+pub struct Started {
+    /// The address it listens on.
+    pub address: SocketAddr,
+    /// How it uses its medium, in words: whether direct I/O is on.
+    pub media: String,
 }
 
-type Ready = Mutex<Option<Box<dyn FnOnce(SocketAddr) + Send>>>;
+type Ready = Mutex<Option<Box<dyn FnOnce(&Started) + Send>>>;
 
 async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
     let split = Split {
@@ -313,62 +325,21 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
         reserve_percent: config.reserve_percent,
         block_bytes: config.block_bytes,
     };
-    // Impossible sizes are refused before a file is made.
-    if config.media == MediaKind::Memory || !exists(&config.media) {
-        Superblock::plan(config.size_bytes, &split, [0; 16])?;
-    }
     let listening = |source| Error::Listen { address: config.listen, source };
     let listener = Listener::bind(config.listen).map_err(listening)?;
     let address = listener.local_addr().map_err(listening)?;
-    let (media, is_new) = open_media(config).await?;
+    let (media, is_new) = life::open_media(config, &split).await?;
     let shared = open(media, is_new, &config.nqn, &split).await?;
     start_all(&shared).await?;
-    drop(spawn(Class::System, accept(listener, shared)));
+    let accepting = spawn(Class::System, accept(listener, Arc::clone(&shared)));
     let ready = ready.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(ready) = ready {
-        ready(address);
+        ready(&Started { address, media: shared.media.note().to_owned() });
     }
     stop_requested().await;
+    accepting.abort();
+    life::drain(&shared, config.drain).await?;
     Ok(())
-}
-
-/// Tells a core other than the first to end.
-#[derive(Default)]
-struct Ended {
-    flag: Cell<bool>,
-    told: Notify,
-}
-
-impl Ended {
-    fn here() -> Rc<Self> {
-        kept::<Self>().unwrap_or_else(|| {
-            let ended = Rc::new(Self::default());
-            keep(Rc::clone(&ended));
-            ended
-        })
-    }
-}
-
-fn end_others() {
-    for core in 1..core_count() {
-        // A core that is gone has ended.
-        let _ = post(CoreId(core), Class::System, || {
-            let ended = Ended::here();
-            ended.flag.set(true);
-            ended.told.notify_all();
-        });
-    }
-}
-
-async fn other_core() {
-    let ended = Ended::here();
-    while !ended.flag.get() {
-        ended.told.notified().await;
-    }
-}
-
-fn exists(media: &MediaKind) -> bool {
-    matches!(media, MediaKind::File(path) if path.metadata().is_ok_and(|meta| meta.len() > 0))
 }
 
 /// Serves a drive until the process is asked to stop; calls `ready` with the address once hosts
@@ -379,6 +350,17 @@ fn exists(media: &MediaKind) -> bool {
 pub fn serve(
     config: &Config,
     ready: impl FnOnce(SocketAddr) + Send + 'static,
+) -> Result<(), Error> {
+    serve_told(config, move |started: &Started| ready(started.address))
+}
+
+/// As [`serve`], with all that is known once hosts can connect.
+///
+/// # Errors
+/// When the drive cannot be opened or served.
+pub fn serve_told(
+    config: &Config,
+    ready: impl FnOnce(&Started) + Send + 'static,
 ) -> Result<(), Error> {
     let runtime = csd_reactor::Config {
         backend: config.backend,
@@ -394,10 +376,10 @@ pub fn serve(
         async move {
             if core == CoreId(0) {
                 let result = first_core(&config, &ready).await;
-                end_others();
+                life::end_others();
                 return result;
             }
-            other_core().await;
+            life::other_core().await;
             Ok(())
         }
     };

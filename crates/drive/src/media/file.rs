@@ -146,6 +146,12 @@ impl FileMedia {
         &self.note
     }
 
+    /// The same medium with another [`Self::note`].
+    pub(crate) fn noted(mut self, note: &str) -> Self {
+        self.note = note.into();
+        self
+    }
+
     /// Size in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -191,7 +197,8 @@ impl FileMedia {
         if self.is_read_only() {
             return (Err(MediaError::ReadOnly), buffers);
         }
-        let aligned = |alignment| buffers.iter().all(|buffer| is_aligned(alignment, offset, buffer));
+        let aligned =
+            |alignment| buffers.iter().all(|buffer| is_aligned(alignment, offset, buffer));
         let (result, buffers) = match self.alignment {
             Some(alignment) if !aligned(alignment) => {
                 let total: usize = buffers.iter().map(|buffer| buffer.len()).sum();

@@ -132,12 +132,23 @@ where
             let blocked = !self.link.outgoing.borrow().is_empty();
             while let Poll::Ready(Some(())) = self.pool.poll_next(cx) {}
             let received = self.receive(cx)?;
+            if !received && self.is_drained() {
+                return Err(End::Closed);
+            }
             if !received && (blocked || self.link.outgoing.borrow().is_empty()) {
                 return self.watch(cx);
             }
         }
         cx.waker().wake_by_ref();
         Ok(())
+    }
+
+    /// True when the connection is to close and owes its host nothing.
+    fn is_drained(&self) -> bool {
+        self.link.is_draining()
+            && self.pool.is_empty()
+            && self.capsule.is_none()
+            && self.link.outgoing.borrow().is_empty()
     }
 
     /// Sends what is queued, as far as the socket takes it.
@@ -264,6 +275,11 @@ where
             }
             Err(Refusal::Overflow) => return Err(End::Closed),
         };
+        if self.link.is_draining() {
+            // The host may try again elsewhere or later; its data is dropped as it comes.
+            self.link.complete(permit, Status::NAMESPACE_NOT_READY, 0);
+            return Ok(());
+        }
         if data > 0 {
             let buffer = Buffer::with_room(0, data as usize, 0);
             self.capsule = Some((permit, sqe, buffer));

@@ -133,6 +133,7 @@ pub struct Link {
     transfers: RefCell<BTreeMap<u16, Rc<Transfer>>>,
     room: Notify,
     ended: Cell<bool>,
+    draining: Cell<bool>,
     // The loop's waker, for changes that come from outside its turns.
     waker: RefCell<Option<Waker>>,
     in_turn: Cell<bool>,
@@ -155,6 +156,7 @@ impl Link {
             transfers: RefCell::default(),
             room: Notify::new(),
             ended: Cell::new(false),
+            draining: Cell::new(false),
             waker: RefCell::new(None),
             in_turn: Cell::new(false),
         }
@@ -203,6 +205,22 @@ impl Link {
     /// True once the connection is to end.
     pub fn ended(&self) -> bool {
         self.ended.get()
+    }
+
+    /// Has the connection take no new commands, and close once those it has are answered.
+    pub fn drain(&self) {
+        self.draining.set(true);
+        self.wake();
+    }
+
+    /// True once no new commands are taken.
+    pub fn is_draining(&self) -> bool {
+        self.draining.get()
+    }
+
+    /// True for the connection of an admin queue.
+    pub fn is_admin(&self) -> bool {
+        matches!(*self.session.borrow(), Session::Admin(_))
     }
 
     /// True while so much is queued that no more should be received.
