@@ -122,6 +122,15 @@ pub(crate) struct Serve {
     /// Whether to bypass the page cache (O_DIRECT); `auto` does where the file system takes it
     #[arg(long, value_enum, value_name = "auto|on|off", default_value_t = Direct::Auto)]
     pub(crate) direct: Direct,
+    /// Count commands, and tell Prometheus at this address (GET /metrics)
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// Form of the log on standard error
+    #[arg(long, value_enum, value_name = "text|json", default_value_t = crate::log::Form::Text)]
+    pub(crate) log: crate::log::Form,
+    /// Most talkative level of the log
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = crate::log::Level::Info)]
+    pub(crate) log_level: crate::log::Level,
     /// Longest wait for commands in flight after SIGTERM or SIGINT, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     pub(crate) drain: u16,

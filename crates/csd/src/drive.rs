@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cli::Serve;
 use crate::context::Context;
+use crate::log;
 use crate::report::{self, Failure, Report};
 
 /// Serves until the process is told to stop.
@@ -35,6 +36,8 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         media,
         size_bytes: options.size.unwrap_or(0),
         direct: options.direct.into(),
+        metrics: options.metrics,
+        log: log::sink(options.log, options.log_level),
         drain: Duration::from_secs(options.drain.into()),
     };
     let (json, quiet) = (context.json, context.quiet);

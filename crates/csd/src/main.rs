@@ -5,13 +5,16 @@
 //! object is printed; the exit code is the documented one.
 //!
 //! Modules: [`cli`] declares the command line, [`report`] prints, [`table`] and [`units`] format,
-//! [`context`] opens the array; [`drive`], [`check`], [`mod@array`], [`object`] and [`run`] are the commands.
+//! [`log`] writes a drive's log, [`context`] opens the array; [`drive`], [`check`], [`mod@array`],
+//! [`object`] and [`run`] are the commands.
 
 mod array;
 mod check;
 mod cli;
+mod clock;
 mod context;
 mod drive;
+mod log;
 mod object;
 mod progress;
 mod report;

@@ -8,22 +8,23 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use csd_nvme::controller::{Event, Namespace, NamespaceKind, Subsystem};
-use csd_nvme::status::Status;
+use csd_nvme::controller::{Namespace, NamespaceKind, Subsystem};
 use csd_reactor::{
-    BackendKind, Buffer, Class, CoreId, Listener, Semaphore, call, core_count, core_id, keep, kept,
-    post, spawn, stop_requested,
+    BackendKind, Buffer, Class, CoreId, Listener, Semaphore, call, core_count, core_id, keep,
+    spawn, stop_requested,
 };
 
 use crate::controller::{Controllers, CoreCounters};
 use crate::error::Error;
 use crate::format::{self, SHARDS, Split, Superblock};
 use crate::life;
+use crate::log::{Log, Rate};
 use crate::media::{Direct, Media, Syncer};
+use crate::metrics::{self, CoreMetrics, Metrics};
 use crate::namespace::block::Block;
 use crate::namespace::compute::{self, Compute};
 use crate::namespace::kv::Kv;
@@ -82,6 +83,10 @@ pub struct Config {
     pub spin_us: u32,
     /// Longest wait for commands in flight when the drive is asked to stop.
     pub drain: Duration,
+    /// Address of the Prometheus endpoint; none without it.
+    pub metrics: Option<SocketAddr>,
+    /// Where events are told.
+    pub log: Log,
 }
 
 impl Default for Config {
@@ -99,6 +104,8 @@ impl Default for Config {
             backend: BackendKind::Auto,
             spin_us: 50,
             drain: Duration::from_secs(5),
+            metrics: None,
+            log: Log::default(),
         }
     }
 }
@@ -120,6 +127,9 @@ pub struct Shared {
     pub connections: Vec<AtomicUsize>,
     /// The medium has become read-only.
     pub read_only: AtomicBool,
+    /// What is counted of commands.
+    pub metrics: Metrics,
+    log: OnceLock<Log>,
     media: Media,
     found: Vec<Found>,
 }
@@ -128,6 +138,11 @@ impl Shared {
     /// The medium.
     pub fn media(&self) -> &Media {
         &self.media
+    }
+
+    /// Where events are told.
+    pub fn log(&self) -> &Log {
+        self.log.get_or_init(Log::default)
     }
 }
 
@@ -145,6 +160,10 @@ pub struct Core {
     pub value_bytes_max: u32,
     /// This core's counters.
     pub counters: Arc<CoreCounters>,
+    /// This core's count of commands.
+    pub metrics: Arc<CoreMetrics>,
+    /// How often media errors are told.
+    pub media_error_rate: Rate,
     /// This core's connections.
     pub connections: Connections,
     /// Memory for granted data, in pages.
@@ -157,34 +176,6 @@ impl Core {
     /// Units of the budget that `bytes` bytes take.
     pub fn budget_units(bytes: u32) -> usize {
         bytes.div_ceil(BUDGET_UNIT_BYTES) as usize
-    }
-
-    /// Notes a failed command: media errors are counted, and a medium that has become read-only
-    /// is told to every host.
-    pub fn note_failure(&self, status: Status) {
-        let media = matches!(
-            status,
-            Status::WRITE_FAULT
-                | Status::UNRECOVERED_READ_ERROR
-                | Status::UNRECOVERED_ERROR
-                | Status::NAMESPACE_WRITE_PROTECTED
-        );
-        if !media {
-            return;
-        }
-        CoreCounters::add(&self.counters.media_errors, 1);
-        let read_only =
-            status == Status::NAMESPACE_WRITE_PROTECTED || self.shared.media.is_read_only();
-        if read_only && !self.shared.read_only.swap(true, Relaxed) {
-            for core in 0..core_count() {
-                // A core that is gone has no hosts to tell.
-                let _ = post(CoreId(core), Class::System, || {
-                    if let Some(core) = kept::<Self>() {
-                        core.connections.raise(Event::ReadOnly);
-                    }
-                });
-            }
-        }
     }
 }
 
@@ -256,6 +247,8 @@ pub async fn open(
         counters: (0..cores).map(|_| Arc::default()).collect(),
         connections: (0..cores).map(|_| AtomicUsize::new(0)).collect(),
         read_only: AtomicBool::new(false),
+        metrics: Metrics::new(cores),
+        log: OnceLock::new(),
         media,
         found,
     }))
@@ -285,6 +278,8 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
         kv,
         value_bytes_max,
         counters: Arc::clone(&shared.counters[core_id().0]),
+        metrics: shared.metrics.core(core_id().0),
+        media_error_rate: Rate::default(),
         connections: Connections::default(),
         budget: Semaphore::new(Core::budget_units(BUDGET_BYTES)),
         scratch: RefCell::new(Buffer::zeroed(SCRATCH_BYTES)),
@@ -325,21 +320,31 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
         reserve_percent: config.reserve_percent,
         block_bytes: config.block_bytes,
     };
-    let listening = |source| Error::Listen { address: config.listen, source };
-    let listener = Listener::bind(config.listen).map_err(listening)?;
-    let address = listener.local_addr().map_err(listening)?;
+    let listener = listen(config.listen)?;
+    let address = listener.local_addr().map_err(|error| Error::Runtime(error.to_string()))?;
+    let scraped = config.metrics.map(listen).transpose()?;
     let (media, is_new) = life::open_media(config, &split).await?;
     let shared = open(media, is_new, &config.nqn, &split).await?;
+    // Nobody has asked for it before.
+    let _ = shared.log.set(config.log.clone());
     start_all(&shared).await?;
     let accepting = spawn(Class::System, accept(listener, Arc::clone(&shared)));
+    if let Some(listener) = scraped {
+        shared.metrics.measure();
+        drop(spawn(Class::System, metrics::serve(listener, Arc::clone(&shared))));
+    }
+    life::told_start(&shared, address);
     let ready = ready.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(ready) = ready {
         ready(&Started { address, media: shared.media.note().to_owned() });
     }
     stop_requested().await;
     accepting.abort();
-    life::drain(&shared, config.drain).await?;
-    Ok(())
+    life::drain(&shared, config.drain).await
+}
+
+fn listen(address: SocketAddr) -> Result<Listener, Error> {
+    Listener::bind(address).map_err(|source| Error::Listen { address, source })
 }
 
 /// Serves a drive until the process is asked to stop; calls `ready` with the address once hosts

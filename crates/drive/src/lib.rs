@@ -12,6 +12,8 @@
 //! - [`mod@format`]: the superblock
 //! - [`drive`]: all of it put together, per core
 //! - [`life`]: its beginning and end
+//! - [`health`]: failing media
+//! - [`mod@log`], [`metrics`]: what is told and counted while it serves
 //! - [`check`]: a look at a medium that nobody serves
 
 pub mod check;
@@ -19,8 +21,11 @@ pub mod controller;
 pub mod drive;
 pub mod error;
 pub mod format;
+pub mod health;
 pub mod life;
+pub mod log;
 pub mod media;
+pub mod metrics;
 pub mod namespace;
 pub mod transport;
 

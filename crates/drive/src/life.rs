@@ -5,16 +5,20 @@
 //! unless the time for it is over.
 
 use std::cell::Cell;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use csd_reactor::{Class, CoreId, Notify, call, core_count, keep, kept, post, sleep, timeout};
+use csd_reactor::{
+    Class, CoreId, Notify, backend_name, call, core_count, keep, kept, post, sleep, timeout,
+};
 
 use crate::drive::{Config, Core, MediaKind, Shared};
 use crate::error::Error;
 use crate::format::{self, Split, Superblock};
+use crate::log::Level;
 use crate::media::{Direct, FileMedia, Media, Memory};
 
 /// Pause between two looks at how many connections are left.
@@ -57,12 +61,12 @@ pub(crate) async fn open_media(config: &Config, split: &Split) -> Result<(Media,
 }
 
 /// Lets every command that has begun end, within `limit`; then makes all durable. Connections close
-/// as they fall silent, those of admin queues last because their controllers end with them. True
-/// when all was answered in time.
+/// as they fall silent, those of admin queues last because their controllers end with them.
 ///
 /// # Errors
 /// When the last sync fails.
-pub async fn drain(shared: &Shared, limit: Duration) -> Result<bool, Error> {
+pub async fn drain(shared: &Shared, limit: Duration) -> Result<(), Error> {
+    shared.log().write(Level::Info, "asked to stop", &[]);
     let all_gone = async {
         while io_connections(shared).await > 0 {
             sleep(LOOK_EVERY).await;
@@ -73,11 +77,26 @@ pub async fn drain(shared: &Shared, limit: Duration) -> Result<bool, Error> {
         }
     };
     on_all(|core| core.connections.drain_io());
-    let in_time = timeout(limit, all_gone).await.is_ok();
-    if !shared.media().is_read_only() {
-        shared.media().sync().await?;
+    match timeout(limit, all_gone).await {
+        Ok(()) => shared.log().write(Level::Info, "every command was answered", &[]),
+        Err(_) => {
+            let fields = [("connections", open_connections(shared).to_string())];
+            shared.log().write(Level::Warn, "gave up waiting for commands in flight", &fields);
+        }
     }
-    Ok(in_time)
+    if shared.media().is_read_only() { Ok(()) } else { Ok(shared.media().sync().await?) }
+}
+
+/// Tells that hosts can connect, and how the drive runs.
+pub(crate) fn told_start(shared: &Shared, address: SocketAddr) {
+    let fields = [
+        ("address", address.to_string()),
+        ("nqn", shared.subsystem.nqn.clone()),
+        ("media", shared.media().note().to_owned()),
+        ("cores", core_count().to_string()),
+        ("backend", backend_name().to_owned()),
+    ];
+    shared.log().write(Level::Info, "serving", &fields);
 }
 
 fn open_connections(shared: &Shared) -> usize {

@@ -40,6 +40,11 @@ impl Association {
         self.heard_ms.store(now_ms, Relaxed);
     }
 
+    /// NVMe Qualified Name of the host, as it says.
+    pub fn host_nqn(&self) -> &str {
+        &self.hostnqn
+    }
+
     /// Where the I/O queues' connections are: core and connection number.
     pub fn connections(&self) -> Vec<(CoreId, u64)> {
         self.queues().values().copied().collect()

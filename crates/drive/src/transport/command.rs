@@ -50,6 +50,7 @@ pub async fn run_admin(core: Rc<Core>, link: Rc<Link>, received: Received) {
 /// Runs a command of an I/O queue.
 pub async fn run_io(core: Rc<Core>, link: Rc<Link>, received: Received) {
     let Received { permit, sqe, capsule, .. } = received;
+    let begun = core.metrics.begin(&sqe);
     let result = match sqe.nsid() {
         NSID_BLOCK => block(&core, &link, &permit, &sqe, capsule).await,
         NSID_KV | NSID_OBJECTS => key_value(&core, &link, &permit, &sqe, capsule).await,
@@ -59,9 +60,16 @@ pub async fn run_io(core: Rc<Core>, link: Rc<Link>, received: Received) {
         _ => Err(Status::INVALID_NAMESPACE),
     };
     match result {
-        Ok(Done::Result(result)) => link.complete(permit, Status::SUCCESS, result),
-        Ok(Done::Data(result)) => link.finish_data(permit, result),
+        Ok(Done::Result(result)) => {
+            core.metrics.end(begun, result);
+            link.complete(permit, Status::SUCCESS, result);
+        }
+        Ok(Done::Data(result)) => {
+            core.metrics.end(begun, result);
+            link.finish_data(permit, result);
+        }
         Err(status) => {
+            core.metrics.fail(begun, status);
             core.note_failure(status);
             link.complete(permit, status, 0);
         }

@@ -23,6 +23,7 @@ use super::command::{Received, run_admin, run_io};
 use super::link::Link;
 use super::session::{Ending, Session, now_ms};
 use crate::drive::Core;
+use crate::log::Level;
 
 /// Data of at least this many bytes is received straight into its buffer.
 const DIRECT_BYTES_MIN: usize = 8 << 10;
@@ -82,6 +83,7 @@ pub async fn serve(stream: Stream, core: Rc<Core>) {
         capsule: None,
         watch: sleep(PATIENCE),
     };
+    let link_log = core.shared.log().clone();
     let ending = Ending { link: Rc::clone(&link), core, number };
     let end = poll_fn(|cx| {
         link.begin_turn(cx.waker());
@@ -91,6 +93,8 @@ pub async fn serve(stream: Stream, core: Rc<Core>) {
     })
     .await;
     if let End::Fatal(fatal) = end {
+        let fields = [("fault", format!("{fatal:?}"))];
+        link_log.write(Level::Warn, "a host broke the transport's rules", &fields);
         link.push(&fatal.encode(Kind::C2H_TERM_REQ));
         let _ = timeout(PATIENCE, poll_fn(|cx| connection.poll_flush(cx))).await;
     }
