@@ -5,11 +5,14 @@
 //! answers those it has, and ends.
 
 use std::cell::RefCell;
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use csd_nvme::controller::{Namespace, NamespaceKind, Subsystem};
@@ -333,12 +336,17 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
         shared.metrics.measure();
         drop(spawn(Class::System, metrics::serve(listener, Arc::clone(&shared))));
     }
+    // From the moment that anybody knows of the drive a signal drains it.
+    let mut stop = pin!(stop_requested());
+    let asked = poll_fn(|cx| Poll::Ready(stop.as_mut().poll(cx).is_ready())).await;
     life::told_start(&shared, address);
     let ready = ready.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(ready) = ready {
         ready(&Started { address, media: shared.media.note().to_owned() });
     }
-    stop_requested().await;
+    if !asked {
+        stop.await;
+    }
     accepting.abort();
     life::drain(&shared, config.drain).await
 }
