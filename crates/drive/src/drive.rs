@@ -5,20 +5,17 @@
 //! answers those it has, and ends.
 
 use std::cell::RefCell;
-use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::task::Poll;
 use std::time::Duration;
 
 use csd_nvme::controller::{Namespace, NamespaceKind, Subsystem};
 use csd_reactor::{
     BackendKind, Buffer, Class, CoreId, Listener, Semaphore, call, core_count, core_id, keep,
-    spawn, stop_requested,
+    spawn, stop_requested, yield_now,
 };
 
 use crate::controller::{Controllers, CoreCounters};
@@ -337,16 +334,14 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
         drop(spawn(Class::System, metrics::serve(listener, Arc::clone(&shared))));
     }
     // From the moment that anybody knows of the drive a signal drains it.
-    let mut stop = pin!(stop_requested());
-    let asked = poll_fn(|cx| Poll::Ready(stop.as_mut().poll(cx).is_ready())).await;
+    let stop = spawn(Class::System, stop_requested());
+    yield_now().await;
     life::told_start(&shared, address);
     let ready = ready.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(ready) = ready {
         ready(&Started { address, media: shared.media.note().to_owned() });
     }
-    if !asked {
-        stop.await;
-    }
+    stop.await;
     accepting.abort();
     life::drain(&shared, config.drain).await
 }
