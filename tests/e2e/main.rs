@@ -8,6 +8,9 @@
 //! - [`ways`]: all ways to run agree, on both placements, for every number of drives
 //! - [`objects`]: put, get, list, remove; inputs, right and wrong
 //! - [`lifecycle`]: drives and arrays: up, status, down, what they refuse
+//! - [`single`]: one drive
+//! - [`operations`]: draining, counting, logging
+//! - [`media`]: checking, damage, direct I/O, block devices
 //! - [`failures`]: drives that are down or die, cut-off puts, full and corrupt media
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
@@ -15,5 +18,13 @@
 mod failures;
 mod harness;
 mod lifecycle;
+mod media;
 mod objects;
+mod operations;
+mod single;
 mod ways;
+
+/// A host in raw bytes, shared with the stock client's tests.
+#[allow(dead_code, missing_docs, unreachable_pub, clippy::cast_possible_truncation)]
+#[path = "../stock_client/wire.rs"]
+mod wire;

@@ -7,6 +7,7 @@
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 mod blocks;
+mod faults;
 mod full;
 mod fused;
 mod loss;

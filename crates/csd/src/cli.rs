@@ -73,18 +73,27 @@ Examples:
   csd drive serve --media memory --size 1G
   csd drive serve --media /data/d0.media --size 64G --kv 80% --listen 127.0.0.1:4421")]
     Serve(Serve),
+    /// Look at media that no drive serves: every checksum; exit code 1 when there is damage
+    Check(Check),
+}
+
+/// Options of `csd drive check`.
+#[derive(Args, Debug)]
+pub(crate) struct Check {
+    /// File or block device to look at; nothing is written to it
+    pub(crate) media: PathBuf,
 }
 
 /// Options of `csd drive serve`.
 #[derive(Args, Debug)]
 pub(crate) struct Serve {
-    /// Where the bytes are kept: `memory`, or the path of a file, which is created if it is not
-    /// there
+    /// Where the bytes are kept: `memory`, the path of a file, which is created if it is not
+    /// there, or a block device, which is opened for this drive alone
     #[arg(long, value_name = "memory|PATH")]
     pub(crate) media: String,
-    /// Size of the media
+    /// Size of new media; a block device is used whole without it
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
-    pub(crate) size: u64,
+    pub(crate) size: Option<u64>,
     /// Share of key-value namespaces in the media; the rest is blocks
     #[arg(long, value_parser = parse_percent, value_name = "PERCENT", default_value = "50%")]
     pub(crate) kv: u8,
@@ -110,12 +119,45 @@ pub(crate) struct Serve {
     /// Size of a logical block: 512 or 4096 bytes
     #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = parse_block)]
     pub(crate) block: u32,
+    /// Whether to bypass the page cache (O_DIRECT); `auto` does where the file system takes it
+    #[arg(long, value_enum, value_name = "auto|on|off", default_value_t = Direct::Auto)]
+    pub(crate) direct: Direct,
+    /// Count commands, and tell Prometheus at this address (GET /metrics)
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// Form of the log on standard error
+    #[arg(long, value_enum, value_name = "text|json", default_value_t = crate::log::Form::Text)]
+    pub(crate) log: crate::log::Form,
+    /// Most talkative level of the log
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = crate::log::Level::Info)]
+    pub(crate) log_level: crate::log::Level,
+    /// Longest wait for commands in flight after SIGTERM or SIGINT, seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    pub(crate) drain: u16,
     /// Longest spin before a core sleeps, microseconds
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 50)]
     pub(crate) spin: u32,
     /// Write the drive's URL to this file once it serves
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,
+}
+
+/// Whether to bypass the page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Direct {
+    Auto,
+    On,
+    Off,
+}
+
+impl From<Direct> for csd_drive::media::Direct {
+    fn from(direct: Direct) -> Self {
+        match direct {
+            Direct::Auto => Self::Auto,
+            Direct::On => Self::On,
+            Direct::Off => Self::Off,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -299,6 +341,7 @@ impl Command {
     pub(crate) fn words(&self) -> &'static str {
         match self {
             Self::Drive(Drive::Serve(_)) => "drive serve",
+            Self::Drive(Drive::Check(_)) => "drive check",
             Self::Array(Array::Up(_)) => "array up",
             Self::Array(Array::Status) => "array status",
             Self::Array(Array::Down(_)) => "array down",
@@ -338,7 +381,6 @@ mod tests {
             "csd put x --chunk 1MB",
             "csd put x --type i16",
             "csd put x --column 1",
-            "csd drive serve --media memory",
             "csd drive serve --media memory --size 1G --block 1000",
             "csd drive serve --media memory --size 1G --kv 101%",
             "csd array up --drives 0",

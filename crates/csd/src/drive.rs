@@ -1,12 +1,14 @@
 //! `csd drive serve`.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use csd_drive::{Config, MediaKind};
 use serde_json::{Value, json};
 
 use crate::cli::Serve;
 use crate::context::Context;
+use crate::log;
 use crate::report::{self, Failure, Report};
 
 /// Serves until the process is told to stop.
@@ -32,13 +34,17 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         backend: options.backend,
         spin_us: options.spin,
         media,
-        size_bytes: options.size,
+        size_bytes: options.size.unwrap_or(0),
+        direct: options.direct.into(),
+        metrics: options.metrics,
+        log: log::sink(options.log, options.log_level),
+        drain: Duration::from_secs(options.drain.into()),
     };
     let (json, quiet) = (context.json, context.quiet);
     let (nqn, ready_file) = (options.nqn.clone(), options.ready_file.clone());
-    let served = csd_drive::serve(&config, move |address| {
-        let url = format!("nvme+tcp://{address}/{nqn}");
-        announce(&url, ready_file.as_deref(), json, quiet);
+    let served = csd_drive::serve_told(&config, move |started| {
+        let url = format!("nvme+tcp://{}/{nqn}", started.address);
+        announce(&url, &started.media, ready_file.as_deref(), json, quiet);
     });
     match served {
         Ok(()) => Ok(Report::new("", Value::Null)),
@@ -48,14 +54,14 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
 }
 
 /// Tells that the drive serves: while it serves, since its report comes only when it has stopped.
-fn announce(url: &str, ready_file: Option<&Path>, json: bool, quiet: bool) {
+fn announce(url: &str, media: &str, ready_file: Option<&Path>, json: bool, quiet: bool) {
     if json {
-        let object = Report::new("", json!({ "url": url }));
+        let object = Report::new("", json!({ "url": url, "media": media }));
         report::print_json("drive serve", &Ok(object));
     } else if !quiet {
         let lines = [("block", 1), ("kv", 2), ("objects", 3), ("compute", 5)]
             .map(|(what, nsid)| format!("  {what:<8} {url}?nsid={nsid}\n"));
-        report::print(&format!("serving {url}\n{}", lines.concat()));
+        report::print(&format!("serving {url}\n{}  media    {media}\n", lines.concat()));
     }
     if let Some(path) = ready_file
         && let Err(error) = write_whole(path, url)

@@ -5,12 +5,16 @@
 //! object is printed; the exit code is the documented one.
 //!
 //! Modules: [`cli`] declares the command line, [`report`] prints, [`table`] and [`units`] format,
-//! [`context`] opens the array; [`drive`], [`mod@array`], [`object`] and [`run`] are the commands.
+//! [`log`] writes a drive's log, [`context`] opens the array; [`drive`], [`check`], [`mod@array`],
+//! [`object`] and [`run`] are the commands.
 
 mod array;
+mod check;
 mod cli;
+mod clock;
 mod context;
 mod drive;
+mod log;
 mod object;
 mod progress;
 mod report;
@@ -39,6 +43,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
     let context = context::Context::new(cli.array, cli.json, cli.quiet);
     match cli.command {
         Command::Drive(cli::Drive::Serve(options)) => drive::serve(&options, &context),
+        Command::Drive(cli::Drive::Check(options)) => check::check(&options),
         Command::Array(cli::Array::Up(options)) => array::up(&options, &context),
         Command::Array(cli::Array::Status) => array::status(&context),
         Command::Array(cli::Array::Down(options)) => array::down(&options, &context),

@@ -1,25 +1,30 @@
 //! A drive put together: medium, namespaces, controllers; one [`Core`] per core.
 //!
 //! Never: bytes of the wire. Invariants: the medium is formatted or recovered before the first
-//! connection is accepted; with the stop request the drive takes no new connections and ends.
+//! connection is accepted; with the stop request the drive takes no new connections or commands,
+//! answers those it has, and ends.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use csd_nvme::controller::{Namespace, NamespaceKind, Subsystem};
 use csd_reactor::{
-    BackendKind, Buffer, Class, CoreId, Listener, Notify, Semaphore, call, core_count, core_id,
-    keep, kept, post, spawn, stop_requested,
+    BackendKind, Buffer, Class, CoreId, Listener, Semaphore, call, core_count, core_id, keep,
+    spawn, stop_requested, yield_now,
 };
 
 use crate::controller::{Controllers, CoreCounters, Settings};
 use crate::error::Error;
 use crate::format::{self, SHARDS, Split, Superblock};
-use crate::media::{FileMedia, Media, Memory, Syncer};
+use crate::life;
+use crate::log::{Log, Rate};
+use crate::media::{Direct, Media, Syncer};
+use crate::metrics::{self, CoreMetrics, Metrics};
 use crate::namespace::block::{Block, COPY_BYTES_MAX};
 use crate::namespace::compute::{self, Compute};
 use crate::namespace::gate::Gate;
@@ -51,7 +56,7 @@ const _: () = assert!(COPY_BYTES_MAX == 4096 << MDTS);
 pub enum MediaKind {
     /// Memory: gone when the drive stops.
     Memory,
-    /// A plain file, created when it does not exist.
+    /// A plain file, created when it does not exist, or a block device.
     File(PathBuf),
 }
 
@@ -64,8 +69,10 @@ pub struct Config {
     pub nqn: String,
     /// What keeps the bytes.
     pub media: MediaKind,
-    /// Size of a new medium in bytes.
+    /// Size of a new medium in bytes; 0 for all of a block device.
     pub size_bytes: u64,
+    /// Whether a file or device is used past the page cache.
+    pub direct: Direct,
     /// Share of the kv namespaces in percent.
     pub kv_percent: u8,
     /// Share kept free for the drive's own work in percent.
@@ -78,6 +85,12 @@ pub struct Config {
     pub backend: BackendKind,
     /// Microseconds to spin after work before sleeping.
     pub spin_us: u32,
+    /// Longest wait for commands in flight when the drive is asked to stop.
+    pub drain: Duration,
+    /// Address of the Prometheus endpoint; none without it.
+    pub metrics: Option<SocketAddr>,
+    /// Where events are told.
+    pub log: Log,
 }
 
 impl Default for Config {
@@ -87,12 +100,16 @@ impl Default for Config {
             nqn: String::new(),
             media: MediaKind::Memory,
             size_bytes: 1 << 30,
+            direct: Direct::Auto,
             kv_percent: 50,
             reserve_percent: 10,
             block_bytes: 4096,
             cores: 1,
             backend: BackendKind::Auto,
             spin_us: 50,
+            drain: Duration::from_secs(5),
+            metrics: None,
+            log: Log::default(),
         }
     }
 }
@@ -118,9 +135,24 @@ pub struct Shared {
     pub gate: Arc<Gate>,
     /// The medium has become read-only.
     pub read_only: AtomicBool,
+    /// What is counted of commands.
+    pub metrics: Metrics,
+    log: OnceLock<Log>,
     /// The medium.
     pub media: Media,
     found: Vec<Found>,
+}
+
+impl Shared {
+    /// The medium.
+    pub fn media(&self) -> &Media {
+        &self.media
+    }
+
+    /// Where events are told.
+    pub fn log(&self) -> &Log {
+        self.log.get_or_init(Log::default)
+    }
 }
 
 /// A drive on one of its cores.
@@ -137,6 +169,10 @@ pub struct Core {
     pub value_bytes_max: u32,
     /// This core's counters.
     pub counters: Arc<CoreCounters>,
+    /// This core's count of commands.
+    pub metrics: Arc<CoreMetrics>,
+    /// How often media errors are told.
+    pub media_error_rate: Rate,
     /// This core's connections.
     pub connections: Connections,
     /// Memory for granted data, in pages.
@@ -224,6 +260,8 @@ pub async fn open(
         settings: Arc::new(settings),
         gate: Arc::new(Gate::new(cores)),
         read_only: AtomicBool::new(false),
+        metrics: Metrics::new(cores),
+        log: OnceLock::new(),
         media,
         found,
     }))
@@ -253,6 +291,8 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
         kv,
         value_bytes_max,
         counters: Arc::clone(&shared.counters[core_id().0]),
+        metrics: shared.metrics.core(core_id().0),
+        media_error_rate: Rate::default(),
         connections: Connections::default(),
         budget: Semaphore::new(Core::budget_units(BUDGET_BYTES)),
         scratch: RefCell::new(Buffer::zeroed(SCRATCH_BYTES)),
@@ -276,17 +316,16 @@ pub async fn start_all(shared: &Arc<Shared>) -> Result<(), Error> {
     Ok(())
 }
 
-async fn open_media(config: &Config) -> Result<(Media, bool), Error> {
-    match &config.media {
-        MediaKind::Memory => Ok((Media::Memory(Arc::new(Memory::new(config.size_bytes))), true)),
-        MediaKind::File(path) => {
-            let (file, is_new) = FileMedia::open(path, config.size_bytes).await?;
-            Ok((Media::File(file), is_new))
-        }
-    }
+/// What is known of a drive once hosts can connect.
+#[derive(Clone, Debug)]
+pub struct Started {
+    /// The address it listens on.
+    pub address: SocketAddr,
+    /// How it uses its medium, in words: whether direct I/O is on.
+    pub media: String,
 }
 
-type Ready = Mutex<Option<Box<dyn FnOnce(SocketAddr) + Send>>>;
+type Ready = Mutex<Option<Box<dyn FnOnce(&Started) + Send>>>;
 
 async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
     let split = Split {
@@ -294,62 +333,34 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
         reserve_percent: config.reserve_percent,
         block_bytes: config.block_bytes,
     };
-    // Impossible sizes are refused before a file is made.
-    if config.media == MediaKind::Memory || !exists(&config.media) {
-        Superblock::plan(config.size_bytes, &split, [0; 16])?;
-    }
-    let listening = |source| Error::Listen { address: config.listen, source };
-    let listener = Listener::bind(config.listen).map_err(listening)?;
-    let address = listener.local_addr().map_err(listening)?;
-    let (media, is_new) = open_media(config).await?;
+    let listener = listen(config.listen)?;
+    let address = listener.local_addr().map_err(|error| Error::Runtime(error.to_string()))?;
+    let scraped = config.metrics.map(listen).transpose()?;
+    let (media, is_new) = life::open_media(config, &split).await?;
     let shared = open(media, is_new, &config.nqn, &split).await?;
+    // Nobody has asked for it before.
+    let _ = shared.log.set(config.log.clone());
     start_all(&shared).await?;
-    drop(spawn(Class::System, accept(listener, shared)));
+    let accepting = spawn(Class::System, accept(listener, Arc::clone(&shared)));
+    if let Some(listener) = scraped {
+        shared.metrics.measure();
+        drop(spawn(Class::System, metrics::serve(listener, Arc::clone(&shared))));
+    }
+    // From the moment that anybody knows of the drive a signal drains it.
+    let stop = spawn(Class::System, stop_requested());
+    yield_now().await;
+    life::told_start(&shared, address);
     let ready = ready.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(ready) = ready {
-        ready(address);
+        ready(&Started { address, media: shared.media.note().to_owned() });
     }
-    stop_requested().await;
-    Ok(())
+    stop.await;
+    accepting.abort();
+    life::drain(&shared, config.drain).await
 }
 
-/// Tells a core other than the first to end.
-#[derive(Default)]
-struct Ended {
-    flag: Cell<bool>,
-    told: Notify,
-}
-
-impl Ended {
-    fn here() -> Rc<Self> {
-        kept::<Self>().unwrap_or_else(|| {
-            let ended = Rc::new(Self::default());
-            keep(Rc::clone(&ended));
-            ended
-        })
-    }
-}
-
-fn end_others() {
-    for core in 1..core_count() {
-        // A core that is gone has ended.
-        let _ = post(CoreId(core), Class::System, || {
-            let ended = Ended::here();
-            ended.flag.set(true);
-            ended.told.notify_all();
-        });
-    }
-}
-
-async fn other_core() {
-    let ended = Ended::here();
-    while !ended.flag.get() {
-        ended.told.notified().await;
-    }
-}
-
-fn exists(media: &MediaKind) -> bool {
-    matches!(media, MediaKind::File(path) if path.metadata().is_ok_and(|meta| meta.len() > 0))
+fn listen(address: SocketAddr) -> Result<Listener, Error> {
+    Listener::bind(address).map_err(|source| Error::Listen { address, source })
 }
 
 /// Serves a drive until the process is asked to stop; calls `ready` with the address once hosts
@@ -360,6 +371,17 @@ fn exists(media: &MediaKind) -> bool {
 pub fn serve(
     config: &Config,
     ready: impl FnOnce(SocketAddr) + Send + 'static,
+) -> Result<(), Error> {
+    serve_told(config, move |started: &Started| ready(started.address))
+}
+
+/// As [`serve`], with all that is known once hosts can connect.
+///
+/// # Errors
+/// When the drive cannot be opened or served.
+pub fn serve_told(
+    config: &Config,
+    ready: impl FnOnce(&Started) + Send + 'static,
 ) -> Result<(), Error> {
     let runtime = csd_reactor::Config {
         backend: config.backend,
@@ -375,10 +397,10 @@ pub fn serve(
         async move {
             if core == CoreId(0) {
                 let result = first_core(&config, &ready).await;
-                end_others();
+                life::end_others();
                 return result;
             }
-            other_core().await;
+            life::other_core().await;
             Ok(())
         }
     };

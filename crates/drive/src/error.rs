@@ -95,8 +95,10 @@ impl From<&std::io::Error> for MediaError {
 /// Which way an access went, for the status of its failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Reading.
+    /// Reading blocks.
     Read,
+    /// Reading a value: its command set has a status of its own for that.
+    Value,
     /// Writing or syncing.
     Write,
 }
@@ -109,6 +111,7 @@ impl MediaError {
             (Self::Full, _) => Status::CAPACITY_EXCEEDED,
             (Self::ReadOnly, _) => Status::NAMESPACE_WRITE_PROTECTED,
             (Self::Io(_) | Self::PowerCut, Access::Read) => Status::UNRECOVERED_READ_ERROR,
+            (Self::Io(_) | Self::PowerCut, Access::Value) => Status::UNRECOVERED_ERROR,
             (Self::Io(_) | Self::PowerCut, Access::Write) => Status::WRITE_FAULT,
         }
     }

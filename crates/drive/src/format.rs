@@ -202,6 +202,23 @@ pub async fn open(media: &Media) -> Result<Superblock, Error> {
     Err(Error::Format(complaint))
 }
 
+/// Copies of the superblock that are damaged, in words, on a medium that [`open`] has accepted.
+///
+/// # Errors
+/// When the medium cannot be read.
+pub async fn damaged_copies(media: &Media) -> Result<Vec<String>, Error> {
+    let mut damaged = Vec::new();
+    for offset in [0, COPY_OFFSET] {
+        let (result, page) = media.read(offset, Buffer::zeroed(Superblock::SIZE)).await;
+        result?;
+        let block = Superblock::parse(&page).expect("a page holds a superblock");
+        if let Err(text) = block.check(media.bytes()) {
+            damaged.push(format!("superblock at {offset}: {text}"));
+        }
+    }
+    Ok(damaged)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

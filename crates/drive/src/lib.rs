@@ -11,14 +11,23 @@
 //! - [`media`]: memory, file, simulated disk
 //! - [`mod@format`]: the superblock
 //! - [`drive`]: all of it put together, per core
+//! - [`life`]: its beginning and end
+//! - [`health`]: failing media
+//! - [`mod@log`], [`metrics`]: what is told and counted while it serves
+//! - [`check`]: a look at a medium that nobody serves
 
+pub mod check;
 pub mod controller;
 pub mod drive;
 pub mod error;
 pub mod format;
+pub mod health;
+pub mod life;
+pub mod log;
 pub mod media;
+pub mod metrics;
 pub mod namespace;
 pub mod transport;
 
-pub use drive::{Config, MediaKind, serve};
+pub use drive::{Config, MediaKind, Started, serve, serve_told};
 pub use error::Error;

@@ -3,19 +3,21 @@
 //! Never blocks the core. Invariant: an operation owns its descriptor and its buffers from start
 //! to end; a future that is dropped gives up the answer, not the operation.
 
-use std::collections::VecDeque;
-use std::fs::OpenOptions;
+mod open;
+mod threads;
+
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 
 use crate::backend::os;
 use crate::buffer::Buffer;
 use crate::core::current;
-use crate::oneshot::{Sender, oneshot};
+use crate::oneshot::oneshot;
+pub use open::DirectAlignment;
+pub(crate) use threads::FileThreads;
 
 /// How to open a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +35,10 @@ pub struct FileOptions {
     /// Bypasses the page cache (`O_DIRECT`): offsets, lengths and addresses must be multiples of
     /// the device's block. Some file systems refuse it.
     pub direct: bool,
+    /// For this opener alone: a block device that anyone else has mounted or opened so is refused
+    /// (`O_EXCL`), and so is a file that another has open with this flag; with `read` alone, a file
+    /// that another has open to write with it. Errors then are `ResourceBusy`.
+    pub exclusive: bool,
 }
 
 /// An open file or block device, usable from any core. Closed when its last copy and its last
@@ -44,6 +50,8 @@ pub struct File(Arc<Opened>);
 struct Opened {
     file: std::fs::File,
     direct: bool,
+    is_block_device: bool,
+    alignment: Option<DirectAlignment>,
 }
 
 impl File {
@@ -62,6 +70,18 @@ impl File {
     #[must_use]
     pub fn is_direct(&self) -> bool {
         self.0.direct
+    }
+
+    /// What direct transfers of it must be aligned to; `None` where the file system refuses them.
+    #[must_use]
+    pub fn direct_alignment(&self) -> Option<DirectAlignment> {
+        self.0.alignment
+    }
+
+    /// Whether it is a block device.
+    #[must_use]
+    pub fn is_block_device(&self) -> bool {
+        self.0.is_block_device
     }
 
     /// Fills `buffer`'s live range from the file, and gives it back with the count of bytes read:
@@ -220,7 +240,7 @@ impl FileOp {
     /// Carries the operation out on the calling thread, which may block.
     pub(crate) fn run(mut self) -> FileDone {
         if let Action::Open { path, options } = &self.action {
-            return match open(path, options) {
+            return match open::open(path, options) {
                 Ok(file) => FileDone { result: Ok(0), buffers: Vec::new(), opened: Some(file) },
                 Err(error) => self.finish(Err(error)),
             };
@@ -293,114 +313,7 @@ pub(crate) fn slices_after(buffers: &[Buffer], mut done: usize) -> Vec<IoSlice<'
     slices
 }
 
-fn open(path: &Path, options: &FileOptions) -> io::Result<File> {
-    let flags = if options.direct { libc::O_DIRECT } else { 0 };
-    let file = OpenOptions::new()
-        .read(options.read)
-        .write(options.write)
-        .create(options.create)
-        .create_new(options.create_new)
-        .truncate(options.truncate)
-        .custom_flags(flags)
-        .open(path)?;
-    Ok(File(Arc::new(Opened { file, direct: options.direct })))
-}
-
 /// `fstat` says nothing of a block device's capacity, so seek; positions are not otherwise used.
 fn length(mut file: &std::fs::File) -> io::Result<u64> {
     io::Seek::seek(&mut file, io::SeekFrom::End(0))
-}
-
-/// Most helper threads a core may have.
-const THREADS_MAX: usize = 4;
-
-struct Queue {
-    waiting: VecDeque<(Box<FileOp>, Sender<FileDone>)>,
-    idle: usize,
-    stopping: bool,
-}
-
-struct Pool {
-    queue: Mutex<Queue>,
-    changed: Condvar,
-}
-
-impl Pool {
-    /// Operations run outside of the lock, so a poisoned one is still in order.
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn work(&self) {
-        let mut queue = self.lock();
-        loop {
-            if let Some((op, reply)) = queue.waiting.pop_front() {
-                drop(queue);
-                reply.send(op.run());
-                queue = self.lock();
-            } else if queue.stopping {
-                return;
-            } else {
-                queue.idle += 1;
-                queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
-                queue.idle -= 1;
-            }
-        }
-    }
-}
-
-/// A core's few helper threads for what its back end cannot do without blocking; started as they
-/// are needed. Dropping it lets them finish what was asked, and waits for that.
-pub(crate) struct FileThreads {
-    name: String,
-    pool: Arc<Pool>,
-    threads: std::cell::RefCell<Vec<JoinHandle<()>>>,
-}
-
-impl FileThreads {
-    pub(crate) fn new(core_name: &str) -> Self {
-        let queue = Queue { waiting: VecDeque::new(), idle: 0, stopping: false };
-        Self {
-            name: format!("{core_name}-file"),
-            pool: Arc::new(Pool { queue: Mutex::new(queue), changed: Condvar::new() }),
-            threads: std::cell::RefCell::default(),
-        }
-    }
-
-    pub(crate) fn start(&self, op: Box<FileOp>, reply: Sender<FileDone>) {
-        let mut queue = self.pool.lock();
-        queue.waiting.push_back((op, reply));
-        let short_of_hands = queue.waiting.len() > queue.idle;
-        drop(queue);
-        self.pool.changed.notify_one();
-        let mut threads = self.threads.borrow_mut();
-        if short_of_hands && threads.len() < THREADS_MAX {
-            let pool = Arc::clone(&self.pool);
-            let builder = std::thread::Builder::new().name(self.name.clone());
-            match builder.spawn(move || pool.work()) {
-                Ok(thread) => threads.push(thread),
-                // With one thread at least the work will be done, if later.
-                Err(_) if !threads.is_empty() => {}
-                Err(error) => self.refuse(&error),
-            }
-        }
-    }
-
-    /// Answers everything that waits with the error that keeps us from starting a thread.
-    fn refuse(&self, error: &io::Error) {
-        let waiting = std::mem::take(&mut self.pool.lock().waiting);
-        for (op, reply) in waiting {
-            reply.send(op.finish(Err(io::Error::new(error.kind(), error.to_string()))));
-        }
-    }
-}
-
-impl Drop for FileThreads {
-    fn drop(&mut self) {
-        self.pool.lock().stopping = true;
-        self.pool.changed.notify_all();
-        for thread in self.threads.get_mut().drain(..) {
-            let _ended = thread.join();
-        }
-    }
 }

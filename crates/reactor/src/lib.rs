@@ -53,7 +53,7 @@ pub use core::{
     Class, CoreGone, CoreId, backend_name, call, core_count, core_id, keep, kept, post,
     random_bytes, random_u64, spawn, stop_requested, yield_now,
 };
-pub use file::{File, FileOptions};
+pub use file::{DirectAlignment, File, FileOptions};
 pub use lane::{Compute, Job, LaneFailed, Progress, Single, compute, compute_fn};
 pub use net::{DetachedStream, Listener, Stream};
 pub use pool::TaskPool;

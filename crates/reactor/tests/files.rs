@@ -18,6 +18,7 @@ const READ_WRITE: FileOptions = FileOptions {
     create_new: false,
     truncate: false,
     direct: false,
+    exclusive: false,
 };
 
 /// Runs `body` with an empty directory on a back end; false if the kernel denies it.

@@ -10,6 +10,7 @@ mod health;
 mod settings;
 
 pub use counters::{CoreCounters, View};
+pub(crate) use health::announce;
 pub use settings::Settings;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -53,6 +54,11 @@ impl Association {
     /// Notes that the host was heard.
     pub fn heard(&self, now_ms: u64) {
         self.heard_ms.store(now_ms, Relaxed);
+    }
+
+    /// NVMe Qualified Name of the host, as it says.
+    pub fn host_nqn(&self) -> &str {
+        &self.hostnqn
     }
 
     /// Where the I/O queues' connections are: core and connection number.

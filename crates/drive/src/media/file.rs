@@ -1,51 +1,155 @@
-//! A plain file as a medium.
+//! A plain file or a block device as a medium, past the page cache where that is possible.
 //!
-//! Never: formats. Invariant: after a failed sync every write and sync is refused (the kernel drops
-//! the error and the dirty pages with it, so a second sync would lie).
+//! Direct I/O takes aligned transfers only. Payloads are aligned as they come, so they move without
+//! a copy. A read that is not aligned reads the covering blocks into a buffer of its own, whose
+//! live range is then narrowed: no copy either. A write whose pieces are not aligned, such as a
+//! group of records, is copied into aligned pieces once.
+//!
+//! Never: formats; nothing is written to a device that holds something. Invariants: after a failed
+//! sync every write and sync is refused (the kernel drops the error and the dirty pages with it, so
+//! a second sync would lie); no other process has the medium open at the same time.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use csd_reactor::{Buffer, File, FileOptions};
+use csd_reactor::{Buffer, DirectAlignment, File, FileOptions};
 
 use super::Returned;
 use crate::error::{Error, MediaError};
+use crate::format::{HEAD_BYTES, PAGE_BYTES};
 
-/// A file opened as a medium; clones share it.
+/// Longest piece into which unaligned writes are copied.
+const BOUNCE_BYTES: usize = 1 << 20;
+
+/// Whether to bypass the page cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direct {
+    /// Where the file system takes it.
+    #[default]
+    Auto,
+    /// Always: an error where that is refused.
+    On,
+    /// Never.
+    Off,
+}
+
+/// A file or block device opened as a medium; clones share it.
 #[derive(Clone)]
 pub struct FileMedia {
     file: File,
     bytes: u64,
+    // Of direct I/O; `None` when transfers go through the page cache.
+    alignment: Option<DirectAlignment>,
+    note: Arc<str>,
     read_only: Arc<AtomicBool>,
 }
 
 impl std::fmt::Debug for FileMedia {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "FileMedia({} bytes)", self.bytes)
+        write!(f, "FileMedia({} bytes, {})", self.bytes, self.note)
     }
 }
 
 impl FileMedia {
-    /// Opens `path`; a new file gets `bytes` bytes, reserved on its file system so that a full
-    /// folder is found now and not in the middle of a write.
+    /// Opens `path`, and tells whether it is new: a file that was not there or empty, or a block
+    /// device that begins with zeros. A new file gets `bytes` bytes, reserved on its file system so
+    /// that a full folder is found now and not in the middle of a write; a new device is used as
+    /// far as `bytes`, or whole if that is 0.
     ///
     /// # Errors
-    /// [`Error::Media`] when the file cannot be opened, or has no room.
-    pub async fn open(path: &Path, bytes: u64) -> Result<(Self, bool), Error> {
-        let failed = |source| Error::Media { path: path.to_owned(), source };
+    /// [`Error::Media`] when it cannot be opened, is in use, or has no room; [`Error::Usage`] when
+    /// a device is smaller than `bytes`, or direct I/O is wanted and refused.
+    pub async fn open(path: &Path, bytes: u64, direct: Direct) -> Result<(Self, bool), Error> {
         let options =
             FileOptions { read: true, write: true, create: true, ..FileOptions::default() };
-        let file = File::open(path, &options).await.map_err(failed)?;
-        let length = file.len().await.map_err(failed)?;
-        let is_new = length == 0;
-        if is_new && let Err(source) = file.allocate(0, bytes).await {
+        let mut media = Self::open_as(path, options, direct).await?;
+        let length = media.bytes;
+        if media.file.is_block_device() {
+            if bytes > length {
+                let (path, wanted) = (path.display(), bytes >> 20);
+                let has = length >> 20;
+                return Err(Error::Usage(format!("{path} has {has} MiB, not {wanted}")));
+            }
+            let is_new = media.is_blank().await?;
+            media.bytes = if is_new && bytes > 0 { bytes } else { length };
+            return Ok((media, is_new));
+        }
+        if length > 0 {
+            return Ok((media, false));
+        }
+        let failed = |source| Error::Media { path: path.to_owned(), source };
+        if let Err(source) = media.file.allocate(0, bytes).await {
             // Leave no half-made media behind that a next start would take for a drive.
-            let _ = file.set_len(0).await;
+            let _ = media.file.set_len(0).await;
             return Err(failed(source));
         }
-        let bytes = if is_new { bytes } else { length };
-        Ok((Self { file, bytes, read_only: Arc::default() }, is_new))
+        sync_folder(path).await.map_err(failed)?;
+        media.bytes = bytes;
+        Ok((media, true))
+    }
+
+    /// Opens `path` to look at it: nothing can be written through what this returns.
+    ///
+    /// # Errors
+    /// [`Error::Media`] when it cannot be opened, or a drive serves it.
+    pub async fn open_read_only(path: &Path) -> Result<Self, Error> {
+        let options = FileOptions { read: true, ..FileOptions::default() };
+        let media = Self::open_as(path, options, Direct::Auto).await?;
+        media.read_only.store(true, Ordering::Release);
+        Ok(media)
+    }
+
+    async fn open_as(path: &Path, plain: FileOptions, direct: Direct) -> Result<Self, Error> {
+        let failed = |source| Error::Media { path: path.to_owned(), source };
+        // Only an open file tells what it can. It is closed again before the lock is taken.
+        let seen = File::open(path, &plain).await.map_err(failed)?;
+        let alignment = seen.direct_alignment().filter(|alignment| {
+            let fits = |bytes: u32| bytes.is_power_of_two() && u64::from(bytes) <= PAGE_BYTES;
+            fits(alignment.memory_bytes) && fits(alignment.offset_bytes)
+        });
+        drop(seen);
+        let exclusive = FileOptions { exclusive: true, ..plain };
+        let mut note = "direct I/O off, as asked for".to_owned();
+        if direct != Direct::Off {
+            match open_direct(path, &exclusive, alignment).await {
+                Ok((file, alignment)) => {
+                    let bytes = file.len().await.map_err(failed)?;
+                    let block = alignment.offset_bytes;
+                    let note = format!("direct I/O on, in blocks of {block} bytes").into();
+                    let alignment = Some(alignment);
+                    return Ok(Self { file, bytes, alignment, note, read_only: Arc::default() });
+                }
+                Err(error) if !is_refusal(&error) => return Err(failed(error)),
+                Err(error) if direct == Direct::On => {
+                    let path = path.display();
+                    return Err(Error::Usage(format!(
+                        "{path}: the file system refuses direct I/O ({error}): use --direct auto"
+                    )));
+                }
+                Err(_) => note = "direct I/O off: the file system refuses it".to_owned(),
+            }
+        }
+        let file = File::open(path, &exclusive).await.map_err(failed)?;
+        let bytes = file.len().await.map_err(failed)?;
+        Ok(Self { file, bytes, alignment: None, note: note.into(), read_only: Arc::default() })
+    }
+
+    /// The smallest write, bytes: 1 through the page cache.
+    pub fn write_unit(&self) -> u32 {
+        self.alignment.map_or(1, |alignment| alignment.offset_bytes)
+    }
+
+    /// Whether direct I/O is on, in words, and if not, why.
+    pub fn note(&self) -> &str {
+        &self.note
+    }
+
+    /// The same medium with another [`Self::note`].
+    pub(crate) fn noted(mut self, note: &str) -> Self {
+        self.note = note.into();
+        self
     }
 
     /// Size in bytes.
@@ -53,12 +157,35 @@ impl FileMedia {
         self.bytes
     }
 
-    /// Fills `buffer` from `offset` on.
+    /// True when nothing can be written any more.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only.load(Ordering::Acquire)
+    }
+
+    /// True when the place of the superblocks holds nothing but zeros.
+    async fn is_blank(&self) -> Result<bool, Error> {
+        let length = usize::try_from(HEAD_BYTES.min(self.bytes)).expect("at most 1 MiB");
+        let (result, head) = self.read(0, Buffer::with_room(0, length, 0)).await;
+        result?;
+        Ok(head.iter().all(|byte| *byte == 0))
+    }
+
+    /// Fills `buffer` from `offset` on. The buffer returned may be another one, of the same length
+    /// and with at least the room of the one given.
     pub async fn read(&self, offset: u64, buffer: Buffer) -> Returned<Buffer> {
         let wanted = buffer.len();
-        let (result, buffer) = self.file.read_at(offset, buffer).await;
+        let (skip, covering) = match self.alignment {
+            Some(alignment) if !is_aligned(alignment, offset, &buffer) => {
+                cover(alignment, offset, buffer)
+            }
+            _ => (0, buffer),
+        };
+        let (result, mut buffer) = self.file.read_at(offset - skip as u64, covering).await;
+        buffer.advance(skip);
+        buffer.truncate(wanted);
         let result = match result {
-            Ok(count) if count == wanted => Ok(()),
+            // The covering blocks may reach beyond the end of a file; what was wanted may not.
+            Ok(count) if count >= skip + wanted => Ok(()),
             Ok(_) => Err(MediaError::Io("the file has become shorter".into())),
             Err(error) => Err(MediaError::Io(error.to_string())),
         };
@@ -67,10 +194,23 @@ impl FileMedia {
 
     /// Writes the buffers one behind the other from `offset` on.
     pub async fn write(&self, offset: u64, buffers: Vec<Buffer>) -> Returned<Vec<Buffer>> {
-        if self.read_only.load(Ordering::Acquire) {
+        if self.is_read_only() {
             return (Err(MediaError::ReadOnly), buffers);
         }
-        let (result, buffers) = self.file.write_vectored_at(offset, buffers).await;
+        let aligned =
+            |alignment| buffers.iter().all(|buffer| is_aligned(alignment, offset, buffer));
+        let (result, buffers) = match self.alignment {
+            Some(alignment) if !aligned(alignment) => {
+                let total: usize = buffers.iter().map(|buffer| buffer.len()).sum();
+                let unit = u64::from(alignment.offset_bytes);
+                if !offset.is_multiple_of(unit) || !(total as u64).is_multiple_of(unit) {
+                    // Part of a block: the drive is opened so that nobody asks for it.
+                    return (Err(MediaError::OutOfRange), buffers);
+                }
+                (self.file.write_vectored_at(offset, bounced(&buffers, total)).await.0, buffers)
+            }
+            _ => self.file.write_vectored_at(offset, buffers).await,
+        };
         (result.map_err(|error| MediaError::from(&error)), buffers)
     }
 
@@ -80,7 +220,7 @@ impl FileMedia {
     /// # Errors
     /// When the file is read-only, or the operating system failed for another reason.
     pub async fn punch(&self, offset: u64, bytes: u64) -> Result<bool, MediaError> {
-        if self.read_only.load(Ordering::Acquire) {
+        if self.is_read_only() {
             return Err(MediaError::ReadOnly);
         }
         match self.file.punch_hole(offset, bytes).await {
@@ -95,7 +235,7 @@ impl FileMedia {
     /// # Errors
     /// The first failure is the operating system's, later ones are [`MediaError::ReadOnly`].
     pub async fn sync(&self) -> Result<(), MediaError> {
-        if self.read_only.load(Ordering::Acquire) {
+        if self.is_read_only() {
             return Err(MediaError::ReadOnly);
         }
         self.file.sync_data().await.map_err(|error| {
@@ -104,3 +244,76 @@ impl FileMedia {
         })
     }
 }
+
+/// Opens for direct I/O, and tries it, because not every refusal comes with the opening.
+async fn open_direct(
+    path: &Path,
+    options: &FileOptions,
+    alignment: Option<DirectAlignment>,
+) -> io::Result<(File, DirectAlignment)> {
+    let alignment = alignment.ok_or(io::ErrorKind::Unsupported)?;
+    let file = File::open(path, &FileOptions { direct: true, ..*options }).await?;
+    let page = usize::try_from(PAGE_BYTES).expect("a page");
+    file.read_at(0, Buffer::with_room(0, page, 0)).await.0?;
+    Ok((file, alignment))
+}
+
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput)
+}
+
+fn is_aligned(alignment: DirectAlignment, offset: u64, buffer: &Buffer) -> bool {
+    let (memory, unit) = (alignment.memory_bytes as usize, alignment.offset_bytes);
+    buffer.as_ptr().addr().is_multiple_of(memory)
+        && buffer.len().is_multiple_of(unit as usize)
+        && offset.is_multiple_of(unit.into())
+}
+
+/// A buffer for the blocks that cover a read, with the room that `wanted` has, and how many of its
+/// bytes come before what is wanted.
+fn cover(alignment: DirectAlignment, offset: u64, wanted: Buffer) -> (usize, Buffer) {
+    let unit = alignment.offset_bytes as usize;
+    let skip = usize::try_from(offset % unit as u64).expect("less than a block");
+    let length = (skip + wanted.len()).next_multiple_of(unit);
+    (skip, Buffer::with_room(wanted.headroom(), length, wanted.tailroom()))
+}
+
+/// The same bytes in aligned pieces.
+fn bounced(buffers: &[Buffer], total: usize) -> Vec<Buffer> {
+    let mut pieces = Vec::with_capacity(total.div_ceil(BOUNCE_BYTES));
+    let mut sources = buffers.iter();
+    let mut rest: &[u8] = &[];
+    let mut left = total;
+    while left > 0 {
+        let mut piece = Buffer::with_room(0, left.min(BOUNCE_BYTES), 0);
+        let mut filled = 0;
+        while filled < piece.len() {
+            if rest.is_empty() {
+                rest = sources.next().expect("as many bytes as counted");
+                continue;
+            }
+            let count = rest.len().min(piece.len() - filled);
+            let (now, later) = rest.split_at(count);
+            piece[filled..filled + count].copy_from_slice(now);
+            filled += count;
+            rest = later;
+        }
+        left -= piece.len();
+        pieces.push(piece);
+    }
+    pieces
+}
+
+/// Makes a new file's name durable: without this a power cut may take the whole drive.
+async fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let options = FileOptions { read: true, ..FileOptions::default() };
+    File::open(folder, &options).await?.sync_data().await
+}
+
+#[cfg(test)]
+#[path = "file_tests.rs"]
+mod tests;

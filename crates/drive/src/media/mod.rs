@@ -1,15 +1,18 @@
-//! What keeps the bytes: memory, a file, or a simulated disk that forgets what was not flushed.
+//! What keeps the bytes: memory, a file or block device, or a simulated disk that forgets what was
+//! not flushed; and for tests any of them with faults.
 //!
 //! Never: formats or commands. Invariants: a read returns what the last completed write put there;
 //! after [`Media::sync`] every write completed before it began is durable; after a failed sync the
 //! media takes no more writes.
 
+mod faulty;
 mod file;
 mod memory;
 mod sync;
 mod volatile;
 
-pub use file::FileMedia;
+pub use faulty::{FaultConfig, Faulty, Injected};
+pub use file::{Direct, FileMedia};
 pub use memory::Memory;
 pub use sync::Syncer;
 pub use volatile::{TORN_BYTES, Volatile, VolatileConfig};
@@ -31,10 +34,12 @@ pub type Returned<T> = (Result<(), MediaError>, T);
 pub enum Media {
     /// Memory: lost with the process.
     Memory(Arc<Memory>),
-    /// A plain file.
+    /// A plain file or a block device.
     File(FileMedia),
     /// Simulated: forgets on a power cut what was not flushed.
     Volatile(Arc<Volatile>),
+    /// Another medium, with faults.
+    Faulty(Arc<Faulty>),
 }
 
 impl Media {
@@ -44,6 +49,7 @@ impl Media {
             Self::Memory(memory) => memory.bytes(),
             Self::File(file) => file.bytes(),
             Self::Volatile(volatile) => volatile.bytes(),
+            Self::Faulty(faulty) => faulty.bytes(),
         }
     }
 
@@ -52,7 +58,26 @@ impl Media {
         matches!(self, Self::Memory(_))
     }
 
-    /// Fills `buffer` from `offset` on.
+    /// True when no write can succeed any more, because a sync has failed.
+    pub fn is_read_only(&self) -> bool {
+        match self {
+            Self::Memory(_) | Self::Volatile(_) => false,
+            Self::File(file) => file.is_read_only(),
+            Self::Faulty(faulty) => faulty.is_read_only(),
+        }
+    }
+
+    /// What is to be told of it when a drive starts.
+    pub fn note(&self) -> &str {
+        match self {
+            Self::Memory(_) => "in memory, lost when the drive stops",
+            Self::File(file) => file.note(),
+            Self::Volatile(_) | Self::Faulty(_) => "simulated",
+        }
+    }
+
+    /// Fills `buffer` from `offset` on. The buffer returned may be another one, of the same length
+    /// and with at least the room of the one given.
     pub async fn read(&self, offset: u64, mut buffer: Buffer) -> Returned<Buffer> {
         if !self.holds(offset, buffer.len()) {
             return (Err(MediaError::OutOfRange), buffer);
@@ -64,6 +89,7 @@ impl Media {
             }
             Self::File(file) => file.read(offset, buffer).await,
             Self::Volatile(volatile) => volatile.read(offset, buffer).await,
+            Self::Faulty(faulty) => Box::pin(faulty.read(offset, buffer)).await,
         }
     }
 
@@ -83,6 +109,7 @@ impl Media {
             }
             Self::File(file) => file.write(offset, buffers).await,
             Self::Volatile(volatile) => volatile.write(offset, buffers).await,
+            Self::Faulty(faulty) => Box::pin(faulty.write(offset, buffers)).await,
         }
     }
 
@@ -101,7 +128,7 @@ impl Media {
                 Ok(())
             }
             Self::File(file) if file.punch(offset, bytes).await? => Ok(()),
-            Self::File(_) | Self::Volatile(_) => self.zero(offset, bytes).await,
+            Self::File(_) | Self::Volatile(_) | Self::Faulty(_) => self.zero(offset, bytes).await,
         }
     }
 
@@ -145,6 +172,7 @@ impl Media {
             Self::Memory(_) => Ok(()),
             Self::File(file) => file.sync().await,
             Self::Volatile(volatile) => volatile.sync().await,
+            Self::Faulty(faulty) => Box::pin(faulty.sync()).await,
         }
     }
 

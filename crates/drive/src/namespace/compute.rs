@@ -235,7 +235,7 @@ impl Job for CountJob {
             return Progress::Done { cost_ns: 0, output: Ok(count) };
         };
         if start == 0 && chunk.checksum.is_some_and(|sum| sum != crc32c::crc32c(&chunk.bytes)) {
-            let output = Err(Status::UNRECOVERED_READ_ERROR);
+            let output = Err(Status::UNRECOVERED_ERROR);
             return Progress::Done { cost_ns: 0, output };
         }
         let end = chunk.bytes.len().min(start + STEP_BYTES);

@@ -64,6 +64,7 @@ impl Drop for Leaving {
 pub struct Connections {
     links: RefCell<BTreeMap<u64, Rc<Link>>>,
     next: Cell<u64>,
+    draining: Cell<bool>,
 }
 
 impl Connections {
@@ -75,6 +76,9 @@ impl Connections {
 
     /// Notes a connection.
     pub fn insert(&self, number: u64, link: Rc<Link>) {
+        if self.draining.get() {
+            link.drain();
+        }
         self.links.borrow_mut().insert(number, link);
     }
 
@@ -93,5 +97,23 @@ impl Connections {
     /// Tells every admin queue of an event, but not that of the controller `except`.
     pub fn raise(&self, event: Event, except: Option<u16>) {
         self.links.borrow().values().for_each(|link| link.raise(event, except));
+    }
+
+    /// Has connections take no new commands and close when those they have are answered, save for
+    /// those of admin queues.
+    pub fn drain_io(&self) {
+        self.draining.set(true);
+        let links = self.links.borrow();
+        links.values().filter(|link| !link.is_admin()).for_each(|link| link.drain());
+    }
+
+    /// The same for all connections.
+    pub fn drain_all(&self) {
+        self.links.borrow().values().for_each(|link| link.drain());
+    }
+
+    /// Connections of admin queues.
+    pub fn admin_count(&self) -> usize {
+        self.links.borrow().values().filter(|link| link.is_admin()).count()
     }
 }

@@ -61,6 +61,7 @@ pub async fn run_io(core: Rc<Core>, link: Rc<Link>, received: Received) {
     if sqe.opcode() == Admin::FABRICS.0 {
         return session::run_fabrics_io(&link, permit, &sqe);
     }
+    let begun = core.metrics.begin(&sqe);
     let result = match sqe.nsid() {
         nsid if core.shared.settings.refuses(nsid, sqe.opcode()) => {
             let status = Status::NAMESPACE_WRITE_PROTECTED;
@@ -75,9 +76,18 @@ pub async fn run_io(core: Rc<Core>, link: Rc<Link>, received: Received) {
         _ => Err(Status::INVALID_NAMESPACE),
     };
     match result {
-        Ok(Done::Result(result)) => link.complete(permit, Status::SUCCESS, result),
-        Ok(Done::Data(result)) => link.finish_data(permit, result),
-        Err(status) => fail(&core, &link, permit, &sqe, status),
+        Ok(Done::Result(result)) => {
+            core.metrics.end(begun, result);
+            link.complete(permit, Status::SUCCESS, result);
+        }
+        Ok(Done::Data(result)) => {
+            core.metrics.end(begun, result);
+            link.finish_data(permit, result);
+        }
+        Err(status) => {
+            core.metrics.fail(begun, status);
+            fail(&core, &link, permit, &sqe, status);
+        }
     }
 }
 
@@ -218,6 +228,8 @@ async fn retrieve(
         // The value's size is the result: the response capsule is always sent.
         link.send_data(permit, at, piece, sent == wanted, false);
     }
+    // A host that wants a part is told whether it is right, which takes the whole.
+    while wanted > 0 && value.next(PDU_DATA_BYTES_MAX as usize, 0, 0).await?.is_some() {}
     core.count_read(u64::from(wanted));
     Ok(if wanted == 0 { Done::Result(u64::from(whole)) } else { Done::Data(u64::from(whole)) })
 }

@@ -25,6 +25,7 @@ use super::command::{Received, fail, run_admin, run_io};
 use super::link::Link;
 use super::session::{Ending, Session, now_ms};
 use crate::drive::Core;
+use crate::log::Level;
 
 /// Data of at least this many bytes is received straight into its buffer.
 const DIRECT_BYTES_MIN: usize = 8 << 10;
@@ -94,6 +95,7 @@ pub async fn serve(stream: Stream, core: Rc<Core>) {
         stalled: None,
         granted: None,
     };
+    let link_log = core.shared.log().clone();
     let ending = Ending { link: Rc::clone(&link), core, number };
     let end = poll_fn(|cx| {
         link.begin_turn(cx.waker());
@@ -105,6 +107,8 @@ pub async fn serve(stream: Stream, core: Rc<Core>) {
     drop(ending);
     connection.drop_commands();
     if let End::Fatal(fatal) = end {
+        let fields = [("fault", format!("{fatal:?}"))];
+        link_log.write(Level::Warn, "a host broke the transport's rules", &fields);
         link.push(&fatal.encode(Kind::C2H_TERM_REQ));
         let _ = timeout(PATIENCE, connection.last_word()).await;
     }
@@ -153,12 +157,23 @@ where
             let blocked = !self.link.outgoing.borrow().is_empty();
             while let Poll::Ready(Some(())) = self.pool.poll_next(cx) {}
             let received = self.receive(cx)?;
+            if !received && self.is_drained() {
+                return Err(End::Closed);
+            }
             if !received && (blocked || self.link.outgoing.borrow().is_empty()) {
                 return self.watch(cx);
             }
         }
         cx.waker().wake_by_ref();
         Ok(())
+    }
+
+    /// True when the connection is to close and owes its host nothing.
+    fn is_drained(&self) -> bool {
+        self.link.is_draining()
+            && self.pool.is_empty()
+            && self.capsule.is_none()
+            && self.link.outgoing.borrow().is_empty()
     }
 
     /// Sends what is queued, as far as the socket takes it.
@@ -318,6 +333,11 @@ where
             }
             Err(Refusal::Overflow) => return Err(End::Closed),
         };
+        if self.link.is_draining() {
+            // The host may try again elsewhere or later; its data is dropped as it comes.
+            self.link.complete(permit, Status::NAMESPACE_NOT_READY, 0);
+            return Ok(());
+        }
         if data > 0 {
             let buffer = Buffer::with_room(0, data as usize, 0);
             self.capsule = Some((permit, sqe, buffer));

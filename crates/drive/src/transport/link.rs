@@ -83,6 +83,7 @@ pub struct Link {
     leaving: Cell<bool>,
     /// The address that the host connected to.
     pub local: Option<SocketAddr>,
+    draining: Cell<bool>,
     // The loop's waker, for changes that come from outside its turns.
     waker: RefCell<Option<Waker>>,
     in_turn: Cell<bool>,
@@ -106,6 +107,7 @@ impl Link {
             ended: Cell::new(false),
             leaving: Cell::new(false),
             local,
+            draining: Cell::new(false),
             waker: RefCell::new(None),
             in_turn: Cell::new(false),
         }
@@ -165,6 +167,22 @@ impl Link {
     /// True when [`Self::end_when_sent`] was asked for and all is sent.
     pub fn farewell(&self) -> bool {
         self.leaving.get() && self.outgoing.borrow().is_empty()
+    }
+
+    /// Has the connection take no new commands, and close once those it has are answered.
+    pub fn drain(&self) {
+        self.draining.set(true);
+        self.wake();
+    }
+
+    /// True once no new commands are taken.
+    pub fn is_draining(&self) -> bool {
+        self.draining.get()
+    }
+
+    /// True for the connection of an admin queue.
+    pub fn is_admin(&self) -> bool {
+        matches!(*self.session.borrow(), Session::Admin(_))
     }
 
     /// True while so much is queued that no more should be received.

@@ -22,6 +22,7 @@ use super::{PDU_DATA_BYTES_MAX, command};
 use crate::controller::{Association, View};
 use crate::drive::Core;
 use crate::error::Access;
+use crate::log::Level;
 
 /// What a connection has become.
 #[derive(Debug)]
@@ -88,6 +89,19 @@ impl Session {
         }
     }
 
+    /// Tells of the session's beginning or end.
+    fn told(&self, core: &Core, event: &'static str) {
+        let Some(association) = self.association() else { return };
+        let qid = if let Self::Io { qid, .. } = self { *qid } else { 0 };
+        let fields = [
+            ("host", association.host_nqn().to_owned()),
+            ("controller", association.cntlid.to_string()),
+            ("queue", qid.to_string()),
+            ("core", core_id().to_string()),
+        ];
+        core.shared.log().write(Level::Info, event, &fields);
+    }
+
     /// Ends the session with its connection.
     pub fn end(&mut self, core: &Core) {
         match std::mem::replace(self, Self::Unconnected) {
@@ -127,10 +141,15 @@ pub async fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sq
     if unconnected && is_connect {
         match connect(core, link, number, sqe, payload) {
             Ok((cntlid, queue)) => {
+                link.session.borrow().told(core, "queue connected");
                 link.complete(permit, Status::SUCCESS, u64::from(cntlid));
                 link.set_queue(queue);
             }
-            Err(refused) => link.complete(permit, refused.status, u64::from(refused.dword0)),
+            Err(refused) => {
+                let fields = [("status", refused.status.to_string())];
+                core.shared.log().write(Level::Warn, "connect refused", &fields);
+                link.complete(permit, refused.status, u64::from(refused.dword0));
+            }
         }
         return;
     }
@@ -274,6 +293,7 @@ impl Drop for Ending {
         self.core.connections.remove(self.number);
         // Held requests go with the session, after the queue was closed.
         let mut session = self.link.session.replace(Session::Unconnected);
+        session.told(&self.core, "queue closed");
         session.end(&self.core);
     }
 }

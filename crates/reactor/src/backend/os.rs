@@ -210,6 +210,35 @@ fn file_offset(offset: u64) -> io::Result<libc::off_t> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "file offset beyond 2^63"))
 }
 
+/// Alignment that direct I/O on a file needs, in bytes, of memory and of offsets; 0 where the file
+/// system refuses it. `None` where the kernel (before 6.1) or the file system does not say.
+pub(crate) fn direct_alignment(fd: RawFd) -> io::Result<Option<(u32, u32)>> {
+    // SAFETY: an empty path with AT_EMPTY_PATH means the descriptor; the answer is a live,
+    // writable value.
+    let answer = unsafe {
+        let mut answer: libc::statx = mem::zeroed();
+        let (flags, mask) = (libc::AT_EMPTY_PATH, libc::STATX_DIOALIGN);
+        check(libc::statx(fd, c"".as_ptr(), flags, mask, &raw mut answer))?;
+        answer
+    };
+    let said = answer.stx_mask & libc::STATX_DIOALIGN != 0;
+    Ok(said.then_some((answer.stx_dio_mem_align, answer.stx_dio_offset_align)))
+}
+
+/// Whether a file's file system keeps it in memory.
+#[allow(clippy::useless_conversion, reason = "the width of these numbers differs by platform")]
+pub(crate) fn is_in_memory(fd: RawFd) -> bool {
+    // SAFETY: the answer is a live, writable value.
+    let (result, answer) = unsafe {
+        let mut answer: libc::statfs = mem::zeroed();
+        (libc::fstatfs(fd, &raw mut answer), answer)
+    };
+    /// Magic number of ramfs, which libc does not name.
+    const RAMFS_MAGIC: i64 = 0x8584_58F6;
+    let kind = i64::from(answer.f_type);
+    result == 0 && (kind == i64::from(libc::TMPFS_MAGIC) || kind == RAMFS_MAGIC)
+}
+
 /// Binds the calling thread to one CPU, the `index`th of those it may use, round and round.
 pub(crate) fn pin_thread(index: usize) -> io::Result<()> {
     // SAFETY: the sets are live values of the size given, zeroed as CPU_ZERO would.

@@ -111,7 +111,7 @@ impl Shard {
         let media = self.media.clone();
         let mut walk = Walk::new(&media, &self.segments, number, sequence, filled);
         loop {
-            let next = walk.next().await.map_err(|error| error.status(Access::Read))?;
+            let next = walk.next().await.map_err(|error| error.status(Access::Value))?;
             let Some((offset, record)) = next else { break };
             self.move_record(record.key, number, offset, is_oldest).await?;
         }

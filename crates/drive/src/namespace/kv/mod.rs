@@ -339,7 +339,7 @@ impl Value {
     /// tailroom; `None` behind the last. The last piece comes only if the checksum holds.
     ///
     /// # Errors
-    /// [`Status::UNRECOVERED_READ_ERROR`].
+    /// [`Status::UNRECOVERED_ERROR`].
     pub async fn next(
         &mut self,
         most: usize,
@@ -352,11 +352,11 @@ impl Value {
         }
         let buffer = Buffer::with_room(head, left.min(most), tail);
         let (result, buffer) = self.media.read(self.at + u64::from(self.read), buffer).await;
-        result.map_err(|error| error.status(Access::Read))?;
+        result.map_err(|error| error.status(Access::Value))?;
         self.read += u32::try_from(buffer.len()).expect("a value is at most 16 MiB");
         self.crc = crc32c::crc32c_append(self.crc, &buffer);
         if self.read == self.bytes() && self.crc != self.checksum() {
-            return Err(Status::UNRECOVERED_READ_ERROR);
+            return Err(Status::UNRECOVERED_ERROR);
         }
         Ok(Some(buffer))
     }
@@ -364,11 +364,11 @@ impl Value {
     /// The whole value in one buffer, unchecked: the caller compares [`Self::checksum`].
     ///
     /// # Errors
-    /// [`Status::UNRECOVERED_READ_ERROR`] when the medium fails.
+    /// [`Status::UNRECOVERED_ERROR`] when the medium fails.
     pub async fn read_unchecked(&self) -> Result<Buffer, Status> {
         let buffer = Buffer::with_room(0, self.bytes() as usize, 0);
         let (result, buffer) = self.media.read(self.at, buffer).await;
-        result.map_err(|error| error.status(Access::Read))?;
+        result.map_err(|error| error.status(Access::Value))?;
         Ok(buffer)
     }
 }

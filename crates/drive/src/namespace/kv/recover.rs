@@ -87,6 +87,11 @@ impl<'a> Walk<'a> {
         Self { media, segments, number, sequence, end, at: RECORDS_OFFSET, window, window_at: 0 }
     }
 
+    /// Offset behind the last record.
+    pub fn position(&self) -> u64 {
+        self.at
+    }
+
     /// The next record and its offset. `None` at the end, or where there is no record: a group
     /// starts on a page of its own, so the rest of a page without a record is skipped once.
     ///

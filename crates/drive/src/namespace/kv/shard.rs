@@ -256,14 +256,14 @@ impl Shard {
     /// Reads the whole value of a pinned record in one buffer, and checks it.
     ///
     /// # Errors
-    /// [`Status::UNRECOVERED_READ_ERROR`] when the medium fails or the checksum does not hold.
+    /// [`Status::UNRECOVERED_ERROR`] when the medium fails or the checksum does not hold.
     pub(super) async fn read_value(&self, location: &Location) -> Result<Buffer, Status> {
         let length = location.value_bytes.unwrap_or(0) as usize;
         let at = self.segments.at(location.segment, location.offset) + 64;
         let (result, buffer) = self.media.read(at, Buffer::with_room(0, length, 0)).await;
-        result.map_err(|error| error.status(Access::Read))?;
+        result.map_err(|error| error.status(Access::Value))?;
         if crc32c::crc32c(&buffer) != location.value_checksum {
-            return Err(Status::UNRECOVERED_READ_ERROR);
+            return Err(Status::UNRECOVERED_ERROR);
         }
         Ok(buffer)
     }

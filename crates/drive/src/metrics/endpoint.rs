@@ -1,0 +1,209 @@
+//! The Prometheus endpoint: one page of text for whoever asks over HTTP.
+//!
+//! A scrape costs a walk over the counters and a letter to every core; between scrapes nothing.
+//! Never: state of a scraper, or anything that changes the drive. Invariant: a scraper that says
+//! nothing, or too much, is let go.
+
+use std::fmt::Write;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use csd_nvme::status::Status;
+use csd_reactor::{
+    BusyTimes, Class, CoreId, Listener, Semaphore, Stream, busy, call, core_count, sleep, spawn,
+    timeout,
+};
+
+use super::{BUCKETS_US, OPS, Op, STATUSES};
+use crate::drive::Shared;
+
+/// Longest request that is read, bytes.
+const REQUEST_BYTES_MAX: usize = 8 << 10;
+/// A scraper must have asked and listened within this time.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Scrapers at a time; more wait.
+const SCRAPERS_MAX: usize = 4;
+
+/// Answers scrapes until the listener is dropped.
+pub async fn serve(listener: Listener, shared: Arc<Shared>) {
+    let scrapers = Rc::new(Semaphore::new(SCRAPERS_MAX));
+    loop {
+        let permit = scrapers.acquire(1).await;
+        let Ok((stream, _)) = listener.accept().await else {
+            drop(permit);
+            sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let shared = Arc::clone(&shared);
+        drop(spawn(Class::System, async move {
+            // Whatever goes wrong is the scraper's to notice.
+            let _ = timeout(PATIENCE, answer(&stream, &shared)).await;
+            drop(permit);
+        }));
+    }
+}
+
+async fn answer(stream: &Stream, shared: &Shared) -> std::io::Result<()> {
+    let mut request = Vec::new();
+    while !request.windows(4).any(|window| window == b"\r\n\r\n") {
+        let mut part = [0; 1024];
+        match stream.try_recv(&mut part)? {
+            Some(0) => return Ok(()),
+            Some(count) => request.extend_from_slice(&part[..count]),
+            None => stream.readable().await?,
+        }
+        if request.len() > REQUEST_BYTES_MAX {
+            return Ok(());
+        }
+    }
+    let line = request.split(|byte| *byte == b'\r').next().unwrap_or(&[]);
+    let found = line.starts_with(b"GET /metrics ") || line.starts_with(b"GET / ");
+    let (status, page) = match found {
+        true => ("200 OK", render(shared).await),
+        false => ("404 Not Found", "only GET /metrics\n".to_owned()),
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n",
+        page.len()
+    );
+    stream.send_all((head + &page).as_bytes()).await
+}
+
+/// The page, in the text format of Prometheus.
+pub async fn render(shared: &Shared) -> String {
+    let mut page = String::new();
+    operations(&mut page, shared);
+    errors(&mut page, shared);
+    let mut times = Vec::new();
+    for core in 0..core_count() {
+        let asked = call(CoreId(core), Class::System, || async { busy() }).await;
+        times.push(asked.unwrap_or_default());
+    }
+    cores(&mut page, shared, &times);
+    log(&mut page, shared);
+    page
+}
+
+fn head(page: &mut String, name: &str, kind: &str, help: &str) {
+    // Writing to a string cannot fail, here and below.
+    let _ = write!(page, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+}
+
+fn operations(page: &mut String, shared: &Shared) {
+    let metrics = &shared.metrics;
+    let labels = |Op(_, _, namespace, op, _): &Op| format!("namespace=\"{namespace}\",op=\"{op}\"");
+    head(page, "csd_commands_total", "counter", "I/O commands answered.");
+    for (index, op) in OPS.iter().enumerate() {
+        let done = metrics.sum(|core| &core.ops[index].done);
+        let _ = writeln!(page, "csd_commands_total{{{}}} {done}", labels(op));
+    }
+    head(page, "csd_bytes_total", "counter", "Bytes of their data that were moved.");
+    for (index, op) in OPS.iter().enumerate().filter(|(_, op)| op.4) {
+        let bytes = metrics.sum(|core| &core.ops[index].bytes);
+        let _ = writeln!(page, "csd_bytes_total{{{}}} {bytes}", labels(op));
+    }
+    let name = "csd_command_seconds";
+    head(page, name, "histogram", "Time from a command's capsule to its answer.");
+    for (index, op) in OPS.iter().enumerate() {
+        let labels = labels(op);
+        let mut total = 0;
+        for bucket in 0..=BUCKETS_US.len() {
+            total += metrics.sum(|core| &core.ops[index].buckets[bucket]);
+            let most = BUCKETS_US.get(bucket).map_or("+Inf".to_owned(), |us| seconds(us * 1000));
+            let _ = writeln!(page, "{name}_bucket{{{labels},le=\"{most}\"}} {total}");
+        }
+        let sum = seconds(metrics.sum(|core| &core.ops[index].latency_ns));
+        let _ = writeln!(page, "{name}_sum{{{labels}}} {sum}\n{name}_count{{{labels}}} {total}");
+    }
+}
+
+fn errors(page: &mut String, shared: &Shared) {
+    head(page, "csd_command_errors_total", "counter", "Commands that failed, by their status.");
+    for code in 0..STATUSES {
+        let count = shared.metrics.sum(|core| &core.errors[code]);
+        if count > 0 {
+            let status = Status(u16::try_from(code).expect("eleven bits"));
+            let status = status.text().unwrap_or("unknown");
+            let _ = writeln!(
+                page,
+                "csd_command_errors_total{{code=\"{code:03x}h\",status=\"{status}\"}} {count}"
+            );
+        }
+    }
+}
+
+fn cores(page: &mut String, shared: &Shared, times: &[BusyTimes]) {
+    let name = "csd_core_seconds_total";
+    head(
+        page,
+        name,
+        "counter",
+        "Time of a core by class; spin is not busy, lane is its own thread.",
+    );
+    for (core, times) in times.iter().enumerate() {
+        for (class, ns) in [
+            ("foreground", times.foreground_ns),
+            ("background", times.background_ns),
+            ("system", times.system_ns),
+            ("spin", times.spin_ns),
+            ("lane", times.lane_ns),
+        ] {
+            let seconds = seconds(ns);
+            let _ = writeln!(page, "{name}{{core=\"{core}\",class=\"{class}\"}} {seconds}");
+        }
+    }
+    head(page, "csd_connections", "gauge", "Open connections, admin queues included.");
+    for (core, count) in shared.connections.iter().enumerate() {
+        let count = count.load(Relaxed);
+        let _ = writeln!(page, "csd_connections{{core=\"{core}\"}} {count}");
+    }
+}
+
+fn log(page: &mut String, shared: &Shared) {
+    let segments = &shared.segments;
+    let media_errors = shared.counters.iter().map(|core| core.media_errors.load(Relaxed));
+    for (name, kind, help, value) in [
+        ("csd_kv_segments", "gauge", "Segments of the log.", u64::from(segments.count)),
+        ("csd_kv_segments_free", "gauge", "Free segments.", segments.free_count() as u64),
+        (
+            "csd_kv_segments_cleaned_total",
+            "counter",
+            "Freed by cleaning.",
+            segments.cleaned_count(),
+        ),
+        ("csd_media_errors_total", "counter", "Commands failed for the media.", media_errors.sum()),
+        (
+            "csd_media_read_only",
+            "gauge",
+            "1 when the media takes no more writes.",
+            u64::from(shared.read_only.load(Relaxed)),
+        ),
+    ] {
+        head(page, name, kind, help);
+        let _ = writeln!(page, "{name} {value}");
+    }
+    head(page, "csd_kv_used_bytes", "gauge", "Bytes of records in use.");
+    for namespace in &segments.namespaces {
+        let (nsid, used) = (namespace.nsid, namespace.used_bytes.load(Relaxed));
+        let _ = writeln!(page, "csd_kv_used_bytes{{nsid=\"{nsid}\"}} {used}");
+    }
+}
+
+/// Nanoseconds as seconds, exactly.
+fn seconds(ns: u64) -> String {
+    let (whole, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
+    match rest {
+        0 => whole.to_string(),
+        _ => format!("{whole}.{rest:09}").trim_end_matches('0').to_owned(),
+    }
+}
+
+#[test]
+fn seconds_are_exact() {
+    assert_eq!(seconds(10_000), "0.00001");
+    assert_eq!(seconds(2_000_000_000), "2");
+    assert_eq!(seconds(1_500_000_001), "1.500000001");
+}

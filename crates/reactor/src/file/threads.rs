@@ -1,0 +1,106 @@
+//! The helper threads of a core, for file operations that its back end cannot do without blocking.
+//!
+//! Never more than a few. Invariant: what was asked for is done and answered, also when the core
+//! ends meanwhile.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use super::{FileDone, FileOp};
+use crate::oneshot::Sender;
+
+/// Most helper threads a core may have.
+const THREADS_MAX: usize = 4;
+
+struct Queue {
+    waiting: VecDeque<(Box<FileOp>, Sender<FileDone>)>,
+    idle: usize,
+    stopping: bool,
+}
+
+struct Pool {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+impl Pool {
+    /// Operations run outside of the lock, so a poisoned one is still in order.
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        let mut queue = self.lock();
+        loop {
+            if let Some((op, reply)) = queue.waiting.pop_front() {
+                drop(queue);
+                reply.send(op.run());
+                queue = self.lock();
+            } else if queue.stopping {
+                return;
+            } else {
+                queue.idle += 1;
+                queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue.idle -= 1;
+            }
+        }
+    }
+}
+
+/// A core's few helper threads for what its back end cannot do without blocking; started as they
+/// are needed. Dropping it lets them finish what was asked, and waits for that.
+pub(crate) struct FileThreads {
+    name: String,
+    pool: Arc<Pool>,
+    threads: std::cell::RefCell<Vec<JoinHandle<()>>>,
+}
+
+impl FileThreads {
+    pub(crate) fn new(core_name: &str) -> Self {
+        let queue = Queue { waiting: VecDeque::new(), idle: 0, stopping: false };
+        Self {
+            name: format!("{core_name}-file"),
+            pool: Arc::new(Pool { queue: Mutex::new(queue), changed: Condvar::new() }),
+            threads: std::cell::RefCell::default(),
+        }
+    }
+
+    pub(crate) fn start(&self, op: Box<FileOp>, reply: Sender<FileDone>) {
+        let mut queue = self.pool.lock();
+        queue.waiting.push_back((op, reply));
+        let short_of_hands = queue.waiting.len() > queue.idle;
+        drop(queue);
+        self.pool.changed.notify_one();
+        let mut threads = self.threads.borrow_mut();
+        if short_of_hands && threads.len() < THREADS_MAX {
+            let pool = Arc::clone(&self.pool);
+            let builder = std::thread::Builder::new().name(self.name.clone());
+            match builder.spawn(move || pool.work()) {
+                Ok(thread) => threads.push(thread),
+                // With one thread at least the work will be done, if later.
+                Err(_) if !threads.is_empty() => {}
+                Err(error) => self.refuse(&error),
+            }
+        }
+    }
+
+    /// Answers everything that waits with the error that keeps us from starting a thread.
+    fn refuse(&self, error: &io::Error) {
+        let waiting = std::mem::take(&mut self.pool.lock().waiting);
+        for (op, reply) in waiting {
+            reply.send(op.finish(Err(io::Error::new(error.kind(), error.to_string()))));
+        }
+    }
+}
+
+impl Drop for FileThreads {
+    fn drop(&mut self) {
+        self.pool.lock().stopping = true;
+        self.pool.changed.notify_all();
+        for thread in self.threads.get_mut().drain(..) {
+            let _ended = thread.join();
+        }
+    }
+}
