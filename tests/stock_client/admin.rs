@@ -2,6 +2,7 @@
 //! controllers, disconnecting.
 
 use std::io::Read;
+use std::path::Path;
 
 use csd_drive::MediaKind;
 use csd_reactor::BackendKind;
@@ -178,8 +179,8 @@ fn queues_are_agreed_before_there_are_any() {
 fn saved_features_outlive_the_drive() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("drive.img");
-    let life = || serve(MediaKind::File(path.clone()), 4096, 1, BackendKind::Epoll);
-    let mut admin = Wire::open(life());
+    let life = |path: &Path| serve(MediaKind::File(path.into()), 4096, 1, BackendKind::Epoll);
+    let mut admin = Wire::open(life(&path));
     admin.admin(NQN);
     assert_eq!(get(&mut admin, 0, 4, 3).result & 1, 1, "saveable");
     assert_eq!(set(&mut admin, 0, 1 << 31 | 4, 350), 0, "temperature threshold, saved");
@@ -188,8 +189,11 @@ fn saved_features_outlive_the_drive() {
     assert_eq!(set(&mut admin, 3, 1 << 31 | 0x20, 1), 0, "EDNEK of namespace 3");
     assert_eq!(set(&mut admin, 0, 1 << 31 | 7, 0), 0x10D, "not saveable");
     assert_eq!((set(&mut admin, 1, 0x84, 1), set(&mut admin, 2, 0x84, 2)), (0, 0));
-    // The first drive is not told to end: the second opens what it has made durable.
-    let mut admin = Wire::open(life());
+    // The first drive is not told to end, and its medium is its own: the second opens a copy of
+    // what it has made durable.
+    let copy = folder.path().join("copy.img");
+    std::fs::copy(&path, &copy).unwrap();
+    let mut admin = Wire::open(life(&copy));
     let cntlid = admin.admin(NQN);
     assert_eq!([0, 1, 2].map(|select| get(&mut admin, 0, 4, select).result), [350, 343, 350]);
     assert_eq!([2, 3].map(|nsid| get(&mut admin, nsid, 0x20, 0).result), [0, 1]);

@@ -68,11 +68,11 @@ pub(crate) async fn open_media(config: &Config, split: &Split) -> Result<(Media,
 pub async fn drain(shared: &Shared, limit: Duration) -> Result<(), Error> {
     shared.log().write(Level::Info, "asked to stop", &[]);
     let all_gone = async {
-        while io_connections(shared).await > 0 {
+        while answering(false).await > 0 {
             sleep(LOOK_EVERY).await;
         }
         on_all(|core| core.connections.drain_all());
-        while open_connections(shared) > 0 {
+        while answering(false).await + answering(true).await > 0 {
             sleep(LOOK_EVERY).await;
         }
     };
@@ -103,14 +103,17 @@ fn open_connections(shared: &Shared) -> usize {
     shared.connections.iter().map(|count| count.load(Relaxed)).sum()
 }
 
-/// Connections that are not those of admin queues.
-async fn io_connections(shared: &Shared) -> usize {
-    let mut admin = 0;
+/// Connections that may still answer commands, of admin queues or not. One that is only told which
+/// rule it broke is not among them.
+async fn answering(of_admin_queues: bool) -> usize {
+    let mut all = 0;
     for core in 0..core_count() {
-        let count = || async { kept::<Core>().map_or(0, |core| core.connections.admin_count()) };
-        admin += call(CoreId(core), Class::System, count).await.unwrap_or(0);
+        let count = move || async move {
+            kept::<Core>().map_or(0, |core| core.connections.count(of_admin_queues))
+        };
+        all += call(CoreId(core), Class::System, count).await.unwrap_or(0);
     }
-    open_connections(shared).saturating_sub(admin)
+    all
 }
 
 fn on_all(act: fn(&Core)) {

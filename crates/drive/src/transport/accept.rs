@@ -112,8 +112,9 @@ impl Connections {
         self.links.borrow().values().for_each(|link| link.drain());
     }
 
-    /// Connections of admin queues.
-    pub fn admin_count(&self) -> usize {
-        self.links.borrow().values().filter(|link| link.is_admin()).count()
+    /// Connections of admin queues, or the others.
+    pub fn count(&self, of_admin_queues: bool) -> usize {
+        let links = self.links.borrow();
+        links.values().filter(|link| link.is_admin() == of_admin_queues).count()
     }
 }
