@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::builder::RangedI64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
+use csd_nvme::auth::Hash;
+use csd_nvme::controller::connect::is_nqn;
 use csd_reactor::BackendKind;
 use csd_store::ElementType;
 use csd_store::source::Column;
@@ -23,6 +25,12 @@ pub(crate) struct Cli {
     /// Array file [default: $CSD_ARRAY, or else ./csd-array.toml]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) array: Option<PathBuf>,
+    /// Secrets file, of a drive to serve or of this host [default: $CSD_SECRETS, or else none]
+    ///
+    /// A line is `host NQN SECRET` or `controller [NQN] SECRET`, with secrets as `csd secret new`
+    /// prints them. Only the file's owner may be able to read it.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) secrets: Option<PathBuf>,
     /// Print one JSON object {schema, command, result, warnings} instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -47,6 +55,9 @@ pub(crate) enum Command {
     /// Serve a drive
     #[command(subcommand)]
     Drive(Drive),
+    /// Make secrets, by which hosts and drives know each other
+    #[command(subcommand)]
+    Secret(Secret),
     /// Start, look at or stop an array of drives on this machine
     #[command(subcommand)]
     Array(Array),
@@ -94,8 +105,15 @@ pub(crate) struct Serve {
     /// Address to listen on; port 0 lets the kernel choose
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4420")]
     pub(crate) listen: SocketAddr,
-    /// Allow an address beyond loopback: there is no authentication, anyone who can connect may
-    /// read and write
+    /// Let the host of this name connect, which it need not prove; may be repeated. With this or
+    /// with --secrets, only hosts that are named or have a secret may connect
+    #[arg(long, value_name = "NQN", value_parser = parse_nqn)]
+    pub(crate) allow: Vec<String>,
+    /// The same for every line of a file; empty lines and lines that begin with # are left out
+    #[arg(long, value_name = "FILE")]
+    pub(crate) allow_file: Option<PathBuf>,
+    /// Let any host connect, also beyond loopback: whoever connects may read and write. Hosts
+    /// that have a secret must prove it even so
     #[arg(long)]
     pub(crate) allow_any_host: bool,
     /// NVMe Qualified Name of the drive
@@ -116,6 +134,27 @@ pub(crate) struct Serve {
     /// Write the drive's URL to this file once it serves
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Secret {
+    /// Print a new secret, from the kernel's random source
+    #[command(after_help = "\
+Examples:
+  csd secret new --nqn nqn.2026-11.io.csdstore:host > secrets && chmod 600 secrets
+  echo \"controller $(csd secret new)\" >> secrets")]
+    New(NewSecret),
+}
+
+/// Options of `csd secret new`.
+#[derive(Args, Debug)]
+pub(crate) struct NewSecret {
+    /// Hash that transforms the secret, which gives its length: 256, 384 or 512 bits
+    #[arg(long, value_name = "BITS", default_value = "256", value_parser = parse_hash)]
+    pub(crate) hash: Hash,
+    /// Print the line of a secrets file for the host of this name
+    #[arg(long, value_name = "NQN", value_parser = parse_nqn)]
+    pub(crate) nqn: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -286,6 +325,23 @@ fn cores() -> RangedI64ValueParser<u16> {
     value_parser!(u16).range(1..=1024)
 }
 
+fn parse_hash(text: &str) -> Result<Hash, String> {
+    match text {
+        "256" => Ok(Hash::Sha256),
+        "384" => Ok(Hash::Sha384),
+        "512" => Ok(Hash::Sha512),
+        _ => Err("a hash is 256, 384 or 512".to_owned()),
+    }
+}
+
+/// An NVMe Qualified Name.
+pub(crate) fn parse_nqn(text: &str) -> Result<String, String> {
+    match is_nqn(text) {
+        true => Ok(text.to_owned()),
+        false => Err("an NQN begins with `nqn.` and has at most 223 bytes".to_owned()),
+    }
+}
+
 fn parse_block(text: &str) -> Result<u32, String> {
     match parse_size(text) {
         Ok(512) => Ok(512),
@@ -299,6 +355,7 @@ impl Command {
     pub(crate) fn words(&self) -> &'static str {
         match self {
             Self::Drive(Drive::Serve(_)) => "drive serve",
+            Self::Secret(Secret::New(_)) => "secret new",
             Self::Array(Array::Up(_)) => "array up",
             Self::Array(Array::Status) => "array status",
             Self::Array(Array::Down(_)) => "array down",
@@ -341,6 +398,8 @@ mod tests {
             "csd drive serve --media memory",
             "csd drive serve --media memory --size 1G --block 1000",
             "csd drive serve --media memory --size 1G --kv 101%",
+            "csd drive serve --media memory --size 1G --allow host",
+            "csd secret new --hash 128",
             "csd array up --drives 0",
             "csd run count x",
             "csd run count x --equal 1 --on nowhere",

@@ -5,7 +5,8 @@
 //! object is printed; the exit code is the documented one.
 //!
 //! Modules: [`cli`] declares the command line, [`report`] prints, [`table`] and [`units`] format,
-//! [`context`] opens the array; [`drive`], [`mod@array`], [`object`] and [`run`] are the commands.
+//! [`context`] opens the array; [`drive`], [`mod@array`], [`object`], [`run`] and
+//! [`secret`] are the commands.
 
 mod array;
 mod cli;
@@ -15,6 +16,7 @@ mod object;
 mod progress;
 mod report;
 mod run;
+mod secret;
 mod table;
 mod units;
 
@@ -36,9 +38,10 @@ fn main() -> ExitCode {
 }
 
 fn dispatch(cli: Cli) -> Result<Report, Failure> {
-    let context = context::Context::new(cli.array, cli.json, cli.quiet);
+    let context = context::Context::new(cli.array, cli.secrets, cli.json, cli.quiet);
     match cli.command {
         Command::Drive(cli::Drive::Serve(options)) => drive::serve(&options, &context),
+        Command::Secret(cli::Secret::New(options)) => secret::new(&options),
         Command::Array(cli::Array::Up(options)) => array::up(&options, &context),
         Command::Array(cli::Array::Status) => array::status(&context),
         Command::Array(cli::Array::Down(options)) => array::down(&options, &context),

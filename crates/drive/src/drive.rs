@@ -3,7 +3,7 @@
 //! Never: bytes of the wire. Invariants: the medium is formatted or recovered before the first
 //! connection is accepted; with the stop request the drive takes no new connections and ends.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use csd_nvme::controller::{Event, Namespace, NamespaceKind, Subsystem};
 use csd_nvme::status::Status;
 use csd_reactor::{
-    BackendKind, Buffer, Class, CoreId, Listener, Notify, Semaphore, call, core_count, core_id,
-    keep, kept, post, spawn, stop_requested,
+    BackendKind, Buffer, Class, CoreId, Listener, Semaphore, call, core_count, core_id, keep, kept,
+    post, spawn, stop_requested,
 };
 
-use crate::controller::{Controllers, CoreCounters};
+use crate::controller::{Access, Controllers, CoreCounters};
 use crate::error::Error;
 use crate::format::{self, SHARDS, Split, Superblock};
 use crate::media::{FileMedia, Media, Memory, Syncer};
@@ -27,6 +27,7 @@ use crate::namespace::kv::Kv;
 use crate::namespace::kv::recover::{Found, survey};
 use crate::namespace::kv::segments::Segments;
 use crate::namespace::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_OBJECTS};
+use crate::stop::{end_others, other_core};
 use crate::transport::IN_CAPSULE_BYTES_MAX;
 use crate::transport::accept::{Connections, accept};
 
@@ -59,6 +60,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// NVMe Qualified Name of the subsystem; empty for one made from the drive's identifier.
     pub nqn: String,
+    /// Who may connect.
+    pub access: Access,
     /// What keeps the bytes.
     pub media: MediaKind,
     /// Size of a new medium in bytes.
@@ -82,6 +85,7 @@ impl Default for Config {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], csd_nvme::PORT)),
             nqn: String::new(),
+            access: Access::default(),
             media: MediaKind::Memory,
             size_bytes: 1 << 30,
             kv_percent: 50,
@@ -99,6 +103,8 @@ impl Default for Config {
 pub struct Shared {
     /// What the drive is.
     pub subsystem: Subsystem,
+    /// Who may connect.
+    pub access: Access,
     /// The superblock of its medium.
     pub superblock: Superblock,
     /// Segments of the kv log, and what its namespaces count.
@@ -232,6 +238,7 @@ pub async fn open(
     let cores = core_count();
     Ok(Arc::new(Shared {
         subsystem: subsystem(nqn, &superblock, &segments),
+        access: Access::default(),
         superblock,
         segments,
         controllers: Controllers::default(),
@@ -316,7 +323,9 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
     let listener = Listener::bind(config.listen).map_err(listening)?;
     let address = listener.local_addr().map_err(listening)?;
     let (media, is_new) = open_media(config).await?;
-    let shared = open(media, is_new, &config.nqn, &split).await?;
+    let mut shared = open(media, is_new, &config.nqn, &split).await?;
+    let alone = Arc::get_mut(&mut shared).expect("it was made just now");
+    alone.access = config.access.clone();
     start_all(&shared).await?;
     drop(spawn(Class::System, accept(listener, shared)));
     let ready = ready.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -325,41 +334,6 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
     }
     stop_requested().await;
     Ok(())
-}
-
-/// Tells a core other than the first to end.
-#[derive(Default)]
-struct Ended {
-    flag: Cell<bool>,
-    told: Notify,
-}
-
-impl Ended {
-    fn here() -> Rc<Self> {
-        kept::<Self>().unwrap_or_else(|| {
-            let ended = Rc::new(Self::default());
-            keep(Rc::clone(&ended));
-            ended
-        })
-    }
-}
-
-fn end_others() {
-    for core in 1..core_count() {
-        // A core that is gone has ended.
-        let _ = post(CoreId(core), Class::System, || {
-            let ended = Ended::here();
-            ended.flag.set(true);
-            ended.told.notify_all();
-        });
-    }
-}
-
-async fn other_core() {
-    let ended = Ended::here();
-    while !ended.flag.get() {
-        ended.told.notified().await;
-    }
 }
 
 fn exists(media: &MediaKind) -> bool {

@@ -18,7 +18,9 @@ pub mod error;
 pub mod format;
 pub mod media;
 pub mod namespace;
+mod stop;
 pub mod transport;
 
+pub use controller::Access;
 pub use drive::{Config, MediaKind, serve};
 pub use error::Error;

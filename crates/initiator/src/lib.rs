@@ -37,4 +37,5 @@ pub use fate::Traffic;
 pub use kv::Kv;
 pub use options::Options;
 
+pub use csd_nvme::auth::{Secret, Secrets};
 pub use csd_nvme::tcp::Digests;

@@ -5,8 +5,10 @@
 //! queue id is in use once per controller; with its admin queue a controller ends, and with it
 //! every I/O queue, on whatever core.
 
+mod access;
 mod counters;
 
+pub use access::Access;
 pub use counters::{CoreCounters, View};
 
 use std::collections::BTreeMap;

@@ -14,7 +14,7 @@ use csd_nvme::{NSID_ALL, compute, kv, nvm};
 use csd_reactor::Buffer;
 
 use super::link::{HEADROOM, Link, TAILROOM};
-use super::{PDU_DATA_BYTES_MAX, session};
+use super::{PDU_DATA_BYTES_MAX, auth, session};
 use crate::controller::CoreCounters;
 use crate::drive::Core;
 use crate::namespace::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_OBJECTS};
@@ -31,9 +31,13 @@ pub struct Received {
     pub number: u64,
 }
 
-/// Runs a command of an admin queue, or of a connection without a queue.
+/// Runs a command of an admin queue, of a connection without a queue, or of one whose host has
+/// not authenticated itself.
 pub async fn run_admin(core: Rc<Core>, link: Rc<Link>, received: Received) {
     let Received { permit, sqe, capsule, number } = received;
+    if let Err(status) = link.gate.pass(&sqe) {
+        return link.complete(permit, status, 0);
+    }
     let wanted = admin::data_to_controller(&sqe);
     if wanted > ADMIN_DATA_BYTES_MAX {
         return link.complete(permit, Status::SGL_LENGTH_INVALID, 0);
@@ -41,6 +45,9 @@ pub async fn run_admin(core: Rc<Core>, link: Rc<Link>, received: Received) {
     match payload(&core, &link, &permit, &sqe, capsule, wanted).await {
         Ok(data) => {
             let data: Vec<u8> = data.iter().flat_map(|piece| piece.iter().copied()).collect();
+            if auth::is_auth(&sqe) {
+                return auth::run(&link, permit, &sqe, data).await;
+            }
             session::run(&core, &link, number, permit, &sqe, &data);
         }
         Err(status) => link.complete(permit, status, 0),

@@ -28,7 +28,7 @@ use crate::drive::Core;
 const DIRECT_BYTES_MIN: usize = 8 << 10;
 /// Turns before the loop lets other tasks run.
 const TURNS_MAX: usize = 16;
-/// A host must have connected a queue within this time, and take a last word within it.
+/// A host must have connected a queue, and authenticated itself if it must, within this time, and take a last word within it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why a loop ended.
@@ -125,6 +125,8 @@ where
     fn turns(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         for _ in 0..TURNS_MAX {
             if self.link.ended() {
+                // A last word, as far as the socket takes it.
+                self.flush(cx)?;
                 return Err(End::Closed);
             }
             self.flush(cx)?;
@@ -283,7 +285,8 @@ where
     }
 
     fn begin(&mut self, permit: Permit, sqe: Sqe, capsule: Option<Buffer>, cx: &mut Context<'_>) {
-        let is_io = matches!(*self.link.session.borrow(), Session::Io { .. });
+        let is_io = matches!(*self.link.session.borrow(), Session::Io { .. })
+            && !self.link.gate.concerns(&sqe);
         let received = Received { permit, sqe, capsule, number: self.number };
         let future = (self.start)(Rc::clone(&self.link), received, is_io);
         // Most commands on memory end here, without ever being stored.
@@ -299,6 +302,9 @@ where
     /// Ends connections that never connect a queue, and controllers whose host fell silent.
     fn watch(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         while Pin::new(&mut self.watch).poll(cx).is_ready() {
+            if self.link.gate.is_shut() {
+                return Err(End::Closed);
+            }
             let session = self.link.session.borrow();
             let silent_ms = match (&*session, session.keep_alive_ms()) {
                 (Session::Unconnected, _) => return Err(End::Closed),

@@ -2,13 +2,15 @@
 //!
 //! Modules in the order of a command's way: [`accept`] deals connections to cores,
 //! [`connection`] turns bytes into commands, [`link`] is what a connection's commands share,
-//! [`command`] runs one command, [`session`] is Connect and the admin queue.
+//! [`command`] runs one command, [`auth`] is what a host must pass first, [`session`] is Connect
+//! and the admin queue.
 //!
 //! Never: what a command means to the medium. Invariants: a connection stays on its core; a
 //! command is answered once; back-pressure parks a connection's read side and never fails a
 //! command.
 
 pub mod accept;
+pub mod auth;
 pub mod command;
 pub mod connection;
 pub mod link;

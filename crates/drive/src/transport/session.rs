@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use csd_nvme::auth::CONNECT_ATR;
 use csd_nvme::capsule::{Cqe, Sqe};
 use csd_nvme::controller::admin::Answer;
 use csd_nvme::controller::connect::{Refused, Request};
@@ -117,7 +118,8 @@ pub fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sqe, pay
     if unconnected && is_connect {
         match connect(core, link, number, sqe, payload) {
             Ok((cntlid, queue)) => {
-                link.complete(permit, Status::SUCCESS, u64::from(cntlid));
+                let required = if link.gate.is_shut() { CONNECT_ATR } else { 0 };
+                link.complete(permit, Status::SUCCESS, u64::from(u32::from(cntlid) | required));
                 link.set_queue(queue);
             }
             Err(refused) => link.complete(permit, refused.status, u64::from(refused.dword0)),
@@ -145,6 +147,10 @@ fn connect(
     payload: &[u8],
 ) -> Result<(u16, Queue), Refused> {
     let request = Request::parse(sqe, payload, &core.shared.subsystem)?;
+    let access = &core.shared.access;
+    if !access.admits(&request.hostnqn) {
+        return Err(Refused { status: Status::CONNECT_INVALID_HOST, dword0: 0 });
+    }
     let controllers = &core.shared.controllers;
     let session = if request.is_admin() {
         let association = controllers.create(&request, now_ms())?;
@@ -156,6 +162,9 @@ fn connect(
     };
     let cntlid = session.association().map_or(0, |association| association.cntlid);
     *link.session.borrow_mut() = session;
+    if let Some(keys) = access.secrets.keys(&request.hostnqn, &core.shared.subsystem.nqn) {
+        link.gate.require(keys);
+    }
     Ok((cntlid, Queue::of(&request.connect)))
 }
 
@@ -190,7 +199,7 @@ fn hold(link: &Link, permit: Permit) {
 }
 
 /// Sends an admin answer's data. Admin answers are small: no waiting for room.
-fn send(link: &Link, permit: Permit, result: u64, data: &[u8]) {
+pub fn send(link: &Link, permit: Permit, result: u64, data: &[u8]) {
     let most = PDU_DATA_BYTES_MAX as usize;
     let count = data.len().div_ceil(most);
     let mut offset = 0;

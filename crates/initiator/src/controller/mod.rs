@@ -3,9 +3,11 @@
 //! Never: retries or failover. Invariants: the admin queue is one connection, each I/O queue
 //! another; when one of them fails all do; when the last clone is dropped they close.
 //!
+//! - `auth`: authentication of a queue
 //! - `connect`: the steps from a socket to a ready controller
 //! - `describe`: what the drive says of itself and its namespaces
 
+mod auth;
 mod connect;
 mod describe;
 
