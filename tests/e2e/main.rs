@@ -8,6 +8,7 @@
 //! - [`ways`]: all ways to run agree, on both placements, for every number of drives
 //! - [`objects`]: put, get, list, remove; inputs, right and wrong
 //! - [`lifecycle`]: drives and arrays: up, status, down, what they refuse
+//! - [`secrets`]: hosts and drives that prove who they are
 //! - [`failures`]: drives that are down or die, cut-off puts, full and corrupt media
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
@@ -16,4 +17,5 @@ mod failures;
 mod harness;
 mod lifecycle;
 mod objects;
+mod secrets;
 mod ways;

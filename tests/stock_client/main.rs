@@ -4,6 +4,7 @@
 
 #![allow(missing_docs, unreachable_pub, clippy::cast_possible_truncation, clippy::unwrap_used)]
 
+mod auth;
 mod wire;
 
 use std::io::{Read, Write};
