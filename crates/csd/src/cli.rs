@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use clap::builder::RangedI64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
-use csd_nvme::auth::Hash;
 use csd_nvme::controller::connect::is_nqn;
 use csd_reactor::BackendKind;
 use csd_store::ElementType;
 use csd_store::source::Column;
 
+use crate::secret::SecretCommand;
 use crate::units::{parse_percent, parse_size};
 
 /// Drives that compute where their data is, and arrays of them.
@@ -57,7 +57,7 @@ pub(crate) enum Command {
     Drive(Drive),
     /// Make secrets, by which hosts and drives know each other
     #[command(subcommand)]
-    Secret(Secret),
+    Secret(SecretCommand),
     /// Start, look at or stop an array of drives on this machine
     #[command(subcommand)]
     Array(Array),
@@ -134,27 +134,6 @@ pub(crate) struct Serve {
     /// Write the drive's URL to this file once it serves
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Secret {
-    /// Print a new secret, from the kernel's random source
-    #[command(after_help = "\
-Examples:
-  csd secret new --nqn nqn.2026-11.io.csdstore:host > secrets && chmod 600 secrets
-  echo \"controller $(csd secret new)\" >> secrets")]
-    New(NewSecret),
-}
-
-/// Options of `csd secret new`.
-#[derive(Args, Debug)]
-pub(crate) struct NewSecret {
-    /// Hash that transforms the secret, which gives its length: 256, 384 or 512 bits
-    #[arg(long, value_name = "BITS", default_value = "256", value_parser = parse_hash)]
-    pub(crate) hash: Hash,
-    /// Print the line of a secrets file for the host of this name
-    #[arg(long, value_name = "NQN", value_parser = parse_nqn)]
-    pub(crate) nqn: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -325,15 +304,6 @@ fn cores() -> RangedI64ValueParser<u16> {
     value_parser!(u16).range(1..=1024)
 }
 
-fn parse_hash(text: &str) -> Result<Hash, String> {
-    match text {
-        "256" => Ok(Hash::Sha256),
-        "384" => Ok(Hash::Sha384),
-        "512" => Ok(Hash::Sha512),
-        _ => Err("a hash is 256, 384 or 512".to_owned()),
-    }
-}
-
 /// An NVMe Qualified Name.
 pub(crate) fn parse_nqn(text: &str) -> Result<String, String> {
     match is_nqn(text) {
@@ -355,7 +325,7 @@ impl Command {
     pub(crate) fn words(&self) -> &'static str {
         match self {
             Self::Drive(Drive::Serve(_)) => "drive serve",
-            Self::Secret(Secret::New(_)) => "secret new",
+            Self::Secret(SecretCommand::New(_)) => "secret new",
             Self::Array(Array::Up(_)) => "array up",
             Self::Array(Array::Status) => "array status",
             Self::Array(Array::Down(_)) => "array down",

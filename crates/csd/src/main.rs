@@ -41,7 +41,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
     let context = context::Context::new(cli.array, cli.secrets, cli.json, cli.quiet);
     match cli.command {
         Command::Drive(cli::Drive::Serve(options)) => drive::serve(&options, &context),
-        Command::Secret(cli::Secret::New(options)) => secret::new(&options),
+        Command::Secret(secret::SecretCommand::New(options)) => secret::new(&options),
         Command::Array(cli::Array::Up(options)) => array::up(&options, &context),
         Command::Array(cli::Array::Status) => array::status(&context),
         Command::Array(cli::Array::Down(options)) => array::down(&options, &context),

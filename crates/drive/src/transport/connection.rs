@@ -28,7 +28,8 @@ use crate::drive::Core;
 const DIRECT_BYTES_MIN: usize = 8 << 10;
 /// Turns before the loop lets other tasks run.
 const TURNS_MAX: usize = 16;
-/// A host must have connected a queue, and authenticated itself if it must, within this time, and take a last word within it.
+/// A host must have connected a queue, and authenticated itself if it must, within this time, and
+/// take a last word within it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why a loop ended.

@@ -104,8 +104,8 @@ impl Controller {
     /// The next message for a host that has room for `room` bytes.
     ///
     /// # Errors
-    /// [`Status::COMMAND_SEQUENCE_ERROR`] when it is the host's turn, [`Status::INVALID_FIELD`] when
-    /// the message is longer than the room; nothing has changed then.
+    /// [`Status::COMMAND_SEQUENCE_ERROR`] when it is the host's turn, [`Status::INVALID_FIELD`]
+    /// when the message is longer than the room; nothing has changed then.
     pub fn receive(&mut self, room: usize) -> Result<Vec<u8>, Status> {
         let message = match &self.state {
             State::Challenge(agreed) => self.challenge(agreed),

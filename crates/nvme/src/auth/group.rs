@@ -1,9 +1,9 @@
 //! Diffie-Hellman over the finite fields of RFC 7919, by the `crypto-bigint` crate.
 //!
-//! Source: RFC 7919 for primes, generator 2 and lengths of exponents; facts page (a.6). Never: random
-//! numbers. Invariants: exponentiation takes the same time for every exponent; a peer's value is
-//! refused unless it lies strictly between 1 and p - 1, which in a safe-prime group leaves no small
-//! subgroup; values are as long as the prime, big-endian.
+//! Source: RFC 7919 for primes, generator 2 and lengths of exponents; facts page (a.6). Never:
+//! random numbers. Invariants: exponentiation takes the same time for every exponent; a peer's
+//! value is refused unless it lies strictly between 1 and p - 1, which in a safe-prime group leaves
+//! no small subgroup; values are as long as the prime, big-endian.
 
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
 use crypto_bigint::{BoxedUint, Odd};
@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use super::primes::{P2048, P3072, P4096, P6144, P8192};
 
-/// Bytes of a private exponent: 512 bits, more than the 400 that RFC 7919 asks of its largest group.
+/// Bytes of a private exponent: 512 bits, where RFC 7919 asks for 400 in its largest group.
 pub const EXPONENT_BYTES: usize = 64;
 
 /// A Diffie-Hellman group, or none.

@@ -1,7 +1,8 @@
 //! The host's side of one authentication.
 //!
-//! Never: I/O or random numbers; a step may exponentiate, which takes milliseconds. Invariant: a host
-//! that has a secret of the controller is not done before the controller has proven that it knows it.
+//! Never: I/O or random numbers; a step may exponentiate, which takes milliseconds. Invariant: a
+//! host that has a secret of the controller is not done before the controller has proven that it
+//! knows it.
 
 use zeroize::Zeroizing;
 
