@@ -11,6 +11,7 @@
 //! - [`single`]: one drive
 //! - [`operations`]: draining, counting, logging
 //! - [`media`]: checking, damage, direct I/O, block devices
+//! - [`secrets`]: hosts and drives that prove who they are
 //! - [`failures`]: drives that are down or die, cut-off puts, full and corrupt media
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
@@ -21,6 +22,7 @@ mod lifecycle;
 mod media;
 mod objects;
 mod operations;
+mod secrets;
 mod single;
 mod ways;
 

@@ -76,6 +76,10 @@ fn a_missing_half_is_noticed_at_the_next_command() {
     let second = io.post(half(WRITE, 7, 2), &[4; BYTES]);
     assert_eq!((io.response(), io.response()), ((again, 0, 0), (second, 0, 0)));
     assert!(block(&mut io, 7) == [4; BYTES]);
+    let first = io.post(half(COMPARE, 7, 1), &[4; BYTES]);
+    let fabrics = io.post(Command::new(0x7F, 0).byte(4, 0x06), &[]);
+    assert_eq!(io.response(), (first, 0x00A, 0), "a first before a fabrics command");
+    assert_eq!(io.response().0, fabrics);
     // A first half that never gets its second goes with its connection.
     io.post(half(COMPARE, 7, 1), &[4; BYTES]);
 }

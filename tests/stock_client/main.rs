@@ -5,6 +5,7 @@
 #![allow(missing_docs, unreachable_pub, clippy::cast_possible_truncation, clippy::unwrap_used)]
 
 mod admin;
+mod auth;
 mod blocks;
 mod discovery;
 mod fused;

@@ -2,15 +2,22 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use csd_initiator::Secrets;
 use csd_store::Options;
 use csd_store::array::{Array, ArrayFile, DEFAULT_PATH, Plan};
 
 use crate::report::Failure;
+use crate::secret;
+
+/// Longest that connecting with authentication may take.
+const AUTHENTICATED_WITHIN: Duration = Duration::from_secs(30);
 
 /// The global options.
 pub(crate) struct Context {
     array: PathBuf,
+    secrets: Option<PathBuf>,
     /// Print one JSON object.
     pub(crate) json: bool,
     /// Print results and errors only.
@@ -18,9 +25,41 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(array: Option<PathBuf>, json: bool, quiet: bool) -> Self {
-        let named = array.or_else(|| Some(PathBuf::from(std::env::var_os("CSD_ARRAY")?)));
-        Self { array: named.unwrap_or_else(|| DEFAULT_PATH.into()), json, quiet }
+    pub(crate) fn new(
+        array: Option<PathBuf>,
+        secrets: Option<PathBuf>,
+        json: bool,
+        quiet: bool,
+    ) -> Self {
+        let named = |option: Option<PathBuf>, variable| {
+            option.or_else(|| Some(PathBuf::from(std::env::var_os(variable)?)))
+        };
+        let array = named(array, "CSD_ARRAY").unwrap_or_else(|| DEFAULT_PATH.into());
+        Self { array, secrets: named(secrets, "CSD_SECRETS"), json, quiet }
+    }
+
+    /// Path of the secrets file, if there is one.
+    pub(crate) fn secrets_path(&self) -> Option<&Path> {
+        self.secrets.as_deref()
+    }
+
+    /// The secrets, if there are any.
+    pub(crate) fn secrets(&self) -> Result<Secrets, Failure> {
+        self.secrets_path().map_or_else(|| Ok(Secrets::default()), secret::load)
+    }
+
+    /// How this host connects. A secrets file with one host says who this host is.
+    pub(crate) fn options(&self) -> Result<Options, Failure> {
+        let mut options = Options { secrets: self.secrets()?, ..Options::default() };
+        if self.secrets.is_some() {
+            // A drive authenticates when its CPU has nothing better to do.
+            options.connect_timeout = AUTHENTICATED_WITHIN;
+            let mut hosts = options.secrets.hosts();
+            if let (Some(only), None) = (hosts.next().map(str::to_owned), hosts.next()) {
+                options.host_nqn = only;
+            }
+        }
+        Ok(options)
     }
 
     /// Path of the array file.
@@ -38,18 +77,19 @@ impl Context {
         &self,
         command: impl AsyncFnOnce(&Array) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
-        with_plan(&self.plan()?, command)
+        with_plan(&self.plan()?, self.options()?, command)
     }
 }
 
 /// Runs `command` on one core that is connected to the drives of `plan`.
 pub(crate) fn with_plan<T: Send + 'static>(
     plan: &Plan,
+    options: Options,
     command: impl AsyncFnOnce(&Array) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     let plan = plan.clone();
     let done = csd_reactor::block_on(&runtime(), move || async move {
-        let array = Array::connect(&plan, &options()).await;
+        let array = Array::connect(&plan, &options).await;
         let done = command(&array).await;
         array.disconnect().await;
         done
@@ -64,11 +104,6 @@ pub(crate) fn runtime() -> csd_reactor::Config {
         lane_yields: false,
         ..csd_reactor::Config::default()
     }
-}
-
-/// How this host connects.
-pub(crate) fn options() -> Options {
-    Options::default()
 }
 
 /// Random bytes, which are the reactor's to give.

@@ -3,20 +3,22 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use csd_drive::{Config, MediaKind};
+use csd_drive::{Access, Config, MediaKind};
 use serde_json::{Value, json};
 
-use crate::cli::Serve;
+use crate::cli::{Serve, parse_nqn};
 use crate::context::Context;
 use crate::log;
 use crate::report::{self, Failure, Report};
 
 /// Serves until the process is told to stop.
 pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failure> {
-    if !options.listen.ip().is_loopback() && !options.allow_any_host {
+    let access = access(options, context)?;
+    let named = !access.hosts.is_empty() || !access.secrets.is_empty();
+    if !options.listen.ip().is_loopback() && !access.any_host && !named {
         return Err(Failure::usage(format!(
-            "{} is not a loopback address, and a drive has no authentication: whoever connects \
-             may read and write; say --allow-any-host if that is what you want",
+            "{} is not a loopback address: whoever connects may read and write; say --secrets, \
+             --allow or --allow-any-host",
             options.listen
         )));
     }
@@ -27,6 +29,7 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
     let config = Config {
         listen: options.listen,
         nqn: options.nqn.clone(),
+        access,
         kv_percent: options.kv,
         reserve_percent: options.reserve,
         block_bytes: options.block,
@@ -51,6 +54,27 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         Err(error @ csd_drive::Error::Usage(_)) => Err(Failure::usage(error)),
         Err(error) => Err(Failure::run(error)),
     }
+}
+
+/// Who may connect.
+fn access(options: &Serve, context: &Context) -> Result<Access, Failure> {
+    let mut hosts = options.allow.clone();
+    if let Some(path) = &options.allow_file {
+        let cannot = |why: String| Failure::usage(format!("{}: {why}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| cannot(error.to_string()))?;
+        let before = hosts.len();
+        for (index, line) in text.lines().map(str::trim).enumerate() {
+            if !line.is_empty() && !line.starts_with('#') {
+                let nqn = parse_nqn(line);
+                hosts.push(nqn.map_err(|why| cannot(format!("line {}: {why}", index + 1)))?);
+            }
+        }
+        if hosts.len() == before {
+            return Err(cannot("it names no host".to_owned()));
+        }
+    }
+    let secrets = context.secrets()?;
+    Ok(Access { hosts, any_host: options.allow_any_host, secrets })
 }
 
 /// Tells that the drive serves: while it serves, since its report comes only when it has stopped.

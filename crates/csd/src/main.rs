@@ -6,7 +6,7 @@
 //!
 //! Modules: [`cli`] declares the command line, [`report`] prints, [`table`] and [`units`] format,
 //! [`log`] writes a drive's log, [`context`] opens the array; [`drive`], [`check`], [`mod@array`],
-//! [`object`] and [`run`] are the commands.
+//! [`object`], [`run`] and [`secret`] are the commands.
 
 mod array;
 mod check;
@@ -19,6 +19,7 @@ mod object;
 mod progress;
 mod report;
 mod run;
+mod secret;
 mod table;
 mod units;
 
@@ -40,10 +41,11 @@ fn main() -> ExitCode {
 }
 
 fn dispatch(cli: Cli) -> Result<Report, Failure> {
-    let context = context::Context::new(cli.array, cli.json, cli.quiet);
+    let context = context::Context::new(cli.array, cli.secrets, cli.json, cli.quiet);
     match cli.command {
         Command::Drive(cli::Drive::Serve(options)) => drive::serve(&options, &context),
         Command::Drive(cli::Drive::Check(options)) => check::check(&options),
+        Command::Secret(cli::SecretCommand::New(options)) => secret::new(&options),
         Command::Array(cli::Array::Up(options)) => array::up(&options, &context),
         Command::Array(cli::Array::Status) => array::status(&context),
         Command::Array(cli::Array::Down(options)) => array::down(&options, &context),

@@ -8,7 +8,7 @@ use csd_store::run::{self, Job, Outcome, Way};
 use serde_json::{Value, json};
 
 use crate::cli::{Count, Who};
-use crate::context::{Context, options as connection, runtime, with_plan};
+use crate::context::{Context, runtime, with_plan};
 use crate::progress::Bar;
 use crate::report::{Class, Failure, Report};
 use crate::table::{Align, Table, pairs};
@@ -18,7 +18,7 @@ use crate::units::{duration, grouped, percent, rate, size};
 pub(crate) fn count(options: &Count, context: &Context) -> Result<Report, Failure> {
     let plan = context.plan()?;
     let name = options.name.clone();
-    let (entry, warnings) = with_plan(&plan, async move |array: &Array| {
+    let (entry, warnings) = with_plan(&plan, context.options()?, async move |array: &Array| {
         Ok((object::lookup(array, &name).await?, array.down()))
     })?;
     let job = Job::count(entry, &options.equal).map_err(|error| {
@@ -73,7 +73,7 @@ fn one(
     context: &Context,
 ) -> Result<Outcome, Failure> {
     let bar = Bar::new(context, &format!("on {}", how.0), Some(job.entry.bytes));
-    Ok(run::run(&runtime(), plan, &connection(), job, how, &bar.progress)?)
+    Ok(run::run(&runtime(), plan, &context.options()?, job, how, &bar.progress)?)
 }
 
 /// Different answers are a failure of their own: somebody computed wrongly.

@@ -1,30 +1,22 @@
 //! A drive put together: medium, namespaces, controllers; one [`Core`] per core.
 //!
-//! Never: bytes of the wire. Invariants: the medium is formatted or recovered before the first
-//! connection is accepted; with the stop request the drive takes no new connections or commands,
-//! answers those it has, and ends.
+//! Never: bytes of the wire, nor a socket. Invariant: the medium is formatted or surveyed before
+//! a core starts, and a core recovers its shards before it is kept.
 
 use std::cell::RefCell;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 
 use csd_nvme::controller::{Namespace, NamespaceKind, Subsystem};
-use csd_reactor::{
-    BackendKind, Buffer, Class, CoreId, Listener, Semaphore, call, core_count, core_id, keep,
-    spawn, stop_requested, yield_now,
-};
+use csd_reactor::{Buffer, Class, CoreId, Semaphore, call, core_count, core_id, keep};
 
-use crate::controller::{Controllers, CoreCounters, Settings};
+use crate::controller::{Access, Controllers, CoreCounters, Settings};
 use crate::error::Error;
 use crate::format::{self, SHARDS, Split, Superblock};
-use crate::life;
 use crate::log::{Log, Rate};
-use crate::media::{Direct, Media, Syncer};
-use crate::metrics::{self, CoreMetrics, Metrics};
+use crate::media::{Media, Syncer};
+use crate::metrics::{CoreMetrics, Metrics};
 use crate::namespace::block::{Block, COPY_BYTES_MAX};
 use crate::namespace::compute::{self, Compute};
 use crate::namespace::gate::Gate;
@@ -33,7 +25,7 @@ use crate::namespace::kv::recover::{Found, survey};
 use crate::namespace::kv::segments::Segments;
 use crate::namespace::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_OBJECTS};
 use crate::transport::IN_CAPSULE_BYTES_MAX;
-use crate::transport::accept::{Connections, accept};
+use crate::transport::accept::Connections;
 
 /// Bytes received at once on a core, whatever the connection.
 const SCRATCH_BYTES: usize = 256 << 10;
@@ -51,74 +43,13 @@ const MDTS: u8 = 12;
 /// A Copy may be as long as a transfer: that is what Identify says.
 const _: () = assert!(COPY_BYTES_MAX == 4096 << MDTS);
 
-/// What keeps a drive's bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MediaKind {
-    /// Memory: gone when the drive stops.
-    Memory,
-    /// A plain file, created when it does not exist, or a block device.
-    File(PathBuf),
-}
-
-/// How to serve a drive.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Address to listen on; port 0 lets the kernel choose.
-    pub listen: SocketAddr,
-    /// NVMe Qualified Name of the subsystem; empty for one made from the drive's identifier.
-    pub nqn: String,
-    /// What keeps the bytes.
-    pub media: MediaKind,
-    /// Size of a new medium in bytes; 0 for all of a block device.
-    pub size_bytes: u64,
-    /// Whether a file or device is used past the page cache.
-    pub direct: Direct,
-    /// Share of the kv namespaces in percent.
-    pub kv_percent: u8,
-    /// Share kept free for the drive's own work in percent.
-    pub reserve_percent: u8,
-    /// Size of a logical block in bytes: 512 or 4096.
-    pub block_bytes: u32,
-    /// Number of cores.
-    pub cores: usize,
-    /// Back end of the reactor.
-    pub backend: BackendKind,
-    /// Microseconds to spin after work before sleeping.
-    pub spin_us: u32,
-    /// Longest wait for commands in flight when the drive is asked to stop.
-    pub drain: Duration,
-    /// Address of the Prometheus endpoint; none without it.
-    pub metrics: Option<SocketAddr>,
-    /// Where events are told.
-    pub log: Log,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            listen: SocketAddr::from(([127, 0, 0, 1], csd_nvme::PORT)),
-            nqn: String::new(),
-            media: MediaKind::Memory,
-            size_bytes: 1 << 30,
-            direct: Direct::Auto,
-            kv_percent: 50,
-            reserve_percent: 10,
-            block_bytes: 4096,
-            cores: 1,
-            backend: BackendKind::Auto,
-            spin_us: 50,
-            drain: Duration::from_secs(5),
-            metrics: None,
-            log: Log::default(),
-        }
-    }
-}
-
 /// What the cores of a drive share.
 #[derive(Debug)]
 pub struct Shared {
     /// What the drive is.
     pub subsystem: Subsystem,
+    /// Who may connect.
+    pub access: Access,
     /// The superblock of its medium.
     pub superblock: Superblock,
     /// Segments of the kv log, and what its namespaces count.
@@ -137,7 +68,8 @@ pub struct Shared {
     pub read_only: AtomicBool,
     /// What is counted of commands.
     pub metrics: Metrics,
-    log: OnceLock<Log>,
+    /// Where events are told.
+    pub(crate) log: Log,
     /// The medium.
     pub media: Media,
     found: Vec<Found>,
@@ -151,7 +83,7 @@ impl Shared {
 
     /// Where events are told.
     pub fn log(&self) -> &Log {
-        self.log.get_or_init(Log::default)
+        &self.log
     }
 }
 
@@ -252,6 +184,7 @@ pub async fn open(
     let cores = core_count();
     Ok(Arc::new(Shared {
         subsystem: subsystem(nqn, &superblock, &segments),
+        access: Access::default(),
         superblock,
         segments,
         controllers: Controllers::default(),
@@ -261,7 +194,7 @@ pub async fn open(
         gate: Arc::new(Gate::new(cores)),
         read_only: AtomicBool::new(false),
         metrics: Metrics::new(cores),
-        log: OnceLock::new(),
+        log: Log::default(),
         media,
         found,
     }))
@@ -314,97 +247,4 @@ pub async fn start_all(shared: &Arc<Shared>) -> Result<(), Error> {
         started.map_err(|_| Error::Runtime(format!("core {core} is gone")))??;
     }
     Ok(())
-}
-
-/// What is known of a drive once hosts can connect.
-#[derive(Clone, Debug)]
-pub struct Started {
-    /// The address it listens on.
-    pub address: SocketAddr,
-    /// How it uses its medium, in words: whether direct I/O is on.
-    pub media: String,
-}
-
-type Ready = Mutex<Option<Box<dyn FnOnce(&Started) + Send>>>;
-
-async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
-    let split = Split {
-        kv_percent: config.kv_percent,
-        reserve_percent: config.reserve_percent,
-        block_bytes: config.block_bytes,
-    };
-    let listener = listen(config.listen)?;
-    let address = listener.local_addr().map_err(|error| Error::Runtime(error.to_string()))?;
-    let scraped = config.metrics.map(listen).transpose()?;
-    let (media, is_new) = life::open_media(config, &split).await?;
-    let shared = open(media, is_new, &config.nqn, &split).await?;
-    // Nobody has asked for it before.
-    let _ = shared.log.set(config.log.clone());
-    start_all(&shared).await?;
-    let accepting = spawn(Class::System, accept(listener, Arc::clone(&shared)));
-    if let Some(listener) = scraped {
-        shared.metrics.measure();
-        drop(spawn(Class::System, metrics::serve(listener, Arc::clone(&shared))));
-    }
-    // From the moment that anybody knows of the drive a signal drains it.
-    let stop = spawn(Class::System, stop_requested());
-    yield_now().await;
-    life::told_start(&shared, address);
-    let ready = ready.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(ready) = ready {
-        ready(&Started { address, media: shared.media.note().to_owned() });
-    }
-    stop.await;
-    accepting.abort();
-    life::drain(&shared, config.drain).await
-}
-
-fn listen(address: SocketAddr) -> Result<Listener, Error> {
-    Listener::bind(address).map_err(|source| Error::Listen { address, source })
-}
-
-/// Serves a drive until the process is asked to stop; calls `ready` with the address once hosts
-/// can connect.
-///
-/// # Errors
-/// When the drive cannot be opened or served.
-pub fn serve(
-    config: &Config,
-    ready: impl FnOnce(SocketAddr) + Send + 'static,
-) -> Result<(), Error> {
-    serve_told(config, move |started: &Started| ready(started.address))
-}
-
-/// As [`serve`], with all that is known once hosts can connect.
-///
-/// # Errors
-/// When the drive cannot be opened or served.
-pub fn serve_told(
-    config: &Config,
-    ready: impl FnOnce(&Started) + Send + 'static,
-) -> Result<(), Error> {
-    let runtime = csd_reactor::Config {
-        backend: config.backend,
-        cores: config.cores.max(1),
-        spin_us: config.spin_us,
-        name: "drive".into(),
-        ..csd_reactor::Config::default()
-    };
-    let config = config.clone();
-    let ready: Arc<Ready> = Arc::new(Mutex::new(Some(Box::new(ready))));
-    let main = move |core: CoreId| {
-        let (config, ready) = (config.clone(), Arc::clone(&ready));
-        async move {
-            if core == CoreId(0) {
-                let result = first_core(&config, &ready).await;
-                life::end_others();
-                return result;
-            }
-            life::other_core().await;
-            Ok(())
-        }
-    };
-    let results =
-        csd_reactor::run(&runtime, main).map_err(|error| Error::Runtime(error.to_string()))?;
-    results.into_iter().collect()
 }

@@ -11,12 +11,13 @@
 //! - [`media`]: memory, file, simulated disk
 //! - [`mod@format`]: the superblock
 //! - [`drive`]: all of it put together, per core
-//! - [`life`]: its beginning and end
+//! - [`config`], [`serve`](mod@serve), [`life`]: how it is to serve, its beginning and end
 //! - [`health`]: failing media
 //! - [`mod@log`], [`metrics`]: what is told and counted while it serves
 //! - [`check`]: a look at a medium that nobody serves
 
 pub mod check;
+pub mod config;
 pub mod controller;
 pub mod drive;
 pub mod error;
@@ -27,7 +28,10 @@ pub mod log;
 pub mod media;
 pub mod metrics;
 pub mod namespace;
+pub mod serve;
 pub mod transport;
 
-pub use drive::{Config, MediaKind, Started, serve, serve_told};
+pub use config::{Config, MediaKind};
+pub use controller::Access;
 pub use error::Error;
+pub use serve::{Started, serve, serve_told};

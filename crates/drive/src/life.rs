@@ -15,7 +15,8 @@ use csd_reactor::{
     Class, CoreId, Notify, backend_name, call, core_count, keep, kept, post, sleep, timeout,
 };
 
-use crate::drive::{Config, Core, MediaKind, Shared};
+use crate::config::{Config, MediaKind};
+use crate::drive::{Core, Shared};
 use crate::error::Error;
 use crate::format::{self, Split, Superblock};
 use crate::log::Level;

@@ -83,6 +83,13 @@ pub enum Error {
         /// Which rule.
         reason: String,
     },
+    /// The host's or the drive's fault: one could not prove to the other who it is.
+    Authentication {
+        /// The drive's address.
+        drive: Arc<str>,
+        /// Why.
+        reason: String,
+    },
     /// The controller was closed on this side.
     Closed {
         /// The drive's address.
@@ -113,6 +120,7 @@ impl Error {
             | Self::Status { drive, .. }
             | Self::Damaged { drive, .. }
             | Self::Protocol { drive, .. }
+            | Self::Authentication { drive, .. }
             | Self::Closed { drive } => Some(drive),
         }
     }
@@ -137,6 +145,7 @@ impl fmt::Display for Error {
             Self::Status { what, status, .. } => write!(f, "{what} failed: {status}"),
             Self::Damaged { what, .. } => write!(f, "data of {what} arrived damaged"),
             Self::Protocol { reason, .. } => write!(f, "broke the protocol: {reason}"),
+            Self::Authentication { reason, .. } => write!(f, "authentication failed: {reason}"),
             Self::Closed { .. } => f.write_str("the controller is closed"),
         }
     }

@@ -37,5 +37,6 @@ pub use fate::Traffic;
 pub use kv::Kv;
 pub use options::Options;
 
+pub use csd_nvme::auth::{Secret, Secrets};
 pub use csd_nvme::discovery::DiscoveryRecord;
 pub use csd_nvme::tcp::Digests;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use csd_nvme::auth::Secrets;
 use csd_nvme::tcp::Digests;
 
 /// How to connect to a drive.
@@ -11,6 +12,8 @@ pub struct Options {
     pub host_nqn: String,
     /// Host identifier; all zero draws a random one for each controller.
     pub host_id: [u8; 16],
+    /// Secrets of this host and of drives; a drive whose secret is here must prove that it has it.
+    pub secrets: Secrets,
     /// I/O queues wanted, each a connection of its own; the drive may allow fewer.
     pub io_queues: u16,
     /// Entries of an I/O queue wanted, at least 2; the drive may allow fewer.
@@ -30,6 +33,7 @@ impl Default for Options {
         Self {
             host_nqn: "nqn.2026-11.io.csdstore:host".to_owned(),
             host_id: [0; 16],
+            secrets: Secrets::default(),
             io_queues: 1,
             entries: 128,
             digests: Digests::default(),

@@ -22,9 +22,11 @@
 //! - [`execute`]: the payload of Execute Program
 //! - [`discovery`]: what a host may connect to
 //! - [`identify`], [`log`], [`feature`]: what the admin queue talks of
+//! - [`auth`]: DH-HMAC-CHAP, messages and both sides
 //! - [`controller`]: queues, admin commands, features and events of the drive's side
 //! - [`host`]: the commands and connection steps of the host's side
 
+pub mod auth;
 pub mod capsule;
 pub mod compute;
 pub mod controller;

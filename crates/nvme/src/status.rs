@@ -61,6 +61,7 @@ codes! {
         INVALID_PROGRAM_DATA = 0x18E: "invalid program data",
         INVALID_PROGRAM_INDEX = 0x18F: "invalid program index",
         INVALID_PROGRAM_TYPE = 0x190: "invalid program type",
+        AUTHENTICATION_REQUIRED = 0x191: "authentication required, or too many memory ranges",
         RANGES_EXCEEDED = 0x191: "maximum memory ranges exceeded",
         NO_PROGRAM = 0x196: "no program",
         PROGRAM_NOT_ACTIVATED = 0x198: "program not activated",

@@ -37,6 +37,8 @@ pub(crate) fn up(options: &cli::Up, context: &Context) -> Result<Report, Failure
             file.drives.len()
         )));
     }
+    // A file that cannot be used is the user's to repair before anything is started.
+    context.secrets()?;
     let folder = file.folder.clone().unwrap_or_else(|| options.dir.clone());
     let (mut started, mut warnings) = (Vec::new(), Vec::new());
     let mut failure = None;
@@ -50,7 +52,7 @@ pub(crate) fn up(options: &cli::Up, context: &Context) -> Result<Report, Failure
             let name = &drive.name;
             warnings.push(format!("drive {name} keeps its data in memory and came up empty"));
         }
-        match process::start(drive, &folder, options.backend) {
+        match process::start(drive, &folder, options.backend, context.secrets_path()) {
             Ok(child) => {
                 file.drives[index].pid = Some(child.id());
                 started.push((index, child));

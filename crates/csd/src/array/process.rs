@@ -49,6 +49,7 @@ pub(super) fn start(
     drive: &DriveRecord,
     folder: &Path,
     backend: BackendKind,
+    secrets: Option<&Path>,
 ) -> Result<Child, Failure> {
     use std::os::unix::process::CommandExt;
     let cannot = |error: std::io::Error| {
@@ -69,6 +70,9 @@ pub(super) fn start(
     command.args(["--backend", &backend.to_string()]);
     command.args(["--nqn", nqn(drive)]);
     command.arg("--ready-file").arg(&ready);
+    if let Some(secrets) = secrets {
+        command.arg("--secrets").arg(secrets);
+    }
     command.stdin(Stdio::null()).stdout(log.try_clone().map_err(cannot)?).stderr(log);
     command.process_group(0).spawn().map_err(cannot)
 }

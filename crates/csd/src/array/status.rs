@@ -14,7 +14,8 @@ use crate::units::size;
 /// Shows every drive, up or down.
 pub(crate) fn status(context: &Context) -> Result<Report, Failure> {
     let file = ArrayFile::load(context.array_path())?;
-    let rows = with_plan(&Plan::new(&file), async |array: &Array| Ok(look(array).await))?;
+    let plan = Plan::new(&file);
+    let rows = with_plan(&plan, context.options()?, async |array: &Array| Ok(look(array).await))?;
     let mut table = Table::new(&[
         ("drive", Align::Left),
         ("state", Align::Left),

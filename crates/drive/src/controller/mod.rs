@@ -5,10 +5,12 @@
 //! queue id is in use once per controller; with its admin queue a controller ends, and with it
 //! every I/O queue, on whatever core.
 
+mod access;
 mod counters;
 mod health;
 mod settings;
 
+pub use access::Access;
 pub use counters::{CoreCounters, View};
 pub(crate) use health::announce;
 pub use settings::Settings;

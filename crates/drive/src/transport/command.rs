@@ -15,7 +15,7 @@ use csd_nvme::{NSID_ALL, compute, kv};
 use csd_reactor::{Buffer, Permit as Held};
 
 use super::link::{HEADROOM, Link, TAILROOM};
-use super::{PDU_DATA_BYTES_MAX, block, session};
+use super::{PDU_DATA_BYTES_MAX, auth, block, session};
 use crate::controller::CoreCounters;
 use crate::drive::Core;
 use crate::namespace::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_OBJECTS};
@@ -34,9 +34,13 @@ pub struct Received {
     pub first: Option<Box<Received>>,
 }
 
-/// Runs a command of an admin queue, or of a connection without a queue.
+/// Runs a command of an admin queue, of a connection without a queue, or of one whose host has
+/// not authenticated itself.
 pub async fn run_admin(core: Rc<Core>, link: Rc<Link>, received: Received) {
     let Received { permit, sqe, capsule, number, .. } = received;
+    if let Err(status) = link.gate.pass(&sqe) {
+        return fail(&core, &link, permit, &sqe, status);
+    }
     let wanted = admin::data_to_controller(&sqe);
     if wanted > ADMIN_DATA_BYTES_MAX {
         return link.complete(permit, Status::SGL_LENGTH_INVALID, 0);
@@ -46,6 +50,9 @@ pub async fn run_admin(core: Rc<Core>, link: Rc<Link>, received: Received) {
             let data = data.joined();
             // An answer is queued whole: there must be room before it is made.
             link.room().await;
+            if auth::is_auth(&sqe) {
+                return auth::run(&core, &link, permit, &sqe, data).await;
+            }
             session::run(&core, &link, number, permit, &sqe, &data).await;
         }
         Err(status) => fail(&core, &link, permit, &sqe, status),

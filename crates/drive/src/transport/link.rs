@@ -18,6 +18,7 @@ use csd_nvme::status::Status;
 use csd_nvme::tcp::controller::Connection as Wire;
 use csd_reactor::{Acquire, Buffer, Notify, Semaphore};
 
+use super::auth::Gate;
 use super::outgoing::Outgoing;
 use super::session::Session;
 use super::{LIMITS, PDU_DATA_BYTES_MAX};
@@ -70,6 +71,8 @@ pub struct Link {
     pub outgoing: RefCell<Outgoing>,
     /// The session: admin queue, I/O queue, or not connected yet.
     pub session: RefCell<Session>,
+    /// Authentication.
+    pub gate: Gate,
     queue: RefCell<Queue>,
     transfers: RefCell<BTreeMap<u16, Rc<Transfer>>>,
     room: Notify,
@@ -96,6 +99,7 @@ impl Link {
             wire: RefCell::new(Wire::new(LIMITS)),
             outgoing: RefCell::default(),
             session: RefCell::new(Session::Unconnected),
+            gate: Gate::default(),
             queue: RefCell::new(Queue::unconnected()),
             transfers: RefCell::default(),
             room: Notify::new(),

@@ -2,15 +2,15 @@
 //!
 //! Modules in the order of a command's way: [`accept`] deals connections to cores,
 //! [`connection`] turns bytes into commands, [`link`] is what a connection's commands share,
-//! [`outgoing`] what it sends, [`command`] runs one command (`block` those of blocks), [`session`]
-//! is Connect and the admin
-//! queue.
+//! [`outgoing`] what it sends, [`auth`] what a host must pass first, [`command`] runs one command
+//! (`block` those of blocks), [`session`] is Connect and the admin queue.
 //!
 //! Never: what a command means to the medium. Invariants: a connection stays on its core; a
 //! command is answered once; back-pressure parks a connection's read side and never fails a
 //! command.
 
 pub mod accept;
+pub mod auth;
 mod block;
 pub mod command;
 pub mod connection;

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use csd_nvme::auth::CONNECT_ATR;
 use csd_nvme::capsule::{Cqe, Sqe};
 use csd_nvme::controller::admin::Answer;
 use csd_nvme::controller::connect::{Refused, Request};
@@ -90,7 +91,7 @@ impl Session {
     }
 
     /// Tells of the session's beginning or end.
-    fn told(&self, core: &Core, event: &'static str) {
+    pub(super) fn told(&self, core: &Core, level: Level, event: &'static str) {
         let Some(association) = self.association() else { return };
         let qid = if let Self::Io { qid, .. } = self { *qid } else { 0 };
         let fields = [
@@ -99,7 +100,7 @@ impl Session {
             ("queue", qid.to_string()),
             ("core", core_id().to_string()),
         ];
-        core.shared.log().write(Level::Info, event, &fields);
+        core.shared.log().write(level, event, &fields);
     }
 
     /// Ends the session with its connection.
@@ -141,8 +142,9 @@ pub async fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sq
     if unconnected && is_connect {
         match connect(core, link, number, sqe, payload) {
             Ok((cntlid, queue)) => {
-                link.session.borrow().told(core, "queue connected");
-                link.complete(permit, Status::SUCCESS, u64::from(cntlid));
+                link.session.borrow().told(core, Level::Info, "queue connected");
+                let required = if link.gate.is_shut() { CONNECT_ATR } else { 0 };
+                link.complete(permit, Status::SUCCESS, u64::from(u32::from(cntlid) | required));
                 link.set_queue(queue);
             }
             Err(refused) => {
@@ -186,6 +188,10 @@ fn connect(
     payload: &[u8],
 ) -> Result<(u16, Queue), Refused> {
     let request = Request::parse(sqe, payload, &core.shared.subsystem)?;
+    let access = &core.shared.access;
+    if !access.admits(&request.hostnqn) {
+        return Err(Refused { status: Status::CONNECT_INVALID_HOST, dword0: 0 });
+    }
     let controllers = &core.shared.controllers;
     let session = if request.is_admin() {
         let association = controllers.create(&request, now_ms())?;
@@ -201,6 +207,11 @@ fn connect(
     };
     let cntlid = session.association().map_or(0, |association| association.cntlid);
     *link.session.borrow_mut() = session;
+    // The discovery log tells a named host what it would need to know to connect, and no more.
+    let keys = access.secrets.keys(&request.hostnqn, &core.shared.subsystem.nqn);
+    if let Some(keys) = keys.filter(|_| !request.discovery) {
+        link.gate.require(keys);
+    }
     Ok((cntlid, Queue::of(&request.connect)))
 }
 
@@ -264,7 +275,7 @@ pub fn run_fabrics_io(link: &Link, permit: Permit, sqe: &Sqe) {
 }
 
 /// Sends an admin answer's data. Admin answers are small: no waiting for room.
-fn send(link: &Link, permit: Permit, result: u64, data: &[u8]) {
+pub fn send(link: &Link, permit: Permit, result: u64, data: &[u8]) {
     let most = PDU_DATA_BYTES_MAX as usize;
     let count = data.len().div_ceil(most);
     let mut offset = 0;
@@ -293,7 +304,7 @@ impl Drop for Ending {
         self.core.connections.remove(self.number);
         // Held requests go with the session, after the queue was closed.
         let mut session = self.link.session.replace(Session::Unconnected);
-        session.told(&self.core, "queue closed");
+        session.told(&self.core, Level::Info, "queue closed");
         session.end(&self.core);
     }
 }

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use csd_nvme::auth::CONNECT_ATR;
 use csd_nvme::capsule::Sqe;
 use csd_nvme::fabrics::{self, CATTR_NO_FLOW_CONTROL};
 use csd_nvme::feature::{FeatureId, NumberOfQueues, set_features};
@@ -16,7 +17,7 @@ use csd_nvme::identify::IdentifyController;
 use csd_nvme::property::{self, Capabilities, Configuration, ControllerStatus};
 use csd_reactor::{Class, Stream, random_bytes, sleep, spawn, timeout};
 
-use super::{Controller, Inner, PROPERTY_PAUSE, admin, describe, keep_alive, low};
+use super::{Controller, Inner, PROPERTY_PAUSE, admin, auth, describe, keep_alive, low};
 use crate::connection::{Connection, Reply, Request};
 use crate::fate::{Closer, Fate};
 use crate::{Address, Error, Options};
@@ -131,14 +132,15 @@ impl<'a> Connecting<'a> {
         Connection::open(&self.fate, stream, entries, self.options.digests).await
     }
 
-    /// Connects the queue `qid` of `entries` entries; the controller's id.
+    /// Connects the queue `qid` of `entries` entries: the controller's id, and whether the drive
+    /// wants this host to authenticate itself.
     async fn queue(
         &self,
         connection: &Rc<Connection>,
         qid: u16,
         entries: u16,
         cntlid: Option<u16>,
-    ) -> Result<u16, Error> {
+    ) -> Result<(u16, bool), Error> {
         let kato = if qid == 0 { self.options.keep_alive.as_millis() } else { 0 };
         let kato = u32::try_from(kato).unwrap_or(u32::MAX);
         let sqe = fabrics::connect(qid, entries, kato, CATTR_NO_FLOW_CONTROL);
@@ -148,14 +150,27 @@ impl<'a> Connecting<'a> {
         let request =
             Request { sqe, what: "Connect", payload, in_capsule: true, to_host: 0, permit: None };
         let reply = connection.start(request)?.await?;
-        Ok((low(reply.result) & 0xFFFF) as u16)
+        let result = low(reply.result);
+        Ok(((result & 0xFFFF) as u16, result & CONNECT_ATR != 0))
+    }
+
+    async fn authenticate(
+        &self,
+        connection: &Rc<Connection>,
+        qid: u16,
+        required: bool,
+    ) -> Result<(), Error> {
+        self.step.set("authentication");
+        let parties = (self.address, self.options);
+        auth::authenticate(&self.fate, connection, parties, (qid, required)).await
     }
 
     async fn admin_queue(&self) -> Result<(Rc<Connection>, u16), Error> {
         let connection = self.open(ADMIN_ENTRIES).await?;
         self.step.set("Connect");
-        let cntlid = self.queue(&connection, 0, ADMIN_ENTRIES, None).await?;
+        let (cntlid, required) = self.queue(&connection, 0, ADMIN_ENTRIES, None).await?;
         self.fate.admin_room.add(connection.room());
+        self.authenticate(&connection, 0, required).await?;
         Ok((connection, cntlid))
     }
 
@@ -223,7 +238,8 @@ impl<'a> Connecting<'a> {
         let mut queues = Vec::with_capacity(usize::from(count));
         for qid in 1..=count {
             let queue = self.open(entries).await?;
-            self.queue(&queue, qid, entries, Some(told.cntlid)).await?;
+            let (_, required) = self.queue(&queue, qid, entries, Some(told.cntlid)).await?;
+            self.authenticate(&queue, qid, required).await?;
             self.fate.io_room.add(queue.room());
             queues.push(queue);
         }

@@ -3,10 +3,12 @@
 //! Never: retries or failover. Invariants: the admin queue is one connection, each I/O queue
 //! another; when one of them fails all do; when the last clone is dropped they close.
 //!
+//! - `auth`: authentication of a queue
 //! - `connect`: the steps from a socket to a ready controller
 //! - `describe`: what the drive says of itself and its namespaces
 //! - `discover`: what a discovery subsystem says of others
 
+mod auth;
 mod connect;
 mod describe;
 mod discover;

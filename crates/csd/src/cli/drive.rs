@@ -1,0 +1,120 @@
+//! Options of `csd drive`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use csd_reactor::BackendKind;
+
+use super::{cores, parse_nqn};
+use crate::units::{parse_percent, parse_size};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Drive {
+    /// Serve a drive over NVMe/TCP until SIGTERM or SIGINT
+    #[command(after_help = "\
+Examples:
+  csd drive serve --media memory --size 1G
+  csd drive serve --media /data/d0.media --size 64G --kv 80% --listen 127.0.0.1:4421")]
+    Serve(Serve),
+    /// Look at media that no drive serves: every checksum; exit code 1 when there is damage
+    Check(Check),
+}
+
+/// Options of `csd drive check`.
+#[derive(Args, Debug)]
+pub(crate) struct Check {
+    /// File or block device to look at; nothing is written to it
+    pub(crate) media: PathBuf,
+}
+
+/// Options of `csd drive serve`.
+#[derive(Args, Debug)]
+pub(crate) struct Serve {
+    /// Where the bytes are kept: `memory`, the path of a file, which is created if it is not
+    /// there, or a block device, which is opened for this drive alone
+    #[arg(long, value_name = "memory|PATH")]
+    pub(crate) media: String,
+    /// Size of new media; a block device is used whole without it
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub(crate) size: Option<u64>,
+    /// Share of key-value namespaces in the media; the rest is blocks
+    #[arg(long, value_parser = parse_percent, value_name = "PERCENT", default_value = "50%")]
+    pub(crate) kv: u8,
+    /// Share of the key-value part kept free for cleaning
+    #[arg(long, value_parser = parse_percent, value_name = "PERCENT", default_value = "10%")]
+    pub(crate) reserve: u8,
+    /// Address to listen on; port 0 lets the kernel choose
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4420")]
+    pub(crate) listen: SocketAddr,
+    /// Let the host of this name connect, which it need not prove; may be repeated. With this or
+    /// with --secrets, only hosts that are named or have a secret may connect
+    #[arg(long, value_name = "NQN", value_parser = parse_nqn)]
+    pub(crate) allow: Vec<String>,
+    /// The same for every line of a file; empty lines and lines that begin with # are left out
+    #[arg(long, value_name = "FILE")]
+    pub(crate) allow_file: Option<PathBuf>,
+    /// Let any host connect, also beyond loopback: whoever connects may read and write. Hosts
+    /// that have a secret must prove it even so
+    #[arg(long)]
+    pub(crate) allow_any_host: bool,
+    /// NVMe Qualified Name of the drive
+    #[arg(long, value_name = "NQN", default_value = "nqn.2026-11.io.csdstore:drive")]
+    pub(crate) nqn: String,
+    /// Number of cores that serve
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = cores())]
+    pub(crate) cores: u16,
+    /// How to wait for the kernel
+    #[arg(long, value_name = "auto|uring|epoll", default_value = "auto")]
+    pub(crate) backend: BackendKind,
+    /// Size of a logical block: 512 or 4096 bytes
+    #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = parse_block)]
+    pub(crate) block: u32,
+    /// Whether to bypass the page cache (O_DIRECT); `auto` does where the file system takes it
+    #[arg(long, value_enum, value_name = "auto|on|off", default_value_t = Direct::Auto)]
+    pub(crate) direct: Direct,
+    /// Count commands, and tell Prometheus at this address (GET /metrics)
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// Form of the log on standard error
+    #[arg(long, value_enum, value_name = "text|json", default_value_t = crate::log::Form::Text)]
+    pub(crate) log: crate::log::Form,
+    /// Most talkative level of the log
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = crate::log::Level::Info)]
+    pub(crate) log_level: crate::log::Level,
+    /// Longest wait for commands in flight after SIGTERM or SIGINT, seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    pub(crate) drain: u16,
+    /// Longest spin before a core sleeps, microseconds
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 50)]
+    pub(crate) spin: u32,
+    /// Write the drive's URL to this file once it serves
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ready_file: Option<PathBuf>,
+}
+
+/// Whether to bypass the page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Direct {
+    Auto,
+    On,
+    Off,
+}
+
+impl From<Direct> for csd_drive::media::Direct {
+    fn from(direct: Direct) -> Self {
+        match direct {
+            Direct::Auto => Self::Auto,
+            Direct::On => Self::On,
+            Direct::Off => Self::Off,
+        }
+    }
+}
+
+fn parse_block(text: &str) -> Result<u32, String> {
+    match parse_size(text) {
+        Ok(512) => Ok(512),
+        Ok(4096) => Ok(4096),
+        _ => Err("a logical block has 512 or 4096 bytes".to_owned()),
+    }
+}

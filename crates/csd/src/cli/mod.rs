@@ -1,0 +1,157 @@
+//! The command line, declared once: clap derives parser and help from it.
+//!
+//! Modules: one a group of commands. Here is what they share, and the list of them.
+
+mod array;
+mod drive;
+mod object;
+mod run;
+mod secret;
+
+pub(crate) use array::{Array, Down, Media, Up};
+pub(crate) use drive::{Check, Drive, Serve};
+pub(crate) use object::{Get, Ls, Name, On, Put};
+pub(crate) use run::{Count, Run, Who};
+pub(crate) use secret::{NewSecret, SecretCommand};
+
+use std::path::PathBuf;
+
+use clap::builder::RangedI64ValueParser;
+use clap::{Parser, Subcommand, value_parser};
+use csd_nvme::controller::connect::is_nqn;
+
+/// Drives that compute where their data is, and arrays of them.
+///
+/// Sizes are binary: 64K, 1M, 1G and 1T are 2^16, 2^20, 2^30 and 2^40 bytes.
+///
+/// Exit codes: 0 done; 1 the run failed; 2 wrong use; 3 answers differ; 4 done, but degraded (a
+/// drive is down).
+#[derive(Debug, Parser)]
+#[command(name = "csd", version, after_help = EXAMPLES, max_term_width = 100)]
+pub(crate) struct Cli {
+    /// Array file [default: $CSD_ARRAY, or else ./csd-array.toml]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) array: Option<PathBuf>,
+    /// Secrets file, of a drive to serve or of this host [default: $CSD_SECRETS, or else none]
+    ///
+    /// A line is `host NQN SECRET` or `controller [NQN] SECRET`, with secrets as `csd secret new`
+    /// prints them. Only the file's owner may be able to read it.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) secrets: Option<PathBuf>,
+    /// Print one JSON object {schema, command, result, warnings} instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Print results and errors only
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  csd array up --drives 2                    start two drives on this machine
+  csd put readings.npy                       store an array, spread over the drives
+  csd put - prices --csv --column price --type f64 < trades.csv
+  csd run count prices --equal 10.5          count inside the drives
+  csd run count prices --equal 10.5 --on all compare drives, host and both
+  csd array down                             stop the drives, keep their data";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve a drive
+    #[command(subcommand)]
+    Drive(Drive),
+    /// Make secrets, by which hosts and drives know each other
+    #[command(subcommand)]
+    Secret(SecretCommand),
+    /// Start, look at or stop an array of drives on this machine
+    #[command(subcommand)]
+    Array(Array),
+    /// Store a file as an object
+    Put(Put),
+    /// Fetch an object, checking its digest
+    Get(Get),
+    /// List objects
+    Ls(Ls),
+    /// Show what the catalogue knows of an object
+    Stat(Name),
+    /// Remove an object
+    Rm(Name),
+    /// Run a kernel over an object
+    #[command(subcommand)]
+    Run(Run),
+}
+
+/// A number of cores.
+fn cores() -> RangedI64ValueParser<u16> {
+    value_parser!(u16).range(1..=1024)
+}
+
+/// An NVMe Qualified Name.
+pub(crate) fn parse_nqn(text: &str) -> Result<String, String> {
+    match is_nqn(text) {
+        true => Ok(text.to_owned()),
+        false => Err("an NQN begins with `nqn.` and has at most 223 bytes".to_owned()),
+    }
+}
+
+impl Command {
+    /// The command's words, as JSON output names it.
+    pub(crate) fn words(&self) -> &'static str {
+        match self {
+            Self::Drive(Drive::Serve(_)) => "drive serve",
+            Self::Drive(Drive::Check(_)) => "drive check",
+            Self::Secret(SecretCommand::New(_)) => "secret new",
+            Self::Array(Array::Up(_)) => "array up",
+            Self::Array(Array::Status) => "array status",
+            Self::Array(Array::Down(_)) => "array down",
+            Self::Put(_) => "put",
+            Self::Get(_) => "get",
+            Self::Ls(_) => "ls",
+            Self::Stat(_) => "stat",
+            Self::Rm(_) => "rm",
+            Self::Run(Run::Count(_)) => "run count",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_declaration_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn negative_numbers_and_global_options_parse() {
+        let cli =
+            Cli::try_parse_from(["csd", "run", "count", "x", "--equal", "-1", "--json"]).unwrap();
+        assert!(cli.json);
+        let Command::Run(Run::Count(count)) = cli.command else { panic!("{:?}", cli.command) };
+        assert_eq!((count.equal.as_str(), count.on), ("-1", Who::Drives));
+    }
+
+    #[test]
+    fn wrong_values_are_refused() {
+        for wrong in [
+            "csd put x --chunk 1MB",
+            "csd put x --type i16",
+            "csd put x --column 1",
+            "csd drive serve --media memory --size 1G --block 1000",
+            "csd drive serve --media memory --size 1G --kv 101%",
+            "csd drive serve --media memory --size 1G --allow host",
+            "csd secret new --hash 128",
+            "csd array up --drives 0",
+            "csd run count x",
+            "csd run count x --equal 1 --on nowhere",
+        ] {
+            let error = Cli::try_parse_from(wrong.split(' ')).expect_err(wrong);
+            assert_eq!(error.exit_code(), 2, "{wrong}");
+        }
+    }
+}

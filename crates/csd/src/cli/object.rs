@@ -1,0 +1,72 @@
+//! Options of the commands for objects: `csd put`, `get`, `ls`, `stat`, `rm`.
+
+use clap::{Args, ValueEnum};
+use csd_store::ElementType;
+use csd_store::source::Column;
+
+use crate::units::parse_size;
+
+/// Options of `csd put`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  csd put samples.bin --type i32             raw little-endian numbers
+  csd put grid.npy climate/grid              a NumPy array, under another name
+  csd put trades.csv prices --csv --column price --type f64
+  zcat log.gz | csd put - log")]
+pub(crate) struct Put {
+    /// File to store; `-` is standard input
+    pub(crate) source: String,
+    /// Name of the object [default: the file's name]
+    pub(crate) name: Option<String>,
+    /// Element type: i32 i64 f32 f64 c64 bytes [default: bytes; f64 for CSV; a .npy file says
+    /// itself]
+    #[arg(long = "type", value_name = "TYPE")]
+    pub(crate) element: Option<ElementType>,
+    /// The source is CSV
+    #[arg(long)]
+    pub(crate) csv: bool,
+    /// Column to store: a name in the header, or a number from 1
+    #[arg(long, value_name = "NAME|NUMBER", requires = "csv")]
+    pub(crate) column: Option<Column>,
+    /// Where chunks are kept: as values, or as blocks
+    #[arg(long, value_enum, default_value_t = On::Kv)]
+    pub(crate) on: On,
+    /// Chunk size, a power of two from 4K to 8M, as far as the drives have values that long
+    /// [default: 1M]
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub(crate) chunk: Option<u64>,
+}
+
+/// Where chunks are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum On {
+    /// As values in the key-value namespace
+    Kv,
+    /// As extents of the block namespace
+    Block,
+}
+
+/// Options of `csd get`.
+#[derive(Args, Debug)]
+pub(crate) struct Get {
+    /// Name of the object
+    pub(crate) name: String,
+    /// Where to: a file, or `-` for standard output [default: the object's name without folders]
+    pub(crate) file: Option<String>,
+}
+
+/// Options of `csd ls`.
+#[derive(Args, Debug)]
+pub(crate) struct Ls {
+    /// Also list puts that have not ended, or were cut off
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// An object's name.
+#[derive(Args, Debug)]
+pub(crate) struct Name {
+    /// Name of the object
+    pub(crate) name: String,
+}

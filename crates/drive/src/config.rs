@@ -1,0 +1,80 @@
+//! How to serve a drive: everything that its user can choose.
+//!
+//! Never: what follows from it. Invariant: the default is a drive in memory that only this machine
+//! can reach.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use csd_reactor::BackendKind;
+
+use crate::controller::Access;
+use crate::log::Log;
+use crate::media::Direct;
+
+/// What keeps a drive's bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MediaKind {
+    /// Memory: gone when the drive stops.
+    Memory,
+    /// A plain file, created when it does not exist, or a block device.
+    File(PathBuf),
+}
+
+/// How to serve a drive.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Address to listen on; port 0 lets the kernel choose.
+    pub listen: SocketAddr,
+    /// NVMe Qualified Name of the subsystem; empty for one made from the drive's identifier.
+    pub nqn: String,
+    /// Who may connect.
+    pub access: Access,
+    /// What keeps the bytes.
+    pub media: MediaKind,
+    /// Size of a new medium in bytes; 0 for all of a block device.
+    pub size_bytes: u64,
+    /// Whether a file or device is used past the page cache.
+    pub direct: Direct,
+    /// Share of the kv namespaces in percent.
+    pub kv_percent: u8,
+    /// Share kept free for the drive's own work in percent.
+    pub reserve_percent: u8,
+    /// Size of a logical block in bytes: 512 or 4096.
+    pub block_bytes: u32,
+    /// Number of cores.
+    pub cores: usize,
+    /// Back end of the reactor.
+    pub backend: BackendKind,
+    /// Microseconds to spin after work before sleeping.
+    pub spin_us: u32,
+    /// Longest wait for commands in flight when the drive is asked to stop.
+    pub drain: Duration,
+    /// Address of the Prometheus endpoint; none without it.
+    pub metrics: Option<SocketAddr>,
+    /// Where events are told.
+    pub log: Log,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], csd_nvme::PORT)),
+            nqn: String::new(),
+            access: Access::default(),
+            media: MediaKind::Memory,
+            size_bytes: 1 << 30,
+            direct: Direct::Auto,
+            kv_percent: 50,
+            reserve_percent: 10,
+            block_bytes: 4096,
+            cores: 1,
+            backend: BackendKind::Auto,
+            spin_us: 50,
+            drain: Duration::from_secs(5),
+            metrics: None,
+            log: Log::default(),
+        }
+    }
+}

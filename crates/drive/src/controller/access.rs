@@ -1,0 +1,50 @@
+//! Who may connect: hosts by name, and hosts by secret.
+//!
+//! Never: the proof itself, which is `transport::auth`'s. Invariant: a host that has a secret is
+//! never served before it has proven that it knows it; the discovery log alone is told on its name,
+//! as stock hosts ask for it without a secret.
+
+use csd_nvme::auth::Secrets;
+
+/// Who may connect.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    /// NQNs that may connect without a secret. A name alone is a claim, not a proof.
+    pub hosts: Vec<String>,
+    /// Hosts that are neither named nor have a secret may connect too.
+    pub any_host: bool,
+    /// Secrets of hosts, which must then prove theirs, and of this drive.
+    pub secrets: Secrets,
+}
+
+impl Access {
+    /// Whether the host may connect, if it proves its secret where it has one. A drive for which
+    /// nobody is named takes every host.
+    pub fn admits(&self, host: &str) -> bool {
+        let nobody_named = self.hosts.is_empty() && self.secrets.is_empty();
+        let named = self.hosts.iter().any(|nqn| nqn == host);
+        self.any_host || nobody_named || named || self.secrets.host(host).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use csd_nvme::auth::{Hash, Secret};
+
+    use super::*;
+
+    #[test]
+    fn hosts_are_admitted_by_name_by_secret_or_all() {
+        let mut access = Access::default();
+        assert!(access.admits("nqn.a:x"), "nobody is named");
+        access.hosts = vec!["nqn.a:named".into()];
+        assert!(access.admits("nqn.a:named") && !access.admits("nqn.a:x"));
+        assert!(!access.admits("nqn.a:name") && !access.admits("nqn.a:named2"));
+        access.secrets.set_host("nqn.a:s", Secret::new(Some(Hash::Sha256), &[1; 32]).unwrap());
+        assert!(access.admits("nqn.a:s") && access.admits("nqn.a:named"));
+        access.hosts.clear();
+        assert!(access.admits("nqn.a:s") && !access.admits("nqn.a:named"));
+        access.any_host = true;
+        assert!(access.admits("nqn.a:x"));
+    }
+}

@@ -1,0 +1,111 @@
+//! Serving a drive: its life from opening the medium to the last answer.
+//!
+//! Never: a command. Invariants: nobody is accepted before every core has started; with the stop
+//! request the drive takes no new connections or commands, answers those it has, and ends.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use csd_reactor::{Class, CoreId, Listener, spawn, stop_requested, yield_now};
+
+use crate::config::Config;
+use crate::drive::{open, start_all};
+use crate::error::Error;
+use crate::format::Split;
+use crate::life;
+use crate::metrics;
+use crate::transport::accept::accept;
+
+/// What is known of a drive once hosts can connect.
+#[derive(Clone, Debug)]
+pub struct Started {
+    /// The address it listens on.
+    pub address: SocketAddr,
+    /// How it uses its medium, in words: whether direct I/O is on.
+    pub media: String,
+}
+
+type Ready = Mutex<Option<Box<dyn FnOnce(&Started) + Send>>>;
+
+async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
+    let split = Split {
+        kv_percent: config.kv_percent,
+        reserve_percent: config.reserve_percent,
+        block_bytes: config.block_bytes,
+    };
+    let listener = listen(config.listen)?;
+    let address = listener.local_addr().map_err(|error| Error::Runtime(error.to_string()))?;
+    let scraped = config.metrics.map(listen).transpose()?;
+    let (media, is_new) = life::open_media(config, &split).await?;
+    let mut shared = open(media, is_new, &config.nqn, &split).await?;
+    let alone = Arc::get_mut(&mut shared).expect("it was made just now");
+    alone.log = config.log.clone();
+    alone.access = config.access.clone();
+    start_all(&shared).await?;
+    let accepting = spawn(Class::System, accept(listener, Arc::clone(&shared)));
+    if let Some(listener) = scraped {
+        shared.metrics.measure();
+        drop(spawn(Class::System, metrics::serve(listener, Arc::clone(&shared))));
+    }
+    // From the moment that anybody knows of the drive a signal drains it.
+    let stop = spawn(Class::System, stop_requested());
+    yield_now().await;
+    life::told_start(&shared, address);
+    let ready = ready.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(ready) = ready {
+        ready(&Started { address, media: shared.media.note().to_owned() });
+    }
+    stop.await;
+    accepting.abort();
+    life::drain(&shared, config.drain).await
+}
+
+fn listen(address: SocketAddr) -> Result<Listener, Error> {
+    Listener::bind(address).map_err(|source| Error::Listen { address, source })
+}
+
+/// Serves a drive until the process is asked to stop; calls `ready` with the address once hosts
+/// can connect.
+///
+/// # Errors
+/// When the drive cannot be opened or served.
+pub fn serve(
+    config: &Config,
+    ready: impl FnOnce(SocketAddr) + Send + 'static,
+) -> Result<(), Error> {
+    serve_told(config, move |started: &Started| ready(started.address))
+}
+
+/// As [`serve`], with all that is known once hosts can connect.
+///
+/// # Errors
+/// When the drive cannot be opened or served.
+pub fn serve_told(
+    config: &Config,
+    ready: impl FnOnce(&Started) + Send + 'static,
+) -> Result<(), Error> {
+    let runtime = csd_reactor::Config {
+        backend: config.backend,
+        cores: config.cores.max(1),
+        spin_us: config.spin_us,
+        name: "drive".into(),
+        ..csd_reactor::Config::default()
+    };
+    let config = config.clone();
+    let ready: Arc<Ready> = Arc::new(Mutex::new(Some(Box::new(ready))));
+    let main = move |core: CoreId| {
+        let (config, ready) = (config.clone(), Arc::clone(&ready));
+        async move {
+            if core == CoreId(0) {
+                let result = first_core(&config, &ready).await;
+                life::end_others();
+                return result;
+            }
+            life::other_core().await;
+            Ok(())
+        }
+    };
+    let results =
+        csd_reactor::run(&runtime, main).map_err(|error| Error::Runtime(error.to_string()))?;
+    results.into_iter().collect()
+}

@@ -1,0 +1,105 @@
+//! In-band authentication, DH-HMAC-CHAP: messages, secrets, and both sides as state machines.
+//!
+//! Source: NVMe Base Specification, "In-band Authentication"; facts page (a.6). Never: I/O, a
+//! clock, a random source ([`Entropy`] is the caller's), or a primitive of our own: hashes, HMAC,
+//! exponentiation, base64 and CRC-32 are other crates'. Invariants: a secret is never printed and
+//! is wiped when dropped; what a peer proves is compared in constant time; no bytes of a peer can
+//! make it panic.
+//!
+//! - [`message`]: what goes through Authentication Send and Receive
+//! - [`secret`], [`secrets`]: the DHHC-1 text, and a file of such texts
+//! - [`crypto`]: challenge and response; [`group`]: Diffie-Hellman
+//! - [`controller`], [`host`]: the two sides
+
+pub mod controller;
+pub mod crypto;
+pub mod group;
+pub mod host;
+pub mod message;
+mod primes;
+pub mod secret;
+pub mod secrets;
+
+pub use crypto::Hash;
+pub use group::Group;
+pub use message::Reason;
+pub use secret::Secret;
+pub use secrets::Secrets;
+
+use zeroize::Zeroizing;
+
+/// Result dword 0 of Connect: authentication is required before any other command (ATR).
+pub const CONNECT_ATR: u32 = 1 << 17;
+/// Security Protocol (SECP) of Authentication Send and Receive.
+pub const SECP_NVME: u8 = 0xE9;
+/// Longest message of ours: a reply with two SHA-512 values and a DH value of 1,024 bytes is 1,168.
+pub const MESSAGE_BYTES_MAX: u32 = 4096;
+
+/// Who proves what to whom.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    /// NQN of the host.
+    pub host_nqn: String,
+    /// NQN of the subsystem.
+    pub subsystem_nqn: String,
+    /// The host's secret.
+    pub host: Secret,
+    /// The controller's secret; a host that has it demands the controller's proof too.
+    pub controller: Option<Secret>,
+}
+
+/// What one side is willing to use, best first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// Hash functions.
+    pub hashes: Vec<Hash>,
+    /// Diffie-Hellman groups.
+    pub groups: Vec<Group>,
+}
+
+impl Default for Offer {
+    /// Everything. Groups by what they give for their cost: 3,072 bits are 128 bits of strength.
+    fn default() -> Self {
+        use Group::{Ffdhe2048, Ffdhe3072, Ffdhe4096, Ffdhe6144, Ffdhe8192, Null};
+        Self {
+            hashes: Hash::ALL.to_vec(),
+            groups: vec![Ffdhe3072, Ffdhe4096, Ffdhe2048, Ffdhe6144, Ffdhe8192, Null],
+        }
+    }
+}
+
+/// Random bytes for one transaction of one side: challenge, private exponent, sequence number.
+/// Fill all of it from a cryptographic source, and use it once.
+#[derive(Clone)]
+pub struct Entropy(pub Zeroizing<[u8; Self::BYTES]>);
+
+impl Entropy {
+    /// 64 bytes of challenge, 64 of exponent, 4 of sequence number.
+    pub const BYTES: usize = 64 + group::EXPONENT_BYTES + 4;
+
+    /// Entropy that `fill` draws.
+    pub fn draw(fill: impl FnOnce(&mut [u8])) -> Self {
+        let mut bytes = Zeroizing::new([0; Self::BYTES]);
+        fill(&mut bytes[..]);
+        Self(bytes)
+    }
+
+    fn challenge(&self, hash: Hash) -> Vec<u8> {
+        self.0[..hash.bytes()].to_vec()
+    }
+
+    fn exponent(&self) -> &[u8] {
+        &self.0[64..64 + group::EXPONENT_BYTES]
+    }
+
+    /// Never 0, which says that there is no challenge.
+    fn sequence(&self) -> u32 {
+        u32::from_le_bytes(crate::wire::take(&self.0[..], Self::BYTES - 4)).max(1)
+    }
+}
+
+impl std::fmt::Debug for Entropy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Entropy(..)")
+    }
+}

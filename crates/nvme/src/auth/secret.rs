@@ -1,0 +1,151 @@
+//! A secret and its text: `DHHC-1:<hash>:<base64 of key and CRC-32>:`.
+//!
+//! Source: facts page (a.6). Never: prints a key, unless asked for its text by name. Invariants: a
+//! key has 32, 48 or 64 bytes, and as many as its hash when it names one; it is wiped when dropped.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use zeroize::Zeroizing;
+
+use super::Hash;
+use super::crypto::same;
+
+const PREFIX: &str = "DHHC-1:";
+const CRC_BYTES: usize = 4;
+
+/// A secret of a host or of a controller.
+#[derive(Clone)]
+pub struct Secret {
+    hash: Option<Hash>,
+    key: Zeroizing<Vec<u8>>,
+}
+
+/// Why a text is not a secret. Never holds any of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Invalid {
+    /// It has not the form.
+    Form,
+    /// The hash is none of 00 to 03.
+    Hash,
+    /// The key is not base64.
+    Base64,
+    /// The key has not 32, 48 or 64 bytes, or not as many as its hash.
+    Length,
+    /// The checksum does not hold: a character was mistyped.
+    Checksum,
+}
+
+impl std::fmt::Display for Invalid {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Form => "a secret is DHHC-1:<hash>:<base64>:",
+            Self::Hash => "a secret's hash is 00, 01, 02 or 03",
+            Self::Base64 => "the secret's key is not base64",
+            Self::Length => "a secret's key has 32, 48 or 64 bytes, as many as its hash",
+            Self::Checksum => "the secret's checksum does not hold: a character is wrong",
+        })
+    }
+}
+
+impl std::error::Error for Invalid {}
+
+impl Secret {
+    /// From a key and the hash that transforms it (`None`: it is used as it is).
+    ///
+    /// # Errors
+    /// [`Invalid::Length`].
+    pub fn new(hash: Option<Hash>, key: &[u8]) -> Result<Self, Invalid> {
+        let fits = hash.map_or(matches!(key.len(), 32 | 48 | 64), |h| h.bytes() == key.len());
+        if !fits {
+            return Err(Invalid::Length);
+        }
+        Ok(Self { hash, key: Zeroizing::new(key.to_vec()) })
+    }
+
+    /// From its text.
+    ///
+    /// # Errors
+    /// [`Invalid`].
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let rest = text.strip_prefix(PREFIX).ok_or(Invalid::Form)?;
+        let (hash, rest) = rest.split_once(':').ok_or(Invalid::Form)?;
+        let key = rest.strip_suffix(':').ok_or(Invalid::Form)?;
+        let hash = match hash {
+            "00" => None,
+            "01" => Some(Hash::Sha256),
+            "02" => Some(Hash::Sha384),
+            "03" => Some(Hash::Sha512),
+            _ => return Err(Invalid::Hash),
+        };
+        let data = Zeroizing::new(STANDARD.decode(key).map_err(|_| Invalid::Base64)?);
+        let (key, crc) = data.split_last_chunk::<CRC_BYTES>().ok_or(Invalid::Length)?;
+        let secret = Self::new(hash, key)?;
+        if crc32fast::hash(key).to_le_bytes() != *crc {
+            return Err(Invalid::Checksum);
+        }
+        Ok(secret)
+    }
+
+    /// Its text: this is the secret itself, for its owner's eyes.
+    pub fn to_text(&self) -> Zeroizing<String> {
+        let mut data = Zeroizing::new(Vec::with_capacity(self.key.len() + CRC_BYTES));
+        data.extend_from_slice(&self.key);
+        data.extend_from_slice(&crc32fast::hash(&self.key).to_le_bytes());
+        let key = Zeroizing::new(STANDARD.encode(&*data));
+        let id = self.hash.map_or(0, Hash::id);
+        Zeroizing::new(format!("{PREFIX}{id:02}:{}:", *key))
+    }
+
+    /// The key as its owner, of this NQN, uses it.
+    pub fn transformed(&self, nqn: &str) -> Zeroizing<Vec<u8>> {
+        match self.hash {
+            Some(hash) => hash.hmac(&self.key, &[nqn.as_bytes(), b"NVMe-over-Fabrics"]),
+            None => self.key.clone(),
+        }
+    }
+
+    /// The hash that transforms it.
+    pub fn hash(&self) -> Option<Hash> {
+        self.hash
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash && same(&self.key, &other.key)
+    }
+}
+
+impl Eq for Secret {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_read_and_written_and_mistakes_named() {
+        for (hash, bytes) in [(None, 48), (Some(Hash::Sha256), 32), (Some(Hash::Sha512), 64)] {
+            let secret = Secret::new(hash, &vec![0x5A; bytes]).unwrap();
+            assert_eq!(Secret::parse(&secret.to_text()).unwrap(), secret);
+            assert_eq!(format!("{secret:?}"), "Secret(..)");
+        }
+        let text = Secret::new(Some(Hash::Sha256), &[7; 32]).unwrap().to_text();
+        let wrong = |text: &str| Secret::parse(text).unwrap_err();
+        assert_eq!(wrong(&text[..text.len() - 1]), Invalid::Form);
+        assert_eq!(wrong(&text.replace("DHHC-1", "DHHC-2")), Invalid::Form);
+        assert_eq!(wrong(&text.replace(":01:", ":04:")), Invalid::Hash);
+        assert_eq!(wrong(&text.replace(":01:", ":1:")), Invalid::Hash);
+        assert_eq!(wrong(&text.replace(":01:", ":02:")), Invalid::Length);
+        assert_eq!(wrong("DHHC-1:01:AAAA:"), Invalid::Length);
+        assert_eq!(wrong("DHHC-1:01:!:"), Invalid::Base64);
+        assert_eq!(wrong(&text.replacen("Bw", "Cw", 1)), Invalid::Checksum);
+        assert_eq!(Secret::new(Some(Hash::Sha384), &[0; 32]), Err(Invalid::Length));
+    }
+}

@@ -1,0 +1,158 @@
+//! Authentication, as far as a host without the secret comes: the refusals, in raw bytes.
+
+use std::io::Read;
+use std::net::SocketAddr;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use csd_drive::{Access, Config};
+use csd_initiator::Secrets;
+
+use super::NQN;
+use super::wire::{Command, Wire};
+
+const DISCOVERY: &str = "nqn.2014-08.org.nvmexpress.discovery";
+const HOST: &str = "nqn.2014-08.org.nvmexpress:uuid:stock-client";
+/// 32 bytes from 0 to 31, transformed with SHA-256; the checksum is of CRC-32.
+const SECRET: &str = "DHHC-1:01:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:";
+/// Result of Connect, bit 1 of its upper half: authentication required.
+const ATR: u64 = 1 << 17;
+
+fn drive(access: Access) -> SocketAddr {
+    let config = Config {
+        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        nqn: NQN.into(),
+        size_bytes: 256 << 20,
+        access,
+        ..Config::default()
+    };
+    let (sender, ready) = mpsc::channel();
+    std::thread::spawn(move || {
+        csd_drive::serve(&config, move |address| sender.send(address).unwrap()).unwrap();
+    });
+    ready.recv_timeout(Duration::from_secs(30)).expect("the drive is ready")
+}
+
+fn with_secret() -> SocketAddr {
+    let secrets = Secrets::parse(&format!("host {HOST} {SECRET}")).unwrap();
+    drive(Access { secrets, ..Access::default() })
+}
+
+fn auth(fctype: u8, length: usize) -> Command {
+    let command = Command::new(0x7F, 0).byte(4, fctype).dword(11, length as u32);
+    command.byte(41, 1).byte(42, 1).byte(43, 0xE9)
+}
+
+/// A connected admin queue that must authenticate.
+fn connected(address: SocketAddr) -> Wire {
+    let mut wire = Wire::open(address);
+    wire.initialise();
+    let reply = wire.connect(NQN, 0, 0xFFFF, true);
+    assert_eq!((reply.status, reply.result & !0xFFFF), (0, ATR), "{reply:?}");
+    wire
+}
+
+/// Negotiate: SHA-256, and the null group or a group that does not exist.
+fn negotiate(group: u8) -> [u8; 72] {
+    let mut message = [0; 72];
+    message[4..6].copy_from_slice(&[0x34, 0x12]);
+    message[7] = 1; // one descriptor
+    message[8] = 1; // DH-HMAC-CHAP
+    (message[10], message[11]) = (1, 1);
+    (message[12], message[42]) = (1, group);
+    message
+}
+
+fn ends(mut wire: Wire) {
+    let mut rest = Vec::new();
+    wire.stream.read_to_end(&mut rest).expect("the drive closes the connection");
+    assert!(rest.is_empty());
+}
+
+#[test]
+fn strangers_are_refused_by_name() {
+    let named =
+        drive(Access { hosts: vec!["nqn.2026-11.io.csdstore:other".into()], ..Access::default() });
+    let mut wire = Wire::open(named);
+    wire.initialise();
+    assert_eq!(wire.connect(NQN, 0, 0xFFFF, true).status, 0x184, "connect invalid host");
+    let named = drive(Access { hosts: vec![HOST.into()], ..Access::default() });
+    let mut wire = Wire::open(named);
+    assert!(wire.admin(NQN) > 0);
+}
+
+#[test]
+fn the_discovery_log_is_for_named_hosts_and_asks_no_secret() {
+    let named =
+        drive(Access { hosts: vec!["nqn.2026-11.io.csdstore:other".into()], ..Access::default() });
+    let mut stranger = Wire::open(named);
+    stranger.initialise();
+    assert_eq!(stranger.connect(DISCOVERY, 0, 0xFFFF, true).status, 0x184);
+    let address = with_secret();
+    let mut wire = Wire::open(address);
+    wire.admin(DISCOVERY);
+    let log = Command::new(0x02, 0).dword(10, 255 << 16 | 0x70);
+    let log = wire.command(log, &[], 1024);
+    assert_eq!((log.status, log.data[8]), (0, 2), "two records");
+    // It is no way around the gate of the drive itself.
+    let mut other = connected(address);
+    assert_eq!(other.command(Command::new(0x06, 0).dword(10, 1), &[], 4096).status, 0x191);
+}
+
+#[test]
+fn nothing_but_authentication_is_begun_before_it() {
+    let address = with_secret();
+    let mut wire = connected(address);
+    let identify = || Command::new(0x06, 0).dword(10, 1);
+    assert_eq!(wire.command(identify(), &[], 4096).status, 0x191, "Identify");
+    let property = Command::new(0x7F, 0).byte(4, 0x04).dword(11, 0x1C);
+    assert_eq!(wire.command(property, &[], 0).status, 0x191, "Property Get");
+    let enable = Command::new(0x7F, 0).dword(11, 0x14).dword(12, 0x0046_0061);
+    assert_eq!(wire.command(enable, &[], 0).status, 0x191, "Property Set");
+    // Not even a grant: a command that would be asked for its data is refused at once.
+    assert_eq!(wire.command(Command::new(0x09, 0), &[0; 4096], 0).status, 0x191);
+    assert_eq!(wire.command(auth(0x06, 4096), &[], 4096).status, 0x00C, "the host's turn");
+    let foreign = auth(0x05, 72).byte(43, 0xEA);
+    assert_eq!(wire.command_in_capsule(foreign, &negotiate(0)).status, 0x002, "SECP");
+    assert_eq!(wire.command_in_capsule(auth(0x05, 64), &negotiate(0)).status, 0x002, "TL");
+    assert_eq!(wire.command(auth(0x06, 4096), &[], 512).status, 0x002, "AL");
+    assert_eq!(wire.command_in_capsule(auth(0x05, 72), &negotiate(0)).status, 0);
+    assert_eq!(wire.command(auth(0x06, 16), &[], 16).status, 0x002, "a challenge is longer");
+    let challenge = wire.command(auth(0x06, 4096), &[], 4096);
+    assert_eq!((challenge.status, challenge.data.len()), (0, 4096));
+    assert_eq!(challenge.data[..12], [1, 1, 0, 0, 0x34, 0x12, 32, 0, 1, 0, 0, 0]);
+    assert_ne!(challenge.data[12..16], [0; 4], "SEQNUM");
+    assert_ne!(challenge.data[16..48], [0; 32], "the challenge");
+    assert_eq!(challenge.data[48..], [0; 4048], "padding");
+    assert_eq!(wire.command(identify(), &[], 4096).status, 0x191, "still");
+    let mut reply = [0; 80];
+    reply[..7].copy_from_slice(&[1, 2, 0, 0, 0x34, 0x12, 32]);
+    assert_eq!(wire.command_in_capsule(auth(0x05, 80), &reply).status, 0);
+    let failure = wire.command(auth(0x06, 4096), &[], 4096);
+    assert_eq!(failure.data[..8], [0, 0xF1, 0, 0, 0x34, 0x12, 1, 1], "failure1: failed");
+    ends(wire);
+    let mut other = connected(address);
+    assert_eq!(other.command_in_capsule(auth(0x05, 72), &negotiate(77)).status, 0);
+    let failure = other.command(auth(0x06, 4096), &[], 4096);
+    assert_eq!(failure.data[..8], [0, 0xF1, 0, 0, 0x34, 0x12, 1, 5], "failure1: group");
+    ends(other);
+}
+
+#[test]
+fn two_connections_are_asked_different_questions() {
+    let address = with_secret();
+    let challenge = || {
+        let mut wire = connected(address);
+        assert_eq!(wire.command(auth(0x05, 72), &negotiate(0), 0).status, 0, "by transfer");
+        wire.command(auth(0x06, 4096), &[], 4096).data[12..48].to_vec()
+    };
+    assert_ne!(challenge(), challenge());
+}
+
+#[test]
+fn a_drive_without_secrets_knows_no_authentication() {
+    let mut wire = Wire::open(drive(Access::default()));
+    wire.admin(NQN);
+    assert_eq!(wire.command_in_capsule(auth(0x05, 72), &negotiate(0)).status, 0x00C);
+    assert_eq!(wire.command(auth(0x06, 4096), &[], 4096).status, 0x00C);
+}
