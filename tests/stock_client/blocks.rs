@@ -133,6 +133,14 @@ fn deallocated_blocks_read_as_zeros() {
         assert_eq!(io.command_in_capsule(trim(4), &list[..32]).status, 0x00F, "too few ranges");
         write(io, 10, 1, &old[..block]);
         assert!(read(io, 10, 1, block) == old[..block], "and it can be written again");
+        // As Linux sends it: room for all 256 ranges, of which the command counts one.
+        let mut padded = [ranges(&[(1, 10)]), vec![0xFF; 4080]].concat();
+        let one = || Command::new(0x09, 1).dword(10, 0).dword(11, 4);
+        assert_eq!(io.command_in_capsule(one(), &padded).status, 0);
+        assert!(read(io, 0, 256, block) == expected);
+        assert_eq!(io.command(one(), &padded, 0).status, 0, "by transfer too");
+        padded.extend([0; 16]);
+        assert_eq!(io.command(one(), &padded, 0).status, 0x00F, "longer than any list");
     });
 }
 

@@ -51,6 +51,8 @@ main() {
     exec 3<> /dev/ttyS1
     stty -F /dev/ttyS1 raw -echo
     mkdir -p "$STATE" /tmp/mnt
+    # What udev would make: bash's process substitution needs it.
+    ln -sfn /proc/self/fd /dev/fd
     modprobe nvme-tcp
     dmesg --clear
     local entry name limit status

@@ -16,6 +16,9 @@ use crate::drive::Core;
 use crate::namespace::NSID_BLOCK;
 use crate::namespace::block::{COPY_BYTES_MAX, PIECE_BYTES};
 
+/// Longest list of ranges: 256 of Dataset Management, 128 of Copy.
+const LIST_BYTES_MAX: u32 = 4096;
+
 /// Runs a command of the block namespace that stands for itself.
 pub(super) async fn run(
     core: &Core,
@@ -45,8 +48,7 @@ pub(super) async fn run(
             core.block.zero(extent, deallocate, fua).await.map(nothing)
         }
         Command::Dataset { ranges, deallocate } => {
-            let bytes = u32::from(ranges) * 16;
-            let data = payload(core, link, permit, sqe, capsule, bytes).await?.joined();
+            let data = list(core, link, permit, sqe, capsule, u32::from(ranges) * 16).await?;
             // Without Deallocate there are hints only, and none that would help us.
             if !deallocate {
                 return Ok(Done::Result(0));
@@ -61,8 +63,7 @@ pub(super) async fn run(
             verified.map(nothing)
         }
         Command::Copy { slba, ranges, fua } => {
-            let bytes = u32::from(ranges) * 32;
-            let data = payload(core, link, permit, sqe, capsule, bytes).await?.joined();
+            let data = list(core, link, permit, sqe, capsule, u32::from(ranges) * 32).await?;
             let sources = nvm::copy_ranges(&data);
             // What is read waits in memory: as much as a host's own data may.
             let blocks: u64 = sources.iter().map(|source| u64::from(source.blocks)).sum();
@@ -100,6 +101,25 @@ async fn read(
     }
     core.count_read(bytes);
     Ok(Done::Data(0))
+}
+
+/// A list of ranges of `bytes` bytes. Hosts may send more than that, up to what the longest list
+/// takes: Linux does, for controllers that do not look at the number of ranges.
+async fn list(
+    core: &Core,
+    link: &Link,
+    permit: &Permit,
+    sqe: &Sqe,
+    capsule: Option<Buffer>,
+    bytes: u32,
+) -> Result<Vec<u8>, Status> {
+    let given = sqe.sgl().length();
+    if given < bytes || given > bytes.max(LIST_BYTES_MAX) {
+        return Err(Status::SGL_LENGTH_INVALID);
+    }
+    let mut data = payload(core, link, permit, sqe, capsule, given).await?.joined();
+    data.truncate(bytes as usize);
+    Ok(data)
 }
 
 /// The data that comes with an extent.
