@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use csd_drive::{Access, Config};
 use csd_initiator::Secrets;
+use csd_nvme::auth::host::{Host, Next};
+use csd_nvme::auth::{Entropy, Offer};
 
 use super::NQN;
 use super::wire::{Command, Wire};
@@ -136,6 +138,50 @@ fn nothing_but_authentication_is_begun_before_it() {
     let failure = other.command(auth(0x06, 4096), &[], 4096);
     assert_eq!(failure.data[..8], [0, 0xF1, 0, 0, 0x34, 0x12, 1, 5], "failure1: group");
     ends(other);
+}
+
+/// Authenticates a queue by our own host's arithmetic; its messages are golden elsewhere.
+fn authenticate(wire: &mut Wire) {
+    let secrets = Secrets::parse(&format!("host {HOST} {SECRET}")).unwrap();
+    let keys = secrets.keys(HOST, NQN).unwrap();
+    let mut host = Host::new(keys, Offer::default(), 1, Entropy::draw(|bytes| bytes.fill(3)));
+    let mut message = host.negotiate();
+    loop {
+        let send = auth(0x05, message.len());
+        assert_eq!(wire.command_in_capsule(send, &message).status, 0);
+        match host.receive(&wire.command(auth(0x06, 4096), &[], 4096).data) {
+            Next::Exchange(next) => message = next,
+            next => return assert_eq!(next, Next::Done),
+        }
+    }
+}
+
+#[test]
+fn every_queue_has_a_gate_of_its_own() {
+    let address = with_secret();
+    let mut admin = connected(address);
+    authenticate(&mut admin);
+    let enable = Command::new(0x7F, 0).dword(11, 0x14).dword(12, 0x0046_0061);
+    assert_eq!(admin.command(enable, &[], 0).status, 0);
+    let cntlid = admin.command(Command::new(0x06, 0).dword(10, 1), &[], 4096).data[78];
+    let mut io = Wire::open(address);
+    io.initialise();
+    let reply = io.connect(NQN, 1, u16::from(cntlid), true);
+    assert_eq!((reply.status, reply.result & !0xFFFF), (0, ATR), "{reply:?}");
+    // Whatever way a command would take: short or long, in the capsule or not, alone or paired.
+    let command = |opcode, lba: u32| Command::new(opcode, 1).dword(10, lba);
+    let block = [1; 4096];
+    let refused = |status: u16, what: &str| assert_eq!(status, 0x191, "{what}");
+    refused(io.command(command(0x02, 0), &[], 4096).status, "read");
+    refused(io.command_in_capsule(command(0x01, 0), &block).status, "write in the capsule");
+    refused(io.command(command(0x01, 0), &block, 0).status, "write by transfer");
+    refused(io.command(command(0x00, 0), &[], 0).status, "flush");
+    refused(io.command_in_capsule(command(0x05, 0).byte(1, 0x41), &block).status, "a first half");
+    refused(io.command(Command::new(0x01, 2).dword(10, 4096), &block, 0).status, "store");
+    authenticate(&mut io);
+    let read = io.command(command(0x02, 0), &[], 4096);
+    assert!(read.status == 0 && read.data == [0; 4096], "nothing was written before");
+    assert_eq!(io.command_in_capsule(command(0x01, 0), &block).status, 0);
 }
 
 #[test]

@@ -99,11 +99,16 @@ impl Wire {
 
     /// Sends a capsule with its data inside.
     pub fn send_capsule(&mut self, command: &Command, data: &[u8]) {
+        self.stream.write_all(&Self::capsule(command, data)).unwrap();
+    }
+
+    /// The bytes of a capsule with its data inside.
+    pub fn capsule(command: &Command, data: &[u8]) -> Vec<u8> {
         let mut pdu = vec![0x04, 0, 72, if data.is_empty() { 0 } else { 72 }];
         pdu.extend_from_slice(&((72 + data.len()) as u32).to_le_bytes());
         pdu.extend_from_slice(&command.0);
         pdu.extend_from_slice(data);
-        self.stream.write_all(&pdu).unwrap();
+        pdu
     }
 
     /// The bytes of a capsule for a command with `length` bytes by transfer, and its identifier.

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use csd_drive::Config;
 use csd_reactor::BackendKind;
 
 use crate::wire::{Command, Pdu, Wire};
@@ -14,13 +15,16 @@ pub const BLOCK_BYTES: usize = 4096;
 
 /// Serves a drive on memory in this process; it ends with the test.
 pub fn drive(cores: usize, backend: BackendKind) -> SocketAddr {
-    let config = csd_drive::Config {
+    serve(Config { cores, backend, ..Config::default() })
+}
+
+/// The same, as told.
+pub fn serve(config: Config) -> SocketAddr {
+    let config = Config {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         nqn: NQN.into(),
         size_bytes: 256 << 20,
-        cores,
-        backend,
-        ..csd_drive::Config::default()
+        ..config
     };
     let (sender, ready) = mpsc::channel();
     std::thread::spawn(move || {

@@ -14,5 +14,6 @@ mod crowd;
 mod digest;
 mod harness;
 mod header;
+mod limits;
 mod split;
 mod transfer;

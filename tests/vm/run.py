@@ -8,9 +8,7 @@ cannot run says ``SKIPPED`` and why. See ``tests/vm/README.md``.
 import argparse
 import base64
 import os
-import re
 import shutil
-import subprocess
 import sys
 import time
 import zlib
@@ -19,12 +17,22 @@ from pathlib import Path
 
 import image
 from machine import Machine, Outcome
+from other import OtherHost, Refused
 from served import Drive
 
 ROOT = Path(__file__).resolve().parents[2]
 GUEST = Path(__file__).parent / "guest"
 HOST_ID = "5d0c4b1a-26c8-4f6b-9d6d-0f5a3f1c7e11"
 HOST_NQN = f"nqn.2014-08.org.nvmexpress:uuid:{HOST_ID}"
+OTHER_ID = "0b9a4f0e-7c53-4f35-8f0e-4c1d1f6a2b33"
+OTHER_NQN = f"nqn.2014-08.org.nvmexpress:uuid:{OTHER_ID}"
+# Drives that ask for a secret: hash of the secret and of the exchange (in bits), group. The first
+# chooses for itself.
+AUTHENTICATING = {
+    "secret": (256, ""),
+    "sha512": (512, "ffdhe4096"),
+    "sha384": (384, "null"),
+}
 
 
 def arguments() -> argparse.Namespace:
@@ -92,16 +100,16 @@ def one_round(options: argparse.Namespace, made: Path, block: int) -> Counter[st
         "FACTOR": f"{options.factor:g}",
         "ONLY": options.only,
         "BLOCK": str(block),
-        "AUTH_PORT": "",
     }
-    if offers(options.csd, "secrets"):
-        secrets = {"HOST_SECRET": secret(), "CONTROLLER_SECRET": secret()}
-        drives.append(with_secrets(options, folder, block, secrets))
-        known |= secrets
-        known |= {"AUTH_PORT": str(drives[1].port), "AUTH_NQN": drives[1].nqn}
+    for name, (bits, _) in AUTHENTICATING.items():
+        secrets = (secret(bits), secret(bits))
+        asking = with_secrets(options, folder, block, name, secrets)
+        drives.append(asking)
+        known[f"AUTH_{name}"] = f"{asking.port} {asking.nqn} {' '.join(secrets)}"
     machine = Machine(made, archive(known), folder, options.factor)
+    wishes = Wishes(drive, block)
     try:
-        for outcome in machine.outcomes(lambda wish: grant(drive, wish)):
+        for outcome in machine.outcomes(wishes.grant):
             show(outcome)
             counts[outcome.result] += 1
         for ended in (each for each in drives if not each.running()):
@@ -131,38 +139,64 @@ def archive(known: dict[str, str]) -> bytes:
     return image.cpio(files)
 
 
-def secret() -> str:
-    """Make a secret of 32 bytes in the standard's text form, transformed with SHA-256."""
-    key = os.urandom(32)
-    return f"DHHC-1:01:{base64.b64encode(key + zlib.crc32(key).to_bytes(4, 'little')).decode()}:"
+def secret(bits: int) -> str:
+    """Make a secret in the standard's text form, transformed with the hash of so many bits."""
+    key = os.urandom(bits // 8)
+    text = base64.b64encode(key + zlib.crc32(key).to_bytes(4, "little")).decode()
+    return f"DHHC-1:0{bits // 128 - 1}:{text}:"
 
 
 def with_secrets(
-    options: argparse.Namespace, folder: Path, block: int, secrets: dict[str, str]
+    options: argparse.Namespace, folder: Path, block: int, name: str, secrets: tuple[str, str]
 ) -> Drive:
     """Start a drive that lets in only the host that has its secret."""
-    file = folder / "secrets"
+    file = folder / f"{name}.secrets"
     file.touch(mode=0o600)
-    file.write_text(
-        f"host {HOST_NQN} {secrets['HOST_SECRET']}\ncontroller {secrets['CONTROLLER_SECRET']}\n"
-    )
-    return Drive(options.csd, folder, "secret", block, ["--secrets", str(file)])
+    file.write_text(f"host {HOST_NQN} {secrets[0]}\ncontroller {secrets[1]}\n")
+    more = ["--secrets", str(file)]
+    bits, group = AUTHENTICATING[name]
+    if group:
+        more += ["--auth-hash", str(bits), "--auth-group", group]
+    return Drive(options.csd, folder, name, block, more)
 
 
-def offers(csd: Path, option: str) -> bool:
-    """Tell whether the drive has an option of this name."""
-    command = [str(csd), "drive", "serve", "--help"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return re.search(rf"^\s+--{option}\b", shown, re.MULTILINE) is not None
+class Wishes:
+    """What checks ask of the host: things done to the drive, or by another host of it."""
 
+    def __init__(self, drive: Drive, block: int) -> None:
+        self.drive = drive
+        self.block = block
+        self.other: OtherHost | None = None
 
-def grant(drive: Drive, wish: str) -> str:
-    """Do to the drive what a check asks for."""
-    if wish in ("restart", "kill"):
-        drive.stop(kill=wish == "kill")
-        drive.start()
-        return "done"
-    return "unknown"
+    def grant(self, wish: str) -> str:
+        """Do it; the answer is one word."""
+        match wish.split():
+            case ["restart" | "kill" as how]:
+                self.drive.stop(kill=how == "kill")
+                self.drive.start()
+                return "done"
+            case ["other", *wanted]:
+                try:
+                    return self._other(wanted)
+                except (Refused, OSError) as error:
+                    return f"failed:{error}".replace(" ", "-")
+        return "unknown"
+
+    def _other(self, wanted: list[str]) -> str:
+        match wanted:
+            case ["joins"]:
+                drive = self.drive
+                self.other = OtherHost(drive.port, drive.nqn, OTHER_ID, OTHER_NQN, self.block)
+                return "done"
+            case ["writes", offset, count] if self.other:
+                return self.other.write_random(int(offset), int(count))
+            case ["sums", offset, count] if self.other:
+                return self.other.sum(int(offset), int(count))
+            case ["leaves"] if self.other:
+                self.other.leave()
+                self.other = None
+                return "done"
+        return "unknown"
 
 
 def show(outcome: Outcome) -> None:

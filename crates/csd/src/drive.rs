@@ -3,13 +3,19 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use csd_drive::{Access, Config, MediaKind};
+use csd_drive::transport::memory::BYTES_MIN;
+use csd_drive::{Access, Config, Limits, MediaKind};
+use csd_nvme::auth::Offer;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
 use crate::cli::{Serve, parse_nqn};
 use crate::context::Context;
 use crate::log;
 use crate::report::{self, Failure, Report};
+
+/// Descriptors for everything that is no connection.
+const OTHER_DESCRIPTORS: u64 = 128;
 
 /// Serves until the process is told to stop.
 pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failure> {
@@ -22,6 +28,7 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
             options.listen
         )));
     }
+    let limits = limits(options)?;
     let media = match options.media.as_str() {
         "memory" => MediaKind::Memory,
         path => MediaKind::File(PathBuf::from(path)),
@@ -30,6 +37,7 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         listen: options.listen,
         nqn: options.nqn.clone(),
         access,
+        limits,
         kv_percent: options.kv,
         reserve_percent: options.reserve,
         block_bytes: options.block,
@@ -56,6 +64,30 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
     }
 }
 
+/// How much of its hosts the drive takes; the process may then have that many descriptors.
+fn limits(options: &Serve) -> Result<Limits, Failure> {
+    let memory_bytes = options.memory.unwrap_or(0);
+    if options.memory.is_some_and(|bytes| bytes < BYTES_MIN * u64::from(options.cores)) {
+        let least = BYTES_MIN >> 20;
+        return Err(Failure::usage(format!("--memory: a core needs at least {least}M")));
+    }
+    let wanted = u64::from(options.connections) + OTHER_DESCRIPTORS;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < wanted) {
+        let maximum = limit.maximum;
+        let current = maximum.map_or(wanted, |maximum| wanted.min(maximum));
+        // Failing that there are fewer; accepting then waits for one to close.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum });
+        if current < wanted {
+            report::complain(&format!(
+                "warning: {current} descriptors are allowed, too few for {} connections",
+                options.connections
+            ));
+        }
+    }
+    Ok(Limits { connections: options.connections as usize, memory_bytes })
+}
+
 /// Who may connect.
 fn access(options: &Serve, context: &Context) -> Result<Access, Failure> {
     let mut hosts = options.allow.clone();
@@ -74,7 +106,14 @@ fn access(options: &Serve, context: &Context) -> Result<Access, Failure> {
         }
     }
     let secrets = context.secrets()?;
-    Ok(Access { hosts, any_host: options.allow_any_host, secrets })
+    let mut offer = Offer::default();
+    if !options.auth_hash.is_empty() {
+        offer.hashes.clone_from(&options.auth_hash);
+    }
+    if !options.auth_group.is_empty() {
+        offer.groups.clone_from(&options.auth_group);
+    }
+    Ok(Access { hosts, any_host: options.allow_any_host, secrets, offer })
 }
 
 /// Tells that the drive serves: while it serves, since its report comes only when it has stopped.

@@ -7,11 +7,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use csd_reactor::BackendKind;
+use csd_reactor::{BackendKind, core_count};
 
 use crate::controller::Access;
 use crate::log::Log;
 use crate::media::Direct;
+use crate::transport::memory;
 
 /// What keeps a drive's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,31 @@ pub enum MediaKind {
     Memory,
     /// A plain file, created when it does not exist, or a block device.
     File(PathBuf),
+}
+
+/// How much of its hosts a drive takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most connections at once, admin queues included.
+    pub connections: usize,
+    /// Most memory for data on its way, over all cores, in bytes; 0 for the default of each core.
+    pub memory_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { connections: 2048, memory_bytes: 0 }
+    }
+}
+
+impl Limits {
+    /// The memory of each of this runtime's cores.
+    pub(crate) fn core_memory_bytes(&self) -> u64 {
+        match self.memory_bytes {
+            0 => memory::BYTES_DEFAULT,
+            all => all / core_count() as u64,
+        }
+    }
 }
 
 /// How to serve a drive.
@@ -31,6 +57,8 @@ pub struct Config {
     pub nqn: String,
     /// Who may connect.
     pub access: Access,
+    /// How much of its hosts it takes.
+    pub limits: Limits,
     /// What keeps the bytes.
     pub media: MediaKind,
     /// Size of a new medium in bytes; 0 for all of a block device.
@@ -63,6 +91,7 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], csd_nvme::PORT)),
             nqn: String::new(),
             access: Access::default(),
+            limits: Limits::default(),
             media: MediaKind::Memory,
             size_bytes: 1 << 30,
             direct: Direct::Auto,

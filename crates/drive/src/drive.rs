@@ -6,11 +6,12 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use csd_nvme::controller::{Namespace, NamespaceKind, Subsystem};
-use csd_reactor::{Buffer, Class, CoreId, Semaphore, call, core_count, core_id, keep};
+use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_id, keep};
 
+use crate::config::Limits;
 use crate::controller::{Access, Controllers, CoreCounters, Settings};
 use crate::error::Error;
 use crate::format::{self, SHARDS, Split, Superblock};
@@ -26,13 +27,10 @@ use crate::namespace::kv::segments::Segments;
 use crate::namespace::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_OBJECTS};
 use crate::transport::IN_CAPSULE_BYTES_MAX;
 use crate::transport::accept::Connections;
+use crate::transport::memory::Memory;
 
 /// Bytes received at once on a core, whatever the connection.
 const SCRATCH_BYTES: usize = 256 << 10;
-/// Memory for data that hosts were granted to send, per core.
-const BUDGET_BYTES: u32 = 64 << 20;
-/// Unit of that budget.
-const BUDGET_UNIT_BYTES: u32 = 4096;
 /// Most I/O queues of one controller.
 const IO_QUEUES_MAX: u16 = 128;
 /// Most entries of a queue.
@@ -60,6 +58,10 @@ pub struct Shared {
     pub counters: Vec<Arc<CoreCounters>>,
     /// Connections by core.
     pub connections: Vec<AtomicUsize>,
+    /// How much of them there may be.
+    pub limits: Limits,
+    /// Connections that were refused because there were too many.
+    pub surplus: AtomicU64,
     /// What hosts have saved.
     pub settings: Arc<Settings>,
     /// Keeps writers of blocks out while a fused pair runs.
@@ -107,17 +109,10 @@ pub struct Core {
     pub media_error_rate: Rate,
     /// This core's connections.
     pub connections: Connections,
-    /// Memory for granted data, in pages.
-    pub budget: Semaphore,
+    /// Memory for data on its way.
+    pub memory: Rc<Memory>,
     /// Where bytes are received, by one connection at a time.
     pub scratch: RefCell<Buffer>,
-}
-
-impl Core {
-    /// Units of the budget that `bytes` bytes take.
-    pub fn budget_units(bytes: u32) -> usize {
-        bytes.div_ceil(BUDGET_UNIT_BYTES) as usize
-    }
 }
 
 fn subsystem(nqn: &str, superblock: &Superblock, segments: &Segments) -> Subsystem {
@@ -190,6 +185,8 @@ pub async fn open(
         controllers: Controllers::default(),
         counters: (0..cores).map(|_| Arc::default()).collect(),
         connections: (0..cores).map(|_| AtomicUsize::new(0)).collect(),
+        limits: Limits::default(),
+        surplus: AtomicU64::new(0),
         settings: Arc::new(settings),
         gate: Arc::new(Gate::new(cores)),
         read_only: AtomicBool::new(false),
@@ -227,7 +224,7 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
         metrics: shared.metrics.core(core_id().0),
         media_error_rate: Rate::default(),
         connections: Connections::default(),
-        budget: Semaphore::new(Core::budget_units(BUDGET_BYTES)),
+        memory: Rc::new(Memory::new(shared.limits.core_memory_bytes())),
         scratch: RefCell::new(Buffer::zeroed(SCRATCH_BYTES)),
         shared,
     });

@@ -31,7 +31,7 @@ pub mod namespace;
 pub mod serve;
 pub mod transport;
 
-pub use config::{Config, MediaKind};
+pub use config::{Config, Limits, MediaKind};
 pub use controller::Access;
 pub use error::Error;
 pub use serve::{Started, serve, serve_told};

@@ -41,6 +41,7 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
     let alone = Arc::get_mut(&mut shared).expect("it was made just now");
     alone.log = config.log.clone();
     alone.access = config.access.clone();
+    alone.limits = config.limits;
     start_all(&shared).await?;
     let accepting = spawn(Class::System, accept(listener, Arc::clone(&shared)));
     if let Some(listener) = scraped {

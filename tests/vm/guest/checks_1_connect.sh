@@ -9,6 +9,7 @@ check_long without_flow_control 40
 check queue_of_1024 40
 check reset 60
 check two_paths 60
+check two_hosts 60
 check_long idle_with_keep_alive 90
 check_long many_reconnects 120
 
@@ -75,6 +76,31 @@ two_paths() {
     compare 0 4
     write_and_compare 2 4
     disconnect
+}
+
+# SHA-256 of $2 bytes at $1, past the page cache.
+sum_of() {
+    dd if="$(block)" bs=256k skip="$(($1 >> 18))" count="$(($2 >> 18))" iflag=direct status=none \
+        | sha256sum | cut -d ' ' -f 1
+}
+
+# Two hosts at once, each with its own name and controller: what one has flushed the other reads,
+# round by round, while both stay connected.
+two_hosts() {
+    connect -i 2
+    ask other joins
+    local round offset sum
+    for round in 0 1 2 3; do
+        offset=$((round << 20))
+        write_and_compare $round 2
+        sum=$(asked other sums $offset 2097152)
+        [ "$sum" = "$(sha256sum < /tmp/data | cut -d ' ' -f 1)" ]
+        # Half of it anew, by the other host.
+        sum=$(asked other writes $offset 1048576)
+        [ "$sum" = "$(sum_of $offset 1048576)" ]
+    done
+    ask other leaves
+    write_and_compare 0 1
 }
 
 # Longer than several keep-alive intervals: the connection is the same one afterwards.

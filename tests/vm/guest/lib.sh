@@ -120,11 +120,18 @@ compare() {
         | cmp - /tmp/data
 }
 
-# Asks the host for something and waits until it is done.
+# Asks the host for something: its answer, one word.
+asked() {
+    local answer
+    echo "@ASK $*" >&3
+    read -r answer <&3
+    echo "$answer"
+}
+
+# The same for something that is to be done.
 ask() {
     local answer
-    echo "@ASK $1" >&3
-    read -r answer <&3
+    answer=$(asked "$@")
     [ "$answer" = done ] || fail "the host answered $answer"
 }
 

@@ -3,9 +3,11 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum, value_parser};
+use csd_nvme::auth::{Group, Hash};
 use csd_reactor::BackendKind;
 
+use super::secret::{parse_group, parse_hash};
 use super::{cores, parse_nqn};
 use crate::units::{parse_percent, parse_size};
 
@@ -16,7 +18,7 @@ pub(crate) enum Drive {
 Examples:
   csd drive serve --media memory --size 1G
   csd drive serve --media /data/d0.media --size 64G --kv 80% --listen 127.0.0.1:4421")]
-    Serve(Serve),
+    Serve(Box<Serve>),
     /// Look at media that no drive serves: every checksum; exit code 1 when there is damage
     Check(Check),
 }
@@ -58,6 +60,13 @@ pub(crate) struct Serve {
     /// that have a secret must prove it even so
     #[arg(long)]
     pub(crate) allow_any_host: bool,
+    /// Hash functions that authentication may use, best first: 256, 384, 512 [default: all]
+    #[arg(long, value_name = "BITS", value_delimiter = ',', value_parser = parse_hash)]
+    pub(crate) auth_hash: Vec<Hash>,
+    /// Diffie-Hellman groups that authentication may use, best first: null, ffdhe2048, ffdhe3072,
+    /// ffdhe4096, ffdhe6144, ffdhe8192 [default: all, ffdhe3072 first and null last]
+    #[arg(long, value_name = "GROUP", value_delimiter = ',', value_parser = parse_group)]
+    pub(crate) auth_group: Vec<Group>,
     /// NVMe Qualified Name of the drive
     #[arg(long, value_name = "NQN", default_value = "nqn.2026-11.io.csdstore:drive")]
     pub(crate) nqn: String,
@@ -73,6 +82,13 @@ pub(crate) struct Serve {
     /// Whether to bypass the page cache (O_DIRECT); `auto` does where the file system takes it
     #[arg(long, value_enum, value_name = "auto|on|off", default_value_t = Direct::Auto)]
     pub(crate) direct: Direct,
+    /// Most connections at once, admin queues included; more are told that the drive is busy
+    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = value_parser!(u32).range(2..=1_000_000))]
+    pub(crate) connections: u32,
+    /// Most memory for data on its way between hosts and media, over all connections; at least
+    /// 64M a core [default: 192M a core]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) memory: Option<u64>,
     /// Count commands, and tell Prometheus at this address (GET /metrics)
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) metrics: Option<SocketAddr>,

@@ -146,6 +146,8 @@ mod tests {
             "csd drive serve --media memory --size 1G --kv 101%",
             "csd drive serve --media memory --size 1G --allow host",
             "csd secret new --hash 128",
+            "csd drive serve --media memory --size 1G --auth-group ffdhe1024",
+            "csd drive serve --media memory --size 1G --auth-hash 256,1",
             "csd array up --drives 0",
             "csd run count x",
             "csd run count x --equal 1 --on nowhere",

@@ -1,7 +1,7 @@
 //! Options of `csd secret`.
 
 use clap::{Args, Subcommand};
-use csd_nvme::auth::Hash;
+use csd_nvme::auth::{Group, Hash};
 
 use super::parse_nqn;
 
@@ -26,11 +26,16 @@ pub(crate) struct NewSecret {
     pub(crate) nqn: Option<String>,
 }
 
-fn parse_hash(text: &str) -> Result<Hash, String> {
+pub(super) fn parse_hash(text: &str) -> Result<Hash, String> {
     match text {
         "256" => Ok(Hash::Sha256),
         "384" => Ok(Hash::Sha384),
         "512" => Ok(Hash::Sha512),
         _ => Err("a hash is 256, 384 or 512".to_owned()),
     }
+}
+
+pub(super) fn parse_group(text: &str) -> Result<Group, String> {
+    let named = Group::ALL.into_iter().find(|group| group.name() == text);
+    named.ok_or_else(|| format!("a group is one of {}", Group::ALL.map(Group::name).join(", ")))
 }

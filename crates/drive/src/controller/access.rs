@@ -4,7 +4,7 @@
 //! never served before it has proven that it knows it; the discovery log alone is told on its name,
 //! as stock hosts ask for it without a secret.
 
-use csd_nvme::auth::Secrets;
+use csd_nvme::auth::{Offer, Secrets};
 
 /// Who may connect.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +15,8 @@ pub struct Access {
     pub any_host: bool,
     /// Secrets of hosts, which must then prove theirs, and of this drive.
     pub secrets: Secrets,
+    /// Hash functions and groups that authentication may use, best first.
+    pub offer: Offer,
 }
 
 impl Access {

@@ -12,12 +12,13 @@ use std::time::Duration;
 
 use csd_nvme::status::Status;
 use csd_reactor::{
-    BusyTimes, Class, CoreId, Listener, Semaphore, Stream, busy, call, core_count, sleep, spawn,
-    timeout,
+    BusyTimes, Class, CoreId, Listener, Semaphore, Stream, busy, call, core_count, kept, sleep,
+    spawn, timeout,
 };
 
 use super::{BUCKETS_US, OPS, Op, STATUSES};
-use crate::drive::Shared;
+use crate::drive::{Core, Shared};
+use crate::transport::memory::Use;
 
 /// Longest request that is read, bytes.
 const REQUEST_BYTES_MAX: usize = 8 << 10;
@@ -77,12 +78,15 @@ pub async fn render(shared: &Shared) -> String {
     let mut page = String::new();
     operations(&mut page, shared);
     errors(&mut page, shared);
-    let mut times = Vec::new();
+    let (mut times, mut memory) = (Vec::new(), Vec::new());
     for core in 0..core_count() {
-        let asked = call(CoreId(core), Class::System, || async { busy() }).await;
-        times.push(asked.unwrap_or_default());
+        let look = || async { (busy(), kept::<Core>().map(|core| core.memory.used())) };
+        let (busy, used) = call(CoreId(core), Class::System, look).await.unwrap_or_default();
+        times.push(busy);
+        memory.push(used.unwrap_or_default());
     }
-    cores(&mut page, shared, &times);
+    cores(&mut page, &times);
+    hosts(&mut page, shared, &memory);
     log(&mut page, shared);
     page
 }
@@ -135,7 +139,7 @@ fn errors(page: &mut String, shared: &Shared) {
     }
 }
 
-fn cores(page: &mut String, shared: &Shared, times: &[BusyTimes]) {
+fn cores(page: &mut String, times: &[BusyTimes]) {
     let name = "csd_core_seconds_total";
     head(
         page,
@@ -155,10 +159,40 @@ fn cores(page: &mut String, shared: &Shared, times: &[BusyTimes]) {
             let _ = writeln!(page, "{name}{{core=\"{core}\",class=\"{class}\"}} {seconds}");
         }
     }
+}
+
+/// What hosts take of the drive.
+fn hosts(page: &mut String, shared: &Shared, memory: &[Use]) {
     head(page, "csd_connections", "gauge", "Open connections, admin queues included.");
     for (core, count) in shared.connections.iter().enumerate() {
         let count = count.load(Relaxed);
         let _ = writeln!(page, "csd_connections{{core=\"{core}\"}} {count}");
+    }
+    for (name, kind, help, value) in [
+        ("csd_connections_max", "gauge", "Most connections.", shared.limits.connections as u64),
+        (
+            "csd_connections_refused_total",
+            "counter",
+            "Refused because there were too many.",
+            shared.surplus.load(Relaxed),
+        ),
+        (
+            "csd_memory_max_bytes",
+            "gauge",
+            "Most memory for data on its way, of a core.",
+            shared.limits.core_memory_bytes(),
+        ),
+    ] {
+        head(page, name, kind, help);
+        let _ = writeln!(page, "{name} {value}");
+    }
+    head(page, "csd_memory_bytes", "gauge", "Memory in use for data on its way.");
+    for (core, used) in memory.iter().enumerate() {
+        for (what, bytes) in
+            [("granted", used.granted), ("answers", used.answers), ("capsules", used.capsules)]
+        {
+            let _ = writeln!(page, "csd_memory_bytes{{core=\"{core}\",for=\"{what}\"}} {bytes}");
+        }
     }
 }
 

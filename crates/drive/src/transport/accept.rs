@@ -13,39 +13,55 @@ use csd_reactor::{Class, CoreId, Listener, Stream, core_id, kept, post, sleep, s
 use super::connection;
 use super::link::Link;
 use crate::drive::{Core, Shared};
+use crate::log::{Level, Rate};
 
 /// Wait before another try when accepting fails, such as for lack of descriptors.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
+/// Connections beyond the limit that are heard, to be told that there are too many. More are
+/// closed as they come.
+const SURPLUS_MAX: usize = 32;
+
 /// Accepts until the listener is dropped.
 pub async fn accept(listener: Listener, shared: Arc<Shared>) {
+    let rate = Rate::default();
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             sleep(ACCEPT_RETRY).await;
             continue;
         };
-        let loads = shared.connections.iter().map(|count| count.load(Relaxed));
-        let least = loads.enumerate().min_by_key(|(_, load)| *load).map_or(0, |(core, _)| core);
+        let loads = || shared.connections.iter().map(|count| count.load(Relaxed));
+        let (all, most) = (loads().sum::<usize>(), shared.limits.connections);
+        let surplus = all >= most;
+        if all >= most + SURPLUS_MAX {
+            shared.surplus.fetch_add(1, Relaxed);
+            if let Some(more) = rate.pass() {
+                let fields = [("connections", all.to_string()), ("more", more.to_string())];
+                shared.log().write(Level::Warn, "connection refused: too many", &fields);
+            }
+            continue;
+        }
+        let least = loads().enumerate().min_by_key(|(_, load)| *load).map_or(0, |(core, _)| core);
         shared.connections[least].fetch_add(1, Relaxed);
         if CoreId(least) == core_id() {
-            begin(stream);
+            begin(stream, surplus);
             continue;
         }
         let detached = stream.detach();
         let shared = Arc::clone(&shared);
         // A core that is gone takes nothing: the drive is stopping.
         let _ = post(CoreId(least), Class::System, move || match detached.attach() {
-            Ok(stream) => begin(stream),
+            Ok(stream) => begin(stream, surplus),
             Err(_) => drop(Leaving(shared, CoreId(least))),
         });
     }
 }
 
-fn begin(stream: Stream) {
+fn begin(stream: Stream, surplus: bool) {
     let core = kept::<Core>().expect("a drive's core keeps itself");
     drop(spawn(Class::Foreground, async move {
         let leaving = Leaving(Arc::clone(&core.shared), core_id());
-        connection::serve(stream, core).await;
+        connection::serve(stream, core, surplus).await;
         drop(leaving);
     }));
 }

@@ -43,15 +43,16 @@ enum State {
 /// What stands between a connection and its queue.
 #[derive(Debug, Default)]
 pub struct Gate {
-    keys: RefCell<Option<Keys>>,
+    keys: RefCell<Option<(Keys, Offer)>>,
     shut: Cell<bool>,
     state: RefCell<State>,
 }
 
 impl Gate {
-    /// Shuts the gate until the host has authenticated itself with these keys.
-    pub fn require(&self, keys: Keys) {
-        *self.keys.borrow_mut() = Some(keys);
+    /// Shuts the gate until the host has authenticated itself with these keys, by what is
+    /// offered.
+    pub fn require(&self, keys: Keys, offer: Offer) {
+        *self.keys.borrow_mut() = Some((keys, offer));
         self.shut.set(true);
     }
 
@@ -79,13 +80,13 @@ impl Gate {
 
     /// Takes out the authentication under way; makes one if `may_begin`.
     fn take(&self, may_begin: bool) -> Result<Box<Controller>, Status> {
-        let keys = self.keys.borrow().clone().ok_or(Status::COMMAND_SEQUENCE_ERROR)?;
+        let (keys, offer) = self.keys.borrow().clone().ok_or(Status::COMMAND_SEQUENCE_ERROR)?;
         let mut state = self.state.borrow_mut();
         match std::mem::replace(&mut *state, State::Away) {
             State::Running(controller) => Ok(controller),
             State::Idle if may_begin => {
                 let entropy = Entropy::draw(random_bytes);
-                Ok(Box::new(Controller::new(keys, Offer::default(), entropy)))
+                Ok(Box::new(Controller::new(keys, offer, entropy)))
             }
             before => {
                 let failed = matches!(before, State::Failed);

@@ -57,7 +57,7 @@ pub(super) async fn run(
         }
         Command::Verify(extent) => {
             core.block.length(extent)?;
-            let budget = core.budget.acquire(Core::budget_units(PIECE_BYTES)).await;
+            let budget = core.memory.grant(PIECE_BYTES).await;
             let verified = core.block.verify(extent).await;
             drop(budget);
             verified.map(nothing)
@@ -69,7 +69,7 @@ pub(super) async fn run(
             let blocks: u64 = sources.iter().map(|source| u64::from(source.blocks)).sum();
             let bytes = blocks * u64::from(core.block.block_bytes());
             let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(COPY_BYTES_MAX);
-            let budget = core.budget.acquire(Core::budget_units(bytes)).await;
+            let budget = core.memory.grant(bytes).await;
             let copied = core.block.copy(&sources, slba, fua).await;
             drop(budget);
             core.count_write(copied?);
@@ -92,6 +92,7 @@ async fn read(
         let length = (bytes - offset).min(u64::from(PDU_DATA_BYTES_MAX));
         let _held = link.answer(length).await;
         link.room().await;
+        let _reserved = link.reserve(length).await;
         let size = usize::try_from(length).expect("at most 128 KiB");
         let buffer = Buffer::with_room(HEADROOM, size, TAILROOM);
         let buffer = core.block.read(extent.slba, offset, buffer).await?;

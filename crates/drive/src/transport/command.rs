@@ -152,7 +152,7 @@ pub(super) async fn payload(
         (SGL_TRANSPORT, None) => {
             // A grant is made only when there is memory for it.
             let own = link.grant(bytes).await;
-            let shared = core.budget.acquire(Core::budget_units(bytes)).await;
+            let shared = core.memory.grant(bytes).await;
             let pieces = link.receive(permit.cid(), bytes).await?;
             Ok(Payload { pieces, held: Some((own, shared)) })
         }
@@ -198,6 +198,7 @@ async fn key_value(
         kv::Command::List { from, size } => {
             check_buffer(core, sqe, u64::from(size))?;
             let _held = link.answer(u64::from(size)).await;
+            let _reserved = link.reserve(u64::from(size)).await;
             let data = core.kv.list(nsid, from, size).await?;
             send_all(link, permit, &data).await;
             Ok(Done::Data(0))
@@ -224,8 +225,10 @@ async fn retrieve(
     let (whole, wanted) = (value.bytes(), value.bytes().min(size));
     let mut sent = 0;
     while sent < wanted {
-        let _held = link.answer(u64::from((wanted - sent).min(PDU_DATA_BYTES_MAX))).await;
+        let length = u64::from((wanted - sent).min(PDU_DATA_BYTES_MAX));
+        let _held = link.answer(length).await;
         link.room().await;
+        let _reserved = link.reserve(length).await;
         let most = PDU_DATA_BYTES_MAX as usize;
         let piece = value.next(most, HEADROOM, TAILROOM).await?;
         let mut piece = piece.expect("a value is as long as it says");

@@ -5,22 +5,21 @@
 //! made only for buffers that are there.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Waker;
 
-use csd_nvme::capsule::{Cqe, Sqe};
-use csd_nvme::controller::Event;
+use csd_nvme::capsule::Cqe;
 use csd_nvme::controller::queue::{Permit, Queue};
-use csd_nvme::log::ErrorEntry;
 use csd_nvme::status::Status;
 use csd_nvme::tcp::controller::Connection as Wire;
 use csd_reactor::{Acquire, Buffer, Notify, Semaphore};
 
 use super::auth::Gate;
+use super::memory::{Laden, Memory};
 use super::outgoing::Outgoing;
 use super::session::Session;
+use super::transfer::Transfers;
 use super::{LIMITS, PDU_DATA_BYTES_MAX};
 
 /// Commands that send data wait while this much is queued.
@@ -35,20 +34,6 @@ const UNIT_BYTES: u32 = 4096;
 pub const HEADROOM: usize = 256;
 /// Tailroom for the data digest.
 pub const TAILROOM: usize = 4;
-
-/// Data that a host was granted to send: shared by the connection, which fills it, and the command,
-/// which waits for it. The tag belongs to the connection alone and may be used again as soon as
-/// the data is complete, before the command has looked.
-#[derive(Default)]
-struct Transfer {
-    pieces: RefCell<Vec<Buffer>>,
-    // A data digest did not hold: fails the command, but only when all of its data has come.
-    damaged: Cell<bool>,
-    complete: Cell<bool>,
-    done: Notify,
-    // Counts the connection's grants: tells an old transfer from a new one under its tag.
-    number: u64,
-}
 
 /// What moved since somebody last looked, and what waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,13 +59,19 @@ pub struct Link {
     /// Authentication.
     pub gate: Gate,
     queue: RefCell<Queue>,
-    transfers: RefCell<BTreeMap<u16, Rc<Transfer>>>,
+    transfers: Transfers,
     room: Notify,
+    // Bytes of answers that are being made.
+    reserved: Cell<usize>,
     answers: Semaphore,
     grants: Semaphore,
-    grants_made: Cell<u64>,
     received_bytes: Cell<usize>,
     sent_bytes: Cell<usize>,
+    memory: Rc<Memory>,
+    // Bytes of capsules whose commands are not answered.
+    capsules: Rc<Cell<usize>>,
+    // The drive has as many connections as it may: this one is only told so.
+    surplus: bool,
     ended: Cell<bool>,
     // The connection ends when all is sent.
     leaving: Cell<bool>,
@@ -93,19 +84,23 @@ pub struct Link {
 }
 
 impl Link {
-    /// A connection to `local` on which nothing was received.
-    pub fn new(local: Option<SocketAddr>) -> Self {
+    /// A connection to `local` on which nothing was received; one that is in surplus is told so
+    /// when it connects a queue.
+    pub fn new(local: Option<SocketAddr>, memory: Rc<Memory>, surplus: bool) -> Self {
         Self {
+            memory,
+            capsules: Rc::default(),
+            surplus,
             wire: RefCell::new(Wire::new(LIMITS)),
             outgoing: RefCell::default(),
             session: RefCell::new(Session::Unconnected),
             gate: Gate::default(),
             queue: RefCell::new(Queue::unconnected()),
-            transfers: RefCell::default(),
+            transfers: Transfers::default(),
             room: Notify::new(),
+            reserved: Cell::new(0),
             answers: Semaphore::new((ANSWERS_BYTES_MAX / UNIT_BYTES) as usize),
             grants: Semaphore::new((GRANTS_BYTES_MAX / UNIT_BYTES) as usize),
-            grants_made: Cell::new(0),
             received_bytes: Cell::new(0),
             sent_bytes: Cell::new(0),
             ended: Cell::new(false),
@@ -191,14 +186,52 @@ impl Link {
 
     /// True while so much is queued that no more should be received.
     pub fn is_congested(&self) -> bool {
+        self.is_full() || self.must_wait()
+    }
+
+    /// True while so much came with commands of this and other connections that no more should be
+    /// received, unless it is data that was asked for.
+    pub fn is_laden(&self) -> bool {
+        self.memory.is_laden() && self.capsules.get() > 0 && self.transfers.is_empty()
+    }
+
+    /// Counts a command's in-capsule data for as long as the command runs.
+    pub fn laden(&self, bytes: usize) -> Option<Laden> {
+        (bytes > 0).then(|| Laden::new(&self.memory, &self.capsules, bytes))
+    }
+
+    /// True when the drive has as many connections as it may without this one.
+    pub fn is_surplus(&self) -> bool {
+        self.surplus
+    }
+
+    fn is_full(&self) -> bool {
         self.outgoing.borrow().queued_bytes() >= QUEUED_BYTES_MAX
+    }
+
+    /// True when the memory for answers is used up and a part of it is this connection's.
+    fn must_wait(&self) -> bool {
+        let own = !self.outgoing.borrow().is_empty() || self.reserved.get() > 0;
+        own && self.memory.is_congested()
     }
 
     /// Waits until a command may queue data.
     pub async fn room(&self) {
-        while self.is_congested() {
+        while self.is_full() {
             self.room.notified().await;
         }
+    }
+
+    /// Waits until there is memory for `bytes` bytes of an answer: before they are read, and kept
+    /// until they are queued.
+    pub async fn reserve(&self, bytes: u64) -> Reserved<'_> {
+        while self.must_wait() {
+            self.room.notified().await;
+        }
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.reserved.set(self.reserved.get() + bytes);
+        self.memory.answer(bytes);
+        Reserved { link: self, bytes }
     }
 
     /// Waits for the right to hold `bytes` bytes of an answer (one that is longer than all that
@@ -218,9 +251,32 @@ impl Link {
         Motion {
             received: self.received_bytes.take(),
             sent: self.sent_bytes.take(),
-            granted: self.transfers.borrow().values().map(|transfer| transfer.number).min(),
+            granted: self.transfers.oldest(),
             sending: !self.outgoing.borrow().is_empty(),
         }
+    }
+
+    /// Copies received data to its place in a transfer.
+    pub fn fill(&self, ttag: u16, offset: u32, bytes: &[u8]) {
+        self.note_received(bytes.len());
+        self.transfers.fill(ttag, offset, bytes);
+    }
+
+    /// Calls `visit` with the place for data of a transfer: from `offset` on, at most `most` bytes
+    /// and not beyond one piece.
+    pub fn with_slice<T>(
+        &self,
+        ttag: u16,
+        offset: u32,
+        most: usize,
+        visit: impl FnOnce(&mut [u8]) -> T,
+    ) -> T {
+        self.transfers.with_slice(ttag, offset, most, visit)
+    }
+
+    /// Notes the end of a PDU of a transfer; with the last one the connection forgets it.
+    pub fn transfer_end(&self, ttag: u16, complete: bool, digest_matches: bool) {
+        self.transfers.end(ttag, complete, digest_matches);
     }
 
     /// Notes granted data that was received.
@@ -231,7 +287,8 @@ impl Link {
     /// Tells waiting commands that something was sent.
     pub fn sent(&self, bytes: usize) {
         self.sent_bytes.set(self.sent_bytes.get() + bytes);
-        if !self.is_congested() {
+        self.memory.answered(bytes);
+        if !self.is_full() {
             self.room.notify_all();
         }
     }
@@ -239,6 +296,7 @@ impl Link {
     /// Queues bytes that stand for themselves.
     pub fn push(&self, bytes: &[u8]) {
         self.outgoing.borrow_mut().push_small(bytes);
+        self.memory.answer(bytes.len());
         self.wake();
     }
 
@@ -268,6 +326,7 @@ impl Link {
             pdu.append(digest.len()).copy_from_slice(&digest);
         }
         pdu.prepend(prefix.len()).copy_from_slice(&prefix);
+        self.memory.answer(pdu.len());
         self.outgoing.borrow_mut().push_large(pdu);
         self.wake();
     }
@@ -286,110 +345,33 @@ impl Link {
     /// # Errors
     /// [`Status::TRANSIENT_TRANSPORT_ERROR`] when a data digest did not hold.
     pub async fn receive(&self, cid: u16, bytes: u32) -> Result<Vec<Buffer>, Status> {
-        let number = self.grants_made.get();
-        self.grants_made.set(number + 1);
-        let pieces = pieces(bytes).into();
-        let transfer = Rc::new(Transfer { pieces, number, ..Transfer::default() });
         let (ttag, r2t) = self.wire.borrow_mut().grant(cid, 0, bytes);
-        let known = self.transfers.borrow_mut().insert(ttag, Rc::clone(&transfer));
-        assert!(known.is_none(), "a tag is granted again only when its transfer is complete");
+        let transfer = self.transfers.begin(ttag, bytes);
         self.push(&r2t);
-        while !transfer.complete.get() {
-            transfer.done.notified().await;
-        }
-        if transfer.damaged.get() {
-            return Err(Status::TRANSIENT_TRANSPORT_ERROR);
-        }
-        Ok(transfer.pieces.take())
+        transfer.whole().await
     }
+}
 
-    /// Copies received data to its place in a transfer.
-    pub fn fill(&self, ttag: u16, offset: u32, mut bytes: &[u8]) {
-        let mut at = offset;
-        self.note_received(bytes.len());
-        while !bytes.is_empty() {
-            let count = self.with_slice(ttag, at, bytes.len(), |slice| {
-                slice.copy_from_slice(&bytes[..slice.len()]);
-                slice.len()
-            });
-            bytes = &bytes[count..];
-            at += u32::try_from(count).expect("within a piece");
-        }
-    }
+/// Memory for a piece of an answer, from before it is read until it is queued.
+pub struct Reserved<'a> {
+    link: &'a Link,
+    bytes: usize,
+}
 
-    /// Calls `visit` with the place for data of a transfer: from `offset` on, at most `most` bytes
-    /// and not beyond one piece.
-    pub fn with_slice<T>(
-        &self,
-        ttag: u16,
-        offset: u32,
-        most: usize,
-        visit: impl FnOnce(&mut [u8]) -> T,
-    ) -> T {
-        let transfers = self.transfers.borrow();
-        let transfer = transfers.get(&ttag).expect("the wire knows which tags are granted");
-        let mut pieces = transfer.pieces.borrow_mut();
-        let piece = &mut pieces[(offset / PDU_DATA_BYTES_MAX) as usize];
-        let start = (offset % PDU_DATA_BYTES_MAX) as usize;
-        let end = piece.len().min(start + most);
-        visit(&mut piece[start..end])
-    }
-
-    /// Notes the end of a PDU of a transfer; with the last one the connection forgets it.
-    pub fn transfer_end(&self, ttag: u16, complete: bool, digest_matches: bool) {
-        let mut transfers = self.transfers.borrow_mut();
-        let transfer = transfers.get(&ttag).expect("the wire knows which tags are granted");
-        if !digest_matches {
-            transfer.damaged.set(true);
-        }
-        if complete && let Some(transfer) = transfers.remove(&ttag) {
-            transfer.complete.set(true);
-            transfer.done.notify_all();
-        }
-    }
-
-    /// Notes a failed command in its controller's error log. What a host may expect (a key that is
-    /// not there, data that differs) is no error of anyone's.
-    pub fn note_error(&self, permit: &Permit, sqe: &Sqe, status: Status) {
-        let expected = matches!(
-            status,
-            Status::KEY_DOES_NOT_EXIST
-                | Status::KEY_EXISTS
-                | Status::COMPARE_FAILURE
-                | Status::ABORTED_FAILED_FUSED
-        );
-        let session = self.session.borrow();
-        let Some(association) = session.association().filter(|_| !expected) else { return };
-        let mut entry = ErrorEntry::zeroed();
-        let mut cqe = Cqe::zeroed();
-        cqe.set_status(status);
-        entry.set_sqid(permit.queue().qid()).set_cid(permit.cid()).set_location(0xFFFF);
-        entry.set_status_field(cqe.status_field()).set_nsid(sqe.nsid()).set_trtype(3);
-        entry.set_lba(u64::from(sqe.cdw10()) | u64::from(sqe.cdw11()) << 32);
-        entry.set_opcode(sqe.opcode());
-        association.note_error(entry);
-    }
-
-    /// Tells the host of an event, if this is an admin queue with a request held for it.
-    pub fn raise(&self, event: Event, except: Option<u16>) {
-        let completed = match &mut *self.session.borrow_mut() {
-            Session::Admin(admin) if except != Some(admin.cntlid()) => admin.raise(event),
-            _ => None,
-        };
-        if let Some(cqe) = completed {
-            self.respond(&cqe);
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        let link = self.link;
+        link.reserved.set(link.reserved.get() - self.bytes);
+        link.memory.answered(self.bytes);
+        // Nothing was queued, so nothing that is sent will wake who waits.
+        if link.outgoing.borrow().is_empty() {
+            link.room.notify_all();
         }
     }
 }
 
-/// Buffers for `bytes` bytes, each but the last of 128 KiB.
-pub fn pieces(bytes: u32) -> Vec<Buffer> {
-    let mut pieces = Vec::with_capacity(bytes.div_ceil(PDU_DATA_BYTES_MAX) as usize);
-    let mut left = bytes;
-    while left > 0 {
-        let length = left.min(PDU_DATA_BYTES_MAX);
-        pieces.push(Buffer::with_room(0, length as usize, 0));
-        left -= length;
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.memory.answered(self.outgoing.get_mut().queued_bytes());
     }
-    pieces
 }

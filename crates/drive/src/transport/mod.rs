@@ -2,8 +2,10 @@
 //!
 //! Modules in the order of a command's way: [`accept`] deals connections to cores,
 //! [`connection`] turns bytes into commands, [`link`] is what a connection's commands share,
+//! [`memory`] what all connections of a core do, `transfer` what a host was granted to send,
 //! [`outgoing`] what it sends, [`auth`] what a host must pass first, [`command`] runs one command
-//! (`block` those of blocks), [`session`] is Connect and the admin queue.
+//! (`block` those of blocks), [`session`] is Connect and the admin queue, `report` what it is told
+//! beside.
 //!
 //! Never: what a command means to the medium. Invariants: a connection stays on its core; a
 //! command is answered once; back-pressure parks a connection's read side and never fails a
@@ -15,8 +17,11 @@ mod block;
 pub mod command;
 pub mod connection;
 pub mod link;
+pub mod memory;
 pub mod outgoing;
+mod report;
 pub mod session;
+mod transfer;
 
 use csd_nvme::tcp::Digests;
 use csd_nvme::tcp::controller::Limits;

@@ -188,6 +188,10 @@ fn connect(
     payload: &[u8],
 ) -> Result<(u16, Queue), Refused> {
     let request = Request::parse(sqe, payload, &core.shared.subsystem)?;
+    if link.is_surplus() {
+        core.shared.surplus.fetch_add(1, Relaxed);
+        return Err(Refused { status: Status::CONTROLLER_BUSY, dword0: 0 });
+    }
     let access = &core.shared.access;
     if !access.admits(&request.hostnqn) {
         return Err(Refused { status: Status::CONNECT_INVALID_HOST, dword0: 0 });
@@ -210,7 +214,7 @@ fn connect(
     // The discovery log tells a named host what it would need to know to connect, and no more.
     let keys = access.secrets.keys(&request.hostnqn, &core.shared.subsystem.nqn);
     if let Some(keys) = keys.filter(|_| !request.discovery) {
-        link.gate.require(keys);
+        link.gate.require(keys, access.offer.clone());
     }
     Ok((cntlid, Queue::of(&request.connect)))
 }

@@ -48,6 +48,18 @@ impl Group {
         Self::ALL.get(usize::from(id)).copied()
     }
 
+    /// Its name: `null`, or as RFC 7919 has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Ffdhe2048 => "ffdhe2048",
+            Self::Ffdhe3072 => "ffdhe3072",
+            Self::Ffdhe4096 => "ffdhe4096",
+            Self::Ffdhe6144 => "ffdhe6144",
+            Self::Ffdhe8192 => "ffdhe8192",
+        }
+    }
+
     /// Size of its values in bytes; 0 for the null group.
     pub fn bytes(self) -> usize {
         self.prime_text().len() / 2

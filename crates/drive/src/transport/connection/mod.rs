@@ -53,9 +53,10 @@ impl From<Fatal> for End {
     }
 }
 
-/// Serves a connection until it ends.
-pub async fn serve(stream: Stream, core: Rc<Core>) {
-    let link = Rc::new(Link::new(stream.local_addr().ok()));
+/// Serves a connection until it ends; one in surplus is only told that it is.
+pub async fn serve(stream: Stream, core: Rc<Core>, surplus: bool) {
+    let local = stream.local_addr().ok();
+    let link = Rc::new(Link::new(local, Rc::clone(&core.memory), surplus));
     let number = core.connections.number();
     core.connections.insert(number, Rc::clone(&link));
     let start = {
@@ -63,6 +64,7 @@ pub async fn serve(stream: Stream, core: Rc<Core>) {
         move |link: Rc<Link>, received: Received, is_io: bool| {
             let core = Rc::clone(&core);
             async move {
+                let _laden = link.laden(received.capsule.as_ref().map_or(0, |data| data.len()));
                 if is_io {
                     run_io(core, link, received).await;
                 } else {

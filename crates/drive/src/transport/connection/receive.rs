@@ -30,7 +30,7 @@ where
 {
     /// Receives once; true when there was something.
     pub(super) fn receive(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
-        if self.link.is_congested() || self.pool.is_full() {
+        if self.link.is_congested() || self.link.is_laden() || self.pool.is_full() {
             return Ok(false);
         }
         loop {

@@ -1,0 +1,148 @@
+//! Memory of a core for data on its way between hosts and the medium, over all connections.
+//!
+//! Never: a connection's own share, which is [`super::link`]'s. Invariant: a connection that has no
+//! answer waiting may always make one, and one that holds no capsule may always receive, so that
+//! hosts which do not read cannot use up what serves the others. Granted data alone is waited for,
+//! and its host must keep it moving.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use csd_reactor::{Acquire, Semaphore};
+
+/// Least memory of a core: half of it is granted, and the longest transfer is 16 MiB.
+pub const BYTES_MIN: u64 = 64 << 20;
+/// Memory of a core, unless its user says otherwise.
+pub const BYTES_DEFAULT: u64 = 192 << 20;
+/// Unit in which waiting is counted.
+const UNIT_BYTES: u32 = 4096;
+
+/// Data in use, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Use {
+    /// Granted to hosts, or being written.
+    pub granted: usize,
+    /// Answers with data: being read, waiting, or queued.
+    pub answers: usize,
+    /// Came with commands that are not answered.
+    pub capsules: usize,
+}
+
+/// The memory of one core.
+pub struct Memory {
+    granted: Semaphore,
+    granted_units: usize,
+    answers: Cell<usize>,
+    answers_max: usize,
+    capsules: Cell<usize>,
+    capsules_max: usize,
+}
+
+fn units(bytes: u64) -> usize {
+    usize::try_from(bytes.div_ceil(u64::from(UNIT_BYTES))).expect("fewer units than bytes")
+}
+
+impl Memory {
+    /// So many bytes: half of them to be granted, three eighths for answers, an eighth for
+    /// capsules.
+    pub fn new(bytes: u64) -> Self {
+        let bytes = bytes.max(BYTES_MIN);
+        let part = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let granted_units = units(bytes / 2);
+        Self {
+            granted: Semaphore::new(granted_units),
+            granted_units,
+            answers: Cell::new(0),
+            answers_max: part(bytes / 8 * 3),
+            capsules: Cell::new(0),
+            capsules_max: part(bytes / 8),
+        }
+    }
+
+    /// Waits for the right to hold `bytes` bytes of granted data, or of data that a command moves.
+    pub fn grant(&self, bytes: u32) -> Acquire {
+        self.granted.acquire(units(bytes.into()).min(self.granted_units))
+    }
+
+    /// Notes bytes of an answer that is being made, or queued.
+    pub fn answer(&self, bytes: usize) {
+        self.answers.set(self.answers.get() + bytes);
+    }
+
+    /// Notes bytes of an answer that were sent, or dropped.
+    pub fn answered(&self, bytes: usize) {
+        self.answers.set(self.answers.get() - bytes);
+    }
+
+    /// True while answers hold so much that only connections without any may make one.
+    pub fn is_congested(&self) -> bool {
+        self.answers.get() >= self.answers_max
+    }
+
+    /// True while capsules hold so much that only connections without any may receive.
+    pub fn is_laden(&self) -> bool {
+        self.capsules.get() >= self.capsules_max
+    }
+
+    /// What is in use.
+    pub fn used(&self) -> Use {
+        let granted = self.granted_units - self.granted.available();
+        Use {
+            granted: granted * UNIT_BYTES as usize,
+            answers: self.answers.get(),
+            capsules: self.capsules.get(),
+        }
+    }
+}
+
+/// The bytes of one command's capsule, while the command runs.
+pub struct Laden {
+    memory: Rc<Memory>,
+    own: Rc<Cell<usize>>,
+    bytes: usize,
+}
+
+impl Laden {
+    /// Counts `bytes` bytes against the core and, in `own`, against the connection.
+    pub fn new(memory: &Rc<Memory>, own: &Rc<Cell<usize>>, bytes: usize) -> Self {
+        memory.capsules.set(memory.capsules.get() + bytes);
+        own.set(own.get() + bytes);
+        Self { memory: Rc::clone(memory), own: Rc::clone(own), bytes }
+    }
+}
+
+impl Drop for Laden {
+    fn drop(&mut self) {
+        self.memory.capsules.set(self.memory.capsules.get() - self.bytes);
+        self.own.set(self.own.get() - self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_the_least_memory_hold_the_longest_transfer() {
+        let memory = Memory::new(0);
+        assert_eq!(memory.granted_units, units(32 << 20));
+        let held = memory.granted.try_acquire(units(16 << 20));
+        assert!(held.is_some());
+        assert_eq!(memory.used(), Use { granted: 16 << 20, ..Use::default() });
+    }
+
+    #[test]
+    fn capsules_and_answers_are_counted_until_they_go() {
+        let memory = Rc::new(Memory::new(BYTES_MIN));
+        let own = Rc::new(Cell::new(0));
+        let laden = Laden::new(&memory, &own, 8 << 20);
+        assert!(memory.is_laden() && own.get() == 8 << 20);
+        drop(laden);
+        assert!(!memory.is_laden() && own.get() == 0);
+        memory.answer(24 << 20);
+        assert!(memory.is_congested());
+        memory.answered(1);
+        assert!(!memory.is_congested());
+        assert_eq!(memory.used().answers, (24 << 20) - 1);
+    }
+}

@@ -1,0 +1,129 @@
+//! Data that hosts were granted to send, and the commands that wait for it.
+//!
+//! Never: whether there is memory for it, nor the bytes of a PDU. Invariant: a tag belongs to the
+//! connection alone, and may be granted again as soon as its data is complete.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use csd_nvme::status::Status;
+use csd_reactor::{Buffer, Notify};
+
+use super::PDU_DATA_BYTES_MAX;
+
+/// Data that a host was granted to send: shared by the connection, which fills it, and the command,
+/// which waits for it. The tag belongs to the connection alone and may be used again as soon as
+/// the data is complete, before the command has looked.
+#[derive(Default)]
+pub(super) struct Transfer {
+    pieces: RefCell<Vec<Buffer>>,
+    // A data digest did not hold: fails the command, but only when all of its data has come.
+    damaged: Cell<bool>,
+    complete: Cell<bool>,
+    done: Notify,
+    // Counts the connection's grants: tells an old transfer from a new one under its tag.
+    number: u64,
+}
+
+impl Transfer {
+    /// The data, when all of it has come.
+    ///
+    /// # Errors
+    /// [`Status::TRANSIENT_TRANSPORT_ERROR`] when a data digest did not hold.
+    pub(super) async fn whole(&self) -> Result<Vec<Buffer>, Status> {
+        while !self.complete.get() {
+            self.done.notified().await;
+        }
+        if self.damaged.get() {
+            return Err(Status::TRANSIENT_TRANSPORT_ERROR);
+        }
+        Ok(self.pieces.take())
+    }
+}
+
+/// The transfers of a connection, by tag.
+#[derive(Default)]
+pub(super) struct Transfers {
+    open: RefCell<BTreeMap<u16, Rc<Transfer>>>,
+    made: Cell<u64>,
+}
+
+impl Transfers {
+    /// A transfer of `bytes` bytes under a tag that was just granted.
+    pub(super) fn begin(&self, ttag: u16, bytes: u32) -> Rc<Transfer> {
+        let number = self.made.get();
+        self.made.set(number + 1);
+        let pieces = pieces(bytes).into();
+        let transfer = Rc::new(Transfer { pieces, number, ..Transfer::default() });
+        let known = self.open.borrow_mut().insert(ttag, Rc::clone(&transfer));
+        assert!(known.is_none(), "a tag is granted again only when its transfer is complete");
+        transfer
+    }
+
+    /// True when no data is to come.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.borrow().is_empty()
+    }
+
+    /// Number of the oldest transfer whose data is not complete.
+    pub(super) fn oldest(&self) -> Option<u64> {
+        self.open.borrow().values().map(|transfer| transfer.number).min()
+    }
+
+    /// Copies received data to its place in a transfer.
+    pub(super) fn fill(&self, ttag: u16, offset: u32, mut bytes: &[u8]) {
+        let mut at = offset;
+        while !bytes.is_empty() {
+            let count = self.with_slice(ttag, at, bytes.len(), |slice| {
+                slice.copy_from_slice(&bytes[..slice.len()]);
+                slice.len()
+            });
+            bytes = &bytes[count..];
+            at += u32::try_from(count).expect("within a piece");
+        }
+    }
+
+    /// Calls `visit` with the place for data of a transfer: from `offset` on, at most `most` bytes
+    /// and not beyond one piece.
+    pub(super) fn with_slice<T>(
+        &self,
+        ttag: u16,
+        offset: u32,
+        most: usize,
+        visit: impl FnOnce(&mut [u8]) -> T,
+    ) -> T {
+        let transfers = self.open.borrow();
+        let transfer = transfers.get(&ttag).expect("the wire knows which tags are granted");
+        let mut pieces = transfer.pieces.borrow_mut();
+        let piece = &mut pieces[(offset / PDU_DATA_BYTES_MAX) as usize];
+        let start = (offset % PDU_DATA_BYTES_MAX) as usize;
+        let end = piece.len().min(start + most);
+        visit(&mut piece[start..end])
+    }
+
+    /// Notes the end of a PDU of a transfer; with the last one the connection forgets it.
+    pub(super) fn end(&self, ttag: u16, complete: bool, digest_matches: bool) {
+        let mut transfers = self.open.borrow_mut();
+        let transfer = transfers.get(&ttag).expect("the wire knows which tags are granted");
+        if !digest_matches {
+            transfer.damaged.set(true);
+        }
+        if complete && let Some(transfer) = transfers.remove(&ttag) {
+            transfer.complete.set(true);
+            transfer.done.notify_all();
+        }
+    }
+}
+
+/// Buffers for `bytes` bytes, each but the last of 128 KiB.
+fn pieces(bytes: u32) -> Vec<Buffer> {
+    let mut pieces = Vec::with_capacity(bytes.div_ceil(PDU_DATA_BYTES_MAX) as usize);
+    let mut left = bytes;
+    while left > 0 {
+        let length = left.min(PDU_DATA_BYTES_MAX);
+        pieces.push(Buffer::with_room(0, length as usize, 0));
+        left -= length;
+    }
+    pieces
+}

@@ -1,0 +1,151 @@
+//! More hosts than the drive takes, and hosts that together ask for more memory than it has.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
+use csd_drive::{Config, Limits};
+
+use crate::harness::{Host, NQN, assert_closed, assert_serves, serve};
+use crate::wire::{Command, Wire};
+
+const BUSY: u16 = 0x181;
+/// Connections beyond the limit that are told so; more are closed as they come.
+const TOLD: usize = 32;
+
+/// A free port for the metrics page.
+fn metrics_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// The value of a metric.
+fn metric(address: SocketAddr, name: &str) -> usize {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    let lines = page.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let values: Vec<usize> = lines.map(|value| value.parse().unwrap()).collect();
+    assert_eq!(values.len(), 1, "{name} in {page}");
+    values[0]
+}
+
+#[test]
+fn one_connection_too_many_is_told_so_and_others_are_closed() {
+    let metrics = metrics_address();
+    let limits = Limits { connections: 6, ..Limits::default() };
+    let address = serve(Config { cores: 2, metrics: Some(metrics), limits, ..Config::default() });
+    let mut hosts: Vec<(Host, Wire)> = Vec::new();
+    for _ in 0..3 {
+        let mut host = Host::new(address);
+        let io = host.queue(1, 32, true);
+        hosts.push((host, io));
+    }
+    let mut told = Vec::new();
+    for count in 1..=3 {
+        let mut wire = Wire::open(address);
+        wire.initialise();
+        assert_eq!(wire.connect(NQN, 0, 0xFFFF, true).status, BUSY, "an admin queue");
+        let cntlid = hosts[0].0.cntlid;
+        assert_eq!(wire.connect(NQN, 2, cntlid, true).status, BUSY, "an I/O queue");
+        assert_eq!(metric(metrics, "csd_connections_refused_total"), 2 * count);
+        told.push(wire);
+    }
+    told.extend((0..TOLD - told.len()).map(|_| Wire::open(address)));
+    for _ in 0..3 {
+        assert_closed(&mut Wire::open(address));
+    }
+    assert_eq!(metric(metrics, "csd_connections_max"), 6);
+    assert!(metric(metrics, "csd_connections_refused_total") >= 6 + 3);
+    // Those within the limit never noticed.
+    for (host, io) in &mut hosts {
+        assert_eq!(host.admin.command(Command::new(0x18, 0), &[], 0).status, 0, "Keep Alive");
+        let write = Command::new(0x01, 1).dword(10, 9);
+        assert_eq!(io.command_in_capsule(write, &[1; 4096]).status, 0);
+    }
+    drop((told, hosts));
+    // Room again, as soon as the drive has seen them go.
+    let admitted = |_: &usize| {
+        let mut wire = Wire::open(address);
+        wire.initialise();
+        wire.connect(NQN, 0, 0xFFFF, true).status == 0
+    };
+    assert!((0..1000).any(|round| admitted(&round)), "no connection was let go of");
+}
+
+#[test]
+fn many_slow_hosts_share_a_bounded_memory() {
+    const HOSTS: u16 = 64;
+    const PIECE: usize = 128 << 10;
+    let metrics = metrics_address();
+    // The least that a core takes: 24 MiB of it are for answers.
+    let limits = Limits { memory_bytes: 64 << 20, ..Limits::default() };
+    let address = serve(Config { metrics: Some(metrics), limits, ..Config::default() });
+    let mut slow: Vec<(Host, Wire)> = Vec::new();
+    for _ in 0..HOSTS {
+        let mut host = Host::new(address);
+        let mut io = host.queue(1, 64, true);
+        let mut capsules = Vec::new();
+        for _ in 0..60 {
+            let read = Command::new(0x02, 1).dword(12, (4 << 20) / 4096 - 1);
+            capsules.extend(io.capsule_bytes(read, 4 << 20).1);
+        }
+        io.stream.write_all(&capsules).unwrap();
+        slow.push((host, io));
+    }
+    // Every one of them alone would have a megabyte queued; the socket takes some more.
+    for _ in 0..5 {
+        assert_serves(address);
+        let queued = metric(metrics, "csd_memory_bytes{core=\"0\",for=\"answers\"}");
+        let most = (24 << 20) + usize::from(HOSTS) * 2 * PIECE;
+        assert!(queued <= most, "{queued} bytes are queued");
+        assert!(queued >= 24 << 20, "the memory is not used: {queued}");
+    }
+    assert_eq!(metric(metrics, "csd_memory_max_bytes"), 64 << 20);
+    // Whoever reads at last gets all of its data.
+    let (_, io) = &mut slow[7];
+    let mut bytes = 0;
+    while bytes < 60 * (4 << 20) {
+        bytes += io.receive().data.len();
+    }
+    drop(slow);
+    assert_serves(address);
+}
+
+#[test]
+fn capsules_of_many_hosts_are_bounded_and_all_are_answered() {
+    // 40 hosts, each with 1,000 writes of 8 KiB in the capsule on their way at once.
+    const HOSTS: usize = 40;
+    const WRITES: usize = 1000;
+    let folder = tempfile::tempdir().unwrap();
+    let metrics = metrics_address();
+    let limits = Limits { memory_bytes: 64 << 20, ..Limits::default() };
+    let media = csd_drive::MediaKind::File(folder.path().join("media"));
+    let address = serve(Config { metrics: Some(metrics), limits, media, ..Config::default() });
+    let write = move |host: usize| {
+        let mut other = Host::new(address);
+        let mut io = other.queue(1, 1024, true);
+        let mut sending = io.stream.try_clone().unwrap();
+        let capsules: Vec<u8> = (0..WRITES)
+            .flat_map(|_| {
+                let mut command = Command::new(0x01, 1).dword(10, host as u32 * 2).dword(12, 1);
+                io.stamp(&mut command);
+                command.sgl(8192, 0x01);
+                Wire::capsule(&command, &[host as u8; 8192])
+            })
+            .collect();
+        let sender = std::thread::spawn(move || sending.write_all(&capsules).unwrap());
+        for _ in 0..WRITES {
+            assert_eq!(crate::harness::status_of(&io.receive()), 0);
+        }
+        sender.join().unwrap();
+    };
+    let hosts: Vec<_> = (0..HOSTS).map(|at| std::thread::spawn(move || write(at))).collect();
+    let mut most = 0;
+    while !hosts.iter().all(|host| host.is_finished()) {
+        most = most.max(metric(metrics, "csd_memory_bytes{core=\"0\",for=\"capsules\"}"));
+    }
+    hosts.into_iter().for_each(|host| host.join().unwrap());
+    // An eighth of the memory, and of every host what one receive may bring.
+    assert!(most <= (8 << 20) + HOSTS * (256 << 10), "{most} bytes of capsules");
+    assert_eq!(metric(metrics, "csd_memory_bytes{core=\"0\",for=\"capsules\"}"), 0);
+}
