@@ -34,12 +34,47 @@ pub(crate) struct Workload {
     pub(crate) depth: u16,
 }
 
+/// Where the next operation goes, in units of its own size.
+enum Offsets {
+    Random(u64),
+    InOrder(u64),
+}
+
+impl Offsets {
+    fn next(&mut self) -> u64 {
+        match self {
+            Self::Random(state) => {
+                *state ^= *state << 13;
+                *state ^= *state >> 7;
+                *state ^= *state << 17;
+                *state
+            }
+            Self::InOrder(next) => {
+                *next += 1;
+                *next - 1
+            }
+        }
+    }
+}
+
+/// Writes every block of a drive once, so that no read finds a hole.
+pub(crate) fn fill(address: SocketAddr) {
+    let workload = Workload { name: "fill", read: false, bytes: BLOCK_BYTES, depth: 64 };
+    let mut client = Client::connect(address, Side::Drive, workload);
+    client.offsets = Offsets::InOrder(0);
+    let mut written = 0;
+    while written < BLOCKS {
+        client.send();
+        written += client.receive();
+    }
+}
+
 /// A connected client.
 pub(crate) struct Client {
     stream: TcpStream,
     workload: Workload,
     wire: Connection,
-    state: u64,
+    offsets: Offsets,
     // Bytes received and not yet understood.
     input: Vec<u8>,
     filled: usize,
@@ -70,7 +105,7 @@ impl Client {
             stream,
             workload,
             wire: Connection::new(Digests::default()).0,
-            state: 0x9E37_79B9_7F4A_7C15,
+            offsets: Offsets::Random(0x9E37_79B9_7F4A_7C15),
             input: vec![0; 512 << 10],
             filled: 0,
             idle: (0..workload.depth).collect(),
@@ -114,7 +149,7 @@ impl Client {
         let cid = self.idle.pop().expect("asked with one");
         let blocks = self.workload.bytes / BLOCK_BYTES;
         let extent = Extent {
-            slba: self.random() % (BLOCKS / blocks as u64) * blocks as u64,
+            slba: self.offsets.next() % (BLOCKS / blocks as u64) * blocks as u64,
             blocks: u32::try_from(blocks).expect("few blocks"),
         };
         let bytes = u32::try_from(self.workload.bytes).expect("small");
@@ -129,13 +164,6 @@ impl Client {
         };
         sqe.set_cid(cid).set_flags(FLAGS_SGL);
         self.wire.capsule(&sqe, inside).to_vec()
-    }
-
-    fn random(&mut self) -> u64 {
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        self.state
     }
 
     /// Receives once; the number of operations that ended.

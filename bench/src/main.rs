@@ -38,6 +38,13 @@ struct Arguments {
     /// Serve one side and nothing else (used by the benchmark itself).
     #[arg(long, hide = true)]
     serve: Option<Side>,
+    /// Run this workload (its row, from 0) once against a drive served by `--serve drive`, which
+    /// may be under a profiler.
+    #[arg(long, hide = true, value_name = "ADDRESS", requires = "row")]
+    against: Option<std::net::SocketAddr>,
+    /// See `--against`.
+    #[arg(long, hide = true)]
+    row: Option<usize>,
 }
 
 /// What serves a run.
@@ -63,8 +70,21 @@ fn main() {
     match arguments.serve {
         Some(Side::Floor) => floor::serve(),
         Some(Side::Drive) => serve::drive(&arguments.backend, arguments.spin_us),
-        None => compare(&arguments),
+        None => match (arguments.against, arguments.row) {
+            (Some(address), Some(row)) => once(address, WORKLOADS[row], &arguments),
+            _ => compare(&arguments),
+        },
     }
+}
+
+/// A drive alone, for a profiler: operations counted, not compared.
+fn once(address: std::net::SocketAddr, workload: Workload, arguments: &Arguments) {
+    if workload.read {
+        client::fill(address);
+    }
+    let mut client = Client::connect(address, Side::Drive, workload);
+    let (operations, elapsed) = client.run(Duration::from_millis(arguments.run_ms));
+    println!("{operations} operations in {elapsed:?}");
 }
 
 fn compare(arguments: &Arguments) {
@@ -92,6 +112,9 @@ fn compare(arguments: &Arguments) {
 /// One run of one side.
 fn measure(side: Side, arguments: &Arguments, workload: Workload, run: Duration) -> report::Run {
     let server = Server::start(side, &arguments.backend, arguments.spin_us);
+    if side == Side::Drive && workload.read {
+        client::fill(server.address);
+    }
     let mut client = Client::connect(server.address, side, workload);
     client.run(run / 5); // warm
     let cpu = server.cpu_us();

@@ -23,6 +23,7 @@ use csd_reactor::{Buffer, Sleep, Stream, TaskPool, sleep, timeout};
 
 use super::command::{Received, fail, run_admin, run_io};
 use super::link::Link;
+use super::now;
 use super::session::{Ending, Session, now_ms};
 use crate::drive::Core;
 use crate::log::Level;
@@ -114,6 +115,15 @@ pub async fn serve(stream: Stream, core: Rc<Core>) {
     }
 }
 
+/// A command and what came of its in-capsule data.
+struct Capsule {
+    permit: Permit,
+    sqe: Sqe,
+    bytes: u32,
+    // Made with the first bytes, when they are not all of it or must be checked first.
+    buffer: Buffer,
+}
+
 struct Connection<S, F: Future> {
     stream: Stream,
     core: Rc<Core>,
@@ -121,8 +131,8 @@ struct Connection<S, F: Future> {
     number: u64,
     start: S,
     pool: TaskPool<F>,
-    // A command whose in-capsule data is still coming, and how much of it has come.
-    capsule: Option<(Permit, Sqe, Buffer)>,
+    // A command whose in-capsule data is still coming.
+    capsule: Option<Capsule>,
     // The first of a fused pair, whose second is to be the next command.
     first: Option<Box<Received>>,
     watch: Sleep,
@@ -305,10 +315,7 @@ where
                 Event::Connected(reply) => link.push(&reply),
                 Event::Command { sqe, data } => self.command(sqe, data, cx)?,
                 Event::Data { target: Target::Capsule, offset, bytes } => {
-                    if let Some((_, _, buffer)) = &mut self.capsule {
-                        let start = offset as usize;
-                        buffer[start..start + bytes.len()].copy_from_slice(bytes);
-                    }
+                    self.capsule_data(offset, bytes);
                 }
                 Event::Data { target: Target::Transfer(ttag), offset, bytes } => {
                     link.fill(ttag, offset, bytes);
@@ -339,16 +346,49 @@ where
             return Ok(());
         }
         if data > 0 {
-            let buffer = Buffer::with_room(0, data as usize, 0);
-            self.capsule = Some((permit, sqe, buffer));
-        } else {
+            self.capsule = Some(Capsule { permit, sqe, bytes: data, buffer: Buffer::default() });
+            return Ok(());
+        }
+        let permit = match self.is_plain(&sqe) {
+            true => now::read(&self.core, &self.link, permit, &sqe),
+            false => Err(permit),
+        };
+        if let Err(permit) = permit {
             self.begin(permit, sqe, None, cx);
         }
         Ok(())
     }
 
+    /// True for a command of an I/O queue that stands for itself.
+    fn is_plain(&self, sqe: &Sqe) -> bool {
+        self.first.is_none()
+            && Fused::of(sqe) == Fused::Single
+            && matches!(*self.link.session.borrow(), Session::Io { .. })
+    }
+
+    /// Takes bytes of in-capsule data: all at once, if they can be used from where they are.
+    fn capsule_data(&mut self, offset: u32, bytes: &[u8]) {
+        let Some(Capsule { permit, sqe, bytes: whole, mut buffer }) = self.capsule.take() else {
+            return;
+        };
+        let mut permit = permit;
+        let checked = self.link.wire.borrow().encoder().digests.data;
+        if !checked && bytes.len() == whole as usize && self.is_plain(&sqe) {
+            match now::write(&self.core, &self.link, permit, &sqe, bytes) {
+                Ok(()) => return,
+                Err(back) => permit = back,
+            }
+        }
+        if offset == 0 {
+            buffer = Buffer::with_room(0, whole as usize, 0);
+        }
+        let start = offset as usize;
+        buffer[start..start + bytes.len()].copy_from_slice(bytes);
+        self.capsule = Some(Capsule { permit, sqe, bytes: whole, buffer });
+    }
+
     fn capsule_end(&mut self, digest_matches: bool, cx: &mut Context<'_>) {
-        let Some((permit, sqe, buffer)) = self.capsule.take() else { return };
+        let Some(Capsule { permit, sqe, buffer, .. }) = self.capsule.take() else { return };
         if digest_matches {
             self.begin(permit, sqe, Some(buffer), cx);
         } else {
