@@ -5,17 +5,17 @@
 //! of the pairs' ratios with its quartiles. A run on a machine whose floor is too low, or whose
 //! ratios scatter, says so and is no result. `bench/README.md` has the back of the envelope.
 
-mod client;
-mod floor;
-mod report;
-mod serve;
-
+use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Parser, ValueEnum};
-use client::{Client, Workload};
-use report::Row;
-use serve::Server;
+use clap::Parser;
+use csd_bench::client::{self, Client, Workload};
+use csd_bench::report::{self, Row, Run};
+use csd_bench::serve::{self, Options, Server, Side};
+use csd_bench::floor;
+
+/// Blocks of 4 KiB that offsets are drawn from.
+const BLOCKS: u64 = 16 << 10;
 
 /// Block I/O of a drive beside bare loopback TCP.
 #[derive(Parser)]
@@ -26,15 +26,11 @@ struct Arguments {
     /// Length of one run in milliseconds.
     #[arg(long, default_value_t = 700)]
     run_ms: u64,
-    /// Back end of the drive.
-    #[arg(long, default_value = "auto")]
-    backend: String,
-    /// Microseconds that the drive spins before it sleeps.
-    #[arg(long, default_value_t = 1000)]
-    spin_us: u32,
+    #[command(flatten)]
+    drive: Options,
     /// Also append the rows to this JSON-lines file.
     #[arg(long)]
-    record: Option<std::path::PathBuf>,
+    record: Option<PathBuf>,
     /// Serve one side and nothing else (used by the benchmark itself).
     #[arg(long, hide = true)]
     serve: Option<Side>,
@@ -47,29 +43,25 @@ struct Arguments {
     row: Option<usize>,
 }
 
-/// What serves a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Side {
-    /// A drive on memory media.
-    Drive,
-    /// The bare server.
-    Floor,
-}
-
-/// Workloads in the order of the table.
-const WORKLOADS: [Workload; 5] = [
-    Workload { name: "4 KiB random read, depth 1", read: true, bytes: 4096, depth: 1 },
-    Workload { name: "4 KiB random read, depth 32", read: true, bytes: 4096, depth: 32 },
-    Workload { name: "4 KiB random read, depth 128", read: true, bytes: 4096, depth: 128 },
-    Workload { name: "4 KiB random write, depth 32", read: false, bytes: 4096, depth: 32 },
-    Workload { name: "128 KiB read, depth 32", read: true, bytes: 128 << 10, depth: 32 },
+/// Workloads in the order of the table; the last is served without spinning.
+const WORKLOADS: [Workload; 6] = [
+    workload("4 KiB random read, depth 1", true, 4096, 1),
+    workload("4 KiB random read, depth 32", true, 4096, 32),
+    workload("4 KiB random read, depth 128", true, 4096, 128),
+    workload("4 KiB random write, depth 32", false, 4096, 32),
+    workload("128 KiB read, depth 32", true, 128 << 10, 32),
+    workload("4 KiB read, depth 1, sleeping", true, 4096, 1),
 ];
+
+const fn workload(name: &'static str, read: bool, bytes: usize, depth: u16) -> Workload {
+    Workload { name, read, bytes, depth, in_order: false, blocks: BLOCKS }
+}
 
 fn main() {
     let arguments = Arguments::parse();
     match arguments.serve {
         Some(Side::Floor) => floor::serve(),
-        Some(Side::Drive) => serve::drive(&arguments.backend, arguments.spin_us),
+        Some(Side::Drive) => serve::drive(&arguments.drive),
         None => match (arguments.against, arguments.row) {
             (Some(address), Some(row)) => once(address, WORKLOADS[row], &arguments),
             _ => compare(&arguments),
@@ -80,7 +72,7 @@ fn main() {
 /// A drive alone, for a profiler: operations counted, not compared.
 fn once(address: std::net::SocketAddr, workload: Workload, arguments: &Arguments) {
     if workload.read {
-        client::fill(address);
+        client::fill(address, BLOCKS);
     }
     let mut client = Client::connect(address, Side::Drive, workload);
     let (operations, elapsed) = client.run(Duration::from_millis(arguments.run_ms));
@@ -89,7 +81,9 @@ fn once(address: std::net::SocketAddr, workload: Workload, arguments: &Arguments
 
 fn compare(arguments: &Arguments) {
     let run = Duration::from_millis(arguments.run_ms);
-    println!("{}", report::machine(arguments));
+    let (pairs, ms) = (arguments.pairs, arguments.run_ms);
+    let (backend, spin) = (&arguments.drive.backend, arguments.drive.spin_us);
+    println!("{}, {pairs} pairs of {ms} ms, {backend}, spin {spin} us", report::machine());
     println!("{}", Row::head());
     let mut rows = Vec::new();
     for workload in WORKLOADS {
@@ -103,22 +97,25 @@ fn compare(arguments: &Arguments) {
         println!("{row}");
         rows.push(row);
     }
-    println!("{}", report::validity(&rows));
+    let validity = report::validity(&rows);
+    println!("{validity}");
     if let Some(path) = &arguments.record {
-        report::record(path, arguments, &rows);
+        report::record(path, &validity, &rows);
     }
 }
 
 /// One run of one side.
-fn measure(side: Side, arguments: &Arguments, workload: Workload, run: Duration) -> report::Run {
-    let server = Server::start(side, &arguments.backend, arguments.spin_us);
+fn measure(side: Side, arguments: &Arguments, workload: Workload, run: Duration) -> Run {
+    let sleeps = workload.name.ends_with("sleeping");
+    let spin_us = if sleeps { 0 } else { arguments.drive.spin_us };
+    let server = Server::start(side, &Options { spin_us, ..arguments.drive.clone() });
     if side == Side::Drive && workload.read {
-        client::fill(server.address);
+        client::fill(server.address, BLOCKS);
     }
     let mut client = Client::connect(server.address, side, workload);
     client.run(run / 5); // warm
     let cpu = server.cpu_us();
     let (operations, elapsed) = client.run(run);
     let cpu_us = server.cpu_us() - cpu;
-    report::Run::new(operations, elapsed, cpu_us)
+    Run::new(operations, elapsed, cpu_us)
 }
