@@ -10,36 +10,79 @@ use csd_nvme::capsule::{FLAGS_SGL, Sgl, Sqe};
 use csd_nvme::fabrics::{self, CATTR_NO_FLOW_CONTROL};
 use csd_nvme::host::connect_data;
 use csd_nvme::nvm::{self, Extent};
-use csd_nvme::pdu::Kind;
+use csd_nvme::pdu::{Kind, R2t};
 use csd_nvme::property::{self, Configuration};
 use csd_nvme::tcp::Digests;
 use csd_nvme::tcp::host::Connection;
 
-use crate::Side;
+use crate::serve::Side;
 
-/// Blocks of 4 KiB that random offsets are drawn from.
-pub(crate) const BLOCKS: u64 = 16 << 10;
-const BLOCK_BYTES: usize = 4096;
+/// Bytes of a block.
+pub const BLOCK_BYTES: usize = 4096;
+/// More data than this does not fit a capsule: the drive asks for it.
+const CAPSULE_BYTES_MAX: usize = 8 << 10;
 /// Slices of one send.
 const SLICES: usize = 64;
 /// NQN of the drive under test.
-pub(crate) const NQN: &str = "nqn.2026-11.io.csdstore:bench";
+pub const NQN: &str = "nqn.2026-11.io.csdstore:bench";
 
 /// What is measured.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Workload {
-    pub(crate) name: &'static str,
-    pub(crate) read: bool,
-    pub(crate) bytes: usize,
-    pub(crate) depth: u16,
+pub struct Workload {
+    /// As the table calls it.
+    pub name: &'static str,
+    /// Reads, or else writes.
+    pub read: bool,
+    /// Bytes of one operation, whole blocks.
+    pub bytes: usize,
+    /// Operations in flight.
+    pub depth: u16,
+    /// One behind the other, or else at random.
+    pub in_order: bool,
+    /// Blocks that operations are spread over.
+    pub blocks: u64,
+}
+
+impl Workload {
+    /// The offsets of its operations in bytes, without end.
+    pub fn offsets(&self) -> impl Iterator<Item = u64> + use<> {
+        let unit = self.bytes as u64;
+        let units = self.blocks * BLOCK_BYTES as u64 / unit;
+        let in_order = self.in_order;
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        (0..).map(move |index: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (if in_order { index } else { state }) % units * unit
+        })
+    }
+}
+
+/// Writes every block of a drive once, so that no read finds a hole.
+///
+/// # Panics
+/// As [`Client::connect`].
+pub fn fill(address: SocketAddr, blocks: u64) {
+    let workload = Workload {
+        name: "fill",
+        read: false,
+        bytes: BLOCK_BYTES,
+        depth: 64,
+        in_order: true,
+        blocks,
+    };
+    Client::connect(address, Side::Drive, workload).run_count(blocks);
 }
 
 /// A connected client.
-pub(crate) struct Client {
+pub struct Client {
     stream: TcpStream,
     workload: Workload,
     wire: Connection,
-    state: u64,
+    offsets: Box<dyn Iterator<Item = u64>>,
+    // Transfers that the drive asked for: identifier, tag, offset, length.
+    asked: Vec<(u16, u16, u32, u32)>,
     // Bytes received and not yet understood.
     input: Vec<u8>,
     filled: usize,
@@ -51,7 +94,11 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn connect(address: SocketAddr, side: Side, workload: Workload) -> Self {
+    /// Connects to a server that runs, ready for this workload.
+    ///
+    /// # Panics
+    /// When the server is not there or does not speak as it should: there is nothing to measure.
+    pub fn connect(address: SocketAddr, side: Side, workload: Workload) -> Self {
         let (admin, mut stream) = match side {
             Side::Floor => (None, open(address)),
             Side::Drive => {
@@ -70,7 +117,8 @@ impl Client {
             stream,
             workload,
             wire: Connection::new(Digests::default()).0,
-            state: 0x9E37_79B9_7F4A_7C15,
+            offsets: Box::new(workload.offsets()),
+            asked: Vec::new(),
             input: vec![0; 512 << 10],
             filled: 0,
             idle: (0..workload.depth).collect(),
@@ -81,7 +129,7 @@ impl Client {
     }
 
     /// Keeps the depth for this long; operations completed and the time they took.
-    pub(crate) fn run(&mut self, length: Duration) -> (u64, Duration) {
+    pub fn run(&mut self, length: Duration) -> (u64, Duration) {
         let start = Instant::now();
         let mut operations = 0;
         let mut turns = 0u32;
@@ -95,6 +143,23 @@ impl Client {
         }
     }
 
+    /// Does this many operations; the time they took.
+    pub fn run_count(&mut self, count: u64) -> Duration {
+        let start = Instant::now();
+        let mut ended = 0;
+        while ended < count {
+            if ended + self.in_flight() < count {
+                self.send();
+            }
+            ended += self.receive();
+        }
+        start.elapsed()
+    }
+
+    fn in_flight(&self) -> u64 {
+        u64::from(self.workload.depth) - self.idle.len() as u64
+    }
+
     fn send(&mut self) {
         while !self.idle.is_empty() {
             let count = self.idle.len().min(SLICES / 2);
@@ -102,7 +167,7 @@ impl Client {
             let mut slices = Vec::with_capacity(SLICES);
             for capsule in &capsules {
                 slices.push(IoSlice::new(capsule));
-                if !self.workload.read {
+                if self.in_capsule() {
                     slices.push(IoSlice::new(&self.data));
                 }
             }
@@ -113,8 +178,9 @@ impl Client {
     fn capsule(&mut self) -> Vec<u8> {
         let cid = self.idle.pop().expect("asked with one");
         let blocks = self.workload.bytes / BLOCK_BYTES;
+        let offset = self.offsets.next().expect("without end");
         let extent = Extent {
-            slba: self.random() % (BLOCKS / blocks as u64) * blocks as u64,
+            slba: offset / BLOCK_BYTES as u64,
             blocks: u32::try_from(blocks).expect("few blocks"),
         };
         let bytes = u32::try_from(self.workload.bytes).expect("small");
@@ -124,18 +190,25 @@ impl Client {
             (sqe, 0)
         } else {
             let mut sqe = nvm::write(1, extent, false);
-            sqe.set_sgl(Sgl::in_capsule(bytes));
-            (sqe, bytes)
+            let inside = self.in_capsule();
+            sqe.set_sgl(if inside { Sgl::in_capsule(bytes) } else { Sgl::transport(bytes) });
+            (sqe, if inside { bytes } else { 0 })
         };
         sqe.set_cid(cid).set_flags(FLAGS_SGL);
         self.wire.capsule(&sqe, inside).to_vec()
     }
 
-    fn random(&mut self) -> u64 {
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        self.state
+    fn in_capsule(&self) -> bool {
+        !self.workload.read && self.workload.bytes <= CAPSULE_BYTES_MAX
+    }
+
+    /// Sends what the drive asked for.
+    fn transfer(&mut self) {
+        for (cid, ttag, offset, length) in std::mem::take(&mut self.asked) {
+            let prefix = self.wire.data_prefix(cid, ttag, offset, length, true);
+            let data = &self.data[offset as usize..][..length as usize];
+            write_all(&mut self.stream, &mut [IoSlice::new(&prefix), IoSlice::new(data)]);
+        }
     }
 
     /// Receives once; the number of operations that ended.
@@ -161,6 +234,12 @@ impl Client {
             let cid = match Kind(header[0]) {
                 Kind::C2H_DATA => u16::from_le_bytes([header[8], header[9]]),
                 Kind::CAPSULE_RESP => u16::from_le_bytes([header[20], header[21]]),
+                Kind::R2T => {
+                    let r2t = R2t::parse(header).expect("an R2T header is 24 bytes");
+                    self.asked.push((r2t.cccid(), r2t.ttag(), r2t.r2to(), r2t.r2tl()));
+                    self.left = length;
+                    continue;
+                }
                 other => panic!("unexpected PDU {other:?}"),
             };
             // With SUCCESS (flag bit 3) data ends its command, and so does a response.
@@ -172,12 +251,16 @@ impl Client {
         }
         self.input.copy_within(at..self.filled, 0);
         self.filled -= at;
+        self.transfer();
         ended
     }
 }
 
 /// Bytes of a command and of its answer on the wire.
-pub(crate) fn sizes(workload: Workload) -> (u32, u32) {
+///
+/// # Panics
+/// When an operation has 4 GiB or more.
+pub fn sizes(workload: Workload) -> (u32, u32) {
     let bytes = u32::try_from(workload.bytes).expect("small");
     if workload.read { (72, 24 + bytes) } else { (72 + bytes, 24) }
 }

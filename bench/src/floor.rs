@@ -10,7 +10,7 @@ const SLICES: usize = 64;
 const HEADER_BYTES: usize = 24;
 
 /// Serves one connection on a port that it prints, until the client goes.
-pub(crate) fn serve() {
+pub fn serve() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     println!("{}", listener.local_addr().expect("bound"));
     let (mut stream, _) = listener.accept().expect("a client");

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::Arguments;
 use crate::client::Workload;
 
 /// The floor must reach this at depth 1, 4 KiB, operations per second.
@@ -17,7 +16,7 @@ const SPREAD_MAX: f64 = 0.15;
 
 /// One run of one side.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Run {
+pub struct Run {
     rate: f64,
     cpu_us: f64,
 }
@@ -25,14 +24,14 @@ pub(crate) struct Run {
 impl Run {
     /// From what was counted.
     #[allow(clippy::cast_precision_loss)] // counts are far below 2^53
-    pub(crate) fn new(operations: u64, elapsed: Duration, cpu_us: u64) -> Self {
+    pub fn new(operations: u64, elapsed: Duration, cpu_us: u64) -> Self {
         let count = operations.max(1) as f64;
         Self { rate: count / elapsed.as_secs_f64(), cpu_us: cpu_us as f64 / count }
     }
 }
 
 /// One line of the table.
-pub(crate) struct Row {
+pub struct Row {
     workload: Workload,
     floor: f64,
     drive: f64,
@@ -42,7 +41,7 @@ pub(crate) struct Row {
 
 impl Row {
     /// From the pairs of one workload.
-    pub(crate) fn of(workload: Workload, pairs: &[(Run, Run)]) -> Self {
+    pub fn of(workload: Workload, pairs: &[(Run, Run)]) -> Self {
         let of = |pick: fn(&(Run, Run)) -> f64| quartiles(pairs.iter().map(pick).collect());
         Self {
             workload,
@@ -54,7 +53,7 @@ impl Row {
     }
 
     /// The table's head.
-    pub(crate) fn head() -> String {
+    pub fn head() -> String {
         format!(
             "{:30} {:>11} {:>11} {:>7} {:>15} {:>17}",
             "workload", "floor I/O/s", "drive I/O/s", "ratio", "quartiles", "CPU us/I/O f, d"
@@ -91,22 +90,19 @@ fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
     [at(1), at(2), at(3)]
 }
 
-/// What the figures were measured on, and how.
-pub(crate) fn machine(arguments: &Arguments) -> String {
+/// What the figures were measured on.
+pub fn machine() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("");
     let model = model.trim_start_matches(['\t', ' ', ':']);
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').next().unwrap_or("?");
     let pinned = if crate::serve::pinned() { "servers pinned to CPU 0" } else { "not pinned" };
-    format!(
-        "{model}, load {load}, {pinned}, {} pairs of {} ms, back end {}, spin {} us",
-        arguments.pairs, arguments.run_ms, arguments.backend, arguments.spin_us
-    )
+    format!("{model}, load {load}, {pinned}")
 }
 
-/// Whether the machine was good enough for a result.
-pub(crate) fn validity(rows: &[Row]) -> String {
+/// Whether the machine was good enough for a result, by the floor's rates at 4 KiB.
+pub fn validity(rows: &[Row]) -> String {
     let floor = |depth: u16| {
         let row = rows.iter().find(|row| row.workload.depth == depth && row.workload.read);
         row.map_or(0.0, |row| row.floor)
@@ -121,21 +117,26 @@ pub(crate) fn validity(rows: &[Row]) -> String {
     )
 }
 
-/// Appends the rows to a file, one JSON object a line.
-pub(crate) fn record(path: &std::path::Path, arguments: &Arguments, rows: &[Row]) {
+/// Appends the rows to a file, one JSON object a line, with the command that made them.
+///
+/// # Panics
+/// When the file cannot be written.
+pub fn record(path: &std::path::Path, validity: &str, rows: &[Row]) {
     use std::io::Write;
     let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
     let mut file = file.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let command: Vec<String> = std::env::args().skip(1).collect();
     for row in rows {
         let line = json!({
-            "machine": machine(arguments),
+            "machine": machine(),
+            "arguments": command,
             "workload": row.workload.name,
             "floor_per_s": row.floor,
             "drive_per_s": row.drive,
             "ratio_quartiles": row.ratio,
             "cpu_us_per_io": {"floor": row.cpu_us[0], "drive": row.cpu_us[1]},
             "inconclusive": row.spread() > SPREAD_MAX,
-            "validity": validity(rows),
+            "validity": validity,
         });
         writeln!(file, "{line}").expect("the record can be written");
     }

@@ -1,22 +1,67 @@
 //! The two servers as processes of their own, each on CPU 0 (the client has CPU 1).
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use crate::Side;
-use crate::client::{BLOCKS, NQN};
+use clap::{Args, ValueEnum};
+use csd_drive::{MediaKind, media::Direct};
+
+use crate::client::NQN;
+
+/// What serves a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Side {
+    /// A drive.
+    Drive,
+    /// The bare server.
+    Floor,
+}
+
+/// How a drive is served.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Back end of the drive.
+    #[arg(long, default_value = "auto")]
+    pub backend: String,
+    /// Microseconds that the drive spins before it sleeps.
+    #[arg(long, default_value_t = 1000)]
+    pub spin_us: u32,
+    /// File or block device that the drive keeps its bytes in; memory without it.
+    #[arg(long)]
+    pub media: Option<PathBuf>,
+    /// Size of a medium that is made.
+    #[arg(long, default_value_t = 384 << 20)]
+    pub size_bytes: u64,
+}
+
+impl Options {
+    fn arguments(&self) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = vec!["--backend".into(), (&self.backend).into()];
+        arguments.extend(["--spin-us".into(), self.spin_us.to_string().into()]);
+        arguments.extend(["--size-bytes".into(), self.size_bytes.to_string().into()]);
+        if let Some(media) = &self.media {
+            arguments.extend(["--media".into(), media.into()]);
+        }
+        arguments
+    }
+}
 
 /// A running server; killed when dropped.
-pub(crate) struct Server {
+pub struct Server {
     /// Where it listens.
-    pub(crate) address: SocketAddr,
+    pub address: SocketAddr,
     child: Child,
 }
 
 impl Server {
     /// Starts one, pinned where `taskset` is there to do it.
-    pub(crate) fn start(side: Side, backend: &str, spin_us: u32) -> Self {
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub fn start(side: Side, options: &Options) -> Self {
         let program = std::env::current_exe().expect("our own path");
         let mut command = match pinned() {
             true => {
@@ -27,8 +72,7 @@ impl Server {
             false => Command::new(program),
         };
         let name = if side == Side::Drive { "drive" } else { "floor" };
-        command.args(["--serve", name, "--backend", backend]);
-        command.args(["--spin-us", &spin_us.to_string()]);
+        command.args(["--serve", name]).args(options.arguments());
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the server starts");
         let mut line = String::new();
         let output = child.stdout.take().expect("piped");
@@ -38,7 +82,7 @@ impl Server {
     }
 
     /// CPU time used so far, in microseconds (resolution: a clock tick, 10 ms).
-    pub(crate) fn cpu_us(&self) -> u64 {
+    pub fn cpu_us(&self) -> u64 {
         let path = format!("/proc/{}/stat", self.child.id());
         let stat = std::fs::read_to_string(path).unwrap_or_default();
         let after = stat.rsplit(')').next().unwrap_or("");
@@ -57,19 +101,28 @@ impl Drop for Server {
 }
 
 /// Whether servers can be pinned.
-pub(crate) fn pinned() -> bool {
+pub fn pinned() -> bool {
     let found = Command::new("taskset").arg("-V").stdout(Stdio::null()).status();
     found.is_ok_and(|status| status.success())
 }
 
-/// Serves a drive on memory media and prints its address.
-pub(crate) fn drive(backend: &str, spin_us: u32) {
+/// Serves a drive and prints its address.
+///
+/// # Panics
+/// When it cannot be served.
+pub fn drive(options: &Options) {
+    let media = match &options.media {
+        Some(path) => MediaKind::File(path.clone()),
+        None => MediaKind::Memory,
+    };
     let config = csd_drive::Config {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         nqn: NQN.into(),
-        size_bytes: 2 * BLOCKS * 4096 + (256 << 20),
-        backend: backend.parse().expect("auto, uring or epoll"),
-        spin_us,
+        media,
+        direct: Direct::Auto,
+        size_bytes: options.size_bytes,
+        backend: options.backend.parse().expect("auto, uring or epoll"),
+        spin_us: options.spin_us,
         ..csd_drive::Config::default()
     };
     csd_drive::serve(&config, |address| println!("{address}")).expect("the drive serves");

@@ -93,6 +93,33 @@ impl Media {
         }
     }
 
+    /// True when [`Self::read_now`] and [`Self::write_now`] do on this medium what the others do.
+    pub fn answers_at_once(&self) -> bool {
+        matches!(self, Self::Memory(_))
+    }
+
+    /// Fills `into` from `offset` on, without waiting; false when that cannot be done.
+    pub fn read_now(&self, offset: u64, into: &mut [u8]) -> bool {
+        match self {
+            Self::Memory(memory) if self.holds(offset, into.len()) => {
+                memory.read(offset, into);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Writes `from` at `offset`, without waiting; false when that cannot be done.
+    pub fn write_now(&self, offset: u64, from: &[u8]) -> bool {
+        match self {
+            Self::Memory(memory) if self.holds(offset, from.len()) => {
+                memory.write(offset, from);
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Writes the buffers one behind the other from `offset` on.
     pub async fn write(&self, offset: u64, buffers: Vec<Buffer>) -> Returned<Vec<Buffer>> {
         if !self.holds(offset, buffers.iter().map(|buffer| buffer.len()).sum()) {

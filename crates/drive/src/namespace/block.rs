@@ -91,6 +91,24 @@ impl Block {
         self.flush_if(fua).await
     }
 
+    /// True when [`Self::read_now`] and [`Self::write_now`] are worth trying.
+    pub fn answers_at_once(&self) -> bool {
+        self.media.answers_at_once()
+    }
+
+    /// Reads the `into.len()` bytes of an extent that [`Self::length`] has checked, without
+    /// waiting; false when that cannot be done.
+    pub fn read_now(&self, extent: Extent, into: &mut [u8]) -> bool {
+        self.media.read_now(self.at(extent.slba), into)
+    }
+
+    /// Writes an extent that [`Self::length`] has checked, without waiting; false when that
+    /// cannot be done. What can be written so is as durable as it will ever be.
+    pub fn write_now(&self, extent: Extent, data: &[u8]) -> bool {
+        let inside = self.gate.try_enter(core_id().0);
+        inside.is_some() && self.media.write_now(self.at(extent.slba), data)
+    }
+
     /// Compares an extent with data of its length.
     ///
     /// # Errors

@@ -38,16 +38,20 @@ impl Gate {
     /// Enters as a writer of `core`.
     pub async fn enter(&self, core: usize) -> Inside<'_> {
         loop {
-            // Counted before the look at the gate, while a pair looks in the other order: at
-            // least one of the two sees the other.
-            let inside = Inside(&self.inside[core].0);
-            inside.0.fetch_add(1, SeqCst);
-            if !self.closed.load(SeqCst) {
+            if let Some(inside) = self.try_enter(core) {
                 return inside;
             }
-            drop(inside);
             sleep(PAUSE).await;
         }
+    }
+
+    /// Enters as a writer of `core`, unless the gate is closed.
+    pub fn try_enter(&self, core: usize) -> Option<Inside<'_>> {
+        // Counted before the look at the gate, while a pair looks in the other order: at least
+        // one of the two sees the other.
+        let inside = Inside(&self.inside[core].0);
+        inside.0.fetch_add(1, SeqCst);
+        (!self.closed.load(SeqCst)).then_some(inside)
     }
 
     /// Enters alone.

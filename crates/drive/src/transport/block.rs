@@ -91,11 +91,12 @@ async fn read(
     while offset < bytes {
         let length = (bytes - offset).min(u64::from(PDU_DATA_BYTES_MAX));
         let _held = link.answer(length).await;
-        link.room().await;
         let _reserved = link.reserve(length).await;
         let size = usize::try_from(length).expect("at most 128 KiB");
         let buffer = Buffer::with_room(HEADROOM, size, TAILROOM);
         let buffer = core.block.read(extent.slba, offset, buffer).await?;
+        // The medium is kept busy while what was read before is sent.
+        link.room().await;
         let at = u32::try_from(offset).expect("within the transfer limit");
         offset += length;
         link.send_data(permit, at, buffer, offset == bytes, true);

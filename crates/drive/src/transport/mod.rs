@@ -18,6 +18,7 @@ pub mod command;
 pub mod connection;
 pub mod link;
 pub mod memory;
+mod now;
 pub mod outgoing;
 mod report;
 pub mod session;

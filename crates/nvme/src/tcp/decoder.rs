@@ -214,7 +214,24 @@ impl Decoder {
         Some(Item::End { digest_matches })
     }
 
+    /// A header of which nothing was received before and of which all is there; `None` when that
+    /// is not so, or when anything is wrong with it: [`Self::header`] finds out what.
+    fn whole_header(&mut self, input: &mut &[u8]) -> Option<Header> {
+        if self.have > 0 || self.first || self.digests.header {
+            return None;
+        }
+        let common = CommonHeader::parse(input)?;
+        let shape = self.check_common(&common).ok()?;
+        let (padding, data) = self.check_lengths(&common, shape, shape.header).ok()?;
+        let (header, rest) = input.split_at_checked(shape.header)?;
+        *input = rest;
+        Some(self.accept(&common, header, padding, data))
+    }
+
     fn header(&mut self, input: &mut &[u8]) -> Result<Option<Header>, Fatal> {
+        if let Some(header) = self.whole_header(input) {
+            return Ok(Some(header));
+        }
         if !self.fill(CommonHeader::SIZE, input) {
             return Ok(None);
         }
@@ -228,8 +245,20 @@ impl Decoder {
         if digest > 0 {
             self.check_digest(shape.header)?;
         }
+        let stash = self.stash;
+        Ok(Some(self.accept(&common, &stash[..shape.header], padding, data)))
+    }
+
+    /// Goes on to what follows a header that was found good.
+    fn accept(
+        &mut self,
+        common: &CommonHeader,
+        header: &[u8],
+        padding: usize,
+        data: u32,
+    ) -> Header {
         let mut bytes = [0; HEADER_BYTES_MAX];
-        bytes[..shape.header].copy_from_slice(&self.stash[..shape.header]);
+        bytes[..header.len()].copy_from_slice(header);
         self.first = false;
         self.have = 0;
         if data > 0 {
@@ -238,8 +267,7 @@ impl Decoder {
                 left => Phase::Padding { left, data },
             };
         }
-        let (kind, flags) = (Kind(common.kind()), Flags(common.flags()));
-        Ok(Some(Header { kind, flags, data, bytes }))
+        Header { kind: Kind(common.kind()), flags: Flags(common.flags()), data, bytes }
     }
 
     fn fatal(&self, status: FatalStatus, information: u32) -> Fatal {

@@ -5,8 +5,8 @@
 use super::{DIGEST_BYTES, Digests};
 use crate::pdu::{CommonHeader, Flags, Kind};
 
-/// Longest prefix: the data offset is one byte and alignment at most 128 bytes.
-pub const PREFIX_BYTES_MAX: usize = 256;
+/// Longest prefix: alignment is at most 128 bytes, and no header with its digest is longer.
+pub const PREFIX_BYTES_MAX: usize = 128;
 
 /// What stands before a PDU's data: header, header digest, padding.
 #[derive(Clone, Copy)]
@@ -64,7 +64,7 @@ impl Encoder {
             .with_data_digest(u8::from(data_digest));
         let digest = if data_digest { 4 } else { 0 };
         let mut common = CommonHeader::zeroed();
-        #[allow(clippy::cast_possible_truncation)] // lengths are at most 156
+        #[allow(clippy::cast_possible_truncation)] // lengths are at most 128
         common.set_kind(kind.0).set_flags(flags.0).set_hlen(header.len() as u8);
         #[allow(clippy::cast_possible_truncation)]
         common.set_pdo(if data > 0 { length as u8 } else { 0 });

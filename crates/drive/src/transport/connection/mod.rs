@@ -108,6 +108,15 @@ pub async fn serve(stream: Stream, core: Rc<Core>, surplus: bool) {
     }
 }
 
+/// A command and what came of its in-capsule data.
+struct Capsule {
+    permit: Permit,
+    sqe: Sqe,
+    bytes: u32,
+    // Made with the first bytes, when they are not all of it or must be checked first.
+    buffer: Buffer,
+}
+
 struct Connection<S, F: Future> {
     stream: Stream,
     core: Rc<Core>,
@@ -115,8 +124,8 @@ struct Connection<S, F: Future> {
     number: u64,
     start: S,
     pool: TaskPool<F>,
-    // A command whose in-capsule data is still coming, and how much of it has come.
-    capsule: Option<(Permit, Sqe, Buffer)>,
+    // A command whose in-capsule data is still coming.
+    capsule: Option<Capsule>,
     // The first of a fused pair, whose second is to be the next command.
     first: Option<Box<Received>>,
     watch: Watch,

@@ -17,8 +17,9 @@ use csd_reactor::Buffer;
 
 use super::super::command::Received;
 use super::super::link::Link;
+use super::super::now;
 use super::super::session::{Session, now_ms};
-use super::{Connection, End};
+use super::{Capsule, Connection, End};
 
 /// Data of at least this many bytes is received straight into its buffer.
 const DIRECT_BYTES_MIN: usize = 8 << 10;
@@ -99,10 +100,7 @@ where
                 Event::Connected(reply) => link.push(&reply),
                 Event::Command { sqe, data } => self.command(sqe, data, cx)?,
                 Event::Data { target: Target::Capsule, offset, bytes } => {
-                    if let Some((_, _, buffer)) = &mut self.capsule {
-                        let start = offset as usize;
-                        buffer[start..start + bytes.len()].copy_from_slice(bytes);
-                    }
+                    self.capsule_data(offset, bytes);
                 }
                 Event::Data { target: Target::Transfer(ttag), offset, bytes } => {
                     link.fill(ttag, offset, bytes);
@@ -133,16 +131,50 @@ where
             return Ok(());
         }
         if data > 0 {
-            let buffer = Buffer::with_room(0, data as usize, 0);
-            self.capsule = Some((permit, sqe, buffer));
-        } else {
+            self.capsule = Some(Capsule { permit, sqe, bytes: data, buffer: Buffer::default() });
+            return Ok(());
+        }
+        let permit = match self.is_plain(&sqe) {
+            true => now::read(&self.core, &self.link, permit, &sqe),
+            false => Err(permit),
+        };
+        if let Err(permit) = permit {
             self.begin(permit, sqe, None, cx);
         }
         Ok(())
     }
 
+    /// True for a command of an I/O queue that stands for itself and that no gate stops.
+    fn is_plain(&self, sqe: &Sqe) -> bool {
+        self.first.is_none()
+            && Fused::of(sqe) == Fused::Single
+            && matches!(*self.link.session.borrow(), Session::Io { .. })
+            && !self.link.gate.concerns(sqe)
+    }
+
+    /// Takes bytes of in-capsule data: all at once, if they can be used from where they are.
+    fn capsule_data(&mut self, offset: u32, bytes: &[u8]) {
+        let Some(Capsule { mut permit, sqe, bytes: whole, mut buffer }) = self.capsule.take()
+        else {
+            return;
+        };
+        let checked = self.link.wire.borrow().encoder().digests.data;
+        if !checked && bytes.len() == whole as usize && self.is_plain(&sqe) {
+            match now::write(&self.core, &self.link, permit, &sqe, bytes) {
+                Ok(()) => return,
+                Err(back) => permit = back,
+            }
+        }
+        if offset == 0 {
+            buffer = Buffer::with_room(0, whole as usize, 0);
+        }
+        let start = offset as usize;
+        buffer[start..start + bytes.len()].copy_from_slice(bytes);
+        self.capsule = Some(Capsule { permit, sqe, bytes: whole, buffer });
+    }
+
     fn capsule_end(&mut self, digest_matches: bool, cx: &mut Context<'_>) {
-        let Some((permit, sqe, buffer)) = self.capsule.take() else { return };
+        let Some(Capsule { permit, sqe, buffer, .. }) = self.capsule.take() else { return };
         if digest_matches {
             self.begin(permit, sqe, Some(buffer), cx);
         } else {

@@ -1,0 +1,121 @@
+//! Block I/O of a drive beside its floor: the same bytes per I/O over bare loopback TCP.
+//!
+//! One client, which speaks raw capsules, drives both a real drive and a server that knows nothing
+//! but sizes ([`floor`]). Each side has one CPU. Drive and floor alternate; a figure is the median
+//! of the pairs' ratios with its quartiles. A run on a machine whose floor is too low, or whose
+//! ratios scatter, says so and is no result. `bench/README.md` has the back of the envelope.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+use csd_bench::client::{self, Client, Workload};
+use csd_bench::report::{self, Row, Run};
+use csd_bench::serve::{self, Options, Server, Side};
+use csd_bench::floor;
+
+/// Blocks of 4 KiB that offsets are drawn from.
+const BLOCKS: u64 = 16 << 10;
+
+/// Block I/O of a drive beside bare loopback TCP.
+#[derive(Parser)]
+struct Arguments {
+    /// Pairs of runs for each workload.
+    #[arg(long, default_value_t = 10)]
+    pairs: usize,
+    /// Length of one run in milliseconds.
+    #[arg(long, default_value_t = 700)]
+    run_ms: u64,
+    #[command(flatten)]
+    drive: Options,
+    /// Also append the rows to this JSON-lines file.
+    #[arg(long)]
+    record: Option<PathBuf>,
+    /// Serve one side and nothing else (used by the benchmark itself).
+    #[arg(long, hide = true)]
+    serve: Option<Side>,
+    /// Run this workload (its row, from 0) once against a drive served by `--serve drive`, which
+    /// may be under a profiler.
+    #[arg(long, hide = true, value_name = "ADDRESS", requires = "row")]
+    against: Option<std::net::SocketAddr>,
+    /// See `--against`.
+    #[arg(long, hide = true)]
+    row: Option<usize>,
+}
+
+/// Workloads in the order of the table; the last is served without spinning.
+const WORKLOADS: [Workload; 6] = [
+    workload("4 KiB random read, depth 1", true, 4096, 1),
+    workload("4 KiB random read, depth 32", true, 4096, 32),
+    workload("4 KiB random read, depth 128", true, 4096, 128),
+    workload("4 KiB random write, depth 32", false, 4096, 32),
+    workload("128 KiB read, depth 32", true, 128 << 10, 32),
+    workload("4 KiB read, depth 1, sleeping", true, 4096, 1),
+];
+
+const fn workload(name: &'static str, read: bool, bytes: usize, depth: u16) -> Workload {
+    Workload { name, read, bytes, depth, in_order: false, blocks: BLOCKS }
+}
+
+fn main() {
+    let arguments = Arguments::parse();
+    match arguments.serve {
+        Some(Side::Floor) => floor::serve(),
+        Some(Side::Drive) => serve::drive(&arguments.drive),
+        None => match (arguments.against, arguments.row) {
+            (Some(address), Some(row)) => once(address, WORKLOADS[row], &arguments),
+            _ => compare(&arguments),
+        },
+    }
+}
+
+/// A drive alone, for a profiler: operations counted, not compared.
+fn once(address: std::net::SocketAddr, workload: Workload, arguments: &Arguments) {
+    if workload.read {
+        client::fill(address, BLOCKS);
+    }
+    let mut client = Client::connect(address, Side::Drive, workload);
+    let (operations, elapsed) = client.run(Duration::from_millis(arguments.run_ms));
+    println!("{operations} operations in {elapsed:?}");
+}
+
+fn compare(arguments: &Arguments) {
+    let run = Duration::from_millis(arguments.run_ms);
+    let (pairs, ms) = (arguments.pairs, arguments.run_ms);
+    let (backend, spin) = (&arguments.drive.backend, arguments.drive.spin_us);
+    println!("{}, {pairs} pairs of {ms} ms, {backend}, spin {spin} us", report::machine());
+    println!("{}", Row::head());
+    let mut rows = Vec::new();
+    for workload in WORKLOADS {
+        let mut pairs = Vec::new();
+        for _ in 0..arguments.pairs {
+            let floor = measure(Side::Floor, arguments, workload, run);
+            let drive = measure(Side::Drive, arguments, workload, run);
+            pairs.push((floor, drive));
+        }
+        let row = Row::of(workload, &pairs);
+        println!("{row}");
+        rows.push(row);
+    }
+    let validity = report::validity(&rows);
+    println!("{validity}");
+    if let Some(path) = &arguments.record {
+        report::record(path, &validity, &rows);
+    }
+}
+
+/// One run of one side.
+fn measure(side: Side, arguments: &Arguments, workload: Workload, run: Duration) -> Run {
+    let sleeps = workload.name.ends_with("sleeping");
+    let spin_us = if sleeps { 0 } else { arguments.drive.spin_us };
+    let server = Server::start(side, &Options { spin_us, ..arguments.drive.clone() });
+    if side == Side::Drive && workload.read {
+        client::fill(server.address, BLOCKS);
+    }
+    let mut client = Client::connect(server.address, side, workload);
+    client.run(run / 5); // warm
+    let cpu = server.cpu_us();
+    let (operations, elapsed) = client.run(run);
+    let cpu_us = server.cpu_us() - cpu;
+    Run::new(operations, elapsed, cpu_us)
+}

@@ -1,0 +1,169 @@
+//! Block I/O of a drive on a file beside fio on the same file: the same offsets in the same order.
+//!
+//! fio (io_uring, direct) replays the very list of offsets that the client draws, moved by where
+//! the block namespace lies in the file, so both touch the same bytes of the same extents. The
+//! whole namespace is written with random data first, and a file with holes or unwritten extents
+//! is refused: reading those costs no disk. Drive and fio alternate; a figure is the median of the
+//! pairs' ratios. `bench/README.md` has the back of the envelope.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use clap::Parser;
+use csd_bench::client::{BLOCK_BYTES, Client, Workload};
+use csd_bench::report::{self, Row, Run};
+use csd_bench::serve::{self, Options, Server, Side};
+use csd_drive::format::Superblock;
+
+/// Block I/O of a drive on a file beside fio on the same file.
+#[derive(Parser)]
+struct Arguments {
+    /// Pairs of runs for each workload.
+    #[arg(long, default_value_t = 10)]
+    pairs: usize,
+    /// Bytes that one run moves, in MiB, at 4 KiB; four times as many at 128 KiB.
+    #[arg(long, default_value_t = 256)]
+    run_mib: u64,
+    /// Folder for the file that is measured, and fio's lists.
+    #[arg(long, default_value = "build/bench")]
+    dir: PathBuf,
+    /// Leave the file where it is, to look closer.
+    #[arg(long)]
+    keep: bool,
+    #[command(flatten)]
+    drive: Options,
+    /// Also append the rows to this JSON-lines file.
+    #[arg(long)]
+    record: Option<PathBuf>,
+    /// Serve and nothing else (used by the benchmark itself).
+    #[arg(long, hide = true)]
+    serve: Option<Side>,
+}
+
+/// Size of the file unless asked otherwise.
+const FILE_BYTES: u64 = 2 << 30;
+
+const fn workload(name: &'static str, read: bool, bytes: usize, in_order: bool) -> Workload {
+    Workload { name, read, bytes, depth: 32, in_order, blocks: 0 }
+}
+
+const WORKLOADS: [Workload; 4] = [
+    workload("4 KiB random read, depth 32", true, 4096, false),
+    workload("4 KiB random write, depth 32", false, 4096, false),
+    workload("128 KiB read in order, depth 32", true, 128 << 10, true),
+    workload("128 KiB write in order, depth 32", false, 128 << 10, true),
+];
+
+fn main() {
+    let mut arguments = Arguments::parse();
+    if arguments.serve.is_some() {
+        return serve::drive(&arguments.drive);
+    }
+    if Command::new("fio").arg("--version").output().is_err() {
+        println!("SKIPPED: fio is not installed (apt-get install fio)");
+        return;
+    }
+    std::fs::create_dir_all(&arguments.dir).expect("a folder for the file");
+    arguments.drive.size_bytes = arguments.drive.size_bytes.max(FILE_BYTES);
+    let path = arguments.dir.join("drive.img");
+    let namespace = prepare(&path, &arguments.drive);
+    arguments.drive.media = Some(path.clone());
+    println!("{}, {} pairs", report::machine(), arguments.pairs);
+    println!("{}", Row::head().replace("floor", "  fio"));
+    let mut rows = Vec::new();
+    for workload in WORKLOADS {
+        let workload = Workload { blocks: namespace.bytes / BLOCK_BYTES as u64, ..workload };
+        let more = if workload.bytes > BLOCK_BYTES { 4 } else { 1 };
+        let count = (arguments.run_mib << 20) * more / workload.bytes as u64;
+        let list = arguments.dir.join("offsets.log");
+        write_list(&list, &path, workload, namespace.offset, count);
+        let mut pairs = Vec::new();
+        for _ in 0..arguments.pairs {
+            let fio = fio(&list, workload, count);
+            pairs.push((fio, drive(&arguments.drive, workload, count)));
+        }
+        let row = Row::of(workload, &pairs);
+        println!("{row}");
+        rows.push(row);
+    }
+    if let Some(path) = &arguments.record {
+        report::record(path, "fio on the same file is the floor", &rows);
+    }
+    if !arguments.keep {
+        std::fs::remove_file(path).expect("the file was ours");
+    }
+}
+
+/// Where the block namespace lies in the file.
+struct Namespace {
+    offset: u64,
+    bytes: u64,
+}
+
+/// Makes the file: formatted by a drive, its block namespace full of random bytes.
+fn prepare(path: &Path, options: &Options) -> Namespace {
+    // A file that is there may be of another size or be somebody's.
+    assert!(!path.exists(), "{} is in the way: remove it", path.display());
+    drop(Server::start(Side::Drive, &Options { media: Some(path.into()), ..options.clone() }));
+    let mut file = OpenOptions::new().read(true).write(true).open(path).expect("just made");
+    let mut head = [0; Superblock::SIZE];
+    file.read_exact(&mut head).expect("a superblock");
+    let superblock = Superblock::parse(&head).expect("a superblock");
+    let (offset, bytes) = (superblock.block_offset(), superblock.block_length());
+    file.seek(SeekFrom::Start(offset)).expect("within the file");
+    let mut random = File::open("/dev/urandom").expect("random bytes").take(bytes);
+    let written = std::io::copy(&mut random, &mut BufWriter::with_capacity(1 << 20, &mut file));
+    assert_eq!(written.expect("room for the file"), bytes);
+    file.sync_all().expect("the disk takes it");
+    // Unwritten extents count as holes to this call on ext4, XFS and btrfs.
+    let hole = rustix::fs::seek(&file, rustix::fs::SeekFrom::Hole(offset)).expect("a plain file");
+    assert!(hole >= offset + bytes, "the file system kept a hole at byte {hole}");
+    Namespace { offset, bytes }
+}
+
+/// The offsets of `count` operations as fio reads them.
+fn write_list(list: &Path, file: &Path, workload: Workload, offset: u64, count: u64) {
+    let mut out = BufWriter::new(File::create(list).expect("a place for the list"));
+    let file = file.display();
+    let what = if workload.read { "read" } else { "write" };
+    writeln!(out, "fio version 2 iolog\n{file} add\n{file} open").expect("room");
+    let count = usize::try_from(count).expect("few operations");
+    for at in workload.offsets().take(count) {
+        writeln!(out, "{file} {what} {} {}", offset + at, workload.bytes).expect("room");
+    }
+    writeln!(out, "{file} close").expect("room");
+    out.flush().expect("room");
+}
+
+/// One run of fio over the list.
+fn fio(list: &Path, workload: Workload, count: u64) -> Run {
+    let output = Command::new("fio")
+        .args(["--name=floor", "--ioengine=io_uring", "--direct=1", "--output-format=json"])
+        .arg(format!("--iodepth={}", workload.depth))
+        .arg(format!("--read_iolog={}", list.display()))
+        .output()
+        .expect("fio was there");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let start = text.find('{').unwrap_or_else(|| panic!("fio: {text}"));
+    let result: serde_json::Value = serde_json::from_str(&text[start..]).expect("fio's JSON");
+    let job = &result["jobs"][0];
+    let side = &job[if workload.read { "read" } else { "write" }];
+    assert_eq!(side["total_ios"].as_u64(), Some(count), "fio did another number of operations");
+    let ms = side["runtime"].as_u64().expect("a run time");
+    let percent = job["usr_cpu"].as_f64().unwrap_or(0.0) + job["sys_cpu"].as_f64().unwrap_or(0.0);
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let cpu_us = (percent / 100.0 * ms as f64 * 1000.0) as u64;
+    Run::new(count, Duration::from_millis(ms), cpu_us)
+}
+
+/// One run of a drive.
+fn drive(options: &Options, workload: Workload, count: u64) -> Run {
+    let server = Server::start(Side::Drive, options);
+    let mut client = Client::connect(server.address, Side::Drive, workload);
+    let cpu = server.cpu_us();
+    let elapsed = client.run_count(count);
+    Run::new(count, elapsed, server.cpu_us() - cpu)
+}
