@@ -35,7 +35,7 @@ check: $(TEST_READY)  ## formatting, lints, types, documentation
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps -q
 	cd python && ../$(BIN)/ruff check . && ../$(BIN)/ruff format --check . && ../$(BIN)/mypy
-	$(BIN)/ruff check --config python/pyproject.toml demo tests/vm
+	$(BIN)/ruff check --config python/pyproject.toml demo tests/vm bench/planner
 
 # More options of tests/vm/run.py, such as VM='--factor 3'.
 VM ?=

@@ -21,7 +21,8 @@ from csdplan.result.bep import bep as planned
 from csdplan.result.coding import overload_plan
 from csdplan.result.curves import curves
 from csdplan.result.sweep import surface as swept
-from csdplan.solve.ec import encode_break_even, fit_encode_time
+from csdplan.solve.ec import encode_break_even
+from csdplan.solve.ec_fit import fit_encode_time
 from csdplan.solve.overload import step_slow_downs
 from csdplan.solve.tco import cost_of, equal_throughput
 
