@@ -32,6 +32,7 @@ from csdplan.page.state import (
     profile_names,
     to_query,
 )
+from csdplan.plot import interactive
 from csdplan.profile.load import parse
 
 #: The only address that the page listens on.
@@ -109,7 +110,7 @@ def changed(values: dict[str, Any]) -> tuple[Any, ...]:
     if len(link) > LINK_MAX:
         link, notes = "?", [*notes, "the uploaded profile is too long for a link"]
     return (
-        figures.throughput(found.curves),
+        interactive.throughput(found.curves),
         figures.surface(found.surface, state),
         figures.cost(found.costs),
         figures.sentence(system),
