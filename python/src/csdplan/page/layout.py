@@ -145,4 +145,6 @@ def _cell(value: Value) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:,.4g}"  # noqa: PLR2004
+    return str(value)
