@@ -123,22 +123,31 @@ def print_sheet(target: Console, sheet: Sheet) -> None:
         columns = [list(headings[1:]), *zip(*columns[1:], strict=True)]  # type: ignore[list-item]
         headings = [headings[0], *names]
     table = Table(title=Text(sheet.title, style="bold"), title_justify="left")
+    cells = [[_cell(value) for value in values] for values in columns]
+    # Where the table is too wide its headings stand word below word, then blanks give way: a
+    # number that is broken in two is worse than either.
+    if _width(headings, cells, blanks=2) > target.width:
+        headings = [heading.replace(" ", "\n") for heading in headings]
+        table.padding = (0, 1) if _width(headings, cells, blanks=2) <= target.width else 0
     for heading, values in zip(headings, columns, strict=True):
-        if all(not isinstance(value, str) for value in values):
-            # Headings may break in two, numbers may not.
-            widest = max((len(_cell(value)) for value in values), default=0)
-            table.add_column(heading, justify="right", min_width=widest, overflow="fold")
-        else:
-            table.add_column(heading, overflow="fold")
-    for row in zip(*columns, strict=True):
-        table.add_row(*(Text(_cell(value)) for value in row))
-    # Two blanks and a line for each column; without the blanks more fits on a narrow terminal.
-    if sum((column.min_width or 1) + 3 for column in table.columns) >= target.width:
-        table.padding = 0
+        numeric = all(not isinstance(value, str) for value in values)
+        table.add_column(heading, justify="right" if numeric else "left", overflow="fold")
+    for row in zip(*cells, strict=True):
+        table.add_row(*(Text(text) for text in row))
     target.print(table)
     if sheet.note:
         target.print(Text(sheet.note, style="dim"))
     target.print()
+
+
+def _width(headings: Sequence[str], cells: Sequence[Sequence[str]], *, blanks: int) -> int:
+    """Return how wide a table is in which nothing is broken, with a line between columns."""
+    lines = [heading.split("\n") for heading in headings]
+    widths = [
+        max(len(text) for text in (*heading, *texts))
+        for heading, texts in zip(lines, cells, strict=True)
+    ]
+    return sum(width + blanks + 1 for width in widths) + 1
 
 
 def _shown(name: str, values: list[Value]) -> tuple[str, list[Value]]:

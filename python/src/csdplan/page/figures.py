@@ -5,6 +5,7 @@ Titles say in words what is drawn, for readers who hear it.
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import Any
 
 from csdplan.page.state import State
@@ -13,6 +14,8 @@ from csdplan.result.bep import SystemResult
 from csdplan.result.sweep import SurfaceResult
 from csdplan.solve.tco import Cost
 
+#: A bar's label is broken after so many letters.
+_LABEL = 12
 _HOST_PART, _DRIVE_PART = "#0072B2", "#E69F00"
 
 
@@ -42,7 +45,10 @@ def surface(found: SurfaceResult, state: State) -> Figure:
 
 def cost(found: tuple[Cost, ...]) -> Figure:
     """Draw each system's purchase, host and drives one above the other."""
-    names = [f"{each.system.name}<br>{each.system.drives} drives" for each in found]
+    names = [
+        "<br>".join([*wrap(each.system.name, _LABEL), f"{each.system.drives} drives"])
+        for each in found
+    ]
     parts = (
         ("drives", [each.system.drives * each.system.drive_usd for each in found], _DRIVE_PART),
         ("host", [each.system.host_usd for each in found], _HOST_PART),
@@ -59,6 +65,7 @@ def cost(found: tuple[Cost, ...]) -> Figure:
     ]
     layout = layout_of("Purchase", "", "USD")
     layout["barmode"] = "stack"
+    layout["xaxis"]["tickangle"] = 0
     layout["annotations"] = [
         {
             "x": name,

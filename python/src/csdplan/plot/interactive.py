@@ -255,7 +255,7 @@ def layout_of(title: str, across: str, up: str) -> dict[str, Any]:
     """Return what all figures share."""
     axis = {"gridcolor": "#e2e2e2", "zeroline": False, "automargin": True}
     return {
-        "title": {"text": title, "x": 0, "xref": "paper", "font": {"size": 15}},
+        "title": {"text": title, "x": 0.02, "xref": "container", "font": {"size": 14}},
         "font": _FONT,
         "xaxis": {**axis, "title": {"text": across}},
         "yaxis": {**axis, "title": {"text": up}},
