@@ -6,7 +6,7 @@ Each case is run several times; a record holds every run, not only the best. Pro
 the planner: a case that misses its own says so, and the script exits with 1.
 """
 
-# ruff: noqa: E402, I001 - NumPy must be imported after its threads are limited.
+# ruff: noqa: E402 - NumPy must be imported after its threads are limited.
 from __future__ import annotations
 
 import argparse
@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 # One core: set before NumPy's libraries start their threads.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -41,18 +42,18 @@ def columns() -> None:
     break_even(*_columns(), k_limit=_WHOLE[0], host_cores=_WHOLE[1])
 
 
-def grid() -> None:
+def grid(**more: Any) -> None:
     """Solve ten million combinations of drive speeds, k_limit and cores."""
     compute = np.linspace(0.5, 8, 100).reshape(-1, 1, 1, 1)
     bandwidth = np.linspace(0.5, 4, 100).reshape(1, -1, 1, 1)
     cores, limit = np.arange(1, 33).reshape(1, 1, -1, 1), np.arange(1, 33)
     found = break_even(
-        1.5, 0.7317073, 9.0 / bandwidth, 1.243902 / compute, host_cores=cores, k_limit=limit
+        1.5, 0.7317073, 9.0 / bandwidth, 1.243902 / compute, host_cores=cores, k_limit=limit, **more
     )
     assert found.devices.size > ROWS
 
 
-def decimals() -> None:
+def decimals(**more: Any) -> None:
     """Solve ten million rows of one decimal, many of them ties that floats cannot decide."""
     tenths = np.arange(1, 101) / 10
     found = break_even(
@@ -62,8 +63,24 @@ def decimals() -> None:
         tenths.reshape(1, -1, 1, 1),
         host_cores=np.arange(1, 26).reshape(1, 1, -1, 1),
         k_limit=np.arange(1, 41),
+        **more,
     )
     assert found.devices.size == ROWS
+
+
+def pipelined() -> None:
+    """Solve ten million rows, transfer and compute overlapped on both sides."""
+    break_even(*_columns(), k_limit=_WHOLE[0], host_cores=_WHOLE[1], **_PIPELINED)
+
+
+def pipelined_grid() -> None:
+    """Solve the grid with both sides overlapped and a part of the host's own."""
+    grid(host_part_s=0.01, **_PIPELINED)
+
+
+def pipelined_decimals() -> None:
+    """Solve the rows of one decimal with both sides overlapped."""
+    decimals(**_PIPELINED)
 
 
 def fleet() -> None:
@@ -100,6 +117,9 @@ CASES: dict[str, tuple[Callable[[], None], float | None]] = {
     "sweep_columns": (columns, 2.0),
     "sweep_grid": (grid, 2.0),
     "sweep_decimals": (decimals, 2.0),
+    "pipelined_columns": (pipelined, 2.0),
+    "pipelined_grid": (pipelined_grid, 2.0),
+    "pipelined_decimals": (pipelined_decimals, 2.0),
     "fleet": (fleet, 10.0),
     "events": (events, None),
     "optimize": (purchase, 5.0),
@@ -107,6 +127,7 @@ CASES: dict[str, tuple[Callable[[], None], float | None]] = {
     "import": (imported, 0.5),
 }
 
+_PIPELINED: dict[str, Any] = {"ssd_overlap": "pipelined", "csd_overlap": "pipelined"}
 _WHOLE: list[np.ndarray] = []
 _HELD: list[np.ndarray] = []
 

@@ -24,6 +24,7 @@ from csdplan.page.state import SLIDERS, State
 
 PROMISE_S = 0.1
 MOVES = 12
+HTTP_OK = 200
 
 
 def sent(client: Any, request: dict[str, Any]) -> tuple[float, float, int]:
@@ -31,7 +32,7 @@ def sent(client: Any, request: dict[str, Any]) -> tuple[float, float, int]:
     wall, cpu = time.perf_counter(), time.process_time()
     answer = client.post("/_dash-update-component", json=request, headers={"Host": "localhost"})
     spent = time.process_time() - cpu, time.perf_counter() - wall
-    assert answer.status_code == 200, answer.get_data(as_text=True)[:500]
+    assert answer.status_code == HTTP_OK, answer.get_data(as_text=True)[:500]
     # A fault is answered sooner: it must not be what is timed.
     assert "Break-even point: " in answer.get_data(as_text=True), "an answer, not a fault"
     return (*spent, len(answer.get_data()))

@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from csdplan.profile import load
+from csdplan.profile.write import tables
+
 CHROMIUM = shutil.which("chromium")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.skipif(
@@ -50,6 +53,73 @@ def picture(page: Any, name: str) -> None:
 
 def says(page: Any, start: str) -> None:
     sync_api.expect(page.locator("#says")).to_contain_text(start, timeout=WAIT_MS)
+
+
+def reach(page: Any, name: str) -> None:
+    """Move the focus to a control by the Tab key alone."""
+    for _ in range(60):
+        if page.evaluate("document.activeElement.id || document.activeElement.name") == name:
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"{name} cannot be reached by keyboard")
+
+
+def several() -> str:
+    """Return a profile in which two drives compute."""
+    newport, smartssd = load("newport").as_dict(), load("smartssd").as_dict()
+    drives = [point for point in smartssd["point"] if point["where"] == "drive"]
+    return tables({**newport, "point": newport["point"] + drives})
+
+
+@pytest.mark.parametrize("width", [1280, 800, 400])
+def test_nothing_is_cut_off(address: str, width: int) -> None:
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.goto(address)
+        page.wait_for_selector("#cost .main-svg", timeout=WAIT_MS)
+        says(page, "Break-even point: 28 newport drives")
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        for name in ("cores", "csd_usd", "json"):
+            page.focus(f"#{name}")
+            box = page.locator(f"#{name}").bounding_box()
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= width
+        picture(page, f"width-{width}")
+        browser.close()
+
+
+def test_by_keyboard_alone(address: str, tmp_path: Path) -> None:
+    file = tmp_path / "several.toml"
+    file.write_text(several(), encoding="utf-8")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        page = browser.new_page(viewport={"width": 1280, "height": 900}, accept_downloads=True)
+        page.goto(address)
+        says(page, "Break-even point: 28 newport drives")
+        # An arrow picks the next profile.
+        page.keyboard.press("Tab")
+        page.keyboard.press("ArrowDown")
+        says(page, "Break-even point: 31 newport drives")
+        reach(page, "cores")
+        page.keyboard.press("ArrowRight")
+        says(page, "SSDs on Host(5)")
+        reach(page, "json")
+        with page.expect_download(timeout=WAIT_MS):
+            page.keyboard.press("Enter")
+
+        # What a profile has several of can be picked; else there is nothing to pick.
+        sync_api.expect(page.locator("#device-box")).to_be_hidden(timeout=WAIT_MS)
+        page.set_input_files("#upload input[type=file]", file)
+        sync_api.expect(page.locator("#device-box")).to_be_visible(timeout=WAIT_MS)
+        sync_api.expect(page.locator("#ssd-box")).to_be_hidden(timeout=WAIT_MS)
+        says(page, "newport drives against smartssd SSDs")
+        page.focus("#device input")
+        page.keyboard.press("ArrowDown")
+        says(page, "smartssd drives against smartssd SSDs")
+        page.wait_for_url("**device=smartssd**", timeout=WAIT_MS)
+        picture(page, "several")
+        browser.close()
 
 
 def test_the_page(address: str, tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ from csdplan.page.state import (
     of_values,
     to_query,
 )
+from csdplan.plot import interactive
 
 SHIPPED = resources.files("csdplan.profile") / "shipped"
 TOML = (SHIPPED / "smartssd.toml").read_text(encoding="utf-8")
@@ -134,7 +135,7 @@ def test_the_link_of_the_host_limits_the_purchase() -> None:
 def test_the_figures_mark_what_the_results_say() -> None:
     state = State(cores=4)
     found = answer(state)
-    drawn = figures.throughput(found.curves)
+    drawn = interactive.throughput(found.curves)
     marks = [trace["x"] for trace in drawn["data"] if trace["mode"] == "markers+text"]
     assert marks == [[12], [28]]
     assert drawn["layout"]["shapes"][0]["x0"] == 8
@@ -155,7 +156,7 @@ def test_no_state_breaks_the_page(state: State) -> None:
 
 
 def test_lines_differ_without_colour() -> None:
-    drawn = figures.throughput(answer(State()).curves)["data"]
+    drawn = interactive.throughput(answer(State()).curves)["data"]
     dashes = [trace["line"].get("dash", "solid") for trace in drawn if trace["mode"] == "lines"]
     assert len(set(dashes)) == len(dashes) == 3
 

@@ -8,7 +8,7 @@ from csdplan.result.coding import cost_sheet, encode_plan, overload_plan, price_
 from csdplan.result.sheet import sheet
 from csdplan.result.sweep import AXES, needed, surface, sweep
 from csdplan.solve import break_even
-from csdplan.solve.ec import EncodeFit
+from csdplan.solve.ec_fit import EncodeFit
 from csdplan.solve.overload import step_slow_downs
 from csdplan.solve.tco import Service, System, cost_of
 

@@ -9,14 +9,9 @@ from hypothesis import strategies as st
 
 from csdplan import ModelError
 from csdplan.model.erasure import encode_time_s
-from csdplan.solve.ec import (
-    EncodePoint,
-    EncodeTerms,
-    encode_break_even,
-    fit_encode_time,
-    leads,
-    smallest,
-)
+from csdplan.solve.ec import EncodeTerms, encode_break_even, leads, smallest
+from csdplan.solve.ec_fit import EncodePoint, fit_encode_time
+from csdplan.solve.exact import decimal
 
 tenths = st.integers(1, 300).map(lambda n: Fraction(n, 10))
 
@@ -39,6 +34,25 @@ def test_exact_answer_equals_a_scan(
     devices, early = smallest(t)
     assert devices == (behind[-1] + 1 if behind else 1)
     assert early == (behind[0] - 1 if behind else 0)
+
+
+@pytest.mark.parametrize("digits", [1, 17])
+def test_many_rows_at_once_are_the_exact_ones(digits: int) -> None:
+    rng = np.random.default_rng(20261121)
+    ssd_tx, csd_tx = rng.choice([0.0, 1.0], (2, 3000)) * 10.0 ** rng.uniform(-1, 3, (2, 3000))
+    csd, ssd = 10.0 ** rng.uniform(-1, 2, (2, 3000))
+    columns = [np.maximum(np.round(column, digits), 0.1) for column in (csd, ssd)]
+    columns += [np.round(column, digits) for column in (ssd_tx, csd_tx)]
+    k_limit = np.where(rng.random(3000) < 0.3, np.inf, rng.integers(1, 40, 3000))
+    solution = encode_break_even(
+        columns[0], columns[1], ssd_tx_s=columns[2], csd_tx_s=columns[3], k_limit=k_limit
+    )
+    assert np.count_nonzero(solution.early_lead) > 50
+    for row in range(3000):
+        encode, host, load, drive = (decimal(column[row]) for column in columns)
+        most = None if np.isinf(k_limit[row]) else int(k_limit[row])
+        devices, early = smallest(EncodeTerms(load, host, drive + encode, most))
+        assert (solution.devices[row], solution.early_lead[row]) == (devices, early)
 
 
 @given(tenths, tenths)

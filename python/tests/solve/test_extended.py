@@ -11,7 +11,6 @@ from csdplan import ModelError
 from csdplan.model import csd_array_time_s, ssd_array_time_s
 from csdplan.solve import Verdict, break_even, exact
 from csdplan.solve.bep import Difference
-from csdplan.solve.blocks import blocks
 
 times = st.integers(1, 400).map(lambda n: n / 100)
 parts = st.one_of(st.just(0.0), st.integers(0, 60).map(lambda n: n / 100))
@@ -191,12 +190,3 @@ def test_bad_overlap_and_shapes_are_refused_by_name() -> None:
         break_even([1.0, 2.0], [1.0, 2.0, 3.0], 1.0, 1.0, k_limit=8)
     with pytest.raises(ModelError, match=r"^csd_store_s = -1"):
         break_even(1.0, 1.0, 1.0, 1.0, k_limit=8, csd_store_s=-1.0)
-
-
-@given(st.lists(st.integers(1, 9), max_size=4).map(tuple), st.integers(1, 50))
-def test_blocks_cover_a_shape_once(shape: tuple[int, ...], elements: int) -> None:
-    seen = np.zeros(shape, np.int64)
-    for at in blocks(shape, elements):
-        assert seen[at].size <= elements
-        seen[at] += 1
-    assert (seen == 1).all()

@@ -21,7 +21,7 @@ from rich.text import Text
 
 from csdplan.errors import CsdplanError
 from csdplan.result.envelope import envelope
-from csdplan.result.sheet import Sheet
+from csdplan.result.sheet import Sheet, Value
 
 #: A whole number in a list option has at most this many digits.
 _DIGITS_MAX = 7
@@ -116,22 +116,48 @@ def print_sheet(target: Console, sheet: Sheet) -> None:
     """Print one sheet as a table, with its note below; a wide and short one is turned over."""
     # A column in which nothing is known takes room and says nothing.
     held = [i for i in range(len(sheet.columns)) if any(row[i] is not None for row in sheet.rows)]
-    headings = [sheet.columns[index].replace("_", " ") for index in held]
-    columns = [[row[index] for row in sheet.rows] for index in held]
+    shown = [_shown(sheet.columns[i], [row[i] for row in sheet.rows]) for i in held]
+    headings, columns = [heading for heading, _ in shown], [values for _, values in shown]
     if len(headings) > _WIDE and len(sheet.rows) <= _SHORT:
         names = [str(value) for value in columns[0]]
         columns = [list(headings[1:]), *zip(*columns[1:], strict=True)]  # type: ignore[list-item]
         headings = [headings[0], *names]
     table = Table(title=Text(sheet.title, style="bold"), title_justify="left")
+    cells = [[_cell(value) for value in values] for values in columns]
+    # Where the table is too wide its headings stand word below word, then blanks give way: a
+    # number that is broken in two is worse than either.
+    if _width(headings, cells, blanks=2) > target.width:
+        headings = [heading.replace(" ", "\n") for heading in headings]
+        table.padding = (0, 1) if _width(headings, cells, blanks=2) <= target.width else 0
     for heading, values in zip(headings, columns, strict=True):
         numeric = all(not isinstance(value, str) for value in values)
         table.add_column(heading, justify="right" if numeric else "left", overflow="fold")
-    for row in zip(*columns, strict=True):
-        table.add_row(*(Text(_cell(value)) for value in row))
+    for row in zip(*cells, strict=True):
+        table.add_row(*(Text(text) for text in row))
     target.print(table)
     if sheet.note:
         target.print(Text(sheet.note, style="dim"))
     target.print()
+
+
+def _width(headings: Sequence[str], cells: Sequence[Sequence[str]], *, blanks: int) -> int:
+    """Return how wide a table is in which nothing is broken, with a line between columns."""
+    lines = [heading.split("\n") for heading in headings]
+    widths = [
+        max(len(text) for text in (*heading, *texts))
+        for heading, texts in zip(lines, cells, strict=True)
+    ]
+    return sum(width + blanks + 1 for width in widths) + 1
+
+
+def _shown(name: str, values: list[Value]) -> tuple[str, list[Value]]:
+    """Return a column as people read it: words for its name, and bandwidths in GB/s."""
+    if not name.endswith("_Bps"):
+        return name.replace("_", " "), values
+    scaled: list[Value] = [
+        value / 1e9 if isinstance(value, float | int) else value for value in values
+    ]
+    return name.removesuffix("_Bps").replace("_", " ") + " [GB/s]", scaled
 
 
 def _cell(value: object) -> str:
@@ -139,7 +165,10 @@ def _cell(value: object) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        # From 10,000 on digits, not powers of ten; whole numbers keep all of theirs.
+        return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"  # noqa: PLR2004
+    return str(value)
 
 
 def as_csv(sheet: Sheet) -> str:

@@ -28,7 +28,7 @@ from csdplan.published import read
 from csdplan.result.coding import cost_sheet, encode_plan, overload_plan, price_sensitivity
 from csdplan.result.sheet import Sheet
 from csdplan.result.sweep import Setting, needed, surface, sweep
-from csdplan.solve.ec import EncodePoint, fit_encode_time
+from csdplan.solve.ec_fit import EncodePoint, fit_encode_time
 from csdplan.solve.overload import LimitedPoint, slow_downs, step_slow_downs
 from csdplan.solve.tco import Kernel, Service, System, cost_of, equal_throughput
 

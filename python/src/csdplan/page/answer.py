@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from csdplan.errors import ModelError
-from csdplan.page.state import State
+from csdplan.page.state import TEXTS, State, settled
 from csdplan.profile import Workload, workload
-from csdplan.profile.schema import Profile
 from csdplan.request import load_request
 from csdplan.result.bep import BepResult, bep
 from csdplan.result.curves import SystemCurves, curves
@@ -62,7 +61,8 @@ def resolved(state: State) -> Workload:
     held = state.held()
     if state.kernel not in held.kernels():
         raise ModelError("kernel", state.kernel, f"one of {', '.join(held.kernels())}")
-    return _workload(state.profile, state.text, state.kernel)
+    state = settled(state)
+    return _workload(*(getattr(state, name) for name in TEXTS))
 
 
 def answer(state: State) -> Answer:
@@ -124,7 +124,7 @@ def costs(found: tuple[Cost, ...]) -> Sheet:
         for each in found
     ]
     columns = ("system", "drives", "host_usd", "drives_usd", "purchase_usd", "throughput_GBps")
-    note = "purchase only: energy needs watts, which the published profiles do not state"
+    note = "purchase only; csdplan tco and csdplan optimize add energy where watts are known"
     return sheet("Cost of ownership", columns, rows, note)
 
 
@@ -178,22 +178,16 @@ def _published() -> Request:
 
 
 @lru_cache(maxsize=64)
-def _workload(profile: str, text: str, kernel: str) -> Workload:
-    state = State(profile=profile, text=text, kernel=kernel)
-    held = state.held()
-    device = _only(held, kernel)
-    return workload(held, kernel, name=profile, device=device, ssd=_ssd(held, kernel))
-
-
-def _only(held: Profile, kernel: str) -> str | None:
-    """Return the drive that computes if there is no choice; the first one of several."""
-    names = [p.device for p in held.point if p.where == "drive" and p.kernel == kernel]
-    return names[0] if names else None
-
-
-def _ssd(held: Profile, kernel: str) -> str | None:
-    names = [p.device for p in held.point if p.where == "host" and p.kernel == kernel]
-    return names[0] if names else None
+def _workload(profile: str, kernel: str, device: str, ssd: str, size: str, text: str) -> Workload:
+    held = State(profile=profile, text=text).held()
+    return workload(
+        held,
+        kernel,
+        name=profile,
+        device=device or None,
+        ssd=ssd or None,
+        size_bytes=int(size) if size else None,
+    )
 
 
 def _quicker(load: Workload, state: State) -> Workload:

@@ -20,6 +20,17 @@ FIGURES = {
 }
 
 
+#: What is picked only where a profile has several, and how it is called.
+PICKS = {"device": "Drive that computes", "ssd": "Drive as SSD", "size": "Working set"}
+
+
+def options(name: str, found: tuple[str, ...]) -> list[dict[str, str]]:
+    """Return the options of a choice: values, and how they read."""
+    if name == "size":
+        return [{"label": f"{int(size) / 1e9:.4g} GB", "value": size} for size in found]
+    return [{"label": one, "value": one} for one in found]
+
+
 def layout() -> Any:
     """Return the whole page in its default state."""
     return html.Div(
@@ -76,6 +87,7 @@ def _controls() -> list[Any]:
             className="upload",
         ),
         _choice("kernel", "Kernel", kernels, plain.kernel),
+        *(_choice(name, label, (), "") for name, label in PICKS.items()),
     ]
     for group in dict.fromkeys(slider.group for slider in SLIDERS):
         inside = [_slider(slider, plain) for slider in SLIDERS if slider.group == group]
@@ -86,7 +98,7 @@ def _controls() -> list[Any]:
 def _choice(name: str, label: str, names: tuple[str, ...], chosen: str) -> Any:
     options: Any = list(names)
     radio = dcc.RadioItems(options, chosen, id=name, inline=True)
-    return html.Fieldset([html.Legend(label), radio])
+    return html.Fieldset([html.Legend(label), radio], id=f"{name}-box", hidden=not names)
 
 
 def _slider(slider: Slider, state: State) -> Any:
@@ -121,13 +133,12 @@ def _results() -> list[Any]:
                 className="actions",
             ),
         ],
-        className="panel wide",
+        className="panel wide answer",
     )
     graphs = {name: _graph(name, text) for name, text in FIGURES.items()}
-    bill = html.Section(
-        [html.Div(id="bill"), html.Div(id="points"), html.Div(id="costs")], className="panel"
-    )
-    return [answer, graphs["curves"], graphs["surface"], graphs["cost"], bill]
+    bill = html.Section([html.Div(id="bill"), html.Div(id="points")], className="panel tables")
+    costs = html.Section(html.Div(id="costs"), className="panel wide tables")
+    return [answer, graphs["curves"], graphs["surface"], graphs["cost"], bill, costs]
 
 
 def _graph(name: str, text: str) -> Any:
@@ -145,4 +156,6 @@ def _cell(value: Value) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:,.4g}"  # noqa: PLR2004
+    return str(value)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import logging
 import socket
 from pathlib import Path
 from typing import Any
@@ -22,21 +23,25 @@ from csdplan.page import export, figures
 from csdplan.page import layout as parts
 from csdplan.page.answer import answer, costs, points, purchase
 from csdplan.page.state import (
+    CHOICES,
     LINK_MAX,
     PROFILE_BYTES_MAX,
     SLIDERS,
+    TEXTS,
     UPLOADED,
     State,
     from_query,
     of_values,
-    profile_names,
+    picks,
+    settled,
     to_query,
 )
+from csdplan.plot import interactive
 from csdplan.profile.load import parse
 
 #: The only address that the page listens on.
 ADDRESS = "127.0.0.1"
-_NAMES = ("profile", "kernel", "text", *(slider.name for slider in SLIDERS))
+_NAMES = (*TEXTS, *(slider.name for slider in SLIDERS))
 _OURS = frozenset({"127.0.0.1", "localhost"})
 _KEEP_LINK = """
 function (href) {
@@ -83,6 +88,8 @@ def serve(port: int) -> None:
         app = application()
         # SciPy's solver takes a second to come in: better now than under the first slider.
         purchase(State())
+        # Requests are nobody's concern here; what fails still is.
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)
         server = make_server(ADDRESS, port, app.server, threaded=True, fd=listener.fileno())
         where = f"http://{ADDRESS}:{listener.getsockname()[1]}/"
         print(f"csdplan: {where} (stop with Ctrl-C)", flush=True)
@@ -109,7 +116,7 @@ def changed(values: dict[str, Any]) -> tuple[Any, ...]:
     if len(link) > LINK_MAX:
         link, notes = "?", [*notes, "the uploaded profile is too long for a link"]
     return (
-        figures.throughput(found.curves),
+        interactive.throughput(found.curves),
         figures.surface(found.surface, state),
         figures.cost(found.costs),
         figures.sentence(system),
@@ -139,49 +146,49 @@ _SHOWN = (
 def picked(
     trigger: str | None, query: str, values: dict[str, Any], contents: str | None
 ) -> tuple[State, str]:
-    """Return the state after a link was opened, a profile picked or one uploaded; and a fault.
+    """Return the state after a link was opened, something picked or uploaded; and a fault.
 
-    `trigger` is the control that changed; anything but ``profile`` and ``upload`` is the link.
+    `trigger` is the control that changed; anything but a choice and ``upload`` is the link.
     """
     try:
         if trigger == "upload" and contents:
             text = _read_upload(contents)
             state = of_values({**values, "text": text, "profile": UPLOADED})
-        elif trigger == "profile":
+        elif trigger in CHOICES:
             state = of_values(values)
         else:
             state = from_query(query)
-        kernels = state.held().kernels()
+        return settled(state), ""
     except CsdplanError as error:
-        return State() if trigger not in {"upload", "profile"} else of_values(values), str(error)
-    if state.kernel not in kernels:
-        state = of_values({**_as_values(state), "kernel": kernels[0]})
-    return state, ""
+        plain = of_values(values) if trigger in {"upload", *CHOICES} else State()
+        return settled(plain), str(error)
 
 
 def _connect(app: Dash) -> None:
     inputs = {name: Input(name, _property(name)) for name in _NAMES}
-    held = {name: Held(name, _property(name)) for name in _NAMES if name != "profile"}
+    held = {name: Held(name, _property(name)) for name in _NAMES if name not in CHOICES}
+    chosen = {name: Input(name, "value") for name in CHOICES}
 
     @app.callback(
         output=[
             *(Output(name, _property(name)) for name in _NAMES),
-            Output("profile", "options"),
-            Output("kernel", "options"),
+            *(Output(name, "options") for name in CHOICES),
+            *(Output(f"{name}-box", "hidden") for name in parts.PICKS),
             Output("refused", "children"),
         ],
         inputs={
             "query": Input("location", "search"),
             "contents": Input("upload", "contents"),
-            "values": {"profile": Input("profile", "value"), **held},
+            "values": {**chosen, **held},
         },
     )
     def pick(query: str | None, contents: str | None, values: dict[str, Any]) -> list[Any]:
         state, fault = picked(ctx.triggered_id, query or "", values, contents)
+        found = picks(state)
         return [
             *(getattr(state, name) for name in _NAMES),
-            list(profile_names(state.text)),
-            list(state.held().kernels()),
+            *(parts.options(name, found[name]) for name in CHOICES),
+            *(len(found[name]) == 1 for name in parts.PICKS),
             fault,
         ]
 
@@ -208,10 +215,6 @@ def _connect(app: Dash) -> None:
 
 def _property(name: str) -> str:
     return "data" if name == "text" else "value"
-
-
-def _as_values(state: State) -> dict[str, Any]:
-    return {name: getattr(state, name) for name in _NAMES}
 
 
 def _labels(values: dict[str, Any]) -> list[str]:

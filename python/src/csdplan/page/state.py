@@ -17,9 +17,13 @@ from urllib.parse import parse_qs, urlencode
 from csdplan.errors import ModelError
 from csdplan.profile import Profile, load, shipped_names
 from csdplan.profile.load import parse
+from csdplan.profile.schema import Point
 
 #: What an uploaded profile is called.
 UPLOADED = "uploaded"
+#: What is picked by name.
+CHOICES = ("profile", "kernel", "device", "ssd", "size")
+TEXTS = (*CHOICES, "text")
 #: A profile is at most this long, read from a file or unpacked from a link [bytes].
 PROFILE_BYTES_MAX = 256 * 1024
 #: A link longer than this is refused by some programs that would pass it on.
@@ -93,11 +97,15 @@ _BY_NAME = {slider.name: slider for slider in SLIDERS}
 class State:
     """One state of the page; fields named as the sliders, and `text` of an uploaded profile.
 
-    ``k_limit`` 0 stands for the profile's own. Prices: the published ones, in 2022.
+    ``k_limit`` 0 stands for the profile's own. ``device``, ``ssd`` and ``size`` (in bytes) are
+    empty where the profile leaves no choice. Prices: the published ones, in 2022.
     """
 
     profile: str = "newport"
     kernel: str = "count"
+    device: str = ""
+    ssd: str = ""
+    size: str = ""
     cores: float = 4
     k_limit: float = 0
     bandwidth: float = 1
@@ -123,6 +131,48 @@ class State:
             If there is no such profile, or the uploaded one breaks the schema.
         """
         return _held(self.profile, self.text)
+
+
+def picks(state: State) -> dict[str, tuple[str, ...]]:
+    """Return what can be picked: profiles, kernels, and what a profile has several of.
+
+    The working sets are those of the state's drive and SSD, both sides having measured them.
+    """
+    held = state.held()
+    drives, hosts = held.points(state.kernel, "drive"), held.points(state.kernel, "host")
+    names = _names(drives), _names(hosts)
+    device, ssd = (
+        chosen if chosen in found else next(iter(found), "")
+        for chosen, found in zip((state.device, state.ssd), names, strict=True)
+    )
+    sizes = {p.bytes for p in drives if p.device == device}
+    sizes &= {p.bytes for p in hosts if p.device == ssd and p.units == 1}
+    return {
+        "profile": profile_names(state.text),
+        "kernel": held.kernels(),
+        "device": names[0],
+        "ssd": names[1],
+        "size": tuple(str(size) for size in sorted(sizes, reverse=True)),
+    }
+
+
+def settled(state: State) -> State:
+    """Return the state with the first of what can be picked for what cannot be.
+
+    What leaves no choice is left empty: a link then says nothing about it.
+    """
+    for name in ("kernel", "device", "ssd", "size"):
+        found = picks(state)[name]
+        chosen = getattr(state, name)
+        if name != "kernel" and len(found) < 2:  # noqa: PLR2004 - of one there is no choice
+            state = replace(state, **{name: ""})  # type: ignore[arg-type]
+        elif chosen not in found and found:
+            state = replace(state, **{name: found[0]})  # type: ignore[arg-type]
+    return state
+
+
+def _names(points: list[Point]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(point.device for point in points))
 
 
 def profile_names(text: str) -> tuple[str, ...]:
@@ -163,7 +213,7 @@ def of_values(values: Mapping[str, object]) -> State:
         for name, slider in _BY_NAME.items()
         if values.get(name) is not None
     }
-    texts = {name: str(values[name]) for name in ("profile", "kernel", "text") if values.get(name)}
+    texts = {name: str(values[name]) for name in TEXTS if values.get(name)}
     return replace(state, **numbers, **texts)  # type: ignore[arg-type]
 
 

@@ -9,23 +9,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from csdplan.plot.figure import STYLES, frame, write
+from csdplan.plot import interactive
+from csdplan.plot.figure import REFERENCE, STYLES, frame, haloed, ring, write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: A map that spans more than this ratio is coloured by the logarithm.
 _LOGARITHMIC_FROM = 20.0
+#: Markers of the last line, and how much larger those of each line before it are [points].
+_MARKER, _MARKER_STEP = 5.0, 2.4
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line: a label, and a value (or None) for each place across."""
+    """One line: a label, and a value (or None) for each place across.
+
+    A `reference` is what the others are compared to: black, solid and without markers.
+    """
 
     label: str
     values: tuple[float | None, ...]
+    reference: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,8 @@ class Lines:
         At least one.
     steps : bool
         Whether values hold from one place to the next, as whole numbers of drives do.
+    marks : tuple
+        Points to ring: across, up, label.
     """
 
     title: str
@@ -50,6 +59,7 @@ class Lines:
     places: tuple[float, ...]
     lines: tuple[Line, ...]
     steps: bool = False
+    marks: tuple[tuple[float, float, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,14 +100,14 @@ class Surface:
     marks: tuple[tuple[float, float, str], ...] = ()
 
 
-def lines(panels: Sequence[Lines], path: Path, *, columns: int = 4) -> None:
+def lines(panels: Sequence[Lines], path: Path) -> None:
     """Draw panels of lines to `path`; faults as `figure.write`."""
 
     def draw(axes: list[Axes]) -> None:
         for axis, panel in zip(axes, panels, strict=True):
             _lines(axis, panel)
 
-    write(path, len(panels), draw, columns=columns)
+    write(path, [interactive.lines(panel) for panel in panels], draw)
 
 
 def bars(panels: Sequence[Bars], path: Path) -> None:
@@ -107,7 +117,7 @@ def bars(panels: Sequence[Bars], path: Path) -> None:
         for axis, panel in zip(axes, panels, strict=True):
             _bars(axis, panel)
 
-    write(path, len(panels), draw)
+    write(path, [interactive.bars(panel) for panel in panels], draw)
 
 
 def surface(panels: Sequence[Surface], path: Path) -> None:
@@ -117,24 +127,31 @@ def surface(panels: Sequence[Surface], path: Path) -> None:
         for axis, panel in zip(axes, panels, strict=True):
             _surface(axis, panel)
 
-    write(path, len(panels), draw)
+    write(path, [interactive.surface(panel) for panel in panels], draw)
 
 
 def _lines(axis: Axes, panel: Lines) -> None:
     frame(axis, panel.title, panel.across, panel.up)
     for index, line in enumerate(panel.lines):
         colour, dash, marker = STYLES[index % len(STYLES)]
+        look: dict[str, Any] = {"color": colour, "linestyle": dash, "marker": marker}
+        if line.reference:
+            look = {"color": REFERENCE, "linestyle": "solid", "marker": ""}
         axis.plot(
             panel.places,
             [float("nan") if value is None else value for value in line.values],
-            color=colour,
-            linestyle=dash,
-            marker=marker,
-            markersize=4.5,
+            **look,
+            # Hollow, and the earlier the larger: of lines that coincide every marker is seen.
+            markersize=_MARKER + _MARKER_STEP * (len(panel.lines) - 1 - index),
+            markerfacecolor="none",
             markevery=max(1, len(panel.places) // 12),
             drawstyle="steps-post" if panel.steps else "default",
             label=line.label,
+            clip_on=False,
         )
+    for x, y, text in panel.marks:
+        ring(axis, (x, y), "o", REFERENCE)
+        haloed(axis, text, (x, y), (-8, 8), REFERENCE)
     axis.set_ylim(bottom=0)
     known = [value for line in panel.lines for value in line.values if value is not None]
     if all(value == int(value) for value in known):
@@ -170,10 +187,22 @@ def _surface(axis: Axes, panel: Surface) -> None:
     for index, (label, across, up) in enumerate(panel.iso):
         colour, dash, _ = STYLES[(index + 1) % len(STYLES)]
         heights = [float("nan") if place is None else place for place in up]
-        axis.plot(across, heights, color=colour, linestyle=dash, linewidth=2.0, label=label)
+        # White below: seen on the light end of the scale as on the dark one.
+        axis.plot(across, heights, color="white", linewidth=4.5)
+        axis.plot(across, heights, color=colour, linestyle=dash, linewidth=2.2, label=label)
     for x, y, text in panel.marks:
-        axis.plot(x, y, marker="*", markersize=14, color="#D55E00", markeredgecolor="white")
-        axis.annotate(text, (x, y), xytext=(6, 6), textcoords="offset points")
+        axis.plot(
+            x,
+            y,
+            marker="*",
+            markersize=14,
+            color="#D55E00",
+            markeredgecolor="white",
+            linestyle="none",
+            clip_on=False,
+            zorder=5,
+        )
+        haloed(axis, text, (x, y), (-8, 7), "#000000")
     axis.set_xlim(panel.x[0], panel.x[-1])
     axis.set_ylim(panel.y[0], panel.y[-1])
     if panel.iso:

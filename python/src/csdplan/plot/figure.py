@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import html
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from csdplan.errors import PlotError
+from csdplan.plot import interactive
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: File suffixes that can be written; an ``.html`` holds the figure as SVG, and needs no network.
+#: File suffixes that can be written. An ``.html`` needs no network: it is interactive if Plotly is
+#: installed, else it holds the figure as SVG.
 FORMATS = (".svg", ".png", ".html")
 
 #: Colour, dash, marker. Okabe and Ito's palette, told apart by most colour-blind readers; its
@@ -30,6 +32,8 @@ STYLES: tuple[tuple[str, Any, str], ...] = (
     ("#56B4E9", (0, (3, 1, 1, 1, 1, 1)), "v"),
     ("#E69F00", (0, (2, 2)), "P"),
 )
+#: Colour of what the others are compared to.
+REFERENCE = "#000000"
 # Typed loosely: matplotlib's own type lists every key of one of its versions.
 _STYLE: dict[Any, Any] = {
     "font.size": 10.0,
@@ -41,6 +45,8 @@ _STYLE: dict[Any, Any] = {
 }
 _PANEL_INCHES = (6.0, 4.9)
 _DPI = 150
+#: Panels side by side: more would be too small to read on a page.
+_COLUMNS = 2
 
 
 def check_path(path: Path) -> None:
@@ -49,8 +55,10 @@ def check_path(path: Path) -> None:
         raise PlotError(f"{path}: a figure's name ends in {', '.join(FORMATS)}")
 
 
-def write(path: Path, panels: int, draw: Callable[[list[Axes]], None], *, columns: int = 4) -> None:
-    """Let `draw` fill a number of panels, and write the figure to `path`.
+def write(
+    path: Path, panels: Sequence[interactive.Figure], draw: Callable[[list[Axes]], None]
+) -> None:
+    """Write a figure to `path`: `panels` as an interactive page, or what `draw` fills axes with.
 
     Raises
     ------
@@ -60,21 +68,24 @@ def write(path: Path, panels: int, draw: Callable[[list[Axes]], None], *, column
         If the file cannot be written.
     """
     check_path(path)
+    if path.suffix.lower() == ".html" and (script := interactive.script()) is not None:
+        path.write_bytes(interactive.page(panels, path.stem, script))
+        return
     import matplotlib as mpl  # noqa: PLC0415 - imported late: it costs half a second
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     width, height = _PANEL_INCHES
-    across = min(panels, columns)
-    down = -(-panels // across)
+    across = min(len(panels), _COLUMNS)
+    down = -(-len(panels) // across)
     # The defaults, not a user's matplotlibrc: equal results must give equal bytes anywhere.
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(_STYLE)
         figure = Figure(figsize=(width * across, height * down), layout="constrained")
         axes = list(figure.subplots(down, across, squeeze=False).flat)
-        for spare in axes[panels:]:
+        for spare in axes[len(panels) :]:
             spare.set_axis_off()
-        draw(axes[:panels])
+        draw(axes[: len(panels)])
         path.write_bytes(_encoded(figure, path))
 
 
@@ -92,7 +103,9 @@ def _encoded(figure: Any, path: Path) -> bytes:
     drawn = svg[svg.index("<svg") :]
     return (
         f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n'
-        f"<style>svg {{ max-width: 100%; height: auto }}</style>\n{drawn}</html>\n"
+        f"<style>svg {{ max-width: 100%; height: auto }}</style>\n{drawn}"
+        "<p>Without motion: <code>pip install 'csdplan[ui]'</code> makes it interactive.</p>\n"
+        "</html>\n"
     ).encode()
 
 
@@ -103,3 +116,36 @@ def frame(panel: Axes, title: str, across: str, up: str) -> None:
     panel.set_ylabel(up)
     panel.grid(visible=True, color="#dddddd", linewidth=0.6)
     panel.set_axisbelow(True)
+
+
+def ring(panel: Axes, point: tuple[float, float], marker: str, colour: str) -> None:
+    """Ring a point."""
+    panel.plot(
+        *point,
+        marker=marker,
+        markersize=10,
+        markerfacecolor="white",
+        markeredgecolor=colour,
+        markeredgewidth=2.0,
+        linestyle="none",
+        zorder=5,
+    )
+
+
+def haloed(
+    panel: Axes, text: str, point: tuple[float, float], offset: tuple[int, int], colour: str
+) -> None:
+    """Write `text` beside a point, in bold, with a halo that covers the lines below."""
+    from matplotlib.patheffects import withStroke  # noqa: PLC0415 - as in write()
+
+    panel.annotate(
+        text,
+        xy=point,
+        xytext=offset,
+        textcoords="offset points",
+        horizontalalignment="right" if offset[0] < 0 else "left",
+        color=colour,
+        fontweight="bold",
+        path_effects=[withStroke(linewidth=3, foreground="white")],
+        zorder=6,
+    )

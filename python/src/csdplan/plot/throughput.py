@@ -6,20 +6,23 @@ survives a grey printer. The format follows the file's suffix.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from csdplan.plot.figure import STYLES, frame, write
+from csdplan.plot import interactive
+from csdplan.plot.figure import REFERENCE, STYLES, frame, haloed, ring, write
 from csdplan.result.curves import Curve, SystemCurves
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_DRIVES_COLOUR = "#000000"
+#: Break-even points nearer than this share of the panel's width have their labels apart.
+_CROWDED = 0.09
 
 
-def throughput(systems: Sequence[SystemCurves], path: Path, *, columns: int = 4) -> None:
+def throughput(systems: Sequence[SystemCurves], path: Path) -> None:
     """Draw `systems`, a panel each, and write the figure to `path`.
 
     Raises
@@ -34,7 +37,7 @@ def throughput(systems: Sequence[SystemCurves], path: Path, *, columns: int = 4)
         for panel, system in zip(panels, systems, strict=True):
             _panel(panel, system)
 
-    write(path, len(systems), draw, columns=columns)
+    write(path, [interactive.throughput(system) for system in systems], draw)
 
 
 def _panel(panel: Axes, system: SystemCurves) -> None:
@@ -48,7 +51,7 @@ def _panel(panel: Axes, system: SystemCurves) -> None:
         panel.locator_params(axis="x", integer=True)
     _draw_k_limit(panel, system.k_limit)
     drives = [value / 1e9 for value in system.drives.throughput_Bps]
-    panel.plot(system.devices, drives, color=_DRIVES_COLOUR, linewidth=2.0, label="CSDs")
+    panel.plot(system.devices, drives, color=REFERENCE, linewidth=2.0, label="CSDs")
     for index, host in enumerate(system.hosts):
         _draw_host(panel, system, host, index)
     panel.set_xlim(1, system.devices[-1])
@@ -74,12 +77,12 @@ def _draw_k_limit(panel: Axes, k_limit: int) -> None:
         textcoords="offset points",
         color="#555555",
         fontsize=9,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
+        zorder=4,
     )
 
 
 def _draw_host(panel: Axes, system: SystemCurves, host: Curve, index: int) -> None:
-    from matplotlib.patheffects import withStroke  # noqa: PLC0415 - as in throughput()
-
     colour, dash, marker = STYLES[index % len(STYLES)]
     values = [value / 1e9 for value in host.throughput_Bps]
     found = host.break_even_devices
@@ -99,25 +102,18 @@ def _draw_host(panel: Axes, system: SystemCurves, host: Curve, index: int) -> No
     if found is None or host.break_even_Bps is None:
         return
     point = (found, host.break_even_Bps / 1e9)
-    panel.plot(
-        *point,
-        marker=marker,
-        markersize=10,
-        markerfacecolor="white",
-        markeredgecolor=colour,
-        markeredgewidth=2.0,
-        linestyle="none",
-        zorder=5,
-    )
-    panel.annotate(
-        str(found),
-        xy=point,
-        # Above and to the left, away from the line of the host itself; the halo covers others.
-        xytext=(-8, 8),
-        textcoords="offset points",
-        horizontalalignment="right",
-        color=colour,
-        fontweight="bold",
-        path_effects=[withStroke(linewidth=3, foreground="white")],
-        zorder=6,
-    )
+    ring(panel, point, marker, colour)
+    # Above and to the left, away from the line of the host itself; below where the next is near.
+    offset = (8, -16) if _crowded(system, index) else (-8, 8)
+    haloed(panel, str(found), point, offset, colour)
+
+
+def _crowded(system: SystemCurves, index: int) -> bool:
+    """Return whether the next host's break-even point lies so near that labels would meet."""
+    found = [host.break_even_devices for host in system.hosts[index : index + 2]]
+    if len(found) == 1 or None in found:
+        return False
+    first, second = (float(count or 0) for count in found)
+    if system.logarithmic:
+        return abs(math.log(second / first)) < _CROWDED * math.log(system.devices[-1])
+    return abs(second - first) < _CROWDED * system.devices[-1]

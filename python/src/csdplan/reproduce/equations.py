@@ -21,7 +21,8 @@ from csdplan.model.ratios import (
 from csdplan.published import read
 from csdplan.reproduce.check import Claim, Finding, Verdict, check, if_holds
 from csdplan.solve import break_even
-from csdplan.solve.ec import EncodePoint, encode_break_even, fit_encode_time
+from csdplan.solve.ec import encode_break_even
+from csdplan.solve.ec_fit import EncodePoint, fit_encode_time
 
 _COUNT = 2000
 

@@ -21,7 +21,8 @@ from csdplan.result.bep import bep as planned
 from csdplan.result.coding import overload_plan
 from csdplan.result.curves import curves
 from csdplan.result.sweep import surface as swept
-from csdplan.solve.ec import encode_break_even, fit_encode_time
+from csdplan.solve.ec import encode_break_even
+from csdplan.solve.ec_fit import fit_encode_time
 from csdplan.solve.overload import step_slow_downs
 from csdplan.solve.tco import cost_of, equal_throughput
 
@@ -41,18 +42,21 @@ def bus_limits(path: Path) -> None:
     """Figure 8: Count, Host(16), for three bus limits."""
     load = system("smartssd", "count")
     host, places = load.host(16), tuple(range(1, 25))
-    drawn = [Line("CSDs", tuple(_throughput(load.bytes, _drives(load, m)) for m in places))]
+    drives = tuple(_throughput(load.bytes, _drives(load, m)) for m in places)
+    drawn, marks = [Line("CSDs", drives, reference=True)], []
     for limit in (8, 12, 16):
         times = [
             float(ssd_array_time_s(m, host.tx_s, host.comp_s, k_limit=limit, cores=host.divisor))
             for m in places
         ]
         found = bep("smartssd", "count", cores=16, k_limit=limit)
+        marks.append((float(found), drives[found - 1], str(found)))
         values = tuple(_throughput(load.bytes, time) for time in times)
         drawn.append(Line(f"SSDs, k_limit {limit}: BEP {found}", values))
     across = tuple(float(place) for place in places)
     title = "count on smartssd, Host(16)"
-    lines([Lines(title, "devices", "throughput [GB/s]", across, tuple(drawn))], path)
+    panel = Lines(title, "devices", "throughput [GB/s]", across, tuple(drawn), marks=tuple(marks))
+    lines([panel], path)
 
 
 def multipliers(path: Path) -> None:

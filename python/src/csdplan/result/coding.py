@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
 
 from csdplan.errors import ProfileIncomplete
 from csdplan.model.inputs import not_negative, positive
 from csdplan.profile.workload import Workload
 from csdplan.result.sheet import Sheet, sheet
 from csdplan.result.sweep import Setting, solved
-from csdplan.solve.ec import EncodeFit, encode_break_even
+from csdplan.solve.ec import encode_break_even
+from csdplan.solve.ec_fit import EncodeFit
 from csdplan.solve.overload import SlowDown
 from csdplan.solve.tco import Cost, level_drive_price_usd
 
@@ -47,19 +51,16 @@ def encode_plan(
         A row for each combination.
     """
     positive("drive_power", list(drive_power)), positive("host_power", list(host_power))
-    rows = []
-    for count in blocks:
-        for size in block_MB:
-            times = float(ssd.time_s(count, size * 1e6)), float(csd.time_s(count, size * 1e6))
-            for drive in drive_power:
-                for host in host_power:
-                    host_s, drive_s = times[0] / host, times[1] / drive
-                    found = encode_break_even(
-                        drive_s, host_s, ssd_tx_s=ssd_tx_s, csd_tx_s=csd_tx_s, k_limit=k_limit
-                    )
-                    exact, closed = int(found.devices), int(found.closed_form)
-                    early = int(found.early_lead)
-                    rows.append((count, size, drive, host, host_s, drive_s, exact, closed, early))
+    settings = list(product(blocks, block_MB, drive_power, host_power))
+    counts, sizes, drives, hosts = np.array(settings, dtype=float).reshape(-1, 4).T
+    host_s = ssd.time_s(counts, sizes * 1e6) / hosts
+    drive_s = csd.time_s(counts, sizes * 1e6) / drives
+    found = encode_break_even(
+        drive_s, host_s, ssd_tx_s=ssd_tx_s, csd_tx_s=csd_tx_s, k_limit=k_limit
+    )
+    answers = (host_s, drive_s, found.devices, found.closed_form, found.early_lead)
+    listed = zip(*(column.tolist() for column in answers), strict=True)
+    rows = [(*setting, *answer) for setting, answer in zip(settings, listed, strict=True)]
     columns = (
         "blocks",
         "block_MB",

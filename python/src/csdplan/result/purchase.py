@@ -48,29 +48,31 @@ def work(plan: Plan) -> Sheet:
 
 def requirements(plan: Plan) -> Sheet:
     """Return how each requirement is met, and which of them make the purchase dearer."""
-    rows = [
-        (need.name, need.required, need.reached, need.binds, need.saving_usd)
-        for need in plan.requirements
-    ]
+    rows = []
+    for need in plan.requirements:
+        one, unit = _unit(need.name)
+        row = (need.name, need.required / one, need.reached / one, unit, need.binds)
+        rows.append((*row, need.saving_usd))
     note = (
         f"saving_usd: what {LESS:.0%} less of it saves (of a limit: {LESS:.0%} more), drives and "
-        "hosts taken as divisible; units: bytes/s, bytes, USD, W, hosts"
+        "hosts taken as divisible"
     )
-    columns = ("requirement", "required", "reached", "binds", "saving_usd")
+    columns = ("requirement", "required", "reached", "unit", "binds", "saving_usd")
     return sheet("What binds", columns, rows, note)
 
 
 def lacking(shortfalls: Sequence[Shortfall]) -> Sheet:
     """Return what an infeasible request lacks."""
-    rows = [
-        (lack.name, lack.required, lack.possible_alone, lack.possible_together)
-        for lack in shortfalls
-    ]
+    rows: list[tuple[Value, ...]] = []
+    for lack in shortfalls:
+        one, unit = _unit(lack.name)
+        alone = None if lack.possible_alone is None else lack.possible_alone / one
+        rows.append((lack.name, lack.required / one, alone, lack.possible_together / one, unit))
     note = (
         "possible_alone: what is possible if this requirement alone gives way (empty: that does "
         "not help); possible_together: if all may, with the least relative changes in sum"
     )
-    columns = ("requirement", "required", "possible_alone", "possible_together")
+    columns = ("requirement", "required", "possible_alone", "possible_together", "unit")
     return sheet("Nothing can be bought: what is in the way", columns, rows, note)
 
 
@@ -95,6 +97,17 @@ def capacity(found: Sequence[tuple[str, Plan | None]], capacity_bytes: float) ->
     ]
     title = f"Which drives for the {capacity_bytes / 1e12:g} TB that are needed anyway"
     return sheet(title, ("only", "cost_usd", "hosts", "drives", "verdict"), rows)
+
+
+def _unit(requirement: str) -> tuple[float, str]:
+    """Return the unit that people read a requirement in, and its size."""
+    units = {
+        "capacity": (1e12, "TB"),
+        "budget": (1.0, "USD"),
+        "power": (1.0, "W"),
+        "hosts": (1.0, "hosts"),
+    }
+    return units.get(requirement, (1e9, "GB/s"))
 
 
 def _list(counts: dict[str, int]) -> str:

@@ -2,9 +2,9 @@
 
 The answer is found analytically and decided exactly. A vectorised float pass (``floats``) settles
 every configuration whose crossing lies clear of a whole number by more than the rounding error it
-can have; the rest are decided in whole numbers (``integers``) or, if they do not fit those, one by
-one in the rational arithmetic of ``exact``. Nothing scans upward to a
-bound, and no answer is a stand-in: a configuration that never breaks even says so.
+can have; the rest are decided in whole numbers (``integers``). ``exact`` defines what both answer,
+one configuration at a time, and holds the proofs. Nothing scans upward to a bound, and no answer
+is a stand-in: a configuration that never breaks even says so.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike
 from csdplan.errors import ModelError
 from csdplan.model.inputs import FloatArray, limit, not_negative, positive, slow_down, whole
 from csdplan.model.overlap import Overlap, overlap_of
-from csdplan.solve import exact, extended, floats, integers
-from csdplan.solve.floats import DEVICES_MAX, BoolArray, IntArray
+from csdplan.solve import floats, integers
+from csdplan.solve.crossings import BoolArray, IntArray
 
 
 class Verdict(StrEnum):
@@ -51,7 +51,7 @@ class Solution:
         Smallest m with T_SSD-array(m') > T_CSD-array(m') for every m' >= m; 0 where there is
         none (see `verdict`).
     closed_form : ndarray of int64
-        Equation 8, at least 1; 0 if beyond `DEVICES_MAX`. It knows no k_limit, no host's part,
+        Equation 8, at least 1; 0 if beyond 2**53. It knows no k_limit, no host's part,
         no store time and no overlap.
     ssd_limit_s, csd_limit_s : ndarray of float64
         What the two arrays' times approach as devices are added [s]. Where the verdict is
@@ -158,25 +158,28 @@ def break_even(
         slow_down("sd_tx", sd_tx),
         slow_down("sd_comp", sd_comp),
         not_negative("host_part_s", host_part_s),
+        not_negative("ssd_store_s", ssd_store_s),
+        not_negative("csd_store_s", csd_store_s),
     ]
-    stores = [not_negative("ssd_store_s", ssd_store_s), not_negative("csd_store_s", csd_store_s)]
-    overlaps = overlap_of("ssd_overlap", ssd_overlap), overlap_of("csd_overlap", csd_overlap)
-    pipelined = overlaps[0] is Overlap.PIPELINED, overlaps[1] is Overlap.PIPELINED
-    shape = _shape([*inputs, *stores])
-    if any(pipelined) or any(bool(store.any()) for store in stores):
-        return _beyond_the_papers(inputs, stores, shape, pipelined)
-    found = floats.settle(inputs, shape)
-    never = np.zeros(shape, dtype=np.bool_)
+    ssd_side, csd_side = (
+        overlap_of("ssd_overlap", ssd_overlap),
+        overlap_of("csd_overlap", csd_overlap),
+    )
+    overlaps = ssd_side is Overlap.PIPELINED, csd_side is Overlap.PIPELINED
+    shape = _shape(inputs)
+    found = floats.settle(inputs, shape, overlaps)
     if found.doubtful.size:
-        _decide(inputs, found, never)
-    host_part = inputs[-1]
+        _decide(inputs, found, overlaps)
+    *_, host_part, ssd_store, csd_store = inputs
+    beyond = Difference.STORE if ssd_store.any() or csd_store.any() else Difference.NONE
     return Solution(
         devices=found.devices,
         closed_form=found.closed_form,
         ssd_limit_s=found.ssd_limit_s,
         csd_limit_s=np.broadcast_to(host_part, shape),
-        _never=never,
+        _never=found.never,
         _host_part=np.broadcast_to(host_part > 0, shape),
+        _beyond=Difference.OVERLAP if any(overlaps) else beyond,
     )
 
 
@@ -188,46 +191,19 @@ def _shape(columns: list[FloatArray]) -> tuple[int, ...]:
         raise ModelError("arguments", shapes, "shapes that broadcast together") from error
 
 
-def _beyond_the_papers(
-    inputs: list[FloatArray],
-    stores: list[FloatArray],
-    shape: tuple[int, ...],
-    pipelined: tuple[bool, bool],
-) -> Solution:
-    """Solve with store times and overlap; the closed form stays the papers'."""
-    found = extended.settle([*inputs, *stores], shape, pipelined)
-    tx, comp, csd_tx, csd_comp, cores, k_limit, sd_tx, sd_comp, host_part = inputs
-    paper = break_even(
-        tx,
-        comp,
-        csd_tx,
-        csd_comp,
-        k_limit=k_limit,
-        host_cores=cores,
-        sd_tx=sd_tx,
-        sd_comp=sd_comp,
-    )
-    return Solution(
-        devices=found.devices,
-        closed_form=np.broadcast_to(paper.closed_form, shape),
-        ssd_limit_s=found.ssd_limit_s,
-        csd_limit_s=np.broadcast_to(host_part, shape),
-        _never=found.never,
-        _host_part=np.broadcast_to(host_part > 0, shape),
-        _beyond=Difference.OVERLAP if any(pipelined) else Difference.STORE,
-    )
-
-
-def _decide(inputs: list[FloatArray], found: floats.FloatAnswers, never: BoolArray) -> None:
+def _decide(
+    inputs: list[FloatArray], found: floats.FloatAnswers, overlaps: tuple[bool, bool]
+) -> None:
     """Decide the doubtful rows in place, a cache's worth at a time."""
+    shape = found.devices.shape
     for start in range(0, found.doubtful.size, floats.BLOCK_ROWS):
         positions = found.doubtful[start : start + floats.BLOCK_ROWS]
-        index = np.unravel_index(positions, never.shape) if never.shape else ()
+        index = np.unravel_index(positions, shape) if shape else ()
         rows = [_picked(column, index, positions.size) for column in inputs]
-        devices, closed, hopeless = _decided(rows)
-        found.devices.reshape(-1)[positions] = devices
-        found.closed_form.reshape(-1)[positions] = closed
-        never.reshape(-1)[positions] = hopeless
+        answers = integers.settle(rows, overlaps)
+        found.devices.reshape(-1)[positions] = answers.devices
+        found.closed_form.reshape(-1)[positions] = answers.closed_form
+        found.never.reshape(-1)[positions] = answers.never
 
 
 def _picked(column: FloatArray, index: tuple[IntArray, ...], count: int) -> FloatArray:
@@ -236,21 +212,3 @@ def _picked(column: FloatArray, index: tuple[IntArray, ...], count: int) -> Floa
         return np.full(count, column.reshape(-1)[0])
     last = zip(index[len(index) - column.ndim :], column.shape, strict=True)
     return np.asarray(column[tuple(at if length > 1 else 0 for at, length in last)])
-
-
-def _decided(rows: list[FloatArray]) -> tuple[IntArray, IntArray, BoolArray]:
-    """Decide rows in whole numbers where they fit, else in fractions."""
-    answers = integers.settle(rows)
-    devices, closed, hopeless = answers.devices, answers.closed_form, answers.never
-    for row in np.flatnonzero(~answers.decided):
-        a, b, c, d, n, k, f, g, h = (float(column[row]) for column in rows)
-        t = exact.terms(a, b, c, d, n, k, f, g, h)
-        answer = exact.smallest(t)
-        hopeless[row] = answer is None
-        devices[row] = _counted(answer)
-        closed[row] = _counted(exact.closed_form(t))
-    return devices, closed, hopeless
-
-
-def _counted(devices: int | None) -> int:
-    return devices if devices is not None and devices <= DEVICES_MAX else 0

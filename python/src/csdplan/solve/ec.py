@@ -1,26 +1,26 @@
-"""Break-even points of erasure coding in drives, closed and exact, and the time model's fit.
+"""Break-even points of erasure coding in drives, closed and exact.
 
 The closed form (equation 8 of the second paper) neglects transfer. With it the host's time
 T_SSD-tx / min(M, k) + M T_SSD-ec falls before it rises, so drives may lead at few devices, lose
 the lead, and regain it. The break-even point is the smallest M from which on they lead for good;
 an early lead is reported beside it, never as the answer.
+
+As for ``bep``, floating point settles the configurations that lie clear of its rounding errors,
+all at once, and rational arithmetic the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, isqrt
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from csdplan.errors import ModelError
-from csdplan.model import erasure
-from csdplan.model.inputs import limit, not_negative, positive
+from csdplan.model.inputs import FloatArray, limit, not_negative, positive
+from csdplan.solve.crossings import DEVICES_MAX, ROUNDING, BoolArray, IntArray, is_clear
 from csdplan.solve.exact import decimal
-from csdplan.solve.floats import DEVICES_MAX, IntArray
 
 #: Extra decimal places of a square root, so that its floor is off by one place at most.
 _ROOT_SCALE = 10**20
@@ -83,19 +83,56 @@ def encode_break_even(
         limit("k_limit", k_limit),
     )
     shape = columns[0].shape
-    answers: list[tuple[int, int, int]] = []
-    for csd, ssd, ssd_tx, csd_tx, most in zip(*(column.flat for column in columns), strict=True):
+    csd, ssd, ssd_tx, csd_tx, most = (column.reshape(-1) for column in columns)
+    with np.errstate(all="ignore"):  # overflow and 0/0 mark a row as doubtful
+        devices, early, clear = _in_floats(ssd_tx, ssd, csd_tx + csd, most)
+        closed = csd / ssd
+        clear &= is_clear(closed, ROUNDING * closed)
+        found = [np.where(clear, one, 0.0) for one in (devices, np.ceil(closed), early)]
+    table: list[IntArray] = [one.astype(np.int64) for one in found]
+    for row in np.flatnonzero(~clear):
         t = EncodeTerms(
-            ssd_tx=decimal(ssd_tx),
-            ssd_encode=decimal(ssd),
-            csd=decimal(csd_tx) + decimal(csd),
-            k_limit=None if np.isinf(most) else int(most),
+            ssd_tx=decimal(ssd_tx[row]),
+            ssd_encode=decimal(ssd[row]),
+            csd=decimal(csd_tx[row]) + decimal(csd[row]),
+            k_limit=None if np.isinf(most[row]) else int(most[row]),
         )
-        devices, early = smallest(t)
-        answers.append((devices, ceil(decimal(csd) / decimal(ssd)), early))
-    counted = [[value if value <= DEVICES_MAX else 0 for value in row] for row in answers]
-    table: NDArray[np.int64] = np.array(counted, dtype=np.int64).reshape(-1, 3)
-    return EncodeSolution(*(table[:, column].reshape(shape) for column in range(3)))
+        general, lead = smallest(t)
+        paper = ceil(decimal(csd[row]) / decimal(ssd[row]))
+        for column, value in zip(table, (general, paper, lead), strict=True):
+            column[row] = value if value <= DEVICES_MAX else 0
+    return EncodeSolution(*(column.reshape(shape) for column in table))
+
+
+def _in_floats(
+    ssd_tx: FloatArray, ssd: FloatArray, csd: FloatArray, most: FloatArray
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Return answers, early leads and where both are clear; letters and proof as in `smallest`."""
+    x, e, d = ssd_tx, ssd, csd
+    beyond = (d - x / most) / e
+    past_limit = np.floor(beyond) >= most
+    clear = np.isinf(most) | is_clear(beyond, ROUNDING * (d + x / most) / e)
+    squares = d * d + 4 * e * x
+    discriminant = d * d - 4 * e * x
+    always = discriminant < 0
+    clear &= past_limit | (np.abs(discriminant) > ROUNDING * squares)
+    root = np.sqrt(np.maximum(discriminant, 0.0))
+    root_error = ROUNDING * (squares / root + root)
+    upper, lower = (d + root) / (2 * e), 2 * x / (d + root)
+    upper_clear = is_clear(upper, (root_error + ROUNDING * d) / (2 * e) + ROUNDING * upper)
+    # The last M at which drives do not lead, unless they do there as well.
+    last = np.where(past_limit, np.floor(beyond), np.minimum(np.floor(upper), most))
+    at_last = x / np.minimum(last, most) + e * last
+    leads_there = at_last > d
+    sure = np.abs(at_last - d) > ROUNDING * (at_last + d)
+    clear &= past_limit | always | (upper_clear & ((last < 1) | sure))
+    ahead = ~past_limit & (always | (last < 1) | leads_there)
+    # Drives that lead at first do so up to the lower root.
+    at_first = x + e
+    early = ~ahead & (at_first > d)
+    clear &= ahead | (np.abs(at_first - d) > ROUNDING * (at_first + d))
+    clear &= ~early | is_clear(lower, lower * (root_error / (d + root) + ROUNDING))
+    return np.where(ahead, 1.0, last + 1.0), np.where(early, np.floor(lower), 0.0), clear
 
 
 @dataclass(frozen=True)
@@ -174,68 +211,3 @@ def _root(value: Fraction) -> Fraction:
     """Return a square root, rounded down at the twentieth place."""
     scaled = value.numerator * value.denominator * _ROOT_SCALE**2
     return Fraction(isqrt(scaled), value.denominator * _ROOT_SCALE)
-
-
-@dataclass(frozen=True)
-class EncodePoint:
-    """One measured encoding.
-
-    Attributes
-    ----------
-    blocks : int
-        n + k, blocks after encoding.
-    block_bytes : float
-        Size of a block [bytes].
-    time_s : float
-        Time of the encoding [s].
-    """
-
-    blocks: int
-    block_bytes: float
-    time_s: float
-
-
-@dataclass(frozen=True)
-class EncodeFit:
-    """The time model's coefficients, and how well they describe their points.
-
-    Attributes
-    ----------
-    base_s, per_block2_s : float
-        See `model.erasure.encode_time_s` [s].
-    relative_error_max : float
-        Largest |model / measured - 1| over the points [1].
-    """
-
-    base_s: float
-    per_block2_s: float
-    relative_error_max: float
-
-    def time_s(self, blocks: ArrayLike, block_bytes: ArrayLike) -> NDArray[np.float64]:
-        """Return the modelled time of an encoding [s]."""
-        return erasure.encode_time_s(blocks, block_bytes, self.base_s, self.per_block2_s)
-
-
-def fit_encode_time(points: Sequence[EncodePoint]) -> EncodeFit:
-    """Fit the time model to measured points by least squares of the relative error.
-
-    Raises
-    ------
-    ModelError
-        If there are fewer than two points, if all have the same work, or if the best fit has a
-        negative coefficient, so that the model does not describe them.
-    """
-    work = np.array(
-        [float(erasure.encode_time_s(p.blocks, p.block_bytes, 0.0, 1.0)) for p in points]
-    )
-    measured = positive("time_s", [p.time_s for p in points])
-    if len(set(work.tolist())) < 2:  # noqa: PLR2004 - a line needs two places
-        raise ModelError("points", len(points), "points of at least two different sizes")
-    # Dividing each row by its time makes the residuals relative.
-    rows = np.stack([np.ones_like(work), work], axis=1) / measured[:, None]
-    (base, slope), *_ = np.linalg.lstsq(rows, np.ones_like(work), rcond=None)
-    if base < 0 or slope < 0:
-        found = f"base {base:.3g} s, slope {slope:.3g} s"
-        raise ModelError("points", found, "times that grow with the work from a base of 0 or more")
-    error = np.abs((base + slope * work) / measured - 1.0)
-    return EncodeFit(float(base), float(slope), float(error.max()))

@@ -2,7 +2,7 @@
 
 A float stands for the shortest decimal that reads back as it, which is the number a user typed
 or a profile holds: 0.1 here is one tenth. So ties are ties, and "strictly faster" means that.
-This is the definition; ``bep`` is the fast way to the same answers.
+This is the definition, and what tests hold ``bep``, the fast way to the same answers, against.
 """
 
 from __future__ import annotations

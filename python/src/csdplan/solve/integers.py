@@ -1,26 +1,32 @@
 """Break-even points of doubtful rows in whole numbers, many rows at once.
 
 Quantities that a person types have few digits, so sweeps over them tie often. Such a row is
-scaled to whole numbers and decided by 64-bit integer division, exactly as ``exact`` decides it
-one by one. A row that does not fit 63 bits, or whose shortest decimals are too long, is left
-undecided; none is decided wrongly.
+scaled to whole numbers and decided by integer division, exactly as ``exact`` decides it one by
+one: in 64 bits if it fits them, which most do, else in Python's numbers without end, some tenfold
+slower. A float stands for the shortest decimal that reads back as it, here as there.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from csdplan.model.inputs import FloatArray
-from csdplan.solve.floats import DEVICES_MAX, BoolArray, IntArray
+from csdplan.solve.crossings import DEVICES_MAX, BoolArray, IntArray
 
 #: A decimal of up to 15 digits is the only one of that length that reads back as its float, so
-#: it is the shortest one: the decimal that ``exact`` takes the float for.
+#: it is the shortest one.
 _DIGITS_MAX = 10**15
 _DECIMALS_MAX = 12
 #: Room for one addition below the largest signed 64-bit number.
 _FITS = 2.0**61
+
+#: Whole numbers: 64-bit ones, or Python's as objects.
+Wholes = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -30,56 +36,133 @@ class WholeAnswers:
     Attributes
     ----------
     devices, closed_form : ndarray of int64
-        Break-even points; 0 if there is none, beyond `DEVICES_MAX`, or undecided.
+        Break-even points; 0 if there is none, or beyond `DEVICES_MAX`.
     never : ndarray of bool
         True where no number of drives is enough.
-    decided : ndarray of bool
-        False where the row must go to ``exact``.
     """
 
     devices: IntArray
     closed_form: IntArray
     never: BoolArray
-    decided: BoolArray
 
 
-def settle(rows: list[FloatArray]) -> WholeAnswers:
-    """Decide the rows of nine flat columns, in the order of the arguments of `exact.terms`."""
+def settle(rows: list[FloatArray], overlaps: tuple[bool, bool] = (False, False)) -> WholeAnswers:
+    """Decide the rows of eleven flat columns, in the order of the arguments of `exact.terms`.
+
+    `overlaps` says whether the host overlaps transfer and compute, and whether the drives do.
+    """
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows does not fit
-        return _settle(rows)
+        short, fits = _short(rows)
+    answers = _answers(short, overlaps)
+    left = np.flatnonzero(~fits)
+    if left.size:
+        rest = _answers(_long([column[left] for column in rows]), overlaps)
+        answers.devices[left] = rest.devices
+        answers.closed_form[left] = rest.closed_form
+        answers.never[left] = rest.never
+    return answers
 
 
-def _settle(rows: list[FloatArray]) -> WholeAnswers:
-    ssd_tx_s, ssd_comp_s, csd_tx_s, csd_comp_s, cores, k_limit, sd_tx, sd_comp, host_part_s = rows
-    times, _, times_ok = _scaled([ssd_tx_s, ssd_comp_s, csd_tx_s, csd_comp_s, host_part_s])
-    factors, unit, factors_ok = _scaled([sd_tx, sd_comp])
+@dataclass(frozen=True)
+class _Scaled:
+    """Rows in whole numbers.
+
+    Attributes
+    ----------
+    times : list of ndarray
+        The seven times, each row times one power of ten.
+    factors : list of ndarray
+        The two slow-down factors, each row times `unit`.
+    cores, limit, unit : ndarray
+        n; K, where there is one; what the factors were multiplied by.
+    unbounded : ndarray of bool
+        Where there is no K.
+    """
+
+    times: list[Wholes]
+    factors: list[Wholes]
+    cores: Wholes
+    limit: Wholes
+    unit: Wholes
+    unbounded: BoolArray
+
+
+def _short(rows: list[FloatArray]) -> tuple[_Scaled, BoolArray]:
+    """Return the rows in 64 bits, and which of them fit; the others become ones."""
+    times, factors, cores, k_limit = _sorted(rows)
+    whole_times, _, times_ok = _scaled(times)
+    whole_factors, unit, factors_ok = _scaled(factors)
     unbounded = np.isinf(k_limit)
     bounded = np.where(unbounded, 1.0, k_limit)
-    # Sizes first, in floats, so that no product below can overflow.
-    size = cores * unit * (times[2] + times[3] + times[4]) + cores * factors[0] * times[0]
-    size = (size + factors[1] * times[1]) * bounded
-    decided = times_ok & factors_ok & (size < _FITS)
-    chosen = [np.where(decided, column, 1.0).astype(np.int64) for column in (cores, bounded, unit)]
-    whole_cores, limit, whole_unit = chosen
-    t = [np.where(decided, time, 1.0).astype(np.int64) for time in times]
-    f = [np.where(decided, factor, 1.0).astype(np.int64) for factor in factors]
-    # Everything times cores and both scales: the letters are those of ``exact.Terms``.
-    s, c = whole_cores * f[0] * t[0], f[1] * t[1]
-    d, h = whole_cores * whole_unit * (t[2] + t[3]), whole_cores * whole_unit * t[4]
-    devices, never = _smallest(s, c - h, d, limit, unbounded)
-    closed = np.maximum(1, -((s - d) // c))
-    return WholeAnswers(
-        devices=np.where(decided & ~never & (devices <= DEVICES_MAX), devices, 0),
-        closed_form=np.where(decided & (closed <= DEVICES_MAX), closed, 0),
-        never=never & decided,
-        decided=decided,
+    # Sizes first, in floats, so that no product can overflow.
+    tx, comp, csd_tx, csd_comp, host_part, store, csd_store = whole_times
+    size = cores * unit * (csd_tx + csd_comp + host_part + csd_store)
+    size = size + cores * whole_factors[0] * (tx + store) + whole_factors[1] * comp
+    fits = times_ok & factors_ok & (size * bounded < _FITS)
+
+    def whole(column: FloatArray) -> IntArray:
+        return np.where(fits, column, 1.0).astype(np.int64)
+
+    scaled = _Scaled(
+        times=[whole(time) for time in whole_times],
+        factors=[whole(factor) for factor in whole_factors],
+        cores=whole(cores),
+        limit=whole(bounded),
+        unit=whole(unit),
+        unbounded=unbounded,
+    )
+    return scaled, fits
+
+
+def _long(rows: list[FloatArray]) -> _Scaled:
+    """Return the rows in whole numbers of any length."""
+    times, factors, cores, k_limit = _sorted(rows)
+    unbounded = np.isinf(k_limit)
+    whole_factors, unit = _lengthened(factors)
+    return _Scaled(
+        times=_lengthened(times)[0],
+        factors=whole_factors,
+        cores=_objects(cores),
+        limit=_objects(np.where(unbounded, 1.0, k_limit)),
+        unit=unit,
+        unbounded=unbounded,
     )
 
 
+def _sorted(
+    rows: list[FloatArray],
+) -> tuple[list[FloatArray], list[FloatArray], FloatArray, FloatArray]:
+    """Return the times, the factors, n and K of eleven columns."""
+    tx, comp, csd_tx, csd_comp, cores, k_limit, sd_tx, sd_comp, host_part, store, csd_store = rows
+    times = [tx, comp, csd_tx, csd_comp, host_part, store, csd_store]
+    return times, [sd_tx, sd_comp], cores, k_limit
+
+
+def _answers(given: _Scaled, overlaps: tuple[bool, bool]) -> WholeAnswers:
+    tx, comp, csd_tx, csd_comp, host_part, store, csd_store = given.times
+    sd_tx, sd_comp = given.factors
+    # Everything times cores and both scales: the letters are those of ``exact.Terms``.
+    load, drive = given.cores * sd_tx, given.cores * given.unit
+    s, c = load * (tx + store), sd_comp * comp
+    moved = csd_tx + csd_store
+    d = drive * (np.maximum(moved, csd_comp) if overlaps[1] else moved + csd_comp)
+    smallest = _smallest_pipelined if overlaps[0] else _smallest
+    devices, never = smallest(s, c, d, drive * host_part, given.limit, given.unbounded)
+    closed = np.maximum(1, -((load * tx - drive * (csd_tx + csd_comp)) // c))
+    return WholeAnswers(
+        devices=_counted(np.where(never, 0, devices)), closed_form=_counted(closed), never=never
+    )
+
+
+def _counted(devices: Wholes) -> IntArray:
+    return np.where(devices <= DEVICES_MAX, devices, 0).astype(np.int64)
+
+
 def _smallest(
-    s: IntArray, gain: IntArray, d: IntArray, limit: IntArray, unbounded: BoolArray
-) -> tuple[IntArray, BoolArray]:
+    s: Wholes, c: Wholes, d: Wholes, h: Wholes, limit: Wholes, unbounded: BoolArray
+) -> tuple[Wholes, BoolArray]:
     """Return the answers and which rows have none; the proof stands at ``exact.smallest``."""
+    gain = c - h
     gains = gain > 0
     first = np.maximum(1, (d - s) // np.where(gains, gain, 1) + 1)
     early = gains & (unbounded | (first <= limit))
@@ -90,6 +173,29 @@ def _smallest(
     after = d * limit // np.where(late, beyond, 1) + 1
     answer = np.where(early, first, np.where(at_limit, 1, after))
     return answer, ~(early | at_limit | late)
+
+
+def _smallest_pipelined(
+    s: Wholes, c: Wholes, d: Wholes, h: Wholes, limit: Wholes, unbounded: BoolArray
+) -> tuple[Wholes, BoolArray]:
+    """Do the same for hosts that overlap; the proof stands at ``exact._smallest_pipelined``."""
+    gain = c - h
+    ahead = unbounded | (s - h * limit > d) | (gain * limit > d)
+    # Behind at K: max(S / K, C) - H, times K.
+    rest = np.maximum(s, c * limit) - h * limit
+    late = ~ahead & (rest > 0)
+    after = d * limit // np.where(late, rest, 1) + 1
+    # Ahead at K with a gain: the last m at which computing alone does not decide.
+    gains = gain > 0
+    last = d // np.where(gains, gain, 1)
+    # S - H m > D, without a product that might not fit.
+    spare = s - d - 1
+    at_once = (last < 1) | (~unbounded & (last >= limit))
+    at_once |= (spare >= 0) & ((h == 0) | (last <= spare // np.where(h > 0, h, 1)))
+    early = np.where(gains & ~at_once, last + 1, 1)
+    # Gain is C if H is 0, and C is not: without a gain and without a limit, transfer does not last.
+    never = np.where(ahead, ~gains & unbounded, ~late)
+    return np.where(ahead, early, after), never
 
 
 def _scaled(columns: list[FloatArray]) -> tuple[list[FloatArray], FloatArray, BoolArray]:
@@ -116,3 +222,28 @@ def _scaled(columns: list[FloatArray]) -> tuple[list[FloatArray], FloatArray, Bo
         unit[chosen] = power
         found[chosen] = True
     return scaled, unit, found
+
+
+def _lengthened(columns: list[FloatArray]) -> tuple[list[Wholes], Wholes]:
+    """Return each row times one power of ten that makes it whole, and that power."""
+    read = [_decimals(column) for column in columns]
+    decimals = np.max([places for _, places in read], axis=0)
+    powers = _objects(np.arange(decimals.max() + 1))
+    powers = 10**powers
+    return [digits * powers[decimals - places] for digits, places in read], powers[decimals]
+
+
+def _decimals(column: FloatArray) -> tuple[Wholes, IntArray]:
+    """Return digits and decimal places of each number's shortest decimal; a value is read once."""
+    values, where = np.unique(column, return_inverse=True)
+    digits, places = [], []
+    for value in values.tolist():
+        exponent = int(Decimal(repr(value)).as_tuple().exponent)
+        places.append(max(0, -exponent))
+        digits.append(int(Decimal(repr(value)).scaleb(places[-1])))
+    return np.array(digits, dtype=object)[where], np.array(places, dtype=np.int64)[where]
+
+
+def _objects(column: NDArray[Any]) -> Wholes:
+    """Return whole numbers as Python's."""
+    return np.array([int(value) for value in column.tolist()], dtype=object)

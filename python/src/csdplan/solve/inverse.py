@@ -108,11 +108,8 @@ def compute_multiplier(
         transfer alone takes the limit or more.
     """
     moved = positive("csd_tx_s", csd_tx_s) + not_negative("csd_store_s", csd_store_s)
-    transfer = moved / positive("bandwidth", bandwidth)
-    limit = positive("limit_s", limit_s)
-    serial = overlap_of("csd_overlap", csd_overlap) is Overlap.SERIAL
-    left = limit - transfer if serial else np.where(transfer < limit, limit, 0.0)
-    return _threshold(positive("csd_comp_s", csd_comp_s), left)
+    kept = moved / positive("bandwidth", bandwidth)
+    return _multiplier(limit_s, positive("csd_comp_s", csd_comp_s), kept, csd_overlap)
 
 
 def bandwidth_multiplier(
@@ -134,11 +131,17 @@ def bandwidth_multiplier(
         Multiplier of the drive's computational power [1]; greater than 0.
     """
     moved = positive("csd_tx_s", csd_tx_s) + not_negative("csd_store_s", csd_store_s)
-    work = positive("csd_comp_s", csd_comp_s) / positive("compute", compute)
+    kept = positive("csd_comp_s", csd_comp_s) / positive("compute", compute)
+    return _multiplier(limit_s, moved, kept, csd_overlap)
+
+
+def _multiplier(
+    limit_s: ArrayLike, quickened_s: FloatArray, kept_s: FloatArray, overlap: Overlap | str
+) -> Threshold:
+    """How much quicker one part of a drive's time must be, while the other stays."""
     limit = positive("limit_s", limit_s)
-    serial = overlap_of("csd_overlap", csd_overlap) is Overlap.SERIAL
-    left = limit - work if serial else np.where(work < limit, limit, 0.0)
-    return _threshold(moved, left)
+    serial = overlap_of("csd_overlap", overlap) is Overlap.SERIAL
+    return _threshold(quickened_s, limit - kept_s if serial else np.where(kept_s < limit, limit, 0))
 
 
 def host_compute_slow_down(
