@@ -78,7 +78,7 @@ fn many_slow_hosts_share_a_bounded_memory() {
     const PIECE: usize = 128 << 10;
     let metrics = metrics_address();
     // The least that a core takes: 24 MiB of it are for answers.
-    let limits = Limits { memory_bytes: 64 << 20, ..Limits::default() };
+    let limits = Limits { transfer_memory_bytes: 64 << 20, ..Limits::default() };
     let address = serve(Config { metrics: Some(metrics), limits, ..Config::default() });
     let mut slow: Vec<(Host, Wire)> = Vec::new();
     for _ in 0..HOSTS {
@@ -95,12 +95,12 @@ fn many_slow_hosts_share_a_bounded_memory() {
     // Every one of them alone would have a megabyte queued; the socket takes some more.
     for _ in 0..5 {
         assert_serves(address);
-        let queued = metric(metrics, "csd_memory_bytes{core=\"0\",for=\"answers\"}");
+        let queued = metric(metrics, "csd_transfer_memory_bytes{core=\"0\",for=\"answers\"}");
         let most = (24 << 20) + usize::from(HOSTS) * 2 * PIECE;
         assert!(queued <= most, "{queued} bytes are queued");
         assert!(queued >= 24 << 20, "the memory is not used: {queued}");
     }
-    assert_eq!(metric(metrics, "csd_memory_max_bytes"), 64 << 20);
+    assert_eq!(metric(metrics, "csd_transfer_memory_max_bytes"), 64 << 20);
     // Whoever reads at last gets all of its data.
     let (_, io) = &mut slow[7];
     let mut bytes = 0;
@@ -118,7 +118,7 @@ fn capsules_of_many_hosts_are_bounded_and_all_are_answered() {
     const WRITES: usize = 1000;
     let folder = tempfile::tempdir().unwrap();
     let metrics = metrics_address();
-    let limits = Limits { memory_bytes: 64 << 20, ..Limits::default() };
+    let limits = Limits { transfer_memory_bytes: 64 << 20, ..Limits::default() };
     let media = csd_drive::MediaKind::File(folder.path().join("media"));
     let address = serve(Config { metrics: Some(metrics), limits, media, ..Config::default() });
     let write = move |host: usize| {
@@ -142,10 +142,10 @@ fn capsules_of_many_hosts_are_bounded_and_all_are_answered() {
     let hosts: Vec<_> = (0..HOSTS).map(|at| std::thread::spawn(move || write(at))).collect();
     let mut most = 0;
     while !hosts.iter().all(|host| host.is_finished()) {
-        most = most.max(metric(metrics, "csd_memory_bytes{core=\"0\",for=\"capsules\"}"));
+        most = most.max(metric(metrics, "csd_transfer_memory_bytes{core=\"0\",for=\"capsules\"}"));
     }
     hosts.into_iter().for_each(|host| host.join().unwrap());
     // An eighth of the memory, and of every host what one receive may bring.
     assert!(most <= (8 << 20) + HOSTS * (256 << 10), "{most} bytes of capsules");
-    assert_eq!(metric(metrics, "csd_memory_bytes{core=\"0\",for=\"capsules\"}"), 0);
+    assert_eq!(metric(metrics, "csd_transfer_memory_bytes{core=\"0\",for=\"capsules\"}"), 0);
 }

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use clap::Parser;
 use csd_bench::client::{self, Client, Workload};
+use csd_bench::floor;
 use csd_bench::report::{self, Row, Run};
 use csd_bench::serve::{self, Options, Server, Side};
-use csd_bench::floor;
 
 /// Blocks of 4 KiB that offsets are drawn from.
 const BLOCKS: u64 = 16 << 10;

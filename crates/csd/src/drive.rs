@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use csd_drive::transport::memory::BYTES_MIN;
+use csd_drive::transport::budget::BYTES_MIN;
 use csd_drive::{Access, Config, Limits, MediaKind};
 use csd_nvme::auth::Offer;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -66,10 +66,10 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
 
 /// How much of its hosts the drive takes; the process may then have that many descriptors.
 fn limits(options: &Serve) -> Result<Limits, Failure> {
-    let memory_bytes = options.memory.unwrap_or(0);
-    if options.memory.is_some_and(|bytes| bytes < BYTES_MIN * u64::from(options.cores)) {
+    let transfer_memory_bytes = options.transfer_memory.unwrap_or(0);
+    if options.transfer_memory.is_some_and(|bytes| bytes < BYTES_MIN * u64::from(options.cores)) {
         let least = BYTES_MIN >> 20;
-        return Err(Failure::usage(format!("--memory: a core needs at least {least}M")));
+        return Err(Failure::usage(format!("--transfer-memory: a core needs at least {least}M")));
     }
     let wanted = u64::from(options.connections) + OTHER_DESCRIPTORS;
     let limit = getrlimit(Resource::Nofile);
@@ -85,7 +85,7 @@ fn limits(options: &Serve) -> Result<Limits, Failure> {
             ));
         }
     }
-    Ok(Limits { connections: options.connections as usize, memory_bytes })
+    Ok(Limits { connections: options.connections as usize, transfer_memory_bytes })
 }
 
 /// Who may connect.

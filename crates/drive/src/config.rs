@@ -12,7 +12,7 @@ use csd_reactor::{BackendKind, core_count};
 use crate::controller::Access;
 use crate::log::Log;
 use crate::media::Direct;
-use crate::transport::memory;
+use crate::transport::budget;
 
 /// What keeps a drive's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,20 +29,20 @@ pub struct Limits {
     /// Most connections at once, admin queues included.
     pub connections: usize,
     /// Most memory for data on its way, over all cores, in bytes; 0 for the default of each core.
-    pub memory_bytes: u64,
+    pub transfer_memory_bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections: 2048, memory_bytes: 0 }
+        Self { connections: 2048, transfer_memory_bytes: 0 }
     }
 }
 
 impl Limits {
     /// The memory of each of this runtime's cores.
-    pub(crate) fn core_memory_bytes(&self) -> u64 {
-        match self.memory_bytes {
-            0 => memory::BYTES_DEFAULT,
+    pub(crate) fn core_transfer_memory_bytes(&self) -> u64 {
+        match self.transfer_memory_bytes {
+            0 => budget::BYTES_DEFAULT,
             all => all / core_count() as u64,
         }
     }

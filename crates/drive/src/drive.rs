@@ -27,7 +27,7 @@ use crate::namespace::kv::segments::Segments;
 use crate::namespace::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_OBJECTS};
 use crate::transport::IN_CAPSULE_BYTES_MAX;
 use crate::transport::accept::Connections;
-use crate::transport::memory::Memory;
+use crate::transport::budget::Budget;
 
 /// Bytes received at once on a core, whatever the connection.
 const SCRATCH_BYTES: usize = 256 << 10;
@@ -110,7 +110,7 @@ pub struct Core {
     /// This core's connections.
     pub connections: Connections,
     /// Memory for data on its way.
-    pub memory: Rc<Memory>,
+    pub budget: Rc<Budget>,
     /// Where bytes are received, by one connection at a time.
     pub scratch: RefCell<Buffer>,
 }
@@ -224,7 +224,7 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
         metrics: shared.metrics.core(core_id().0),
         media_error_rate: Rate::default(),
         connections: Connections::default(),
-        memory: Rc::new(Memory::new(shared.limits.core_memory_bytes())),
+        budget: Rc::new(Budget::new(shared.limits.core_transfer_memory_bytes())),
         scratch: RefCell::new(Buffer::zeroed(SCRATCH_BYTES)),
         shared,
     });

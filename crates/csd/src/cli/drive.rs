@@ -88,7 +88,7 @@ pub(crate) struct Serve {
     /// Most memory for data on its way between hosts and media, over all connections; at least
     /// 64M a core [default: 192M a core]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    pub(crate) memory: Option<u64>,
+    pub(crate) transfer_memory: Option<u64>,
     /// Count commands, and tell Prometheus at this address (GET /metrics)
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) metrics: Option<SocketAddr>,

@@ -18,7 +18,7 @@ use csd_reactor::{
 
 use super::{BUCKETS_US, OPS, Op, STATUSES};
 use crate::drive::{Core, Shared};
-use crate::transport::memory::Use;
+use crate::transport::budget::Use;
 
 /// Longest request that is read, bytes.
 const REQUEST_BYTES_MAX: usize = 8 << 10;
@@ -80,7 +80,7 @@ pub async fn render(shared: &Shared) -> String {
     errors(&mut page, shared);
     let (mut times, mut memory) = (Vec::new(), Vec::new());
     for core in 0..core_count() {
-        let look = || async { (busy(), kept::<Core>().map(|core| core.memory.used())) };
+        let look = || async { (busy(), kept::<Core>().map(|core| core.budget.used())) };
         let (busy, used) = call(CoreId(core), Class::System, look).await.unwrap_or_default();
         times.push(busy);
         memory.push(used.unwrap_or_default());
@@ -177,21 +177,24 @@ fn hosts(page: &mut String, shared: &Shared, memory: &[Use]) {
             shared.surplus.load(Relaxed),
         ),
         (
-            "csd_memory_max_bytes",
+            "csd_transfer_memory_max_bytes",
             "gauge",
             "Most memory for data on its way, of a core.",
-            shared.limits.core_memory_bytes(),
+            shared.limits.core_transfer_memory_bytes(),
         ),
     ] {
         head(page, name, kind, help);
         let _ = writeln!(page, "{name} {value}");
     }
-    head(page, "csd_memory_bytes", "gauge", "Memory in use for data on its way.");
+    head(page, "csd_transfer_memory_bytes", "gauge", "Memory in use for data on its way.");
     for (core, used) in memory.iter().enumerate() {
         for (what, bytes) in
             [("granted", used.granted), ("answers", used.answers), ("capsules", used.capsules)]
         {
-            let _ = writeln!(page, "csd_memory_bytes{{core=\"{core}\",for=\"{what}\"}} {bytes}");
+            let _ = writeln!(
+                page,
+                "csd_transfer_memory_bytes{{core=\"{core}\",for=\"{what}\"}} {bytes}"
+            );
         }
     }
 }

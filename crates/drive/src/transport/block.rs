@@ -57,7 +57,7 @@ pub(super) async fn run(
         }
         Command::Verify(extent) => {
             core.block.length(extent)?;
-            let budget = core.memory.grant(PIECE_BYTES).await;
+            let budget = core.budget.grant(PIECE_BYTES).await;
             let verified = core.block.verify(extent).await;
             drop(budget);
             verified.map(nothing)
@@ -69,7 +69,7 @@ pub(super) async fn run(
             let blocks: u64 = sources.iter().map(|source| u64::from(source.blocks)).sum();
             let bytes = blocks * u64::from(core.block.block_bytes());
             let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(COPY_BYTES_MAX);
-            let budget = core.memory.grant(bytes).await;
+            let budget = core.budget.grant(bytes).await;
             let copied = core.block.copy(&sources, slba, fua).await;
             drop(budget);
             core.count_write(copied?);

@@ -152,7 +152,7 @@ pub(super) async fn payload(
         (SGL_TRANSPORT, None) => {
             // A grant is made only when there is memory for it.
             let own = link.grant(bytes).await;
-            let shared = core.memory.grant(bytes).await;
+            let shared = core.budget.grant(bytes).await;
             let pieces = link.receive(permit.cid(), bytes).await?;
             Ok(Payload { pieces, held: Some((own, shared)) })
         }

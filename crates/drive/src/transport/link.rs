@@ -16,7 +16,7 @@ use csd_nvme::tcp::controller::Connection as Wire;
 use csd_reactor::{Acquire, Buffer, Notify, Semaphore};
 
 use super::auth::Gate;
-use super::memory::{Laden, Memory};
+use super::budget::{Budget, Laden};
 use super::outgoing::Outgoing;
 use super::session::Session;
 use super::transfer::Transfers;
@@ -67,7 +67,7 @@ pub struct Link {
     grants: Semaphore,
     received_bytes: Cell<usize>,
     sent_bytes: Cell<usize>,
-    memory: Rc<Memory>,
+    budget: Rc<Budget>,
     // Bytes of capsules whose commands are not answered.
     capsules: Rc<Cell<usize>>,
     // The drive has as many connections as it may: this one is only told so.
@@ -86,9 +86,9 @@ pub struct Link {
 impl Link {
     /// A connection to `local` on which nothing was received; one that is in surplus is told so
     /// when it connects a queue.
-    pub fn new(local: Option<SocketAddr>, memory: Rc<Memory>, surplus: bool) -> Self {
+    pub fn new(local: Option<SocketAddr>, budget: Rc<Budget>, surplus: bool) -> Self {
         Self {
-            memory,
+            budget,
             capsules: Rc::default(),
             surplus,
             wire: RefCell::new(Wire::new(LIMITS)),
@@ -192,12 +192,12 @@ impl Link {
     /// True while so much came with commands of this and other connections that no more should be
     /// received, unless it is data that was asked for.
     pub fn is_laden(&self) -> bool {
-        self.memory.is_laden() && self.capsules.get() > 0 && self.transfers.is_empty()
+        self.budget.is_laden() && self.capsules.get() > 0 && self.transfers.is_empty()
     }
 
     /// Counts a command's in-capsule data for as long as the command runs.
     pub fn laden(&self, bytes: usize) -> Option<Laden> {
-        (bytes > 0).then(|| Laden::new(&self.memory, &self.capsules, bytes))
+        (bytes > 0).then(|| Laden::new(&self.budget, &self.capsules, bytes))
     }
 
     /// True when the drive has as many connections as it may without this one.
@@ -212,7 +212,7 @@ impl Link {
     /// True when the memory for answers is used up and a part of it is this connection's.
     fn must_wait(&self) -> bool {
         let own = !self.outgoing.borrow().is_empty() || self.reserved.get() > 0;
-        own && self.memory.is_congested()
+        own && self.budget.is_congested()
     }
 
     /// Waits until a command may queue data.
@@ -230,7 +230,7 @@ impl Link {
         }
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         self.reserved.set(self.reserved.get() + bytes);
-        self.memory.answer(bytes);
+        self.budget.answer(bytes);
         Reserved { link: self, bytes }
     }
 
@@ -287,7 +287,7 @@ impl Link {
     /// Tells waiting commands that something was sent.
     pub fn sent(&self, bytes: usize) {
         self.sent_bytes.set(self.sent_bytes.get() + bytes);
-        self.memory.answered(bytes);
+        self.budget.answered(bytes);
         if !self.is_full() {
             self.room.notify_all();
         }
@@ -296,7 +296,7 @@ impl Link {
     /// Queues bytes that stand for themselves.
     pub fn push(&self, bytes: &[u8]) {
         self.outgoing.borrow_mut().push_small(bytes);
-        self.memory.answer(bytes.len());
+        self.budget.answer(bytes.len());
         self.wake();
     }
 
@@ -326,7 +326,7 @@ impl Link {
             pdu.append(digest.len()).copy_from_slice(&digest);
         }
         pdu.prepend(prefix.len()).copy_from_slice(&prefix);
-        self.memory.answer(pdu.len());
+        self.budget.answer(pdu.len());
         self.outgoing.borrow_mut().push_large(pdu);
         self.wake();
     }
@@ -362,7 +362,7 @@ impl Drop for Reserved<'_> {
     fn drop(&mut self) {
         let link = self.link;
         link.reserved.set(link.reserved.get() - self.bytes);
-        link.memory.answered(self.bytes);
+        link.budget.answered(self.bytes);
         // Nothing was queued, so nothing that is sent will wake who waits.
         if link.outgoing.borrow().is_empty() {
             link.room.notify_all();
@@ -372,6 +372,6 @@ impl Drop for Reserved<'_> {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.memory.answered(self.outgoing.get_mut().queued_bytes());
+        self.budget.answered(self.outgoing.get_mut().queued_bytes());
     }
 }

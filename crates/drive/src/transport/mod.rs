@@ -14,10 +14,10 @@
 pub mod accept;
 pub mod auth;
 mod block;
+pub mod budget;
 pub mod command;
 pub mod connection;
 pub mod link;
-pub mod memory;
 mod now;
 pub mod outgoing;
 mod report;

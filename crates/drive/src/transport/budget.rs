@@ -1,4 +1,4 @@
-//! Memory of a core for data on its way between hosts and the medium, over all connections.
+//! The memory of a core for data on its way between hosts and the medium, over all connections.
 //!
 //! Never: a connection's own share, which is [`super::link`]'s. Invariant: a connection that has no
 //! answer waiting may always make one, and one that holds no capsule may always receive, so that
@@ -29,7 +29,7 @@ pub struct Use {
 }
 
 /// The memory of one core.
-pub struct Memory {
+pub struct Budget {
     granted: Semaphore,
     granted_units: usize,
     answers: Cell<usize>,
@@ -42,7 +42,7 @@ fn units(bytes: u64) -> usize {
     usize::try_from(bytes.div_ceil(u64::from(UNIT_BYTES))).expect("fewer units than bytes")
 }
 
-impl Memory {
+impl Budget {
     /// So many bytes: half of them to be granted, three eighths for answers, an eighth for
     /// capsules.
     pub fn new(bytes: u64) -> Self {
@@ -97,14 +97,14 @@ impl Memory {
 
 /// The bytes of one command's capsule, while the command runs.
 pub struct Laden {
-    memory: Rc<Memory>,
+    memory: Rc<Budget>,
     own: Rc<Cell<usize>>,
     bytes: usize,
 }
 
 impl Laden {
     /// Counts `bytes` bytes against the core and, in `own`, against the connection.
-    pub fn new(memory: &Rc<Memory>, own: &Rc<Cell<usize>>, bytes: usize) -> Self {
+    pub fn new(memory: &Rc<Budget>, own: &Rc<Cell<usize>>, bytes: usize) -> Self {
         memory.capsules.set(memory.capsules.get() + bytes);
         own.set(own.get() + bytes);
         Self { memory: Rc::clone(memory), own: Rc::clone(own), bytes }
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn the_parts_of_the_least_memory_hold_the_longest_transfer() {
-        let memory = Memory::new(0);
+        let memory = Budget::new(0);
         assert_eq!(memory.granted_units, units(32 << 20));
         let held = memory.granted.try_acquire(units(16 << 20));
         assert!(held.is_some());
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn capsules_and_answers_are_counted_until_they_go() {
-        let memory = Rc::new(Memory::new(BYTES_MIN));
+        let memory = Rc::new(Budget::new(BYTES_MIN));
         let own = Rc::new(Cell::new(0));
         let laden = Laden::new(&memory, &own, 8 << 20);
         assert!(memory.is_laden() && own.get() == 8 << 20);
