@@ -83,7 +83,8 @@ fuzz_target!(|data: &[u8]| {
             if core == CoreId(0) {
                 let media = Media::Memory(Arc::new(Memory::new(128 << 20)));
                 let (nqn, provision) = (csd_fuzz::NQN, Provision::default());
-                let shared = drive::open(media, true, nqn, &SPLIT, &provision).await.expect("opens");
+                let opened = drive::open(media, true, nqn, &SPLIT, &provision).await;
+                let shared = opened.expect("opens");
                 drive::start_all(&shared).await.expect("starts");
                 let listener = Listener::bind(SocketAddr::from((DRIVE, 4420))).expect("free");
                 told.set(true);
