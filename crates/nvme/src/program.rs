@@ -16,6 +16,8 @@ use crate::wire::{bits, layout};
 pub const DOWNLOADABLE_FIRST: u16 = 16;
 /// Number of program indexes that a host may load to.
 pub const DOWNLOADABLE_COUNT: u16 = 16;
+/// Most of them that are active at once; MAXACT counts the drive's own besides.
+pub const ACTIVE_MAX: u16 = 8;
 /// Longest program in bytes (MAXPB).
 pub const PROGRAM_BYTES_MAX: u32 = 4 << 20;
 /// Most bytes of a program in one Load Program command.
@@ -26,6 +28,8 @@ pub const RANGE_SETS_MAX: u16 = 64;
 pub const RANGES_MAX: u8 = 8;
 /// Bytes of a range descriptor.
 pub const RANGE_BYTES: usize = 32;
+/// Most bytes of descriptors that come with one command.
+const RANGE_DATA_BYTES_MAX: u32 = 8192;
 
 /// Selection of Program Activation Management: deactivate. Sources contradict each other here.
 pub const DEACTIVATE: u32 = 0;
@@ -188,7 +192,7 @@ impl Command {
     pub const fn data_bytes_max(opcode: u8) -> u32 {
         match Admin(opcode) {
             Admin::LOAD_PROGRAM => LOAD_BYTES_MAX,
-            _ => RANGE_BYTES as u32 * RANGES_MAX as u32,
+            _ => RANGE_DATA_BYTES_MAX,
         }
     }
 
