@@ -119,6 +119,7 @@ impl Drive {
         }
         match controller.admin(sqe, data, &self.subsystem, &Nothing) {
             Answer::Hold => self.held.push(permit),
+            Answer::Compute(_) => drop(permit.complete(Status::SUCCESS, 0)),
             Answer::Complete { status, result, data } => {
                 assert!(data.len() <= sqe.sgl().length() as usize, "more than the host has room");
                 let _ = self.wire.response(&permit.complete(status, result));
