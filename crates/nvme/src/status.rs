@@ -81,6 +81,7 @@ codes! {
         PROGRAM_FAILED = 0x7C0: "vendor: program failed, see its log",
         SOURCE_MISSING = 0x7C1: "vendor: a source of the execution does not exist",
         SOURCE_TYPE = 0x7C2: "vendor: a source does not hold whole elements of the stated type",
+        SOURCE_ORDER = 0x7C3: "vendor: a source is not sorted, or holds NaN",
     }
 }
 
