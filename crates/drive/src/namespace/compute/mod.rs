@@ -16,6 +16,7 @@
 //! | `builtin` | the programs of every drive |
 //! | `engine`, `library` | programs that users bring, and what runs them |
 //! | `ranges` | memory range sets |
+//! | `here` | a program run on the spot, to measure and test it |
 
 mod admin;
 mod brake;
@@ -23,6 +24,7 @@ mod builtin;
 mod call;
 mod engine;
 mod execute;
+mod here;
 mod inputs;
 mod library;
 mod output;
@@ -49,6 +51,7 @@ pub use builtin::programs;
 pub use call::Call;
 pub use engine::{Compiled, Engine, Limits};
 pub use execute::{Meter, Report};
+pub use here::run_here;
 pub use inputs::Inputs;
 pub use library::{Admission, Library, digest};
 pub use output::Output;

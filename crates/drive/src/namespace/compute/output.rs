@@ -25,7 +25,8 @@ const FULL_BYTES: usize = 8 << 20;
 /// Stores of one execution under way at once.
 const STORES: usize = 4;
 
-/// Where a program writes, in the lane.
+/// Where a program writes, in the lane. Nobody wants what is written to the default.
+#[derive(Default)]
 pub struct Output {
     /// Size of a chunk; `None` when nothing but the result is wanted.
     chunk_bytes: Option<usize>,
