@@ -125,6 +125,9 @@ impl Drive {
                 let _ = self.wire.response(&held.complete(Status::ABORT_REQUESTED, 0));
                 let _ = self.wire.response(&permit.complete(Status::SUCCESS, 0));
             }
+            Answer::Compute(_) => {
+                let _ = self.wire.response(&permit.complete(Status::SUCCESS, 0));
+            }
             Answer::Complete { status, result, data } => {
                 assert!(data.len() <= sqe.sgl().length() as usize, "more than the host has room");
                 let _ = self.wire.response(&permit.complete(status, result));

@@ -9,6 +9,8 @@ mod auth;
 mod blocks;
 mod discovery;
 mod fused;
+mod memory;
+mod programs;
 mod wire;
 
 use std::io::{Read, Write};
@@ -32,16 +34,21 @@ fn serve(
     cores: usize,
     backend: BackendKind,
 ) -> SocketAddr {
-    let config = csd_drive::Config {
+    let config = csd_drive::Config { media, block_bytes, cores, backend, ..config() };
+    served(config)
+}
+
+/// A drive on a port of its own.
+fn config() -> csd_drive::Config {
+    csd_drive::Config {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         nqn: NQN.into(),
         size_bytes: 256 << 20,
-        media,
-        block_bytes,
-        cores,
-        backend,
         ..csd_drive::Config::default()
-    };
+    }
+}
+
+fn served(config: csd_drive::Config) -> SocketAddr {
     let (sender, ready) = mpsc::channel();
     std::thread::spawn(move || {
         csd_drive::serve(&config, move |address| sender.send(address).unwrap()).unwrap();
@@ -89,8 +96,8 @@ fn identifies_as_the_facts_page_lays_out() {
         assert_eq!(u32_at(&data, 536) & 3, 1, "SGLS");
         assert_eq!(&data[768..768 + NQN.len()], NQN.as_bytes(), "SUBNQN");
         let list = admin.command(Command::new(0x06, 0).dword(10, 0x02), &[], 4096).data;
-        assert_eq!([0, 4, 8, 12, 16].map(|at| u32_at(&list, at)), [1, 2, 3, 5, 0]);
-        for (nsid, csi) in [(1, 0), (2, 1), (3, 1), (5, 4)] {
+        assert_eq!([0, 4, 8, 12, 16, 20].map(|at| u32_at(&list, at)), [1, 2, 3, 4, 5, 0]);
+        for (nsid, csi) in [(1, 0), (2, 1), (3, 1), (4, 3), (5, 4)] {
             let descriptors = Command::new(0x06, nsid).dword(10, 0x03);
             let data = admin.command(descriptors, &[], 4096).data;
             assert_eq!((data[0], data[1]), (2, 16), "NGUID");

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-use csd_drive::{Config, Limits};
+use csd_drive::{Config, HostLimits};
 
 use crate::harness::{Host, NQN, assert_closed, assert_serves, serve};
 use crate::wire::{Command, Wire};
@@ -32,8 +32,13 @@ fn metric(address: SocketAddr, name: &str) -> usize {
 #[test]
 fn one_connection_too_many_is_told_so_and_others_are_closed() {
     let metrics = metrics_address();
-    let limits = Limits { connections: 6, ..Limits::default() };
-    let address = serve(Config { cores: 2, metrics: Some(metrics), limits, ..Config::default() });
+    let limits = HostLimits { connections: 6, ..HostLimits::default() };
+    let address = serve(Config {
+        cores: 2,
+        metrics: Some(metrics),
+        host_limits: limits,
+        ..Config::default()
+    });
     let mut hosts: Vec<(Host, Wire)> = Vec::new();
     for _ in 0..3 {
         let mut host = Host::new(address);
@@ -78,8 +83,9 @@ fn many_slow_hosts_share_a_bounded_memory() {
     const PIECE: usize = 128 << 10;
     let metrics = metrics_address();
     // The least that a core takes: 24 MiB of it are for answers.
-    let limits = Limits { transfer_memory_bytes: 64 << 20, ..Limits::default() };
-    let address = serve(Config { metrics: Some(metrics), limits, ..Config::default() });
+    let limits = HostLimits { transfer_memory_bytes: 64 << 20, ..HostLimits::default() };
+    let address =
+        serve(Config { metrics: Some(metrics), host_limits: limits, ..Config::default() });
     let mut slow: Vec<(Host, Wire)> = Vec::new();
     for _ in 0..HOSTS {
         let mut host = Host::new(address);
@@ -118,9 +124,10 @@ fn capsules_of_many_hosts_are_bounded_and_all_are_answered() {
     const WRITES: usize = 1000;
     let folder = tempfile::tempdir().unwrap();
     let metrics = metrics_address();
-    let limits = Limits { transfer_memory_bytes: 64 << 20, ..Limits::default() };
+    let limits = HostLimits { transfer_memory_bytes: 64 << 20, ..HostLimits::default() };
     let media = csd_drive::MediaKind::File(folder.path().join("media"));
-    let address = serve(Config { metrics: Some(metrics), limits, media, ..Config::default() });
+    let address =
+        serve(Config { metrics: Some(metrics), host_limits: limits, media, ..Config::default() });
     let write = move |host: usize| {
         let mut other = Host::new(address);
         let mut io = other.queue(1, 1024, true);

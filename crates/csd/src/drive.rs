@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use csd_drive::transport::budget::BYTES_MIN;
-use csd_drive::{Access, Config, Limits, MediaKind};
+use csd_drive::{Access, Config, HostLimits, MediaKind, Provision};
 use csd_nvme::auth::Offer;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
             options.listen
         )));
     }
-    let limits = limits(options)?;
+    let host_limits = host_limits(options)?;
     let media = match options.media.as_str() {
         "memory" => MediaKind::Memory,
         path => MediaKind::File(PathBuf::from(path)),
@@ -37,10 +37,11 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         listen: options.listen,
         nqn: options.nqn.clone(),
         access,
-        limits,
+        host_limits,
         kv_percent: options.kv,
         reserve_percent: options.reserve,
         block_bytes: options.block,
+        provision: Provision { memory_bytes: options.memory, ..Provision::default() },
         cores: options.cores.into(),
         backend: options.backend,
         spin_us: options.spin,
@@ -65,7 +66,7 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
 }
 
 /// How much of its hosts the drive takes; the process may then have that many descriptors.
-fn limits(options: &Serve) -> Result<Limits, Failure> {
+fn host_limits(options: &Serve) -> Result<HostLimits, Failure> {
     let transfer_memory_bytes = options.transfer_memory.unwrap_or(0);
     if options.transfer_memory.is_some_and(|bytes| bytes < BYTES_MIN * u64::from(options.cores)) {
         let least = BYTES_MIN >> 20;
@@ -85,7 +86,7 @@ fn limits(options: &Serve) -> Result<Limits, Failure> {
             ));
         }
     }
-    Ok(Limits { connections: options.connections as usize, transfer_memory_bytes })
+    Ok(HostLimits { connections: options.connections as usize, transfer_memory_bytes })
 }
 
 /// Who may connect.

@@ -12,6 +12,7 @@ use csd_reactor::{BackendKind, core_count};
 use crate::controller::Access;
 use crate::log::Log;
 use crate::media::Direct;
+use crate::provision::Provision;
 use crate::transport::budget;
 
 /// What keeps a drive's bytes.
@@ -25,20 +26,20 @@ pub enum MediaKind {
 
 /// How much of its hosts a drive takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct HostLimits {
     /// Most connections at once, admin queues included.
     pub connections: usize,
     /// Most memory for data on its way, over all cores, in bytes; 0 for the default of each core.
     pub transfer_memory_bytes: u64,
 }
 
-impl Default for Limits {
+impl Default for HostLimits {
     fn default() -> Self {
         Self { connections: 2048, transfer_memory_bytes: 0 }
     }
 }
 
-impl Limits {
+impl HostLimits {
     /// The memory of each of this runtime's cores.
     pub(crate) fn core_transfer_memory_bytes(&self) -> u64 {
         match self.transfer_memory_bytes {
@@ -58,7 +59,7 @@ pub struct Config {
     /// Who may connect.
     pub access: Access,
     /// How much of its hosts it takes.
-    pub limits: Limits,
+    pub host_limits: HostLimits,
     /// What keeps the bytes.
     pub media: MediaKind,
     /// Size of a new medium in bytes; 0 for all of a block device.
@@ -71,6 +72,8 @@ pub struct Config {
     pub reserve_percent: u8,
     /// Size of a logical block in bytes: 512 or 4096.
     pub block_bytes: u32,
+    /// What it is given beside its medium.
+    pub provision: Provision,
     /// Number of cores.
     pub cores: usize,
     /// Back end of the reactor.
@@ -91,13 +94,14 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], csd_nvme::PORT)),
             nqn: String::new(),
             access: Access::default(),
-            limits: Limits::default(),
+            host_limits: HostLimits::default(),
             media: MediaKind::Memory,
             size_bytes: 1 << 30,
             direct: Direct::Auto,
             kv_percent: 50,
             reserve_percent: 10,
             block_bytes: 4096,
+            provision: Provision::default(),
             cores: 1,
             backend: BackendKind::Auto,
             spin_us: 50,

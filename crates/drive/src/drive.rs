@@ -8,35 +8,31 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
-use csd_nvme::controller::{Namespace, NamespaceKind, Subsystem};
+use csd_nvme::controller::Subsystem;
 use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_id, keep};
 
-use crate::config::Limits;
+use crate::config::HostLimits;
 use crate::controller::{Access, Controllers, CoreCounters, Settings};
+use crate::describe::{self, MDTS};
 use crate::error::Error;
 use crate::format::{self, SHARDS, Split, Superblock};
 use crate::log::{Log, Rate};
 use crate::media::{Media, Syncer};
 use crate::metrics::{CoreMetrics, Metrics};
 use crate::namespace::block::{Block, COPY_BYTES_MAX};
-use crate::namespace::compute::{self, Compute};
+use crate::namespace::compute::{Compute, Executions, Library, Limits, RangeSets};
 use crate::namespace::gate::Gate;
 use crate::namespace::kv::Kv;
 use crate::namespace::kv::recover::{Found, survey};
 use crate::namespace::kv::segments::Segments;
-use crate::namespace::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_OBJECTS};
-use crate::transport::IN_CAPSULE_BYTES_MAX;
+use crate::namespace::memory::LocalMemory;
+use crate::namespace::{NSID_KV, NSID_OBJECTS};
+use crate::provision::Provision;
 use crate::transport::accept::Connections;
 use crate::transport::budget::Budget;
 
 /// Bytes received at once on a core, whatever the connection.
 const SCRATCH_BYTES: usize = 256 << 10;
-/// Most I/O queues of one controller.
-const IO_QUEUES_MAX: u16 = 128;
-/// Most entries of a queue.
-const QUEUE_ENTRIES_MAX: u16 = 1024;
-/// Maximum data transfer size: 2^12 pages of 4 KiB are 16 MiB, the longest value.
-const MDTS: u8 = 12;
 
 /// A Copy may be as long as a transfer: that is what Identify says.
 const _: () = assert!(COPY_BYTES_MAX == 4096 << MDTS);
@@ -59,11 +55,21 @@ pub struct Shared {
     /// Connections by core.
     pub connections: Vec<AtomicUsize>,
     /// How much of them there may be.
-    pub limits: Limits,
+    pub host_limits: HostLimits,
     /// Connections that were refused because there were too many.
     pub surplus: AtomicU64,
     /// What hosts have saved.
     pub settings: Arc<Settings>,
+    /// The memory namespace.
+    pub memory: LocalMemory,
+    /// Programs that hosts have loaded.
+    pub library: Arc<Library>,
+    /// Memory range sets.
+    pub range_sets: Arc<RangeSets>,
+    /// Executions under way.
+    pub executions: Arc<Executions>,
+    /// What one execution may take.
+    pub limits: Limits,
     /// Keeps writers of blocks out while a fused pair runs.
     pub gate: Arc<Gate>,
     /// The medium has become read-only.
@@ -115,54 +121,18 @@ pub struct Core {
     pub scratch: RefCell<Buffer>,
 }
 
-fn subsystem(nqn: &str, superblock: &Superblock, segments: &Segments) -> Subsystem {
-    let uuid = superblock.uuid();
-    let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-    let nqn = match nqn {
-        "" => format!("nqn.2026-11.io.csdstore:{hex}"),
-        name => name.to_owned(),
-    };
-    let namespace = |nsid: u32, kind| {
-        let mut nguid = uuid;
-        nguid[15] = nguid[15].wrapping_add(u8::try_from(nsid).expect("few namespaces"));
-        Namespace { nsid, nguid, kind }
-    };
-    let block_bytes = superblock.block_bytes();
-    let blocks = superblock.block_length() / u64::from(block_bytes);
-    let block_bytes_log2 = u8::try_from(block_bytes.ilog2()).expect("9 or 12");
-    let kv = NamespaceKind::Kv {
-        bytes: segments.capacity_bytes(),
-        value_bytes_max: superblock.value_bytes_max(),
-    };
-    Subsystem {
-        nqn,
-        serial: hex[..20].to_owned(),
-        model: "CSDStore drive".into(),
-        firmware: env!("CARGO_PKG_VERSION").into(),
-        namespaces: vec![
-            namespace(NSID_BLOCK, NamespaceKind::Block { blocks, block_bytes_log2 }),
-            namespace(NSID_KV, kv.clone()),
-            namespace(NSID_OBJECTS, kv),
-            namespace(NSID_COMPUTE, NamespaceKind::Compute { programs: compute::programs() }),
-        ],
-        volatile_cache: true,
-        io_queues_max: IO_QUEUES_MAX,
-        queue_entries_max: QUEUE_ENTRIES_MAX,
-        mdts: MDTS,
-        in_capsule_bytes_max: IN_CAPSULE_BYTES_MAX,
-    }
-}
-
 /// Opens a medium: formats a new one, surveys an old one. Runs on the drive's first core.
 ///
 /// # Errors
-/// When the medium is unusable.
+/// When the medium is unusable, or the provision impossible.
 pub async fn open(
     media: Media,
     is_new: bool,
     nqn: &str,
     split: &Split,
+    provision: &Provision,
 ) -> Result<Arc<Shared>, Error> {
+    provision.check()?;
     let superblock = match is_new {
         true => format::format(&media, split).await?,
         false => format::open(&media).await?,
@@ -178,16 +148,21 @@ pub async fn open(
     settings.apply(&segments);
     let cores = core_count();
     Ok(Arc::new(Shared {
-        subsystem: subsystem(nqn, &superblock, &segments),
+        subsystem: describe::subsystem(nqn, &superblock, &segments, provision),
         access: Access::default(),
         superblock,
         segments,
         controllers: Controllers::default(),
         counters: (0..cores).map(|_| Arc::default()).collect(),
         connections: (0..cores).map(|_| AtomicUsize::new(0)).collect(),
-        limits: Limits::default(),
+        host_limits: HostLimits::default(),
         surplus: AtomicU64::new(0),
         settings: Arc::new(settings),
+        memory: LocalMemory::new(provision.memory_bytes),
+        library: Arc::new(Library::new(provision.engines.clone(), provision.admission.clone())),
+        range_sets: Arc::default(),
+        executions: Arc::default(),
+        limits: provision.limits,
         gate: Arc::new(Gate::new(cores)),
         read_only: AtomicBool::new(false),
         metrics: Metrics::new(cores),
@@ -216,7 +191,7 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
     let segments = Arc::clone(&shared.segments);
     let kv = Kv::recover(media, segments, value_bytes_max, syncer, &shared.found).await?;
     let core = Rc::new(Core {
-        compute: Compute::new(block.clone(), Rc::clone(&kv)),
+        compute: Compute::new(block.clone(), Rc::clone(&kv), Arc::clone(&shared)),
         block,
         kv,
         value_bytes_max,
@@ -224,7 +199,7 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
         metrics: shared.metrics.core(core_id().0),
         media_error_rate: Rate::default(),
         connections: Connections::default(),
-        budget: Rc::new(Budget::new(shared.limits.core_transfer_memory_bytes())),
+        budget: Rc::new(Budget::new(shared.host_limits.core_transfer_memory_bytes())),
         scratch: RefCell::new(Buffer::zeroed(SCRATCH_BYTES)),
         shared,
     });

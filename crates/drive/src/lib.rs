@@ -7,11 +7,13 @@
 //! Modules, in the order of a command's way:
 //! - [`transport`]: sockets to commands and back
 //! - [`controller`]: who is connected, and what is counted
-//! - [`namespace`]: block, kv, compute
+//! - [`namespace`]: block, kv, memory, compute
 //! - [`media`]: memory, file, simulated disk
 //! - [`mod@format`]: the superblock
 //! - [`drive`]: all of it put together, per core
 //! - [`config`], [`serve`](mod@serve), [`life`]: how it is to serve, its beginning and end
+//! - `describe`: what it says it is
+//! - `provision`: what it is given beside its medium
 //! - [`health`]: failing media
 //! - [`mod@log`], [`metrics`]: what is told and counted while it serves
 //! - [`check`]: a look at a medium that nobody serves
@@ -19,6 +21,7 @@
 pub mod check;
 pub mod config;
 pub mod controller;
+mod describe;
 pub mod drive;
 pub mod error;
 pub mod format;
@@ -28,10 +31,12 @@ pub mod log;
 pub mod media;
 pub mod metrics;
 pub mod namespace;
+mod provision;
 pub mod serve;
 pub mod transport;
 
-pub use config::{Config, Limits, MediaKind};
+pub use config::{Config, HostLimits, MediaKind};
 pub use controller::Access;
 pub use error::Error;
+pub use provision::Provision;
 pub use serve::{Started, serve, serve_told};

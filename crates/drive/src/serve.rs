@@ -37,11 +37,11 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
     let address = listener.local_addr().map_err(|error| Error::Runtime(error.to_string()))?;
     let scraped = config.metrics.map(listen).transpose()?;
     let (media, is_new) = life::open_media(config, &split).await?;
-    let mut shared = open(media, is_new, &config.nqn, &split).await?;
+    let mut shared = open(media, is_new, &config.nqn, &split, &config.provision).await?;
     let alone = Arc::get_mut(&mut shared).expect("it was made just now");
     alone.log = config.log.clone();
     alone.access = config.access.clone();
-    alone.limits = config.limits;
+    alone.host_limits = config.host_limits;
     start_all(&shared).await?;
     let accepting = spawn(Class::System, accept(listener, Arc::clone(&shared)));
     if let Some(listener) = scraped {

@@ -18,8 +18,9 @@
 //! - [`capsule`]: submission and completion queue entries, data descriptors
 //! - [`status`], [`opcode`]: code tables
 //! - [`fabrics`], [`property`]: Connect, Property Get and Set, controller registers
-//! - [`nvm`], [`kv`], [`compute`]: the I/O command sets
+//! - [`nvm`], [`kv`], [`memory`], [`compute`]: the I/O command sets
 //! - [`execute`]: the payload of Execute Program
+//! - [`program`]: programs that hosts load, and memory ranges
 //! - [`discovery`]: what a host may connect to
 //! - [`identify`], [`log`], [`feature`]: what the admin queue talks of
 //! - [`auth`]: DH-HMAC-CHAP, messages and both sides
@@ -38,9 +39,11 @@ pub mod host;
 pub mod identify;
 pub mod kv;
 pub mod log;
+pub mod memory;
 pub mod nvm;
 pub mod opcode;
 pub mod pdu;
+pub mod program;
 pub mod property;
 pub mod status;
 pub mod tcp;

@@ -169,7 +169,12 @@ fn hosts(page: &mut String, shared: &Shared, memory: &[Use]) {
         let _ = writeln!(page, "csd_connections{{core=\"{core}\"}} {count}");
     }
     for (name, kind, help, value) in [
-        ("csd_connections_max", "gauge", "Most connections.", shared.limits.connections as u64),
+        (
+            "csd_connections_max",
+            "gauge",
+            "Most connections.",
+            shared.host_limits.connections as u64,
+        ),
         (
             "csd_connections_refused_total",
             "counter",
@@ -180,7 +185,7 @@ fn hosts(page: &mut String, shared: &Shared, memory: &[Use]) {
             "csd_transfer_memory_max_bytes",
             "gauge",
             "Most memory for data on its way, of a core.",
-            shared.limits.core_transfer_memory_bytes(),
+            shared.host_limits.core_transfer_memory_bytes(),
         ),
     ] {
         head(page, name, kind, help);

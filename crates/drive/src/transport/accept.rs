@@ -31,7 +31,7 @@ pub async fn accept(listener: Listener, shared: Arc<Shared>) {
             continue;
         };
         let loads = || shared.connections.iter().map(|count| count.load(Relaxed));
-        let (all, most) = (loads().sum::<usize>(), shared.limits.connections);
+        let (all, most) = (loads().sum::<usize>(), shared.host_limits.connections);
         let surplus = all >= most;
         if all >= most + SURPLUS_MAX {
             shared.surplus.fetch_add(1, Relaxed);

@@ -15,10 +15,11 @@ use csd_nvme::{NSID_ALL, compute, kv};
 use csd_reactor::{Buffer, Permit as Held};
 
 use super::link::{HEADROOM, Link, TAILROOM};
-use super::{PDU_DATA_BYTES_MAX, auth, block, session};
+use super::{PDU_DATA_BYTES_MAX, auth, block, memory, session};
 use crate::controller::CoreCounters;
 use crate::drive::Core;
-use crate::namespace::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_OBJECTS};
+use crate::namespace::compute::Call;
+use crate::namespace::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
 
 /// A command as the connection received it.
 pub struct Received {
@@ -42,7 +43,9 @@ pub async fn run_admin(core: Rc<Core>, link: Rc<Link>, received: Received) {
         return fail(&core, &link, permit, &sqe, status);
     }
     let wanted = admin::data_to_controller(&sqe);
-    if wanted > ADMIN_DATA_BYTES_MAX {
+    // Programs come in longer parts, from hosts that are known.
+    let most = if link.is_admin() { admin::data_bytes_max(&sqe) } else { ADMIN_DATA_BYTES_MAX };
+    if wanted > most {
         return link.complete(permit, Status::SGL_LENGTH_INVALID, 0);
     }
     match payload(&core, &link, &permit, &sqe, capsule, wanted).await {
@@ -77,6 +80,9 @@ pub async fn run_io(core: Rc<Core>, link: Rc<Link>, received: Received) {
         }
         NSID_BLOCK => block::run(&core, &link, &permit, &sqe, capsule).await,
         NSID_KV | NSID_OBJECTS => key_value(&core, &link, &permit, &sqe, capsule).await,
+        NSID_MEMORY if core.shared.memory.bytes() > 0 => {
+            memory::run(&core, &link, &permit, &sqe, capsule).await
+        }
         NSID_COMPUTE => execute(&core, &link, &permit, &sqe, capsule).await,
         // Flush is the one command that the standard lets name all namespaces.
         NSID_ALL if sqe.opcode() == 0 => core.block.flush().await.map(|()| Done::Result(0)),
@@ -251,12 +257,15 @@ async fn execute(
     sqe: &Sqe,
     capsule: Option<Buffer>,
 ) -> Result<Done, Status> {
-    let compute::Command::Execute { program, length } = compute::Command::parse(sqe)?;
+    let command = compute::Command::parse(sqe)?;
+    let compute::Command::Execute { program: index, length, ranges, controls } = command;
+    let session = link.session.borrow().association().map(|association| association.cntlid);
+    let caller = (session.unwrap_or(0), permit.queue().qid(), permit.cid());
     let Payload { pieces, held } = payload(core, link, permit, sqe, capsule, length).await?;
     // Executions are long: they keep this connection's share, not what all connections share.
     let _own = held.map(|(own, _)| own);
     let data = Payload { pieces, held: None }.joined();
-    core.compute.execute(program, &data).await.map(Done::Result)
+    core.compute.execute(&Call { caller, index, ranges, controls }, &data).await.map(Done::Result)
 }
 
 async fn send_all(link: &Link, permit: &Permit, data: &[u8]) {

@@ -18,6 +18,7 @@ pub mod budget;
 pub mod command;
 pub mod connection;
 pub mod link;
+mod memory;
 mod now;
 pub mod outgoing;
 mod report;
