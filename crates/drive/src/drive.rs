@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use csd_nvme::controller::{Namespace, NamespaceKind, Subsystem};
 use csd_reactor::{
-    BackendKind, Buffer, Class, CoreId, Listener, Semaphore, call, core_count, core_id, keep,
-    spawn, stop_requested, yield_now,
+    BackendKind, Buffer, Class, CoreId, Semaphore, call, core_count, core_id, keep, spawn,
+    stop_requested, yield_now,
 };
 
-use crate::controller::{Controllers, CoreCounters, Settings};
+use crate::controller::{Controllers, CoreCounters, Executions, Settings};
 use crate::error::Error;
 use crate::format::{self, SHARDS, Split, Superblock};
 use crate::life;
@@ -125,6 +125,8 @@ pub struct Shared {
     pub segments: Arc<Segments>,
     /// Controllers.
     pub controllers: Controllers,
+    /// The last executions.
+    pub executions: Executions,
     /// Counters by core.
     pub counters: Vec<Arc<CoreCounters>>,
     /// Connections by core.
@@ -255,6 +257,7 @@ pub async fn open(
         superblock,
         segments,
         controllers: Controllers::default(),
+        executions: Executions::default(),
         counters: (0..cores).map(|_| Arc::default()).collect(),
         connections: (0..cores).map(|_| AtomicUsize::new(0)).collect(),
         settings: Arc::new(settings),
@@ -333,9 +336,9 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
         reserve_percent: config.reserve_percent,
         block_bytes: config.block_bytes,
     };
-    let listener = listen(config.listen)?;
+    let listener = life::listen(config.listen)?;
     let address = listener.local_addr().map_err(|error| Error::Runtime(error.to_string()))?;
-    let scraped = config.metrics.map(listen).transpose()?;
+    let scraped = config.metrics.map(life::listen).transpose()?;
     let (media, is_new) = life::open_media(config, &split).await?;
     let shared = open(media, is_new, &config.nqn, &split).await?;
     // Nobody has asked for it before.
@@ -357,10 +360,6 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
     stop.await;
     accepting.abort();
     life::drain(&shared, config.drain).await
-}
-
-fn listen(address: SocketAddr) -> Result<Listener, Error> {
-    Listener::bind(address).map_err(|source| Error::Listen { address, source })
 }
 
 /// Serves a drive until the process is asked to stop; calls `ready` with the address once hosts

@@ -20,6 +20,7 @@
 //! - [`fabrics`], [`property`]: Connect, Property Get and Set, controller registers
 //! - [`nvm`], [`kv`], [`compute`]: the I/O command sets
 //! - [`execute`]: the payload of Execute Program
+//! - [`executions`]: the log of executions
 //! - [`discovery`]: what a host may connect to
 //! - [`identify`], [`log`], [`feature`]: what the admin queue talks of
 //! - [`controller`]: queues, admin commands, features and events of the drive's side
@@ -30,6 +31,7 @@ pub mod compute;
 pub mod controller;
 pub mod discovery;
 pub mod execute;
+pub mod executions;
 pub mod fabrics;
 pub mod feature;
 pub mod host;

@@ -18,6 +18,7 @@ codes! {
         FEATURES = 0x12: "Feature Identifiers Supported and Effects",
         DISCOVERY = 0x70: "Discovery",
         PROGRAM_LIST = 0x82: "Program List",
+        EXECUTIONS = 0xC0: "vendor: Executions",
     }
 }
 

@@ -5,6 +5,7 @@ use crate::NSID_ALL;
 use crate::capsule::Sqe;
 use crate::compute;
 use crate::discovery::discovery_log;
+use crate::executions;
 use crate::log::{self, ErrorEntry, FeatureEffects, FirmwareSlot, GetLogPage, LSP_RETAIN, LogId};
 use crate::opcode::{Admin, Cp, Csi, Kv, Nvm};
 use crate::status::Status;
@@ -13,7 +14,7 @@ use crate::wire::fixed_text;
 /// What a discovery controller has.
 const SUPPORTED_DISCOVERY: [LogId; 3] = [LogId::SUPPORTED, LogId::ERROR, LogId::DISCOVERY];
 
-const SUPPORTED: [LogId; 8] = [
+const SUPPORTED: [LogId; 9] = [
     LogId::SUPPORTED,
     LogId::ERROR,
     LogId::SMART,
@@ -22,6 +23,7 @@ const SUPPORTED: [LogId; 8] = [
     LogId::EFFECTS,
     LogId::FEATURES,
     LogId::PROGRAM_LIST,
+    LogId::EXECUTIONS,
 ];
 
 const ADMIN: [u8; 8] = [
@@ -112,6 +114,7 @@ impl Controller {
             }
             LogId::EFFECTS => effects(Csi(view.csi()))?,
             LogId::PROGRAM_LIST => program_list(sqe.nsid(), subsystem)?,
+            LogId::EXECUTIONS => execution_log(sqe.nsid(), subsystem, backing)?,
             _ => return Err(Status::INVALID_LOG_PAGE),
         };
         if !retain {
@@ -159,6 +162,20 @@ fn feature_effects() -> Vec<u8> {
 fn program_list(nsid: u32, subsystem: &Subsystem) -> Result<Vec<u8>, Status> {
     match subsystem.namespace(nsid).map(|namespace| &namespace.kind) {
         Some(NamespaceKind::Compute { programs }) => Ok(compute::program_list(programs)),
+        _ => Err(Status::INVALID_NAMESPACE),
+    }
+}
+
+fn execution_log(
+    nsid: u32,
+    subsystem: &Subsystem,
+    backing: &dyn Backing,
+) -> Result<Vec<u8>, Status> {
+    match subsystem.namespace(nsid).map(|namespace| &namespace.kind) {
+        Some(NamespaceKind::Compute { .. }) => {
+            let (ended, entries) = backing.executions();
+            Ok(executions::encode(ended, &entries))
+        }
         _ => Err(Status::INVALID_NAMESPACE),
     }
 }
