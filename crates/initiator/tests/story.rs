@@ -12,7 +12,7 @@ use std::time::Duration;
 use common::drive::{BLOCK_BYTES, BLOCK_NSID, BLOCKS, Behaviour, COMPUTE_NSID, KV_NSID};
 use common::{everywhere, in_worlds};
 use csd_initiator::{Block, Compute, Controller, Digests, Error, Kv, NamespaceKind, Options};
-use csd_nvme::execute::{Execution, Output, Source};
+use csd_nvme::execute::{Execution, Output, Place};
 use csd_nvme::kv::{Key, STORE_IF_ABSENT, STORE_IF_EXISTS};
 use csd_nvme::nvm;
 use csd_nvme::opcode::Csi;
@@ -222,10 +222,10 @@ fn programs_and_executions() {
             let told: Vec<_> = programs.iter().map(|program| program.pid()).collect();
             assert_eq!(told, [1, 7]);
             assert_eq!(text_of(&programs[0].name()), Some("count"));
-            let source = Source::Blocks { nsid: 1, slba: 0, skip: 0, bytes: 1 };
+            let source = Place::Blocks { nsid: 1, slba: 0, skip: 0, bytes: 1 }.into();
             let execution = Execution {
                 program: 7,
-                output: Output::COMPLETION,
+                output: Output::Completion,
                 sources: vec![source; 256],
                 parameters: vec![1, 2, 3],
             };

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use csd_nvme::execute::{Execution, Output, Source};
+use csd_nvme::execute::{Execution, Output, Place, Source};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/internals/golden/execute")
@@ -21,21 +21,54 @@ fn files(ending: &str) -> Vec<PathBuf> {
     all.filter(|path| path.extension().is_some_and(|known| known == ending)).collect()
 }
 
+fn number(fields: &toml::Table, key: &str) -> u32 {
+    u32::try_from(fields[key].as_integer().unwrap()).unwrap()
+}
+
+fn long(fields: &toml::Table, key: &str) -> u64 {
+    u64::try_from(fields[key].as_integer().unwrap()).unwrap()
+}
+
+fn prefix(fields: &toml::Table) -> [u8; 12] {
+    unhex(fields["prefix"].as_str().unwrap()).try_into().unwrap()
+}
+
 fn source(fields: &toml::Table) -> Source {
-    let number = |key: &str| fields[key].as_integer().unwrap();
-    let small = |key: &str| u32::try_from(number(key)).unwrap();
-    match fields["kind"].as_str().unwrap() {
-        "kv-chunks" => Source::KvChunks {
-            nsid: small("nsid"),
-            prefix: unhex(fields["prefix"].as_str().unwrap()).try_into().unwrap(),
+    let small = |key: &str| number(fields, key);
+    let nsid = small("nsid");
+    let place = match fields["kind"].as_str().unwrap() {
+        "kv-chunks" => Place::KvChunks {
+            nsid,
+            prefix: prefix(fields),
             first: small("first"),
             count: small("count"),
             stride: small("stride"),
         },
-        _ => Source::Blocks {
-            nsid: small("nsid"),
-            slba: u64::try_from(number("slba")).unwrap(),
+        "memory" => Place::Memory { nsid, start: long(fields, "start"), bytes: small("bytes") },
+        _ => Place::Blocks {
+            nsid,
+            slba: long(fields, "slba"),
             skip: small("skip"),
+            bytes: small("bytes"),
+        },
+    };
+    place.on(fields.get("stream").map_or(0, |_| u8::try_from(small("stream")).unwrap()))
+}
+
+fn output(fields: Option<&toml::Value>) -> Output {
+    let Some(fields) = fields.and_then(toml::Value::as_table) else { return Output::Completion };
+    let small = |key: &str| number(fields, key);
+    match fields["kind"].as_str().unwrap() {
+        "kv-chunks" => Output::KvChunks {
+            nsid: small("nsid"),
+            prefix: prefix(fields),
+            first: small("first"),
+            stride: small("stride"),
+            chunk_bytes: small("chunk_bytes"),
+        },
+        _ => Output::Memory {
+            nsid: small("nsid"),
+            start: long(fields, "start"),
             bytes: small("bytes"),
         },
     }
@@ -44,13 +77,13 @@ fn source(fields: &toml::Table) -> Source {
 #[test]
 fn golden_payloads_parse_to_their_fields_and_encode_to_their_bytes() {
     let described = files("toml");
-    assert!(described.len() >= 2);
+    assert!(described.len() >= 4);
     for path in described {
         let fields: toml::Table = std::fs::read_to_string(&path).unwrap().parse().unwrap();
         let sources = fields["source"].as_array().unwrap().iter();
         let expected = Execution {
             program: u64::try_from(fields["program"].as_integer().unwrap()).unwrap(),
-            output: Output::COMPLETION,
+            output: output(fields.get("output")),
             sources: sources.map(|one| source(one.as_table().unwrap())).collect(),
             parameters: unhex(fields["parameters"].as_str().unwrap()),
         };

@@ -2,7 +2,7 @@
 //! panic a parser.
 
 use csd_nvme::capsule::{Cqe, Sqe};
-use csd_nvme::execute::{Execution, Output, Source};
+use csd_nvme::execute::{Execution, Output, Place, Source};
 use csd_nvme::kv::{self, Key, KeyList};
 use csd_nvme::log::GetLogPage;
 use csd_nvme::nvm::{self, Extent};
@@ -19,15 +19,34 @@ fn key() -> impl Strategy<Value = Key> {
 fn source() -> impl Strategy<Value = Source> {
     let chunks = (any::<u32>(), any::<[u8; 12]>(), 0u32..1 << 20, 1u32..20, 1u32..9);
     let blocks = (any::<u32>(), any::<u64>(), 0u32..4096, 1u32..1 << 24);
-    prop_oneof![
-        chunks.prop_map(|(nsid, prefix, first, count, stride)| Source::KvChunks {
+    let memory = (any::<u32>(), any::<u64>(), 1u32..1 << 24);
+    let place = prop_oneof![
+        chunks.prop_map(|(nsid, prefix, first, count, stride)| Place::KvChunks {
             nsid,
             prefix,
             first,
             count,
             stride
         }),
-        blocks.prop_map(|(nsid, slba, skip, bytes)| Source::Blocks { nsid, slba, skip, bytes }),
+        blocks.prop_map(|(nsid, slba, skip, bytes)| Place::Blocks { nsid, slba, skip, bytes }),
+        memory.prop_map(|(nsid, start, bytes)| Place::Memory { nsid, start, bytes }),
+    ];
+    (0u8..8, place).prop_map(|(stream, place)| place.on(stream))
+}
+
+fn output() -> impl Strategy<Value = Output> {
+    let memory = (any::<u32>(), any::<u64>(), any::<u32>());
+    let values = (any::<u32>(), any::<[u8; 12]>(), any::<u32>(), 1u32.., 1u32..);
+    prop_oneof![
+        Just(Output::Completion),
+        memory.prop_map(|(nsid, start, bytes)| Output::Memory { nsid, start, bytes }),
+        values.prop_map(|(nsid, prefix, first, stride, chunk_bytes)| Output::KvChunks {
+            nsid,
+            prefix,
+            first,
+            stride,
+            chunk_bytes
+        }),
     ]
 }
 
@@ -64,9 +83,10 @@ proptest! {
     }
 
     #[test]
-    fn executions(program in any::<u64>(), sources in prop::collection::vec(source(), 1..8),
+    fn executions(program in any::<u64>(), output in output(),
+                  sources in prop::collection::vec(source(), 1..8),
                   parameters in prop::collection::vec(any::<u8>(), 0..100)) {
-        let execution = Execution { program, output: Output::COMPLETION, sources, parameters };
+        let execution = Execution { program, output, sources, parameters };
         prop_assert_eq!(Execution::parse(&execution.encode()), Ok(execution));
     }
 

@@ -29,22 +29,32 @@ def golden_bytes(path: Path) -> bytes:
 
 
 def source(fields: dict[str, Any]) -> bytes:
+    numbers: tuple[int, int, int]
     if fields["kind"] == "kv-chunks":
-        locator = bytes.fromhex(fields["prefix"])
-        numbers = (fields["first"], fields["count"], fields["stride"])
-        return struct.pack("<B3xI12sIII", 1, fields["nsid"], locator, *numbers)
-    locator = struct.pack("<Q4x", fields["slba"])
-    numbers = (fields["skip"], fields["bytes"], 0)
-    return struct.pack("<B3xI12sIII", 2, fields["nsid"], locator, *numbers)
+        kind, locator = 1, bytes.fromhex(fields["prefix"])
+        # An output has the size of a chunk where a source has their number.
+        count = fields["count"] if "count" in fields else fields["chunk_bytes"]
+        numbers = (fields["first"], count, fields["stride"])
+    elif fields["kind"] == "memory":
+        kind, locator = 3, struct.pack("<Q4x", fields["start"])
+        numbers = (0, fields["bytes"], 0)
+    else:
+        kind, locator = 2, struct.pack("<Q4x", fields["slba"])
+        numbers = (fields["skip"], fields["bytes"], 0)
+    stream = fields.get("stream", 0)
+    return struct.pack("<BB2xI12sIII", kind, stream, fields["nsid"], locator, *numbers)
 
 
 def payload(fields: dict[str, Any]) -> bytes:
     parameters = bytes.fromhex(fields["parameters"])
     sources = fields["source"]
+    output = fields.get("output")
+    kind = 0 if output is None else {"memory": 1, "kv-chunks": 2}[output["kind"]]
     head = struct.pack(
-        "<4sHHQIB3xI36x", b"CSDX", 1, len(sources), fields["program"], 0, 0, len(parameters)
+        "<4sHHQIB3xI4x", b"CSDX", 1, len(sources), fields["program"], 0, kind, len(parameters)
     )
-    return head + b"".join(source(one) for one in sources) + parameters
+    record = bytes(32) if output is None else source(output)
+    return head + record + b"".join(source(one) for one in sources) + parameters
 
 
 @pytest.mark.parametrize("path", EXECUTE, ids=lambda path: path.stem)
@@ -90,6 +100,6 @@ def test_catalogue_entry(path: Path) -> None:
 
 
 def test_golden_files_are_there() -> None:
-    assert len(EXECUTE) >= 2
+    assert len(EXECUTE) >= 4
     assert len(CATALOGUE) >= 4
     assert crc32c(b"123456789") == 0xE3069283

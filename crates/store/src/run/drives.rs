@@ -6,7 +6,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use csd_nvme::execute::{CHUNKS_MAX, Execution, Output, Source};
+use csd_nvme::execute::{CHUNKS_MAX, Execution, Output, Place, Source};
 use csd_nvme::status::Status;
 use csd_reactor::{Class, Instant, now, spawn};
 
@@ -85,7 +85,7 @@ struct Executed {
 async fn execute(drive: &Drive, program: u16, job: &Job, taken: &Taken) -> Result<Executed, Error> {
     let execution = Execution {
         program: job.program,
-        output: Output::COMPLETION,
+        output: Output::Completion,
         sources: sources(&job.entry, drive.block.block_bytes(), taken),
         parameters: job.parameters.encode(),
     };
@@ -111,22 +111,20 @@ fn sources(entry: &Entry, block_bytes: u32, taken: &Taken) -> Vec<Source> {
     let Placement::Block(extents) = &entry.placement else {
         let first = spread.chunk(taken.member, taken.locals.start);
         let stride = u32::from(spread.members);
-        return vec![Source::KvChunks {
-            nsid: OBJECTS_NSID,
-            prefix: entry.id.0,
-            first,
-            count,
-            stride,
-        }];
+        let (nsid, prefix) = (OBJECTS_NSID, entry.id.0);
+        return vec![Place::KvChunks { nsid, prefix, first, count, stride }.into()];
     };
     let start = u64::from(taken.locals.start) * u64::from(entry.chunk_bytes);
     let bytes = spread.range_bytes(taken.member, taken.locals.start, count);
     let ranges = byte_ranges(&extents[taken.member], start, bytes);
-    let source = |(offset, bytes)| Source::Blocks {
-        nsid: BLOCK_NSID,
-        slba: offset / u64::from(block_bytes),
-        skip: 0, // chunks and units are whole blocks
-        bytes: u32::try_from(bytes).expect("at most 256 MiB"),
+    let source = |(offset, bytes)| {
+        let place = Place::Blocks {
+            nsid: BLOCK_NSID,
+            slba: offset / u64::from(block_bytes),
+            skip: 0, // chunks and units are whole blocks
+            bytes: u32::try_from(bytes).expect("at most 256 MiB"),
+        };
+        place.into()
     };
     ranges.into_iter().map(source).collect()
 }
@@ -182,14 +180,14 @@ mod tests {
     #[test]
     fn a_range_of_values_is_first_count_and_stride() {
         let taken = Taken { member: 0, locals: 3..9 };
-        let expected = Source::KvChunks {
+        let expected = Place::KvChunks {
             nsid: OBJECTS_NSID,
             prefix: [0x81; 12],
             first: 7, // member 0 holds chunks 1, 3, 5, 7, ...
             count: 6,
             stride: 2,
         };
-        assert_eq!(sources(&entry(Placement::Kv), 4096, &taken), [expected]);
+        assert_eq!(sources(&entry(Placement::Kv), 4096, &taken), [expected.into()]);
     }
 
     #[test]
@@ -197,11 +195,8 @@ mod tests {
         let extents: Vec<Extents> = vec![vec![(2, 1), (9, 2)], vec![(0, 3)]];
         let entry = entry(Placement::Block(extents));
         let taken = Taken { member: 0, locals: 7..20 };
-        let block = |offset: u64, bytes| Source::Blocks {
-            nsid: BLOCK_NSID,
-            slba: offset / 4096,
-            skip: 0,
-            bytes,
+        let block = |offset: u64, bytes| -> Source {
+            Place::Blocks { nsid: BLOCK_NSID, slba: offset / 4096, skip: 0, bytes }.into()
         };
         // Chunks 15, 17, ... 39: the eighth of unit 2, then 11 whole ones and 400 bytes of unit 9.
         let expected = [block(23 << 20, 1 << 20), block(72 << 20, (11 << 20) + 400)];

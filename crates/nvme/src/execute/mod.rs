@@ -1,11 +1,17 @@
-//! The data of Execute Program, version 1: which sources a program reads, and its parameters.
+//! The data of Execute Program, version 1: what a program reads, where its result goes, and its
+//! parameters.
 //!
 //! A 64-byte header, then 32-byte sources, then the program's parameters. It is ours, not the
 //! standard's: `docs/internals/contracts.md` lists it and golden files fix its bytes. This is the
-//! only parser of it. Invariant: at most [`SOURCES_MAX`] sources, at most
-//! [`SOURCE_BYTES_MAX`] bytes of values named by one execution.
+//! only parser of it. Invariants: at most [`SOURCES_MAX`] sources of at most [`STREAMS_MAX`]
+//! streams, numbered from 0 without a gap; at most [`SOURCE_BYTES_MAX`] bytes of values named by
+//! one execution.
+
+mod place;
 
 use crate::wire::{codes, layout};
+
+pub use place::{Output, Place, Source, SourceKind, SourceRecord};
 
 /// First four bytes of the payload: "CSDX".
 pub const MAGIC: u32 = u32::from_le_bytes(*b"CSDX");
@@ -13,6 +19,8 @@ pub const MAGIC: u32 = u32::from_le_bytes(*b"CSDX");
 pub const VERSION: u16 = 1;
 /// Most sources in one execution.
 pub const SOURCES_MAX: usize = 256;
+/// Most streams of one execution: sources that a program reads side by side.
+pub const STREAMS_MAX: u8 = 8;
 /// Most chunks or bytes, in units of 1 MiB chunks, that one execution covers: 256 MiB, so that a
 /// drive answers long before a Linux host gives a command up after 30 s.
 pub const CHUNKS_MAX: u32 = 256;
@@ -32,79 +40,26 @@ layout! {
         program / set_program: u64 @ 8,
         /// Flags, none defined: 0.
         flags / set_flags: u32 @ 16,
-        /// Where the result goes: [`Output`].
+        /// Where the result goes: [`OutputKind`].
         output / set_output: u8 @ 20,
         /// Reserved, 0.
         padding / set_padding: [3] @ 21,
         /// Length of the parameters in bytes.
         parameters / set_parameters: u32 @ 24,
         /// Reserved, 0.
-        reserved / set_reserved: [36] @ 28,
+        reserved / set_reserved: [4] @ 28,
+        /// Where the result's bytes go, laid out as a source is; zeros for a completion.
+        record / set_record: [32] @ 32,
     }
 }
 
 codes! {
     /// Where a program's result goes.
-    pub struct Output: u8 {
+    pub struct OutputKind: u8 {
         COMPLETION = 0: "dwords 0 and 1 of the completion",
+        MEMORY = 1: "a range of a memory namespace",
+        KV_CHUNKS = 2: "new kv values whose keys are 12 bytes and a chunk number",
     }
-}
-
-codes! {
-    /// Kind of a source.
-    pub struct SourceKind: u8 {
-        KV_CHUNKS = 1: "kv values whose keys are 12 bytes and a chunk number",
-        BLOCKS = 2: "bytes of a run of logical blocks",
-    }
-}
-
-layout! {
-    /// One source of 32 bytes.
-    pub struct SourceRecord[32] {
-        /// [`SourceKind`].
-        kind / set_kind: u8 @ 0,
-        /// Reserved, 0.
-        reserved / set_reserved: [3] @ 1,
-        /// Namespace of the source.
-        nsid / set_nsid: u32 @ 4,
-        /// kv: first 12 bytes of every key. Blocks: starting LBA (8 bytes), then 4 zero bytes.
-        locator / set_locator: [12] @ 8,
-        /// kv: number of the first chunk. Blocks: bytes to skip in the first block.
-        first / set_first: u32 @ 20,
-        /// kv: number of chunks. Blocks: number of bytes.
-        count / set_count: u32 @ 24,
-        /// kv: distance between chunk numbers, at least 1. Blocks: 0.
-        stride / set_stride: u32 @ 28,
-    }
-}
-
-/// A checked source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// Values under `prefix ++ (first + k * stride as u32 big-endian)`, k from 0 to `count - 1`.
-    KvChunks {
-        /// kv namespace.
-        nsid: u32,
-        /// First 12 bytes of every key.
-        prefix: [u8; 12],
-        /// Number of the first chunk.
-        first: u32,
-        /// Number of chunks, 1 to [`CHUNKS_MAX`].
-        count: u32,
-        /// Distance between chunk numbers.
-        stride: u32,
-    },
-    /// `bytes` bytes, from `skip` bytes into block `slba`.
-    Blocks {
-        /// Block namespace.
-        nsid: u32,
-        /// Starting LBA.
-        slba: u64,
-        /// Bytes to skip in the first block.
-        skip: u32,
-        /// Number of bytes, 1 to [`SOURCE_BYTES_MAX`].
-        bytes: u32,
-    },
 }
 
 /// Why a payload was refused: the caller's fault, worded for the program log.
@@ -132,6 +87,15 @@ pub struct Execution {
     pub parameters: Vec<u8>,
 }
 
+impl Execution {
+    /// Number of streams: 1 and the highest that a source belongs to. One without a source is
+    /// empty.
+    pub fn streams(&self) -> usize {
+        let highest = self.sources.iter().map(|source| source.stream).max();
+        highest.map_or(0, |stream| usize::from(stream) + 1)
+    }
+}
+
 /// The key of chunk `number` under `prefix`.
 pub fn chunk_key(prefix: &[u8; 12], number: u32) -> crate::kv::Key {
     let mut key = [0; 16];
@@ -153,12 +117,10 @@ impl Execution {
         if header.version() != VERSION {
             return Err(Malformed("version is not 1"));
         }
-        if header.flags() != 0 || header.padding() != [0; 3] || header.reserved() != [0; 36] {
+        if header.flags() != 0 || header.padding() != [0; 3] || header.reserved() != [0; 4] {
             return Err(Malformed("flags or reserved bytes are not zero"));
         }
-        if Output(header.output()) != Output::COMPLETION {
-            return Err(Malformed("unknown output kind"));
-        }
+        let output = Output::of(OutputKind(header.output()), &header.record())?;
         let count = usize::from(header.sources());
         if count == 0 || count > SOURCES_MAX {
             return Err(Malformed("number of sources is not 1 to 256"));
@@ -181,7 +143,7 @@ impl Execution {
             return Err(Malformed("more than 256 chunks or 256 MiB in one execution"));
         }
         let parameters = parameters.to_vec();
-        Ok(Self { program: header.program(), output: Output::COMPLETION, sources, parameters })
+        Ok(Self { program: header.program(), output, sources, parameters })
     }
 
     /// The payload's bytes.
@@ -193,7 +155,7 @@ impl Execution {
         let mut header = Header::zeroed();
         header.set_magic(MAGIC).set_version(VERSION).set_program(self.program);
         header.set_sources(u16::try_from(self.sources.len()).expect("at most 256 sources"));
-        header.set_output(self.output.0);
+        header.set_output(self.output.kind().0).set_record(&self.output.record());
         header.set_parameters(u32::try_from(self.parameters.len()).expect("short parameters"));
         let mut data = header.as_bytes().to_vec();
         for source in &self.sources {
@@ -204,71 +166,6 @@ impl Execution {
     }
 }
 
-impl Source {
-    fn of(record: &SourceRecord) -> Result<Self, Malformed> {
-        if record.reserved() != [0; 3] {
-            return Err(Malformed("reserved bytes of a source are not zero"));
-        }
-        let (nsid, locator) = (record.nsid(), record.locator());
-        let (first, count, stride) = (record.first(), record.count(), record.stride());
-        if count == 0 {
-            return Err(Malformed("a source is empty"));
-        }
-        match SourceKind(record.kind()) {
-            SourceKind::KV_CHUNKS => {
-                if count > CHUNKS_MAX {
-                    return Err(Malformed("a source has more than 256 chunks"));
-                }
-                if stride == 0 || u64::from(first) + last_step(count, stride) > u32::MAX.into() {
-                    return Err(Malformed("chunk numbers leave 32 bits or the stride is 0"));
-                }
-                Ok(Self::KvChunks { nsid, prefix: locator, first, count, stride })
-            }
-            SourceKind::BLOCKS => {
-                let (slba, rest) = locator.split_at(8);
-                if rest != [0; 4] || stride != 0 {
-                    return Err(Malformed("reserved bytes of a block source are not zero"));
-                }
-                if u64::from(count) > SOURCE_BYTES_MAX {
-                    return Err(Malformed("a source has more than 256 MiB"));
-                }
-                let slba = u64::from_le_bytes(crate::wire::take(slba, 0));
-                Ok(Self::Blocks { nsid, slba, skip: first, bytes: count })
-            }
-            _ => Err(Malformed("unknown kind of source")),
-        }
-    }
-
-    fn record(&self) -> SourceRecord {
-        let mut record = SourceRecord::zeroed();
-        match *self {
-            Self::KvChunks { nsid, prefix, first, count, stride } => {
-                record.set_kind(SourceKind::KV_CHUNKS.0).set_nsid(nsid).set_locator(&prefix);
-                record.set_first(first).set_count(count).set_stride(stride);
-            }
-            Self::Blocks { nsid, slba, skip, bytes } => {
-                let mut locator = [0; 12];
-                locator[..8].copy_from_slice(&slba.to_le_bytes());
-                record.set_kind(SourceKind::BLOCKS.0).set_nsid(nsid).set_locator(&locator);
-                record.set_first(skip).set_count(bytes);
-            }
-        }
-        record
-    }
-
-    /// Chunks of 1 MiB, begun ones counted, that this source covers.
-    fn chunks(&self) -> u64 {
-        match self {
-            Self::KvChunks { count, .. } => u64::from(*count),
-            Self::Blocks { bytes, .. } => u64::from(*bytes).div_ceil(1 << 20),
-        }
-    }
-}
-
-fn last_step(count: u32, stride: u32) -> u64 {
-    u64::from(count - 1) * u64::from(stride)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -276,10 +173,12 @@ mod tests {
     fn sample() -> Execution {
         Execution {
             program: 1,
-            output: Output::COMPLETION,
+            output: Output::Completion,
             sources: vec![
-                Source::KvChunks { nsid: 3, prefix: [7; 12], first: 1, count: 128, stride: 2 },
-                Source::Blocks { nsid: 1, slba: 99, skip: 5, bytes: 1 << 20 },
+                Place::KvChunks { nsid: 3, prefix: [7; 12], first: 1, count: 127, stride: 2 }
+                    .into(),
+                Place::Blocks { nsid: 1, slba: 99, skip: 5, bytes: 1 << 20 }.on(1),
+                Place::Memory { nsid: 4, start: 1 << 33, bytes: 4096 }.on(2),
             ],
             parameters: vec![1, 2, 3],
         }
@@ -288,7 +187,7 @@ mod tests {
     #[test]
     fn payloads_round_trip() {
         let data = sample().encode();
-        assert_eq!(data.len(), 64 + 2 * 32 + 3);
+        assert_eq!(data.len(), 64 + 3 * 32 + 3);
         assert_eq!(Execution::parse(&data), Ok(sample()));
     }
 
@@ -298,7 +197,7 @@ mod tests {
         for length in 0..data.len() {
             assert!(Execution::parse(&data[..length]).is_err(), "cut to {length}");
         }
-        for index in 0..64 + 64 {
+        for index in 0..64 + 96 {
             let mut changed = data.clone();
             changed[index] ^= 0x80;
             assert_ne!(Execution::parse(&changed), Ok(sample()), "byte {index}");
@@ -309,11 +208,45 @@ mod tests {
     fn an_execution_covers_at_most_256_mib() {
         let mut big = sample();
         big.sources = vec![
-            Source::KvChunks { nsid: 3, prefix: [0; 12], first: 0, count: 256, stride: 1 },
-            Source::Blocks { nsid: 1, slba: 0, skip: 0, bytes: 1 },
+            Place::KvChunks { nsid: 3, prefix: [0; 12], first: 0, count: 256, stride: 1 }.into(),
+            Place::Blocks { nsid: 1, slba: 0, skip: 0, bytes: 1 }.into(),
         ];
         assert!(Execution::parse(&big.encode()).is_err());
         big.sources.pop();
         assert!(Execution::parse(&big.encode()).is_ok());
+    }
+
+    #[test]
+    fn streams_are_counted_and_none_is_above_seven() {
+        let block = Place::Blocks { nsid: 1, slba: 0, skip: 0, bytes: 1 };
+        let with = |streams: &[u8]| {
+            let sources = streams.iter().map(|&stream| block.on(stream)).collect();
+            Execution::parse(&Execution { sources, ..sample() }.encode()).map(|e| e.streams())
+        };
+        assert_eq!((with(&[0, 0]), with(&[1, 0]), with(&[2, 1, 0, 1])), (Ok(1), Ok(2), Ok(3)));
+        assert_eq!(with(&[1]), Ok(2), "an empty stream below another");
+        assert_eq!(with(&[0, 8]), Err(Malformed("a source's stream is above 7")));
+    }
+
+    #[test]
+    fn outputs_round_trip_and_a_completion_has_no_record() {
+        let memory = Output::Memory { nsid: 4, start: 1 << 40, bytes: 64 };
+        let values =
+            Output::KvChunks { nsid: 3, prefix: [9; 12], first: 7, stride: 2, chunk_bytes: 4096 };
+        for output in [memory, values] {
+            let execution = Execution { output, ..sample() };
+            assert_eq!(Execution::parse(&execution.encode()), Ok(execution));
+        }
+        let with = |kind: u8, at: usize, byte: u8| {
+            let mut data = Execution { output: values, ..sample() }.encode();
+            data[20] = kind;
+            data[at] = byte;
+            Execution::parse(&data).unwrap_err().0
+        };
+        assert_eq!(with(0, 32, 0), "a completion has no output record");
+        assert_eq!(with(1, 32, 1), "the output's kind and its record disagree");
+        assert_eq!(with(3, 32, 1), "unknown output kind");
+        assert_eq!(with(2, 33, 1), "reserved bytes of the output are not zero");
+        assert_eq!(with(2, 60, 0), "the output's stride is 0");
     }
 }

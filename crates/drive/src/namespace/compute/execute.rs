@@ -1,0 +1,197 @@
+//! One execution: reads go on while the lane works, and stores of what it wrote.
+//!
+//! Invariants: when an execution ends, however it does, no read and no store of it goes on; a
+//! panic of a program fails its execution and nothing else.
+
+use csd_nvme::execute::Execution;
+use csd_nvme::status::Status;
+use csd_reactor::{Class, Job, Progress, compute, now, spawn};
+
+use super::output::Drain;
+use super::sources::{Batch, Sources};
+use super::{Compute, Failure, Inputs, Output, Program, Step};
+
+/// What an execution took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Meter {
+    /// Bytes read from its sources.
+    pub read_bytes: u64,
+    /// Bytes that the program wrote.
+    pub written_bytes: u64,
+    /// Work as the program counts it: elements, edges or bytes.
+    pub work: u64,
+    /// Time in which the lane waited for reads, ns.
+    pub reading_ns: u64,
+    /// Time with the lane, its queue included, ns.
+    pub computing_ns: u64,
+    /// Time in which the lane waited for stores, ns.
+    pub writing_ns: u64,
+}
+
+/// How an execution ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The program's result, or why there is none.
+    pub result: Result<u64, Failure>,
+    /// What it took until then.
+    pub meter: Meter,
+}
+
+impl Compute {
+    /// Runs a program to its end.
+    pub(super) async fn run(
+        &self,
+        execution: &Execution,
+        program: Result<Box<dyn Program>, Failure>,
+    ) -> Report {
+        let mut meter = Meter::default();
+        let result = match program {
+            Ok(program) => self.work(execution, program, &mut meter).await,
+            Err(failure) => Err(failure),
+        };
+        Report { result, meter }
+    }
+
+    async fn work(
+        &self,
+        execution: &Execution,
+        program: Box<dyn Program>,
+        meter: &mut Meter,
+    ) -> Result<u64, Failure> {
+        let mut drain = Drain::new(self, execution.output)?;
+        let sources = Sources::plan(self, execution)?;
+        let mut desk = Desk {
+            program,
+            inputs: Inputs::new(execution.streams()),
+            output: Output::new(&execution.output),
+        };
+        let done = self.rounds(&mut desk, sources, &mut drain, meter).await;
+        let last = match &done {
+            Ok(_) => drain.drain(&mut desk.output, true).await,
+            Err(_) => Ok(()),
+        };
+        let began = now();
+        let finished = drain.finish().await;
+        meter.writing_ns += now().ns() - began.ns();
+        meter.written_bytes = desk.output.written();
+        meter.work = desk.output.work();
+        done.and_then(|result| last.and(finished).map(|()| result))
+    }
+
+    /// Rounds of reading, computing and storing side by side, until the program is done.
+    async fn rounds(
+        &self,
+        desk: &mut Desk,
+        mut sources: Sources,
+        drain: &mut Drain,
+        meter: &mut Meter,
+    ) -> Result<u64, Failure> {
+        let began = now();
+        let batch = sources.read(self, &desk.at_hand()).await?;
+        meter.reading_ns += now().ns() - began.ns();
+        desk.take(batch, meter);
+        loop {
+            // What comes next is read by a task of its own while the lane works.
+            let (this, at_hand, mut rest) = (self.clone(), desk.at_hand(), sources);
+            let next = spawn(Class::Background, async move {
+                let batch = rest.read(&this, &at_hand).await;
+                (batch, rest)
+            });
+            let began = now();
+            let worked = compute(Class::Background, LaneJob(Some(desk.lend()))).await;
+            let computed = now();
+            let (batch, rest) = next.await;
+            meter.computing_ns += computed.ns() - began.ns();
+            meter.reading_ns += now().ns() - computed.ns();
+            sources = rest;
+            let panicked = || Failure::new(Status::PROGRAM_FAILED, "the program panicked");
+            let (back, step) = worked.map_err(|_| panicked())?;
+            *desk = back;
+            let step = step?;
+            if let Step::Done { result } = step {
+                return Ok(result);
+            }
+            desk.take(batch?, meter);
+            let began = now();
+            drain.drain(&mut desk.output, false).await?;
+            meter.writing_ns += now().ns() - began.ns();
+            desk.check(step)?;
+        }
+    }
+}
+
+/// A program with what it reads and writes: it goes to the lane and comes back.
+struct Desk {
+    program: Box<dyn Program>,
+    inputs: Inputs,
+    output: Output,
+}
+
+impl Desk {
+    fn at_hand(&self) -> Vec<usize> {
+        self.inputs.all_left()
+    }
+
+    fn take(&mut self, batch: Batch, meter: &mut Meter) {
+        meter.read_bytes += batch.bytes;
+        for (stream, chunk) in batch.chunks {
+            self.inputs.push(stream, chunk);
+        }
+        batch.ended.into_iter().for_each(|stream| self.inputs.end(stream));
+    }
+
+    /// Leaves a program that does nothing in its place.
+    fn lend(&mut self) -> Self {
+        let nobody = Self {
+            program: Box::new(Nobody),
+            inputs: Inputs::new(0),
+            output: Output::new(&csd_nvme::execute::Output::Completion),
+        };
+        std::mem::replace(self, nobody)
+    }
+
+    /// A program that waits for what cannot come would wait forever.
+    fn check(&self, step: Step) -> Result<(), Failure> {
+        match step {
+            Step::Starved { stream } if self.inputs.is_last(stream) => {
+                let reason = format!("the program waits for more of stream {stream}, which ended");
+                Err(Failure::new(Status::PROGRAM_FAILED, reason))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Stands where a program was that is in the lane.
+struct Nobody;
+
+impl Program for Nobody {
+    fn step(&mut self, _: &mut Inputs, _: &mut Output) -> Result<Step, Failure> {
+        Err(Failure::new(Status::PROGRAM_FAILED, "the program is gone"))
+    }
+}
+
+/// Steps a program until it needs something that the lane cannot give.
+struct LaneJob(Option<Desk>);
+
+impl Job for LaneJob {
+    type Output = (Desk, Result<Step, Failure>);
+
+    fn step(&mut self) -> Progress<Self::Output> {
+        let Desk { program, inputs, output } =
+            self.0.as_mut().expect("a job that is done is not stepped again");
+        let before = inputs.consumed();
+        let stepped = inputs.admit().and_then(|()| program.step(inputs, output));
+        // The simulated clock is charged 10 GB/s: the order of one core's memory bandwidth.
+        let cost_ns = (inputs.consumed() - before) / 10;
+        match stepped {
+            Ok(Step::More) => return Progress::More { cost_ns },
+            Ok(Step::Starved { stream }) if inputs.has_unseen(stream) => {
+                return Progress::More { cost_ns };
+            }
+            _ => {}
+        }
+        let desk = self.0.take().expect("looked at above");
+        Progress::Done { cost_ns, output: (desk, stepped) }
+    }
+}

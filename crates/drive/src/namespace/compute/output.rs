@@ -1,0 +1,229 @@
+//! [`Output`]: what a program writes, and where that goes.
+//!
+//! In the lane bytes are gathered into chunks; between the lane's rounds full chunks are stored.
+//! Never: a byte written where the execution did not say. Invariants: at most [`FULL_BYTES`] and a
+//! chunk are gathered at once; an execution that succeeded has its output stored, durable as any
+//! Store is. One that failed may have left some of it: whoever asked deletes that.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use csd_nvme::execute::{Output as Destination, chunk_key};
+use csd_nvme::status::Status;
+use csd_reactor::{Buffer, Class, JoinHandle, spawn};
+
+use super::{Compute, Failure};
+use crate::namespace::kv::Kv;
+use crate::namespace::{NSID_KV, NSID_OBJECTS};
+
+/// Gathered bytes at which a program is asked to wait.
+const FULL_BYTES: usize = 8 << 20;
+/// Stores of one execution under way at once.
+const STORES: usize = 4;
+
+/// Where a program writes, in the lane.
+pub struct Output {
+    /// Size of a chunk; `None` when nothing but the result is wanted.
+    chunk_bytes: Option<usize>,
+    full: VecDeque<Buffer>,
+    /// The chunk that is being filled, and how much of it is.
+    open: Option<(Buffer, usize)>,
+    gathered: usize,
+    written: u64,
+    work: u64,
+}
+
+impl Output {
+    pub(super) fn new(destination: &Destination) -> Self {
+        let chunk_bytes = match destination {
+            Destination::Completion => None,
+            Destination::Memory { .. } => Some(1 << 20),
+            Destination::KvChunks { chunk_bytes, .. } => Some(*chunk_bytes as usize),
+        };
+        Self { chunk_bytes, full: VecDeque::new(), open: None, gathered: 0, written: 0, work: 0 }
+    }
+
+    /// Whether the bytes are wanted; if not, they may be written and are dropped.
+    pub fn is_wanted(&self) -> bool {
+        self.chunk_bytes.is_some()
+    }
+
+    /// Whether a program should end its step with [`super::Step::Full`].
+    pub fn is_full(&self) -> bool {
+        self.gathered >= FULL_BYTES
+    }
+
+    /// Room for at most `most` bytes, at least 1, in one piece; [`Self::commit`] says how many were
+    /// written there.
+    ///
+    /// # Panics
+    /// When the output is not wanted, or `most` is 0.
+    pub fn room(&mut self, most: usize) -> &mut [u8] {
+        let chunk_bytes = self.chunk_bytes.expect("room in an output that nobody wants");
+        assert!(most > 0, "no room asked for");
+        let open = || (Buffer::with_room(0, chunk_bytes, 0), 0);
+        let (buffer, filled) = self.open.get_or_insert_with(open);
+        let end = chunk_bytes.min(*filled + most);
+        &mut buffer[*filled..end]
+    }
+
+    /// Says that the first `bytes` of the last [`Self::room`] are written.
+    pub fn commit(&mut self, bytes: usize) {
+        let Some((buffer, filled)) = &mut self.open else { return };
+        *filled += bytes;
+        self.gathered += bytes;
+        self.written += bytes as u64;
+        if *filled == buffer.len() {
+            self.full.extend(self.open.take().map(|(buffer, _)| buffer));
+        }
+    }
+
+    /// Appends bytes, if they are wanted.
+    pub fn append(&mut self, mut bytes: &[u8]) {
+        while self.is_wanted() && !bytes.is_empty() {
+            let room = self.room(bytes.len());
+            let count = room.len();
+            let (head, rest) = bytes.split_at(count);
+            room.copy_from_slice(head);
+            self.commit(count);
+            bytes = rest;
+        }
+    }
+
+    /// Counts work done: elements, edges or bytes, as the program has it.
+    pub fn count_work(&mut self, work: u64) {
+        self.work += work;
+    }
+
+    /// Bytes written.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Work counted.
+    pub fn work(&self) -> u64 {
+        self.work
+    }
+
+    fn take(&mut self, last: bool) -> VecDeque<Buffer> {
+        let mut chunks = std::mem::take(&mut self.full);
+        if last && let Some((mut buffer, filled)) = self.open.take() {
+            buffer.truncate(filled);
+            chunks.push_back(buffer);
+        }
+        self.gathered = self.open.as_ref().map_or(0, |(_, filled)| *filled);
+        chunks
+    }
+}
+
+/// Stores what was gathered.
+pub(super) struct Drain {
+    kv: Rc<Kv>,
+    destination: Destination,
+    chunks: u32,
+    under_way: VecDeque<JoinHandle<Result<(), Status>>>,
+}
+
+impl Drain {
+    /// Checks that the drive has the output's namespace.
+    pub(super) fn new(compute: &Compute, destination: Destination) -> Result<Self, Failure> {
+        match destination {
+            Destination::Completion => {}
+            Destination::KvChunks { nsid, .. } if [NSID_KV, NSID_OBJECTS].contains(&nsid) => {}
+            Destination::KvChunks { nsid, .. } | Destination::Memory { nsid, .. } => {
+                let reason = format!("namespace {nsid} is none that a program's output can go to");
+                return Err(Failure::new(Status::INVALID_NAMESPACE, reason));
+            }
+        }
+        let kv = Rc::clone(&compute.kv);
+        Ok(Self { kv, destination, chunks: 0, under_way: VecDeque::new() })
+    }
+
+    /// Begins to store the chunks that are full, and at the `last` time what is left.
+    pub(super) async fn drain(&mut self, output: &mut Output, last: bool) -> Result<(), Failure> {
+        for chunk in output.take(last) {
+            if self.under_way.len() >= STORES {
+                self.wait_for_one().await?;
+            }
+            self.store(chunk)?;
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, chunk: Buffer) -> Result<(), Failure> {
+        let Destination::KvChunks { nsid, prefix, first, stride, .. } = self.destination else {
+            return Ok(());
+        };
+        let number = self.chunks.checked_mul(stride).and_then(|step| step.checked_add(first));
+        let number = number.ok_or_else(|| Failure::misuse("the output's numbers leave 32 bits"))?;
+        let nsid = u16::try_from(nsid).expect("2 or 3");
+        let kv = Rc::clone(&self.kv);
+        let stored =
+            async move { kv.store(nsid, chunk_key(&prefix, number), vec![chunk], 0).await };
+        self.under_way.push_back(spawn(Class::Background, stored));
+        self.chunks += 1;
+        Ok(())
+    }
+
+    async fn wait_for_one(&mut self) -> Result<(), Failure> {
+        let Some(oldest) = self.under_way.pop_front() else { return Ok(()) };
+        oldest.await.map_err(|status| Failure::new(status, format!("output: {status}")))
+    }
+
+    /// Waits for all stores, after a failure too, so that none outlives its execution.
+    pub(super) async fn finish(mut self) -> Result<(), Failure> {
+        let mut result = Ok(());
+        while !self.under_way.is_empty() {
+            result = result.and(self.wait_for_one().await);
+        }
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn output(chunk_bytes: u32) -> Output {
+        let destination = Destination::KvChunks {
+            nsid: NSID_OBJECTS,
+            prefix: [0; 12],
+            first: 0,
+            stride: 1,
+            chunk_bytes,
+        };
+        Output::new(&destination)
+    }
+
+    #[test]
+    fn bytes_come_out_in_chunks_and_the_rest_at_the_end() {
+        let mut output = output(4);
+        output.append(b"abcdefghij");
+        output.count_work(3);
+        let lengths = |chunks: VecDeque<Buffer>| chunks.iter().map(|c| c.len()).collect::<Vec<_>>();
+        assert_eq!(lengths(output.take(false)), [4, 4]);
+        output.room(9)[..1].copy_from_slice(b"k");
+        output.commit(1);
+        let rest = output.take(true);
+        assert_eq!(rest[0][..], b"ijk"[..]);
+        assert_eq!((output.written(), output.work(), output.take(true).len()), (11, 3, 0));
+    }
+
+    #[test]
+    fn a_full_output_says_so_until_it_is_drained() {
+        let mut output = output(1 << 20);
+        output.append(&vec![1; FULL_BYTES - 1]);
+        assert!(!output.is_full());
+        output.append(&[1]);
+        assert!(output.is_full());
+        output.take(false);
+        assert!(!output.is_full());
+    }
+
+    #[test]
+    fn an_output_that_nobody_wants_takes_no_memory() {
+        let mut output = Output::new(&Destination::Completion);
+        output.append(&[1; 100]);
+        assert_eq!((output.is_wanted(), output.written(), output.take(true).len()), (false, 0, 0));
+    }
+}

@@ -1,0 +1,175 @@
+//! An execution's sources, read ahead stream by stream.
+//!
+//! Never: a checksum or a computation. Invariants: a value's version is pinned from when it is
+//! opened until it is read; of every stream at most twice [`AHEAD_BYTES`] divided by their number,
+//! and one value more, is in memory.
+
+use csd_nvme::execute::{Execution, Place, chunk_key};
+use csd_nvme::nvm::Extent;
+use csd_nvme::status::Status;
+use csd_reactor::{Buffer, Class, spawn};
+
+use super::inputs::Chunk;
+use super::{Compute, Failure};
+use crate::namespace::block::Block;
+use crate::namespace::kv::Value;
+use crate::namespace::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
+
+/// Bytes of all streams that are read while the lane works.
+const AHEAD_BYTES: usize = 8 << 20;
+/// Longest piece of a block source read at once.
+const BLOCK_PIECE_BYTES: u32 = 1 << 20;
+
+/// One read of a source.
+#[derive(Clone, Copy, Debug)]
+enum Read {
+    Value { nsid: u16, prefix: [u8; 12], number: u32 },
+    Blocks { slba: u64, skip: u64, bytes: u32 },
+}
+
+/// The reads that are left, for every stream.
+pub(super) struct Sources {
+    streams: Vec<std::vec::IntoIter<Read>>,
+}
+
+/// What a round of reads gave: the stream of each chunk, in order, and the streams that are read
+/// to their ends.
+pub(super) struct Batch {
+    pub(super) chunks: Vec<(usize, Chunk)>,
+    pub(super) ended: Vec<usize>,
+    pub(super) bytes: u64,
+}
+
+impl Sources {
+    /// The single reads that the sources come to, checked as far as that needs no reading.
+    pub(super) fn plan(compute: &Compute, execution: &Execution) -> Result<Self, Failure> {
+        let mut streams = vec![Vec::new(); execution.streams()];
+        for source in &execution.sources {
+            let reads = &mut streams[usize::from(source.stream)];
+            match source.place {
+                Place::KvChunks { nsid, prefix, first, count, stride } => {
+                    if nsid != NSID_OBJECTS && nsid != NSID_KV {
+                        return Err(no_namespace("key-value", nsid));
+                    }
+                    let nsid = u16::try_from(nsid).expect("2 or 3");
+                    let numbers = (0..count).map(|step| first + step * stride);
+                    reads.extend(numbers.map(|number| Read::Value { nsid, prefix, number }));
+                }
+                Place::Blocks { nsid, slba, skip, bytes } => {
+                    if nsid != NSID_BLOCK {
+                        return Err(no_namespace("block", nsid));
+                    }
+                    plan_blocks(&compute.block, (slba, skip, bytes), reads)?;
+                }
+                Place::Memory { nsid, .. } => return Err(no_namespace("memory", nsid)),
+            }
+        }
+        Ok(Self { streams: streams.into_iter().map(Vec::into_iter).collect() })
+    }
+
+    /// Reads on, every stream of which less than its share is `at_hand`: values are opened in
+    /// order until their sizes fill it, then all of it is read at once.
+    pub(super) async fn read(
+        &mut self,
+        compute: &Compute,
+        at_hand: &[usize],
+    ) -> Result<Batch, Failure> {
+        let share = AHEAD_BYTES / self.streams.len().max(1);
+        let mut under_way = Vec::new();
+        let mut failure = None;
+        for (index, reads) in self.streams.iter_mut().enumerate() {
+            let mut bytes = 0;
+            while at_hand[index] < share && bytes < share && failure.is_none() {
+                let Some(read) = reads.next() else { break };
+                match open(compute, read).await {
+                    Ok(opened) => {
+                        bytes += opened.bytes();
+                        under_way.push((index, spawn(Class::Background, opened.read())));
+                    }
+                    Err(why) => failure = Some(why),
+                }
+            }
+        }
+        let mut batch = Batch { chunks: Vec::new(), ended: Vec::new(), bytes: 0 };
+        // All are awaited even after a failure, so that none outlives its execution.
+        for (index, read) in under_way {
+            match read.await {
+                Ok(chunk) => {
+                    batch.bytes += chunk.bytes.len() as u64;
+                    batch.chunks.push((index, chunk));
+                }
+                Err(status) => failure = failure.or(Some(status.into())),
+            }
+        }
+        let ended = self.streams.iter().enumerate().filter(|(_, reads)| reads.len() == 0);
+        batch.ended = ended.map(|(index, _)| index).collect();
+        failure.map_or(Ok(batch), Err)
+    }
+}
+
+fn no_namespace(kind: &str, nsid: u32) -> Failure {
+    let reason = format!("namespace {nsid} is no {kind} namespace of this drive");
+    Failure::new(Status::INVALID_NAMESPACE, reason)
+}
+
+fn plan_blocks(
+    block: &Block,
+    (slba, skip, bytes): (u64, u32, u32),
+    reads: &mut Vec<Read>,
+) -> Result<(), Status> {
+    let block_bytes = u64::from(block.block_bytes());
+    let blocks = (u64::from(skip) + u64::from(bytes)).div_ceil(block_bytes);
+    let blocks = u32::try_from(blocks).map_err(|_| Status::LBA_OUT_OF_RANGE)?;
+    block.length(Extent { slba, blocks })?;
+    let mut done = 0;
+    while done < bytes {
+        let length = BLOCK_PIECE_BYTES.min(bytes - done);
+        let skip = u64::from(skip) + u64::from(done);
+        reads.push(Read::Blocks { slba, skip, bytes: length });
+        done += length;
+    }
+    Ok(())
+}
+
+async fn open(compute: &Compute, read: Read) -> Result<Opened, Failure> {
+    match read {
+        Read::Value { nsid, prefix, number } => {
+            let value = compute.kv.open(nsid, chunk_key(&prefix, number)).await?;
+            let reason = || format!("there is no chunk {number} in namespace {nsid}");
+            let missing = || Failure::new(Status::SOURCE_MISSING, reason());
+            value.map(Opened::Value).ok_or_else(missing)
+        }
+        Read::Blocks { slba, skip, bytes } => {
+            Ok(Opened::Blocks { block: compute.block.clone(), slba, skip, bytes })
+        }
+    }
+}
+
+/// A read whose size is known; a value's version is pinned.
+enum Opened {
+    Value(Value),
+    Blocks { block: Block, slba: u64, skip: u64, bytes: u32 },
+}
+
+impl Opened {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Value(value) => value.bytes() as usize,
+            Self::Blocks { bytes, .. } => *bytes as usize,
+        }
+    }
+
+    async fn read(self) -> Result<Chunk, Status> {
+        match self {
+            Self::Value(value) => {
+                let bytes = value.read_unchecked().await?;
+                Ok(Chunk { bytes, checksum: Some(value.checksum()) })
+            }
+            Self::Blocks { block, slba, skip, bytes } => {
+                let buffer = Buffer::with_room(0, bytes as usize, 0);
+                let bytes = block.read(slba, skip, buffer).await?;
+                Ok(Chunk { bytes, checksum: None })
+            }
+        }
+    }
+}
