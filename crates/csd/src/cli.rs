@@ -1,5 +1,7 @@
 //! The command line, declared once: clap derives parser and help from it.
 
+pub(crate) mod characterize;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -60,6 +62,8 @@ pub(crate) enum Command {
     Stat(Name),
     /// Remove an object
     Rm(Name),
+    /// Measure what kernels cost in a drive and on this host, and write a profile
+    Characterize(Box<characterize::Characterize>),
     /// Run a kernel over an object
     #[command(subcommand)]
     Run(Run),
@@ -350,6 +354,7 @@ impl Command {
             Self::Ls(_) => "ls",
             Self::Stat(_) => "stat",
             Self::Rm(_) => "rm",
+            Self::Characterize(_) => "characterize",
             Self::Run(Run::Count(_)) => "run count",
         }
     }

@@ -6,9 +6,10 @@
 //!
 //! Modules: [`cli`] declares the command line, [`report`] prints, [`table`] and [`units`] format,
 //! [`log`] writes a drive's log, [`context`] opens the array; [`drive`], [`check`], [`mod@array`],
-//! [`object`] and [`run`] are the commands.
+//! [`object`], [`run`] and [`mod@characterize`] are the commands.
 
 mod array;
+mod characterize;
 mod check;
 mod cli;
 mod clock;
@@ -52,6 +53,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Ls(options) => object::ls(&options, &context),
         Command::Stat(options) => object::stat(options, &context),
         Command::Rm(options) => object::rm(options, &context),
+        Command::Characterize(options) => characterize::characterize(&options, &context),
         Command::Run(cli::Run::Count(options)) => run::count(&options, &context),
     }
 }

@@ -8,6 +8,25 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use csd_nvme::executions::{EXECUTIONS_MAX, Entry};
+use csd_reactor::{Instant, now};
+
+use crate::namespace::compute::Report;
+
+/// What the log says of an execution that ends now, save for who asked.
+pub fn entry(report: &Report, index: u16, begun: Instant) -> Entry {
+    let Report { result, meter, program } = report;
+    let mut entry = Entry::zeroed();
+    entry.set_program(*program).set_index(index).set_cores(1);
+    entry.set_bytes_read(meter.read_bytes).set_bytes_written(meter.written_bytes);
+    entry.set_work(meter.work).set_reading_ns(meter.reading_ns);
+    entry.set_computing_ns(meter.computing_ns).set_writing_ns(meter.writing_ns);
+    let ended = now();
+    entry.set_total_ns(ended.ns() - begun.ns()).set_ended_ns(ended.ns());
+    if let Err(failure) = result {
+        entry.set_status_code(failure.status.0).explain(&failure.reason);
+    }
+    entry
+}
 
 /// The log of executions.
 #[derive(Debug, Default)]

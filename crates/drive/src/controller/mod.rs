@@ -6,7 +6,7 @@
 //! every I/O queue, on whatever core.
 
 mod counters;
-mod executions;
+pub mod executions;
 mod health;
 mod settings;
 

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use csd_initiator::{Block, Controller};
 
+use super::compose::bandwidth;
 use super::host::{self, HostJob, Timed};
 use super::inside::{self, DriveJob};
-use super::kernel::Kernel;
-use super::plan::{Cell, Found, Options, Overloaded, Place, Step};
-use super::region::{PIECE_BYTES, Region, WorkingSet};
+use super::kernel::{Kernel, fill_set};
+use super::plan::{Cell, Found, Options, Overloaded, Step};
+use super::region::{PIECE_BYTES, Region};
+use super::spread::Samples;
 use super::{Error, Holding, Overlap, Rivals};
 use crate::profile::{OverloadKind, Where};
 
@@ -104,8 +106,8 @@ impl Bench<'_> {
 
     fn host_job(&self, kernel: &Arc<dyn Kernel>, units: usize, bytes: u64) -> HostJob {
         let options = self.options;
-        let Place { region, write } = &options.place;
-        let output = (*write && kernel.stores()).then(|| {
+        let region = options.place.region(kernel.name(), bytes);
+        let output = (options.place.write && kernel.stores()).then(|| {
             // Behind the working set, and as long.
             Region::new(region.nsid, region.cut(bytes..bytes * 2))
         });
@@ -159,7 +161,7 @@ impl Bench<'_> {
             connection: options.connection.clone(),
             compute_nsid: options.compute_nsid.expect("drive cells need it"),
             kernel: Arc::clone(kernel),
-            region: options.place.region.clone(),
+            region: options.place.region(kernel.name(), cell.bytes).clone(),
             bytes: cell.bytes,
             units: cell.units,
             overlap: Overlap::Serial,
@@ -208,24 +210,9 @@ impl Bench<'_> {
 
     /// Writes the working set of a kernel.
     fn fill(&self, kernel: &Arc<dyn Kernel>, bytes: u64) -> Result<(), Error> {
-        let set = WorkingSet { bytes, streams: kernel.streams() };
         let kernel = Arc::clone(kernel);
-        self.write(
-            move |piece_start, piece| {
-                let stream = piece_start / set.stream_bytes();
-                let at = piece_start % set.stream_bytes();
-                // A piece of the region may end one stream and begin the next.
-                let head = usize::try_from(set.stream_bytes() - at).unwrap_or(usize::MAX);
-                let (head, tail) = piece.split_at_mut(head.min(piece.len()));
-                let stream = usize::try_from(stream).expect("few streams");
-                kernel.fill(stream, at, head);
-                if !tail.is_empty() {
-                    kernel.fill(stream + 1, 0, tail);
-                }
-            },
-            bytes,
-        )
-        .map(drop)
+        let fill = move |at, piece: &mut [u8]| fill_set(&*kernel, bytes, at, piece);
+        self.write(fill, bytes).map(drop)
     }
 
     /// Writes the region repeatedly with bytes that are made beforehand, and takes the time.
@@ -263,6 +250,24 @@ impl Bench<'_> {
         });
         written.map_err(Error::Runtime)?
     }
+}
+
+/// Bytes per second that `cores` host cores take in together from the drive of `options`, which
+/// is written first: the median of its repetitions.
+///
+/// # Errors
+/// What the drive or the network did.
+pub fn ingest(options: &Options, cores: usize) -> Result<u64, Error> {
+    let bytes = options.sizes.iter().copied().max().unwrap_or(0);
+    let bench = Bench { options, progress: &|_| {}, done: 0, of: 0 };
+    let kernel: Arc<dyn Kernel> = super::kernel::named("count").map(Arc::from).expect("a kernel");
+    bench.fill(&kernel, bytes)?;
+    let job = HostJob { output: None, ..bench.host_job(&kernel, cores, bytes) };
+    let mut times = Samples::default();
+    for _ in 0..=options.repeat {
+        times.push(host::measure(&options.runtime, &job)?.load_s);
+    }
+    Ok(bandwidth(bytes, &times).unwrap_or(1))
 }
 
 /// The answers of one kernel over one working set, which are all the same.

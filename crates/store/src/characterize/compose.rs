@@ -134,7 +134,7 @@ fn device(found: &Found, machine: &Machine) -> Device {
 
 /// Bytes per second at the median; unknown for nothing.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn bandwidth(bytes: u64, samples: &Samples) -> Option<u64> {
+pub(super) fn bandwidth(bytes: u64, samples: &Samples) -> Option<u64> {
     let spread = samples.spread()?;
     let bandwidth = (bytes as f64 / spread.median) as u64;
     (bandwidth > 0).then_some(bandwidth)

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use csd_initiator::{Address, Block, Compute, Controller, Options};
-use csd_nvme::execute::{Execution, Output, SOURCES_MAX, Source};
+use csd_nvme::execute::{Execution, Output, Place, SOURCES_MAX};
 use csd_nvme::executions::Entry;
 use csd_nvme::status::Status;
 use csd_reactor::{Class, now, spawn};
@@ -148,11 +148,15 @@ impl Session<'_> {
         let mut sources = Vec::new();
         for stream in 0..self.set.streams {
             let ranges = self.job.region.cut(self.set.of_stream(stream, range));
-            sources.extend(ranges.into_iter().map(|(offset, bytes)| Source::Blocks {
-                nsid: self.job.region.nsid,
-                slba: offset / u64::from(self.block_bytes),
-                skip: 0, // streams are cut at whole blocks
-                bytes: u32::try_from(bytes).expect("at most 128 MiB"),
+            let number = u8::try_from(stream).expect("few streams");
+            sources.extend(ranges.into_iter().map(|(offset, bytes)| {
+                let place = Place::Blocks {
+                    nsid: self.job.region.nsid,
+                    slba: offset / u64::from(self.block_bytes),
+                    skip: 0, // streams are cut at whole blocks
+                    bytes: u32::try_from(bytes).expect("at most 128 MiB"),
+                };
+                place.on(number)
             }));
         }
         if sources.len() > SOURCES_MAX {
@@ -161,7 +165,7 @@ impl Session<'_> {
         }
         Ok(Execution {
             program: self.job.kernel.program(),
-            output: Output::COMPLETION,
+            output: Output::Completion,
             sources,
             parameters: self.job.kernel.parameters(),
             serial: self.job.overlap == Overlap::Serial,

@@ -31,7 +31,7 @@ use std::io;
 use std::path::PathBuf;
 
 pub use crate::profile::Overlap;
-pub use bench::characterize;
+pub use bench::{characterize, ingest};
 pub use compose::{Machine, Watts, compose};
 pub use hold::Holding;
 pub use plan::{Cell, Found, Limited, Options, Overloaded, Place, Step, Survey, survey};

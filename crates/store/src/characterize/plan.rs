@@ -32,8 +32,19 @@ pub struct Overloaded {
 pub struct Place {
     /// The part of the drive's blocks that is measured.
     pub region: Region,
+    /// Parts of their own, by kernel and bytes, where working sets are laid beforehand.
+    pub regions: Vec<(&'static str, u64, Region)>,
     /// Whether it may be overwritten. If not, the kernels read what is there.
     pub write: bool,
+}
+
+impl Place {
+    /// Where this kernel's working set of `bytes` bytes lies.
+    #[must_use]
+    pub fn region(&self, kernel: &str, bytes: u64) -> &Region {
+        let own = self.regions.iter().find(|(name, size, _)| (*name, *size) == (kernel, bytes));
+        own.map_or(&self.region, |(_, _, region)| region)
+    }
 }
 
 /// What to measure.

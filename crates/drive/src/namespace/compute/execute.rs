@@ -35,21 +35,23 @@ pub struct Report {
     pub result: Result<u64, Failure>,
     /// What it took until then.
     pub meter: Meter,
+    /// Identifier of the program; 0 when none was named that there is.
+    pub program: u64,
+}
+
+impl Report {
+    /// Of an execution that did not begin.
+    pub(super) fn refused(failure: Failure) -> Self {
+        Self { result: Err(failure), meter: Meter::default(), program: 0 }
+    }
 }
 
 impl Compute {
     /// Runs a program to its end.
-    pub(super) async fn run(
-        &self,
-        execution: &Execution,
-        program: Result<Box<dyn Program>, Failure>,
-    ) -> Report {
+    pub(super) async fn run(&self, execution: &Execution, program: Box<dyn Program>) -> Report {
         let mut meter = Meter::default();
-        let result = match program {
-            Ok(program) => self.work(execution, program, &mut meter).await,
-            Err(failure) => Err(failure),
-        };
-        Report { result, meter }
+        let result = self.work(execution, program, &mut meter).await;
+        Report { result, meter, program: execution.program }
     }
 
     async fn work(
@@ -63,14 +65,14 @@ impl Compute {
         let mut desk = Desk {
             program,
             inputs: Inputs::new(execution.streams()),
-            output: Output::new(&execution.output),
+            output: Output::new(&execution.output, execution.serial),
         };
         let done = self.rounds(&mut desk, sources, &mut drain, meter).await;
+        let began = now();
         let last = match &done {
             Ok(_) => drain.drain(&mut desk.output, true).await,
             Err(_) => Ok(()),
         };
-        let began = now();
         let finished = drain.finish().await;
         meter.writing_ns += now().ns() - began.ns();
         meter.written_bytes = desk.output.written();
@@ -145,7 +147,7 @@ impl Desk {
         let nobody = Self {
             program: Box::new(Nobody),
             inputs: Inputs::new(0),
-            output: Output::new(&csd_nvme::execute::Output::Completion),
+            output: Output::new(&csd_nvme::execute::Output::Completion, false),
         };
         std::mem::replace(self, nobody)
     }

@@ -51,20 +51,34 @@ impl Compute {
         Self { block, kv, running: Semaphore::new(EXECUTIONS_MAX) }
     }
 
-    /// Runs the program at `index` on a payload of Execute Program; the result for dwords 0 and 1.
-    ///
-    /// # Errors
-    /// The status to answer with.
-    pub async fn execute(&self, index: u16, payload: &[u8]) -> Result<u64, Status> {
-        let programs = programs();
-        let program = programs.get(usize::from(index)).ok_or(Status::INVALID_PROGRAM_INDEX)?;
-        let execution = Execution::parse(payload).map_err(|_| Status::INVALID_PROGRAM_DATA)?;
-        if execution.program != program.pid() {
-            return Err(Status::INVALID_PROGRAM_INDEX);
-        }
-        let permit = self.running.acquire(1).await;
-        let report = self.run(&execution, builtin::start(&execution)).await;
+    /// Runs the program at `index` on a payload of Execute Program: the result for dwords 0 and 1,
+    /// or the status to answer with, and what it took.
+    pub async fn execute(&self, index: u16, payload: &[u8]) -> Report {
+        let (execution, program) = match self.admit(index, payload) {
+            Ok(admitted) => admitted,
+            Err(failure) => return Report::refused(failure),
+        };
+        // What is loaded as a whole may take as much memory as all that run side by side.
+        let share = if execution.serial { EXECUTIONS_MAX } else { 1 };
+        let permit = self.running.acquire(share).await;
+        let report = self.run(&execution, program).await;
         drop(permit);
-        report.result.map_err(|failure| failure.status)
+        report
+    }
+
+    /// The execution that a payload holds, and its program before its first step.
+    fn admit(&self, index: u16, payload: &[u8]) -> Result<(Execution, Box<dyn Program>), Failure> {
+        let programs = programs();
+        let program = programs.get(usize::from(index)).ok_or_else(|| {
+            let reason = format!("there is no program at index {index}");
+            Failure::new(Status::INVALID_PROGRAM_INDEX, reason)
+        })?;
+        let execution = Execution::parse(payload).map_err(Failure::misuse)?;
+        if execution.program != program.pid() {
+            let reason = format!("index {index} is not program {}", execution.program);
+            return Err(Failure::new(Status::INVALID_PROGRAM_INDEX, reason));
+        }
+        let program = builtin::start(&execution)?;
+        Ok((execution, program))
     }
 }

@@ -33,6 +33,10 @@ impl Kernel for ArrayMerge {
         true
     }
 
+    fn takes_any_bytes(&self) -> bool {
+        false
+    }
+
     fn fill(&self, stream: usize, offset: u64, piece: &mut [u8]) {
         let salt = stream as u64;
         fill_i32(offset, piece, |index| {

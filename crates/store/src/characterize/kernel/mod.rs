@@ -30,6 +30,10 @@ pub trait Kernel: Send + Sync {
     fn stores(&self) -> bool {
         false
     }
+    /// Whether any bytes are a working set; if not, they must be those of [`Self::fill`].
+    fn takes_any_bytes(&self) -> bool {
+        true
+    }
     /// What more a drive must hold in memory: such as a vector, little-endian.
     fn resident(&self) -> Option<Vec<u8>> {
         None
@@ -76,6 +80,20 @@ pub fn all() -> Vec<Box<dyn Kernel>> {
 #[must_use]
 pub fn named(name: &str) -> Option<Box<dyn Kernel>> {
     all().into_iter().find(|kernel| kernel.name() == name)
+}
+
+/// Writes bytes of a working set of `bytes` bytes from `at` on: its streams lie one after another.
+pub fn fill_set(kernel: &dyn Kernel, bytes: u64, at: u64, piece: &mut [u8]) {
+    let stream_bytes = bytes / kernel.streams() as u64;
+    let stream = usize::try_from(at / stream_bytes).expect("few streams");
+    let offset = at % stream_bytes;
+    // A piece may end one stream and begin the next.
+    let head = usize::try_from(stream_bytes - offset).unwrap_or(usize::MAX).min(piece.len());
+    let (head, tail) = piece.split_at_mut(head);
+    kernel.fill(stream, offset, head);
+    if !tail.is_empty() {
+        kernel.fill(stream + 1, 0, tail);
+    }
 }
 
 /// A number that looks random, from a position (SplitMix64).
