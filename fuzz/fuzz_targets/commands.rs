@@ -3,7 +3,7 @@
 #![no_main]
 
 use csd_nvme::capsule::Sqe;
-use csd_nvme::{compute, kv, nvm};
+use csd_nvme::{compute, kv, memory, nvm};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -21,5 +21,11 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(compute::Command::Execute { length, .. }) = compute::Command::parse(&sqe) {
         assert!(length <= compute::DATA_BYTES_MAX);
     }
+    if let Ok(memory::Command::Read(range) | memory::Command::Write(range)) =
+        memory::Command::parse(&sqe)
+    {
+        assert!(range.aligned().is_ok() && range.length > 0);
+    }
+    let _ = memory::sources(data[0] & 7, data);
     let _ = compute::parse_program_list(data);
 });

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use csd_drive::Provision;
 use csd_drive::drive;
 use csd_drive::format::Split;
 use csd_drive::media::{Media, Memory};
@@ -81,7 +82,9 @@ fuzz_target!(|data: &[u8]| {
         async move {
             if core == CoreId(0) {
                 let media = Media::Memory(Arc::new(Memory::new(128 << 20)));
-                let shared = drive::open(media, true, csd_fuzz::NQN, &SPLIT).await.expect("opens");
+                let (nqn, provision) = (csd_fuzz::NQN, Provision::default());
+                let opened = drive::open(media, true, nqn, &SPLIT, &provision).await;
+                let shared = opened.expect("opens");
                 drive::start_all(&shared).await.expect("starts");
                 let listener = Listener::bind(SocketAddr::from((DRIVE, 4420))).expect("free");
                 told.set(true);

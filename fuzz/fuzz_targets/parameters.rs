@@ -1,12 +1,24 @@
-//! Parameters of count: what parses encodes to the same bytes.
+//! Parameters of the kernels: what parses encodes to the same bytes.
 
 #![no_main]
 
-use csd_kernels::count::Parameters;
+use csd_kernels::{array_merge, count, page_rank, vector_add, verify};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    if let Ok(parameters) = Parameters::parse(data) {
+    if let Ok(parameters) = count::Parameters::parse(data) {
+        assert_eq!(parameters.encode(), data);
+    }
+    if let Ok(parameters) = vector_add::Parameters::parse(data) {
+        assert_eq!(parameters.encode(), data);
+    }
+    if let Ok(parameters) = array_merge::Parameters::parse(data) {
+        assert_eq!(parameters.encode(), data);
+    }
+    if let Ok(parameters) = page_rank::Parameters::parse(data) {
+        assert_eq!(parameters.encode(), data);
+    }
+    if let Ok(parameters) = verify::Parameters::parse(data) {
         assert_eq!(parameters.encode(), data);
     }
 });

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use csd_drive::Provision;
 use csd_drive::drive;
 use csd_drive::format::Split;
 use csd_drive::media::{FaultConfig, Faulty, Media, Memory};
@@ -43,7 +44,9 @@ where
         let (media, told) = (media.clone(), Rc::clone(&told));
         async move {
             if core == CoreId(0) {
-                let shared = drive::open(media, true, NQN, &SPLIT).await.expect("opens");
+                let shared = drive::open(media, true, NQN, &SPLIT, &Provision::default())
+                    .await
+                    .expect("opens");
                 drive::start_all(&shared).await.expect("starts");
                 let listener = Listener::bind(SocketAddr::from((DRIVE, 4420))).unwrap();
                 *told.borrow_mut() = true;

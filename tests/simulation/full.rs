@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use csd_drive::Provision;
 use csd_drive::drive::{self, Core};
 use csd_drive::format::Split;
 use csd_drive::media::{Media, Volatile, VolatileConfig};
@@ -57,7 +58,9 @@ fn a_full_drive_can_delete_everything() {
         world.start(machine, move |_| {
             let (media, told) = (media.clone(), Rc::clone(&told));
             async move {
-                let shared = drive::open(media, true, "", &split).await.expect("opens");
+                let shared = drive::open(media, true, "", &split, &Provision::default())
+                    .await
+                    .expect("opens");
                 drive::start_all(&shared).await.expect("recovers");
                 live(&kept::<Core>().expect("started")).await;
                 told.set(true);

@@ -11,6 +11,7 @@ mod faults;
 mod full;
 mod fused;
 mod loss;
+mod memory;
 mod model;
 mod stalled;
 mod tombstone;
@@ -27,6 +28,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use csd_drive::Provision;
 use csd_drive::drive;
 use csd_drive::format::Split;
 use csd_drive::media::{Media, Volatile, VolatileConfig};
@@ -94,7 +96,9 @@ impl Simulation {
             let (media, told, slot) = (media.clone(), Rc::clone(&told), Rc::clone(&slot));
             async move {
                 if core == CoreId(0) {
-                    let shared = drive::open(media, is_new, NQN, &split).await.expect("opens");
+                    let shared = drive::open(media, is_new, NQN, &split, &Provision::default())
+                        .await
+                        .expect("opens");
                     drive::start_all(&shared).await.expect("recovers");
                     let listener = Listener::bind(SocketAddr::from((DRIVE, 4420))).unwrap();
                     *slot.borrow_mut() = Some(Arc::clone(&shared));

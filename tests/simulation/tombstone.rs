@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use csd_drive::Provision;
 use csd_drive::drive::{self, Core};
 use csd_drive::format::Split;
 use csd_drive::media::{Media, Volatile, VolatileConfig};
@@ -62,7 +63,9 @@ fn tombstones_outlive_older_segments() {
         world.start(machine, move |_| {
             let (media, told, seen) = (media.clone(), Rc::clone(&told), Rc::clone(&seen));
             async move {
-                let shared = drive::open(media, life == 0, "", &SPLIT).await.expect("opens");
+                let shared = drive::open(media, life == 0, "", &SPLIT, &Provision::default())
+                    .await
+                    .expect("opens");
                 drive::start_all(&shared).await.expect("recovers");
                 let core = kept::<Core>().expect("started");
                 for key in keys().into_iter().filter(|_| life > 0) {

@@ -144,7 +144,7 @@ fn identify_knows_its_structures_and_no_others() {
         assert_eq!(u32_at(&rest, 0), ids[1] << 16 | 1, "from an id on");
     }
     let sets = identify(&mut admin, 0, 0xFFFF_001C, 0).data;
-    assert_eq!((u64_at(&sets, 0), u64_at(&sets, 8)), (0b1_0011, 0), "NVM, KV, CP together");
+    assert_eq!((u64_at(&sets, 0), u64_at(&sets, 8)), (0b1_1011, 0), "NVM, KV, SLM, CP together");
     assert_eq!(identify(&mut admin, 1, 0x05, 1 << 24).status, 0x002, "the wrong command set");
     for cns in [0x04, 0x14, 0x15, 0x16, 0x17, 0x18, 0x20, 0xFF] {
         assert_eq!(identify(&mut admin, 1, cns, 0).status, 0x002, "CNS {cns:#x}");

@@ -59,7 +59,7 @@ fn the_commands_are_announced() {
             oncs, 0b1_1001_1101,
             "compare, trim, zeroes, save, verify, copy; no reservations"
         );
-        assert_eq!((data[522], data[531], data[534]), (1, 3, 1), "FUSES, NWPC, OCFS");
+        assert_eq!((data[522], data[531], data[534]), (1, 3, 17), "FUSES, NWPC, OCFS");
         assert_eq!(data[526..530], [0; 4], "AWUN, AWUPF: one block");
         assert_eq!(data[532..534], [0; 2], "ACWU: one block");
         let namespace = admin.command(Command::new(0x06, 1).dword(10, 0), &[], 4096).data;

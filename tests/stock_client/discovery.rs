@@ -88,7 +88,7 @@ fn our_own_host_finds_the_drive() {
         let named: Vec<_> = named.collect();
         let drive = csd_initiator::Address::new(address, NQN);
         let controller = csd_initiator::Controller::connect(&drive, &options).await?;
-        assert_eq!(controller.namespaces().len(), 4);
+        assert_eq!(controller.namespaces().len(), 5);
         Ok::<_, csd_initiator::Error>(named)
     });
     let expected = [NQN, DISCOVERY].map(|nqn| (Some(nqn.to_owned()), Some(address)));

@@ -8,6 +8,7 @@ mod admin;
 mod blocks;
 mod discovery;
 mod fused;
+mod memory;
 mod wire;
 
 use std::io::{Read, Write};
@@ -88,8 +89,8 @@ fn identifies_as_the_facts_page_lays_out() {
         assert_eq!(u32_at(&data, 536) & 3, 1, "SGLS");
         assert_eq!(&data[768..768 + NQN.len()], NQN.as_bytes(), "SUBNQN");
         let list = admin.command(Command::new(0x06, 0).dword(10, 0x02), &[], 4096).data;
-        assert_eq!([0, 4, 8, 12, 16].map(|at| u32_at(&list, at)), [1, 2, 3, 5, 0]);
-        for (nsid, csi) in [(1, 0), (2, 1), (3, 1), (5, 4)] {
+        assert_eq!([0, 4, 8, 12, 16, 20].map(|at| u32_at(&list, at)), [1, 2, 3, 4, 5, 0]);
+        for (nsid, csi) in [(1, 0), (2, 1), (3, 1), (4, 3), (5, 4)] {
             let descriptors = Command::new(0x06, nsid).dword(10, 0x03);
             let data = admin.command(descriptors, &[], 4096).data;
             assert_eq!((data[0], data[1]), (2, 16), "NGUID");

@@ -104,6 +104,10 @@ pub(crate) struct Serve {
     /// Share of the key-value part kept free for cleaning
     #[arg(long, value_parser = parse_percent, value_name = "PERCENT", default_value = "10%")]
     pub(crate) reserve: u8,
+    /// Size of the memory namespace, whose bytes programs and hosts share; it takes RAM as it is
+    /// written, and is empty after a start; 0 for none
+    #[arg(long, value_parser = parse_size, value_name = "SIZE", default_value = "64M")]
+    pub(crate) memory: u64,
     /// Address to listen on; port 0 lets the kernel choose
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4420")]
     pub(crate) listen: SocketAddr,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use csd_drive::{Config, MediaKind};
+use csd_drive::{Config, MediaKind, Provision};
 use serde_json::{Value, json};
 
 use crate::cli::Serve;
@@ -30,6 +30,7 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         kv_percent: options.kv,
         reserve_percent: options.reserve,
         block_bytes: options.block,
+        provision: Provision { memory_bytes: options.memory },
         cores: options.cores.into(),
         backend: options.backend,
         spin_us: options.spin,

@@ -12,13 +12,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use csd_nvme::controller::{Namespace, NamespaceKind, Subsystem};
+use csd_nvme::controller::Subsystem;
 use csd_reactor::{
     BackendKind, Buffer, Class, CoreId, Semaphore, call, core_count, core_id, keep, spawn,
     stop_requested, yield_now,
 };
 
 use crate::controller::{Controllers, CoreCounters, Executions, Settings};
+use crate::describe::{self, MDTS};
 use crate::error::Error;
 use crate::format::{self, SHARDS, Split, Superblock};
 use crate::life;
@@ -26,13 +27,14 @@ use crate::log::{Log, Rate};
 use crate::media::{Direct, Media, Syncer};
 use crate::metrics::{self, CoreMetrics, Metrics};
 use crate::namespace::block::{Block, COPY_BYTES_MAX};
-use crate::namespace::compute::{self, Compute};
+use crate::namespace::compute::Compute;
 use crate::namespace::gate::Gate;
 use crate::namespace::kv::Kv;
 use crate::namespace::kv::recover::{Found, survey};
 use crate::namespace::kv::segments::Segments;
-use crate::namespace::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_OBJECTS};
-use crate::transport::IN_CAPSULE_BYTES_MAX;
+use crate::namespace::memory::LocalMemory;
+use crate::namespace::{NSID_KV, NSID_OBJECTS};
+use crate::provision::Provision;
 use crate::transport::accept::{Connections, accept};
 
 /// Bytes received at once on a core, whatever the connection.
@@ -41,12 +43,6 @@ const SCRATCH_BYTES: usize = 256 << 10;
 const BUDGET_BYTES: u32 = 64 << 20;
 /// Unit of that budget.
 const BUDGET_UNIT_BYTES: u32 = 4096;
-/// Most I/O queues of one controller.
-const IO_QUEUES_MAX: u16 = 128;
-/// Most entries of a queue.
-const QUEUE_ENTRIES_MAX: u16 = 1024;
-/// Maximum data transfer size: 2^12 pages of 4 KiB are 16 MiB, the longest value.
-const MDTS: u8 = 12;
 
 /// A Copy may be as long as a transfer: that is what Identify says.
 const _: () = assert!(COPY_BYTES_MAX == 4096 << MDTS);
@@ -79,6 +75,8 @@ pub struct Config {
     pub reserve_percent: u8,
     /// Size of a logical block in bytes: 512 or 4096.
     pub block_bytes: u32,
+    /// What it is given beside its medium.
+    pub provision: Provision,
     /// Number of cores.
     pub cores: usize,
     /// Back end of the reactor.
@@ -104,6 +102,7 @@ impl Default for Config {
             kv_percent: 50,
             reserve_percent: 10,
             block_bytes: 4096,
+            provision: Provision::default(),
             cores: 1,
             backend: BackendKind::Auto,
             spin_us: 50,
@@ -133,6 +132,8 @@ pub struct Shared {
     pub connections: Vec<AtomicUsize>,
     /// What hosts have saved.
     pub settings: Arc<Settings>,
+    /// The memory namespace.
+    pub memory: LocalMemory,
     /// Keeps writers of blocks out while a fused pair runs.
     pub gate: Arc<Gate>,
     /// The medium has become read-only.
@@ -190,54 +191,18 @@ impl Core {
     }
 }
 
-fn subsystem(nqn: &str, superblock: &Superblock, segments: &Segments) -> Subsystem {
-    let uuid = superblock.uuid();
-    let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-    let nqn = match nqn {
-        "" => format!("nqn.2026-11.io.csdstore:{hex}"),
-        name => name.to_owned(),
-    };
-    let namespace = |nsid: u32, kind| {
-        let mut nguid = uuid;
-        nguid[15] = nguid[15].wrapping_add(u8::try_from(nsid).expect("few namespaces"));
-        Namespace { nsid, nguid, kind }
-    };
-    let block_bytes = superblock.block_bytes();
-    let blocks = superblock.block_length() / u64::from(block_bytes);
-    let block_bytes_log2 = u8::try_from(block_bytes.ilog2()).expect("9 or 12");
-    let kv = NamespaceKind::Kv {
-        bytes: segments.capacity_bytes(),
-        value_bytes_max: superblock.value_bytes_max(),
-    };
-    Subsystem {
-        nqn,
-        serial: hex[..20].to_owned(),
-        model: "CSDStore drive".into(),
-        firmware: env!("CARGO_PKG_VERSION").into(),
-        namespaces: vec![
-            namespace(NSID_BLOCK, NamespaceKind::Block { blocks, block_bytes_log2 }),
-            namespace(NSID_KV, kv.clone()),
-            namespace(NSID_OBJECTS, kv),
-            namespace(NSID_COMPUTE, NamespaceKind::Compute { programs: compute::programs() }),
-        ],
-        volatile_cache: true,
-        io_queues_max: IO_QUEUES_MAX,
-        queue_entries_max: QUEUE_ENTRIES_MAX,
-        mdts: MDTS,
-        in_capsule_bytes_max: IN_CAPSULE_BYTES_MAX,
-    }
-}
-
 /// Opens a medium: formats a new one, surveys an old one. Runs on the drive's first core.
 ///
 /// # Errors
-/// When the medium is unusable.
+/// When the medium is unusable, or the provision impossible.
 pub async fn open(
     media: Media,
     is_new: bool,
     nqn: &str,
     split: &Split,
+    provision: &Provision,
 ) -> Result<Arc<Shared>, Error> {
+    provision.check()?;
     let superblock = match is_new {
         true => format::format(&media, split).await?,
         false => format::open(&media).await?,
@@ -253,7 +218,7 @@ pub async fn open(
     settings.apply(&segments);
     let cores = core_count();
     Ok(Arc::new(Shared {
-        subsystem: subsystem(nqn, &superblock, &segments),
+        subsystem: describe::subsystem(nqn, &superblock, &segments, provision),
         superblock,
         segments,
         controllers: Controllers::default(),
@@ -261,6 +226,7 @@ pub async fn open(
         counters: (0..cores).map(|_| Arc::default()).collect(),
         connections: (0..cores).map(|_| AtomicUsize::new(0)).collect(),
         settings: Arc::new(settings),
+        memory: LocalMemory::new(provision.memory_bytes),
         gate: Arc::new(Gate::new(cores)),
         read_only: AtomicBool::new(false),
         metrics: Metrics::new(cores),
@@ -340,7 +306,7 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
     let address = listener.local_addr().map_err(|error| Error::Runtime(error.to_string()))?;
     let scraped = config.metrics.map(life::listen).transpose()?;
     let (media, is_new) = life::open_media(config, &split).await?;
-    let shared = open(media, is_new, &config.nqn, &split).await?;
+    let shared = open(media, is_new, &config.nqn, &split, &config.provision).await?;
     // Nobody has asked for it before.
     let _ = shared.log.set(config.log.clone());
     start_all(&shared).await?;

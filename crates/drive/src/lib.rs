@@ -7,10 +7,12 @@
 //! Modules, in the order of a command's way:
 //! - [`transport`]: sockets to commands and back
 //! - [`controller`]: who is connected, and what is counted
-//! - [`namespace`]: block, kv, compute
+//! - [`namespace`]: block, kv, memory, compute
 //! - [`media`]: memory, file, simulated disk
 //! - [`mod@format`]: the superblock
 //! - [`drive`]: all of it put together, per core
+//! - `describe`: what it says it is
+//! - `provision`: what it is given beside its medium
 //! - [`life`]: its beginning and end
 //! - [`health`]: failing media
 //! - [`mod@log`], [`metrics`]: what is told and counted while it serves
@@ -18,6 +20,7 @@
 
 pub mod check;
 pub mod controller;
+mod describe;
 pub mod drive;
 pub mod error;
 pub mod format;
@@ -27,7 +30,9 @@ pub mod log;
 pub mod media;
 pub mod metrics;
 pub mod namespace;
+mod provision;
 pub mod transport;
 
 pub use drive::{Config, MediaKind, Started, serve, serve_told};
 pub use error::Error;
+pub use provision::Provision;

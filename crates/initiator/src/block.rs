@@ -164,7 +164,7 @@ struct Piece {
 
 /// Deals buffers out into pieces of `most` bytes, the last one shorter. Copies only the head of a
 /// buffer that a piece's end cuts.
-fn split(data: Vec<Buffer>, most: usize) -> Vec<Vec<Buffer>> {
+pub(crate) fn split(data: Vec<Buffer>, most: usize) -> Vec<Vec<Buffer>> {
     let mut pieces = Vec::new();
     let (mut piece, mut room) = (Vec::new(), most);
     for mut buffer in data {
@@ -186,7 +186,7 @@ fn split(data: Vec<Buffer>, most: usize) -> Vec<Vec<Buffer>> {
 }
 
 /// Runs futures together; their outputs in order, or the first error when all have ended.
-async fn join<T, F>(futures: impl Iterator<Item = F>) -> Result<Vec<T>, Error>
+pub(crate) async fn join<T, F>(futures: impl Iterator<Item = F>) -> Result<Vec<T>, Error>
 where
     F: Future<Output = Result<T, Error>>,
 {

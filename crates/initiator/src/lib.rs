@@ -15,7 +15,7 @@
 //! - `controller`: connecting, identity, the choice of a queue, keep-alive
 //! - `connection`: one queue, its commands in flight, its task
 //! - `fate`: what the connections of a controller share: they fail together
-//! - `kv`, `block`, `compute`: the command sets as typed calls
+//! - `kv`, `block`, `memory`, `compute`: the command sets as typed calls
 
 mod address;
 mod block;
@@ -25,6 +25,7 @@ mod controller;
 mod error;
 mod fate;
 mod kv;
+mod memory;
 mod options;
 
 pub use address::Address;
@@ -35,6 +36,7 @@ pub use controller::{Controller, Namespace, NamespaceKind, discover};
 pub use error::Error;
 pub use fate::Traffic;
 pub use kv::Kv;
+pub use memory::Memory;
 pub use options::Options;
 
 pub use csd_nvme::discovery::DiscoveryRecord;

@@ -126,7 +126,7 @@ layout! {
         nwpc / set_nwpc: u8 @ 531,
         /// Atomic Compare and Write Unit (ACWU) in blocks, 0's based.
         acwu / set_acwu: u16 @ 532,
-        /// Copy Descriptor Formats Supported (OCFS): bit 0 format 0.
+        /// Copy Descriptor Formats Supported (OCFS): bit 0 format 0, bit 4 format 4h.
         ocfs / set_ocfs: u16 @ 534,
         /// SGL Support (SGLS).
         sgls / set_sgls: u32 @ 536,
@@ -291,6 +291,17 @@ layout! {
 
 /// Version of the Key Value command set that we follow: 1.3.
 pub const KV_VERSION: u32 = 0x0001_0300;
+
+layout! {
+    /// Identify Namespace data of Subsystem Local Memory (CNS 05h, CSI 03h). Provisional: no source
+    /// of ours has its layout, so it begins as that of every other command set does.
+    pub struct IdentifyMemoryNamespace[4096] {
+        /// Namespace Size (NSZE) in bytes.
+        nsze / set_nsze: u64 @ 0,
+        /// Namespace Utilization (NUSE) in bytes.
+        nuse / set_nuse: u64 @ 16,
+    }
+}
 
 layout! {
     /// Identify Namespace data of Computational Programs (CNS 05h, CSI 04h).

@@ -18,7 +18,7 @@
 //! - [`capsule`]: submission and completion queue entries, data descriptors
 //! - [`status`], [`opcode`]: code tables
 //! - [`fabrics`], [`property`]: Connect, Property Get and Set, controller registers
-//! - [`nvm`], [`kv`], [`compute`]: the I/O command sets
+//! - [`nvm`], [`kv`], [`memory`], [`compute`]: the I/O command sets
 //! - [`execute`]: the payload of Execute Program
 //! - [`executions`]: the log of executions
 //! - [`discovery`]: what a host may connect to
@@ -38,6 +38,7 @@ pub mod host;
 pub mod identify;
 pub mod kv;
 pub mod log;
+pub mod memory;
 pub mod nvm;
 pub mod opcode;
 pub mod pdu;

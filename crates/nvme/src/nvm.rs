@@ -4,6 +4,7 @@
 //! 0's based.
 
 use crate::capsule::{FLAGS_FUSED, Sqe};
+use crate::memory::FORMAT_MEMORY;
 use crate::opcode::Nvm;
 use crate::status::Status;
 use crate::wire::layout;
@@ -136,6 +137,15 @@ pub enum Command {
         /// Durable at completion.
         fua: bool,
     },
+    /// Copy from memory: that many source ranges follow as data, in descriptor format 4h.
+    CopyMemory {
+        /// First block written.
+        slba: u64,
+        /// Number of source ranges, 1 to 256.
+        ranges: u16,
+        /// Durable at completion.
+        fua: bool,
+    },
 }
 
 /// A command's place in a fused operation (FUSE).
@@ -193,12 +203,17 @@ impl Command {
             }
             Nvm::COPY => {
                 let view = Copy::from_bytes(*sqe.as_bytes());
-                // Descriptor format 0 alone, and no protection information either way.
-                if view.format() != 0 || view.control() & CONTROL_PRINFO != 0 {
+                // No protection information either way: it is in the format's upper half too.
+                if view.control() & CONTROL_PRINFO != 0 {
                     return Err(Status::INVALID_FIELD);
                 }
                 let fua = view.control() & CONTROL_FUA != 0;
-                Ok(Self::Copy { slba: view.sdlba(), ranges: u16::from(view.nr()) + 1, fua })
+                let (slba, ranges) = (view.sdlba(), u16::from(view.nr()) + 1);
+                match view.format() {
+                    0 => Ok(Self::Copy { slba, ranges, fua }),
+                    FORMAT_MEMORY => Ok(Self::CopyMemory { slba, ranges, fua }),
+                    _ => Err(Status::INVALID_FIELD),
+                }
             }
             _ => Err(Status::INVALID_OPCODE),
         }

@@ -1,7 +1,7 @@
 //! Opcodes of the admin, fabrics and I/O command sets, and command set identifiers.
 //!
-//! Source: NVMe Base, NVM, Key Value and Computational Programs command set specifications; facts
-//! page (a.6), (b.1), (c.1), (c.2). Never: parameters of a command.
+//! Source: NVMe Base, NVM, Key Value, Subsystem Local Memory and Computational Programs command
+//! set specifications; facts page (a.6), (b.1), (c.1), (c.2), (c.5). Never: a command's parameters.
 
 use crate::wire::codes;
 
@@ -68,6 +68,16 @@ codes! {
         LIST = 0x06: "List",
         DELETE = 0x10: "Delete",
         EXIST = 0x14: "Exist",
+    }
+}
+
+codes! {
+    /// Subsystem Local Memory command set opcode.
+    pub struct Slm: u8 {
+        COPY = 0x01: "Memory Copy",
+        READ = 0x02: "Memory Read",
+        FILL = 0x04: "Memory Fill",
+        WRITE = 0x05: "Memory Write",
     }
 }
 

@@ -54,6 +54,8 @@ codes! {
         COPY_LIMIT_EXCEEDED = 0x183: "command size limit exceeded",
         CONNECT_INVALID_HOST = 0x184: "connect: invalid host",
         INVALID_QUEUE_TYPE = 0x185: "invalid queue type",
+        INCOMPATIBLE_NAMESPACE = 0x185: "incompatible namespace or format",
+        OVERLAPPING_RANGE = 0x187: "overlapping I/O range",
         INSUFFICIENT_PROGRAM_RESOURCES = 0x18A: "insufficient program resources",
         INVALID_MEMORY_NAMESPACE = 0x18B: "invalid memory namespace",
         INVALID_RANGE_SET = 0x18C: "invalid memory range set",
@@ -70,6 +72,7 @@ codes! {
         PROGRAM_FAILED = 0x7C0: "vendor: program failed, see its log",
         SOURCE_MISSING = 0x7C1: "vendor: a source of the execution does not exist",
         SOURCE_TYPE = 0x7C2: "vendor: a source does not hold whole elements of the stated type",
+        SOURCE_ORDER = 0x7C3: "vendor: a source is not sorted, or holds NaN",
     }
 }
 

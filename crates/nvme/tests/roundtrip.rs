@@ -8,7 +8,7 @@ use csd_nvme::log::GetLogPage;
 use csd_nvme::nvm::{self, Extent};
 use csd_nvme::opcode::Csi;
 use csd_nvme::status::Status;
-use csd_nvme::{compute, fabrics, log};
+use csd_nvme::{compute, fabrics, log, memory};
 use proptest::prelude::*;
 
 fn key() -> impl Strategy<Value = Key> {
@@ -119,6 +119,8 @@ proptest! {
             let _ = nvm::Command::parse(&sqe);
             let _ = kv::Command::parse(&sqe);
             let _ = compute::Command::parse(&sqe);
+            let _ = memory::Command::parse(&sqe);
+            let _ = memory::sources(bytes[0] & 7, &bytes);
         }
     }
 }

@@ -40,7 +40,7 @@ identify_namespaces() {
     [ "$(grep -o '[0-9a-f]\{32\}' <<< "$said" | tr -d 0)" != "" ]
     said=$(nvme list-ns "$(admin)")
     echo "$said"
-    for nsid in 0x1 0x2 0x3 0x5; do grep -q ":$nsid\$" <<< "$said"; done
+    for nsid in 0x1 0x2 0x3 0x4 0x5; do grep -q ":$nsid\$" <<< "$said"; done
 }
 
 list() {

@@ -9,8 +9,8 @@ check compute_count 60
 generic_devices() {
     connect -i 1
     local nsid
-    for nsid in 1 2 3 5; do within 20 generic_ready $nsid; done
-    for nsid in 2 3 5; do [ ! -b "/dev/nvme$(instance)n$(number $nsid)" ]; done
+    for nsid in 1 2 3 4 5; do within 20 generic_ready $nsid; done
+    for nsid in 2 3 4 5; do [ ! -b "/dev/nvme$(instance)n$(number $nsid)" ]; done
 }
 
 # Opcode $1 on the user's kv namespace for a key of at most 4 bytes, $2 in hexadecimal; the value's

@@ -124,6 +124,7 @@ async fn see(drive: &Drive) -> Result<Seen, String> {
                     "value_bytes_max": value_bytes_max,
                 })
             }
+            NamespaceKind::Memory { bytes } => json!({ "kind": "memory", "bytes": bytes }),
             NamespaceKind::Compute => json!({ "kind": "compute" }),
             _ => json!({ "kind": "other" }),
         };

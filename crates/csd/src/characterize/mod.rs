@@ -195,7 +195,9 @@ impl Target {
             _ => Vec::new(),
         };
         let region = Region::new(nsid, vec![(0, needed)]);
-        Ok(Place { region, regions, write: self.writes() })
+        let stores_values = self.writes() || matches!(self.kind, Kind::Array(_));
+        let values_nsid = surveyed.values_nsid.filter(|_| stores_values);
+        Ok(Place { region, regions, values_nsid, write: self.writes() })
     }
 
     /// Ends what was begun for this.
@@ -296,7 +298,11 @@ fn describe(
         },
         device_note: Some(device_note),
         device_cores,
-        capacity_bytes: Some(surveyed.block.1),
+        capacity_bytes: match target.kind {
+            // Made as large as the working sets need.
+            Kind::Started(_) => None,
+            Kind::Array(_) | Kind::Named { .. } => Some(surveyed.block.1),
+        },
         watts: Watts { core: options.core_watts, drive: options.drive_watts },
     })
 }

@@ -104,7 +104,7 @@ pub(super) fn ingest_bandwidth(options: &Characterize, measured: &Options) -> Re
     let address = drive.url.parse().map_err(Failure::run)?;
     let surveyed = survey(&runtime(), &address, &connection())?;
     let region = Region::new(surveyed.block.0, vec![(0, largest)]);
-    let place = Place { region, regions: Vec::new(), write: true };
+    let place = Place { region, regions: Vec::new(), values_nsid: None, write: true };
     let ingest = Options { address, place, repeat: INGEST_REPEAT, ..measured.clone() };
     Ok(characterize::ingest(&ingest, cores)?)
 }

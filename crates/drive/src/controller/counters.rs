@@ -71,6 +71,7 @@ impl Backing for View<'_> {
                     u16::try_from(nsid).ok().map(|nsid| self.drive.segments.namespace(nsid));
                 namespace.flatten().map_or(0, |namespace| namespace.used_bytes.load(Relaxed))
             }
+            Some(NamespaceKind::Memory { .. }) => self.drive.memory.allocated_bytes(),
             _ => 0,
         }
     }

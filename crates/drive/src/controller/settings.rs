@@ -12,15 +12,15 @@ use std::time::Duration;
 
 use csd_nvme::feature::{EDNEK, FeatureId, PROTECT, PROTECT_UNTIL_POWER_CYCLE};
 use csd_nvme::layout;
-use csd_nvme::nvm;
 use csd_nvme::opcode::Kv;
+use csd_nvme::{memory, nvm};
 use csd_reactor::{Buffer, Class, sleep, spawn};
 
 use crate::error::{Error, MediaError};
 use crate::format::SETTINGS_OFFSETS;
 use crate::media::Media;
 use crate::namespace::kv::segments::Segments;
-use crate::namespace::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
+use crate::namespace::{NSID_BLOCK, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
 
 /// "CSDSETS\0".
 const MAGIC: u64 = u64::from_le_bytes(*b"CSDSETS\0");
@@ -155,6 +155,7 @@ impl Settings {
         let changes = match nsid {
             NSID_BLOCK => nvm::Command::changes(opcode),
             NSID_KV | NSID_OBJECTS => matches!(Kv(opcode), Kv::STORE | Kv::DELETE),
+            NSID_MEMORY => memory::Command::changes(opcode),
             _ => false,
         };
         changes && self.protected.load(SeqCst) & bit(nsid) != 0

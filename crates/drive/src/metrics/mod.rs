@@ -16,7 +16,7 @@ use csd_nvme::status::Status;
 use csd_reactor::{Instant, now};
 
 use crate::controller::CoreCounters;
-use crate::namespace::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_OBJECTS};
+use crate::namespace::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
 
 /// An operation as it is counted: namespace, opcode, their names, and whether it moves data.
 struct Op(u32, u8, &'static str, &'static str, bool);
@@ -24,9 +24,10 @@ struct Op(u32, u8, &'static str, &'static str, bool);
 const BLOCK: &str = "block";
 const KV: &str = "kv";
 const OBJECTS: &str = "objects";
+const MEMORY: &str = "memory";
 
 /// Every operation that has a line of its own; what is not here is `other`.
-const OPS: [Op; 22] = [
+const OPS: [Op; 26] = [
     Op(0, 0, "other", "other", false),
     Op(NSID_BLOCK, 0x00, BLOCK, "flush", false),
     Op(NSID_BLOCK, 0x01, BLOCK, "write", true),
@@ -48,6 +49,10 @@ const OPS: [Op; 22] = [
     Op(NSID_OBJECTS, 0x06, OBJECTS, "list", false),
     Op(NSID_OBJECTS, 0x10, OBJECTS, "delete", false),
     Op(NSID_OBJECTS, 0x14, OBJECTS, "exist", false),
+    Op(NSID_MEMORY, 0x01, MEMORY, "copy", false),
+    Op(NSID_MEMORY, 0x02, MEMORY, "read", true),
+    Op(NSID_MEMORY, 0x04, MEMORY, "fill", false),
+    Op(NSID_MEMORY, 0x05, MEMORY, "write", true),
     Op(NSID_COMPUTE, 0x01, "compute", "execute", true),
 ];
 

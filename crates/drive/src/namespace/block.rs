@@ -232,7 +232,12 @@ impl Block {
         result.map_err(|error| error.status(Access::Write))
     }
 
-    async fn piece(&self, slba: u64, skip: u64, bytes: u64) -> Result<Buffer, Status> {
+    /// Reads at most [`PIECE_BYTES`] of an extent of `bytes` bytes that [`Self::length`] has
+    /// checked, from `skip` on.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub async fn piece(&self, slba: u64, skip: u64, bytes: u64) -> Result<Buffer, Status> {
         let length = (bytes - skip).min(u64::from(PIECE_BYTES));
         let size = usize::try_from(length).expect("at most a mebibyte");
         self.read(slba, skip, Buffer::with_room(0, size, 0)).await

@@ -12,6 +12,7 @@ use csd_reactor::Buffer;
 use super::PDU_DATA_BYTES_MAX;
 use super::command::{Done, Payload, Received, check_buffer, fail, payload};
 use super::link::{HEADROOM, Link, TAILROOM};
+use super::memory;
 use crate::drive::Core;
 use crate::namespace::NSID_BLOCK;
 use crate::namespace::block::{COPY_BYTES_MAX, PIECE_BYTES};
@@ -72,6 +73,12 @@ pub(super) async fn run(
             let copied = core.block.copy(&sources, slba, fua).await;
             drop(budget);
             core.count_write(copied?);
+            Ok(Done::Result(0))
+        }
+        Command::CopyMemory { slba, ranges, fua } => {
+            let bytes = u32::from(ranges) * 32;
+            let data = payload(core, link, permit, sqe, capsule, bytes).await?.joined();
+            core.count_write(memory::to_blocks(core, &data, slba, fua).await?);
             Ok(Done::Result(0))
         }
     }

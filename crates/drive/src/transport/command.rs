@@ -15,10 +15,10 @@ use csd_nvme::{NSID_ALL, compute, kv};
 use csd_reactor::{Buffer, Permit as Held, now};
 
 use super::link::{HEADROOM, Link, TAILROOM};
-use super::{PDU_DATA_BYTES_MAX, block, session};
+use super::{PDU_DATA_BYTES_MAX, block, memory, session};
 use crate::controller::{CoreCounters, executions};
 use crate::drive::Core;
-use crate::namespace::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_OBJECTS};
+use crate::namespace::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
 
 /// A command as the connection received it.
 pub struct Received {
@@ -70,6 +70,9 @@ pub async fn run_io(core: Rc<Core>, link: Rc<Link>, received: Received) {
         }
         NSID_BLOCK => block::run(&core, &link, &permit, &sqe, capsule).await,
         NSID_KV | NSID_OBJECTS => key_value(&core, &link, &permit, &sqe, capsule).await,
+        NSID_MEMORY if core.shared.memory.bytes() > 0 => {
+            memory::run(&core, &link, &permit, &sqe, capsule).await
+        }
         NSID_COMPUTE => execute(&core, &link, &permit, &sqe, capsule).await,
         // Flush is the one command that the standard lets name all namespaces.
         NSID_ALL if sqe.opcode() == 0 => core.block.flush().await.map(|()| Done::Result(0)),

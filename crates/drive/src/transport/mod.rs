@@ -15,6 +15,7 @@ mod block;
 pub mod command;
 pub mod connection;
 pub mod link;
+mod memory;
 pub mod outgoing;
 pub mod session;
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use csd_nvme::capsule::Sqe;
 use csd_nvme::identify::{
-    Cns, IDENTIFY_BYTES, IdentifyController, IdentifyKvNamespace, IdentifyNamespace, LbaFormat,
-    descriptor_csi, identify, parse_namespace_list,
+    Cns, IDENTIFY_BYTES, IdentifyController, IdentifyKvNamespace, IdentifyMemoryNamespace,
+    IdentifyNamespace, LbaFormat, descriptor_csi, identify, parse_namespace_list,
 };
 use csd_nvme::opcode::Csi;
 use csd_reactor::Buffer;
@@ -49,6 +49,11 @@ pub enum NamespaceKind {
         used_bytes: u64,
         /// Longest value in bytes (KVVML).
         value_bytes_max: u32,
+    },
+    /// Bytes that programs and hosts share.
+    Memory {
+        /// Size in bytes.
+        bytes: u64,
     },
     /// Programs.
     Compute,
@@ -131,6 +136,12 @@ async fn namespace(
                 used_bytes: data.nuse(),
                 value_bytes_max: data.kvvml(),
             }
+        }
+        Csi::SLM => {
+            let sqe = identify(Cns::NAMESPACE_FOR_CSI, nsid, Csi::SLM);
+            let data = identify_data(fate, connection, sqe).await?;
+            let data = IdentifyMemoryNamespace::parse(&data).expect("4096 bytes");
+            NamespaceKind::Memory { bytes: data.nsze() }
         }
         Csi::CP => NamespaceKind::Compute,
         _ => NamespaceKind::Other,

@@ -19,7 +19,7 @@ use std::time::Duration;
 use csd_nvme::capsule::Sqe;
 use csd_nvme::fabrics;
 use csd_nvme::identify::IdentifyController;
-use csd_nvme::opcode::{Admin, Cp, Csi, Fabrics, Kv, Nvm};
+use csd_nvme::opcode::{Admin, Cp, Csi, Fabrics, Kv, Nvm, Slm};
 use csd_nvme::property::{self, Configuration, ControllerStatus};
 use csd_reactor::{Buffer, JoinHandle, sleep, timeout};
 
@@ -199,6 +199,7 @@ impl Controller {
         let name = match csi {
             Csi::NVM => Nvm(opcode).text(),
             Csi::KV => Kv(opcode).text(),
+            Csi::SLM => Slm(opcode).text(),
             Csi::CP => Cp(opcode).text(),
             _ => None,
         };

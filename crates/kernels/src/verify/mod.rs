@@ -8,17 +8,55 @@
 //! Never: threads; a plan names the units' shares and the caller has the cores. Invariant:
 //! checksums do not depend on the plan, save on its page size, nor on how the data was cut.
 
+mod digest;
 mod plan;
 pub mod scalar;
 
+pub use digest::{Digest, Spacing, Whole};
 pub use plan::{Batch, COMBINATIONS, Plan, UNROLL_MAX};
 
 use crate::arch::crc;
+use crate::numeric::{Malformed, PARAMETER_BYTES};
 
 /// Program identifier (PID) of the built-in program.
 pub const PROGRAM_ID: u64 = 5;
 /// Name of the kernel.
 pub const NAME: &str = "verify";
+
+/// What a program is told: the plan's bytes, then maybe those of the spacing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// How pages are worked on.
+    pub plan: Plan,
+    /// How the pages lie among those of the whole.
+    pub spacing: Spacing,
+}
+
+impl Parameters {
+    /// The parameters' bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let spacing = (self.spacing != Spacing::default()).then(|| self.spacing.encode());
+        [self.plan.encode(), spacing.unwrap_or_default()].concat()
+    }
+
+    /// Parses the parameters' bytes: 16, or 32 with a spacing that is not 0.
+    ///
+    /// # Errors
+    /// [`Malformed`] with the reason.
+    pub fn parse(data: &[u8]) -> Result<Self, Malformed> {
+        let (plan, spacing) = data.split_at(data.len().min(PARAMETER_BYTES));
+        let plan = Plan::parse(plan)?;
+        if spacing.is_empty() {
+            return Ok(Self { plan, spacing: Spacing::default() });
+        }
+        let spacing = Spacing::parse(spacing)?;
+        if spacing == Spacing::default() {
+            return Err(Malformed { kernel: NAME, reason: "a spacing without gaps" });
+        }
+        Ok(Self { plan, spacing })
+    }
+}
 
 /// A verification in progress.
 #[derive(Clone, Copy, Debug)]

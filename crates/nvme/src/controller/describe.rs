@@ -7,10 +7,11 @@ use crate::NSID_ALL;
 use crate::capsule::Sqe;
 use crate::identify::{
     self, Cns, EVENT_NAMESPACE_ATTRIBUTE, IDENTIFY_BYTES, IdentifyComputeNamespace,
-    IdentifyController, IdentifyKvController, IdentifyKvNamespace, IdentifyNamespace,
-    IdentifyNamespaceIndependent, IdentifyNvmController, LbaFormat, SglSupport,
+    IdentifyController, IdentifyKvController, IdentifyKvNamespace, IdentifyMemoryNamespace,
+    IdentifyNamespace, IdentifyNamespaceIndependent, IdentifyNvmController, LbaFormat, SglSupport,
 };
 use crate::kv::KEY_BYTES_MAX;
+use crate::memory::FORMAT_MEMORY;
 use crate::nvm::COPY_RANGES_MAX;
 use crate::opcode::Csi;
 use crate::property::VERSION;
@@ -96,7 +97,9 @@ fn controller(cntlid: u16, subsystem: &Subsystem) -> Vec<u8> {
     data.set_ctratt(ATTRIBUTES).set_cntrltype(1).set_oaes(EVENT_NAMESPACE_ATTRIBUTE);
     data.set_elpe(ERROR_ENTRIES_MAX - 1).set_nwpc(1 << 1 | 1);
     // Atomic units are one block (0's based 0): all that the medium promises.
-    data.set_oncs(COMMANDS).set_fuses(1).set_ocfs(1).set_ofcs(1);
+    let of_memory = subsystem.namespaces.iter().any(|namespace| namespace.csi() == Csi::SLM);
+    let formats = 1 | u16::from(of_memory) << FORMAT_MEMORY;
+    data.set_oncs(COMMANDS).set_fuses(1).set_ocfs(formats).set_ofcs(1);
     data.set_acl(3).set_aerl(EVENT_REQUESTS_MAX - 1).set_frmw(1 << 1 | 1);
     data.set_lpa(1 << 5 | 1 << 2 | 1 << 1).set_kas(10);
     data.set_wctemp(343).set_cctemp(353);
@@ -149,6 +152,12 @@ fn kv(namespace: &Namespace, backing: &dyn Backing) -> Vec<u8> {
     data.as_bytes().to_vec()
 }
 
+fn memory(bytes: u64, used: u64) -> Vec<u8> {
+    let mut data = IdentifyMemoryNamespace::zeroed();
+    data.set_nsze(bytes).set_nuse(used);
+    data.as_bytes().to_vec()
+}
+
 fn compute() -> Vec<u8> {
     // Device-defined programs only: nothing can be loaded, no memory range sets.
     let mut data = IdentifyComputeNamespace::zeroed();
@@ -168,6 +177,7 @@ fn for_command_set(
         // The NVM command set's own structure: protection and storage tags, which we do not have.
         NamespaceKind::Block { .. } => vec![0; IDENTIFY_BYTES],
         NamespaceKind::Kv { .. } => kv(namespace, backing),
+        NamespaceKind::Memory { bytes } => memory(bytes, backing.used(namespace.nsid)),
         NamespaceKind::Compute { .. } => compute(),
     })
 }

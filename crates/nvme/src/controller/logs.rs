@@ -7,7 +7,7 @@ use crate::compute;
 use crate::discovery::discovery_log;
 use crate::executions;
 use crate::log::{self, ErrorEntry, FeatureEffects, FirmwareSlot, GetLogPage, LSP_RETAIN, LogId};
-use crate::opcode::{Admin, Cp, Csi, Kv, Nvm};
+use crate::opcode::{Admin, Cp, Csi, Kv, Nvm, Slm};
 use crate::status::Status;
 use crate::wire::fixed_text;
 
@@ -56,6 +56,9 @@ const KV: [(u8, bool); 6] = [
     (Kv::DELETE.0, true),
     (Kv::EXIST.0, false),
 ];
+
+const SLM: [(u8, bool); 4] =
+    [(Slm::COPY.0, true), (Slm::READ.0, false), (Slm::FILL.0, true), (Slm::WRITE.0, true)];
 
 const CP: [(u8, bool); 1] = [(Cp::EXECUTE_PROGRAM.0, false)];
 
@@ -140,6 +143,7 @@ fn effects(csi: Csi) -> Result<Vec<u8>, Status> {
     match csi {
         Csi::NVM => Ok(log::effects(&ADMIN, &NVM)),
         Csi::KV => Ok(log::effects(&ADMIN, &KV)),
+        Csi::SLM => Ok(log::effects(&ADMIN, &SLM)),
         Csi::CP => Ok(log::effects(&ADMIN, &CP)),
         _ => Err(Status::INVALID_FIELD),
     }

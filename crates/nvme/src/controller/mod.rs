@@ -41,6 +41,11 @@ pub enum NamespaceKind {
         /// Longest value in bytes (KVVML).
         value_bytes_max: u32,
     },
+    /// Bytes that programs and hosts share.
+    Memory {
+        /// Size in bytes.
+        bytes: u64,
+    },
     /// Programs.
     Compute {
         /// Programs by index.
@@ -65,6 +70,7 @@ impl Namespace {
         match self.kind {
             NamespaceKind::Block { .. } => Csi::NVM,
             NamespaceKind::Kv { .. } => Csi::KV,
+            NamespaceKind::Memory { .. } => Csi::SLM,
             NamespaceKind::Compute { .. } => Csi::CP,
         }
     }

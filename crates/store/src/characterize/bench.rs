@@ -89,7 +89,10 @@ impl Bench<'_> {
             if absent {
                 drive.clear();
                 let name = kernel.name();
-                let why = format!("the drive has no program {name}: its side was not measured");
+                let why = format!(
+                    "{name} was not measured in the drive: it has no such program, or must not \
+                     store its result"
+                );
                 if !found.warnings.contains(&why) {
                     found.warnings.push(why);
                 }
@@ -165,6 +168,7 @@ impl Bench<'_> {
             bytes: cell.bytes,
             units: cell.units,
             overlap: Overlap::Serial,
+            values_nsid: options.place.values_nsid,
         };
         let Some(serial) = inside::measure(&options.runtime, &job)? else { return Ok(false) };
         let job = DriveJob { overlap: Overlap::Pipelined, ..job };

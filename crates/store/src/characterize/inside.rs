@@ -8,11 +8,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use csd_initiator::{Address, Block, Compute, Controller, Options};
-use csd_nvme::execute::{Execution, Output, Place, SOURCES_MAX};
+use csd_initiator::{Address, Block, Compute, Controller, Kv, Options};
+use csd_nvme::execute::{Execution, Output, Place, SOURCES_MAX, chunk_key};
 use csd_nvme::executions::Entry;
 use csd_nvme::status::Status;
-use csd_reactor::{Class, now, spawn};
+use csd_reactor::{Buffer, Class, now, random_bytes, spawn};
 
 use super::host::Timed;
 use super::kernel::{GRAIN_BYTES, Kernel};
@@ -41,6 +41,8 @@ pub struct DriveJob {
     pub units: usize,
     /// Whether loading ends before computing begins.
     pub overlap: Overlap,
+    /// The kv namespace that results are stored in, and deleted from again.
+    pub values_nsid: Option<u32>,
 }
 
 /// Names of the programs that the drive has, by index.
@@ -52,7 +54,8 @@ pub async fn programs(controller: &Controller, nsid: u32) -> Result<Vec<u64>, Er
     Ok(programs.iter().map(csd_nvme::compute::ProgramDescriptor::pid).collect())
 }
 
-/// Measures once; `None` when the drive does not have the kernel's program.
+/// Measures once; `None` when the drive does not have the kernel's program, or may not store its
+/// result.
 ///
 /// # Errors
 /// What the drive or the network did.
@@ -76,15 +79,24 @@ async fn work(job: &DriveJob) -> Result<Option<Timed>, Error> {
         let why = format!("the drive allows {allowed} queues, {wanted} are needed");
         return Err(Error::Unable(why));
     }
+    let values = match job.values_nsid {
+        Some(nsid) => Some(Kv::open(&controller, nsid)?),
+        None if job.kernel.stores() => return Ok(None),
+        None => None,
+    };
     let index = u16::try_from(index).expect("the list was indexed by 16 bits");
     let compute = Compute::open(&controller, job.compute_nsid)?;
     let block_bytes = Block::open(&controller, job.region.nsid)?.block_bytes();
     let set = WorkingSet { bytes: job.bytes, streams: job.kernel.streams() };
-    let session = Session { job, compute, index, set, block_bytes };
+    let resident = resident(job, values.as_ref()).await?;
+    let session = Session { job, compute, values, resident, index, set, block_bytes };
     let rounds = job.bytes.div_ceil(EXECUTION_BYTES_MAX * job.units as u64);
     let mut timed = Timed::default();
     for round in 0..rounds {
         session.round(round, rounds, &mut timed).await?;
+    }
+    if let (Some(values), Some(resident)) = (&session.values, &session.resident) {
+        values.delete(&chunk_key(resident, 0)).await?;
     }
     controller.disconnect().await;
     Ok(Some(timed))
@@ -94,9 +106,32 @@ async fn work(job: &DriveJob) -> Result<Option<Timed>, Error> {
 struct Session<'a> {
     job: &'a DriveJob,
     compute: Compute,
+    values: Option<Kv>,
+    /// Key of what the kernel wants resident.
+    resident: Option<[u8; 12]>,
     index: u16,
     set: WorkingSet,
     block_bytes: u32,
+}
+
+/// Size of a stored result's values.
+const VALUE_BYTES: u32 = 1 << 20;
+
+/// The beginning of keys that no object has.
+fn random_prefix() -> [u8; 12] {
+    let mut prefix = [0; 12];
+    random_bytes(&mut prefix);
+    // As objects' keys have it: catalogue keys begin below.
+    prefix[0] |= 0x80;
+    prefix
+}
+
+/// Stores what the kernel wants resident as a value.
+async fn resident(job: &DriveJob, values: Option<&Kv>) -> Result<Option<[u8; 12]>, Error> {
+    let (Some(bytes), Some(values)) = (job.kernel.resident(), values) else { return Ok(None) };
+    let prefix = random_prefix();
+    values.store(&chunk_key(&prefix, 0), vec![Buffer::from_slice(&bytes)], 0).await?;
+    Ok(Some(prefix))
 }
 
 impl Session<'_> {
@@ -106,9 +141,12 @@ impl Session<'_> {
         let (ended_before, _) = self.compute.executions().await?;
         let begin = now();
         let mut executing = Vec::with_capacity(self.job.units);
+        let mut prefixes = Vec::new();
         for unit in 0..units {
             let range = self.set.part(round * units + unit, rounds * units, GRAIN_BYTES);
-            let (compute, execution) = (self.compute.clone(), self.execution(&range)?);
+            let prefix = random_prefix();
+            prefixes.push(prefix);
+            let (compute, execution) = (self.compute.clone(), self.execution(&range, prefix)?);
             let index = self.index;
             executing.push(spawn(Class::Foreground, async move {
                 compute.execute(index, &execution).await
@@ -118,7 +156,23 @@ impl Session<'_> {
             timed.result = timed.result.wrapping_add(execution.await.map_err(explain)?);
         }
         timed.total_s += now().since(begin).as_secs_f64();
-        self.account(ended_before, timed).await
+        self.account(ended_before, timed).await?;
+        self.sweep(&prefixes).await
+    }
+
+    /// Deletes what the executions stored.
+    async fn sweep(&self, prefixes: &[[u8; 12]]) -> Result<(), Error> {
+        let Some(values) = self.values.as_ref().filter(|_| self.job.kernel.stores()) else {
+            return Ok(());
+        };
+        for prefix in prefixes {
+            for number in 0.. {
+                if !values.delete(&chunk_key(prefix, number)).await? {
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Adds what the drive's log says of the executions after `ended_before`.
@@ -136,6 +190,8 @@ impl Session<'_> {
         timed.comp_s += seconds(slowest.computing_ns());
         if self.job.kernel.stores() && slowest.bytes_written() > 0 {
             timed.stored_bytes += ours.iter().map(|entry| entry.bytes_written()).sum::<u64>();
+            // A pipelined run is told without its stores.
+            timed.total_s -= seconds(slowest.writing_ns());
             timed.store_s = Some(timed.store_s.unwrap_or(0.0) + seconds(slowest.writing_ns()));
         }
         timed.work += ours.iter().map(|entry| entry.work()).sum::<u64>();
@@ -144,7 +200,7 @@ impl Session<'_> {
     }
 
     /// An execution over bytes `range` of every stream.
-    fn execution(&self, range: &Range<u64>) -> Result<Execution, Error> {
+    fn execution(&self, range: &Range<u64>, prefix: [u8; 12]) -> Result<Execution, Error> {
         let mut sources = Vec::new();
         for stream in 0..self.set.streams {
             let ranges = self.job.region.cut(self.set.of_stream(stream, range));
@@ -159,13 +215,25 @@ impl Session<'_> {
                 place.on(number)
             }));
         }
+        if let (Some(nsid), Some(prefix)) = (self.job.values_nsid, self.resident) {
+            let number = u8::try_from(self.set.streams).expect("few streams");
+            let place = Place::KvChunks { nsid, prefix, first: 0, count: 1, stride: 1 };
+            sources.push(place.on(number));
+        }
+        let output = match self.job.values_nsid {
+            Some(nsid) if self.job.kernel.stores() => {
+                let chunk_bytes = VALUE_BYTES;
+                Output::KvChunks { nsid, prefix, first: 0, stride: 1, chunk_bytes }
+            }
+            _ => Output::Completion,
+        };
         if sources.len() > SOURCES_MAX {
             let why = format!("the working set lies in {} pieces", sources.len());
             return Err(Error::Unable(why));
         }
         Ok(Execution {
             program: self.job.kernel.program(),
-            output: Output::Completion,
+            output,
             sources,
             parameters: self.job.kernel.parameters(),
             serial: self.job.overlap == Overlap::Serial,

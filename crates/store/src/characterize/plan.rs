@@ -34,7 +34,9 @@ pub struct Place {
     pub region: Region,
     /// Parts of their own, by kernel and bytes, where working sets are laid beforehand.
     pub regions: Vec<(&'static str, u64, Region)>,
-    /// Whether it may be overwritten. If not, the kernels read what is there.
+    /// The drive's kv namespace that results may be stored in for a while.
+    pub values_nsid: Option<u32>,
+    /// Whether the region may be overwritten. If not, the kernels read what is there.
     pub write: bool,
 }
 
@@ -138,6 +140,8 @@ pub struct Survey {
     pub block: (u32, u64, u32),
     /// Its compute namespace.
     pub compute_nsid: Option<u32>,
+    /// Its last kv namespace, which is that of objects in our drives.
+    pub values_nsid: Option<u32>,
     /// Identifiers of its programs.
     pub programs: Vec<u64>,
 }
@@ -178,9 +182,12 @@ async fn look(controller: &Controller, named: Option<u32>) -> Result<Survey, Err
         Some(nsid) => inside::programs(controller, nsid).await?,
         None => Vec::new(),
     };
+    let kv =
+        |namespace: &&csd_initiator::Namespace| matches!(namespace.kind, NamespaceKind::Kv { .. });
+    let values_nsid = controller.namespaces().iter().rfind(kv).map(|found| found.nsid);
     let model = csd_nvme::wire::text_of(&controller.identity().mn()).unwrap_or("?").to_owned();
     let block = (block.nsid(), block.bytes(), block.block_bytes());
-    Ok(Survey { model, block, compute_nsid, programs })
+    Ok(Survey { model, block, compute_nsid, values_nsid, programs })
 }
 
 impl Cell {

@@ -42,7 +42,9 @@ impl Samples {
         }
         let mut ordered = self.0.clone();
         ordered.sort_by(f64::total_cmp);
-        let at = |part: f64| quantile(&ordered, part);
+        // No more digits than the clock has.
+        let rounded = |value: f64| (value * 1e9).round() / 1e9;
+        let at = |part: f64| rounded(quantile(&ordered, part)).max(RESOLUTION_S);
         let n = ordered.len() as u64;
         Some(Spread { median: at(0.5), p25: at(0.25), p75: at(0.75), n })
     }

@@ -117,7 +117,8 @@ impl Output {
         self.work
     }
 
-    fn take(&mut self, last: bool) -> VecDeque<Buffer> {
+    /// The chunks that are full, and at the `last` time what is left.
+    pub(super) fn take(&mut self, last: bool) -> VecDeque<Buffer> {
         let mut chunks = std::mem::take(&mut self.full);
         if last && let Some((mut buffer, filled)) = self.open.take() {
             buffer.truncate(filled);

@@ -4,7 +4,7 @@ use csd_kernels::count::{Count, Parameters};
 use csd_nvme::execute::Execution;
 use csd_nvme::status::Status;
 
-use super::STEP_BYTES;
+use super::{STEP_BYTES, after};
 use crate::namespace::compute::{Failure, Inputs, Output, Program, Step};
 
 struct Counting(Count);
@@ -26,6 +26,6 @@ impl Program for Counting {
         if inputs.is_over(0) {
             return Ok(Step::Done { result: self.0.result() });
         }
-        Ok(if inputs.peek(0).is_empty() { Step::Starved { stream: 0 } } else { Step::More })
+        Ok(after(inputs, 0))
     }
 }

@@ -1,0 +1,70 @@
+//! What a drive says it is: its name, its namespaces and their sizes.
+//!
+//! Never: what changes while it serves. Invariant: a namespace's unique identifier is the drive's,
+//! with the namespace's number added to its last byte.
+
+use csd_nvme::controller::{Namespace, NamespaceKind, Subsystem};
+
+use crate::format::Superblock;
+use crate::namespace::compute;
+use crate::namespace::kv::segments::Segments;
+use crate::namespace::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
+use crate::provision::Provision;
+use crate::transport::IN_CAPSULE_BYTES_MAX;
+
+/// Most I/O queues of one controller.
+const IO_QUEUES_MAX: u16 = 128;
+/// Most entries of a queue.
+const QUEUE_ENTRIES_MAX: u16 = 1024;
+/// Maximum data transfer size: 2^12 pages of 4 KiB are 16 MiB, the longest value.
+pub(crate) const MDTS: u8 = 12;
+
+/// The subsystem of a drive; without memory there is no memory namespace.
+pub(crate) fn subsystem(
+    nqn: &str,
+    superblock: &Superblock,
+    segments: &Segments,
+    provision: &Provision,
+) -> Subsystem {
+    let uuid = superblock.uuid();
+    let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let nqn = match nqn {
+        "" => format!("nqn.2026-11.io.csdstore:{hex}"),
+        name => name.to_owned(),
+    };
+    let namespace = |nsid: u32, kind| {
+        let mut nguid = uuid;
+        nguid[15] = nguid[15].wrapping_add(u8::try_from(nsid).expect("few namespaces"));
+        Namespace { nsid, nguid, kind }
+    };
+    let block_bytes = superblock.block_bytes();
+    let blocks = superblock.block_length() / u64::from(block_bytes);
+    let block_bytes_log2 = u8::try_from(block_bytes.ilog2()).expect("9 or 12");
+    let kv = NamespaceKind::Kv {
+        bytes: segments.capacity_bytes(),
+        value_bytes_max: superblock.value_bytes_max(),
+    };
+    let mut namespaces = vec![
+        namespace(NSID_BLOCK, NamespaceKind::Block { blocks, block_bytes_log2 }),
+        namespace(NSID_KV, kv.clone()),
+        namespace(NSID_OBJECTS, kv),
+    ];
+    let bytes = provision.memory_bytes;
+    if bytes > 0 {
+        namespaces.push(namespace(NSID_MEMORY, NamespaceKind::Memory { bytes }));
+    }
+    let programs = compute::programs();
+    namespaces.push(namespace(NSID_COMPUTE, NamespaceKind::Compute { programs }));
+    Subsystem {
+        nqn,
+        serial: hex[..20].to_owned(),
+        model: "CSDStore drive".into(),
+        firmware: env!("CARGO_PKG_VERSION").into(),
+        namespaces,
+        volatile_cache: true,
+        io_queues_max: IO_QUEUES_MAX,
+        queue_entries_max: QUEUE_ENTRIES_MAX,
+        mdts: MDTS,
+        in_capsule_bytes_max: IN_CAPSULE_BYTES_MAX,
+    }
+}
