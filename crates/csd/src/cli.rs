@@ -1,6 +1,7 @@
 //! The command line, declared once: clap derives parser and help from it.
 
 pub(crate) mod characterize;
+pub(crate) mod drive_log;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -79,6 +80,8 @@ Examples:
     Serve(Serve),
     /// Look at media that no drive serves: every checksum; exit code 1 when there is damage
     Check(Check),
+    /// Show what became of a drive's last executions: bytes, work, times, and why some failed
+    Log(drive_log::Log),
 }
 
 /// Options of `csd drive check`.
@@ -350,6 +353,7 @@ impl Command {
         match self {
             Self::Drive(Drive::Serve(_)) => "drive serve",
             Self::Drive(Drive::Check(_)) => "drive check",
+            Self::Drive(Drive::Log(_)) => "drive log",
             Self::Array(Array::Up(_)) => "array up",
             Self::Array(Array::Status) => "array status",
             Self::Array(Array::Down(_)) => "array down",
@@ -365,39 +369,4 @@ impl Command {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    #[test]
-    fn the_declaration_is_consistent() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn negative_numbers_and_global_options_parse() {
-        let cli =
-            Cli::try_parse_from(["csd", "run", "count", "x", "--equal", "-1", "--json"]).unwrap();
-        assert!(cli.json);
-        let Command::Run(Run::Count(count)) = cli.command else { panic!("{:?}", cli.command) };
-        assert_eq!((count.equal.as_str(), count.on), ("-1", Who::Drives));
-    }
-
-    #[test]
-    fn wrong_values_are_refused() {
-        for wrong in [
-            "csd put x --chunk 1MB",
-            "csd put x --type i16",
-            "csd put x --column 1",
-            "csd drive serve --media memory --size 1G --block 1000",
-            "csd drive serve --media memory --size 1G --kv 101%",
-            "csd array up --drives 0",
-            "csd run count x",
-            "csd run count x --equal 1 --on nowhere",
-        ] {
-            let error = Cli::try_parse_from(wrong.split(' ')).expect_err(wrong);
-            assert_eq!(error.exit_code(), 2, "{wrong}");
-        }
-    }
-}
+mod tests;

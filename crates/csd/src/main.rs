@@ -5,7 +5,7 @@
 //! object is printed; the exit code is the documented one.
 //!
 //! Modules: [`cli`] declares the command line, [`report`] prints, [`table`] and [`units`] format,
-//! [`log`] writes a drive's log, [`context`] opens the array; [`drive`], [`check`], [`mod@array`],
+//! [`log`] writes a drive's log, [`context`] opens the array; [`drive`], [`mod@drive_log`], [`check`], [`mod@array`],
 //! [`object`], [`run`] and [`mod@characterize`] are the commands.
 
 mod array;
@@ -15,6 +15,7 @@ mod cli;
 mod clock;
 mod context;
 mod drive;
+mod drive_log;
 mod log;
 mod object;
 mod progress;
@@ -45,6 +46,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
     match cli.command {
         Command::Drive(cli::Drive::Serve(options)) => drive::serve(&options, &context),
         Command::Drive(cli::Drive::Check(options)) => check::check(&options),
+        Command::Drive(cli::Drive::Log(options)) => drive_log::log(&options, &context),
         Command::Array(cli::Array::Up(options)) => array::up(&options, &context),
         Command::Array(cli::Array::Status) => array::status(&context),
         Command::Array(cli::Array::Down(options)) => array::down(&options, &context),

@@ -15,6 +15,7 @@ use std::time::Duration;
 use csd_initiator::{Address, Block, Controller, Options};
 use csd_reactor::{Buffer, Class, CoreId, Instant, JoinHandle, busy, now, sleep, spawn};
 
+use super::gathered::Gathered;
 use super::hold::{Hold, Holding};
 use super::kernel::{GRAIN_BYTES, Kernel};
 use super::region::{PIECE_BYTES, Region, WorkingSet, pieces};
@@ -178,7 +179,7 @@ async fn work(core: CoreId, shared: &Shared) -> Result<Option<Part>, Error> {
     }
     let before = busy();
     let mut running = job.kernel.start();
-    let mut output = Vec::new();
+    let mut output = Gathered::default();
     let begin = now();
     let mut arriving = Arriving::new(&block, &job.region, set, own);
     let (loaded, computing);
@@ -212,7 +213,7 @@ async fn work(core: CoreId, shared: &Shared) -> Result<Option<Part>, Error> {
         store,
         work: running.work(),
         result: running.result(),
-        stored_bytes: job.output.as_ref().map_or(0, |_| output.len() as u64),
+        stored_bytes: job.output.as_ref().map_or(0, |_| output.bytes()),
         cpu_s,
     }))
 }
@@ -222,7 +223,7 @@ async fn store(
     core: CoreId,
     shared: &Shared,
     block: &Block,
-    output: &[u8],
+    output: &Gathered,
 ) -> Result<(Instant, Instant), Error> {
     let job = &shared.job;
     let Some(region) = &job.output else { return Ok((now(), now())) };
@@ -233,15 +234,9 @@ async fn store(
     // A part's result is never longer than its part of the region.
     let share = region.bytes() / job.units as u64 / GRAIN_BYTES * GRAIN_BYTES;
     let start = share * core.0 as u64;
-    let end = start + (output.len() as u64).next_multiple_of(GRAIN_BYTES);
+    let end = start + output.bytes().next_multiple_of(GRAIN_BYTES);
     assert!(end <= start + share, "a result fits the room for it");
-    write(block, region, start..end, |at, piece| {
-        let from = usize::try_from(at - start).expect("a result is in memory").min(output.len());
-        let rest = &output[from..];
-        let len = rest.len().min(piece.len());
-        piece[..len].copy_from_slice(&rest[..len]);
-    })
-    .await?;
+    write(block, region, start..end, |at, piece| output.copy(at - start, piece)).await?;
     Ok((begin, now()))
 }
 

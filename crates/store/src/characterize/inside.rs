@@ -167,9 +167,12 @@ impl Session<'_> {
         };
         for prefix in prefixes {
             for number in 0.. {
-                if !values.delete(&chunk_key(prefix, number)).await? {
+                // Deleting a key that is not there succeeds, so it is looked for first.
+                let key = chunk_key(prefix, number);
+                if !values.exist(&key).await? {
                     break;
                 }
+                values.delete(&key).await?;
             }
         }
         Ok(())

@@ -9,7 +9,7 @@
 //! Modules, in the order of a measurement:
 //! - [`kernel`]: one small description for each kernel
 //! - [`region`]: where working sets lie, and how they are cut
-//! - [`host`], `hold`, `rival`: the host's side
+//! - [`host`], `hold`, `gathered`, `rival`: the host's side
 //! - [`inside`]: the drive's side
 //! - [`spread`]: medians and quartiles
 //! - `plan`, `bench`: what is measured, and in which order
@@ -17,6 +17,7 @@
 
 mod bench;
 mod compose;
+mod gathered;
 mod hold;
 pub mod host;
 pub mod inside;
@@ -33,6 +34,7 @@ use std::path::PathBuf;
 pub use crate::profile::Overlap;
 pub use bench::{characterize, ingest};
 pub use compose::{Machine, Watts, compose};
+pub use gathered::Gathered;
 pub use hold::Holding;
 pub use plan::{Cell, Found, Limited, Options, Overloaded, Place, Step, Survey, survey};
 pub use rival::Rivals;

@@ -6,7 +6,7 @@
 use csd_kernels::Numeric;
 use csd_kernels::array_merge::{self, Parameters, Piece};
 
-use super::{Kernel, Running, fill_i32, mix};
+use super::{Gathered, Kernel, Running, fill_i32, mix};
 
 pub(super) struct ArrayMerge;
 
@@ -55,10 +55,10 @@ impl Kernel for ArrayMerge {
 struct Merge(u64);
 
 impl Running for Merge {
-    fn feed(&mut self, pieces: &[&[u8]], output: &mut Vec<u8>) {
+    fn feed(&mut self, pieces: &[&[u8]], output: &mut Gathered) {
         let mut merge = array_merge::ArrayMerge::new(PARAMETERS);
         let [left, right] = [pieces[0], pieces[1]].map(|bytes| Piece { bytes, last: true });
-        let merged = merge.feed(left, right, |run| output.extend_from_slice(run));
+        let merged = merge.feed(left, right, |run| output.append(run));
         merged.expect("the arrays are sorted");
         self.0 += merge.elements();
     }

@@ -3,7 +3,7 @@
 use csd_kernels::count::{self, Parameters};
 use csd_kernels::{ElementType, Scalar};
 
-use super::{Kernel, Running, fill_i32, mix};
+use super::{Gathered, Kernel, Running, fill_i32, mix};
 
 pub(super) struct Count;
 
@@ -39,7 +39,7 @@ impl Kernel for Count {
 }
 
 impl Running for count::Count {
-    fn feed(&mut self, pieces: &[&[u8]], _: &mut Vec<u8>) {
+    fn feed(&mut self, pieces: &[&[u8]], _: &mut Gathered) {
         self.feed(pieces[0]).expect("pieces hold whole elements");
     }
 

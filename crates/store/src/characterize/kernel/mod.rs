@@ -11,6 +11,8 @@ mod page_rank;
 mod vector_add;
 mod verify;
 
+use super::Gathered;
+
 /// Streams are cut into parts at multiples of this.
 pub const GRAIN_BYTES: u64 = 4096;
 
@@ -55,7 +57,7 @@ pub trait Kernel: Send + Sync {
 /// A computation on the host under way.
 pub trait Running {
     /// Takes the next piece of every stream, equally long; appends to `output` what comes out.
-    fn feed(&mut self, pieces: &[&[u8]], output: &mut Vec<u8>);
+    fn feed(&mut self, pieces: &[&[u8]], output: &mut Gathered);
     /// Units of work done so far.
     fn work(&self) -> u64;
     /// The short result so far, if the kernel has one.
@@ -116,7 +118,7 @@ mod tests {
     use super::*;
 
     fn run(kernel: &dyn Kernel, cuts: &[u64]) -> (u64, u64, Vec<u8>) {
-        let (mut running, mut output) = (kernel.start(), Vec::new());
+        let (mut running, mut output) = (kernel.start(), Gathered::default());
         for pair in cuts.windows(2) {
             let streams = (0..kernel.streams()).map(|stream| {
                 let mut piece = vec![0; usize::try_from(pair[1] - pair[0]).unwrap()];
@@ -127,7 +129,9 @@ mod tests {
             let pieces: Vec<_> = streams.iter().map(Vec::as_slice).collect();
             running.feed(&pieces, &mut output);
         }
-        (running.work(), running.result(), output)
+        let mut bytes = vec![0; usize::try_from(output.bytes()).unwrap()];
+        output.copy(0, &mut bytes);
+        (running.work(), running.result(), bytes)
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use csd_kernels::page_rank::{self, Dense, Form, Parameters};
 
-use super::{Kernel, Running, mix};
+use super::{Gathered, Kernel, Running, mix};
 
 pub(super) struct PageRank;
 
@@ -60,10 +60,10 @@ struct Product {
 }
 
 impl Running for Product {
-    fn feed(&mut self, pieces: &[&[u8]], output: &mut Vec<u8>) {
+    fn feed(&mut self, pieces: &[&[u8]], output: &mut Gathered) {
         self.sums.clear();
         self.dense.feed(pieces[0], &mut self.sums).expect("pieces hold whole elements");
-        output.extend(self.sums.iter().flat_map(|sum| sum.to_le_bytes()));
+        self.sums.iter().for_each(|sum| output.append(&sum.to_le_bytes()));
     }
 
     fn work(&self) -> u64 {

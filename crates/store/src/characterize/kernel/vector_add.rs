@@ -3,7 +3,7 @@
 use csd_kernels::Numeric;
 use csd_kernels::vector_add::{self, Parameters};
 
-use super::{Kernel, Running, fill_i32, mix};
+use super::{Gathered, Kernel, Running, fill_i32, mix};
 
 pub(super) struct VectorAdd;
 
@@ -42,10 +42,9 @@ impl Kernel for VectorAdd {
 }
 
 impl Running for vector_add::VectorAdd {
-    fn feed(&mut self, pieces: &[&[u8]], output: &mut Vec<u8>) {
-        let start = output.len();
-        output.resize(start + pieces[0].len(), 0);
-        self.feed(pieces[0], pieces[1], &mut output[start..]).expect("pieces are equally long");
+    fn feed(&mut self, pieces: &[&[u8]], output: &mut Gathered) {
+        let sum = output.piece(pieces[0].len());
+        self.feed(pieces[0], pieces[1], sum).expect("pieces are equally long");
     }
 
     fn work(&self) -> u64 {

@@ -2,7 +2,7 @@
 
 use csd_kernels::verify::{self, Plan};
 
-use super::{Kernel, Running, mix};
+use super::{Gathered, Kernel, Running, mix};
 
 pub(super) struct Verify;
 
@@ -44,7 +44,7 @@ struct Pages {
 }
 
 impl Running for Pages {
-    fn feed(&mut self, pieces: &[&[u8]], _: &mut Vec<u8>) {
+    fn feed(&mut self, pieces: &[&[u8]], _: &mut Gathered) {
         self.checksums.clear();
         self.verify.feed(pieces[0], &mut self.checksums);
     }
