@@ -18,6 +18,8 @@ const AUTHENTICATED_WITHIN: Duration = Duration::from_secs(30);
 pub(crate) struct Context {
     array: PathBuf,
     secrets: Option<PathBuf>,
+    /// The array file was named by an option.
+    pub(crate) array_is_named: bool,
     /// Print one JSON object.
     pub(crate) json: bool,
     /// Print results and errors only.
@@ -34,8 +36,10 @@ impl Context {
         let named = |option: Option<PathBuf>, variable| {
             option.or_else(|| Some(PathBuf::from(std::env::var_os(variable)?)))
         };
+        let array_is_named = array.is_some();
         let array = named(array, "CSD_ARRAY").unwrap_or_else(|| DEFAULT_PATH.into());
-        Self { array, secrets: named(secrets, "CSD_SECRETS"), json, quiet }
+        let secrets = named(secrets, "CSD_SECRETS");
+        Self { array, secrets, array_is_named, json, quiet }
     }
 
     /// Path of the secrets file, if there is one.

@@ -5,15 +5,18 @@
 //! object is printed; the exit code is the documented one.
 //!
 //! Modules: [`cli`] declares the command line, [`report`] prints, [`table`] and [`units`] format,
-//! [`log`] writes a drive's log, [`context`] opens the array; [`drive`], [`check`], [`mod@array`],
-//! [`object`], [`run`] and [`secret`] are the commands.
+//! [`log`] writes a drive's log, [`context`] opens the array; [`drive`], [`mod@drive_log`],
+//! [`check`], [`mod@array`], [`object`], [`run`], [`mod@characterize`] and [`secret`] are the
+//! commands.
 
 mod array;
+mod characterize;
 mod check;
 mod cli;
 mod clock;
 mod context;
 mod drive;
+mod drive_log;
 mod log;
 mod object;
 mod progress;
@@ -45,6 +48,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
     match cli.command {
         Command::Drive(cli::Drive::Serve(options)) => drive::serve(&options, &context),
         Command::Drive(cli::Drive::Check(options)) => check::check(&options),
+        Command::Drive(cli::Drive::Log(options)) => drive_log::log(&options, &context),
         Command::Secret(cli::SecretCommand::New(options)) => secret::new(&options),
         Command::Array(cli::Array::Up(options)) => array::up(&options, &context),
         Command::Array(cli::Array::Status) => array::status(&context),
@@ -54,6 +58,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Ls(options) => object::ls(&options, &context),
         Command::Stat(options) => object::stat(options, &context),
         Command::Rm(options) => object::rm(options, &context),
+        Command::Characterize(options) => characterize::characterize(&options, &context),
         Command::Run(cli::Run::Count(options)) => run::count(&options, &context),
     }
 }

@@ -12,7 +12,7 @@ use csd_nvme::controller::Subsystem;
 use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_id, keep};
 
 use crate::config::HostLimits;
-use crate::controller::{Access, Controllers, CoreCounters, Settings};
+use crate::controller::{Access, Controllers, CoreCounters, ExecutionLog, Settings};
 use crate::describe::{self, MDTS};
 use crate::error::Error;
 use crate::format::{self, SHARDS, Split, Superblock};
@@ -50,6 +50,8 @@ pub struct Shared {
     pub segments: Arc<Segments>,
     /// Controllers.
     pub controllers: Controllers,
+    /// The last executions.
+    pub execution_log: ExecutionLog,
     /// Counters by core.
     pub counters: Vec<Arc<CoreCounters>>,
     /// Connections by core.
@@ -153,6 +155,7 @@ pub async fn open(
         superblock,
         segments,
         controllers: Controllers::default(),
+        execution_log: ExecutionLog::default(),
         counters: (0..cores).map(|_| Arc::default()).collect(),
         connections: (0..cores).map(|_| AtomicUsize::new(0)).collect(),
         host_limits: HostLimits::default(),

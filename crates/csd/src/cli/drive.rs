@@ -21,6 +21,8 @@ Examples:
     Serve(Box<Serve>),
     /// Look at media that no drive serves: every checksum; exit code 1 when there is damage
     Check(Check),
+    /// Show what became of a drive's last executions: bytes, work, times, and why some failed
+    Log(super::drive_log::Log),
 }
 
 /// Options of `csd drive check`.

@@ -3,7 +3,9 @@
 //! Modules: one a group of commands. Here is what they share, and the list of them.
 
 mod array;
+pub(crate) mod characterize;
 mod drive;
+pub(crate) mod drive_log;
 mod object;
 mod run;
 mod secret;
@@ -78,6 +80,8 @@ pub(crate) enum Command {
     Stat(Name),
     /// Remove an object
     Rm(Name),
+    /// Measure what kernels cost in a drive and on this host, and write a profile
+    Characterize(Box<characterize::Characterize>),
     /// Run a kernel over an object
     #[command(subcommand)]
     Run(Run),
@@ -102,6 +106,7 @@ impl Command {
         match self {
             Self::Drive(Drive::Serve(_)) => "drive serve",
             Self::Drive(Drive::Check(_)) => "drive check",
+            Self::Drive(Drive::Log(_)) => "drive log",
             Self::Secret(SecretCommand::New(_)) => "secret new",
             Self::Array(Array::Up(_)) => "array up",
             Self::Array(Array::Status) => "array status",
@@ -111,49 +116,11 @@ impl Command {
             Self::Ls(_) => "ls",
             Self::Stat(_) => "stat",
             Self::Rm(_) => "rm",
+            Self::Characterize(_) => "characterize",
             Self::Run(Run::Count(_)) => "run count",
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    #[test]
-    fn the_declaration_is_consistent() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn negative_numbers_and_global_options_parse() {
-        let cli =
-            Cli::try_parse_from(["csd", "run", "count", "x", "--equal", "-1", "--json"]).unwrap();
-        assert!(cli.json);
-        let Command::Run(Run::Count(count)) = cli.command else { panic!("{:?}", cli.command) };
-        assert_eq!((count.equal.as_str(), count.on), ("-1", Who::Drives));
-    }
-
-    #[test]
-    fn wrong_values_are_refused() {
-        for wrong in [
-            "csd put x --chunk 1MB",
-            "csd put x --type i16",
-            "csd put x --column 1",
-            "csd drive serve --media memory --size 1G --block 1000",
-            "csd drive serve --media memory --size 1G --kv 101%",
-            "csd drive serve --media memory --size 1G --allow host",
-            "csd secret new --hash 128",
-            "csd drive serve --media memory --size 1G --auth-group ffdhe1024",
-            "csd drive serve --media memory --size 1G --auth-hash 256,1",
-            "csd array up --drives 0",
-            "csd run count x",
-            "csd run count x --equal 1 --on nowhere",
-        ] {
-            let error = Cli::try_parse_from(wrong.split(' ')).expect_err(wrong);
-            assert_eq!(error.exit_code(), 2, "{wrong}");
-        }
-    }
-}
+mod tests;

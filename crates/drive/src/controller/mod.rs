@@ -7,11 +7,13 @@
 
 mod access;
 mod counters;
+pub mod executions;
 mod health;
 mod settings;
 
 pub use access::Access;
 pub use counters::{CoreCounters, View};
+pub use executions::ExecutionLog;
 pub(crate) use health::announce;
 pub use settings::Settings;
 

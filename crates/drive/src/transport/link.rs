@@ -7,6 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Waker;
 
 use csd_nvme::capsule::Cqe;
@@ -21,6 +22,7 @@ use super::outgoing::Outgoing;
 use super::session::Session;
 use super::transfer::Transfers;
 use super::{LIMITS, PDU_DATA_BYTES_MAX};
+use crate::controller::Association;
 
 /// Commands that send data wait while this much is queued.
 const QUEUED_BYTES_MAX: usize = 1 << 20;
@@ -338,6 +340,11 @@ impl Link {
         if !skip {
             self.respond(&cqe);
         }
+    }
+
+    /// The controller that the connection is of.
+    pub fn association(&self) -> Option<Arc<Association>> {
+        self.session.borrow().association().map(Arc::clone)
     }
 
     /// Receives `bytes` bytes of a command's data by transfer, in pieces of 128 KiB.

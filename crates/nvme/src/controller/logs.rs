@@ -5,6 +5,7 @@ use crate::NSID_ALL;
 use crate::capsule::Sqe;
 use crate::compute::{self, ProgramDescriptor};
 use crate::discovery::discovery_log;
+use crate::executions;
 use crate::log::{self, ErrorEntry, FeatureEffects, FirmwareSlot, GetLogPage, LSP_RETAIN, LogId};
 use crate::opcode::{Admin, Cp, Csi, Kv, Nvm, Slm};
 use crate::program;
@@ -14,7 +15,7 @@ use crate::wire::fixed_text;
 /// What a discovery controller has.
 const SUPPORTED_DISCOVERY: [LogId; 3] = [LogId::SUPPORTED, LogId::ERROR, LogId::DISCOVERY];
 
-const SUPPORTED: [LogId; 10] = [
+const SUPPORTED: [LogId; 11] = [
     LogId::SUPPORTED,
     LogId::ERROR,
     LogId::SMART,
@@ -25,6 +26,7 @@ const SUPPORTED: [LogId; 10] = [
     LogId::PROGRAM_LIST,
     LogId::PROGRAM_TYPES,
     LogId::RANGE_SETS,
+    LogId::EXECUTIONS,
 ];
 
 const ADMIN: [u8; 11] = [
@@ -123,6 +125,7 @@ impl Controller {
             LogId::PROGRAM_LIST | LogId::PROGRAM_TYPES | LogId::RANGE_SETS => {
                 of_programs(id, sqe.nsid(), subsystem, backing)?
             }
+            LogId::EXECUTIONS => execution_log(sqe.nsid(), subsystem, backing)?,
             _ => return Err(Status::INVALID_LOG_PAGE),
         };
         if !retain {
@@ -193,4 +196,18 @@ fn of_programs(
             compute::program_list(&programs)
         }
     })
+}
+
+fn execution_log(
+    nsid: u32,
+    subsystem: &Subsystem,
+    backing: &dyn Backing,
+) -> Result<Vec<u8>, Status> {
+    match subsystem.namespace(nsid).map(|namespace| &namespace.kind) {
+        Some(NamespaceKind::Compute { .. }) => {
+            let (ended, entries) = backing.executions();
+            Ok(executions::encode(ended, &entries))
+        }
+        _ => Err(Status::INVALID_NAMESPACE),
+    }
 }

@@ -6,6 +6,7 @@
 
 mod keys;
 mod read;
+mod write;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -325,6 +326,12 @@ impl Profile {
     /// Every fault found, in the order of the file's tables; never empty.
     pub fn parse(text: &str) -> Result<Self, Faults> {
         read::profile(text).map_err(Faults)
+    }
+
+    /// The profile as a TOML file's text.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        write::profile(self)
     }
 }
 

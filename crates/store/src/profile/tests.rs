@@ -54,3 +54,13 @@ fn invalid_profiles_are_refused_with_every_path_of_the_contract() {
         assert_eq!(found, expected, "{}: {faults}", path.display());
     }
 }
+
+#[test]
+fn what_is_written_is_read_back() {
+    for path in files("valid-") {
+        let profile = Profile::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        let again = Profile::parse(&profile.to_toml());
+        let again = again.unwrap_or_else(|faults| panic!("{}: {faults}", path.display()));
+        assert_eq!(again, profile, "{}", path.display());
+    }
+}

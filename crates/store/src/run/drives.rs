@@ -88,6 +88,7 @@ async fn execute(drive: &Drive, program: u16, job: &Job, taken: &Taken) -> Resul
         output: Output::Completion,
         sources: sources(&job.entry, drive.block.block_bytes(), taken),
         parameters: job.parameters.encode(),
+        serial: false,
     };
     let begin = now();
     let count = drive.compute.execute(program, &execution).await;

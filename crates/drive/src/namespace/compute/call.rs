@@ -106,6 +106,7 @@ fn over(all: &[MemoryRange], controls: Controls, data: &[u8]) -> Result<Executio
         output: Output::Completion,
         sources: Vec::new(),
         parameters: data.to_vec(),
+        serial: false,
     };
     let mut stream = 0;
     for (index, at) in all.iter().enumerate() {

@@ -2,7 +2,7 @@
 //!
 //! In the lane bytes are gathered into chunks; between the lane's rounds full chunks are stored.
 //! Never: a byte written where the execution did not say. Invariants: at most [`FULL_BYTES`] and a
-//! chunk are gathered at once; an execution that succeeded has its output stored, durable as any
+//! chunk are gathered at once, but for serial executions; an execution that succeeded has its output stored, durable as any
 //! Store is. One that failed may have left some of it: whoever asked deletes that.
 
 use std::collections::VecDeque;
@@ -34,18 +34,30 @@ pub struct Output {
     /// The chunk that is being filled, and how much of it is.
     open: Option<(Buffer, usize)>,
     gathered: usize,
+    /// Bytes at which a program is asked to wait.
+    full_bytes: usize,
     written: u64,
     work: u64,
 }
 
 impl Output {
-    pub(super) fn new(destination: &Destination) -> Self {
+    /// Nothing written yet. A `serial` output is gathered as a whole.
+    pub(super) fn new(destination: &Destination, serial: bool) -> Self {
         let chunk_bytes = match destination {
             Destination::Completion => None,
             Destination::Memory { .. } => Some(1 << 20),
             Destination::KvChunks { chunk_bytes, .. } => Some(*chunk_bytes as usize),
         };
-        Self { chunk_bytes, full: VecDeque::new(), open: None, gathered: 0, written: 0, work: 0 }
+        let full_bytes = if serial { usize::MAX } else { FULL_BYTES };
+        Self {
+            chunk_bytes,
+            full: VecDeque::new(),
+            open: None,
+            gathered: 0,
+            full_bytes,
+            written: 0,
+            work: 0,
+        }
     }
 
     /// Whether the bytes are wanted; if not, they may be written and are dropped.
@@ -55,7 +67,7 @@ impl Output {
 
     /// Whether a program should end its step with [`super::Step::Full`].
     pub fn is_full(&self) -> bool {
-        self.gathered >= FULL_BYTES
+        self.gathered >= self.full_bytes
     }
 
     /// Room for at most `most` bytes, at least 1, in one piece; [`Self::commit`] says how many were
@@ -227,7 +239,7 @@ mod tests {
             stride: 1,
             chunk_bytes,
         };
-        Output::new(&destination)
+        Output::new(&destination, false)
     }
 
     #[test]
@@ -257,7 +269,7 @@ mod tests {
 
     #[test]
     fn an_output_that_nobody_wants_takes_no_memory() {
-        let mut output = Output::new(&Destination::Completion);
+        let mut output = Output::new(&Destination::Completion, false);
         output.append(&[1; 100]);
         assert_eq!((output.is_wanted(), output.written(), output.take(true).len()), (false, 0, 0));
     }

@@ -15,14 +15,15 @@ const VALUES: Destination =
 
 fn execution(program: u64, output: Destination, parameters: Vec<u8>) -> Execution {
     let source = Place::Blocks { nsid: 1, slba: 0, skip: 0, bytes: 1 }.into();
-    Execution { program, output, sources: vec![source], parameters }
+    Execution { program, output, sources: vec![source], parameters, serial: false }
 }
 
 /// Runs a program over streams that come in pieces of `piece` bytes, one a round; its result and
 /// its output.
 fn run(execution: &Execution, streams: &[&[u8]], piece: usize) -> Result<(u64, Vec<u8>), Failure> {
     let mut program = start(execution)?;
-    let (mut inputs, mut output) = (Inputs::new(streams.len()), Output::new(&execution.output));
+    let (mut inputs, mut output) =
+        (Inputs::new(streams.len()), Output::new(&execution.output, execution.serial));
     let mut pieces: Vec<_> = streams.iter().map(|stream| stream.chunks(piece)).collect();
     let mut written = Vec::new();
     loop {

@@ -1,0 +1,39 @@
+//! The command line against what it should take and refuse.
+
+use clap::CommandFactory;
+
+use super::*;
+
+#[test]
+fn the_declaration_is_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn negative_numbers_and_global_options_parse() {
+    let cli = Cli::try_parse_from(["csd", "run", "count", "x", "--equal", "-1", "--json"]).unwrap();
+    assert!(cli.json);
+    let Command::Run(Run::Count(count)) = cli.command else { panic!("{:?}", cli.command) };
+    assert_eq!((count.equal.as_str(), count.on), ("-1", Who::Drives));
+}
+
+#[test]
+fn wrong_values_are_refused() {
+    for wrong in [
+        "csd put x --chunk 1MB",
+        "csd put x --type i16",
+        "csd put x --column 1",
+        "csd drive serve --media memory --size 1G --block 1000",
+        "csd drive serve --media memory --size 1G --kv 101%",
+        "csd drive serve --media memory --size 1G --allow host",
+        "csd secret new --hash 128",
+        "csd drive serve --media memory --size 1G --auth-group ffdhe1024",
+        "csd drive serve --media memory --size 1G --auth-hash 256,1",
+        "csd array up --drives 0",
+        "csd run count x",
+        "csd run count x --equal 1 --on nowhere",
+    ] {
+        let error = Cli::try_parse_from(wrong.split(' ')).expect_err(wrong);
+        assert_eq!(error.exit_code(), 2, "{wrong}");
+    }
+}
