@@ -97,7 +97,7 @@ pub fn machine() -> String {
     let model = model.trim_start_matches(['\t', ' ', ':']);
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').next().unwrap_or("?");
-    let pinned = if crate::serve::pinned() { "servers pinned to CPU 0" } else { "not pinned" };
+    let pinned = if crate::serve::pinned() { "servers pinned" } else { "not pinned" };
     format!("{model}, load {load}, {pinned}")
 }
 

@@ -1,4 +1,4 @@
-//! The two servers as processes of their own, each on CPU 0 (the client has CPU 1).
+//! The two servers as processes of their own, each on one CPU (the client has the others).
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
@@ -32,6 +32,9 @@ pub struct Options {
     /// File or block device that the drive keeps its bytes in; memory without it.
     #[arg(long)]
     pub media: Option<PathBuf>,
+    /// CPU that servers are pinned to; the client has the others.
+    #[arg(long, default_value_t = 0)]
+    pub cpu: usize,
     /// Size of a medium that is made.
     #[arg(long, default_value_t = 384 << 20)]
     pub size_bytes: u64,
@@ -66,7 +69,7 @@ impl Server {
         let mut command = match pinned() {
             true => {
                 let mut command = Command::new("taskset");
-                command.args(["-c", "0"]).arg(program);
+                command.args(["-c", &options.cpu.to_string()]).arg(program);
                 command
             }
             false => Command::new(program),

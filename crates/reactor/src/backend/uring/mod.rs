@@ -6,6 +6,8 @@
 //! can name a slot without a generation.
 #![allow(unsafe_code)]
 
+mod slot;
+
 use std::cell::RefCell;
 use std::io;
 use std::mem::ManuallyDrop;
@@ -13,18 +15,19 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use io_uring::types::{CancelBuilder, Fd, FsyncFlags, SubmitArgs, Timespec};
+use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::backend::real::{Event, Poller};
 use crate::backend::{Direction, SocketKey, os};
-use crate::file::{Action, FileDone, FileOp, FileThreads, slices_after};
+use crate::file::{Action, FileDone, FileOp, FileThreads};
 use crate::oneshot::Sender;
+use slot::FileSlot;
 
 const SUBMISSIONS: u32 = 256;
+/// File operations are handed to the kernel in groups of this many, the rest when a turn ends.
+const GROUP: usize = 4;
 const COMPLETIONS: u32 = 4096;
-/// A single transfer's length is 32 bits wide and signed in the answer.
-const TRANSFER_BYTES_MAX: usize = 1 << 30;
 
 /// User data: what an answer belongs to, by its two upper bits. A socket key has 62.
 const TAG_SHIFT: u32 = 62;
@@ -52,14 +55,6 @@ struct Inner {
     finished: Vec<(Sender<FileDone>, FileDone)>,
     /// Those that wait for room to be tried again.
     restart: Vec<u32>,
-}
-
-/// A file operation that the ring holds pointers into.
-struct FileSlot {
-    op: Box<FileOp>,
-    reply: Sender<FileDone>,
-    /// The ring reads these while a vectored write is in flight.
-    vectors: Vec<libc::iovec>,
 }
 
 impl Uring {
@@ -243,45 +238,6 @@ impl Inner {
     }
 }
 
-impl FileSlot {
-    /// The entry for what is left of the operation. Opening, sizes and the like never come here.
-    fn entry(&mut self) -> squeue::Entry {
-        let fd = Fd(self.op.fd());
-        let done = self.op.transferred;
-        match &mut self.op.action {
-            Action::Read { offset, buffers } => {
-                let rest = buffers.first_mut().map_or(&mut [][..], |buffer| &mut buffer[done..]);
-                let len = transfer_len(rest.len());
-                opcode::Read::new(fd, rest.as_mut_ptr(), len).offset(*offset + done as u64).build()
-            }
-            Action::Write { offset, buffers } if buffers.len() == 1 => {
-                let rest = &buffers[0][done..];
-                let len = transfer_len(rest.len());
-                opcode::Write::new(fd, rest.as_ptr(), len).offset(*offset + done as u64).build()
-            }
-            Action::Write { offset, buffers } => {
-                let vector = |slice: io::IoSlice<'_>| libc::iovec {
-                    iov_base: slice.as_ptr().cast_mut().cast(),
-                    iov_len: slice.len(),
-                };
-                self.vectors = slices_after(buffers, done).into_iter().map(vector).collect();
-                let count = u32::try_from(self.vectors.len()).unwrap_or(0);
-                opcode::Writev::new(fd, self.vectors.as_ptr(), count)
-                    .offset(*offset + done as u64)
-                    .build()
-            }
-            Action::Allocate { offset, len, mode } => {
-                opcode::Fallocate::new(fd, *len).offset(*offset).mode(*mode).build()
-            }
-            _ => opcode::Fsync::new(fd).flags(FsyncFlags::DATASYNC).build(),
-        }
-    }
-}
-
-fn transfer_len(len: usize) -> u32 {
-    u32::try_from(len.min(TRANSFER_BYTES_MAX)).unwrap_or(u32::MAX)
-}
-
 /// Errors of `io_uring_enter` and of entries that another try gets over.
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY | libc::ETIME))
@@ -350,8 +306,12 @@ impl Poller for Uring {
             return self.files.start(op, reply);
         }
         let mut inner = self.inner.borrow_mut();
-        let index = inner.insert(FileSlot { op, reply, vectors: Vec::new() });
+        let index = inner.insert(FileSlot::new(op, reply));
         inner.start(index);
+        if inner.ring.submission().len() >= GROUP {
+            // The disk begins while we go on; what fails here is reported when the turn ends.
+            let _submitted = inner.ring.submit();
+        }
         let finished = std::mem::take(&mut inner.finished);
         drop(inner);
         deliver(finished);
