@@ -343,7 +343,10 @@ async fn lane_leaves_the_core_free(_core: CoreId) {
     }
     // 20 ms of sleeps: a core that stood behind the lane would never come back.
     assert!(began.elapsed() < Duration::from_secs(5));
-    assert!(busy().lane_ns > 0);
+    // The lane has what nobody else wants, so on a busy machine it may not have run yet.
+    while busy().lane_ns == 0 {
+        sleep(Duration::from_millis(1)).await;
+    }
     drop(endless);
 }
 
