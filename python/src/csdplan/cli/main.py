@@ -48,15 +48,6 @@ app = typer.Typer(
 )
 profile_app = typer.Typer(help="Work with profile files.", no_args_is_help=True)
 app.add_typer(profile_app, name="profile")
-app.command("mix")(mix_command)
-app.command("optimize")(optimize_command)
-app.command("overload")(overload_command)
-app.command("report")(report_command)
-app.command("simulate")(simulate_command)
-app.command("ui")(ui_command)
-app.command("uncertainty")(uncertainty_command)
-plan.add_to(app)
-published.add_to(app)
 
 
 def main() -> None:
@@ -168,7 +159,6 @@ def bep_command(
         typer.echo(f"warning: {warning}", err=True)
 
 
-@app.command("profiles")
 def profiles_command(json: JsonOption = False) -> None:
     """List the profiles that come with csdplan."""
     with reported():
@@ -202,3 +192,16 @@ def profile_check_command(
         return
     kernels = ", ".join(profile.kernels())
     typer.echo(f"{file}: sound (schema 1): {len(profile.point)} points, kernels {kernels}")
+
+
+# In the order in which they are listed: planning, buying, showing, checking, profiles.
+plan.add_to(app)
+app.command("overload")(overload_command)
+app.command("mix")(mix_command)
+app.command("optimize")(optimize_command)
+app.command("simulate")(simulate_command)
+app.command("uncertainty")(uncertainty_command)
+app.command("report")(report_command)
+app.command("ui")(ui_command)
+published.add_to(app)
+app.command("profiles")(profiles_command)

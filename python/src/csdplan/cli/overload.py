@@ -35,7 +35,7 @@ def overload_command(
         Path | None,
         typer.Option(help="CSV: memory_GB,load_s,comp_s, as measured on the host."),
     ] = None,
-    memory_gb: Annotated[str | None, typer.Option(help="Memory to plan for [GB].")] = None,
+    memory_gb: Annotated[str | None, typer.Option(help="Memory to plan for (GB).")] = None,
     sd_tx: Annotated[float | None, typer.Option(help="Factor below the working set.")] = None,
     sd_comp: Annotated[float | None, typer.Option(help="Factor below the working set.")] = None,
     cores: Annotated[int, typer.Option(min=1, help="Host cores.")] = 1,

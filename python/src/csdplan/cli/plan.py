@@ -41,6 +41,9 @@ from csdplan.result.sweep import Setting, needed, surface, sweep
 from csdplan.solve.ec_fit import EncodePoint, fit_encode_time
 from csdplan.solve.tco import Kernel, Service, System, cost_of, equal_throughput
 
+#: A table with more columns than this is written as rows.
+_ACROSS_MAX = 16
+
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
@@ -95,8 +98,8 @@ def sweep_command(
 def surface_command(
     profile: ProfileOption,
     kernel: KernelOption,
-    bandwidth: Annotated[str, typer.Option(help="Multipliers of internal bandwidth.")] = "1:8:1",
-    compute: Annotated[str, typer.Option(help="Multipliers of computational power.")] = "1:8:1",
+    bandwidth: Annotated[str, typer.Option(help="Multipliers of internal bandwidth.")] = "1:8:0.5",
+    compute: Annotated[str, typer.Option(help="Multipliers of computational power.")] = "1:8:0.5",
     iso: Annotated[str, typer.Option(help="Break-even points to draw lines for.")] = "4",
     cores: Annotated[int, typer.Option(min=1, help="Host cores.")] = 1,
     device: DeviceOption = None,
@@ -137,7 +140,10 @@ def surface_command(
         )
         for path in plot or []:
             figures.surface([panel], path)
-    show("surface", [found.sheet(), found.iso_sheet()], json=json, csv=csv)
+    # Long rows are for programs; people read a table of two sides, if it fits.
+    crossed = not (json or csv) and len(across) <= _ACROSS_MAX
+    whole = found.cross_sheet() if crossed else found.sheet()
+    show("surface", [whole, found.iso_sheet()], json=json, csv=csv)
 
 
 def ec_command(
@@ -146,7 +152,7 @@ def ec_command(
         typer.Option(help="CSV: blocks,block_MB,ssd_s,csd_s. Default: the published Newport."),
     ] = None,
     blocks: Annotated[str, typer.Option(help="Blocks after encoding, n + k.")] = "12,24,48",
-    block_mb: Annotated[str, typer.Option(help="Block sizes [MB].")] = "16,64,128",
+    block_mb: Annotated[str, typer.Option(help="Block sizes (MB).")] = "16,64,128",
     drive_power: Annotated[str, typer.Option(help="Drive's power, multiplied.")] = "1",
     host_power: Annotated[str, typer.Option(help="Host's power, multiplied.")] = "1",
     ssd_tx: Annotated[float, typer.Option(metavar="SECONDS", help="T_SSD-tx.")] = 0.0,
@@ -196,7 +202,7 @@ def tco_command(
         Path | None,
         typer.Option(help="TOML with systems, kernel and service. Default: the published one."),
     ] = None,
-    prices: Annotated[str, typer.Option(help="Drive prices to try [USD].")] = "80,110,150,200,300",
+    prices: Annotated[str, typer.Option(help="Drive prices to try (USD).")] = "80,110,150,200,300",
     plot: PlotOption = None,
     json: JsonOption = False,
     csv: CsvOption = False,
