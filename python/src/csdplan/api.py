@@ -62,6 +62,7 @@ def bep(
     *,
     device: str | None = None,
     ssd: str | None = None,
+    size_bytes: int | None = None,
     **options: Any,
 ) -> pd.DataFrame:
     """Break-even points of one kernel, a row for each Host(n).
@@ -74,8 +75,8 @@ def bep(
         The kernel.
     host_cores : sequence of int
         The n of each Host(n).
-    device, ssd : str, optional
-        As in `csdplan.profile.workload`.
+    device, ssd, size_bytes : optional
+        Drives and working set where a profile has several, as in `csdplan.profile.workload`.
     **options
         ``k_limit``, ``sd_tx``, ``sd_comp``, ``host_part_s`` and the other options of
         `csdplan.result.bep`.
@@ -87,7 +88,7 @@ def bep(
     """
     import pandas as pd  # noqa: PLC0415
 
-    resolved = _workload(profile, kernel, device, ssd)
+    resolved = _workload(profile, kernel, device, ssd, size_bytes)
     result = bep_result([resolved], list(host_cores), **options)
     (system,) = result.systems
     rows = [
@@ -114,12 +115,13 @@ def grid(
     sd_comp: Sequence[float] | FloatArray = (1.0,),
     device: str | None = None,
     ssd: str | None = None,
+    size_bytes: int | None = None,
 ) -> xr.Dataset:
     """Break-even points over every combination of what is given.
 
     Parameters
     ----------
-    profile, kernel, device, ssd
+    profile, kernel, device, ssd, size_bytes
         As in `bep`.
     host_cores, k_limit : sequence of int
         Host cores at work; SSDs that use up the host's bandwidth, by default the profile's.
@@ -136,7 +138,7 @@ def grid(
     """
     import xarray as xr  # noqa: PLC0415 - imported late: it costs half a second
 
-    held = _workload(profile, kernel, device, ssd)
+    held = _workload(profile, kernel, device, ssd, size_bytes)
     limits = list(k_limit) if k_limit is not None else [held.k_limit]
     if None in limits:
         raise ProfileIncomplete(f"{held.profile}: k_limit is unknown; give k_limit")
@@ -228,13 +230,14 @@ def simulate(
     fluid: bool = False,
     device: str | None = None,
     ssd: str | None = None,
+    size_bytes: int | None = None,
     **options: Any,
 ) -> pd.DataFrame:
     """Simulate a job of many tasks, a row for each number of drives that compute.
 
     Parameters
     ----------
-    profile, kernel, device, ssd
+    profile, kernel, device, ssd, size_bytes
         As in `bep`.
     cores, drives, hosts : int
         Cores and drives of each host, and how many hosts.
@@ -257,7 +260,7 @@ def simulate(
         Columns as `csdplan.result.simulation.COLUMNS`.
     """
     held = load_profile(profile) if not isinstance(profile, Profile) else profile
-    resolved = _workload(held, kernel, device, ssd)
+    resolved = _workload(profile, kernel, device, ssd, size_bytes)
     node = node_of(
         resolved, cores=cores, drives=drives, enabled=drives, k_limit=k_limit, profile=held
     )
@@ -280,12 +283,13 @@ def uncertainty(
     seed: int = 1,
     device: str | None = None,
     ssd: str | None = None,
+    size_bytes: int | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Distribution of a break-even point, and which input it hangs on.
 
     Parameters
     ----------
-    profile, kernel, host_cores, k_limit, device, ssd
+    profile, kernel, host_cores, k_limit, device, ssd, size_bytes
         As in `bep`, for one Host(n).
     spreads : dict, optional
         Relative spread of times without quartiles, by provenance.
@@ -302,7 +306,7 @@ def uncertainty(
     held = load_profile(profile) if not isinstance(profile, Profile) else profile
     question = uncertain(
         held,
-        _workload(held, kernel, device, ssd),
+        _workload(profile, kernel, device, ssd, size_bytes),
         host_cores=host_cores,
         k_limit=k_limit,
         spreads=spreads,
@@ -347,7 +351,7 @@ def mix(
     dict of str to pandas.DataFrame
         ``throughput``, a row for each number, and ``shares``, one for each number and workload.
     """
-    loads = [_workload(profile, kernel, None, None) for kernel in shares]
+    loads = [_workload(profile, kernel) for kernel in shares]
     whole, parts = mix_result(
         loads,
         shares,
@@ -361,7 +365,13 @@ def mix(
     return {"throughput": frame(whole), "shares": frame(parts)}
 
 
-def _workload(profile: ProfileLike, kernel: str, device: str | None, ssd: str | None) -> Workload:
+def _workload(
+    profile: ProfileLike,
+    kernel: str,
+    device: str | None = None,
+    ssd: str | None = None,
+    size_bytes: int | None = None,
+) -> Workload:
     held = profile if isinstance(profile, Profile) else load_profile(profile)
     name = "profile" if isinstance(profile, Profile) else str(profile)
-    return workload(held, kernel, name=name, device=device, ssd=ssd)
+    return workload(held, kernel, name=name, device=device, ssd=ssd, size_bytes=size_bytes)

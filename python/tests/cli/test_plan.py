@@ -51,7 +51,8 @@ def test_surface() -> None:
     assert [found[place] for place in ((2, 7), (3, 4), (4, 3), (8, 2))] == [4, 4, 4, 4]
     iso = rows(*chosen, table=1)
     assert iso[0]["compute_above"] is None
-    assert iso[1]["compute_above"] == pytest.approx(6.56, abs=0.01)
+    assert iso[2]["bandwidth"] == 2
+    assert iso[2]["compute_above"] == pytest.approx(6.56, abs=0.01)
 
 
 def test_ec(tmp_path: Path) -> None:

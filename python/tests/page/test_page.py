@@ -11,7 +11,7 @@ from importlib import resources
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -148,6 +148,7 @@ def test_the_figures_mark_what_the_results_say() -> None:
     json.dumps([drawn, shown, bars], allow_nan=False)
 
 
+@settings(max_examples=80)
 @given(states)
 def test_no_state_breaks_the_page(state: State) -> None:
     shown = changed(asdict(state))
@@ -225,4 +226,4 @@ def test_without_the_extra_the_command_says_what_to_install(
     monkeypatch.setitem(sys.modules, "dash", None)
     result = CliRunner().invoke(app, ["ui"])
     assert result.exit_code == 1
-    assert "pip install 'csdplan[ui]'" in result.stderr
+    assert "the extra ui: pip install './python[ui]'" in result.stderr

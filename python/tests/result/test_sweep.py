@@ -4,7 +4,8 @@ import pytest
 
 from csdplan import ModelError
 from csdplan.profile import load, workload
-from csdplan.result.coding import cost_sheet, encode_plan, overload_plan, price_sensitivity
+from csdplan.result.coding import cost_sheet, encode_plan, price_sensitivity
+from csdplan.result.overload import overload_plan
 from csdplan.result.sheet import sheet
 from csdplan.result.sweep import AXES, needed, surface, sweep
 from csdplan.solve import break_even

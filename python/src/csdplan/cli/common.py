@@ -52,7 +52,8 @@ def reported() -> Iterator[None]:
         typer.echo(f"csdplan: {error}", err=True)
         raise typer.Exit(2) from error
     except OSError as error:
-        typer.echo(f"csdplan: {error}", err=True)
+        plain = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+        typer.echo(f"csdplan: {plain or error}", err=True)
         raise typer.Exit(1) from error
 
 

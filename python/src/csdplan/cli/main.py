@@ -17,13 +17,23 @@ from csdplan.cli import plan, published
 from csdplan.cli.common import CsvOption, JsonOption, as_csv, console, reported, whole_numbers
 from csdplan.cli.mix import mix_command
 from csdplan.cli.optimize import optimize_command
+from csdplan.cli.overload import overload_command
+from csdplan.cli.picked import (
+    BytesOption,
+    DeviceOption,
+    KernelOption,
+    KLimitOption,
+    SsdOption,
+    SsdProfileOption,
+    picked,
+)
 from csdplan.cli.report import report_command
 from csdplan.cli.simulate import simulate_command
 from csdplan.cli.tables import bep_sheet, print_bep, print_profiles
 from csdplan.cli.ui import ui_command
 from csdplan.cli.uncertainty import uncertainty_command
 from csdplan.plot import check_path, throughput
-from csdplan.profile import load, shipped_names, workload
+from csdplan.profile import load, shipped_names
 from csdplan.result import bep, curves, envelope
 
 app = typer.Typer(
@@ -38,14 +48,6 @@ app = typer.Typer(
 )
 profile_app = typer.Typer(help="Work with profile files.", no_args_is_help=True)
 app.add_typer(profile_app, name="profile")
-app.command("mix")(mix_command)
-app.command("optimize")(optimize_command)
-app.command("report")(report_command)
-app.command("simulate")(simulate_command)
-app.command("ui")(ui_command)
-app.command("uncertainty")(uncertainty_command)
-plan.add_to(app)
-published.add_to(app)
 
 
 def main() -> None:
@@ -82,14 +84,11 @@ def bep_command(
         list[str],
         typer.Option(help="A shipped profile's name, or a TOML file. Repeat it to compare."),
     ],
-    kernel: Annotated[str, typer.Option(help="The kernel, such as count or page-rank.")],
+    kernel: KernelOption,
     host_cores: Annotated[
         str, typer.Option(metavar="N,N,...", help="Host cores at work on the SSD side.")
     ] = "1",
-    k_limit: Annotated[
-        int | None,
-        typer.Option(min=1, help="SSDs that use up the host's ingest bandwidth."),
-    ] = None,
+    k_limit: KLimitOption = None,
     sd_tx: Annotated[
         float, typer.Option(help="Slow-down of transfer on an overloaded host, at least 1.")
     ] = 1.0,
@@ -100,19 +99,10 @@ def bep_command(
         float,
         typer.Option(metavar="SECONDS", help="What the host adds to a run on drives."),
     ] = 0.0,
-    device: Annotated[
-        str | None, typer.Option(help="The drive that computes, if a profile has several.")
-    ] = None,
-    ssd: Annotated[
-        str | None, typer.Option(help="The drive read as an SSD, if a profile has several.")
-    ] = None,
-    size_bytes: Annotated[
-        int | None,
-        typer.Option("--bytes", min=1, help="Working set; by default the largest measured."),
-    ] = None,
-    ssd_profile: Annotated[
-        str | None, typer.Option(help="Take the host and its SSDs from this profile instead.")
-    ] = None,
+    device: DeviceOption = None,
+    ssd: SsdOption = None,
+    size_bytes: BytesOption = None,
+    ssd_profile: SsdProfileOption = None,
     store: Annotated[
         bool, typer.Option("--store", help="Count the time to write results back.")
     ] = False,
@@ -133,16 +123,14 @@ def bep_command(
     with reported():
         for path in plot or []:
             check_path(path)
-        host_side = None if ssd_profile is None else load(ssd_profile)
         loads = [
-            workload(
-                load(source),
+            picked(
+                source,
                 kernel,
-                name=source,
                 device=device,
                 ssd=ssd,
                 size_bytes=size_bytes,
-                ssd_profile=host_side,
+                ssd_profile=ssd_profile,
             )
             for source in profile
         ]
@@ -171,7 +159,6 @@ def bep_command(
         typer.echo(f"warning: {warning}", err=True)
 
 
-@app.command("profiles")
 def profiles_command(json: JsonOption = False) -> None:
     """List the profiles that come with csdplan."""
     with reported():
@@ -205,3 +192,16 @@ def profile_check_command(
         return
     kernels = ", ".join(profile.kernels())
     typer.echo(f"{file}: sound (schema 1): {len(profile.point)} points, kernels {kernels}")
+
+
+# In the order in which they are listed: planning, buying, showing, checking, profiles.
+plan.add_to(app)
+app.command("overload")(overload_command)
+app.command("mix")(mix_command)
+app.command("optimize")(optimize_command)
+app.command("simulate")(simulate_command)
+app.command("uncertainty")(uncertainty_command)
+app.command("report")(report_command)
+app.command("ui")(ui_command)
+published.add_to(app)
+app.command("profiles")(profiles_command)

@@ -7,11 +7,17 @@ from typing import Annotated
 import typer
 
 from csdplan.cli.common import CsvOption, JsonOption, PlotOption, reported, show
+from csdplan.cli.picked import (
+    BytesOption,
+    DeviceOption,
+    ProfileOption,
+    SsdOption,
+    picked,
+)
 from csdplan.errors import ModelError
 from csdplan.model.overlap import Overlap
 from csdplan.plot.charts import Line, Lines, lines
 from csdplan.plot.figure import check_path
-from csdplan.profile import load, workload
 from csdplan.result.mix import mix
 from csdplan.solve.mix import Placement
 
@@ -19,7 +25,7 @@ _STEPS = 8
 
 
 def mix_command(
-    profile: Annotated[str, typer.Option(help="A shipped profile's name, or a TOML file.")],
+    profile: ProfileOption,
     kernel: Annotated[
         list[str],
         typer.Option(
@@ -38,8 +44,9 @@ def mix_command(
     overlap: Annotated[
         Overlap, typer.Option(help="Whether the host adds load and compute time.")
     ] = Overlap.SERIAL,
-    device: Annotated[str | None, typer.Option(help="The drive that computes.")] = None,
-    ssd: Annotated[str | None, typer.Option(help="The drive that serves as an SSD.")] = None,
+    device: DeviceOption = None,
+    ssd: SsdOption = None,
+    size_bytes: BytesOption = None,
     plot: PlotOption = None,
     json: JsonOption = False,
     csv: CsvOption = False,
@@ -48,9 +55,10 @@ def mix_command(
     with reported():
         for path in plot or []:
             check_path(path)
-        held = load(profile)
         shares = dict(_share(text) for text in kernel)
-        loads = [workload(held, name, name=profile, device=device, ssd=ssd) for name in shares]
+        loads = [
+            picked(profile, name, device=device, ssd=ssd, size_bytes=size_bytes) for name in shares
+        ]
         found = mix(
             loads,
             shares,

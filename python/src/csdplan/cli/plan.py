@@ -1,8 +1,7 @@
-"""Commands that vary a plan: sweep, surface, ec, overload, tco."""
+"""Commands that vary a plan: sweep, surface, ec, tco."""
 
 from __future__ import annotations
 
-import csv as csv_format
 import tomllib
 from collections.abc import Set
 from dataclasses import fields
@@ -21,25 +20,29 @@ from csdplan.cli.common import (
     show,
     whole_numbers,
 )
-from csdplan.errors import ModelError, ProfileIncomplete
+from csdplan.cli.picked import (
+    BytesOption,
+    DeviceOption,
+    KernelOption,
+    KLimitOption,
+    ProfileOption,
+    SsdOption,
+    SsdProfileOption,
+    csv_rows,
+    picked,
+)
+from csdplan.errors import ModelError
 from csdplan.plot.charts import Bars, Line, Lines, Surface
-from csdplan.profile import Workload, load, workload
+from csdplan.profile import load, workload
 from csdplan.published import read
-from csdplan.result.coding import cost_sheet, encode_plan, overload_plan, price_sensitivity
+from csdplan.result.coding import cost_sheet, encode_plan, price_sensitivity
 from csdplan.result.sheet import Sheet
 from csdplan.result.sweep import Setting, needed, surface, sweep
 from csdplan.solve.ec_fit import EncodePoint, fit_encode_time
-from csdplan.solve.overload import LimitedPoint, slow_downs, step_slow_downs
 from csdplan.solve.tco import Kernel, Service, System, cost_of, equal_throughput
 
-ProfileOption = Annotated[str, typer.Option(help="A shipped profile's name, or a TOML file.")]
-KernelOption = Annotated[str, typer.Option(help="The kernel, such as count or page-rank.")]
-SsdProfileOption = Annotated[
-    str | None, typer.Option(help="Take the host and its SSDs from this profile instead.")
-]
-KLimitOption = Annotated[
-    int | None, typer.Option(min=1, help="SSDs that use up the host's ingest bandwidth.")
-]
+#: A table with more columns than this is written as rows.
+_ACROSS_MAX = 16
 
 
 def add_to(app: typer.Typer) -> None:
@@ -47,7 +50,6 @@ def add_to(app: typer.Typer) -> None:
     app.command("sweep")(sweep_command)
     app.command("surface")(surface_command)
     app.command("ec")(ec_command)
-    app.command("overload")(overload_command)
     app.command("tco")(tco_command)
 
 
@@ -62,6 +64,9 @@ def sweep_command(
     target: Annotated[
         int | None, typer.Option(min=1, help="Also: what must change for this break-even point?")
     ] = None,
+    device: DeviceOption = None,
+    ssd: SsdOption = None,
+    size_bytes: BytesOption = None,
     ssd_profile: SsdProfileOption = None,
     k_limit: KLimitOption = None,
     plot: PlotOption = None,
@@ -72,7 +77,15 @@ def sweep_command(
     places, cores = numbers(values), whole_numbers(host_cores)
     with reported():
         _check(plot)
-        resolved, base = _workload(profile, kernel, ssd_profile), Setting(k_limit=k_limit)
+        resolved = picked(
+            profile,
+            kernel,
+            device=device,
+            ssd=ssd,
+            size_bytes=size_bytes,
+            ssd_profile=ssd_profile,
+        )
+        base = Setting(k_limit=k_limit)
         found = sweep(resolved, over, places, host_cores=cores, base=base)
         sheets = [found]
         if target is not None:
@@ -85,10 +98,13 @@ def sweep_command(
 def surface_command(
     profile: ProfileOption,
     kernel: KernelOption,
-    bandwidth: Annotated[str, typer.Option(help="Multipliers of internal bandwidth.")] = "1:8:1",
-    compute: Annotated[str, typer.Option(help="Multipliers of computational power.")] = "1:8:1",
+    bandwidth: Annotated[str, typer.Option(help="Multipliers of internal bandwidth.")] = "1:8:0.5",
+    compute: Annotated[str, typer.Option(help="Multipliers of computational power.")] = "1:8:0.5",
     iso: Annotated[str, typer.Option(help="Break-even points to draw lines for.")] = "4",
     cores: Annotated[int, typer.Option(min=1, help="Host cores.")] = 1,
+    device: DeviceOption = None,
+    ssd: SsdOption = None,
+    size_bytes: BytesOption = None,
     ssd_profile: SsdProfileOption = None,
     k_limit: KLimitOption = None,
     plot: PlotOption = None,
@@ -100,7 +116,14 @@ def surface_command(
     with reported():
         _check(plot)
         found = surface(
-            _workload(profile, kernel, ssd_profile),
+            picked(
+                profile,
+                kernel,
+                device=device,
+                ssd=ssd,
+                size_bytes=size_bytes,
+                ssd_profile=ssd_profile,
+            ),
             across,
             up,
             iso=wanted,
@@ -117,7 +140,10 @@ def surface_command(
         )
         for path in plot or []:
             figures.surface([panel], path)
-    show("surface", [found.sheet(), found.iso_sheet()], json=json, csv=csv)
+    # Long rows are for programs; people read a table of two sides, if it fits.
+    crossed = not (json or csv) and len(across) <= _ACROSS_MAX
+    whole = found.cross_sheet() if crossed else found.sheet()
+    show("surface", [whole, found.iso_sheet()], json=json, csv=csv)
 
 
 def ec_command(
@@ -126,7 +152,7 @@ def ec_command(
         typer.Option(help="CSV: blocks,block_MB,ssd_s,csd_s. Default: the published Newport."),
     ] = None,
     blocks: Annotated[str, typer.Option(help="Blocks after encoding, n + k.")] = "12,24,48",
-    block_mb: Annotated[str, typer.Option(help="Block sizes [MB].")] = "16,64,128",
+    block_mb: Annotated[str, typer.Option(help="Block sizes (MB).")] = "16,64,128",
     drive_power: Annotated[str, typer.Option(help="Drive's power, multiplied.")] = "1",
     host_power: Annotated[str, typer.Option(help="Host's power, multiplied.")] = "1",
     ssd_tx: Annotated[float, typer.Option(metavar="SECONDS", help="T_SSD-tx.")] = 0.0,
@@ -144,7 +170,7 @@ def ec_command(
         given = (
             read("numbers.toml")["encode"]
             if points is None
-            else _rows(points, ("blocks", "block_MB", "ssd_s", "csd_s"))
+            else csv_rows(points, ("blocks", "block_MB", "ssd_s", "csd_s"))
         )
         fits = {
             side: fit_encode_time(
@@ -171,58 +197,12 @@ def ec_command(
     show("ec", [found], json=json, csv=csv)
 
 
-def overload_command(
-    profile: ProfileOption,
-    kernel: KernelOption,
-    points: Annotated[
-        Path | None,
-        typer.Option(help="CSV: memory_GB,load_s,comp_s, as measured on the host."),
-    ] = None,
-    memory_gb: Annotated[str | None, typer.Option(help="Memory to plan for [GB].")] = None,
-    sd_tx: Annotated[float | None, typer.Option(help="Factor below the working set.")] = None,
-    sd_comp: Annotated[float | None, typer.Option(help="Factor below the working set.")] = None,
-    cores: Annotated[int, typer.Option(min=1, help="Host cores.")] = 1,
-    ssd_profile: SsdProfileOption = None,
-    k_limit: KLimitOption = None,
-    plot: PlotOption = None,
-    json: JsonOption = False,
-    csv: CsvOption = False,
-) -> None:
-    """Short of memory: slow-down factors, and the break-even point against memory."""
-    example = read("overload.toml")
-    places = example["memory_GB"] if memory_gb is None else numbers(memory_gb)
-    warnings = []
-    with reported():
-        _check(plot)
-        resolved = _workload(profile, kernel, ssd_profile)
-        if points is not None:
-            host = resolved.host(cores)
-            measured = [
-                LimitedPoint(row["memory_GB"] * 1e9, row["load_s"], row["comp_s"])
-                for row in _rows(points, ("memory_GB", "load_s", "comp_s"))
-            ]
-            factors = slow_downs(measured, load_s=host.tx_s, comp_s=host.comp_s / host.divisor)
-        else:
-            known = example["kernel"].get(kernel, {})
-            chosen = {
-                "sd_tx": known.get("sd_tx", 1.0) if sd_tx is None else sd_tx,
-                "sd_comp": known.get("sd_comp", 1.0) if sd_comp is None else sd_comp,
-            }
-            if None in (sd_tx, sd_comp):
-                warnings.append("example factors inside published ranges; give --points to measure")
-            factors = step_slow_downs([place * 1e9 for place in places], resolved.bytes, **chosen)
-        found = overload_plan(resolved, factors, cores=cores, k_limit=k_limit)
-        for path in plot or []:
-            figures.lines([_memory_lines(found)], path)
-    show("overload", [found], json=json, csv=csv, warnings=warnings)
-
-
 def tco_command(
     scenario: Annotated[
         Path | None,
         typer.Option(help="TOML with systems, kernel and service. Default: the published one."),
     ] = None,
-    prices: Annotated[str, typer.Option(help="Drive prices to try [USD].")] = "80,110,150,200,300",
+    prices: Annotated[str, typer.Option(help="Drive prices to try (USD).")] = "80,110,150,200,300",
     plot: PlotOption = None,
     json: JsonOption = False,
     csv: CsvOption = False,
@@ -307,26 +287,9 @@ def _known(where: str, table: Any, keys: set[str], needed: Set[str] = frozenset(
         raise ModelError(where, f"without {', '.join(missing)}", "all of its required keys")
 
 
-def _workload(profile: str, kernel: str, ssd_profile: str | None) -> Workload:
-    host_side = None if ssd_profile is None else load(ssd_profile)
-    return workload(load(profile), kernel, name=profile, ssd_profile=host_side)
-
-
 def _check(paths: list[Path] | None) -> None:
     for path in paths or []:
         figures.check_path(path)
-
-
-def _rows(path: Path, columns: tuple[str, ...]) -> list[dict[str, float]]:
-    """Return a CSV file's rows as numbers."""
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv_format.DictReader(file)
-        if tuple(reader.fieldnames or ()) != columns:
-            raise ProfileIncomplete(f"{path}: the first line must be {','.join(columns)}")
-        try:
-            return [{name: float(row[name]) for name in columns} for row in reader]
-        except (TypeError, ValueError) as error:
-            raise ProfileIncomplete(f"{path}: line {reader.line_num}: {error}") from error
 
 
 def _sweep_lines(found: Sheet, over: str, cores: list[int]) -> Lines:
@@ -357,15 +320,6 @@ def _encode_lines(found: Sheet, counts: list[int], sizes: list[float]) -> Lines:
     return Lines(
         found.title, "blocks after encoding", "break-even point [drives]", places, tuple(lines)
     )
-
-
-def _memory_lines(found: Sheet) -> Lines:
-    places = tuple(_number(place) or 0.0 for place in found.column("memory_GB"))
-    lines = tuple(
-        Line(label, tuple(_number(value) for value in found.column(name)))
-        for label, name in (("general", "devices"), ("closed form", "closed_form_devices"))
-    )
-    return Lines(found.title, "memory [GB]", "break-even point [drives]", places, lines, steps=True)
 
 
 def _number(value: object) -> float | None:

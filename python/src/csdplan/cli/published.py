@@ -58,18 +58,18 @@ def import_command(
     fio_inside: Annotated[
         Path | None, typer.Option(help="fio's JSON, run in the drive: bandwidth inside.")
     ] = None,
-    read_bps: Annotated[float | None, typer.Option(help="Data sheet: read [bytes/s].")] = None,
-    write_bps: Annotated[float | None, typer.Option(help="Data sheet: write [bytes/s].")] = None,
+    read_bps: Annotated[float | None, typer.Option(help="Data sheet: read (bytes/s).")] = None,
+    write_bps: Annotated[float | None, typer.Option(help="Data sheet: write (bytes/s).")] = None,
     inside_bps: Annotated[
-        float | None, typer.Option(help="Data sheet: read inside [bytes/s].")
+        float | None, typer.Option(help="Data sheet: read inside (bytes/s).")
     ] = None,
-    ingest_bps: Annotated[int | None, typer.Option(help="The host's ingest [bytes/s].")] = None,
-    link_bps: Annotated[int | None, typer.Option(help="The drive's link [bytes/s].")] = None,
+    ingest_bps: Annotated[int | None, typer.Option(help="The host's ingest (bytes/s).")] = None,
+    link_bps: Annotated[int | None, typer.Option(help="The drive's link (bytes/s).")] = None,
     drive_cores: Annotated[int | None, typer.Option(min=1, help="Cores of the drive.")] = None,
     capacity_bytes: Annotated[int | None, typer.Option(min=1, help="Capacity.")] = None,
-    idle_w: Annotated[float | None, typer.Option(help="The drive at rest [W].")] = None,
-    active_w: Annotated[float | None, typer.Option(help="The drive at work [W].")] = None,
-    price_usd: Annotated[float | None, typer.Option(help="The drive's price [USD].")] = None,
+    idle_w: Annotated[float | None, typer.Option(help="The drive at rest (W).")] = None,
+    active_w: Annotated[float | None, typer.Option(help="The drive at work (W).")] = None,
+    price_usd: Annotated[float | None, typer.Option(help="The drive's price (USD).")] = None,
     machine: Annotated[str, typer.Option(help="What was measured.")] = "unnamed machine",
     date: Annotated[str | None, typer.Option(help="YYYY-MM-DD of measurement or price.")] = None,
     source: Annotated[str | None, typer.Option(help="Where the numbers come from.")] = None,

@@ -8,9 +8,18 @@ from typing import Annotated
 import typer
 
 from csdplan.cli.common import reported, whole_numbers
-from csdplan.cli.plan import KernelOption, KLimitOption, ProfileOption, read_scenario
+from csdplan.cli.picked import (
+    BytesOption,
+    DeviceOption,
+    KernelOption,
+    KLimitOption,
+    ProfileOption,
+    SsdOption,
+    picked,
+)
+from csdplan.cli.plan import read_scenario
 from csdplan.errors import PlotError
-from csdplan.profile import load, workload
+from csdplan.profile import load
 from csdplan.request import load_request
 
 
@@ -33,8 +42,9 @@ def report_command(
     request: Annotated[
         str | None, typer.Option(help="Also find a purchase: a request, such as epyc.")
     ] = None,
-    device: Annotated[str | None, typer.Option(help="The drive that computes.")] = None,
-    ssd: Annotated[str | None, typer.Option(help="The drive that serves as an SSD.")] = None,
+    device: DeviceOption = None,
+    ssd: SsdOption = None,
+    size_bytes: BytesOption = None,
 ) -> None:
     """Write one self-contained HTML file: the answer, figures, costs, and what they rest on."""
     from csdplan.report.document import Ask, write  # noqa: PLC0415 - draws figures
@@ -47,7 +57,7 @@ def report_command(
         ask = Ask(
             name=profile,
             profile=held,
-            load=workload(held, kernel, name=profile, device=device, ssd=ssd),
+            load=picked(profile, kernel, device=device, ssd=ssd, size_bytes=size_bytes),
             host_cores=cores,
             k_limit=k_limit,
             sd_tx=sd_tx,

@@ -8,11 +8,19 @@ from typing import Annotated
 import typer
 
 from csdplan.cli.common import CsvOption, JsonOption, PlotOption, reported, show
+from csdplan.cli.picked import (
+    BytesOption,
+    DeviceOption,
+    KernelOption,
+    ProfileOption,
+    SsdOption,
+    picked,
+)
 from csdplan.errors import ModelError
 from csdplan.model.overlap import Overlap
 from csdplan.plot.charts import Line, Lines, lines
 from csdplan.plot.figure import check_path
-from csdplan.profile import load, workload
+from csdplan.profile import load
 from csdplan.result.sheet import Sheet
 from csdplan.result.simulation import node_of, simulation
 from csdplan.sim import Job, Layout, System
@@ -22,8 +30,8 @@ _STEPS = 8
 
 
 def simulate_command(
-    profile: Annotated[str, typer.Option(help="A shipped profile's name, or a TOML file.")],
-    kernel: Annotated[str, typer.Option(help="The kernel, such as count or page-rank.")],
+    profile: ProfileOption,
+    kernel: KernelOption,
     drives: Annotated[int, typer.Option(min=1, max=4096, help="Drives of each host.")] = 16,
     host_cores: Annotated[
         int, typer.Option(min=0, max=4096, help="Cores of each host that pull tasks; 0 for none.")
@@ -68,8 +76,9 @@ def simulate_command(
         bool, typer.Option("--fluid", help="The limit of many small tasks: for fleets.")
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all that is random.")] = 1,
-    device: Annotated[str | None, typer.Option(help="The drive that computes.")] = None,
-    ssd: Annotated[str | None, typer.Option(help="The drive that serves as an SSD.")] = None,
+    device: DeviceOption = None,
+    ssd: SsdOption = None,
+    size_bytes: BytesOption = None,
     plot: PlotOption = None,
     json: JsonOption = False,
     csv: CsvOption = False,
@@ -83,7 +92,7 @@ def simulate_command(
         for path in plot or []:
             check_path(path)
         held = load(profile)
-        resolved = workload(held, kernel, name=profile, device=device, ssd=ssd)
+        resolved = picked(profile, kernel, device=device, ssd=ssd, size_bytes=size_bytes)
         node = node_of(
             resolved, cores=host_cores, drives=drives, enabled=drives, k_limit=k_limit, profile=held
         )

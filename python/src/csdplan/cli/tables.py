@@ -11,6 +11,7 @@ from rich.text import Text
 from csdplan.profile.schema import Profile
 from csdplan.result.bep import BepResult, HostResult, SystemResult
 from csdplan.result.sheet import Sheet, sheet
+from csdplan.units import bytes_text
 
 _MISSED = {
     "none": "",
@@ -118,6 +119,22 @@ def _break_even(host: HostResult) -> str:
     return "over 2^53"
 
 
+def _sizes(system: SystemResult) -> str:
+    if len(system.sizes) == 1:
+        return bytes_text(system.bytes)
+    others = ", ".join(bytes_text(size) for size in system.sizes if size != system.bytes)
+    return f"{bytes_text(system.bytes)} (also measured: {others})"
+
+
+def _energy(system: SystemResult) -> str:
+    if not system.energy:
+        return ""
+    said = ", ".join(
+        f"{side} {joules:.4g} J ({source})" for side, (joules, source) in system.energy.items()
+    )
+    return f"; energy of a run above idle: {said}"
+
+
 def _footnote(system: SystemResult) -> str:
     sources = ", ".join(f"{name} {prov}" for name, prov in system.prov.items())
     stored = f" + {system.csd_store_s:.4g} s store" if system.csd_store_s else ""
@@ -126,9 +143,9 @@ def _footnote(system: SystemResult) -> str:
     overlap = f"; SSDs {system.ssd_overlap}, drives {system.csd_overlap}"
     plain = system.ssd_overlap == system.csd_overlap == "serial"
     return (
-        f"{system.bytes / 1e9:g} GB; {system.workload_class}: {system.host_ctr:.0%} of Host(1)'s "
+        f"{_sizes(system)}; {system.workload_class}: {system.host_ctr:.0%} of Host(1)'s "
         f"time is compute, {system.drive_ctr:.0%} of the drive's; drive: {system.csd_tx_s:.4g} s "
         f"+ {system.csd_comp_s:.4g} s{stored} on {system.drive_units} units{gains}; "
         f"SSD: {system.ssd}; k_limit {system.k_limit} "
-        f"(by {system.k_limit_from}){'' if plain else overlap}; {sources}"
+        f"(by {system.k_limit_from}){'' if plain else overlap}; {sources}{_energy(system)}"
     )

@@ -8,7 +8,7 @@ import typer
 
 from csdplan.cli.common import reported
 
-_MISSING = "csdplan: the page needs Dash: pip install 'csdplan[ui]'"
+_MISSING = "csdplan: the page needs Dash, which comes with the extra ui: pip install './python[ui]'"
 
 
 def ui_command(

@@ -7,10 +7,18 @@ from typing import Annotated, Literal
 import typer
 
 from csdplan.cli.common import CsvOption, JsonOption, PlotOption, reported, show
+from csdplan.cli.picked import (
+    BytesOption,
+    DeviceOption,
+    KernelOption,
+    ProfileOption,
+    SsdOption,
+    picked,
+)
 from csdplan.errors import ModelError
 from csdplan.plot.charts import Bars, bars
 from csdplan.plot.figure import check_path
-from csdplan.profile import load, workload
+from csdplan.profile import load
 from csdplan.result.uncertainty import UncertaintyResult, uncertain, uncertainty
 from csdplan.solve.uncertainty import Uniform
 
@@ -19,8 +27,8 @@ _BARS_MAX = 12
 
 
 def uncertainty_command(
-    profile: Annotated[str, typer.Option(help="A shipped profile's name, or a TOML file.")],
-    kernel: Annotated[str, typer.Option(help="The kernel, such as count or page-rank.")],
+    profile: ProfileOption,
+    kernel: KernelOption,
     host_cores: Annotated[int, typer.Option(min=1, help="Host cores at work.")] = 1,
     k_limit: Annotated[
         int | None, typer.Option(min=1, help="SSDs that use up the host's ingest bandwidth.")
@@ -47,8 +55,9 @@ def uncertainty_command(
         int, typer.Option(min=2, max=1 << 20, help="Points for the indices: a power of two.")
     ] = 1024,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 1,
-    device: Annotated[str | None, typer.Option(help="The drive that computes.")] = None,
-    ssd: Annotated[str | None, typer.Option(help="The drive that serves as an SSD.")] = None,
+    device: DeviceOption = None,
+    ssd: SsdOption = None,
+    size_bytes: BytesOption = None,
     plot: PlotOption = None,
     json: JsonOption = False,
     csv: CsvOption = False,
@@ -63,7 +72,7 @@ def uncertainty_command(
         held = load(profile)
         question = uncertain(
             held,
-            workload(held, kernel, name=profile, device=device, ssd=ssd),
+            picked(profile, kernel, device=device, ssd=ssd, size_bytes=size_bytes),
             host_cores=host_cores,
             k_limit=k_limit,
             spreads=dict(_spread(text) for text in spread or []),

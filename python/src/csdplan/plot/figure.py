@@ -104,7 +104,7 @@ def _encoded(figure: Any, path: Path) -> bytes:
     return (
         f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n'
         f"<style>svg {{ max-width: 100%; height: auto }}</style>\n{drawn}"
-        "<p>Without motion: <code>pip install 'csdplan[ui]'</code> makes it interactive.</p>\n"
+        "<p>A still picture: csdplan's extra <code>ui</code> makes it interactive.</p>\n"
         "</html>\n"
     ).encode()
 

@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from csdplan.units import bytes_text
+
 Provenance = Literal["given", "measured", "inferred", "assumed"]
 
 #: The largest whole number that TOML must carry.
@@ -140,7 +142,7 @@ class Overload(Table):
 
     def __str__(self) -> str:
         if self.memory_bytes is not None:
-            return f"memory {self.memory_bytes / 1e9:g} GB"
+            return f"memory {bytes_text(self.memory_bytes)}"
         return f"{self.kind}, {self.rivals} rivals"
 
 

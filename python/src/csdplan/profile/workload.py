@@ -50,6 +50,8 @@ class Workload:
         The drive that computes, and the drive whose data the host loads.
     bytes : int
         Working set that all times refer to [bytes].
+    sizes : tuple of int
+        Every working set that both sides have points of, ascending [bytes].
     csd_tx_s, csd_comp_s, csd_store_s : float
         T_CSD-tx, T_CSD-comp and the time to store the result, of one drive [s]; the last is 0 if
         the point does not say.
@@ -66,6 +68,11 @@ class Workload:
         Devices that the host can ingest from at full speed; None if the profile cannot tell.
     prov : dict
         Where each of the four times comes from.
+    energy : dict
+        Energy of a run above idle, ``host`` on one core and ``drive``: joules and their source;
+        without a side of which the profile says nothing.
+    pipelined : dict
+        What a pipelined run really took over the longer of transfer and compute, likewise [1].
     warnings : tuple of str
         What the reader of a plan must know about these numbers.
     """
@@ -75,6 +82,7 @@ class Workload:
     device: str
     ssd: str
     bytes: int
+    sizes: tuple[int, ...]
     csd_tx_s: float
     csd_comp_s: float
     csd_store_s: float
@@ -85,6 +93,8 @@ class Workload:
     host_cores_max: int
     k_limit: int | None
     prov: dict[str, str]
+    energy: dict[str, tuple[float, str]]
+    pipelined: dict[str, float]
     warnings: tuple[str, ...]
     _host: dict[int, tuple[float, float, float]] = field(repr=False)
 
@@ -137,17 +147,23 @@ def workload(
     ssd = _choose(where, "host", "--ssd", (p.device for p in hosts), ssd, device)
     drives = [point for point in drives if point.device == device]
     hosts = [point for point in hosts if point.device == ssd]
-    size = _size(where, drives, hosts, size_bytes)
+    sizes = _sizes(where, drives, hosts)
+    size = sizes[-1] if size_bytes is None else size_bytes
+    if size not in sizes:
+        listed = ", ".join(str(one) for one in sizes)
+        raise ProfileIncomplete(f"{where}: no points of {size} bytes; there are: {listed}")
     drives = [point for point in drives if point.bytes == size]
     drive = _fastest(drives)
     by_cores = {point.units: point for point in hosts if point.bytes == size}
     used = [drive, *by_cores.values()]
+    sides = {"host": by_cores[1], "drive": drive}
     return Workload(
         profile=name,
         kernel=kernel,
         device=device,
         ssd=ssd,
         bytes=size,
+        sizes=sizes,
         csd_tx_s=drive.load_s.median,
         csd_comp_s=drive.comp_s.median,
         csd_store_s=_store(drive),
@@ -158,6 +174,16 @@ def workload(
         host_cores_max=host_side.host.cores,
         k_limit=k_limit(host_side, ssd),
         prov=_provenance(by_cores[1], drive),
+        energy={
+            side: (point.energy_J.median, point.energy_J.source)
+            for side, point in sides.items()
+            if point.energy_J is not None
+        },
+        pipelined={
+            side: point.pipelined_s.median / max(point.load_s.median, point.comp_s.median)
+            for side, point in sides.items()
+            if point.pipelined_s is not None
+        },
         warnings=_warnings(where, used),
         _host={n: (p.load_s.median, p.comp_s.median, _store(p)) for n, p in by_cores.items()},
     )
@@ -206,19 +232,14 @@ def _choose(
     raise ProfileIncomplete(f"{where}: several devices have {side} points; give {option}: {listed}")
 
 
-def _size(where: str, drives: list[Point], hosts: list[Point], wanted: int | None) -> int:
-    """Pick the working set: equation 2 needs the host's time on one core at that size."""
+def _sizes(where: str, drives: list[Point], hosts: list[Point]) -> tuple[int, ...]:
+    """Return the working sets: equation 2 needs the host's time on one core at that size."""
     both = {point.bytes for point in drives} & {p.bytes for p in hosts if p.units == 1}
     if not both:
         raise ProfileIncomplete(
             f"{where}: needs a host point with units = 1 and a drive point of the same bytes"
         )
-    if wanted is None:
-        return max(both)
-    if wanted not in both:
-        listed = ", ".join(str(size) for size in sorted(both))
-        raise ProfileIncomplete(f"{where}: no points of {wanted} bytes; there are: {listed}")
-    return wanted
+    return tuple(sorted(both))
 
 
 def _fastest(drives: list[Point]) -> Point:

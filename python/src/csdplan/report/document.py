@@ -25,6 +25,7 @@ from csdplan.result.uncertainty import uncertain, uncertainty
 from csdplan.solve.optimize import optimise, shortfalls
 from csdplan.solve.purchase import Request
 from csdplan.solve.tco import Kernel, Service, System, cost_of, equal_throughput
+from csdplan.units import bytes_text
 
 #: What the closed form leaves out, for each reason why it misses.
 _MISSES = {
@@ -108,7 +109,7 @@ def document(ask: Ask) -> str:
     parts.append(section("What it rests on", *_basis(ask, system)))
     title = f"SSDs or computational drives: {ask.load.kernel} on {system.device}"
     under = (
-        f"Profile {ask.name}, Host({cores}), {system.bytes / 1e9:g} GB, k_limit "
+        f"Profile {ask.name}, Host({cores}), {bytes_text(system.bytes)}, k_limit "
         f"{system.k_limit}; csdplan {csdplan.__version__}"
     )
     return page(title, under, parts)

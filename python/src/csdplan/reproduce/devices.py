@@ -168,7 +168,7 @@ def core_choice(claim: Claim) -> Finding:
     }
     holds = all(groups[window] == bts[f"group_{window}"] for window in groups)
     ours = f"G = {groups['W1']}, then {groups['W2']}"
-    why = "cores without foreground work; with none, the least utilised (tested in crates/sched)"
+    why = "cores without foreground work; with none, the least utilised"
     return if_holds(holds, ours, why)
 
 
@@ -312,7 +312,8 @@ def energy_beyond_speed(claim: Claim) -> Finding:
     most = float(augmented_energy_ratio(c["drives"], speed_up, 0.0))
     share = speed_up / claim.number()
     why = (
-        "drives add power while the host stays as busy, so energy cannot fall by more than time; "
-        f"the printed number needs {share:.0%} of the power without drives"
+        "the paper deducts what stands idle: what is left is the host, which keeps pulling tasks "
+        "and stays as busy, and the drives, which add to it. So energy cannot fall by more than "
+        f"time; the printed number needs {share:.0%} of the power without drives"
     )
     return if_holds(claim.number() <= most, f"at most {most:g}", why)

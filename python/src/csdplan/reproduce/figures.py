@@ -18,8 +18,8 @@ from csdplan.reproduce.equations import encode_points
 from csdplan.reproduce.planning import KERNELS, bep, system
 from csdplan.reproduce.tables import scenario
 from csdplan.result.bep import bep as planned
-from csdplan.result.coding import overload_plan
 from csdplan.result.curves import curves
+from csdplan.result.overload import overload_plan
 from csdplan.result.sweep import surface as swept
 from csdplan.solve.ec import encode_break_even
 from csdplan.solve.ec_fit import fit_encode_time

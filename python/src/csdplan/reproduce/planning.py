@@ -348,8 +348,9 @@ def gains_inside_a_drive(claim: Claim) -> Finding:
             f"units, serial share {share:.3f}"
         )
     why = (
-        "gain = (T_tx + s T_comp) / (T_tx + T_comp) solved for s; even the gain less half its last "
-        "digit must not need s above the units"
+        "gain = (T_tx + s T_comp) / (T_tx + T_comp) solved for s, with the times that the other "
+        "figures' break-even points need; even the gain less half its last digit must not need s "
+        "above the units"
     )
     return if_holds(all(within), "; ".join(texts), why, then=Verdict.CONSISTENT)
 

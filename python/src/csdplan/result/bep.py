@@ -69,6 +69,8 @@ class SystemResult:
         The profile, the drive that computes, and the drive that the host reads as an SSD.
     bytes : int
         Working set [bytes].
+    sizes : tuple of int
+        Every working set that the profile would allow, ascending [bytes].
     k_limit : int
         Devices that use up the host's ingest bandwidth.
     k_limit_from : str
@@ -89,6 +91,8 @@ class SystemResult:
         Units at work in the drive, and throughput over that with the fewest.
     prov : dict
         Where each of the four times comes from.
+    energy : dict
+        Energy of a run above idle, ``host`` on one core and ``drive``: joules and their source.
     hosts : tuple of HostResult
         One for each Host(n), in the order asked for.
     """
@@ -97,6 +101,7 @@ class SystemResult:
     device: str
     ssd: str
     bytes: int
+    sizes: tuple[int, ...]
     k_limit: int
     k_limit_from: str
     drive_units: int
@@ -110,6 +115,7 @@ class SystemResult:
     workload_class: str
     gains: tuple[tuple[int, float], ...]
     prov: dict[str, str]
+    energy: dict[str, tuple[float, str]]
     hosts: tuple[HostResult, ...]
 
 
@@ -201,6 +207,7 @@ def bep(
         if store and not (load.csd_store_s and load.host(1).store_s):
             warnings.append(f"{load.profile}: no store_s on one side or both; 0 s was counted")
         warnings.extend(_core_warnings(load, host_cores))
+        warnings.extend(_measured_warnings(load, overlap))
     return BepResult(
         kernel=workloads[0].kernel,
         sd_tx=sd_tx,
@@ -237,6 +244,7 @@ def _system(
         device=load.device,
         ssd=load.ssd,
         bytes=load.bytes,
+        sizes=load.sizes,
         k_limit=effective,
         k_limit_from="profile" if k_limit is None else "option",
         drive_units=load.drive_units,
@@ -249,6 +257,7 @@ def _system(
         workload_class="I/O-intensive" if host_ctr < CTR_SPLIT else "compute-intensive",
         gains=load.gains,
         prov=dict(load.prov),
+        energy=dict(load.energy),
         hosts=_hosts(load, host_cores, effective, factors, store=store, sides=sides),
     )
 
@@ -304,6 +313,24 @@ def _answered(*, store: bool, overlap: str) -> tuple[str, ...]:
     """Return the marks of those of the profile's warnings that this plan takes care of."""
     marks = ("--store",) if store else ()
     return (*marks, "--overlap measured") if overlap == "measured" else marks
+
+
+def _measured_warnings(load: Workload, overlap: str) -> list[str]:
+    """Say where measurements do not bear out, or do not allow, what a reader may conclude."""
+    warnings = []
+    if overlap != "serial" and load.pipelined:
+        took = ", ".join(f"{side} {ratio:.2f}" for side, ratio in load.pipelined.items())
+        warnings.append(
+            f"{load.profile}: pipelined runs are planned as the longer of transfer and compute; "
+            f"measured, they took so many times that: {took}"
+        )
+    sources = {source for _, source in load.energy.values()}
+    if len(sources) > 1:
+        warnings.append(
+            f"{load.profile}: energies of unlike sources ({', '.join(sorted(sources))}) are not "
+            "comparable"
+        )
+    return warnings
 
 
 def _core_warnings(load: Workload, host_cores: Sequence[int]) -> list[str]:

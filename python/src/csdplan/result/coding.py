@@ -1,4 +1,4 @@
-"""Plans of erasure coding, of overloaded hosts, and of cost, as sheets."""
+"""Plans of erasure coding, and of cost, as sheets."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ import numpy as np
 
 from csdplan.errors import ProfileIncomplete
 from csdplan.model.inputs import not_negative, positive
-from csdplan.profile.workload import Workload
 from csdplan.result.sheet import Sheet, sheet
-from csdplan.result.sweep import Setting, solved
 from csdplan.solve.ec import encode_break_even
 from csdplan.solve.ec_fit import EncodeFit
-from csdplan.solve.overload import SlowDown
 from csdplan.solve.tco import Cost, level_drive_price_usd
 
 
@@ -78,34 +75,6 @@ def encode_plan(
         "then fall behind until devices"
     )
     return sheet("Break-even point of erasure coding", columns, rows, note)
-
-
-def overload_plan(
-    load: Workload, factors: Sequence[SlowDown], *, cores: int = 1, k_limit: int | None = None
-) -> Sheet:
-    """Tabulate break-even points against the memory that a host has for a kernel."""
-    settings = [
-        Setting(cores=cores, k_limit=k_limit, sd_tx=factor.sd_tx, sd_comp=factor.sd_comp)
-        for factor in factors
-    ]
-    solution = solved(load, settings)
-    rows = [
-        (
-            factor.memory_bytes / 1e9,
-            factor.sd_tx,
-            factor.sd_comp,
-            int(solution.devices[row]) or None,
-            int(solution.closed_form[row]) or None,
-        )
-        for row, factor in enumerate(factors)
-    ]
-    clipped = any(factor.clipped for factor in factors)
-    note = f"working set {load.bytes / 1e9:g} GB; the drives do not use the host's memory" + (
-        "; some times were below those with enough memory, and count as 1" if clipped else ""
-    )
-    columns = ("memory_GB", "sd_tx", "sd_comp", "devices", "closed_form_devices")
-    title = f"{load.kernel} on {load.device}: break-even point against memory, Host({cores})"
-    return sheet(title, columns, rows, note)
 
 
 def cost_sheet(title: str, costs: Sequence[Cost], note: str = "") -> Sheet:

@@ -14,6 +14,7 @@ from csdplan.profile.schema import Profile
 from csdplan.profile.workload import Workload
 from csdplan.result.sheet import Sheet, Value, sheet
 from csdplan.sim import Job, Node, System, expected_time_s, fleet_of, run_fluid, simulate
+from csdplan.units import bytes_text
 
 COLUMNS = (
     "enabled_drives",
@@ -120,7 +121,7 @@ def simulation(
         f"({load.device}), some of them computing"
     )
     note = (
-        f"{job.total_bytes / 1e9:g} GB in {job.tasks} tasks, {job.layout.value}, "
+        f"{bytes_text(job.total_bytes)} in {job.tasks} tasks, {job.layout.value}, "
         f"{job.overlap.value}; "
         f"{'fluid' if fluid else 'events'}, seed {job.seed}. closed_form_Bps: equations 5 and 7, "
         "host and drives finishing together. net_energy_J: active power times busy time, above idle"

@@ -181,6 +181,15 @@ class SurfaceResult:
         ]
         return sheet(self.title, ("bandwidth", "compute", "devices"), rows)
 
+    def cross_sheet(self) -> Sheet:
+        """Return the same for reading: bandwidth across, compute down."""
+        rows = [
+            (compute, *counts) for compute, counts in zip(self.compute, self.devices, strict=True)
+        ]
+        columns = ("compute", *(f"{bandwidth:g}x" for bandwidth in self.bandwidth))
+        note = "break-even points; across: the drive's bandwidth, multiplied; down: its compute"
+        return sheet(self.title, columns, rows, note)
+
     def iso_sheet(self) -> Sheet:
         """Return the lines of equal break-even point."""
         rows = [

@@ -4,8 +4,9 @@
 - ``inverse``: what would have to change for a given break-even point; the iso-BEP curve.
 - ``ec``, ``overload``, ``tco``: erasure coding, overloaded hosts, cost of ownership.
 - ``ratios``: the closed form in the paper's ratio parameters (equations 11 to 13).
-- ``floats``, ``integers``, ``exact``: the three tiers of ``bep``: blocks of floats with a bound on
-  their error, whole numbers for what those leave, fractions for the rest.
+- ``floats``, ``crossings``, ``integers``: the two tiers of ``bep``: blocks of floats with a bound
+  on their error, and whole numbers for what those leave; ``exact``, their definition in fractions.
+- ``ec_fit``: the time model of erasure coding, from measured points.
 - ``mix``: a given mix of drives under several workloads, work split so that all finish together.
 - ``purchase``, ``program``, ``highs``, ``optimize``: what may be bought and must be done, as a
   mixed-integer program; the cheapest purchase, what binds, what is in the way.

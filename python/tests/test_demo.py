@@ -1,0 +1,78 @@
+"""The repository's first command and ``csdplan bep``: one plan, from the same profiles.
+
+What ``make demo`` runs is taken from the demo itself, what it prints from the README's first
+screen, so neither can drift from the planner unseen.
+"""
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from csdplan.cli import app
+
+ROOT = Path(__file__).parents[2]
+ROW = re.compile(r"^│ Host\((\d+)\) +│([^│]+)│([^│]+)│([^│]+)│([^│]+)│([^│]+)│$", re.MULTILINE)
+
+
+def demo(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Load the demo's script, which is no package."""
+    spec = importlib.util.spec_from_file_location("csdstore_demo", ROOT / "demo" / "demo.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return what the demo's plan passes to ``python -m csdplan``, without its figures."""
+    ran: list[list[str]] = []
+
+    def run(words: Sequence[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        ran.append(list(words))
+        return subprocess.CompletedProcess(words, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    demo(monkeypatch).plan(tmp_path)
+    ((_, *rest),) = ran
+    assert rest[:2] == ["-m", "csdplan"]
+    return [word for word in rest[2:] if word != "--plot" and not word.startswith(str(tmp_path))]
+
+
+def test_the_readme_shows_what_the_demo_runs(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    printed = CliRunner().invoke(app, arguments)
+    assert printed.exit_code == 0
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = [tuple(cell.strip() for cell in row) for row in ROW.findall(readme)]
+    assert len(shown) == 6
+    assert shown == [tuple(cell.strip() for cell in row) for row in ROW.findall(printed.stdout)]
+
+
+def test_bep_gives_the_numbers_of_the_first_command(arguments: list[str]) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = [(int(cores), int(devices)) for cores, _, _, devices, *_ in ROW.findall(readme)]
+    assert arguments[0] == "bep"
+    profiles = [arguments[i + 1] for i, word in enumerate(arguments) if word == "--profile"]
+    found = []
+    for profile in profiles:
+        answer = CliRunner().invoke(
+            app,
+            ["bep", "--profile", profile, "--kernel", "count", "--host-cores", "1,4,16", "--json"],
+        )
+        (system,) = json.loads(answer.stdout)["result"]["systems"]
+        found += [(host["host_cores"], host["devices"]) for host in system["hosts"]]
+    assert found == shown
