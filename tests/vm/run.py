@@ -173,7 +173,10 @@ class Wishes:
         match wish.split():
             case ["restart" | "kill" as how]:
                 self.drive.stop(kill=how == "kill")
-                self.drive.start()
+                try:
+                    self.drive.start()
+                except RuntimeError as error:
+                    return f"failed:{error}".replace(" ", "-")
                 return "done"
             case ["other", *wanted]:
                 try:
