@@ -73,7 +73,7 @@ fuzz:  ## fuzz every parser, the controller and a drive: make fuzz FUZZ_SECONDS=
 	done
 vm-short:  ## a stock kernel against the drive, at most 4 minutes; skipped visibly without QEMU
 	cargo build --locked --release -q -p csd
-	$(PYTHON) tests/vm/run.py --csd $(CSD) --form short $(VM)
+	$(PYTHON) tests/vm/run.py --csd $(CSD) --form short --seconds 210 $(VM)
 
 vm:  ## the same, long form: two kernels, both block sizes, more checks
 	cargo build --locked --release -q -p csd

@@ -119,10 +119,12 @@ impl Drive {
         }
         match controller.admin(sqe, data, &self.subsystem, &Nothing) {
             Answer::Hold => self.held.push(permit),
-            Answer::Abort(cid) => {
-                let at = self.held.iter().position(|held| held.cid() == cid);
-                let held = self.held.remove(at.expect("the controller knows what is held"));
-                let _ = self.wire.response(&held.complete(Status::ABORT_REQUESTED, 0));
+            Answer::Abort(cids) => {
+                for cid in cids {
+                    let at = self.held.iter().position(|held| held.cid() == cid);
+                    let held = self.held.remove(at.expect("the controller knows what is held"));
+                    let _ = self.wire.response(&held.complete(Status::ABORT_REQUESTED, 0));
+                }
                 let _ = self.wire.response(&permit.complete(Status::SUCCESS, 0));
             }
             Answer::Compute(_) => {

@@ -104,6 +104,49 @@ fn a_damaged_value_is_an_error_to_a_host_and_the_others_are_there() {
 }
 
 #[test]
+fn damage_behind_a_seal_is_refused_and_what_is_whole_can_be_salvaged() {
+    let mut drive = filled();
+    drive.start("m", &[]);
+    drive.stop().expect(0, &[]);
+    let path = drive.array.path("m");
+    let whole = fs::read(&path).unwrap();
+    let value = whole.windows(3000).position(|window| window == [42; 3000]).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    let serve = ["drive", "serve", "--media", "m", "--listen", "127.0.0.1:0"];
+    drive.array.csd(&["drive", "serve", "--media", "memory", "--salvage"]).expect(2, &["salvage"]);
+
+    // A segment's header: without it the segment would be taken for free, and overwritten.
+    let header = (1 << 20) + whole[1 << 20..].windows(4).position(|four| four == b"CSEG").unwrap();
+    file.write_all_at(&[whole[header + 33] ^ 1], header as u64 + 33).unwrap();
+    let words = ["the medium is damaged", "its header (checksum)", "--salvage"];
+    drive.array.csd(&serve).expect(1, &words);
+    file.write_all_at(&[whole[header + 33]], header as u64 + 33).unwrap();
+
+    // A record's header: the keys behind it would be gone without a word.
+    file.write_all_at(&[whole[value - 16] ^ 1], value as u64 - 16).unwrap();
+    let damaged = fs::read(&path).unwrap();
+    drive.array.csd(&serve).expect(1, &["the medium is damaged", "no record at", "--salvage"]);
+    drive.array.csd(&["drive", "check", "m"]).expect(1, &["damaged in 1 places", "no record at"]);
+    drive.start("m", &["--salvage"]);
+    let (_admin, mut io) = drive.connect();
+    for number in 0..100u32 {
+        let reply = io.command(kv(0x02, &number.to_be_bytes(), 3000), &[], 3000);
+        match number {
+            5 | 42 => assert_eq!(reply.status, 0x87, "deleted, or lost"),
+            _ => assert_eq!(reply.data, vec![number.to_le_bytes()[0]; 3000]),
+        }
+    }
+    assert_eq!(io.command_in_capsule(kv(0x01, b"new", 100), &[1; 100]).status, 0x020);
+    assert_eq!(io.command(kv(0x10, &7u32.to_be_bytes(), 0), &[], 0).status, 0x020);
+    let write = Command::new(0x01, 1).dword(10, 3);
+    assert_eq!(io.command_in_capsule(write, &[1; 4096]).status, 0x020);
+    drop(io);
+    let done = drive.stop().expect(0, &[]);
+    assert!(done.stderr.contains("damage was passed over"), "{}", done.stderr);
+    assert!(fs::read(&path).unwrap() == damaged, "nothing was written");
+}
+
+#[test]
 fn another_format_version_is_refused_in_words_and_left_alone() {
     let drive = filled();
     let path = drive.array.path("m");

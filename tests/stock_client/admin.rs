@@ -40,8 +40,12 @@ fn a_changed_namespace_is_told_to_the_other_hosts_once() {
     assert_eq!(two.response(), (request, 0, 0x0004_0002), "notice, attribute changed, log 04h");
     let request = two.post(Command::new(0x0C, 0), &[]);
     assert_eq!(set(&mut one, 2, 0x84, 1), 0, "another one, while the log is not read");
-    let list = log(&mut two, 4, true, 4096).data;
-    assert_eq!([u32_at(&list, 0), u32_at(&list, 4), u32_at(&list, 8)], [1, 2, 0]);
+    // The news crosses cores: it comes soon, not with the answer to who made it.
+    let listed = |two: &mut Wire| {
+        let list = log(two, 4, true, 4096).data;
+        [u32_at(&list, 0), u32_at(&list, 4), u32_at(&list, 8)]
+    };
+    assert!((0..10_000).any(|_| listed(&mut two) == [1, 2, 0]));
     let list = log(&mut two, 4, false, 4096).data;
     assert_eq!([u32_at(&list, 0), u32_at(&list, 4)], [1, 2], "retained");
     assert_eq!(u32_at(&log(&mut two, 4, false, 4096).data, 0), 0, "and gone when read");
@@ -73,6 +77,25 @@ fn abort_gives_a_held_request_back_and_is_honest_of_others() {
     let again = admin.post(Command::new(0x0C, 0), &[]);
     let asked = abort(&mut admin, 0, again);
     assert_eq!((admin.response().0, admin.response().0), (again, asked), "room for one again");
+}
+
+#[test]
+fn a_reset_ends_held_requests_and_leaves_the_queue_usable() {
+    let mut admin = Wire::open(drive(1, BackendKind::Auto));
+    admin.admin(NQN);
+    let held: Vec<u16> = (0..4).map(|_| admin.post(Command::new(0x0C, 0), &[])).collect();
+    let configure = |value| Command::new(0x7F, 0).dword(11, 0x14).dword(12, value);
+    let reset = admin.post(configure(0), &[]);
+    for request in held {
+        assert_eq!(admin.response(), (request, 0x007, 0), "abort requested");
+    }
+    assert_eq!(admin.response(), (reset, 0, 0));
+    assert_eq!(admin.property(0x1C, false) & 1, 0, "CSTS.RDY");
+    assert_eq!(admin.command(configure(0x0046_0061), &[], 0).status, 0);
+    let again: Vec<u16> = (0..4).map(|_| admin.post(Command::new(0x0C, 0), &[])).collect();
+    let asked = abort(&mut admin, 0, again[3]);
+    assert_eq!(admin.response(), (again[3], 0x007, 0), "all four are held again");
+    assert_eq!(admin.response(), (asked, 0, 0));
 }
 
 #[test]

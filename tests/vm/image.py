@@ -22,6 +22,9 @@ KERNELS = ("linux-image-6.12-cloud-amd64", "linux-image-cloud-amd64")
 # What the initramfs loads to reach the root disk and the network.
 EARLY_MODULES = ("virtio_pci", "virtio_blk", "virtio_net")
 ROOT_IMAGE_BYTES = 1 << 30
+INSTALL = "apt-get install qemu-system-x86 mmdebstrap e2fsprogs zstd lz4"
+# Longest step of the preparation: a mirror that does not answer.
+STEP_LIMIT_S = 300
 TOOLS = ("qemu-system-x86_64", "mmdebstrap", "mke2fs", "apt-get", "apt-cache", "dpkg-deb")
 
 
@@ -181,8 +184,16 @@ def root_image(root: Path, modules: Path, version: str, image: Path) -> None:
 def run(*command: str, log: Path, cwd: Path | None = None) -> None:
     """Run a step of the preparation; its output is in ``prepare.log`` of ``log``."""
     with (log / "prepare.log").open("ab") as output:
-        ended = subprocess.run(
-            command, cwd=cwd, stdout=output, stderr=subprocess.STDOUT, check=False
-        )
+        try:
+            ended = subprocess.run(
+                command,
+                cwd=cwd,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                check=False,
+                timeout=STEP_LIMIT_S,
+            )
+        except subprocess.TimeoutExpired:
+            raise Unavailable(f"{command[0]} took longer than {STEP_LIMIT_S} s") from None
     if ended.returncode != 0:
         raise Unavailable(f"{command[0]} failed, see {log / 'prepare.log'}")

@@ -58,6 +58,8 @@ class Machine:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr
         )
         self.lines: queue.Queue[str | None] = queue.Queue()
+        # What the guest said first.
+        self.first: str | None = None
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
@@ -66,10 +68,25 @@ class Machine:
             self.lines.put(line.decode(errors="replace").strip())
         self.lines.put(None)
 
+    def booted(self) -> bool:
+        """Wait until the first check begins; false when none does in time."""
+        try:
+            self.first = self.lines.get(timeout=BOOT_LIMIT_S * self.factor)
+        except queue.Empty:
+            return False
+        return self.first is not None
+
     def outcomes(self, ask: Callable[[str], str]) -> Iterator[Outcome]:
-        """Yield how the checks end, as they do; ``ask`` does what the guest asks of the host."""
+        """Yield how the checks end, as they do; ``ask`` does what the guest asks of the host.
+
+        A machine that did not boot says nothing about the drive: that is a check skipped.
+        """
+        if self.first is None:
+            yield Outcome("boot", "skip", 0.0, f"the machine does not boot, see {self.console}")
+            return
+        self.lines.queue.appendleft(self.first)
         running, began, log = "boot", time.monotonic(), []
-        limit = began + BOOT_LIMIT_S * self.factor
+        limit = began + GRACE_S * self.factor
         while True:
             try:
                 line = self.lines.get(timeout=max(0.0, limit - time.monotonic()))
@@ -107,10 +124,10 @@ class Machine:
         console = self.console.read_text(errors="replace") if self.console.exists() else ""
         return (*log, *(f"console: {line}" for line in console.splitlines()[-30:]))
 
-    def end(self) -> None:
+    def end(self, *, at_once: bool = False) -> None:
         """End the machine; it has powered off by itself when all went well."""
         try:
-            self.process.wait(timeout=10)
+            self.process.wait(timeout=0 if at_once else 10)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

@@ -42,6 +42,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--dir", type=Path, default=ROOT / "build/vm", help="images and logs")
     parser.add_argument("--form", choices=("short", "long"), default="short")
     parser.add_argument("--factor", type=float, default=1.0, help="stretches every time limit")
+    parser.add_argument("--seconds", type=int, default=0, help="no check begins later than this")
     parser.add_argument("--only", default="", help="pattern of names of checks (bash)")
     parser.add_argument("--kernel", action="append", choices=image.KERNELS)
     parser.add_argument("--block", type=int, action="append", choices=(512, 4096))
@@ -54,30 +55,41 @@ def main() -> int:
     options = arguments()
     missing = image.missing_tools()
     if missing:
-        print(f"SKIPPED: vm lane: no {', no '.join(missing)} on this machine")
+        verb = "are" if len(missing) > 1 else "is"
+        print(f"SKIPPED vm: {', '.join(missing)} {verb} not installed ({image.INSTALL})")
         print("0 passed, 0 failed, 1 skipped")
         return 0
     options.dir.mkdir(parents=True, exist_ok=True)
     counts: Counter[str] = Counter()
-    for kernel, block in rounds(options):
-        try:
-            made = image.prepare(options.dir, kernel)
-        except image.Unavailable as reason:
-            print(f"SKIPPED: vm lane: {kernel}: {reason}", flush=True)
+    for kernels, block in rounds(options):
+        made = prepared(options.dir, kernels)
+        if made is None:
             counts["skip"] += 1
-            continue
-        if not options.prepare:
+        elif not options.prepare:
             counts += one_round(options, made, block)
     print(f"{counts['pass']} passed, {counts['fail']} failed, {counts['skip']} skipped")
     return 1 if counts["fail"] else 0
 
 
-def rounds(options: argparse.Namespace) -> list[tuple[str, int]]:
-    """List the pairs of kernel and block size to boot."""
+def rounds(options: argparse.Namespace) -> list[tuple[tuple[str, ...], int]]:
+    """List the machines to boot: kernels, of which the first that can be had counts; block size."""
     long = options.form == "long"
-    kernels = options.kernel or (image.KERNELS if long else image.KERNELS[:1])
+    if options.kernel or long:
+        kernels = [(kernel,) for kernel in options.kernel or image.KERNELS]
+    else:
+        kernels = [image.KERNELS]
     blocks = options.block or ((4096, 512) if long else (4096,))
     return [(kernel, block) for kernel in kernels for block in blocks]
+
+
+def prepared(folder: Path, kernels: tuple[str, ...]) -> Path | None:
+    """Make the image of the first of these kernels that can be had."""
+    for kernel in kernels:
+        try:
+            return image.prepare(folder, kernel)
+        except image.Unavailable as reason:
+            print(f"SKIPPED vm: {kernel}: {reason}", flush=True)
+    return None
 
 
 def one_round(options: argparse.Namespace, made: Path, block: int) -> Counter[str]:
@@ -98,6 +110,7 @@ def one_round(options: argparse.Namespace, made: Path, block: int) -> Counter[st
         "HOST_NQN": HOST_NQN,
         "FORM": options.form,
         "FACTOR": f"{options.factor:g}",
+        "SECONDS_MAX": str(options.seconds),
         "ONLY": options.only,
         "BLOCK": str(block),
     }
@@ -107,9 +120,13 @@ def one_round(options: argparse.Namespace, made: Path, block: int) -> Counter[st
         drives.append(asking)
         known[f"AUTH_{name}"] = f"{asking.port} {asking.nqn} {' '.join(secrets)}"
     machine = Machine(made, archive(known), folder, options.factor)
-    wishes = Wishes(drive, block)
     try:
-        for outcome in machine.outcomes(wishes.grant):
+        if not machine.booted():
+            print("  the machine did not boot; once more", flush=True)
+            machine.end(at_once=True)
+            machine = Machine(made, archive(known), folder, options.factor)
+            machine.booted()
+        for outcome in machine.outcomes(Wishes(drive, block).grant):
             show(outcome)
             counts[outcome.result] += 1
         for ended in (each for each in drives if not each.running()):
@@ -173,7 +190,10 @@ class Wishes:
         match wish.split():
             case ["restart" | "kill" as how]:
                 self.drive.stop(kill=how == "kill")
-                self.drive.start()
+                try:
+                    self.drive.start()
+                except RuntimeError as error:
+                    return f"failed:{error}".replace(" ", "-")
                 return "done"
             case ["other", *wanted]:
                 try:

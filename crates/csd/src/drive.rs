@@ -46,6 +46,7 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         backend: options.backend,
         spin_us: options.spin,
         media,
+        salvage: options.salvage,
         size_bytes: options.size.unwrap_or(0),
         direct: options.direct.into(),
         metrics: options.metrics,

@@ -14,7 +14,7 @@ use crate::media::Media;
 use crate::namespace::kv::record::{
     EntryKey, PAGE_BYTES, RECORDS_OFFSET, Record, RecordHeader, SegmentHeader, SegmentSeal,
 };
-use crate::namespace::kv::recover::Walk;
+use crate::namespace::kv::recover::{Step, Walk};
 use crate::namespace::kv::segments::Segments;
 
 /// What was found in one shard of the kv log.
@@ -136,8 +136,16 @@ impl Checker<'_> {
         let mut walk = Walk::new(&media, &segments, number, sequence, end);
         loop {
             let (offset, record) = match walk.next().await {
-                Ok(Some(found)) => found,
-                Ok(None) => break,
+                Ok(Step::Record(offset, record)) => (offset, record),
+                Ok(Step::Damage(at)) if seal.is_some() => {
+                    self.damaged(Some(shard), format!("segment {number}: no record at {at}"));
+                    if let Err(error) = walk.pass_over().await {
+                        let text = format!("segment {number}, behind {at}: {error}");
+                        return self.damaged(Some(shard), text);
+                    }
+                    continue;
+                }
+                Ok(Step::End | Step::Damage(_)) => break,
                 Err(error) => {
                     let text = format!("segment {number}, from {} on: {error}", walk.position());
                     return self.damaged(Some(shard), text);
@@ -152,11 +160,6 @@ impl Checker<'_> {
                 self.damaged(Some(shard), format!("segment {number}, record at {offset}: {text}"));
             }
             self.note(shard, &record);
-        }
-        let position = walk.position().next_multiple_of(PAGE_BYTES);
-        if seal.is_some() && position < end {
-            let text = format!("segment {number}: no record at {position}, sealed at {end}");
-            self.damaged(Some(shard), text);
         }
     }
 

@@ -64,6 +64,8 @@ pub struct Config {
     pub media: MediaKind,
     /// Size of a new medium in bytes; 0 for all of a block device.
     pub size_bytes: u64,
+    /// Serves what is whole of a damaged medium, and writes nothing to it.
+    pub salvage: bool,
     /// Whether a file or device is used past the page cache.
     pub direct: Direct,
     /// Share of the kv namespaces in percent.
@@ -97,6 +99,7 @@ impl Default for Config {
             host_limits: HostLimits::default(),
             media: MediaKind::Memory,
             size_bytes: 1 << 30,
+            salvage: false,
             direct: Direct::Auto,
             kv_percent: 50,
             reserve_percent: 10,

@@ -145,6 +145,9 @@ pub async fn open(
     let nsids = [NSID_KV, NSID_OBJECTS].map(|nsid| u16::try_from(nsid).expect("2 and 3"));
     let (uuid, offset) = (superblock.uuid(), superblock.kv_offset());
     let segments = Arc::new(Segments::new(uuid, offset, segment_bytes, count, &nsids));
+    if media.is_read_only() {
+        segments.salvage();
+    }
     let found = survey(&media, &segments, SHARDS).await?;
     let settings = Settings::open(&media, uuid).await?;
     settings.apply(&segments);
@@ -167,7 +170,7 @@ pub async fn open(
         executions: Arc::default(),
         limits: provision.limits,
         gate: Arc::new(Gate::new(cores)),
-        read_only: AtomicBool::new(false),
+        read_only: AtomicBool::new(media.is_read_only()),
         metrics: Metrics::new(cores),
         log: Log::default(),
         media,

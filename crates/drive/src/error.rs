@@ -20,6 +20,8 @@ pub enum Error {
     },
     /// What is on the media is not a drive of ours, or of a version we do not read.
     Format(String),
+    /// The log is damaged where it was acknowledged: the text says where.
+    Damaged(String),
     /// Reading or writing the media failed.
     Access(MediaError),
     /// The address cannot be listened on.
@@ -39,6 +41,11 @@ impl std::fmt::Display for Error {
             Self::Usage(text) => write!(f, "{text}"),
             Self::Media { path, source } => write!(f, "media {}: {source}", path.display()),
             Self::Format(text) => write!(f, "not a usable drive: {text}"),
+            Self::Damaged(text) => write!(
+                f,
+                "the medium is damaged ({text}), and serving it could lose or bring back values; \
+                 `csd drive check` tells all of it, --salvage serves what is whole, read-only"
+            ),
             Self::Access(error) => write!(f, "{error}"),
             Self::Listen { address, source } => write!(
                 f,

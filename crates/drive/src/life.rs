@@ -31,9 +31,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// When it cannot be opened, holds something else, or its size is impossible.
 pub(crate) async fn open_media(config: &Config, split: &Split) -> Result<(Media, bool), Error> {
     let MediaKind::File(path) = &config.media else {
+        if config.salvage {
+            return Err(Error::Usage("there is nothing to salvage in new memory".to_owned()));
+        }
         Superblock::plan(config.size_bytes, split, [0; 16])?;
         return Ok((Media::Memory(Arc::new(Memory::new(config.size_bytes))), true));
     };
+    if config.salvage {
+        return Ok((Media::File(FileMedia::open_read_only(path).await?), false));
+    }
     if path.metadata().map_or(true, |meta| meta.is_file() && meta.len() == 0) {
         // Impossible sizes are refused before a file is made.
         Superblock::plan(config.size_bytes, split, [0; 16])?;
@@ -98,6 +104,9 @@ pub(crate) fn told_start(shared: &Shared, address: SocketAddr) {
         ("backend", backend_name().to_owned()),
     ];
     shared.log().write(Level::Info, "serving", &fields);
+    for place in shared.segments.damage() {
+        shared.log().write(Level::Error, "damage was passed over", &[("place", place)]);
+    }
 }
 
 fn open_connections(shared: &Shared) -> usize {

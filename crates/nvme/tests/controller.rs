@@ -79,6 +79,7 @@ enum Step {
     Abort(u16),
     Raise(u32),
     ReadLog,
+    Reset,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -87,13 +88,14 @@ fn step() -> impl Strategy<Value = Step> {
         (0u16..12).prop_map(Step::Abort),
         (1u32..6).prop_map(Step::Raise),
         Just(Step::ReadLog),
+        Just(Step::Reset),
     ]
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..Default::default() })]
 
-    /// A held request ends once, by an event or an abort; never more are held than announced; a
+    /// A held request ends once, by an event, an abort or a reset; never more are held than announced; a
     /// notice is not repeated until its log was read.
     #[test]
     fn held_requests_end_once(steps in prop::collection::vec(step(), 1..60)) {
@@ -121,10 +123,22 @@ proptest! {
                     match held.iter().position(|known| *known == cid) {
                         Some(at) => {
                             held.remove(at);
-                            prop_assert_eq!(answer, Answer::Abort(cid));
+                            prop_assert_eq!(answer, Answer::Abort(vec![cid]));
                         }
                         None => prop_assert_eq!(answer, Answer::result(1)),
                     }
+                }
+                Step::Reset => {
+                    let disable = fabrics::property_set(property::CC, 0);
+                    let answer = controller.admin(&disable, &[], &subsystem, &backing);
+                    let ended = std::mem::take(&mut held);
+                    if ended.is_empty() {
+                        prop_assert_eq!(answer, Answer::result(0));
+                    } else {
+                        prop_assert_eq!(answer, Answer::Abort(ended));
+                    }
+                    controller = enabled(controller, &backing);
+                    told = false;
                 }
                 Step::Raise(nsid) => controller.raise(Event::NamespaceChanged(nsid)),
                 Step::ReadLog => {

@@ -60,6 +60,11 @@ main() {
         read -r name limit <<< "$entry"
         # shellcheck disable=SC2053
         if [ -n "$ONLY" ] && [[ $name != $ONLY ]]; then continue; fi
+        if [ "$SECONDS_MAX" -gt 0 ] && [ $SECONDS -ge "$SECONDS_MAX" ]; then
+            report "@BEGIN $name 1"
+            report "@END $name skip the lane's time ($SECONDS_MAX s) is over"
+            continue
+        fi
         limit=$(stretched "$limit")
         : > "$STATE/expected"
         report "@BEGIN $name $limit"

@@ -88,8 +88,13 @@ pub(crate) struct Serve {
     /// Whether to bypass the page cache (O_DIRECT); `auto` does where the file system takes it
     #[arg(long, value_enum, value_name = "auto|on|off", default_value_t = Direct::Auto)]
     pub(crate) direct: Direct,
+    /// Serve what is whole of damaged media, and write nothing to them. Keys whose newest value
+    /// was in a damaged place are gone, or have the value before
+    #[arg(long)]
+    pub(crate) salvage: bool,
     /// Most connections at once, admin queues included; more are told that the drive is busy
-    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = value_parser!(u32).range(2..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 2048)]
+    #[arg(value_parser = value_parser!(u32).range(2..=1_000_000))]
     pub(crate) connections: u32,
     /// Most memory for data on its way between hosts and media, over all connections; at least
     /// 64M a core [default: 192M a core]

@@ -218,6 +218,12 @@ fn log(page: &mut String, shared: &Shared) {
         ),
         ("csd_media_errors_total", "counter", "Commands failed for the media.", media_errors.sum()),
         (
+            "csd_kv_damage",
+            "gauge",
+            "Places of the log that a salvaged drive passed over.",
+            segments.damage().len() as u64,
+        ),
+        (
             "csd_media_read_only",
             "gauge",
             "1 when the media takes no more writes.",

@@ -176,7 +176,7 @@ pub async fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sq
     }
     match answer {
         Answer::Hold => hold(link, permit),
-        Answer::Abort(cid) => abort(link, permit, cid),
+        Answer::Abort(cids) => abort(link, permit, &cids),
         Answer::Compute(_) => unreachable!("it was answered above"),
         Answer::Complete { status, .. } if !status.is_success() => {
             link.note_error(&permit, sqe, status);
@@ -259,13 +259,15 @@ fn hold(link: &Link, permit: Permit) {
     }
 }
 
-/// Aborts a held request: its own answer, then the abort's.
-fn abort(link: &Link, permit: Permit, cid: u16) {
-    let held = match &mut *link.session.borrow_mut() {
-        Session::Admin(admin) => admin.take_held(cid),
+/// Aborts held requests: their own answers, then that of what aborts them.
+fn abort(link: &Link, permit: Permit, cids: &[u16]) {
+    let held: Vec<_> = match &mut *link.session.borrow_mut() {
+        Session::Admin(admin) => cids.iter().map(|cid| admin.take_held(*cid)).collect(),
         _ => unreachable!("only an admin queue's answer is Abort"),
     };
-    link.complete(held, Status::ABORT_REQUESTED, 0);
+    for request in held {
+        link.complete(request, Status::ABORT_REQUESTED, 0);
+    }
     link.complete(permit, Status::SUCCESS, 0);
 }
 

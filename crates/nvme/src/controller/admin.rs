@@ -29,9 +29,9 @@ pub enum Answer {
     },
     /// Hold it: an Asynchronous Event Request.
     Hold,
-    /// Answer the held request of this identifier with [`Status::ABORT_REQUESTED`], then complete
-    /// this one with result 0.
-    Abort(u16),
+    /// Answer the held requests of these identifiers with [`Status::ABORT_REQUESTED`], then
+    /// complete this one with result 0.
+    Abort(Vec<u16>),
     /// Run this command of the compute namespace, and answer with what it comes to.
     Compute(program::Command),
 }
@@ -124,7 +124,7 @@ impl Controller {
         let (queue, cid) =
             (u16::from_le_bytes([queue_low, queue_high]), u16::from_le_bytes([cid_low, cid_high]));
         match self.held.iter().position(|held| queue == 0 && *held == cid) {
-            Some(at) => Answer::Abort(self.held.remove(at)),
+            Some(at) => Answer::Abort(vec![self.held.remove(at)]),
             None if queue != 0 && backing.abort(queue, cid) => Answer::result(0),
             None => Answer::result(1),
         }
@@ -156,11 +156,11 @@ impl Controller {
                 }
                 let value = u32::try_from(view.value()).map_err(|_| Status::INVALID_FIELD)?;
                 let was_ready = self.ready();
-                self.configure(Configuration(value))?;
+                let held = self.configure(Configuration(value))?;
                 if !was_ready && self.ready() {
                     self.features.load(backing);
                 }
-                Ok(Answer::result(0))
+                Ok(if held.is_empty() { Answer::result(0) } else { Answer::Abort(held) })
             }
             Fabrics::CONNECT => Err(Status::COMMAND_SEQUENCE_ERROR),
             // An I/O queue alone is disconnected; the admin queue ends with its connection.
@@ -169,8 +169,10 @@ impl Controller {
         }
     }
 
-    /// A write to Controller Configuration: enable, disable (reset) or shut down.
-    fn configure(&mut self, new: Configuration) -> Result<(), Status> {
+    /// A write to Controller Configuration: enable, disable (reset) or shut down. Requests that
+    /// were held end with a reset, since the queue that they are on does not.
+    fn configure(&mut self, new: Configuration) -> Result<Vec<u16>, Status> {
+        let mut aborted = Vec::new();
         let was = self.configuration;
         if new.enable() == 1 && was.enable() == 0 {
             let known = matches!(
@@ -186,14 +188,14 @@ impl Controller {
         if new.enable() == 0 && was.enable() == 1 {
             let cntlid = self.cntlid;
             let keep_alive_ms = self.features.keep_alive_ms();
-            let (kind, held) = (self.kind, std::mem::take(&mut self.held));
-            *self = Self { kind, held, ..Self::new(cntlid, keep_alive_ms) };
+            aborted = std::mem::take(&mut self.held);
+            *self = Self { kind: self.kind, ..Self::new(cntlid, keep_alive_ms) };
         }
         if new.shn() != 0 {
             self.status = self.status.with_shst(2);
         }
         self.configuration = new;
-        Ok(())
+        Ok(aborted)
     }
 
     /// True once the host has asked for shutdown or reset: I/O queues are to be closed.

@@ -3,8 +3,9 @@
 //! Never: queues or meaning of commands. Invariants: H2CData is accepted only against a grant, in
 //! order and within it; a grant is made only by the caller, who owns the buffer.
 
-use super::decoder::{Decoder, Header, Item, Side};
+use super::decoder::{Header, Side};
 use super::encoder::{Encoder, Prefix};
+use super::receiver::{Received, Receiver};
 use super::{Digests, Fatal};
 use crate::capsule::{Cqe, Sqe};
 use crate::pdu::{self, DataHeader, FatalStatus, Flags, IcReq, IcResp, Kind, R2t, TermReq};
@@ -70,28 +71,20 @@ struct Transfer {
     end: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Current {
-    target: Target,
-    offset: u32,
-}
-
 /// The controller's side of one connection.
 #[derive(Debug)]
 pub struct Connection {
     limits: Limits,
-    decoder: Decoder,
+    receiver: Receiver<Target>,
     encoder: Encoder,
     transfers: Vec<Option<Transfer>>,
-    current: Option<Current>,
 }
 
 impl Connection {
     /// A connection on which nothing has been received.
     pub fn new(limits: Limits) -> Self {
-        let decoder = Decoder::new(Side::Controller);
-        let encoder = Encoder::default();
-        Self { limits, decoder, encoder, transfers: Vec::new(), current: None }
+        let receiver = Receiver::new(Side::Controller);
+        Self { limits, receiver, encoder: Encoder::default(), transfers: Vec::new() }
     }
 
     /// The next event from the front of `input`; `None` when more input is needed.
@@ -99,21 +92,16 @@ impl Connection {
     /// # Errors
     /// [`Fatal`]: send its terminate request and close.
     pub fn next<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<Event<'a>>, Fatal> {
-        let Some(item) = self.decoder.next(input)? else { return Ok(None) };
-        match item {
-            Item::Header(header) => {
+        let Some(received) = self.receiver.next(input)? else { return Ok(None) };
+        match received {
+            Received::Header(header) => {
                 let event = self.header(&header);
-                if event.is_err() {
-                    self.decoder.fail();
-                }
-                event.map(Some)
+                self.receiver.judged(event)
             }
-            Item::Data(bytes) => {
-                let (target, offset) = self.advance(bytes.len());
+            Received::Data { place: target, offset, bytes } => {
                 Ok(Some(Event::Data { target, offset, bytes }))
             }
-            Item::End { digest_matches } => {
-                let Current { target, .. } = self.current.take().expect("data has a target");
+            Received::End { place: target, digest_matches } => {
                 let complete = self.finish(target);
                 Ok(Some(Event::DataEnd { target, complete, digest_matches }))
             }
@@ -123,15 +111,12 @@ impl Connection {
     /// Where the next bytes of the stream belong when they are data: target, offset in the
     /// command's buffer, and number of bytes. They may be received straight into the buffer.
     pub fn data_wanted(&self) -> Option<(Target, u32, usize)> {
-        let left = self.decoder.data_left();
-        let current = self.current.filter(|_| left > 0)?;
-        Some((current.target, current.offset, left))
+        self.receiver.data_wanted()
     }
 
     /// Reports bytes that were received as [`Self::data_wanted`] asked.
     pub fn data_received(&mut self, bytes: &[u8]) {
-        self.decoder.data_received(bytes);
-        self.advance(bytes.len());
+        self.receiver.data_received(bytes);
     }
 
     /// Grants the host to send `length` bytes of command `cid` from `offset` of its buffer on:
@@ -177,13 +162,6 @@ impl Connection {
         &self.encoder
     }
 
-    fn advance(&mut self, count: usize) -> (Target, u32) {
-        let current = self.current.as_mut().expect("data has a target");
-        let offset = current.offset;
-        current.offset += u32::try_from(count).expect("a PDU is shorter than 4 GiB");
-        (current.target, offset)
-    }
-
     /// Closes the PDU; true when the capsule or the whole grant is complete.
     fn finish(&mut self, target: Target) -> bool {
         let Target::Transfer(ttag) = target else { return true };
@@ -203,19 +181,19 @@ impl Connection {
                     return Err(header.fatal(FatalStatus::LIMIT_EXCEEDED, 0));
                 }
                 if header.data > 0 {
-                    self.current = Some(Current { target: Target::Capsule, offset: 0 });
+                    self.receiver.begin(Target::Capsule, 0);
                 }
                 let sqe = Sqe::parse(&header.bytes()[8..]).expect("a capsule header is 72 bytes");
                 Ok(Event::Command { sqe, data: header.data })
             }
-            Kind::H2C_DATA => self.h2c_data(header).map(|()| Event::Data {
-                target: self.current.expect("just set").target,
-                offset: self.current.expect("just set").offset,
-                bytes: &[],
-            }),
+            Kind::H2C_DATA => {
+                let (target, offset) = self.h2c_data(header)?;
+                self.receiver.begin(target, offset);
+                Ok(Event::Data { target, offset, bytes: &[] })
+            }
             // The decoder lets nothing else of a host's through; its data is a header's copy.
             _ => {
-                self.current = Some(Current { target: Target::Capsule, offset: 0 });
+                self.receiver.begin(Target::Capsule, 0);
                 let request = TermReq::parse(header.bytes()).expect("at least 24 bytes");
                 Ok(Event::Terminated(request))
             }
@@ -237,12 +215,13 @@ impl Connection {
         let mut response = IcResp::zeroed();
         response.set_dgst(digests.dgst()).set_maxh2cdata(self.limits.h2c_data_bytes_max);
         let reply = self.encoder.prefix(Kind::IC_RESP, Flags::default(), response.as_bytes(), 0);
-        self.decoder.set_digests(digests);
+        self.receiver.set_digests(digests);
         self.encoder = Encoder { digests, alignment: request.hpda() };
         Ok(Event::Connected(reply))
     }
 
-    fn h2c_data(&mut self, header: &Header) -> Result<(), Fatal> {
+    /// Where the data of an H2CData PDU belongs.
+    fn h2c_data(&mut self, header: &Header) -> Result<(Target, u32), Fatal> {
         let data = DataHeader::parse(header.bytes()).expect("an H2CData header is 24 bytes");
         let slot = self.transfers.get_mut(usize::from(data.ttag()));
         let Some(transfer) = slot.and_then(Option::as_mut) else { return Err(header.invalid(10)) };
@@ -262,9 +241,7 @@ impl Connection {
         if (header.flags.last() == 1) != (end == transfer.end) {
             return Err(header.invalid(1));
         }
-        let target = Target::Transfer(data.ttag());
-        self.current = Some(Current { target, offset: transfer.next });
         transfer.next = end;
-        Ok(())
+        Ok((Target::Transfer(data.ttag()), data.datao()))
     }
 }

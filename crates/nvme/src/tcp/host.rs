@@ -3,8 +3,9 @@
 //! Never: queues or meaning of commands, except that it parses what a controller may send.
 //! Invariant: nothing is sent before ICResp has come.
 
-use super::decoder::{Decoder, Header, Item, Side};
+use super::decoder::{Header, Side};
 use super::encoder::{Encoder, Prefix};
+use super::receiver::{Received, Receiver};
 use super::{Digests, Fatal};
 use crate::capsule::{Cqe, Sqe};
 use crate::pdu::{self, DataHeader, FatalStatus, Flags, IcReq, IcResp, Kind, R2t, TermReq};
@@ -55,10 +56,11 @@ pub enum Event<'a> {
     Terminated(TermReq),
 }
 
+/// Where data belongs.
 #[derive(Clone, Copy, Debug)]
-struct Current {
+struct Place {
     cid: u16,
-    offset: u32,
+    // The data's end stands for the response.
     success: bool,
 }
 
@@ -66,9 +68,8 @@ struct Current {
 #[derive(Debug)]
 pub struct Connection {
     wanted: Digests,
-    decoder: Decoder,
+    receiver: Receiver<Place>,
     encoder: Encoder,
-    current: Option<Current>,
 }
 
 impl Connection {
@@ -78,8 +79,7 @@ impl Connection {
         request.set_dgst(digests.dgst());
         let encoder = Encoder::default();
         let prefix = encoder.prefix(Kind::IC_REQ, Flags::default(), request.as_bytes(), 0);
-        let decoder = Decoder::new(Side::Host);
-        (Self { wanted: digests, decoder, encoder, current: None }, prefix)
+        (Self { wanted: digests, receiver: Receiver::new(Side::Host), encoder }, prefix)
     }
 
     /// The next event from the front of `input`; `None` when more input is needed.
@@ -87,21 +87,16 @@ impl Connection {
     /// # Errors
     /// [`Fatal`]: send its terminate request and close.
     pub fn next<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<Event<'a>>, Fatal> {
-        let Some(item) = self.decoder.next(input)? else { return Ok(None) };
-        match item {
-            Item::Header(header) => {
+        let Some(received) = self.receiver.next(input)? else { return Ok(None) };
+        match received {
+            Received::Header(header) => {
                 let event = self.header(&header);
-                if event.is_err() {
-                    self.decoder.fail();
-                }
-                event.map(Some)
+                self.receiver.judged(event)
             }
-            Item::Data(bytes) => {
-                let (cid, offset) = self.advance(bytes.len());
-                Ok(Some(Event::Data { cid, offset, bytes }))
+            Received::Data { place, offset, bytes } => {
+                Ok(Some(Event::Data { cid: place.cid, offset, bytes }))
             }
-            Item::End { digest_matches } => {
-                let Current { cid, success, .. } = self.current.take().expect("data has a target");
+            Received::End { place: Place { cid, success }, digest_matches } => {
                 Ok(Some(Event::DataEnd { cid, success, digest_matches }))
             }
         }
@@ -110,20 +105,18 @@ impl Connection {
     /// Where the next bytes of the stream belong when they are data: command, offset in its
     /// buffer, number of bytes. They may be received straight into the buffer.
     pub fn data_wanted(&self) -> Option<(u16, u32, usize)> {
-        let left = self.decoder.data_left();
-        let current = self.current.filter(|_| left > 0)?;
-        Some((current.cid, current.offset, left))
+        let (place, offset, left) = self.receiver.data_wanted()?;
+        Some((place.cid, offset, left))
     }
 
     /// Bytes of the current PDU's data that have not been handed on.
     pub fn data_coming(&self) -> usize {
-        self.decoder.data_coming()
+        self.receiver.data_coming()
     }
 
     /// Reports bytes that were received as [`Self::data_wanted`] asked.
     pub fn data_received(&mut self, bytes: &[u8]) {
-        self.decoder.data_received(bytes);
-        self.advance(bytes.len());
+        self.receiver.data_received(bytes);
     }
 
     /// What stands before the in-capsule data of a command; the whole capsule when `data` is 0.
@@ -146,13 +139,6 @@ impl Connection {
         &self.encoder
     }
 
-    fn advance(&mut self, count: usize) -> (u16, u32) {
-        let current = self.current.as_mut().expect("data has a target");
-        let offset = current.offset;
-        current.offset += u32::try_from(count).expect("a PDU is shorter than 4 GiB");
-        (current.cid, offset)
-    }
-
     fn header(&mut self, header: &Header) -> Result<Event<'static>, Fatal> {
         match header.kind {
             Kind::IC_RESP => self.initialise(header),
@@ -169,7 +155,7 @@ impl Connection {
             Kind::C2H_DATA => self.c2h_data(header),
             // The decoder lets nothing else of a controller's through.
             _ => {
-                self.current = Some(Current { cid: 0, offset: 0, success: false });
+                self.receiver.begin(Place { cid: 0, success: false }, 0);
                 let request = TermReq::parse(header.bytes()).expect("at least 24 bytes");
                 Ok(Event::Terminated(request))
             }
@@ -191,7 +177,7 @@ impl Connection {
         if response.maxh2cdata() < H2C_DATA_BYTES_MIN {
             return Err(header.invalid(12));
         }
-        self.decoder.set_digests(digests);
+        self.receiver.set_digests(digests);
         self.encoder = Encoder { digests, alignment: response.cpda() };
         Ok(Event::Connected { h2c_data_bytes_max: response.maxh2cdata() })
     }
@@ -208,7 +194,7 @@ impl Connection {
             return Err(header.invalid(1));
         }
         let (cid, offset) = (data.cccid(), data.datao());
-        self.current = Some(Current { cid, offset, success: header.flags.success() == 1 });
+        self.receiver.begin(Place { cid, success: header.flags.success() == 1 }, offset);
         Ok(Event::Data { cid, offset, bytes: &[] })
     }
 }

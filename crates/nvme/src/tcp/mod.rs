@@ -9,6 +9,7 @@ pub mod controller;
 pub mod decoder;
 pub mod encoder;
 pub mod host;
+mod receiver;
 
 use crate::pdu::{self, FatalStatus, Kind, TermReq};
 

@@ -11,7 +11,7 @@ use csd_nvme::status::Status;
 use csd_reactor::{Class, spawn};
 
 use super::record::{EntryKey, PAGE_BYTES, RECORDS_OFFSET};
-use super::recover::Walk;
+use super::recover::{Step, Walk};
 use super::shard::{Location, Segment, Shard};
 use crate::error::Access;
 
@@ -112,7 +112,7 @@ impl Shard {
         let mut walk = Walk::new(&media, &self.segments, number, sequence, filled);
         loop {
             let next = walk.next().await.map_err(|error| error.status(Access::Value))?;
-            let Some((offset, record)) = next else { break };
+            let Step::Record(offset, record) = next else { break };
             self.move_record(record.key, number, offset, is_oldest).await?;
         }
         if self.owned.borrow()[&number].live > 0 {

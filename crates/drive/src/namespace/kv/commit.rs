@@ -154,6 +154,11 @@ impl Shard {
         length: u64,
         may_use_reserve: bool,
     ) -> Result<(u32, u64, u64), Status> {
+        // A seal that failed may be on the medium: nothing is appended behind it.
+        if let Some((number, filled)) = self.closing.get() {
+            let sealed = self.seal(number, filled).await;
+            sealed.map_err(|error| error.status(Access::Write))?;
+        }
         let open = self.open.get().map(|number| {
             let owned = self.owned.borrow();
             let segment = owned.get(&number).expect("the open segment is owned");
@@ -191,6 +196,7 @@ impl Shard {
     /// Closes a segment durably: `valid_bytes` of it count.
     pub(super) async fn seal(&self, number: u32, valid_bytes: u64) -> Result<(), MediaError> {
         self.open.set(None);
+        self.closing.set(Some((number, valid_bytes)));
         let sequence = {
             let mut owned = self.owned.borrow_mut();
             let segment = owned.get_mut(&number).expect("sealed segments are owned");
@@ -200,7 +206,9 @@ impl Shard {
         };
         let seal = SegmentSeal::encode(sequence, valid_bytes);
         self.write_page(self.segments.at(number, PAGE_BYTES), seal.as_bytes()).await.0?;
-        self.syncer.sync().await
+        self.syncer.sync().await?;
+        self.closing.set(None);
+        Ok(())
     }
 
     /// Writes a page that starts with `head`; the rest is zero.

@@ -2,8 +2,10 @@
 //!
 //! Trusts no length before its checksum. A sealed segment counts up to its seal; the newest
 //! segment of a shard counts up to its first record that is not whole, and is sealed there before
-//! the shard takes new records. Invariant: every acknowledged record is found; of two records of a
-//! key the higher commit number counts.
+//! the shard takes new records. Invariants: every acknowledged record is found, or the drive is not
+//! opened: behind a damaged header there may be the newest value of any key, and what cleaning
+//! frees is gone for good. Only a medium that cannot be written is opened with damage, to copy off
+//! what is whole. Of two records of a key the higher commit number counts.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -38,7 +40,8 @@ const WINDOW_BYTES: u64 = 64 << 10;
 /// Reads every segment's head: those in use are returned, the others become free.
 ///
 /// # Errors
-/// When the medium cannot be read, or a segment names a shard that does not exist.
+/// When the medium cannot be read, a segment names a shard that does not exist, or its header is
+/// damaged.
 pub async fn survey(media: &Media, segments: &Segments, shards: u32) -> Result<Vec<Found>, Error> {
     let mut found = Vec::new();
     for number in 0..segments.count {
@@ -47,6 +50,10 @@ pub async fn survey(media: &Media, segments: &Segments, shards: u32) -> Result<V
             media.read(segments.at(number, 0), Buffer::with_room(0, length, 0)).await;
         result?;
         let Some((sequence, shard)) = SegmentHeader::decode(&pages, &segments.uuid) else {
+            // One of this drive that does not hold: a free segment's is zero, or from before.
+            if pages[8..24] == segments.uuid {
+                segments.damaged(format!("segment {number}: its header (checksum)"))?;
+            }
             segments.give(number);
             continue;
         };
@@ -60,6 +67,18 @@ pub async fn survey(media: &Media, segments: &Segments, shards: u32) -> Result<V
     }
     found.sort_by_key(|segment| segment.sequence);
     Ok(found)
+}
+
+/// One step of a walk.
+#[derive(Debug)]
+pub enum Step {
+    /// A record, and its offset.
+    Record(u64, Record),
+    /// Nothing more was written here.
+    End,
+    /// At this offset there is neither a record nor the end: damage in a sealed segment, and in an
+    /// unsealed one where its last group ends.
+    Damage(u64),
 }
 
 /// A walk over the records of one segment.
@@ -92,24 +111,56 @@ impl<'a> Walk<'a> {
         self.at
     }
 
-    /// The next record and its offset. `None` at the end, or where there is no record: a group
-    /// starts on a page of its own, so the rest of a page without a record is skipped once.
+    /// The next record. A group starts on a page of its own: behind the last record of the one
+    /// before there are zeros up to there.
     ///
     /// # Errors
     /// When the medium cannot be read.
-    pub async fn next(&mut self) -> Result<Option<(u64, Record)>, MediaError> {
-        let next_page = self.at.next_multiple_of(PAGE_BYTES);
-        for at in [self.at, next_page] {
-            if at + RecordHeader::SIZE as u64 > self.end {
-                return Ok(None);
+    pub async fn next(&mut self) -> Result<Step, MediaError> {
+        if let Some(record) = self.record_at(self.at).await? {
+            return Ok(self.took(self.at, record));
+        }
+        let page = self.at.next_multiple_of(PAGE_BYTES);
+        let mut at = self.at;
+        while at < page.min(self.end) {
+            if self.header(at).await?.iter().any(|byte| *byte != 0) {
+                return Ok(Step::Damage(at));
             }
-            let (sequence, room) = (self.sequence, self.end - at);
-            if let Some(record) = Record::decode(self.header(at).await?, sequence, room) {
-                self.at = at + record.footprint();
-                return Ok(Some((at, record)));
+            at += RECORD_ALIGNMENT;
+        }
+        if page >= self.end {
+            return Ok(Step::End);
+        }
+        match self.record_at(page).await? {
+            Some(record) => Ok(self.took(page, record)),
+            None => Ok(Step::Damage(page)),
+        }
+    }
+
+    /// Passes over damage: to the next page that begins with a record, if there is one.
+    ///
+    /// # Errors
+    /// When the medium cannot be read.
+    pub async fn pass_over(&mut self) -> Result<(), MediaError> {
+        loop {
+            self.at = (self.at + 1).next_multiple_of(PAGE_BYTES);
+            if self.at >= self.end || self.record_at(self.at).await?.is_some() {
+                return Ok(());
             }
         }
-        Ok(None)
+    }
+
+    fn took(&mut self, at: u64, record: Record) -> Step {
+        self.at = at + record.footprint();
+        Step::Record(at, record)
+    }
+
+    async fn record_at(&mut self, at: u64) -> Result<Option<Record>, MediaError> {
+        if at + RecordHeader::SIZE as u64 > self.end {
+            return Ok(None);
+        }
+        let (sequence, room) = (self.sequence, self.end - at);
+        Ok(Record::decode(self.header(at).await?, sequence, room))
     }
 
     async fn header(&mut self, at: u64) -> Result<&[u8], MediaError> {
@@ -133,10 +184,17 @@ impl Shard {
     /// Builds the index from the shard's segments, oldest first, and closes what was left open.
     ///
     /// # Errors
-    /// When the medium fails.
+    /// When the medium fails, or is damaged.
     pub async fn recover(self: &Rc<Self>, found: &[Found]) -> Result<(), Error> {
         let mut newest: BTreeMap<EntryKey, Location> = BTreeMap::new();
-        for segment in found.iter().filter(|segment| segment.shard == self.number) {
+        let own: Vec<_> = found.iter().filter(|segment| segment.shard == self.number).collect();
+        let last = own.last().map(|segment| segment.number);
+        for segment in own {
+            let number = segment.number;
+            if segment.valid_bytes.is_none() && Some(number) != last {
+                // The next one was begun only when this one's seal was durable.
+                self.segments.damaged(format!("segment {number}: its seal"))?;
+            }
             let filled = self.recover_segment(segment, &mut newest).await?;
             let owned = Segment {
                 sequence: segment.sequence,
@@ -144,9 +202,9 @@ impl Shard {
                 sealed: segment.valid_bytes.is_some(),
                 ..Segment::default()
             };
-            self.owned.borrow_mut().insert(segment.number, owned);
-            if segment.valid_bytes.is_none() {
-                self.seal(segment.number, filled).await?;
+            self.owned.borrow_mut().insert(number, owned);
+            if segment.valid_bytes.is_none() && !self.media.is_read_only() {
+                self.seal(number, filled).await?;
             }
         }
         newest.into_iter().for_each(|(key, location)| self.apply(key, location));
@@ -163,7 +221,16 @@ impl Shard {
         let (number, sequence) = (segment.number, segment.sequence);
         let mut walk = Walk::new(&self.media, &self.segments, number, sequence, end);
         let mut filled = RECORDS_OFFSET;
-        while let Some((offset, record)) = walk.next().await? {
+        loop {
+            let (offset, record) = match walk.next().await? {
+                Step::Record(offset, record) => (offset, record),
+                Step::Damage(at) if segment.valid_bytes.is_some() => {
+                    self.segments.damaged(format!("segment {number}: no record at {at}"))?;
+                    walk.pass_over().await?;
+                    continue;
+                }
+                Step::Damage(_) | Step::End => break,
+            };
             let location = Location {
                 segment: segment.number,
                 offset,

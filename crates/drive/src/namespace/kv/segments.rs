@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::record::RECORDS_OFFSET;
+use crate::error::Error;
 
 /// Segments kept back for cleaning.
 pub const RESERVE: usize = 2;
@@ -42,6 +43,8 @@ pub struct Segments {
     sequence: AtomicU64,
     cleaning: AtomicBool,
     cleaned: AtomicU64,
+    salvaging: AtomicBool,
+    damage: Mutex<Vec<String>>,
 }
 
 impl Segments {
@@ -63,7 +66,31 @@ impl Segments {
             sequence: AtomicU64::new(1),
             cleaning: AtomicBool::new(false),
             cleaned: AtomicU64::new(0),
+            salvaging: AtomicBool::new(false),
+            damage: Mutex::default(),
         }
+    }
+
+    /// Damage is noted from now on, and refused no more: nothing is written to this medium.
+    pub fn salvage(&self) {
+        self.salvaging.store(true, Relaxed);
+    }
+
+    /// Notes damage of the log.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`], unless the log is only to be salvaged.
+    pub fn damaged(&self, text: String) -> Result<(), Error> {
+        if !self.salvaging.load(Relaxed) {
+            return Err(Error::Damaged(text));
+        }
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+        Ok(())
+    }
+
+    /// The damage that was passed over.
+    pub fn damage(&self) -> Vec<String> {
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Offset on the medium of a byte of a segment.

@@ -110,6 +110,8 @@ pub struct Shard {
     pub(super) index: RefCell<BTreeMap<EntryKey, Location>>,
     pub(super) owned: RefCell<BTreeMap<u32, Segment>>,
     pub(super) open: Cell<Option<u32>>,
+    // A segment that is being sealed, and up to where: no other is begun before it is.
+    pub(super) closing: Cell<Option<(u32, u64)>>,
     pub(super) queue: RefCell<VecDeque<Append>>,
     pub(super) committing: Cell<bool>,
     pub(super) broken: Cell<bool>,
@@ -150,6 +152,7 @@ impl Shard {
             index: RefCell::default(),
             owned: RefCell::default(),
             open: Cell::new(None),
+            closing: Cell::new(None),
             queue: RefCell::default(),
             committing: Cell::new(false),
             broken: Cell::new(false),
