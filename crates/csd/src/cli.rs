@@ -1,5 +1,6 @@
 //! The command line, declared once: clap derives parser and help from it.
 
+pub(crate) mod account;
 pub(crate) mod characterize;
 pub(crate) mod drive_log;
 
@@ -142,6 +143,10 @@ pub(crate) struct Serve {
     /// Most talkative level of the log
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = crate::log::Level::Info)]
     pub(crate) log_level: crate::log::Level,
+    /// Answer as late as this device of a profile would: FILE, or FILE:DEVICE where there are
+    /// several
+    #[arg(long, value_name = "FILE[:DEVICE]")]
+    pub(crate) pace: Option<String>,
     /// Longest wait for commands in flight after SIGTERM or SIGINT, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     pub(crate) drain: u16,
@@ -316,6 +321,8 @@ pub(crate) struct Count {
     /// Cores of the host that compute [default: 1]
     #[arg(long, value_name = "N", value_parser = cores())]
     pub(crate) cores: Option<u16>,
+    #[command(flatten)]
+    pub(crate) account: account::Account,
     /// Also compute on the drives and on the host, and fail when answers differ (exit code 3)
     #[arg(long)]
     pub(crate) check: bool,

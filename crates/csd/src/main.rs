@@ -8,6 +8,7 @@
 //! [`log`] writes a drive's log, [`context`] opens the array; [`drive`], [`mod@drive_log`], [`check`], [`mod@array`],
 //! [`object`], [`run`] and [`mod@characterize`] are the commands.
 
+mod account;
 mod array;
 mod characterize;
 mod check;
@@ -18,6 +19,7 @@ mod drive;
 mod drive_log;
 mod log;
 mod object;
+mod pace;
 mod progress;
 mod report;
 mod run;

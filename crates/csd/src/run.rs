@@ -7,6 +7,7 @@ use csd_store::object;
 use csd_store::run::{self, Job, Outcome, Way};
 use serde_json::{Value, json};
 
+use crate::account::account;
 use crate::cli::{Count, Who};
 use crate::context::{Context, options as connection, runtime, with_plan};
 use crate::progress::Bar;
@@ -32,7 +33,7 @@ pub(crate) fn count(options: &Count, context: &Context) -> Result<Report, Failur
         .map(|&way| one(&plan, &job, (way, cores), context))
         .collect::<Result<Vec<_>, _>>()?;
     compare(&outcomes)?;
-    let text = match outcomes.as_slice() {
+    let mut text = match outcomes.as_slice() {
         [outcome] => text_of_one(outcome),
         outcomes => text_of_many(outcomes),
     };
@@ -47,7 +48,16 @@ pub(crate) fn count(options: &Count, context: &Context) -> Result<Report, Failur
         "checked": outcomes.len() > 1,
     });
     result["runs"] = outcomes.iter().map(describe).collect::<Vec<_>>().into();
-    Ok(Report::new(text, result).with_warnings(warnings))
+    let runs: Vec<_> = outcomes.iter().map(|outcome| (outcome.way, outcome.cores)).collect();
+    let mut notes = Vec::new();
+    if let Some(accounted) = account(&options.account, "count", &job.entry, &runs)? {
+        text.push_str(&accounted.text);
+        result["model"] = accounted.result;
+        notes = accounted.warnings;
+    }
+    let mut report = Report::new(text, result).with_warnings(warnings);
+    report.warnings.extend(notes);
+    Ok(report)
 }
 
 /// The way that was asked for comes first, then those it is checked against.

@@ -34,6 +34,7 @@ use crate::namespace::kv::recover::{Found, survey};
 use crate::namespace::kv::segments::Segments;
 use crate::namespace::memory::LocalMemory;
 use crate::namespace::{NSID_KV, NSID_OBJECTS};
+use crate::pace::{Model, Pace};
 use crate::provision::Provision;
 use crate::transport::accept::{Connections, accept};
 
@@ -87,6 +88,8 @@ pub struct Config {
     pub drain: Duration,
     /// Address of the Prometheus endpoint; none without it.
     pub metrics: Option<SocketAddr>,
+    /// The device whose pace it keeps, if any.
+    pub pace: Option<Model>,
     /// Where events are told.
     pub log: Log,
 }
@@ -108,6 +111,7 @@ impl Default for Config {
             spin_us: 50,
             drain: Duration::from_secs(5),
             metrics: None,
+            pace: None,
             log: Log::default(),
         }
     }
@@ -126,6 +130,8 @@ pub struct Shared {
     pub controllers: Controllers,
     /// The last executions.
     pub executions: Executions,
+    /// How slow it is to be.
+    pub pace: Pace,
     /// Counters by core.
     pub counters: Vec<Arc<CoreCounters>>,
     /// Connections by core.
@@ -223,6 +229,7 @@ pub async fn open(
         segments,
         controllers: Controllers::default(),
         executions: Executions::default(),
+        pace: Pace::default(),
         counters: (0..cores).map(|_| Arc::default()).collect(),
         connections: (0..cores).map(|_| AtomicUsize::new(0)).collect(),
         settings: Arc::new(settings),
@@ -309,6 +316,9 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
     let shared = open(media, is_new, &config.nqn, &split, &config.provision).await?;
     // Nobody has asked for it before.
     let _ = shared.log.set(config.log.clone());
+    if let Some(model) = &config.pace {
+        shared.pace.set(model.clone());
+    }
     start_all(&shared).await?;
     let accepting = spawn(Class::System, accept(listener, Arc::clone(&shared)));
     if let Some(listener) = scraped {

@@ -11,8 +11,7 @@ fn the_declaration_is_consistent() {
 
 #[test]
 fn negative_numbers_and_global_options_parse() {
-    let cli =
-        Cli::try_parse_from(["csd", "run", "count", "x", "--equal", "-1", "--json"]).unwrap();
+    let cli = Cli::try_parse_from(["csd", "run", "count", "x", "--equal", "-1", "--json"]).unwrap();
     assert!(cli.json);
     let Command::Run(Run::Count(count)) = cli.command else { panic!("{:?}", cli.command) };
     assert_eq!((count.equal.as_str(), count.on), ("-1", Who::Drives));

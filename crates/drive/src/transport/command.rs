@@ -62,6 +62,9 @@ pub async fn run_io(core: Rc<Core>, link: Rc<Link>, received: Received) {
         return session::run_fabrics_io(&link, permit, &sqe);
     }
     let begun = core.metrics.begin(&sqe);
+    if sqe.nsid() != NSID_COMPUTE {
+        core.shared.pace.transfer(&sqe).await;
+    }
     let result = match sqe.nsid() {
         nsid if core.shared.settings.refuses(nsid, sqe.opcode()) => {
             let status = Status::NAMESPACE_WRITE_PROTECTED;
@@ -257,6 +260,7 @@ async fn execute(
         entry.set_cntlid(association.cntlid).name_host(association.host_nqn());
     }
     core.shared.executions.note(entry);
+    core.shared.pace.execution(&report, begun).await;
     report.result.map(Done::Result).map_err(|failure| failure.status)
 }
 
