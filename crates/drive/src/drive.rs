@@ -27,7 +27,7 @@ use crate::log::{Log, Rate};
 use crate::media::{Direct, Media, Syncer};
 use crate::metrics::{self, CoreMetrics, Metrics};
 use crate::namespace::block::{Block, COPY_BYTES_MAX};
-use crate::namespace::compute::Compute;
+use crate::namespace::compute::{Compute, Executions, Library, Limits, RangeSets};
 use crate::namespace::gate::Gate;
 use crate::namespace::kv::Kv;
 use crate::namespace::kv::recover::{Found, survey};
@@ -132,6 +132,14 @@ pub struct Shared {
     pub settings: Arc<Settings>,
     /// The memory namespace.
     pub memory: LocalMemory,
+    /// Programs that hosts have loaded.
+    pub library: Arc<Library>,
+    /// Memory range sets.
+    pub range_sets: Arc<RangeSets>,
+    /// Executions under way.
+    pub executions: Arc<Executions>,
+    /// What one execution may take.
+    pub limits: Limits,
     /// Keeps writers of blocks out while a fused pair runs.
     pub gate: Arc<Gate>,
     /// The medium has become read-only.
@@ -224,6 +232,10 @@ pub async fn open(
         connections: (0..cores).map(|_| AtomicUsize::new(0)).collect(),
         settings: Arc::new(settings),
         memory: LocalMemory::new(provision.memory_bytes),
+        library: Arc::new(Library::new(provision.engines.clone(), provision.admission.clone())),
+        range_sets: Arc::default(),
+        executions: Arc::default(),
+        limits: provision.limits,
         gate: Arc::new(Gate::new(cores)),
         read_only: AtomicBool::new(false),
         metrics: Metrics::new(cores),
@@ -252,7 +264,7 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
     let segments = Arc::clone(&shared.segments);
     let kv = Kv::recover(media, segments, value_bytes_max, syncer, &shared.found).await?;
     let core = Rc::new(Core {
-        compute: Compute::new(block.clone(), Rc::clone(&kv)),
+        compute: Compute::new(block.clone(), Rc::clone(&kv), Arc::clone(&shared)),
         block,
         kv,
         value_bytes_max,

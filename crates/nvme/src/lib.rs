@@ -20,6 +20,7 @@
 //! - [`fabrics`], [`property`]: Connect, Property Get and Set, controller registers
 //! - [`nvm`], [`kv`], [`memory`], [`compute`]: the I/O command sets
 //! - [`execute`]: the payload of Execute Program
+//! - [`program`]: programs that hosts load, and memory ranges
 //! - [`discovery`]: what a host may connect to
 //! - [`identify`], [`log`], [`feature`]: what the admin queue talks of
 //! - [`controller`]: queues, admin commands, features and events of the drive's side
@@ -40,6 +41,7 @@ pub mod memory;
 pub mod nvm;
 pub mod opcode;
 pub mod pdu;
+pub mod program;
 pub mod property;
 pub mod status;
 pub mod tcp;

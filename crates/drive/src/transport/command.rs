@@ -18,6 +18,7 @@ use super::link::{HEADROOM, Link, TAILROOM};
 use super::{PDU_DATA_BYTES_MAX, block, memory, session};
 use crate::controller::CoreCounters;
 use crate::drive::Core;
+use crate::namespace::compute::Call;
 use crate::namespace::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
 
 /// A command as the connection received it.
@@ -38,7 +39,9 @@ pub struct Received {
 pub async fn run_admin(core: Rc<Core>, link: Rc<Link>, received: Received) {
     let Received { permit, sqe, capsule, number, .. } = received;
     let wanted = admin::data_to_controller(&sqe);
-    if wanted > ADMIN_DATA_BYTES_MAX {
+    // Programs come in longer parts, from hosts that are known.
+    let most = if link.is_admin() { admin::data_bytes_max(&sqe) } else { ADMIN_DATA_BYTES_MAX };
+    if wanted > most {
         return link.complete(permit, Status::SGL_LENGTH_INVALID, 0);
     }
     match payload(&core, &link, &permit, &sqe, capsule, wanted).await {
@@ -244,12 +247,15 @@ async fn execute(
     sqe: &Sqe,
     capsule: Option<Buffer>,
 ) -> Result<Done, Status> {
-    let compute::Command::Execute { program, length } = compute::Command::parse(sqe)?;
+    let command = compute::Command::parse(sqe)?;
+    let compute::Command::Execute { program: index, length, ranges, controls } = command;
+    let session = link.session.borrow().association().map(|association| association.cntlid);
+    let caller = (session.unwrap_or(0), permit.queue().qid(), permit.cid());
     let Payload { pieces, held } = payload(core, link, permit, sqe, capsule, length).await?;
     // Executions are long: they keep this connection's share, not what all connections share.
     let _own = held.map(|(own, _)| own);
     let data = Payload { pieces, held: None }.joined();
-    core.compute.execute(program, &data).await.map(Done::Result)
+    core.compute.execute(&Call { caller, index, ranges, controls }, &data).await.map(Done::Result)
 }
 
 async fn send_all(link: &Link, permit: &Permit, data: &[u8]) {

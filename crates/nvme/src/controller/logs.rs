@@ -3,17 +3,18 @@
 use super::{Backing, Controller, ERROR_ENTRIES_MAX, Kind, NamespaceKind, Subsystem, features};
 use crate::NSID_ALL;
 use crate::capsule::Sqe;
-use crate::compute;
+use crate::compute::{self, ProgramDescriptor};
 use crate::discovery::discovery_log;
 use crate::log::{self, ErrorEntry, FeatureEffects, FirmwareSlot, GetLogPage, LSP_RETAIN, LogId};
 use crate::opcode::{Admin, Cp, Csi, Kv, Nvm, Slm};
+use crate::program;
 use crate::status::Status;
 use crate::wire::fixed_text;
 
 /// What a discovery controller has.
 const SUPPORTED_DISCOVERY: [LogId; 3] = [LogId::SUPPORTED, LogId::ERROR, LogId::DISCOVERY];
 
-const SUPPORTED: [LogId; 8] = [
+const SUPPORTED: [LogId; 10] = [
     LogId::SUPPORTED,
     LogId::ERROR,
     LogId::SMART,
@@ -22,9 +23,11 @@ const SUPPORTED: [LogId; 8] = [
     LogId::EFFECTS,
     LogId::FEATURES,
     LogId::PROGRAM_LIST,
+    LogId::PROGRAM_TYPES,
+    LogId::RANGE_SETS,
 ];
 
-const ADMIN: [u8; 8] = [
+const ADMIN: [u8; 11] = [
     Admin::GET_LOG_PAGE.0,
     Admin::IDENTIFY.0,
     Admin::ABORT.0,
@@ -33,6 +36,9 @@ const ADMIN: [u8; 8] = [
     Admin::ASYNC_EVENT_REQUEST.0,
     Admin::KEEP_ALIVE.0,
     Admin::FABRICS.0,
+    Admin::LOAD_PROGRAM.0,
+    Admin::PROGRAM_ACTIVATION.0,
+    Admin::MEMORY_RANGE_SET.0,
 ];
 
 const NVM: [(u8, bool); 8] = [
@@ -114,7 +120,9 @@ impl Controller {
                 discovery_log(generation, &records)
             }
             LogId::EFFECTS => effects(Csi(view.csi()))?,
-            LogId::PROGRAM_LIST => program_list(sqe.nsid(), subsystem)?,
+            LogId::PROGRAM_LIST | LogId::PROGRAM_TYPES | LogId::RANGE_SETS => {
+                of_programs(id, sqe.nsid(), subsystem, backing)?
+            }
             _ => return Err(Status::INVALID_LOG_PAGE),
         };
         if !retain {
@@ -160,9 +168,29 @@ fn feature_effects() -> Vec<u8> {
     data
 }
 
-fn program_list(nsid: u32, subsystem: &Subsystem) -> Result<Vec<u8>, Status> {
-    match subsystem.namespace(nsid).map(|namespace| &namespace.kind) {
-        Some(NamespaceKind::Compute { programs }) => Ok(compute::program_list(programs)),
-        _ => Err(Status::INVALID_NAMESPACE),
-    }
+/// A log of the compute namespace.
+fn of_programs(
+    id: LogId,
+    nsid: u32,
+    subsystem: &Subsystem,
+    backing: &dyn Backing,
+) -> Result<Vec<u8>, Status> {
+    let Some(NamespaceKind::Compute { programs }) =
+        subsystem.namespace(nsid).map(|namespace| &namespace.kind)
+    else {
+        return Err(Status::INVALID_NAMESPACE);
+    };
+    Ok(match id {
+        LogId::PROGRAM_TYPES => program::program_types(&backing.program_types()),
+        LogId::RANGE_SETS => program::range_sets(&backing.range_sets()),
+        _ => {
+            // By index, as far as there are programs; what lies between is empty.
+            let mut programs = programs.clone();
+            for (index, loaded) in backing.loaded_programs() {
+                programs.resize(usize::from(index), ProgramDescriptor::zeroed());
+                programs.push(loaded);
+            }
+            compute::program_list(&programs)
+        }
+    })
 }
