@@ -119,6 +119,13 @@ impl Drive {
         }
         match controller.admin(sqe, data, &self.subsystem, &Nothing) {
             Answer::Hold => self.held.push(permit),
+            Answer::Abort(cid) => {
+                let at = self.held.iter().position(|held| held.cid() == cid);
+                let held = self.held.remove(at.expect("the controller knows what is held"));
+                let _ = held.complete(Status::ABORT_REQUESTED, 0);
+                let _ = permit.complete(Status::SUCCESS, 0);
+            }
+            Answer::Compute(_) => drop(permit.complete(Status::SUCCESS, 0)),
             Answer::Complete { status, result, data } => {
                 assert!(data.len() <= sqe.sgl().length() as usize, "more than the host has room");
                 let _ = self.wire.response(&permit.complete(status, result));

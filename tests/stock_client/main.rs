@@ -9,6 +9,7 @@ mod blocks;
 mod discovery;
 mod fused;
 mod memory;
+mod programs;
 mod wire;
 
 use std::io::{Read, Write};
@@ -32,16 +33,21 @@ fn serve(
     cores: usize,
     backend: BackendKind,
 ) -> SocketAddr {
-    let config = csd_drive::Config {
+    let config = csd_drive::Config { media, block_bytes, cores, backend, ..config() };
+    served(config)
+}
+
+/// A drive on a port of its own.
+fn config() -> csd_drive::Config {
+    csd_drive::Config {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         nqn: NQN.into(),
         size_bytes: 256 << 20,
-        media,
-        block_bytes,
-        cores,
-        backend,
         ..csd_drive::Config::default()
-    };
+    }
+}
+
+fn served(config: csd_drive::Config) -> SocketAddr {
     let (sender, ready) = mpsc::channel();
     std::thread::spawn(move || {
         csd_drive::serve(&config, move |address| sender.send(address).unwrap()).unwrap();

@@ -19,18 +19,18 @@ pub(crate) struct Accounted {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Accounts runs of `kernel` over an object, each a way and a number of host cores; nothing when
+/// Accounts runs of `kernel` over objects, each a way and a number of host cores; nothing when
 /// the user named no profile.
 pub(crate) fn account(
     options: &Account,
     kernel: &str,
-    entry: &Entry,
+    inputs: &[Entry],
     runs: &[(Way, usize)],
 ) -> Result<Option<Accounted>, Failure> {
     let Some(named) = &options.profile else { return Ok(None) };
     let (profile, device) = pace::load(named)?;
     let overlap = options.overlap.map(Overlap::from);
-    let bytes = bytes_of_members(entry);
+    let bytes = bytes_of_members(inputs);
     let mut table = Table::new(&[
         ("on", Align::Left),
         ("load", Align::Right),
@@ -73,11 +73,17 @@ pub(crate) fn account(
     Ok(Some(Accounted { text: header + &table.render(), result, warnings }))
 }
 
-/// Bytes of the object on each of its drives.
-fn bytes_of_members(entry: &Entry) -> Vec<u64> {
-    let spread = entry.spread();
-    let members = 0..entry.members.len();
-    members.map(|member| spread.range_bytes(member, 0, spread.count(member))).collect()
+/// Bytes of the objects on each of their drives.
+fn bytes_of_members(inputs: &[Entry]) -> Vec<u64> {
+    let members = inputs.iter().map(|entry| entry.members.len()).max().unwrap_or(0);
+    let of = |member: usize| {
+        let held = inputs.iter().filter(|entry| member < entry.members.len()).map(|entry| {
+            let layout = entry.layout();
+            layout.range_bytes(member, 0, layout.count(member))
+        });
+        held.sum()
+    };
+    (0..members).map(of).collect()
 }
 
 fn row(on: &str, time: &ModelTime) -> Vec<String> {

@@ -13,6 +13,8 @@ use csd_reactor::BackendKind;
 use csd_store::ElementType;
 use csd_store::source::Column;
 
+use crate::cli_run::Arrange;
+pub(crate) use crate::cli_run::Run;
 use crate::units::{parse_percent, parse_size};
 
 /// Drives that compute where their data is, and arrays of them.
@@ -238,6 +240,8 @@ Examples:
   csd put samples.bin --type i32             raw little-endian numbers
   csd put grid.npy climate/grid              a NumPy array, under another name
   csd put trades.csv prices --csv --column price --type f64
+  csd put more.npy --align grid.npy          lie as another object does
+  csd put links.txt links --graph            a list of edges as a graph
   zcat log.gz | csd put - log")]
 pub(crate) struct Put {
     /// File to store; `-` is standard input
@@ -261,6 +265,8 @@ pub(crate) struct Put {
     /// [default: 1M]
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     pub(crate) chunk: Option<u64>,
+    #[command(flatten)]
+    pub(crate) arrange: Arrange,
 }
 
 /// Where chunks are kept.
@@ -296,51 +302,6 @@ pub(crate) struct Name {
     pub(crate) name: String,
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum Run {
-    /// Count the elements that equal a number (IEEE 754: -0.0 equals 0.0)
-    #[command(after_help = "\
-Examples:
-  csd run count prices --equal 10.5
-  csd run count samples --equal -1 --on host --cores 2
-  csd run count samples --equal -1 --on all --json")]
-    Count(Count),
-}
-
-/// Options of `csd run count`.
-#[derive(Args, Debug)]
-pub(crate) struct Count {
-    /// Name of the object
-    pub(crate) name: String,
-    /// The number to count, in the object's type
-    #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
-    pub(crate) equal: String,
-    /// Who computes
-    #[arg(long, value_enum, default_value_t = Who::Drives)]
-    pub(crate) on: Who,
-    /// Cores of the host that compute [default: 1]
-    #[arg(long, value_name = "N", value_parser = cores())]
-    pub(crate) cores: Option<u16>,
-    #[command(flatten)]
-    pub(crate) account: account::Account,
-    /// Also compute on the drives and on the host, and fail when answers differ (exit code 3)
-    #[arg(long)]
-    pub(crate) check: bool,
-}
-
-/// Who computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Who {
-    /// The drives, where the chunks are
-    Drives,
-    /// The host; chunks cross the wire
-    Host,
-    /// Both, until no chunk is left
-    Split,
-    /// All three, side by side and compared
-    All,
-}
-
 /// A number of cores.
 fn cores() -> RangedI64ValueParser<u16> {
     value_parser!(u16).range(1..=1024)
@@ -370,7 +331,7 @@ impl Command {
             Self::Stat(_) => "stat",
             Self::Rm(_) => "rm",
             Self::Characterize(_) => "characterize",
-            Self::Run(Run::Count(_)) => "run count",
+            Self::Run(run) => run.words(),
         }
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         kv_percent: options.kv,
         reserve_percent: options.reserve,
         block_bytes: options.block,
-        provision: Provision { memory_bytes: options.memory },
+        provision: Provision { memory_bytes: options.memory, ..Provision::default() },
         cores: options.cores.into(),
         backend: options.backend,
         spin_us: options.spin,

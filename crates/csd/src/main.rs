@@ -13,10 +13,12 @@ mod array;
 mod characterize;
 mod check;
 mod cli;
+mod cli_run;
 mod clock;
 mod context;
 mod drive;
 mod drive_log;
+mod edges;
 mod log;
 mod object;
 mod pace;
@@ -58,7 +60,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Stat(options) => object::stat(options, &context),
         Command::Rm(options) => object::rm(options, &context),
         Command::Characterize(options) => characterize::characterize(&options, &context),
-        Command::Run(cli::Run::Count(options)) => run::count(&options, &context),
+        Command::Run(options) => run::run(&options, &context),
     }
 }
 

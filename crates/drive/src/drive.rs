@@ -18,7 +18,7 @@ use csd_reactor::{
     stop_requested, yield_now,
 };
 
-use crate::controller::{Controllers, CoreCounters, Executions, Settings};
+use crate::controller::{Controllers, CoreCounters, ExecutionLog, Settings};
 use crate::describe::{self, MDTS};
 use crate::error::Error;
 use crate::format::{self, SHARDS, Split, Superblock};
@@ -27,7 +27,7 @@ use crate::log::{Log, Rate};
 use crate::media::{Direct, Media, Syncer};
 use crate::metrics::{self, CoreMetrics, Metrics};
 use crate::namespace::block::{Block, COPY_BYTES_MAX};
-use crate::namespace::compute::Compute;
+use crate::namespace::compute::{Compute, Executions, Library, Limits, RangeSets};
 use crate::namespace::gate::Gate;
 use crate::namespace::kv::Kv;
 use crate::namespace::kv::recover::{Found, survey};
@@ -129,7 +129,7 @@ pub struct Shared {
     /// Controllers.
     pub controllers: Controllers,
     /// The last executions.
-    pub executions: Executions,
+    pub execution_log: ExecutionLog,
     /// How slow it is to be.
     pub pace: Pace,
     /// Counters by core.
@@ -140,6 +140,14 @@ pub struct Shared {
     pub settings: Arc<Settings>,
     /// The memory namespace.
     pub memory: LocalMemory,
+    /// Programs that hosts have loaded.
+    pub library: Arc<Library>,
+    /// Memory range sets.
+    pub range_sets: Arc<RangeSets>,
+    /// Executions under way.
+    pub executions: Arc<Executions>,
+    /// What one execution may take.
+    pub limits: Limits,
     /// Keeps writers of blocks out while a fused pair runs.
     pub gate: Arc<Gate>,
     /// The medium has become read-only.
@@ -228,12 +236,16 @@ pub async fn open(
         superblock,
         segments,
         controllers: Controllers::default(),
-        executions: Executions::default(),
+        execution_log: ExecutionLog::default(),
         pace: Pace::default(),
         counters: (0..cores).map(|_| Arc::default()).collect(),
         connections: (0..cores).map(|_| AtomicUsize::new(0)).collect(),
         settings: Arc::new(settings),
         memory: LocalMemory::new(provision.memory_bytes),
+        library: Arc::new(Library::new(provision.engines.clone(), provision.admission.clone())),
+        range_sets: Arc::default(),
+        executions: Arc::default(),
+        limits: provision.limits,
         gate: Arc::new(Gate::new(cores)),
         read_only: AtomicBool::new(false),
         metrics: Metrics::new(cores),
@@ -262,7 +274,7 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
     let segments = Arc::clone(&shared.segments);
     let kv = Kv::recover(media, segments, value_bytes_max, syncer, &shared.found).await?;
     let core = Rc::new(Core {
-        compute: Compute::new(block.clone(), Rc::clone(&kv)),
+        compute: Compute::new(block.clone(), Rc::clone(&kv), Arc::clone(&shared)),
         block,
         kv,
         value_bytes_max,

@@ -1,9 +1,12 @@
 //! What a drive is given beside its medium: memory, and what it may compute with.
 //!
-//! Never: what it does with it. Invariant: the default is a drive that anybody can try.
+//! Never: what it does with it. Invariant: by default nobody's programs are taken.
+
+use std::sync::Arc;
 
 use crate::error::Error;
 use crate::format::PAGE_BYTES;
+use crate::namespace::compute::{Admission, Engine, Limits};
 
 /// What a drive is given beside its medium.
 #[derive(Clone, Debug)]
@@ -11,11 +14,22 @@ pub struct Provision {
     /// Size of the memory namespace in bytes, a multiple of 4,096; 0 for none. It takes memory as
     /// it is written.
     pub memory_bytes: u64,
+    /// What runs programs that hosts load; without any, none can be loaded.
+    pub engines: Vec<Arc<dyn Engine>>,
+    /// Whose programs are taken.
+    pub admission: Admission,
+    /// What one execution of a program may take.
+    pub limits: Limits,
 }
 
 impl Default for Provision {
     fn default() -> Self {
-        Self { memory_bytes: 64 << 20 }
+        Self {
+            memory_bytes: 64 << 20,
+            engines: Vec::new(),
+            admission: Admission::Digests(Vec::new()),
+            limits: Limits::default(),
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 use crate::capsule::Sqe;
 use crate::opcode::Cp;
+use crate::program::RANGES_MAX;
 use crate::status::Status;
 use crate::wire::{bits, layout};
 
@@ -37,18 +38,54 @@ pub enum Command {
     Execute {
         /// Program index.
         program: u16,
-        /// Length of the data (sources and parameters, see [`crate::execute`]) in bytes.
+        /// Length of the data in bytes.
         length: u32,
+        /// Where its memory ranges are; without any the data says what it reads
+        /// ([`crate::execute`]).
+        ranges: Ranges,
+        /// Limits, and which range it writes.
+        controls: Controls,
     },
+}
+
+/// Where the memory ranges of an execution are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ranges {
+    /// There are none.
+    None,
+    /// In the set with this identifier.
+    Set(u16),
+    /// So many descriptors stand at the head of the data.
+    Data(u8),
+}
+
+bits! {
+    /// Command parameter 1 of Execute Program as our drives read it. Ours, not the standard's,
+    /// which leaves both parameters to programs; zeros are what a host that knows nothing of it
+    /// sends.
+    pub struct Controls: u64 {
+        /// Memory range that the program writes, from 1; 0 for none. The others are its streams,
+        /// in their order.
+        output / with_output: 0..=7,
+        /// Most memory of the program in MiB; 0 for what the drive allows.
+        memory_mib / with_memory_mib: 16..=31,
+        /// Longest time of the execution in ms; 0 for what the drive allows.
+        time_ms / with_time_ms: 32..=63,
+    }
+}
+
+impl Controls {
+    /// Bits that nothing is defined for.
+    const RESERVED: u64 = 0xFF00;
 }
 
 impl Command {
     /// Parses a submission queue entry.
     ///
     /// # Errors
-    /// [`Status::INVALID_OPCODE`]; [`Status::INVALID_RANGE_SET_ID`] when a memory range set is
-    /// named, [`Status::RANGES_EXCEEDED`] when ranges are (a drive without a memory namespace has
-    /// none); [`Status::INVALID_FIELD`] when the data is longer than [`DATA_BYTES_MAX`].
+    /// [`Status::INVALID_OPCODE`]; [`Status::RANGES_EXCEEDED`] for more ranges than an execution
+    /// may have; [`Status::INVALID_FIELD`] for a set and ranges besides, data longer than
+    /// [`DATA_BYTES_MAX`], and parameters that our drives do not know.
     ///
     /// A DLEN of 0 means all of the data that the command transfers: Linux passes dwords 2, 3 and
     /// 10 to 15 of a command through and leaves dword 4 zero, and no execution is without data.
@@ -57,11 +94,19 @@ impl Command {
             return Err(Status::INVALID_OPCODE);
         }
         let view = ExecuteProgram::from_bytes(*sqe.as_bytes());
-        if view.rsid() != 0 {
-            return Err(Status::INVALID_RANGE_SET_ID);
+        let ranges = match (view.rsid(), view.numr()) {
+            (0, 0) => Ranges::None,
+            (0, count) if count > RANGES_MAX.into() => return Err(Status::RANGES_EXCEEDED),
+            (0, count) => Ranges::Data(u8::try_from(count).expect("at most 8")),
+            (set, 0) => Ranges::Set(set),
+            _ => return Err(Status::INVALID_FIELD),
+        };
+        let controls = Controls(view.cparam1());
+        if view.cparam2() != 0 || controls.0 & Controls::RESERVED != 0 {
+            return Err(Status::INVALID_FIELD);
         }
-        if view.numr() != 0 {
-            return Err(Status::RANGES_EXCEEDED);
+        if ranges == Ranges::None && controls.output() != 0 {
+            return Err(Status::INVALID_FIELD);
         }
         let length = match view.dlen() {
             0 => sqe.sgl().length(),
@@ -70,14 +115,34 @@ impl Command {
         if length > DATA_BYTES_MAX {
             return Err(Status::INVALID_FIELD);
         }
-        Ok(Self::Execute { program: view.pind(), length })
+        Ok(Self::Execute { program: view.pind(), length, ranges, controls })
     }
 }
 
 /// Execute Program `program` with `length` bytes of data.
 pub fn execute(nsid: u32, program: u16, length: u32) -> Sqe {
+    execute_ranges(nsid, program, length, Ranges::None, Controls::default())
+}
+
+/// Execute Program `program` over memory ranges, with `length` bytes of data.
+pub fn execute_ranges(
+    nsid: u32,
+    program: u16,
+    length: u32,
+    ranges: Ranges,
+    controls: Controls,
+) -> Sqe {
     let mut view = ExecuteProgram::from_bytes(*Sqe::new(Cp::EXECUTE_PROGRAM.0, nsid).as_bytes());
-    view.set_pind(program).set_dlen(length);
+    view.set_pind(program).set_dlen(length).set_cparam1(controls.0);
+    match ranges {
+        Ranges::None => {}
+        Ranges::Set(rsid) => {
+            view.set_rsid(rsid);
+        }
+        Ranges::Data(count) => {
+            view.set_numr(count.into());
+        }
+    }
     Sqe::from_bytes(*view.as_bytes())
 }
 
@@ -107,6 +172,8 @@ bits! {
     }
 }
 
+/// PEOCC of a program that a host has loaded.
+pub const DOWNLOADED: u8 = 1;
 /// PEOCC of a device-defined program.
 pub const DEVICE_DEFINED: u8 = 2;
 
@@ -155,12 +222,33 @@ mod tests {
     }
 
     #[test]
-    fn ranges_need_a_memory_namespace() {
-        let mut view = ExecuteProgram::from_bytes(*execute(5, 0, 64).as_bytes());
-        view.set_numr(1);
-        let sqe = Sqe::from_bytes(*view.as_bytes());
-        assert_eq!(Command::parse(&sqe), Err(Status::RANGES_EXCEEDED));
+    fn ranges_and_controls_have_their_bytes() {
+        let controls = Controls::default().with_output(2).with_memory_mib(3).with_time_ms(4);
+        let sqe = execute_ranges(5, 17, 64, Ranges::Set(9), controls);
+        let bytes = sqe.as_bytes();
+        assert_eq!((bytes[0], &bytes[8..12], bytes[16]), (1, &[17, 0, 9, 0][..], 64));
+        assert_eq!(bytes[40..48], [2, 0, 3, 0, 4, 0, 0, 0]);
+        let ranges = Ranges::Set(9);
+        let expected = Command::Execute { program: 17, length: 64, ranges, controls };
+        assert_eq!(Command::parse(&sqe), Ok(expected));
+        let sqe = execute_ranges(5, 17, 64, Ranges::Data(8), Controls::default());
+        assert_eq!(sqe.as_bytes()[12..16], [8, 0, 0, 0]);
     }
+
+    #[test]
+    fn ranges_are_of_one_kind_and_not_too_many() {
+        let parse = |rsid: u16, numr: u32, cparam1: u64| {
+            let mut view = ExecuteProgram::from_bytes(*execute(5, 0, 64).as_bytes());
+            view.set_rsid(rsid).set_numr(numr).set_cparam1(cparam1);
+            Command::parse(&Sqe::from_bytes(*view.as_bytes())).err()
+        };
+        assert_eq!(parse(0, 9, 0), Some(Status::RANGES_EXCEEDED));
+        assert_eq!(parse(1, 1, 0), Some(Status::INVALID_FIELD));
+        assert_eq!(parse(0, 0, 1), Some(Status::INVALID_FIELD), "an output of no ranges");
+        assert_eq!(parse(0, 1, 0x100), Some(Status::INVALID_FIELD), "reserved");
+        assert_eq!((parse(0, 8, 8), parse(1, 0, 8)), (None, None));
+    }
+
     #[test]
     fn a_host_that_cannot_say_the_length_transfers_it() {
         let parsed = |dlen: u32, transfer: u32| {
@@ -168,7 +256,8 @@ mod tests {
             sqe.set_sgl(Sgl::transport(transfer));
             Command::parse(&sqe)
         };
-        let execution = |length| Ok(Command::Execute { program: 2, length });
+        let (ranges, controls) = (Ranges::None, Controls::default());
+        let execution = |length| Ok(Command::Execute { program: 2, length, ranges, controls });
         assert_eq!(parsed(0, 112), execution(112));
         assert_eq!(parsed(64, 112), execution(64));
         assert_eq!(parsed(0, DATA_BYTES_MAX), execution(DATA_BYTES_MAX));

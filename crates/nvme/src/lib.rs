@@ -21,6 +21,7 @@
 //! - [`nvm`], [`kv`], [`memory`], [`compute`]: the I/O command sets
 //! - [`execute`]: the payload of Execute Program
 //! - [`executions`]: the log of executions
+//! - [`program`]: programs that hosts load, and memory ranges
 //! - [`discovery`]: what a host may connect to
 //! - [`identify`], [`log`], [`feature`]: what the admin queue talks of
 //! - [`controller`]: queues, admin commands, features and events of the drive's side
@@ -42,6 +43,7 @@ pub mod memory;
 pub mod nvm;
 pub mod opcode;
 pub mod pdu;
+pub mod program;
 pub mod property;
 pub mod status;
 pub mod tcp;

@@ -18,6 +18,8 @@ codes! {
         FEATURES = 0x12: "Feature Identifiers Supported and Effects",
         DISCOVERY = 0x70: "Discovery",
         PROGRAM_LIST = 0x82: "Program List",
+        PROGRAM_TYPES = 0x83: "Downloadable Program Types List",
+        RANGE_SETS = 0x84: "Memory Range Set List",
         EXECUTIONS = 0xC0: "vendor: Executions",
     }
 }

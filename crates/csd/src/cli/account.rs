@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use csd_store::profile::Overlap;
 
 /// Options by which a run also says what it would take on other machines.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct Account {
     /// Also say what the run would take on the machines of a profile: model time, from bytes and
     /// work alone

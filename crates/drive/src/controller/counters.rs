@@ -4,11 +4,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use std::net::SocketAddr;
 
+use csd_nvme::compute::ProgramDescriptor;
 use csd_nvme::controller::{Backing, Event, NamespaceKind};
 use csd_nvme::discovery::{DISCOVERY_NQN, DiscoveryRecord, SUBTYPE_CURRENT_DISCOVERY, SUBTYPE_NVM};
 use csd_nvme::executions::Entry;
 use csd_nvme::feature::FeatureId;
 use csd_nvme::log::{ErrorEntry, Smart, WARNING_READ_ONLY};
+use csd_nvme::program::{ProgramType, RangeSet};
 
 use super::Association;
 use super::health::announce;
@@ -125,7 +127,7 @@ impl Backing for View<'_> {
     }
 
     fn executions(&self) -> (u64, Vec<Entry>) {
-        self.drive.executions.recent()
+        self.drive.execution_log.recent()
     }
 
     fn controllers(&self) -> Vec<u16> {
@@ -134,6 +136,22 @@ impl Backing for View<'_> {
 
     fn io_queues(&self) -> usize {
         self.association.io_queues()
+    }
+
+    fn loaded_programs(&self) -> Vec<(u16, ProgramDescriptor)> {
+        self.drive.library.descriptors()
+    }
+
+    fn program_types(&self) -> Vec<ProgramType> {
+        self.drive.library.types()
+    }
+
+    fn range_sets(&self) -> Vec<RangeSet> {
+        self.drive.range_sets.list()
+    }
+
+    fn abort(&self, qid: u16, cid: u16) -> bool {
+        self.drive.executions.abort((self.association.cntlid, qid, cid))
     }
 
     fn discovery(&self) -> (u64, Vec<DiscoveryRecord>) {

@@ -30,7 +30,7 @@ pub fn entry(report: &Report, index: u16, begun: Instant) -> Entry {
 
 /// The log of executions.
 #[derive(Debug, Default)]
-pub struct Executions(Mutex<State>);
+pub struct ExecutionLog(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -39,7 +39,7 @@ struct State {
     entries: VecDeque<Entry>,
 }
 
-impl Executions {
+impl ExecutionLog {
     /// Notes an execution that has ended; its number is set here.
     pub fn note(&self, mut entry: Entry) {
         let mut state = self.state();
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn the_last_ones_stay_newest_first() {
-        let log = Executions::default();
+        let log = ExecutionLog::default();
         for work in 1..=70 {
             let mut entry = Entry::zeroed();
             entry.set_work(work);

@@ -11,7 +11,7 @@ mod health;
 mod settings;
 
 pub use counters::{CoreCounters, View};
-pub use executions::Executions;
+pub use executions::ExecutionLog;
 pub(crate) use health::announce;
 pub use settings::Settings;
 

@@ -16,8 +16,9 @@ use csd_reactor::{Buffer, Permit as Held, now};
 
 use super::link::{HEADROOM, Link, TAILROOM};
 use super::{PDU_DATA_BYTES_MAX, block, memory, session};
-use crate::controller::{CoreCounters, executions};
+use crate::controller::{CoreCounters, executions as log};
 use crate::drive::Core;
+use crate::namespace::compute::Call;
 use crate::namespace::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
 
 /// A command as the connection received it.
@@ -38,7 +39,9 @@ pub struct Received {
 pub async fn run_admin(core: Rc<Core>, link: Rc<Link>, received: Received) {
     let Received { permit, sqe, capsule, number, .. } = received;
     let wanted = admin::data_to_controller(&sqe);
-    if wanted > ADMIN_DATA_BYTES_MAX {
+    // Programs come in longer parts, from hosts that are known.
+    let most = if link.is_admin() { admin::data_bytes_max(&sqe) } else { ADMIN_DATA_BYTES_MAX };
+    if wanted > most {
         return link.complete(permit, Status::SGL_LENGTH_INVALID, 0);
     }
     match payload(&core, &link, &permit, &sqe, capsule, wanted).await {
@@ -247,19 +250,22 @@ async fn execute(
     sqe: &Sqe,
     capsule: Option<Buffer>,
 ) -> Result<Done, Status> {
-    let compute::Command::Execute { program, length } = compute::Command::parse(sqe)?;
+    let command = compute::Command::parse(sqe)?;
+    let compute::Command::Execute { program: index, length, ranges, controls } = command;
+    let session = link.session.borrow().association().map(|association| association.cntlid);
+    let caller = (session.unwrap_or(0), permit.queue().qid(), permit.cid());
     let Payload { pieces, held } = payload(core, link, permit, sqe, capsule, length).await?;
     // Executions are long: they keep this connection's share, not what all connections share.
     let _own = held.map(|(own, _)| own);
     let data = Payload { pieces, held: None }.joined();
     let begun = now();
-    let report = core.compute.execute(program, &data).await;
-    let mut entry = executions::entry(&report, program, begun);
+    let report = core.compute.execute(&Call { caller, index, ranges, controls }, &data).await;
+    let mut entry = log::entry(&report, index, begun);
     entry.set_cid(permit.cid());
     if let Some(association) = link.association() {
         entry.set_cntlid(association.cntlid).name_host(association.host_nqn());
     }
-    core.shared.executions.note(entry);
+    core.shared.execution_log.note(entry);
     core.shared.pace.execution(&report, begun).await;
     report.result.map(Done::Result).map_err(|failure| failure.status)
 }

@@ -23,6 +23,7 @@ use crate::controller::{Association, View};
 use crate::drive::Core;
 use crate::error::Access;
 use crate::log::Level;
+use crate::namespace::compute;
 
 /// What a connection has become.
 #[derive(Debug)]
@@ -157,6 +158,13 @@ pub async fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sq
         Session::Admin(admin) => admin.run(core, link, sqe, payload),
         _ => Answer::from(Status::COMMAND_SEQUENCE_ERROR),
     };
+    let answer = match answer {
+        Answer::Compute(command) => {
+            let ended = compute::admin(&core.shared, command, payload).await;
+            ended.map_or_else(Answer::from, Answer::result)
+        }
+        answer => answer,
+    };
     // What a command saved is durable before it is answered. A request to be held is held in the
     // same turn as the controller noted it.
     if matches!(&answer, Answer::Complete { status, .. } if status.is_success())
@@ -167,6 +175,7 @@ pub async fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sq
     match answer {
         Answer::Hold => hold(link, permit),
         Answer::Abort(cid) => abort(link, permit, cid),
+        Answer::Compute(_) => unreachable!("it was answered above"),
         Answer::Complete { status, .. } if !status.is_success() => {
             link.note_error(&permit, sqe, status);
             link.complete(permit, status, 0);

@@ -7,7 +7,8 @@
 use super::{Backing, Controller, EVENT_REQUESTS_MAX, Kind, Subsystem};
 use crate::capsule::Sqe;
 use crate::fabrics::{self, Property};
-use crate::opcode::{Admin, Direction, Fabrics};
+use crate::opcode::{Admin, Csi, Direction, Fabrics};
+use crate::program;
 use crate::property::{self, Configuration, ControllerStatus};
 use crate::status::Status;
 
@@ -31,6 +32,8 @@ pub enum Answer {
     /// Answer the held request of this identifier with [`Status::ABORT_REQUESTED`], then complete
     /// this one with result 0.
     Abort(u16),
+    /// Run this command of the compute namespace, and answer with what it comes to.
+    Compute(program::Command),
 }
 
 impl Answer {
@@ -48,6 +51,14 @@ impl Answer {
 impl From<Status> for Answer {
     fn from(status: Status) -> Self {
         Self::Complete { status, result: 0, data: Vec::new() }
+    }
+}
+
+/// Most bytes that a command of the admin queue may carry to the controller.
+pub fn data_bytes_max(sqe: &Sqe) -> u32 {
+    match program::Command::has(sqe.opcode()) {
+        true => program::Command::data_bytes_max(sqe.opcode()),
+        false => ADMIN_DATA_BYTES_MAX,
     }
 }
 
@@ -89,8 +100,9 @@ impl Controller {
             Admin::SET_FEATURES => self.set_features(sqe, data, subsystem, backing),
             Admin::GET_FEATURES => self.get_features(sqe, subsystem, backing),
             Admin::KEEP_ALIVE => Ok(Answer::result(0)),
-            Admin::ABORT => Ok(self.abort(sqe)),
+            Admin::ABORT => Ok(self.abort(sqe, backing)),
             Admin::ASYNC_EVENT_REQUEST => return self.hold(sqe),
+            opcode if program::Command::has(opcode.0) => compute(sqe, data, subsystem),
             _ => Err(Status::INVALID_OPCODE),
         };
         answer.and_then(|answer| fit(answer, sqe.sgl().length())).unwrap_or_else(Answer::from)
@@ -105,14 +117,15 @@ impl Controller {
         Answer::Hold
     }
 
-    /// Abort: a held request is given back; any other command has either been answered or will be
-    /// without delay, so it is not aborted (dword 0 bit 0 set).
-    pub(super) fn abort(&mut self, sqe: &Sqe) -> Answer {
+    /// Abort: a held request is given back, an execution is asked to end; any other command has
+    /// either been answered or will be without delay, so it is not aborted (dword 0 bit 0 set).
+    pub(super) fn abort(&mut self, sqe: &Sqe, backing: &dyn Backing) -> Answer {
         let [queue_low, queue_high, cid_low, cid_high] = sqe.cdw10().to_le_bytes();
         let (queue, cid) =
             (u16::from_le_bytes([queue_low, queue_high]), u16::from_le_bytes([cid_low, cid_high]));
         match self.held.iter().position(|held| queue == 0 && *held == cid) {
             Some(at) => Answer::Abort(self.held.remove(at)),
+            None if queue != 0 && backing.abort(queue, cid) => Answer::result(0),
             None => Answer::result(1),
         }
     }
@@ -188,6 +201,16 @@ impl Controller {
         self.kind == Kind::Io
             && self.ready()
             && self.configuration.css() != property::CSS_ADMIN_ONLY
+    }
+}
+
+/// A command of the compute namespace, checked as far as its own bytes go.
+fn compute(sqe: &Sqe, data: &[u8], subsystem: &Subsystem) -> Result<Answer, Status> {
+    match subsystem.namespace(sqe.nsid()) {
+        Some(namespace) if namespace.csi() == Csi::CP => {
+            program::Command::parse(sqe, data.len()).map(Answer::Compute)
+        }
+        _ => Err(Status::INVALID_NAMESPACE),
     }
 }
 

@@ -14,6 +14,7 @@ use crate::kv::KEY_BYTES_MAX;
 use crate::memory::FORMAT_MEMORY;
 use crate::nvm::COPY_RANGES_MAX;
 use crate::opcode::Csi;
+use crate::program;
 use crate::property::VERSION;
 use crate::status::Status;
 use crate::wire::fixed_text;
@@ -158,10 +159,13 @@ fn memory(bytes: u64, used: u64) -> Vec<u8> {
     data.as_bytes().to_vec()
 }
 
-fn compute() -> Vec<u8> {
-    // Device-defined programs only: nothing can be loaded, no memory range sets.
+fn compute(programs: usize) -> Vec<u8> {
     let mut data = IdentifyComputeNamespace::zeroed();
-    data.set_maxact(u16::MAX);
+    let own = u16::try_from(programs).expect("few programs of the drive's own");
+    data.set_maxact(own + program::ACTIVE_MAX);
+    // Ranges are of dwords, programs of bytes.
+    data.set_maxmemrs(program::RANGE_SETS_MAX).set_mrsg(2).set_maxmemr(program::RANGES_MAX);
+    data.set_maxpb(u64::from(program::PROGRAM_BYTES_MAX >> 20)).set_lpg(0);
     data.as_bytes().to_vec()
 }
 
@@ -178,7 +182,7 @@ fn for_command_set(
         NamespaceKind::Block { .. } => vec![0; IDENTIFY_BYTES],
         NamespaceKind::Kv { .. } => kv(namespace, backing),
         NamespaceKind::Memory { bytes } => memory(bytes, backing.used(namespace.nsid)),
-        NamespaceKind::Compute { .. } => compute(),
+        NamespaceKind::Compute { ref programs } => compute(programs.len()),
     })
 }
 

@@ -40,7 +40,7 @@ impl Controller {
             Admin::GET_FEATURES if known_feature => self.get_features(sqe, subsystem, backing),
             Admin::SET_FEATURES | Admin::GET_FEATURES => Err(Status::INVALID_FIELD),
             Admin::KEEP_ALIVE => Ok(Answer::result(0)),
-            Admin::ABORT => Ok(self.abort(sqe)),
+            Admin::ABORT => Ok(self.abort(sqe, backing)),
             Admin::ASYNC_EVENT_REQUEST => return self.hold(sqe),
             _ => Err(Status::INVALID_OPCODE),
         };

@@ -3,18 +3,19 @@
 use super::{Backing, Controller, ERROR_ENTRIES_MAX, Kind, NamespaceKind, Subsystem, features};
 use crate::NSID_ALL;
 use crate::capsule::Sqe;
-use crate::compute;
+use crate::compute::{self, ProgramDescriptor};
 use crate::discovery::discovery_log;
 use crate::executions;
 use crate::log::{self, ErrorEntry, FeatureEffects, FirmwareSlot, GetLogPage, LSP_RETAIN, LogId};
 use crate::opcode::{Admin, Cp, Csi, Kv, Nvm, Slm};
+use crate::program;
 use crate::status::Status;
 use crate::wire::fixed_text;
 
 /// What a discovery controller has.
 const SUPPORTED_DISCOVERY: [LogId; 3] = [LogId::SUPPORTED, LogId::ERROR, LogId::DISCOVERY];
 
-const SUPPORTED: [LogId; 9] = [
+const SUPPORTED: [LogId; 11] = [
     LogId::SUPPORTED,
     LogId::ERROR,
     LogId::SMART,
@@ -23,10 +24,12 @@ const SUPPORTED: [LogId; 9] = [
     LogId::EFFECTS,
     LogId::FEATURES,
     LogId::PROGRAM_LIST,
+    LogId::PROGRAM_TYPES,
+    LogId::RANGE_SETS,
     LogId::EXECUTIONS,
 ];
 
-const ADMIN: [u8; 8] = [
+const ADMIN: [u8; 11] = [
     Admin::GET_LOG_PAGE.0,
     Admin::IDENTIFY.0,
     Admin::ABORT.0,
@@ -35,6 +38,9 @@ const ADMIN: [u8; 8] = [
     Admin::ASYNC_EVENT_REQUEST.0,
     Admin::KEEP_ALIVE.0,
     Admin::FABRICS.0,
+    Admin::LOAD_PROGRAM.0,
+    Admin::PROGRAM_ACTIVATION.0,
+    Admin::MEMORY_RANGE_SET.0,
 ];
 
 const NVM: [(u8, bool); 8] = [
@@ -116,8 +122,9 @@ impl Controller {
                 discovery_log(generation, &records)
             }
             LogId::EFFECTS => effects(Csi(view.csi()))?,
-            LogId::PROGRAM_LIST => program_list(sqe.nsid(), subsystem)?,
-            LogId::EXECUTIONS => execution_log(sqe.nsid(), subsystem, backing)?,
+            LogId::PROGRAM_LIST | LogId::PROGRAM_TYPES | LogId::RANGE_SETS | LogId::EXECUTIONS => {
+                of_programs(id, sqe.nsid(), subsystem, backing)?
+            }
             _ => return Err(Status::INVALID_LOG_PAGE),
         };
         if !retain {
@@ -163,23 +170,33 @@ fn feature_effects() -> Vec<u8> {
     data
 }
 
-fn program_list(nsid: u32, subsystem: &Subsystem) -> Result<Vec<u8>, Status> {
-    match subsystem.namespace(nsid).map(|namespace| &namespace.kind) {
-        Some(NamespaceKind::Compute { programs }) => Ok(compute::program_list(programs)),
-        _ => Err(Status::INVALID_NAMESPACE),
-    }
-}
-
-fn execution_log(
+/// A log of the compute namespace.
+fn of_programs(
+    id: LogId,
     nsid: u32,
     subsystem: &Subsystem,
     backing: &dyn Backing,
 ) -> Result<Vec<u8>, Status> {
-    match subsystem.namespace(nsid).map(|namespace| &namespace.kind) {
-        Some(NamespaceKind::Compute { .. }) => {
+    let Some(NamespaceKind::Compute { programs }) =
+        subsystem.namespace(nsid).map(|namespace| &namespace.kind)
+    else {
+        return Err(Status::INVALID_NAMESPACE);
+    };
+    Ok(match id {
+        LogId::PROGRAM_TYPES => program::program_types(&backing.program_types()),
+        LogId::RANGE_SETS => program::range_sets(&backing.range_sets()),
+        LogId::EXECUTIONS => {
             let (ended, entries) = backing.executions();
-            Ok(executions::encode(ended, &entries))
+            executions::encode(ended, &entries)
         }
-        _ => Err(Status::INVALID_NAMESPACE),
-    }
+        _ => {
+            // By index, as far as there are programs; what lies between is empty.
+            let mut programs = programs.clone();
+            for (index, loaded) in backing.loaded_programs() {
+                programs.resize(usize::from(index), ProgramDescriptor::zeroed());
+                programs.push(loaded);
+            }
+            compute::program_list(&programs)
+        }
+    })
 }

@@ -22,6 +22,7 @@ use crate::feature::FeatureId;
 use crate::identify::EVENT_NAMESPACE_ATTRIBUTE;
 use crate::log::{ErrorEntry, LogId, Smart, WARNING_READ_ONLY};
 use crate::opcode::Csi;
+use crate::program::{ProgramType, RangeSet};
 use crate::property::{Capabilities, Configuration, ControllerStatus};
 
 /// What a namespace is, as Identify tells it.
@@ -160,6 +161,23 @@ pub trait Backing {
     /// Number of this controller's I/O queues.
     fn io_queues(&self) -> usize {
         0
+    }
+    /// Programs that hosts have loaded, with their indexes, rising.
+    fn loaded_programs(&self) -> Vec<(u16, ProgramDescriptor)> {
+        Vec::new()
+    }
+    /// Types of program that hosts may load.
+    fn program_types(&self) -> Vec<ProgramType> {
+        Vec::new()
+    }
+    /// Memory range sets.
+    fn range_sets(&self) -> Vec<RangeSet> {
+        Vec::new()
+    }
+    /// Asks a command of one of this controller's I/O queues to end early; false when it is none
+    /// that can.
+    fn abort(&self, _qid: u16, _cid: u16) -> bool {
+        false
     }
     /// Generation and records of the discovery log, with addresses as this host sees them.
     fn discovery(&self) -> (u64, Vec<DiscoveryRecord>) {

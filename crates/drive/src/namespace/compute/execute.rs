@@ -9,7 +9,7 @@ use csd_reactor::{Class, Job, Progress, compute, now, spawn};
 
 use super::output::Drain;
 use super::sources::{Batch, Sources};
-use super::{Compute, Failure, Inputs, Output, Program, Step};
+use super::{Brake, Compute, Failure, Inputs, Output, Program, Step};
 
 /// What an execution took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,15 +48,23 @@ impl Report {
 
 impl Compute {
     /// Runs a program to its end.
-    pub(super) async fn run(&self, execution: &Execution, program: Box<dyn Program>) -> Report {
+    pub(super) async fn run(
+        &self,
+        execution: &Execution,
+        brake: &Brake,
+        program: Result<Box<dyn Program>, Failure>,
+    ) -> Report {
         let mut meter = Meter::default();
-        let result = self.work(execution, program, &mut meter).await;
+        let result = match program {
+            Ok(program) => self.work((execution, brake), program, &mut meter).await,
+            Err(failure) => Err(failure),
+        };
         Report { result, meter, program: execution.program }
     }
 
     async fn work(
         &self,
-        execution: &Execution,
+        (execution, brake): (&Execution, &Brake),
         program: Box<dyn Program>,
         meter: &mut Meter,
     ) -> Result<u64, Failure> {
@@ -65,7 +73,8 @@ impl Compute {
         let mut desk = Desk {
             program,
             inputs: Inputs::new(execution.streams()),
-            output: Output::new(&execution.output, execution.serial),
+            output: Output::new(&execution.output).serial(execution.serial),
+            brake: brake.clone(),
         };
         let done = self.rounds(&mut desk, sources, &mut drain, meter).await;
         let began = now();
@@ -127,6 +136,7 @@ struct Desk {
     program: Box<dyn Program>,
     inputs: Inputs,
     output: Output,
+    brake: Brake,
 }
 
 impl Desk {
@@ -147,7 +157,8 @@ impl Desk {
         let nobody = Self {
             program: Box::new(Nobody),
             inputs: Inputs::new(0),
-            output: Output::new(&csd_nvme::execute::Output::Completion, false),
+            output: Output::new(&csd_nvme::execute::Output::Completion),
+            brake: Brake::default(),
         };
         std::mem::replace(self, nobody)
     }
@@ -180,10 +191,11 @@ impl Job for LaneJob {
     type Output = (Desk, Result<Step, Failure>);
 
     fn step(&mut self) -> Progress<Self::Output> {
-        let Desk { program, inputs, output } =
+        let Desk { program, inputs, output, brake } =
             self.0.as_mut().expect("a job that is done is not stepped again");
         let before = inputs.consumed();
-        let stepped = inputs.admit().and_then(|()| program.step(inputs, output));
+        let looked = brake.look().and_then(|()| inputs.admit());
+        let stepped = looked.and_then(|()| program.step(inputs, output));
         // The simulated clock is charged 10 GB/s: the order of one core's memory bandwidth.
         let cost_ns = (inputs.consumed() - before) / 10;
         match stepped {

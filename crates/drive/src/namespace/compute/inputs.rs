@@ -18,7 +18,8 @@ pub(super) struct Chunk {
     pub(super) checksum: Option<u32>,
 }
 
-/// The streams that a program reads.
+/// The streams that a program reads. The default has none.
+#[derive(Default)]
 pub struct Inputs {
     streams: Vec<Stream>,
     consumed: u64,
@@ -40,6 +41,11 @@ struct Stream {
 impl Inputs {
     pub(super) fn new(streams: usize) -> Self {
         Self { streams: (0..streams).map(|_| Stream::default()).collect(), consumed: 0 }
+    }
+
+    /// Number of streams.
+    pub fn streams(&self) -> usize {
+        self.streams.len()
     }
 
     /// The next bytes of a stream; empty when none are at hand in this step.

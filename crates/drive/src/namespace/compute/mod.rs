@@ -9,30 +9,54 @@
 //! | `inputs` | what a program reads: streams of bytes at hand |
 //! | `output` | what a program writes, and where that goes |
 //! | `sources` | an execution's sources, read ahead |
+//! | `call` | what Execute Program asks for |
 //! | `execute` | one execution, from its first read to its last write |
+//! | `admin` | loading, activating and unloading programs; memory range sets |
+//! | `brake` | ending executions early |
 //! | `builtin` | the programs of every drive |
+//! | `engine`, `library` | programs that users bring, and what runs them |
+//! | `ranges` | memory range sets |
+//! | `here` | a program run on the spot, to measure and test it |
 
+mod admin;
+mod brake;
 mod builtin;
+mod call;
+mod engine;
 mod execute;
+mod here;
 mod inputs;
+mod library;
 mod output;
 mod program;
+mod ranges;
 mod sources;
 
 use std::rc::Rc;
+use std::sync::Arc;
 
-use csd_nvme::execute::Execution;
 use csd_nvme::status::Status;
 use csd_reactor::Semaphore;
 
+use brake::Watch;
+
 use super::block::Block;
 use super::kv::Kv;
+use crate::drive::Shared;
+use crate::log::{Level, Rate};
 
+pub use admin::run as admin;
+pub use brake::{Brake, Caller, Executions, Listed};
 pub use builtin::programs;
+pub use call::Call;
+pub use engine::{Compiled, Engine, Limits};
 pub use execute::{Meter, Report};
+pub use here::run_here;
 pub use inputs::Inputs;
+pub use library::{Admission, Library, digest};
 pub use output::Output;
 pub use program::{Failure, Program, Step};
+pub use ranges::RangeSets;
 
 /// Executions that run at once on a core; more wait.
 pub const EXECUTIONS_MAX: usize = 4;
@@ -42,43 +66,62 @@ pub const EXECUTIONS_MAX: usize = 4;
 pub struct Compute {
     block: Block,
     kv: Rc<Kv>,
+    drive: Arc<Shared>,
     running: Semaphore,
+    /// How often failures are told.
+    failures: Rc<Rate>,
 }
 
 impl Compute {
-    /// A namespace whose sources are these namespaces.
-    pub fn new(block: Block, kv: Rc<Kv>) -> Self {
-        Self { block, kv, running: Semaphore::new(EXECUTIONS_MAX) }
+    /// A namespace whose sources are these namespaces, and the memory of the drive.
+    pub fn new(block: Block, kv: Rc<Kv>, drive: Arc<Shared>) -> Self {
+        let running = Semaphore::new(EXECUTIONS_MAX);
+        Self { block, kv, drive, running, failures: Rc::default() }
     }
 
-    /// Runs the program at `index` on a payload of Execute Program: the result for dwords 0 and 1,
-    /// or the status to answer with, and what it took.
-    pub async fn execute(&self, index: u16, payload: &[u8]) -> Report {
-        let (execution, program) = match self.admit(index, payload) {
-            Ok(admitted) => admitted,
-            Err(failure) => return Report::refused(failure),
+    /// That a namespace may be changed by what a command of this opcode changes.
+    fn may_change(&self, nsid: u32, opcode: u8) -> Result<(), Failure> {
+        match self.drive.settings.refuses(nsid, opcode) {
+            true => Err(Status::NAMESPACE_WRITE_PROTECTED.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Runs a program: its result for dwords 0 and 1, or why there is none, and what it took.
+    pub async fn execute(&self, call: &Call, data: &[u8]) -> Report {
+        let listed = self.drive.executions.begin(call.caller);
+        let report = match self.prepare(call, data) {
+            Ok(prepared) => {
+                // What is loaded as a whole may take as much memory as all that run side by side.
+                let share = if prepared.execution.serial { EXECUTIONS_MAX } else { 1 };
+                let permit = self.running.acquire(share).await;
+                let engine = prepared.loaded.as_ref().map(|running| Arc::clone(&running.engine));
+                let watch = Watch::begin(listed.brake.clone(), prepared.limits, engine);
+                let report = self.run(&prepared.execution, &listed.brake, prepared.start()).await;
+                drop((watch, permit));
+                report
+            }
+            Err(failure) => Report::refused(failure),
         };
-        // What is loaded as a whole may take as much memory as all that run side by side.
-        let share = if execution.serial { EXECUTIONS_MAX } else { 1 };
-        let permit = self.running.acquire(share).await;
-        let report = self.run(&execution, program).await;
-        drop(permit);
+        if let Err(failure) = &report.result {
+            self.told(call, failure);
+        }
         report
     }
 
-    /// The execution that a payload holds, and its program before its first step.
-    fn admit(&self, index: u16, payload: &[u8]) -> Result<(Execution, Box<dyn Program>), Failure> {
-        let programs = programs();
-        let program = programs.get(usize::from(index)).ok_or_else(|| {
-            let reason = format!("there is no program at index {index}");
-            Failure::new(Status::INVALID_PROGRAM_INDEX, reason)
-        })?;
-        let execution = Execution::parse(payload).map_err(Failure::misuse)?;
-        if execution.program != program.pid() {
-            let reason = format!("index {index} is not program {}", execution.program);
-            return Err(Failure::new(Status::INVALID_PROGRAM_INDEX, reason));
-        }
-        let program = builtin::start(&execution)?;
-        Ok((execution, program))
+    /// Tells why an execution failed: a status cannot.
+    fn told(&self, call: &Call, failure: &Failure) {
+        let Some(more) = self.failures.pass() else { return };
+        let (controller, queue, command) = call.caller;
+        let fields = [
+            ("index", call.index.to_string()),
+            ("controller", controller.to_string()),
+            ("queue", queue.to_string()),
+            ("command", command.to_string()),
+            ("status", failure.status.to_string()),
+            ("reason", failure.reason.clone()),
+            ("more", more.to_string()),
+        ];
+        self.drive.log().write(Level::Warn, "execution failed", &fields);
     }
 }

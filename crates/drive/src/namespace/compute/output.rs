@@ -7,12 +7,16 @@
 
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use csd_nvme::execute::{Output as Destination, chunk_key};
+use csd_nvme::memory::Range;
+use csd_nvme::opcode::{self, Slm};
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, JoinHandle, spawn};
 
 use super::{Compute, Failure};
+use crate::drive::Shared;
 use crate::namespace::kv::Kv;
 use crate::namespace::{NSID_KV, NSID_OBJECTS};
 
@@ -21,7 +25,8 @@ const FULL_BYTES: usize = 8 << 20;
 /// Stores of one execution under way at once.
 const STORES: usize = 4;
 
-/// Where a program writes, in the lane.
+/// Where a program writes, in the lane. Nobody wants what is written to the default.
+#[derive(Default)]
 pub struct Output {
     /// Size of a chunk; `None` when nothing but the result is wanted.
     chunk_bytes: Option<usize>,
@@ -36,23 +41,26 @@ pub struct Output {
 }
 
 impl Output {
-    /// Nothing written yet. A `serial` output is gathered as a whole.
-    pub(super) fn new(destination: &Destination, serial: bool) -> Self {
+    pub(super) fn new(destination: &Destination) -> Self {
         let chunk_bytes = match destination {
             Destination::Completion => None,
             Destination::Memory { .. } => Some(1 << 20),
             Destination::KvChunks { chunk_bytes, .. } => Some(*chunk_bytes as usize),
         };
-        let full_bytes = if serial { usize::MAX } else { FULL_BYTES };
         Self {
             chunk_bytes,
             full: VecDeque::new(),
             open: None,
             gathered: 0,
-            full_bytes,
+            full_bytes: FULL_BYTES,
             written: 0,
             work: 0,
         }
+    }
+
+    /// The output of an execution that may be serial: then it is gathered as a whole.
+    pub(super) fn serial(self, serial: bool) -> Self {
+        Self { full_bytes: if serial { usize::MAX } else { FULL_BYTES }, ..self }
     }
 
     /// Whether the bytes are wanted; if not, they may be written and are dropped.
@@ -132,8 +140,11 @@ impl Output {
 /// Stores what was gathered.
 pub(super) struct Drain {
     kv: Rc<Kv>,
+    drive: Arc<Shared>,
     destination: Destination,
     chunks: u32,
+    /// Bytes that went to memory.
+    remembered: u64,
     under_way: VecDeque<JoinHandle<Result<(), Status>>>,
 }
 
@@ -142,14 +153,22 @@ impl Drain {
     pub(super) fn new(compute: &Compute, destination: Destination) -> Result<Self, Failure> {
         match destination {
             Destination::Completion => {}
-            Destination::KvChunks { nsid, .. } if [NSID_KV, NSID_OBJECTS].contains(&nsid) => {}
-            Destination::KvChunks { nsid, .. } | Destination::Memory { nsid, .. } => {
+            Destination::KvChunks { nsid, .. } if [NSID_KV, NSID_OBJECTS].contains(&nsid) => {
+                compute.may_change(nsid, opcode::Kv::STORE.0)?;
+            }
+            Destination::Memory { nsid, start, bytes } => {
+                let range = Range { start, length: bytes.into() };
+                compute.drive.memory.check_of(nsid, range)?;
+                compute.may_change(nsid, Slm::WRITE.0)?;
+            }
+            Destination::KvChunks { nsid, .. } => {
                 let reason = format!("namespace {nsid} is none that a program's output can go to");
                 return Err(Failure::new(Status::INVALID_NAMESPACE, reason));
             }
         }
-        let kv = Rc::clone(&compute.kv);
-        Ok(Self { kv, destination, chunks: 0, under_way: VecDeque::new() })
+        let (kv, drive) = (Rc::clone(&compute.kv), Arc::clone(&compute.drive));
+        let under_way = VecDeque::new();
+        Ok(Self { kv, drive, destination, chunks: 0, remembered: 0, under_way })
     }
 
     /// Begins to store the chunks that are full, and at the `last` time what is left.
@@ -164,8 +183,14 @@ impl Drain {
     }
 
     fn store(&mut self, chunk: Buffer) -> Result<(), Failure> {
-        let Destination::KvChunks { nsid, prefix, first, stride, .. } = self.destination else {
-            return Ok(());
+        let (nsid, prefix, first, stride) = match self.destination {
+            Destination::Completion => return Ok(()),
+            Destination::Memory { start, bytes, .. } => {
+                return self.remember(&chunk, start, bytes.into());
+            }
+            Destination::KvChunks { nsid, prefix, first, stride, .. } => {
+                (nsid, prefix, first, stride)
+            }
         };
         let number = self.chunks.checked_mul(stride).and_then(|step| step.checked_add(first));
         let number = number.ok_or_else(|| Failure::misuse("the output's numbers leave 32 bits"))?;
@@ -175,6 +200,18 @@ impl Drain {
             async move { kv.store(nsid, chunk_key(&prefix, number), vec![chunk], 0).await };
         self.under_way.push_back(spawn(Class::Background, stored));
         self.chunks += 1;
+        Ok(())
+    }
+
+    /// Writes a chunk to its place in memory.
+    fn remember(&mut self, chunk: &[u8], start: u64, bytes: u64) -> Result<(), Failure> {
+        let end = self.remembered + chunk.len() as u64;
+        if end > bytes {
+            let reason = format!("the program writes more than the {bytes} bytes of its output");
+            return Err(Failure::new(Status::PROGRAM_FAILED, reason));
+        }
+        self.drive.memory.write(start + self.remembered, chunk);
+        self.remembered = end;
         Ok(())
     }
 
@@ -205,7 +242,7 @@ mod tests {
             stride: 1,
             chunk_bytes,
         };
-        Output::new(&destination, false)
+        Output::new(&destination)
     }
 
     #[test]
@@ -235,7 +272,7 @@ mod tests {
 
     #[test]
     fn an_output_that_nobody_wants_takes_no_memory() {
-        let mut output = Output::new(&Destination::Completion, false);
+        let mut output = Output::new(&Destination::Completion);
         output.append(&[1; 100]);
         assert_eq!((output.is_wanted(), output.written(), output.take(true).len()), (false, 0, 0));
     }

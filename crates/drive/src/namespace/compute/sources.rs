@@ -4,27 +4,32 @@
 //! opened until it is read; of every stream at most twice [`AHEAD_BYTES`] divided by their number,
 //! and one value more, is in memory; of a serial execution all is.
 
+use std::sync::Arc;
+
 use csd_nvme::execute::{Execution, Place, chunk_key};
+use csd_nvme::memory::Range;
 use csd_nvme::nvm::Extent;
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, spawn};
 
 use super::inputs::Chunk;
 use super::{Compute, Failure};
+use crate::drive::Shared;
 use crate::namespace::block::Block;
 use crate::namespace::kv::Value;
 use crate::namespace::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
 
 /// Bytes of all streams that are read while the lane works.
 const AHEAD_BYTES: usize = 8 << 20;
-/// Longest piece of a block source read at once.
-const BLOCK_PIECE_BYTES: u32 = 1 << 20;
+/// Longest piece of a source of blocks or memory read at once.
+const PIECE_BYTES: u32 = 1 << 20;
 
 /// One read of a source.
 #[derive(Clone, Copy, Debug)]
 enum Read {
     Value { nsid: u16, prefix: [u8; 12], number: u32 },
     Blocks { slba: u64, skip: u64, bytes: u32 },
+    Memory { start: u64, bytes: u32 },
 }
 
 /// The reads that are left, for every stream.
@@ -63,7 +68,11 @@ impl Sources {
                     }
                     plan_blocks(&compute.block, (slba, skip, bytes), reads)?;
                 }
-                Place::Memory { nsid, .. } => return Err(no_namespace("memory", nsid)),
+                Place::Memory { nsid, start, bytes } => {
+                    let range = Range { start, length: bytes.into() };
+                    compute.drive.memory.check_of(nsid, range)?;
+                    plan_memory(range, reads);
+                }
             }
         }
         let streams = streams.into_iter().map(Vec::into_iter).collect();
@@ -127,12 +136,21 @@ fn plan_blocks(
     block.length(Extent { slba, blocks })?;
     let mut done = 0;
     while done < bytes {
-        let length = BLOCK_PIECE_BYTES.min(bytes - done);
+        let length = PIECE_BYTES.min(bytes - done);
         let skip = u64::from(skip) + u64::from(done);
         reads.push(Read::Blocks { slba, skip, bytes: length });
         done += length;
     }
     Ok(())
+}
+
+fn plan_memory(range: Range, reads: &mut Vec<Read>) {
+    let (mut start, mut left) = (range.start, range.length);
+    while left > 0 {
+        let bytes = PIECE_BYTES.min(u32::try_from(left).unwrap_or(u32::MAX));
+        reads.push(Read::Memory { start, bytes });
+        (start, left) = (start + u64::from(bytes), left - u64::from(bytes));
+    }
 }
 
 async fn open(compute: &Compute, read: Read) -> Result<Opened, Failure> {
@@ -146,6 +164,9 @@ async fn open(compute: &Compute, read: Read) -> Result<Opened, Failure> {
         Read::Blocks { slba, skip, bytes } => {
             Ok(Opened::Blocks { block: compute.block.clone(), slba, skip, bytes })
         }
+        Read::Memory { start, bytes } => {
+            Ok(Opened::Memory { drive: Arc::clone(&compute.drive), start, bytes })
+        }
     }
 }
 
@@ -153,13 +174,14 @@ async fn open(compute: &Compute, read: Read) -> Result<Opened, Failure> {
 enum Opened {
     Value(Value),
     Blocks { block: Block, slba: u64, skip: u64, bytes: u32 },
+    Memory { drive: Arc<Shared>, start: u64, bytes: u32 },
 }
 
 impl Opened {
     fn bytes(&self) -> usize {
         match self {
             Self::Value(value) => value.bytes() as usize,
-            Self::Blocks { bytes, .. } => *bytes as usize,
+            Self::Blocks { bytes, .. } | Self::Memory { bytes, .. } => *bytes as usize,
         }
     }
 
@@ -173,6 +195,11 @@ impl Opened {
                 let buffer = Buffer::with_room(0, bytes as usize, 0);
                 let bytes = block.read(slba, skip, buffer).await?;
                 Ok(Chunk { bytes, checksum: None })
+            }
+            Self::Memory { drive, start, bytes } => {
+                let mut buffer = Buffer::with_room(0, bytes as usize, 0);
+                drive.memory.read(start, &mut buffer);
+                Ok(Chunk { bytes: buffer, checksum: None })
             }
         }
     }

@@ -1,0 +1,87 @@
+//! Admin commands of the compute namespace: loading, activating and unloading programs, memory
+//! range sets.
+//!
+//! Never: the wire. Invariants: what a program was refused for is told in the drive's log, because
+//! a status cannot; compiling keeps to the compute lane.
+
+use std::sync::Arc;
+
+use csd_nvme::program::{Command, MemoryRange, Part};
+use csd_nvme::status::Status;
+use csd_reactor::{Class, compute_fn};
+
+use super::library::{Loaded, digest};
+use crate::drive::Shared;
+use crate::log::Level;
+
+/// Modelled cost of compiling a byte, ns.
+const COMPILE_NS_PER_BYTE: u64 = 1000;
+
+/// Runs a command; its result for dwords 0 and 1.
+///
+/// # Errors
+/// The status to answer with.
+pub async fn run(drive: &Arc<Shared>, command: Command, data: &[u8]) -> Result<u64, Status> {
+    match command {
+        Command::Load(part) => load(drive, part, data).await.map(|()| 0),
+        Command::Unload { index } => drive.library.unload(index).map(|()| 0),
+        Command::Activate { index, active } => drive.library.activate(index, active).map(|()| 0),
+        Command::CreateRangeSet { .. } => {
+            let ranges = MemoryRange::parse_all(data);
+            drive.range_sets.create(&drive.memory, ranges).map(u64::from)
+        }
+        Command::DeleteRangeSet { rsid } => drive.range_sets.delete(rsid).map(|()| 0),
+    }
+}
+
+async fn load(drive: &Arc<Shared>, part: Part, data: &[u8]) -> Result<(), Status> {
+    let loaded = match drive.library.load(part, data) {
+        Ok(Loaded::Partly) => return Ok(()),
+        Err(status) => {
+            told(drive, part, data, Err(&status.to_string()));
+            return Err(status);
+        }
+        Ok(Loaded::Whole { engine, bytes }) => (engine, bytes),
+    };
+    let (engine, bytes) = loaded;
+    let cost_ns = bytes.len() as u64 * COMPILE_NS_PER_BYTE;
+    let compiling = compute_fn(Class::Background, cost_ns, move || {
+        let compiled = engine.compile(&bytes);
+        (compiled, bytes)
+    });
+    let (compiled, bytes) = match compiling.await {
+        Ok(done) => done,
+        Err(failed) => {
+            // Its index keeps the bytes until they are loaded anew or unloaded.
+            told(drive, part, &[], Err(&failed.to_string()));
+            return Err(Status::INVALID_PROGRAM_DATA);
+        }
+    };
+    match compiled {
+        Ok(compiled) => {
+            drive.library.finish(part.index, &bytes, Some(compiled))?;
+            told(drive, part, &bytes, Ok(()));
+            Ok(())
+        }
+        Err(reason) => {
+            drive.library.finish(part.index, &bytes, None)?;
+            told(drive, part, &bytes, Err(&reason));
+            Err(Status::INVALID_PROGRAM_DATA)
+        }
+    }
+}
+
+fn told(drive: &Shared, part: Part, bytes: &[u8], outcome: Result<(), &str>) {
+    let mut fields = vec![("index", part.index.to_string()), ("bytes", part.size.to_string())];
+    if bytes.len() == part.size as usize {
+        let hex: String = digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        fields.push(("digest", hex));
+    }
+    match outcome {
+        Ok(()) => drive.log().write(Level::Info, "program loaded", &fields),
+        Err(reason) => {
+            fields.push(("reason", reason.to_owned()));
+            drive.log().write(Level::Warn, "program refused", &fields);
+        }
+    }
+}

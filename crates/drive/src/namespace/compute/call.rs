@@ -1,0 +1,168 @@
+//! What Execute Program asks for: which program, over which bytes, with which limits.
+//!
+//! Without memory ranges the data is a payload of [`csd_nvme::execute`]. With ranges it is the
+//! program's parameters, after the ranges that stand in it: every range is a stream, in order,
+//! but the one that the program writes.
+
+use csd_nvme::compute::{Controls, Ranges};
+use csd_nvme::execute::{Execution, Output, Place};
+use csd_nvme::memory::Range;
+use csd_nvme::program::{DOWNLOADABLE_FIRST, MemoryRange, RANGE_BYTES};
+use csd_nvme::status::Status;
+
+use super::brake::Caller;
+use super::engine::Limits;
+use super::library::Running;
+use super::ranges::{self, Taken};
+use super::{Compute, Failure, Program, builtin};
+
+/// An Execute Program command.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// Who asks.
+    pub caller: Caller,
+    /// Program index.
+    pub index: u16,
+    /// Its memory ranges.
+    pub ranges: Ranges,
+    /// Its limits, and which range it writes.
+    pub controls: Controls,
+}
+
+/// A call that can be run: what it uses is given back when it is dropped.
+pub(super) struct Prepared {
+    pub(super) execution: Execution,
+    pub(super) limits: Limits,
+    /// The program, when a host has loaded it.
+    pub(super) loaded: Option<Running>,
+    /// Its range set, which nobody else uses meanwhile.
+    _set: Option<Taken>,
+}
+
+impl Prepared {
+    /// The program, before its first step.
+    pub(super) fn start(&self) -> Result<Box<dyn Program>, Failure> {
+        match &self.loaded {
+            Some(running) => running.compiled.start(&self.execution.parameters, &self.limits),
+            None => builtin::start(&self.execution),
+        }
+    }
+}
+
+impl Compute {
+    /// Checks a call as far as that needs no reading.
+    pub(super) fn prepare(&self, call: &Call, data: &[u8]) -> Result<Prepared, Failure> {
+        let (drive, controls) = (&self.drive, call.controls);
+        let (set, mut execution) = match call.ranges {
+            Ranges::None => {
+                let parsed = Execution::parse(data).map_err(Failure::misuse)?;
+                (None, parsed)
+            }
+            Ranges::Set(rsid) => {
+                let set = drive.range_sets.take(rsid)?;
+                let execution = over(&set.ranges, controls, data)?;
+                (Some(set), execution)
+            }
+            Ranges::Data(count) => {
+                let head = usize::from(count) * RANGE_BYTES;
+                let (head, parameters) =
+                    data.split_at_checked(head).ok_or(Status::INVALID_PROGRAM_DATA)?;
+                let all = MemoryRange::parse_all(head);
+                ranges::check(&drive.memory, &all)?;
+                (None, over(&all, controls, parameters)?)
+            }
+        };
+        let named = (call.ranges == Ranges::None).then_some(execution.program);
+        let loaded = if call.index < DOWNLOADABLE_FIRST {
+            let programs = builtin::programs();
+            let program = programs.get(usize::from(call.index));
+            let pid = program.ok_or(Status::INVALID_PROGRAM_INDEX)?.pid();
+            if named.is_some_and(|named| named != pid) {
+                return Err(Status::INVALID_PROGRAM_INDEX.into());
+            }
+            execution.program = pid;
+            None
+        } else {
+            let running = drive.library.begin(call.index, named)?;
+            execution.program = running.pid;
+            Some(running)
+        };
+        apart(&execution)?;
+        let time_ms = u32::try_from(controls.time_ms()).expect("32 bits");
+        let limits = drive.limits.lowered(time_ms, controls.memory_mib() << 20)?;
+        Ok(Prepared { execution, limits, loaded, _set: set })
+    }
+}
+
+/// An execution over memory ranges.
+fn over(all: &[MemoryRange], controls: Controls, data: &[u8]) -> Result<Execution, Status> {
+    let written = usize::try_from(controls.output()).expect("8 bits").checked_sub(1);
+    if written.is_some_and(|written| written >= all.len()) {
+        return Err(Status::INVALID_FIELD);
+    }
+    let bytes = |at: &MemoryRange| u32::try_from(at.range.length).expect("a LEN of 32 bits");
+    let mut execution = Execution {
+        program: 0,
+        output: Output::Completion,
+        sources: Vec::new(),
+        parameters: data.to_vec(),
+        serial: false,
+    };
+    let mut stream = 0;
+    for (index, at) in all.iter().enumerate() {
+        let (nsid, start, bytes) = (at.nsid, at.range.start, bytes(at));
+        if written == Some(index) {
+            execution.output = Output::Memory { nsid, start, bytes };
+        } else {
+            execution.sources.push(Place::Memory { nsid, start, bytes }.on(stream));
+            stream += 1;
+        }
+    }
+    Ok(execution)
+}
+
+/// That what is written to memory is not read from there.
+fn apart(execution: &Execution) -> Result<(), Status> {
+    let Output::Memory { nsid, start, bytes } = execution.output else { return Ok(()) };
+    let written = Range { start, length: bytes.into() };
+    let is_read = execution.sources.iter().any(|source| match source.place {
+        Place::Memory { nsid: of, start, bytes } => {
+            of == nsid && written.overlaps(Range { start, length: bytes.into() })
+        }
+        _ => false,
+    });
+    if is_read { Err(Status::OVERLAPPING_RANGES) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(start: u64, length: u64) -> MemoryRange {
+        MemoryRange { nsid: 4, range: Range { start, length } }
+    }
+
+    #[test]
+    fn ranges_are_streams_but_the_one_that_is_written() {
+        let all = [range(0, 8), range(16, 32), range(64, 4)];
+        let execution = over(&all, Controls::default().with_output(2), b"ab").unwrap();
+        assert_eq!(execution.output, Output::Memory { nsid: 4, start: 16, bytes: 32 });
+        let streams = [
+            Place::Memory { nsid: 4, start: 0, bytes: 8 }.on(0),
+            Place::Memory { nsid: 4, start: 64, bytes: 4 }.on(1),
+        ];
+        assert_eq!((execution.sources, execution.parameters), (streams.to_vec(), b"ab".to_vec()));
+        let beyond = over(&all, Controls::default().with_output(4), &[]);
+        assert_eq!(beyond, Err(Status::INVALID_FIELD));
+    }
+
+    #[test]
+    fn what_is_written_is_not_read() {
+        let mut execution = over(&[range(0, 8)], Controls::default(), &[]).unwrap();
+        assert_eq!(apart(&execution), Ok(()));
+        execution.output = Output::Memory { nsid: 4, start: 4, bytes: 8 };
+        assert_eq!(apart(&execution), Err(Status::OVERLAPPING_RANGES));
+        execution.output = Output::Memory { nsid: 4, start: 8, bytes: 8 };
+        assert_eq!(apart(&execution), Ok(()));
+    }
+}

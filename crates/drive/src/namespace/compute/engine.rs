@@ -1,0 +1,87 @@
+//! The seam to programs that users bring: an [`Engine`] makes a [`Compiled`] program of bytes, and
+//! that begins as many executions as are asked for.
+//!
+//! The drive knows no engine itself: it is given some ([`crate::Provision`]). Never: a thread or a
+//! clock in an engine; it is called in the compute lane, and told that time passes
+//! ([`Engine::tick`]). Invariant: whatever the bytes are, an engine answers with an error in words
+//! or with a program that its limits hold.
+
+use std::fmt;
+use std::sync::Arc;
+
+use csd_nvme::status::Status;
+
+use super::{Failure, Program};
+
+/// What one execution may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest time from its first step on, ms; also held by the drive itself.
+    pub time_ms: u32,
+    /// Most memory of the program, bytes.
+    pub memory_bytes: u64,
+    /// Most bytes that it may write.
+    pub output_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        // A Linux host gives a command up after 30 s.
+        Self { time_ms: 20_000, memory_bytes: 64 << 20, output_bytes: 256 << 20 }
+    }
+}
+
+impl Limits {
+    /// These limits, lowered to what an execution asks for; 0 asks for all of it.
+    ///
+    /// # Errors
+    /// [`Status::INSUFFICIENT_PROGRAM_RESOURCES`] when it asks for more.
+    pub fn lowered(self, time_ms: u32, memory_bytes: u64) -> Result<Self, Status> {
+        if time_ms > self.time_ms || memory_bytes > self.memory_bytes {
+            return Err(Status::INSUFFICIENT_PROGRAM_RESOURCES);
+        }
+        let time_ms = if time_ms == 0 { self.time_ms } else { time_ms };
+        let memory_bytes = if memory_bytes == 0 { self.memory_bytes } else { memory_bytes };
+        Ok(Self { time_ms, memory_bytes, ..self })
+    }
+}
+
+/// Makes programs of one type runnable.
+pub trait Engine: Send + Sync + fmt::Debug {
+    /// The type's number: one of the vendor range, C0h to FFh.
+    fn ptype(&self) -> u8;
+    /// Its name, at most 16 ASCII characters.
+    fn name(&self) -> &'static str;
+    /// Checks and translates a program. Called in the compute lane; may take long.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    fn compile(&self, bytes: &[u8]) -> Result<Arc<dyn Compiled>, String>;
+    /// A millisecond or so has passed while programs of this type ran: those that have used their
+    /// turn end their step. May be called from any core.
+    fn tick(&self) {}
+}
+
+/// A program that can be run.
+pub trait Compiled: Send + Sync {
+    /// A new execution, before its first step; nothing of the program has run yet.
+    ///
+    /// # Errors
+    /// When there is no room for it, or the parameters are not what it takes.
+    fn start(&self, parameters: &[u8], limits: &Limits) -> Result<Box<dyn Program>, Failure>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_execution_can_lower_limits_and_not_raise_them() {
+        let all = Limits { time_ms: 100, memory_bytes: 1000, output_bytes: 5 };
+        assert_eq!(all.lowered(0, 0), Ok(all));
+        assert_eq!(all.lowered(50, 0), Ok(Limits { time_ms: 50, ..all }));
+        assert_eq!(all.lowered(100, 10), Ok(Limits { memory_bytes: 10, ..all }));
+        let more = Err(Status::INSUFFICIENT_PROGRAM_RESOURCES);
+        assert_eq!((all.lowered(101, 0), all.lowered(0, 1001)), (more, more));
+    }
+}

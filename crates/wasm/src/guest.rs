@@ -1,0 +1,89 @@
+//! [`Guest`]: one execution of a module.
+//!
+//! The guest runs inside a future that is polled once a step; the streams are lent to it for as
+//! long as that takes. Invariant: between steps nothing of an execution is lent.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use csd_drive::namespace::compute::{Failure, Inputs, Limits, Output, Program, Step};
+use csd_nvme::status::Status;
+use wasmtime::{Error, InstancePre, Store, StoreLimitsBuilder, Trap};
+
+use crate::engine::ENTRY;
+use crate::host::{Lent, State, Wants, lock};
+
+/// Elements of all tables of a guest.
+const TABLE_ELEMENTS_MAX: usize = 10_000;
+
+/// One execution of a module.
+pub(crate) struct Guest {
+    lent: Arc<Mutex<Lent>>,
+    run: Pin<Box<dyn Future<Output = Result<u64, Failure>> + Send>>,
+}
+
+impl Guest {
+    pub(crate) fn new(module: InstancePre<State>, parameters: Vec<u8>, limits: &Limits) -> Self {
+        let lent = Arc::<Mutex<Lent>>::default();
+        let memory_bytes = usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX);
+        let state = State {
+            lent: Arc::clone(&lent),
+            parameters,
+            output_bytes_max: limits.output_bytes,
+            limits: StoreLimitsBuilder::new()
+                .memory_size(memory_bytes)
+                .table_elements(TABLE_ELEMENTS_MAX)
+                .instances(1)
+                .memories(1)
+                .build(),
+            memory: None,
+        };
+        Self { lent, run: Box::pin(run(module, state)) }
+    }
+}
+
+impl Program for Guest {
+    fn step(&mut self, inputs: &mut Inputs, output: &mut Output) -> Result<Step, Failure> {
+        let swap = |lent: &mut Lent, inputs: &mut Inputs, output: &mut Output| {
+            std::mem::swap(&mut lent.inputs, inputs);
+            std::mem::swap(&mut lent.output, output);
+        };
+        swap(&mut lock(&self.lent), inputs, output);
+        let polled = self.run.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        let mut lent = lock(&self.lent);
+        swap(&mut lent, inputs, output);
+        match (polled, lent.wants.take()) {
+            (Poll::Ready(ended), _) => ended.map(|result| Step::Done { result }),
+            (Poll::Pending, Some(Wants::Input(stream))) => Ok(Step::Starved { stream }),
+            (Poll::Pending, Some(Wants::Room)) => Ok(Step::Full),
+            // Its turn was over.
+            (Poll::Pending, None) => Ok(Step::More),
+        }
+    }
+}
+
+async fn run(module: InstancePre<State>, state: State) -> Result<u64, Failure> {
+    let mut store = Store::new(module.module().engine(), state);
+    store.limiter(|state| &mut state.limits);
+    // At the next tick it gives the lane back, and again at every one after that.
+    store.set_epoch_deadline(1);
+    store.epoch_deadline_async_yield_and_update(1);
+    let instance = module.instantiate_async(&mut store).await.map_err(why)?;
+    let entry = instance.get_typed_func::<(), u64>(&mut store, ENTRY).map_err(why)?;
+    entry.call_async(&mut store, ()).await.map_err(why)
+}
+
+/// What an execution ended of, in words.
+#[allow(clippy::needless_pass_by_value)] // as map_err hands it over
+fn why(error: Error) -> Failure {
+    if let Some(failure) = error.downcast_ref::<Failure>() {
+        return failure.clone();
+    }
+    let reason = match error.downcast_ref::<Trap>() {
+        Some(trap) => format!("the program trapped: {trap}"),
+        None => format!("{:#}", error.root_cause()),
+    };
+    Failure::new(Status::PROGRAM_FAILED, reason)
+}

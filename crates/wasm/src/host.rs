@@ -1,0 +1,184 @@
+//! What a guest may call, all in the module `csd`.
+//!
+//! | function | what it does |
+//! |---|---|
+//! | `streams() -> i32` | number of streams |
+//! | `next(stream, at, room) -> i32` | puts the next bytes of a stream at `at`, at most `room`; their number, 0 at the end |
+//! | `emit(at, length)` | appends bytes to the output |
+//! | `parameters(at, room) -> i32` | puts the first `room` bytes of the parameters at `at`; the number of all |
+//! | `work(i64)` | counts work done |
+//! | `fail(at, length)` | ends the execution with these words |
+//!
+//! Invariants: a place outside of the guest's memory ends the execution; a guest that has to wait
+//! gives the lane back and is asked again.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+use csd_drive::namespace::compute::{Failure, Inputs, Output};
+use csd_nvme::status::Status;
+use wasmtime::{Caller, Error, Extern, Linker, Memory, StoreLimits};
+
+use crate::engine::MEMORY;
+
+/// Longest words that a guest may end with, bytes.
+const WORDS_BYTES_MAX: u32 = 256;
+
+/// What a guest's functions work on.
+pub(crate) struct State {
+    pub(crate) lent: Arc<Mutex<Lent>>,
+    pub(crate) parameters: Vec<u8>,
+    pub(crate) output_bytes_max: u64,
+    pub(crate) limits: StoreLimits,
+    /// Its memory, once it was looked up.
+    pub(crate) memory: Option<Memory>,
+}
+
+/// The streams, lent to the guest for a step, and what it waits for at the end of it.
+#[derive(Default)]
+pub(crate) struct Lent {
+    pub(crate) inputs: Inputs,
+    pub(crate) output: Output,
+    pub(crate) wants: Option<Wants>,
+}
+
+/// What a guest waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wants {
+    /// Bytes of a stream.
+    Input(usize),
+    /// Room in the output.
+    Room,
+}
+
+pub(crate) fn lock(lent: &Mutex<Lent>) -> MutexGuard<'_, Lent> {
+    lent.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn failure(reason: impl std::fmt::Display) -> Error {
+    Error::new(Failure::new(Status::PROGRAM_FAILED, reason))
+}
+
+/// A guest's memory and the rest of its state.
+fn memory<'a>(caller: &'a mut Caller<'_, State>) -> Result<(&'a mut [u8], &'a mut State), Error> {
+    let memory = match caller.data().memory {
+        Some(memory) => memory,
+        None => {
+            let found = caller.get_export(MEMORY).and_then(Extern::into_memory);
+            let found = found.ok_or_else(|| failure("it has no memory yet"))?;
+            caller.data_mut().memory = Some(found);
+            found
+        }
+    };
+    Ok(memory.data_and_store_mut(caller))
+}
+
+/// The bytes at a place of a guest's memory.
+fn place<'a>(memory: &'a mut [u8], at: u32, length: u32, who: &str) -> Result<&'a mut [u8], Error> {
+    let start = at as usize;
+    let bytes = memory.len();
+    let found = memory.get_mut(start..).and_then(|rest| rest.get_mut(..length as usize));
+    found.ok_or_else(|| {
+        failure(format!("{who} of {length} bytes at {at}: its memory has {bytes} bytes"))
+    })
+}
+
+/// Makes the functions known.
+pub(crate) fn define(linker: &mut Linker<State>) -> Result<(), Error> {
+    linker.func_wrap("csd", "streams", |caller: Caller<'_, State>| {
+        u32::try_from(lock(&caller.data().lent).inputs.streams()).unwrap_or(u32::MAX)
+    })?;
+    linker.func_wrap_async(
+        "csd",
+        "next",
+        |mut caller: Caller<'_, State>, (stream, at, room): (u32, u32, u32)| {
+            Box::new(async move { next(&mut caller, stream as usize, at, room).await })
+        },
+    )?;
+    linker.func_wrap_async(
+        "csd",
+        "emit",
+        |mut caller: Caller<'_, State>, (at, length): (u32, u32)| {
+            Box::new(async move { emit(&mut caller, at, length).await })
+        },
+    )?;
+    linker.func_wrap(
+        "csd",
+        "parameters",
+        |mut caller: Caller<'_, State>, at: u32, room: u32| -> Result<u32, Error> {
+            let (memory, state) = memory(&mut caller)?;
+            let all = &state.parameters;
+            let count = all.len().min(room as usize);
+            let length = u32::try_from(count).expect("at most the room");
+            place(memory, at, length, "parameters")?.copy_from_slice(&all[..count]);
+            Ok(u32::try_from(all.len()).unwrap_or(u32::MAX))
+        },
+    )?;
+    linker.func_wrap("csd", "work", |caller: Caller<'_, State>, work: u64| {
+        lock(&caller.data().lent).output.count_work(work);
+    })?;
+    linker.func_wrap(
+        "csd",
+        "fail",
+        |mut caller: Caller<'_, State>, at: u32, length: u32| -> Result<(), Error> {
+            let (memory, _) = memory(&mut caller)?;
+            let words = place(memory, at, length.min(WORDS_BYTES_MAX), "fail")?;
+            let words = String::from_utf8_lossy(words);
+            let words: String = words.chars().filter(|word| !word.is_control()).collect();
+            Err(failure(format!("the program says: {words}")))
+        },
+    )?;
+    Ok(())
+}
+
+/// The next bytes of a stream.
+async fn next(
+    caller: &mut Caller<'_, State>,
+    stream: usize,
+    at: u32,
+    room: u32,
+) -> Result<u32, Error> {
+    let (memory, state) = memory(caller)?;
+    let target = place(memory, at, room, "next")?;
+    if target.is_empty() {
+        return Err(failure("next without room"));
+    }
+    poll_fn(|_| {
+        let mut lent = lock(&state.lent);
+        let count = lent.inputs.peek(stream).len().min(target.len());
+        if count > 0 {
+            target[..count].copy_from_slice(&lent.inputs.peek(stream)[..count]);
+            lent.inputs.consume(stream, count);
+            return Poll::Ready(Ok(u32::try_from(count).expect("at most the room")));
+        }
+        if lent.inputs.is_over(stream) {
+            return Poll::Ready(Ok(0));
+        }
+        lent.wants = Some(Wants::Input(stream));
+        Poll::Pending
+    })
+    .await
+}
+
+/// Appends to the output.
+async fn emit(caller: &mut Caller<'_, State>, at: u32, length: u32) -> Result<(), Error> {
+    let (memory, state) = memory(caller)?;
+    let bytes = place(memory, at, length, "emit")?;
+    poll_fn(|_| {
+        let mut lent = lock(&state.lent);
+        if lent.output.is_full() {
+            lent.wants = Some(Wants::Room);
+            return Poll::Pending;
+        }
+        Poll::Ready(())
+    })
+    .await;
+    let mut lent = lock(&state.lent);
+    if lent.output.written() + bytes.len() as u64 > state.output_bytes_max {
+        let most = state.output_bytes_max;
+        return Err(failure(format!("it writes more than the {most} bytes that it may")));
+    }
+    lent.output.append(bytes);
+    Ok(())
+}

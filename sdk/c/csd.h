@@ -1,0 +1,47 @@
+/* Programs in C for computational storage drives.
+ *
+ * A program reads streams, front to back, and ends with a number; it may write bytes besides. It
+ * exports csd_run:
+ *
+ *     #include "csd.h"
+ *     CSD_PROGRAM(run) { ... return result; }
+ *
+ * clang --target=wasm32 -O3 -msimd128 -nostdlib -Wl,--no-entry -o program.wasm program.c
+ *
+ * There is no C library. docs/guide/programs.md says what stands behind these functions. */
+#ifndef CSD_H
+#define CSD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CSD_IMPORT(name) __attribute__((import_module("csd"), import_name(name))) extern
+
+/* Number of streams. */
+CSD_IMPORT("streams") uint32_t csd_streams(void);
+/* Puts the next bytes of a stream at `at`, at most `room`; their number, 0 at the end. */
+CSD_IMPORT("next") uint32_t csd_next(uint32_t stream, void *at, uint32_t room);
+/* Appends bytes to the output. */
+CSD_IMPORT("emit") void csd_emit(const void *at, uint32_t length);
+/* Puts the first `room` bytes of the parameters at `at`; the number of all. */
+CSD_IMPORT("parameters") uint32_t csd_parameters(void *at, uint32_t room);
+/* Counts work done: elements, edges or bytes. */
+CSD_IMPORT("work") void csd_work(uint64_t work);
+/* Ends the execution with these words; does not come back. */
+CSD_IMPORT("fail") void csd_fail(const char *words, uint32_t length);
+
+#define CSD_FAIL(words)                        \
+    do {                                       \
+        csd_fail((words), sizeof(words) - 1);  \
+        __builtin_unreachable();               \
+    } while (0)
+
+/* Begins the function that is the program. */
+#define CSD_PROGRAM(name)                                             \
+    static uint64_t name(void);                                       \
+    __attribute__((export_name("csd_run"))) uint64_t csd_run_(void) { \
+        return name();                                                \
+    }                                                                 \
+    static uint64_t name(void)
+
+#endif

@@ -1,0 +1,160 @@
+//! Programs in Rust for computational storage drives.
+//!
+//! A program reads streams, front to back, and ends with a number; it may write bytes besides.
+//!
+//! ```ignore
+//! #![no_std]
+//! csd_sdk::program!(run);
+//!
+//! fn run() -> u64 {
+//!     let mut zeros = 0;
+//!     csd_sdk::each(0, |bytes| zeros += bytes.iter().filter(|byte| **byte == 0).count() as u64);
+//!     zeros
+//! }
+//! ```
+//!
+//! What stands behind it is in `docs/guide/programs.md`. Never: an allocator. A program's memory is
+//! its `static`s and its stack.
+#![no_std]
+
+use core::cell::UnsafeCell;
+
+mod host {
+    #[link(wasm_import_module = "csd")]
+    unsafe extern "C" {
+        pub safe fn streams() -> u32;
+        pub fn next(stream: u32, at: *mut u8, room: u32) -> u32;
+        pub fn emit(at: *const u8, length: u32);
+        pub fn parameters(at: *mut u8, room: u32) -> u32;
+        pub safe fn work(work: u64);
+        pub fn fail(at: *const u8, length: u32);
+    }
+}
+
+/// Bytes that [`each`] and [`elements`] fetch at once.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Memory that is there from the beginning: a program is one thread and enters it once.
+#[repr(align(64))]
+struct Piece(UnsafeCell<[u8; PIECE_BYTES]>, UnsafeCell<bool>);
+
+// SAFETY: a program has one thread.
+unsafe impl Sync for Piece {}
+
+static PIECE: Piece = Piece(UnsafeCell::new([0; PIECE_BYTES]), UnsafeCell::new(false));
+
+/// Number of streams.
+pub fn streams() -> u32 {
+    host::streams()
+}
+
+/// Puts the next bytes of a stream into `room`; those there are, none at its end.
+pub fn next(stream: u32, room: &mut [u8]) -> &mut [u8] {
+    // SAFETY: the drive writes at most the room.
+    let count = unsafe { host::next(stream, room.as_mut_ptr(), room.len() as u32) };
+    &mut room[..count as usize]
+}
+
+/// Appends bytes to the output.
+pub fn emit(bytes: &[u8]) {
+    // SAFETY: the drive reads these bytes.
+    unsafe { host::emit(bytes.as_ptr(), bytes.len() as u32) }
+}
+
+/// The parameters, as far as `room` holds them; fails when they are longer.
+pub fn parameters(room: &mut [u8]) -> &[u8] {
+    // SAFETY: the drive writes at most the room.
+    let count = unsafe { host::parameters(room.as_mut_ptr(), room.len() as u32) } as usize;
+    match room.get(..count) {
+        Some(bytes) => bytes,
+        None => fail("the parameters are too long"),
+    }
+}
+
+/// Counts work done: elements, edges or bytes.
+pub fn work(work: u64) {
+    host::work(work);
+}
+
+/// Ends the execution with these words.
+pub fn fail(words: &str) -> ! {
+    // SAFETY: the drive reads these bytes.
+    unsafe { host::fail(words.as_ptr(), words.len() as u32) };
+    // The drive does not come back.
+    core::arch::wasm32::unreachable()
+}
+
+/// Visits all bytes of a stream, piece by piece.
+///
+/// Fails when it is called within itself: there is one place for pieces.
+pub fn each(stream: u32, visit: impl FnMut(&[u8])) {
+    whole(stream, 1, visit);
+}
+
+/// Visits all of a stream in pieces of whole elements of `size` bytes; fails at a torn one.
+pub fn whole(stream: u32, size: usize, mut visit: impl FnMut(&[u8])) {
+    // SAFETY: `busy` says that nobody else holds the piece, and a program has one thread.
+    let (piece, busy) = unsafe { (&mut *PIECE.0.get(), &mut *PIECE.1.get()) };
+    if core::mem::replace(busy, true) {
+        fail("each within each");
+    }
+    let mut kept = 0;
+    loop {
+        let count = next(stream, &mut piece[kept..]).len();
+        if count == 0 {
+            break;
+        }
+        let end = (kept + count) / size * size;
+        visit(&piece[..end]);
+        piece.copy_within(end..kept + count, 0);
+        kept = kept + count - end;
+    }
+    if kept > 0 {
+        fail("the stream ends within an element");
+    }
+    *busy = false;
+}
+
+/// A number that streams hold, little-endian.
+pub trait Element: Copy {
+    /// Size in bytes.
+    const BYTES: usize;
+    /// From its bytes.
+    fn read(bytes: &[u8]) -> Self;
+}
+
+macro_rules! elements {
+    ($($type:ty),*) => { $(
+        impl Element for $type {
+            const BYTES: usize = size_of::<$type>();
+            fn read(bytes: &[u8]) -> Self {
+                let mut own = [0; size_of::<$type>()];
+                own.copy_from_slice(bytes);
+                Self::from_le_bytes(own)
+            }
+        }
+    )* };
+}
+
+elements!(u8, i32, u32, i64, u64, f32, f64);
+
+/// Visits every element of a stream.
+pub fn elements<T: Element>(stream: u32, mut visit: impl FnMut(T)) {
+    whole(stream, T::BYTES, |bytes| bytes.chunks_exact(T::BYTES).map(T::read).for_each(&mut visit));
+}
+
+/// Makes a function the program.
+#[macro_export]
+macro_rules! program {
+    ($run:path) => {
+        #[unsafe(no_mangle)]
+        extern "C" fn csd_run() -> u64 {
+            $run()
+        }
+
+        #[panic_handler]
+        fn panic(_: &core::panic::PanicInfo) -> ! {
+            $crate::fail("it panicked")
+        }
+    };
+}
