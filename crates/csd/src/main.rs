@@ -9,6 +9,7 @@
 //! [`check`], [`mod@array`], [`object`], [`run`], [`mod@characterize`] and [`secret`] are the
 //! commands.
 
+mod account;
 mod array;
 mod characterize;
 mod check;
@@ -17,8 +18,10 @@ mod clock;
 mod context;
 mod drive;
 mod drive_log;
+mod edges;
 mod log;
 mod object;
+mod pace;
 mod progress;
 mod report;
 mod run;
@@ -59,7 +62,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Stat(options) => object::stat(options, &context),
         Command::Rm(options) => object::rm(options, &context),
         Command::Characterize(options) => characterize::characterize(&options, &context),
-        Command::Run(cli::Run::Count(options)) => run::count(&options, &context),
+        Command::Run(options) => run::run(&options, &context),
     }
 }
 

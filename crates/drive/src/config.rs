@@ -12,6 +12,7 @@ use csd_reactor::{BackendKind, core_count};
 use crate::controller::Access;
 use crate::log::Log;
 use crate::media::Direct;
+use crate::pace::Model;
 use crate::provision::Provision;
 use crate::transport::budget;
 
@@ -86,6 +87,8 @@ pub struct Config {
     pub drain: Duration,
     /// Address of the Prometheus endpoint; none without it.
     pub metrics: Option<SocketAddr>,
+    /// The device whose pace it keeps, if any.
+    pub pace: Option<Model>,
     /// Where events are told.
     pub log: Log,
 }
@@ -110,6 +113,7 @@ impl Default for Config {
             spin_us: 50,
             drain: Duration::from_secs(5),
             metrics: None,
+            pace: None,
             log: Log::default(),
         }
     }

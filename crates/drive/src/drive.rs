@@ -27,6 +27,7 @@ use crate::namespace::kv::recover::{Found, survey};
 use crate::namespace::kv::segments::Segments;
 use crate::namespace::memory::LocalMemory;
 use crate::namespace::{NSID_KV, NSID_OBJECTS};
+use crate::pace::Pace;
 use crate::provision::Provision;
 use crate::transport::accept::Connections;
 use crate::transport::budget::Budget;
@@ -52,6 +53,8 @@ pub struct Shared {
     pub controllers: Controllers,
     /// The last executions.
     pub execution_log: ExecutionLog,
+    /// How slow it is to be.
+    pub pace: Pace,
     /// Counters by core.
     pub counters: Vec<Arc<CoreCounters>>,
     /// Connections by core.
@@ -159,6 +162,7 @@ pub async fn open(
         segments,
         controllers: Controllers::default(),
         execution_log: ExecutionLog::default(),
+        pace: Pace::default(),
         counters: (0..cores).map(|_| Arc::default()).collect(),
         connections: (0..cores).map(|_| AtomicUsize::new(0)).collect(),
         host_limits: HostLimits::default(),

@@ -14,6 +14,7 @@
 //! - [`config`], [`serve`](mod@serve), [`life`]: how it is to serve, its beginning and end
 //! - `describe`: what it says it is
 //! - `provision`: what it is given beside its medium
+//! - [`pace`]: as slow as another device
 //! - [`health`]: failing media
 //! - [`mod@log`], [`metrics`]: what is told and counted while it serves
 //! - [`check`]: a look at a medium that nobody serves
@@ -31,6 +32,7 @@ pub mod log;
 pub mod media;
 pub mod metrics;
 pub mod namespace;
+pub mod pace;
 mod provision;
 pub mod serve;
 pub mod transport;

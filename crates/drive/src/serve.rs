@@ -42,6 +42,9 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
     alone.log = config.log.clone();
     alone.access = config.access.clone();
     alone.host_limits = config.host_limits;
+    if let Some(model) = &config.pace {
+        alone.pace.set(model.clone());
+    }
     start_all(&shared).await?;
     let accepting = spawn(Class::System, accept(listener, Arc::clone(&shared)));
     if let Some(listener) = scraped {

@@ -13,7 +13,7 @@ use csd_store::catalogue::Placement;
 use csd_store::characterize::kernel::{Kernel, fill_set};
 use csd_store::characterize::region::{PIECE_BYTES, Region};
 use csd_store::extent::byte_ranges;
-use csd_store::object::{self, On, PutOptions};
+use csd_store::object::{self, Arrange, On, PutOptions};
 use csd_store::source::Source;
 
 use crate::context::{Context, random, silent, with_plan};
@@ -60,7 +60,13 @@ impl Objects {
                 let members = array.drives().count() as u64;
                 let dealt = Dealt::new(filler, bytes, members);
                 let source = Source::raw(&name, Box::new(dealt), ElementType::Bytes);
-                let options = PutOptions { name, on: On::Block, chunk_bytes: Some(PIECE_BYTES) };
+                let options = PutOptions {
+                    name,
+                    on: On::Block,
+                    chunk_bytes: Some(PIECE_BYTES),
+                    arrange: Arrange::Spread,
+                    align: None,
+                };
                 let entry = object::put(array, source, &options, &silent()).await?.entry;
                 let Placement::Block(extents) = &entry.placement else {
                     return Err(Failure::run("an object put on blocks is not kept as blocks"));

@@ -15,7 +15,7 @@ Examples:
   csd characterize --overload memory:32M,64M --overload cpu --size 64M -o box.toml
   csd characterize --array csd-array.toml -o array.toml
   csd characterize --drive nvme+tcp://10.0.0.7:4420/nqn.2014-08.org.example:ssd -o ssd.toml
-  csdplan bep box.toml --kernel count --k-limit 8")]
+  csdplan bep --profile box.toml --kernel count")]
 pub(crate) struct Characterize {
     /// Measure this drive, which only reads unless --allow-write is given; another maker's drive
     /// gives the host's side alone

@@ -109,6 +109,10 @@ pub(crate) struct Serve {
     /// Most talkative level of the log
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = crate::log::Level::Info)]
     pub(crate) log_level: crate::log::Level,
+    /// Answer as late as this device of a profile would: FILE, or FILE:DEVICE where there are
+    /// several
+    #[arg(long, value_name = "FILE[:DEVICE]")]
+    pub(crate) pace: Option<String>,
     /// Longest wait for commands in flight after SIGTERM or SIGINT, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     pub(crate) drain: u16,

@@ -2,18 +2,19 @@
 //!
 //! Modules: one a group of commands. Here is what they share, and the list of them.
 
+pub(crate) mod account;
 mod array;
 pub(crate) mod characterize;
 mod drive;
 pub(crate) mod drive_log;
 mod object;
-mod run;
+pub(crate) mod run;
 mod secret;
 
 pub(crate) use array::{Array, Down, Media, Up};
 pub(crate) use drive::{Check, Drive, Serve};
 pub(crate) use object::{Get, Ls, Name, On, Put};
-pub(crate) use run::{Count, Run, Who};
+pub(crate) use run::Run;
 pub(crate) use secret::{NewSecret, SecretCommand};
 
 use std::path::PathBuf;
@@ -117,7 +118,7 @@ impl Command {
             Self::Stat(_) => "stat",
             Self::Rm(_) => "rm",
             Self::Characterize(_) => "characterize",
-            Self::Run(Run::Count(_)) => "run count",
+            Self::Run(run) => run.words(),
         }
     }
 }

@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 use csd_store::ElementType;
 use csd_store::source::Column;
 
+use super::run::Arrange;
 use crate::units::parse_size;
 
 /// Options of `csd put`.
@@ -13,6 +14,8 @@ Examples:
   csd put samples.bin --type i32             raw little-endian numbers
   csd put grid.npy climate/grid              a NumPy array, under another name
   csd put trades.csv prices --csv --column price --type f64
+  csd put more.npy --align grid.npy          lie as another object does
+  csd put links.txt links --graph            a list of edges as a graph
   zcat log.gz | csd put - log")]
 pub(crate) struct Put {
     /// File to store; `-` is standard input
@@ -36,6 +39,8 @@ pub(crate) struct Put {
     /// [default: 1M]
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     pub(crate) chunk: Option<u64>,
+    #[command(flatten)]
+    pub(crate) arrange: Arrange,
 }
 
 /// Where chunks are kept.

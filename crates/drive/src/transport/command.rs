@@ -16,7 +16,7 @@ use csd_reactor::{Buffer, Permit as Held, now};
 
 use super::link::{HEADROOM, Link, TAILROOM};
 use super::{PDU_DATA_BYTES_MAX, auth, block, memory, session};
-use crate::controller::{CoreCounters, executions};
+use crate::controller::{CoreCounters, executions as log};
 use crate::drive::Core;
 use crate::namespace::compute::Call;
 use crate::namespace::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
@@ -72,6 +72,9 @@ pub async fn run_io(core: Rc<Core>, link: Rc<Link>, received: Received) {
         return session::run_fabrics_io(&link, permit, &sqe);
     }
     let begun = core.metrics.begin(&sqe);
+    if sqe.nsid() != NSID_COMPUTE {
+        core.shared.pace.transfer(&sqe).await;
+    }
     let result = match sqe.nsid() {
         nsid if core.shared.settings.refuses(nsid, sqe.opcode()) => {
             let status = Status::NAMESPACE_WRITE_PROTECTED;
@@ -267,12 +270,13 @@ async fn execute(
     let data = Payload { pieces, held: None }.joined();
     let begun = now();
     let report = core.compute.execute(&Call { caller, index, ranges, controls }, &data).await;
-    let mut entry = executions::entry(&report, index, begun);
+    let mut entry = log::entry(&report, index, begun);
     entry.set_cid(permit.cid());
     if let Some(association) = link.association() {
         entry.set_cntlid(association.cntlid).name_host(association.host_nqn());
     }
     core.shared.execution_log.note(entry);
+    core.shared.pace.execution(&report, begun).await;
     report.result.map(Done::Result).map_err(|failure| failure.status)
 }
 

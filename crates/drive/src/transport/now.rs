@@ -63,7 +63,8 @@ pub(super) fn write(
 
 /// The extent of a plain read or write, and its bytes, if it may be answered at once.
 fn wanted(core: &Core, sqe: &Sqe, read: bool) -> Option<(Extent, u32)> {
-    if sqe.nsid() != NSID_BLOCK || !core.block.answers_at_once() {
+    let is_paced = core.shared.pace.is_set();
+    if sqe.nsid() != NSID_BLOCK || is_paced || !core.block.answers_at_once() {
         return None;
     }
     let extent = match Command::parse(sqe) {

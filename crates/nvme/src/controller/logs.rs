@@ -122,10 +122,9 @@ impl Controller {
                 discovery_log(generation, &records)
             }
             LogId::EFFECTS => effects(Csi(view.csi()))?,
-            LogId::PROGRAM_LIST | LogId::PROGRAM_TYPES | LogId::RANGE_SETS => {
+            LogId::PROGRAM_LIST | LogId::PROGRAM_TYPES | LogId::RANGE_SETS | LogId::EXECUTIONS => {
                 of_programs(id, sqe.nsid(), subsystem, backing)?
             }
-            LogId::EXECUTIONS => execution_log(sqe.nsid(), subsystem, backing)?,
             _ => return Err(Status::INVALID_LOG_PAGE),
         };
         if !retain {
@@ -186,6 +185,10 @@ fn of_programs(
     Ok(match id {
         LogId::PROGRAM_TYPES => program::program_types(&backing.program_types()),
         LogId::RANGE_SETS => program::range_sets(&backing.range_sets()),
+        LogId::EXECUTIONS => {
+            let (ended, entries) = backing.executions();
+            executions::encode(ended, &entries)
+        }
         _ => {
             // By index, as far as there are programs; what lies between is empty.
             let mut programs = programs.clone();
@@ -196,18 +199,4 @@ fn of_programs(
             compute::program_list(&programs)
         }
     })
-}
-
-fn execution_log(
-    nsid: u32,
-    subsystem: &Subsystem,
-    backing: &dyn Backing,
-) -> Result<Vec<u8>, Status> {
-    match subsystem.namespace(nsid).map(|namespace| &namespace.kind) {
-        Some(NamespaceKind::Compute { .. }) => {
-            let (ended, entries) = backing.executions();
-            Ok(executions::encode(ended, &entries))
-        }
-        _ => Err(Status::INVALID_NAMESPACE),
-    }
 }

@@ -73,7 +73,7 @@ impl Compute {
         let mut desk = Desk {
             program,
             inputs: Inputs::new(execution.streams()),
-            output: Output::new(&execution.output, execution.serial),
+            output: Output::new(&execution.output).serial(execution.serial),
             brake: brake.clone(),
         };
         let done = self.rounds(&mut desk, sources, &mut drain, meter).await;
@@ -157,7 +157,7 @@ impl Desk {
         let nobody = Self {
             program: Box::new(Nobody),
             inputs: Inputs::new(0),
-            output: Output::new(&csd_nvme::execute::Output::Completion, false),
+            output: Output::new(&csd_nvme::execute::Output::Completion),
             brake: Brake::default(),
         };
         std::mem::replace(self, nobody)

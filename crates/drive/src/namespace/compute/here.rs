@@ -27,7 +27,7 @@ pub fn run_here(
         inputs.end(index);
     }
     let wanted = Destination::Memory { nsid: 0, start: 0, bytes: u32::MAX };
-    let mut output = Output::new(&wanted, false);
+    let mut output = Output::new(&wanted);
     let mut written = Vec::new();
     for _ in 0..IDLE_STEPS_MAX {
         inputs.admit()?;

@@ -87,21 +87,22 @@ impl Compute {
         }
     }
 
-    /// Runs a program: its result for dwords 0 and 1, or the status to answer with, and what it
-    /// took.
+    /// Runs a program: its result for dwords 0 and 1, or why there is none, and what it took.
     pub async fn execute(&self, call: &Call, data: &[u8]) -> Report {
         let listed = self.drive.executions.begin(call.caller);
-        let prepared = match self.prepare(call, data) {
-            Ok(prepared) => prepared,
-            Err(status) => return Report::refused(status.into()),
+        let report = match self.prepare(call, data) {
+            Ok(prepared) => {
+                // What is loaded as a whole may take as much memory as all that run side by side.
+                let share = if prepared.execution.serial { EXECUTIONS_MAX } else { 1 };
+                let permit = self.running.acquire(share).await;
+                let engine = prepared.loaded.as_ref().map(|running| Arc::clone(&running.engine));
+                let watch = Watch::begin(listed.brake.clone(), prepared.limits, engine);
+                let report = self.run(&prepared.execution, &listed.brake, prepared.start()).await;
+                drop((watch, permit));
+                report
+            }
+            Err(failure) => Report::refused(failure),
         };
-        // What is loaded as a whole may take as much memory as all that run side by side.
-        let share = if prepared.execution.serial { EXECUTIONS_MAX } else { 1 };
-        let permit = self.running.acquire(share).await;
-        let engine = prepared.loaded.as_ref().map(|running| Arc::clone(&running.engine));
-        let watch = Watch::begin(listed.brake.clone(), prepared.limits, engine);
-        let report = self.run(&prepared.execution, &listed.brake, prepared.start()).await;
-        drop((watch, permit));
         if let Err(failure) = &report.result {
             self.told(call, failure);
         }

@@ -41,23 +41,26 @@ pub struct Output {
 }
 
 impl Output {
-    /// Nothing written yet. A `serial` output is gathered as a whole.
-    pub(super) fn new(destination: &Destination, serial: bool) -> Self {
+    pub(super) fn new(destination: &Destination) -> Self {
         let chunk_bytes = match destination {
             Destination::Completion => None,
             Destination::Memory { .. } => Some(1 << 20),
             Destination::KvChunks { chunk_bytes, .. } => Some(*chunk_bytes as usize),
         };
-        let full_bytes = if serial { usize::MAX } else { FULL_BYTES };
         Self {
             chunk_bytes,
             full: VecDeque::new(),
             open: None,
             gathered: 0,
-            full_bytes,
+            full_bytes: FULL_BYTES,
             written: 0,
             work: 0,
         }
+    }
+
+    /// The output of an execution that may be serial: then it is gathered as a whole.
+    pub(super) fn serial(self, serial: bool) -> Self {
+        Self { full_bytes: if serial { usize::MAX } else { FULL_BYTES }, ..self }
     }
 
     /// Whether the bytes are wanted; if not, they may be written and are dropped.
@@ -239,7 +242,7 @@ mod tests {
             stride: 1,
             chunk_bytes,
         };
-        Output::new(&destination, false)
+        Output::new(&destination)
     }
 
     #[test]
@@ -269,7 +272,7 @@ mod tests {
 
     #[test]
     fn an_output_that_nobody_wants_takes_no_memory() {
-        let mut output = Output::new(&Destination::Completion, false);
+        let mut output = Output::new(&Destination::Completion);
         output.append(&[1; 100]);
         assert_eq!((output.is_wanted(), output.written(), output.take(true).len()), (false, 0, 0));
     }

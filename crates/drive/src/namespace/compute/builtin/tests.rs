@@ -22,8 +22,7 @@ fn execution(program: u64, output: Destination, parameters: Vec<u8>) -> Executio
 /// its output.
 fn run(execution: &Execution, streams: &[&[u8]], piece: usize) -> Result<(u64, Vec<u8>), Failure> {
     let mut program = start(execution)?;
-    let (mut inputs, mut output) =
-        (Inputs::new(streams.len()), Output::new(&execution.output, execution.serial));
+    let (mut inputs, mut output) = (Inputs::new(streams.len()), Output::new(&execution.output));
     let mut pieces: Vec<_> = streams.iter().map(|stream| stream.chunks(piece)).collect();
     let mut written = Vec::new();
     loop {
