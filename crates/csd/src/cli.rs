@@ -11,6 +11,8 @@ use csd_store::source::Column;
 
 use crate::units::{parse_percent, parse_size};
 
+pub(crate) mod program;
+
 /// Drives that compute where their data is, and arrays of them.
 ///
 /// Sizes are binary: 64K, 1M, 1G and 1T are 2^16, 2^20, 2^30 and 2^40 bytes.
@@ -63,6 +65,9 @@ pub(crate) enum Command {
     /// Run a kernel over an object
     #[command(subcommand)]
     Run(Run),
+    /// Load programs of your own into drives, and run them
+    #[command(subcommand)]
+    Program(program::Program),
 }
 
 #[derive(Debug, Subcommand)]
@@ -104,6 +109,8 @@ pub(crate) struct Serve {
     /// written, and is empty after a start; 0 for none
     #[arg(long, value_parser = parse_size, value_name = "SIZE", default_value = "64M")]
     pub(crate) memory: u64,
+    #[command(flatten)]
+    pub(crate) programs: program::Programs,
     /// Address to listen on; port 0 lets the kernel choose
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4420")]
     pub(crate) listen: SocketAddr,
@@ -355,6 +362,7 @@ impl Command {
             Self::Stat(_) => "stat",
             Self::Rm(_) => "rm",
             Self::Run(Run::Count(_)) => "run count",
+            Self::Program(command) => command.words(),
         }
     }
 }

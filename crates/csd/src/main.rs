@@ -6,7 +6,7 @@
 //!
 //! Modules: [`cli`] declares the command line, [`report`] prints, [`table`] and [`units`] format,
 //! [`log`] writes a drive's log, [`context`] opens the array; [`drive`], [`check`], [`mod@array`],
-//! [`object`] and [`run`] are the commands.
+//! [`object`], [`program`] and [`run`] are the commands.
 
 mod array;
 mod check;
@@ -16,6 +16,7 @@ mod context;
 mod drive;
 mod log;
 mod object;
+mod program;
 mod progress;
 mod report;
 mod run;
@@ -53,6 +54,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Stat(options) => object::stat(options, &context),
         Command::Rm(options) => object::rm(options, &context),
         Command::Run(cli::Run::Count(options)) => run::count(&options, &context),
+        Command::Program(command) => program::program(command, &context),
     }
 }
 
