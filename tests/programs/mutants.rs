@@ -40,7 +40,7 @@ fn mutants_are_refused_or_held() {
         names.map(|name| std::fs::read(folder.join(name).with_extension("wasm")).unwrap());
     let mut host = Host::new();
     host.write(0, &[b'x'; 4096]);
-    let mut random = Random(0x5EED_0F_A11);
+    let mut random = Random(0x0005_EED0_FA11);
     let (mut refused, mut failed, mut ran) = (0, 0, 0);
     for number in 0..count {
         let program = mutant(&mut random, &programs[number % programs.len()]);
