@@ -21,6 +21,7 @@ mod lifecycle;
 mod media;
 mod objects;
 mod operations;
+mod programs;
 mod single;
 mod ways;
 

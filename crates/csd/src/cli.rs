@@ -9,6 +9,8 @@ use csd_reactor::BackendKind;
 use csd_store::ElementType;
 use csd_store::source::Column;
 
+use crate::cli_run::Arrange;
+pub(crate) use crate::cli_run::Run;
 use crate::units::{parse_percent, parse_size};
 
 pub(crate) mod program;
@@ -233,6 +235,8 @@ Examples:
   csd put samples.bin --type i32             raw little-endian numbers
   csd put grid.npy climate/grid              a NumPy array, under another name
   csd put trades.csv prices --csv --column price --type f64
+  csd put more.npy --align grid.npy          lie as another object does
+  csd put links.txt links --graph            a list of edges as a graph
   zcat log.gz | csd put - log")]
 pub(crate) struct Put {
     /// File to store; `-` is standard input
@@ -256,6 +260,8 @@ pub(crate) struct Put {
     /// [default: 1M]
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     pub(crate) chunk: Option<u64>,
+    #[command(flatten)]
+    pub(crate) arrange: Arrange,
 }
 
 /// Where chunks are kept.
@@ -291,49 +297,6 @@ pub(crate) struct Name {
     pub(crate) name: String,
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum Run {
-    /// Count the elements that equal a number (IEEE 754: -0.0 equals 0.0)
-    #[command(after_help = "\
-Examples:
-  csd run count prices --equal 10.5
-  csd run count samples --equal -1 --on host --cores 2
-  csd run count samples --equal -1 --on all --json")]
-    Count(Count),
-}
-
-/// Options of `csd run count`.
-#[derive(Args, Debug)]
-pub(crate) struct Count {
-    /// Name of the object
-    pub(crate) name: String,
-    /// The number to count, in the object's type
-    #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
-    pub(crate) equal: String,
-    /// Who computes
-    #[arg(long, value_enum, default_value_t = Who::Drives)]
-    pub(crate) on: Who,
-    /// Cores of the host that compute [default: 1]
-    #[arg(long, value_name = "N", value_parser = cores())]
-    pub(crate) cores: Option<u16>,
-    /// Also compute on the drives and on the host, and fail when answers differ (exit code 3)
-    #[arg(long)]
-    pub(crate) check: bool,
-}
-
-/// Who computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Who {
-    /// The drives, where the chunks are
-    Drives,
-    /// The host; chunks cross the wire
-    Host,
-    /// Both, until no chunk is left
-    Split,
-    /// All three, side by side and compared
-    All,
-}
-
 /// A number of cores.
 fn cores() -> RangedI64ValueParser<u16> {
     value_parser!(u16).range(1..=1024)
@@ -361,7 +324,7 @@ impl Command {
             Self::Ls(_) => "ls",
             Self::Stat(_) => "stat",
             Self::Rm(_) => "rm",
-            Self::Run(Run::Count(_)) => "run count",
+            Self::Run(run) => run.words(),
             Self::Program(command) => command.words(),
         }
     }
@@ -384,7 +347,7 @@ mod tests {
             Cli::try_parse_from(["csd", "run", "count", "x", "--equal", "-1", "--json"]).unwrap();
         assert!(cli.json);
         let Command::Run(Run::Count(count)) = cli.command else { panic!("{:?}", cli.command) };
-        assert_eq!((count.equal.as_str(), count.on), ("-1", Who::Drives));
+        assert_eq!((count.equal.as_str(), count.ways.on), ("-1", crate::cli_run::Who::Drives));
     }
 
     #[test]
@@ -398,6 +361,9 @@ mod tests {
             "csd array up --drives 0",
             "csd run count x",
             "csd run count x --equal 1 --on nowhere",
+            "csd run vector-add a b",
+            "csd run verify x --auto --unroll 2",
+            "csd put x --align y --layout range",
         ] {
             let error = Cli::try_parse_from(wrong.split(' ')).expect_err(wrong);
             assert_eq!(error.exit_code(), 2, "{wrong}");

@@ -11,9 +11,11 @@
 mod array;
 mod check;
 mod cli;
+mod cli_run;
 mod clock;
 mod context;
 mod drive;
+mod edges;
 mod log;
 mod object;
 mod program;
@@ -53,7 +55,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Ls(options) => object::ls(&options, &context),
         Command::Stat(options) => object::stat(options, &context),
         Command::Rm(options) => object::rm(options, &context),
-        Command::Run(cli::Run::Count(options)) => run::count(&options, &context),
+        Command::Run(options) => run::run(&options, &context),
         Command::Program(command) => program::program(command, &context),
     }
 }

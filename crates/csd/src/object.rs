@@ -8,12 +8,15 @@ use std::sync::Arc;
 use csd_store::ElementType;
 use csd_store::array::Array;
 use csd_store::catalogue::{Entry, Placement};
-use csd_store::object::{self, Error, On, PutOptions, Sink};
+use csd_store::layout::{Kind, Parts};
+use csd_store::object::{self, Arrange, Error, On, PutOptions, Sink};
 use csd_store::source::Source;
 use serde_json::{Value, json};
 
 use crate::cli;
+use crate::cli_run::Layout;
 use crate::context::Context;
+use crate::edges;
 use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::table::{Align, Table, pairs};
@@ -21,7 +24,7 @@ use crate::units::{grouped, size};
 
 /// Stores a file.
 pub(crate) fn put(options: cli::Put, context: &Context) -> Result<Report, Failure> {
-    let (source, bytes) = open(&options)?;
+    let (source, bytes, arrange) = open(&options)?;
     let from_path = Path::new(&options.source).file_name().map(|name| name.to_string_lossy());
     let name = match (options.name, from_path) {
         (Some(name), _) => name,
@@ -34,8 +37,13 @@ pub(crate) fn put(options: cli::Put, context: &Context) -> Result<Report, Failur
     };
     let bar = Bar::new(context, &name, bytes);
     let progress = Arc::clone(&bar.progress);
-    let options = PutOptions { name, on, chunk_bytes: options.chunk };
+    let (chunk_bytes, align) = (options.chunk, options.arrange.align);
     let stored = context.with_array(async move |array: &Array| {
+        let align = match align {
+            Some(name) => Some(object::lookup(array, &name).await?),
+            None => None,
+        };
+        let options = PutOptions { name, on, chunk_bytes, arrange, align };
         Ok(object::put(array, source, &options, &progress).await?)
     })?;
     drop(bar);
@@ -46,14 +54,24 @@ pub(crate) fn put(options: cli::Put, context: &Context) -> Result<Report, Failur
         grouped(entry.elements()),
         entry.element,
         size(entry.bytes),
-        entry.spread().chunks(),
+        entry.layout().chunks(),
         entry.members.len()
     );
     Ok(Report::new(text, describe(&entry)).with_warnings(stored.warnings))
 }
 
-/// The source, and its length where the file system knows it.
-fn open(options: &cli::Put) -> Result<(Source, Option<u64>), Failure> {
+/// The source, its length where the file system knows it, and how it is to be cut.
+fn open(options: &cli::Put) -> Result<(Source, Option<u64>, Arrange), Failure> {
+    if options.arrange.graph {
+        let graph = edges::graph(&options.source, options.arrange.nodes)?;
+        let (source, arrange) = edges::source(&options.source, &graph);
+        return Ok((source, None, arrange));
+    }
+    let arrange = match options.arrange.layout {
+        Layout::Spread => Arrange::Spread,
+        Layout::Range => Arrange::Range,
+        Layout::Rows => Arrange::Rows,
+    };
     let (reader, bytes, name): (Box<dyn Read + Send>, _, &str) = match options.source.as_str() {
         "-" => (Box::new(io::stdin()), None, "standard input"),
         path => {
@@ -77,7 +95,7 @@ fn open(options: &cli::Put) -> Result<(Source, Option<u64>), Failure> {
     };
     // A bar over a CSV file would end early or late: its numbers are not as long as its text.
     let bytes = bytes.filter(|_| !options.csv);
-    Ok((source.map_err(|error| Failure::at_fault(error.fault(), error))?, bytes))
+    Ok((source.map_err(|error| Failure::at_fault(error.fault(), error))?, bytes, arrange))
 }
 
 /// Fetches an object.
@@ -110,7 +128,12 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
     }
     let mut result = describe(&entry);
     result["file"] = file.as_str().into();
-    Ok(Report::new(format!("{file}: {}, digest is right\n", size(entry.bytes)), result))
+    Ok(Report::new(format!("{file}: {}, {}\n", size(entry.bytes), seen(&entry)), result))
+}
+
+/// What was looked at on the way.
+fn seen(entry: &Entry) -> &'static str {
+    if entry.has_digest() { "digest is right" } else { "checksums are right" }
 }
 
 /// Where an object goes: standard output, or a file that appears when it is whole.
@@ -196,7 +219,7 @@ pub(crate) fn ls(options: &cli::Ls, context: &Context) -> Result<Report, Failure
 pub(crate) fn stat(options: cli::Name, context: &Context) -> Result<Report, Failure> {
     let (entry, drives, warnings) = context.with_array(async move |array: &Array| {
         let entry = object::lookup(array, &options.name).await?;
-        let spread = entry.spread();
+        let layout = entry.layout();
         let drives: Vec<(String, u32)> = entry
             .members
             .iter()
@@ -204,7 +227,7 @@ pub(crate) fn stat(options: cli::Name, context: &Context) -> Result<Report, Fail
             .map(|(member, &index)| {
                 let seat = array.seats().get(usize::from(index));
                 let name = seat.map_or_else(|| format!("#{index}"), |seat| seat.name.clone());
-                (name, spread.count(member))
+                (name, layout.count(member))
             })
             .collect();
         Ok((entry, drives, array.down()))
@@ -216,12 +239,13 @@ pub(crate) fn stat(options: cli::Name, context: &Context) -> Result<Report, Fail
         ("shape", shape(&entry.shape)),
         ("elements", grouped(entry.elements())),
         ("size", format!("{} ({} bytes)", size(entry.bytes), grouped(entry.bytes))),
-        ("chunks", format!("{} of {}", entry.spread().chunks(), size(entry.chunk_bytes.into()))),
+        ("chunks", format!("{} of {}", entry.layout().chunks(), size(entry.chunk_bytes.into()))),
         ("on", placement(&entry).to_owned()),
+        ("layout", layout(&entry).to_owned()),
         ("drives", on_drives.join(", ")),
         ("epoch", entry.epoch.to_string()),
         ("id", hex(&entry.id.0)),
-        ("blake3", hex(&entry.digest)),
+        ("blake3", digest(&entry)),
     ]);
     let mut result = describe(&entry);
     let chunks = drives.iter().map(|(name, chunks)| json!({ "name": name, "chunks": chunks }));
@@ -247,12 +271,13 @@ pub(crate) fn describe(entry: &Entry) -> Value {
         "elements": entry.elements(),
         "bytes": entry.bytes,
         "chunk_bytes": entry.chunk_bytes,
-        "chunks": entry.spread().chunks(),
+        "chunks": entry.layout().chunks(),
         "on": placement(entry),
+        "layout": layout(entry),
         "drives": entry.members,
         "epoch": entry.epoch,
         "id": hex(&entry.id.0),
-        "blake3": hex(&entry.digest),
+        "blake3": entry.has_digest().then(|| hex(&entry.digest)),
     })
 }
 
@@ -260,6 +285,22 @@ fn placement(entry: &Entry) -> &'static str {
     match entry.placement {
         Placement::Kv => "kv",
         Placement::Block(_) => "block",
+    }
+}
+
+fn layout(entry: &Entry) -> &'static str {
+    match entry.parts.as_ref().map(Parts::kind) {
+        None => "spread",
+        Some(Kind::Range) => "range",
+        Some(Kind::Rows) => "rows",
+        Some(Kind::Graph) => "graph",
+    }
+}
+
+fn digest(entry: &Entry) -> String {
+    match entry.has_digest() {
+        true => hex(&entry.digest),
+        false => "none: drives wrote it; their checksums guard it".to_owned(),
     }
 }
 

@@ -93,10 +93,21 @@ impl From<csd_store::array::FileError> for Failure {
     }
 }
 
+impl From<csd_store::run::Unfit> for Failure {
+    fn from(unfit: csd_store::run::Unfit) -> Self {
+        Self::usage(unfit)
+    }
+}
+
 impl From<csd_store::run::Failed> for Failure {
     fn from(failed: csd_store::run::Failed) -> Self {
         match failed {
             csd_store::run::Failed::Run(error) => error.into(),
+            csd_store::run::Failed::Partial(partial) => {
+                let (done, all) = (partial.done_bytes, partial.all_bytes);
+                let detail = json!({ "partial": { "done_bytes": done, "bytes": all } });
+                Self { detail, ..Self::run(partial) }
+            }
             other => Self::run(other),
         }
     }

@@ -110,6 +110,63 @@ fn cut<K: Key>(
     Ok(ranges)
 }
 
+/// What keeps elements from being sorted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disorder {
+    /// The element with this index is NaN.
+    Nan {
+        /// Index of the element.
+        at: usize,
+    },
+    /// The element with this index is smaller than the one before it.
+    NotSorted {
+        /// Index of the element.
+        at: usize,
+    },
+}
+
+/// Integers that stand for elements in their order, equal where elements are equal. The elements
+/// must be whole and sorted, and none smaller than the one with the key `before`.
+///
+/// # Errors
+/// [`Disorder`] with the first element that is out of order.
+///
+/// # Panics
+/// When an element is cut.
+pub fn order_keys(
+    element: Numeric,
+    sorted: &[u8],
+    before: Option<i64>,
+) -> Result<Vec<i64>, Disorder> {
+    match element.bytes() {
+        4 => ordered::<i32>(element, sorted, before),
+        _ => ordered::<i64>(element, sorted, before),
+    }
+}
+
+fn ordered<K: Key + Into<i64>>(
+    element: Numeric,
+    sorted: &[u8],
+    before: Option<i64>,
+) -> Result<Vec<i64>, Disorder> {
+    let keys: Vec<i64> = match keys::<K>(element, sorted) {
+        Ok(keys) => keys.into_iter().map(Into::into).collect(),
+        Err(error) => {
+            assert_eq!(error, Error::Nan, "elements are whole");
+            let of = |bytes| K::of(bytes, is_float(element));
+            let at = sorted.chunks_exact(K::BYTES).position(|bytes| of(bytes).is_none());
+            return Err(Disorder::Nan { at: at.expect("one is NaN") });
+        }
+    };
+    if before.zip(keys.first()).is_some_and(|(before, first)| before > *first) {
+        return Err(Disorder::NotSorted { at: 0 });
+    }
+    match keys.windows(2).position(|pair| pair[0] > pair[1]) {
+        Some(index) => Err(Disorder::NotSorted { at: index + 1 }),
+        None => Ok(keys),
+    }
+}
+
 fn keys<K: Key>(element: Numeric, bytes: &[u8]) -> Result<Vec<K>, Error> {
     let count = element.elements(bytes).map_err(Error::Misaligned)?;
     let mut keys = vec![K::MIN; count];
@@ -143,6 +200,20 @@ mod tests {
         assert_eq!(splitters(Numeric::I32, &samples, four), Ok(expected));
         assert_eq!(splitters(Numeric::I32, &[], four), Ok(vec![0; 12]));
         assert_eq!(splitters(Numeric::I32, &samples, NonZeroUsize::MIN), Ok(vec![]));
+    }
+
+    #[test]
+    fn order_keys_order_as_the_elements_do_and_disorder_is_named() {
+        let sorted = bytes(&[f32::NEG_INFINITY, -1.0, -0.0, 0.0, 2.0, f32::INFINITY]);
+        let keys = order_keys(Numeric::F32, &sorted, None).unwrap();
+        assert!(keys.is_sorted() && keys[2] == keys[3] && keys[1] < keys[2]);
+        assert!(order_keys(Numeric::F32, &sorted, Some(keys[0])).is_ok());
+        let wrong = order_keys(Numeric::F32, &sorted, Some(keys[1]));
+        assert_eq!(wrong, Err(Disorder::NotSorted { at: 0 }));
+        let wrong = order_keys(Numeric::F32, &bytes(&[1.0, 2.0, 1.5]), None);
+        assert_eq!(wrong, Err(Disorder::NotSorted { at: 2 }));
+        let wrong = order_keys(Numeric::F32, &bytes(&[1.0, f32::NAN]), None);
+        assert_eq!(wrong, Err(Disorder::Nan { at: 1 }));
     }
 
     #[test]

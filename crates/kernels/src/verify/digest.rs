@@ -129,6 +129,17 @@ impl Whole {
         self.linear ^= multiply(power(behind * CHECKSUM_BYTES), linear);
     }
 
+    /// What was added so far, to be [joined](Self::join) to the same whole elsewhere.
+    #[must_use]
+    pub fn linear(&self) -> u32 {
+        self.linear
+    }
+
+    /// Adds what was added to the same whole elsewhere.
+    pub fn join(&mut self, linear: u32) {
+        self.linear ^= linear;
+    }
+
     /// The whole's digest.
     #[must_use]
     pub fn value(&self) -> u32 {

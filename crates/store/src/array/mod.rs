@@ -146,6 +146,15 @@ impl Plan {
         });
         Self { drives: drives.collect() }
     }
+
+    /// Connects to one drive.
+    ///
+    /// # Errors
+    /// Why it is down.
+    pub(crate) async fn connect(&self, index: usize, options: &Options) -> Result<Drive, String> {
+        let planned = self.drives.get(index).ok_or("the array file does not list it")?;
+        open(index, planned, options).await
+    }
 }
 
 impl Array {

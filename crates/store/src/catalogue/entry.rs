@@ -1,14 +1,18 @@
 //! A catalogue entry: what every drive knows of an object, and its bytes.
 //!
 //! The format stands in `docs/internals/golden/catalogue/README.md`, with golden files beside it;
-//! this is its only reader and writer. Never: I/O. Invariants: little-endian; the last four bytes
+//! this, with `wire`, is its only reader and writer. Never: I/O. Invariants: little-endian; the last four bytes
 //! are the CRC-32C of all before them; a parsed entry has a sound layout (its chunk count fits
 //! 32 bits, every member is named once) and encodes to the bytes it came from.
 
 use csd_kernels::ElementType;
 use csd_nvme::kv::Key;
 
-use crate::layout::{self, Spread};
+use super::wire::{
+    Cursor, LAYOUT_SPREAD, encode_extents, encode_parts, kind_of, layout_code, parse_extents,
+    parse_parts, small, state_code, state_of,
+};
+use crate::layout::{self, Layout, Parts, Spread};
 
 /// First four bytes: "CSDC".
 const MAGIC: [u8; 4] = *b"CSDC";
@@ -82,13 +86,15 @@ pub struct Entry {
     pub chunk_bytes: u32,
     /// Size of the object, bytes.
     pub bytes: u64,
-    /// Member of chunk 0.
+    /// Member of chunk 0 of a spread object, else 0.
     pub offset: u16,
+    /// The parts of an object that is not spread; a staged entry has none yet.
+    pub parts: Option<Parts>,
     /// Drives that hold chunks, as indices into the array.
     pub members: Vec<u16>,
     /// Where the chunks are kept.
     pub placement: Placement,
-    /// BLAKE3 of the content.
+    /// BLAKE3 of the content; zeros when drives wrote it and no host has seen it.
     pub digest: [u8; 32],
 }
 
@@ -113,12 +119,25 @@ pub fn key(name: &str) -> Key {
 }
 
 impl Entry {
-    /// How its chunks lie.
+    /// Where its chunks lie.
     #[must_use]
-    pub fn spread(&self) -> Spread {
+    pub fn layout(&self) -> Layout {
+        match &self.parts {
+            Some(parts) => Layout::Parts(parts.clone()),
+            None => Layout::Spread(self.spread()),
+        }
+    }
+
+    fn spread(&self) -> Spread {
         let members = u16::try_from(self.members.len()).expect("checked when made");
         let (bytes, chunk_bytes, offset) = (self.bytes, self.chunk_bytes, self.offset);
         Spread { bytes, chunk_bytes, members, offset }
+    }
+
+    /// Whether a host has seen the content and noted its digest.
+    #[must_use]
+    pub fn has_digest(&self) -> bool {
+        self.digest != [0; 32]
     }
 
     /// Number of elements.
@@ -143,9 +162,9 @@ impl Entry {
         out.extend_from_slice(&self.id.0);
         out.extend_from_slice(&self.chunk_bytes.to_le_bytes());
         out.extend_from_slice(&self.bytes.to_le_bytes());
-        out.extend_from_slice(&self.spread().chunks().to_le_bytes());
+        out.extend_from_slice(&self.layout().chunks().to_le_bytes());
         out.push(matches!(self.placement, Placement::Block(_)).into());
-        out.push(LAYOUT_SPREAD);
+        out.push(self.parts.as_ref().map_or(LAYOUT_SPREAD, |parts| layout_code(parts.kind())));
         out.extend_from_slice(&self.offset.to_le_bytes());
         out.extend_from_slice(&small(self.members.len()).to_le_bytes());
         out.extend_from_slice(&small(self.shape.len()).to_le_bytes());
@@ -158,6 +177,9 @@ impl Entry {
         out.extend_from_slice(self.name.as_bytes());
         if let Placement::Block(extents) = &self.placement {
             extents.iter().for_each(|runs| encode_extents(runs, &mut out));
+        }
+        if let Some(parts) = &self.parts {
+            encode_parts(parts.parts(), &mut out);
         }
         let crc = crc32c::crc32c(&out);
         out.extend_from_slice(&crc.to_le_bytes());
@@ -197,9 +219,7 @@ impl Entry {
         let bytes = input.u64()?;
         let chunks = input.u32()?;
         let on_block = input.u8()?;
-        if input.u8()? != LAYOUT_SPREAD {
-            return Err(Malformed("unknown layout"));
-        }
+        let kind = kind_of(input.u8()?)?;
         let offset = input.u16()?;
         let (members, dimensions, name_bytes) = (input.u16()?, input.u16()?, input.u16()?);
         if input.array()? != [0; 10] {
@@ -218,6 +238,10 @@ impl Entry {
             ),
             _ => return Err(Malformed("unknown placement")),
         };
+        let parts = match kind {
+            Some(kind) => Some(parse_parts(input, kind, chunk_bytes, members.len())?),
+            None => None,
+        };
         if !input.0.is_empty() {
             return Err(Malformed("bytes after its end"));
         }
@@ -232,18 +256,38 @@ impl Entry {
             chunk_bytes,
             bytes,
             offset,
+            parts,
             members,
             placement,
             digest,
         };
-        let room = layout::chunk_bytes(Some(chunk_bytes.into()), layout::CHUNK_BYTES_MAX);
-        if room.is_err() || entry.members.is_empty() {
+        entry.check_layout(chunks)?;
+        Ok(entry)
+    }
+
+    /// What must hold between chunk size, number of chunks, members and parts.
+    fn check_layout(&self, chunks: u32) -> Result<(), Malformed> {
+        // Values may be shorter than a block.
+        let least = match self.placement {
+            Placement::Kv => layout::CHUNK_BYTES_VALUE_MIN,
+            Placement::Block(_) => layout::CHUNK_BYTES_MIN,
+        };
+        let sizes = least..=layout::CHUNK_BYTES_MAX;
+        let possible = self.chunk_bytes.is_power_of_two() && sizes.contains(&self.chunk_bytes);
+        if !possible || self.members.is_empty() {
             return Err(Malformed("impossible layout"));
         }
-        match entry.spread().checked_chunks() {
-            Ok(expected) if expected == chunks => Ok(entry),
-            _ => Err(Malformed("number of chunks and size disagree")),
+        if self.spread().checked_chunks().is_err() {
+            return Err(Malformed("number of chunks and size disagree"));
         }
+        let bytes = self.parts.as_ref().map_or(self.bytes, Parts::bytes);
+        if self.layout().chunks() != chunks || bytes != self.bytes {
+            return Err(Malformed("number of chunks and size disagree"));
+        }
+        if self.parts.is_some() && self.offset != 0 {
+            return Err(Malformed("parts have no offset"));
+        }
+        Ok(())
     }
 
     /// What must hold between the fields of a parsed entry.
@@ -269,89 +313,13 @@ impl Entry {
             return Err(Malformed("shape and size disagree"));
         }
         let Placement::Block(extents) = &self.placement else { return Ok(()) };
-        let spread = self.spread();
+        let layout = self.layout();
         let enough = extents.iter().enumerate().all(|(member, runs)| {
             let units: u64 = runs.iter().map(|&(_, count)| u64::from(count)).sum();
-            let needed = u64::from(spread.count(member)) * u64::from(self.chunk_bytes);
+            let needed = u64::from(layout.count(member)) * u64::from(self.chunk_bytes);
             units.saturating_mul(crate::extent::UNIT_BYTES) >= needed
         });
         if enough { Ok(()) } else { Err(Malformed("extents are shorter than the chunks")) }
-    }
-}
-
-const LAYOUT_SPREAD: u8 = 1;
-
-fn state_code(state: State) -> u8 {
-    match state {
-        State::Staged => 1,
-        State::Sealed => 2,
-        State::Deleted => 3,
-    }
-}
-
-fn state_of(code: u8) -> Result<State, Malformed> {
-    match code {
-        1 => Ok(State::Staged),
-        2 => Ok(State::Sealed),
-        3 => Ok(State::Deleted),
-        _ => Err(Malformed("unknown state")),
-    }
-}
-
-fn small(length: usize) -> u16 {
-    u16::try_from(length).expect("names, shapes and members are limited where they come in")
-}
-
-fn encode_extents(runs: &Extents, out: &mut Vec<u8>) {
-    out.extend_from_slice(&u32::try_from(runs.len()).expect("units have 32 bits").to_le_bytes());
-    for (first, count) in runs {
-        out.extend_from_slice(&first.to_le_bytes());
-        out.extend_from_slice(&count.to_le_bytes());
-    }
-}
-
-fn parse_extents(input: &mut Cursor<'_>) -> Result<Extents, Malformed> {
-    let runs = input.u32()?;
-    let mut extents = Vec::new();
-    for _ in 0..runs {
-        let (first, count) = (input.u32()?, input.u32()?);
-        if count == 0 || first.checked_add(count).is_none() {
-            return Err(Malformed("impossible extent"));
-        }
-        extents.push((first, count));
-    }
-    Ok(extents)
-}
-
-/// What is left to parse.
-struct Cursor<'a>(&'a [u8]);
-
-impl<'a> Cursor<'a> {
-    fn take(&mut self, bytes: usize) -> Result<&'a [u8], Malformed> {
-        let (head, rest) = self.0.split_at_checked(bytes).ok_or(Malformed("too short"))?;
-        self.0 = rest;
-        Ok(head)
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let bytes = self.take(N)?;
-        Ok(*bytes.first_chunk().expect("took N bytes"))
-    }
-
-    fn u8(&mut self) -> Result<u8, Malformed> {
-        self.array().map(u8::from_le_bytes)
-    }
-
-    fn u16(&mut self) -> Result<u16, Malformed> {
-        self.array().map(u16::from_le_bytes)
-    }
-
-    fn u32(&mut self) -> Result<u32, Malformed> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Result<u64, Malformed> {
-        self.array().map(u64::from_le_bytes)
     }
 }
 

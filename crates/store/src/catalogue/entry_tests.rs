@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::*;
+use crate::layout::{Kind, Part};
 
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -20,6 +21,9 @@ struct Golden {
     members: Vec<u16>,
     digest: String,
     extents: Option<Vec<Extents>>,
+    layout: Option<String>,
+    #[serde(default)]
+    parts: Vec<(u16, u32, u64, u64)>,
 }
 
 fn unhex<const N: usize>(text: &str) -> [u8; N] {
@@ -41,7 +45,18 @@ impl Golden {
             "deleted" => State::Deleted,
             other => panic!("state {other}"),
         };
+        let kind = self.layout.map(|layout| match layout.as_str() {
+            "range" => Kind::Range,
+            "rows" => Kind::Rows,
+            "graph" => Kind::Graph,
+            other => panic!("layout {other}"),
+        });
+        let part = |&(member, number, bytes, mark): &_| Part { member, number, bytes, mark };
+        let parts: Vec<Part> = self.parts.iter().map(part).collect();
+        let members = u16::try_from(self.members.len()).unwrap();
         Entry {
+            parts: kind
+                .map(|kind| Parts::new(kind, self.chunk_bytes, members, parts).unwrap().unwrap()),
             name: self.name,
             id: ObjectId(unhex(&self.id)),
             writer: unhex(&self.writer),

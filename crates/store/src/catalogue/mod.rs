@@ -16,6 +16,7 @@
 //! Never: chunks. Invariant: a name's epoch only grows.
 
 mod entry;
+mod wire;
 
 use csd_nvme::kv::{Key, STORE_IF_ABSENT};
 use csd_nvme::status::Status;
@@ -230,6 +231,7 @@ mod tests {
             chunk_bytes: 4096,
             bytes: 0,
             offset: 0,
+            parts: None,
             members: vec![0],
             placement: Placement::Kv,
             digest: [0; 32],

@@ -27,14 +27,14 @@ pub async fn get(
     progress: &Progress,
 ) -> Result<(Entry, Sink), Error> {
     let entry = Rc::new(lookup(array, name).await?);
-    let spread = entry.spread();
+    let layout = entry.layout();
     let mut writer = Writer { sink, hasher: blake3::Hasher::new() };
     let mut pending: VecDeque<JoinHandle<Result<Buffer, Error>>> = VecDeque::new();
     let ahead = WINDOW * entry.members.len();
     let mut next = 0;
     loop {
-        while next < spread.chunks() && pending.len() < ahead {
-            let member = entry.members[spread.member(next)];
+        while next < layout.chunks() && pending.len() < ahead {
+            let member = entry.members[layout.member(next)];
             let drive = Rc::clone(array.drive(member.into())?);
             let (entry, chunk) = (Rc::clone(&entry), next);
             pending.push_back(spawn(Class::Foreground, async move {
@@ -48,7 +48,7 @@ pub async fn get(
         writer = writer.write(chunk).await?;
     }
     let (mut sink, hash) = (writer.sink, writer.hasher.finalize());
-    if hash != entry.digest {
+    if entry.has_digest() && hash != entry.digest {
         return Err(Error::Digest { name: name.to_owned() });
     }
     let flushed = compute_fn(Class::Foreground, 0, move || sink.flush().map(|()| sink));
@@ -62,8 +62,8 @@ pub async fn get(
 /// # Errors
 /// [`Error::Corrupt`] when it is missing, damaged or has another length; a failed command.
 pub(crate) async fn read_chunk(drive: &Drive, entry: &Entry, chunk: u32) -> Result<Buffer, Error> {
-    let spread = entry.spread();
-    let length = spread.chunk_len(chunk);
+    let layout = entry.layout();
+    let length = layout.chunk_len(chunk);
     let corrupt = |why: String| Error::Corrupt {
         drive: drive.name.clone(),
         object: entry.name.clone(),
@@ -76,7 +76,7 @@ pub(crate) async fn read_chunk(drive: &Drive, entry: &Entry, chunk: u32) -> Resu
         _ => Error::command(drive, error),
     };
     let Placement::Block(extents) = &entry.placement else {
-        let key = csd_nvme::execute::chunk_key(&entry.id.0, chunk);
+        let key = csd_nvme::execute::chunk_key(&entry.id.0, layout.number(chunk));
         let value = drive.objects.retrieve(&key, length).await.map_err(failed)?;
         return match value {
             Some(value) if value.len() == length as usize => Ok(value),
@@ -84,9 +84,9 @@ pub(crate) async fn read_chunk(drive: &Drive, entry: &Entry, chunk: u32) -> Resu
             None => Err(corrupt("is missing".to_owned())),
         };
     };
-    let start = u64::from(spread.local(chunk)) * u64::from(entry.chunk_bytes);
+    let start = u64::from(layout.local(chunk)) * u64::from(entry.chunk_bytes);
     // A chunk never crosses a unit, so there is one range.
-    let ranges = byte_ranges(&extents[spread.member(chunk)], start, length.into());
+    let ranges = byte_ranges(&extents[layout.member(chunk)], start, length.into());
     let whole = length.next_multiple_of(drive.block.block_bytes());
     let mut value = drive.block.read(ranges[0].0, whole as usize).await.map_err(failed)?;
     value.truncate(length as usize);

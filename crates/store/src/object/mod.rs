@@ -4,6 +4,8 @@
 //! object. Invariants: an object is sealed only after all its chunks were acknowledged; whoever
 //! gets an object has seen every byte of it hash to the digest in its entry.
 
+mod cut;
+mod draft;
 mod get;
 mod list;
 mod put;
@@ -18,11 +20,13 @@ use crate::catalogue::{self, Entry, State};
 use crate::fault::Fault;
 use crate::{layout, source};
 
+pub use cut::{Arrange, graph_starts};
 pub use get::{Sink, get};
 pub use list::{Listed, list};
 pub use put::{On, PutOptions, Stored, put};
 pub use remove::remove;
 
+pub(crate) use draft::{Draft, Shape};
 pub(crate) use get::read_chunk;
 
 /// Told the number of bytes done since the last call; may be called on any core.
@@ -50,6 +54,20 @@ pub enum Error {
     Exists {
         /// The name asked for.
         name: String,
+    },
+    /// The user's input is not what its layout needs.
+    Input {
+        /// The input.
+        name: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// Objects that a kernel cannot run over as they are.
+    Unfit(crate::run::Unfit),
+    /// Another run keeps its vector in a drive's memory.
+    MemoryBusy {
+        /// The drive.
+        drive: String,
     },
     /// A name that no object can have.
     Name {
@@ -107,9 +125,12 @@ impl Error {
         match self {
             Self::Array(error) => error.fault(),
             Self::Source(error) => error.fault(),
-            Self::Layout(_) | Self::Missing { .. } | Self::Exists { .. } | Self::Name { .. } => {
-                Fault::Usage
-            }
+            Self::Layout(_)
+            | Self::Missing { .. }
+            | Self::Exists { .. }
+            | Self::Input { .. }
+            | Self::Unfit(_)
+            | Self::Name { .. } => Fault::Usage,
             _ => Fault::Run,
         }
     }
@@ -135,6 +156,11 @@ impl fmt::Display for Error {
             Self::Missing { name } => write!(f, "there is no object {name:?}"),
             Self::Exists { name } => {
                 write!(f, "object {name:?} exists and is immutable: remove it with `csd rm` first")
+            }
+            Self::Input { name, why } => write!(f, "{name}: {why}"),
+            Self::Unfit(unfit) => unfit.fmt(f),
+            Self::MemoryBusy { drive } => {
+                write!(f, "the memory of drive {drive} is in use by another run: wait for its end")
             }
             Self::Name { why } => f.write_str(why),
             Self::Drive { drive, url, source } => {

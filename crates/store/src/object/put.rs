@@ -6,14 +6,16 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use csd_reactor::{Buffer, Class, Permit, Semaphore, compute_fn, random_bytes, spawn};
+use csd_reactor::{Buffer, Class, Permit, Semaphore, compute_fn, spawn};
 
-use super::{Error, Progress, WINDOW, check_name, remove};
+use super::cut::{Arrange, Cutter, Packed, Packer, Read};
+use super::draft::{Draft, Shape};
+use super::{Error, Progress, WINDOW};
 use crate::array::{Array, Drive};
-use crate::catalogue::{self, Entry, Found, ObjectId, Placement, State};
+use crate::catalogue::{self, Entry, Placement};
 use crate::extent::{Claimer, UNIT_BYTES};
-use crate::layout;
-use crate::source::{self, Source};
+use crate::layout::{self, Parts};
+use crate::source::Source;
 
 /// Where chunks are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,11 @@ pub struct PutOptions {
     pub on: On,
     /// Chunk size, bytes; `None` for [`layout::CHUNK_BYTES`], or what the drives allow.
     pub chunk_bytes: Option<u64>,
+    /// How it is cut.
+    pub arrange: Arrange,
+    /// An object whose drives, chunk size and cuts it shares, so that kernels of two inputs find
+    /// what belongs together on one drive.
+    pub align: Option<Entry>,
 }
 
 /// What a put did.
@@ -54,149 +61,125 @@ pub async fn put(
     options: &PutOptions,
     progress: &Progress,
 ) -> Result<Stored, Error> {
-    check_name(&options.name)?;
-    let found = catalogue::read(array, &catalogue::key(&options.name), &options.name).await?;
-    let before = found.newest().cloned();
-    if before.as_ref().is_some_and(|entry| entry.state == State::Sealed) {
-        return Err(Error::Exists { name: options.name.clone() });
-    }
-    let mut entry = stage(array, source.element(), options, before.as_ref())?;
+    let shape = shape(array, &source, options)?;
+    let mut draft = Draft::begin(array, &options.name, shape.clone()).await?;
+    let cutter = Cutter::new(&options.arrange, options.align.as_ref(), &shape, &source)?;
     // The first chunk comes before anything is written: most bad inputs show in it.
-    let mut reader = Reader { source, hasher: blake3::Hasher::new() };
+    let mut reader = Reader { source, cutter, hasher: blake3::Hasher::new() };
     let first;
-    (reader, first) = reader.next(entry.chunk_bytes).await?;
-    let mut warnings = array.down();
-    warnings.extend(catalogue::write(array, &entry, &found).await?);
-    let stored = fill_and_seal(array, &mut entry, reader, first, before, options, progress).await;
-    match stored {
-        Ok(more) => {
-            warnings.extend(more);
-            warnings.dedup();
-            Ok(Stored { entry, warnings })
-        }
+    (reader, first) = reader.next(shape.chunk_bytes).await?;
+    draft.write(array).await?;
+    match fill(array, &mut draft.entry, reader, first, progress).await {
+        Ok(()) => draft.seal(array).await,
         Err(error) => {
             // The put's own error is what the user must see, whatever the clean-up meets.
-            let _cleaned = remove::abandon(array, &entry).await;
+            draft.abandon(array).await;
             Err(error)
         }
     }
 }
 
-fn stage(
-    array: &Array,
-    element: csd_kernels::ElementType,
-    options: &PutOptions,
-    before: Option<&Entry>,
-) -> Result<Entry, Error> {
+/// What the object looks like from outside: as it is aligned to, or as the options say.
+fn shape(array: &Array, source: &Source, options: &PutOptions) -> Result<Shape, Error> {
+    let (element, on) = (source.element(), options.on);
+    if let Some(to) = &options.align {
+        if options.chunk_bytes.is_some_and(|bytes| bytes != u64::from(to.chunk_bytes)) {
+            let why = format!("{:?} has chunks of {} bytes", to.name, to.chunk_bytes);
+            return Err(Error::Input { name: options.name.clone(), why });
+        }
+        let (chunk_bytes, offset, members) = (to.chunk_bytes, to.offset, to.members.clone());
+        return Ok(Shape { element, on, chunk_bytes, offset: Some(offset), members });
+    }
     let value_bytes_max = array.drives().map(|drive| drive.value_bytes_max).min().unwrap_or(0);
     let block_bytes = array.drives().map(|drive| drive.block.block_bytes()).max().unwrap_or(0);
     let chunk_bytes = layout::chunk_bytes(options.chunk_bytes, value_bytes_max)?;
-    if options.on == On::Block && !chunk_bytes.is_multiple_of(block_bytes.max(1)) {
+    if on == On::Block && !chunk_bytes.is_multiple_of(block_bytes.max(1)) {
         let chunk_bytes = chunk_bytes.into();
         return Err(layout::Error::ChunkBytes { chunk_bytes, largest: value_bytes_max }.into());
     }
-    let (mut id, mut writer) = ([0; 12], [0; 16]);
-    random_bytes(&mut id);
-    random_bytes(&mut writer);
-    let members: Vec<u16> = array.drives().map(|drive| small(drive.index)).collect();
-    // Small objects begin on different drives.
-    let offset = u16::from_le_bytes([id[10], id[11]]) % small(members.len());
-    let extents = members.iter().map(|_| catalogue::Extents::new()).collect();
-    Ok(Entry {
-        name: options.name.clone(),
-        id: ObjectId::from_random(id),
-        writer,
-        epoch: before.map_or(0, |entry| entry.epoch) + 1,
-        state: State::Staged,
-        element,
-        shape: Vec::new(),
-        chunk_bytes,
-        bytes: 0,
-        offset,
-        members,
-        placement: match options.on {
-            On::Kv => Placement::Kv,
-            On::Block => Placement::Block(extents),
-        },
-        digest: [0; 32],
-    })
+    let members = array.drives().map(|drive| small(drive.index)).collect();
+    let spread = matches!(options.arrange, Arrange::Spread);
+    let offset = if spread { None } else { Some(0) };
+    Ok(Shape { element, on, chunk_bytes, offset, members })
 }
 
 fn small(index: usize) -> u16 {
     u16::try_from(index).expect("an array has at most 1024 drives")
 }
 
-async fn fill_and_seal(
+/// Writes all chunks, and makes the entry what they are.
+async fn fill(
     array: &Array,
     entry: &mut Entry,
     reader: Reader,
-    first: Buffer,
-    before: Option<Entry>,
-    options: &PutOptions,
+    first: Read,
     progress: &Progress,
-) -> Result<Vec<String>, Error> {
-    catalogue::confirm(array, entry).await?;
-    if let Some(before) = before.filter(|before| !remove::is_spent(before)) {
-        remove::sweep(array, before.id).await?;
-    }
-    let mut writer = Writer::new(array, entry, options.on, Rc::new(RefCell::new(None))).await?;
+) -> Result<(), Error> {
+    let on = if entry.placement == Placement::Kv { On::Kv } else { On::Block };
+    let mut writer = Writer::new(array, entry, on, Rc::new(RefCell::new(None))).await?;
     let sent = send_all(&mut writer, reader, first, progress).await;
     let finished = writer.finish().await;
-    let (reader, bytes) = sent?;
+    let (reader, packed) = sent?;
     if let (Placement::Block(all), Some(extents)) = (&mut entry.placement, finished?) {
         *all = extents;
     }
-    entry.bytes = bytes;
+    entry.bytes = packed.bytes;
     entry.shape = reader.source.shape();
     entry.digest = *reader.hasher.finalize().as_bytes();
-    entry.spread().checked_chunks()?;
-    let found: Found = catalogue::confirm(array, entry).await?;
-    let mut sealed = entry.clone();
-    sealed.state = State::Sealed;
-    let warnings = catalogue::write(array, &sealed, &found).await?;
-    *entry = sealed;
-    Ok(warnings)
+    let members = small(entry.members.len());
+    entry.parts = match reader.cutter.kind() {
+        Some(kind) => Parts::new(kind, entry.chunk_bytes, members, packed.parts)?,
+        None => None,
+    };
+    Ok(())
 }
 
-/// Sends `first` and all that follows; gives back the reader and the number of bytes.
+/// Sends `first` and all that follows; gives back the reader and what was sent.
 async fn send_all(
     writer: &mut Writer<'_>,
     mut reader: Reader,
-    first: Buffer,
+    first: Read,
     progress: &Progress,
-) -> Result<(Reader, u64), Error> {
+) -> Result<(Reader, Packed), Error> {
     let chunk_bytes = writer.entry.chunk_bytes;
-    let (mut chunk, mut number, mut bytes) = (first, 0u32, 0u64);
-    while !chunk.is_empty() {
-        let length = chunk.len() as u64;
-        writer.send(number, chunk).await?;
-        bytes += length;
+    let mut packer = Packer::new(&writer.entry, reader.cutter.kind().is_some());
+    let mut read = first;
+    while !read.bytes.is_empty() {
+        let length = read.bytes.len() as u64;
+        for (member, number, chunk) in packer.pack(read)? {
+            writer.send(member, number, chunk).await?;
+        }
         progress(length);
         if length < u64::from(chunk_bytes) {
             break;
         }
-        number = number.checked_add(1).ok_or(layout::Error::TooManyChunks { bytes })?;
-        (reader, chunk) = reader.next(chunk_bytes).await?;
+        (reader, read) = reader.next(chunk_bytes).await?;
     }
-    Ok((reader, bytes))
+    let (rest, packed) = packer.finish(reader.cutter.finish())?;
+    for (member, number, chunk) in rest {
+        writer.send(member, number, chunk).await?;
+    }
+    Ok((reader, packed))
 }
 
 /// Reads and hashes, on the compute lane: both block, or take long.
 struct Reader {
     source: Source,
+    cutter: Cutter,
     hasher: blake3::Hasher,
 }
 
 impl Reader {
-    async fn next(mut self, chunk_bytes: u32) -> Result<(Self, Buffer), Error> {
+    async fn next(mut self, chunk_bytes: u32) -> Result<(Self, Read), Error> {
         let read = compute_fn(Class::Foreground, 0, move || {
-            let mut chunk = Buffer::with_room(0, chunk_bytes as usize, 0);
-            let filled = self.source.fill(&mut chunk)?;
-            chunk.truncate(filled);
-            self.hasher.update(&chunk);
-            Ok::<_, source::Error>((self, chunk))
+            let mut bytes = Buffer::with_room(0, chunk_bytes as usize, 0);
+            let filled = self.source.fill(&mut bytes)?;
+            bytes.truncate(filled);
+            self.hasher.update(&bytes);
+            let cuts = self.cutter.cut(&bytes)?;
+            Ok::<_, Error>((self, Read { bytes, cuts }))
         });
-        read.await.map_err(|_| Error::Lane)?.map_err(Error::Source)
+        read.await.map_err(|_| Error::Lane)?
     }
 }
 
@@ -239,10 +222,8 @@ impl<'a> Writer<'a> {
 
     /// Sends a chunk once its drive has room in its window. An earlier chunk's failure comes out
     /// here or in [`Writer::finish`].
-    async fn send(&mut self, number: u32, chunk: Buffer) -> Result<(), Error> {
-        let spread = self.entry.spread();
-        let index = layout::member(number, spread.offset, spread.members);
-        let member = &mut self.lanes[index];
+    async fn send(&mut self, member: usize, number: u32, chunk: Buffer) -> Result<(), Error> {
+        let member = &mut self.lanes[member];
         let permit = member.window.acquire(1).await;
         if let Some(error) = self.failure.borrow_mut().take() {
             return Err(error);

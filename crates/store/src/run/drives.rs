@@ -1,132 +1,226 @@
-//! The drives' part of a run: executions over ranges of a drive's own chunks.
+//! The drives' part of a run: executions over ranges of a drive's own chunks, or over its parts.
 //!
 //! Never reads a chunk. Invariant: an execution covers at most what the payload's format allows
 //! ([`csd_nvme::execute::CHUNKS_MAX`] chunks, 256 MiB), so that a drive answers in time.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
-use csd_nvme::execute::{CHUNKS_MAX, Execution, Output, Place, Source};
+use csd_initiator::Memory;
+use csd_nvme::execute::{Execution, Place, Source};
 use csd_nvme::status::Status;
 use csd_reactor::{Class, Instant, now, spawn};
 
-use super::queue::{Queue, Taken};
+use super::kernel::Tally;
+use super::link::is_lost;
+use super::queue::Taken;
+use super::site::Site;
+use super::target::{MEMORY_NSID, Target};
 use super::{Error, Job, Share};
-use crate::array::{Array, BLOCK_NSID, Drive, OBJECTS_NSID};
+use crate::array::{BLOCK_NSID, Drive, OBJECTS_NSID};
 use crate::catalogue::{Entry, Placement};
 use crate::extent::byte_ranges;
-use crate::object::Progress;
-
-/// Executions of one drive in flight at once.
-const IN_FLIGHT: u32 = 4;
-/// An execution takes this part of a drive's remaining chunks: with [`IN_FLIGHT`] of them at
-/// work, half of what is left stays for the next round, and the last ones are short.
-const PART: u32 = 2 * IN_FLIGHT;
-/// Most bytes of one execution. Block sources are counted in begun MiB each, so with units of
-/// 8 MiB scattered at worst this stays below the format's 256 MiB.
-const BYTES_MAX: u32 = 192 << 20;
+use crate::layout::Run;
 
 /// What one drive did.
 pub(super) struct Part {
-    pub(super) count: u64,
+    pub(super) tally: Tally,
     pub(super) share: Share,
 }
 
-/// Lets `member`'s drive take chunks until none is left; gives when and how much it worked.
-pub(super) async fn work(
-    array: &Array,
-    job: &Arc<Job>,
-    member: usize,
-    queue: &Arc<Queue>,
-    progress: &Progress,
-) -> Result<Part, Error> {
-    let drive = array.drive(job.entry.members[member].into()).map_err(Error::from)?;
-    let program = program_index(drive, job.program).await?;
-    let most = CHUNKS_MAX.min(BYTES_MAX / job.entry.chunk_bytes);
-    let workers: Vec<_> = (0..IN_FLIGHT)
+/// Lets `member`'s drive take units until none is left; gives when and how much it worked. A drive
+/// that is lost is noted, and the others go on.
+pub(super) async fn work(site: &Rc<Site>, member: usize) -> Result<Part, Error> {
+    let (job, link) = (&site.job, &site.links[member]);
+    let name = link.drive().name.clone();
+    let program = link.run(async |drive| program_index(drive, job.program()).await).await;
+    let program = match program {
+        Err(error) if is_lost(&error) => {
+            site.lose(member, &error, None);
+            let share = Share { who: name, elements: 0, busy_s: 0.0 };
+            return Ok(Part { tally: Tally::default(), share });
+        }
+        program => program?,
+    };
+    // With all of them at work, half of what is left stays for the next round, and the last ones
+    // are short.
+    let part = 2 * job.in_flight();
+    let workers: Vec<_> = (0..job.in_flight())
         .map(|_| {
-            let (drive, job, queue) = (Rc::clone(drive), Arc::clone(job), Arc::clone(queue));
-            let progress = Arc::clone(progress);
+            let site = Rc::clone(site);
             spawn(Class::Foreground, async move {
                 let mut done = Vec::new();
-                while let Some(taken) = queue.take_for_drive(member, PART, most) {
-                    let executed = execute(&drive, program, &job, &taken).await;
-                    let executed = executed.inspect_err(|_| queue.stop())?;
-                    progress(executed.bytes);
-                    done.push(executed);
+                let most = site.job.most();
+                while let Some(taken) = site.queue.take_for_drive(member, part, most) {
+                    match execute(&site, program, &taken).await {
+                        Ok(executed) => {
+                            (site.progress)(executed.tally.bytes);
+                            done.push(executed);
+                        }
+                        Err(error) if is_lost(&error) => {
+                            site.lose(member, &error, Some(taken.run));
+                        }
+                        Err(error) => {
+                            site.queue.stop();
+                            return Err(error);
+                        }
+                    }
                 }
                 Ok::<_, Error>(done)
             })
         })
         .collect();
-    let (mut all, mut failed) = (Vec::new(), None);
+    let (mut tally, mut spans, mut failed) = (Tally::default(), Vec::new(), None);
     for worker in workers {
         match worker.await {
-            Ok(done) => all.extend(done),
+            Ok(done) => {
+                for executed in done {
+                    tally.add(executed.tally);
+                    spans.push(executed.span);
+                }
+            }
             Err(error) => failed = failed.or(Some(error)),
         }
     }
     if let Some(error) = failed {
         return Err(error);
     }
-    let bytes: u64 = all.iter().map(|executed| executed.bytes).sum();
-    let element_bytes = job.entry.element.bytes() as u64;
-    let busy_s = covered_s(all.iter().map(|executed| executed.span).collect());
-    let share = Share { who: drive.name.clone(), elements: bytes / element_bytes, busy_s };
-    Ok(Part { count: all.iter().map(|executed| executed.count).sum(), share })
+    let elements = tally.bytes / site.job.inputs[0].element.bytes() as u64;
+    let share = Share { who: name, elements, busy_s: covered_s(spans) };
+    Ok(Part { tally, share })
 }
 
 struct Executed {
-    count: u64,
-    bytes: u64,
+    tally: Tally,
     span: (Instant, Instant),
 }
 
-async fn execute(drive: &Drive, program: u16, job: &Job, taken: &Taken) -> Result<Executed, Error> {
+async fn execute(site: &Rc<Site>, program: u16, taken: &Taken) -> Result<Executed, Error> {
+    let (job, begin) = (&site.job, now());
+    let (result, sums) = site.links[taken.member]
+        .run(async |drive| {
+            let result = execute_once(drive, site, program, taken).await?;
+            let sums = read_sums(drive, job, &site.target, taken).await?;
+            Ok((result, sums))
+        })
+        .await?;
+    let mut tally = Tally::of_bytes(bytes(job, &taken.run));
+    job.absorb(&mut tally, taken, result, sums);
+    Ok(Executed { tally, span: (begin, now()) })
+}
+
+async fn execute_once(
+    drive: &Drive,
+    site: &Site,
+    program: u16,
+    taken: &Taken,
+) -> Result<u64, Error> {
+    let job = &site.job;
     let execution = Execution {
-        program: job.program,
-        output: Output::Completion,
-        sources: sources(&job.entry, drive.block.block_bytes(), taken),
-        parameters: job.parameters.encode(),
+        program: job.program(),
+        output: site.target.output(job, taken),
+        sources: sources(site, drive.block.block_bytes(), taken),
+        parameters: job.parameters(taken),
     };
-    let begin = now();
-    let count = drive.compute.execute(program, &execution).await;
-    let count = count.map_err(|error| match error.status() {
-        Some(Status::SOURCE_MISSING | Status::SOURCE_TYPE | Status::UNRECOVERED_ERROR) => {
-            let (drive, object) = (drive.name.clone(), job.entry.name.clone());
+    let result = drive.compute.execute(program, &execution).await;
+    result.map_err(|error| match error.status() {
+        Some(
+            Status::SOURCE_MISSING
+            | Status::SOURCE_TYPE
+            | Status::SOURCE_ORDER
+            | Status::UNRECOVERED_ERROR,
+        ) => {
+            let names: Vec<_> = job.inputs.iter().map(|entry| entry.name.as_str()).collect();
+            let (drive, object) = (drive.name.clone(), names.join(" or "));
             Error::Corrupt { drive, object, why: crate::array::words(&error) }
         }
         _ => Error::command(drive, error),
-    })?;
-    let locals = taken.locals.len();
-    let locals = u32::try_from(locals).expect("at most 256 chunks");
-    let bytes = job.entry.spread().range_bytes(taken.member, taken.locals.start, locals);
-    Ok(Executed { count, bytes, span: (begin, now()) })
+    })
 }
 
-/// What an execution over `taken` reads.
-fn sources(entry: &Entry, block_bytes: u32, taken: &Taken) -> Vec<Source> {
-    let spread = entry.spread();
-    let count = taken.locals.end - taken.locals.start;
-    let Placement::Block(extents) = &entry.placement else {
-        let first = spread.chunk(taken.member, taken.locals.start);
-        let stride = u32::from(spread.members);
-        let (nsid, prefix) = (OBJECTS_NSID, entry.id.0);
-        return vec![Place::KvChunks { nsid, prefix, first, count, stride }.into()];
-    };
-    let start = u64::from(taken.locals.start) * u64::from(entry.chunk_bytes);
-    let bytes = spread.range_bytes(taken.member, taken.locals.start, count);
-    let ranges = byte_ranges(&extents[taken.member], start, bytes);
-    let source = |(offset, bytes)| {
-        let place = Place::Blocks {
-            nsid: BLOCK_NSID,
-            slba: offset / u64::from(block_bytes),
-            skip: 0, // chunks and units are whole blocks
-            bytes: u32::try_from(bytes).expect("at most 256 MiB"),
+/// Fetches the sums that an execution left in the drive's memory.
+async fn read_sums(
+    drive: &Drive,
+    job: &Job,
+    target: &Target,
+    taken: &Taken,
+) -> Result<Vec<u8>, Error> {
+    let (start, bytes) = target.sums(job, taken);
+    if bytes == 0 {
+        return Ok(Vec::new());
+    }
+    let failed = |error| Error::command(drive, error);
+    let memory = Memory::open(&drive.controller, MEMORY_NSID).map_err(failed)?;
+    let bytes = usize::try_from(bytes).expect("fewer sums than bytes of rows");
+    Ok(memory.read(start, bytes).await.map_err(failed)?.to_vec())
+}
+
+/// Bytes of all inputs that a run of units covers.
+pub(super) fn bytes(job: &Job, run: &Run) -> u64 {
+    if let Some(part) = run.part.filter(|_| job.by_parts()) {
+        return (0..job.inputs.len()).map(|input| job.parts(input).parts()[part].bytes).sum();
+    }
+    let inputs = job.inputs.iter();
+    inputs.map(|entry| run_bytes(entry, run)).sum()
+}
+
+fn run_bytes(entry: &Entry, run: &Run) -> u64 {
+    let count = run.locals.end - run.locals.start;
+    let last = run.first + (count - 1) * run.stride;
+    let full = u64::from(count - 1) * u64::from(entry.chunk_bytes);
+    full + u64::from(entry.layout().chunk_len(last))
+}
+
+/// What an execution over `taken` reads: a stream for each input, and the vector.
+fn sources(site: &Site, block_bytes: u32, taken: &Taken) -> Vec<Source> {
+    let job = &site.job;
+    let mut sources = Vec::new();
+    for (stream, entry) in (0u8..).zip(&job.inputs) {
+        let run = match taken.run.part.filter(|_| job.by_parts()) {
+            None => Some(taken.run.clone()),
+            Some(part) => part_run(entry, part),
         };
-        place.into()
+        let Some(run) = run else { continue };
+        let places = places(entry, block_bytes, taken.member, &run);
+        sources.extend(places.into_iter().map(|place| place.on(stream)));
+    }
+    if site.vector_bytes > 0 {
+        let (nsid, start, bytes) = (MEMORY_NSID, 0, site.vector_bytes);
+        sources.push(Place::Memory { nsid, start, bytes }.on(1));
+    }
+    sources
+}
+
+/// The chunks of a part; `None` when it has none.
+pub(super) fn part_run(entry: &Entry, part: usize) -> Option<Run> {
+    let parts = entry.parts.as_ref().expect("checked when the job was made");
+    let chunks = parts.part_chunks(part);
+    if chunks.is_empty() {
+        return None;
+    }
+    let layout = entry.layout();
+    let start = layout.local(chunks.start);
+    let locals = start..start + (chunks.end - chunks.start);
+    let number = layout.number(chunks.start);
+    Some(Run { locals, first: chunks.start, number, stride: 1, part: Some(part) })
+}
+
+/// Where the chunks of a run are on their drive.
+fn places(entry: &Entry, block_bytes: u32, member: usize, run: &Run) -> Vec<Place> {
+    let Placement::Block(extents) = &entry.placement else {
+        let (nsid, prefix) = (OBJECTS_NSID, entry.id.0);
+        let count = run.locals.end - run.locals.start;
+        let (first, stride) = (run.number, run.stride);
+        return vec![Place::KvChunks { nsid, prefix, first, count, stride }];
     };
-    ranges.into_iter().map(source).collect()
+    let start = u64::from(run.locals.start) * u64::from(entry.chunk_bytes);
+    let ranges = byte_ranges(&extents[member], start, run_bytes(entry, run));
+    let place = |(offset, bytes)| Place::Blocks {
+        nsid: BLOCK_NSID,
+        slba: offset / u64::from(block_bytes),
+        skip: 0, // chunks and units are whole blocks
+        bytes: u32::try_from(bytes).expect("at most 256 MiB"),
+    };
+    ranges.into_iter().map(place).collect()
 }
 
 async fn program_index(drive: &Drive, pid: u64) -> Result<u16, Error> {
@@ -171,15 +265,21 @@ mod tests {
             chunk_bytes: 1 << 20,
             bytes: (39 << 20) + 400,
             offset: 1,
+            parts: None,
             members: vec![4, 2],
             placement,
             digest: [0; 32],
         }
     }
 
+    fn run(entry: &Entry, locals: std::ops::Range<u32>) -> Run {
+        let first = entry.layout().chunk(0, locals.start);
+        Run { locals, first, number: first, stride: 2, part: None }
+    }
+
     #[test]
     fn a_range_of_values_is_first_count_and_stride() {
-        let taken = Taken { member: 0, locals: 3..9 };
+        let entry = entry(Placement::Kv);
         let expected = Place::KvChunks {
             nsid: OBJECTS_NSID,
             prefix: [0x81; 12],
@@ -187,20 +287,22 @@ mod tests {
             count: 6,
             stride: 2,
         };
-        assert_eq!(sources(&entry(Placement::Kv), 4096, &taken), [expected.into()]);
+        assert_eq!(places(&entry, 4096, 0, &run(&entry, 3..9)), [expected]);
     }
 
     #[test]
     fn a_range_of_blocks_follows_the_extents_and_ends_with_the_object() {
         let extents: Vec<Extents> = vec![vec![(2, 1), (9, 2)], vec![(0, 3)]];
         let entry = entry(Placement::Block(extents));
-        let taken = Taken { member: 0, locals: 7..20 };
-        let block = |offset: u64, bytes| -> Source {
-            Place::Blocks { nsid: BLOCK_NSID, slba: offset / 4096, skip: 0, bytes }.into()
+        let block = |offset: u64, bytes| Place::Blocks {
+            nsid: BLOCK_NSID,
+            slba: offset / 4096,
+            skip: 0,
+            bytes,
         };
         // Chunks 15, 17, ... 39: the eighth of unit 2, then 11 whole ones and 400 bytes of unit 9.
         let expected = [block(23 << 20, 1 << 20), block(72 << 20, (11 << 20) + 400)];
-        assert_eq!(sources(&entry, 4096, &taken), expected);
+        assert_eq!(places(&entry, 4096, 0, &run(&entry, 7..20)), expected);
     }
 
     #[test]

@@ -1,29 +1,37 @@
-//! Runs: a kernel over an object, on its drives, on the host, or on both.
+//! Runs: a kernel over objects, on their drives, on the host, or on both.
 //!
 //! All three ways read the same chunks and run the same kernel; what differs is where, and
 //! therefore what crosses the wire. Never holds an object in memory, never waits without a bound:
-//! a drive that dies fails its commands, and the first failure empties the queue. Invariant: an
-//! [`Outcome`] covers every element of the object exactly once.
+//! a drive that does not come back is lost, the others finish what is theirs, and the run says
+//! what is missing. Invariant: an [`Outcome`] covers every element of the objects exactly once.
 
+mod core;
 mod drives;
 mod host;
+mod job;
+mod kernel;
+mod lease;
+mod link;
 mod queue;
+mod rank;
+mod site;
+mod target;
 
 use std::fmt;
-use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use csd_initiator::Options;
-use csd_kernels::count::{self, Parameters};
-use csd_kernels::{ParseError, Scalar};
-use csd_reactor::{Class, CoreId, Instant, now, sleep, spawn};
+use csd_kernels::page_rank;
+use csd_reactor::Instant;
 
-use crate::array::{Array, Plan};
-use crate::catalogue::Entry;
+use crate::array::Plan;
 use crate::object::{Error, Progress};
-use queue::Queue;
+
+pub use job::{Job, Unfit};
+pub use lease::PATIENCE;
+pub use rank::Ranks;
+pub use site::Partial;
+pub use target::{Product, difference};
 
 /// Who computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,28 +54,6 @@ impl fmt::Display for Way {
     }
 }
 
-/// What to compute.
-#[derive(Clone, Debug)]
-pub struct Job {
-    /// The object.
-    pub entry: Entry,
-    /// The program's identifier.
-    program: u64,
-    /// Its parameters.
-    parameters: Parameters,
-}
-
-impl Job {
-    /// Count the elements of `entry` that equal the number `value`.
-    ///
-    /// # Errors
-    /// [`ParseError`] when `value` is not of the object's type: wrong use.
-    pub fn count(entry: Entry, value: &str) -> Result<Self, ParseError> {
-        let value = Scalar::parse(entry.element, value)?;
-        Ok(Self { entry, program: count::PROGRAM_ID, parameters: Parameters { value } })
-    }
-}
-
 /// What one drive, or one core of the host, did of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Share {
@@ -79,6 +65,19 @@ pub struct Share {
     pub busy_s: f64,
 }
 
+/// What a run found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// Elements counted, added or merged; pages verified; rows multiplied.
+    pub value: u64,
+    /// CRC-32C of all pages' checksums, in order.
+    pub digest: Option<u32>,
+    /// Elements that each part gave.
+    pub parts: Vec<(usize, u64)>,
+    /// The ranks.
+    pub ranks: Option<Ranks>,
+}
+
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
@@ -87,61 +86,73 @@ pub struct Outcome {
     /// Cores of the host that the run used: workers, or one that only asked the drives.
     pub cores: usize,
     /// The answer.
-    pub count: u64,
-    /// Elements of the object.
+    pub answer: Answer,
+    /// Elements of the objects, as often as they were looked at.
     pub elements: u64,
-    /// Size of the object, bytes.
+    /// Bytes of the objects, as often as they were read.
     pub bytes: u64,
     /// Wall time from all connections standing to the last answer, seconds.
     pub wall_s: f64,
-    /// Everything that the drives sent to the host meanwhile, bytes on the wire.
+    /// Everything that crossed between drives and host meanwhile, both ways, bytes on the wire.
     pub crossed_bytes: u64,
     /// Who did how much.
     pub shares: Vec<Share>,
 }
 
-/// Runs `job` one way with `cores` cores of the host; for [`Way::Drives`] one is used.
+/// How to run a job.
+#[derive(Clone)]
+pub struct How {
+    /// Who computes.
+    pub way: Way,
+    /// Cores of the host that work; for [`Way::Drives`] one is used.
+    pub cores: usize,
+    /// When page rank stops.
+    pub ranks: page_rank::Options,
+    /// Told of bytes worked on.
+    pub progress: Progress,
+}
+
+/// Runs `job`; what it writes goes into `product`, if there is one.
 ///
 /// # Errors
-/// The first failure of any drive, named; [`Failed::Runtime`] when the cores could not run.
+/// [`Failed::Run`] with the first failure, [`Failed::Partial`] when drives were lost, or
+/// [`Failed::Runtime`] when the cores could not run.
 pub fn run(
     config: &csd_reactor::Config,
     plan: &Plan,
     options: &Options,
     job: &Arc<Job>,
-    (way, cores): (Way, usize),
-    progress: &Progress,
+    product: Option<&Product>,
+    how: &How,
 ) -> Result<Outcome, Failed> {
-    let cores = if way == Way::Drives { 1 } else { cores };
+    let cores = if how.way == Way::Drives { 1 } else { how.cores };
     let config = csd_reactor::Config { cores, ..config.clone() };
-    let shared = Arc::new(Shared {
-        plan: plan.clone(),
-        options: options.clone(),
-        job: Arc::clone(job),
-        way,
-        cores,
-        queue: Arc::new(Queue::new(&job.entry.spread())),
-        ready: AtomicUsize::new(0),
-        progress: Arc::clone(progress),
-    });
-    let parts = csd_reactor::run(&config, move |core| core_main(core, Arc::clone(&shared)));
+    let target = product.map(Product::target);
+    let shared = core::Shared::new(plan, options, job, target, &How { cores, ..how.clone() });
+    let shared = Arc::new(shared.map_err(Failed::Run)?);
+    let on_cores = Arc::clone(&shared);
+    let parts = csd_reactor::run(&config, move |core| core::main(core, Arc::clone(&on_cores)));
     let parts = parts.map_err(Failed::Runtime)?;
     let parts = parts.into_iter().collect::<Result<Vec<_>, _>>().map_err(Failed::Run)?;
+    let (answer, bytes) = shared.answer();
+    let steps = answer.ranks.as_ref().map_or(1, |ranks| u64::from(ranks.iterations));
+    let all_bytes = job.bytes() * steps;
+    if let Some(partial) = shared.losses().partial(job, bytes, all_bytes) {
+        return Err(Failed::Partial(partial));
+    }
+    assert_eq!(bytes, all_bytes, "every element is looked at exactly once");
     let begin = parts.iter().map(|part| part.begin).min().unwrap_or(Instant::ZERO);
     let end = parts.iter().map(|part| part.end).max().unwrap_or(Instant::ZERO);
-    let outcome = Outcome {
-        way,
+    Ok(Outcome {
+        way: how.way,
         cores,
-        count: parts.iter().map(|part| part.count).sum(),
-        elements: job.entry.elements(),
-        bytes: job.entry.bytes,
+        answer,
+        elements: job.elements() * steps,
+        bytes,
         wall_s: seconds(end.ns().saturating_sub(begin.ns())),
         crossed_bytes: parts.iter().map(|part| part.crossed_bytes).sum(),
-        shares: parts.into_iter().flat_map(|part| part.shares).collect(),
-    };
-    let covered: u64 = outcome.shares.iter().map(|share| share.elements).sum();
-    assert_eq!(covered, outcome.elements, "every element is looked at exactly once");
-    Ok(outcome)
+        shares: shared.shares(),
+    })
 }
 
 /// Why there is no outcome.
@@ -150,6 +161,8 @@ pub fn run(
 pub enum Failed {
     /// A drive or the network failed.
     Run(Error),
+    /// Drives were lost on the way.
+    Partial(Partial),
     /// The cores could not run.
     Runtime(csd_reactor::Error),
 }
@@ -158,103 +171,13 @@ impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Run(error) => error.fmt(f),
+            Self::Partial(partial) => partial.fmt(f),
             Self::Runtime(error) => error.fmt(f),
         }
     }
 }
 
 impl std::error::Error for Failed {}
-
-/// What the cores of a run share.
-struct Shared {
-    plan: Plan,
-    options: Options,
-    job: Arc<Job>,
-    way: Way,
-    cores: usize,
-    queue: Arc<Queue>,
-    ready: AtomicUsize,
-    progress: Progress,
-}
-
-/// What one core contributes to an [`Outcome`].
-struct CorePart {
-    begin: Instant,
-    end: Instant,
-    count: u64,
-    crossed_bytes: u64,
-    shares: Vec<Share>,
-}
-
-async fn core_main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, Error> {
-    let array = Rc::new(Array::connect(&shared.plan, &shared.options).await);
-    let needed = check_members(&array, &shared.job.entry);
-    if needed.is_err() {
-        shared.queue.stop();
-    }
-    shared.ready.fetch_add(1, Ordering::AcqRel);
-    while shared.ready.load(Ordering::Acquire) < shared.cores && !shared.queue.is_stopped() {
-        sleep(Duration::from_micros(100)).await;
-    }
-    needed?;
-    let crossed_before = received_bytes(&array);
-    let begin = now();
-    let worked = work(core, &array, &shared).await;
-    let end = now();
-    let crossed_bytes = received_bytes(&array) - crossed_before;
-    if let Ok(array) = Rc::try_unwrap(array) {
-        array.disconnect().await;
-    }
-    let (count, shares) = worked.inspect_err(|_| shared.queue.stop())?;
-    Ok(CorePart { begin, end, count, crossed_bytes, shares })
-}
-
-fn check_members(array: &Array, entry: &Entry) -> Result<(), Error> {
-    entry.members.iter().try_for_each(|&member| Ok(array.drive(member.into()).map(|_| ())?))
-}
-
-/// The drives' work is watched over by core 0; every core works for the host.
-async fn work(
-    core: CoreId,
-    array: &Rc<Array>,
-    shared: &Arc<Shared>,
-) -> Result<(u64, Vec<Share>), Error> {
-    let mut watched = Vec::new();
-    if shared.way != Way::Host && core == CoreId(0) {
-        for member in 0..shared.job.entry.members.len() {
-            let (array, shared) = (Rc::clone(array), Arc::clone(shared));
-            watched.push(spawn(Class::Foreground, async move {
-                let Shared { job, queue, progress, .. } = &*shared;
-                let part = drives::work(&array, job, member, queue, progress).await;
-                part.inspect_err(|_| queue.stop())
-            }));
-        }
-    }
-    let (mut count, mut shares, mut failed) = (0, Vec::new(), None);
-    if shared.way != Way::Drives {
-        match host::work(array, &shared.job, &shared.queue, &shared.progress).await {
-            Ok(part) => {
-                count += part.count;
-                shares.push(part.share);
-            }
-            Err(error) => failed = Some(error),
-        }
-    }
-    for part in watched {
-        match part.await {
-            Ok(part) => {
-                count += part.count;
-                shares.push(part.share);
-            }
-            Err(error) => failed = failed.or(Some(error)),
-        }
-    }
-    failed.map_or(Ok((count, shares)), Err)
-}
-
-fn received_bytes(array: &Array) -> u64 {
-    array.drives().map(|drive| drive.controller.traffic().wire_to_host).sum()
-}
 
 #[allow(clippy::cast_precision_loss)] // a run of 2^53 ns takes 104 days
 fn seconds(ns: u64) -> f64 {

@@ -1,58 +1,87 @@
-//! The work of a run: for every member, the chunks that nobody has taken yet.
+//! The work of a run: for every member, the units that nobody has taken yet.
 //!
-//! A drive takes ranges of its own chunks from the front, the host single chunks from the back of
-//! the longest pile, until all piles are empty. Never: I/O. Invariant: every chunk is taken
-//! exactly once, by one side.
+//! A unit is a chunk or a part. A drive takes ranges of its own units from the front, the host
+//! single ones from the back of the longest pile, until all piles are empty. Never: I/O.
+//! Invariants: every unit is taken exactly once, by one side; what is taken together is of one run.
 
-use std::ops::Range;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::layout::Spread;
+use crate::layout::Run;
 
-/// Chunks of one member, by their place among that member's chunks.
+/// Units of one member, by their place among that member's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Taken {
     pub(super) member: usize,
-    pub(super) locals: Range<u32>,
+    pub(super) run: Run,
 }
+
+/// Units of one member.
+type Pile = VecDeque<Run>;
 
 /// Work shared by the cores of a run.
 pub(super) struct Queue {
-    piles: Mutex<Vec<Range<u32>>>,
+    piles: Mutex<Vec<Pile>>,
     stopped: AtomicBool,
 }
 
+fn count(run: &Run) -> u32 {
+    run.locals.end - run.locals.start
+}
+
+fn height(pile: &Pile) -> u32 {
+    pile.iter().map(count).sum()
+}
+
+/// Takes `units` off the front of a run.
+fn split(run: &mut Run, units: u32) -> Run {
+    let middle = run.locals.start + units;
+    let front = Run { locals: run.locals.start..middle, ..run.clone() };
+    run.locals.start = middle;
+    run.first += units * run.stride;
+    run.number += units * run.stride;
+    front
+}
+
 impl Queue {
-    /// All chunks of an object.
-    pub(super) fn new(spread: &Spread) -> Self {
-        let members = 0..usize::from(spread.members);
-        let piles = members.map(|member| 0..spread.count(member)).collect();
+    /// All units of these piles, one a member.
+    pub(super) fn new(piles: Vec<Vec<Run>>) -> Self {
+        let piles = piles.into_iter().map(Pile::from).collect();
         Self { piles: Mutex::new(piles), stopped: AtomicBool::new(false) }
     }
 
-    /// The next chunks for `member` itself: a `part`-th of what is left, so that ranges get
-    /// smaller towards the end, at least one chunk and at most `most`.
+    /// The next units for `member` itself: a `part`-th of what is left, so that ranges get
+    /// smaller towards the end, at least one and at most `most`.
     pub(super) fn take_for_drive(&self, member: usize, part: u32, most: u32) -> Option<Taken> {
         let mut piles = self.lock()?;
         let pile = &mut piles[member];
-        if pile.start == pile.end {
-            return None;
-        }
-        let left = pile.end - pile.start;
-        let end = pile.start + left.div_ceil(part).clamp(1, most);
-        let locals = pile.start..end;
-        pile.start = end;
-        Some(Taken { member, locals })
+        let units = height(pile).div_ceil(part).clamp(1, most);
+        let run = pile.front_mut()?;
+        let run = match count(run) <= units {
+            true => pile.pop_front()?,
+            false => split(run, units),
+        };
+        Some(Taken { member, run })
     }
 
-    /// One chunk for the host, from the member with most left.
+    /// One unit for the host, from the member with most left.
     pub(super) fn take_for_host(&self) -> Option<Taken> {
         let mut piles = self.lock()?;
-        let longest = piles.iter_mut().enumerate().max_by_key(|(_, pile)| pile.len());
-        let (member, pile) = longest.filter(|(_, pile)| pile.start < pile.end)?;
-        pile.end -= 1;
-        Some(Taken { member, locals: pile.end..pile.end + 1 })
+        let (member, pile) = piles.iter_mut().enumerate().max_by_key(|(_, pile)| height(pile))?;
+        let last = pile.back_mut()?;
+        let left = count(last) - 1;
+        if left == 0 {
+            return Some(Taken { member, run: pile.pop_back()? });
+        }
+        let front = split(last, left);
+        let run = std::mem::replace(last, front);
+        Some(Taken { member, run })
+    }
+
+    /// Takes all that is left of a member, whose drive is lost.
+    pub(super) fn abandon(&self, member: usize) -> Vec<Run> {
+        self.lock().map_or_else(Vec::new, |mut piles| piles[member].drain(..).collect())
     }
 
     /// Makes every later take empty: somebody failed.
@@ -65,8 +94,8 @@ impl Queue {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    fn lock(&self) -> Option<std::sync::MutexGuard<'_, Vec<Range<u32>>>> {
-        // Ranges stay whole whatever happens to the other holder: nothing above panics midway.
+    fn lock(&self) -> Option<MutexGuard<'_, Vec<Pile>>> {
+        // Piles stay whole whatever happens to the other holder: nothing above panics midway.
         let piles = self.piles.lock().unwrap_or_else(PoisonError::into_inner);
         (!self.is_stopped()).then_some(piles)
     }
@@ -75,17 +104,35 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::{Kind, Layout, Part, Parts, Spread};
 
-    fn spread(chunks: u64, members: u16) -> Spread {
-        Spread { bytes: chunks * 4096, chunk_bytes: 4096, members, offset: 1 % members }
+    fn queue(layout: &Layout, members: usize) -> Queue {
+        Queue::new((0..members).map(|member| layout.runs(member)).collect())
+    }
+
+    fn spread(chunks: u64, members: u16) -> Layout {
+        let (bytes, offset) = (chunks * 4096, 1 % members);
+        Layout::Spread(Spread { bytes, chunk_bytes: 4096, members, offset })
+    }
+
+    fn parts(members: u16) -> Layout {
+        let part = |part: u16| Part {
+            member: part % members,
+            number: u32::from(part) * 100,
+            bytes: u64::from(part % 5) * 5000,
+            mark: 0,
+        };
+        let parts = (0..40).map(part).collect();
+        Layout::Parts(Parts::new(Kind::Range, 4096, members, parts).unwrap().unwrap())
     }
 
     #[test]
-    fn both_sides_together_take_every_chunk_once() {
-        for (chunks, members) in [(0, 1), (1, 3), (17, 1), (100, 4), (1000, 3)] {
-            let spread = spread(chunks, members);
-            let queue = Queue::new(&spread);
-            let mut seen = vec![0; usize::try_from(chunks).unwrap()];
+    fn both_sides_together_take_every_chunk_once_with_its_number() {
+        let spreads = [(0, 1), (1, 3), (17, 1), (100, 4), (1000, 3)];
+        let spreads = spreads.map(|(chunks, members)| (spread(chunks, members), members));
+        for (layout, members) in spreads.into_iter().chain([1, 3].map(|m| (parts(m), m))) {
+            let queue = queue(&layout, members.into());
+            let mut seen = vec![0; layout.chunks() as usize];
             let mut turn = 0;
             loop {
                 turn += 1;
@@ -95,31 +142,38 @@ mod tests {
                     _ => queue.take_for_drive(member, 8, 5).or_else(|| queue.take_for_host()),
                 };
                 let Some(taken) = taken else { break };
-                assert!(taken.locals.len() <= 5 && !taken.locals.is_empty());
-                for local in taken.locals {
-                    seen[spread.chunk(taken.member, local) as usize] += 1;
+                assert!((1..=5).contains(&count(&taken.run)));
+                for step in 0..count(&taken.run) {
+                    let chunk = taken.run.first + step * taken.run.stride;
+                    let local = taken.run.locals.start + step;
+                    assert_eq!(layout.chunk(taken.member, local), chunk);
+                    assert_eq!(layout.number(chunk), taken.run.number + step * taken.run.stride);
+                    seen[chunk as usize] += 1;
                 }
             }
-            assert!(seen.iter().all(|&times| times == 1), "{chunks} chunks: {seen:?}");
+            assert!(seen.iter().all(|&times| times == 1), "{seen:?}");
         }
     }
 
     #[test]
     fn ranges_shrink_towards_the_end() {
-        let queue = Queue::new(&spread(64, 1));
-        let sizes: Vec<_> = std::iter::from_fn(|| queue.take_for_drive(0, 8, 256))
-            .map(|t| t.locals.len())
-            .collect();
+        let queue = queue(&spread(64, 1), 1);
+        let sizes: Vec<_> =
+            std::iter::from_fn(|| queue.take_for_drive(0, 8, 256)).map(|t| count(&t.run)).collect();
         assert_eq!(sizes[0], 8);
         assert!(sizes.windows(2).all(|pair| pair[0] >= pair[1]), "{sizes:?}");
         assert_eq!((sizes.last(), sizes.iter().sum()), (Some(&1), 64));
     }
 
     #[test]
-    fn a_stopped_queue_is_empty() {
-        let queue = Queue::new(&spread(10, 2));
+    fn a_stopped_queue_is_empty_and_a_lost_member_leaves_the_others_theirs() {
+        let queue = queue(&spread(10, 2), 2);
+        let left: u32 = queue.abandon(1).iter().map(count).sum();
+        assert_eq!((left, queue.take_for_drive(1, 8, 256)), (5, None));
+        assert_eq!(queue.take_for_host().map(|taken| taken.member), Some(0));
         queue.stop();
         assert_eq!(queue.take_for_host(), None);
         assert_eq!(queue.take_for_drive(0, 8, 256), None);
+        assert!(queue.abandon(0).is_empty());
     }
 }

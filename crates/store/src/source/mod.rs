@@ -216,6 +216,15 @@ impl Source {
         }
     }
 
+    /// The shape that the input says it has, before it is read.
+    #[must_use]
+    pub fn known_shape(&self) -> Option<&[u64]> {
+        match &self.kind {
+            Kind::Npy { shape, .. } => Some(shape),
+            _ => None,
+        }
+    }
+
     fn check_end(&mut self) -> Result<(), Error> {
         let (name, element, bytes) = (self.name.clone(), self.element, self.bytes);
         match &mut self.kind {

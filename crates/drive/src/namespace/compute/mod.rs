@@ -47,7 +47,7 @@ use crate::log::{Level, Rate};
 
 pub use admin::run as admin;
 pub use brake::{Brake, Caller, Executions, Listed};
-pub use builtin::programs;
+pub use builtin::{programs, start as start_builtin};
 pub use call::Call;
 pub use engine::{Compiled, Engine, Limits};
 pub use execute::{Meter, Report};

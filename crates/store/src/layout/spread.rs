@@ -1,21 +1,10 @@
-//! Where a chunk of an object lies: the `spread` layout, as arithmetic.
+//! The `spread` layout: chunk `i` is on member `(i + offset) mod members`.
 //!
-//! Chunk `i` is on member `(i + offset) mod members`. Never: I/O, or knowledge of drives beyond
-//! their number. Invariants: every chunk has exactly one member; the chunks of a member, in order,
-//! are `first, first + members, first + 2 * members, ...`; every chunk but the last is full, and
-//! holds whole elements because a chunk's size is a power of two of at least
-//! [`CHUNK_BYTES_MIN`] bytes.
+//! Invariants: the chunks of a member, in order, are `first, first + members, first + 2 * members,
+//! ...`; every chunk but the last is full, and holds whole elements because a chunk's size is a
+//! power of two of at least [`CHUNK_BYTES_VALUE_MIN`](super::CHUNK_BYTES_VALUE_MIN) bytes.
 
-use std::fmt;
-
-/// Chunk size unless the user says otherwise, bytes.
-pub const CHUNK_BYTES: u32 = 1 << 20;
-/// Smallest chunk, bytes: a block, so that a chunk on a block namespace is whole blocks.
-pub const CHUNK_BYTES_MIN: u32 = 4096;
-/// Largest chunk, bytes: a unit of the block allocator, so that no chunk crosses one.
-pub const CHUNK_BYTES_MAX: u32 = 8 << 20;
-/// Most drives of an array.
-pub const DRIVES_MAX: usize = 1024;
+use super::{Error, Run};
 
 /// The spread of an object of `bytes` over `members` drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,58 +17,6 @@ pub struct Spread {
     pub members: u16,
     /// Member of chunk 0, less than `members`.
     pub offset: u16,
-}
-
-/// Why a layout is impossible.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Error {
-    /// The chunk size is not a power of two within the limits.
-    ChunkBytes {
-        /// What was asked for, bytes.
-        chunk_bytes: u64,
-        /// Largest that the drives allow, bytes.
-        largest: u32,
-    },
-    /// The object would have more than 2^32 - 1 chunks.
-    TooManyChunks {
-        /// The object's size, bytes.
-        bytes: u64,
-    },
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ChunkBytes { chunk_bytes, largest } => write!(
-                f,
-                "a chunk of {chunk_bytes} bytes is not possible: it must be a power of two from \
-                 {CHUNK_BYTES_MIN} to {largest} bytes"
-            ),
-            Self::TooManyChunks { bytes } => {
-                write!(f, "an object of {bytes} bytes has too many chunks: use larger ones")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
-/// The chunk size to use: `wanted`, or else 1 MiB or the largest power of two that a value of
-/// `value_bytes_max` bytes has room for.
-///
-/// # Errors
-/// [`Error::ChunkBytes`] when `wanted`, or what the drives allow, is outside the limits.
-pub fn chunk_bytes(wanted: Option<u64>, value_bytes_max: u32) -> Result<u32, Error> {
-    let fits = value_bytes_max.checked_ilog2().map_or(0, |bits| 1 << bits);
-    let largest = CHUNK_BYTES_MAX.min(fits);
-    let chunk_bytes = wanted.unwrap_or_else(|| CHUNK_BYTES.min(largest).into());
-    match u32::try_from(chunk_bytes) {
-        Ok(bytes) if bytes.is_power_of_two() && bytes >= CHUNK_BYTES_MIN && bytes <= largest => {
-            Ok(bytes)
-        }
-        _ => Err(Error::ChunkBytes { chunk_bytes, largest }),
-    }
 }
 
 impl Spread {
@@ -153,6 +90,14 @@ impl Spread {
         let full = u64::from(count - 1) * u64::from(self.chunk_bytes);
         full + u64::from(self.chunk_len(self.chunk(member, local + count - 1)))
     }
+
+    /// The chunks of `member` as one run.
+    pub(super) fn runs(&self, member: usize) -> Vec<Run> {
+        let locals = 0..self.count(member);
+        let first = self.first(member);
+        let run = Run { locals, first, number: first, stride: self.members.into(), part: None };
+        if run.locals.is_empty() { Vec::new() } else { vec![run] }
+    }
 }
 
 /// Member of chunk `chunk` when chunk 0 is on member `offset` of `members`.
@@ -210,19 +155,6 @@ mod tests {
             let (low, high) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
             assert!(high - low <= 1, "{spread:?}: {counts:?}");
         }
-    }
-
-    #[test]
-    fn chunk_sizes_are_powers_of_two_that_a_value_can_hold() {
-        assert_eq!(chunk_bytes(None, 16 << 20), Ok(1 << 20));
-        assert_eq!(chunk_bytes(None, 1_000_000), Ok(512 << 10));
-        assert_eq!(chunk_bytes(Some(8 << 20), 16 << 20), Ok(8 << 20));
-        for wrong in [0, 1, 2048, 4097, 16 << 20, 1 << 40] {
-            assert!(chunk_bytes(Some(wrong), 16 << 20).is_err(), "{wrong}");
-        }
-        assert!(chunk_bytes(Some(2 << 20), 1 << 20).is_err());
-        assert!(chunk_bytes(None, 100).is_err());
-        assert!(chunk_bytes(None, 0).is_err());
     }
 
     #[test]

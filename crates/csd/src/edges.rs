@@ -1,0 +1,95 @@
+//! Lists of edges: lines of two node numbers, from and to, made into a graph's rows.
+//!
+//! The graph is made in this host's memory: about 12 bytes an edge and 12 a node.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+
+use csd_kernels::page_rank::Graph;
+use csd_store::ElementType;
+use csd_store::layout::CHUNK_BYTES;
+use csd_store::object::{Arrange, graph_starts};
+use csd_store::source::Source;
+
+use crate::report::Failure;
+
+/// Most nodes: their numbers have 32 bits, and one stands for "none".
+const NODES_MAX: u64 = u32::MAX as u64;
+
+/// Reads a list of edges from a file, or from standard input.
+pub(crate) fn graph(path: &str, nodes: Option<u32>) -> Result<Graph, Failure> {
+    let (name, reader): (&str, Box<dyn Read>) = match path {
+        "-" => ("standard input", Box::new(io::stdin())),
+        path => {
+            let file = File::open(path);
+            (path, Box::new(file.map_err(|error| Failure::usage(format!("{path}: {error}")))?))
+        }
+    };
+    let edges = parse(name, BufReader::new(reader))?;
+    let named = edges.iter().flatten().map(|node| u64::from(*node) + 1).max().unwrap_or(0);
+    let nodes = nodes.map_or(named, u64::from);
+    if nodes > NODES_MAX {
+        return Err(Failure::usage(format!("{name}: {nodes} nodes are more than {NODES_MAX}")));
+    }
+    let nodes = u32::try_from(nodes).expect("checked above");
+    if nodes == 0 {
+        return Err(Failure::usage(format!("{name} has no edges: the graph would be empty")));
+    }
+    Graph::from_edges(nodes, &edges).map_err(|error| Failure::usage(format!("{name}: {error}")))
+}
+
+/// The graph as something to put: its rows, then the numbers of outgoing edges.
+pub(crate) fn source(name: &str, graph: &Graph) -> (Source, Arrange) {
+    // As many parts as the most drives of an ordinary array could want.
+    let starts = graph_starts(graph.rows(), PARTS_FOR, CHUNK_BYTES);
+    let mut bytes = graph.rows().to_vec();
+    bytes.extend(graph.out_degrees().iter().flat_map(|degree| degree.to_le_bytes()));
+    let source = Source::raw(name, Box::new(Cursor::new(bytes)), ElementType::I32);
+    (source, Arrange::Graph { starts })
+}
+
+/// Drives that every size of part should be enough for.
+const PARTS_FOR: usize = 4;
+
+fn parse(name: &str, reader: impl BufRead) -> Result<Vec<[u32; 2]>, Failure> {
+    let mut edges = Vec::new();
+    for (number, line) in (1u64..).zip(reader.lines()) {
+        let wrong = |why: &str| Failure::usage(format!("{name}, line {number}: {why}"));
+        let line = line.map_err(|error| Failure::run(format!("cannot read {name}: {error}")))?;
+        let text = line.split(['#', '%']).next().unwrap_or("").trim();
+        if text.is_empty() {
+            continue;
+        }
+        let words = text.split(|c: char| c.is_whitespace() || c == ',');
+        let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+        let [from, to] = words[..] else {
+            return Err(wrong("an edge is two node numbers, from and to"));
+        };
+        let node = |word: &str| {
+            let why = format!("{word:?} is no node number from 0 to 4294967294");
+            word.parse::<u32>().ok().filter(|node| *node != u32::MAX).ok_or_else(|| wrong(&why))
+        };
+        edges.push([node(from)?, node(to)?]);
+    }
+    Ok(edges)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edges_are_two_numbers_a_line_with_comments() {
+        let text = "# nodes\n0 1\n\n2,3 % far\n  4\t5\n";
+        assert_eq!(parse("x", text.as_bytes()).unwrap(), [[0, 1], [2, 3], [4, 5]]);
+        for (wrong, why) in [
+            ("0 1\n2", "x, line 2: an edge is two node numbers"),
+            ("0 1 2", "x, line 1: an edge is two"),
+            ("0 -1", "x, line 1: \"-1\" is no node number"),
+            ("0 4294967295", "x, line 1: \"4294967295\" is no node number"),
+        ] {
+            let failure = parse("x", wrong.as_bytes()).unwrap_err();
+            assert!(failure.message.starts_with(why), "{}", failure.message);
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! `csd run`: a kernel one way, or several ways side by side and compared.
+//!
+//! - this module: objects, ways, products, comparison
+//! - `kernels`: each kernel's job, and what its answer looks like
+//! - `rank`: page rank, whose ranks are kept by the host
+//! - `text`: outcomes for people and for programs
+
+mod kernels;
+mod rank;
+mod text;
+
+use std::sync::Arc;
+
+use csd_kernels::page_rank::Options as RankOptions;
+use csd_store::array::{Array, Plan};
+use csd_store::catalogue::Entry;
+use csd_store::object::{self, Stored};
+use csd_store::run::{self, Answer, How, Job, Outcome, Product, Way};
+use serde_json::{Value, json};
+
+use crate::cli::Run;
+use crate::cli_run::{Ways, Who};
+use crate::context::{Context, options as connection, random, runtime, with_plan};
+use crate::progress::Bar;
+use crate::report::{Class, Failure, Report};
+
+/// Runs what the command line says.
+pub(crate) fn run(options: &Run, context: &Context) -> Result<Report, Failure> {
+    match options {
+        Run::Count(options) => kernels::count(options, context),
+        Run::VectorAdd(options) => kernels::vector_add(options, context),
+        Run::ArrayMerge(options) => kernels::array_merge(options, context),
+        Run::Verify(options) => kernels::verify(options, context),
+        Run::PageRank(options) => rank::page_rank(options, context),
+    }
+}
+
+/// What runs of one job have in common.
+struct Desk<'a> {
+    context: &'a Context,
+    plan: Plan,
+    job: Arc<Job>,
+    ways: Ways,
+    ranks: RankOptions,
+}
+
+/// What came of the runs of a job.
+struct Results {
+    outcomes: Vec<Outcome>,
+    stored: Option<Stored>,
+}
+
+/// Looks objects up; warnings name drives that are down.
+fn look_up(
+    context: &Context,
+    names: Vec<String>,
+) -> Result<(Plan, Vec<Entry>, Vec<String>), Failure> {
+    let plan = context.plan()?;
+    let (entries, warnings) = with_plan(&plan, async move |array: &Array| {
+        let mut entries = Vec::new();
+        for name in &names {
+            entries.push(object::lookup(array, name).await?);
+        }
+        Ok((entries, array.down()))
+    })?;
+    Ok((plan, entries, warnings))
+}
+
+/// The way that was asked for comes first, then those it is checked against.
+fn ways(on: Who, check: bool) -> Vec<Way> {
+    let all = [Way::Drives, Way::Host, Way::Split];
+    let asked = match on {
+        Who::All => return all.to_vec(),
+        Who::Drives => Way::Drives,
+        Who::Host => Way::Host,
+        Who::Split => Way::Split,
+    };
+    let mut ways = vec![asked];
+    if check {
+        ways.extend([Way::Drives, Way::Host].into_iter().filter(|&way| way != asked));
+    }
+    ways
+}
+
+impl Desk<'_> {
+    /// Runs the job every way that was asked for, the first into the object `output`, and compares
+    /// what they gave.
+    fn run_all(&self, output: Option<&str>) -> Result<Results, Failure> {
+        let mut results = Results { outcomes: Vec::new(), stored: None };
+        for way in ways(self.ways.on, self.ways.check) {
+            let name = match (output, results.outcomes.is_empty()) {
+                (Some(name), true) => Some(name.to_owned()),
+                // The others' are compared with the first one's, and deleted.
+                (Some(name), false) => Some(beside(name)?),
+                (None, _) => None,
+            };
+            let (outcome, stored) = self.one(way, name)?;
+            results.outcomes.push(outcome);
+            let compared = match (&results.stored, stored) {
+                (None, stored) => {
+                    results.stored = stored;
+                    Ok(())
+                }
+                (Some(first), Some(other)) => self.compare_objects(&first.entry, other.entry, way),
+                (Some(_), None) => Ok(()),
+            };
+            compared.and_then(|()| compare(&results.outcomes))?;
+        }
+        Ok(results)
+    }
+
+    /// Runs the job one way.
+    fn one(&self, way: Way, output: Option<String>) -> Result<(Outcome, Option<Stored>), Failure> {
+        let product = match output {
+            Some(name) => {
+                let job = Arc::clone(&self.job);
+                let begun = with_plan(&self.plan, async move |array: &Array| {
+                    Ok(Product::begin(array, &name, &job).await?)
+                });
+                Some(begun?)
+            }
+            None => None,
+        };
+        let bar = Bar::new(self.context, &format!("on {way}"), self.length());
+        let cores = usize::from(self.ways.cores.unwrap_or(1));
+        let how = How { way, cores, ranks: self.ranks, progress: Arc::clone(&bar.progress) };
+        let (config, options) = (runtime(), connection());
+        let ran = run::run(&config, &self.plan, &options, &self.job, product.as_ref(), &how);
+        drop(bar);
+        let Some(product) = product else { return Ok((ran?, None)) };
+        match ran {
+            Ok(outcome) => {
+                let stored = self.seal(product, outcome.answer.clone())?;
+                Ok((outcome, Some(stored)))
+            }
+            Err(failed) => {
+                let abandoned = with_plan(&self.plan, async move |array: &Array| {
+                    product.abandon(array).await;
+                    Ok(())
+                });
+                // What went wrong first is what the user must see.
+                let _seen = abandoned;
+                Err(failed.into())
+            }
+        }
+    }
+
+    fn seal(&self, product: Product, answer: Answer) -> Result<Stored, Failure> {
+        let job = Arc::clone(&self.job);
+        with_plan(&self.plan, async move |array: &Array| {
+            Ok(product.seal(array, &job, &answer).await?)
+        })
+    }
+
+    /// How long the run is; of page rank nobody knows.
+    fn length(&self) -> Option<u64> {
+        (self.job.name() != "page-rank").then(|| self.job.bytes())
+    }
+
+    /// Compares two objects byte for byte, and removes the second.
+    fn compare_objects(&self, first: &Entry, other: Entry, way: Way) -> Result<(), Failure> {
+        let first = first.clone();
+        let name = first.name.clone();
+        let differ = with_plan(&self.plan, async move |array: &Array| {
+            let differ = run::difference(array, &first, &other).await;
+            object::remove(array, &other.name).await?;
+            Ok(differ?)
+        })?;
+        match differ {
+            None => Ok(()),
+            Some(byte) => Err(Failure {
+                class: Class::Differ,
+                message: format!("answers differ: {way} gave another {name:?} from byte {byte} on"),
+                detail: json!({ "byte": byte, "on": way.to_string() }),
+            }),
+        }
+    }
+}
+
+/// A name for an object that is there only to be compared.
+fn beside(name: &str) -> Result<String, Failure> {
+    let tag: [u8; 4] = random()?;
+    Ok(format!("{name}.check-{:08x}", u32::from_le_bytes(tag)))
+}
+
+/// Different answers are a failure of their own: somebody computed wrongly.
+fn compare(outcomes: &[Outcome]) -> Result<(), Failure> {
+    let same = |pair: &[Outcome]| pair[0].answer == pair[1].answer;
+    if outcomes.windows(2).all(same) {
+        return Ok(());
+    }
+    let answers: Vec<_> =
+        outcomes.iter().map(|o| format!("{}: {}", o.way, text::answer(&o.answer))).collect();
+    Err(Failure {
+        class: Class::Differ,
+        message: format!("answers differ: {}", answers.join(", ")),
+        detail: outcomes.iter().map(|o| text::describe("value", o)).collect::<Vec<_>>().into(),
+    })
+}
+
+/// The report of a job: its text, and its JSON with `more` fields.
+fn report(
+    desk: &Desk<'_>,
+    results: &Results,
+    name: &'static str,
+    more: Value,
+    warnings: Vec<String>,
+) -> Report {
+    let objects: Vec<_> = desk.job.inputs.iter().map(|entry| entry.name.clone()).collect();
+    let first = &results.outcomes[0];
+    let mut result = json!({
+        "kernel": desk.job.name(),
+        "type": desk.job.inputs[0].element.name(),
+        "elements": desk.job.elements(),
+        "bytes": desk.job.bytes(),
+        "checked": results.outcomes.len() > 1,
+        "runs": results.outcomes.iter().map(|o| text::describe(name, o)).collect::<Vec<_>>(),
+    });
+    match &objects[..] {
+        [object] => result["object"] = object.as_str().into(),
+        objects => result["objects"] = objects.into(),
+    }
+    result[name] = first.answer.value.into();
+    if let Value::Object(more) = more {
+        more.into_iter().for_each(|(key, value)| result[key] = value);
+    }
+    let mut all = warnings;
+    if let Some(stored) = &results.stored {
+        result["output"] = crate::object::describe(&stored.entry);
+        all.extend(stored.warnings.iter().cloned());
+        all.dedup();
+    }
+    let text = text::of(name, &results.outcomes, results.stored.as_ref());
+    Report::new(text, result).with_warnings(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(way: Way, value: u64) -> Outcome {
+        Outcome {
+            way,
+            cores: 1,
+            answer: Answer { value, ..Answer::default() },
+            elements: 8,
+            bytes: 32,
+            wall_s: 1.0,
+            crossed_bytes: 24,
+            shares: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_check_adds_the_ways_that_were_not_asked_for() {
+        use Way::{Drives, Host, Split};
+        assert_eq!(ways(Who::Drives, false), [Drives]);
+        assert_eq!(ways(Who::Drives, true), [Drives, Host]);
+        assert_eq!(ways(Who::Host, true), [Host, Drives]);
+        assert_eq!(ways(Who::Split, true), [Split, Drives, Host]);
+        assert_eq!(ways(Who::All, false), [Drives, Host, Split]);
+    }
+
+    #[test]
+    fn answers_that_differ_are_a_failure_with_all_of_them() {
+        assert!(compare(&[outcome(Way::Drives, 3)]).is_ok());
+        assert!(compare(&[outcome(Way::Drives, 3), outcome(Way::Host, 3)]).is_ok());
+        let failure =
+            compare(&[outcome(Way::Drives, 3), outcome(Way::Host, 4), outcome(Way::Split, 3)])
+                .unwrap_err();
+        assert_eq!(failure.class, Class::Differ);
+        assert_eq!(failure.message, "answers differ: drives: 3, host: 4, split: 3");
+    }
+}

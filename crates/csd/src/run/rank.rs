@@ -1,0 +1,109 @@
+//! `csd run page-rank`: the graph, the ranks, the highest of them.
+
+use std::fmt::Write;
+use std::io::Cursor;
+use std::sync::Arc;
+
+use csd_kernels::page_rank::Options as RankOptions;
+use csd_store::ElementType;
+use csd_store::array::Array;
+use csd_store::object::{self, Arrange, On, PutOptions};
+use csd_store::run::{Job, Ranks};
+use csd_store::source::Source;
+use serde_json::json;
+
+use super::{Desk, look_up, report};
+use crate::cli_run::PageRank;
+use crate::context::{Context, silent};
+use crate::edges;
+use crate::report::{Failure, Report};
+use crate::table::{Align, Table};
+use crate::units::grouped;
+
+/// Ranks, and compares if asked to.
+pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report, Failure> {
+    if let Some(path) = &options.edges {
+        let (source, arrange) = edges::source(path, &edges::graph(path, options.nodes)?);
+        put(context, &options.name, source, arrange)?;
+    }
+    let (plan, mut entries, warnings) = look_up(context, vec![options.name.clone()])?;
+    let job = Arc::new(Job::page_rank(entries.remove(0))?);
+    let ranks = RankOptions {
+        damping: options.damping,
+        tolerance: options.tolerance,
+        iterations_max: options.iterations,
+    };
+    let desk = Desk { context, plan, job, ways: options.ways, ranks };
+    let results = desk.run_all(None)?;
+    let ranks = results.outcomes[0].answer.ranks.as_ref().expect("page rank gives ranks");
+    let top = top(&ranks.ranks, options.top);
+    let more = json!({
+        "iterations": ranks.iterations,
+        "converged": ranks.converged,
+        "distance": ranks.distance,
+        "top": top.iter().map(|&node| json!({ "node": node, "rank": ranks.ranks[node] }))
+            .collect::<Vec<_>>(),
+    });
+    let mut report = report(&desk, &results, "nodes", more, warnings);
+    let mut table = Table::new(&[("node", Align::Right), ("rank", Align::Right)]);
+    for node in top {
+        table.row(vec![grouped(node as u64), format!("{:.6e}", ranks.ranks[node])]);
+    }
+    report.text += &table.render();
+    if !ranks.converged {
+        let _infallible = writeln!(
+            report.text,
+            "not settled after {} steps: ranks still change by {:.1e} in all",
+            ranks.iterations, ranks.distance
+        );
+    }
+    if let Some(name) = &options.output {
+        put(context, name, vector(name, ranks), Arrange::Spread)?;
+        report.result["output"] = name.as_str().into();
+    }
+    Ok(report)
+}
+
+/// The highest ranks' nodes; of equal ranks the lower node comes first.
+fn top(ranks: &[f64], count: usize) -> Vec<usize> {
+    let mut nodes: Vec<usize> = (0..ranks.len()).collect();
+    nodes.sort_by(|&a, &b| ranks[b].total_cmp(&ranks[a]).then(a.cmp(&b)));
+    nodes.truncate(count);
+    nodes
+}
+
+/// The ranks as something to put.
+#[allow(clippy::cast_possible_truncation)] // dense ranks are f32, and come back as they were
+fn vector(name: &str, ranks: &Ranks) -> Source {
+    let (bytes, element): (Vec<u8>, _) = match ranks.dense {
+        true => {
+            let bytes = ranks.ranks.iter().flat_map(|rank| (*rank as f32).to_le_bytes());
+            (bytes.collect(), ElementType::F32)
+        }
+        false => {
+            let bytes = ranks.ranks.iter().flat_map(|rank| rank.to_le_bytes());
+            (bytes.collect(), ElementType::F64)
+        }
+    };
+    Source::raw(name, Box::new(Cursor::new(bytes)), element)
+}
+
+fn put(context: &Context, name: &str, source: Source, arrange: Arrange) -> Result<(), Failure> {
+    let options =
+        PutOptions { name: name.to_owned(), on: On::Kv, chunk_bytes: None, arrange, align: None };
+    context.with_array(async move |array: &Array| {
+        object::put(array, source, &options, &silent()).await?;
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_come_first_and_equal_ones_by_node() {
+        assert_eq!(top(&[0.1, 0.4, 0.1, 0.4], 3), [1, 3, 0]);
+        assert!(top(&[], 3).is_empty());
+    }
+}

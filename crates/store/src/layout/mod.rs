@@ -1,0 +1,195 @@
+//! Where a chunk of an object lies, as arithmetic.
+//!
+//! Layout `spread` deals single chunks ([`Spread`]), the others deal parts of whole ranges of
+//! values, or of whole rows ([`Parts`]). Never: I/O, or knowledge of drives beyond their number.
+//! Invariants: every chunk has exactly one member; chunks are counted in the object's
+//! order.
+
+mod parts;
+mod spread;
+
+use std::fmt;
+use std::ops::Range;
+
+pub use parts::{Kind, Part, Parts};
+pub use spread::{Spread, member};
+
+/// Chunk size unless the user says otherwise, bytes.
+pub const CHUNK_BYTES: u32 = 1 << 20;
+/// Smallest chunk of a put, bytes: a block, so that a chunk on a block namespace is whole blocks.
+pub const CHUNK_BYTES_MIN: u32 = 4096;
+/// Smallest chunk that is a value, bytes: whole elements of every type.
+pub const CHUNK_BYTES_VALUE_MIN: u32 = 16;
+/// Largest chunk, bytes: a unit of the block allocator, so that no chunk crosses one.
+pub const CHUNK_BYTES_MAX: u32 = 8 << 20;
+/// Most drives of an array.
+pub const DRIVES_MAX: usize = 1024;
+
+/// Why a layout is impossible.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// The chunk size is not a power of two within the limits.
+    ChunkBytes {
+        /// What was asked for, bytes.
+        chunk_bytes: u64,
+        /// Largest that the drives allow, bytes.
+        largest: u32,
+    },
+    /// The object would have more than 2^32 - 1 chunks.
+    TooManyChunks {
+        /// The object's size, bytes.
+        bytes: u64,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ChunkBytes { chunk_bytes, largest } => write!(
+                f,
+                "a chunk of {chunk_bytes} bytes is not possible: it must be a power of two from \
+                 {CHUNK_BYTES_MIN} to {largest} bytes"
+            ),
+            Self::TooManyChunks { bytes } => {
+                write!(f, "an object of {bytes} bytes has too many chunks: use larger ones")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The chunk size to use: `wanted`, or else 1 MiB or the largest power of two that a value of
+/// `value_bytes_max` bytes has room for.
+///
+/// # Errors
+/// [`Error::ChunkBytes`] when `wanted`, or what the drives allow, is outside the limits.
+pub fn chunk_bytes(wanted: Option<u64>, value_bytes_max: u32) -> Result<u32, Error> {
+    let fits = value_bytes_max.checked_ilog2().map_or(0, |bits| 1 << bits);
+    let largest = CHUNK_BYTES_MAX.min(fits);
+    let chunk_bytes = wanted.unwrap_or_else(|| CHUNK_BYTES.min(largest).into());
+    match u32::try_from(chunk_bytes) {
+        Ok(bytes) if bytes.is_power_of_two() && bytes >= CHUNK_BYTES_MIN && bytes <= largest => {
+            Ok(bytes)
+        }
+        _ => Err(Error::ChunkBytes { chunk_bytes, largest }),
+    }
+}
+
+/// Where the chunks of an object lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Single chunks in turn.
+    Spread(Spread),
+    /// Parts in turn.
+    Parts(Parts),
+}
+
+/// Chunks of one member that follow one another without a gap in a stream: what one source of an
+/// execution may name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Their places among the member's chunks.
+    pub locals: Range<u32>,
+    /// The first, in the object's order.
+    pub first: u32,
+    /// Number in the key of the first.
+    pub number: u32,
+    /// Distance between two of them, and between their numbers.
+    pub stride: u32,
+    /// Part that they are, if the layout has parts.
+    pub part: Option<usize>,
+}
+
+macro_rules! either {
+    ($self:ident, $layout:ident => $answer:expr) => {
+        match $self {
+            Self::Spread($layout) => $answer,
+            Self::Parts($layout) => $answer,
+        }
+    };
+}
+
+impl Layout {
+    /// Number of chunks.
+    ///
+    /// # Panics
+    /// When the number leaves 32 bits, for which layouts are checked when they are made or read.
+    #[must_use]
+    pub fn chunks(&self) -> u32 {
+        either!(self, layout => layout.chunks())
+    }
+
+    /// Member that holds chunk `chunk`.
+    #[must_use]
+    pub fn member(&self, chunk: u32) -> usize {
+        either!(self, layout => layout.member(chunk))
+    }
+
+    /// Length of chunk `chunk`, bytes.
+    ///
+    /// # Panics
+    /// When there is no such chunk.
+    #[must_use]
+    pub fn chunk_len(&self, chunk: u32) -> u32 {
+        either!(self, layout => layout.chunk_len(chunk))
+    }
+
+    /// Number of chunks on `member`.
+    #[must_use]
+    pub fn count(&self, member: usize) -> u32 {
+        either!(self, layout => layout.count(member))
+    }
+
+    /// Number of the `local`-th chunk of `member`.
+    #[must_use]
+    pub fn chunk(&self, member: usize, local: u32) -> u32 {
+        either!(self, layout => layout.chunk(member, local))
+    }
+
+    /// Number in the key of chunk `chunk`.
+    #[must_use]
+    pub fn number(&self, chunk: u32) -> u32 {
+        match self {
+            Self::Spread(_) => chunk,
+            Self::Parts(parts) => parts.number(chunk),
+        }
+    }
+
+    /// Place of chunk `chunk` among the chunks of its member.
+    #[must_use]
+    pub fn local(&self, chunk: u32) -> u32 {
+        either!(self, layout => layout.local(chunk))
+    }
+
+    /// The chunks of `member`, in order, as runs; none is empty.
+    #[must_use]
+    pub fn runs(&self, member: usize) -> Vec<Run> {
+        either!(self, layout => layout.runs(member))
+    }
+
+    /// Bytes of `count` chunks of `member` from the `local`-th on, all of one run.
+    #[must_use]
+    pub fn range_bytes(&self, member: usize, local: u32, count: u32) -> u64 {
+        either!(self, layout => layout.range_bytes(member, local, count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunk_sizes_are_powers_of_two_that_a_value_can_hold() {
+        assert_eq!(chunk_bytes(None, 16 << 20), Ok(1 << 20));
+        assert_eq!(chunk_bytes(None, 1_000_000), Ok(512 << 10));
+        assert_eq!(chunk_bytes(Some(8 << 20), 16 << 20), Ok(8 << 20));
+        for wrong in [0, 1, 2048, 4097, 16 << 20, 1 << 40] {
+            assert!(chunk_bytes(Some(wrong), 16 << 20).is_err(), "{wrong}");
+        }
+        assert!(chunk_bytes(Some(2 << 20), 1 << 20).is_err());
+        assert!(chunk_bytes(None, 100).is_err());
+        assert!(chunk_bytes(None, 0).is_err());
+    }
+}

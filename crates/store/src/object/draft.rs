@@ -1,0 +1,126 @@
+//! An object in the making: its staged entry, and how it is sealed or given up.
+//!
+//! Never: chunks. Invariant: a name that is taken is never staged over.
+
+use csd_reactor::random_bytes;
+
+use super::put::{On, Stored};
+use super::{Error, check_name, remove};
+use crate::array::Array;
+use crate::catalogue::{self, Entry, Found, ObjectId, Placement, State};
+
+/// What an object looks like before its first byte.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    pub(crate) element: csd_kernels::ElementType,
+    pub(crate) on: On,
+    pub(crate) chunk_bytes: u32,
+    /// Member of chunk 0; `None` draws one, so that small objects begin on different drives.
+    pub(crate) offset: Option<u16>,
+    pub(crate) members: Vec<u16>,
+}
+
+/// An object that is not sealed yet.
+pub(crate) struct Draft {
+    pub(crate) entry: Entry,
+    found: Found,
+    before: Option<Entry>,
+    warnings: Vec<String>,
+}
+
+impl Draft {
+    /// A draft of which nothing is written yet.
+    ///
+    /// # Errors
+    /// [`Error::Exists`] when the name is taken.
+    pub(crate) async fn begin(array: &Array, name: &str, shape: Shape) -> Result<Self, Error> {
+        check_name(name)?;
+        let found = catalogue::read(array, &catalogue::key(name), name).await?;
+        let before = found.newest().cloned();
+        if before.as_ref().is_some_and(|entry| entry.state == State::Sealed) {
+            return Err(Error::Exists { name: name.to_owned() });
+        }
+        let entry = stage(name, shape, before.as_ref());
+        Ok(Self { entry, found, before, warnings: array.down() })
+    }
+
+    /// Writes the staged entry, and deletes what a put that was cut off left.
+    ///
+    /// # Errors
+    /// [`Error::Overtaken`] when another writer was first.
+    pub(crate) async fn write(&mut self, array: &Array) -> Result<(), Error> {
+        self.warnings.extend(catalogue::write(array, &self.entry, &self.found).await?);
+        let prepared = self.prepare(array).await;
+        if prepared.is_err() {
+            self.abandon(array).await;
+        }
+        prepared
+    }
+
+    async fn prepare(&self, array: &Array) -> Result<(), Error> {
+        catalogue::confirm(array, &self.entry).await?;
+        match &self.before {
+            Some(before) if !remove::is_spent(before) => remove::sweep(array, before.id).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the object visible, once all its chunks are acknowledged.
+    ///
+    /// # Errors
+    /// [`Error::Overtaken`] when another writer came later and won.
+    pub(crate) async fn seal(mut self, array: &Array) -> Result<Stored, Error> {
+        let sealed = self.write_sealed(array).await;
+        match sealed {
+            Ok(warnings) => {
+                self.warnings.extend(warnings);
+                self.warnings.dedup();
+                Ok(Stored { entry: self.entry, warnings: self.warnings })
+            }
+            Err(error) => {
+                self.entry.state = State::Staged;
+                self.abandon(array).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn write_sealed(&mut self, array: &Array) -> Result<Vec<String>, Error> {
+        let found: Found = catalogue::confirm(array, &self.entry).await?;
+        self.entry.state = State::Sealed;
+        catalogue::write(array, &self.entry, &found).await
+    }
+
+    /// Gives the object up: its chunks are deleted, as far as drives can be reached.
+    pub(crate) async fn abandon(&self, array: &Array) {
+        let _cleaned = remove::abandon(array, &self.entry).await;
+    }
+}
+
+fn stage(name: &str, shape: Shape, before: Option<&Entry>) -> Entry {
+    let (mut id, mut writer) = ([0; 12], [0; 16]);
+    random_bytes(&mut id);
+    random_bytes(&mut writer);
+    let members = u16::try_from(shape.members.len()).expect("an array has at most 1024 drives");
+    let drawn = u16::from_le_bytes([id[10], id[11]]) % members.max(1);
+    let extents = shape.members.iter().map(|_| catalogue::Extents::new()).collect();
+    Entry {
+        name: name.to_owned(),
+        id: ObjectId::from_random(id),
+        writer,
+        epoch: before.map_or(0, |entry| entry.epoch) + 1,
+        state: State::Staged,
+        element: shape.element,
+        shape: Vec::new(),
+        chunk_bytes: shape.chunk_bytes,
+        bytes: 0,
+        offset: shape.offset.unwrap_or(drawn),
+        parts: None,
+        members: shape.members,
+        placement: match shape.on {
+            On::Kv => Placement::Kv,
+            On::Block => Placement::Block(extents),
+        },
+        digest: [0; 32],
+    }
+}

@@ -1,0 +1,324 @@
+//! What each core of a run does, step by step, and what the cores share.
+//!
+//! A step is one pass over all units: page rank takes many, everything else one. Invariant: all
+//! cores reach every barrier, whatever failed, or the others would wait for them.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use csd_initiator::Options;
+use csd_kernels::page_rank::Progress as Step;
+use csd_reactor::{Class, CoreId, Instant, now, sleep, spawn};
+
+use super::drives::{self, Part};
+use super::host;
+use super::kernel::{Tally, Vector};
+use super::lease::Leases;
+use super::link::Link;
+use super::queue::Queue;
+use super::rank::{self, Ranking};
+use super::site::{Losses, Site};
+use super::target::Target;
+use super::{Answer, Error, How, Job, Share, Way};
+use crate::array::{Array, Plan};
+
+/// How often a core looks whether the others have come to a barrier.
+const LOOK: Duration = Duration::from_micros(50);
+
+/// What the cores of a run share.
+pub(super) struct Shared {
+    plan: Plan,
+    options: Options,
+    job: Arc<Job>,
+    how: How,
+    target: Target,
+    vector_bytes: u32,
+    losses: Arc<Losses>,
+    arrivals: AtomicUsize,
+    state: Mutex<State>,
+}
+
+/// What changes from step to step.
+#[derive(Default)]
+struct State {
+    /// The step's work; `None` once the run is over.
+    step: Option<(Arc<Queue>, Arc<Vector>)>,
+    ranking: Option<Ranking>,
+    tally: Tally,
+    bytes: u64,
+    shares: BTreeMap<(bool, String), Share>,
+    answer: Answer,
+    failed: bool,
+}
+
+/// What one core contributes to an outcome.
+pub(super) struct CorePart {
+    pub(super) begin: Instant,
+    pub(super) end: Instant,
+    pub(super) crossed_bytes: u64,
+}
+
+impl Shared {
+    pub(super) fn new(
+        plan: &Plan,
+        options: &Options,
+        job: &Arc<Job>,
+        target: Option<Target>,
+        how: &How,
+    ) -> Result<Self, Error> {
+        let (target, vector_bytes) = match rank::parameters(job) {
+            Some(parameters) => (rank::target(&parameters), rank::vector_bytes(&parameters)?),
+            None => (target.unwrap_or(Target::Nothing), 0),
+        };
+        let step = (Arc::new(Queue::new(job.piles())), Arc::default());
+        Ok(Self {
+            plan: plan.clone(),
+            options: options.clone(),
+            job: Arc::clone(job),
+            how: how.clone(),
+            target,
+            vector_bytes,
+            losses: Arc::default(),
+            arrivals: AtomicUsize::new(0),
+            state: Mutex::new(State { step: Some(step), ..State::default() }),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn losses(&self) -> &Losses {
+        &self.losses
+    }
+
+    /// The answer, and the bytes that it was made of.
+    pub(super) fn answer(&self) -> (Answer, u64) {
+        let state = self.state();
+        (state.answer.clone(), state.bytes)
+    }
+
+    /// Who did how much: drives first.
+    pub(super) fn shares(&self) -> Vec<Share> {
+        self.state().shares.values().cloned().collect()
+    }
+
+    /// The step to make, unless the run is over.
+    fn step(&self) -> Option<(Arc<Queue>, Arc<Vector>)> {
+        let state = self.state();
+        state.step.clone().filter(|_| !state.failed)
+    }
+
+    /// Waits for all cores.
+    async fn barrier(&self) {
+        let arrival = self.arrivals.fetch_add(1, Ordering::AcqRel) + 1;
+        let all = arrival.next_multiple_of(self.how.cores);
+        while self.arrivals.load(Ordering::Acquire) < all {
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Makes the first step one of page rank.
+    fn begin(&self, ranking: Ranking) {
+        let mut state = self.state();
+        if let Some((_, vector)) = &mut state.step {
+            *vector = Arc::new(ranking.vector());
+        }
+        state.ranking = Some(ranking);
+    }
+
+    /// Notes a failure, which ends the run.
+    fn fail(&self) {
+        let mut state = self.state();
+        state.failed = true;
+        if let Some((queue, _)) = &state.step {
+            queue.stop();
+        }
+    }
+}
+
+/// Runs one core's share.
+pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, Error> {
+    let array = Array::connect(&shared.plan, &shared.options).await;
+    let links = links(&array, &shared);
+    if links.is_err() {
+        shared.fail();
+    }
+    shared.barrier().await;
+    if shared.state().failed {
+        links?;
+        // Another core says why.
+        return Ok(CorePart { begin: now(), end: now(), crossed_bytes: 0 });
+    }
+    let links = Rc::new(links?);
+    let crossed = || links.iter().map(Link::crossed_bytes).sum::<u64>();
+    let (before, begin) = (crossed(), now());
+    let worked = steps(core, &links, &shared).await;
+    let part = CorePart { begin, end: now(), crossed_bytes: crossed() - before };
+    drop(links);
+    array.disconnect().await;
+    worked.map(|()| part)
+}
+
+fn links(array: &Array, shared: &Shared) -> Result<Vec<Link>, Error> {
+    let members = shared.job.inputs[0].members.iter();
+    let link = |&member: &u16| Link::new(array, &shared.plan, &shared.options, member.into());
+    members.map(link).collect()
+}
+
+/// Steps until the run is over; the first core leads.
+async fn steps(core: CoreId, links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<(), Error> {
+    let leads = core == CoreId(0);
+    let (mut leases, mut failure) = (None, None);
+    if leads && rank::parameters(&shared.job).is_some() {
+        match prepare(links, shared).await {
+            Ok(taken) => leases = taken,
+            Err(error) => {
+                shared.fail();
+                failure = Some(error);
+            }
+        }
+    }
+    loop {
+        shared.barrier().await;
+        let Some(step) = shared.step() else { break };
+        let site = Rc::new(site(links, shared, step));
+        if let Err(error) = work(core, &site, shared).await {
+            shared.fail();
+            failure = failure.or(Some(error));
+        }
+        shared.barrier().await;
+        if leads {
+            lead(shared);
+            if let Err(error) = publish(links, shared).await {
+                shared.fail();
+                failure = failure.or(Some(error));
+            }
+        }
+    }
+    if let Some(leases) = leases {
+        Leases::end(leases).await;
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+fn site(
+    links: &Rc<Vec<Link>>,
+    shared: &Shared,
+    (queue, vector): (Arc<Queue>, Arc<Vector>),
+) -> Site {
+    Site {
+        job: Arc::clone(&shared.job),
+        queue,
+        links: Rc::clone(links),
+        target: shared.target.clone(),
+        vector,
+        vector_bytes: shared.vector_bytes,
+        progress: Arc::clone(&shared.how.progress),
+        losses: Arc::clone(&shared.losses),
+    }
+}
+
+/// Before the first step of page rank: the drives' memory, the first ranks, their way there.
+async fn prepare(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<Option<Leases>, Error> {
+    let (queue, _) = shared.state().step.clone().expect("the first step");
+    let site = Rc::new(site(links, shared, (queue, Arc::default())));
+    let leases = match shared.how.way {
+        Way::Host => None,
+        Way::Drives | Way::Split => {
+            rank::check_memory(&site)?;
+            Some(Leases::take(&site).await?)
+        }
+    };
+    let begun = async {
+        let ranking = Ranking::begin(&site, shared.how.ranks).await?;
+        shared.begin(ranking);
+        publish(links, shared).await
+    };
+    match (begun.await, leases) {
+        (Ok(()), leases) => Ok(leases),
+        (Err(error), Some(leases)) => {
+            leases.end().await;
+            Err(error)
+        }
+        (Err(error), None) => Err(error),
+    }
+}
+
+/// Sends the vector of the step that begins to the drives.
+async fn publish(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<(), Error> {
+    let step = shared.state().step.clone();
+    match step {
+        Some(step) if shared.vector_bytes > 0 && shared.how.way != Way::Host => {
+            rank::broadcast(&Rc::new(site(links, shared, step))).await
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Between two steps: the answer, or the next step.
+fn lead(shared: &Shared) {
+    let lost = shared.losses.any();
+    let mut state = shared.state();
+    let tally = std::mem::take(&mut state.tally);
+    state.bytes += tally.bytes;
+    state.step = None;
+    if state.failed {
+        return;
+    }
+    state.answer.value = tally.value;
+    state.answer.digest = tally.digest(&shared.job);
+    state.answer.parts.clone_from(&tally.parts);
+    state.answer.parts.sort_unstable();
+    let Some(mut ranking) = state.ranking.take() else { return };
+    // Without all sums there is no next step.
+    let progress = if lost { Step::Exhausted } else { ranking.advance(tally.sums) };
+    if progress == Step::Again {
+        let queue = Arc::new(Queue::new(shared.job.piles()));
+        state.step = Some((queue, Arc::new(ranking.vector())));
+    } else {
+        state.answer.ranks = Some(ranking.ranks(progress));
+    }
+    state.ranking = Some(ranking);
+}
+
+/// One step: the drives' work is watched over by the first core; every core works for the host.
+async fn work(core: CoreId, site: &Rc<Site>, shared: &Shared) -> Result<(), Error> {
+    let mut watched = Vec::new();
+    if shared.how.way != Way::Host && core == CoreId(0) {
+        for member in 0..site.links.len() {
+            let site = Rc::clone(site);
+            watched.push(spawn(Class::Foreground, async move {
+                let part = drives::work(&site, member).await;
+                part.inspect_err(|_| site.queue.stop())
+            }));
+        }
+    }
+    let mut failed = None;
+    if shared.how.way != Way::Drives {
+        match host::work(site).await {
+            Ok(part) => add(shared, part, true),
+            Err(error) => failed = Some(error),
+        }
+    }
+    for part in watched {
+        match part.await {
+            Ok(part) => add(shared, part, false),
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+fn add(shared: &Shared, part: Part, host: bool) {
+    let mut state = shared.state();
+    state.tally.add(part.tally);
+    let Share { who, elements, busy_s } = part.share;
+    let key = (host, who.clone());
+    let share = state.shares.entry(key).or_insert(Share { who, elements: 0, busy_s: 0.0 });
+    share.elements += elements;
+    share.busy_s += busy_s;
+}

@@ -1,0 +1,123 @@
+//! [`Link`]: a drive of a run, connected again when its connection is lost.
+//!
+//! Programs are idempotent: an execution that may or may not have run is run again. Invariant: a
+//! drive that does not come back within [`TRIES`] tries is lost, and stays so.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use csd_initiator::Options;
+use csd_reactor::{Semaphore, sleep};
+
+use crate::array::{Array, Drive, Plan};
+use crate::object::Error;
+
+/// How often a lost drive is tried, each time after a longer pause.
+const TRIES: u32 = 3;
+/// Pause before the first try.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A drive of a run, as one core sees it.
+pub(super) struct Link {
+    plan: Plan,
+    options: Options,
+    drive: RefCell<Rc<Drive>>,
+    renewals: Cell<u32>,
+    lost: RefCell<Option<String>>,
+    lock: Semaphore,
+    /// Bytes that crossed on connections that are gone.
+    crossed: Cell<u64>,
+}
+
+impl Link {
+    /// The link to the drive with this index.
+    ///
+    /// # Errors
+    /// When it is down.
+    pub(super) fn new(
+        array: &Array,
+        plan: &Plan,
+        options: &Options,
+        index: usize,
+    ) -> Result<Self, Error> {
+        let drive = Rc::clone(array.drive(index)?);
+        Ok(Self {
+            plan: plan.clone(),
+            options: options.clone(),
+            drive: RefCell::new(drive),
+            renewals: Cell::new(0),
+            lost: RefCell::new(None),
+            lock: Semaphore::new(1),
+            crossed: Cell::new(0),
+        })
+    }
+
+    /// The drive as it is connected now.
+    pub(super) fn drive(&self) -> Rc<Drive> {
+        Rc::clone(&self.drive.borrow())
+    }
+
+    /// Bytes that crossed the wire, both ways.
+    pub(super) fn crossed_bytes(&self) -> u64 {
+        self.crossed.get() + traffic(&self.drive.borrow())
+    }
+
+    /// Calls `body` with the drive, and again after a connection was lost and made anew.
+    ///
+    /// # Errors
+    /// What the drive answered, or why it is lost: see [`is_lost`].
+    pub(super) async fn run<T>(
+        &self,
+        body: impl AsyncFn(&Rc<Drive>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        loop {
+            let (drive, renewals) = (self.drive(), self.renewals.get());
+            match body(&drive).await {
+                Err(error) if is_lost(&error) => self.renew(renewals, error).await?,
+                done => return done,
+            }
+        }
+    }
+
+    /// Connects again, unless somebody did or tried in vain since.
+    async fn renew(&self, renewals: u32, error: Error) -> Result<(), Error> {
+        let permit = self.lock.acquire(1).await;
+        if self.renewals.get() != renewals {
+            return Ok(());
+        }
+        if self.lost.borrow().is_some() || renewals == TRIES {
+            return Err(error);
+        }
+        let mut pause = PAUSE;
+        let index = self.drive().index;
+        for _ in 0..TRIES {
+            sleep(pause).await;
+            pause *= 3;
+            if let Ok(drive) = self.plan.connect(index, &self.options).await {
+                self.crossed.set(self.crossed.get() + traffic(&self.drive()));
+                self.drive.replace(Rc::new(drive));
+                self.renewals.set(renewals + 1);
+                drop(permit);
+                return Ok(());
+            }
+        }
+        self.lost.replace(Some(error.to_string()));
+        Err(error)
+    }
+}
+
+fn traffic(drive: &Drive) -> u64 {
+    let traffic = drive.controller.traffic();
+    traffic.wire_to_host + traffic.wire_to_drive
+}
+
+/// Whether a drive's connection failed, and not a command: everything but a verdict.
+pub(super) fn is_lost(error: &Error) -> bool {
+    use csd_initiator::Error::{Closed, Lost, Protocol, Timeout, Unreachable};
+    let Error::Drive { source, .. } = error else { return false };
+    matches!(
+        source,
+        Closed { .. } | Lost { .. } | Protocol { .. } | Timeout { .. } | Unreachable { .. }
+    )
+}

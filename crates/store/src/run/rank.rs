@@ -1,0 +1,208 @@
+//! Page rank around products that drives or the host make: the vector, its way to the drives'
+//! memory, and the next ranks.
+//!
+//! Invariant: ranks do not depend on who made which product.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use csd_initiator::Memory;
+use csd_kernels::page_rank::{self, Form, Iteration, Options, Progress, advance_dense};
+use csd_reactor::Buffer;
+
+use super::job::{Job, Kernel};
+use super::kernel::Vector;
+use super::site::Site;
+use super::target::{MEMORY_NSID, Target};
+use crate::object::{Error, read_chunk};
+
+/// Page rank in progress.
+pub(super) struct Ranking {
+    options: Options,
+    state: State,
+}
+
+enum State {
+    Dense { ranks: Vec<f32>, iterations: u32, distance: f64 },
+    Sparse(Iteration),
+}
+
+/// What page rank came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ranks {
+    /// The nodes' ranks, in order.
+    pub ranks: Vec<f64>,
+    /// Whether they are f32 by nature.
+    pub dense: bool,
+    /// Steps made.
+    pub iterations: u32,
+    /// L1 distance of the last two steps.
+    pub distance: f64,
+    /// Whether they have settled.
+    pub converged: bool,
+}
+
+/// The parameters of a page rank job.
+pub(super) fn parameters(job: &Job) -> Option<page_rank::Parameters> {
+    match job.kernel {
+        Kernel::PageRank(parameters) => Some(parameters),
+        _ => None,
+    }
+}
+
+/// Where sums go in a drive's memory, behind the vector.
+pub(super) fn target(parameters: &page_rank::Parameters) -> Target {
+    let bytes = element_bytes(parameters.form);
+    let start = (parameters.columns * bytes).next_multiple_of(4096);
+    Target::Sums { start, bytes }
+}
+
+fn element_bytes(form: Form) -> u64 {
+    if form == Form::Dense { 4 } else { 8 }
+}
+
+/// Length of the vector, bytes.
+pub(super) fn vector_bytes(parameters: &page_rank::Parameters) -> Result<u32, Error> {
+    let bytes = parameters.columns * element_bytes(parameters.form);
+    match u32::try_from(bytes) {
+        Ok(small) if bytes <= csd_nvme::execute::SOURCE_BYTES_MAX => Ok(small),
+        _ => Err(Error::Unfit(super::Unfit(format!(
+            "a vector of {} elements is more than a drive keeps: {} bytes of at most {}",
+            parameters.columns,
+            bytes,
+            csd_nvme::execute::SOURCE_BYTES_MAX
+        )))),
+    }
+}
+
+impl Ranking {
+    /// Ranks before the first step; of a graph the numbers of outgoing edges are read.
+    pub(super) async fn begin(site: &Rc<Site>, options: Options) -> Result<Self, Error> {
+        let wrong = |wrong: page_rank::WrongOption| Error::Unfit(super::Unfit(wrong.to_string()));
+        let parameters = parameters(&site.job).expect("a job of page rank");
+        // Also of a dense one: it checks the options.
+        let degrees = match parameters.form {
+            Form::Dense => Vec::new(),
+            Form::Sparse => degrees(site, parameters.columns).await?,
+        };
+        let iteration = Iteration::new(degrees, options).map_err(wrong)?;
+        let state = match parameters.form {
+            Form::Sparse => State::Sparse(iteration),
+            Form::Dense => {
+                let nodes = usize::try_from(parameters.columns).expect("a vector in memory");
+                #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
+                let even = (1.0 / nodes as f64) as f32;
+                State::Dense { ranks: vec![even; nodes], iterations: 0, distance: f64::INFINITY }
+            }
+        };
+        Ok(Self { options, state })
+    }
+
+    /// The vector of the next product.
+    pub(super) fn vector(&self) -> Vector {
+        match &self.state {
+            State::Dense { ranks, .. } => Vector { dense: ranks.clone(), sparse: Vec::new() },
+            State::Sparse(iteration) => {
+                Vector { dense: Vec::new(), sparse: iteration.contributions() }
+            }
+        }
+    }
+
+    /// Takes the sums of all parts; whether another step is needed.
+    pub(super) fn advance(&mut self, mut parts: Vec<(usize, Vec<u8>)>) -> Progress {
+        parts.sort_by_key(|(part, _)| *part);
+        let bytes: Vec<u8> = parts.into_iter().flat_map(|(_, sums)| sums).collect();
+        match &mut self.state {
+            State::Sparse(iteration) => {
+                let sums: Vec<f64> =
+                    bytes.as_chunks().0.iter().map(|sum| f64::from_le_bytes(*sum)).collect();
+                iteration.advance(&sums)
+            }
+            State::Dense { ranks, iterations, distance } => {
+                let sums: Vec<f32> =
+                    bytes.as_chunks().0.iter().map(|sum| f32::from_le_bytes(*sum)).collect();
+                *distance = advance_dense(ranks, &sums, self.options.damping);
+                *iterations += 1;
+                #[allow(clippy::cast_precision_loss)] // a vector in memory
+                let settled = *distance < ranks.len() as f64 * self.options.tolerance;
+                match *iterations >= self.options.iterations_max {
+                    _ if settled => Progress::Converged,
+                    true => Progress::Exhausted,
+                    false => Progress::Again,
+                }
+            }
+        }
+    }
+
+    /// The ranks as they are.
+    pub(super) fn ranks(&self, progress: Progress) -> Ranks {
+        let (ranks, dense, iterations, distance) = match &self.state {
+            State::Dense { ranks, iterations, distance } => {
+                let ranks = ranks.iter().map(|rank| f64::from(*rank)).collect();
+                (ranks, true, *iterations, *distance)
+            }
+            State::Sparse(it) => (it.ranks().to_vec(), false, it.iterations(), it.distance()),
+        };
+        let converged = progress == Progress::Converged;
+        Ranks { ranks, dense, iterations, distance, converged }
+    }
+}
+
+/// Reads the numbers of outgoing edges, the last part of a graph.
+async fn degrees(site: &Rc<Site>, nodes: u64) -> Result<Vec<u32>, Error> {
+    let entry = &site.job.inputs[0];
+    let layout = entry.layout();
+    let parts = site.job.parts(0);
+    let (last, mut bytes) = (parts.parts().len() - 1, Vec::new());
+    let mut chunks: VecDeque<u32> = parts.part_chunks(last).collect();
+    while let Some(chunk) = chunks.pop_front() {
+        let link = &site.links[layout.member(chunk)];
+        let read = link.run(async |drive| read_chunk(drive, entry, chunk).await).await?;
+        bytes.extend_from_slice(&read);
+    }
+    let degrees: Vec<u32> =
+        bytes.as_chunks().0.iter().map(|degree| u32::from_le_bytes(*degree)).collect();
+    if degrees.len() as u64 != nodes {
+        let drive = site.links[usize::from(parts.parts()[last].member)].drive().name.clone();
+        let why = format!("it has {} numbers of edges for {nodes} nodes", degrees.len());
+        return Err(Error::Corrupt { drive, object: entry.name.clone(), why });
+    }
+    Ok(degrees)
+}
+
+/// Checks that every drive's memory has room for the vector and its sums.
+pub(super) fn check_memory(site: &Site) -> Result<(), Error> {
+    let parameters = parameters(&site.job).expect("a job of page rank");
+    let Target::Sums { start, bytes } = target(&parameters) else { return Ok(()) };
+    let needed = start + parameters.columns * bytes;
+    for link in site.links.iter() {
+        let drive = link.drive();
+        let memory = Memory::open(&drive.controller, MEMORY_NSID);
+        let bytes = memory.map_or(0, |memory| memory.bytes());
+        if bytes < needed {
+            return Err(Error::Unfit(super::Unfit(format!(
+                "drive {} has {bytes} bytes of memory for programs, and {needed} are needed: start \
+                 it with a larger --memory, or use --on host",
+                drive.name
+            ))));
+        }
+    }
+    Ok(())
+}
+
+/// Sends the vector to every member's drive; a lost one is noted.
+pub(super) async fn broadcast(site: &Rc<Site>) -> Result<(), Error> {
+    let vector = site.vector.bytes();
+    for member in 0..site.links.len() {
+        let write = async |drive: &Rc<crate::array::Drive>| {
+            let failed = |error| Error::command(drive, error);
+            let memory = Memory::open(&drive.controller, MEMORY_NSID).map_err(failed)?;
+            memory.write(0, vec![Buffer::from_slice(&vector)]).await.map_err(failed)
+        };
+        match site.links[member].run(write).await {
+            Err(error) if super::link::is_lost(&error) => site.lose(member, &error, None),
+            written => written?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! [`Site`]: what the workers of one core share during a step of a run, and the drives it loses.
+
+use std::fmt;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::kernel::Vector;
+use super::link::Link;
+use super::queue::Queue;
+use super::target::Target;
+use super::{Error, Job};
+use crate::layout::Run;
+use crate::object::Progress;
+
+/// What the workers of one core share.
+pub(super) struct Site {
+    pub(super) job: Arc<Job>,
+    pub(super) queue: Arc<Queue>,
+    /// By member.
+    pub(super) links: Rc<Vec<Link>>,
+    pub(super) target: Target,
+    pub(super) vector: Arc<Vector>,
+    /// Length of the vector in the drives' memory, bytes; 0 without one.
+    pub(super) vector_bytes: u32,
+    pub(super) progress: Progress,
+    pub(super) losses: Arc<Losses>,
+}
+
+impl Site {
+    /// Notes that a member's drive is lost with what it was at, and takes all that it had left.
+    pub(super) fn lose(&self, member: usize, error: &Error, at: Option<Run>) {
+        let mut runs = self.queue.abandon(member);
+        runs.extend(at);
+        let why = error.to_string();
+        let mut losses = self.losses.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match losses.iter_mut().find(|loss| loss.member == member) {
+            Some(loss) => loss.runs.extend(runs),
+            None => losses.push(Loss { member, why, runs }),
+        }
+    }
+}
+
+/// The drives that a run has lost.
+#[derive(Default)]
+pub(super) struct Losses(Mutex<Vec<Loss>>);
+
+struct Loss {
+    member: usize,
+    why: String,
+    runs: Vec<Run>,
+}
+
+impl Losses {
+    /// Whether a drive was lost.
+    pub(super) fn any(&self) -> bool {
+        !self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// What is missing of a run, if something is.
+    pub(super) fn partial(&self, job: &Job, done_bytes: u64, all_bytes: u64) -> Option<Partial> {
+        let losses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let missing = losses.iter().map(|loss| {
+            let mut runs = loss.runs.clone();
+            runs.sort_by_key(|run| run.first);
+            let count = runs.iter().map(|run| u64::from(run.locals.end - run.locals.start)).sum();
+            let each = runs.iter().flat_map(|run| {
+                (0..run.locals.end - run.locals.start).map(|step| run.first + step * run.stride)
+            });
+            let shown: Vec<String> = each.take(SHOWN).map(|unit| unit.to_string()).collect();
+            let more = if count > SHOWN as u64 { ", ..." } else { "" };
+            Missing { why: loss.why.clone(), count, units: shown.join(", ") + more }
+        });
+        let missing: Vec<_> = missing.collect();
+        let unit = if job.by_parts() { "part" } else { "chunk" };
+        (!missing.is_empty()).then_some(Partial { unit, missing, done_bytes, all_bytes })
+    }
+}
+
+/// Numbers of missing units that a message shows.
+const SHOWN: usize = 8;
+
+/// What is missing of a run, some of whose drives were lost: no answer came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partial {
+    unit: &'static str,
+    missing: Vec<Missing>,
+    /// Bytes of inputs that were worked on.
+    pub done_bytes: u64,
+    /// Bytes of inputs in all.
+    pub all_bytes: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Missing {
+    why: String,
+    count: u64,
+    units: String,
+}
+
+impl fmt::Display for Partial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = 100 * u128::from(self.done_bytes) / u128::from(self.all_bytes.max(1));
+        write!(f, "only {percent} % of the run was done, there is no answer: ")?;
+        for Missing { why, count, units } in &self.missing {
+            let (unit, s) = (self.unit, if *count == 1 { "" } else { "s" });
+            if *count == 0 {
+                write!(f, "{why}; ")?;
+            } else {
+                write!(f, "{why}, {count} {unit}{s} missing ({units}); ")?;
+            }
+        }
+        f.write_str("objects have no copies: bring the drive back and run again")
+    }
+}

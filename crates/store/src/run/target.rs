@@ -1,0 +1,244 @@
+//! Where a run's bytes go: nowhere, into an object, or back to the host.
+//!
+//! Never: a kernel. Invariant: an object is sealed only after every unit of the run was done.
+
+use std::sync::Arc;
+
+use csd_kernels::ElementType;
+use csd_nvme::execute::Output;
+
+use super::job::{Job, Kernel, Unfit};
+use super::queue::Taken;
+use super::{Answer, kernel};
+use crate::array::{Array, OBJECTS_NSID};
+use crate::catalogue::Entry;
+use crate::layout::{Kind, Layout, Part, Parts};
+use crate::object::{Draft, Error, On, Shape, Stored, read_chunk};
+
+/// Memory namespace of a drive.
+pub(super) const MEMORY_NSID: u32 = 4;
+
+/// Where bytes go.
+#[derive(Clone, Debug)]
+pub(super) enum Target {
+    /// Only results are wanted.
+    Nothing,
+    /// Chunks of an object.
+    Object {
+        entry: Arc<Entry>,
+        /// Number of the first chunk that each part may use.
+        rooms: Arc<[u32]>,
+    },
+    /// Sums of rows, by way of a drive's memory.
+    Sums {
+        /// First byte of the sums of row 0.
+        start: u64,
+        /// Bytes of a sum.
+        bytes: u64,
+    },
+}
+
+impl Target {
+    /// Where an execution over `taken` writes.
+    pub(super) fn output(&self, job: &Job, taken: &Taken) -> Output {
+        match self {
+            Self::Nothing => Output::Completion,
+            Self::Object { entry, .. } => {
+                let (first, stride) = self.numbers(taken);
+                Output::KvChunks {
+                    nsid: OBJECTS_NSID,
+                    prefix: entry.id.0,
+                    first,
+                    stride,
+                    chunk_bytes: entry.chunk_bytes,
+                }
+            }
+            Self::Sums { .. } => {
+                let (start, bytes) = self.sums(job, taken);
+                let bytes = u32::try_from(bytes).expect("fewer sums than bytes of rows");
+                Output::Memory { nsid: MEMORY_NSID, start, bytes }
+            }
+        }
+    }
+
+    /// Number of the first chunk that `taken` gives, and the distance to the next.
+    pub(super) fn numbers(&self, taken: &Taken) -> (u32, u32) {
+        match (self, taken.run.part) {
+            (Self::Object { rooms, .. }, Some(part)) if !rooms.is_empty() => (rooms[part], 1),
+            _ => (taken.run.number, taken.run.stride),
+        }
+    }
+
+    /// The place of the sums of a part's rows.
+    pub(super) fn sums(&self, job: &Job, taken: &Taken) -> (u64, u64) {
+        let Self::Sums { start, bytes } = self else { return (0, 0) };
+        let part = taken.run.part.expect("rows come in parts");
+        let rows = rows(job, part);
+        (start + rows.start * bytes, (rows.end - rows.start) * bytes)
+    }
+}
+
+/// The rows of a part.
+pub(super) fn rows(job: &Job, part: usize) -> std::ops::Range<u64> {
+    let parts = job.parts(0).parts();
+    let end = parts.get(part + 1).map_or(job.inputs[0].shape[0], |next| next.mark);
+    parts[part].mark..end
+}
+
+/// An object that a run writes.
+pub struct Product {
+    draft: Draft,
+    rooms: Arc<[u32]>,
+}
+
+impl Product {
+    /// Begins the object `name` for what `job` writes.
+    ///
+    /// # Errors
+    /// [`Error::Exists`]; [`Error::Unfit`] when the job writes nothing that could be kept.
+    pub async fn begin(array: &Array, name: &str, job: &Job) -> Result<Self, Error> {
+        let first = &job.inputs[0];
+        let mut shape = Shape {
+            element: first.element,
+            on: On::Kv,
+            chunk_bytes: first.chunk_bytes,
+            offset: Some(first.offset),
+            members: first.members.clone(),
+        };
+        let mut rooms = Vec::new();
+        match job.kernel {
+            Kernel::VectorAdd(_) => {}
+            Kernel::ArrayMerge(_) => rooms = merge_rooms(job)?,
+            Kernel::Verify(plan) => {
+                shape.element = ElementType::I32;
+                shape.chunk_bytes = first.chunk_bytes / plan.page_bytes() * 4;
+                if shape.chunk_bytes < crate::layout::CHUNK_BYTES_VALUE_MIN
+                    || shape.chunk_bytes > crate::layout::CHUNK_BYTES_MAX
+                {
+                    return Err(Error::Unfit(Unfit(format!(
+                        "checksums of pages of {} bytes make chunks of {} bytes: use other pages",
+                        plan.page_bytes(),
+                        shape.chunk_bytes
+                    ))));
+                }
+            }
+            Kernel::Count(_) | Kernel::PageRank(_) => {
+                let why = format!("{} gives no array in place", job.name());
+                return Err(Error::Unfit(Unfit(why)));
+            }
+        }
+        let mut draft = Draft::begin(array, name, shape).await?;
+        draft.write(array).await?;
+        Ok(Self { draft, rooms: rooms.into() })
+    }
+
+    pub(super) fn target(&self) -> Target {
+        Target::Object { entry: Arc::new(self.draft.entry.clone()), rooms: Arc::clone(&self.rooms) }
+    }
+
+    /// Fills in what only the whole run knows.
+    fn complete(&mut self, job: &Job, answer: &Answer) -> Result<(), Error> {
+        let (first, entry) = (&job.inputs[0], &mut self.draft.entry);
+        let members = u16::try_from(entry.members.len()).expect("at most 1024 drives");
+        let parts = first.parts.as_ref();
+        match job.kernel {
+            Kernel::ArrayMerge(element) => {
+                let mut merged: Vec<Part> = job.parts(0).parts().to_vec();
+                for (part, number) in merged.iter_mut().zip(self.rooms.iter()) {
+                    (part.bytes, part.number) = (0, *number);
+                }
+                for &(part, elements) in &answer.parts {
+                    merged[part].bytes = elements * element.bytes() as u64;
+                }
+                entry.bytes = merged.iter().map(|part| part.bytes).sum();
+                entry.parts = Parts::new(Kind::Range, entry.chunk_bytes, members, merged)?;
+                entry.shape = vec![entry.elements()];
+            }
+            Kernel::Verify(plan) => {
+                let pages = |bytes: u64| bytes.div_ceil(plan.page_bytes().into());
+                entry.bytes = kernel::pages(job, plan.page_bytes()) * 4;
+                entry.shape = vec![entry.elements()];
+                let mut at = 0;
+                let sums = |part: &Part| {
+                    let mark = at;
+                    at += pages(part.bytes);
+                    Part { bytes: pages(part.bytes) * 4, mark, ..*part }
+                };
+                let sums = parts.map(|parts| parts.parts().iter().map(sums).collect::<Vec<_>>());
+                entry.parts = match sums {
+                    Some(sums) => Parts::new(Kind::Rows, entry.chunk_bytes, members, sums)?,
+                    None => None,
+                };
+            }
+            _ => {
+                entry.bytes = first.bytes;
+                entry.shape.clone_from(&first.shape);
+                entry.parts.clone_from(&first.parts);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the object visible.
+    ///
+    /// # Errors
+    /// [`Error::Overtaken`], or what kept a majority from agreeing.
+    pub async fn seal(
+        mut self,
+        array: &Array,
+        job: &Job,
+        answer: &Answer,
+    ) -> Result<Stored, Error> {
+        match self.complete(job, answer) {
+            Ok(()) => self.draft.seal(array).await,
+            Err(error) => {
+                self.draft.abandon(array).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Deletes what was written.
+    pub async fn abandon(self, array: &Array) {
+        self.draft.abandon(array).await;
+    }
+}
+
+/// Where each part's chunks may begin: a merge is at most as long as both inputs.
+fn merge_rooms(job: &Job) -> Result<Vec<u32>, Error> {
+    let (mut rooms, mut next) = (Vec::new(), 0u32);
+    for index in 0..job.parts(0).parts().len() {
+        rooms.push(next);
+        for input in 0..job.inputs.len() {
+            let chunks = job.parts(input).part_chunks(index);
+            let after = next.checked_add(chunks.end - chunks.start);
+            let bytes = job.bytes();
+            next = after.ok_or(crate::layout::Error::TooManyChunks { bytes })?;
+        }
+    }
+    Ok(rooms)
+}
+
+/// The first byte in which two sealed objects of one layout differ.
+///
+/// # Errors
+/// What the drives did.
+pub async fn difference(array: &Array, a: &Entry, b: &Entry) -> Result<Option<u64>, Error> {
+    if a.bytes != b.bytes {
+        return Ok(Some(a.bytes.min(b.bytes)));
+    }
+    let (of_a, of_b): (Layout, Layout) = (a.layout(), b.layout());
+    let mut before = 0u64;
+    for chunk in 0..of_a.chunks() {
+        let drive = array.drive(a.members[of_a.member(chunk)].into())?;
+        let left = read_chunk(drive, a, chunk).await?;
+        let drive = array.drive(b.members[of_b.member(chunk)].into())?;
+        let right = read_chunk(drive, b, chunk).await?;
+        if left[..] != right[..] {
+            let at = left.iter().zip(right.iter()).position(|(a, b)| a != b);
+            return Ok(Some(before + at.unwrap_or(left.len().min(right.len())) as u64));
+        }
+        before += left.len() as u64;
+    }
+    Ok(None)
+}
