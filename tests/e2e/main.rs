@@ -15,6 +15,7 @@
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
+mod characterize;
 mod failures;
 mod harness;
 mod lifecycle;

@@ -1,5 +1,9 @@
 //! The command line, declared once: clap derives parser and help from it.
 
+pub(crate) mod account;
+pub(crate) mod characterize;
+pub(crate) mod drive_log;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -64,6 +68,8 @@ pub(crate) enum Command {
     Stat(Name),
     /// Remove an object
     Rm(Name),
+    /// Measure what kernels cost in a drive and on this host, and write a profile
+    Characterize(Box<characterize::Characterize>),
     /// Run a kernel over an object
     #[command(subcommand)]
     Run(Run),
@@ -82,6 +88,8 @@ Examples:
     Serve(Serve),
     /// Look at media that no drive serves: every checksum; exit code 1 when there is damage
     Check(Check),
+    /// Show what became of a drive's last executions: bytes, work, times, and why some failed
+    Log(drive_log::Log),
 }
 
 /// Options of `csd drive check`.
@@ -144,6 +152,10 @@ pub(crate) struct Serve {
     /// Most talkative level of the log
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = crate::log::Level::Info)]
     pub(crate) log_level: crate::log::Level,
+    /// Answer as late as this device of a profile would: FILE, or FILE:DEVICE where there are
+    /// several
+    #[arg(long, value_name = "FILE[:DEVICE]")]
+    pub(crate) pace: Option<String>,
     /// Longest wait for commands in flight after SIGTERM or SIGINT, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     pub(crate) drain: u16,
@@ -316,6 +328,7 @@ impl Command {
         match self {
             Self::Drive(Drive::Serve(_)) => "drive serve",
             Self::Drive(Drive::Check(_)) => "drive check",
+            Self::Drive(Drive::Log(_)) => "drive log",
             Self::Array(Array::Up(_)) => "array up",
             Self::Array(Array::Status) => "array status",
             Self::Array(Array::Down(_)) => "array down",
@@ -324,6 +337,7 @@ impl Command {
             Self::Ls(_) => "ls",
             Self::Stat(_) => "stat",
             Self::Rm(_) => "rm",
+            Self::Characterize(_) => "characterize",
             Self::Run(run) => run.words(),
             Self::Program(command) => command.words(),
         }
@@ -331,42 +345,4 @@ impl Command {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    #[test]
-    fn the_declaration_is_consistent() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn negative_numbers_and_global_options_parse() {
-        let cli =
-            Cli::try_parse_from(["csd", "run", "count", "x", "--equal", "-1", "--json"]).unwrap();
-        assert!(cli.json);
-        let Command::Run(Run::Count(count)) = cli.command else { panic!("{:?}", cli.command) };
-        assert_eq!((count.equal.as_str(), count.ways.on), ("-1", crate::cli_run::Who::Drives));
-    }
-
-    #[test]
-    fn wrong_values_are_refused() {
-        for wrong in [
-            "csd put x --chunk 1MB",
-            "csd put x --type i16",
-            "csd put x --column 1",
-            "csd drive serve --media memory --size 1G --block 1000",
-            "csd drive serve --media memory --size 1G --kv 101%",
-            "csd array up --drives 0",
-            "csd run count x",
-            "csd run count x --equal 1 --on nowhere",
-            "csd run vector-add a b",
-            "csd run verify x --auto --unroll 2",
-            "csd put x --align y --layout range",
-        ] {
-            let error = Cli::try_parse_from(wrong.split(' ')).expect_err(wrong);
-            assert_eq!(error.exit_code(), 2, "{wrong}");
-        }
-    }
-}
+mod tests;

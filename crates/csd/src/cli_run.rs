@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand, ValueEnum, value_parser};
 
+use crate::cli::account::Account;
 use crate::units::parse_size;
 
 #[derive(Debug, Subcommand)]
@@ -70,7 +71,7 @@ impl Run {
 }
 
 /// Who computes, and how that is checked.
-#[derive(Args, Clone, Copy, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct Ways {
     /// Who computes
     #[arg(long, value_enum, default_value_t = Who::Drives)]
@@ -82,6 +83,8 @@ pub(crate) struct Ways {
     /// fail when answers differ (exit code 3)
     #[arg(long)]
     pub(crate) check: bool,
+    #[command(flatten)]
+    pub(crate) account: Account,
 }
 
 /// Who computes.

@@ -11,6 +11,8 @@ use crate::report::Failure;
 /// The global options.
 pub(crate) struct Context {
     array: PathBuf,
+    /// The array file was named by an option.
+    pub(crate) array_is_named: bool,
     /// Print one JSON object.
     pub(crate) json: bool,
     /// Print results and errors only.
@@ -19,8 +21,9 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn new(array: Option<PathBuf>, json: bool, quiet: bool) -> Self {
+        let array_is_named = array.is_some();
         let named = array.or_else(|| Some(PathBuf::from(std::env::var_os("CSD_ARRAY")?)));
-        Self { array: named.unwrap_or_else(|| DEFAULT_PATH.into()), json, quiet }
+        Self { array: named.unwrap_or_else(|| DEFAULT_PATH.into()), array_is_named, json, quiet }
     }
 
     /// Path of the array file.

@@ -41,6 +41,7 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         size_bytes: options.size.unwrap_or(0),
         direct: options.direct.into(),
         metrics: options.metrics,
+        pace: options.pace.as_ref().map(crate::pace::model).transpose()?,
         log: log::sink(options.log, options.log_level),
         drain: Duration::from_secs(options.drain.into()),
     };

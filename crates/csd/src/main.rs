@@ -5,19 +5,23 @@
 //! object is printed; the exit code is the documented one.
 //!
 //! Modules: [`cli`] declares the command line, [`report`] prints, [`table`] and [`units`] format,
-//! [`log`] writes a drive's log, [`context`] opens the array; [`drive`], [`check`], [`mod@array`],
-//! [`object`], [`program`] and [`run`] are the commands.
+//! [`log`] writes a drive's log, [`context`] opens the array; [`drive`], [`mod@drive_log`],
+//! [`check`], [`mod@array`], [`object`], [`program`], [`run`] and [`mod@characterize`] are the commands.
 
+mod account;
 mod array;
+mod characterize;
 mod check;
 mod cli;
 mod cli_run;
 mod clock;
 mod context;
 mod drive;
+mod drive_log;
 mod edges;
 mod log;
 mod object;
+mod pace;
 mod program;
 mod progress;
 mod report;
@@ -47,6 +51,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
     match cli.command {
         Command::Drive(cli::Drive::Serve(options)) => drive::serve(&options, &context),
         Command::Drive(cli::Drive::Check(options)) => check::check(&options),
+        Command::Drive(cli::Drive::Log(options)) => drive_log::log(&options, &context),
         Command::Array(cli::Array::Up(options)) => array::up(&options, &context),
         Command::Array(cli::Array::Status) => array::status(&context),
         Command::Array(cli::Array::Down(options)) => array::down(&options, &context),
@@ -55,6 +60,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Ls(options) => object::ls(&options, &context),
         Command::Stat(options) => object::stat(options, &context),
         Command::Rm(options) => object::rm(options, &context),
+        Command::Characterize(options) => characterize::characterize(&options, &context),
         Command::Run(options) => run::run(&options, &context),
         Command::Program(command) => program::program(command, &context),
     }

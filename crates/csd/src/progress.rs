@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::sync::Arc;
 
+use csd_store::characterize::Step;
 use csd_store::object::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -39,5 +40,32 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// A bar over the measurements of a characterization.
+pub(crate) struct Steps(ProgressBar);
+
+impl Steps {
+    /// A bar; hidden when nobody looks.
+    pub(crate) fn new(context: &Context) -> Self {
+        if context.json || context.quiet || !std::io::stderr().is_terminal() {
+            return Self(ProgressBar::hidden());
+        }
+        let style = ProgressStyle::with_template("[{bar:30}] {pos}/{len} {eta} {msg}");
+        Self(ProgressBar::new(0).with_style(style.expect("our own templates are sound")))
+    }
+
+    /// Shows how far it has come.
+    pub(crate) fn show(&self, step: &Step) {
+        self.0.set_length(step.of as u64);
+        self.0.set_position(step.done as u64);
+        self.0.set_message(step.what.clone());
+    }
+}
+
+impl Drop for Steps {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
     }
 }

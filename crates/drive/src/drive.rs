@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use csd_nvme::controller::Subsystem;
 use csd_reactor::{
-    BackendKind, Buffer, Class, CoreId, Listener, Semaphore, call, core_count, core_id, keep,
-    spawn, stop_requested, yield_now,
+    BackendKind, Buffer, Class, CoreId, Semaphore, call, core_count, core_id, keep, spawn,
+    stop_requested, yield_now,
 };
 
-use crate::controller::{Controllers, CoreCounters, Settings};
+use crate::controller::{Controllers, CoreCounters, ExecutionLog, Settings};
 use crate::describe::{self, MDTS};
 use crate::error::Error;
 use crate::format::{self, SHARDS, Split, Superblock};
@@ -34,6 +34,7 @@ use crate::namespace::kv::recover::{Found, survey};
 use crate::namespace::kv::segments::Segments;
 use crate::namespace::memory::LocalMemory;
 use crate::namespace::{NSID_KV, NSID_OBJECTS};
+use crate::pace::{Model, Pace};
 use crate::provision::Provision;
 use crate::transport::accept::{Connections, accept};
 
@@ -87,6 +88,8 @@ pub struct Config {
     pub drain: Duration,
     /// Address of the Prometheus endpoint; none without it.
     pub metrics: Option<SocketAddr>,
+    /// The device whose pace it keeps, if any.
+    pub pace: Option<Model>,
     /// Where events are told.
     pub log: Log,
 }
@@ -108,6 +111,7 @@ impl Default for Config {
             spin_us: 50,
             drain: Duration::from_secs(5),
             metrics: None,
+            pace: None,
             log: Log::default(),
         }
     }
@@ -124,6 +128,10 @@ pub struct Shared {
     pub segments: Arc<Segments>,
     /// Controllers.
     pub controllers: Controllers,
+    /// The last executions.
+    pub execution_log: ExecutionLog,
+    /// How slow it is to be.
+    pub pace: Pace,
     /// Counters by core.
     pub counters: Vec<Arc<CoreCounters>>,
     /// Connections by core.
@@ -228,6 +236,8 @@ pub async fn open(
         superblock,
         segments,
         controllers: Controllers::default(),
+        execution_log: ExecutionLog::default(),
+        pace: Pace::default(),
         counters: (0..cores).map(|_| Arc::default()).collect(),
         connections: (0..cores).map(|_| AtomicUsize::new(0)).collect(),
         settings: Arc::new(settings),
@@ -311,13 +321,16 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
         reserve_percent: config.reserve_percent,
         block_bytes: config.block_bytes,
     };
-    let listener = listen(config.listen)?;
+    let listener = life::listen(config.listen)?;
     let address = listener.local_addr().map_err(|error| Error::Runtime(error.to_string()))?;
-    let scraped = config.metrics.map(listen).transpose()?;
+    let scraped = config.metrics.map(life::listen).transpose()?;
     let (media, is_new) = life::open_media(config, &split).await?;
     let shared = open(media, is_new, &config.nqn, &split, &config.provision).await?;
     // Nobody has asked for it before.
     let _ = shared.log.set(config.log.clone());
+    if let Some(model) = &config.pace {
+        shared.pace.set(model.clone());
+    }
     start_all(&shared).await?;
     let accepting = spawn(Class::System, accept(listener, Arc::clone(&shared)));
     if let Some(listener) = scraped {
@@ -335,10 +348,6 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
     stop.await;
     accepting.abort();
     life::drain(&shared, config.drain).await
-}
-
-fn listen(address: SocketAddr) -> Result<Listener, Error> {
-    Listener::bind(address).map_err(|source| Error::Listen { address, source })
 }
 
 /// Serves a drive until the process is asked to stop; calls `ready` with the address once hosts

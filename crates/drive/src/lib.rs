@@ -14,6 +14,7 @@
 //! - `describe`: what it says it is
 //! - `provision`: what it is given beside its medium
 //! - [`life`]: its beginning and end
+//! - [`pace`]: as slow as another device
 //! - [`health`]: failing media
 //! - [`mod@log`], [`metrics`]: what is told and counted while it serves
 //! - [`check`]: a look at a medium that nobody serves
@@ -30,6 +31,7 @@ pub mod log;
 pub mod media;
 pub mod metrics;
 pub mod namespace;
+pub mod pace;
 mod provision;
 pub mod transport;
 

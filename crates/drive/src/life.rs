@@ -12,7 +12,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use csd_reactor::{
-    Class, CoreId, Notify, backend_name, call, core_count, keep, kept, post, sleep, timeout,
+    Class, CoreId, Listener, Notify, backend_name, call, core_count, keep, kept, post, sleep,
+    timeout,
 };
 
 use crate::drive::{Config, Core, MediaKind, Shared};
@@ -23,6 +24,14 @@ use crate::media::{Direct, FileMedia, Media, Memory};
 
 /// Pause between two looks at how many connections are left.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// Listens at `address`.
+///
+/// # Errors
+/// [`Error::Listen`].
+pub(crate) fn listen(address: SocketAddr) -> Result<Listener, Error> {
+    Listener::bind(address).map_err(|source| Error::Listen { address, source })
+}
 
 /// Opens the medium, and tells whether it is new.
 ///

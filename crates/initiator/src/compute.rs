@@ -5,6 +5,7 @@
 
 use csd_nvme::compute::{self, PROGRAM_LIST_HEADER_BYTES, ProgramDescriptor, parse_program_list};
 use csd_nvme::execute::Execution;
+use csd_nvme::executions::{self, Entry};
 use csd_nvme::log::{LogId, get_log_page};
 use csd_nvme::opcode::Csi;
 use csd_reactor::Buffer;
@@ -65,6 +66,21 @@ impl Compute {
         let bytes = u32::try_from(bytes).expect("a list of at most 1024 programs");
         let sqe = get_log_page(LogId::PROGRAM_LIST, self.nsid, Csi::CP, 0, bytes);
         Ok(self.controller.admin(sqe, &[], bytes).await?.data)
+    }
+
+    /// How many executions have ended since the drive started, and its log of the last ones,
+    /// newest first.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`] when the log is malformed; the status
+    /// [`csd_nvme::status::Status::INVALID_LOG_PAGE`] when the drive keeps none; else any of a
+    /// command's.
+    pub async fn executions(&self) -> Result<(u64, Vec<Entry>), Error> {
+        let bytes = u32::try_from(executions::LOG_BYTES_MAX).expect("33 KiB");
+        let sqe = get_log_page(LogId::EXECUTIONS, self.nsid, Csi::CP, 0, bytes);
+        let log = self.controller.admin(sqe, &[], bytes).await?.data;
+        let malformed = || self.controller.protocol("its log of executions is malformed");
+        executions::parse(&log).ok_or_else(malformed)
     }
 
     /// Executes the program with this index; its result.

@@ -228,6 +228,7 @@ fn programs_and_executions() {
                 output: Output::Completion,
                 sources: vec![source; 256],
                 parameters: vec![1, 2, 3],
+                serial: false,
             };
             assert_eq!(compute.execute(0, &execution).await.unwrap(), 7 << 32 | 256);
             let error = compute.execute(9, &execution).await.unwrap_err();

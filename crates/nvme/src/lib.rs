@@ -20,6 +20,7 @@
 //! - [`fabrics`], [`property`]: Connect, Property Get and Set, controller registers
 //! - [`nvm`], [`kv`], [`memory`], [`compute`]: the I/O command sets
 //! - [`execute`]: the payload of Execute Program
+//! - [`executions`]: the log of executions
 //! - [`program`]: programs that hosts load, and memory ranges
 //! - [`discovery`]: what a host may connect to
 //! - [`identify`], [`log`], [`feature`]: what the admin queue talks of
@@ -31,6 +32,7 @@ pub mod compute;
 pub mod controller;
 pub mod discovery;
 pub mod execute;
+pub mod executions;
 pub mod fabrics;
 pub mod feature;
 pub mod host;

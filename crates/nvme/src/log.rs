@@ -20,6 +20,7 @@ codes! {
         PROGRAM_LIST = 0x82: "Program List",
         PROGRAM_TYPES = 0x83: "Downloadable Program Types List",
         RANGE_SETS = 0x84: "Memory Range Set List",
+        EXECUTIONS = 0xC0: "vendor: Executions",
     }
 }
 

@@ -83,10 +83,10 @@ proptest! {
     }
 
     #[test]
-    fn executions(program in any::<u64>(), output in output(),
+    fn executions(program in any::<u64>(), output in output(), serial in any::<bool>(),
                   sources in prop::collection::vec(source(), 1..8),
                   parameters in prop::collection::vec(any::<u8>(), 0..100)) {
-        let execution = Execution { program, output, sources, parameters };
+        let execution = Execution { program, output, sources, parameters, serial };
         prop_assert_eq!(Execution::parse(&execution.encode()), Ok(execution));
     }
 

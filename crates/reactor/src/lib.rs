@@ -23,6 +23,7 @@
 //! | `pool` | a connection's commands in flight |
 //! | `buffer` | aligned bytes with head- and tailroom |
 //! | `net`, `file` | sockets by readiness, files by completion |
+//! | `mapped` | memory that pages to a file, for measuring |
 //! | `lane` | computation beside the reactor |
 //! | `backend` | the seam, and the operating system under it |
 //! | `sim` | the world that stands in for it |
@@ -35,6 +36,7 @@ mod core;
 mod file;
 mod lane;
 mod mailbox;
+mod mapped;
 mod net;
 mod oneshot;
 mod pool;
@@ -55,6 +57,7 @@ pub use core::{
 };
 pub use file::{DirectAlignment, File, FileOptions};
 pub use lane::{Compute, Job, LaneFailed, Progress, Single, compute, compute_fn};
+pub use mapped::MappedFile;
 pub use net::{DetachedStream, Listener, Stream};
 pub use pool::TaskPool;
 pub use runtime::{Error, block_on, run};

@@ -15,11 +15,15 @@
 //! - [`catalogue`]: what every drive knows of every object
 //! - [`object`]: put, get, list, look up, remove
 //! - [`run`]: kernels over objects
+//! - [`characterize`]: what kernels cost on a drive and on a host
+//! - [`account`]: what a run would take on the machines of a profile
 //! - [`profile`]: what machines were measured to do
 //! - [`fault`]: whose fault an error is
 
+pub mod account;
 pub mod array;
 pub mod catalogue;
+pub mod characterize;
 pub mod extent;
 pub mod fault;
 pub mod layout;

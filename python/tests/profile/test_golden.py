@@ -71,6 +71,8 @@ def test_an_unknown_key_lists_the_known_ones() -> None:
         "schema = 1\nx = " + "[" * 5000 + "]" * 5000,
         MINIMAL.replace("units = 1", "units = 0x" + "f" * 9000),
         MINIMAL.replace("cores = 4", 'cores = 4\nprov = { "{x}" = "given" }'),
+        MINIMAL + "overload = { kind = [1], memory_bytes = { x = 0x" + "f" * 9000 + " } }",
+        MINIMAL + "overload = [1]",
         "schema = 1\nmeta = 1\nhost = 2\ndevice = 3\npoint = 4",
         "schema = 1\npoint = [1, [2]]",
         "schema = 1\npoint = [{ kernel = [1], device = {}, where = 1, units = [], bytes = {} }]",

@@ -122,3 +122,14 @@ def test_k_limit_rule(host: str, device: str, expected: int | None) -> None:
     made = profile([HOST, DRIVE], host=host, devices=f"[device.a]\n{device}")
     assert k_limit(made, "a") == expected
     assert workload(made, "count").k_limit == expected
+
+
+def test_points_of_an_overloaded_host_stand_for_nothing() -> None:
+    slow = 'overlap = "serial"\noverload = { kind = "cpu", rivals = 2 }'
+    found = workload(
+        profile(
+            [point("host", 9, 9, extra=slow), point("host", 1, 2), point("drive", 3, 4)],
+        ),
+        "count",
+    )
+    assert (found.host(1).tx_s, found.host(1).comp_s) == (1, 2)

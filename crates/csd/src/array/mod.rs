@@ -3,7 +3,7 @@
 //! Never touches a process that is not a drive of the array ([`process`] checks), nor media that
 //! exist. Invariant: whatever happens, the array file names every process that was started.
 
-mod process;
+pub(crate) mod process;
 mod status;
 
 use std::path::{Path, PathBuf};

@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// How a drive's process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(crate) enum Ended {
     /// It had ended before.
     Before,
     /// After SIGTERM.
@@ -34,18 +34,18 @@ pub(super) enum Ended {
 }
 
 /// File of a drive's output.
-pub(super) fn log_path(folder: &Path, drive: &DriveRecord) -> PathBuf {
+pub(crate) fn log_path(folder: &Path, drive: &DriveRecord) -> PathBuf {
     folder.join(format!("{}.log", drive.name))
 }
 
 /// File by which a drive says that it serves, and where.
-pub(super) fn ready_path(folder: &Path, drive: &DriveRecord) -> PathBuf {
+pub(crate) fn ready_path(folder: &Path, drive: &DriveRecord) -> PathBuf {
     folder.join(format!("{}.url", drive.name))
 }
 
 /// Starts the drive's process, detached: in a process group of its own, so that an interrupt at
 /// this terminal does not reach it, with its output in a log.
-pub(super) fn start(
+pub(crate) fn start(
     drive: &DriveRecord,
     folder: &Path,
     backend: BackendKind,
@@ -75,7 +75,7 @@ pub(super) fn start(
 
 /// Waits until the drive serves, and gives its URL. A drive that does not serve in time is
 /// killed.
-pub(super) fn wait_ready(
+pub(crate) fn wait_ready(
     drive: &DriveRecord,
     folder: &Path,
     mut child: Child,
@@ -106,7 +106,7 @@ pub(super) fn wait_ready(
 }
 
 /// Whether the drive's process runs.
-pub(super) fn is_running(drive: &DriveRecord) -> bool {
+pub(crate) fn is_running(drive: &DriveRecord) -> bool {
     let Some(pid) = drive.pid else { return false };
     let Ok(command) = fs::read(format!("/proc/{pid}/cmdline")) else { return false };
     let named = command.split(|&byte| byte == 0).any(|word| word == nqn(drive).as_bytes());
@@ -114,12 +114,12 @@ pub(super) fn is_running(drive: &DriveRecord) -> bool {
 }
 
 /// Asks the drive's process to end. The caller has checked that it is one.
-pub(super) fn terminate(drive: &DriveRecord) {
+pub(crate) fn terminate(drive: &DriveRecord) {
     signal(drive, Signal::TERM);
 }
 
 /// Waits for the process to end after [`terminate`]; kills it when that takes too long.
-pub(super) fn wait_end(drive: &DriveRecord) -> Result<Ended, Failure> {
+pub(crate) fn wait_end(drive: &DriveRecord) -> Result<Ended, Failure> {
     let drive = drive.clone();
     let waited = block_on(&runtime(), move || async move {
         for (ended, within) in [(Ended::Stopped, END_WITHIN), (Ended::Killed, END_WITHIN)] {

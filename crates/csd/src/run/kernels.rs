@@ -26,9 +26,9 @@ fn desk<'a>(context: &'a Context, plan: Plan, job: Job, ways: Ways) -> Desk<'a> 
 pub(super) fn count(options: &Count, context: &Context) -> Result<Report, Failure> {
     let (plan, mut entries, warnings) = look_up(context, vec![options.name.clone()])?;
     let job = Job::count(entries.remove(0), &options.equal)?;
-    let desk = desk(context, plan, job, options.ways);
+    let desk = desk(context, plan, job, options.ways.clone());
     let results = desk.run_all(None)?;
-    Ok(report(&desk, &results, "count", json!({ "equal": options.equal }), warnings))
+    report(&desk, &results, "count", json!({ "equal": options.equal }), warnings)
 }
 
 pub(super) fn vector_add(options: &Pair, context: &Context) -> Result<Report, Failure> {
@@ -53,9 +53,9 @@ fn pair(
     let names = vec![options.left.clone(), options.right.clone()];
     let (plan, entries, warnings) = look_up(context, names)?;
     let [left, right] = <[_; 2]>::try_from(entries).expect("two names");
-    let desk = desk(context, plan, make(left, right)?, options.ways);
+    let desk = desk(context, plan, make(left, right)?, options.ways.clone());
     let results = desk.run_all(Some(&options.output))?;
-    Ok(report(&desk, &results, name, Value::Null, warnings))
+    report(&desk, &results, name, Value::Null, warnings)
 }
 
 /// Verifies, after finding a plan if asked to.
@@ -72,7 +72,7 @@ pub(super) fn verify(options: &Verify, context: &Context) -> Result<Report, Fail
         let way = if options.ways.on == Who::Host { Way::Host } else { Way::Drives };
         pages = fastest(&plan, &job, page_bytes, way)?;
     }
-    let desk = desk(context, plan, Job::verify(entry, pages)?, options.ways);
+    let desk = desk(context, plan, Job::verify(entry, pages)?, options.ways.clone());
     let results = desk.run_all(options.output.as_deref())?;
     let digest = results.outcomes[0].answer.digest.unwrap_or(0);
     let more = json!({
@@ -82,7 +82,7 @@ pub(super) fn verify(options: &Verify, context: &Context) -> Result<Report, Fail
         "units": pages.units(),
         "unroll": pages.unroll(),
     });
-    let mut report = report(&desk, &results, "pages", more, warnings);
+    let mut report = report(&desk, &results, "pages", more, warnings)?;
     if options.auto {
         report.text += &format!(
             "plan: {} pages a unit, {} units, {} pages together\n",

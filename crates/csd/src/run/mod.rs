@@ -18,6 +18,7 @@ use csd_store::object::{self, Stored};
 use csd_store::run::{self, Answer, How, Job, Outcome, Product, Way};
 use serde_json::{Value, json};
 
+use crate::account;
 use crate::cli::Run;
 use crate::cli_run::{Ways, Who};
 use crate::context::{Context, options as connection, random, runtime, with_plan};
@@ -205,7 +206,7 @@ fn report(
     name: &'static str,
     more: Value,
     warnings: Vec<String>,
-) -> Report {
+) -> Result<Report, Failure> {
     let objects: Vec<_> = desk.job.inputs.iter().map(|entry| entry.name.clone()).collect();
     let first = &results.outcomes[0];
     let mut result = json!({
@@ -230,8 +231,18 @@ fn report(
         all.extend(stored.warnings.iter().cloned());
         all.dedup();
     }
-    let text = text::of(name, &results.outcomes, results.stored.as_ref());
-    Report::new(text, result).with_warnings(all)
+    let mut text = text::of(name, &results.outcomes, results.stored.as_ref());
+    let runs: Vec<_> = results.outcomes.iter().map(|o| (o.way, o.cores)).collect();
+    let account = &desk.ways.account;
+    let mut notes = Vec::new();
+    if let Some(accounted) = account::account(account, desk.job.name(), &desk.job.inputs, &runs)? {
+        text.push_str(&accounted.text);
+        result["model"] = accounted.result;
+        notes = accounted.warnings;
+    }
+    let mut report = Report::new(text, result).with_warnings(all);
+    report.warnings.extend(notes);
+    Ok(report)
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report,
         tolerance: options.tolerance,
         iterations_max: options.iterations,
     };
-    let desk = Desk { context, plan, job, ways: options.ways, ranks };
+    let desk = Desk { context, plan, job, ways: options.ways.clone(), ranks };
     let results = desk.run_all(None)?;
     let ranks = results.outcomes[0].answer.ranks.as_ref().expect("page rank gives ranks");
     let top = top(&ranks.ranks, options.top);
@@ -44,7 +44,7 @@ pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report,
         "top": top.iter().map(|&node| json!({ "node": node, "rank": ranks.ranks[node] }))
             .collect::<Vec<_>>(),
     });
-    let mut report = report(&desk, &results, "nodes", more, warnings);
+    let mut report = report(&desk, &results, "nodes", more, warnings)?;
     let mut table = Table::new(&[("node", Align::Right), ("rank", Align::Right)]);
     for node in top {
         table.row(vec![grouped(node as u64), format!("{:.6e}", ranks.ranks[node])]);

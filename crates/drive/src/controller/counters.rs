@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use csd_nvme::compute::ProgramDescriptor;
 use csd_nvme::controller::{Backing, Event, NamespaceKind};
 use csd_nvme::discovery::{DISCOVERY_NQN, DiscoveryRecord, SUBTYPE_CURRENT_DISCOVERY, SUBTYPE_NVM};
+use csd_nvme::executions::Entry;
 use csd_nvme::feature::FeatureId;
 use csd_nvme::log::{ErrorEntry, Smart, WARNING_READ_ONLY};
 use csd_nvme::program::{ProgramType, RangeSet};
@@ -123,6 +124,10 @@ impl Backing for View<'_> {
 
     fn errors(&self) -> Vec<ErrorEntry> {
         self.association.recent_errors()
+    }
+
+    fn executions(&self) -> (u64, Vec<Entry>) {
+        self.drive.execution_log.recent()
     }
 
     fn controllers(&self) -> Vec<u16> {

@@ -6,10 +6,12 @@
 //! every I/O queue, on whatever core.
 
 mod counters;
+pub mod executions;
 mod health;
 mod settings;
 
 pub use counters::{CoreCounters, View};
+pub use executions::ExecutionLog;
 pub(crate) use health::announce;
 pub use settings::Settings;
 

@@ -12,11 +12,11 @@ use csd_nvme::controller::queue::Permit;
 use csd_nvme::opcode::Admin;
 use csd_nvme::status::Status;
 use csd_nvme::{NSID_ALL, compute, kv};
-use csd_reactor::{Buffer, Permit as Held};
+use csd_reactor::{Buffer, Permit as Held, now};
 
 use super::link::{HEADROOM, Link, TAILROOM};
 use super::{PDU_DATA_BYTES_MAX, block, memory, session};
-use crate::controller::CoreCounters;
+use crate::controller::{CoreCounters, executions as log};
 use crate::drive::Core;
 use crate::namespace::compute::Call;
 use crate::namespace::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
@@ -65,6 +65,9 @@ pub async fn run_io(core: Rc<Core>, link: Rc<Link>, received: Received) {
         return session::run_fabrics_io(&link, permit, &sqe);
     }
     let begun = core.metrics.begin(&sqe);
+    if sqe.nsid() != NSID_COMPUTE {
+        core.shared.pace.transfer(&sqe).await;
+    }
     let result = match sqe.nsid() {
         nsid if core.shared.settings.refuses(nsid, sqe.opcode()) => {
             let status = Status::NAMESPACE_WRITE_PROTECTED;
@@ -255,7 +258,16 @@ async fn execute(
     // Executions are long: they keep this connection's share, not what all connections share.
     let _own = held.map(|(own, _)| own);
     let data = Payload { pieces, held: None }.joined();
-    core.compute.execute(&Call { caller, index, ranges, controls }, &data).await.map(Done::Result)
+    let begun = now();
+    let report = core.compute.execute(&Call { caller, index, ranges, controls }, &data).await;
+    let mut entry = log::entry(&report, index, begun);
+    entry.set_cid(permit.cid());
+    if let Some(association) = link.association() {
+        entry.set_cntlid(association.cntlid).name_host(association.host_nqn());
+    }
+    core.shared.execution_log.note(entry);
+    core.shared.pace.execution(&report, begun).await;
+    report.result.map(Done::Result).map_err(|failure| failure.status)
 }
 
 async fn send_all(link: &Link, permit: &Permit, data: &[u8]) {

@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Waker;
 
 use csd_nvme::capsule::{Cqe, Sqe};
@@ -21,6 +22,7 @@ use csd_reactor::{Acquire, Buffer, Notify, Semaphore};
 use super::outgoing::Outgoing;
 use super::session::Session;
 use super::{LIMITS, PDU_DATA_BYTES_MAX};
+use crate::controller::Association;
 
 /// Commands that send data wait while this much is queued.
 const QUEUED_BYTES_MAX: usize = 1 << 20;
@@ -342,6 +344,11 @@ impl Link {
             transfer.complete.set(true);
             transfer.done.notify_all();
         }
+    }
+
+    /// The controller that the connection is of.
+    pub fn association(&self) -> Option<Arc<Association>> {
+        self.session.borrow().association().map(Arc::clone)
     }
 
     /// Notes a failed command in its controller's error log. What a host may expect (a key that is

@@ -5,6 +5,7 @@ use crate::NSID_ALL;
 use crate::capsule::Sqe;
 use crate::compute::{self, ProgramDescriptor};
 use crate::discovery::discovery_log;
+use crate::executions;
 use crate::log::{self, ErrorEntry, FeatureEffects, FirmwareSlot, GetLogPage, LSP_RETAIN, LogId};
 use crate::opcode::{Admin, Cp, Csi, Kv, Nvm, Slm};
 use crate::program;
@@ -14,7 +15,7 @@ use crate::wire::fixed_text;
 /// What a discovery controller has.
 const SUPPORTED_DISCOVERY: [LogId; 3] = [LogId::SUPPORTED, LogId::ERROR, LogId::DISCOVERY];
 
-const SUPPORTED: [LogId; 10] = [
+const SUPPORTED: [LogId; 11] = [
     LogId::SUPPORTED,
     LogId::ERROR,
     LogId::SMART,
@@ -25,6 +26,7 @@ const SUPPORTED: [LogId; 10] = [
     LogId::PROGRAM_LIST,
     LogId::PROGRAM_TYPES,
     LogId::RANGE_SETS,
+    LogId::EXECUTIONS,
 ];
 
 const ADMIN: [u8; 11] = [
@@ -120,7 +122,7 @@ impl Controller {
                 discovery_log(generation, &records)
             }
             LogId::EFFECTS => effects(Csi(view.csi()))?,
-            LogId::PROGRAM_LIST | LogId::PROGRAM_TYPES | LogId::RANGE_SETS => {
+            LogId::PROGRAM_LIST | LogId::PROGRAM_TYPES | LogId::RANGE_SETS | LogId::EXECUTIONS => {
                 of_programs(id, sqe.nsid(), subsystem, backing)?
             }
             _ => return Err(Status::INVALID_LOG_PAGE),
@@ -183,6 +185,10 @@ fn of_programs(
     Ok(match id {
         LogId::PROGRAM_TYPES => program::program_types(&backing.program_types()),
         LogId::RANGE_SETS => program::range_sets(&backing.range_sets()),
+        LogId::EXECUTIONS => {
+            let (ended, entries) = backing.executions();
+            executions::encode(ended, &entries)
+        }
         _ => {
             // By index, as far as there are programs; what lies between is empty.
             let mut programs = programs.clone();

@@ -17,6 +17,7 @@ pub mod queue;
 
 use crate::compute::ProgramDescriptor;
 use crate::discovery::DiscoveryRecord;
+use crate::executions;
 use crate::feature::FeatureId;
 use crate::identify::EVENT_NAMESPACE_ATTRIBUTE;
 use crate::log::{ErrorEntry, LogId, Smart, WARNING_READ_ONLY};
@@ -148,6 +149,10 @@ pub trait Backing {
     /// Recent errors of this controller, newest first.
     fn errors(&self) -> Vec<ErrorEntry> {
         Vec::new()
+    }
+    /// Executions that ended since the start, and the entries of the last ones, newest first.
+    fn executions(&self) -> (u64, Vec<executions::Entry>) {
+        (0, Vec::new())
     }
     /// Ids of the controllers that have namespaces, rising.
     fn controllers(&self) -> Vec<u16> {

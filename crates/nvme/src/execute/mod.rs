@@ -27,6 +27,10 @@ pub const CHUNKS_MAX: u32 = 256;
 /// Most bytes that one execution covers.
 pub const SOURCE_BYTES_MAX: u64 = 256 << 20;
 
+/// Flag: everything is read before the program begins, and nothing is stored before it has ended.
+/// So that what each takes by itself can be measured.
+pub const FLAG_SERIAL: u32 = 1;
+
 layout! {
     /// Header of the payload.
     pub struct Header[64] {
@@ -38,7 +42,7 @@ layout! {
         sources / set_sources: u16 @ 6,
         /// Identifier of the program (PID), a second lock on the program index.
         program / set_program: u64 @ 8,
-        /// Flags, none defined: 0.
+        /// Flags: [`FLAG_SERIAL`].
         flags / set_flags: u32 @ 16,
         /// Where the result goes: [`OutputKind`].
         output / set_output: u8 @ 20,
@@ -85,6 +89,8 @@ pub struct Execution {
     pub sources: Vec<Source>,
     /// The program's parameters.
     pub parameters: Vec<u8>,
+    /// Reading, computing and storing come one after another ([`FLAG_SERIAL`]).
+    pub serial: bool,
 }
 
 impl Execution {
@@ -117,7 +123,11 @@ impl Execution {
         if header.version() != VERSION {
             return Err(Malformed("version is not 1"));
         }
-        if header.flags() != 0 || header.padding() != [0; 3] || header.reserved() != [0; 4] {
+        let serial = header.flags() == FLAG_SERIAL;
+        if (header.flags() != 0 && !serial)
+            || header.padding() != [0; 3]
+            || header.reserved() != [0; 4]
+        {
             return Err(Malformed("flags or reserved bytes are not zero"));
         }
         let output = Output::of(OutputKind(header.output()), &header.record())?;
@@ -143,7 +153,7 @@ impl Execution {
             return Err(Malformed("more than 256 chunks or 256 MiB in one execution"));
         }
         let parameters = parameters.to_vec();
-        Ok(Self { program: header.program(), output, sources, parameters })
+        Ok(Self { program: header.program(), output, sources, parameters, serial })
     }
 
     /// The payload's bytes.
@@ -155,6 +165,7 @@ impl Execution {
         let mut header = Header::zeroed();
         header.set_magic(MAGIC).set_version(VERSION).set_program(self.program);
         header.set_sources(u16::try_from(self.sources.len()).expect("at most 256 sources"));
+        header.set_flags(if self.serial { FLAG_SERIAL } else { 0 });
         header.set_output(self.output.kind().0).set_record(&self.output.record());
         header.set_parameters(u32::try_from(self.parameters.len()).expect("short parameters"));
         let mut data = header.as_bytes().to_vec();
@@ -181,6 +192,7 @@ mod tests {
                 Place::Memory { nsid: 4, start: 1 << 33, bytes: 4096 }.on(2),
             ],
             parameters: vec![1, 2, 3],
+            serial: false,
         }
     }
 
@@ -189,6 +201,17 @@ mod tests {
         let data = sample().encode();
         assert_eq!(data.len(), 64 + 3 * 32 + 3);
         assert_eq!(Execution::parse(&data), Ok(sample()));
+    }
+
+    #[test]
+    fn flags_are_known_or_refused() {
+        let serial = Execution { serial: true, ..sample() };
+        assert_eq!(Execution::parse(&serial.encode()), Ok(serial));
+        let mut data = sample().encode();
+        for flags in [2, 3, 0x80] {
+            data[16] = flags;
+            assert!(Execution::parse(&data).is_err(), "{flags:#x}");
+        }
     }
 
     #[test]

@@ -4,7 +4,9 @@
 //! takes an absent number for 0, and never stops at the first fault. Invariant: a profile that is
 //! read keeps every rule of the contract.
 
+mod keys;
 mod read;
+mod write;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -56,6 +58,30 @@ pub enum Overlap {
     Serial,
     /// Both went on at once.
     Pipelined,
+}
+
+/// Who says what a run's energy was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// The processor's own counters.
+    Rapl,
+    /// A meter outside.
+    Meter,
+    /// Nobody: CPU time by the watts of the profile.
+    CpuSeconds,
+}
+
+/// What a host was short of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OverloadKind {
+    /// Memory.
+    Memory,
+    /// Time on its cores.
+    Cpu,
+    /// The drives' bandwidth.
+    Io,
 }
 
 /// Provenance of the numbers of a table, by key.
@@ -154,6 +180,10 @@ optional_struct! {
         price_usd: Option<f64>,
         /// Capacity, bytes.
         capacity_bytes: Option<u64>,
+        /// Address of the drive that was measured.
+        target: Option<String>,
+        /// Anything else.
+        note: Option<String>,
         /// Provenance of the numbers above.
         prov: Option<Provenances>,
     }
@@ -184,6 +214,12 @@ optional_struct! {
         comp_s: Timing,
         /// Time to write the result back.
         store_s: Option<Timing>,
+        /// Time of a whole run that loads and computes at once, storing aside.
+        pipelined_s: Option<Timing>,
+        /// Energy of a whole run, beyond what stands idle.
+        energy_J: Option<Energy>,
+        /// What the host had to bear meanwhile.
+        overload: Option<Overload>,
         /// Provenance of the times.
         prov: Provenance,
         /// Anything else.
@@ -207,6 +243,35 @@ optional_struct! {
     }
 }
 
+optional_struct! {
+    /// Energy of a run, and how it spread over runs.
+    Energy {
+        /// Median, joules.
+        median: f64,
+        /// First quartile, joules.
+        p25: Option<f64>,
+        /// Third quartile, joules.
+        p75: Option<f64>,
+        /// Number of runs.
+        n: Option<u64>,
+        /// Who says so.
+        source: Source,
+    }
+}
+
+/// What a host lacked while a point was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+pub struct Overload {
+    /// What was short.
+    pub kind: OverloadKind,
+    /// Memory that the kernel could use, bytes: for [`OverloadKind::Memory`] only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Busy threads, or readers of the same drives: for the other kinds only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rivals: Option<u64>,
+}
+
 /// Whether a key is left out of the normal form.
 trait Absent {
     fn absent(&self) -> bool {
@@ -227,6 +292,7 @@ impl Absent for Where {}
 impl Absent for Overlap {}
 impl Absent for Provenance {}
 impl Absent for Timing {}
+impl Absent for Source {}
 
 /// A fault of a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -260,6 +326,12 @@ impl Profile {
     /// Every fault found, in the order of the file's tables; never empty.
     pub fn parse(text: &str) -> Result<Self, Faults> {
         read::profile(text).map_err(Faults)
+    }
+
+    /// The profile as a TOML file's text.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        write::profile(self)
     }
 }
 

@@ -30,6 +30,15 @@ fn valid_profiles_have_the_normal_form_of_the_contract() {
 }
 
 #[test]
+fn a_profile_written_reads_back_as_itself() {
+    for path in files("valid-") {
+        let profile = Profile::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        let written = toml::to_string(&profile).unwrap();
+        assert_eq!(Profile::parse(&written).unwrap(), profile, "{written}");
+    }
+}
+
+#[test]
 fn invalid_profiles_are_refused_with_every_path_of_the_contract() {
     let paths = files("invalid-");
     assert!(paths.len() >= 25);
@@ -43,5 +52,15 @@ fn invalid_profiles_are_refused_with_every_path_of_the_contract() {
         expected.sort_unstable();
         found.dedup(); // a point may have several times with one fault of the point each
         assert_eq!(found, expected, "{}: {faults}", path.display());
+    }
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    for path in files("valid-") {
+        let profile = Profile::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        let again = Profile::parse(&profile.to_toml());
+        let again = again.unwrap_or_else(|faults| panic!("{}: {faults}", path.display()));
+        assert_eq!(again, profile, "{}", path.display());
     }
 }

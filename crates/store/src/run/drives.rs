@@ -120,6 +120,7 @@ async fn execute_once(
         output: site.target.output(job, taken),
         sources: sources(site, drive.block.block_bytes(), taken),
         parameters: job.parameters(taken),
+        serial: false,
     };
     let result = drive.compute.execute(program, &execution).await;
     result.map_err(|error| match error.status() {

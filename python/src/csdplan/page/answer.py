@@ -187,12 +187,12 @@ def _workload(profile: str, text: str, kernel: str) -> Workload:
 
 def _only(held: Profile, kernel: str) -> str | None:
     """Return the drive that computes if there is no choice; the first one of several."""
-    names = [p.device for p in held.point if p.where == "drive" and p.kernel == kernel]
+    names = [point.device for point in held.points(kernel, "drive")]
     return names[0] if names else None
 
 
 def _ssd(held: Profile, kernel: str) -> str | None:
-    names = [p.device for p in held.point if p.where == "host" and p.kernel == kernel]
+    names = [point.device for point in held.points(kernel, "host")]
     return names[0] if names else None
 
 

@@ -171,9 +171,14 @@ def _duplicate_problems(raw: dict[str, Any]) -> list[Problem]:
         # A value of another type is reported as such; true, which equals 1, is no whole number.
         if any(type(point.get(key)) is not kind for key, kind in identity.items()):
             continue
-        values = tuple(point[key] for key in identity)
+        overload = point.get("overload", {})
+        if not isinstance(overload, dict):
+            continue
+        if any(type(value) not in (str, int) for value in overload.values()):
+            continue
+        values = (*(point[key] for key in identity), frozenset(overload.items()))
         if values in first:
-            expected = f"another {', '.join(identity)} than point[{first[values]}]"
+            expected = f"another {', '.join(identity)} or overload than point[{first[values]}]"
             problems.append(Problem(f"point[{index}]", _shown(point["kernel"]), expected))
         first.setdefault(values, index)
     return problems

@@ -79,16 +79,17 @@ class Device(_Sourced):
     active_W: Amount | None = None
     price_usd: Amount | None = None
     capacity_bytes: Whole | None = None
+    target: Text | None = None
+    note: Text | None = None
 
 
-class Timing(Table):
-    """A time in seconds: its median and, where it was measured, its spread."""
+class _Spread(Table):
+    """A number with its median and, where it was measured, its spread."""
 
     median: Amount
     p25: Amount | None = None
     p75: Amount | None = None
     n: Whole | None = None
-    prov: Provenance | None = None
 
     @model_validator(mode="after")
     def _spread_is_whole_and_ordered(self) -> Self:
@@ -97,9 +98,50 @@ class Timing(Table):
         if self.p25 is not None and self.p75 is not None:
             if not self.p25 <= self.median <= self.p75:
                 raise ValueError("p25 <= median <= p75")
-        elif self.prov == "measured":
-            raise ValueError("a measured time with p25, p75 and n")
+        elif self._is_measured():
+            raise ValueError("p25, p75 and n with what is measured")
         return self
+
+    def _is_measured(self) -> bool:
+        raise NotImplementedError
+
+
+class Timing(_Spread):
+    """A time in seconds."""
+
+    prov: Provenance | None = None
+
+    def _is_measured(self) -> bool:
+        return self.prov == "measured"
+
+
+class Energy(_Spread):
+    """Energy of a run in joules, beyond what the machine draws idle, and who says so."""
+
+    source: Literal["rapl", "meter", "cpu-seconds"]
+
+    def _is_measured(self) -> bool:
+        return self.source != "cpu-seconds"
+
+
+class Overload(Table):
+    """What a host lacked while a point was measured."""
+
+    kind: Literal["memory", "cpu", "io"]
+    memory_bytes: Whole | None = None
+    rivals: Whole | None = None
+
+    @model_validator(mode="after")
+    def _amount_fits_the_kind(self) -> Self:
+        of_memory = self.kind == "memory"
+        if (self.memory_bytes is not None) != of_memory or (self.rivals is None) != of_memory:
+            raise ValueError("memory_bytes alone for memory, rivals alone for cpu and io")
+        return self
+
+    def __str__(self) -> str:
+        if self.memory_bytes is not None:
+            return f"memory {self.memory_bytes / 1e9:g} GB"
+        return f"{self.kind}, {self.rivals} rivals"
 
 
 class Point(Table):
@@ -116,14 +158,23 @@ class Point(Table):
     load_s: Timing
     comp_s: Timing
     store_s: Timing | None = None
+    pipelined_s: Timing | None = None
+    energy_J: Energy | None = None
+    overload: Overload | None = None
     prov: Provenance
     note: Text | None = None
+
+    @model_validator(mode="after")
+    def _only_hosts_are_overloaded(self) -> Self:
+        if self.overload is not None and self.where != "host":
+            raise ValueError("an overload of host points only")
+        return self
 
     @model_validator(mode="after")
     def _measured_times_have_a_spread(self) -> Self:
         if self.prov != "measured":
             return self
-        for key in ("load_s", "comp_s", "store_s"):
+        for key in ("load_s", "comp_s", "store_s", "pipelined_s"):
             timing: Timing | None = getattr(self, key)
             if timing is not None and timing.prov is None and timing.n is None:
                 raise ValueError(f"a measured {key} with p25, p75 and n")
@@ -146,6 +197,14 @@ class Profile(Table):
     def kernels(self) -> tuple[str, ...]:
         """Return the kernels that the points name, sorted."""
         return tuple(sorted({point.kernel for point in self.point}))
+
+    def points(self, kernel: str, where: Literal["host", "drive"]) -> list[Point]:
+        """Return a kernel's points of one side, without those of an overloaded host."""
+        return [
+            point
+            for point in self.point
+            if (point.kernel, point.where, point.overload) == (kernel, where, None)
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the normal form: keys as in the file, absent ones absent, JSON types only."""

@@ -127,14 +127,12 @@ def workload(
     ProfileIncomplete
         If the kernel, a side of it or a choice is missing; the message lists what exists.
     """
-    points = [point for point in profile.point if point.kernel == kernel]
-    if not points:
+    if kernel not in profile.kernels():
         listed = ", ".join(profile.kernels())
         raise ProfileIncomplete(f"{name} has no kernel {kernel!r}; it has: {listed}")
     where = f"{name}, kernel {kernel}"
     host_side = profile if ssd_profile is None else ssd_profile
-    drives = [point for point in points if point.where == "drive"]
-    hosts = [p for p in host_side.point if p.kernel == kernel and p.where == "host"]
+    drives, hosts = profile.points(kernel, "drive"), host_side.points(kernel, "host")
     device = _choose(where, "drive", "--device", (p.device for p in drives), device, None)
     ssd = _choose(where, "host", "--ssd", (p.device for p in hosts), ssd, device)
     drives = [point for point in drives if point.device == device]

@@ -221,7 +221,7 @@ def _demand(
 
 def _core_s_per_byte(profile: Profile, kernel: str) -> float | None:
     """Return the compute time of one host core, from the point of the largest working set."""
-    points = [p for p in profile.point if p.where == "host" and p.kernel == kernel and p.units == 1]
+    points = [p for p in profile.points(kernel, "host") if p.units == 1]
     if not points:
         return None
     point = max(points, key=lambda p: p.bytes)
@@ -230,8 +230,7 @@ def _core_s_per_byte(profile: Profile, kernel: str) -> float | None:
 
 def _drive_s_per_byte(profile: Profile, kernel: str, device: str) -> float | None:
     """Return load and compute time in the drive at its best, for the largest working set."""
-    points = [p for p in profile.point if p.where == "drive" and p.kernel == kernel]
-    points = [p for p in points if p.device == device]
+    points = [p for p in profile.points(kernel, "drive") if p.device == device]
     if not points:
         return None
     size = max(p.bytes for p in points)

@@ -123,9 +123,8 @@ def _sigma(point: Point, timing: Timing, spreads: Mapping[str, float], of: Of) -
 def _host_point(profile: Profile, load: Workload, cores: int) -> Point:
     points = [
         point
-        for point in profile.point
-        if (point.where, point.kernel, point.device, point.bytes)
-        == ("host", load.kernel, load.ssd, load.bytes)
+        for point in profile.points(load.kernel, "host")
+        if (point.device, point.bytes) == (load.ssd, load.bytes)
     ]
     own = [point for point in points if point.units == cores]
     return (own or [point for point in points if point.units == 1])[0]
@@ -134,9 +133,8 @@ def _host_point(profile: Profile, load: Workload, cores: int) -> Point:
 def _drive_point(profile: Profile, load: Workload) -> Point:
     return next(
         point
-        for point in profile.point
-        if (point.where, point.kernel, point.device, point.bytes, point.units)
-        == ("drive", load.kernel, load.device, load.bytes, load.drive_units)
+        for point in profile.points(load.kernel, "drive")
+        if (point.device, point.bytes, point.units) == (load.device, load.bytes, load.drive_units)
     )
 
 

@@ -59,11 +59,11 @@ impl Prepared {
 
 impl Compute {
     /// Checks a call as far as that needs no reading.
-    pub(super) fn prepare(&self, call: &Call, data: &[u8]) -> Result<Prepared, Status> {
+    pub(super) fn prepare(&self, call: &Call, data: &[u8]) -> Result<Prepared, Failure> {
         let (drive, controls) = (&self.drive, call.controls);
         let (set, mut execution) = match call.ranges {
             Ranges::None => {
-                let parsed = Execution::parse(data).map_err(|_| Status::INVALID_PROGRAM_DATA)?;
+                let parsed = Execution::parse(data).map_err(Failure::misuse)?;
                 (None, parsed)
             }
             Ranges::Set(rsid) => {
@@ -86,7 +86,7 @@ impl Compute {
             let program = programs.get(usize::from(call.index));
             let pid = program.ok_or(Status::INVALID_PROGRAM_INDEX)?.pid();
             if named.is_some_and(|named| named != pid) {
-                return Err(Status::INVALID_PROGRAM_INDEX);
+                return Err(Status::INVALID_PROGRAM_INDEX.into());
             }
             execution.program = pid;
             None
@@ -118,6 +118,7 @@ fn over(all: &[MemoryRange], controls: Controls, data: &[u8]) -> Result<Executio
         output: Output::Completion,
         sources: Vec::new(),
         parameters: data.to_vec(),
+        serial: false,
     };
     let mut stream = 0;
     for (index, at) in all.iter().enumerate() {

@@ -35,6 +35,15 @@ pub struct Report {
     pub result: Result<u64, Failure>,
     /// What it took until then.
     pub meter: Meter,
+    /// Identifier of the program; 0 when none was named that there is.
+    pub program: u64,
+}
+
+impl Report {
+    /// Of an execution that did not begin.
+    pub(super) fn refused(failure: Failure) -> Self {
+        Self { result: Err(failure), meter: Meter::default(), program: 0 }
+    }
 }
 
 impl Compute {
@@ -50,7 +59,7 @@ impl Compute {
             Ok(program) => self.work((execution, brake), program, &mut meter).await,
             Err(failure) => Err(failure),
         };
-        Report { result, meter }
+        Report { result, meter, program: execution.program }
     }
 
     async fn work(
@@ -64,15 +73,15 @@ impl Compute {
         let mut desk = Desk {
             program,
             inputs: Inputs::new(execution.streams()),
-            output: Output::new(&execution.output),
+            output: Output::new(&execution.output).serial(execution.serial),
             brake: brake.clone(),
         };
         let done = self.rounds(&mut desk, sources, &mut drain, meter).await;
+        let began = now();
         let last = match &done {
             Ok(_) => drain.drain(&mut desk.output, true).await,
             Err(_) => Ok(()),
         };
-        let began = now();
         let finished = drain.finish().await;
         meter.writing_ns += now().ns() - began.ns();
         meter.written_bytes = desk.output.written();

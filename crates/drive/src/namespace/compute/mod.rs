@@ -87,25 +87,30 @@ impl Compute {
         }
     }
 
-    /// Runs a program; its result for dwords 0 and 1.
-    ///
-    /// # Errors
-    /// The status to answer with.
-    pub async fn execute(&self, call: &Call, data: &[u8]) -> Result<u64, Status> {
+    /// Runs a program: its result for dwords 0 and 1, or why there is none, and what it took.
+    pub async fn execute(&self, call: &Call, data: &[u8]) -> Report {
         let listed = self.drive.executions.begin(call.caller);
-        let prepared = self.prepare(call, data)?;
-        let permit = self.running.acquire(1).await;
-        let engine = prepared.loaded.as_ref().map(|running| Arc::clone(&running.engine));
-        let watch = Watch::begin(listed.brake.clone(), prepared.limits, engine);
-        let report = self.run(&prepared.execution, &listed.brake, prepared.start()).await;
-        drop((watch, permit));
-        if report.result.is_ok() {
-            prepared.count(&self.drive.memory, call.controls, report.meter.written_bytes);
+        let report = match self.prepare(call, data) {
+            Ok(prepared) => {
+                // What is loaded as a whole may take as much memory as all that run side by side.
+                let share = if prepared.execution.serial { EXECUTIONS_MAX } else { 1 };
+                let permit = self.running.acquire(share).await;
+                let engine = prepared.loaded.as_ref().map(|running| Arc::clone(&running.engine));
+                let watch = Watch::begin(listed.brake.clone(), prepared.limits, engine);
+                let report = self.run(&prepared.execution, &listed.brake, prepared.start()).await;
+                drop((watch, permit));
+                if report.result.is_ok() {
+                    let written = report.meter.written_bytes;
+                    prepared.count(&self.drive.memory, call.controls, written);
+                }
+                report
+            }
+            Err(failure) => Report::refused(failure),
+        };
+        if let Err(failure) = &report.result {
+            self.told(call, failure);
         }
-        report.result.map_err(|failure| {
-            self.told(call, &failure);
-            failure.status
-        })
+        report
     }
 
     /// Tells why an execution failed: a status cannot.

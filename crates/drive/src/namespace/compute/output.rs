@@ -2,7 +2,7 @@
 //!
 //! In the lane bytes are gathered into chunks; between the lane's rounds full chunks are stored.
 //! Never: a byte written where the execution did not say. Invariants: at most [`FULL_BYTES`] and a
-//! chunk are gathered at once; an execution that succeeded has its output stored, durable as any
+//! chunk are gathered at once, but for serial executions; an execution that succeeded has its output stored, durable as any
 //! Store is. One that failed may have left some of it: whoever asked deletes that.
 
 use std::collections::VecDeque;
@@ -34,6 +34,8 @@ pub struct Output {
     /// The chunk that is being filled, and how much of it is.
     open: Option<(Buffer, usize)>,
     gathered: usize,
+    /// Bytes at which a program is asked to wait.
+    full_bytes: usize,
     written: u64,
     work: u64,
 }
@@ -45,7 +47,20 @@ impl Output {
             Destination::Memory { .. } => Some(1 << 20),
             Destination::KvChunks { chunk_bytes, .. } => Some(*chunk_bytes as usize),
         };
-        Self { chunk_bytes, full: VecDeque::new(), open: None, gathered: 0, written: 0, work: 0 }
+        Self {
+            chunk_bytes,
+            full: VecDeque::new(),
+            open: None,
+            gathered: 0,
+            full_bytes: FULL_BYTES,
+            written: 0,
+            work: 0,
+        }
+    }
+
+    /// The output of an execution that may be serial: then it is gathered as a whole.
+    pub(super) fn serial(self, serial: bool) -> Self {
+        Self { full_bytes: if serial { usize::MAX } else { FULL_BYTES }, ..self }
     }
 
     /// Whether the bytes are wanted; if not, they may be written and are dropped.
@@ -55,7 +70,7 @@ impl Output {
 
     /// Whether a program should end its step with [`super::Step::Full`].
     pub fn is_full(&self) -> bool {
-        self.gathered >= FULL_BYTES
+        self.gathered >= self.full_bytes
     }
 
     /// Room for at most `most` bytes, at least 1, in one piece; [`Self::commit`] says how many were

@@ -2,7 +2,7 @@
 //!
 //! Never: a checksum or a computation. Invariants: a value's version is pinned from when it is
 //! opened until it is read; of every stream at most twice [`AHEAD_BYTES`] divided by their number,
-//! and one value more, is in memory.
+//! and one value more, is in memory; of a serial execution all is.
 
 use std::sync::Arc;
 
@@ -35,6 +35,8 @@ enum Read {
 /// The reads that are left, for every stream.
 pub(super) struct Sources {
     streams: Vec<std::vec::IntoIter<Read>>,
+    /// Bytes of all streams that are read at once.
+    ahead_bytes: usize,
 }
 
 /// What a round of reads gave: the stream of each chunk, in order, and the streams that are read
@@ -73,7 +75,9 @@ impl Sources {
                 }
             }
         }
-        Ok(Self { streams: streams.into_iter().map(Vec::into_iter).collect() })
+        let streams = streams.into_iter().map(Vec::into_iter).collect();
+        let ahead_bytes = if execution.serial { usize::MAX } else { AHEAD_BYTES };
+        Ok(Self { streams, ahead_bytes })
     }
 
     /// Reads on, every stream of which less than its share is `at_hand`: values are opened in
@@ -83,7 +87,7 @@ impl Sources {
         compute: &Compute,
         at_hand: &[usize],
     ) -> Result<Batch, Failure> {
-        let share = AHEAD_BYTES / self.streams.len().max(1);
+        let share = self.ahead_bytes / self.streams.len().max(1);
         let mut under_way = Vec::new();
         let mut failure = None;
         for (index, reads) in self.streams.iter_mut().enumerate() {

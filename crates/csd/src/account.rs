@@ -1,0 +1,110 @@
+//! Model time of runs: a table of its own, since wall and model never share a row.
+
+use csd_store::account::{self, ModelTime};
+use csd_store::catalogue::Entry;
+use csd_store::profile::Overlap;
+use csd_store::run::Way;
+use serde_json::{Value, json};
+
+use crate::cli::account::Account;
+use crate::pace;
+use crate::report::Failure;
+use crate::table::{Align, Table};
+use crate::units::duration;
+
+/// What runs would take: for people, and for programs.
+pub(crate) struct Accounted {
+    pub(crate) text: String,
+    pub(crate) result: Value,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Accounts runs of `kernel` over objects, each a way and a number of host cores; nothing when
+/// the user named no profile.
+pub(crate) fn account(
+    options: &Account,
+    kernel: &str,
+    inputs: &[Entry],
+    runs: &[(Way, usize)],
+) -> Result<Option<Accounted>, Failure> {
+    let Some(named) = &options.profile else { return Ok(None) };
+    let (profile, device) = pace::load(named)?;
+    let overlap = options.overlap.map(Overlap::from);
+    let bytes = bytes_of_members(inputs);
+    let mut table = Table::new(&[
+        ("on", Align::Left),
+        ("load", Align::Right),
+        ("compute", Align::Right),
+        ("model time", Align::Right),
+        ("energy", Align::Right),
+    ]);
+    let (mut rows, mut warnings) = (Vec::new(), Vec::new());
+    for &(way, cores) in runs {
+        let (on, rates) = match way {
+            Way::Drives => ("drives".to_owned(), account::drive(&profile, &device, kernel)),
+            Way::Host => {
+                let rates = account::host(&profile, &device, kernel, cores as u64);
+                (format!("host, {cores} cores"), rates)
+            }
+            Way::Split => {
+                // Who takes which chunk is decided by wall time.
+                warnings.push("a split run has no model time".to_owned());
+                continue;
+            }
+        };
+        let Some(rates) = rates else {
+            warnings.push(format!("the profile says nothing of {kernel} on {on} with {device}"));
+            continue;
+        };
+        let rates = account::Rates { overlap: overlap.unwrap_or(rates.overlap), ..rates };
+        let time = match way {
+            Way::Host => account::host_time(&rates, &bytes, profile.host.ingest_bw_Bps),
+            _ => account::drives_time(&rates, &bytes),
+        };
+        table.row(row(&on, &time));
+        rows.push(describe(way, &on, &time));
+    }
+    let overlap = overlap.map_or("as its points overlap", |overlap| match overlap {
+        Overlap::Serial => "serial",
+        Overlap::Pipelined => "pipelined",
+    });
+    let header = format!("\nmodel time by {named}, device {device}, {overlap}\n");
+    let result = json!({ "profile": named, "device": device, "runs": rows });
+    Ok(Some(Accounted { text: header + &table.render(), result, warnings }))
+}
+
+/// Bytes of the objects on each of their drives.
+fn bytes_of_members(inputs: &[Entry]) -> Vec<u64> {
+    let members = inputs.iter().map(|entry| entry.members.len()).max().unwrap_or(0);
+    let of = |member: usize| {
+        let held = inputs.iter().filter(|entry| member < entry.members.len()).map(|entry| {
+            let layout = entry.layout();
+            layout.range_bytes(member, 0, layout.count(member))
+        });
+        held.sum()
+    };
+    (0..members).map(of).collect()
+}
+
+fn row(on: &str, time: &ModelTime) -> Vec<String> {
+    vec![
+        on.to_owned(),
+        duration(time.load_s),
+        duration(time.comp_s),
+        duration(time.total_s),
+        time.joules.map_or_else(|| "-".to_owned(), |joules| format!("{joules:.2} J")),
+    ]
+}
+
+fn describe(way: Way, on: &str, time: &ModelTime) -> Value {
+    json!({
+        "on": way.to_string(),
+        "system": on,
+        "clock": "model",
+        "load_s": time.load_s,
+        "comp_s": time.comp_s,
+        "total_s": time.total_s,
+        "overlap": time.overlap,
+        "energy_J": time.joules,
+    })
+}

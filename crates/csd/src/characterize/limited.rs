@@ -1,0 +1,122 @@
+//! A host that lacks memory: a process of its own in a memory group, which measures Host(1).
+//!
+//! The whole working set is loaded, then computed on, as <https://doi.org/10.1145/3623677>,
+//! section 4.4, does it; what exceeds the limit is paged to a scratch file (a machine may have no
+//! swap). The drive is another process and keeps its memory. Invariant: the limit holds before the
+//! first byte is loaded.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use csd_store::characterize::host::{self, HostJob, Timed};
+use csd_store::characterize::kernel;
+use csd_store::characterize::region::Region;
+use csd_store::characterize::{Error, Holding, Limited, Overlap, Rivals};
+use serde_json::{Value, json};
+
+use super::cgroup::MemoryGroup;
+use crate::context::{options as connection, runtime};
+use crate::report::{Failure, Report};
+
+/// Memory that the process needs besides the working set that it holds: code, connections, and
+/// what is under way.
+const OWN_BYTES: u64 = 24 << 20;
+
+/// How Host(1) is measured with limited memory.
+pub(super) fn measure(folder: &Path, url: &str) -> Result<Limited, Failure> {
+    let name = format!("csd-characterize-{}", std::process::id());
+    let group = MemoryGroup::new(&name).map_err(|why| {
+        Failure::usage(format!("--overload memory: {why}; run as root, or leave it out"))
+    })?;
+    let (group, folder, url) = (Arc::new(group), folder.to_owned(), url.to_owned());
+    Ok(Arc::new(move |job: &HostJob, memory_bytes: u64, times: usize| {
+        if memory_bytes >= job.bytes {
+            let (memory, set) = (memory_bytes >> 20, job.bytes >> 20);
+            let why = format!("--overload memory:{memory}M is no burden: the set has {set} MiB");
+            return Err(Error::Unable(why));
+        }
+        let failed = |why: String| Error::Unable(format!("with limited memory: {why}"));
+        group.limit(memory_bytes + OWN_BYTES).map_err(failed)?;
+        let request = json!({
+            "door": group.door(),
+            "folder": folder,
+            "url": url,
+            "nsid": job.region.nsid,
+            "ranges": job.region.cut(0..job.region.bytes()),
+            "kernel": job.kernel.name(),
+            "bytes": job.bytes,
+            "times": times,
+        });
+        ask(&request).map_err(failed)
+    }))
+}
+
+/// Has a process of this program do what `request` says.
+fn ask(request: &Value) -> Result<Vec<Timed>, String> {
+    let words = |error: std::io::Error| error.to_string();
+    let mut command = Command::new(std::env::current_exe().map_err(words)?);
+    command.args(["characterize", "--limited", "--json"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    let mut child = command.spawn().map_err(words)?;
+    let mut stdin = child.stdin.take().expect("it was piped");
+    // A process that has ended says why in its answer.
+    let _gone = stdin.write_all(request.to_string().as_bytes());
+    drop(stdin);
+    let output = child.wait_with_output().map_err(words)?;
+    let answer: Value = serde_json::from_slice(&output.stdout)
+        .map_err(|_| format!("the process ended without an answer ({})", output.status))?;
+    if let Some(why) = answer["error"]["message"].as_str() {
+        return Err(why.to_owned());
+    }
+    let times = answer["result"]["times"].as_array().ok_or("no times in the answer")?;
+    let number = |value: &Value, key: &str| value[key].as_f64().ok_or("a time is missing");
+    let timed = times.iter().map(|time| {
+        Ok(Timed {
+            load_s: number(time, "load_s")?,
+            comp_s: number(time, "comp_s")?,
+            cpu_s: number(time, "cpu_s")?,
+            work: time["work"].as_u64().ok_or("the work is missing")?,
+            ..Timed::default()
+        })
+    });
+    timed.collect::<Result<_, &str>>().map_err(str::to_owned)
+}
+
+/// What the process does: enters the group, then measures what standard input asks for.
+pub(super) fn work() -> Result<Report, Failure> {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).map_err(Failure::run)?;
+    let request: Value = serde_json::from_str(&text).map_err(Failure::usage)?;
+    let (job, door, times) =
+        parse(&request).ok_or_else(|| Failure::usage("--limited: a malformed request"))?;
+    // 0 stands for the process that writes.
+    std::fs::write(&door, "0")
+        .map_err(|error| Failure::run(format!("{}: {error}", door.display())))?;
+    let mut rows = Vec::new();
+    for _ in 0..times {
+        let Timed { load_s, comp_s, cpu_s, work, .. } = host::measure(&runtime(), &job)?;
+        rows.push(json!({ "load_s": load_s, "comp_s": comp_s, "cpu_s": cpu_s, "work": work }));
+    }
+    Ok(Report::new("", json!({ "times": rows })))
+}
+
+fn parse(request: &Value) -> Option<(HostJob, PathBuf, u64)> {
+    let ranges = request["ranges"].as_array()?.iter();
+    let ranges = ranges.map(|range| Some((range[0].as_u64()?, range[1].as_u64()?)));
+    let nsid = u32::try_from(request["nsid"].as_u64()?).ok()?;
+    let job = HostJob {
+        address: request["url"].as_str()?.parse().ok()?,
+        connection: connection(),
+        kernel: Arc::from(kernel::named(request["kernel"].as_str()?)?),
+        region: Region::new(nsid, ranges.collect::<Option<_>>()?),
+        bytes: request["bytes"].as_u64()?,
+        units: 1,
+        overlap: Overlap::Serial,
+        output: None,
+        rivals: Rivals::None,
+        holding: Holding::Paged(request["folder"].as_str()?.into()),
+    };
+    Some((job, request["door"].as_str()?.into(), request["times"].as_u64()?))
+}

@@ -1,0 +1,168 @@
+//! The working sets on an array: an object for each kernel and size, removed afterwards.
+//!
+//! Objects are kept as blocks. Every drive gets a working set of its own, all of them equal, so
+//! that the first drive holds a whole one. Invariant: what was put is removed when the value is
+//! dropped; what an interrupt leaves behind is an object that `csd ls` shows and `csd rm` removes.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use csd_store::ElementType;
+use csd_store::array::{Array, ArrayFile, BLOCK_NSID, Plan};
+use csd_store::catalogue::Placement;
+use csd_store::characterize::kernel::{Kernel, fill_set};
+use csd_store::characterize::region::{PIECE_BYTES, Region};
+use csd_store::extent::byte_ranges;
+use csd_store::object::{self, Arrange, On, PutOptions};
+use csd_store::source::Source;
+
+use crate::context::{Context, random, silent, with_plan};
+use crate::report::Failure;
+
+/// The objects.
+pub(super) struct Objects {
+    /// Address of the drive that is measured.
+    pub(super) url: String,
+    /// Where its working sets lie, by kernel and bytes.
+    pub(super) regions: Vec<(&'static str, u64, Region)>,
+    plan: Plan,
+    names: Vec<String>,
+}
+
+impl Objects {
+    /// Puts an object for each kernel and size.
+    pub(super) fn put(
+        context: &Context,
+        kernels: &[Arc<dyn Kernel>],
+        sizes: &[u64],
+    ) -> Result<Self, Failure> {
+        let file = ArrayFile::load(context.array_path())?;
+        let plan = Plan::new(&file);
+        let id: String = random::<4>()?.iter().map(|byte| format!("{byte:02x}")).collect();
+        let (url, names) = (String::new(), Vec::new());
+        let mut objects = Self { url, regions: Vec::new(), plan, names };
+        for kernel in kernels {
+            for &bytes in sizes {
+                let name = format!("characterize-{id}/{}-{}M", kernel.name(), bytes >> 20);
+                objects.one(kernel, bytes, name)?;
+            }
+        }
+        Ok(objects)
+    }
+
+    fn one(&mut self, kernel: &Arc<dyn Kernel>, bytes: u64, name: String) -> Result<(), Failure> {
+        self.names.push(name.clone());
+        let filler = Arc::clone(kernel);
+        let (url, ranges) = with_plan(&self.plan, async move |array: &Array| {
+            let members = array.drives().count() as u64;
+            let dealt = Dealt::new(filler, bytes, members);
+            let source = Source::raw(&name, Box::new(dealt), ElementType::Bytes);
+            let options = PutOptions {
+                name,
+                on: On::Block,
+                chunk_bytes: Some(PIECE_BYTES),
+                arrange: Arrange::Spread,
+                align: None,
+            };
+            let entry = object::put(array, source, &options, &silent()).await?.entry;
+            let Placement::Block(extents) = &entry.placement else {
+                return Err(Failure::run("an object put on blocks is not kept as blocks"));
+            };
+            let drive = array.drive(entry.members[0].into())?;
+            Ok((drive.url.clone(), byte_ranges(&extents[0], 0, bytes)))
+        })?;
+        self.url = url;
+        self.regions.push((kernel.name(), bytes, Region::new(BLOCK_NSID, ranges)));
+        Ok(())
+    }
+
+    /// Removes the objects.
+    pub(super) fn remove(mut self) -> Result<(), Failure> {
+        let names = std::mem::take(&mut self.names);
+        remove(&self.plan, names)
+    }
+}
+
+impl Drop for Objects {
+    fn drop(&mut self) {
+        // Something else has failed, and that is what the user must see.
+        let _removed = remove(&self.plan, std::mem::take(&mut self.names));
+    }
+}
+
+fn remove(plan: &Plan, names: Vec<String>) -> Result<(), Failure> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    with_plan(plan, async move |array: &Array| {
+        let mut result = Ok(());
+        for name in names {
+            let removed = object::remove(array, &name).await;
+            result = result.and(removed.map(drop).map_err(Failure::from));
+        }
+        result
+    })
+}
+
+/// A working set for each of the members, dealt as chunks of an object are.
+struct Dealt {
+    kernel: Arc<dyn Kernel>,
+    bytes: u64,
+    members: u64,
+    piece: Vec<u8>,
+    chunk: Option<u64>,
+    at: u64,
+}
+
+impl Dealt {
+    fn new(kernel: Arc<dyn Kernel>, bytes: u64, members: u64) -> Self {
+        Self { kernel, bytes, members, piece: Vec::new(), chunk: None, at: 0 }
+    }
+}
+
+impl Read for Dealt {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.at >= self.bytes * self.members {
+            return Ok(0);
+        }
+        let chunk = self.at / PIECE_BYTES;
+        if self.chunk != Some(chunk) {
+            // Chunk k is the (k / members)th of its member.
+            let start = chunk / self.members * PIECE_BYTES;
+            let length = PIECE_BYTES.min(self.bytes - start);
+            self.piece.resize(usize::try_from(length).expect("at most a MiB"), 0);
+            fill_set(&*self.kernel, self.bytes, start, &mut self.piece);
+            self.chunk = Some(chunk);
+        }
+        let from = usize::try_from(self.at % PIECE_BYTES).expect("below a MiB");
+        let length = out.len().min(self.piece.len() - from);
+        out[..length].copy_from_slice(&self.piece[from..from + length]);
+        self.at += length as u64;
+        Ok(length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use csd_store::characterize::kernel;
+
+    use super::*;
+
+    #[test]
+    fn every_member_gets_the_whole_set() {
+        let bytes = 3 * PIECE_BYTES;
+        for (name, members) in [("count", 1), ("vector-add", 2), ("array-merge", 3)] {
+            let kernel: Arc<dyn Kernel> = kernel::named(name).map(Arc::from).unwrap();
+            let mut whole = vec![0; usize::try_from(bytes).unwrap()];
+            fill_set(&*kernel, bytes, 0, &mut whole);
+            let mut dealt = Vec::new();
+            Dealt::new(kernel, bytes, members).read_to_end(&mut dealt).unwrap();
+            let chunks: Vec<&[u8]> = dealt.chunks(1 << 20).collect();
+            let members = usize::try_from(members).unwrap();
+            for member in 0..members {
+                let own = chunks.iter().skip(member).step_by(members);
+                assert!(own.copied().collect::<Vec<_>>().concat() == whole, "{name}, {member}");
+            }
+        }
+    }
+}

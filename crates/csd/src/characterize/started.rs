@@ -1,0 +1,110 @@
+//! A drive that is started for a characterization, and gone after it.
+//!
+//! It stays in this process's group, so that an interrupt at the terminal ends both; its media file
+//! has no name once it serves. Invariant: when the value is dropped the process has ended and the
+//! folder is deleted.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use csd_store::array::DriveRecord;
+use csd_store::characterize::kernel::Kernel;
+use csd_store::characterize::region::Region;
+use csd_store::characterize::{self, Options, Place, survey};
+
+use super::{machine, scratch_folder};
+use crate::array::process;
+use crate::cli::characterize::Characterize;
+use crate::context::{options as connection, random, runtime};
+use crate::report::Failure;
+
+/// Repetitions of the measurement of what the host can take in.
+const INGEST_REPEAT: usize = 3;
+
+/// The drive.
+pub(super) struct Started {
+    pub(super) url: String,
+    pub(super) cores: usize,
+    /// What keeps its bytes, in words.
+    pub(super) media: &'static str,
+    record: DriveRecord,
+    folder: PathBuf,
+}
+
+impl Started {
+    /// Starts a drive large enough for the working sets, on as many cores as are measured.
+    pub(super) fn new(
+        options: &Characterize,
+        kernels: &[Arc<dyn Kernel>],
+    ) -> Result<Self, Failure> {
+        let largest = options.size.iter().copied().max().unwrap_or(0);
+        // Half of the media is blocks: the working set, and behind it a result as long. The other
+        // half takes results that the drive stores as values.
+        let size =
+            if kernels.iter().any(|kernel| kernel.stores()) { 6 * largest } else { 3 * largest };
+        let counts = options.cores.as_ref().and_then(|counts| counts.0.iter().max().copied());
+        let cores = counts.unwrap_or_else(machine::cores);
+        Self::start(&scratch_folder(options), options.media == "memory", size + (512 << 20), cores)
+    }
+
+    fn start(parent: &Path, in_memory: bool, size: u64, cores: usize) -> Result<Self, Failure> {
+        let id: String = random::<8>()?.iter().map(|byte| format!("{byte:02x}")).collect();
+        let folder = parent.join(format!("csd-characterize-{id}"));
+        let cannot = |error: std::io::Error| {
+            Failure::run(format!("cannot start a drive in {}: {error}", folder.display()))
+        };
+        fs::create_dir(&folder).map_err(cannot)?;
+        let media = if in_memory { PathBuf::from("memory") } else { folder.join("media") };
+        let mut record = DriveRecord {
+            name: "drive".to_owned(),
+            url: format!("nvme+tcp://127.0.0.1:0/nqn.2026-11.io.csdstore:{id}:drive"),
+            media: Some(media.to_string_lossy().into_owned()),
+            size_bytes: Some(size),
+            cores: Some(cores),
+            pid: None,
+        };
+        let log = File::create(process::log_path(&folder, &record)).map_err(cannot)?;
+        let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
+        command.args(["drive", "serve", "--listen", "127.0.0.1:0", "--media"]).arg(&media);
+        command.args(["--size", &size.to_string(), "--cores", &cores.to_string()]);
+        command.args(["--nqn", &format!("nqn.2026-11.io.csdstore:{id}:drive")]);
+        command.arg("--ready-file").arg(process::ready_path(&folder, &record));
+        command.stdin(Stdio::null()).stdout(log.try_clone().map_err(cannot)?).stderr(log);
+        let child = command.spawn().map_err(cannot)?;
+        record.pid = Some(child.id());
+        let media_text = if in_memory { "memory" } else { "file" };
+        let mut started =
+            Self { url: String::new(), cores, media: media_text, record, folder: folder.clone() };
+        started.url = process::wait_ready(&started.record, &folder, child)?;
+        if !in_memory {
+            // The drive has it open; nobody else needs it.
+            let _kept = fs::remove_file(&media);
+        }
+        Ok(started)
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if process::is_running(&self.record) {
+            process::terminate(&self.record);
+            let _ended = process::wait_end(&self.record);
+        }
+        let _kept = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Bytes per second that all host cores together take in from a drive whose media are memory.
+pub(super) fn ingest_bandwidth(options: &Characterize, measured: &Options) -> Result<u64, Failure> {
+    let largest = measured.sizes.iter().copied().max().unwrap_or(0);
+    let cores = machine::cores();
+    let drive = Started::start(&scratch_folder(options), true, 3 * largest + (512 << 20), cores)?;
+    let address = drive.url.parse().map_err(Failure::run)?;
+    let surveyed = survey(&runtime(), &address, &connection())?;
+    let region = Region::new(surveyed.block.0, vec![(0, largest)]);
+    let place = Place { region, regions: Vec::new(), values_nsid: None, write: true };
+    let ingest = Options { address, place, repeat: INGEST_REPEAT, ..measured.clone() };
+    Ok(characterize::ingest(&ingest, cores)?)
+}

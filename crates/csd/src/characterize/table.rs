@@ -1,0 +1,142 @@
+//! What was measured, as a table for people and as JSON.
+
+use std::path::Path;
+
+use csd_store::characterize::spread::Samples;
+use csd_store::characterize::{Cell, Found};
+use csd_store::profile::{Overload, OverloadKind, Profile, Where};
+use serde_json::{Value, json};
+
+use crate::table::{Align, Table};
+use crate::units::{duration, grouped, rate, size};
+
+/// The table, bandwidths, slow-down factors, and where the profile is.
+pub(super) fn text(found: &Found, profile: &Profile, path: &Path) -> String {
+    let mut table = Table::new(&[
+        ("kernel", Align::Left),
+        ("on", Align::Left),
+        ("set", Align::Right),
+        ("load", Align::Right),
+        ("compute", Align::Right),
+        ("store", Align::Right),
+        ("pipelined", Align::Right),
+        ("rate", Align::Right),
+        ("n", Align::Right),
+    ]);
+    for cell in &found.cells {
+        let n = cell.load.spread().map_or(0, |spread| spread.n);
+        table.row(vec![
+            cell.kernel.to_owned(),
+            system(cell),
+            size(cell.bytes),
+            median_text(&cell.load),
+            median_text(&cell.comp),
+            median_text(&cell.store),
+            median_text(&cell.pipelined),
+            rate(cell.bytes, median(&cell.pipelined).unwrap_or(0.0)),
+            n.to_string(),
+        ]);
+    }
+    let mut text = table.render();
+    text.push_str("medians; load, compute and store each by itself; rate of pipelined runs\n");
+    text.push_str(&bandwidths(profile));
+    for (name, load, comp) in slow_downs(found) {
+        text.push_str(&format!("{name}: load x {load:.2}, compute x {comp:.2}\n"));
+    }
+    text.push_str(&format!("profile: {}\n", path.display()));
+    text
+}
+
+fn bandwidths(profile: &Profile) -> String {
+    let number = |bandwidth: Option<u64>| {
+        bandwidth.map_or_else(|| "-".to_owned(), |bandwidth| rate(bandwidth, 1.0))
+    };
+    let mut text = String::new();
+    for (name, device) in &profile.device {
+        text.push_str(&format!(
+            "{name}: inside {} read, {} write; to the host {} read, {} write\n",
+            number(device.int_read_Bps),
+            number(device.int_write_Bps),
+            number(device.ext_read_Bps),
+            number(device.ext_write_Bps)
+        ));
+    }
+    if let Some(bandwidth) = profile.host.ingest_bw_Bps {
+        text.push_str(&format!("host takes in {}\n", number(Some(bandwidth))));
+    }
+    text
+}
+
+/// How much longer Host(1) took under each burden: kernel and burden, loading, computing.
+fn slow_downs(found: &Found) -> Vec<(String, f64, f64)> {
+    let free = |cell: &Cell| {
+        found.cells.iter().find(|other| {
+            other.overload.is_none()
+                && (other.kernel, other.bytes, other.units) == (cell.kernel, cell.bytes, cell.units)
+                && other.side == Where::Host
+        })
+    };
+    let factor = |burdened: &Samples, free: &Samples| Some(median(burdened)? / median(free)?);
+    let overloaded = found.cells.iter().filter(|cell| cell.overload.is_some());
+    overloaded
+        .filter_map(|cell| {
+            let free = free(cell)?;
+            let name = format!("{} of {} with {}", cell.kernel, size(cell.bytes), burden(cell)?);
+            Some((name, factor(&cell.load, &free.load)?, factor(&cell.comp, &free.comp)?))
+        })
+        .collect()
+}
+
+fn burden(cell: &Cell) -> Option<String> {
+    let Overload { kind, memory_bytes, rivals } = cell.overload?;
+    Some(match kind {
+        OverloadKind::Memory => format!("{} of memory", size(memory_bytes?)),
+        OverloadKind::Cpu => format!("{} busy threads", grouped(rivals?)),
+        OverloadKind::Io => format!("{} other readers", grouped(rivals?)),
+    })
+}
+
+fn system(cell: &Cell) -> String {
+    match (cell.side, burden(cell)) {
+        (Where::Host, None) => format!("Host({})", cell.units),
+        (Where::Host, Some(burden)) => format!("Host({}), {burden}", cell.units),
+        (Where::Drive, _) if cell.units == 1 => "drive, 1 core".to_owned(),
+        (Where::Drive, _) => format!("drive, {} cores", cell.units),
+    }
+}
+
+fn median(samples: &Samples) -> Option<f64> {
+    samples.spread().map(|spread| spread.median)
+}
+
+fn median_text(samples: &Samples) -> String {
+    median(samples).map_or_else(|| "-".to_owned(), duration)
+}
+
+/// Every cell for programs.
+pub(super) fn cells(found: &Found) -> Vec<Value> {
+    let spread = |samples: &Samples| {
+        samples.spread().map(|spread| {
+            json!({
+                "median": spread.median, "p25": spread.p25, "p75": spread.p75, "n": spread.n,
+                "unsteady": spread.is_unsteady(),
+            })
+        })
+    };
+    let cell = |cell: &Cell| {
+        json!({
+            "kernel": cell.kernel,
+            "where": if cell.side == Where::Host { "host" } else { "drive" },
+            "units": cell.units,
+            "bytes": cell.bytes,
+            "work": cell.work,
+            "overload": cell.overload,
+            "load_s": spread(&cell.load),
+            "comp_s": spread(&cell.comp),
+            "store_s": spread(&cell.store),
+            "pipelined_s": spread(&cell.pipelined),
+            "cpu_s": spread(&cell.cpu),
+        })
+    };
+    found.cells.iter().map(cell).collect()
+}

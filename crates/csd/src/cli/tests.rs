@@ -1,0 +1,42 @@
+//! The command line against what it should take and refuse.
+
+use clap::CommandFactory;
+
+use super::*;
+
+#[test]
+fn the_declaration_is_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn negative_numbers_and_global_options_parse() {
+    let cli = Cli::try_parse_from(["csd", "run", "count", "x", "--equal", "-1", "--json"]).unwrap();
+    assert!(cli.json);
+    let Command::Run(Run::Count(count)) = cli.command else { panic!("{:?}", cli.command) };
+    assert_eq!((count.equal.as_str(), count.ways.on), ("-1", crate::cli_run::Who::Drives));
+}
+
+#[test]
+fn wrong_values_are_refused() {
+    for wrong in [
+        "csd put x --chunk 1MB",
+        "csd put x --type i16",
+        "csd put x --column 1",
+        "csd drive serve --media memory --size 1G --block 1000",
+        "csd drive serve --media memory --size 1G --kv 101%",
+        "csd array up --drives 0",
+        "csd run count x",
+        "csd run count x --equal 1 --on nowhere",
+        "csd run vector-add a b",
+        "csd run verify x --auto --unroll 2",
+        "csd put x --align y --layout range",
+        "csd run count x --equal 1 --overlap serial",
+        "csd characterize --allow-write",
+        "csd characterize --size 1K",
+        "csd characterize --drive x --media memory",
+    ] {
+        let error = Cli::try_parse_from(wrong.split(' ')).expect_err(wrong);
+        assert_eq!(error.exit_code(), 2, "{wrong}");
+    }
+}

@@ -1,0 +1,167 @@
+//! `csd drive log`: what became of a drive's last executions.
+
+use csd_initiator::{Address, Compute, Controller};
+use csd_nvme::executions::Entry;
+use csd_store::array::{Array, COMPUTE_NSID};
+use serde_json::{Value, json};
+
+use crate::cli::drive_log::Log;
+use crate::context::{Context, options as connection, runtime};
+use crate::report::{Failure, Report};
+use crate::table::{Align, Table};
+use crate::units::{duration, grouped, size};
+
+/// A drive's name or address, and its log: executions that ended, and the last ones.
+type Drive = (String, Result<(u64, Vec<Entry>), String>);
+
+/// Shows the logs of the drives that were named, or of all drives of the array.
+pub(crate) fn log(options: &Log, context: &Context) -> Result<Report, Failure> {
+    let drives = match &options.drive {
+        Some(url) if url.contains("://") => vec![of_address(url)?],
+        name => of_array(context, name.clone())?,
+    };
+    let mut table = Table::new(&[
+        ("drive", Align::Left),
+        ("number", Align::Right),
+        ("program", Align::Right),
+        ("read", Align::Right),
+        ("written", Align::Right),
+        ("work", Align::Right),
+        ("reading", Align::Right),
+        ("computing", Align::Right),
+        ("writing", Align::Right),
+        ("total", Align::Right),
+        ("host", Align::Left),
+        ("outcome", Align::Left),
+    ]);
+    let (mut described, mut warnings) = (Vec::new(), Vec::new());
+    for (name, log) in drives {
+        let (ended, entries) = match log {
+            Ok(log) => log,
+            Err(why) => {
+                warnings.push(format!("drive {name}: {why}"));
+                continue;
+            }
+        };
+        let shown = || entries.iter().filter(|entry| !options.failed || failed(entry));
+        shown().for_each(|entry| table.row(row(&name, entry)));
+        let entries: Vec<Value> = shown().map(describe).collect();
+        described.push(json!({ "drive": name, "ended": ended, "executions": entries }));
+    }
+    let result = json!({ "drives": described });
+    Ok(Report::new(table.render(), result).with_warnings(warnings))
+}
+
+fn of_address(url: &str) -> Result<Drive, Failure> {
+    let address: Address = url.parse().map_err(|why| Failure::usage(format!("{url}: {why}")))?;
+    let asked = csd_reactor::block_on(&runtime(), move || async move {
+        let controller = Controller::connect(&address, &connection()).await?;
+        let nsid = address.nsid.unwrap_or(COMPUTE_NSID);
+        let log = Compute::open(&controller, nsid)?.executions().await;
+        controller.disconnect().await;
+        log
+    });
+    match asked.map_err(Failure::run)? {
+        Ok(log) => Ok((url.to_owned(), Ok(log))),
+        Err(error) => Err(Failure::run(error)),
+    }
+}
+
+fn of_array(context: &Context, only: Option<String>) -> Result<Vec<Drive>, Failure> {
+    context.with_array(async move |array: &Array| {
+        let mut drives = Vec::new();
+        for seat in array.seats() {
+            if only.as_ref().is_some_and(|only| *only != seat.name) {
+                continue;
+            }
+            let log = match seat.drive() {
+                Ok(drive) => drive.compute.executions().await.map_err(|error| error.to_string()),
+                Err(why) => Err(why.to_owned()),
+            };
+            drives.push((seat.name.clone(), log));
+        }
+        match only {
+            Some(name) if drives.is_empty() => {
+                Err(Failure::usage(format!("the array has no drive {name:?}")))
+            }
+            _ => Ok(drives),
+        }
+    })
+}
+
+fn failed(entry: &Entry) -> bool {
+    !entry.status().is_success()
+}
+
+fn outcome(entry: &Entry) -> String {
+    match (failed(entry), entry.reason_text()) {
+        (false, _) => "done".to_owned(),
+        (true, reason) if reason.is_empty() => entry.status().to_string(),
+        (true, reason) => format!("{}: {}", entry.status(), printable(&reason)),
+    }
+}
+
+/// A drive's words, without what would move a terminal's cursor.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+fn row(drive: &str, entry: &Entry) -> Vec<String> {
+    let time = |ns: u64| duration(seconds(ns));
+    vec![
+        drive.to_owned(),
+        entry.number().to_string(),
+        entry.program().to_string(),
+        size(entry.bytes_read()),
+        size(entry.bytes_written()),
+        grouped(entry.work()),
+        time(entry.reading_ns()),
+        time(entry.computing_ns()),
+        time(entry.writing_ns()),
+        time(entry.total_ns()),
+        printable(&entry.host_text()),
+        outcome(entry),
+    ]
+}
+
+fn describe(entry: &Entry) -> Value {
+    json!({
+        "number": entry.number(),
+        "program": entry.program(),
+        "index": entry.index(),
+        "status": entry.status_code(),
+        "reason": entry.reason_text(),
+        "cores": entry.cores(),
+        "controller": entry.cntlid(),
+        "host": entry.host_text(),
+        "read_bytes": entry.bytes_read(),
+        "written_bytes": entry.bytes_written(),
+        "work": entry.work(),
+        "reading_s": seconds(entry.reading_ns()),
+        "computing_s": seconds(entry.computing_ns()),
+        "writing_s": seconds(entry.writing_ns()),
+        "total_s": seconds(entry.total_ns()),
+    })
+}
+
+#[allow(clippy::cast_precision_loss)] // 2^53 ns are 104 days
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use csd_nvme::status::Status;
+
+    use super::*;
+
+    #[test]
+    fn an_outcome_says_why_and_moves_no_cursor() {
+        let mut entry = Entry::zeroed();
+        assert_eq!(outcome(&entry), "done");
+        entry.set_status_code(Status::SOURCE_MISSING.0);
+        assert_eq!(outcome(&entry), Status::SOURCE_MISSING.to_string());
+        entry.explain("chunk 7\u{1b}[2J");
+        assert!(outcome(&entry).ends_with(": chunk 7 [2J"), "{}", outcome(&entry));
+    }
+}

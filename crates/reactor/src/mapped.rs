@@ -1,0 +1,87 @@
+//! [`MappedFile`]: memory that pages to a scratch file.
+//!
+//! Never shared with another process: the file is deleted as soon as it is mapped, and lives as
+//! long as the mapping. Touching it may wait for a disk, so it is for measuring what such waits
+//! cost, not for a drive. Invariant: the mapping is as long as the file, which nobody else can
+//! reach and cut short.
+
+#![allow(unsafe_code)]
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::ptr::NonNull;
+
+/// Zeroed memory, kept in a file of its own.
+#[derive(Debug)]
+pub struct MappedFile {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+impl MappedFile {
+    /// Maps `bytes` bytes of a new file at `path`, and deletes its name.
+    ///
+    /// # Errors
+    /// When the file exists or cannot be made, sized, mapped or deleted.
+    pub fn scratch(path: &Path, bytes: u64) -> io::Result<Self> {
+        let too_long = |_| io::Error::new(io::ErrorKind::InvalidInput, "longer than memory");
+        let len = usize::try_from(bytes.max(1)).map_err(too_long)?;
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create_new(true).mode(0o600).open(path)?;
+        std::fs::remove_file(path)?;
+        file.set_len(len as u64)?;
+        let (protection, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+        // SAFETY: a new mapping, wherever the kernel likes, of a file that is open and as long.
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), len, protection, kind, file.as_raw_fd(), 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { start, len })
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: mapped readable for `len` bytes until drop; only `bytes_mut` writes, which
+        // borrows alone. Nobody else has the file: it was new, and has no name any more.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+
+    /// The bytes, to be changed.
+    #[must_use]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`; mapped writable, and `self` is borrowed alone.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for MappedFile {
+    fn drop(&mut self) {
+        // SAFETY: the mapping that `scratch` made; no slice of it outlives `self`.
+        let _unmapped = unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapping_is_zero_until_written_and_leaves_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("scratch");
+        let mut map = MappedFile::scratch(&path, 10_000).unwrap();
+        assert!(!path.exists());
+        assert_eq!((map.bytes().len(), map.bytes().iter().max()), (10_000, Some(&0)));
+        map.bytes_mut()[9_999] = 7;
+        assert_eq!(map.bytes()[9_999], 7);
+        std::fs::write(&path, b"taken").unwrap();
+        let taken = MappedFile::scratch(&path, 1).unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
+    }
+}

@@ -1,0 +1,325 @@
+//! The measurements in their order: kernels, working sets, repetitions, sides in turns.
+//!
+//! Never: what the numbers mean. Invariant: within a repetition every cell is measured once,
+//! drive after host, so that a slow spell of the machine meets both.
+
+use std::sync::Arc;
+
+use csd_initiator::{Block, Controller};
+
+use super::compose::bandwidth;
+use super::host::{self, HostJob, Timed};
+use super::inside::{self, DriveJob};
+use super::kernel::{Kernel, fill_set};
+use super::plan::{Cell, Found, Options, Overloaded, Step};
+use super::region::{PIECE_BYTES, Region};
+use super::spread::Samples;
+use super::{Error, Holding, Overlap, Rivals};
+use crate::profile::{OverloadKind, Where};
+
+/// Measures.
+///
+/// # Errors
+/// What the drive or the network did; [`Error::Differ`] when answers do.
+pub fn characterize(options: &Options, progress: &dyn Fn(&Step)) -> Result<Found, Error> {
+    let mut found = Found::default();
+    let mut bench = Bench { options, progress, done: 0, of: 0 };
+    let a_size = bench.per_size();
+    bench.of = options.kernels.len() * options.sizes.len() * a_size;
+    if options.place.write {
+        bench.of += options.repeat + 1;
+        bench.writes(&mut found)?;
+    }
+    for kernel in &options.kernels {
+        for &bytes in &options.sizes {
+            bench.one(kernel, bytes, &mut found)?;
+        }
+    }
+    note_unsteady(&mut found);
+    Ok(found)
+}
+
+struct Bench<'a> {
+    options: &'a Options,
+    progress: &'a dyn Fn(&Step),
+    done: usize,
+    of: usize,
+}
+
+impl Bench<'_> {
+    /// Measurements for each kernel and size.
+    fn per_size(&self) -> usize {
+        let Options { host_units, drive_units, overloads, repeat, compute_nsid, .. } = self.options;
+        let drive = compute_nsid.map_or(0, |_| drive_units.len());
+        2 * (host_units.len() + drive) * (repeat + 1) + overloads.len() * (repeat + 1)
+    }
+
+    fn step(&mut self, what: &str, times: usize) {
+        (self.progress)(&Step { done: self.done, of: self.of, what: what.to_owned() });
+        self.done += times;
+    }
+
+    /// One kernel over one working set: every cell once for warmth, then in turns.
+    fn one(
+        &mut self,
+        kernel: &Arc<dyn Kernel>,
+        bytes: u64,
+        found: &mut Found,
+    ) -> Result<(), Error> {
+        let options = self.options;
+        if options.place.write {
+            self.fill(kernel, bytes)?;
+        }
+        let cell = |side, units| Cell::new(&**kernel, side, units, bytes);
+        let mut host: Vec<Cell> =
+            options.host_units.iter().map(|units| cell(Where::Host, *units)).collect();
+        let mut drive: Vec<Cell> = match options.compute_nsid {
+            Some(_) => options.drive_units.iter().map(|n| cell(Where::Drive, *n)).collect(),
+            None => Vec::new(),
+        };
+        let mut answers = Answers::new(kernel.name(), kernel.adds_up());
+        for turn in 0..=options.repeat {
+            for cell in &mut host {
+                self.host(kernel, cell, turn > 0, &mut answers)?;
+            }
+            let mut absent = false;
+            for cell in &mut drive {
+                absent |= !self.drive(kernel, cell, turn > 0, &mut answers)?;
+            }
+            if absent {
+                drive.clear();
+                let name = kernel.name();
+                let why = format!(
+                    "{name} was not measured in the drive: it has no such program, or must not \
+                     store its result"
+                );
+                if !found.warnings.contains(&why) {
+                    found.warnings.push(why);
+                }
+            }
+        }
+        found.cells.extend(host);
+        found.cells.extend(drive);
+        for overloaded in &options.overloads {
+            let cell = self.overloaded(kernel, bytes, overloaded)?;
+            found.cells.push(cell);
+        }
+        Ok(())
+    }
+
+    fn host_job(&self, kernel: &Arc<dyn Kernel>, units: usize, bytes: u64) -> HostJob {
+        let options = self.options;
+        let region = options.place.region(kernel.name(), bytes);
+        let output = (options.place.write && kernel.stores()).then(|| {
+            // Behind the working set, and as long.
+            Region::new(region.nsid, region.cut(bytes..bytes * 2))
+        });
+        HostJob {
+            address: options.address.clone(),
+            connection: options.connection.clone(),
+            kernel: Arc::clone(kernel),
+            region: region.clone(),
+            bytes,
+            units,
+            overlap: Overlap::Serial,
+            output,
+            rivals: Rivals::None,
+            holding: Holding::Memory,
+        }
+    }
+
+    fn host(
+        &mut self,
+        kernel: &Arc<dyn Kernel>,
+        cell: &mut Cell,
+        counts: bool,
+        answers: &mut Answers,
+    ) -> Result<(), Error> {
+        self.step(&format!("{} on Host({})", cell.kernel, cell.units), 2);
+        let job = self.host_job(kernel, cell.units, cell.bytes);
+        let serial = host::measure(&self.options.runtime, &job)?;
+        let job = HostJob { overlap: Overlap::Pipelined, output: None, ..job };
+        let pipelined = host::measure(&self.options.runtime, &job)?;
+        answers.check(&serial)?;
+        answers.check(&pipelined)?;
+        if counts {
+            cell.add(&serial);
+            cell.pipelined.push(pipelined.total_s);
+        }
+        Ok(())
+    }
+
+    /// False when the drive does not have the program.
+    fn drive(
+        &mut self,
+        kernel: &Arc<dyn Kernel>,
+        cell: &mut Cell,
+        counts: bool,
+        answers: &mut Answers,
+    ) -> Result<bool, Error> {
+        self.step(&format!("{} in the drive, {} cores", cell.kernel, cell.units), 2);
+        let options = self.options;
+        let job = DriveJob {
+            address: options.address.clone(),
+            connection: options.connection.clone(),
+            compute_nsid: options.compute_nsid.expect("drive cells need it"),
+            kernel: Arc::clone(kernel),
+            region: options.place.region(kernel.name(), cell.bytes).clone(),
+            bytes: cell.bytes,
+            units: cell.units,
+            overlap: Overlap::Serial,
+            values_nsid: options.place.values_nsid,
+        };
+        let Some(serial) = inside::measure(&options.runtime, &job)? else { return Ok(false) };
+        let job = DriveJob { overlap: Overlap::Pipelined, ..job };
+        let Some(pipelined) = inside::measure(&options.runtime, &job)? else { return Ok(false) };
+        answers.check(&serial)?;
+        answers.check(&pipelined)?;
+        if counts {
+            cell.add(&serial);
+            cell.pipelined.push(pipelined.total_s);
+        }
+        Ok(true)
+    }
+
+    /// Host(1) under a burden, serial, everything loaded before it computes.
+    fn overloaded(
+        &mut self,
+        kernel: &Arc<dyn Kernel>,
+        bytes: u64,
+        overloaded: &Overloaded,
+    ) -> Result<Cell, Error> {
+        let Overloaded { overload, limited } = overloaded;
+        let repeat = self.options.repeat;
+        let mut cell = Cell::new(&**kernel, Where::Host, 1, bytes);
+        cell.overload = Some(*overload);
+        self.step(&format!("{} on Host(1), overloaded", cell.kernel), repeat + 1);
+        let rivals = usize::try_from(overload.rivals.unwrap_or(0)).unwrap_or(usize::MAX);
+        let mut job = HostJob { output: None, ..self.host_job(kernel, 1, bytes) };
+        job.rivals = match overload.kind {
+            OverloadKind::Memory => Rivals::None,
+            OverloadKind::Cpu => Rivals::Cpu(rivals),
+            OverloadKind::Io => Rivals::Io(rivals),
+        };
+        let timed = match (limited, overload.memory_bytes) {
+            (Some(limited), Some(memory_bytes)) => limited(&job, memory_bytes, repeat + 1)?,
+            _ => {
+                let again = (0..=repeat).map(|_| host::measure(&self.options.runtime, &job));
+                again.collect::<Result<_, _>>()?
+            }
+        };
+        timed.iter().skip(1).for_each(|timed| cell.add(timed));
+        Ok(cell)
+    }
+
+    /// Writes the working set of a kernel.
+    fn fill(&self, kernel: &Arc<dyn Kernel>, bytes: u64) -> Result<(), Error> {
+        let kernel = Arc::clone(kernel);
+        let fill = move |at, piece: &mut [u8]| fill_set(&*kernel, bytes, at, piece);
+        self.write(fill, bytes).map(drop)
+    }
+
+    /// Writes the region repeatedly with bytes that are made beforehand, and takes the time.
+    fn writes(&mut self, found: &mut Found) -> Result<(), Error> {
+        let largest = self.options.sizes.iter().copied().max().unwrap_or(0);
+        for turn in 0..=self.options.repeat {
+            self.step("writing from outside", 1);
+            let pattern: Vec<u8> = (0..PIECE_BYTES).map(|at| (at % 251).to_le_bytes()[0]).collect();
+            let fill = move |_, piece: &mut [u8]| piece.copy_from_slice(&pattern[..piece.len()]);
+            let seconds = self.write(fill, largest)?;
+            if turn > 0 {
+                found.written.0.push(seconds);
+                found.written.1 = largest;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes `bytes` bytes of the region, and tells how long that took, s.
+    fn write(
+        &self,
+        fill: impl FnMut(u64, &mut [u8]) + Send + 'static,
+        bytes: u64,
+    ) -> Result<f64, Error> {
+        let options = self.options.clone();
+        let written = csd_reactor::block_on(&self.options.runtime, move || async move {
+            let controller = Controller::connect(&options.address, &options.connection).await?;
+            let region = &options.place.region;
+            let block = Block::open(&controller, region.nsid)?;
+            let begin = csd_reactor::now();
+            host::write(&block, region, 0..bytes, fill).await?;
+            let seconds = csd_reactor::now().since(begin).as_secs_f64();
+            controller.disconnect().await;
+            Ok(seconds)
+        });
+        written.map_err(Error::Runtime)?
+    }
+}
+
+/// Bytes per second that `cores` host cores take in together from the drive of `options`, which
+/// is written first: the median of its repetitions.
+///
+/// # Errors
+/// What the drive or the network did.
+pub fn ingest(options: &Options, cores: usize) -> Result<u64, Error> {
+    let bytes = options.sizes.iter().copied().max().unwrap_or(0);
+    let bench = Bench { options, progress: &|_| {}, done: 0, of: 0 };
+    let kernel: Arc<dyn Kernel> = super::kernel::named("count").map(Arc::from).expect("a kernel");
+    bench.fill(&kernel, bytes)?;
+    let job = HostJob { output: None, ..bench.host_job(&kernel, cores, bytes) };
+    let mut times = Samples::default();
+    for _ in 0..=options.repeat {
+        times.push(host::measure(&options.runtime, &job)?.load_s);
+    }
+    Ok(bandwidth(bytes, &times).unwrap_or(1))
+}
+
+/// The answers of one kernel over one working set, which are all the same.
+struct Answers {
+    kernel: &'static str,
+    compared: bool,
+    work: Option<u64>,
+    result: Option<u64>,
+}
+
+impl Answers {
+    fn new(kernel: &'static str, compared: bool) -> Self {
+        Self { kernel, compared, work: None, result: None }
+    }
+
+    fn check(&mut self, timed: &Timed) -> Result<(), Error> {
+        let Self { kernel, compared, work, result } = self;
+        let first = *work.get_or_insert(timed.work);
+        if first != timed.work {
+            let why = format!("{kernel}: {first} units of work, then {}", timed.work);
+            return Err(Error::Differ(why));
+        }
+        let first = *result.get_or_insert(timed.result);
+        if *compared && first != timed.result {
+            let why = format!("{kernel}: answers differ: {first}, then {}", timed.result);
+            return Err(Error::Differ(why));
+        }
+        Ok(())
+    }
+}
+
+/// Says which times are spread so far that their medians mean little.
+fn note_unsteady(found: &mut Found) {
+    for cell in &found.cells {
+        let times = [("loading", &cell.load), ("computing", &cell.comp), ("storing", &cell.store)];
+        let wide = times.iter().filter_map(|(what, samples)| {
+            let spread = samples.spread()?;
+            let part = 100.0 * (spread.p75 - spread.p25) / spread.median;
+            spread.is_unsteady().then(|| format!("{what} ({part:.0} %)"))
+        });
+        let wide: Vec<_> = wide.collect();
+        if !wide.is_empty() {
+            found.warnings.push(format!(
+                "{}: unsteady, quartiles lie far apart over the median: {}; repeat more often, or \
+                 on a quieter machine",
+                cell.name(),
+                wide.join(", ")
+            ));
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Where a host keeps a working set that it has loaded.
+//!
+//! In memory as it arrived; or, to measure a host that lacks memory, in a mapping of a scratch
+//! file: where the memory that it may use ends, the system pages to that file, as it pages memory
+//! to swap. Never: who limits the memory. Invariant: pieces come out as they went in.
+
+use std::path::PathBuf;
+
+use csd_reactor::{Buffer, MappedFile};
+
+use super::Error;
+
+/// Where loaded pieces are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Holding {
+    /// In memory.
+    #[default]
+    Memory,
+    /// In mappings of scratch files in this folder, one for each core; deleted at once, so that
+    /// they live as long as they are mapped.
+    Paged(PathBuf),
+}
+
+/// What a core has loaded.
+pub(super) enum Hold {
+    Memory(Vec<Vec<Buffer>>),
+    Paged { map: MappedFile, used: usize, pieces: Vec<Vec<usize>> },
+}
+
+impl Hold {
+    /// Room for `bytes` bytes on core `core`.
+    pub(super) fn new(holding: &Holding, core: usize, bytes: u64) -> Result<Self, Error> {
+        match holding {
+            Holding::Memory => Ok(Self::Memory(Vec::new())),
+            Holding::Paged(folder) => {
+                let path = folder.join(format!("csd-paged-{core}"));
+                let map = MappedFile::scratch(&path, bytes);
+                let map = map.map_err(|source| Error::Scratch { path, source })?;
+                Ok(Self::Paged { map, used: 0, pieces: Vec::new() })
+            }
+        }
+    }
+
+    /// Keeps the next piece of every stream.
+    pub(super) fn keep(&mut self, streams: Vec<Buffer>) {
+        match self {
+            Self::Memory(kept) => kept.push(streams),
+            Self::Paged { map, used, pieces } => {
+                let lengths = streams.iter().map(|piece| {
+                    let end = *used + piece.len();
+                    map.bytes_mut()[*used..end].copy_from_slice(piece);
+                    *used = end;
+                    piece.len()
+                });
+                pieces.push(lengths.collect());
+            }
+        }
+    }
+
+    /// Gives all pieces in order.
+    pub(super) fn each(&self, mut take: impl FnMut(&[&[u8]])) {
+        match self {
+            Self::Memory(kept) => {
+                for streams in kept {
+                    let streams: Vec<&[u8]> = streams.iter().map(|piece| &**piece).collect();
+                    take(&streams);
+                }
+            }
+            Self::Paged { map, pieces, .. } => {
+                let mut rest = map.bytes();
+                for lengths in pieces {
+                    let mut streams = Vec::with_capacity(lengths.len());
+                    for &length in lengths {
+                        let (piece, after) = rest.split_at(length);
+                        streams.push(piece);
+                        rest = after;
+                    }
+                    take(&streams);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_come_out_as_they_went_in() {
+        let folder = tempfile::tempdir().unwrap();
+        for holding in [Holding::Memory, Holding::Paged(folder.path().to_owned())] {
+            let mut hold = Hold::new(&holding, 0, 10).unwrap();
+            let buffer = |bytes: &[u8]| Buffer::from_slice(bytes);
+            hold.keep(vec![buffer(&[1, 2]), buffer(&[3, 4])]);
+            hold.keep(vec![buffer(&[5, 6, 7]), buffer(&[8, 9, 10])]);
+            let mut seen = Vec::new();
+            hold.each(|streams| seen.push(streams.concat()));
+            assert_eq!(seen, [vec![1, 2, 3, 4], vec![5, 6, 7, 8, 9, 10]], "{holding:?}");
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
+    }
+}

@@ -1,0 +1,324 @@
+//! The host's side of a kernel: Host(n), which loads a working set over the wire and computes.
+//!
+//! Each of n cores connects by itself, loads its part into memory, waits for the others, computes,
+//! waits, and writes its part of the result back: so loading, computing and storing are timed
+//! apart. Pipelined, it computes on a piece while the next ones come, as a run does. Chunk size,
+//! pieces in flight and kernels are those of `csd run --on host`. Never: a drive's programs.
+//! Invariant: all cores work on the same phase at a time.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use csd_initiator::{Address, Block, Controller, Options};
+use csd_reactor::{Buffer, Class, CoreId, Instant, JoinHandle, busy, now, sleep, spawn};
+
+use super::gathered::Gathered;
+use super::hold::{Hold, Holding};
+use super::kernel::{GRAIN_BYTES, Kernel};
+use super::region::{PIECE_BYTES, Region, WorkingSet, pieces};
+use super::rival::{self, Rivals};
+use super::{Error, Overlap};
+
+/// Pieces that a core has asked for at once, as in a run.
+pub(super) const AHEAD: usize = 8;
+/// Pause between two looks at the other cores.
+const LOOK_EVERY: Duration = Duration::from_micros(50);
+
+/// What to measure.
+#[derive(Clone)]
+pub struct HostJob {
+    /// The drive.
+    pub address: Address,
+    /// How to connect to it.
+    pub connection: Options,
+    /// The kernel.
+    pub kernel: Arc<dyn Kernel>,
+    /// Where the working set lies.
+    pub region: Region,
+    /// Its length, bytes.
+    pub bytes: u64,
+    /// Cores that work.
+    pub units: usize,
+    /// Whether loading ends before computing begins.
+    pub overlap: Overlap,
+    /// Where the result is written back to, if it is.
+    pub output: Option<Region>,
+    /// Who else works meanwhile.
+    pub rivals: Rivals,
+    /// Where loaded pieces are kept.
+    pub holding: Holding,
+}
+
+/// What a measurement gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Timed {
+    /// Time to load, seconds; serial only.
+    pub load_s: f64,
+    /// Time to compute, seconds; serial only.
+    pub comp_s: f64,
+    /// Time to write the result back, seconds; nothing if there is none.
+    pub store_s: Option<f64>,
+    /// Time to load and compute, seconds.
+    pub total_s: f64,
+    /// Units of work.
+    pub work: u64,
+    /// The kernel's short result.
+    pub result: u64,
+    /// Bytes of the result that were stored.
+    pub stored_bytes: u64,
+    /// Time for which cores were busy, seconds.
+    pub cpu_s: f64,
+}
+
+/// Measures once.
+///
+/// # Errors
+/// What the drive or the network did; the first failure of any core.
+pub fn measure(runtime: &csd_reactor::Config, job: &HostJob) -> Result<Timed, Error> {
+    let cores = job.units + job.rivals.count();
+    let config = csd_reactor::Config { cores, ..runtime.clone() };
+    let shared = Arc::new(Shared {
+        job: job.clone(),
+        arrived: AtomicUsize::new(0),
+        failed: AtomicBool::new(false),
+        done: AtomicBool::new(false),
+    });
+    let parts = csd_reactor::run(&config, move |core| core_main(core, Arc::clone(&shared)));
+    let parts = parts.map_err(Error::Runtime)?;
+    let parts = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let parts: Vec<Part> = parts.into_iter().flatten().collect();
+    let load_s = covered(&parts, |part| part.load);
+    let comp_s = covered(&parts, |part| part.comp);
+    Ok(Timed {
+        load_s,
+        comp_s,
+        store_s: job.output.as_ref().map(|_| covered(&parts, |part| part.store)),
+        total_s: covered(&parts, |part| (part.load.0, part.comp.1)),
+        work: parts.iter().map(|part| part.work).sum(),
+        result: parts.iter().fold(0, |sum, part| sum.wrapping_add(part.result)),
+        stored_bytes: parts.iter().map(|part| part.stored_bytes).sum(),
+        cpu_s: parts.iter().map(|part| part.cpu_s).sum(),
+    })
+}
+
+/// Seconds from the first begin to the last end.
+fn covered(parts: &[Part], span: impl Fn(&Part) -> (Instant, Instant)) -> f64 {
+    let begin = parts.iter().map(|part| span(part).0).min().unwrap_or(Instant::ZERO);
+    let end = parts.iter().map(|part| span(part).1).max().unwrap_or(Instant::ZERO);
+    end.since(begin).as_secs_f64()
+}
+
+pub(super) struct Shared {
+    pub(super) job: HostJob,
+    arrived: AtomicUsize,
+    failed: AtomicBool,
+    /// The workers have ended: rivals may, too.
+    done: AtomicBool,
+}
+
+impl Shared {
+    /// Waits for all workers; false when one of them failed. `turn` counts the meetings, from 1.
+    pub(super) async fn meet(&self, turn: usize) -> bool {
+        self.arrived.fetch_add(1, Ordering::AcqRel);
+        self.wait(turn).await
+    }
+
+    /// Waits until all workers have met for the `turn`th time.
+    pub(super) async fn wait(&self, turn: usize) -> bool {
+        while self.arrived.load(Ordering::Acquire) < self.job.units * turn {
+            if self.failed.load(Ordering::Acquire) {
+                return false;
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        !self.failed.load(Ordering::Acquire)
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.done.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)
+    }
+}
+
+/// What one core did, each span from begin to end.
+struct Part {
+    load: (Instant, Instant),
+    comp: (Instant, Instant),
+    store: (Instant, Instant),
+    work: u64,
+    result: u64,
+    stored_bytes: u64,
+    cpu_s: f64,
+}
+
+async fn core_main(core: CoreId, shared: Arc<Shared>) -> Result<Option<Part>, Error> {
+    if core.0 >= shared.job.units {
+        return rival::work(&shared).await.map(|()| None);
+    }
+    let part = work(core, &shared).await;
+    if part.is_err() {
+        shared.failed.store(true, Ordering::Release);
+    }
+    if core.0 == 0 {
+        shared.done.store(true, Ordering::Release);
+    }
+    part
+}
+
+async fn work(core: CoreId, shared: &Shared) -> Result<Option<Part>, Error> {
+    let job = &shared.job;
+    let controller = Controller::connect(&job.address, &job.connection).await?;
+    let block = Block::open(&controller, job.region.nsid)?;
+    let set = WorkingSet { bytes: job.bytes, streams: job.kernel.streams() };
+    let own = set.part(core.0 as u64, job.units as u64, GRAIN_BYTES);
+    let mut hold = Hold::new(&job.holding, core.0, set.streams as u64 * (own.end - own.start))?;
+    if !shared.meet(1).await {
+        return Ok(None);
+    }
+    let before = busy();
+    let mut running = job.kernel.start();
+    let mut output = Gathered::default();
+    let begin = now();
+    let mut arriving = Arriving::new(&block, &job.region, set, own);
+    let (loaded, computing);
+    match job.overlap {
+        Overlap::Pipelined => {
+            while let Some(streams) = arriving.next().await? {
+                let streams: Vec<&[u8]> = streams.iter().map(|piece| &**piece).collect();
+                running.feed(&streams, &mut output);
+            }
+            (loaded, computing) = (now(), begin);
+        }
+        Overlap::Serial => {
+            while let Some(streams) = arriving.next().await? {
+                hold.keep(streams);
+            }
+            loaded = now();
+            if !shared.meet(2).await {
+                return Ok(None);
+            }
+            computing = now();
+            hold.each(|streams| running.feed(streams, &mut output));
+        }
+    }
+    let computed = now();
+    let store = store(core, shared, &block, &output).await?;
+    let cpu_s = Duration::from_nanos(busy().since(&before).busy_ns()).as_secs_f64();
+    controller.disconnect().await;
+    Ok(Some(Part {
+        load: (begin, loaded),
+        comp: (computing, computed),
+        store,
+        work: running.work(),
+        result: running.result(),
+        stored_bytes: job.output.as_ref().map_or(0, |_| output.bytes()),
+        cpu_s,
+    }))
+}
+
+/// Writes this core's part of the result, if results are written.
+async fn store(
+    core: CoreId,
+    shared: &Shared,
+    block: &Block,
+    output: &Gathered,
+) -> Result<(Instant, Instant), Error> {
+    let job = &shared.job;
+    let Some(region) = &job.output else { return Ok((now(), now())) };
+    if !shared.meet(if job.overlap == Overlap::Serial { 3 } else { 2 }).await {
+        return Ok((now(), now()));
+    }
+    let begin = now();
+    // A part's result is never longer than its part of the region.
+    let share = region.bytes() / job.units as u64 / GRAIN_BYTES * GRAIN_BYTES;
+    let start = share * core.0 as u64;
+    let end = start + output.bytes().next_multiple_of(GRAIN_BYTES);
+    assert!(end <= start + share, "a result fits the room for it");
+    write(block, region, start..end, |at, piece| output.copy(at - start, piece)).await?;
+    Ok((begin, now()))
+}
+
+/// Writes `range` of a region in pieces that `fill` makes, some in flight at once, and flushes.
+pub(super) async fn write(
+    block: &Block,
+    region: &Region,
+    range: Range<u64>,
+    mut fill: impl FnMut(u64, &mut [u8]),
+) -> Result<(), Error> {
+    let mut pending: VecDeque<JoinHandle<Result<(), csd_initiator::Error>>> = VecDeque::new();
+    for piece in pieces(range) {
+        let mut at = piece.start;
+        for (offset, bytes) in region.cut(piece) {
+            let mut buffer = Buffer::zeroed(usize::try_from(bytes).expect("at most a MiB"));
+            fill(at, &mut buffer);
+            at += bytes;
+            let block = block.clone();
+            pending.push_back(spawn(Class::Foreground, async move {
+                block.write(offset, vec![buffer], false).await
+            }));
+        }
+        while pending.len() >= AHEAD {
+            pending.pop_front().expect("as many as that").await?;
+        }
+    }
+    while let Some(write) = pending.pop_front() {
+        write.await?;
+    }
+    Ok(block.flush().await?)
+}
+
+/// Pieces of every stream, in order, some asked for ahead.
+pub(super) struct Arriving<'a> {
+    block: &'a Block,
+    region: &'a Region,
+    set: WorkingSet,
+    pieces: Box<dyn Iterator<Item = Range<u64>> + 'a>,
+    pending: VecDeque<Vec<JoinHandle<Result<Buffer, Error>>>>,
+}
+
+impl<'a> Arriving<'a> {
+    /// Bytes `range` of every stream of `set`.
+    pub(super) fn new(
+        block: &'a Block,
+        region: &'a Region,
+        set: WorkingSet,
+        range: Range<u64>,
+    ) -> Self {
+        let pieces = Box::new(pieces(range));
+        Self { block, region, set, pieces, pending: VecDeque::new() }
+    }
+
+    /// The next piece of every stream.
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<Buffer>>, Error> {
+        while self.pending.len() * self.set.streams < AHEAD {
+            let Some(piece) = self.pieces.next() else { break };
+            let reads = (0..self.set.streams).map(|stream| {
+                let ranges = self.region.cut(self.set.of_stream(stream, &piece));
+                spawn(Class::Foreground, read(self.block.clone(), ranges))
+            });
+            self.pending.push_back(reads.collect());
+        }
+        let Some(reads) = self.pending.pop_front() else { return Ok(None) };
+        let mut streams = Vec::with_capacity(reads.len());
+        for read in reads {
+            streams.push(read.await?);
+        }
+        Ok(Some(streams))
+    }
+}
+
+/// Reads ranges as one piece.
+async fn read(block: Block, ranges: Vec<(u64, u64)>) -> Result<Buffer, Error> {
+    let length = |bytes: u64| usize::try_from(bytes.min(PIECE_BYTES)).expect("at most a MiB");
+    if let [(offset, bytes)] = ranges[..] {
+        return Ok(block.read(offset, length(bytes)).await?);
+    }
+    let mut whole = Buffer::with_room(0, 0, length(PIECE_BYTES));
+    for (offset, bytes) in ranges {
+        let part = block.read(offset, length(bytes)).await?;
+        whole.append(part.len()).copy_from_slice(&part);
+    }
+    Ok(whole)
+}

@@ -1,0 +1,91 @@
+//! Characterizing: what kernels cost in a drive and on a host, measured, as a profile.
+//!
+//! For each kernel and working set: load, compute and store times apart, and pipelined, in the
+//! drive by the number of its cores, and on Host(1..n). Drive and host take turns within each
+//! repetition, after a warm-up that does not count. Never: touches a block that it was not told to
+//! write, or starts a drive. Invariant: every number of the profile that comes from here was
+//! measured, is a count, or is said to be inferred.
+//!
+//! Modules, in the order of a measurement:
+//! - [`kernel`]: one small description for each kernel
+//! - [`region`]: where working sets lie, and how they are cut
+//! - [`host`], `hold`, `gathered`, `rival`: the host's side
+//! - [`inside`]: the drive's side
+//! - [`spread`]: medians and quartiles
+//! - `plan`, `bench`: what is measured, and in which order
+//! - `compose`: the profile of it all
+
+mod bench;
+mod compose;
+mod gathered;
+mod hold;
+pub mod host;
+pub mod inside;
+pub mod kernel;
+mod plan;
+pub mod region;
+mod rival;
+pub mod spread;
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+pub use crate::profile::Overlap;
+pub use bench::{characterize, ingest};
+pub use compose::{Machine, Watts, compose};
+pub use gathered::Gathered;
+pub use hold::Holding;
+pub use plan::{Cell, Found, Limited, Options, Overloaded, Place, Step, Survey, survey};
+pub use rival::Rivals;
+
+/// Why there is no profile.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A command to the drive failed.
+    Drive(csd_initiator::Error),
+    /// The cores could not run.
+    Runtime(csd_reactor::Error),
+    /// A scratch file cannot be made.
+    Scratch {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// What was asked for cannot be measured on this drive.
+    Unable(String),
+    /// Drive and host computed different answers, or a run another than the one before.
+    Differ(String),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Drive(error) => error.fmt(f),
+            Self::Runtime(error) => error.fmt(f),
+            Self::Scratch { path, source } => {
+                write!(f, "scratch file {}: {source}", path.display())
+            }
+            Self::Unable(why) | Self::Differ(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Drive(error) => Some(error),
+            Self::Runtime(error) => Some(error),
+            Self::Scratch { source, .. } => Some(source),
+            Self::Unable(_) | Self::Differ(_) => None,
+        }
+    }
+}
+
+impl From<csd_initiator::Error> for Error {
+    fn from(error: csd_initiator::Error) -> Self {
+        Self::Drive(error)
+    }
+}

@@ -1,0 +1,113 @@
+//! Median and quartiles of repeated measurements.
+//!
+//! Quartiles are those of linear interpolation between the ordered values (the default of NumPy).
+//! Invariant: `p25 <= median <= p75`, all greater than 0: a time too short to tell is one
+//! nanosecond, the resolution of the clock.
+
+use crate::profile::{Energy, Source, Timing};
+
+/// Spread between quartiles, over the median, from which a measurement is called unsteady.
+pub const UNSTEADY: f64 = 0.25;
+/// Resolution of the clock, seconds.
+const RESOLUTION_S: f64 = 1e-9;
+
+/// Values of one quantity, a value for each run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Samples(Vec<f64>);
+
+/// What is said of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Median.
+    pub median: f64,
+    /// First quartile.
+    pub p25: f64,
+    /// Third quartile.
+    pub p75: f64,
+    /// How many values there are.
+    pub n: u64,
+}
+
+impl Samples {
+    /// Adds a value.
+    pub fn push(&mut self, value: f64) {
+        self.0.push(value.max(RESOLUTION_S));
+    }
+
+    /// Median and quartiles; `None` without values.
+    #[must_use]
+    pub fn spread(&self) -> Option<Spread> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let mut ordered = self.0.clone();
+        ordered.sort_by(f64::total_cmp);
+        // No more digits than the clock has.
+        let rounded = |value: f64| (value * 1e9).round() / 1e9;
+        let at = |part: f64| rounded(quantile(&ordered, part)).max(RESOLUTION_S);
+        let n = ordered.len() as u64;
+        Some(Spread { median: at(0.5), p25: at(0.25), p75: at(0.75), n })
+    }
+
+    /// The timing of a profile's point; `None` without values.
+    #[must_use]
+    pub fn timing(&self) -> Option<Timing> {
+        let Spread { median, p25, p75, n } = self.spread()?;
+        Some(Timing { median, p25: Some(p25), p75: Some(p75), n: Some(n), prov: None })
+    }
+
+    /// The energy of a profile's point; `None` without values.
+    #[must_use]
+    pub fn energy(&self, source: Source) -> Option<Energy> {
+        let Spread { median, p25, p75, n } = self.spread()?;
+        Some(Energy { median, p25: Some(p25), p75: Some(p75), n: Some(n), source })
+    }
+}
+
+impl Spread {
+    /// Whether the quartiles lie too far apart for the median to mean much.
+    #[must_use]
+    pub fn is_unsteady(&self) -> bool {
+        self.n > 1 && self.p75 - self.p25 > UNSTEADY * self.median
+    }
+}
+
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn quantile(ordered: &[f64], part: f64) -> f64 {
+    let at = part * (ordered.len() - 1) as f64;
+    let (below, above) = (ordered[at.floor() as usize], ordered[at.ceil() as usize]);
+    below + (above - below) * at.fract()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spread(values: &[f64]) -> Option<Spread> {
+        let mut samples = Samples::default();
+        values.iter().for_each(|value| samples.push(*value));
+        samples.spread()
+    }
+
+    #[test]
+    fn quartiles_are_interpolated() {
+        // numpy.percentile([4, 1, 3, 2], [50, 25, 75]) is [2.5, 1.75, 3.25].
+        let expected = Spread { median: 2.5, p25: 1.75, p75: 3.25, n: 4 };
+        assert_eq!(spread(&[4.0, 1.0, 3.0, 2.0]), Some(expected));
+        assert_eq!(spread(&[7.0]), Some(Spread { median: 7.0, p25: 7.0, p75: 7.0, n: 1 }));
+        assert_eq!(spread(&[]), None);
+    }
+
+    #[test]
+    fn unsteady_is_a_wide_gap_between_quartiles() {
+        assert!(spread(&[1.0, 2.0, 3.0]).unwrap().is_unsteady());
+        assert!(!spread(&[1.0, 1.1, 1.2]).unwrap().is_unsteady());
+        assert!(!spread(&[1.0]).unwrap().is_unsteady());
+    }
+
+    #[test]
+    fn a_time_too_short_to_tell_is_still_greater_than_nothing() {
+        let spread = spread(&[0.0, 0.0]).unwrap();
+        assert!(spread.p25 > 0.0 && spread.p25 <= spread.median && spread.median <= spread.p75);
+    }
+}
