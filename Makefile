@@ -12,7 +12,7 @@ TEST_READY := $(VENV)/.test-ready
 ORACLE_READY := $(VENV)/.oracle-ready
 DEMO_DIR ?= build/demo
 
-.PHONY: help demo test check test-rust test-python browser oracle sim fuzz vm vm-short bench docs clean
+.PHONY: help demo test check test-rust test-python browser oracle sim fuzz vm vm-short bench sdk docs clean
 
 help:            ## list the doors
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -84,6 +84,10 @@ bench:  ## measured figures beside their floors, in one run each
 	cargo run --locked --release -q -p csd-kernels --example count
 	cargo run --locked --release -q -p csd-kernels --example speed
 	cargo run --locked --release -q -p csd-reactor --example echo
+	cargo run --locked --release -q -p csd-wasm --example count
+
+sdk:  ## build the examples of the SDK into sdk/built
+	sdk/build.sh
 
 docs:  ## reference of the Rust crates, in target/doc
 	cargo doc --locked --workspace --no-deps

@@ -23,6 +23,7 @@ mod lifecycle;
 mod media;
 mod objects;
 mod operations;
+mod programs;
 mod secrets;
 mod single;
 mod ways;

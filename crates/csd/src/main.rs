@@ -6,8 +6,8 @@
 //!
 //! Modules: [`cli`] declares the command line, [`report`] prints, [`table`] and [`units`] format,
 //! [`log`] writes a drive's log, [`context`] opens the array; [`drive`], [`mod@drive_log`],
-//! [`check`], [`mod@array`], [`object`], [`run`], [`mod@characterize`] and [`secret`] are the
-//! commands.
+//! [`check`], [`mod@array`], [`object`], [`program`], [`run`], [`mod@characterize`] and [`secret`]
+//! are the commands.
 
 mod account;
 mod array;
@@ -22,6 +22,7 @@ mod edges;
 mod log;
 mod object;
 mod pace;
+mod program;
 mod progress;
 mod report;
 mod run;
@@ -63,6 +64,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Rm(options) => object::rm(options, &context),
         Command::Characterize(options) => characterize::characterize(&options, &context),
         Command::Run(options) => run::run(&options, &context),
+        Command::Program(command) => program::program(command, &context),
     }
 }
 

@@ -32,7 +32,7 @@ mod host {
 }
 
 /// Bytes that [`each`] and [`elements`] fetch at once.
-const PIECE_BYTES: usize = 256 << 10;
+const PIECE_BYTES: usize = 64 << 10;
 
 /// Memory that is there from the beginning: a program is one thread and enters it once.
 #[repr(align(64))]

@@ -52,6 +52,8 @@ pub(crate) struct Serve {
     /// written, and is empty after a start; 0 for none
     #[arg(long, value_parser = parse_size, value_name = "SIZE", default_value = "64M")]
     pub(crate) memory: u64,
+    #[command(flatten)]
+    pub(crate) programs: super::program::Programs,
     /// Address to listen on; port 0 lets the kernel choose
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4420")]
     pub(crate) listen: SocketAddr,

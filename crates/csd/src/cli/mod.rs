@@ -8,6 +8,7 @@ pub(crate) mod characterize;
 mod drive;
 pub(crate) mod drive_log;
 mod object;
+pub(crate) mod program;
 pub(crate) mod run;
 mod secret;
 
@@ -86,6 +87,9 @@ pub(crate) enum Command {
     /// Run a kernel over an object
     #[command(subcommand)]
     Run(Run),
+    /// Load programs of your own into drives, and run them
+    #[command(subcommand)]
+    Program(program::Program),
 }
 
 /// A number of cores.
@@ -119,6 +123,7 @@ impl Command {
             Self::Rm(_) => "rm",
             Self::Characterize(_) => "characterize",
             Self::Run(run) => run.words(),
+            Self::Program(command) => command.words(),
         }
     }
 }

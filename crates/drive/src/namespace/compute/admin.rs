@@ -45,7 +45,8 @@ async fn load(drive: &Arc<Shared>, part: Part, data: &[u8]) -> Result<(), Status
     };
     let (engine, bytes) = loaded;
     let cost_ns = bytes.len() as u64 * COMPILE_NS_PER_BYTE;
-    let compiling = compute_fn(Class::Background, cost_ns, move || {
+    // Before executions that wait for their turn: it is short, and a host waits for it.
+    let compiling = compute_fn(Class::Foreground, cost_ns, move || {
         let compiled = engine.compile(&bytes);
         (compiled, bytes)
     });

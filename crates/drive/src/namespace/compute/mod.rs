@@ -47,7 +47,7 @@ use crate::log::{Level, Rate};
 
 pub use admin::run as admin;
 pub use brake::{Brake, Caller, Executions, Listed};
-pub use builtin::programs;
+pub use builtin::{programs, start as start_builtin};
 pub use call::Call;
 pub use engine::{Compiled, Engine, Limits};
 pub use execute::{Meter, Report};
@@ -99,6 +99,10 @@ impl Compute {
                 let watch = Watch::begin(listed.brake.clone(), prepared.limits, engine);
                 let report = self.run(&prepared.execution, &listed.brake, prepared.start()).await;
                 drop((watch, permit));
+                if report.result.is_ok() {
+                    let written = report.meter.written_bytes;
+                    prepared.count(&self.drive.memory, call.controls, written);
+                }
                 report
             }
             Err(failure) => Report::refused(failure),

@@ -34,7 +34,10 @@ pub fn programs() -> Vec<ProgramDescriptor> {
 }
 
 /// The program that an execution names, before its first step.
-pub(super) fn start(execution: &Execution) -> Result<Box<dyn Program>, Failure> {
+///
+/// # Errors
+/// When there is none, or its parameters, streams or output are not what it takes.
+pub fn start(execution: &Execution) -> Result<Box<dyn Program>, Failure> {
     match execution.program {
         kernels::count::PROGRAM_ID => count::start(execution),
         kernels::vector_add::PROGRAM_ID => vector_add::start(execution),

@@ -1,0 +1,75 @@
+//! How fast `count` in WebAssembly runs beside the drive's own, in the same run.
+//!
+//! Usage: `cargo run --release -p csd-wasm --example count [MIB]` (64 by default).
+//!
+//! Both are stepped as the compute lane steps them, over the same chunks of 1 MiB; every round
+//! measures one after the other, so that other work on the machine slows both alike. Printed are
+//! medians, and the median of the rounds' ratios.
+
+use std::error::Error;
+use std::path::Path;
+use std::time::Instant;
+
+use csd_drive::namespace::compute::{Engine, Limits, Program, run_here, start_builtin};
+use csd_nvme::execute::{Execution, Output, Place};
+use csd_reactor::Buffer;
+use csd_wasm::Wasm;
+
+const ROUNDS: usize = 21;
+/// The number that is counted.
+const WANTED: i32 = 7;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mib: usize = std::env::args().nth(1).map_or(Ok(64), |text| text.parse())?;
+    let mut state = 1u64;
+    let mut chunk = || {
+        let mut bytes = Buffer::zeroed(1 << 20);
+        for element in bytes.as_chunks_mut::<4>().0 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let [.., byte] = state.to_le_bytes();
+            *element = u32::from(byte).to_le_bytes();
+        }
+        bytes
+    };
+    let data: Vec<Buffer> = (0..mib).map(|_| chunk()).collect();
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk/built/rust-count.wasm");
+    let began = Instant::now();
+    let guest = Wasm::new()?.compile(&std::fs::read(built)?)?;
+    println!("compiled in {:.1} ms", began.elapsed().as_secs_f64() * 1e3);
+    // Element type i32, equal to, six zeros, the value.
+    let mut parameters = vec![1, 0, 0, 0, 0, 0, 0, 0];
+    parameters.extend_from_slice(&i64::from(WANTED).to_le_bytes());
+    let own = Execution {
+        program: 1,
+        output: Output::Completion,
+        sources: vec![Place::Memory { nsid: 4, start: 0, bytes: 4 }.into()],
+        parameters,
+    };
+    let mut rounds = Vec::new();
+    for _ in 0..ROUNDS {
+        let (own_s, own) = timed(start_builtin(&own)?, &data)?;
+        let guest = guest.start(&WANTED.to_le_bytes(), &Limits::default())?;
+        let (guest_s, guest) = timed(guest, &data)?;
+        assert_eq!(own, guest, "both count the same");
+        rounds.push((own_s, guest_s, guest_s / own_s));
+    }
+    let median = |pick: fn(&(f64, f64, f64)) -> f64| {
+        let mut all: Vec<f64> = rounds.iter().map(pick).collect();
+        all.sort_by(f64::total_cmp);
+        all[ROUNDS / 2]
+    };
+    let gigabytes = (mib << 20) as f64 / 1e9;
+    println!("{mib} MiB, {ROUNDS} rounds of both; medians");
+    println!("drive's own  {:6.2} GB/s", gigabytes / median(|round| round.0));
+    println!("WebAssembly  {:6.2} GB/s", gigabytes / median(|round| round.1));
+    println!("ratio of time {:.2}", median(|round| round.2));
+    Ok(())
+}
+
+/// Seconds that a program takes, and its result.
+fn timed(program: Box<dyn Program>, data: &[Buffer]) -> Result<(f64, u64), Box<dyn Error>> {
+    let chunks = data.iter().map(|chunk| Buffer::from_slice(chunk)).collect();
+    let began = Instant::now();
+    let (result, _) = run_here(program, vec![chunks])?;
+    Ok((began.elapsed().as_secs_f64(), result))
+}

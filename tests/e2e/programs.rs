@@ -1,0 +1,99 @@
+//! `csd program`: an example of the SDK through its whole life on an array, and what a drive beyond
+//! loopback, or with an allow-list, says to it.
+
+use std::path::{Path, PathBuf};
+
+use crate::harness::Array;
+use crate::single::{Drive, wait_until};
+
+fn built(name: &str) -> String {
+    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/built").join(name);
+    path.with_extension("wasm").to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_program_is_loaded_run_and_forgotten() {
+    let array = Array::up(1, "256M");
+    let grep = built("rust-grep");
+    let loaded = array.csd(&["program", "load", &grep, "--activate", "--json"]).expect(0, &[]);
+    let digest = loaded.json()["result"]["digest"].as_str().unwrap().to_owned();
+    assert_eq!(digest.len(), 64);
+    let listed = array.csd(&["program", "list", "--json"]).expect(0, &[]).json();
+    let drive = &listed["result"]["drives"][0];
+    assert_eq!(drive["types"], serde_json::json!(["wasm"]));
+    let all = drive["programs"].as_array().unwrap();
+    let ours = all.iter().find(|program| program["own"] == false).unwrap();
+    assert_eq!((&ours["index"], &ours["active"]), (&16.into(), &true.into()));
+    assert!(all.iter().any(|program| program["type"] == "count"));
+
+    let text = "one\ntwo needles\nthree\nneedle\n";
+    let input = array.file("text", text.as_bytes());
+    let run = ["program", "run", "16", "--input", input, "--output", "hits"];
+    let run = [&run[..], &["--parameter", "text:needle", "--json"]].concat();
+    let ran = array.csd(&run).expect(0, &[]).json();
+    assert_eq!(
+        (&ran["result"]["result"], &ran["result"]["written_bytes"]),
+        (&2.into(), &19.into())
+    );
+    assert_eq!(std::fs::read(array.path("hits")).unwrap(), b"two needles\nneedle\n");
+    // Standard input and output, and nothing else there.
+    let pipe = ["program", "run", "16", "--input", "-", "--output", "-"];
+    let pipe = [&pipe[..], &["--parameter", "text:three"]].concat();
+    let piped = array.csd_with(&pipe, Some(&array.path("text"))).expect(0, &[]);
+    assert_eq!(piped.text(), "three\n");
+
+    let missing = ["program", "run", "16", "--input", input];
+    array.csd(&missing).expect(1, &["program failed"]);
+    array.csd(&["program", "run", "17", "--input", input]).expect(1, &["no program"]);
+    array.csd(&["program", "unload", "16"]).expect(1, &["program in use"]);
+    array.csd(&["program", "deactivate", "16"]).expect(0, &[]);
+    array.csd(&["program", "unload", "16"]).expect(0, &[]);
+    array.csd(&["program", "activate", "16"]).expect(1, &["no program"]);
+    let text = array.file("not.wasm", b"no program at all");
+    array.csd(&["program", "load", text]).expect(1, &["invalid program data"]);
+    array.csd(&["program", "load", text, "--type", "elf"]).expect(2, &["takes no programs"]);
+    array.csd(&["program", "load", "nowhere"]).expect(2, &["nowhere"]);
+    array.csd(&["program", "load", &grep, "--index", "3"]).expect(1, &["not downloadable"]);
+    array
+        .csd(&["program", "run", "16", "--input", input, "--parameter", "5"])
+        .expect(2, &["colon"]);
+}
+
+#[test]
+fn a_drive_with_an_allow_list_takes_what_stands_there() {
+    let name = "rust-histogram";
+    let digest = {
+        let bytes = std::fs::read(built(name)).unwrap();
+        let digest = csd_drive::namespace::compute::digest(&bytes);
+        digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
+    let mut drive = Drive::serve("memory", &["--allow-program", &digest, "--memory", "1M"]);
+    let url = std::fs::read_to_string(drive.array.path("ready")).unwrap();
+    let csd = |arguments: &[&str]| drive.array.csd(&[arguments, &["--drive", url.trim()]].concat());
+    csd(&["program", "load", &built("rust-grep")]).expect(1, &["operation denied"]);
+    csd(&["program", "load", &built(name), "--activate"]).expect(0, &[]);
+    let bytes = drive.array.file("bytes", &[7; 1000]);
+    let run = csd(&["program", "run", "16", "--input", bytes, "--output", "table", "--json"]);
+    assert_eq!(run.expect(0, &[]).json()["result"]["result"], 1000);
+    let table = std::fs::read(drive.array.path("table")).unwrap();
+    assert_eq!((table.len(), &table[56..64]), (2048, &1000u64.to_le_bytes()[..]));
+    // Too long for its memory of 1 MiB.
+    let long = drive.array.file("long", &vec![1; 2 << 20]);
+    csd(&["program", "run", "16", "--input", long]).expect(1, &["beyond the memory"]);
+    let said = drive.stop();
+    said.expect(0, &["program refused", "operation denied", "program loaded", &digest]);
+}
+
+#[test]
+fn beyond_loopback_nobody_loads_programs_without_being_named() {
+    let array = Array { folder: tempfile::TempDir::new().unwrap() };
+    let serve = ["drive", "serve", "--media", "memory", "--size", "128M", "--ready-file", "ready"];
+    let options = ["--listen", "0.0.0.0:0", "--allow-any-host"];
+    let running = Some(array.spawn(&[&serve[..], &options].concat(), std::process::Stdio::null()));
+    let drive = Drive { array, running };
+    wait_until("the drive serves", || drive.array.path("ready").exists());
+    let url = std::fs::read_to_string(drive.array.path("ready")).unwrap();
+    let url = url.trim().replace("0.0.0.0", "127.0.0.1");
+    let load = ["program", "load", &built("rust-grep"), "--drive", &url];
+    drive.array.csd(&load).expect(1, &["operation denied"]);
+}
