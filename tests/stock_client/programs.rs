@@ -161,7 +161,7 @@ fn a_program_is_loaded_run_and_unloaded() {
     let (mut admin, mut io) = hosts(drive(Admission::Any));
     let identify = Command::new(0x06, 5).dword(10, 0x05).dword(11, 4 << 24);
     let data = admin.command(identify, &[], 4096).data;
-    assert_eq!((data[2], data[4], data[6]), (64, 2, 8), "MAXMEMRS, MRSG, MAXMEMR");
+    assert_eq!((data[2], data[4], data[6]), (64, 0, 8), "MAXMEMRS, MRSG, MAXMEMR");
     assert_eq!((u64_at(&data, 8), data[16]), (4, 0), "MAXPB in MiB, LPG");
     let types = log(&mut admin, 0x83);
     assert_eq!((u32_at(&types, 0), types[64], &types[112..116]), (1, 0xC7, &b"toy\0"[..]));
@@ -208,6 +208,13 @@ fn a_program_is_loaded_run_and_unloaded() {
     let reply = execute(&mut io, execution(INDEX, 0, 2, data.len(), 2), &data);
     assert_eq!((reply.status, reply.result), (0, 3_000_000));
     assert!(memory_read(&mut io, 8 << 20, 3_000_000) == input);
+
+    // Counted: the number of bytes stands before them (bit 8).
+    let data = [range(4, 4097, 77), range(4, 1 << 20, 1001)].concat();
+    let reply = execute(&mut io, execution(INDEX, 0, 2, data.len(), 2 | 1 << 8), &data);
+    assert_eq!((reply.status, reply.result), (0, 77));
+    let found = memory_read(&mut io, 1 << 20, 88);
+    assert_eq!((u64_at(&found, 0), &found[8..85]), (77, &input[1..78]));
 
     assert_eq!(delete_set(&mut admin, rsid), 0);
     assert_eq!(unload(&mut admin, INDEX), 0x199, "active");
@@ -331,7 +338,6 @@ fn what_is_wrong_with_ranges_has_its_status() {
     let create = |admin: &mut Wire, ranges: &[[u8; 32]]| create_set(admin, ranges).status;
     assert_eq!(create(&mut admin, &[range(1, 0, 8)]), 0x18B);
     assert_eq!(create(&mut admin, &[range(4, 64 << 20, 8)]), 0x18C);
-    assert_eq!(create(&mut admin, &[range(4, 2, 8)]), 0x18C);
     assert_eq!(create(&mut admin, &[range(4, 0, 0)]), 0x18C);
     assert_eq!(create(&mut admin, &[range(4, 0, 8), range(4, 4, 8)]), 0x197);
     assert_eq!(create(&mut admin, &[range(4, 0, 8); 9]), 0x191);
@@ -353,9 +359,11 @@ fn what_is_wrong_with_ranges_has_its_status() {
     assert_eq!(run(&mut io, execution(INDEX, 1, 1, 32, 0), &range(4, 0, 8)), 0x002, "both");
     assert_eq!(run(&mut io, execution(INDEX, 0, 9, 32, 0), &range(4, 0, 8)), 0x191);
     assert_eq!(run(&mut io, execution(INDEX, 0, 2, 32, 0), &range(4, 0, 8)), 0x18E, "too few");
-    assert_eq!(run(&mut io, execution(INDEX, 0, 1, 32, 0), &range(4, 1, 8)), 0x18C);
+    assert_eq!(run(&mut io, execution(INDEX, 0, 1, 32, 0), &range(4, 64 << 20, 8)), 0x18C);
     assert_eq!(run(&mut io, execution(INDEX, 0, 1, 32, 0), &range(2, 0, 8)), 0x18B);
     assert_eq!(run(&mut io, execution(INDEX, 1, 0, 0, 2), &[]), 0x002, "writes no range of it");
+    assert_eq!(run(&mut io, execution(INDEX, 1, 0, 0, 1 << 8), &[]), 0x002, "counts nothing");
+    assert_eq!(run(&mut io, execution(INDEX, 1, 0, 0, 1 | 1 << 8), &[]), 0x18C, "no room");
     assert_eq!(run(&mut io, execution(INDEX + 1, 1, 0, 0, 0), &[]), 0x7C0, "it fails");
     assert_eq!(run(&mut io, execution(INDEX, 1, 0, 5, 0), b"wrong"), 0x18E);
     assert_eq!(run(&mut io, execution(INDEX + 2, 1, 0, 0, 0), &[]), 0x196);

@@ -13,6 +13,8 @@ use crate::cli_run::Arrange;
 pub(crate) use crate::cli_run::Run;
 use crate::units::{parse_percent, parse_size};
 
+pub(crate) mod program;
+
 /// Drives that compute where their data is, and arrays of them.
 ///
 /// Sizes are binary: 64K, 1M, 1G and 1T are 2^16, 2^20, 2^30 and 2^40 bytes.
@@ -65,6 +67,9 @@ pub(crate) enum Command {
     /// Run a kernel over an object
     #[command(subcommand)]
     Run(Run),
+    /// Load programs of your own into drives, and run them
+    #[command(subcommand)]
+    Program(program::Program),
 }
 
 #[derive(Debug, Subcommand)]
@@ -106,6 +111,8 @@ pub(crate) struct Serve {
     /// written, and is empty after a start; 0 for none
     #[arg(long, value_parser = parse_size, value_name = "SIZE", default_value = "64M")]
     pub(crate) memory: u64,
+    #[command(flatten)]
+    pub(crate) programs: program::Programs,
     /// Address to listen on; port 0 lets the kernel choose
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4420")]
     pub(crate) listen: SocketAddr,
@@ -318,6 +325,7 @@ impl Command {
             Self::Stat(_) => "stat",
             Self::Rm(_) => "rm",
             Self::Run(run) => run.words(),
+            Self::Program(command) => command.words(),
         }
     }
 }

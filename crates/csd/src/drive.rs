@@ -1,12 +1,15 @@
 //! `csd drive serve`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use csd_drive::namespace::compute::{Admission, Limits};
 use csd_drive::{Config, MediaKind, Provision};
 use serde_json::{Value, json};
 
 use crate::cli::Serve;
+use crate::cli::program::Allowed;
 use crate::context::Context;
 use crate::log;
 use crate::report::{self, Failure, Report};
@@ -30,7 +33,7 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         kv_percent: options.kv,
         reserve_percent: options.reserve,
         block_bytes: options.block,
-        provision: Provision { memory_bytes: options.memory },
+        provision: provision(options)?,
         cores: options.cores.into(),
         backend: options.backend,
         spin_us: options.spin,
@@ -52,6 +55,31 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         Err(error @ csd_drive::Error::Usage(_)) => Err(Failure::usage(error)),
         Err(error) => Err(Failure::run(error)),
     }
+}
+
+/// What the drive is given beside its medium.
+fn provision(options: &Serve) -> Result<Provision, Failure> {
+    let wasm = csd_wasm::Wasm::new();
+    let wasm = wasm.map_err(|why| Failure::run(format!("WebAssembly: {why}")))?;
+    let programs = &options.programs;
+    let mut digests = Vec::new();
+    let mut any = programs.allow_program.is_empty() && options.listen.ip().is_loopback();
+    for allowed in &programs.allow_program {
+        match allowed {
+            Allowed::Any => any = true,
+            Allowed::Digest(digest) => digests.push(*digest),
+        }
+    }
+    Ok(Provision {
+        memory_bytes: options.memory,
+        engines: vec![Arc::new(wasm)],
+        admission: if any { Admission::Any } else { Admission::Digests(digests) },
+        limits: Limits {
+            time_ms: u32::from(programs.program_time) * 1000,
+            memory_bytes: programs.program_memory,
+            ..Limits::default()
+        },
+    })
 }
 
 /// Tells that the drive serves: while it serves, since its report comes only when it has stopped.

@@ -6,7 +6,7 @@
 //!
 //! Modules: [`cli`] declares the command line, [`report`] prints, [`table`] and [`units`] format,
 //! [`log`] writes a drive's log, [`context`] opens the array; [`drive`], [`check`], [`mod@array`],
-//! [`object`] and [`run`] are the commands.
+//! [`object`], [`program`] and [`run`] are the commands.
 
 mod array;
 mod check;
@@ -18,6 +18,7 @@ mod drive;
 mod edges;
 mod log;
 mod object;
+mod program;
 mod progress;
 mod report;
 mod run;
@@ -55,6 +56,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Stat(options) => object::stat(options, &context),
         Command::Rm(options) => object::rm(options, &context),
         Command::Run(options) => run::run(&options, &context),
+        Command::Program(command) => program::program(command, &context),
     }
 }
 

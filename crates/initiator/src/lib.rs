@@ -16,6 +16,7 @@
 //! - `connection`: one queue, its commands in flight, its task
 //! - `fate`: what the connections of a controller share: they fail together
 //! - `kv`, `block`, `memory`, `compute`: the command sets as typed calls
+//! - `program`: programs that a host loads
 
 mod address;
 mod block;
@@ -27,6 +28,7 @@ mod fate;
 mod kv;
 mod memory;
 mod options;
+mod program;
 
 pub use address::Address;
 pub use block::Block;
@@ -38,6 +40,7 @@ pub use fate::Traffic;
 pub use kv::Kv;
 pub use memory::Memory;
 pub use options::Options;
+pub use program::Place;
 
 pub use csd_nvme::discovery::DiscoveryRecord;
 pub use csd_nvme::tcp::Digests;

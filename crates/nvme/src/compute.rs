@@ -67,6 +67,9 @@ bits! {
         /// Memory range that the program writes, from 1; 0 for none. The others are its streams,
         /// in their order.
         output / with_output: 0..=7,
+        /// The number of bytes that it wrote goes to the first 8 bytes of that range, little-endian,
+        /// and what it wrote behind them.
+        counted / with_counted: 8..=8,
         /// Most memory of the program in MiB; 0 for what the drive allows.
         memory_mib / with_memory_mib: 16..=31,
         /// Longest time of the execution in ms; 0 for what the drive allows.
@@ -76,7 +79,7 @@ bits! {
 
 impl Controls {
     /// Bits that nothing is defined for.
-    const RESERVED: u64 = 0xFF00;
+    const RESERVED: u64 = 0xFE00;
 }
 
 impl Command {
@@ -105,7 +108,9 @@ impl Command {
         if view.cparam2() != 0 || controls.0 & Controls::RESERVED != 0 {
             return Err(Status::INVALID_FIELD);
         }
-        if ranges == Ranges::None && controls.output() != 0 {
+        if (ranges == Ranges::None && controls.output() != 0)
+            || (controls.output() == 0 && controls.counted() != 0)
+        {
             return Err(Status::INVALID_FIELD);
         }
         let length = match view.dlen() {
@@ -245,7 +250,8 @@ mod tests {
         assert_eq!(parse(0, 9, 0), Some(Status::RANGES_EXCEEDED));
         assert_eq!(parse(1, 1, 0), Some(Status::INVALID_FIELD));
         assert_eq!(parse(0, 0, 1), Some(Status::INVALID_FIELD), "an output of no ranges");
-        assert_eq!(parse(0, 1, 0x100), Some(Status::INVALID_FIELD), "reserved");
+        assert_eq!(parse(0, 1, 0x100), Some(Status::INVALID_FIELD), "counts nothing");
+        assert_eq!(parse(0, 1, 0x201), Some(Status::INVALID_FIELD), "reserved");
         assert_eq!((parse(0, 8, 8), parse(1, 0, 8)), (None, None));
     }
 

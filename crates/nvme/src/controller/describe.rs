@@ -163,8 +163,8 @@ fn compute(programs: usize) -> Vec<u8> {
     let mut data = IdentifyComputeNamespace::zeroed();
     let own = u16::try_from(programs).expect("few programs of the drive's own");
     data.set_maxact(own + program::ACTIVE_MAX);
-    // Ranges are of dwords, programs of bytes.
-    data.set_maxmemrs(program::RANGE_SETS_MAX).set_mrsg(2).set_maxmemr(program::RANGES_MAX);
+    // Ranges and programs are of bytes: 2^0.
+    data.set_maxmemrs(program::RANGE_SETS_MAX).set_mrsg(0).set_maxmemr(program::RANGES_MAX);
     data.set_maxpb(u64::from(program::PROGRAM_BYTES_MAX >> 20)).set_lpg(0);
     data.as_bytes().to_vec()
 }

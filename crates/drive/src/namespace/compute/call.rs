@@ -15,6 +15,7 @@ use super::engine::Limits;
 use super::library::Running;
 use super::ranges::{self, Taken};
 use super::{Compute, Failure, Program, builtin};
+use crate::namespace::memory::LocalMemory;
 
 /// An Execute Program command.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +41,13 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
+    /// Tells how much the program wrote, where that was asked for.
+    pub(super) fn count(&self, memory: &LocalMemory, controls: Controls, written_bytes: u64) {
+        if let (1, Output::Memory { start, .. }) = (controls.counted(), self.execution.output) {
+            memory.write(start - u64::from(COUNT_BYTES), &written_bytes.to_le_bytes());
+        }
+    }
+
     /// The program, before its first step.
     pub(super) fn start(&self) -> Result<Box<dyn Program>, Failure> {
         match &self.loaded {
@@ -94,12 +102,16 @@ impl Compute {
     }
 }
 
+/// Bytes of the number of bytes written, in front of them.
+const COUNT_BYTES: u32 = 8;
+
 /// An execution over memory ranges.
 fn over(all: &[MemoryRange], controls: Controls, data: &[u8]) -> Result<Execution, Status> {
     let written = usize::try_from(controls.output()).expect("8 bits").checked_sub(1);
     if written.is_some_and(|written| written >= all.len()) {
         return Err(Status::INVALID_FIELD);
     }
+    let head = if controls.counted() == 1 { COUNT_BYTES } else { 0 };
     let bytes = |at: &MemoryRange| u32::try_from(at.range.length).expect("a LEN of 32 bits");
     let mut execution = Execution {
         program: 0,
@@ -111,6 +123,9 @@ fn over(all: &[MemoryRange], controls: Controls, data: &[u8]) -> Result<Executio
     for (index, at) in all.iter().enumerate() {
         let (nsid, start, bytes) = (at.nsid, at.range.start, bytes(at));
         if written == Some(index) {
+            let bytes = bytes.checked_sub(head).filter(|bytes| *bytes > 0);
+            let bytes = bytes.ok_or(Status::INVALID_RANGE_SET)?;
+            let start = start + u64::from(head);
             execution.output = Output::Memory { nsid, start, bytes };
         } else {
             execution.sources.push(Place::Memory { nsid, start, bytes }.on(stream));
@@ -151,6 +166,11 @@ mod tests {
             Place::Memory { nsid: 4, start: 64, bytes: 4 }.on(1),
         ];
         assert_eq!((execution.sources, execution.parameters), (streams.to_vec(), b"ab".to_vec()));
+        let counted = Controls::default().with_output(2).with_counted(1);
+        let execution = over(&all, counted, &[]).unwrap();
+        assert_eq!(execution.output, Output::Memory { nsid: 4, start: 24, bytes: 24 });
+        let counted = Controls::default().with_output(3).with_counted(1);
+        assert_eq!(over(&all, counted, &[]), Err(Status::INVALID_RANGE_SET), "no room");
         let beyond = over(&all, Controls::default().with_output(4), &[]);
         assert_eq!(beyond, Err(Status::INVALID_FIELD));
     }

@@ -99,6 +99,9 @@ impl Compute {
         let watch = Watch::begin(listed.brake.clone(), prepared.limits, engine);
         let report = self.run(&prepared.execution, &listed.brake, prepared.start()).await;
         drop((watch, permit));
+        if report.result.is_ok() {
+            prepared.count(&self.drive.memory, call.controls, report.meter.written_bytes);
+        }
         report.result.map_err(|failure| {
             self.told(call, &failure);
             failure.status

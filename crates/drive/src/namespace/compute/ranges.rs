@@ -1,6 +1,6 @@
 //! Memory range sets: which bytes of memory an execution is given.
 //!
-//! Never: the bytes. Invariants: the ranges of a set lie in memory, on dwords, and share no byte;
+//! Never: the bytes. Invariants: the ranges of a set lie in memory, hold a byte, and share none;
 //! a set is used by one execution at a time, and not deleted then. Sets belong to the drive, not
 //! to a host, and last until it stops: the log lists them.
 
@@ -25,15 +25,17 @@ struct Set {
 /// That ranges can be given to an execution together.
 ///
 /// # Errors
-/// [`Status::INVALID_MEMORY_NAMESPACE`]; [`Status::INVALID_RANGE_SET`] for one that is empty, not on
-/// dwords or beyond the end; [`Status::OVERLAPPING_RANGES`].
+/// [`Status::INVALID_MEMORY_NAMESPACE`]; [`Status::INVALID_RANGE_SET`] for one that is empty or
+/// beyond the end; [`Status::OVERLAPPING_RANGES`].
 pub(super) fn check(memory: &LocalMemory, ranges: &[MemoryRange]) -> Result<(), Status> {
     for (index, one) in ranges.iter().enumerate() {
         match memory.check_of(one.nsid, one.range) {
             Err(Status::LBA_OUT_OF_RANGE) => return Err(Status::INVALID_RANGE_SET),
             other => other?,
         }
-        one.range.aligned().map_err(|_| Status::INVALID_RANGE_SET)?;
+        if one.range.length == 0 {
+            return Err(Status::INVALID_RANGE_SET);
+        }
         if ranges[..index].iter().any(|other| other.range.overlaps(one.range)) {
             return Err(Status::OVERLAPPING_RANGES);
         }
@@ -133,7 +135,7 @@ mod tests {
         assert_eq!(check(&memory, &[range(0, 4), range(8, 4088), range(4, 4)]), Ok(()));
         let elsewhere = MemoryRange { nsid: 5, ..range(0, 4) };
         assert_eq!(check(&memory, &[elsewhere]), Err(Status::INVALID_MEMORY_NAMESPACE));
-        for wrong in [range(4092, 8), range(2, 4), range(0, 0), range(0, 6)] {
+        for wrong in [range(4092, 8), range(0, 0), range(4097, 1)] {
             assert_eq!(check(&memory, &[wrong]), Err(Status::INVALID_RANGE_SET), "{wrong:?}");
         }
         let overlapping = check(&memory, &[range(0, 8), range(4, 8)]);

@@ -1,0 +1,178 @@
+//! `csd program`: programs of one's own in drives.
+//!
+//! Speaks the standard's commands alone, so it works with any drive that has them. Modules:
+//! [`parameter`] reads parameters, `run` runs a program over files.
+
+pub(crate) mod parameter;
+mod run;
+
+use csd_drive::namespace::compute::digest;
+use csd_initiator::{Address, Compute, Controller, NamespaceKind, Place};
+use csd_nvme::compute::{DEVICE_DEFINED, ProgramState};
+use csd_nvme::wire::text_of;
+use csd_reactor::block_on;
+use csd_store::array::ArrayFile;
+use serde_json::{Value, json};
+
+use crate::cli::program::{Load, Program, Where};
+use crate::context::{Context, options, runtime};
+use crate::report::{Failure, Report};
+use crate::table::{Align, Table};
+
+/// Runs one of the commands.
+pub(crate) fn program(command: Program, context: &Context) -> Result<Report, Failure> {
+    match command {
+        Program::Load(options) => load(options, context),
+        Program::Unload(index) => each(
+            &index.at,
+            context,
+            move |compute| Box::pin(compute.unload(index.index)),
+            "unloaded",
+        ),
+        Program::Activate(index) => activate(index.index, true, &index.at, context),
+        Program::Deactivate(index) => activate(index.index, false, &index.at, context),
+        Program::List(at) => list(&at, context),
+        Program::Run(options) => run::run(options, context),
+    }
+}
+
+/// The drives that are meant.
+fn addresses(at: &Where, context: &Context) -> Result<Vec<Address>, Failure> {
+    if let Some(address) = &at.drive {
+        return Ok(vec![address.clone()]);
+    }
+    let file = ArrayFile::load(context.array_path())?;
+    let parsed = file.drives.iter().map(|drive| {
+        drive.url.parse().map_err(|error| Failure::usage(format!("{}: {error}", drive.url)))
+    });
+    parsed.collect()
+}
+
+/// The compute namespace of a drive.
+fn compute(controller: &Controller) -> Result<Compute, Failure> {
+    let mut all = controller.namespaces().iter();
+    let found = all.find(|namespace| namespace.kind == NamespaceKind::Compute);
+    let missing = || format!("{} has no compute namespace", controller.address());
+    let nsid = found.ok_or_else(|| Failure::run(missing()))?.nsid;
+    Compute::open(controller, nsid).map_err(Failure::run)
+}
+
+/// Does something with every drive, one after the other; what came of each, with its address.
+fn with_each<T: Send + 'static>(
+    addresses: Vec<Address>,
+    act: impl AsyncFn(&Compute) -> Result<T, Failure> + Send + 'static,
+) -> Result<Vec<(String, T)>, Failure> {
+    let done = block_on(&runtime(), move || async move {
+        let mut all = Vec::new();
+        for address in addresses {
+            let controller = Controller::connect(&address, &options()).await;
+            let controller = controller.map_err(Failure::run)?;
+            let done = match compute(&controller) {
+                Ok(compute) => act(&compute).await,
+                Err(failure) => Err(failure),
+            };
+            controller.disconnect().await;
+            all.push((address.to_string(), done?));
+        }
+        Ok(all)
+    });
+    done.map_err(Failure::run)?
+}
+
+type Acting<'a> = std::pin::Pin<Box<dyn Future<Output = Result<(), csd_initiator::Error>> + 'a>>;
+
+/// Does something with every drive that has no result.
+fn each(
+    at: &Where,
+    context: &Context,
+    act: impl Fn(&Compute) -> Acting<'_> + Send + 'static,
+    what: &str,
+) -> Result<Report, Failure> {
+    let addresses = addresses(at, context)?;
+    let act = async move |compute: &Compute| act(compute).await.map_err(Failure::run);
+    let done = with_each(addresses, act)?;
+    let text: String = done.iter().map(|(drive, ())| format!("{what} in {drive}\n")).collect();
+    let drives: Vec<&String> = done.iter().map(|(drive, ())| drive).collect();
+    Ok(Report::new(text, json!({ "drives": drives })))
+}
+
+fn activate(index: u16, active: bool, at: &Where, context: &Context) -> Result<Report, Failure> {
+    let what = if active { "activated" } else { "deactivated" };
+    each(at, context, move |compute| Box::pin(compute.activate(index, active)), what)
+}
+
+fn load(options: Load, context: &Context) -> Result<Report, Failure> {
+    let addresses = addresses(&options.at, context)?;
+    let file = options.file.display().to_string();
+    let bytes = std::fs::read(&options.file);
+    let bytes = bytes.map_err(|error| Failure::usage(format!("{file}: {error}")))?;
+    let digest = digest(&bytes);
+    let head = u64::from_le_bytes(*digest.first_chunk().expect("32 bytes"));
+    let pid = options.pid.unwrap_or(head);
+    let (index, size) = (options.index, bytes.len());
+    let done = with_each(addresses, async move |compute: &Compute| {
+        let types = compute.program_types().await.map_err(Failure::run)?;
+        let known = types.iter().find(|one| one.name == options.ptype);
+        let ptype = known.map(|one| one.ptype).ok_or_else(|| {
+            let drive = compute.controller().address();
+            Failure::usage(format!("{drive} takes no programs of type {:?}", options.ptype))
+        })?;
+        let place = Place { index, ptype, pid };
+        compute.load(place, &bytes).await.map_err(Failure::run)?;
+        if options.activate {
+            compute.activate(index, true).await.map_err(Failure::run)?;
+        }
+        Ok(())
+    })?;
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let drives: Vec<&String> = done.iter().map(|(drive, ())| drive).collect();
+    let line = |drive: &&String| format!("loaded {file} at index {index} of {drive}\n");
+    let text: String = drives.iter().map(line).collect();
+    let result = json!({
+        "drives": drives, "index": index, "pid": pid, "bytes": size, "digest": hex,
+    });
+    Ok(Report::new(format!("{text}digest {hex}\n"), result))
+}
+
+fn list(at: &Where, context: &Context) -> Result<Report, Failure> {
+    let done = with_each(addresses(at, context)?, async |compute: &Compute| {
+        let programs = compute.programs().await.map_err(Failure::run)?;
+        let types = compute.program_types().await.map_err(Failure::run)?;
+        Ok((programs, types))
+    })?;
+    let mut table = Table::new(&[
+        ("drive", Align::Left),
+        ("index", Align::Right),
+        ("type", Align::Left),
+        ("state", Align::Left),
+        ("pid", Align::Right),
+    ]);
+    let mut drives = Vec::new();
+    for (drive, (programs, types)) in done {
+        let mut told = Vec::new();
+        for (index, program) in programs.iter().enumerate() {
+            let state = ProgramState(program.state());
+            if state.occupied() == 0 {
+                continue;
+            }
+            let own = text_of(&program.name()).unwrap_or_default().to_owned();
+            let known = types.iter().find(|one| one.ptype == program.ptype());
+            let ptype = match (state.occupied(), known) {
+                (DEVICE_DEFINED, _) => own,
+                (_, Some(known)) => known.name.clone(),
+                (_, None) => format!("{:#04x}", program.ptype()),
+            };
+            let active = state.active() == 1;
+            let word = if active { "active" } else { "loaded" };
+            let cells = [drive.clone(), index.to_string(), ptype.clone(), word.to_owned()];
+            table.row([&cells[..], &[program.pid().to_string()]].concat());
+            told.push(json!({
+                "index": index, "type": ptype, "active": active, "pid": program.pid(),
+                "own": state.occupied() == DEVICE_DEFINED,
+            }));
+        }
+        let types: Vec<Value> = types.into_iter().map(|one| one.name.into()).collect();
+        drives.push(json!({ "drive": drive, "programs": told, "types": types }));
+    }
+    Ok(Report::new(table.render(), json!({ "drives": drives })))
+}

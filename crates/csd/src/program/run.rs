@@ -1,0 +1,167 @@
+//! `csd program run`: a program over files, in the memory of one drive.
+//!
+//! Invariant: the memory range set that it makes is deleted, whatever becomes of the program.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use csd_initiator::{Compute, Memory, NamespaceKind};
+use csd_nvme::compute::Controls;
+use csd_nvme::memory::{Range, UNIT_BYTES};
+use csd_nvme::program::MemoryRange;
+use csd_reactor::{Buffer, now};
+use serde_json::json;
+
+use super::{addresses, with_each};
+use crate::cli::program::Run;
+use crate::context::Context;
+use crate::report::{Failure, Report};
+use crate::table::pairs;
+use crate::units::{duration, grouped, size};
+
+/// Runs a program.
+pub(crate) fn run(options: Run, context: &Context) -> Result<Report, Failure> {
+    let addresses = addresses(&options.at, context)?;
+    if addresses.len() != 1 {
+        return Err(Failure::usage("a program is run on one drive: say which with --drive"));
+    }
+    let inputs: Vec<Vec<u8>> =
+        options.input.iter().map(|path| read(path)).collect::<Result<_, _>>()?;
+    let controls = controls(&options)?;
+    let (index, output) = (options.index, options.output.clone());
+    let job = Job {
+        index: options.index,
+        controls,
+        parameters: options.parameter.iter().flat_map(|part| part.0.clone()).collect(),
+        base: options.memory_at.next_multiple_of(UNIT_BYTES),
+        room: if output.is_some() { room(&options) } else { 0 },
+        inputs,
+    };
+    let mut done = with_each(addresses, async move |compute: &Compute| job.run(compute).await)?;
+    let (drive, done) = done.pop().expect("one drive");
+    let bytes = done.output.len() as u64;
+    if let Some(path) = &output {
+        write(path, &done.output)?;
+    }
+    let seconds = done.took.as_secs_f64();
+    let text = pairs(&[
+        ("result", grouped(done.result)),
+        ("written", size(bytes)),
+        ("time", duration(seconds)),
+        ("drive", drive.clone()),
+    ]);
+    let result = json!({
+        "drive": drive, "index": index, "result": done.result, "written_bytes": bytes,
+        "wall_s": seconds,
+    });
+    // The output has the standard output for itself.
+    let text = if output.as_deref() == Some(Path::new("-")) { String::new() } else { text };
+    Ok(Report::new(text, result))
+}
+
+fn controls(options: &Run) -> Result<Controls, Failure> {
+    let mib = options.memory.map_or(0, |bytes| bytes.div_ceil(1 << 20));
+    if mib > u64::from(u16::MAX) {
+        return Err(Failure::usage("--memory is below 64 GiB"));
+    }
+    let controls = Controls::default().with_memory_mib(mib);
+    let controls = controls.with_time_ms(options.time.unwrap_or(0).into());
+    let output = if options.output.is_some() { options.input.len() as u64 + 1 } else { 0 };
+    Ok(controls.with_output(output).with_counted(options.output.is_some().into()))
+}
+
+/// Room for the output and its number of bytes.
+fn room(options: &Run) -> u64 {
+    (options.room + 8).next_multiple_of(UNIT_BYTES)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let done = match path == Path::new("-") {
+        true => io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes),
+        false => fs::read(path),
+    };
+    let bytes = done.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    match bytes.is_empty() {
+        true => Err(Failure::usage(format!("{}: it is empty", path.display()))),
+        false => Ok(bytes),
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let done = match path == Path::new("-") {
+        true => io::stdout().lock().write_all(bytes),
+        false => fs::write(path, bytes),
+    };
+    done.map_err(|error| Failure::run(format!("{}: {error}", path.display())))
+}
+
+/// What is to be run.
+struct Job {
+    index: u16,
+    controls: Controls,
+    parameters: Vec<u8>,
+    base: u64,
+    room: u64,
+    inputs: Vec<Vec<u8>>,
+}
+
+/// What came of it.
+struct Done {
+    result: u64,
+    output: Vec<u8>,
+    took: Duration,
+}
+
+impl Job {
+    async fn run(&self, compute: &Compute) -> Result<Done, Failure> {
+        let memory = memory(compute)?;
+        let mut ranges = Vec::new();
+        let mut at = self.base;
+        for input in &self.inputs {
+            let length = input.len() as u64;
+            ranges.push(MemoryRange { nsid: memory.nsid(), range: Range { start: at, length } });
+            let mut padded = input.clone();
+            padded.resize(input.len().next_multiple_of(4), 0);
+            let pieces = padded.chunks(1 << 20).map(Buffer::from_slice).collect();
+            memory.write(at, pieces).await.map_err(Failure::run)?;
+            at += padded.len() as u64;
+        }
+        let output = Range { start: at, length: self.room };
+        if self.room > 0 {
+            ranges.push(MemoryRange { nsid: memory.nsid(), range: output });
+        }
+        let rsid = compute.create_range_set(&ranges).await.map_err(Failure::run)?;
+        let began = now();
+        let ran = compute.execute_set(self.index, rsid, &self.parameters, self.controls).await;
+        let took = now().since(began);
+        compute.delete_range_set(rsid).await.map_err(Failure::run)?;
+        let result = ran.map_err(Failure::run)?;
+        let length = usize::try_from(self.room).map_err(Failure::run)?;
+        let output = match length {
+            0 => Vec::new(),
+            length => counted(&memory.read(at, length).await.map_err(Failure::run)?)?,
+        };
+        Ok(Done { result, output, took })
+    }
+}
+
+/// What the program wrote: its number of bytes stands before it.
+fn counted(room: &[u8]) -> Result<Vec<u8>, Failure> {
+    let (count, bytes) = room.split_first_chunk().expect("room for a count");
+    let count = usize::try_from(u64::from_le_bytes(*count)).ok();
+    let written = count.and_then(|count| bytes.get(..count));
+    let odd = || Failure::run("the drive says that more was written than there was room for");
+    written.map(<[u8]>::to_vec).ok_or_else(odd)
+}
+
+fn memory(compute: &Compute) -> Result<Memory, Failure> {
+    let controller = compute.controller();
+    let mut all = controller.namespaces().iter();
+    let found = all.find(|namespace| matches!(namespace.kind, NamespaceKind::Memory { .. }));
+    let missing = || format!("{} has no memory namespace", controller.address());
+    let nsid = found.ok_or_else(|| Failure::run(missing()))?.nsid;
+    Memory::open(controller, nsid).map_err(Failure::run)
+}

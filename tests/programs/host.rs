@@ -1,0 +1,127 @@
+//! A drive with WebAssembly in this process, and a client of raw bytes.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use csd_drive::Provision;
+use csd_drive::log::{Level, Log};
+use csd_drive::namespace::compute::{Admission, Limits};
+use csd_wasm::{PROGRAM_TYPE, Wasm};
+
+use crate::wire::{Command, Reply, Wire};
+
+const NQN: &str = "nqn.2026-11.io.csdstore:programs";
+/// Where the tests load their programs.
+pub const INDEX: u32 = 20;
+
+/// A host with both queues, and what the drive has said.
+pub struct Host {
+    pub admin: Wire,
+    pub io: Wire,
+    said: Arc<Mutex<Vec<String>>>,
+}
+
+impl Host {
+    /// A drive of two cores with a program time of 2 s, and a host of it.
+    pub fn new() -> Self {
+        let said = Arc::<Mutex<Vec<String>>>::default();
+        let sink = Arc::clone(&said);
+        let log = Log::new(Level::Warn, move |record| {
+            let reason = record.fields.iter().find(|(name, _)| *name == "reason");
+            let reason = reason.map_or("", |(_, reason)| reason.as_str());
+            sink.lock().unwrap().push(format!("{}: {reason}", record.event));
+        });
+        let provision = Provision {
+            engines: vec![Arc::new(Wasm::new().unwrap())],
+            admission: Admission::Any,
+            limits: Limits { time_ms: 2000, memory_bytes: 4 << 20, output_bytes: 8 << 20 },
+            ..Provision::default()
+        };
+        let config = csd_drive::Config {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            nqn: NQN.into(),
+            size_bytes: 256 << 20,
+            cores: 2,
+            provision,
+            log,
+            ..csd_drive::Config::default()
+        };
+        let (sender, ready) = mpsc::channel();
+        std::thread::spawn(move || {
+            csd_drive::serve(&config, move |address| sender.send(address).unwrap()).unwrap();
+        });
+        let address = ready.recv_timeout(Duration::from_secs(30)).expect("the drive is ready");
+        let mut admin = Wire::open(address);
+        let cntlid = admin.admin(NQN);
+        let mut io = Wire::open(address);
+        io.initialise();
+        assert_eq!(io.connect(NQN, 1, cntlid, true).status, 0);
+        Self { admin, io, said }
+    }
+
+    /// What the drive has said since this was last asked.
+    pub fn said(&self) -> String {
+        // It is said before the command is answered.
+        std::mem::take(&mut *self.said.lock().unwrap()).join("\n")
+    }
+
+    /// Load Program, in parts of at most 100,000 bytes.
+    pub fn load(&mut self, index: u32, program: &[u8]) -> u16 {
+        let mut offset = 0;
+        for part in program.chunks(100_000) {
+            let select = index | u32::from(PROGRAM_TYPE) << 16 | 1 << 25;
+            let command = Command::new(0x85, 5).dword(10, select).dword(11, program.len() as u32);
+            let command = command.dword(12, 7).dword(14, part.len() as u32).dword(15, offset);
+            let status = self.admin.command(command, part, 0).status;
+            if status != 0 {
+                return status;
+            }
+            offset += part.len() as u32;
+        }
+        0
+    }
+
+    pub fn unload(&mut self, index: u32) -> u16 {
+        let command = Command::new(0x85, 5).dword(10, index | 1 << 24);
+        self.admin.command(command, &[], 0).status
+    }
+
+    pub fn activate(&mut self, index: u32, active: bool) -> u16 {
+        let command = Command::new(0x88, 5).dword(10, index | u32::from(active) << 16);
+        self.admin.command(command, &[], 0).status
+    }
+
+    /// Memory Write, from byte `start` on.
+    pub fn write(&mut self, start: u64, data: &[u8]) {
+        let command = Command::new(0x05, 4).dword(10, start as u32).dword(12, data.len() as u32);
+        assert_eq!(self.io.command(command, data, 0).status, 0);
+    }
+
+    /// Memory Read.
+    pub fn read(&mut self, start: u64, length: usize) -> Vec<u8> {
+        let command = Command::new(0x02, 4).dword(10, start as u32).dword(12, length as u32);
+        let reply = self.io.command(command, &[], length);
+        assert_eq!(reply.status, 0);
+        reply.data
+    }
+
+    /// Execute Program over one range of memory that it reads and one that it writes, with the
+    /// ranges in the data.
+    pub fn execute(&mut self, index: u32, ranges: [(u64, u32); 2], parameters: &[u8]) -> Reply {
+        let mut data = ranges.map(|(start, length)| descriptor(start, length)).concat();
+        data.extend_from_slice(parameters);
+        let command = Command::new(0x01, 5).dword(2, index).dword(3, 2);
+        let command = command.dword(4, data.len() as u32).dword(10, 2);
+        self.io.command_in_capsule(command, &data)
+    }
+}
+
+/// A range of the memory namespace.
+pub fn descriptor(start: u64, length: u32) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes[0] = 4;
+    bytes[4..8].copy_from_slice(&length.to_le_bytes());
+    bytes[8..16].copy_from_slice(&start.to_le_bytes());
+    bytes
+}

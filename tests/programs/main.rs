@@ -1,0 +1,15 @@
+//! Programs in WebAssembly through a client of raw bytes: the standard's commands and nothing else,
+//! with the examples of the SDK, with every bad program that we could think of, and with mutants.
+//!
+//! Whatever a program does, the drive answers with a status, says why in its log, and serves on.
+
+#![allow(missing_docs, unreachable_pub, clippy::cast_possible_truncation, clippy::unwrap_used)]
+
+mod bad;
+mod host;
+mod mutants;
+mod standard;
+// Parts of it are for other tests.
+#[allow(dead_code)]
+#[path = "../stock_client/wire.rs"]
+mod wire;
