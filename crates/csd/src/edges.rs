@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use csd_kernels::page_rank::Graph;
 use csd_store::ElementType;
-use csd_store::layout::CHUNK_BYTES;
+use csd_store::layout::{CHUNK_BYTES, CHUNK_BYTES_MIN};
 use csd_store::object::{Arrange, graph_starts};
 use csd_store::source::Source;
 
@@ -17,7 +17,7 @@ use crate::report::Failure;
 const NODES_MAX: u64 = u32::MAX as u64;
 
 /// Reads a list of edges from a file, or from standard input.
-pub(crate) fn graph(path: &str, nodes: Option<u32>) -> Result<Graph, Failure> {
+fn graph(path: &str, nodes: Option<u32>) -> Result<Graph, Failure> {
     let (name, reader): (&str, Box<dyn Read>) = match path {
         "-" => ("standard input", Box::new(io::stdin())),
         path => {
@@ -38,18 +38,39 @@ pub(crate) fn graph(path: &str, nodes: Option<u32>) -> Result<Graph, Failure> {
     Graph::from_edges(nodes, &edges).map_err(|error| Failure::usage(format!("{name}: {error}")))
 }
 
-/// The graph as something to put: its rows, then the numbers of outgoing edges.
-pub(crate) fn source(name: &str, graph: &Graph) -> (Source, Arrange) {
-    // As many parts as the most drives of an ordinary array could want.
-    let starts = graph_starts(graph.rows(), PARTS_FOR, CHUNK_BYTES);
-    let mut bytes = graph.rows().to_vec();
-    bytes.extend(graph.out_degrees().iter().flat_map(|degree| degree.to_le_bytes()));
-    let source = Source::raw(name, Box::new(Cursor::new(bytes)), ElementType::I32);
-    (source, Arrange::Graph { starts })
+/// A graph as something to put.
+pub(crate) struct Input {
+    /// Its rows, then the numbers of outgoing edges.
+    pub(crate) source: Source,
+    /// Where parts may begin.
+    pub(crate) arrange: Arrange,
+    /// Size of its chunks, bytes.
+    pub(crate) chunk_bytes: Option<u64>,
 }
 
-/// Drives that every size of part should be enough for.
-const PARTS_FOR: usize = 4;
+/// Reads a list of edges and makes the graph of it. Without a chunk size it is one that gives
+/// small graphs parts for several drives too.
+pub(crate) fn input(
+    path: &str,
+    nodes: Option<u32>,
+    chunk_bytes: Option<u64>,
+) -> Result<Input, Failure> {
+    let graph = graph(path, nodes)?;
+    let fitting = (graph.rows().len() / PARTS_MIN).next_power_of_two();
+    let fitting = fitting.clamp(CHUNK_BYTES_MIN as usize, CHUNK_BYTES as usize) as u64;
+    let chunk_bytes = chunk_bytes.unwrap_or(fitting);
+    let parts_of = u32::try_from(chunk_bytes).unwrap_or(CHUNK_BYTES);
+    let starts = graph_starts(graph.rows(), DRIVES, parts_of);
+    let mut bytes = graph.rows().to_vec();
+    bytes.extend(graph.out_degrees().iter().flat_map(|degree| degree.to_le_bytes()));
+    let source = Source::raw(path, Box::new(Cursor::new(bytes)), ElementType::I32);
+    Ok(Input { source, arrange: Arrange::Graph { starts }, chunk_bytes: Some(chunk_bytes) })
+}
+
+/// Parts that a graph has at least, unless they would be shorter than the least chunk.
+const PARTS_MIN: usize = 16;
+/// Drives that have enough with the parts of each size.
+const DRIVES: usize = 4;
 
 fn parse(name: &str, reader: impl BufRead) -> Result<Vec<[u32; 2]>, Failure> {
     let mut edges = Vec::new();

@@ -24,7 +24,7 @@ use crate::units::{grouped, size};
 
 /// Stores a file.
 pub(crate) fn put(options: cli::Put, context: &Context) -> Result<Report, Failure> {
-    let (source, bytes, arrange) = open(&options)?;
+    let Opened { source, bytes, arrange, chunk_bytes } = open(&options)?;
     let from_path = Path::new(&options.source).file_name().map(|name| name.to_string_lossy());
     let name = match (options.name, from_path) {
         (Some(name), _) => name,
@@ -37,7 +37,7 @@ pub(crate) fn put(options: cli::Put, context: &Context) -> Result<Report, Failur
     };
     let bar = Bar::new(context, &name, bytes);
     let progress = Arc::clone(&bar.progress);
-    let (chunk_bytes, align) = (options.chunk, options.arrange.align);
+    let align = options.arrange.align;
     let stored = context.with_array(async move |array: &Array| {
         let align = match align {
             Some(name) => Some(object::lookup(array, &name).await?),
@@ -60,12 +60,21 @@ pub(crate) fn put(options: cli::Put, context: &Context) -> Result<Report, Failur
     Ok(Report::new(text, describe(&entry)).with_warnings(stored.warnings))
 }
 
-/// The source, its length where the file system knows it, and how it is to be cut.
-fn open(options: &cli::Put) -> Result<(Source, Option<u64>, Arrange), Failure> {
+/// What is to be put.
+struct Opened {
+    source: Source,
+    /// Its length, where the file system knows it.
+    bytes: Option<u64>,
+    arrange: Arrange,
+    chunk_bytes: Option<u64>,
+}
+
+fn open(options: &cli::Put) -> Result<Opened, Failure> {
     if options.arrange.graph {
-        let graph = edges::graph(&options.source, options.arrange.nodes)?;
-        let (source, arrange) = edges::source(&options.source, &graph);
-        return Ok((source, None, arrange));
+        let (nodes, chunk) = (options.arrange.nodes, options.chunk);
+        let input = edges::input(&options.source, nodes, chunk)?;
+        let edges::Input { source, arrange, chunk_bytes } = input;
+        return Ok(Opened { source, bytes: None, arrange, chunk_bytes });
     }
     let arrange = match options.arrange.layout {
         Layout::Spread => Arrange::Spread,
@@ -95,7 +104,8 @@ fn open(options: &cli::Put) -> Result<(Source, Option<u64>, Arrange), Failure> {
     };
     // A bar over a CSV file would end early or late: its numbers are not as long as its text.
     let bytes = bytes.filter(|_| !options.csv);
-    Ok((source.map_err(|error| Failure::at_fault(error.fault(), error))?, bytes, arrange))
+    let source = source.map_err(|error| Failure::at_fault(error.fault(), error))?;
+    Ok(Opened { source, bytes, arrange, chunk_bytes: options.chunk })
 }
 
 /// Fetches an object.

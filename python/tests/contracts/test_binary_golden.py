@@ -11,6 +11,7 @@ GOLDEN = Path(__file__).parents[3] / "docs" / "internals" / "golden"
 EXECUTE = sorted((GOLDEN / "execute").glob("*.toml"))
 CATALOGUE = sorted((GOLDEN / "catalogue").glob("*.toml"))
 ELEMENTS = {"i32": 1, "i64": 2, "f32": 3, "f64": 4, "c64": 5, "bytes": 6}
+LAYOUTS = {"spread": 1, "range": 2, "rows": 3, "graph": 4}
 STATES = {"staged": 1, "sealed": 2, "deleted": 3}
 
 
@@ -66,7 +67,10 @@ def test_execute_payload(path: Path) -> None:
 def entry(fields: dict[str, Any]) -> bytes:
     name = fields["name"].encode()
     members = fields["members"]
-    chunks = -(-fields["bytes"] // fields["chunk_bytes"]) if fields["bytes"] else 0
+    layout = LAYOUTS[fields.get("layout", "spread")]
+    parts = fields.get("parts", [])
+    lengths = [part[2] for part in parts] if layout != 1 else [fields["bytes"]]
+    chunks = sum(-(-length // fields["chunk_bytes"]) for length in lengths)
     data: bytes = struct.pack(
         "<4sHBBQ16s12sIQIBBHHHH10x32s",
         b"CSDC",
@@ -80,7 +84,7 @@ def entry(fields: dict[str, Any]) -> bytes:
         fields["bytes"],
         chunks,
         1 if "extents" in fields else 0,
-        1,
+        layout,
         fields["offset"],
         len(members),
         len(fields["shape"]),
@@ -92,6 +96,9 @@ def entry(fields: dict[str, Any]) -> bytes:
     for runs in fields.get("extents", []):
         data += struct.pack("<I", len(runs))
         data += b"".join(struct.pack("<II", *run) for run in runs)
+    if layout != 1:
+        data += struct.pack("<I", len(parts))
+        data += b"".join(struct.pack("<HIQQ", *part) for part in parts)
     return data + struct.pack("<I", crc32c(data))
 
 
@@ -102,5 +109,5 @@ def test_catalogue_entry(path: Path) -> None:
 
 def test_golden_files_are_there() -> None:
     assert len(EXECUTE) >= 4
-    assert len(CATALOGUE) >= 4
+    assert len(CATALOGUE) >= 5
     assert crc32c(b"123456789") == 0xE3069283

@@ -18,13 +18,12 @@ use crate::context::{Context, silent};
 use crate::edges;
 use crate::report::{Failure, Report};
 use crate::table::{Align, Table};
-use crate::units::grouped;
 
 /// Ranks, and compares if asked to.
 pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report, Failure> {
     if let Some(path) = &options.edges {
-        let (source, arrange) = edges::source(path, &edges::graph(path, options.nodes)?);
-        put(context, &options.name, source, arrange)?;
+        let input = edges::input(path, options.nodes, None)?;
+        put(context, &options.name, input.source, input.arrange, input.chunk_bytes)?;
     }
     let (plan, mut entries, warnings) = look_up(context, vec![options.name.clone()])?;
     let job = Arc::new(Job::page_rank(entries.remove(0))?);
@@ -47,7 +46,7 @@ pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report,
     let mut report = report(&desk, &results, "nodes", more, warnings)?;
     let mut table = Table::new(&[("node", Align::Right), ("rank", Align::Right)]);
     for node in top {
-        table.row(vec![grouped(node as u64), format!("{:.6e}", ranks.ranks[node])]);
+        table.row(vec![node.to_string(), format!("{:.6e}", ranks.ranks[node])]);
     }
     report.text += &table.render();
     if !ranks.converged {
@@ -58,7 +57,7 @@ pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report,
         );
     }
     if let Some(name) = &options.output {
-        put(context, name, vector(name, ranks), Arrange::Spread)?;
+        put(context, name, vector(name, ranks), Arrange::Spread, None)?;
         report.result["output"] = name.as_str().into();
     }
     Ok(report)
@@ -88,9 +87,15 @@ fn vector(name: &str, ranks: &Ranks) -> Source {
     Source::raw(name, Box::new(Cursor::new(bytes)), element)
 }
 
-fn put(context: &Context, name: &str, source: Source, arrange: Arrange) -> Result<(), Failure> {
-    let options =
-        PutOptions { name: name.to_owned(), on: On::Kv, chunk_bytes: None, arrange, align: None };
+fn put(
+    context: &Context,
+    name: &str,
+    source: Source,
+    arrange: Arrange,
+    chunk_bytes: Option<u64>,
+) -> Result<(), Failure> {
+    let name = name.to_owned();
+    let options = PutOptions { name, on: On::Kv, chunk_bytes, arrange, align: None };
     context.with_array(async move |array: &Array| {
         object::put(array, source, &options, &silent()).await?;
         Ok(())

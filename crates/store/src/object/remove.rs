@@ -135,6 +135,7 @@ async fn spend(array: &Array, tombstone: Entry) -> Result<Vec<String>, Error> {
 fn spent(mut tombstone: Entry) -> Entry {
     tombstone.bytes = 0;
     tombstone.shape.clear();
+    tombstone.parts = None;
     tombstone.placement = Placement::Kv;
     tombstone
 }

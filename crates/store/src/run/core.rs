@@ -212,6 +212,7 @@ fn site(
 ) -> Site {
     Site {
         job: Arc::clone(&shared.job),
+        way: shared.how.way,
         queue,
         links: Rc::clone(links),
         target: shared.target.clone(),

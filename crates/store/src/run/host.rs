@@ -15,7 +15,7 @@ use super::link::is_lost;
 use super::queue::Taken;
 use super::site::Site;
 use super::target::Target;
-use super::{Error, Share};
+use super::{Error, Share, Way};
 use crate::catalogue::Entry;
 use crate::layout::Run;
 use crate::object::read_chunk;
@@ -32,7 +32,13 @@ pub(super) async fn work(site: &Rc<Site>) -> Result<Part, Error> {
     let before = busy();
     let mut pending: VecDeque<Unit> = VecDeque::new();
     let (mut tally, mut failed) = (Tally::default(), None);
-    let ahead = if site.job.by_parts() { PARTS_AHEAD } else { CHUNKS_AHEAD };
+    let ahead = match (site.job.by_parts(), site.way) {
+        (true, Way::Split) => 1,
+        (true, _) => PARTS_AHEAD,
+        // What is taken early is lost to drives that are slow to begin.
+        (false, Way::Split) => CHUNKS_AHEAD / 2,
+        (false, _) => CHUNKS_AHEAD,
+    };
     loop {
         while failed.is_none() && pending.len() < ahead {
             let Some(taken) = site.queue.take_for_host() else { break };

@@ -8,13 +8,14 @@ use super::kernel::Vector;
 use super::link::Link;
 use super::queue::Queue;
 use super::target::Target;
-use super::{Error, Job};
+use super::{Error, Job, Way};
 use crate::layout::Run;
 use crate::object::Progress;
 
 /// What the workers of one core share.
 pub(super) struct Site {
     pub(super) job: Arc<Job>,
+    pub(super) way: Way,
     pub(super) queue: Arc<Queue>,
     /// By member.
     pub(super) links: Rc<Vec<Link>>,
