@@ -64,6 +64,7 @@ def report_command(
             sd_comp=sd_comp,
             target=target,
             scenario=read_scenario(scenario),
+            is_example=scenario is None,
             request=None if request is None else load_request(request),
         )
         write(out, ask)

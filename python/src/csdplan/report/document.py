@@ -45,6 +45,12 @@ _ABSENT = (
 )
 
 
+_EXAMPLE = (
+    "A published example, array-merge on Newport at prices of October 2022: it is not about the "
+    "profile above. --scenario FILE.toml costs systems of your own."
+)
+
+
 @dataclass(frozen=True)
 class Ask:
     """What a report is about.
@@ -67,6 +73,8 @@ class Ask:
         The break-even point to ask for what would have to change.
     scenario : tuple or None
         Systems, kernel and service to cost.
+    is_example : bool
+        Whether the scenario is the published one, which has nothing to do with the profile.
     request : Request or None
         A purchase to find.
     """
@@ -80,6 +88,7 @@ class Ask:
     sd_comp: float = 1.0
     target: int = 4
     scenario: tuple[list[System], Kernel, Service] | None = None
+    is_example: bool = False
     request: Request | None = None
 
 
@@ -103,7 +112,8 @@ def document(ask: Ask) -> str:
         section("How sure this is", *_sureness(ask)),
     ]
     if ask.scenario is not None:
-        parts.append(section("Cost of ownership", *_costs(*ask.scenario)))
+        said = [paragraph(_EXAMPLE, "note")] if ask.is_example else []
+        parts.append(section("Cost of ownership", *said, *_costs(*ask.scenario)))
     if ask.request is not None:
         parts.append(section("What to buy", *_purchase(ask.request)))
     parts.append(section("What it rests on", *_basis(ask, system)))
