@@ -11,6 +11,7 @@ authenticated() {
     local settings=AUTH_$1 host_secret drive_secret other
     read -r PORT NQN host_secret drive_secret <<< "${!settings}"
     expect_kernel 'nvme'
+    dmesg --clear
     local refusal='failed|could not|denied|refused|rejected|error'
     other=$(nvme gen-dhchap-key --hmac=1 --nqn="$HOST_NQN")
     refused "$refusal" dial -i 1
