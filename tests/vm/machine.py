@@ -21,7 +21,7 @@ COMMAND_LINE = (
 )
 BOOT_LIMIT_S = 90.0
 # What the guest gets to end a check that overran, before the host does.
-GRACE_S = 20.0
+GRACE_S = 45.0
 
 
 @dataclass(frozen=True)

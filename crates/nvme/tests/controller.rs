@@ -95,8 +95,8 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..Default::default() })]
 
-    /// A held request ends once, by an event, an abort or a reset; never more are held than announced; a
-    /// notice is not repeated until its log was read.
+    /// A held request ends once, by an event, an abort or a reset; never more are held than were
+    /// announced; a notice is not repeated until its log was read.
     #[test]
     fn held_requests_end_once(steps in prop::collection::vec(step(), 1..60)) {
         let (backing, subsystem) = (Kept::default(), subsystem());

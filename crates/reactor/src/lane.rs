@@ -1,6 +1,9 @@
 //! The compute lane: long computations beside the reactor, on a thread that runs only when nobody
 //! else wants the CPU ([`compute`], [`compute_fn`]).
 //!
+//! Jobs of [`Class::System`] have a thread of their own at normal priority: short ones that may not
+//! starve on a busy machine, such as a host's authentication.
+//!
 //! Never runs a job on the reactor's thread (but the simulation, which has no other). Invariants:
 //! foreground jobs go before background ones, jobs of one class take turns step by step; a job is
 //! dropped between steps once its future is; a panic ends its job and not the lane.
@@ -255,26 +258,49 @@ fn note_priority() {
     }
 }
 
-/// A core's lane; its thread starts with the first job. Dropping it waits for the step in progress.
+/// A core's lane: its threads.
 pub(crate) struct Lane {
-    name: String,
-    yields: bool,
-    common: Arc<Common>,
-    thread: RefCell<Option<JoinHandle<()>>>,
+    jobs: Worker,
+    system: Worker,
 }
 
 impl Lane {
     /// `yields`: whether its thread is put below all others.
     pub(crate) fn new(core_name: &str, yields: bool) -> Self {
         Self {
-            name: format!("{core_name}-lane"),
-            yields,
-            common: Arc::default(),
-            thread: RefCell::default(),
+            jobs: Worker::new(format!("{core_name}-lane"), yields),
+            system: Worker::new(format!("{core_name}-sys"), false),
         }
     }
 
     pub(crate) fn submit(&self, class: Class, job: Box<dyn LaneJob>) {
+        match class {
+            Class::System => self.system.submit(class, job),
+            Class::Foreground | Class::Background => self.jobs.submit(class, job),
+        }
+    }
+
+    /// Whether it works, and the CPU time it has used, ns.
+    pub(crate) fn load(&self) -> (bool, u64) {
+        let (jobs, system) = (self.jobs.load(), self.system.load());
+        (jobs.0 || system.0, jobs.1 + system.1)
+    }
+}
+
+/// One thread; it starts with the first job. Dropping it waits for the step in progress.
+struct Worker {
+    name: String,
+    yields: bool,
+    common: Arc<Common>,
+    thread: RefCell<Option<JoinHandle<()>>>,
+}
+
+impl Worker {
+    fn new(name: String, yields: bool) -> Self {
+        Self { name, yields, common: Arc::default(), thread: RefCell::default() }
+    }
+
+    fn submit(&self, class: Class, job: Box<dyn LaneJob>) {
         let mut thread = self.thread.borrow_mut();
         if thread.is_none() {
             let common = Arc::clone(&self.common);
@@ -297,13 +323,12 @@ impl Lane {
         self.common.changed.notify_one();
     }
 
-    /// Whether it works, and the CPU time it has used, ns.
-    pub(crate) fn load(&self) -> (bool, u64) {
+    fn load(&self) -> (bool, u64) {
         (self.common.busy.load(Relaxed), self.common.cpu_ns.load(Relaxed))
     }
 }
 
-impl Drop for Lane {
+impl Drop for Worker {
     fn drop(&mut self) {
         let mut state = self.common.lock();
         state.stopping = true;

@@ -44,6 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         output: Output::Completion,
         sources: vec![Place::Memory { nsid: 4, start: 0, bytes: 4 }.into()],
         parameters,
+        serial: false,
     };
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {

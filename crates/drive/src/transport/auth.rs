@@ -2,9 +2,9 @@
 //! open it.
 //!
 //! Never: the protocol, which is [`csd_nvme::auth`]'s, nor arithmetic on the reactor's thread: a
-//! step may exponentiate modulo 8192 bits, so it runs on the lane. Invariants: while the gate is
-//! shut nothing but authentication is begun on the queue, and no other data is granted; after a
-//! failure the gate stays shut and the connection ends.
+//! step may exponentiate modulo 8192 bits, so it runs on the lane, where nothing starves it.
+//! Invariants: while the gate is shut nothing but authentication is begun on the queue, and no
+//! other data is granted; after a failure the gate stays shut and the connection ends.
 
 use std::cell::{Cell, RefCell};
 
@@ -150,7 +150,7 @@ async fn send(gate: &Gate, sqe: &Sqe, data: Vec<u8>) -> Result<(), Status> {
         return Err(Status::INVALID_FIELD);
     }
     let mut controller = gate.take(true)?;
-    let stepped = compute_fn(Class::Foreground, STEP_COST_NS, move || {
+    let stepped = compute_fn(Class::System, STEP_COST_NS, move || {
         controller.send(&data);
         controller
     });
@@ -171,7 +171,7 @@ async fn receive(gate: &Gate, sqe: &Sqe) -> Result<Vec<u8>, Status> {
     }
     let mut controller = gate.take(false)?;
     let room = length as usize;
-    let stepped = compute_fn(Class::Foreground, STEP_COST_NS, move || {
+    let stepped = compute_fn(Class::System, STEP_COST_NS, move || {
         let message = controller.receive(room);
         (controller, message)
     });

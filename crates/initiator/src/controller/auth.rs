@@ -60,7 +60,7 @@ async fn prove(
             Next::Exchange(text) => {
                 send(fate, connection, qid, &text).await?;
                 let answer = receive(fate, connection, qid).await?.data.to_vec();
-                let stepped = compute_fn(Class::Foreground, STEP_COST_NS, move || {
+                let stepped = compute_fn(Class::System, STEP_COST_NS, move || {
                     let next = host.receive(&answer);
                     (host, next)
                 });
