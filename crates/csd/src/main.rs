@@ -6,7 +6,8 @@
 //!
 //! Modules: [`cli`] declares the command line, [`report`] prints, [`table`] and [`units`] format,
 //! [`log`] writes a drive's log, [`context`] opens the array; [`drive`], [`mod@drive_log`],
-//! [`check`], [`mod@array`], [`object`], [`program`], [`run`] and [`mod@characterize`] are the commands.
+//! [`check`], [`mod@array`], [`object`], [`program`], [`run`] and [`mod@characterize`] are the
+//! commands.
 
 mod account;
 mod array;
