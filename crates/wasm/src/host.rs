@@ -3,7 +3,7 @@
 //! | function | what it does |
 //! |---|---|
 //! | `streams() -> i32` | number of streams |
-//! | `next(stream, at, room) -> i32` | puts a stream's next bytes at `at`; their number, 0 at its end |
+//! | `next(stream, at, room) -> i32` | puts its next bytes at `at`; their number, 0 at its end |
 //! | `emit(at, length)` | appends bytes to the output |
 //! | `parameters(at, room) -> i32` | puts the parameters at `at`; the number of all |
 //! | `work(i64)` | counts work done |

@@ -206,8 +206,8 @@ impl Command {
     ///
     /// # Errors
     /// [`Status::INVALID_OPCODE`]; [`Status::INVALID_FIELD`] for unknown selections, empty
-    /// programs, parts that do not lie in their program or are not what came; [`Status::PROGRAM_TOO_BIG`];
-    /// [`Status::RANGES_EXCEEDED`].
+    /// programs, parts that do not lie in their program or are not what came;
+    /// [`Status::PROGRAM_TOO_BIG`]; [`Status::RANGES_EXCEEDED`].
     pub fn parse(sqe: &Sqe, data: usize) -> Result<Self, Status> {
         match Admin(sqe.opcode()) {
             Admin::LOAD_PROGRAM => Self::parse_load(sqe, data),
