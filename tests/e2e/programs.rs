@@ -73,7 +73,8 @@ fn a_drive_with_an_allow_list_takes_what_stands_there() {
     csd(&["program", "load", &built("rust-grep")]).expect(1, &["operation denied"]);
     csd(&["program", "load", &built(name), "--activate"]).expect(0, &[]);
     let bytes = drive.array.file("bytes", &[7; 1000]);
-    let run = csd(&["program", "run", "16", "--input", bytes, "--output", "table", "--json"]);
+    let run = ["program", "run", "16", "--input", bytes, "--output", "table", "--room", "4K"];
+    let run = csd(&[&run[..], &["--json"]].concat());
     assert_eq!(run.expect(0, &[]).json()["result"]["result"], 1000);
     let table = std::fs::read(drive.array.path("table")).unwrap();
     assert_eq!((table.len(), &table[56..64]), (2048, &1000u64.to_le_bytes()[..]));

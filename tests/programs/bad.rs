@@ -232,7 +232,8 @@ fn what_is_no_program_is_not_loaded() {
         ),
         (
             text(
-                r#"(module (memory (export "memory") 1) (global (export "csd_run") i64 (i64.const 0)))"#,
+                r#"(module (memory (export "memory") 1)
+                (global (export "csd_run") i64 (i64.const 0)))"#,
             ),
             "exports no function",
         ),

@@ -34,8 +34,8 @@ impl Compute {
     /// Loads a program in as many parts as it takes.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when it is empty or of 4 GiB; [`Error::Status`] when the drive does not take
-    /// it; else any of a command's.
+    /// [`Error::Misuse`] when it is empty or of 4 GiB; [`Error::Status`] when the drive does not
+    /// take it; else any of a command's.
     pub async fn load(&self, place: Place, bytes: &[u8]) -> Result<(), Error> {
         let size = u32::try_from(bytes.len()).ok().filter(|size| *size > 0);
         let size = size.ok_or_else(|| {

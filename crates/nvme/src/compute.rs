@@ -67,8 +67,8 @@ bits! {
         /// Memory range that the program writes, from 1; 0 for none. The others are its streams,
         /// in their order.
         output / with_output: 0..=7,
-        /// The number of bytes that it wrote goes to the first 8 bytes of that range, little-endian,
-        /// and what it wrote behind them.
+        /// The number of bytes that it wrote goes to the first 8 bytes of that range, and what it
+        /// wrote behind them.
         counted / with_counted: 8..=8,
         /// Most memory of the program in MiB; 0 for what the drive allows.
         memory_mib / with_memory_mib: 16..=31,

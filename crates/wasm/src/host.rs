@@ -3,9 +3,9 @@
 //! | function | what it does |
 //! |---|---|
 //! | `streams() -> i32` | number of streams |
-//! | `next(stream, at, room) -> i32` | puts the next bytes of a stream at `at`, at most `room`; their number, 0 at the end |
+//! | `next(stream, at, room) -> i32` | puts its next bytes at `at`; their number, 0 at its end |
 //! | `emit(at, length)` | appends bytes to the output |
-//! | `parameters(at, room) -> i32` | puts the first `room` bytes of the parameters at `at`; the number of all |
+//! | `parameters(at, room) -> i32` | puts the parameters at `at`; the number of all |
 //! | `work(i64)` | counts work done |
 //! | `fail(at, length)` | ends the execution with these words |
 //!

@@ -12,7 +12,8 @@
 //! memory alone, at most as much of it as its limits say; whatever its bytes are, it is refused in
 //! words, or runs and is ended in words.
 //!
-//! Modules: `engine` compiles and checks, `host` is what a guest may call, `guest` is one execution.
+//! Modules: `engine` compiles and checks, `host` is what a guest may call, `guest` is one
+//! execution.
 
 mod engine;
 mod guest;

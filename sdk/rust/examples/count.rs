@@ -1,5 +1,5 @@
-//! Count: how many `i32` of stream 0 equal the parameter, an `i32`. The drive's own `count` does the
-//! same; this one is measured beside it.
+//! Count: how many `i32` of stream 0 equal the parameter, an `i32`. The drive's own `count` does
+//! the same; this one is measured beside it.
 #![no_std]
 
 use core::arch::wasm32::{

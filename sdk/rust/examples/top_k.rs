@@ -1,5 +1,5 @@
-//! Top k: emits the k largest `f32` of stream 0, largest first; the parameter is k, a `u32`, at most
-//! 1024. The result is how many there are. NaN is no number and left out.
+//! Top k: emits the k largest `f32` of stream 0, largest first; the parameter is k, a `u32`, at
+//! most 1024. The result is how many there are. NaN is no number and left out.
 #![no_std]
 
 use csd_sdk::{Element, elements, emit, fail, parameters};

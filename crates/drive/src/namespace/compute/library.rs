@@ -87,10 +87,10 @@ impl Library {
     /// Takes a part of a program. Offset 0 begins anew, whatever stood at the index.
     ///
     /// # Errors
-    /// As the facts page lists them: [`Status::INVALID_PROGRAM_INDEX`], [`Status::NOT_DOWNLOADABLE`],
+    /// [`Status::INVALID_PROGRAM_INDEX`], [`Status::NOT_DOWNLOADABLE`],
     /// [`Status::INVALID_PROGRAM_TYPE`], [`Status::PROGRAM_IN_USE`],
-    /// [`Status::PROGRAM_BYTES_EXCEEDED`]; [`Status::INVALID_PROGRAM_DATA`] for a part that does not
-    /// follow on the last; [`Status::OPERATION_DENIED`] for a program that is not allowed.
+    /// [`Status::PROGRAM_BYTES_EXCEEDED`]; [`Status::INVALID_PROGRAM_DATA`] for a part that does
+    /// not follow on the last; [`Status::OPERATION_DENIED`] for a program that is not allowed.
     pub fn load(&self, part: Part, data: &[u8]) -> Result<Loaded, Status> {
         downloadable(part.index)?;
         let engine = self.engines.iter().find(|engine| engine.ptype() == part.ptype);
@@ -184,7 +184,8 @@ impl Library {
     /// Takes a program for one execution, which names it by `pid` too where it can.
     ///
     /// # Errors
-    /// [`Status::INVALID_PROGRAM_INDEX`], [`Status::NO_PROGRAM`], [`Status::PROGRAM_NOT_ACTIVATED`].
+    /// [`Status::INVALID_PROGRAM_INDEX`], [`Status::NO_PROGRAM`],
+    /// [`Status::PROGRAM_NOT_ACTIVATED`].
     pub fn begin(self: &Arc<Self>, index: u16, pid: Option<u64>) -> Result<Running, Status> {
         downloadable(index).map_err(|_| Status::INVALID_PROGRAM_INDEX)?;
         let mut slots = self.slots();
