@@ -33,8 +33,8 @@ pub(super) fn measure(folder: &Path, url: &str) -> Result<Limited, Failure> {
     let (group, folder, url) = (Arc::new(group), folder.to_owned(), url.to_owned());
     Ok(Arc::new(move |job: &HostJob, memory_bytes: u64, times: usize| {
         if memory_bytes >= job.bytes {
-            let (memory, set) = (memory_bytes >> 20, job.bytes >> 20);
-            let why = format!("--overload memory:{memory}M is no burden: the set has {set} MiB");
+            let (memory, set) = (memory_bytes >> 10, job.bytes >> 10);
+            let why = format!("--overload memory:{memory}K is no burden: the set has {set} KiB");
             return Err(Error::Unable(why));
         }
         let failed = |why: String| Error::Unable(format!("with limited memory: {why}"));

@@ -27,7 +27,7 @@ pub(crate) struct Characterize {
     /// Kernels to measure: count, vector-add, array-merge, page-rank, verify
     #[arg(long, value_name = "KERNELS", value_delimiter = ',', default_value = "count")]
     pub(crate) kernels: Vec<String>,
-    /// Working sets, whole multiples of 1M
+    /// Working sets, whole multiples of 64K
     #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "64M",
           value_parser = parse_working_set)]
     pub(crate) size: Vec<u64>,
@@ -93,8 +93,8 @@ const READERS: u64 = 4;
 
 fn parse_working_set(text: &str) -> Result<u64, String> {
     match parse_size(text)? {
-        bytes if bytes > 0 && bytes.is_multiple_of(1 << 20) => Ok(bytes),
-        _ => Err(format!("{text:?}: a working set is a whole multiple of 1M")),
+        bytes if bytes > 0 && bytes.is_multiple_of(64 << 10) => Ok(bytes),
+        _ => Err(format!("{text:?}: a working set is a whole multiple of 64K")),
     }
 }
 
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn sizes_names_and_watts() {
         assert_eq!(parse_working_set("3M"), Ok(3 << 20));
-        assert!(parse_working_set("64K").is_err() && parse_working_set("0").is_err());
+        assert!(parse_working_set("63K").is_err() && parse_working_set("0").is_err());
         assert!(parse_name("csd-1").is_ok() && parse_name("CSD").is_err());
         assert!(parse_name("-x").is_err() && parse_name("").is_err());
         assert_eq!(parse_two_watts("2,9.5"), Ok((2.0, 9.5)));
