@@ -5,7 +5,8 @@
 //! object is printed; the exit code is the documented one.
 //!
 //! Modules: [`cli`] declares the command line, [`report`] prints, [`table`] and [`units`] format,
-//! [`log`] writes a drive's log, [`context`] opens the array; [`drive`], [`mod@drive_log`], [`check`], [`mod@array`],
+//! [`log`] writes a drive's log, [`context`] opens the array, [`pace`] reads profiles,
+//! [`mod@account`] gives model time; [`drive`], [`mod@drive_log`], [`check`], [`mod@array`],
 //! [`object`], [`run`] and [`mod@characterize`] are the commands.
 
 mod account;

@@ -47,6 +47,7 @@ pub(super) fn measure(folder: &Path, url: &str) -> Result<Limited, Failure> {
             "ranges": job.region.cut(0..job.region.bytes()),
             "kernel": job.kernel.name(),
             "bytes": job.bytes,
+            "memory_bytes": memory_bytes,
             "times": times,
         });
         ask(&request).map_err(failed)
@@ -116,7 +117,10 @@ fn parse(request: &Value) -> Option<(HostJob, PathBuf, u64)> {
         overlap: Overlap::Serial,
         output: None,
         rivals: Rivals::None,
-        holding: Holding::Paged(request["folder"].as_str()?.into()),
+        holding: Holding::Paged {
+            folder: request["folder"].as_str()?.into(),
+            memory_bytes: request["memory_bytes"].as_u64()?,
+        },
     };
     Some((job, request["door"].as_str()?.into(), request["times"].as_u64()?))
 }

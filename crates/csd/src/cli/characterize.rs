@@ -36,15 +36,16 @@ pub(crate) struct Characterize {
     #[arg(long, value_name = "CORES", value_parser = parse_counts)]
     pub(crate) cores: Option<Counts>,
     /// Repetitions that count, after one for warmth
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 5,
+          value_parser = value_parser!(u16).range(1..))]
     pub(crate) repeat: u16,
     /// Also measure Host(1) under a burden: memory:SIZES (the working set must be larger), cpu[:N]
     /// (N busy threads) or io[:N] (N readers of the drive); may be repeated
     #[arg(long, value_name = "BURDEN", value_parser = parse_burden)]
     pub(crate) overload: Vec<Burden>,
     /// Where the drive started for this keeps its bytes: `file` in --dir, or `memory`
-    #[arg(long, value_name = "file|memory", default_value = "file", value_parser = ["file", "memory"],
-          conflicts_with_all = ["drive", "array"])]
+    #[arg(long, value_name = "file|memory", default_value = "file",
+          value_parser = ["file", "memory"], conflicts_with_all = ["drive", "array"])]
     pub(crate) media: String,
     /// Folder for media and scratch files, on the disk to be measured [default: the folder for
     /// temporary files]
