@@ -25,7 +25,7 @@ fn profile(path: &Path) -> Profile {
 /// Runs `csd characterize` with small sizes, and gives what it wrote.
 #[track_caller]
 fn characterize(array: &Array, more: &str) -> (Profile, Done) {
-    let small = "characterize --size 1M --cores 1 --repeat 3 -o p.toml --json";
+    let small = "characterize --size 64K --cores 1 --repeat 3 -o p.toml --json";
     let arguments: Vec<&str> = small.split(' ').chain(more.split_whitespace()).collect();
     let done = array.csd(&arguments).expect(0, &[]);
     (profile(&array.path("p.toml")), done)
@@ -39,7 +39,7 @@ fn check_points(profile: &Profile, kernel: &str, side: Where, stores: bool) {
     let point = profile.point.iter().find(found);
     let point = point.unwrap_or_else(|| panic!("{kernel} on {side:?} is missing"));
     assert_eq!((point.prov, point.overlap), (Provenance::Measured, Overlap::Serial));
-    assert_eq!((point.units, point.bytes), (1, 1 << 20));
+    assert_eq!((point.units, point.bytes), (1, 64 << 10));
     assert!(point.work.is_some_and(|work| work > 0), "{kernel} on {side:?} counts its work");
     assert_eq!(point.store_s.is_some(), stores, "{kernel} on {side:?}");
     let times = [Some(&point.load_s), Some(&point.comp_s), point.store_s.as_ref()];
@@ -92,7 +92,7 @@ fn an_array_is_measured_and_left_as_it_was() {
     assert_eq!(executions.len(), 3 * 4 * 2, "kernels, repetitions and one for warmth, both ways");
     let newest = &executions[0];
     assert_eq!((&newest["program"], &newest["status"]), (&Value::from(3), &Value::from(0)));
-    assert_eq!(newest["read_bytes"], 1 << 20);
+    assert_eq!(newest["read_bytes"], 64 << 10);
     let failed = array.csd(&["drive", "log", "d0", "--failed", "--json"]).expect(0, &[]).json();
     assert_eq!(failed["result"]["drives"][0]["executions"], Value::from(Vec::<Value>::new()));
 }
@@ -132,8 +132,8 @@ fn burdens_of_the_host_are_points_of_their_own() {
 #[test]
 fn a_host_without_memory_is_measured_or_says_why_not() {
     let folder = nowhere();
-    let arguments = "characterize --media memory --size 32M --cores 1 --repeat 1 --overload \
-                     memory:8M -o p.toml";
+    let arguments = "characterize --media memory --size 256K --cores 1 --repeat 1 --overload \
+                     memory:128K -o p.toml";
     let arguments: Vec<&str> = arguments.split_whitespace().collect();
     let done = folder.csd(&arguments);
     if done.code == 2 {
@@ -144,7 +144,7 @@ fn a_host_without_memory_is_measured_or_says_why_not() {
     done.expect(0, &[]);
     let profile = profile(&folder.path("p.toml"));
     let burdened = profile.point.iter().filter_map(|point| point.overload).next().unwrap();
-    assert_eq!((burdened.kind, burdened.memory_bytes), (OverloadKind::Memory, Some(8 << 20)));
+    assert_eq!((burdened.kind, burdened.memory_bytes), (OverloadKind::Memory, Some(128 << 10)));
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn planner() -> Option<String> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv/bin/python");
     let candidates = [named, Some(beside.to_string_lossy().into_owned())];
     candidates.into_iter().flatten().find(|python| {
-        let asked = Command::new(python).args(["-c", "import csdplan"]).output();
+        let asked = Command::new(python).args(["-c", "import csdplan.cli"]).output();
         asked.is_ok_and(|asked| asked.status.success())
     })
 }

@@ -5,9 +5,9 @@
 //! object is printed; the exit code is the documented one.
 //!
 //! Modules: [`cli`] declares the command line, [`report`] prints, [`table`] and [`units`] format,
-//! [`log`] writes a drive's log, [`context`] opens the array; [`drive`], [`mod@drive_log`],
-//! [`check`], [`mod@array`], [`object`], [`program`], [`run`], [`mod@characterize`] and [`secret`]
-//! are the commands.
+//! [`log`] writes a drive's log, [`context`] opens the array, [`pace`] reads profiles,
+//! [`mod@account`] gives model time; [`drive`], [`mod@drive_log`], [`check`], [`mod@array`],
+//! [`object`], [`program`], [`run`], [`mod@characterize`] and [`secret`] are the commands.
 
 mod account;
 mod array;

@@ -9,6 +9,7 @@
 
 use std::fs::OpenOptions;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -60,6 +61,24 @@ impl MappedFile {
     }
 }
 
+impl MappedFile {
+    /// Writes `range` out to the file, so that the system may take its memory for something else.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn write_out(&mut self, range: Range<usize>) -> io::Result<()> {
+        let start = range.start.min(self.len) / PAGE_BYTES * PAGE_BYTES;
+        let length = range.end.min(self.len).saturating_sub(start);
+        // SAFETY: `start` lies in the mapping, on a page's begin, and `length` ends within it.
+        let synced =
+            unsafe { libc::msync(self.start.as_ptr().add(start).cast(), length, libc::MS_SYNC) };
+        if synced == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+/// Mappings begin at multiples of this, whatever the size of the machine's pages up to it.
+const PAGE_BYTES: usize = 64 << 10;
+
 impl Drop for MappedFile {
     fn drop(&mut self) {
         // SAFETY: the mapping that `scratch` made; no slice of it outlives `self`.
@@ -79,6 +98,8 @@ mod tests {
         assert!(!path.exists());
         assert_eq!((map.bytes().len(), map.bytes().iter().max()), (10_000, Some(&0)));
         map.bytes_mut()[9_999] = 7;
+        assert_eq!(map.bytes()[9_999], 7);
+        map.write_out(9_000..20_000).unwrap();
         assert_eq!(map.bytes()[9_999], 7);
         std::fs::write(&path, b"taken").unwrap();
         let taken = MappedFile::scratch(&path, 1).unwrap_err();

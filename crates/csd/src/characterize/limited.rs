@@ -33,8 +33,8 @@ pub(super) fn measure(folder: &Path, url: &str) -> Result<Limited, Failure> {
     let (group, folder, url) = (Arc::new(group), folder.to_owned(), url.to_owned());
     Ok(Arc::new(move |job: &HostJob, memory_bytes: u64, times: usize| {
         if memory_bytes >= job.bytes {
-            let (memory, set) = (memory_bytes >> 20, job.bytes >> 20);
-            let why = format!("--overload memory:{memory}M is no burden: the set has {set} MiB");
+            let (memory, set) = (memory_bytes >> 10, job.bytes >> 10);
+            let why = format!("--overload memory:{memory}K is no burden: the set has {set} KiB");
             return Err(Error::Unable(why));
         }
         let failed = |why: String| Error::Unable(format!("with limited memory: {why}"));
@@ -47,6 +47,7 @@ pub(super) fn measure(folder: &Path, url: &str) -> Result<Limited, Failure> {
             "ranges": job.region.cut(0..job.region.bytes()),
             "kernel": job.kernel.name(),
             "bytes": job.bytes,
+            "memory_bytes": memory_bytes,
             "times": times,
         });
         ask(&request).map_err(failed)
@@ -116,7 +117,10 @@ fn parse(request: &Value, connection: &csd_initiator::Options) -> Option<(HostJo
         overlap: Overlap::Serial,
         output: None,
         rivals: Rivals::None,
-        holding: Holding::Paged(request["folder"].as_str()?.into()),
+        holding: Holding::Paged {
+            folder: request["folder"].as_str()?.into(),
+            memory_bytes: request["memory_bytes"].as_u64()?,
+        },
     };
     Some((job, request["door"].as_str()?.into(), request["times"].as_u64()?))
 }

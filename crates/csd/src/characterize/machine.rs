@@ -3,10 +3,6 @@
 //! Never fails: what a machine does not tell is unknown.
 
 use std::fs;
-use std::path::Path;
-
-/// Where the processor's energy counters are.
-const POWERCAP: &str = "/sys/class/powercap";
 
 /// The machine, for people: processor, cores, kernel.
 pub(super) fn text() -> String {
@@ -46,11 +42,6 @@ pub(super) fn memory_bytes() -> Option<u64> {
     let line = info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
-}
-
-/// Whether the processor counts its energy.
-pub(super) fn has_rapl() -> bool {
-    fs::read_to_string(Path::new(POWERCAP).join("intel-rapl:0/energy_uj")).is_ok()
 }
 
 #[cfg(test)]

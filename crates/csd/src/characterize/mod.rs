@@ -253,11 +253,9 @@ fn describe(
 ) -> Result<Machine, Failure> {
     let mut notes = vec![
         "wall clock; drive and host take turns in each repetition".to_owned(),
-        match options.core_watts.or(options.drive_watts.map(|(_, active)| active)) {
-            Some(_) if !machine::has_rapl() => {
-                "no energy counters here (RAPL): energies are CPU seconds by the watts given"
-            }
-            _ => "energies not measured: no counters (RAPL) were used and no watts given",
+        match (options.core_watts, options.drive_watts) {
+            (None, None) => "no energies: no watts were given",
+            _ => "energies are not measured, but CPU seconds of kernels by the watts given",
         }
         .to_owned(),
     ];

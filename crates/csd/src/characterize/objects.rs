@@ -45,7 +45,7 @@ impl Objects {
         let mut objects = Self { url, regions: Vec::new(), plan, connection, names };
         for kernel in kernels {
             for &bytes in sizes {
-                let name = format!("characterize-{id}/{}-{}M", kernel.name(), bytes >> 20);
+                let name = format!("characterize-{id}/{}-{}K", kernel.name(), bytes >> 10);
                 objects.one(kernel, bytes, name)?;
             }
         }
@@ -59,11 +59,12 @@ impl Objects {
             with_plan(&self.plan, self.connection.clone(), async move |array: &Array| {
                 let members = array.drives().count() as u64;
                 let dealt = Dealt::new(filler, bytes, members);
+                let chunk_bytes = Some(dealt.chunk_bytes);
                 let source = Source::raw(&name, Box::new(dealt), ElementType::Bytes);
                 let options = PutOptions {
                     name,
                     on: On::Block,
-                    chunk_bytes: Some(PIECE_BYTES),
+                    chunk_bytes,
                     arrange: Arrange::Spread,
                     align: None,
                 };
@@ -113,6 +114,8 @@ struct Dealt {
     kernel: Arc<dyn Kernel>,
     bytes: u64,
     members: u64,
+    /// A power of two that divides the working set.
+    chunk_bytes: u64,
     piece: Vec<u8>,
     chunk: Option<u64>,
     at: u64,
@@ -120,7 +123,8 @@ struct Dealt {
 
 impl Dealt {
     fn new(kernel: Arc<dyn Kernel>, bytes: u64, members: u64) -> Self {
-        Self { kernel, bytes, members, piece: Vec::new(), chunk: None, at: 0 }
+        let chunk_bytes = PIECE_BYTES.min(1 << bytes.trailing_zeros());
+        Self { kernel, bytes, members, chunk_bytes, piece: Vec::new(), chunk: None, at: 0 }
     }
 }
 
@@ -129,16 +133,15 @@ impl Read for Dealt {
         if self.at >= self.bytes * self.members {
             return Ok(0);
         }
-        let chunk = self.at / PIECE_BYTES;
+        let chunk = self.at / self.chunk_bytes;
         if self.chunk != Some(chunk) {
             // Chunk k is the (k / members)th of its member.
-            let start = chunk / self.members * PIECE_BYTES;
-            let length = PIECE_BYTES.min(self.bytes - start);
-            self.piece.resize(usize::try_from(length).expect("at most a MiB"), 0);
+            let start = chunk / self.members * self.chunk_bytes;
+            self.piece.resize(usize::try_from(self.chunk_bytes).expect("at most a MiB"), 0);
             fill_set(&*self.kernel, self.bytes, start, &mut self.piece);
             self.chunk = Some(chunk);
         }
-        let from = usize::try_from(self.at % PIECE_BYTES).expect("below a MiB");
+        let from = usize::try_from(self.at % self.chunk_bytes).expect("below a MiB");
         let length = out.len().min(self.piece.len() - from);
         out[..length].copy_from_slice(&self.piece[from..from + length]);
         self.at += length as u64;
@@ -154,14 +157,16 @@ mod tests {
 
     #[test]
     fn every_member_gets_the_whole_set() {
-        let bytes = 3 * PIECE_BYTES;
-        for (name, members) in [("count", 1), ("vector-add", 2), ("array-merge", 3)] {
+        let cases =
+            [("count", 1, 3 << 20), ("vector-add", 2, 320 << 10), ("array-merge", 3, 4 << 20)];
+        for (name, members, bytes) in cases {
             let kernel: Arc<dyn Kernel> = kernel::named(name).map(Arc::from).unwrap();
             let mut whole = vec![0; usize::try_from(bytes).unwrap()];
             fill_set(&*kernel, bytes, 0, &mut whole);
             let mut dealt = Vec::new();
             Dealt::new(kernel, bytes, members).read_to_end(&mut dealt).unwrap();
-            let chunks: Vec<&[u8]> = dealt.chunks(1 << 20).collect();
+            let chunk_bytes = (1 << 20).min(1 << bytes.trailing_zeros());
+            let chunks: Vec<&[u8]> = dealt.chunks(chunk_bytes).collect();
             let members = usize::try_from(members).unwrap();
             for member in 0..members {
                 let own = chunks.iter().skip(member).step_by(members);

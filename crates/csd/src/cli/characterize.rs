@@ -27,7 +27,7 @@ pub(crate) struct Characterize {
     /// Kernels to measure: count, vector-add, array-merge, page-rank, verify
     #[arg(long, value_name = "KERNELS", value_delimiter = ',', default_value = "count")]
     pub(crate) kernels: Vec<String>,
-    /// Working sets, whole multiples of 1M
+    /// Working sets, whole multiples of 64K
     #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "64M",
           value_parser = parse_working_set)]
     pub(crate) size: Vec<u64>,
@@ -36,15 +36,16 @@ pub(crate) struct Characterize {
     #[arg(long, value_name = "CORES", value_parser = parse_counts)]
     pub(crate) cores: Option<Counts>,
     /// Repetitions that count, after one for warmth
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 5,
+          value_parser = value_parser!(u16).range(1..))]
     pub(crate) repeat: u16,
     /// Also measure Host(1) under a burden: memory:SIZES (the working set must be larger), cpu[:N]
     /// (N busy threads) or io[:N] (N readers of the drive); may be repeated
     #[arg(long, value_name = "BURDEN", value_parser = parse_burden)]
     pub(crate) overload: Vec<Burden>,
     /// Where the drive started for this keeps its bytes: `file` in --dir, or `memory`
-    #[arg(long, value_name = "file|memory", default_value = "file", value_parser = ["file", "memory"],
-          conflicts_with_all = ["drive", "array"])]
+    #[arg(long, value_name = "file|memory", default_value = "file",
+          value_parser = ["file", "memory"], conflicts_with_all = ["drive", "array"])]
     pub(crate) media: String,
     /// Folder for media and scratch files, on the disk to be measured [default: the folder for
     /// temporary files]
@@ -93,8 +94,8 @@ const READERS: u64 = 4;
 
 fn parse_working_set(text: &str) -> Result<u64, String> {
     match parse_size(text)? {
-        bytes if bytes > 0 && bytes.is_multiple_of(1 << 20) => Ok(bytes),
-        _ => Err(format!("{text:?}: a working set is a whole multiple of 1M")),
+        bytes if bytes > 0 && bytes.is_multiple_of(64 << 10) => Ok(bytes),
+        _ => Err(format!("{text:?}: a working set is a whole multiple of 64K")),
     }
 }
 
@@ -184,7 +185,7 @@ mod tests {
     #[test]
     fn sizes_names_and_watts() {
         assert_eq!(parse_working_set("3M"), Ok(3 << 20));
-        assert!(parse_working_set("64K").is_err() && parse_working_set("0").is_err());
+        assert!(parse_working_set("63K").is_err() && parse_working_set("0").is_err());
         assert!(parse_name("csd-1").is_ok() && parse_name("CSD").is_err());
         assert!(parse_name("-x").is_err() && parse_name("").is_err());
         assert_eq!(parse_two_watts("2,9.5"), Ok((2.0, 9.5)));

@@ -16,15 +16,20 @@ pub enum Holding {
     /// In memory.
     #[default]
     Memory,
-    /// In mappings of scratch files in this folder, one for each core; deleted at once, so that
-    /// they live as long as they are mapped.
-    Paged(PathBuf),
+    /// In mappings of scratch files, one for each core; deleted at once, so that they live as long
+    /// as they are mapped.
+    Paged {
+        /// Folder of the scratch files.
+        folder: PathBuf,
+        /// Memory that they may take: what was loaded half of it before is written out.
+        memory_bytes: u64,
+    },
 }
 
 /// What a core has loaded.
 pub(super) enum Hold {
     Memory(Vec<Vec<Buffer>>),
-    Paged { map: MappedFile, used: usize, pieces: Vec<Vec<usize>> },
+    Paged { map: MappedFile, path: PathBuf, used: usize, lag: usize, pieces: Vec<Vec<usize>> },
 }
 
 impl Hold {
@@ -32,20 +37,25 @@ impl Hold {
     pub(super) fn new(holding: &Holding, core: usize, bytes: u64) -> Result<Self, Error> {
         match holding {
             Holding::Memory => Ok(Self::Memory(Vec::new())),
-            Holding::Paged(folder) => {
+            Holding::Paged { folder, memory_bytes } => {
                 let path = folder.join(format!("csd-paged-{core}"));
                 let map = MappedFile::scratch(&path, bytes);
-                let map = map.map_err(|source| Error::Scratch { path, source })?;
-                Ok(Self::Paged { map, used: 0, pieces: Vec::new() })
+                let map = map.map_err(|source| Error::Scratch { path: path.clone(), source })?;
+                let lag = usize::try_from(memory_bytes / 2).unwrap_or(usize::MAX);
+                Ok(Self::Paged { map, path, used: 0, lag, pieces: Vec::new() })
             }
         }
     }
 
     /// Keeps the next piece of every stream.
-    pub(super) fn keep(&mut self, streams: Vec<Buffer>) {
+    ///
+    /// # Errors
+    /// [`Error::Scratch`] when the scratch file cannot be written.
+    pub(super) fn keep(&mut self, streams: Vec<Buffer>) -> Result<(), Error> {
         match self {
             Self::Memory(kept) => kept.push(streams),
-            Self::Paged { map, used, pieces } => {
+            Self::Paged { map, path, used, lag, pieces } => {
+                let before = *used;
                 let lengths = streams.iter().map(|piece| {
                     let end = *used + piece.len();
                     map.bytes_mut()[*used..end].copy_from_slice(piece);
@@ -53,8 +63,14 @@ impl Hold {
                     piece.len()
                 });
                 pieces.push(lengths.collect());
+                // Not the system's choice: a control group may have no page left that is clean,
+                // and then ends the process.
+                let old = before.saturating_sub(*lag)..used.saturating_sub(*lag);
+                let written = map.write_out(old);
+                written.map_err(|source| Error::Scratch { path: path.clone(), source })?;
             }
         }
+        Ok(())
     }
 
     /// Gives all pieces in order.
@@ -89,11 +105,13 @@ mod tests {
     #[test]
     fn pieces_come_out_as_they_went_in() {
         let folder = tempfile::tempdir().unwrap();
-        for holding in [Holding::Memory, Holding::Paged(folder.path().to_owned())] {
+        for holding in
+            [Holding::Memory, Holding::Paged { folder: folder.path().to_owned(), memory_bytes: 4 }]
+        {
             let mut hold = Hold::new(&holding, 0, 10).unwrap();
             let buffer = |bytes: &[u8]| Buffer::from_slice(bytes);
-            hold.keep(vec![buffer(&[1, 2]), buffer(&[3, 4])]);
-            hold.keep(vec![buffer(&[5, 6, 7]), buffer(&[8, 9, 10])]);
+            hold.keep(vec![buffer(&[1, 2]), buffer(&[3, 4])]).unwrap();
+            hold.keep(vec![buffer(&[5, 6, 7]), buffer(&[8, 9, 10])]).unwrap();
             let mut seen = Vec::new();
             hold.each(|streams| seen.push(streams.concat()));
             assert_eq!(seen, [vec![1, 2, 3, 4], vec![5, 6, 7, 8, 9, 10]], "{holding:?}");

@@ -193,7 +193,7 @@ async fn work(core: CoreId, shared: &Shared) -> Result<Option<Part>, Error> {
         }
         Overlap::Serial => {
             while let Some(streams) = arriving.next().await? {
-                hold.keep(streams);
+                hold.keep(streams)?;
             }
             loaded = now();
             if !shared.meet(2).await {

@@ -229,7 +229,10 @@ impl Cell {
             Where::Host => format!("Host({})", self.units),
             Where::Drive => format!("the drive's {} cores", self.units),
         };
-        let mib = self.bytes >> 20;
-        format!("{} of {mib} MiB on {system}", self.kernel)
+        let (size, unit) = match self.bytes >> 20 {
+            0 => (self.bytes >> 10, "KiB"),
+            mib => (mib, "MiB"),
+        };
+        format!("{} of {size} {unit} on {system}", self.kernel)
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! In the lane bytes are gathered into chunks; between the lane's rounds full chunks are stored.
 //! Never: a byte written where the execution did not say. Invariants: at most [`FULL_BYTES`] and a
-//! chunk are gathered at once, but for serial executions; an execution that succeeded has its output stored, durable as any
-//! Store is. One that failed may have left some of it: whoever asked deletes that.
+//! chunk are gathered at once, but for serial executions; an execution that succeeded has its
+//! output stored, durable as any Store is. One that failed may have left some of it: whoever asked
+//! deletes that.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
