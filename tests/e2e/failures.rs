@@ -64,7 +64,37 @@ fn a_drive_that_dies_during_a_run_is_named() {
     let running = array.spawn(&run, Stdio::null());
     std::thread::sleep(whole / 2);
     signal(u32::try_from(pid).unwrap(), Signal::KILL);
-    finish(running).expect(1, &["drive d1 (nvme+tcp://127.0.0.1:"]);
+    let words =
+        ["drive d1 (nvme+tcp://127.0.0.1:", "% of the run was done", "bring the drive back"];
+    finish(running).expect(1, &words);
+}
+
+#[test]
+fn a_drive_that_dies_in_a_run_on_drives_leaves_a_partial_result_and_no_object() {
+    let array = Array::up(2, "1G");
+    // Zeros merge to nothing fast; numbers that all differ take their time.
+    let numbers: Vec<u8> = (0..6_000_000i32).flat_map(i32::to_le_bytes).collect();
+    array.file("x.bin", &numbers);
+    let put = ["put", "x.bin", "a", "--type", "i32", "--chunk", "16K"];
+    array.csd(&put).expect(0, &[]);
+    array.csd(&["put", "x.bin", "b", "--type", "i32", "--align", "a"]).expect(0, &[]);
+    let pid = array.drives()[1]["pid"].as_u64().unwrap();
+    let run =
+        |output: &str| ["run", "vector-add", "a", "b", "-o", output, "--json"].map(str::to_owned);
+    let start = Instant::now();
+    array.csd(&run("first").each_ref().map(String::as_str)).expect(0, &[]);
+    let whole = start.elapsed();
+    let running = array.spawn(&run("second").each_ref().map(String::as_str), Stdio::null());
+    std::thread::sleep(whole / 2);
+    signal(u32::try_from(pid).unwrap(), Signal::KILL);
+    let failed = finish(running).expect(1, &[]).json();
+    let message = failed["error"]["message"].as_str().unwrap();
+    let words = ["drive d1 (nvme+tcp://127.0.0.1:", "chunk", "missing", "bring the drive back"];
+    assert!(words.iter().all(|word| message.contains(word)), "{message}");
+    let partial = &failed["error"]["detail"]["partial"];
+    assert!(partial["done_bytes"].as_u64() < partial["bytes"].as_u64(), "{partial}");
+    array.csd(&["array", "up"]).expect(4, &[]);
+    assert!(!array.csd(&["ls"]).text().contains("second"));
 }
 
 #[test]
