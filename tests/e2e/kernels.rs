@@ -22,8 +22,9 @@ fn all_ways(array: &Array, arguments: &[&str]) -> Value {
     };
     assert!(runs.iter().all(|run| looked_at(run) == looked_at(&runs[0])), "{runs:?}");
     let crossed = |run: &Value| run["crossed_bytes"].as_u64().unwrap();
-    // Of little data the commands are the most.
-    if answer["result"]["bytes"].as_u64().unwrap() > 100_000 {
+    // Of little data the commands are the most, and the vector of page rank goes to every drive.
+    let much = answer["result"]["bytes"].as_u64().unwrap() > 100_000;
+    if much && !arguments.contains(&"page-rank") {
         assert!(crossed(&runs[0]) < crossed(&runs[1]), "drives let less cross: {runs:?}");
     }
     assert_eq!(array.csd(&["ls", "--all", "--json"]).json()["result"]["objects"], objects(array));
