@@ -54,6 +54,8 @@ CSD ?= $(or $(CARGO_TARGET_DIR),target)/release/csd
 oracle: $(ORACLE_READY)  ## kernels beside NumPy, networkx, SciPy and google-crc32c
 	cargo build --release --locked -p csd-kernels --example oracle
 	$(BIN)/python tests/oracle/check.py --oracle target/release/examples/oracle
+	cargo build --release --locked -p csd
+	$(BIN)/python tests/oracle/drives.py --csd target/release/csd
 
 SEEDS ?= 0..1000
 sim:  ## simulation lane, long form: make sim SEEDS=0..1000

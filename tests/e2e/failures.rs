@@ -64,7 +64,35 @@ fn a_drive_that_dies_during_a_run_is_named() {
     let running = array.spawn(&run, Stdio::null());
     std::thread::sleep(whole / 2);
     signal(u32::try_from(pid).unwrap(), Signal::KILL);
-    finish(running).expect(1, &["drive d1 (nvme+tcp://127.0.0.1:"]);
+    let words =
+        ["drive d1 (nvme+tcp://127.0.0.1:", "% of the run was done", "bring the drive back"];
+    finish(running).expect(1, &words);
+}
+
+#[test]
+fn a_drive_that_dies_in_a_run_on_drives_leaves_a_partial_result() {
+    let array = Array::up(2, "1G");
+    let edge = |i: usize| format!("{} {}\n", i * 7 % 3000, i * i % 3000);
+    let edges: String = (0..20_000).map(edge).collect();
+    array.file("edges", edges.as_bytes());
+    array.csd(&["put", "edges", "g", "--graph", "--chunk", "4K"]).expect(0, &[]);
+    // Ranks never settle to nothing: the run ends only when its drive does.
+    let run = ["run", "page-rank", "g", "--tolerance", "0", "--iterations", "1000000", "--json"];
+    let running = array.spawn(&run, Stdio::null());
+    wait_until("the run keeps its vector in the drive's memory", || {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        on_objects(&array, 1, async move |kv: &Kv| {
+            sender.send(kv.exist(&Key::new(&[0x04]).unwrap()).await.unwrap()).unwrap();
+        });
+        receiver.recv().unwrap()
+    });
+    array.kill(1);
+    let failed = finish(running).expect(1, &[]).json();
+    let message = failed["error"]["message"].as_str().unwrap();
+    let words = ["drive d1 (nvme+tcp://127.0.0.1:", "part", "missing (", "bring the drive back"];
+    assert!(words.iter().all(|word| message.contains(word)), "{message}");
+    let partial = &failed["error"]["detail"]["partial"];
+    assert!(partial["done_bytes"].as_u64() < partial["bytes"].as_u64(), "{partial}");
 }
 
 #[test]

@@ -6,6 +6,8 @@
 //!
 //! - [`harness`]: the binary, arrays, data
 //! - [`ways`]: all ways to run agree, on both placements, for every number of drives
+//! - [`kernels`]: every kernel, every way, on both placements, for every number of drives
+//! - [`misfits`]: objects that kernels cannot run over
 //! - [`objects`]: put, get, list, remove; inputs, right and wrong
 //! - [`lifecycle`]: drives and arrays: up, status, down, what they refuse
 //! - [`single`]: one drive
@@ -19,8 +21,10 @@
 mod characterize;
 mod failures;
 mod harness;
+mod kernels;
 mod lifecycle;
 mod media;
+mod misfits;
 mod objects;
 mod operations;
 mod programs;

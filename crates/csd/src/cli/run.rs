@@ -1,5 +1,6 @@
 //! Options of `csd run`, and those of `csd put` that runs need.
 
+use clap::builder::RangedI64ValueParser;
 use clap::{Args, Subcommand, ValueEnum, value_parser};
 
 use crate::cli::account::Account;
@@ -144,7 +145,7 @@ pub(crate) struct PageRank {
     #[arg(long, value_name = "CHANGE", default_value_t = 1e-6)]
     pub(crate) tolerance: f64,
     /// Most steps
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = from_one())]
     pub(crate) iterations: u32,
     /// Nodes to print, highest rank first
     #[arg(long, value_name = "K", default_value_t = 10)]
@@ -165,13 +166,14 @@ pub(crate) struct Verify {
     #[arg(long, value_parser = parse_size, value_name = "SIZE", default_value = "4K")]
     pub(crate) page_bytes: u64,
     /// Pages that an execution takes at a time, made whole chunks [default: by what is left]
-    #[arg(long, value_name = "N", conflicts_with = "auto", value_parser = value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", conflicts_with = "auto", value_parser = from_one())]
     pub(crate) pages_per_unit: Option<u32>,
     /// Executions of a drive under way at once [default: 4]
-    #[arg(long, value_name = "N", conflicts_with = "auto", value_parser = value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N", conflicts_with = "auto", value_parser = units())]
     pub(crate) units: Option<u16>,
     /// Pages that advance together in one stream of instructions, 1 to 8
-    #[arg(long, value_name = "N", conflicts_with = "auto", default_value_t = 1, value_parser = value_parser!(u8).range(1..=8))]
+    #[arg(long, value_name = "N", conflicts_with = "auto", default_value_t = 1)]
+    #[arg(value_parser = value_parser!(u8).range(1..=8))]
     pub(crate) unroll: u8,
     /// Try plans on a sample of each drive's chunks, and take the fastest
     #[arg(long)]
@@ -181,6 +183,16 @@ pub(crate) struct Verify {
     pub(crate) output: Option<String>,
     #[command(flatten)]
     pub(crate) ways: Ways,
+}
+
+/// A number from 1.
+fn from_one() -> RangedI64ValueParser<u32> {
+    value_parser!(u32).range(1..)
+}
+
+/// A number of executions.
+fn units() -> RangedI64ValueParser<u16> {
+    value_parser!(u16).range(1..=64)
 }
 
 /// How `csd put` cuts an object.

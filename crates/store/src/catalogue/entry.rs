@@ -1,9 +1,9 @@
 //! A catalogue entry: what every drive knows of an object, and its bytes.
 //!
 //! The format stands in `docs/internals/golden/catalogue/README.md`, with golden files beside it;
-//! this, with `wire`, is its only reader and writer. Never: I/O. Invariants: little-endian; the last four bytes
-//! are the CRC-32C of all before them; a parsed entry has a sound layout (its chunk count fits
-//! 32 bits, every member is named once) and encodes to the bytes it came from.
+//! this, with `wire`, is its only reader and writer. Never: I/O. Invariants: little-endian; the
+//! last four bytes are the CRC-32C of all before them; a parsed entry has a sound layout (its chunk
+//! count fits 32 bits, every member is named once) and encodes to the bytes it came from.
 
 use csd_kernels::ElementType;
 use csd_nvme::kv::Key;

@@ -136,10 +136,12 @@ pub fn run(
     let parts = parts.into_iter().collect::<Result<Vec<_>, _>>().map_err(Failed::Run)?;
     let (answer, bytes) = shared.answer();
     let steps = answer.ranks.as_ref().map_or(1, |ranks| u64::from(ranks.iterations));
-    let all_bytes = job.bytes() * steps;
-    if let Some(partial) = shared.losses().partial(job, bytes, all_bytes) {
+    // The step in which a drive is lost does not count as made.
+    let begun = if answer.ranks.is_some() { steps + 1 } else { steps };
+    if let Some(partial) = shared.losses().partial(job, bytes, job.bytes() * begun) {
         return Err(Failed::Partial(partial));
     }
+    let all_bytes = job.bytes() * steps;
     assert_eq!(bytes, all_bytes, "every element is looked at exactly once");
     let begin = parts.iter().map(|part| part.begin).min().unwrap_or(Instant::ZERO);
     let end = parts.iter().map(|part| part.end).max().unwrap_or(Instant::ZERO);
