@@ -25,9 +25,8 @@ from typing import Any
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 
-import numpy as np
-
 import csdplan
+import numpy as np
 from csdplan.sim import Job, Node, System, fleet_of, run_fluid, simulate
 from csdplan.solve import break_even
 from csdplan.solve.optimize import optimise, pareto

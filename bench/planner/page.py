@@ -17,10 +17,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench import commit, machine
-
 from csdplan.page.server import application
 from csdplan.page.state import SLIDERS, State
+
+from bench import commit, machine
 
 PROMISE_S = 0.1
 MOVES = 12
