@@ -1,7 +1,7 @@
 //! Programs that are wrong, or mean harm: each is refused or ended with a reason, and the drive is
 //! as it was.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::host::{Host, INDEX};
 use crate::wire::Command;
@@ -121,9 +121,8 @@ fn what_never_ends_is_ended_and_others_run_meanwhile() {
     let spin = entry("(loop $again (br $again)) (i64.const 0)");
     assert_eq!(host.load(INDEX, &spin), 0);
     assert_eq!(host.activate(INDEX, true), 0);
-    // One ends by its own limit, 100 ms in the upper half of the first parameter; one by Abort;
-    // one in its start function, by the drive's limit of 2 s.
-    let began = Instant::now();
+    // One ends by its limit, 100 ms in the upper half of the first parameter; one by Abort; one in
+    // its start function.
     let payload = host_ranges();
     let execution = |index: u32, time: u32| {
         let command = Command::new(0x01, 5).dword(2, index).dword(3, 1);
@@ -132,7 +131,6 @@ fn what_never_ends_is_ended_and_others_run_meanwhile() {
     let reply = host.io.command_in_capsule(execution(INDEX, 100), &payload);
     assert_eq!(reply.status, 0x7C0);
     assert!(host.said().contains("its time was up"));
-    assert!(began.elapsed() < Duration::from_millis(1900), "before the drive's own limit");
     let cid = host.io.post(execution(INDEX, 0), &payload);
     healthy_beside(&mut host);
     let abort = Command::new(0x08, 0).dword(10, 1 | u32::from(cid) << 16);
@@ -144,7 +142,7 @@ fn what_never_ends_is_ended_and_others_run_meanwhile() {
     );
     assert_eq!(host.load(INDEX + 2, &begins), 0);
     assert_eq!(host.activate(INDEX + 2, true), 0);
-    assert_eq!(host.io.command_in_capsule(execution(INDEX + 2, 0), &payload).status, 0x7C0);
+    assert_eq!(host.io.command_in_capsule(execution(INDEX + 2, 100), &payload).status, 0x7C0);
     assert_eq!(host.activate(INDEX, false), 0);
     assert_eq!(host.activate(INDEX + 2, false), 0);
     host.said();

@@ -23,7 +23,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// A drive of two cores with a program time of 2 s, and a host of it.
+    /// A drive of two cores with a program time that a busy machine does not use up, and a host of it.
     pub fn new() -> Self {
         let said = Arc::<Mutex<Vec<String>>>::default();
         let sink = Arc::clone(&said);
@@ -35,7 +35,7 @@ impl Host {
         let provision = Provision {
             engines: vec![Arc::new(Wasm::new().unwrap())],
             admission: Admission::Any,
-            limits: Limits { time_ms: 2000, memory_bytes: 4 << 20, output_bytes: 8 << 20 },
+            limits: Limits { time_ms: 120_000, memory_bytes: 4 << 20, output_bytes: 8 << 20 },
             ..Provision::default()
         };
         let config = csd_drive::Config {
