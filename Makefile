@@ -17,8 +17,10 @@ DEMO_DIR ?= build/demo
 help:            ## list the doors
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
+# The demo loads no programs: it does without their compiler, which takes longer to build than the
+# rest together.
 demo: $(DEMO_READY)  ## build everything, run Count in drives, on the host and on both, plan
-	cargo build --release --locked -p csd
+	cargo build --release --locked -p csd --no-default-features
 	$(BIN)/python demo/demo.py --csd target/release/csd --dir $(DEMO_DIR)
 
 test: test-rust test-python  ## all tests (short forms of the long lanes)

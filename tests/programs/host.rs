@@ -23,7 +23,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// A drive of two cores with a program time that a busy machine does not use up, and a host of it.
+    /// A drive of two cores whose programs have more time than a busy machine uses up, and a host.
     pub fn new() -> Self {
         let said = Arc::<Mutex<Vec<String>>>::default();
         let sink = Arc::clone(&said);

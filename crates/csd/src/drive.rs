@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use csd_drive::namespace::compute::{Admission, Limits};
+use csd_drive::namespace::compute::{Admission, Engine, Limits};
 use csd_drive::transport::budget::BYTES_MIN;
 use csd_drive::{Access, Config, HostLimits, MediaKind, Provision};
 use csd_nvme::auth::Offer;
@@ -122,10 +122,23 @@ fn access(options: &Serve, context: &Context) -> Result<Access, Failure> {
     Ok(Access { hosts, any_host: options.allow_any_host, secrets, offer })
 }
 
-/// What the drive is given beside its medium.
-fn provision(options: &Serve) -> Result<Provision, Failure> {
+/// What runs the programs that hosts load.
+#[cfg(feature = "wasm")]
+fn engines() -> Result<Vec<Arc<dyn Engine>>, Failure> {
     let wasm = csd_wasm::Wasm::new();
     let wasm = wasm.map_err(|why| Failure::run(format!("WebAssembly: {why}")))?;
+    Ok(vec![Arc::new(wasm)])
+}
+
+/// Built without any: hosts can load none.
+#[cfg(not(feature = "wasm"))]
+#[allow(clippy::unnecessary_wraps)] // as the other is
+fn engines() -> Result<Vec<Arc<dyn Engine>>, Failure> {
+    Ok(Vec::new())
+}
+
+/// What the drive is given beside its medium.
+fn provision(options: &Serve) -> Result<Provision, Failure> {
     let programs = &options.programs;
     let mut digests = Vec::new();
     let mut any = programs.allow_program.is_empty() && options.listen.ip().is_loopback();
@@ -137,7 +150,7 @@ fn provision(options: &Serve) -> Result<Provision, Failure> {
     }
     Ok(Provision {
         memory_bytes: options.memory,
-        engines: vec![Arc::new(wasm)],
+        engines: engines()?,
         admission: if any { Admission::Any } else { Admission::Digests(digests) },
         limits: Limits {
             time_ms: u32::from(programs.program_time) * 1000,

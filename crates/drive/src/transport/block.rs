@@ -98,6 +98,10 @@ async fn read(
     while offset < bytes {
         let length = (bytes - offset).min(u64::from(PDU_DATA_BYTES_MAX));
         let _held = link.answer(length).await;
+        if core.block.answers_at_once() {
+            // What is read long before it is sent has left the cache.
+            link.room().await;
+        }
         let _reserved = link.reserve(length).await;
         let size = usize::try_from(length).expect("at most 128 KiB");
         let buffer = Buffer::with_room(HEADROOM, size, TAILROOM);
