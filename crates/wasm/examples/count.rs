@@ -42,7 +42,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let own = Execution {
         program: 1,
         output: Output::Completion,
-        serial: false,
         sources: vec![Place::Memory { nsid: 4, start: 0, bytes: 4 }.into()],
         parameters,
         serial: false,
