@@ -39,8 +39,8 @@ pub(crate) struct Characterize {
     #[arg(long, value_name = "N", default_value_t = 5,
           value_parser = value_parser!(u16).range(1..))]
     pub(crate) repeat: u16,
-    /// Also measure Host(1) under a burden: memory:SIZES (the working set must be larger), cpu[:N]
-    /// (N busy threads) or io[:N] (N readers of the drive); may be repeated
+    /// Also measure Host(1) under a burden: memory:SIZES (the working set must be larger), cpu or
+    /// cpu:N (N busy threads), io or io:N (N readers of the drive); may be repeated
     #[arg(long, value_name = "BURDEN", value_parser = parse_burden)]
     pub(crate) overload: Vec<Burden>,
     /// Where the drive started for this keeps its bytes: `file` in --dir, or `memory`
