@@ -2,7 +2,7 @@
 //!
 //! Modules in the order of a command's way: [`accept`] deals connections to cores,
 //! [`connection`] turns bytes into commands, [`link`] is what a connection's commands share,
-//! [`memory`] what all connections of a core do, `transfer` what a host was granted to send,
+//! [`budget`] what all connections of a core do, `transfer` what a host was granted to send,
 //! [`outgoing`] what it sends, [`auth`] what a host must pass first, [`command`] runs one command
 //! (`block` those of blocks), [`session`] is Connect and the admin queue, `report` what it is told
 //! beside.
