@@ -1,11 +1,11 @@
 //! NVMe/TCP on the drive's side: accepting connections, and one loop for each.
 //!
-//! Modules in the order of a command's way: [`accept`] deals connections to cores,
-//! [`connection`] turns bytes into commands, [`link`] is what a connection's commands share,
-//! [`budget`] what all connections of a core do, `transfer` what a host was granted to send,
-//! [`outgoing`] what it sends, [`auth`] what a host must pass first, [`command`] runs one command
-//! (`block` those of blocks), [`session`] is Connect and the admin queue, `report` what it is told
-//! beside.
+//! Modules in the order of a command's way: [`accept`] deals connections to cores, [`connection`]
+//! turns bytes into commands, [`link`] is what a connection's commands share, [`budget`] what all
+//! connections of a core do, `transfer` what a host was granted to send, [`outgoing`] what it
+//! sends, [`auth`] what a host must pass first, [`command`] runs one command (`block` those of
+//! blocks, `now` those that need not wait, `memory` those of memory), [`session`] is Connect and
+//! the admin queue, `report` what it is told beside.
 //!
 //! Never: what a command means to the medium. Invariants: a connection stays on its core; a
 //! command is answered once; back-pressure parks a connection's read side and never fails a

@@ -47,7 +47,7 @@ impl RangeSets {
     /// Makes a set; its identifier.
     ///
     /// # Errors
-    /// [`Status::RANGE_SETS_EXCEEDED`], or as [`check`].
+    /// [`Status::RANGE_SETS_EXCEEDED`], or as `check`.
     pub fn create(&self, memory: &LocalMemory, ranges: Vec<MemoryRange>) -> Result<u16, Status> {
         check(memory, &ranges)?;
         let mut sets = self.sets();
