@@ -199,7 +199,7 @@ fn access(opcode: Slm, nsid: u32, range: Range) -> Sqe {
 /// Memory Read command.
 ///
 /// # Panics
-/// From 4 GiB on, as [`write`] and [`fill`].
+/// From 4 GiB on, as [`write()`] and [`fill`].
 pub fn read(nsid: u32, range: Range) -> Sqe {
     access(Slm::READ, nsid, range)
 }
