@@ -21,7 +21,7 @@ help:            ## list the doors
 # rest together.
 demo: $(DEMO_READY)  ## build everything, run Count in drives, on the host and on both, plan
 	cargo build --release --locked -p csd --no-default-features
-	$(BIN)/python demo/demo.py --csd target/release/csd --dir $(DEMO_DIR)
+	$(BIN)/python demo/demo.py --csd $(CSD) --dir $(DEMO_DIR)
 
 test: test-rust test-python  ## all tests (short forms of the long lanes)
 
