@@ -10,6 +10,7 @@ use csd_nvme::capsule::{FLAGS_SGL, Sgl, Sqe};
 use csd_nvme::fabrics::{self, CATTR_NO_FLOW_CONTROL};
 use csd_nvme::host::connect_data;
 use csd_nvme::nvm::{self, Extent};
+use csd_nvme::opcode::Admin;
 use csd_nvme::pdu::{Kind, R2t};
 use csd_nvme::property::{self, Configuration};
 use csd_nvme::tcp::Digests;
@@ -23,6 +24,8 @@ pub const BLOCK_BYTES: usize = 4096;
 const CAPSULE_BYTES_MAX: usize = 8 << 10;
 /// Slices of one send.
 const SLICES: usize = 64;
+/// Keep Alive Timeout of a host; nobody runs a workload this long.
+const KATO_MS: u32 = 600_000;
 /// NQN of the drive under test.
 pub const NQN: &str = "nqn.2026-11.io.csdstore:bench";
 
@@ -90,10 +93,20 @@ pub struct Client {
     data: Vec<u8>,
     left: usize,
     // The admin connection keeps the controller alive.
-    _admin: Option<TcpStream>,
+    admin: Option<(TcpStream, Connection)>,
 }
 
 impl Client {
+    /// Tells the drive that its host lives.
+    ///
+    /// # Panics
+    /// When the drive does not answer; nothing with a floor, which knows no such command.
+    pub fn keep_alive(&mut self) {
+        if let Some((stream, wire)) = &mut self.admin {
+            blocking(stream, wire, Sqe::new(Admin::KEEP_ALIVE.0, 0), &[]);
+        }
+    }
+
     /// Connects to a server that runs, ready for this workload.
     ///
     /// # Panics
@@ -102,8 +115,8 @@ impl Client {
         let (admin, mut stream) = match side {
             Side::Floor => (None, open(address)),
             Side::Drive => {
-                let (admin, cntlid) = admin(address);
-                (Some(admin), io_queue(address, cntlid))
+                let (admin, wire, cntlid) = admin(address);
+                (Some((admin, wire)), io_queue(address, cntlid))
             }
         };
         if side == Side::Floor {
@@ -124,7 +137,7 @@ impl Client {
             idle: (0..workload.depth).collect(),
             data: vec![0xA5; workload.bytes],
             left: 0,
-            _admin: admin,
+            admin,
         }
     }
 
@@ -301,12 +314,13 @@ fn connect(address: SocketAddr, qid: u16, cntlid: Option<u16>) -> (TcpStream, Co
     let mut response = [0; 128];
     stream.read_exact(&mut response).expect("ICResp");
     let data = connect_data(&[7; 16], "nqn.2014-08.org.nvmexpress:uuid:bench", NQN, cntlid);
-    let command = fabrics::connect(qid, 256, 0, CATTR_NO_FLOW_CONTROL);
+    let kato_ms = if qid == 0 { KATO_MS } else { 0 };
+    let command = fabrics::connect(qid, 256, kato_ms, CATTR_NO_FLOW_CONTROL);
     let result = blocking(&mut stream, &wire, command, data.as_bytes());
     (stream, wire, u16::try_from(result & 0xFFFF).expect("sixteen bits"))
 }
 
-fn admin(address: SocketAddr) -> (TcpStream, u16) {
+fn admin(address: SocketAddr) -> (TcpStream, Connection, u16) {
     let (mut stream, wire, cntlid) = connect(address, 0, None);
     let enable = Configuration::default()
         .with_enable(1)
@@ -314,7 +328,7 @@ fn admin(address: SocketAddr) -> (TcpStream, u16) {
         .with_iosqes(6)
         .with_iocqes(4);
     blocking(&mut stream, &wire, fabrics::property_set(property::CC, enable.0), &[]);
-    (stream, cntlid)
+    (stream, wire, cntlid)
 }
 
 fn io_queue(address: SocketAddr, cntlid: u16) -> TcpStream {

@@ -1,9 +1,12 @@
 //! Pairs of runs to a table: medians, quartiles, and whether the run is a result at all.
 
 use std::fmt;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::client::Workload;
 
@@ -84,7 +87,8 @@ impl fmt::Display for Row {
     }
 }
 
-fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
+/// Lower quartile, median, upper quartile.
+pub fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
     values.sort_by(f64::total_cmp);
     let at = |quarter: usize| values[(values.len() - 1) * quarter / 4];
     [at(1), at(2), at(3)]
@@ -117,19 +121,13 @@ pub fn validity(rows: &[Row]) -> String {
     )
 }
 
-/// Appends the rows to a file, one JSON object a line, with the command that made them.
+/// Appends the rows to a file, one JSON object a line.
 ///
 /// # Panics
-/// When the file cannot be written.
-pub fn record(path: &std::path::Path, validity: &str, rows: &[Row]) {
-    use std::io::Write;
-    let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
-    let mut file = file.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let command: Vec<String> = std::env::args().skip(1).collect();
-    for row in rows {
-        let line = json!({
-            "machine": machine(),
-            "arguments": command,
+/// As [`append`].
+pub fn record(path: &Path, validity: &str, rows: &[Row]) {
+    let lines = rows.iter().map(|row| {
+        json!({
             "workload": row.workload.name,
             "floor_per_s": row.floor,
             "drive_per_s": row.drive,
@@ -137,7 +135,23 @@ pub fn record(path: &std::path::Path, validity: &str, rows: &[Row]) {
             "cpu_us_per_io": {"floor": row.cpu_us[0], "drive": row.cpu_us[1]},
             "inconclusive": row.spread() > SPREAD_MAX,
             "validity": validity,
-        });
-        writeln!(file, "{line}").expect("the record can be written");
+        })
+    });
+    append(path, lines);
+}
+
+/// Appends results to a file, one JSON object a line, each with the machine and with the arguments
+/// that made it.
+///
+/// # Panics
+/// When the file cannot be written.
+pub fn append(path: &Path, results: impl IntoIterator<Item = Value>) {
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    let mut file = file.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    for mut result in results {
+        result["machine"] = machine().into();
+        result["arguments"] = arguments.clone().into();
+        writeln!(file, "{result}").expect("the record can be written");
     }
 }

@@ -93,6 +93,20 @@ impl Server {
         let ticks = |index: usize| fields.get(index).and_then(|text| text.parse::<u64>().ok());
         (ticks(11).unwrap_or(0) + ticks(12).unwrap_or(0)) * 10_000
     }
+
+    /// CPU time used so far by the threads that it has, in nanoseconds.
+    ///
+    /// # Panics
+    /// When the kernel keeps no such statistics (`CONFIG_SCHED_INFO`).
+    pub fn cpu_ns(&self) -> u64 {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
+        let of = |thread: std::fs::DirEntry| {
+            let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            text.split(' ').next()?.parse::<u64>().ok()
+        };
+        let times: Option<Vec<u64>> = threads.expect("the server runs").flatten().map(of).collect();
+        times.expect("the kernel keeps statistics of scheduling").iter().sum()
+    }
 }
 
 impl Drop for Server {

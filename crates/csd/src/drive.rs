@@ -166,7 +166,7 @@ fn announce(url: &str, media: &str, ready_file: Option<&Path>, json: bool, quiet
         let object = Report::new("", json!({ "url": url, "media": media }));
         report::print_json("drive serve", &Ok(object));
     } else if !quiet {
-        let lines = [("block", 1), ("kv", 2), ("objects", 3), ("compute", 5)]
+        let lines = [("block", 1), ("kv", 2), ("objects", 3), ("memory", 4), ("compute", 5)]
             .map(|(what, nsid)| format!("  {what:<8} {url}?nsid={nsid}\n"));
         report::print(&format!("serving {url}\n{}  media    {media}\n", lines.concat()));
     }

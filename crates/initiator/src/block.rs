@@ -11,16 +11,18 @@ use std::task::Poll;
 use csd_nvme::nvm::{self, BLOCKS_MAX, Extent};
 use csd_reactor::Buffer;
 
-use crate::{Controller, Error, NamespaceKind};
+use crate::handle::is_handle;
+use crate::{Controller, Error, Handle, NamespaceKind};
 
 /// A block namespace; clones are cheap.
 #[derive(Clone, Debug)]
 pub struct Block {
-    controller: Controller,
-    nsid: u32,
+    handle: Handle,
     blocks: u64,
     block_bytes: u32,
 }
+
+is_handle!(Block);
 
 impl Block {
     /// The block namespace `nsid` of a drive.
@@ -28,27 +30,15 @@ impl Block {
     /// # Errors
     /// [`Error::Misuse`] when it has none of that id.
     pub fn open(controller: &Controller, nsid: u32) -> Result<Self, Error> {
-        match controller.namespace(nsid).map(|namespace| namespace.kind) {
-            Some(NamespaceKind::Block { blocks, block_bytes }) => {
-                if controller.transfer_bytes_max() < block_bytes {
-                    return Err(controller.protocol("a block is larger than its transfers"));
-                }
-                Ok(Self { controller: controller.clone(), nsid, blocks, block_bytes })
-            }
-            _ => Err(controller.misuse(format!("namespace {nsid} is no block namespace"))),
+        let (handle, (blocks, block_bytes)) =
+            Handle::open(controller, nsid, "block", |kind| match kind {
+                NamespaceKind::Block { blocks, block_bytes } => Some((blocks, block_bytes)),
+                _ => None,
+            })?;
+        if controller.transfer_bytes_max() < block_bytes {
+            return Err(controller.protocol("a block is larger than its transfers"));
         }
-    }
-
-    /// The drive.
-    #[must_use]
-    pub fn controller(&self) -> &Controller {
-        &self.controller
-    }
-
-    /// Namespace id.
-    #[must_use]
-    pub fn nsid(&self) -> u32 {
-        self.nsid
+        Ok(Self { handle, blocks, block_bytes })
     }
 
     /// Size of a block in bytes.

@@ -10,17 +10,19 @@ use csd_nvme::log::{LogId, get_log_page};
 use csd_nvme::opcode::Csi;
 use csd_reactor::Buffer;
 
-use crate::{Controller, Error, NamespaceKind};
+use crate::handle::is_handle;
+use crate::{Controller, Error, Handle, NamespaceKind};
 
 /// A compute namespace; clones are cheap.
 #[derive(Clone, Debug)]
 pub struct Compute {
-    controller: Controller,
-    nsid: u32,
+    handle: Handle,
 }
 
 /// Most programs whose list is fetched.
 const PROGRAMS_MAX: usize = 1024;
+
+is_handle!(Compute);
 
 impl Compute {
     /// The compute namespace `nsid` of a drive.
@@ -28,22 +30,9 @@ impl Compute {
     /// # Errors
     /// [`Error::Misuse`] when it has none of that id.
     pub fn open(controller: &Controller, nsid: u32) -> Result<Self, Error> {
-        match controller.namespace(nsid).map(|namespace| namespace.kind) {
-            Some(NamespaceKind::Compute) => Ok(Self { controller: controller.clone(), nsid }),
-            _ => Err(controller.misuse(format!("namespace {nsid} is no compute namespace"))),
-        }
-    }
-
-    /// The drive.
-    #[must_use]
-    pub fn controller(&self) -> &Controller {
-        &self.controller
-    }
-
-    /// Namespace id.
-    #[must_use]
-    pub fn nsid(&self) -> u32 {
-        self.nsid
+        let is_compute = |kind| (kind == NamespaceKind::Compute).then_some(());
+        let (handle, ()) = Handle::open(controller, nsid, "compute", is_compute)?;
+        Ok(Self { handle })
     }
 
     /// The programs by index.

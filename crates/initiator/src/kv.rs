@@ -6,13 +6,13 @@ use csd_nvme::kv::{self, Key, KeyList};
 use csd_nvme::status::Status;
 use csd_reactor::Buffer;
 
-use crate::{Controller, Error, NamespaceKind};
+use crate::handle::is_handle;
+use crate::{Controller, Error, Handle, NamespaceKind};
 
 /// A kv namespace; clones are cheap.
 #[derive(Clone, Debug)]
 pub struct Kv {
-    controller: Controller,
-    nsid: u32,
+    handle: Handle,
     value_bytes_max: u32,
 }
 
@@ -21,30 +21,19 @@ const RETRIEVES_MAX: usize = 4;
 /// Bytes of one List when all keys are listed.
 const LIST_BYTES: u32 = 64 << 10;
 
+is_handle!(Kv);
+
 impl Kv {
     /// The kv namespace `nsid` of a drive.
     ///
     /// # Errors
     /// [`Error::Misuse`] when it has none of that id.
     pub fn open(controller: &Controller, nsid: u32) -> Result<Self, Error> {
-        match controller.namespace(nsid).map(|namespace| namespace.kind) {
-            Some(NamespaceKind::Kv { value_bytes_max, .. }) => {
-                Ok(Self { controller: controller.clone(), nsid, value_bytes_max })
-            }
-            _ => Err(controller.misuse(format!("namespace {nsid} is no kv namespace"))),
-        }
-    }
-
-    /// The drive.
-    #[must_use]
-    pub fn controller(&self) -> &Controller {
-        &self.controller
-    }
-
-    /// Namespace id.
-    #[must_use]
-    pub fn nsid(&self) -> u32 {
-        self.nsid
+        let (handle, value_bytes_max) = Handle::open(controller, nsid, "kv", |kind| match kind {
+            NamespaceKind::Kv { value_bytes_max, .. } => Some(value_bytes_max),
+            _ => None,
+        })?;
+        Ok(Self { handle, value_bytes_max })
     }
 
     /// Longest value in bytes.

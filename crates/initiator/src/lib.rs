@@ -15,6 +15,7 @@
 //! - `controller`: connecting, identity, the choice of a queue, keep-alive
 //! - `connection`: one queue, its commands in flight, its task
 //! - `fate`: what the connections of a controller share: they fail together
+//! - `handle`: a drive and a namespace id
 //! - `kv`, `block`, `memory`, `compute`: the command sets as typed calls
 //! - `program`: programs that a host loads
 
@@ -25,6 +26,7 @@ mod connection;
 mod controller;
 mod error;
 mod fate;
+mod handle;
 mod kv;
 mod memory;
 mod options;
@@ -37,6 +39,7 @@ pub use connection::Reply;
 pub use controller::{Controller, Namespace, NamespaceKind, discover};
 pub use error::Error;
 pub use fate::Traffic;
+pub use handle::Handle;
 pub use kv::Kv;
 pub use memory::Memory;
 pub use options::Options;

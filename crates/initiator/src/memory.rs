@@ -8,7 +8,8 @@ use csd_nvme::nvm::Extent;
 use csd_reactor::Buffer;
 
 use crate::block::{join, split};
-use crate::{Block, Controller, Error, NamespaceKind};
+use crate::handle::is_handle;
+use crate::{Block, Controller, Error, Handle, NamespaceKind};
 
 /// Most sources of one Memory Copy.
 const SOURCES_MAX: usize = 256;
@@ -18,10 +19,11 @@ const RANGE_BYTES_MAX: u64 = 1 << 30;
 /// A memory namespace; clones are cheap.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    controller: Controller,
-    nsid: u32,
+    handle: Handle,
     bytes: u64,
 }
+
+is_handle!(Memory);
 
 impl Memory {
     /// The memory namespace `nsid` of a drive.
@@ -29,24 +31,11 @@ impl Memory {
     /// # Errors
     /// [`Error::Misuse`] when it has none of that id.
     pub fn open(controller: &Controller, nsid: u32) -> Result<Self, Error> {
-        match controller.namespace(nsid).map(|namespace| namespace.kind) {
-            Some(NamespaceKind::Memory { bytes }) => {
-                Ok(Self { controller: controller.clone(), nsid, bytes })
-            }
-            _ => Err(controller.misuse(format!("namespace {nsid} is no memory namespace"))),
-        }
-    }
-
-    /// The drive.
-    #[must_use]
-    pub fn controller(&self) -> &Controller {
-        &self.controller
-    }
-
-    /// Namespace id.
-    #[must_use]
-    pub fn nsid(&self) -> u32 {
-        self.nsid
+        let (handle, bytes) = Handle::open(controller, nsid, "memory", |kind| match kind {
+            NamespaceKind::Memory { bytes } => Some(bytes),
+            _ => None,
+        })?;
+        Ok(Self { handle, bytes })
     }
 
     /// Size in bytes.

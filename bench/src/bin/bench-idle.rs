@@ -1,0 +1,122 @@
+//! What an idle drive costs: CPU time with connections that only keep themselves alive, or say
+//! nothing, beside none at all.
+//!
+//! A drive on memory media serves a number of hosts, each with an admin queue and an I/O queue, that
+//! have read once. Windows without hosts, with silent ones, and with hosts that send a Keep Alive as
+//! often as Linux does alternate. Aim: under 1 % of a core with 64 connections.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use csd_bench::client::{Client, Workload};
+use csd_bench::report;
+use csd_bench::serve::{Options, Server, Side};
+use serde_json::json;
+
+/// Largest share of a core, percent.
+const AIM_PERCENT: f64 = 1.0;
+
+/// Half of the Keep Alive Timeout that Linux hosts ask for.
+const KEEP_ALIVE_EVERY: Duration = Duration::from_millis(2500);
+
+/// CPU time of an idle drive.
+#[derive(Parser)]
+struct Arguments {
+    /// Connections; a host has two.
+    #[arg(long, default_value_t = 64)]
+    connections: usize,
+    /// Rounds of windows.
+    #[arg(long, default_value_t = 5)]
+    pairs: usize,
+    /// Length of a window in seconds.
+    #[arg(long, default_value_t = 5)]
+    seconds: u64,
+    #[command(flatten)]
+    drive: Options,
+    /// Also append the result to this JSON-lines file.
+    #[arg(long)]
+    record: Option<PathBuf>,
+    /// Serve and nothing else (used by the benchmark itself).
+    #[arg(long, hide = true)]
+    serve: Option<Side>,
+}
+
+fn main() {
+    let arguments = Arguments::parse();
+    if arguments.serve.is_some() {
+        return csd_bench::serve::drive(&arguments.drive);
+    }
+    let (hosts, window) = (arguments.connections / 2, Duration::from_secs(arguments.seconds));
+    let (pairs, spin_us) = (arguments.pairs, arguments.drive.spin_us);
+    println!("{}, {pairs} rounds of {window:?}, spin {spin_us} us", report::machine());
+    let mut rounds = [const { Vec::new() }; 3];
+    for _ in 0..pairs {
+        for (times, (hosts, alive)) in
+            rounds.iter_mut().zip([(0, false), (hosts, false), (hosts, true)])
+        {
+            times.push(percent(&arguments.drive, hosts, alive, window));
+        }
+    }
+    let [none, silent, alive] = rounds.map(report::quartiles);
+    println!("percent of a core: {:.4} without connections", none[1]);
+    println!(
+        "{} silent connections: {:.4} ({:.4}-{:.4})",
+        hosts * 2,
+        silent[1],
+        silent[0],
+        silent[2]
+    );
+    let verdict = if alive[1] < AIM_PERCENT { "met" } else { "MISSED" };
+    println!(
+        "{} connections, Keep Alive every {KEEP_ALIVE_EVERY:?}: {:.4} ({:.4}-{:.4}); aim under \
+         {AIM_PERCENT}: {verdict}",
+        hosts * 2,
+        alive[1],
+        alive[0],
+        alive[2]
+    );
+    if let Some(path) = &arguments.record {
+        let result = json!({
+            "workload": "idle",
+            "connections": hosts * 2,
+            "percent_of_core_quartiles": {"none": none, "silent": silent, "keep_alive": alive},
+        });
+        report::append(path, [result]);
+    }
+}
+
+/// Percent of a core that a drive takes while so many hosts are connected and idle.
+#[allow(clippy::cast_precision_loss)] // nanoseconds of seconds
+fn percent(options: &Options, hosts: usize, alive: bool, window: Duration) -> f64 {
+    let server = Server::start(Side::Drive, options);
+    let workload =
+        Workload { name: "once", read: true, bytes: 4096, depth: 1, in_order: true, blocks: 1 };
+    let mut hosts: Vec<Client> = (0..hosts)
+        .map(|_| {
+            let mut host = Client::connect(server.address, Side::Drive, workload);
+            host.run_count(1);
+            host
+        })
+        .collect();
+    // What connecting stirred up is over.
+    std::thread::sleep(Duration::from_secs(1));
+    let (began, before) = (Instant::now(), server.cpu_ns());
+    assert!(before > 0, "a drive that started has used CPU time");
+    if alive {
+        let turn = KEEP_ALIVE_EVERY / u32::try_from(hosts.len().max(1)).expect("few hosts");
+        for index in 0.. {
+            let due = turn * index;
+            if due >= window {
+                break;
+            }
+            std::thread::sleep(due.saturating_sub(began.elapsed()));
+            let count = hosts.len();
+            hosts[index as usize % count].keep_alive();
+        }
+    }
+    std::thread::sleep(window.saturating_sub(began.elapsed()));
+    let used = server.cpu_ns() - before;
+    drop(hosts);
+    used as f64 / began.elapsed().as_nanos() as f64 * 100.0
+}

@@ -1,0 +1,57 @@
+//! [`Handle`]: what the typed calls of all command sets have in common, a drive and a namespace id.
+//!
+//! Never: a command of its own. Invariant: the drive has a namespace of that id and kind.
+
+use crate::{Controller, Error, NamespaceKind};
+
+/// A namespace of a drive; clones are cheap.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    pub(crate) controller: Controller,
+    pub(crate) nsid: u32,
+}
+
+impl Handle {
+    /// The namespace `nsid` of a drive, with what `pick` takes of its kind.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when there is none of that id, or `pick` does not want it: it is no `what`.
+    pub(crate) fn open<T>(
+        controller: &Controller,
+        nsid: u32,
+        what: &str,
+        pick: impl FnOnce(NamespaceKind) -> Option<T>,
+    ) -> Result<(Self, T), Error> {
+        let kind = controller.namespace(nsid).map(|namespace| namespace.kind);
+        match kind.and_then(pick) {
+            Some(picked) => Ok((Self { controller: controller.clone(), nsid }, picked)),
+            None => Err(controller.misuse(format!("namespace {nsid} is no {what} namespace"))),
+        }
+    }
+
+    /// The drive.
+    #[must_use]
+    pub fn controller(&self) -> &Controller {
+        &self.controller
+    }
+
+    /// Namespace id.
+    #[must_use]
+    pub fn nsid(&self) -> u32 {
+        self.nsid
+    }
+}
+
+/// Lets a typed namespace be used as its handle.
+macro_rules! is_handle {
+    ($namespace:ty) => {
+        impl std::ops::Deref for $namespace {
+            type Target = crate::Handle;
+
+            fn deref(&self) -> &crate::Handle {
+                &self.handle
+            }
+        }
+    };
+}
+pub(crate) use is_handle;
