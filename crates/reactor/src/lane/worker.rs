@@ -283,7 +283,8 @@ impl Worker {
         if let Ok(low) = i32::try_from(low)
             && low > 0
         {
-            let _moved = if lifted { os::raise_thread(low) } else { os::lower_thread(low).map(drop) };
+            let _moved =
+                if lifted { os::raise_thread(low) } else { os::lower_thread(low).map(drop) };
         }
         self.lifts.set(self.lifts.get() + u64::from(lifted));
     }
