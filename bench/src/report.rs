@@ -12,7 +12,7 @@ const FLOOR_DEPTH_1: f64 = 60e3;
 /// The floor must reach this at depth 32, 4 KiB read.
 const FLOOR_DEPTH_32: f64 = 450e3;
 /// Ratios that scatter more than this (inter-quartile range over median) are no result.
-const SPREAD_MAX: f64 = 0.15;
+pub const SPREAD_MAX: f64 = 0.15;
 
 /// One run of one side.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,11 @@ impl Run {
     pub fn new(operations: u64, elapsed: Duration, cpu_us: u64) -> Self {
         let count = operations.max(1) as f64;
         Self { rate: count / elapsed.as_secs_f64(), cpu_us: cpu_us as f64 / count }
+    }
+
+    /// Operations per second.
+    pub fn per_s(&self) -> f64 {
+        self.rate
     }
 }
 
@@ -84,7 +89,11 @@ impl fmt::Display for Row {
     }
 }
 
-fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
+/// First quartile, median and third quartile.
+///
+/// # Panics
+/// Without values.
+pub fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
     values.sort_by(f64::total_cmp);
     let at = |quarter: usize| values[(values.len() - 1) * quarter / 4];
     [at(1), at(2), at(3)]
@@ -122,14 +131,8 @@ pub fn validity(rows: &[Row]) -> String {
 /// # Panics
 /// When the file cannot be written.
 pub fn record(path: &std::path::Path, validity: &str, rows: &[Row]) {
-    use std::io::Write;
-    let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
-    let mut file = file.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let command: Vec<String> = std::env::args().skip(1).collect();
     for row in rows {
         let line = json!({
-            "machine": machine(),
-            "arguments": command,
             "workload": row.workload.name,
             "floor_per_s": row.floor,
             "drive_per_s": row.drive,
@@ -138,6 +141,19 @@ pub fn record(path: &std::path::Path, validity: &str, rows: &[Row]) {
             "inconclusive": row.spread() > SPREAD_MAX,
             "validity": validity,
         });
-        writeln!(file, "{line}").expect("the record can be written");
+        append(path, line);
     }
+}
+
+/// Appends one JSON object to a file, with the machine and the command that made it.
+///
+/// # Panics
+/// When the file cannot be written, or `line` is no object.
+pub fn append(path: &std::path::Path, mut line: serde_json::Value) {
+    use std::io::Write;
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+    let mut file = file.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    line["machine"] = machine().into();
+    line["arguments"] = std::env::args().skip(1).collect::<Vec<_>>().into();
+    writeln!(file, "{line}").expect("the record can be written");
 }
