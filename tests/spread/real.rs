@@ -21,7 +21,7 @@ fn drive(backend: BackendKind, cores: u16) -> Address {
     let config = csd_drive::Config {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         nqn: NQN.into(),
-        size_bytes: 64 << 20,
+        size_bytes: 128 << 20,
         cores: cores.into(),
         backend,
         provision,

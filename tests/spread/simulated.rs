@@ -14,7 +14,7 @@ use csd_drive::media::{Media, Volatile, VolatileConfig};
 use csd_drive::transport::accept;
 use csd_initiator::{Address, Compute};
 use csd_reactor::sim::{MachineId, World, WorldConfig};
-use csd_reactor::{CoreId, Listener, busy, sleep};
+use csd_reactor::{Class, CoreId, Listener, busy, sleep, spawn};
 
 use crate::{MEMORY_BYTES, NQN, abort, connect, equal_everywhere, leave, long};
 
@@ -39,7 +39,7 @@ impl Simulation {
         let drive = world.machine("drive", Ipv4Addr::new(10, 0, 0, 1), cores);
         let host = world.machine("host", Ipv4Addr::new(10, 0, 0, 2), 1);
         let socket = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 1), 4420));
-        let disk = Arc::new(Volatile::new(64 << 20, VolatileConfig::default()));
+        let disk = Arc::new(Volatile::new(128 << 20, VolatileConfig::default()));
         let ready = Rc::new(Cell::new(false));
         let lanes = Rc::new(RefCell::new(vec![0; cores]));
         let (told, looked) = (Rc::clone(&ready), Rc::clone(&lanes));
@@ -55,10 +55,7 @@ impl Simulation {
                     drive::start_all(&shared).await.expect("starts");
                     let listener = Listener::bind(socket).unwrap();
                     told.set(true);
-                    csd_reactor::spawn(
-                        csd_reactor::Class::System,
-                        accept::accept(listener, shared),
-                    );
+                    drop(spawn(Class::System, accept::accept(listener, shared)));
                 }
                 loop {
                     looked.borrow_mut()[core.0] = busy().lane_ns;
