@@ -7,6 +7,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use csd_nvme::capsule::{FLAGS_SGL, Sgl, Sqe};
+use csd_nvme::compute;
+use csd_nvme::execute::Execution;
 use csd_nvme::fabrics::{self, CATTR_NO_FLOW_CONTROL};
 use csd_nvme::host::connect_data;
 use csd_nvme::nvm::{self, Extent};
@@ -266,6 +268,56 @@ impl Client {
         self.filled -= at;
         self.transfer();
         ended
+    }
+}
+
+/// A connection on which programs run, and blocks are read, one command at a time, sleeping until
+/// each answer.
+pub struct Single {
+    stream: TcpStream,
+    wire: Connection,
+    // The admin connection keeps the controller alive.
+    _admin: TcpStream,
+}
+
+impl Single {
+    /// Connects to a drive that runs.
+    ///
+    /// # Panics
+    /// As [`Client::connect`].
+    pub fn connect(address: SocketAddr) -> Self {
+        let (admin, cntlid) = admin(address);
+        let (stream, wire, _) = connect(address, 1, Some(cntlid));
+        Self { stream, wire, _admin: admin }
+    }
+
+    /// Runs the program with this index on namespace 5; its result's dword 0.
+    ///
+    /// # Panics
+    /// When it fails.
+    pub fn execute(&mut self, index: u16, execution: &Execution) -> u32 {
+        let data = execution.encode();
+        let bytes = u32::try_from(data.len()).expect("few sources");
+        let mut sqe = compute::execute(5, index, bytes);
+        sqe.set_flags(FLAGS_SGL);
+        blocking(&mut self.stream, &self.wire, sqe, &data)
+    }
+
+    /// Reads a block; its time, ns.
+    ///
+    /// # Panics
+    /// When it is not answered with its data alone.
+    pub fn read_ns(&mut self, slba: u64) -> u64 {
+        let mut sqe = nvm::read(1, Extent { slba, blocks: 1 });
+        sqe.set_sgl(Sgl::transport(u32::try_from(BLOCK_BYTES).expect("4096"))).set_flags(FLAGS_SGL);
+        let capsule = self.wire.capsule(&sqe, 0);
+        let mut answer = [0; 24 + BLOCK_BYTES];
+        let start = Instant::now();
+        self.stream.write_all(&capsule).expect("the drive listens");
+        self.stream.read_exact(&mut answer).expect("an answer");
+        let ns = start.elapsed().as_nanos();
+        assert_eq!((answer[0], answer[1] & 8), (Kind::C2H_DATA.0, 8), "data that end the command");
+        u64::try_from(ns).expect("short")
     }
 }
 

@@ -5,6 +5,7 @@
 //! the back of the envelope for each.
 
 pub mod client;
+pub mod file;
 pub mod floor;
 pub mod report;
 pub mod serve;

@@ -1,12 +1,9 @@
 //! Pairs of runs to a table: medians, quartiles, and whether the run is a result at all.
 
 use std::fmt;
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::client::Workload;
 
@@ -15,7 +12,7 @@ const FLOOR_DEPTH_1: f64 = 60e3;
 /// The floor must reach this at depth 32, 4 KiB read.
 const FLOOR_DEPTH_32: f64 = 450e3;
 /// Ratios that scatter more than this (inter-quartile range over median) are no result.
-const SPREAD_MAX: f64 = 0.15;
+pub const SPREAD_MAX: f64 = 0.15;
 
 /// One run of one side.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +27,11 @@ impl Run {
     pub fn new(operations: u64, elapsed: Duration, cpu_us: u64) -> Self {
         let count = operations.max(1) as f64;
         Self { rate: count / elapsed.as_secs_f64(), cpu_us: cpu_us as f64 / count }
+    }
+
+    /// Operations per second.
+    pub fn per_s(&self) -> f64 {
+        self.rate
     }
 }
 
@@ -87,7 +89,10 @@ impl fmt::Display for Row {
     }
 }
 
-/// Lower quartile, median, upper quartile.
+/// First quartile, median and third quartile.
+///
+/// # Panics
+/// Without values.
 pub fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
     values.sort_by(f64::total_cmp);
     let at = |quarter: usize| values[(values.len() - 1) * quarter / 4];
@@ -121,13 +126,13 @@ pub fn validity(rows: &[Row]) -> String {
     )
 }
 
-/// Appends the rows to a file, one JSON object a line.
+/// Appends the rows to a file, one JSON object a line, with the command that made them.
 ///
 /// # Panics
-/// As [`append`].
-pub fn record(path: &Path, validity: &str, rows: &[Row]) {
-    let lines = rows.iter().map(|row| {
-        json!({
+/// When the file cannot be written.
+pub fn record(path: &std::path::Path, validity: &str, rows: &[Row]) {
+    for row in rows {
+        let line = json!({
             "workload": row.workload.name,
             "floor_per_s": row.floor,
             "drive_per_s": row.drive,
@@ -135,23 +140,20 @@ pub fn record(path: &Path, validity: &str, rows: &[Row]) {
             "cpu_us_per_io": {"floor": row.cpu_us[0], "drive": row.cpu_us[1]},
             "inconclusive": row.spread() > SPREAD_MAX,
             "validity": validity,
-        })
-    });
-    append(path, lines);
+        });
+        append(path, line);
+    }
 }
 
-/// Appends results to a file, one JSON object a line, each with the machine and with the arguments
-/// that made it.
+/// Appends one JSON object to a file, with the machine and the command that made it.
 ///
 /// # Panics
-/// When the file cannot be written.
-pub fn append(path: &Path, results: impl IntoIterator<Item = Value>) {
-    let file = OpenOptions::new().create(true).append(true).open(path);
+/// When the file cannot be written, or `line` is no object.
+pub fn append(path: &std::path::Path, mut line: serde_json::Value) {
+    use std::io::Write;
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
     let mut file = file.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    for mut result in results {
-        result["machine"] = machine().into();
-        result["arguments"] = arguments.clone().into();
-        writeln!(file, "{result}").expect("the record can be written");
-    }
+    line["machine"] = machine().into();
+    line["arguments"] = std::env::args().skip(1).collect::<Vec<_>>().into();
+    writeln!(file, "{line}").expect("the record can be written");
 }

@@ -38,6 +38,9 @@ pub struct Options {
     /// Size of a medium that is made.
     #[arg(long, default_value_t = 384 << 20)]
     pub size_bytes: u64,
+    /// Cores of the drive.
+    #[arg(long, default_value_t = 1)]
+    pub cores: usize,
 }
 
 impl Options {
@@ -45,6 +48,7 @@ impl Options {
         let mut arguments: Vec<OsString> = vec!["--backend".into(), (&self.backend).into()];
         arguments.extend(["--spin-us".into(), self.spin_us.to_string().into()]);
         arguments.extend(["--size-bytes".into(), self.size_bytes.to_string().into()]);
+        arguments.extend(["--cores".into(), self.cores.to_string().into()]);
         if let Some(media) = &self.media {
             arguments.extend(["--media".into(), media.into()]);
         }
@@ -82,6 +86,27 @@ impl Server {
         BufReader::new(output).read_line(&mut line).expect("the server says where it listens");
         let address = line.trim().parse().expect("an address");
         Self { address, child }
+    }
+
+    /// Moves its threads whose names end so to these CPUs, as taskset lists them.
+    ///
+    /// # Panics
+    /// When there is no such thread, or it cannot be moved.
+    pub fn place(&self, suffix: &str, cpus: &str) {
+        let tasks = format!("/proc/{}/task", self.child.id());
+        let tasks = std::fs::read_dir(tasks).expect("it runs").filter_map(Result::ok);
+        let named = tasks.filter(|task| {
+            let name = std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+            name.trim_end().ends_with(suffix)
+        });
+        let mut placed = 0;
+        for task in named {
+            let id = task.file_name();
+            let moved = Command::new("taskset").args(["-p", "-c", cpus]).arg(id).output();
+            assert!(moved.is_ok_and(|moved| moved.status.success()), "taskset moves a thread");
+            placed += 1;
+        }
+        assert!(placed > 0, "no thread is called {suffix}");
     }
 
     /// CPU time used so far, in microseconds (resolution: a clock tick, 10 ms).
@@ -138,6 +163,7 @@ pub fn drive(options: &Options) {
         media,
         direct: Direct::Auto,
         size_bytes: options.size_bytes,
+        cores: options.cores,
         backend: options.backend.parse().expect("auto, uring or epoll"),
         spin_us: options.spin_us,
         ..csd_drive::Config::default()

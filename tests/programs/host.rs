@@ -35,7 +35,7 @@ impl Host {
         let provision = Provision {
             engines: vec![Arc::new(Wasm::new().unwrap())],
             admission: Admission::Any,
-            limits: Limits { time_ms: 120_000, memory_bytes: 4 << 20, output_bytes: 8 << 20 },
+            limits: Limits { memory_bytes: 4 << 20, output_bytes: 8 << 20, ..Limits::for_s(120) },
             ..Provision::default()
         };
         let config = csd_drive::Config {

@@ -6,17 +6,15 @@
 //! is refused: reading those costs no disk. Drive and fio alternate; a figure is the median of the
 //! pairs' ratios. `bench/README.md` has the back of the envelope.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
 
 use clap::Parser;
 use csd_bench::client::{BLOCK_BYTES, Client, Workload};
+use csd_bench::file;
 use csd_bench::report::{self, Row, Run};
 use csd_bench::serve::{self, Options, Server, Side};
-use csd_drive::format::Superblock;
 
 /// Block I/O of a drive on a file beside fio on the same file.
 #[derive(Parser)]
@@ -62,14 +60,13 @@ fn main() {
     if arguments.serve.is_some() {
         return serve::drive(&arguments.drive);
     }
-    if Command::new("fio").arg("--version").output().is_err() {
-        println!("SKIPPED: fio is not installed (apt-get install fio)");
+    if !file::has_fio() {
         return;
     }
     std::fs::create_dir_all(&arguments.dir).expect("a folder for the file");
     arguments.drive.size_bytes = arguments.drive.size_bytes.max(FILE_BYTES);
     let path = arguments.dir.join("drive.img");
-    let namespace = prepare(&path, &arguments.drive);
+    let namespace = file::prepare(&path, &arguments.drive);
     arguments.drive.media = Some(path.clone());
     println!("{}, {} pairs", report::machine(), arguments.pairs);
     println!("{}", Row::head().replace("floor", "  fio"));
@@ -97,33 +94,6 @@ fn main() {
     }
 }
 
-/// Where the block namespace lies in the file.
-struct Namespace {
-    offset: u64,
-    bytes: u64,
-}
-
-/// Makes the file: formatted by a drive, its block namespace full of random bytes.
-fn prepare(path: &Path, options: &Options) -> Namespace {
-    // A file that is there may be of another size or be somebody's.
-    assert!(!path.exists(), "{} is in the way: remove it", path.display());
-    drop(Server::start(Side::Drive, &Options { media: Some(path.into()), ..options.clone() }));
-    let mut file = OpenOptions::new().read(true).write(true).open(path).expect("just made");
-    let mut head = [0; Superblock::SIZE];
-    file.read_exact(&mut head).expect("a superblock");
-    let superblock = Superblock::parse(&head).expect("a superblock");
-    let (offset, bytes) = (superblock.block_offset(), superblock.block_length());
-    file.seek(SeekFrom::Start(offset)).expect("within the file");
-    let mut random = File::open("/dev/urandom").expect("random bytes").take(bytes);
-    let written = std::io::copy(&mut random, &mut BufWriter::with_capacity(1 << 20, &mut file));
-    assert_eq!(written.expect("room for the file"), bytes);
-    file.sync_all().expect("the disk takes it");
-    // Unwritten extents count as holes to this call on ext4, XFS and btrfs.
-    let hole = rustix::fs::seek(&file, rustix::fs::SeekFrom::Hole(offset)).expect("a plain file");
-    assert!(hole >= offset + bytes, "the file system kept a hole at byte {hole}");
-    Namespace { offset, bytes }
-}
-
 /// The offsets of `count` operations as fio reads them.
 fn write_list(list: &Path, file: &Path, workload: Workload, offset: u64, count: u64) {
     let mut out = BufWriter::new(File::create(list).expect("a place for the list"));
@@ -140,23 +110,9 @@ fn write_list(list: &Path, file: &Path, workload: Workload, offset: u64, count: 
 
 /// One run of fio over the list.
 fn fio(list: &Path, workload: Workload, count: u64) -> Run {
-    let output = Command::new("fio")
-        .args(["--name=floor", "--ioengine=io_uring", "--direct=1", "--output-format=json"])
-        .arg(format!("--iodepth={}", workload.depth))
-        .arg(format!("--read_iolog={}", list.display()))
-        .output()
-        .expect("fio was there");
-    let text = String::from_utf8_lossy(&output.stdout);
-    let start = text.find('{').unwrap_or_else(|| panic!("fio: {text}"));
-    let result: serde_json::Value = serde_json::from_str(&text[start..]).expect("fio's JSON");
-    let job = &result["jobs"][0];
-    let side = &job[if workload.read { "read" } else { "write" }];
-    assert_eq!(side["total_ios"].as_u64(), Some(count), "fio did another number of operations");
-    let ms = side["runtime"].as_u64().expect("a run time");
-    let percent = job["usr_cpu"].as_f64().unwrap_or(0.0) + job["sys_cpu"].as_f64().unwrap_or(0.0);
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let cpu_us = (percent / 100.0 * ms as f64 * 1000.0) as u64;
-    Run::new(count, Duration::from_millis(ms), cpu_us)
+    let depth = format!("--iodepth={}", workload.depth);
+    let replayed = format!("--read_iolog={}", list.display());
+    file::fio(if workload.read { "read" } else { "write" }, count, &[depth, replayed])
 }
 
 /// One run of a drive.

@@ -82,7 +82,7 @@ fn main() {
             "connections": hosts * 2,
             "percent_of_core_quartiles": {"none": none, "silent": silent, "keep_alive": alive},
         });
-        report::append(path, [result]);
+        report::append(path, result);
     }
 }
 

@@ -22,6 +22,10 @@ const OTHER_DESCRIPTORS: u64 = 128;
 
 /// Serves until the process is told to stop.
 pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failure> {
+    if options.session {
+        let cannot = |error| Failure::run(format!("cannot lead a session: {error}"));
+        csd_reactor::lead_session().map_err(cannot)?;
+    }
     let access = access(options, context)?;
     let named = !access.hosts.is_empty() || !access.secrets.is_empty();
     if !options.listen.ip().is_loopback() && !access.any_host && !named {
@@ -153,9 +157,8 @@ fn provision(options: &Serve) -> Result<Provision, Failure> {
         engines: engines()?,
         admission: if any { Admission::Any } else { Admission::Digests(digests) },
         limits: Limits {
-            time_ms: u32::from(programs.program_time) * 1000,
             memory_bytes: programs.program_memory,
-            ..Limits::default()
+            ..Limits::for_s(programs.program_time)
         },
     })
 }

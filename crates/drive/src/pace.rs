@@ -138,7 +138,7 @@ mod tests {
 
     fn report(program: u64, read_bytes: u64) -> Report {
         let meter = Meter { read_bytes, ..Meter::default() };
-        Report { result: Ok(0), meter, program }
+        Report { result: Ok(0), meter, program, cores: 1 }
     }
 
     /// Runs `main` on a simulated core, and gives what it says.

@@ -229,6 +229,7 @@ fn programs_and_executions() {
                 sources: vec![source; 256],
                 parameters: vec![1, 2, 3],
                 serial: false,
+                cores: 1,
             };
             assert_eq!(compute.execute(0, &execution).await.unwrap(), 7 << 32 | 256);
             let error = compute.execute(9, &execution).await.unwrap_err();

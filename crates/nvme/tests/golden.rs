@@ -87,6 +87,9 @@ fn golden_payloads_parse_to_their_fields_and_encode_to_their_bytes() {
             sources: sources.map(|one| source(one.as_table().unwrap())).collect(),
             parameters: unhex(fields["parameters"].as_str().unwrap()),
             serial: fields.get("serial").is_some_and(|serial| serial.as_bool().unwrap()),
+            cores: fields
+                .get("cores")
+                .map_or(0, |_| u16::try_from(number(&fields, "cores")).unwrap()),
         };
         let bytes = unhex(&std::fs::read_to_string(path.with_extension("hex")).unwrap());
         assert_eq!(Execution::parse(&bytes).as_ref(), Ok(&expected), "{}", path.display());

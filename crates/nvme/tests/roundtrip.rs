@@ -84,9 +84,10 @@ proptest! {
 
     #[test]
     fn executions(program in any::<u64>(), output in output(), serial in any::<bool>(),
+                  cores in any::<u16>(),
                   sources in prop::collection::vec(source(), 1..8),
                   parameters in prop::collection::vec(any::<u8>(), 0..100)) {
-        let execution = Execution { program, output, sources, parameters, serial };
+        let execution = Execution { program, output, sources, parameters, serial, cores };
         prop_assert_eq!(Execution::parse(&execution.encode()), Ok(execution));
     }
 

@@ -27,6 +27,8 @@ pub struct BusyTimes {
     pub turns: u64,
     /// Times the core went to sleep.
     pub sleeps: u64,
+    /// Times the compute lane was lifted to normal priority, because it starved.
+    pub lane_lifts: u64,
 }
 
 impl BusyTimes {
@@ -42,6 +44,7 @@ impl BusyTimes {
             polls: self.polls.saturating_sub(earlier.polls),
             turns: self.turns.saturating_sub(earlier.turns),
             sleeps: self.sleeps.saturating_sub(earlier.sleeps),
+            lane_lifts: self.lane_lifts.saturating_sub(earlier.lane_lifts),
         }
     }
 
@@ -59,7 +62,8 @@ impl BusyTimes {
 #[must_use]
 pub fn busy() -> BusyTimes {
     let core = current();
-    BusyTimes { lane_ns: core.backend.lane_load().1, ..core.meter.times.get() }
+    let lane = core.backend.lane_load();
+    BusyTimes { lane_ns: lane.cpu_ns, lane_lifts: lane.lifts, ..core.meter.times.get() }
 }
 
 /// The counters, and the clock reading up to which time has been attributed.

@@ -1,5 +1,6 @@
 //! The compute lane: long computations beside the reactor, on a thread that runs only when nobody
-//! else wants the CPU ([`compute`], [`compute_fn`]).
+//! else wants the CPU ([`compute`], [`compute_fn`]); where strangers want it all the time, on one
+//! of normal priority (`floor`).
 //!
 //! Jobs of [`Class::System`] have a thread of their own at normal priority: short ones that may not
 //! starve on a busy machine, such as a host's authentication.
@@ -8,20 +9,20 @@
 //! foreground jobs go before background ones, jobs of one class take turns step by step; a job is
 //! dropped between steps once its future is; a panic ends its job and not the lane.
 
-use std::cell::RefCell;
+mod floor;
+mod worker;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::task::{Context, Poll};
-use std::thread::JoinHandle;
 
-use crate::backend::os;
 use crate::core::{Class, current};
 use crate::oneshot::{Receiver, Sender, oneshot};
+
+pub(crate) use worker::Lane;
 
 /// How far a step brought a job. `cost_ns` is the step's modelled cost: the simulation charges it
 /// to its clock, real runs ignore it.
@@ -48,6 +49,9 @@ pub trait Job: Send + 'static {
     type Output: Send + 'static;
     /// Does the next piece of work.
     fn step(&mut self) -> Progress<Self::Output>;
+    /// Is told the CPU time of each step once it has ended, the last one too; in the simulation
+    /// its modelled cost. Must not panic.
+    fn ran(&mut self, _spent_ns: u64) {}
 }
 
 /// The job panicked, or no lane could be started.
@@ -125,6 +129,8 @@ pub(crate) struct Stepped {
 pub(crate) trait LaneJob: Send {
     /// Does a step; never panics.
     fn step(&mut self) -> Stepped;
+    /// What the step took.
+    fn ran(&mut self, spent_ns: u64);
     /// Whether nobody waits for it any more.
     fn is_abandoned(&self) -> bool;
     /// Delivers the output after the last step. Without it, or one, the waiter sees a failure.
@@ -148,6 +154,10 @@ impl<J: Job> LaneJob for Running<J> {
             }
             Err(_) => Stepped { cost_ns: 0, more: false },
         }
+    }
+
+    fn ran(&mut self, spent_ns: u64) {
+        self.job.ran(spent_ns);
     }
 
     fn is_abandoned(&self) -> bool {
@@ -183,161 +193,13 @@ impl LaneQueue {
     }
 }
 
-#[derive(Default)]
-struct State {
-    queue: LaneQueue,
-    stopping: bool,
-}
-
-#[derive(Default)]
-struct Common {
-    state: Mutex<State>,
-    changed: Condvar,
-    busy: AtomicBool,
-    cpu_ns: AtomicU64,
-}
-
-impl Common {
-    /// Steps run outside of the lock, so a poisoned one is still in order.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn work(&self) {
-        let mut state = self.lock();
-        loop {
-            if state.stopping {
-                return;
-            }
-            let Some((class, job)) = state.queue.pop() else {
-                self.busy.store(false, Relaxed);
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            drop(state);
-            let unfinished = self.step(job);
-            state = self.lock();
-            if let Some(job) = unfinished {
-                state.queue.push(class, job);
-            }
-        }
-    }
-
-    /// Does one step of a job; gives it back if there is more.
-    fn step(&self, mut job: Box<dyn LaneJob>) -> Option<Box<dyn LaneJob>> {
-        if job.is_abandoned() {
-            drop_quietly(job);
-            return None;
-        }
-        let stepped = job.step();
-        self.cpu_ns.store(os::thread_cpu_ns(), Relaxed);
-        if stepped.more {
-            return Some(job);
-        }
-        let _delivered = catch_unwind(AssertUnwindSafe(|| job.finish()));
-        None
-    }
-}
-
-/// A job's destructor may panic; the lane lives on.
-fn drop_quietly(job: Box<dyn LaneJob>) {
-    let _dropped = catch_unwind(AssertUnwindSafe(|| drop(job)));
-}
-
-/// Lowers the thread; says once if the best way to was refused.
-fn note_priority() {
-    static ONCE: Once = Once::new();
-    match os::lower_thread() {
-        Ok(false) => {}
-        Ok(true) => ONCE.call_once(|| {
-            eprintln!("note: SCHED_IDLE was refused; the compute lane runs at nice 19");
-        }),
-        Err(error) => ONCE.call_once(|| {
-            eprintln!("note: the compute lane runs at normal priority: {error}");
-        }),
-    }
-}
-
-/// A core's lane: its threads.
-pub(crate) struct Lane {
-    jobs: Worker,
-    system: Worker,
-}
-
-impl Lane {
-    /// `yields`: whether its thread is put below all others.
-    pub(crate) fn new(core_name: &str, yields: bool) -> Self {
-        Self {
-            jobs: Worker::new(format!("{core_name}-lane"), yields),
-            system: Worker::new(format!("{core_name}-sys"), false),
-        }
-    }
-
-    pub(crate) fn submit(&self, class: Class, job: Box<dyn LaneJob>) {
-        match class {
-            Class::System => self.system.submit(class, job),
-            Class::Foreground | Class::Background => self.jobs.submit(class, job),
-        }
-    }
-
-    /// Whether it works, and the CPU time it has used, ns.
-    pub(crate) fn load(&self) -> (bool, u64) {
-        let (jobs, system) = (self.jobs.load(), self.system.load());
-        (jobs.0 || system.0, jobs.1 + system.1)
-    }
-}
-
-/// One thread; it starts with the first job. Dropping it waits for the step in progress.
-struct Worker {
-    name: String,
-    yields: bool,
-    common: Arc<Common>,
-    thread: RefCell<Option<JoinHandle<()>>>,
-}
-
-impl Worker {
-    fn new(name: String, yields: bool) -> Self {
-        Self { name, yields, common: Arc::default(), thread: RefCell::default() }
-    }
-
-    fn submit(&self, class: Class, job: Box<dyn LaneJob>) {
-        let mut thread = self.thread.borrow_mut();
-        if thread.is_none() {
-            let common = Arc::clone(&self.common);
-            let builder = std::thread::Builder::new().name(self.name.clone());
-            let yields = self.yields;
-            let work = move || {
-                if yields {
-                    note_priority();
-                }
-                common.work();
-            };
-            match builder.spawn(work) {
-                Ok(started) => *thread = Some(started),
-                // Dropping the job tells its waiter.
-                Err(_) => return,
-            }
-        }
-        self.common.busy.store(true, Relaxed);
-        self.common.lock().queue.push(class, job);
-        self.common.changed.notify_one();
-    }
-
-    fn load(&self) -> (bool, u64) {
-        (self.common.busy.load(Relaxed), self.common.cpu_ns.load(Relaxed))
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        let mut state = self.common.lock();
-        state.stopping = true;
-        let unfinished = std::mem::take(&mut state.queue);
-        drop(state);
-        self.common.changed.notify_one();
-        drop(unfinished);
-        if let Some(thread) = self.thread.get_mut().take() {
-            let _ended = thread.join();
-        }
-    }
+/// What a core's lane does and did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LaneLoad {
+    /// It has work.
+    pub(crate) works: bool,
+    /// CPU time it has used, ns.
+    pub(crate) cpu_ns: u64,
+    /// How often it was lifted.
+    pub(crate) lifts: u64,
 }

@@ -47,6 +47,7 @@ mod task;
 mod time;
 mod timer;
 
+pub use backend::os::lead_session;
 pub use backend::{BackendKind, UnknownBackend};
 pub use buffer::{ALIGNMENT, Buffer};
 pub use busy::{BusyTimes, busy};

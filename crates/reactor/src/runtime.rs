@@ -326,6 +326,7 @@ fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result
         }
     }
     idling.turns_since_poll = 0;
+    watch_lane(core);
     core.backend.poll(Some(0))?;
     meter.charge_until(core.backend.now().ns(), Class::System);
     if core.ready_count() > 0 || core.shared.is_pending() {
@@ -353,7 +354,7 @@ impl Idling {
     fn wait(&mut self, core: &Core) -> io::Result<()> {
         let began = core.backend.now();
         // The lane runs on what we leave over: a spinning reactor would starve it.
-        let spins = self.credit > 0 && !self.spin.is_zero() && !core.backend.lane_load().0;
+        let spins = self.credit > 0 && !self.spin.is_zero() && !core.backend.lane_load().works;
         if spins && spin(core, began + self.spin)? {
             self.credit = CREDIT_MAX.min(self.credit + 1);
             return Ok(());
@@ -397,8 +398,14 @@ fn sleep(core: &Core) -> io::Result<()> {
         return Ok(());
     }
     let timer = core.timers.borrow().next();
-    let wait_ns = timer.map(|at| at.ns().saturating_sub(core.backend.now().ns()));
+    let timer_ns = timer.map(|at| at.ns().saturating_sub(core.backend.now().ns()));
+    let wait_ns = [timer_ns, watch_lane(core)].into_iter().flatten().min();
     let polled = core.backend.poll(wait_ns);
     core.shared.rise();
     polled
+}
+
+/// Keeps the lane from starving; the time until that is due again, ns.
+fn watch_lane(core: &Core) -> Option<u64> {
+    core.backend.watch_lane(core.meter.times.get().foreground_ns)
 }

@@ -45,6 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         sources: vec![Place::Memory { nsid: 4, start: 0, bytes: 4 }.into()],
         parameters,
         serial: false,
+        cores: 1,
     };
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {

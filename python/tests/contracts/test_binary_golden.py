@@ -53,7 +53,15 @@ def payload(fields: dict[str, Any]) -> bytes:
     kind = 0 if output is None else {"memory": 1, "kv-chunks": 2}[output["kind"]]
     flags = 1 if fields.get("serial", False) else 0
     head = struct.pack(
-        "<4sHHQIB3xI4x", b"CSDX", 1, len(sources), fields["program"], flags, kind, len(parameters)
+        "<4sHHQIB3xIH2x",
+        b"CSDX",
+        1,
+        len(sources),
+        fields["program"],
+        flags,
+        kind,
+        len(parameters),
+        fields.get("cores", 0),
     )
     record = bytes(32) if output is None else source(output)
     return head + record + b"".join(source(one) for one in sources) + parameters

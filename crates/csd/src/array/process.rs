@@ -43,15 +43,13 @@ pub(crate) fn ready_path(folder: &Path, drive: &DriveRecord) -> PathBuf {
     folder.join(format!("{}.url", drive.name))
 }
 
-/// Starts the drive's process, detached: in a process group of its own, so that an interrupt at
-/// this terminal does not reach it, with its output in a log.
+/// Starts the drive's process, detached: in a session of its own, with its output in a log.
 pub(crate) fn start(
     drive: &DriveRecord,
     folder: &Path,
     backend: BackendKind,
     secrets: Option<&Path>,
 ) -> Result<Child, Failure> {
-    use std::os::unix::process::CommandExt;
     let cannot = |error: std::io::Error| {
         Failure::run(format!("drive {} cannot be started: {error}", drive.name))
     };
@@ -63,7 +61,7 @@ pub(crate) fn start(
     }
     let log = File::create(log_path(folder, drive)).map_err(cannot)?;
     let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
-    command.args(["drive", "serve", "--listen", "127.0.0.1:0"]);
+    command.args(["drive", "serve", "--session", "--listen", "127.0.0.1:0"]);
     command.args(["--media", drive.media.as_deref().unwrap_or("memory")]);
     command.args(["--size", &drive.size_bytes.unwrap_or(1 << 30).to_string()]);
     command.args(["--cores", &drive.cores.unwrap_or(1).to_string()]);
@@ -74,7 +72,7 @@ pub(crate) fn start(
         command.arg("--secrets").arg(secrets);
     }
     command.stdin(Stdio::null()).stdout(log.try_clone().map_err(cannot)?).stderr(log);
-    command.process_group(0).spawn().map_err(cannot)
+    command.spawn().map_err(cannot)
 }
 
 /// Waits until the drive serves, and gives its URL. A drive that does not serve in time is

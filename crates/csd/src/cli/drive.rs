@@ -121,6 +121,10 @@ pub(crate) struct Serve {
     /// Longest spin before a core sleeps, microseconds
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 50)]
     pub(crate) spin: u32,
+    /// Lead a session of its own: an interrupt at this terminal does not reach it, and Linux gives
+    /// it a share of the CPUs beside other sessions
+    #[arg(long)]
+    pub(crate) session: bool,
     /// Write the drive's URL to this file once it serves
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,

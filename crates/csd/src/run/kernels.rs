@@ -103,7 +103,8 @@ fn fastest(
 ) -> Result<Pages, Failure> {
     let entry = &job.inputs[0];
     let chunks = (SAMPLE_BYTES / entry.chunk_bytes).max(1);
-    let how = How { way, cores: 1, ranks: RankOptions::default(), progress: silent() };
+    let (ranks, progress) = (RankOptions::default(), silent());
+    let how = How { way, cores: 1, drive_cores: 1, ranks, progress };
     let mut failed = None;
     let picked = Pages::auto(page_bytes, UNITS_TRIED, |pages| {
         if failed.is_some() {

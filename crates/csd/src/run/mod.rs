@@ -131,7 +131,8 @@ impl Desk<'_> {
         };
         let bar = Bar::new(self.context, &format!("on {way}"), self.length());
         let cores = usize::from(self.ways.cores.unwrap_or(1));
-        let how = How { way, cores, ranks: self.ranks, progress: Arc::clone(&bar.progress) };
+        let (ranks, progress) = (self.ranks, Arc::clone(&bar.progress));
+        let how = How { way, cores, drive_cores: self.ways.drive_cores, ranks, progress };
         let (config, options) = (runtime(), self.context.options()?);
         let ran = run::run(&config, &self.plan, &options, &self.job, product.as_ref(), &how);
         drop(bar);

@@ -14,9 +14,9 @@ use crate::namespace::compute::Report;
 
 /// What the log says of an execution that ends now, save for who asked.
 pub fn entry(report: &Report, index: u16, begun: Instant) -> Entry {
-    let Report { result, meter, program } = report;
+    let Report { result, meter, program, cores } = report;
     let mut entry = Entry::zeroed();
-    entry.set_program(*program).set_index(index).set_cores(1);
+    entry.set_program(*program).set_index(index).set_cores(*cores);
     entry.set_bytes_read(meter.read_bytes).set_bytes_written(meter.written_bytes);
     entry.set_work(meter.work).set_reading_ns(meter.reading_ns);
     entry.set_computing_ns(meter.computing_ns).set_writing_ns(meter.writing_ns);

@@ -159,6 +159,11 @@ fn cores(page: &mut String, times: &[BusyTimes]) {
             let _ = writeln!(page, "{name}{{core=\"{core}\",class=\"{class}\"}} {seconds}");
         }
     }
+    let name = "csd_core_lane_lifts_total";
+    head(page, name, "counter", "Times the lane starved and was lifted to normal priority.");
+    for (core, times) in times.iter().enumerate() {
+        let _ = writeln!(page, "{name}{{core=\"{core}\"}} {}", times.lane_lifts);
+    }
 }
 
 /// What hosts take of the drive.

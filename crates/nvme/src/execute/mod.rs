@@ -50,8 +50,10 @@ layout! {
         padding / set_padding: [3] @ 21,
         /// Length of the parameters in bytes.
         parameters / set_parameters: u32 @ 24,
+        /// Cores of the drive that may work on it; 0 is 1.
+        cores / set_cores: u16 @ 28,
         /// Reserved, 0.
-        reserved / set_reserved: [4] @ 28,
+        reserved / set_reserved: [2] @ 30,
         /// Where the result's bytes go, laid out as a source is; zeros for a completion.
         record / set_record: [32] @ 32,
     }
@@ -91,6 +93,9 @@ pub struct Execution {
     pub parameters: Vec<u8>,
     /// Reading, computing and storing come one after another ([`FLAG_SERIAL`]).
     pub serial: bool,
+    /// Most cores of the drive that work on it, each on a part of its sources; 0 is 1. Programs
+    /// that cannot be cut, and drives with fewer cores, use fewer.
+    pub cores: u16,
 }
 
 impl Execution {
@@ -126,7 +131,7 @@ impl Execution {
         let serial = header.flags() == FLAG_SERIAL;
         if (header.flags() != 0 && !serial)
             || header.padding() != [0; 3]
-            || header.reserved() != [0; 4]
+            || header.reserved() != [0; 2]
         {
             return Err(Malformed("flags or reserved bytes are not zero"));
         }
@@ -152,8 +157,8 @@ impl Execution {
         if chunks > u64::from(CHUNKS_MAX) {
             return Err(Malformed("more than 256 chunks or 256 MiB in one execution"));
         }
-        let parameters = parameters.to_vec();
-        Ok(Self { program: header.program(), output, sources, parameters, serial })
+        let (parameters, cores) = (parameters.to_vec(), header.cores());
+        Ok(Self { program: header.program(), output, sources, parameters, serial, cores })
     }
 
     /// The payload's bytes.
@@ -167,6 +172,7 @@ impl Execution {
         header.set_sources(u16::try_from(self.sources.len()).expect("at most 256 sources"));
         header.set_flags(if self.serial { FLAG_SERIAL } else { 0 });
         header.set_output(self.output.kind().0).set_record(&self.output.record());
+        header.set_cores(self.cores);
         header.set_parameters(u32::try_from(self.parameters.len()).expect("short parameters"));
         let mut data = header.as_bytes().to_vec();
         for source in &self.sources {
@@ -193,6 +199,7 @@ mod tests {
             ],
             parameters: vec![1, 2, 3],
             serial: false,
+            cores: 0,
         }
     }
 
@@ -201,6 +208,9 @@ mod tests {
         let data = sample().encode();
         assert_eq!(data.len(), 64 + 3 * 32 + 3);
         assert_eq!(Execution::parse(&data), Ok(sample()));
+        let many = Execution { cores: 0x0102, ..sample() }.encode();
+        assert_eq!(many[28..32], [2, 1, 0, 0]);
+        assert_eq!(Execution::parse(&many), Ok(Execution { cores: 0x0102, ..sample() }));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use std::task::{Poll, Waker};
 
 use crate::core::Class;
 use crate::file::{FileDone, FileOp};
-use crate::lane::LaneJob;
+use crate::lane::{LaneJob, LaneLoad};
 use crate::oneshot::Sender;
 use crate::time::Instant;
 
@@ -117,8 +117,10 @@ pub(crate) trait Backend {
     fn file(&self, op: Box<FileOp>, reply: Sender<FileDone>);
 
     fn compute(&self, class: Class, job: Box<dyn LaneJob>);
-    /// Whether the lane works, and how long it has in all, ns.
-    fn lane_load(&self) -> (bool, u64);
+    fn lane_load(&self) -> LaneLoad;
+    /// Keeps the lane from starving, given the time for which this core has worked for its hosts;
+    /// gives the time after which this is due again, ns, or `None` while the lane is idle.
+    fn watch_lane(&self, foreground_ns: u64) -> Option<u64>;
 
     fn poll_stop(&self, waker: &Waker) -> Poll<()>;
 

@@ -13,7 +13,7 @@ use std::task::{Poll, Waker};
 use crate::backend::{Backend, Detached, Direction, SocketKey, os};
 use crate::core::Class;
 use crate::file::{FileDone, FileOp};
-use crate::lane::{Lane, LaneJob};
+use crate::lane::{Lane, LaneJob, LaneLoad};
 use crate::oneshot::Sender;
 use crate::time::{Instant, nanos};
 
@@ -372,8 +372,12 @@ impl<P: Poller> Backend for Real<P> {
         self.lane.submit(class, job);
     }
 
-    fn lane_load(&self) -> (bool, u64) {
+    fn lane_load(&self) -> LaneLoad {
         self.lane.load()
+    }
+
+    fn watch_lane(&self, foreground_ns: u64) -> Option<u64> {
+        self.lane.watch(self.now().ns(), foreground_ns)
     }
 
     fn poll_stop(&self, waker: &Waker) -> Poll<()> {

@@ -14,7 +14,7 @@ use super::state::{Life, State};
 use crate::backend::{Backend, Detached, Direction, SocketKey};
 use crate::core::Class;
 use crate::file::{FileDone, FileOp};
-use crate::lane::LaneJob;
+use crate::lane::{LaneJob, LaneLoad};
 use crate::oneshot::Sender;
 use crate::time::Instant;
 
@@ -150,12 +150,17 @@ impl Backend for SimBackend {
         let _refused = self.look(|mut state| state.lane_push(self.at, class, job));
     }
 
-    fn lane_load(&self) -> (bool, u64) {
+    fn lane_load(&self) -> LaneLoad {
         let load = self.look(|state| {
             let core = state.machines[self.at.machine].cores.get(self.at.core);
-            core.map_or((false, 0), |core| (core.lane_running, core.lane_ns))
+            core.map(|core| LaneLoad { works: core.lane_running, cpu_ns: core.lane_ns, lifts: 0 })
         });
-        load.unwrap_or((false, 0))
+        load.flatten().unwrap_or_default()
+    }
+
+    /// There are no strangers in the simulation.
+    fn watch_lane(&self, _foreground_ns: u64) -> Option<u64> {
+        None
     }
 
     fn poll_stop(&self, waker: &Waker) -> Poll<()> {

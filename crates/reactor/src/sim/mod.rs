@@ -313,6 +313,7 @@ impl World {
                     return self.0.state.borrow_mut().schedule(0, Event::LaneTurn(at));
                 }
                 let stepped = job.step();
+                job.ran(stepped.cost_ns);
                 let stepped_event = Event::LaneStepped { at, class, job, more: stepped.more };
                 self.0.state.borrow_mut().lane_busy(at, stepped.cost_ns, stepped_event);
             }

@@ -240,6 +240,7 @@ impl Session<'_> {
             sources,
             parameters: self.job.kernel.parameters(),
             serial: self.job.overlap == Overlap::Serial,
+            cores: 1,
         })
     }
 }

@@ -213,6 +213,7 @@ fn site(
     Site {
         job: Arc::clone(&shared.job),
         way: shared.how.way,
+        drive_cores: shared.how.drive_cores,
         queue,
         links: Rc::clone(links),
         target: shared.target.clone(),

@@ -121,6 +121,7 @@ async fn execute_once(
         sources: sources(site, drive.block.block_bytes(), taken),
         parameters: job.parameters(taken),
         serial: false,
+        cores: site.drive_cores,
     };
     let result = drive.compute.execute(program, &execution).await;
     result.map_err(|error| match error.status() {

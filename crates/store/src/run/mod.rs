@@ -106,6 +106,8 @@ pub struct How {
     pub way: Way,
     /// Cores of the host that work; for [`Way::Drives`] one is used.
     pub cores: usize,
+    /// Cores of each drive that one execution may use.
+    pub drive_cores: u16,
     /// When page rank stops.
     pub ranks: page_rank::Options,
     /// Told of bytes worked on.

@@ -16,6 +16,7 @@ use crate::object::Progress;
 pub(super) struct Site {
     pub(super) job: Arc<Job>,
     pub(super) way: Way,
+    pub(super) drive_cores: u16,
     pub(super) queue: Arc<Queue>,
     /// By member.
     pub(super) links: Rc<Vec<Link>>,

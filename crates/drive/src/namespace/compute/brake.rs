@@ -1,15 +1,17 @@
 //! Executions under way, and how they are ended early: by their hosts, or because their time is up.
+//! Time is what the compute lane really spent on it, so that a busy machine ends no program that
+//! is sound; time on the clock is bounded, too, so that a host is answered before it gives up.
 //!
 //! Never ends a step: whoever steps a program looks at its [`Brake`] before each. Invariant: an
 //! execution whose brake is pulled ends with the first reason that was given.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use csd_nvme::status::Status;
-use csd_reactor::{Class, JoinHandle, sleep, spawn, timeout};
+use csd_reactor::{Class, JoinHandle, sleep, spawn};
 
 use super::Failure;
 use super::engine::{Engine, Limits};
@@ -20,10 +22,23 @@ const TICK: Duration = Duration::from_millis(1);
 const RELEASED: u8 = 0;
 const ABORTED: u8 = 1;
 const OVERDUE: u8 = 2;
+const LATE: u8 = 3;
+const FAILED: u8 = 4;
 
 /// Ends one execution early. Clones are the same brake.
 #[derive(Clone, Debug, Default)]
-pub struct Brake(Arc<AtomicU8>);
+pub struct Brake(Arc<Held>);
+
+#[derive(Debug, Default)]
+struct Held {
+    why: AtomicU8,
+    /// Time that lanes have spent on it, ns.
+    ran_ns: AtomicU64,
+    /// Most of that; 0 before it is known.
+    time_ns: AtomicU64,
+    /// Why a part of it failed.
+    failure: OnceLock<Failure>,
+}
 
 impl Brake {
     /// The host wants it to end.
@@ -31,14 +46,25 @@ impl Brake {
         self.pull(ABORTED);
     }
 
-    /// Its time is up.
-    pub(super) fn overdue(&self) {
-        self.pull(OVERDUE);
+    /// A lane has spent so much on it.
+    pub(super) fn ran(&self, spent_ns: u64) {
+        let ran_ns = self.0.ran_ns.fetch_add(spent_ns, Relaxed) + spent_ns;
+        let time_ns = self.0.time_ns.load(Relaxed);
+        if time_ns > 0 && ran_ns > time_ns {
+            self.pull(OVERDUE);
+        }
+    }
+
+    /// One of its parts has failed: the others end, too.
+    pub(super) fn fail(&self, failure: &Failure) {
+        // The first failure stays.
+        let _ = self.0.failure.set(failure.clone());
+        self.pull(FAILED);
     }
 
     fn pull(&self, why: u8) {
         // One that is pulled already stays as it is.
-        let _ = self.0.compare_exchange(RELEASED, why, Relaxed, Relaxed);
+        let _ = self.0.why.compare_exchange(RELEASED, why, Relaxed, Relaxed);
     }
 
     /// Whether the execution may go on.
@@ -46,35 +72,39 @@ impl Brake {
     /// # Errors
     /// Why not.
     pub(super) fn look(&self) -> Result<(), Failure> {
-        match self.0.load(Relaxed) {
+        match self.0.why.load(Relaxed) {
             RELEASED => Ok(()),
             ABORTED => Err(Failure::new(Status::ABORT_REQUESTED, "aborted by its host")),
-            _ => Err(Failure::new(Status::PROGRAM_FAILED, "its time was up")),
+            OVERDUE => Err(Failure::new(Status::PROGRAM_FAILED, "its time was up")),
+            FAILED => {
+                let failure = self.0.failure.get().cloned();
+                Err(failure.unwrap_or_else(|| Status::PROGRAM_FAILED.into()))
+            }
+            _ => {
+                let reason = "it was not done in time: the drive or its machine is busy";
+                Err(Failure::new(Status::PROGRAM_FAILED, reason))
+            }
         }
     }
 }
 
-/// Pulls the brake of an execution when its time is up, and tells an engine that time passes, until
-/// it is dropped.
+/// What goes on beside an execution until it is dropped.
 pub(super) struct Watch(JoinHandle<()>);
 
 impl Watch {
-    pub(super) fn begin(brake: Brake, limits: Limits, engine: Option<Arc<dyn Engine>>) -> Self {
-        let time = Duration::from_millis(limits.time_ms.into());
+    /// Pulls the brake when its time on the clock is up, and holds it to its time in lanes.
+    pub(super) fn clock(brake: Brake, limits: Limits) -> Self {
+        brake.0.time_ns.store(u64::from(limits.time_ms) * 1_000_000, Relaxed);
+        let wall = Duration::from_millis(limits.wall_ms.into());
         Self(spawn(Class::System, async move {
-            let end = sleep(time);
-            let Some(engine) = engine else {
-                end.await;
-                return brake.overdue();
-            };
-            let ticks = async {
-                loop {
-                    sleep(TICK).await;
-                    engine.tick();
-                }
-            };
-            // Ticks go on after the end of the time: a program that does not end its step must.
-            timeout(time, ticks).await.unwrap_or_else(|_| brake.overdue());
+            sleep(wall).await;
+            brake.pull(LATE);
+        }))
+    }
+
+    /// Tells an engine that time passes: a program that does not end its step must.
+    pub(super) fn ticks(engine: Arc<dyn Engine>) -> Self {
+        Self(spawn(Class::System, async move {
             loop {
                 sleep(TICK).await;
                 engine.tick();
@@ -115,7 +145,7 @@ impl Executions {
     }
 }
 
-/// An execution that can be aborted; no more when dropped.
+/// An execution that can be aborted; no more when dropped, and what is left of it ends.
 #[derive(Debug)]
 pub struct Listed {
     all: Arc<Executions>,
@@ -126,6 +156,7 @@ pub struct Listed {
 
 impl Drop for Listed {
     fn drop(&mut self) {
+        self.brake.abort();
         self.all.all().remove(&self.caller);
     }
 }
@@ -143,9 +174,34 @@ mod tests {
         assert!(all.abort((1, 2, 3)));
         let why = listed.brake.look().unwrap_err();
         assert_eq!(why.status, Status::ABORT_REQUESTED);
-        listed.brake.overdue();
+        listed.brake.pull(LATE);
         assert_eq!(listed.brake.look(), Err(why), "the first reason stays");
         drop(listed);
         assert!(!all.abort((1, 2, 3)));
+    }
+
+    #[test]
+    fn what_is_given_up_ends_and_a_part_that_fails_ends_the_others() {
+        let all = Arc::<Executions>::default();
+        let listed = all.begin((1, 2, 3));
+        let (part, other) = (listed.brake.clone(), all.begin((1, 2, 4)));
+        drop(listed);
+        assert_eq!(part.look().unwrap_err().status, Status::ABORT_REQUESTED);
+        let failure = Failure::new(Status::SOURCE_TYPE, "no");
+        other.brake.fail(&failure);
+        other.brake.fail(&Status::INTERNAL_ERROR.into());
+        assert_eq!(other.brake.look(), Err(failure));
+    }
+
+    #[test]
+    fn the_lanes_time_is_bounded_once_it_is_known() {
+        let brake = Brake::default();
+        brake.ran(1 << 40);
+        assert_eq!(brake.look(), Ok(()));
+        brake.0.time_ns.store((1 << 40) + 1, Relaxed);
+        brake.ran(1);
+        assert_eq!(brake.look(), Ok(()));
+        brake.ran(1);
+        assert_eq!(brake.look().unwrap_err().reason, "its time was up");
     }
 }

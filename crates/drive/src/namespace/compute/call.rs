@@ -119,6 +119,7 @@ fn over(all: &[MemoryRange], controls: Controls, data: &[u8]) -> Result<Executio
         sources: Vec::new(),
         parameters: data.to_vec(),
         serial: false,
+        cores: 1,
     };
     let mut stream = 0;
     for (index, at) in all.iter().enumerate() {

@@ -16,8 +16,10 @@ use super::{Failure, Program};
 /// What one execution may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest time from its first step on, ms; also held by the drive itself.
+    /// Most time of compute lanes, ms.
     pub time_ms: u32,
+    /// Longest time on the clock from its first step to its end, ms.
+    pub wall_ms: u32,
     /// Most memory of the program, bytes.
     pub memory_bytes: u64,
     /// Most bytes that it may write.
@@ -26,12 +28,20 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        // A Linux host gives a command up after 30 s.
-        Self { time_ms: 20_000, memory_bytes: 64 << 20, output_bytes: 256 << 20 }
+        Self::for_s(20)
     }
 }
 
 impl Limits {
+    /// The default, but for `seconds` of compute lanes and a quarter more on the clock: with 20 s,
+    /// a host is answered before it gives the command up, which Linux does after 30 s.
+    #[must_use]
+    pub fn for_s(seconds: u16) -> Self {
+        let time_ms = u32::from(seconds) * 1000;
+        let (memory_bytes, output_bytes) = (64 << 20, 256 << 20);
+        Self { time_ms, wall_ms: time_ms / 4 * 5, memory_bytes, output_bytes }
+    }
+
     /// These limits, lowered to what an execution asks for; 0 asks for all of it.
     ///
     /// # Errors
@@ -77,7 +87,7 @@ mod tests {
 
     #[test]
     fn an_execution_can_lower_limits_and_not_raise_them() {
-        let all = Limits { time_ms: 100, memory_bytes: 1000, output_bytes: 5 };
+        let all = Limits { time_ms: 100, wall_ms: 9, memory_bytes: 1000, output_bytes: 5 };
         assert_eq!(all.lowered(0, 0), Ok(all));
         assert_eq!(all.lowered(50, 0), Ok(Limits { time_ms: 50, ..all }));
         assert_eq!(all.lowered(100, 10), Ok(Limits { memory_bytes: 10, ..all }));

@@ -16,6 +16,8 @@ use super::{Brake, Compute, Failure, Inputs, Output, Program, Step};
 pub struct Meter {
     /// Bytes read from its sources.
     pub read_bytes: u64,
+    /// Bytes of them that its program used.
+    pub used_bytes: u64,
     /// Bytes that the program wrote.
     pub written_bytes: u64,
     /// Work as the program counts it: elements, edges or bytes.
@@ -37,17 +39,19 @@ pub struct Report {
     pub meter: Meter,
     /// Identifier of the program; 0 when none was named that there is.
     pub program: u64,
+    /// Cores whose lanes worked; 0 when the program did not begin.
+    pub cores: u16,
 }
 
 impl Report {
     /// Of an execution that did not begin.
-    pub(super) fn refused(failure: Failure) -> Self {
-        Self { result: Err(failure), meter: Meter::default(), program: 0 }
+    pub(super) fn failed(program: u64, failure: Failure) -> Self {
+        Self { result: Err(failure), meter: Meter::default(), program, cores: 0 }
     }
 }
 
 impl Compute {
-    /// Runs a program to its end.
+    /// Runs a program to its end, on this core.
     pub(super) async fn run(
         &self,
         execution: &Execution,
@@ -55,11 +59,13 @@ impl Compute {
         program: Result<Box<dyn Program>, Failure>,
     ) -> Report {
         let mut meter = Meter::default();
-        let result = match program {
-            Ok(program) => self.work((execution, brake), program, &mut meter).await,
-            Err(failure) => Err(failure),
-        };
-        Report { result, meter, program: execution.program }
+        match program {
+            Ok(program) => {
+                let result = self.work((execution, brake), program, &mut meter).await;
+                Report { result, meter, program: execution.program, cores: 1 }
+            }
+            Err(failure) => Report::failed(execution.program, failure),
+        }
     }
 
     async fn work(
@@ -86,6 +92,7 @@ impl Compute {
         meter.writing_ns += now().ns() - began.ns();
         meter.written_bytes = desk.output.written();
         meter.work = desk.output.work();
+        meter.used_bytes = desk.inputs.consumed();
         done.and_then(|result| last.and(finished).map(|()| result))
     }
 
@@ -109,7 +116,8 @@ impl Compute {
                 (batch, rest)
             });
             let began = now();
-            let worked = compute(Class::Background, LaneJob(Some(desk.lend()))).await;
+            let job = LaneJob { brake: desk.brake.clone(), desk: Some(desk.lend()) };
+            let worked = compute(Class::Background, job).await;
             let computed = now();
             let (batch, rest) = next.await;
             meter.computing_ns += computed.ns() - began.ns();
@@ -185,14 +193,17 @@ impl Program for Nobody {
 }
 
 /// Steps a program until it needs something that the lane cannot give.
-struct LaneJob(Option<Desk>);
+struct LaneJob {
+    desk: Option<Desk>,
+    brake: Brake,
+}
 
 impl Job for LaneJob {
     type Output = (Desk, Result<Step, Failure>);
 
     fn step(&mut self) -> Progress<Self::Output> {
         let Desk { program, inputs, output, brake } =
-            self.0.as_mut().expect("a job that is done is not stepped again");
+            self.desk.as_mut().expect("a job that is done is not stepped again");
         let before = inputs.consumed();
         let looked = brake.look().and_then(|()| inputs.admit());
         let stepped = looked.and_then(|()| program.step(inputs, output));
@@ -205,7 +216,11 @@ impl Job for LaneJob {
             }
             _ => {}
         }
-        let desk = self.0.take().expect("looked at above");
+        let desk = self.desk.take().expect("looked at above");
         Progress::Done { cost_ns, output: (desk, stepped) }
+    }
+
+    fn ran(&mut self, spent_ns: u64) {
+        self.brake.ran(spent_ns);
     }
 }

@@ -10,7 +10,9 @@
 //! | `output` | what a program writes, and where that goes |
 //! | `sources` | an execution's sources, read ahead |
 //! | `call` | what Execute Program asks for |
-//! | `execute` | one execution, from its first read to its last write |
+//! | `parts` | how an execution is cut for several cores |
+//! | `spread` | its parts, side by side on them |
+//! | `execute` | one execution on one core, from its first read to its last write |
 //! | `admin` | loading, activating and unloading programs; memory range sets |
 //! | `brake` | ending executions early |
 //! | `builtin` | the programs of every drive |
@@ -28,9 +30,11 @@ mod here;
 mod inputs;
 mod library;
 mod output;
+mod parts;
 mod program;
 mod ranges;
 mod sources;
+mod spread;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -39,6 +43,7 @@ use csd_nvme::status::Status;
 use csd_reactor::Semaphore;
 
 use brake::Watch;
+use call::Prepared;
 
 use super::block::Block;
 use super::kv::Kv;
@@ -92,25 +97,38 @@ impl Compute {
         let listed = self.drive.executions.begin(call.caller);
         let report = match self.prepare(call, data) {
             Ok(prepared) => {
-                // What is loaded as a whole may take as much memory as all that run side by side.
-                let share = if prepared.execution.serial { EXECUTIONS_MAX } else { 1 };
-                let permit = self.running.acquire(share).await;
-                let engine = prepared.loaded.as_ref().map(|running| Arc::clone(&running.engine));
-                let watch = Watch::begin(listed.brake.clone(), prepared.limits, engine);
-                let report = self.run(&prepared.execution, &listed.brake, prepared.start()).await;
-                drop((watch, permit));
+                // A host waits from here on, for its turn too.
+                let clock = Watch::clock(listed.brake.clone(), prepared.limits);
+                let report = self.run_prepared(&prepared, &listed.brake).await;
+                drop(clock);
                 if report.result.is_ok() {
                     let written = report.meter.written_bytes;
                     prepared.count(&self.drive.memory, call.controls, written);
                 }
                 report
             }
-            Err(failure) => Report::refused(failure),
+            Err(failure) => Report::failed(0, failure),
         };
         if let Err(failure) = &report.result {
             self.told(call, failure);
         }
         report
+    }
+
+    async fn run_prepared(&self, prepared: &Prepared, brake: &Brake) -> Report {
+        let execution = &prepared.execution;
+        let Some(loaded) = &prepared.loaded else {
+            return match self.spread(execution, brake).await {
+                Some(report) => report,
+                None => self.in_turn(execution, brake, || prepared.start()).await,
+            };
+        };
+        let mut ticks = None;
+        let start = || {
+            ticks = Some(Watch::ticks(Arc::clone(&loaded.engine)));
+            prepared.start()
+        };
+        self.in_turn(execution, brake, start).await
     }
 
     /// Tells why an execution failed: a status cannot.

@@ -5,6 +5,7 @@ use csd_nvme::execute::Execution;
 use csd_nvme::status::Status;
 
 use super::{STEP_BYTES, after};
+use crate::namespace::compute::parts::Grain;
 use crate::namespace::compute::{Failure, Inputs, Output, Program, Step};
 
 struct Counting(Count);
@@ -12,6 +13,13 @@ struct Counting(Count);
 pub(super) fn start(execution: &Execution) -> Result<Box<dyn Program>, Failure> {
     let parameters = Parameters::parse(&execution.parameters).map_err(Failure::misuse)?;
     Ok(Box::new(Counting(Count::new(parameters))))
+}
+
+/// Elements are counted anywhere.
+pub(super) fn grain(execution: &Execution) -> Option<Grain> {
+    let parameters = Parameters::parse(&execution.parameters).ok()?;
+    let item_bytes = parameters.value.element().bytes() as u64;
+    Some(Grain { item_bytes, ..Grain::SUM })
 }
 
 impl Program for Counting {

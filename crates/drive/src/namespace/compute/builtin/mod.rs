@@ -15,6 +15,7 @@ use csd_nvme::compute::{ProgramDescriptor, device_defined};
 use csd_nvme::execute::{Execution, Output as Destination};
 use csd_nvme::status::Status;
 
+use super::parts::Grain;
 use super::{Failure, Inputs, Program, Step};
 
 /// Bytes that a program works on in a step.
@@ -45,6 +46,17 @@ pub fn start(execution: &Execution) -> Result<Box<dyn Program>, Failure> {
         kernels::page_rank::PROGRAM_ID => page_rank::start(execution),
         kernels::verify::PROGRAM_ID => verify::start(execution),
         _ => Err(Status::NO_PROGRAM.into()),
+    }
+}
+
+/// How an execution may be cut; `None` when its program, its form or what it is told forbids that.
+pub(super) fn grain(execution: &Execution) -> Option<Grain> {
+    match execution.program {
+        kernels::count::PROGRAM_ID => count::grain(execution),
+        kernels::vector_add::PROGRAM_ID => vector_add::grain(execution),
+        kernels::page_rank::PROGRAM_ID => page_rank::grain(execution),
+        kernels::verify::PROGRAM_ID => verify::grain(execution),
+        _ => None,
     }
 }
 

@@ -6,6 +6,7 @@ use csd_nvme::execute::{Execution, SOURCE_BYTES_MAX};
 use csd_nvme::status::Status;
 
 use super::{STEP_BYTES, after, require_output};
+use crate::namespace::compute::parts::Grain;
 use crate::namespace::compute::{Failure, Inputs, Output, Program, Step};
 
 /// A product, once its vector is there.
@@ -32,6 +33,15 @@ pub(super) fn start(execution: &Execution) -> Result<Box<dyn Program>, Failure> 
     }
     let vector_bytes = usize::try_from(vector_bytes).expect("at most 256 MiB");
     Ok(Box::new(Ranking { parameters, vector: Vec::new(), vector_bytes, product: None }))
+}
+
+/// Dense rows are equally long. Where a sparse one ends is known only when it has been read.
+pub(super) fn grain(execution: &Execution) -> Option<Grain> {
+    let parameters = Parameters::parse(&execution.parameters).ok()?;
+    if parameters.form != Form::Dense {
+        return None;
+    }
+    Some(Grain { streams: 2, item_bytes: parameters.columns * 4, written_bytes: 4, ..Grain::SUM })
 }
 
 impl Program for Ranking {

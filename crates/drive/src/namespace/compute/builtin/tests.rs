@@ -15,7 +15,7 @@ const VALUES: Destination =
 
 fn execution(program: u64, output: Destination, parameters: Vec<u8>) -> Execution {
     let source = Place::Blocks { nsid: 1, slba: 0, skip: 0, bytes: 1 }.into();
-    Execution { program, output, sources: vec![source], parameters, serial: false }
+    Execution { program, output, sources: vec![source], parameters, serial: false, cores: 1 }
 }
 
 /// Runs a program over streams that come in pieces of `piece` bytes, one a round; its result and

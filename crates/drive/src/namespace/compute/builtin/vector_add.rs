@@ -5,6 +5,7 @@ use csd_nvme::execute::Execution;
 use csd_nvme::status::Status;
 
 use super::{STEP_BYTES, after, require_output, require_whole, unequal};
+use crate::namespace::compute::parts::Grain;
 use crate::namespace::compute::{Failure, Inputs, Output, Program, Step};
 
 struct Adding {
@@ -18,6 +19,13 @@ pub(super) fn start(execution: &Execution) -> Result<Box<dyn Program>, Failure> 
     let element_bytes = parameters.element.bytes();
     require_whole(execution, element_bytes)?;
     Ok(Box::new(Adding { add: VectorAdd::new(parameters), element_bytes }))
+}
+
+/// Elements are added anywhere.
+pub(super) fn grain(execution: &Execution) -> Option<Grain> {
+    let parameters = Parameters::parse(&execution.parameters).ok()?;
+    let bytes = parameters.element.bytes() as u64;
+    Some(Grain { cut: 2, streams: 2, item_bytes: bytes, written_bytes: bytes, ..Grain::SUM })
 }
 
 impl Program for Adding {

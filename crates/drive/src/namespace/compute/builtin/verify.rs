@@ -2,10 +2,14 @@
 //! result is their digest in dword 0 and their number in dword 1.
 
 use csd_kernels::verify::{Digest, Parameters, Verify};
-use csd_nvme::execute::Execution;
+use csd_nvme::execute::{Execution, Output as Destination};
 
 use super::{STEP_BYTES, after};
+use crate::namespace::compute::parts::{Fold, Grain};
 use crate::namespace::compute::{Failure, Inputs, Output, Program, Step};
+
+/// Bytes of a checksum.
+const CHECKSUM_BYTES: u64 = 4;
 
 struct Verifying {
     verify: Verify,
@@ -20,6 +24,21 @@ pub(super) fn start(execution: &Execution) -> Result<Box<dyn Program>, Failure> 
         digest: Digest::new(parameters.spacing),
         checksums: Vec::new(),
     }))
+}
+
+/// Pages are checked anywhere; parts begin where a gap of the digest ends.
+pub(super) fn grain(execution: &Execution) -> Option<Grain> {
+    let Parameters { plan, spacing } = Parameters::parse(&execution.parameters).ok()?;
+    // A whole that spans more than this has no digest anybody would fold.
+    u32::try_from(spacing.gap).ok()?;
+    let item_bytes = u64::from(plan.page_bytes());
+    let written_bytes = match execution.output {
+        Destination::Completion => 0,
+        _ => CHECKSUM_BYTES,
+    };
+    let fold = Fold::Digest { page_bytes: item_bytes, spacing };
+    let unit_items = spacing.every.max(1).into();
+    Some(Grain { item_bytes, written_bytes, unit_items, fold, ..Grain::SUM })
 }
 
 impl Program for Verifying {

@@ -1,0 +1,134 @@
+//! An execution on several cores of the drive: a part on each, through that core's own
+//! [`Compute`].
+//!
+//! Never: how it is cut (`parts`). Invariants: an execution holds a place on a core only while it
+//! runs there, so executions that wait for each other's cores go on; a part that fails ends the
+//! others; when the execution is given up, its parts end with their steps.
+
+use std::rc::Rc;
+
+use csd_nvme::execute::{Execution, Place, chunk_key};
+use csd_nvme::status::Status;
+use csd_reactor::{Class, CoreId, call, core_count, core_id, kept, spawn};
+
+use super::execute::Meter;
+use super::parts::{self, Grain, Lengths, Part};
+use super::{Brake, Compute, EXECUTIONS_MAX, Failure, Program, Report, builtin};
+use crate::drive::Core;
+
+impl Compute {
+    /// Runs a program of the drive's own on as many cores as the execution asks for and as it can
+    /// be cut for; `None` when that is one.
+    pub(super) async fn spread(&self, execution: &Execution, brake: &Brake) -> Option<Report> {
+        let cores = core_count().min(execution.cores.into());
+        if cores < 2 {
+            return None;
+        }
+        let grain = builtin::grain(execution)?;
+        let lengths = match self.lengths(execution).await {
+            Ok(lengths) => lengths?,
+            Err(failure) => return Some(Report::failed(execution.program, failure)),
+        };
+        let block_bytes = self.block.block_bytes().into();
+        let parts = parts::cut(execution, &grain, &lengths, cores as u64, block_bytes)?;
+        Some(self.side_by_side(&grain, parts, brake).await)
+    }
+
+    async fn side_by_side(&self, grain: &Grain, parts: Vec<Part>, brake: &Brake) -> Report {
+        let mut running = Vec::new();
+        for (index, part) in parts.into_iter().enumerate() {
+            let core = CoreId((core_id().0 + index) % core_count());
+            let (bytes, program) = (part.bytes.clone(), part.execution.program);
+            let brake = brake.clone();
+            let there = move || async move {
+                let here = kept::<Core>().ok_or(Status::NAMESPACE_NOT_READY)?;
+                Ok(here.compute.part(&part, &brake).await)
+            };
+            let asked = spawn(Class::Background, call(core, Class::Background, there));
+            running.push((bytes, program, asked));
+        }
+        let mut whole = Report::failed(0, Status::SUCCESS.into());
+        let (mut results, mut failure) = (Vec::new(), None);
+        for (bytes, program, asked) in running {
+            let gone = Err(Status::INTERNAL_ERROR);
+            let report = asked.await.unwrap_or(gone);
+            let report = report.unwrap_or_else(|status| Report::failed(program, status.into()));
+            whole.program = program;
+            whole.meter.add(&report.meter);
+            whole.cores += report.cores;
+            match report.result {
+                Ok(result) => results.push((bytes, result)),
+                Err(why) => failure = failure.or(Some(why)),
+            }
+        }
+        whole.result = failure.map_or_else(|| Ok(parts::fold(grain, &results)), Err);
+        whole
+    }
+
+    /// One part, on this core.
+    async fn part(&self, part: &Part, brake: &Brake) -> Report {
+        let start = || builtin::start(&part.execution);
+        let mut report = self.in_turn(&part.execution, brake, start).await;
+        if report.result.is_ok() && report.meter.used_bytes != part.used_bytes {
+            let reason = "a value was stored anew with another length while it was read";
+            report.result = Err(Failure::new(Status::PROGRAM_FAILED, reason));
+        }
+        if let Err(failure) = &report.result {
+            brake.fail(failure);
+        }
+        report
+    }
+
+    /// Runs a program when there is room for it on this core.
+    pub(super) async fn in_turn(
+        &self,
+        execution: &Execution,
+        brake: &Brake,
+        start: impl FnOnce() -> Result<Box<dyn Program>, Failure>,
+    ) -> Report {
+        // What is loaded as a whole may take as much memory as all that run side by side.
+        let share = if execution.serial { EXECUTIONS_MAX } else { 1 };
+        let permit = self.running.acquire(share).await;
+        let report = self.run(execution, brake, start()).await;
+        drop(permit);
+        report
+    }
+
+    /// How long the sources are; `None` when one of them is none of this drive.
+    async fn lengths(&self, execution: &Execution) -> Result<Option<Lengths>, Failure> {
+        let mut lengths = Vec::new();
+        for source in &execution.sources {
+            lengths.push(match source.place {
+                Place::Blocks { bytes, .. } | Place::Memory { bytes, .. } => vec![bytes.into()],
+                Place::KvChunks { nsid, prefix, first, count, stride } => {
+                    let Ok(nsid) = u16::try_from(nsid) else { return Ok(None) };
+                    let numbers = (0..count).map(|step| first + step * stride);
+                    let found = numbers.map(|number| {
+                        let kv = Rc::clone(&self.kv);
+                        let open = async move { kv.open(nsid, chunk_key(&prefix, number)).await };
+                        spawn(Class::Background, open)
+                    });
+                    let mut values = Vec::new();
+                    for value in found.collect::<Vec<_>>() {
+                        let Some(value) = value.await? else { return Ok(None) };
+                        values.push(value.bytes().into());
+                    }
+                    values
+                }
+            });
+        }
+        Ok(Some(lengths))
+    }
+}
+
+impl Meter {
+    fn add(&mut self, other: &Self) {
+        self.read_bytes += other.read_bytes;
+        self.used_bytes += other.used_bytes;
+        self.written_bytes += other.written_bytes;
+        self.work += other.work;
+        self.reading_ns += other.reading_ns;
+        self.computing_ns += other.computing_ns;
+        self.writing_ns += other.writing_ns;
+    }
+}

@@ -1,0 +1,315 @@
+//! A core's lane on real threads: [`Lane`].
+//!
+//! Invariants: of the two threads that a yielding worker may have, the one whose turn it is by
+//! [`State::lifted`] takes jobs, so one job is stepped by one thread at a time; a panic ends its
+//! job and not the lane.
+
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::floor::{Floor, LOOK_NS, Reading};
+use super::{LaneJob, LaneLoad, LaneQueue};
+use crate::backend::os;
+use crate::core::Class;
+use crate::time::nanos;
+
+#[derive(Default)]
+struct State {
+    queue: LaneQueue,
+    /// Those in the queue and those that are being stepped.
+    jobs: usize,
+    stopping: bool,
+    /// The thread of normal priority takes the jobs of one that yields.
+    lifted: bool,
+    /// When it was given work, having had none.
+    asked_since: Option<Instant>,
+    /// How long it had work before that.
+    asked: Duration,
+}
+
+impl State {
+    fn end_job(&mut self) {
+        self.jobs -= 1;
+        if self.jobs == 0 {
+            let since = self.asked_since.take();
+            self.asked += since.map_or(Duration::ZERO, |since| since.elapsed());
+        }
+    }
+}
+
+#[derive(Default)]
+struct Common {
+    state: Mutex<State>,
+    /// What the thread waits for whose turn it is, by [`State::lifted`].
+    changed: [Condvar; 2],
+    busy: AtomicBool,
+    cpu_ns: AtomicU64,
+    /// Thread id of the one that yields; 0 before it runs.
+    low_id: AtomicU64,
+}
+
+impl Common {
+    /// Steps run outside of the lock, so a poisoned one is still in order.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Steps jobs while it is this thread's turn, until the worker stops.
+    fn work(&self, lifted: bool) {
+        let mut state = self.lock();
+        loop {
+            if state.stopping {
+                return;
+            }
+            let next = if state.lifted == lifted { state.queue.pop() } else { None };
+            let Some((class, job)) = next else {
+                let changed = &self.changed[usize::from(lifted)];
+                state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            drop(state);
+            let unfinished = self.step(job);
+            state = self.lock();
+            let Some(job) = unfinished else {
+                state.end_job();
+                self.busy.store(state.jobs > 0, Relaxed);
+                continue;
+            };
+            state.queue.push(class, job);
+            if state.lifted != lifted {
+                self.changed[usize::from(!lifted)].notify_one();
+            }
+        }
+    }
+
+    /// Does one step of a job; gives it back if there is more.
+    fn step(&self, mut job: Box<dyn LaneJob>) -> Option<Box<dyn LaneJob>> {
+        if job.is_abandoned() {
+            drop_quietly(job);
+            return None;
+        }
+        let before_ns = os::thread_cpu_ns();
+        let stepped = job.step();
+        let spent_ns = os::thread_cpu_ns() - before_ns;
+        self.cpu_ns.fetch_add(spent_ns, Relaxed);
+        job.ran(spent_ns);
+        if stepped.more {
+            return Some(job);
+        }
+        let _delivered = catch_unwind(AssertUnwindSafe(|| job.finish()));
+        None
+    }
+}
+
+/// A job's destructor may panic; the lane lives on.
+fn drop_quietly(job: Box<dyn LaneJob>) {
+    let _dropped = catch_unwind(AssertUnwindSafe(|| drop(job)));
+}
+
+/// Lowers the thread; says once if the best way to was refused.
+fn note_priority() {
+    static ONCE: Once = Once::new();
+    match os::lower_thread(0) {
+        Ok(false) => {}
+        Ok(true) => ONCE.call_once(|| {
+            eprintln!("note: SCHED_IDLE was refused; the compute lane runs at nice 19");
+        }),
+        Err(error) => ONCE.call_once(|| {
+            eprintln!("note: the compute lane runs at normal priority: {error}");
+        }),
+    }
+}
+
+/// A core's lane: its threads.
+pub(crate) struct Lane {
+    jobs: Worker,
+    system: Worker,
+}
+
+impl Lane {
+    /// For the calling core. `yields`: whether its thread is put below all others.
+    pub(crate) fn new(core_name: &str, yields: bool) -> Self {
+        Self {
+            jobs: Worker::new(format!("{core_name}-lane"), yields),
+            system: Worker::new(format!("{core_name}-sys"), false),
+        }
+    }
+
+    pub(crate) fn submit(&self, class: Class, job: Box<dyn LaneJob>) {
+        match class {
+            Class::System => self.system.submit(class, job),
+            Class::Foreground | Class::Background => self.jobs.submit(class, job),
+        }
+    }
+
+    pub(crate) fn load(&self) -> LaneLoad {
+        let (jobs, system) = (&self.jobs, &self.system);
+        LaneLoad {
+            works: jobs.works() || system.works(),
+            cpu_ns: jobs.cpu_ns() + system.cpu_ns(),
+            lifts: jobs.lifts.get(),
+        }
+    }
+
+    /// Sees to it that the lane does not starve. Called by the core's own thread, which has worked
+    /// for its hosts for `foreground_ns`; gives the time until the next call is needed, ns.
+    pub(crate) fn watch(&self, now_ns: u64, foreground_ns: u64) -> Option<u64> {
+        self.jobs.watch(now_ns, foreground_ns)
+    }
+}
+
+/// One thread, or one at each priority; they start when they are first needed. Dropping it waits
+/// for the step in progress.
+struct Worker {
+    name: String,
+    yields: bool,
+    common: Arc<Common>,
+    normal: RefCell<Option<JoinHandle<()>>>,
+    low: RefCell<Option<JoinHandle<()>>>,
+    floor: RefCell<Floor>,
+    looked_ns: Cell<u64>,
+    lifts: Cell<u64>,
+    /// Of the hosts' work, on the core's clock and on its thread's, at the last look; and their
+    /// lesser so far.
+    foreground: Cell<[u64; 3]>,
+}
+
+impl Worker {
+    fn new(name: String, yields: bool) -> Self {
+        Self {
+            name,
+            yields,
+            common: Arc::default(),
+            normal: RefCell::default(),
+            low: RefCell::default(),
+            floor: RefCell::default(),
+            looked_ns: Cell::default(),
+            lifts: Cell::default(),
+            foreground: Cell::default(),
+        }
+    }
+
+    fn submit(&self, class: Class, job: Box<dyn LaneJob>) {
+        // Dropping the job tells its waiter.
+        if !self.start(!self.yields) {
+            return;
+        }
+        let mut state = self.common.lock();
+        self.common.busy.store(true, Relaxed);
+        state.queue.push(class, job);
+        state.jobs += 1;
+        state.asked_since.get_or_insert_with(Instant::now);
+        self.common.changed[usize::from(state.lifted)].notify_one();
+    }
+
+    /// Starts the thread of normal or low priority; whether there is one.
+    fn start(&self, normal: bool) -> bool {
+        let mut slot = if normal { &self.normal } else { &self.low }.borrow_mut();
+        if slot.is_some() {
+            return true;
+        }
+        let (common, yields) = (Arc::clone(&self.common), self.yields);
+        let work = move || {
+            if !normal {
+                common.low_id.store(os::thread_id().into(), Relaxed);
+                note_priority();
+            }
+            common.work(normal && yields);
+        };
+        let suffix = if normal && yields { "-up" } else { "" };
+        let builder = std::thread::Builder::new().name(format!("{}{suffix}", self.name));
+        *slot = builder.spawn(work).ok();
+        slot.is_some()
+    }
+
+    fn watch(&self, now_ns: u64, foreground_ns: u64) -> Option<u64> {
+        if !self.yields || !self.works() {
+            return None;
+        }
+        let passed_ns = now_ns.saturating_sub(self.looked_ns.get());
+        if passed_ns < LOOK_NS {
+            return Some(LOOK_NS - passed_ns);
+        }
+        self.looked_ns.set(now_ns);
+        let (asked, was_lifted) = {
+            let state = self.common.lock();
+            let now = state.asked_since.map_or(Duration::ZERO, |since| since.elapsed());
+            (state.asked + now, state.lifted)
+        };
+        let reading = Reading {
+            now_ns,
+            asked_ns: nanos(asked),
+            lane_ns: self.thread_ns(),
+            foreground_ns: self.foreground(foreground_ns),
+        };
+        let lifted = self.floor.borrow_mut().look(reading);
+        if lifted != was_lifted {
+            self.turn_to(lifted);
+        }
+        Some(LOOK_NS)
+    }
+
+    /// CPU time of the threads, the step in progress included.
+    fn thread_ns(&self) -> u64 {
+        let of = |slot: &RefCell<Option<JoinHandle<()>>>| {
+            slot.borrow().as_ref().map_or(0, os::thread_cpu_ns_of)
+        };
+        of(&self.normal) + of(&self.low)
+    }
+
+    /// Time that the core worked for its hosts. Its clock counts time for which others had the
+    /// CPU, its thread's counts work for others than hosts: of each span, the lesser counts.
+    fn foreground(&self, clock_ns: u64) -> u64 {
+        let thread_ns = os::thread_cpu_ns();
+        let [last_clock_ns, last_thread_ns, sum_ns] = self.foreground.get();
+        let lesser_ns = (clock_ns - last_clock_ns).min(thread_ns - last_thread_ns);
+        self.foreground.set([clock_ns, thread_ns, sum_ns + lesser_ns]);
+        sum_ns + lesser_ns
+    }
+
+    /// Hands the jobs to the other thread.
+    fn turn_to(&self, lifted: bool) {
+        if lifted && !self.start(true) {
+            return;
+        }
+        self.common.lock().lifted = lifted;
+        self.common.changed[usize::from(lifted)].notify_one();
+        // So that the step in progress ends soon; only the privileged may.
+        let low = self.common.low_id.load(Relaxed);
+        if let Ok(low) = i32::try_from(low)
+            && low > 0
+        {
+            let _moved =
+                if lifted { os::raise_thread(low) } else { os::lower_thread(low).map(drop) };
+        }
+        self.lifts.set(self.lifts.get() + u64::from(lifted));
+    }
+
+    fn works(&self) -> bool {
+        self.common.busy.load(Relaxed)
+    }
+
+    fn cpu_ns(&self) -> u64 {
+        self.common.cpu_ns.load(Relaxed)
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let mut state = self.common.lock();
+        state.stopping = true;
+        let unfinished = std::mem::take(&mut state.queue);
+        drop(state);
+        self.common.changed.iter().for_each(Condvar::notify_one);
+        drop(unfinished);
+        for slot in [&mut self.normal, &mut self.low] {
+            if let Some(thread) = slot.get_mut().take() {
+                let _ended = thread.join();
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! On real back ends.
+
+use std::net::SocketAddr;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use csd_drive::Provision;
+use csd_drive::namespace::compute::Limits;
+use csd_initiator::Address;
+use csd_reactor::{BackendKind, Config, block_on};
+
+use crate::{MEMORY_BYTES, NQN, abort, equal_everywhere, leave};
+
+/// Sources of 64 MiB: 16 GiB take seconds on any machine.
+const LONG: usize = 256;
+
+/// A drive in this process, which nobody stops.
+fn drive(backend: BackendKind, cores: u16) -> Address {
+    let limits = Limits::for_s(300);
+    let provision = Provision { memory_bytes: MEMORY_BYTES, limits, ..Provision::default() };
+    let config = csd_drive::Config {
+        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        nqn: NQN.into(),
+        size_bytes: 128 << 20,
+        cores: cores.into(),
+        backend,
+        provision,
+        ..csd_drive::Config::default()
+    };
+    let (sender, ready) = mpsc::channel();
+    std::thread::spawn(move || {
+        csd_drive::serve(&config, move |address| sender.send(address).unwrap()).unwrap();
+    });
+    Address::new(ready.recv_timeout(Duration::from_secs(60)).expect("the drive is ready"), NQN)
+}
+
+#[test]
+fn answers_are_those_of_one_core() {
+    for (backend, cores) in [
+        (BackendKind::Epoll, 1),
+        (BackendKind::Auto, 2),
+        (BackendKind::Epoll, 3),
+        (BackendKind::Auto, 4),
+    ] {
+        let address = drive(backend, cores);
+        let run = block_on(&Config::default(), move || async move {
+            equal_everywhere(&address, cores).await;
+        });
+        run.unwrap();
+    }
+}
+
+#[test]
+fn executions_are_aborted_and_left_on_several_cores() {
+    let address = drive(BackendKind::Auto, 4);
+    let run = block_on(&Config::default(), move || async move {
+        abort(&address, LONG).await;
+        for _ in 0..5 {
+            leave(&address, LONG, Duration::from_millis(20)).await;
+        }
+        // Their places are free again.
+        equal_everywhere(&address, 4).await;
+    });
+    run.unwrap();
+}
