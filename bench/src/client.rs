@@ -95,20 +95,10 @@ pub struct Client {
     data: Vec<u8>,
     left: usize,
     // The admin connection keeps the controller alive.
-    admin: Option<(TcpStream, Connection)>,
+    _admin: Option<TcpStream>,
 }
 
 impl Client {
-    /// Tells the drive that its host lives.
-    ///
-    /// # Panics
-    /// When the drive does not answer; nothing with a floor, which knows no such command.
-    pub fn keep_alive(&mut self) {
-        if let Some((stream, wire)) = &mut self.admin {
-            blocking(stream, wire, Sqe::new(Admin::KEEP_ALIVE.0, 0), &[]);
-        }
-    }
-
     /// Connects to a server that runs, ready for this workload.
     ///
     /// # Panics
@@ -117,8 +107,8 @@ impl Client {
         let (admin, mut stream) = match side {
             Side::Floor => (None, open(address)),
             Side::Drive => {
-                let (admin, wire, cntlid) = admin(address);
-                (Some((admin, wire)), io_queue(address, cntlid))
+                let (admin, _, cntlid) = admin(address);
+                (Some(admin), io_queue(address, cntlid))
             }
         };
         if side == Side::Floor {
@@ -139,7 +129,7 @@ impl Client {
             idle: (0..workload.depth).collect(),
             data: vec![0xA5; workload.bytes],
             left: 0,
-            admin,
+            _admin: admin,
         }
     }
 
@@ -277,7 +267,7 @@ pub struct Single {
     stream: TcpStream,
     wire: Connection,
     // The admin connection keeps the controller alive.
-    _admin: TcpStream,
+    admin: (TcpStream, Connection),
 }
 
 impl Single {
@@ -286,9 +276,18 @@ impl Single {
     /// # Panics
     /// As [`Client::connect`].
     pub fn connect(address: SocketAddr) -> Self {
-        let (admin, cntlid) = admin(address);
+        let (admin, admin_wire, cntlid) = admin(address);
         let (stream, wire, _) = connect(address, 1, Some(cntlid));
-        Self { stream, wire, _admin: admin }
+        Self { stream, wire, admin: (admin, admin_wire) }
+    }
+
+    /// Tells the drive that its host lives.
+    ///
+    /// # Panics
+    /// When the drive does not answer.
+    pub fn keep_alive(&mut self) {
+        let (stream, wire) = &mut self.admin;
+        blocking(stream, wire, Sqe::new(Admin::KEEP_ALIVE.0, 0), &[]);
     }
 
     /// Runs the program with this index on namespace 5; its result's dword 0.

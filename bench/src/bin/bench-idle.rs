@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use csd_bench::client::{Client, Workload};
+use csd_bench::client::Single;
 use csd_bench::report;
 use csd_bench::serve::{Options, Server, Side};
 use serde_json::json;
@@ -90,12 +90,10 @@ fn main() {
 #[allow(clippy::cast_precision_loss)] // nanoseconds of seconds
 fn percent(options: &Options, hosts: usize, alive: bool, window: Duration) -> f64 {
     let server = Server::start(Side::Drive, options);
-    let workload =
-        Workload { name: "once", read: true, bytes: 4096, depth: 1, in_order: true, blocks: 1 };
-    let mut hosts: Vec<Client> = (0..hosts)
+    let mut hosts: Vec<Single> = (0..hosts)
         .map(|_| {
-            let mut host = Client::connect(server.address, Side::Drive, workload);
-            host.run_count(1);
+            let mut host = Single::connect(server.address);
+            host.read_ns(0);
             host
         })
         .collect();
