@@ -15,6 +15,7 @@
 //! - [`media`]: checking, damage, direct I/O, block devices
 //! - [`secrets`]: hosts and drives that prove who they are
 //! - [`failures`]: drives that are down or die, cut-off puts, full and corrupt media
+//! - [`reconnect`]: runs whose connection to a drive is cut, by the [`proxy`]
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -28,6 +29,8 @@ mod misfits;
 mod objects;
 mod operations;
 mod programs;
+mod proxy;
+mod reconnect;
 mod secrets;
 mod single;
 mod ways;
