@@ -11,6 +11,7 @@
 //! - [`objects`]: put, get, list, remove; inputs, right and wrong
 //! - [`lifecycle`]: drives and arrays: up, status, down, what they refuse
 //! - [`single`]: one drive
+//! - [`pace`]: a drive as late as a profile's device
 //! - [`operations`]: draining, counting, logging
 //! - [`media`]: checking, damage, direct I/O, block devices
 //! - [`secrets`]: hosts and drives that prove who they are
@@ -28,6 +29,7 @@ mod media;
 mod misfits;
 mod objects;
 mod operations;
+mod pace;
 mod programs;
 mod proxy;
 mod reconnect;
