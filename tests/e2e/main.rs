@@ -7,7 +7,7 @@
 //! - [`harness`]: the binary, arrays, data
 //! - [`ways`]: all ways to run agree, on both placements, for every number of drives
 //! - [`kernels`]: every kernel, every way, on both placements, for every number of drives
-//! - [`misfits`]: objects that kernels cannot run over
+//! - [`misfits`]: objects that kernels cannot run over; [`sources`]: executions that drives refuse
 //! - [`objects`]: put, get, list, remove; inputs, right and wrong
 //! - [`lifecycle`]: drives and arrays: up, status, down, what they refuse
 //! - [`single`]: one drive
@@ -35,6 +35,7 @@ mod proxy;
 mod reconnect;
 mod secrets;
 mod single;
+mod sources;
 mod ways;
 
 /// A host in raw bytes, shared with the stock client's tests.
