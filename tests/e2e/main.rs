@@ -15,6 +15,8 @@
 //! - [`operations`]: draining, counting, logging
 //! - [`media`]: checking, damage, direct I/O, block devices
 //! - [`secrets`]: hosts and drives that prove who they are
+//! - [`mod@characterize`]: profiles of what is measured; [`subjects`]: of arrays, and of a drive of
+//!   an [`other`] maker
 //! - [`failures`]: drives that are down or die, cut-off puts, full and corrupt media
 //! - [`reconnect`]: runs whose connection to a drive is cut, by the [`proxy`]
 
@@ -29,6 +31,7 @@ mod media;
 mod misfits;
 mod objects;
 mod operations;
+mod other;
 mod pace;
 mod programs;
 mod proxy;
@@ -36,6 +39,7 @@ mod reconnect;
 mod secrets;
 mod single;
 mod sources;
+mod subjects;
 mod ways;
 
 /// A host in raw bytes, shared with the stock client's tests.
