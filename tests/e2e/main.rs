@@ -7,14 +7,18 @@
 //! - [`harness`]: the binary, arrays, data
 //! - [`ways`]: all ways to run agree, on both placements, for every number of drives
 //! - [`kernels`]: every kernel, every way, on both placements, for every number of drives
-//! - [`misfits`]: objects that kernels cannot run over
+//! - [`misfits`]: objects that kernels cannot run over; [`sources`]: executions that drives refuse
 //! - [`objects`]: put, get, list, remove; inputs, right and wrong
 //! - [`lifecycle`]: drives and arrays: up, status, down, what they refuse
 //! - [`single`]: one drive
+//! - [`pace`]: a drive as late as a profile's device
 //! - [`operations`]: draining, counting, logging
 //! - [`media`]: checking, damage, direct I/O, block devices
 //! - [`secrets`]: hosts and drives that prove who they are
+//! - [`mod@characterize`]: profiles of what is measured; [`subjects`]: of arrays, and of a drive of
+//!   an [`other`] maker
 //! - [`failures`]: drives that are down or die, cut-off puts, full and corrupt media
+//! - [`reconnect`]: runs whose connection to a drive is cut, by the [`proxy`]
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
@@ -27,9 +31,15 @@ mod media;
 mod misfits;
 mod objects;
 mod operations;
+mod other;
+mod pace;
 mod programs;
+mod proxy;
+mod reconnect;
 mod secrets;
 mod single;
+mod sources;
+mod subjects;
 mod ways;
 
 /// A host in raw bytes, shared with the stock client's tests.

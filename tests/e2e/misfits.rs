@@ -142,6 +142,51 @@ fn verify_wants_pages_that_divide_chunks() {
 }
 
 #[test]
+fn page_rank_wants_a_square_of_f32_and_rows_that_fit_an_execution() {
+    let array = array(1);
+    let npy = |element: &str, rows: usize, columns: usize, bytes: usize| {
+        let header = format!(
+            "{{'descr': '{element}', 'fortran_order': False, 'shape': ({rows}, {columns}), }}"
+        );
+        let header = format!("{header:<117}\n");
+        let length = u16::try_from(header.len()).unwrap().to_le_bytes();
+        let data = vec![0; rows * columns * bytes];
+        [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes(), &data].concat()
+    };
+    array.file("flat.npy", &npy("<f4", 2, 3, 4));
+    array.file("wide.npy", &npy("<f8", 3, 3, 8));
+    for name in ["flat", "wide"] {
+        let file = format!("{name}.npy");
+        array.csd(&["put", &file, name, "--layout", "rows"]).expect(0, &[]);
+    }
+    let rank = |name: &str, words: &[&str]| refused(&array, &["run", "page-rank", name], words);
+    rank("flat", &["\"flat\" is 2 x 3: page rank needs a square"]);
+    rank("wide", &["\"wide\" is of type f64: dense rows are f32"]);
+    // Everybody points at node 0: its row is longer than 256 chunks of 4 KiB.
+    let star: String = (1..300_000).map(|node| format!("{node} 0\n")).collect();
+    array.file("star", star.as_bytes());
+    array.csd(&["put", "star", "star", "--graph", "--chunk", "4K"]).expect(0, &[]);
+    let words = ["part 0 has ", "and an execution takes 256", "larger chunks: a row is never cut"];
+    rank("star", &words);
+    array.csd(&["put", "star", "fits", "--graph"]).expect(0, &[]);
+    array.csd(&["run", "page-rank", "fits", "--iterations", "2", "--check"]).expect(0, &[]);
+}
+
+#[test]
+fn a_graph_without_an_edge_ranks_all_nodes_alike() {
+    let array = array(2);
+    array.file("none", b"# nobody\n");
+    array.csd(&["put", "none", "g", "--graph", "--nodes", "5"]).expect(0, &[]);
+    let rank = ["run", "page-rank", "g", "--on", "all", "-o", "ranks"];
+    array.csd(&rank).expect(0, &[]);
+    let ranks = array.csd(&["get", "ranks", "-"]).expect(0, &[]).stdout;
+    let ranks = ranks.as_chunks().0.iter().map(|rank| f64::from_le_bytes(*rank));
+    let ranks: Vec<f64> = ranks.collect();
+    assert_eq!(ranks.len(), 5);
+    assert!(ranks.iter().all(|rank| (rank - 0.2).abs() < 1e-12), "{ranks:?}");
+}
+
+#[test]
 fn page_rank_wants_whole_rows_and_a_node() {
     let array = array(2);
     array.csd(&["put", "sorted", "x", "--type", "f32"]).expect(0, &[]);

@@ -192,3 +192,21 @@ fn a_reader_that_goes_away_is_no_failure() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "10\n0\n");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
+
+#[test]
+fn a_result_says_that_it_has_no_digest() {
+    let array = Array::up(2, "256M");
+    array.file("x.bin", &[1; 4000]);
+    array.csd(&["put", "x.bin", "a", "--type", "i32"]).expect(0, &[]);
+    let digest =
+        |name: &str| array.csd(&["stat", name, "--json"]).json()["result"]["blake3"].clone();
+    assert_eq!(digest("a").as_str().map(str::len), Some(64));
+    for on in ["drives", "host"] {
+        array.csd(&["run", "vector-add", "a", "a", "-o", on, "--on", on]).expect(0, &[]);
+        assert!(digest(on).is_null());
+        let stat = array.csd(&["stat", on]).expect(0, &[]).text();
+        assert!(stat.contains("none: drives wrote it; their checksums guard it"), "{stat}");
+        let got = array.csd(&["get", on, "back"]).expect(0, &[]).text();
+        assert!(got.contains("checksums are right"), "{got}");
+    }
+}

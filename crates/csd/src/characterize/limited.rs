@@ -24,13 +24,14 @@ use crate::report::{Failure, Report};
 /// what is under way.
 const OWN_BYTES: u64 = 24 << 20;
 
-/// How Host(1) is measured with limited memory.
-pub(super) fn measure(folder: &Path, url: &str) -> Result<Limited, Failure> {
+/// How Host(1) is measured with limited memory; the process is given the secrets file, too.
+pub(super) fn measure(folder: &Path, secrets: Option<&Path>) -> Result<Limited, Failure> {
     let name = format!("csd-characterize-{}", std::process::id());
     let group = MemoryGroup::new(&name).map_err(|why| {
         Failure::usage(format!("--overload memory: {why}; run as root, or leave it out"))
     })?;
-    let (group, folder, url) = (Arc::new(group), folder.to_owned(), url.to_owned());
+    let (group, folder) = (Arc::new(group), folder.to_owned());
+    let secrets = secrets.map(Path::to_owned);
     Ok(Arc::new(move |job: &HostJob, memory_bytes: u64, times: usize| {
         if memory_bytes >= job.bytes {
             let (memory, set) = (memory_bytes >> 10, job.bytes >> 10);
@@ -42,7 +43,7 @@ pub(super) fn measure(folder: &Path, url: &str) -> Result<Limited, Failure> {
         let request = json!({
             "door": group.door(),
             "folder": folder,
-            "url": url,
+            "url": job.address.to_string(),
             "nsid": job.region.nsid,
             "ranges": job.region.cut(0..job.region.bytes()),
             "kernel": job.kernel.name(),
@@ -50,15 +51,24 @@ pub(super) fn measure(folder: &Path, url: &str) -> Result<Limited, Failure> {
             "memory_bytes": memory_bytes,
             "times": times,
         });
-        ask(&request).map_err(failed)
+        ask(&request, secrets.as_deref()).map_err(failed)
     }))
 }
 
-/// Has a process of this program do what `request` says.
-fn ask(request: &Value) -> Result<Vec<Timed>, String> {
-    let words = |error: std::io::Error| error.to_string();
-    let mut command = Command::new(std::env::current_exe().map_err(words)?);
+/// The process that measures.
+fn limited(program: &Path, secrets: Option<&Path>) -> Command {
+    let mut command = Command::new(program);
     command.args(["characterize", "--limited", "--json"]);
+    if let Some(secrets) = secrets {
+        command.arg("--secrets").arg(secrets);
+    }
+    command
+}
+
+/// Has a process of this program do what `request` says.
+fn ask(request: &Value, secrets: Option<&Path>) -> Result<Vec<Timed>, String> {
+    let words = |error: std::io::Error| error.to_string();
+    let mut command = limited(&std::env::current_exe().map_err(words)?, secrets);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     let mut child = command.spawn().map_err(words)?;
     let mut stdin = child.stdin.take().expect("it was piped");
@@ -121,6 +131,18 @@ fn parse(request: &Value, connection: &csd_initiator::Options) -> Option<(HostJo
             folder: request["folder"].as_str()?.into(),
             memory_bytes: request["memory_bytes"].as_u64()?,
         },
+        meter: None,
     };
     Some((job, request["door"].as_str()?.into(), request["times"].as_u64()?))
+}
+
+#[test]
+fn the_process_knows_the_secrets() {
+    let words = |secrets: Option<&Path>| {
+        let command = limited(Path::new("csd"), secrets);
+        command.get_args().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>()
+    };
+    let plain = ["characterize", "--limited", "--json"];
+    assert_eq!(words(None), plain);
+    assert_eq!(words(Some(Path::new("s"))), [&plain[..], &["--secrets", "s"]].concat());
 }

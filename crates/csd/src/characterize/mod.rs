@@ -1,35 +1,38 @@
 //! `csd characterize`: measures, prints a table, and writes a profile.
 //!
-//! Finds or starts the drive, and asks the library; the measuring is [`csd_store::characterize`].
+//! Finds or starts the drives, and asks the library; the measuring is [`csd_store::characterize`].
 //! Invariant: a drive that was started for this is stopped, and its media are gone, whatever
 //! happens.
 
+mod about;
 mod cgroup;
+mod energy;
+mod intake;
 mod limited;
 mod machine;
 mod objects;
+mod rapl;
 mod started;
 mod table;
+mod target;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use csd_initiator::Address;
 use csd_store::characterize::kernel::{self, Kernel};
-use csd_store::characterize::region::Region;
-use csd_store::characterize::{
-    self, Error, Machine, Options, Overloaded, Place, Survey, Watts, compose, survey,
-};
-use csd_store::profile::{Overload, OverloadKind, Profile, Provenance};
+use csd_store::characterize::{self, Error, Options, Overloaded, compose};
+use csd_store::profile::{Overload, OverloadKind, Profile};
 use serde_json::json;
 
 use crate::cli::characterize::{Burden, Characterize};
-use crate::clock;
 use crate::context::{Context, runtime};
 use crate::progress::Steps;
 use crate::report::{Class, Failure, Report};
-use objects::Objects;
-use started::Started;
+use energy::Energies;
+use intake::TakenIn;
+use target::Target;
+
+pub(crate) use rapl::POWERCAP;
 
 /// Measures what was asked for, and writes the profile.
 pub(crate) fn characterize(options: &Characterize, context: &Context) -> Result<Report, Failure> {
@@ -39,9 +42,50 @@ pub(crate) fn characterize(options: &Characterize, context: &Context) -> Result<
     let kernels = kernels(&options.kernels)?;
     check_output(&options.output)?;
     let target = Target::find(options, &kernels, context)?;
-    let surveyed = survey(&runtime(), &target.address, &context.options()?)?;
-    let mut warnings = Vec::new();
+    let mut warnings = target.left_out();
     let kernels = target.fit(kernels, &mut warnings);
+    let subjects = target.subjects(&options.size, &kernels)?;
+    let counts = counts(options, &mut warnings);
+    let energies = Energies::find(options, &subjects)?;
+    let measured = Options {
+        runtime: runtime(),
+        connection: context.options()?,
+        subjects,
+        kernels,
+        sizes: sorted(&options.size),
+        host_units: counts.clone(),
+        drive_units: counts,
+        repeat: options.repeat.into(),
+        overloads: overloads(options, context)?,
+        meter: energies.meter.clone(),
+    };
+    let bar = Steps::new(context);
+    let mut found = characterize::characterize(&measured, &|step| bar.show(step))?;
+    drop(bar);
+    warnings.extend(found.warnings.iter().cloned());
+    let taken_in = TakenIn::measure(options, &target, &measured, &found, context)?;
+    let united = found.unite();
+    let machine = about::machine(options, &target, united, &taken_in, &energies);
+    target.end()?;
+    let profile = compose(&found, &machine);
+    write(&profile, &options.output)?;
+    let mut text = table::text(&found, &profile, &machine.devices);
+    for line in [taken_in.text(), Some(energies.words.clone())].into_iter().flatten() {
+        text.push_str(&format!("{line}\n"));
+    }
+    text.push_str(&format!("profile: {}\n", options.output.display()));
+    let result = json!({
+        "profile": profile,
+        "file": options.output,
+        "cells": table::cells(&found, &machine.devices),
+        "intake": taken_in.json(),
+        "energy": energies.words,
+    });
+    Ok(Report { warnings, ..Report::new(text, result) })
+}
+
+/// The numbers of cores to measure with.
+fn counts(options: &Characterize, warnings: &mut Vec<String>) -> Vec<usize> {
     let machine_cores = machine::cores();
     let counts = match &options.cores {
         Some(counts) => counts.0.clone(),
@@ -50,34 +94,7 @@ pub(crate) fn characterize(options: &Characterize, context: &Context) -> Result<
     if let Some(most) = counts.iter().max().filter(|most| **most > machine_cores) {
         warnings.push(format!("{most} cores asked for, this machine has {machine_cores}"));
     }
-    let measured = Options {
-        runtime: runtime(),
-        connection: context.options()?,
-        address: target.address.clone(),
-        place: target.place(&surveyed, &options.size, &kernels)?,
-        compute_nsid: surveyed.compute_nsid,
-        kernels,
-        sizes: sorted(&options.size),
-        host_units: counts.clone(),
-        drive_units: counts,
-        repeat: options.repeat.into(),
-        overloads: overloads(options, &target)?,
-    };
-    let bar = Steps::new(context);
-    let found = characterize::characterize(&measured, &|step| bar.show(step))?;
-    drop(bar);
-    warnings.extend(found.warnings.iter().cloned());
-    let machine = describe(options, &target, &surveyed, &measured)?;
-    target.end()?;
-    let profile = compose(&found, &machine);
-    write(&profile, &options.output)?;
-    let text = table::text(&found, &profile, &options.output);
-    let result = json!({
-        "profile": profile,
-        "file": options.output,
-        "cells": table::cells(&found),
-    });
-    Ok(Report { warnings, ..Report::new(text, result) })
+    counts
 }
 
 /// The kernels by name.
@@ -109,108 +126,8 @@ fn check_output(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The drive that is measured.
-struct Target {
-    address: Address,
-    url: String,
-    kind: Kind,
-}
-
-enum Kind {
-    /// Started for this.
-    Started(Started),
-    /// An array's first drive, with an object for each kernel and size.
-    Array(Objects),
-    /// Named by the user; may it be overwritten?
-    Named { write: bool },
-}
-
-impl Target {
-    fn find(
-        options: &Characterize,
-        kernels: &[Arc<dyn Kernel>],
-        context: &Context,
-    ) -> Result<Self, Failure> {
-        let (url, kind) = if let Some(url) = &options.drive {
-            (url.clone(), Kind::Named { write: options.allow_write })
-        } else if context.array_is_named {
-            let objects = Objects::put(context, kernels, &sorted(&options.size))?;
-            (objects.url.clone(), Kind::Array(objects))
-        } else {
-            let started = Started::new(options, kernels)?;
-            (started.url.clone(), Kind::Started(started))
-        };
-        let address = url.parse().map_err(|why| Failure::usage(format!("{url}: {why}")))?;
-        Ok(Self { address, url, kind })
-    }
-
-    /// Whether the drive may be overwritten.
-    fn writes(&self) -> bool {
-        match self.kind {
-            Kind::Started(_) => true,
-            Kind::Named { write } => write,
-            Kind::Array(_) => false,
-        }
-    }
-
-    /// The kernels that this drive can be measured with: what lies on a drive that must not be
-    /// written is no sorted array.
-    fn fit(
-        &self,
-        kernels: Vec<Arc<dyn Kernel>>,
-        warnings: &mut Vec<String>,
-    ) -> Vec<Arc<dyn Kernel>> {
-        if !matches!(self.kind, Kind::Named { write: false }) {
-            return kernels;
-        }
-        let (fit, not): (Vec<_>, Vec<_>) =
-            kernels.into_iter().partition(|kernel| kernel.takes_any_bytes());
-        warnings.extend(not.iter().map(|kernel| {
-            format!("{} needs data of its own, and the drive is not written", kernel.name())
-        }));
-        fit
-    }
-
-    /// Where working sets lie.
-    fn place(
-        &self,
-        surveyed: &Survey,
-        sizes: &[u64],
-        kernels: &[Arc<dyn Kernel>],
-    ) -> Result<Place, Failure> {
-        if kernels.is_empty() {
-            return Err(Failure::usage("no kernel is left that this drive can be measured with"));
-        }
-        let (nsid, bytes, _) = surveyed.block;
-        let largest = sizes.iter().copied().max().unwrap_or(0);
-        let stores = self.writes() && kernels.iter().any(|kernel| kernel.stores());
-        let needed = if stores { 2 * largest } else { largest };
-        if needed > bytes {
-            return Err(Failure::usage(format!(
-                "namespace {nsid} of the drive has {bytes} bytes, {needed} are needed"
-            )));
-        }
-        let regions = match &self.kind {
-            Kind::Array(objects) => objects.regions.clone(),
-            _ => Vec::new(),
-        };
-        let region = Region::new(nsid, vec![(0, needed)]);
-        let stores_values = self.writes() || matches!(self.kind, Kind::Array(_));
-        let values_nsid = surveyed.values_nsid.filter(|_| stores_values);
-        Ok(Place { region, regions, values_nsid, write: self.writes() })
-    }
-
-    /// Ends what was begun for this.
-    fn end(self) -> Result<(), Failure> {
-        match self.kind {
-            Kind::Array(objects) => objects.remove(),
-            Kind::Started(_) | Kind::Named { .. } => Ok(()),
-        }
-    }
-}
-
 /// The burdens, each with how it is measured.
-fn overloads(options: &Characterize, target: &Target) -> Result<Vec<Overloaded>, Failure> {
+fn overloads(options: &Characterize, context: &Context) -> Result<Vec<Overloaded>, Failure> {
     let mut all = Vec::new();
     let rivals = |kind, count| Overloaded {
         overload: Overload { kind, memory_bytes: None, rivals: Some(count) },
@@ -224,7 +141,7 @@ fn overloads(options: &Characterize, target: &Target) -> Result<Vec<Overloaded>,
             }
             Burden::Io(count) => all.push(rivals(OverloadKind::Io, *count)),
             Burden::Memory(sizes) => {
-                let measure = limited::measure(&scratch_folder(options), &target.url)?;
+                let measure = limited::measure(&scratch_folder(options), context.secrets_path())?;
                 all.extend(sizes.iter().map(|bytes| Overloaded {
                     overload: Overload {
                         kind: OverloadKind::Memory,
@@ -242,67 +159,6 @@ fn overloads(options: &Characterize, target: &Target) -> Result<Vec<Overloaded>,
 /// Folder for media and scratch files.
 fn scratch_folder(options: &Characterize) -> PathBuf {
     options.dir.clone().unwrap_or_else(std::env::temp_dir)
-}
-
-/// What the profile says beside the measurements.
-fn describe(
-    options: &Characterize,
-    target: &Target,
-    surveyed: &Survey,
-    measured: &Options,
-) -> Result<Machine, Failure> {
-    let mut notes = vec![
-        "wall clock; drive and host take turns in each repetition".to_owned(),
-        match (options.core_watts, options.drive_watts) {
-            (None, None) => "no energies: no watts were given",
-            _ => "energies are not measured, but CPU seconds of kernels by the watts given",
-        }
-        .to_owned(),
-    ];
-    let mut ingest_bw = options.ingest_bw.map(|bandwidth| (bandwidth, Provenance::Given));
-    let (mut device_cores, mut device_note) = (None, format!("{}; 1 MiB pieces", surveyed.model));
-    match &target.kind {
-        Kind::Started(started) => {
-            device_cores = Some(started.cores as u64);
-            device_note = format!("{device_note}; media: {}", started.media);
-            notes.push("drive and host share this machine's cores".to_owned());
-            if ingest_bw.is_none() {
-                let bandwidth = started::ingest_bandwidth(options, measured)?;
-                ingest_bw = Some((bandwidth, Provenance::Measured));
-                notes.push(
-                    "ingest_bw_Bps: all host cores reading a drive in memory over loopback, which \
-                     takes cores, too"
-                        .to_owned(),
-                );
-            }
-        }
-        Kind::Array(_) => notes.push("one drive of the array, data spread over all".to_owned()),
-        Kind::Named { write: false } => notes.push("data as it lay on the drive".to_owned()),
-        Kind::Named { write: true } => {}
-    }
-    Ok(Machine {
-        text: machine::text(),
-        date: clock::utc()[..10].to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        note: Some(notes.join("; ")),
-        cores: machine::cores() as u64,
-        dram_bytes: machine::memory_bytes(),
-        ingest_bw,
-        device: options.device.clone(),
-        target: match target.kind {
-            // Gone when this ends: nobody can go there.
-            Kind::Started(_) => None,
-            Kind::Array(_) | Kind::Named { .. } => Some(target.url.clone()),
-        },
-        device_note: Some(device_note),
-        device_cores,
-        capacity_bytes: match target.kind {
-            // Made as large as the working sets need.
-            Kind::Started(_) => None,
-            Kind::Array(_) | Kind::Named { .. } => Some(surveyed.block.1),
-        },
-        watts: Watts { core: options.core_watts, drive: options.drive_watts },
-    })
 }
 
 /// Writes the profile as a whole, after reading it as everybody else will.

@@ -1,14 +1,15 @@
 //! The working sets on an array: an object for each kernel and size, removed afterwards.
 //!
 //! Objects are kept as blocks. Every drive gets a working set of its own, all of them equal, so
-//! that the first drive holds a whole one. Invariant: what was put is removed when the value is
+//! that each drive holds a whole one. Invariant: what was put is removed when the value is
 //! dropped; what an interrupt leaves behind is an object that `csd ls` shows and `csd rm` removes.
 
 use std::io::{self, Read};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use csd_store::ElementType;
-use csd_store::array::{Array, ArrayFile, BLOCK_NSID, Plan};
+use csd_store::array::{Array, ArrayFile, BLOCK_NSID, Drive, Plan};
 use csd_store::catalogue::Placement;
 use csd_store::characterize::kernel::{Kernel, fill_set};
 use csd_store::characterize::region::{PIECE_BYTES, Region};
@@ -19,12 +20,21 @@ use csd_store::source::Source;
 use crate::context::{Context, random, silent, with_plan};
 use crate::report::Failure;
 
-/// The objects.
-pub(super) struct Objects {
-    /// Address of the drive that is measured.
+/// A drive, and what it holds of the objects.
+pub(super) struct OnDrive {
+    /// Its name in the array.
+    pub(super) name: String,
     pub(super) url: String,
     /// Where its working sets lie, by kernel and bytes.
     pub(super) regions: Vec<(&'static str, u64, Region)>,
+}
+
+/// The objects.
+pub(super) struct Objects {
+    /// The drives that are up, in the order of the array.
+    pub(super) drives: Vec<OnDrive>,
+    /// Drives that are down, in words.
+    pub(super) down: Vec<String>,
     plan: Plan,
     connection: csd_initiator::Options,
     names: Vec<String>,
@@ -40,9 +50,17 @@ impl Objects {
         let file = ArrayFile::load(context.array_path())?;
         let plan = Plan::new(&file);
         let id: String = random::<4>()?.iter().map(|byte| format!("{byte:02x}")).collect();
-        let (url, names) = (String::new(), Vec::new());
-        let connection = context.options()?;
-        let mut objects = Self { url, regions: Vec::new(), plan, connection, names };
+        let (connection, names) = (context.options()?, Vec::new());
+        let look = async |array: &Array| {
+            let drive = |drive: &Rc<Drive>| OnDrive {
+                name: drive.name.clone(),
+                url: drive.url.clone(),
+                regions: Vec::new(),
+            };
+            Ok((array.drives().map(drive).collect(), array.down()))
+        };
+        let (drives, down) = with_plan(&plan, connection.clone(), look)?;
+        let mut objects = Self { drives, down, plan, connection, names };
         for kernel in kernels {
             for &bytes in sizes {
                 let name = format!("characterize-{id}/{}-{}K", kernel.name(), bytes >> 10);
@@ -55,7 +73,7 @@ impl Objects {
     fn one(&mut self, kernel: &Arc<dyn Kernel>, bytes: u64, name: String) -> Result<(), Failure> {
         self.names.push(name.clone());
         let filler = Arc::clone(kernel);
-        let (url, ranges) =
+        let on_drives =
             with_plan(&self.plan, self.connection.clone(), async move |array: &Array| {
                 let members = array.drives().count() as u64;
                 let dealt = Dealt::new(filler, bytes, members);
@@ -72,11 +90,21 @@ impl Objects {
                 let Placement::Block(extents) = &entry.placement else {
                     return Err(Failure::run("an object put on blocks is not kept as blocks"));
                 };
-                let drive = array.drive(entry.members[0].into())?;
-                Ok((drive.url.clone(), byte_ranges(&extents[0], 0, bytes)))
+                let mut on_drives = Vec::new();
+                for (member, extents) in entry.members.iter().zip(extents) {
+                    let drive = array.drive((*member).into())?;
+                    on_drives.push((drive.name.clone(), byte_ranges(extents, 0, bytes)));
+                }
+                Ok(on_drives)
             })?;
-        self.url = url;
-        self.regions.push((kernel.name(), bytes, Region::new(BLOCK_NSID, ranges)));
+        for drive in &mut self.drives {
+            let own = on_drives.iter().find(|(name, _)| *name == drive.name);
+            let (_, ranges) = own.ok_or_else(|| {
+                Failure::run(format!("drive {} went down or came up meanwhile", drive.name))
+            })?;
+            let region = Region::new(BLOCK_NSID, ranges.clone());
+            drive.regions.push((kernel.name(), bytes, region));
+        }
         Ok(())
     }
 

@@ -5,19 +5,20 @@
 //! folder is deleted.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use csd_initiator::Address;
 use csd_store::array::DriveRecord;
 use csd_store::characterize::kernel::Kernel;
 use csd_store::characterize::region::Region;
-use csd_store::characterize::{self, Options, Place, survey};
+use csd_store::characterize::{self, Options, Place, Subject, survey};
 
 use super::{machine, scratch_folder};
 use crate::array::process;
 use crate::cli::characterize::Characterize;
-use crate::context::{random, runtime};
+use crate::context::{Context, random, runtime};
 use crate::report::Failure;
 
 /// Repetitions of the measurement of what the host can take in.
@@ -38,6 +39,7 @@ impl Started {
     pub(super) fn new(
         options: &Characterize,
         kernels: &[Arc<dyn Kernel>],
+        context: &Context,
     ) -> Result<Self, Failure> {
         let largest = options.size.iter().copied().max().unwrap_or(0);
         // Half of the media is blocks: the working set, and behind it a result as long. The other
@@ -46,12 +48,18 @@ impl Started {
             if kernels.iter().any(|kernel| kernel.stores()) { 6 * largest } else { 3 * largest };
         let counts = options.cores.as_ref().and_then(|counts| counts.0.iter().max().copied());
         let cores = counts.unwrap_or_else(machine::cores);
-        Self::start(&scratch_folder(options), options.media == "memory", size + (512 << 20), cores)
+        let in_memory = options.media == "memory";
+        Self::start(options, context, (in_memory, size + (512 << 20)), cores)
     }
 
-    fn start(parent: &Path, in_memory: bool, size: u64, cores: usize) -> Result<Self, Failure> {
+    fn start(
+        options: &Characterize,
+        context: &Context,
+        (in_memory, size): (bool, u64),
+        cores: usize,
+    ) -> Result<Self, Failure> {
         let id: String = random::<8>()?.iter().map(|byte| format!("{byte:02x}")).collect();
-        let folder = parent.join(format!("csd-characterize-{id}"));
+        let folder = scratch_folder(options).join(format!("csd-characterize-{id}"));
         let cannot = |error: std::io::Error| {
             Failure::run(format!("cannot start a drive in {}: {error}", folder.display()))
         };
@@ -70,6 +78,10 @@ impl Started {
         command.args(["drive", "serve", "--listen", "127.0.0.1:0", "--media"]).arg(&media);
         command.args(["--size", &size.to_string(), "--cores", &cores.to_string()]);
         command.args(["--nqn", &format!("nqn.2026-11.io.csdstore:{id}:drive")]);
+        if let Some(secrets) = context.secrets_path() {
+            // Who is asked for a proof gives none unless it knows the secrets, too.
+            command.arg("--secrets").arg(secrets);
+        }
         command.arg("--ready-file").arg(process::ready_path(&folder, &record));
         command.stdin(Stdio::null()).stdout(log.try_clone().map_err(cannot)?).stderr(log);
         let child = command.spawn().map_err(cannot)?;
@@ -97,14 +109,18 @@ impl Drop for Started {
 }
 
 /// Bytes per second that all host cores together take in from a drive whose media are memory.
-pub(super) fn ingest_bandwidth(options: &Characterize, measured: &Options) -> Result<u64, Failure> {
-    let largest = measured.sizes.iter().copied().max().unwrap_or(0);
-    let cores = machine::cores();
-    let drive = Started::start(&scratch_folder(options), true, 3 * largest + (512 << 20), cores)?;
-    let address = drive.url.parse().map_err(Failure::run)?;
+pub(super) fn ingest_bandwidth(
+    options: &Characterize,
+    measured: &Options,
+    context: &Context,
+) -> Result<u64, Failure> {
+    let (largest, cores) = (measured.largest(), machine::cores());
+    let drive = Started::start(options, context, (true, 3 * largest + (512 << 20)), cores)?;
+    let address: Address = drive.url.parse().map_err(Failure::run)?;
     let surveyed = survey(&runtime(), &address, &measured.connection)?;
     let region = Region::new(surveyed.block.0, vec![(0, largest)]);
     let place = Place { region, regions: Vec::new(), values_nsid: None, write: true };
-    let ingest = Options { address, place, repeat: INGEST_REPEAT, ..measured.clone() };
-    Ok(characterize::ingest(&ingest, cores)?)
+    let subjects = vec![Subject { address, place, compute_nsid: None, here: true }];
+    let ingest = Options { subjects, repeat: INGEST_REPEAT, ..measured.clone() };
+    Ok(characterize::intake(&ingest, cores)?.bytes_per_s)
 }

@@ -1,17 +1,20 @@
 //! What was measured, as a table for people and as JSON.
 
-use std::path::Path;
-
 use csd_store::characterize::spread::Samples;
-use csd_store::characterize::{Cell, Found};
+use csd_store::characterize::{About, Cell, Found};
 use csd_store::profile::{Overload, OverloadKind, Profile, Where};
 use serde_json::{Value, json};
 
 use crate::table::{Align, Table};
 use crate::units::{duration, grouped, rate, size};
 
-/// The table, bandwidths, slow-down factors, and where the profile is.
-pub(super) fn text(found: &Found, profile: &Profile, path: &Path) -> String {
+/// The table, bandwidths and slow-down factors.
+pub(super) fn text(found: &Found, profile: &Profile, devices: &[About]) -> String {
+    let several = devices.len() > 1;
+    let device = |cell: &Cell| match several {
+        true => format!(", {}", devices[cell.subject].name),
+        false => String::new(),
+    };
     let mut table = Table::new(&[
         ("kernel", Align::Left),
         ("on", Align::Left),
@@ -27,7 +30,7 @@ pub(super) fn text(found: &Found, profile: &Profile, path: &Path) -> String {
         let n = cell.load.spread().map_or(0, |spread| spread.n);
         table.row(vec![
             cell.kernel.to_owned(),
-            system(cell),
+            system(cell) + &device(cell),
             size(cell.bytes),
             median_text(&cell.load),
             median_text(&cell.comp),
@@ -43,7 +46,6 @@ pub(super) fn text(found: &Found, profile: &Profile, path: &Path) -> String {
     for (name, load, comp) in slow_downs(found) {
         text.push_str(&format!("{name}: load x {load:.2}, compute x {comp:.2}\n"));
     }
-    text.push_str(&format!("profile: {}\n", path.display()));
     text
 }
 
@@ -72,7 +74,8 @@ fn slow_downs(found: &Found) -> Vec<(String, f64, f64)> {
     let free = |cell: &Cell| {
         found.cells.iter().find(|other| {
             other.overload.is_none()
-                && (other.kernel, other.bytes, other.units) == (cell.kernel, cell.bytes, cell.units)
+                && (other.subject, other.kernel) == (cell.subject, cell.kernel)
+                && (other.bytes, other.units) == (cell.bytes, cell.units)
                 && other.side == Where::Host
         })
     };
@@ -114,7 +117,7 @@ fn median_text(samples: &Samples) -> String {
 }
 
 /// Every cell for programs.
-pub(super) fn cells(found: &Found) -> Vec<Value> {
+pub(super) fn cells(found: &Found, devices: &[About]) -> Vec<Value> {
     let spread = |samples: &Samples| {
         samples.spread().map(|spread| {
             json!({
@@ -126,6 +129,7 @@ pub(super) fn cells(found: &Found) -> Vec<Value> {
     let cell = |cell: &Cell| {
         json!({
             "kernel": cell.kernel,
+            "device": devices[cell.subject].name,
             "where": if cell.side == Where::Host { "host" } else { "drive" },
             "units": cell.units,
             "bytes": cell.bytes,
@@ -136,6 +140,7 @@ pub(super) fn cells(found: &Found) -> Vec<Value> {
             "store_s": spread(&cell.store),
             "pipelined_s": spread(&cell.pipelined),
             "cpu_s": spread(&cell.cpu),
+            "energy_J": spread(&cell.joules),
         })
     };
     found.cells.iter().map(cell).collect()

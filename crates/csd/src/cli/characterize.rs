@@ -17,8 +17,8 @@ Examples:
   csd characterize --drive nvme+tcp://10.0.0.7:4420/nqn.2014-08.org.example:ssd -o ssd.toml
   csdplan bep --profile box.toml --kernel count")]
 pub(crate) struct Characterize {
-    /// Measure this drive, which only reads unless --allow-write is given; another maker's drive
-    /// gives the host's side alone
+    /// Measure this drive, which only reads unless --allow-write is given; any NVMe/TCP drive will
+    /// do, and one without a compute namespace gives the host's side alone
     #[arg(long, value_name = "URL", conflicts_with = "array")]
     pub(crate) drive: Option<String>,
     /// Overwrite the beginning of the block namespace of --drive: destroys what is there
@@ -51,13 +51,17 @@ pub(crate) struct Characterize {
     /// temporary files]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
-    /// Name of the drive in the profile
+    /// Name of the drive in the profile; drives of an array that differ get NAME-DRIVE
     #[arg(long, value_name = "NAME", default_value = "drive", value_parser = parse_name)]
     pub(crate) device: String,
     /// What the host can take in from all drives together, bytes per second [default: measured
-    /// against a drive in memory where a drive is started, else unknown]
+    /// against a drive in memory where a drive is started, and against all drives of an array at
+    /// once where they are limited together; else unknown]
     #[arg(long, value_name = "BYTES", value_parser = value_parser!(u64).range(1..))]
     pub(crate) ingest_bw: Option<u64>,
+    /// Where the processor's counters of energy (RAPL) are, which only root may read
+    #[arg(long, value_name = "FOLDER", default_value = crate::characterize::POWERCAP)]
+    pub(crate) powercap: PathBuf,
     /// What one working core of the host draws, watts: for energies where no counter measures them
     #[arg(long, value_name = "WATTS", value_parser = parse_watts)]
     pub(crate) core_watts: Option<f64>,
@@ -132,7 +136,7 @@ fn parse_burden(text: &str) -> Result<Burden, String> {
     }
 }
 
-fn parse_name(text: &str) -> Result<String, String> {
+pub(crate) fn parse_name(text: &str) -> Result<String, String> {
     let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-';
     let first = text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric());
     match first && text.len() <= 64 && text.bytes().all(allowed) {

@@ -1,17 +1,16 @@
 //! The measurements in their order: kernels, working sets, repetitions, sides in turns.
 //!
-//! Never: what the numbers mean. Invariant: within a repetition every cell is measured once,
-//! drive after host, so that a slow spell of the machine meets both.
+//! Never: what the numbers mean. Invariant: within a repetition every cell of every drive is
+//! measured once, drive after host, so that a slow spell of the machine meets all.
 
 use std::sync::Arc;
 
 use csd_initiator::{Block, Controller};
 
-use super::compose::bandwidth;
 use super::host::{self, HostJob, Timed};
 use super::inside::{self, DriveJob};
 use super::kernel::{Kernel, fill_set};
-use super::plan::{Cell, Found, Options, Overloaded, Step};
+use super::plan::{Cell, Found, Options, Overloaded, Step, Subject};
 use super::region::{PIECE_BYTES, Region};
 use super::spread::Samples;
 use super::{Error, Holding, Overlap, Rivals};
@@ -26,9 +25,12 @@ pub fn characterize(options: &Options, progress: &dyn Fn(&Step)) -> Result<Found
     let mut bench = Bench { options, progress, done: 0, of: 0 };
     let a_size = bench.per_size();
     bench.of = options.kernels.len() * options.sizes.len() * a_size;
-    if options.place.write {
-        bench.of += options.repeat + 1;
-        bench.writes(&mut found)?;
+    bench.of += options.subjects.iter().filter(|s| s.place.write).count() * (options.repeat + 1);
+    for subject in &options.subjects {
+        found.written.push(match subject.place.write {
+            true => bench.writes(subject)?,
+            false => Default::default(),
+        });
     }
     for kernel in &options.kernels {
         for &bytes in &options.sizes {
@@ -49,9 +51,10 @@ struct Bench<'a> {
 impl Bench<'_> {
     /// Measurements for each kernel and size.
     fn per_size(&self) -> usize {
-        let Options { host_units, drive_units, overloads, repeat, compute_nsid, .. } = self.options;
-        let drive = compute_nsid.map_or(0, |_| drive_units.len());
-        2 * (host_units.len() + drive) * (repeat + 1) + overloads.len() * (repeat + 1)
+        let Options { host_units, drive_units, overloads, repeat, subjects, .. } = self.options;
+        let drive = |subject: &Subject| subject.compute_nsid.map_or(0, |_| drive_units.len());
+        let cells: usize = subjects.iter().map(|s| host_units.len() + drive(s)).sum();
+        (2 * cells + overloads.len()) * (repeat + 1)
     }
 
     fn step(&mut self, what: &str, times: usize) {
@@ -67,39 +70,32 @@ impl Bench<'_> {
         found: &mut Found,
     ) -> Result<(), Error> {
         let options = self.options;
-        if options.place.write {
-            self.fill(kernel, bytes)?;
+        let mut rows = Vec::new();
+        for (index, subject) in options.subjects.iter().enumerate() {
+            if subject.place.write {
+                self.fill(kernel, subject, bytes)?;
+            }
+            let cells = |side, units: &[usize]| -> Vec<Cell> {
+                let cell = |n: &usize| Cell::new(&**kernel, (index, side), *n, bytes);
+                units.iter().map(cell).collect()
+            };
+            let drive_units = subject.compute_nsid.map_or(&[][..], |_| &options.drive_units);
+            rows.push(Row {
+                subject,
+                host: cells(Where::Host, &options.host_units),
+                drive: cells(Where::Drive, drive_units),
+                answers: Answers::new(kernel.name(), kernel.adds_up()),
+            });
         }
-        let cell = |side, units| Cell::new(&**kernel, side, units, bytes);
-        let mut host: Vec<Cell> =
-            options.host_units.iter().map(|units| cell(Where::Host, *units)).collect();
-        let mut drive: Vec<Cell> = match options.compute_nsid {
-            Some(_) => options.drive_units.iter().map(|n| cell(Where::Drive, *n)).collect(),
-            None => Vec::new(),
-        };
-        let mut answers = Answers::new(kernel.name(), kernel.adds_up());
         for turn in 0..=options.repeat {
-            for cell in &mut host {
-                self.host(kernel, cell, turn > 0, &mut answers)?;
-            }
-            let mut absent = false;
-            for cell in &mut drive {
-                absent |= !self.drive(kernel, cell, turn > 0, &mut answers)?;
-            }
-            if absent {
-                drive.clear();
-                let name = kernel.name();
-                let why = format!(
-                    "{name} was not measured in the drive: it has no such program, or must not \
-                     store its result"
-                );
-                if !found.warnings.contains(&why) {
-                    found.warnings.push(why);
-                }
+            for row in &mut rows {
+                self.turn(kernel, row, turn > 0, found)?;
             }
         }
-        found.cells.extend(host);
-        found.cells.extend(drive);
+        for row in rows {
+            found.cells.extend(row.host);
+            found.cells.extend(row.drive);
+        }
         for overloaded in &options.overloads {
             let cell = self.overloaded(kernel, bytes, overloaded)?;
             found.cells.push(cell);
@@ -107,15 +103,50 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn host_job(&self, kernel: &Arc<dyn Kernel>, units: usize, bytes: u64) -> HostJob {
+    /// Every cell of a drive once.
+    fn turn(
+        &mut self,
+        kernel: &Arc<dyn Kernel>,
+        row: &mut Row<'_>,
+        counts: bool,
+        found: &mut Found,
+    ) -> Result<(), Error> {
+        for cell in &mut row.host {
+            self.host(kernel, row.subject, cell, counts, &mut row.answers)?;
+        }
+        let mut absent = false;
+        for cell in &mut row.drive {
+            absent |= !self.drive(kernel, row.subject, cell, counts, &mut row.answers)?;
+        }
+        if absent {
+            row.drive.clear();
+            let name = kernel.name();
+            let why = format!(
+                "{name} was not measured in the drive: it has no such program, or must not store \
+                 its result"
+            );
+            if !found.warnings.contains(&why) {
+                found.warnings.push(why);
+            }
+        }
+        Ok(())
+    }
+
+    fn host_job(
+        &self,
+        kernel: &Arc<dyn Kernel>,
+        subject: &Subject,
+        units: usize,
+        bytes: u64,
+    ) -> HostJob {
         let options = self.options;
-        let region = options.place.region(kernel.name(), bytes);
-        let output = (options.place.write && kernel.stores()).then(|| {
+        let region = subject.place.region(kernel.name(), bytes);
+        let output = (subject.place.write && kernel.stores()).then(|| {
             // Behind the working set, and as long.
             Region::new(region.nsid, region.cut(bytes..bytes * 2))
         });
         HostJob {
-            address: options.address.clone(),
+            address: subject.address.clone(),
             connection: options.connection.clone(),
             kernel: Arc::clone(kernel),
             region: region.clone(),
@@ -125,18 +156,20 @@ impl Bench<'_> {
             output,
             rivals: Rivals::None,
             holding: Holding::Memory,
+            meter: options.meter.clone(),
         }
     }
 
     fn host(
         &mut self,
         kernel: &Arc<dyn Kernel>,
+        subject: &Subject,
         cell: &mut Cell,
         counts: bool,
         answers: &mut Answers,
     ) -> Result<(), Error> {
         self.step(&format!("{} on Host({})", cell.kernel, cell.units), 2);
-        let job = self.host_job(kernel, cell.units, cell.bytes);
+        let job = self.host_job(kernel, subject, cell.units, cell.bytes);
         let serial = host::measure(&self.options.runtime, &job)?;
         let job = HostJob { overlap: Overlap::Pipelined, output: None, ..job };
         let pipelined = host::measure(&self.options.runtime, &job)?;
@@ -153,6 +186,7 @@ impl Bench<'_> {
     fn drive(
         &mut self,
         kernel: &Arc<dyn Kernel>,
+        subject: &Subject,
         cell: &mut Cell,
         counts: bool,
         answers: &mut Answers,
@@ -160,15 +194,16 @@ impl Bench<'_> {
         self.step(&format!("{} in the drive, {} cores", cell.kernel, cell.units), 2);
         let options = self.options;
         let job = DriveJob {
-            address: options.address.clone(),
+            address: subject.address.clone(),
             connection: options.connection.clone(),
-            compute_nsid: options.compute_nsid.expect("drive cells need it"),
+            compute_nsid: subject.compute_nsid.expect("drive cells need it"),
             kernel: Arc::clone(kernel),
-            region: options.place.region(kernel.name(), cell.bytes).clone(),
+            region: subject.place.region(kernel.name(), cell.bytes).clone(),
             bytes: cell.bytes,
             units: cell.units,
             overlap: Overlap::Serial,
-            values_nsid: options.place.values_nsid,
+            values_nsid: subject.place.values_nsid,
+            meter: options.meter.clone().filter(|_| subject.here),
         };
         let Some(serial) = inside::measure(&options.runtime, &job)? else { return Ok(false) };
         let job = DriveJob { overlap: Overlap::Pipelined, ..job };
@@ -191,11 +226,14 @@ impl Bench<'_> {
     ) -> Result<Cell, Error> {
         let Overloaded { overload, limited } = overloaded;
         let repeat = self.options.repeat;
-        let mut cell = Cell::new(&**kernel, Where::Host, 1, bytes);
+        let mut cell = Cell::new(&**kernel, (0, Where::Host), 1, bytes);
         cell.overload = Some(*overload);
         self.step(&format!("{} on Host(1), overloaded", cell.kernel), repeat + 1);
         let rivals = usize::try_from(overload.rivals.unwrap_or(0)).unwrap_or(usize::MAX);
-        let mut job = HostJob { output: None, ..self.host_job(kernel, 1, bytes) };
+        let subject = &self.options.subjects[0];
+        // What rivals draw is not the kernel's.
+        let alone = self.host_job(kernel, subject, 1, bytes);
+        let mut job = HostJob { output: None, meter: None, ..alone };
         job.rivals = match overload.kind {
             OverloadKind::Memory => Rivals::None,
             OverloadKind::Cpu => Rivals::Cpu(rivals),
@@ -213,65 +251,59 @@ impl Bench<'_> {
     }
 
     /// Writes the working set of a kernel.
-    fn fill(&self, kernel: &Arc<dyn Kernel>, bytes: u64) -> Result<(), Error> {
+    fn fill(&self, kernel: &Arc<dyn Kernel>, subject: &Subject, bytes: u64) -> Result<(), Error> {
         let kernel = Arc::clone(kernel);
         let fill = move |at, piece: &mut [u8]| fill_set(&*kernel, bytes, at, piece);
-        self.write(fill, bytes).map(drop)
+        write(self.options, subject, fill, bytes).map(drop)
     }
 
     /// Writes the region repeatedly with bytes that are made beforehand, and takes the time.
-    fn writes(&mut self, found: &mut Found) -> Result<(), Error> {
-        let largest = self.options.sizes.iter().copied().max().unwrap_or(0);
+    fn writes(&mut self, subject: &Subject) -> Result<(Samples, u64), Error> {
+        let (mut times, largest) = (Samples::default(), self.options.largest());
         for turn in 0..=self.options.repeat {
             self.step("writing from outside", 1);
-            let pattern: Vec<u8> = (0..PIECE_BYTES).map(|at| (at % 251).to_le_bytes()[0]).collect();
-            let fill = move |_, piece: &mut [u8]| piece.copy_from_slice(&pattern[..piece.len()]);
-            let seconds = self.write(fill, largest)?;
+            let seconds = write(self.options, subject, pattern(), largest)?;
             if turn > 0 {
-                found.written.0.push(seconds);
-                found.written.1 = largest;
+                times.push(seconds);
             }
         }
-        Ok(())
-    }
-
-    /// Writes `bytes` bytes of the region, and tells how long that took, s.
-    fn write(
-        &self,
-        fill: impl FnMut(u64, &mut [u8]) + Send + 'static,
-        bytes: u64,
-    ) -> Result<f64, Error> {
-        let options = self.options.clone();
-        let written = csd_reactor::block_on(&self.options.runtime, move || async move {
-            let controller = Controller::connect(&options.address, &options.connection).await?;
-            let region = &options.place.region;
-            let block = Block::open(&controller, region.nsid)?;
-            let begin = csd_reactor::now();
-            host::write(&block, region, 0..bytes, fill).await?;
-            let seconds = csd_reactor::now().since(begin).as_secs_f64();
-            controller.disconnect().await;
-            Ok(seconds)
-        });
-        written.map_err(Error::Runtime)?
+        Ok((times, largest))
     }
 }
 
-/// Bytes per second that `cores` host cores take in together from the drive of `options`, which
-/// is written first: the median of its repetitions.
-///
-/// # Errors
-/// What the drive or the network did.
-pub fn ingest(options: &Options, cores: usize) -> Result<u64, Error> {
-    let bytes = options.sizes.iter().copied().max().unwrap_or(0);
-    let bench = Bench { options, progress: &|_| {}, done: 0, of: 0 };
-    let kernel: Arc<dyn Kernel> = super::kernel::named("count").map(Arc::from).expect("a kernel");
-    bench.fill(&kernel, bytes)?;
-    let job = HostJob { output: None, ..bench.host_job(&kernel, cores, bytes) };
-    let mut times = Samples::default();
-    for _ in 0..=options.repeat {
-        times.push(host::measure(&options.runtime, &job)?.load_s);
-    }
-    Ok(bandwidth(bytes, &times).unwrap_or(1))
+/// Writes bytes that are made beforehand.
+pub(super) fn pattern() -> impl FnMut(u64, &mut [u8]) + Send + 'static {
+    let pattern: Vec<u8> = (0..PIECE_BYTES).map(|at| (at % 251).to_le_bytes()[0]).collect();
+    move |_, piece: &mut [u8]| piece.copy_from_slice(&pattern[..piece.len()])
+}
+
+/// Writes `bytes` bytes of a drive's region, and tells how long that took, s.
+pub(super) fn write(
+    options: &Options,
+    subject: &Subject,
+    fill: impl FnMut(u64, &mut [u8]) + Send + 'static,
+    bytes: u64,
+) -> Result<f64, Error> {
+    let (subject, connection) = (subject.clone(), options.connection.clone());
+    let written = csd_reactor::block_on(&options.runtime, move || async move {
+        let controller = Controller::connect(&subject.address, &connection).await?;
+        let region = &subject.place.region;
+        let block = Block::open(&controller, region.nsid)?;
+        let begin = csd_reactor::now();
+        host::write(&block, region, 0..bytes, fill).await?;
+        let seconds = csd_reactor::now().since(begin).as_secs_f64();
+        controller.disconnect().await;
+        Ok(seconds)
+    });
+    written.map_err(Error::Runtime)?
+}
+
+/// One kernel over one working set on one drive, and on the host by its bytes.
+struct Row<'a> {
+    subject: &'a Subject,
+    host: Vec<Cell>,
+    drive: Vec<Cell>,
+    answers: Answers,
 }
 
 /// The answers of one kernel over one working set, which are all the same.

@@ -3,8 +3,6 @@
 //! Never measures. Invariant: a bandwidth of the device is the best that any of its points reached
 //! over a whole working set; what was not measured is left out.
 
-use std::collections::BTreeMap;
-
 use super::Overlap;
 use super::plan::{Cell, Found};
 use super::spread::Samples;
@@ -29,18 +27,25 @@ pub struct Machine {
     pub dram_bytes: Option<u64>,
     /// Bytes per second that the host can take in, and who says so.
     pub ingest_bw: Option<(u64, Provenance)>,
-    /// Name of the device in the profile.
-    pub device: String,
-    /// Its address.
-    pub target: Option<String>,
-    /// What is said of the device.
-    pub device_note: Option<String>,
-    /// Its cores.
-    pub device_cores: Option<u64>,
-    /// Its capacity, bytes.
-    pub capacity_bytes: Option<u64>,
+    /// The devices, by the drives' places.
+    pub devices: Vec<About>,
     /// Powers.
     pub watts: Watts,
+}
+
+/// What is known of a drive, or of several that are alike, beside the measurements.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// Name in the profile.
+    pub name: String,
+    /// Address.
+    pub target: Option<String>,
+    /// What is said of it.
+    pub note: Option<String>,
+    /// Cores.
+    pub cores: Option<u64>,
+    /// Capacity, bytes.
+    pub capacity_bytes: Option<u64>,
 }
 
 /// Powers that energies are worked out with where no counter measures them, W.
@@ -56,6 +61,9 @@ pub struct Watts {
 #[must_use]
 pub fn compose(found: &Found, machine: &Machine) -> Profile {
     let point = found.cells.iter().filter_map(|cell| point(cell, machine)).collect();
+    let devices = machine.devices.iter().enumerate();
+    let devices =
+        devices.map(|(subject, about)| (about.name.clone(), device(found, machine, subject)));
     Profile {
         schema: SCHEMA,
         meta: Meta {
@@ -67,7 +75,7 @@ pub fn compose(found: &Found, machine: &Machine) -> Profile {
             note: machine.note.clone(),
         },
         host: host(machine),
-        device: BTreeMap::from([(machine.device.clone(), device(found, machine))]),
+        device: devices.collect(),
         point,
     }
 }
@@ -94,27 +102,32 @@ fn host(machine: &Machine) -> Host {
     }
 }
 
-fn device(found: &Found, machine: &Machine) -> Device {
-    let plain = || found.cells.iter().filter(|cell| cell.overload.is_none());
+fn device(found: &Found, machine: &Machine, subject: usize) -> Device {
+    let about = &machine.devices[subject];
+    let own = |cell: &&Cell| cell.subject == subject && cell.overload.is_none();
+    let plain = || found.cells.iter().filter(own);
     let best = |side, samples: fn(&Cell) -> &Samples, bytes: fn(&Cell) -> u64| {
         let cells = plain().filter(|cell| cell.side == side);
         cells.filter_map(|cell| bandwidth(bytes(cell), samples(cell))).max()
     };
     let whole: fn(&Cell) -> u64 = |cell| cell.bytes;
     let device = Device {
-        cores: machine.device_cores,
+        cores: about.cores,
         dram_bytes: None,
         int_read_Bps: best(Where::Drive, |cell| &cell.load, whole),
         int_write_Bps: best(Where::Drive, |cell| &cell.store, |cell| cell.stored_bytes),
         ext_read_Bps: best(Where::Host, |cell| &cell.load, whole),
-        ext_write_Bps: bandwidth(found.written.1, &found.written.0),
+        ext_write_Bps: found
+            .written
+            .get(subject)
+            .and_then(|(times, bytes)| bandwidth(*bytes, times)),
         link_bw_Bps: None,
         idle_W: machine.watts.drive.map(|(idle, _)| idle),
         active_W: machine.watts.drive.map(|(_, active)| active),
         price_usd: None,
-        capacity_bytes: machine.capacity_bytes,
-        target: machine.target.clone(),
-        note: machine.device_note.clone(),
+        capacity_bytes: about.capacity_bytes,
+        target: about.target.clone(),
+        note: about.note.clone(),
         prov: None,
     };
     let known = [
@@ -144,7 +157,7 @@ fn point(cell: &Cell, machine: &Machine) -> Option<Point> {
     Some(Point {
         kernel: cell.kernel.to_owned(),
         r#where: cell.side,
-        device: machine.device.clone(),
+        device: machine.devices[cell.subject].name.clone(),
         units: cell.units as u64,
         bytes: cell.bytes,
         work: (cell.work > 0).then_some(cell.work),
@@ -161,7 +174,7 @@ fn point(cell: &Cell, machine: &Machine) -> Option<Point> {
     })
 }
 
-/// CPU time by the watts that a working core, or the drive, adds.
+/// What a counter measured; else CPU time by the watts that a working core, or the drive, adds.
 fn energy(cell: &Cell, machine: &Machine) -> Option<Energy> {
     if let Some(energy) = cell.joules.energy(Source::Rapl) {
         return Some(energy);
@@ -195,7 +208,7 @@ mod tests {
     fn found() -> Found {
         let kernel = kernel::named("vector-add").unwrap();
         let cell = |side, units| {
-            let mut cell = Cell::new(&*kernel, side, units, 2 << 20);
+            let mut cell = Cell::new(&*kernel, (0, side), units, 2 << 20);
             (cell.load, cell.comp) = (samples([0.3, 0.1, 0.2]), samples([0.02, 0.01, 0.03]));
             (cell.pipelined, cell.cpu) = (samples([0.21; 3]), samples([0.2; 3]));
             cell.work = 1 << 18;
@@ -207,7 +220,7 @@ mod tests {
         let kind = OverloadKind::Memory;
         overloaded.overload = Some(Overload { kind, memory_bytes: Some(1 << 20), rivals: None });
         let cells = vec![cell(Where::Host, 1), drive, overloaded];
-        Found { cells, written: (samples([0.25; 3]), 1 << 20), warnings: Vec::new() }
+        Found { cells, written: vec![(samples([0.25; 3]), 1 << 20)], warnings: Vec::new() }
     }
 
     fn machine() -> Machine {
@@ -216,7 +229,7 @@ mod tests {
             date: "2026-11-21".to_owned(),
             version: "0.1.0".to_owned(),
             cores: 2,
-            device: "drive".to_owned(),
+            devices: vec![About { name: "drive".to_owned(), ..About::default() }],
             watts: Watts { core: Some(10.0), drive: Some((2.0, 7.0)) },
             ..Machine::default()
         }
@@ -248,11 +261,40 @@ mod tests {
     }
 
     #[test]
+    fn what_a_counter_measured_stands_before_watts() {
+        let mut found = found();
+        found.cells[0].joules = samples([4.0, 3.0, 5.0]);
+        let profile = compose(&found, &machine());
+        let energy = profile.point[0].energy_J.as_ref().unwrap();
+        assert_eq!((energy.source, energy.median, energy.n), (Source::Rapl, 4.0, Some(3)));
+        let other = profile.point[1].energy_J.as_ref().unwrap();
+        assert_eq!(other.source, Source::CpuSeconds);
+        Profile::parse(&profile.to_toml()).unwrap_or_else(|faults| panic!("{faults}"));
+    }
+
+    #[test]
+    fn drives_that_differ_are_devices_of_their_own() {
+        let mut found = found();
+        let mut other = found.cells[0].clone();
+        (other.subject, other.load) = (1, samples([0.4; 3]));
+        found.cells.push(other);
+        let mut machine = machine();
+        machine.devices.push(About { name: "slow".to_owned(), ..About::default() });
+        let profile = compose(&found, &machine);
+        Profile::parse(&profile.to_toml()).unwrap_or_else(|faults| panic!("{faults}"));
+        assert_eq!(profile.device["drive"].ext_read_Bps, Some(10_485_760));
+        assert_eq!(profile.device["slow"].ext_read_Bps, Some(5_242_880));
+        assert_eq!(profile.device["slow"].ext_write_Bps, None, "not measured");
+        let devices: Vec<_> = profile.point.iter().map(|point| point.device.as_str()).collect();
+        assert_eq!(devices, ["drive", "drive", "drive", "slow"]);
+    }
+
+    #[test]
     fn what_was_not_measured_is_left_out() {
         let machine = Machine { watts: Watts::default(), ..machine() };
         let mut found = found();
         found.cells.truncate(1);
-        found.written = Default::default();
+        found.written.clear();
         let profile = compose(&found, &machine);
         let device = &profile.device["drive"];
         assert_eq!((device.int_read_Bps, device.ext_write_Bps), (None, None));

@@ -9,23 +9,22 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use csd_initiator::{Address, Block, Controller, Options};
-use csd_reactor::{Buffer, Class, CoreId, Instant, JoinHandle, busy, now, sleep, spawn};
+use csd_reactor::{Buffer, Class, CoreId, Instant, JoinHandle, busy, now, spawn};
 
 use super::gathered::Gathered;
 use super::hold::{Hold, Holding};
 use super::kernel::{GRAIN_BYTES, Kernel};
+use super::meeting::Meeting;
+use super::meter::{Mark, Meter};
 use super::region::{PIECE_BYTES, Region, WorkingSet, pieces};
 use super::rival::{self, Rivals};
 use super::{Error, Overlap};
 
 /// Pieces that a core has asked for at once, as in a run.
 pub(super) const AHEAD: usize = 8;
-/// Pause between two looks at the other cores.
-const LOOK_EVERY: Duration = Duration::from_micros(50);
 
 /// What to measure.
 #[derive(Clone)]
@@ -50,6 +49,8 @@ pub struct HostJob {
     pub rivals: Rivals,
     /// Where loaded pieces are kept.
     pub holding: Holding,
+    /// What counts this machine's energy.
+    pub meter: Option<Meter>,
 }
 
 /// What a measurement gave.
@@ -71,6 +72,8 @@ pub struct Timed {
     pub stored_bytes: u64,
     /// Time for which cores were busy, seconds.
     pub cpu_s: f64,
+    /// What all of it drew beyond rest, J; nothing where no counter is read.
+    pub joules: Option<f64>,
 }
 
 /// Measures once.
@@ -80,16 +83,12 @@ pub struct Timed {
 pub fn measure(runtime: &csd_reactor::Config, job: &HostJob) -> Result<Timed, Error> {
     let cores = job.units + job.rivals.count();
     let config = csd_reactor::Config { cores, ..runtime.clone() };
-    let shared = Arc::new(Shared {
-        job: job.clone(),
-        arrived: AtomicUsize::new(0),
-        failed: AtomicBool::new(false),
-        done: AtomicBool::new(false),
-    });
+    let shared = Arc::new(Shared { job: job.clone(), meeting: Meeting::of(job.units) });
     let parts = csd_reactor::run(&config, move |core| core_main(core, Arc::clone(&shared)));
     let parts = parts.map_err(Error::Runtime)?;
     let parts = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
     let parts: Vec<Part> = parts.into_iter().flatten().collect();
+    let marks: Vec<_> = parts.iter().map(|part| part.marks).collect();
     let load_s = covered(&parts, |part| part.load);
     let comp_s = covered(&parts, |part| part.comp);
     Ok(Timed {
@@ -101,6 +100,7 @@ pub fn measure(runtime: &csd_reactor::Config, job: &HostJob) -> Result<Timed, Er
         result: parts.iter().fold(0, |sum, part| sum.wrapping_add(part.result)),
         stored_bytes: parts.iter().map(|part| part.stored_bytes).sum(),
         cpu_s: parts.iter().map(|part| part.cpu_s).sum(),
+        joules: job.meter.as_ref().and_then(|meter| meter.beyond_rest(&marks)),
     })
 }
 
@@ -113,33 +113,7 @@ fn covered(parts: &[Part], span: impl Fn(&Part) -> (Instant, Instant)) -> f64 {
 
 pub(super) struct Shared {
     pub(super) job: HostJob,
-    arrived: AtomicUsize,
-    failed: AtomicBool,
-    /// The workers have ended: rivals may, too.
-    done: AtomicBool,
-}
-
-impl Shared {
-    /// Waits for all workers; false when one of them failed. `turn` counts the meetings, from 1.
-    pub(super) async fn meet(&self, turn: usize) -> bool {
-        self.arrived.fetch_add(1, Ordering::AcqRel);
-        self.wait(turn).await
-    }
-
-    /// Waits until all workers have met for the `turn`th time.
-    pub(super) async fn wait(&self, turn: usize) -> bool {
-        while self.arrived.load(Ordering::Acquire) < self.job.units * turn {
-            if self.failed.load(Ordering::Acquire) {
-                return false;
-            }
-            sleep(LOOK_EVERY).await;
-        }
-        !self.failed.load(Ordering::Acquire)
-    }
-
-    pub(super) fn is_over(&self) -> bool {
-        self.done.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)
-    }
+    pub(super) meeting: Meeting,
 }
 
 /// What one core did, each span from begin to end.
@@ -151,6 +125,8 @@ struct Part {
     result: u64,
     stored_bytes: u64,
     cpu_s: f64,
+    /// The counter of energy at the begin and the end.
+    marks: Option<(Mark, Mark)>,
 }
 
 async fn core_main(core: CoreId, shared: Arc<Shared>) -> Result<Option<Part>, Error> {
@@ -159,10 +135,10 @@ async fn core_main(core: CoreId, shared: Arc<Shared>) -> Result<Option<Part>, Er
     }
     let part = work(core, &shared).await;
     if part.is_err() {
-        shared.failed.store(true, Ordering::Release);
+        shared.meeting.fail();
     }
     if core.0 == 0 {
-        shared.done.store(true, Ordering::Release);
+        shared.meeting.end();
     }
     part
 }
@@ -174,10 +150,11 @@ async fn work(core: CoreId, shared: &Shared) -> Result<Option<Part>, Error> {
     let set = WorkingSet { bytes: job.bytes, streams: job.kernel.streams() };
     let own = set.part(core.0 as u64, job.units as u64, GRAIN_BYTES);
     let mut hold = Hold::new(&job.holding, core.0, set.streams as u64 * (own.end - own.start))?;
-    if !shared.meet(1).await {
+    if !shared.meeting.meet(1).await {
         return Ok(None);
     }
-    let before = busy();
+    let mark = || job.meter.as_ref().and_then(Meter::mark);
+    let (before, marked) = (busy(), mark());
     let mut running = job.kernel.start();
     let mut output = Gathered::default();
     let begin = now();
@@ -196,7 +173,7 @@ async fn work(core: CoreId, shared: &Shared) -> Result<Option<Part>, Error> {
                 hold.keep(streams)?;
             }
             loaded = now();
-            if !shared.meet(2).await {
+            if !shared.meeting.meet(2).await {
                 return Ok(None);
             }
             computing = now();
@@ -206,6 +183,7 @@ async fn work(core: CoreId, shared: &Shared) -> Result<Option<Part>, Error> {
     let computed = now();
     let store = store(core, shared, &block, &output).await?;
     let cpu_s = Duration::from_nanos(busy().since(&before).busy_ns()).as_secs_f64();
+    let marks = marked.zip(mark());
     controller.disconnect().await;
     Ok(Some(Part {
         load: (begin, loaded),
@@ -215,6 +193,7 @@ async fn work(core: CoreId, shared: &Shared) -> Result<Option<Part>, Error> {
         result: running.result(),
         stored_bytes: job.output.as_ref().map_or(0, |_| output.bytes()),
         cpu_s,
+        marks,
     }))
 }
 
@@ -227,7 +206,7 @@ async fn store(
 ) -> Result<(Instant, Instant), Error> {
     let job = &shared.job;
     let Some(region) = &job.output else { return Ok((now(), now())) };
-    if !shared.meet(if job.overlap == Overlap::Serial { 3 } else { 2 }).await {
+    if !shared.meeting.meet(if job.overlap == Overlap::Serial { 3 } else { 2 }).await {
         return Ok((now(), now()));
     }
     let begin = now();

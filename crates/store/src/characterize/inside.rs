@@ -16,6 +16,7 @@ use csd_reactor::{Buffer, Class, now, random_bytes, spawn};
 
 use super::host::Timed;
 use super::kernel::{GRAIN_BYTES, Kernel};
+use super::meter::Meter;
 use super::region::{Region, WorkingSet};
 use super::{Error, Overlap};
 
@@ -43,6 +44,8 @@ pub struct DriveJob {
     pub overlap: Overlap,
     /// The kv namespace that results are stored in, and deleted from again.
     pub values_nsid: Option<u32>,
+    /// What counts the drive's energy.
+    pub meter: Option<Meter>,
 }
 
 /// Names of the programs that the drive has, by index.
@@ -92,9 +95,13 @@ async fn work(job: &DriveJob) -> Result<Option<Timed>, Error> {
     let session = Session { job, compute, values, resident, index, set, block_bytes };
     let rounds = job.bytes.div_ceil(EXECUTION_BYTES_MAX * job.units as u64);
     let mut timed = Timed::default();
+    let mark = || job.meter.as_ref().and_then(Meter::mark);
+    let marked = mark();
     for round in 0..rounds {
         session.round(round, rounds, &mut timed).await?;
     }
+    let marks = [marked.zip(mark())];
+    timed.joules = job.meter.as_ref().and_then(|meter| meter.beyond_rest(&marks));
     if let (Some(values), Some(resident)) = (&session.values, &session.resident) {
         values.delete(&chunk_key(resident, 0)).await?;
     }

@@ -9,11 +9,13 @@
 //! Modules, in the order of a measurement:
 //! - [`kernel`]: one small description for each kernel
 //! - [`region`]: where working sets lie, and how they are cut
-//! - [`host`], `hold`, `gathered`, `rival`: the host's side
+//! - [`host`], `meeting`, `hold`, `gathered`, `rival`: the host's side
 //! - [`inside`]: the drive's side
 //! - [`spread`]: medians and quartiles
+//! - `meter`: energy, where a counter is read
 //! - `plan`, `bench`: what is measured, and in which order
-//! - `compose`: the profile of it all
+//! - `intake`: what the host takes in from all drives at once
+//! - `unite`, `compose`: the profile of it all
 
 mod bench;
 mod compose;
@@ -21,22 +23,28 @@ mod gathered;
 mod hold;
 pub mod host;
 pub mod inside;
+mod intake;
 pub mod kernel;
+mod meeting;
+mod meter;
 mod plan;
 pub mod region;
 mod rival;
 pub mod spread;
+mod unite;
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 pub use crate::profile::Overlap;
-pub use bench::{characterize, ingest};
-pub use compose::{Machine, Watts, compose};
+pub use bench::characterize;
+pub use compose::{About, Machine, Watts, compose};
 pub use gathered::Gathered;
 pub use hold::Holding;
-pub use plan::{Cell, Found, Limited, Options, Overloaded, Place, Step, Survey, survey};
+pub use intake::{Intake, intake};
+pub use meter::{Counter, Meter};
+pub use plan::{Cell, Found, Limited, Options, Overloaded, Place, Step, Subject, Survey, survey};
 pub use rival::Rivals;
 
 /// Why there is no profile.

@@ -9,6 +9,7 @@ use csd_initiator::{Address, Block, Controller, NamespaceKind};
 
 use super::host::{HostJob, Timed};
 use super::kernel::Kernel;
+use super::meter::Meter;
 use super::region::Region;
 use super::spread::Samples;
 use super::{Error, inside};
@@ -49,6 +50,19 @@ impl Place {
     }
 }
 
+/// A drive that is measured.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// Where it is.
+    pub address: Address,
+    /// Where working sets lie.
+    pub place: Place,
+    /// Its compute namespace; none for a drive that does not compute.
+    pub compute_nsid: Option<u32>,
+    /// It is on this machine, whose counters count what it draws, too.
+    pub here: bool,
+}
+
 /// What to measure.
 #[derive(Clone)]
 pub struct Options {
@@ -56,12 +70,8 @@ pub struct Options {
     pub runtime: csd_reactor::Config,
     /// How to connect.
     pub connection: csd_initiator::Options,
-    /// The drive.
-    pub address: Address,
-    /// Where working sets lie.
-    pub place: Place,
-    /// The drive's compute namespace; none for a drive that does not compute.
-    pub compute_nsid: Option<u32>,
+    /// The drives, at least one, each by itself and taking turns; burdens with the first alone.
+    pub subjects: Vec<Subject>,
     /// The kernels.
     pub kernels: Vec<Arc<dyn Kernel>>,
     /// Working sets, bytes.
@@ -74,6 +84,16 @@ pub struct Options {
     pub repeat: usize,
     /// Burdens of the host, at one core.
     pub overloads: Vec<Overloaded>,
+    /// What counts this machine's energy.
+    pub meter: Option<Meter>,
+}
+
+impl Options {
+    /// The largest working set, bytes.
+    #[must_use]
+    pub fn largest(&self) -> u64 {
+        self.sizes.iter().copied().max().unwrap_or(0)
+    }
 }
 
 /// How far a characterization has come.
@@ -90,6 +110,8 @@ pub struct Step {
 /// One kernel on one system over one working set, measured.
 #[derive(Clone, Debug)]
 pub struct Cell {
+    /// Which drive, by its place in [`Options::subjects`].
+    pub subject: usize,
     /// Name of the kernel.
     pub kernel: &'static str,
     /// What is said of it.
@@ -125,8 +147,8 @@ pub struct Cell {
 pub struct Found {
     /// All cells, in order.
     pub cells: Vec<Cell>,
-    /// Times that writing the region from outside took, s, and what was written, bytes.
-    pub written: (Samples, u64),
+    /// By drive: times that writing its region from outside took, s, and what was written, bytes.
+    pub written: Vec<(Samples, u64)>,
     /// What could not be measured, and what is unsteady.
     pub warnings: Vec<String>,
 }
@@ -192,8 +214,14 @@ async fn look(controller: &Controller, named: Option<u32>) -> Result<Survey, Err
 
 impl Cell {
     /// A cell without measurements.
-    pub(super) fn new(kernel: &dyn Kernel, side: Where, units: usize, bytes: u64) -> Self {
+    pub(super) fn new(
+        kernel: &dyn Kernel,
+        (subject, side): (usize, Where),
+        units: usize,
+        bytes: u64,
+    ) -> Self {
         Self {
+            subject,
             kernel: kernel.name(),
             note: kernel.note(),
             side,
@@ -216,6 +244,9 @@ impl Cell {
         self.load.push(timed.load_s);
         self.comp.push(timed.comp_s);
         self.cpu.push(timed.cpu_s);
+        if let Some(joules) = timed.joules {
+            self.joules.push(joules);
+        }
         if let Some(store_s) = timed.store_s {
             self.store.push(store_s);
             self.stored_bytes = timed.stored_bytes;

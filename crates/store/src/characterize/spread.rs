@@ -8,6 +8,8 @@ use crate::profile::{Energy, Source, Timing};
 
 /// Spread between quartiles, over the median, from which a measurement is called unsteady.
 pub const UNSTEADY: f64 = 0.25;
+/// Medians that lie nearer to each other than this part of the smaller are never told apart.
+const ALIKE: f64 = 0.1;
 /// Resolution of the clock, seconds.
 const RESOLUTION_S: f64 = 1e-9;
 
@@ -32,6 +34,24 @@ impl Samples {
     /// Adds a value.
     pub fn push(&mut self, value: f64) {
         self.0.push(value.max(RESOLUTION_S));
+    }
+
+    /// Adds the values of another.
+    pub fn extend(&mut self, other: &Self) {
+        self.0.extend(&other.0);
+    }
+
+    /// Whether the medians of both lie further apart than both spreads together, and than a tenth.
+    #[must_use]
+    pub fn differs(&self, other: &Self) -> bool {
+        match (self.spread(), other.spread()) {
+            (Some(a), Some(b)) => {
+                let spread = (a.p75 - a.p25) + (b.p75 - b.p25);
+                (a.median - b.median).abs() > spread.max(ALIKE * a.median.min(b.median))
+            }
+            (None, None) => false,
+            _ => true,
+        }
     }
 
     /// Median and quartiles; `None` without values.
@@ -103,6 +123,28 @@ mod tests {
         assert!(spread(&[1.0, 2.0, 3.0]).unwrap().is_unsteady());
         assert!(!spread(&[1.0, 1.1, 1.2]).unwrap().is_unsteady());
         assert!(!spread(&[1.0]).unwrap().is_unsteady());
+    }
+
+    #[test]
+    fn times_differ_by_more_than_their_spreads_and_a_tenth() {
+        let samples = |values: &[f64]| {
+            let mut samples = Samples::default();
+            values.iter().for_each(|value| samples.push(*value));
+            samples
+        };
+        let steady = samples(&[1.0, 1.0, 1.0]);
+        let cases: [(&[f64], bool); 5] = [
+            (&[1.09, 1.09, 1.09], false),
+            (&[1.2, 1.2, 1.2], true),
+            (&[1.0, 1.2, 1.4], false), // the median is off by a fifth, as is the spread
+            (&[0.5], true),
+            (&[], true),
+        ];
+        for (values, differ) in cases {
+            assert_eq!(steady.differs(&samples(values)), differ, "{values:?}");
+            assert_eq!(samples(values).differs(&steady), differ, "{values:?}");
+        }
+        assert!(!samples(&[]).differs(&samples(&[])));
     }
 
     #[test]

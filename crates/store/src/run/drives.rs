@@ -13,6 +13,7 @@ use csd_reactor::{Class, Instant, now, spawn};
 use super::kernel::Tally;
 use super::link::is_lost;
 use super::queue::Taken;
+use super::rank;
 use super::site::Site;
 use super::target::{MEMORY_NSID, Target};
 use super::{Error, Job, Share};
@@ -98,6 +99,7 @@ async fn execute(site: &Rc<Site>, program: u16, taken: &Taken) -> Result<Execute
     let (job, begin) = (&site.job, now());
     let (result, sums) = site.links[taken.member]
         .run(async |drive| {
+            rank::renew(site, taken.member, drive).await?;
             let result = execute_once(drive, site, program, taken).await?;
             let sums = read_sums(drive, job, &site.target, taken).await?;
             Ok((result, sums))

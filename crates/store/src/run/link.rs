@@ -1,7 +1,8 @@
 //! [`Link`]: a drive of a run, connected again when its connection is lost.
 //!
-//! Programs are idempotent: an execution that may or may not have run is run again. Invariant: a
-//! drive that does not come back within [`TRIES`] tries is lost, and stays so.
+//! Programs are idempotent: an execution that may or may not have run is run again. A drive may
+//! have been restarted meanwhile: what it keeps in memory is sent again. Invariant: a drive that
+//! does not come back within [`TRIES`] tries, or is lost more often than that, stays lost.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -24,6 +25,8 @@ pub(super) struct Link {
     options: Options,
     drive: RefCell<Rc<Drive>>,
     renewals: Cell<u32>,
+    /// Renewals when the drive was sent the vector of the step.
+    vector: Cell<Option<u32>>,
     lost: RefCell<Option<String>>,
     lock: Semaphore,
     /// Bytes that crossed on connections that are gone.
@@ -47,6 +50,7 @@ impl Link {
             options: options.clone(),
             drive: RefCell::new(drive),
             renewals: Cell::new(0),
+            vector: Cell::new(None),
             lost: RefCell::new(None),
             lock: Semaphore::new(1),
             crossed: Cell::new(0),
@@ -56,6 +60,21 @@ impl Link {
     /// The drive as it is connected now.
     pub(super) fn drive(&self) -> Rc<Drive> {
         Rc::clone(&self.drive.borrow())
+    }
+
+    /// How often it was connected anew.
+    pub(super) fn renewals(&self) -> u32 {
+        self.renewals.get()
+    }
+
+    /// Notes that the drive was sent the vector when it had been connected anew so often.
+    pub(super) fn vector_sent(&self, renewals: u32) {
+        self.vector.set(Some(renewals));
+    }
+
+    /// Whether the drive was sent the vector since it was connected to.
+    pub(super) fn has_vector(&self) -> bool {
+        self.vector.get() == Some(self.renewals.get())
     }
 
     /// Bytes that crossed the wire, both ways.

@@ -12,8 +12,10 @@ use csd_reactor::Buffer;
 
 use super::job::{Job, Kernel};
 use super::kernel::Vector;
+use super::link::Link;
 use super::site::Site;
 use super::target::{MEMORY_NSID, Target};
+use crate::array::Drive;
 use crate::object::{Error, read_chunk};
 
 /// Page rank in progress.
@@ -192,17 +194,32 @@ pub(super) fn check_memory(site: &Site) -> Result<(), Error> {
 
 /// Sends the vector to every member's drive; a lost one is noted.
 pub(super) async fn broadcast(site: &Rc<Site>) -> Result<(), Error> {
-    let vector = site.vector.bytes();
     for member in 0..site.links.len() {
-        let write = async |drive: &Rc<crate::array::Drive>| {
-            let failed = |error| Error::command(drive, error);
-            let memory = Memory::open(&drive.controller, MEMORY_NSID).map_err(failed)?;
-            memory.write(0, vec![Buffer::from_slice(&vector)]).await.map_err(failed)
-        };
-        match site.links[member].run(write).await {
+        let link = &site.links[member];
+        match link.run(async |drive| send(site, link, drive).await).await {
             Err(error) if super::link::is_lost(&error) => site.lose(member, &error, None),
             written => written?,
         }
     }
+    Ok(())
+}
+
+/// Sends the vector again to a drive that was connected to anew since it had it: if it was
+/// restarted its memory is empty, and products with zeros would pass for products.
+pub(super) async fn renew(site: &Site, member: usize, drive: &Drive) -> Result<(), Error> {
+    let link = &site.links[member];
+    match site.vector_bytes == 0 || link.has_vector() {
+        true => Ok(()),
+        false => send(site, link, drive).await,
+    }
+}
+
+async fn send(site: &Site, link: &Link, drive: &Drive) -> Result<(), Error> {
+    let renewals = link.renewals();
+    let failed = |error| Error::command(drive, error);
+    let memory = Memory::open(&drive.controller, MEMORY_NSID).map_err(failed)?;
+    let vector = vec![Buffer::from_slice(&site.vector.bytes())];
+    memory.write(0, vector).await.map_err(failed)?;
+    link.vector_sent(renewals);
     Ok(())
 }

@@ -1,0 +1,101 @@
+//! What a profile says beside the measurements: the machine, the devices, and notes for people.
+//!
+//! Never measures. Invariant: devices have names that profiles allow, each its own.
+
+use csd_store::characterize::{About, Machine, Watts};
+
+use super::energy::Energies;
+use super::intake::TakenIn;
+use super::machine;
+use super::target::{Kind, Surveyed, Target};
+use crate::cli::characterize::{Characterize, parse_name};
+use crate::clock;
+
+/// The machine, and the drives on it: `united` when all of them are one device.
+pub(super) fn machine(
+    options: &Characterize,
+    target: &Target,
+    united: bool,
+    taken_in: &TakenIn,
+    energies: &Energies,
+) -> Machine {
+    let mut notes = vec![
+        "wall clock; drives and host take turns in each repetition".to_owned(),
+        energies.words.clone(),
+    ];
+    match &target.kind {
+        Kind::Started(_) => notes.push("drive and host share this machine's cores".to_owned()),
+        Kind::Array(_) => notes.push("data spread over all drives, each read by itself".to_owned()),
+        Kind::Named { write: false } => notes.push("data as it lay on the drive".to_owned()),
+        Kind::Named { write: true } => {}
+    }
+    notes.extend(taken_in.note.clone());
+    Machine {
+        text: machine::text(),
+        date: clock::utc()[..10].to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        note: Some(notes.join("; ")),
+        cores: machine::cores() as u64,
+        dram_bytes: machine::memory_bytes(),
+        ingest_bw: taken_in.bandwidth,
+        devices: devices(&options.device, target, united),
+        watts: Watts { core: options.core_watts, drive: options.drive_watts },
+    }
+}
+
+fn devices(name: &str, target: &Target, united: bool) -> Vec<About> {
+    let drives: Vec<&str> = target.drives.iter().map(|drive| drive.name.as_str()).collect();
+    if !united {
+        let names = device_names(name, &drives).into_iter().zip(&target.drives);
+        return names.map(|(name, drive)| about(name, target, drive)).collect();
+    }
+    let mut one = about(name.to_owned(), target, &target.drives[0]);
+    if let [_, _, ..] = drives[..] {
+        let alike = format!("{} drives that do not differ: {}", drives.len(), drives.join(", "));
+        one.note = one.note.map(|note| format!("{note}; {alike}"));
+    }
+    vec![one]
+}
+
+fn about(name: String, target: &Target, drive: &Surveyed) -> About {
+    let note = format!("{}; 1 MiB pieces", drive.survey.model);
+    match &target.kind {
+        // Gone when this ends, so nobody can go there, and as large as the working sets need.
+        Kind::Started(started) => About {
+            name,
+            target: None,
+            note: Some(format!("{note}; media: {}", started.media)),
+            cores: Some(started.cores as u64),
+            capacity_bytes: None,
+        },
+        Kind::Array(_) | Kind::Named { .. } => About {
+            name,
+            target: Some(drive.url.clone()),
+            note: Some(note),
+            cores: None,
+            capacity_bytes: Some(drive.survey.block.1),
+        },
+    }
+}
+
+/// Names of drives that differ: `NAME-DRIVE`, or with their places where a profile does not allow
+/// that.
+fn device_names(name: &str, drives: &[&str]) -> Vec<String> {
+    let named: Vec<_> = drives.iter().map(|drive| format!("{name}-{drive}")).collect();
+    let sound = |name: &String| parse_name(name).is_ok();
+    match named.iter().all(sound) {
+        true => named,
+        false => (0..drives.len()).map(|place| format!("{name}-{place}")).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drives_that_differ_have_names_that_profiles_allow() {
+        assert_eq!(device_names("drive", &["d0", "d1"]), ["drive-d0", "drive-d1"]);
+        assert_eq!(device_names("x", &["d0", "Rack 3"]), ["x-0", "x-1"]);
+    }
+}

@@ -1,0 +1,178 @@
+//! What is measured: a drive started for it, every drive of an array, or a drive that is named.
+//!
+//! Invariant: what was begun for this has ended when the value is dropped, whatever happens.
+
+use std::sync::Arc;
+
+use csd_initiator::Address;
+use csd_store::characterize::kernel::Kernel;
+use csd_store::characterize::region::Region;
+use csd_store::characterize::{Place, Subject, Survey, survey};
+
+use super::objects::Objects;
+use super::sorted;
+use super::started::Started;
+use crate::cli::characterize::Characterize;
+use crate::context::{Context, runtime};
+use crate::report::Failure;
+
+/// The drives that are measured.
+pub(super) struct Target {
+    /// What each says of itself.
+    pub(super) drives: Vec<Surveyed>,
+    pub(super) kind: Kind,
+}
+
+/// A drive that was looked at.
+pub(super) struct Surveyed {
+    /// Its name in the array; nothing for one that stands alone.
+    pub(super) name: String,
+    /// Its address as the user wrote it.
+    pub(super) url: String,
+    pub(super) address: Address,
+    pub(super) survey: Survey,
+    /// Where its working sets lie, by kernel and bytes, where they were laid.
+    regions: Vec<(&'static str, u64, Region)>,
+}
+
+pub(super) enum Kind {
+    /// Started for this.
+    Started(Started),
+    /// An array, with an object for each kernel and size.
+    Array(Objects),
+    /// Named by the user; may it be overwritten?
+    Named { write: bool },
+}
+
+impl Target {
+    pub(super) fn find(
+        options: &Characterize,
+        kernels: &[Arc<dyn Kernel>],
+        context: &Context,
+    ) -> Result<Self, Failure> {
+        let alone = |url: &String| vec![(String::new(), url.clone(), Vec::new())];
+        let (drives, kind) = if let Some(url) = &options.drive {
+            (alone(url), Kind::Named { write: options.allow_write })
+        } else if context.array_is_named {
+            let objects = Objects::put(context, kernels, &sorted(&options.size))?;
+            let drives = objects.drives.iter();
+            let drives = drives.map(|d| (d.name.clone(), d.url.clone(), d.regions.clone()));
+            (drives.collect(), Kind::Array(objects))
+        } else {
+            let started = Started::new(options, kernels, context)?;
+            (alone(&started.url), Kind::Started(started))
+        };
+        let connection = context.options()?;
+        let mut target = Self { drives: Vec::new(), kind };
+        for (name, url, regions) in drives {
+            let address: Result<Address, _> = url.parse();
+            let address = address.map_err(|why| Failure::usage(format!("{url}: {why}")))?;
+            let survey = survey(&runtime(), &address, &connection)?;
+            target.drives.push(Surveyed { name, url, address, survey, regions });
+        }
+        Ok(target)
+    }
+
+    /// Whether the drives may be overwritten.
+    fn writes(&self) -> bool {
+        match self.kind {
+            Kind::Started(_) => true,
+            Kind::Named { write } => write,
+            Kind::Array(_) => false,
+        }
+    }
+
+    /// The kernels that can be measured: what lies on a drive that must not be written is no
+    /// sorted array.
+    pub(super) fn fit(
+        &self,
+        kernels: Vec<Arc<dyn Kernel>>,
+        warnings: &mut Vec<String>,
+    ) -> Vec<Arc<dyn Kernel>> {
+        if !matches!(self.kind, Kind::Named { write: false }) {
+            return kernels;
+        }
+        let (fit, not): (Vec<_>, Vec<_>) =
+            kernels.into_iter().partition(|kernel| kernel.takes_any_bytes());
+        warnings.extend(not.iter().map(|kernel| {
+            format!("{} needs data of its own, and the drive is not written", kernel.name())
+        }));
+        fit
+    }
+
+    /// What is left out, in words: of drives that are down, have blocks alone or are only read.
+    pub(super) fn left_out(&self) -> Vec<String> {
+        let blocks_only = self.drives.iter().filter(|drive| drive.survey.compute_nsid.is_none());
+        let mut words: Vec<_> = blocks_only
+            .map(|drive| {
+                format!(
+                    "{} ({}) has no compute namespace: the host's side and the bandwidths to the \
+                     host were measured; left out are kernels in the drive, bandwidths inside it, \
+                     and with them break-even points of this drive",
+                    drive.url, drive.survey.model
+                )
+            })
+            .collect();
+        if let Kind::Array(objects) = &self.kind {
+            words.extend(objects.down.iter().cloned());
+        }
+        if matches!(self.kind, Kind::Named { write: false }) {
+            words.push(
+                "the drive was only read: its write bandwidths and results that are stored are \
+                 left out (--allow-write measures them, and destroys what is there)"
+                    .to_owned(),
+            );
+        }
+        words
+    }
+
+    /// The drives as they are measured.
+    pub(super) fn subjects(
+        &self,
+        sizes: &[u64],
+        kernels: &[Arc<dyn Kernel>],
+    ) -> Result<Vec<Subject>, Failure> {
+        if kernels.is_empty() {
+            return Err(Failure::usage("no kernel is left that this drive can be measured with"));
+        }
+        let subject = |drive: &Surveyed| {
+            Ok(Subject {
+                address: drive.address.clone(),
+                place: self.place(drive, sizes, kernels)?,
+                compute_nsid: drive.survey.compute_nsid,
+                here: drive.address.socket.ip().is_loopback(),
+            })
+        };
+        self.drives.iter().map(subject).collect()
+    }
+
+    /// Where working sets lie.
+    fn place(
+        &self,
+        drive: &Surveyed,
+        sizes: &[u64],
+        kernels: &[Arc<dyn Kernel>],
+    ) -> Result<Place, Failure> {
+        let (nsid, bytes, _) = drive.survey.block;
+        let largest = sizes.iter().copied().max().unwrap_or(0);
+        let stores = self.writes() && kernels.iter().any(|kernel| kernel.stores());
+        let needed = if stores { 2 * largest } else { largest };
+        if needed > bytes {
+            return Err(Failure::usage(format!(
+                "namespace {nsid} of the drive has {bytes} bytes, {needed} are needed"
+            )));
+        }
+        let region = Region::new(nsid, vec![(0, needed)]);
+        let stores_values = self.writes() || matches!(self.kind, Kind::Array(_));
+        let values_nsid = drive.survey.values_nsid.filter(|_| stores_values);
+        Ok(Place { region, regions: drive.regions.clone(), values_nsid, write: self.writes() })
+    }
+
+    /// Ends what was begun for this.
+    pub(super) fn end(self) -> Result<(), Failure> {
+        match self.kind {
+            Kind::Array(objects) => objects.remove(),
+            Kind::Started(_) | Kind::Named { .. } => Ok(()),
+        }
+    }
+}

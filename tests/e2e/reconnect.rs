@@ -1,0 +1,174 @@
+//! Runs whose connection to a drive is cut in the middle: one that comes back costs nothing but
+//! time, also when the drive itself was restarted; one that does not ends the run with what is
+//! missing.
+
+use std::net::SocketAddr;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::harness::{Array, Done, finish, numbers, small_i32};
+use crate::proxy::{Door, EXECUTE, MEMORY_WRITE, Proxy, RETRIEVE};
+use crate::single::wait_until;
+
+/// An array of two drives, and a proxy before the second one.
+struct Cut {
+    array: Array,
+    proxy: Proxy,
+}
+
+impl Cut {
+    fn new(array: Array) -> Self {
+        let address = second(&array);
+        let proxy = Proxy::before(address);
+        let file = std::fs::read_to_string(array.path("csd-array.toml")).unwrap();
+        let proxied = file.replace(&address.to_string(), &format!("127.0.0.1:{}", proxy.port));
+        assert_ne!(file, proxied);
+        array.file("proxied.toml", proxied.as_bytes());
+        Self { array, proxy }
+    }
+
+    /// Runs `csd` by way of the proxy.
+    fn csd(&self, line: &str) -> Done {
+        self.array.csd(&Self::proxied(line))
+    }
+
+    fn proxied(line: &str) -> Vec<&str> {
+        line.split_whitespace().chain(["--array", "proxied.toml", "--json"]).collect()
+    }
+
+    /// Puts 8 MB of i32 in small chunks, and gives how many of them are 7.
+    fn put(&self, name: &str, seed: u64) -> (Vec<u8>, u64) {
+        let (bytes, sevens) = small_i32(seed, 2_000_000);
+        self.array.file("x.bin", &bytes);
+        let put = ["put", "x.bin", name, "--type", "i32", "--chunk", "64K"];
+        let align: &[&str] = if name == "a" { &[] } else { &["--align", "a"] };
+        self.array.csd(&[&put[..], align].concat()).expect(0, &[]);
+        (bytes, sevens)
+    }
+}
+
+/// Where the second drive listens.
+fn second(array: &Array) -> SocketAddr {
+    let url = array.drives()[1]["url"].as_str().unwrap().to_owned();
+    url.strip_prefix("nvme+tcp://").unwrap().split('/').next().unwrap().parse().unwrap()
+}
+
+/// Ways to run, each with the command that the drive gets most of.
+const WAYS: [(&str, (u32, u8)); 3] = [("drives", EXECUTE), ("host", RETRIEVE), ("split", EXECUTE)];
+
+/// What a run that lost its second drive says of itself.
+#[track_caller]
+fn expect_partial(done: Done) {
+    let failed = done.expect(1, &[]).json();
+    let message = failed["error"]["message"].as_str().unwrap();
+    let words = ["% of the run was done, there is no answer", "drive d1 (", "missing ("];
+    assert!(words.iter().all(|word| message.contains(word)), "{message}");
+    assert!(!message.contains("drive d0"), "{message}");
+    let partial = &failed["error"]["detail"]["partial"];
+    assert!(partial["done_bytes"].as_u64() < partial["bytes"].as_u64(), "{partial}");
+}
+
+#[test]
+fn a_connection_that_is_cut_and_comes_back_costs_a_run_nothing_but_time() {
+    let cut = Cut::new(Array::up(2, "1G"));
+    let (_, sevens) = cut.put("a", 61);
+    for (on, commands) in WAYS {
+        // The catalogue is read first: the third command belongs to the run whatever it is.
+        for cuts in [&[3][..], &[3, 5, 8]] {
+            cut.proxy.cut(commands, cuts, Door::Open);
+            let run = cut.csd(&format!("run count a --equal 7 --on {on}")).expect(0, &[]).json();
+            assert_eq!((&run["result"]["count"], cut.proxy.cuts()), (&sevens.into(), cuts.len()));
+            assert_eq!(run["result"]["elements"], 2_000_000, "each is looked at once");
+            assert_eq!(run["warnings"], Value::Array(Vec::new()), "{on}");
+        }
+    }
+}
+
+#[test]
+fn what_drives_and_host_write_is_whole_after_a_cut() {
+    let cut = Cut::new(Array::up(2, "1G"));
+    let ((left, _), (right, _)) = (cut.put("a", 62), cut.put("b", 63));
+    let value = |bytes: &[u8]| i32::from_le_bytes(bytes.try_into().unwrap());
+    let pairs = left.chunks(4).zip(right.chunks(4));
+    let sums: Vec<u8> = pairs.flat_map(|(a, b)| (value(a) + value(b)).to_le_bytes()).collect();
+    for (on, commands) in WAYS {
+        // The host reads the catalogue before and after with the same command.
+        let cuts = if commands == RETRIEVE { [20, 30] } else { [4, 6] };
+        cut.proxy.cut(commands, &cuts, Door::Open);
+        cut.csd(&format!("run vector-add a b -o {on} --on {on}")).expect(0, &[]);
+        assert_eq!(cut.proxy.cuts(), 2, "{on}");
+        assert!(cut.array.csd(&["get", on, "-"]).expect(0, &[]).stdout == sums, "{on}");
+    }
+}
+
+#[test]
+fn a_drive_that_does_not_come_back_leaves_a_partial_result() {
+    let cut = Cut::new(Array::up(2, "1G"));
+    let (_, sevens) = cut.put("a", 64);
+    for (on, commands) in WAYS {
+        cut.proxy.cut(commands, &[3], Door::Shut);
+        expect_partial(cut.csd(&format!("run count a --equal 7 --on {on}")));
+        cut.proxy.open();
+        // Objects have no copies: only the drive itself can bring the answer.
+        cut.proxy.cut(commands, &[], Door::Open);
+        let again = cut.csd(&format!("run count a --equal 7 --on {on}")).expect(0, &[]).json();
+        assert_eq!(again["result"]["count"], sevens, "{on}");
+    }
+    cut.proxy.cut(EXECUTE, &[3], Door::Shut);
+    expect_partial(cut.csd("run vector-add a a -o sum"));
+    assert!(!cut.array.csd(&["ls"]).expect(0, &[]).text().contains("sum"));
+}
+
+#[test]
+fn a_connection_that_breaks_again_and_again_is_given_up() {
+    let cut = Cut::new(Array::up(2, "1G"));
+    cut.put("a", 65);
+    let cuts: Vec<usize> = (3..).step_by(4).take(4).collect();
+    cut.proxy.cut(RETRIEVE, &cuts, Door::Open);
+    expect_partial(cut.csd("run count a --equal 7 --on host"));
+    assert_eq!(cut.proxy.cuts(), 4, "three are made good");
+}
+
+/// Puts a graph whose rows lie on both drives, and gives its ranks.
+fn graph(cut: &Cut) -> Vec<u8> {
+    let draws: Vec<u64> = numbers(66, 40_000).map(|draw| draw % 3000).collect();
+    let edges: String = draws.chunks(2).map(|e| format!("{} {}\n", e[0], e[1])).collect();
+    cut.array.file("edges", edges.as_bytes());
+    let put = ["put", "edges", "g", "--graph", "--nodes", "3000", "--chunk", "4K"];
+    cut.array.csd(&put).expect(0, &[]);
+    let rank = ["run", "page-rank", "g", "-o", "undisturbed", "--on", "host"];
+    cut.array.csd(&rank).expect(0, &[]);
+    cut.array.csd(&["get", "undisturbed", "-"]).expect(0, &[]).stdout
+}
+
+#[test]
+fn page_rank_goes_on_after_cuts_between_its_steps_and_in_them() {
+    let cut = Cut::new(Array::up(2, "1G"));
+    let ranks = graph(&cut);
+    for (name, commands) in [("in", EXECUTE), ("between", MEMORY_WRITE)] {
+        cut.proxy.cut(commands, &[2, 5], Door::Open);
+        cut.csd(&format!("run page-rank g -o {name}")).expect(0, &[]);
+        assert_eq!(cut.proxy.cuts(), 2, "{name}");
+        assert!(cut.array.csd(&["get", name, "-"]).expect(0, &[]).stdout == ranks, "{name}");
+    }
+}
+
+/// A drive's memory namespace is empty after a start, and with it the vector is gone that the
+/// drive was sent before: ranks that are made of zeros would look like ranks.
+#[test]
+fn a_drive_that_is_restarted_in_a_run_is_sent_the_vector_again() {
+    let cut = Cut::new(Array::up_on_files(2, "1G"));
+    let ranks = graph(&cut);
+    cut.proxy.cut(EXECUTE, &[5], Door::Held);
+    let rank = Cut::proxied("run page-rank g -o ranks");
+    let running = cut.array.spawn(&rank, Stdio::null());
+    wait_until("the connection is cut", || cut.proxy.cuts() == 1);
+    cut.array.kill(1);
+    cut.array.csd(&["array", "up"]).expect(0, &[]);
+    cut.proxy.redirect(second(&cut.array));
+    cut.proxy.open();
+    finish(running).expect(0, &[]);
+    assert!(cut.proxy.passed() > 5, "it went on");
+    assert!(cut.array.csd(&["get", "ranks", "-"]).expect(0, &[]).stdout == ranks);
+}

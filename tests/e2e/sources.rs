@@ -1,0 +1,105 @@
+//! Executions whose sources are not what they should be, sent to a drive directly: each has its
+//! status, and the drive counts on.
+
+use csd_initiator::{Address, Block, Compute, Controller, Memory, Options};
+use csd_nvme::execute::{Execution, Output, Place, Source};
+use csd_nvme::status::Status;
+use csd_reactor::{Buffer, block_on};
+
+use crate::single::Drive;
+
+const COUNT: u64 = 1;
+const VECTOR_ADD: u64 = 2;
+const ARRAY_MERGE: u64 = 3;
+/// Element types as parameters have them.
+const I32: u8 = 1;
+const F32: u8 = 3;
+
+fn blocks(slba: u64, bytes: u32) -> Place {
+    Place::Blocks { nsid: 1, slba, skip: 0, bytes }
+}
+
+fn memory(start: u64, bytes: u32) -> Place {
+    Place::Memory { nsid: 4, start, bytes }
+}
+
+fn values(nsid: u32) -> Place {
+    Place::KvChunks { nsid, prefix: [0x99; 12], first: 0, count: 1, stride: 1 }
+}
+
+/// An execution over these streams, by elements of this type.
+fn execution(program: u64, element: u8, streams: &[Place], output: Output) -> Execution {
+    let sources = (0u8..).zip(streams).map(|(stream, place)| place.on(stream));
+    let mut parameters = vec![0; 16];
+    (parameters[0], parameters[8]) = (element, if program == COUNT { 7 } else { 0 });
+    let sources: Vec<Source> = sources.collect();
+    Execution { program, output, sources, parameters, serial: false }
+}
+
+/// What is refused, each with its status.
+fn refused() -> Vec<(&'static str, Execution, Status)> {
+    let count = |place| execution(COUNT, I32, &[place], Output::Completion);
+    let two = |program, element, left, right| {
+        let output = Output::Memory { nsid: 4, start: 1 << 20, bytes: 1 << 20 };
+        execution(program, element, &[left, right], output)
+    };
+    let over = Output::Memory { nsid: 4, start: 4096, bytes: 8192 };
+    vec![
+        ("a namespace that is not there", count(values(9)), Status::INVALID_NAMESPACE),
+        ("values among blocks", count(values(1)), Status::INVALID_NAMESPACE),
+        ("a value that is not there", count(values(3)), Status::SOURCE_MISSING),
+        ("blocks beyond the end", count(blocks(1 << 40, 4096)), Status::LBA_OUT_OF_RANGE),
+        ("no whole elements", count(blocks(0, 4098)), Status::SOURCE_TYPE),
+        (
+            "streams of two lengths",
+            two(VECTOR_ADD, I32, blocks(0, 4096), blocks(1, 8192)),
+            Status::SOURCE_TYPE,
+        ),
+        (
+            "a stream that is not sorted",
+            two(ARRAY_MERGE, I32, blocks(0, 4096), blocks(1, 4096)),
+            Status::SOURCE_ORDER,
+        ),
+        (
+            "a stream with NaN",
+            two(ARRAY_MERGE, F32, blocks(2, 4096), blocks(2, 4096)),
+            Status::SOURCE_ORDER,
+        ),
+        (
+            "a source where the output goes",
+            execution(VECTOR_ADD, I32, &[memory(0, 8192), memory(1 << 21, 8192)], over),
+            Status::OVERLAPPING_RANGES,
+        ),
+    ]
+}
+
+#[test]
+fn bad_sources_have_their_status_and_the_drive_counts_on() {
+    let drive = Drive::serve("memory", &[]);
+    let url = std::fs::read_to_string(drive.array.path("ready")).unwrap();
+    let address: Address = url.trim().parse().unwrap();
+    let done = block_on(&csd_reactor::Config::default(), move || async move {
+        let controller = Controller::connect(&address, &Options::default()).await.unwrap();
+        let block = Block::open(&controller, 1).unwrap();
+        // Falling numbers, then rising ones, then NaN; sevens are in the first block.
+        let falling = (0..1024i32).rev().flat_map(i32::to_le_bytes);
+        let rising = (0..2048i32).flat_map(|i| (i + 5000).to_le_bytes());
+        let data: Vec<u8> = falling.chain(rising).collect();
+        block.write(0, vec![Buffer::from_slice(&data)], false).await.unwrap();
+        let nan: Vec<u8> = [f32::NAN; 1024].iter().flat_map(|nan| nan.to_le_bytes()).collect();
+        block.write(8192, vec![Buffer::from_slice(&nan)], false).await.unwrap();
+        let memory = Memory::open(&controller, 4).unwrap();
+        memory.write(0, vec![Buffer::from_slice(&data)]).await.unwrap();
+        let compute = Compute::open(&controller, 5).unwrap();
+        let index = |program: u64| u16::try_from(program - 1).unwrap();
+        for (what, execution, expected) in refused() {
+            let ended = compute.execute(index(execution.program), &execution).await;
+            let status = ended.err().and_then(|error| error.status());
+            assert_eq!(status, Some(expected), "{what}");
+            let count = self::execution(COUNT, I32, &[blocks(0, 4096)], Output::Completion);
+            assert_eq!(compute.execute(index(COUNT), &count).await.unwrap(), 1, "after {what}");
+        }
+        controller.disconnect().await;
+    });
+    done.unwrap();
+}

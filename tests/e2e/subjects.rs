@@ -1,0 +1,172 @@
+//! What is characterized: every drive of an array, drives of other makers, drives with secrets; and
+//! who tells energies. No time is judged.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use csd_store::profile::{Source, Where};
+
+use crate::characterize::{characterize, check_points, nowhere, profile};
+use crate::harness::Array;
+use crate::other;
+use crate::single::Drive;
+
+/// The array's drives as devices: one, if they did not differ, with the runs of both; else each
+/// with its own. Which of them it is, is the machine's to say.
+#[test]
+fn every_drive_of_an_array_counts() {
+    let array = Array::up(2, "256M");
+    let (profile, done) = characterize(&array, "--array csd-array.toml --device x");
+    let names: Vec<_> = profile.device.keys().map(String::as_str).collect();
+    let cells = done.json()["result"]["cells"].as_array().unwrap().clone();
+    let runs = |name: &str| {
+        let points = profile.point.iter().filter(|point| point.device == name);
+        points.map(|point| point.load_s.n.unwrap()).collect::<Vec<_>>()
+    };
+    match names[..] {
+        ["x"] => {
+            assert_eq!((runs("x"), cells.len()), (vec![6, 6], 2));
+            let note = profile.device["x"].note.as_ref().unwrap();
+            assert!(note.ends_with("2 drives that do not differ: d0, d1"), "{note}");
+        }
+        ["x-d0", "x-d1"] => {
+            assert_eq!((runs("x-d0"), runs("x-d1"), cells.len()), (vec![3, 3], vec![3, 3], 4));
+            let target = |name: &str| profile.device[name].target.clone().unwrap();
+            assert_ne!(target("x-d0"), target("x-d1"));
+        }
+        _ => panic!("{names:?}"),
+    }
+}
+
+#[test]
+fn drives_of_an_array_that_differ_are_told_apart() {
+    let array = Array::up(2, "256M");
+    // The second drive as slow as no machine is: 1 MB/s to the host, and a second for each 64 KiB.
+    let slow_profile = "schema = 1\n[meta]\nmachine = \"slow\"\n[host]\ncores = 1\n[device.slow]\n\
+                  ext_read_Bps = 1000000\n[[point]]\nkernel = \"count\"\nwhere = \"drive\"\n\
+                  device = \"slow\"\nunits = 1\nbytes = 65536\noverlap = \"serial\"\n\
+                  load_s = { median = 0.2 }\ncomp_s = { median = 0.2 }\nprov = \"given\"\n";
+    array.file("slow.toml", slow_profile.as_bytes());
+    let mut slow = Drive { array: nowhere(), running: None };
+    slow.array.file("slow.toml", slow_profile.as_bytes());
+    slow.start("memory", &["--pace", "slow.toml"]);
+    let url = fs::read_to_string(slow.array.path("ready")).unwrap();
+    let file = fs::read_to_string(array.path("csd-array.toml")).unwrap();
+    let second = array.drives()[1]["url"].as_str().unwrap().to_owned();
+    array.file("mixed.toml", file.replace(&second, url.trim()).as_bytes());
+    let (profile, done) = characterize(&array, "--array mixed.toml");
+    let names: Vec<_> = profile.device.keys().map(String::as_str).collect();
+    assert_eq!(names, ["drive-d0", "drive-d1"]);
+    let slow = &profile.device["drive-d1"];
+    assert_eq!(slow.target.as_deref(), Some(url.trim()));
+    assert!(slow.ext_read_Bps.unwrap() <= 1_000_000, "{slow:?}");
+    for point in &profile.point {
+        assert!(point.load_s.n == Some(3), "{point:?}");
+    }
+    let cells = done.json()["result"]["cells"].to_string();
+    assert!(cells.contains("drive-d0") && cells.contains("drive-d1"), "{cells}");
+}
+
+#[test]
+fn a_drive_that_is_down_is_left_out_in_words() {
+    let array = Array::up(3, "256M");
+    array.kill(1);
+    let (profile, done) = characterize(&array, "--array csd-array.toml");
+    let warnings = done.json()["warnings"].to_string();
+    assert!(warnings.contains("drive d1 (") && warnings.contains("is down"), "{warnings}");
+    assert_eq!(done.json()["result"]["intake"]["drives"], 2);
+    assert!(profile.device.keys().all(|name| !name.contains("d1")));
+}
+
+#[test]
+fn a_drive_of_another_maker_gives_the_hosts_side_in_words() {
+    let folder = nowhere();
+    let url = other::serve();
+    let drive = format!("--drive {url} --device ssd --kernels count,vector-add,array-merge");
+    let (profile, done) = characterize(&folder, &drive);
+    check_points(&profile, "count", Where::Host, false);
+    check_points(&profile, "vector-add", Where::Host, false);
+    assert!(profile.point.iter().all(|point| point.r#where == Where::Host));
+    let device = &profile.device["ssd"];
+    assert!(device.ext_read_Bps.is_some() && device.note.as_ref().unwrap().contains(other::MODEL));
+    assert_eq!((device.int_read_Bps, device.ext_write_Bps), (None, None));
+    assert_eq!((&device.target, device.capacity_bytes), (&Some(url), Some(16 << 20)));
+    let warnings = done.json()["warnings"].to_string();
+    for words in ["no compute namespace", "left out are kernels in the drive", "was only read"] {
+        assert!(warnings.contains(words), "{words:?} is not in {warnings}");
+    }
+    let large = format!("characterize --drive {} --size 32M -o p.toml", other::serve());
+    let large: Vec<&str> = large.split(' ').collect();
+    folder.csd(&large).expect(2, &["namespace 1 of the drive has 16777216 bytes"]);
+}
+
+/// A made-up tree of the processor's counters, which a thread lets grow.
+#[test]
+fn energies_are_the_processors_where_it_counts_them_and_say_so() {
+    let folder = nowhere();
+    let zone = folder.path("powercap/intel-rapl:0");
+    fs::create_dir_all(&zone).unwrap();
+    fs::write(zone.join("name"), "package-0\n").unwrap();
+    fs::write(zone.join("max_energy_range_uj"), "1000000000\n").unwrap();
+    fs::write(zone.join("energy_uj"), "999000000\n").unwrap();
+    let over = Arc::new(AtomicBool::new(false));
+    let stop = Arc::clone(&over);
+    let counting = std::thread::spawn(move || {
+        // Faster and faster, so that a measurement draws more than the rest before it.
+        let (mut drawn, mut step) = (999_000_000u64, 1000);
+        while !stop.load(Ordering::Relaxed) {
+            (drawn, step) = (drawn + step, step + 10);
+            let text = (drawn % 1_000_000_000).to_string();
+            // As a whole, or a reader may find an empty file.
+            fs::write(zone.join("new"), text).unwrap();
+            fs::rename(zone.join("new"), zone.join("energy_uj")).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    });
+    let (profile, done) = characterize(&folder, "--media memory --powercap powercap");
+    over.store(true, Ordering::Relaxed);
+    counting.join().unwrap();
+    for point in &profile.point {
+        let energy = point.energy_J.as_ref().unwrap();
+        assert_eq!((energy.source, energy.n), (Source::Rapl, Some(3)), "{point:?}");
+    }
+    let words = "energies: counters of 1 processor package (RAPL), less ";
+    assert!(done.json()["result"]["energy"].as_str().unwrap().starts_with(words));
+    assert!(profile.meta.note.as_ref().unwrap().contains(words));
+
+    // Where there are none: watts, or nothing, and the reason in either case.
+    let with = |more: &str| characterize(&folder, &format!("--media memory --powercap no {more}"));
+    let (profile, done) = with("--core-watts 10");
+    let text = done.json()["result"]["energy"].as_str().unwrap().to_owned();
+    assert!(text.contains("CPU seconds") && text.contains("counts its energy in no"), "{text}");
+    let energies = profile.point.iter().filter_map(|point| point.energy_J.as_ref());
+    assert_eq!(energies.map(|e| e.source).collect::<Vec<_>>(), [Source::CpuSeconds]);
+    let (profile, _) = with("");
+    assert!(profile.point.iter().all(|point| point.energy_J.is_none()));
+    assert!(profile.meta.note.unwrap().contains("energies: none (no processor counts"));
+}
+
+#[test]
+fn drives_and_their_hosts_with_secrets_are_measured() {
+    let folder = nowhere();
+    let secret = |more: &[&str]| folder.csd(&[&["secret", "new"], more].concat()).text();
+    let host = secret(&["--nqn", "nqn.2026-11.io.csdstore:host"]);
+    let controller = secret(&["--hash", "512"]);
+    fs::write(folder.path("secrets"), format!("{host}controller {controller}")).unwrap();
+    fs::set_permissions(folder.path("secrets"), Permissions::from_mode(0o600)).unwrap();
+    // The drive that is started proves who it is, and so does the process that lacks memory.
+    characterize(&folder, "--media memory --secrets secrets");
+    let burden = "characterize --media memory --size 256K --cores 1 --repeat 1 --overload \
+                  memory:128K -o p.toml --secrets secrets";
+    let done = folder.csd(&burden.split_whitespace().collect::<Vec<_>>());
+    if done.code == 2 {
+        assert!(done.stderr.contains("memory group") || done.stderr.contains("control groups"));
+        eprintln!("skipped: {}", done.stderr);
+        return;
+    }
+    done.expect(0, &[]);
+    let profile = profile(&folder.path("p.toml"));
+    assert!(profile.point.iter().any(|point| point.overload.is_some()));
+}
