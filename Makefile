@@ -86,6 +86,7 @@ vm:  ## the same, long form: two kernels, both block sizes, more checks
 bench:  ## measured figures beside their floors, in one run each
 	cargo run --locked --release -q -p csd-bench --bin bench-block
 	cargo run --locked --release -q -p csd-bench --bin bench-idle
+	cargo run --locked --release -q -p csd-bench --bin bench-compute -- --tail-only
 	cargo run --locked --release -q -p csd-kernels --example count
 	cargo run --locked --release -q -p csd-kernels --example speed
 	cargo run --locked --release -q -p csd-reactor --example echo

@@ -14,6 +14,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | `config`, `runtime` | threads, and the loop of a real core |
+//! | `idling` | how a real core waits |
 //! | `core` | a core's state; spawning, posting, calling |
 //! | `task` | the slab of tasks, their wakers and handles |
 //! | `time`, `timer` | the clock, and what waits for it |
@@ -34,6 +35,7 @@ mod busy;
 mod config;
 mod core;
 mod file;
+mod idling;
 mod lane;
 mod mailbox;
 mod mapped;
@@ -47,7 +49,7 @@ mod task;
 mod time;
 mod timer;
 
-pub use backend::os::lead_session;
+pub use backend::thread::lead_session;
 pub use backend::{BackendKind, UnknownBackend};
 pub use buffer::{ALIGNMENT, Buffer};
 pub use busy::{BusyTimes, busy};

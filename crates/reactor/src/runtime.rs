@@ -12,17 +12,16 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use crate::backend::epoll::Epoll;
 use crate::backend::real::Real;
 use crate::backend::uring::Uring;
-use crate::backend::{Backend, BackendKind, os};
+use crate::backend::{Backend, BackendKind, os, thread};
 use crate::config::Config;
 use crate::core::{Class, Core, CoreId, Entered};
+use crate::idling::{Idling, watch_lane};
 use crate::lane::Lane;
 use crate::mailbox::{Bell, Shared};
-use crate::time::Instant;
 
 /// Why a runtime did not return.
 #[derive(Debug)]
@@ -247,7 +246,7 @@ where
     let mut arming = Arming(Some(runtime), id);
     let config = &runtime.config;
     if config.pin {
-        os::pin_thread(id.0).map_err(Ended::Start)?;
+        thread::pin_thread(id.0).map_err(Ended::Start)?;
     }
     let name = format!("{}-{id}", config.name);
     let backend = make_backend(config, bell, runtime.started, &name).map_err(Ended::Start)?;
@@ -333,79 +332,4 @@ fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result
         return Ok(());
     }
     idling.wait(core)
-}
-
-/// How a core waits: whether spinning pays, learnt from how waits ended.
-struct Idling {
-    spin: Duration,
-    turns_since_poll: u32,
-    /// Rises when work came within a spin's length, falls when it did not; spin while above 0.
-    credit: u8,
-}
-
-const CREDIT_MAX: u8 = 8;
-
-impl Idling {
-    fn new(spin_us: u32) -> Self {
-        let spin = Duration::from_micros(spin_us.into());
-        Self { spin, turns_since_poll: 0, credit: 0 }
-    }
-
-    fn wait(&mut self, core: &Core) -> io::Result<()> {
-        let began = core.backend.now();
-        // The lane runs on what we leave over: a spinning reactor would starve it.
-        let spins = self.credit > 0 && !self.spin.is_zero() && !core.backend.lane_load().works;
-        if spins && spin(core, began + self.spin)? {
-            self.credit = CREDIT_MAX.min(self.credit + 1);
-            return Ok(());
-        }
-        sleep(core)?;
-        let waited = core.backend.now().since(began);
-        core.meter.slept_until(core.backend.now().ns());
-        self.credit = if waited <= self.spin {
-            CREDIT_MAX.min(self.credit + 1)
-        } else {
-            self.credit.saturating_sub(1)
-        };
-        Ok(())
-    }
-}
-
-/// Looks for work without sleeping. Whether there was any.
-fn spin(core: &Core, until: Instant) -> io::Result<bool> {
-    let timer = core.timers.borrow().next().unwrap_or(Instant::MAX);
-    let found = loop {
-        core.backend.poll(Some(0))?;
-        if core.ready_count() > 0 || core.shared.is_pending() {
-            break true;
-        }
-        let now = core.backend.now();
-        if now >= timer {
-            break true;
-        }
-        if now >= until {
-            break false;
-        }
-        std::hint::spin_loop();
-    };
-    core.meter.spun_until(core.backend.now().ns());
-    Ok(found)
-}
-
-/// Sleeps in the back end until the next timer, mail or event.
-fn sleep(core: &Core) -> io::Result<()> {
-    if !core.shared.doze() {
-        return Ok(());
-    }
-    let timer = core.timers.borrow().next();
-    let timer_ns = timer.map(|at| at.ns().saturating_sub(core.backend.now().ns()));
-    let wait_ns = [timer_ns, watch_lane(core)].into_iter().flatten().min();
-    let polled = core.backend.poll(wait_ns);
-    core.shared.rise();
-    polled
-}
-
-/// Keeps the lane from starving; the time until that is due again, ns.
-fn watch_lane(core: &Core) -> Option<u64> {
-    core.backend.watch_lane(core.meter.times.get().foreground_ns)
 }

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
-use crate::backend::real::{Event, Poller};
+use crate::backend::poller::{Event, Poller};
 use crate::backend::{Direction, SocketKey, os};
 use crate::file::{FileDone, FileOp, FileThreads};
 use crate::oneshot::Sender;

@@ -7,7 +7,9 @@
 
 pub(crate) mod epoll;
 pub(crate) mod os;
+pub(crate) mod poller;
 pub(crate) mod real;
+pub(crate) mod thread;
 pub(crate) mod uring;
 
 use std::fmt;

@@ -10,14 +10,11 @@ use std::net::{
     Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, TcpListener, TcpStream,
 };
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::thread::JoinHandleExt;
 use std::sync::OnceLock;
-use std::thread::JoinHandle;
 
 use libc::{c_int, c_void, socklen_t};
 
 use crate::mailbox::Bell;
-use crate::time::nanos;
 
 /// How many connections may wait to be accepted.
 const BACKLOG: c_int = 1024;
@@ -239,92 +236,6 @@ pub(crate) fn is_in_memory(fd: RawFd) -> bool {
     const RAMFS_MAGIC: i64 = 0x8584_58F6;
     let kind = i64::from(answer.f_type);
     result == 0 && (kind == i64::from(libc::TMPFS_MAGIC) || kind == RAMFS_MAGIC)
-}
-
-/// Binds the calling thread to one CPU, the `index`th of those it may use, round and round.
-pub(crate) fn pin_thread(index: usize) -> io::Result<()> {
-    // SAFETY: the sets are live values of the size given, zeroed as CPU_ZERO would.
-    unsafe {
-        let mut allowed: libc::cpu_set_t = mem::zeroed();
-        let size = mem::size_of::<libc::cpu_set_t>();
-        check(libc::sched_getaffinity(0, size, &raw mut allowed))?;
-        let limit = usize::try_from(libc::CPU_SETSIZE).unwrap_or(0);
-        let cpus: Vec<usize> = (0..limit).filter(|&cpu| libc::CPU_ISSET(cpu, &allowed)).collect();
-        let Some(&cpu) = cpus.get(index % cpus.len().max(1)) else { return Ok(()) };
-        let mut one: libc::cpu_set_t = mem::zeroed();
-        libc::CPU_SET(cpu, &mut one);
-        check(libc::sched_setaffinity(0, size, &raw const one)).map(drop)
-    }
-}
-
-/// Puts a thread of this process, 0 the calling one, below all others: `SCHED_IDLE`, or nice 19
-/// where that is refused. Returns whether it had to fall back.
-pub(crate) fn lower_thread(id: libc::pid_t) -> io::Result<bool> {
-    if schedule(id, libc::SCHED_IDLE).is_ok() {
-        return Ok(false);
-    }
-    let id = libc::id_t::try_from(id).map_err(io::Error::other)?;
-    // SAFETY: no pointers; a "process" of Linux's setpriority is a thread, and 0 is the caller.
-    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, id, 19) })?;
-    Ok(true)
-}
-
-/// Puts a thread of this process that [`lower_thread`] put below all others where threads usually
-/// are. Refused to most who are not root.
-pub(crate) fn raise_thread(id: libc::pid_t) -> io::Result<()> {
-    schedule(id, libc::SCHED_OTHER)
-}
-
-fn schedule(id: libc::pid_t, policy: c_int) -> io::Result<()> {
-    // SAFETY: the parameter is a live value, and zeros are a valid one; a thread that there is not
-    // is refused.
-    let set = unsafe {
-        let parameter: libc::sched_param = mem::zeroed();
-        libc::sched_setscheduler(id, policy, &raw const parameter)
-    };
-    check(set).map(drop)
-}
-
-/// The calling thread's id, as [`lower_thread`] takes it.
-pub(crate) fn thread_id() -> u32 {
-    // SAFETY: no arguments; it cannot fail.
-    u32::try_from(unsafe { libc::gettid() }).expect("ids are positive")
-}
-
-/// CPU time of the calling thread, ns.
-pub(crate) fn thread_cpu_ns() -> u64 {
-    clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
-}
-
-/// CPU time of a thread that runs, ns.
-pub(crate) fn thread_cpu_ns_of(thread: &JoinHandle<()>) -> u64 {
-    let mut clock = 0;
-    // SAFETY: the pointer is to a live, writable value, and a handle keeps its thread's id valid.
-    match unsafe { libc::pthread_getcpuclockid(thread.as_pthread_t(), &raw mut clock) } {
-        0 => clock_ns(clock),
-        _ => 0,
-    }
-}
-
-fn clock_ns(clock: libc::clockid_t) -> u64 {
-    // SAFETY: the pointer is to a live, writable value; a clock that there is not leaves it zero.
-    let time = unsafe {
-        let mut time: libc::timespec = mem::zeroed();
-        libc::clock_gettime(clock, &raw mut time);
-        time
-    };
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    let subsecond_ns = u32::try_from(time.tv_nsec).unwrap_or(0);
-    nanos(std::time::Duration::new(seconds, subsecond_ns))
-}
-
-/// Makes this process the leader of a session of its own.
-///
-/// # Errors
-/// When it leads a process group already.
-pub fn lead_session() -> io::Result<()> {
-    // SAFETY: no pointers.
-    check(unsafe { libc::setsid() }).map(drop)
 }
 
 /// Raised by the first SIGINT or SIGTERM, and never lowered: whoever waits for it is served.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::floor::{Floor, LOOK_NS, Reading};
 use super::{LaneJob, LaneLoad, LaneQueue};
-use crate::backend::os;
+use crate::backend::thread;
 use crate::core::Class;
 use crate::time::nanos;
 
@@ -92,9 +92,9 @@ impl Common {
             drop_quietly(job);
             return None;
         }
-        let before_ns = os::thread_cpu_ns();
+        let before_ns = thread::thread_cpu_ns();
         let stepped = job.step();
-        let spent_ns = os::thread_cpu_ns() - before_ns;
+        let spent_ns = thread::thread_cpu_ns() - before_ns;
         self.cpu_ns.fetch_add(spent_ns, Relaxed);
         job.ran(spent_ns);
         if stepped.more {
@@ -113,7 +113,7 @@ fn drop_quietly(job: Box<dyn LaneJob>) {
 /// Lowers the thread; says once if the best way to was refused.
 fn note_priority() {
     static ONCE: Once = Once::new();
-    match os::lower_thread(0) {
+    match thread::lower_thread(0) {
         Ok(false) => {}
         Ok(true) => ONCE.call_once(|| {
             eprintln!("note: SCHED_IDLE was refused; the compute lane runs at nice 19");
@@ -215,7 +215,7 @@ impl Worker {
         let (common, yields) = (Arc::clone(&self.common), self.yields);
         let work = move || {
             if !normal {
-                common.low_id.store(os::thread_id().into(), Relaxed);
+                common.low_id.store(thread::thread_id().into(), Relaxed);
                 note_priority();
             }
             common.work(normal && yields);
@@ -256,7 +256,7 @@ impl Worker {
     /// CPU time of the threads, the step in progress included.
     fn thread_ns(&self) -> u64 {
         let of = |slot: &RefCell<Option<JoinHandle<()>>>| {
-            slot.borrow().as_ref().map_or(0, os::thread_cpu_ns_of)
+            slot.borrow().as_ref().map_or(0, thread::thread_cpu_ns_of)
         };
         of(&self.normal) + of(&self.low)
     }
@@ -264,7 +264,7 @@ impl Worker {
     /// Time that the core worked for its hosts. Its clock counts time for which others had the
     /// CPU, its thread's counts work for others than hosts: of each span, the lesser counts.
     fn foreground(&self, clock_ns: u64) -> u64 {
-        let thread_ns = os::thread_cpu_ns();
+        let thread_ns = thread::thread_cpu_ns();
         let [last_clock_ns, last_thread_ns, sum_ns] = self.foreground.get();
         let lesser_ns = (clock_ns - last_clock_ns).min(thread_ns - last_thread_ns);
         self.foreground.set([clock_ns, thread_ns, sum_ns + lesser_ns]);
@@ -283,8 +283,11 @@ impl Worker {
         if let Ok(low) = i32::try_from(low)
             && low > 0
         {
-            let _moved =
-                if lifted { os::raise_thread(low) } else { os::lower_thread(low).map(drop) };
+            let _moved = if lifted {
+                thread::raise_thread(low)
+            } else {
+                thread::lower_thread(low).map(drop)
+            };
         }
         self.lifts.set(self.lifts.get() + u64::from(lifted));
     }

@@ -18,7 +18,7 @@ use std::time::Duration;
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
-use crate::backend::real::{Event, Poller};
+use crate::backend::poller::{Event, Poller};
 use crate::backend::{Direction, SocketKey, os};
 use crate::file::{Action, FileDone, FileOp, FileThreads};
 use crate::oneshot::Sender;
