@@ -153,6 +153,7 @@ impl Desk {
     }
 
     fn take(&mut self, batch: Batch, meter: &mut Meter) {
+        self.inputs.free_spent();
         meter.read_bytes += batch.bytes;
         for (stream, chunk) in batch.chunks {
             self.inputs.push(stream, chunk);

@@ -30,6 +30,7 @@ pub fn run_here(
     let mut output = Output::new(&wanted);
     let mut written = Vec::new();
     for _ in 0..IDLE_STEPS_MAX {
+        inputs.free_spent();
         inputs.admit()?;
         match program.step(&mut inputs, &mut output)? {
             Step::Done { result } => {

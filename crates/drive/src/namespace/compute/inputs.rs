@@ -23,6 +23,8 @@ pub(super) struct Chunk {
 pub struct Inputs {
     streams: Vec<Stream>,
     consumed: u64,
+    /// Used up in the lane, whose thread has no use for their memory: the core's has.
+    spent: Vec<Chunk>,
 }
 
 #[derive(Default)]
@@ -40,7 +42,8 @@ struct Stream {
 
 impl Inputs {
     pub(super) fn new(streams: usize) -> Self {
-        Self { streams: (0..streams).map(|_| Stream::default()).collect(), consumed: 0 }
+        let streams = (0..streams).map(|_| Stream::default()).collect();
+        Self { streams, consumed: 0, spent: Vec::new() }
     }
 
     /// Number of streams.
@@ -68,7 +71,7 @@ impl Inputs {
         stream.at += bytes;
         stream.left -= bytes;
         self.consumed += bytes as u64;
-        stream.drop_used();
+        stream.drop_used(&mut self.spent);
     }
 
     /// Whether nothing comes after the bytes that [`Self::peek`] shows. A stream without sources
@@ -101,7 +104,13 @@ impl Inputs {
         let stream = &mut self.streams[stream];
         stream.left += chunk.bytes.len();
         stream.chunks.push_back(chunk);
-        stream.drop_used();
+        stream.drop_used(&mut self.spent);
+    }
+
+    /// Frees the chunks that are used up. Called where chunks are read, because memory is kept
+    /// for the next one by the thread that frees it.
+    pub(super) fn free_spent(&mut self) {
+        self.spent.clear();
     }
 
     pub(super) fn end(&mut self, stream: usize) {
@@ -123,10 +132,10 @@ impl Inputs {
 }
 
 impl Stream {
-    /// Drops chunks that are used up, empty ones too.
-    fn drop_used(&mut self) {
+    /// Takes off chunks that are used up, empty ones too.
+    fn drop_used(&mut self, spent: &mut Vec<Chunk>) {
         while self.chunks.front().is_some_and(|first| first.bytes.len() == self.at) {
-            self.chunks.pop_front();
+            spent.extend(self.chunks.pop_front());
             self.at = 0;
             self.admitted = false;
         }
