@@ -74,7 +74,10 @@ pub(crate) fn dense_versions() -> impl Iterator<Item = DenseVersion> {
         std::is_x86_feature_detected!("avx2")
             .then_some(DenseVersion { name: "avx2", turns: avx2::dense }),
     ];
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    let vector = [std::arch::is_aarch64_feature_detected!("neon")
+        .then_some(DenseVersion { name: "neon", turns: neon::dense })];
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let vector: [Option<DenseVersion>; 0] = [];
     vector.into_iter().flatten().chain([DenseVersion { name: "portable", turns: dense }])
 }
@@ -186,3 +189,6 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 #[path = "rank_avx512.rs"]
 mod avx512;
+#[cfg(target_arch = "aarch64")]
+#[path = "rank_neon.rs"]
+mod neon;

@@ -262,3 +262,31 @@ impl Step {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::merge;
+
+    #[test]
+    fn positions_and_counters_go_on_beyond_32_bits() {
+        // As after this many elements of both, of which the last was 5.
+        const BEFORE: u64 = u32::MAX as u64 - 1;
+        let mut merger = Merger::<i32>::new(Numeric::I32, merge::best().narrow);
+        for side in &mut merger.sides {
+            (side.elements, side.previous) = (BEFORE, 5);
+        }
+        (merger.written, merger.last) = (BEFORE, Some(5));
+        let piece = |bytes| Piece { bytes, last: false };
+        let bytes =
+            |values: &[i32]| values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>();
+        let (left, right) = (bytes(&[5, 6, 8, 10]), bytes(&[7, 9, 11]));
+        let mut merged = Vec::new();
+        let mut sink = |bytes: &[u8]| merged.extend_from_slice(bytes);
+        merger.feed([piece(&left), piece(&right)], &mut sink).unwrap();
+        assert_eq!(merged, bytes(&[6, 7, 8, 9, 10]));
+        assert_eq!((merger.elements(), merger.written), (2 * BEFORE + 7, BEFORE + 5));
+        let error = merger.feed([piece(&bytes(&[12, 11])), piece(&[])], &mut |_| {}).unwrap_err();
+        assert_eq!(error, Error::NotSorted { side: Side::Left, at: BEFORE + 5 });
+    }
+}
