@@ -23,15 +23,19 @@ pub(crate) struct Functions<K: Key> {
     /// Whether these keys are sorted, and none is smaller than the one that came before.
     pub(crate) sorted: fn(&[K::Raw], K) -> bool,
     /// Keys of floating numbers; false when one is NaN or they are not sorted, as in `sorted`.
-    pub(crate) decode: fn(&[K::Raw], K, &mut [K::Raw]) -> bool,
+    pub(crate) decode: Decode<K>,
     /// Merges as many of the blocks' keys, the smallest. The fourth argument came before.
     pub(crate) merge: Merge<K>,
     /// Copies keys; the second argument came before.
-    pub(crate) unique: fn(&[K::Raw], K, &mut [K::Raw]) -> usize,
+    pub(crate) unique: Unique<K>,
     /// The floating numbers of keys, in their place.
     pub(crate) encode: fn(&mut [K::Raw]),
 }
 
+/// Keys of floating numbers.
+pub(crate) type Decode<K> = fn(&[<K as Key>::Raw], K, &mut [<K as Key>::Raw]) -> bool;
+/// A copy without duplicates.
+pub(crate) type Unique<K> = fn(&[<K as Key>::Raw], K, &mut [<K as Key>::Raw]) -> usize;
 /// A merge of two blocks.
 pub(crate) type Merge<K> =
     fn(&[<K as Key>::Raw], &[<K as Key>::Raw], usize, K, &mut [<K as Key>::Raw]) -> usize;

@@ -6,10 +6,10 @@ const fn kept<const LANES: usize, const MASKS: usize>() -> [[u8; 8]; MASKS] {
     let mut table = [[0; 8]; MASKS];
     let mut mask = 0;
     while mask < MASKS {
-        let (mut from, mut to) = (0, 0);
+        let (mut from, mut to) = (0u8, 0);
         while from < 8 {
-            if mask >> (from / words) & 1 == 1 {
-                table[mask][to] = from as u8;
+            if mask >> (from as usize / words) & 1 == 1 {
+                table[mask][to] = from;
                 to += 1;
             }
             from += 1;
