@@ -12,7 +12,7 @@ TEST_READY := $(VENV)/.test-ready
 ORACLE_READY := $(VENV)/.oracle-ready
 DEMO_DIR ?= build/demo
 
-.PHONY: help demo test check test-rust test-python browser oracle sim fuzz vm vm-short bench sdk docs clean
+.PHONY: help demo test check test-rust test-python browser oracle oracle-speed arm sim fuzz vm vm-short bench sdk docs clean
 
 help:            ## list the doors
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -58,6 +58,22 @@ oracle: $(ORACLE_READY)  ## kernels beside NumPy, networkx, SciPy and google-crc
 	$(BIN)/python tests/oracle/check.py --oracle target/release/examples/oracle
 	cargo build --release --locked -p csd
 	$(BIN)/python tests/oracle/drives.py --csd target/release/csd
+
+oracle-speed: $(ORACLE_READY)  ## array merge beside std::set_union, sparse page rank beside SciPy
+	cargo build --release --locked -q -p csd-kernels --example speed
+	$(BIN)/python tests/oracle/speed.py \
+	  --speed $(or $(CARGO_TARGET_DIR),target)/release/examples/speed
+
+# Says whether the aarch64 versions are right; an emulator's time says nothing of their speed.
+ARM := aarch64-unknown-linux-gnu
+arm: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
+arm: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER := qemu-aarch64 -L /usr/aarch64-linux-gnu
+arm:             ## tests of the kernels for aarch64 in QEMU; skipped visibly without its tools
+	@for tool in qemu-aarch64 aarch64-linux-gnu-gcc rustup; do \
+	  command -v $$tool >/dev/null || { echo "no $$tool: kernels for aarch64 not tested"; exit 0; }; \
+	done; \
+	rustup target add $(ARM) || { echo "no target $(ARM): kernels for it not tested"; exit 0; }; \
+	cargo test --locked -p csd-kernels --target $(ARM) --lib --tests
 
 SEEDS ?= 0..1000
 sim:  ## simulation lane, long form: make sim SEEDS=0..1000

@@ -1,11 +1,13 @@
 """Array merge beside std::set_union + unique, page rank's product beside SciPy's.
 
-Rounds alternate between the two of a pair, so that other work on the machine slows both; what is
-printed are medians of times and of the rounds' ratios. Run after
-``cargo build --release -p csd-kernels --example speed``.
+Rounds alternate between the two of a pair, so that other work on the machine slows both. A round's
+time is the least of several in one process, because one that slept before is interrupted less;
+what is printed are medians of these and of the rounds' ratios. ``make oracle-speed`` runs it.
 """
 
 import argparse
+import datetime
+import os
 import statistics
 import subprocess
 import tempfile
@@ -61,7 +63,7 @@ def sparse(
             start = time.perf_counter_ns()
             matrix @ vector
             times.append((time.perf_counter_ns() - start) / matrix.nnz)
-        theirs.append(statistics.median(times))
+        theirs.append(min(times))
     for version in ours[0]:
         found = [round_[version] for round_ in ours]
         ratio = statistics.median(b / a for a, b in zip(found, theirs, strict=True))
@@ -80,6 +82,9 @@ def main() -> None:
     debian = packages()
     if debian is not None:
         graphs["Debian"] = debian[:2]
+    load = "{:.1f}, {:.1f}, {:.1f}".format(*os.getloadavg())
+    date = datetime.datetime.now(datetime.UTC).isoformat(" ", "minutes")
+    print(f"{date}, {os.cpu_count()} processors, load averages {load}")
     with tempfile.TemporaryDirectory() as folder:
         merge(arguments.speed, Path(folder), arguments.elements, arguments.rounds)
         for name, (nodes, edges) in graphs.items():

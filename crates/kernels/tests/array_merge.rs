@@ -194,3 +194,44 @@ fn infinities_and_denormals_keep_their_order() {
         assert_eq!(merged, expected.map(f64::to_le_bytes).concat(), "{}", version.name());
     }
 }
+
+#[test]
+fn runs_of_one_input_and_equal_inputs_are_merged_as_any() {
+    let runs = |side: i64, length: i64| -> Vec<i64> {
+        (0..9000).map(|index| (index / length * 2 + side) * length + index % length).collect()
+    };
+    let even: Vec<i64> = (0..9000).map(|index| index * 2).collect();
+    let mut inserted = even.clone();
+    inserted.insert(3000, 5999);
+    let ends: Vec<i64> = (0..5000).map(|index| if index < 100 { 0 } else { i64::MAX }).collect();
+    let cases = [
+        (runs(0, 1000), runs(1, 1000)),
+        (runs(0, 130), runs(1, 130)),
+        (runs(0, 9000), runs(1, 9000)),
+        (even.clone(), even.clone()),
+        (even.clone(), inserted),
+        (ends.clone(), even),
+        (ends.clone(), ends),
+    ];
+    for (left, right) in cases {
+        let [wide, narrow] = [Numeric::I64, Numeric::I32].map(|element| {
+            [&left, &right].map(|values| -> Vec<u8> {
+                let narrow = |value: i64| i32::try_from(value).unwrap_or(i32::MAX);
+                let bytes = |value: &i64| match element {
+                    Numeric::I32 => narrow(*value).to_le_bytes().to_vec(),
+                    _ => value.to_le_bytes().to_vec(),
+                };
+                values.iter().flat_map(bytes).collect()
+            })
+        });
+        for (element, [left, right]) in [(Numeric::I64, wide), (Numeric::I32, narrow)] {
+            let expected = scalar::merge(element, &left, &right).expect("sorted");
+            for version in Version::available() {
+                let merged = version.merge(element, &left, &right).expect("sorted");
+                assert!(merged == expected, "{} {element:?}", version.name());
+                let merged = version.merge(element, &right, &left).expect("sorted");
+                assert!(merged == expected, "{} {element:?}, turned", version.name());
+            }
+        }
+    }
+}

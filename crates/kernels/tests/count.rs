@@ -99,3 +99,12 @@ fn the_portable_version_is_always_there() {
     let names: Vec<_> = Version::available().map(Version::name).collect();
     assert_eq!(names.last(), Some(&"portable"));
 }
+
+#[cfg(target_arch = "aarch64")]
+#[test]
+fn neon_comes_first_on_aarch64() {
+    let names: Vec<_> = Version::available().map(Version::name).collect();
+    assert_eq!(names, ["neon", "portable"]);
+    let verify = csd_kernels::verify::Version::available().map(csd_kernels::verify::Version::name);
+    assert_eq!(verify.collect::<Vec<_>>(), ["crc", "portable"]);
+}

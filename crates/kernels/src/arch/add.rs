@@ -41,7 +41,10 @@ pub(crate) fn versions() -> impl Iterator<Item = Version> {
             .then_some(Version { name: "avx512", add: avx512::add }),
         std::is_x86_feature_detected!("avx2").then_some(Version { name: "avx2", add: avx2::add }),
     ];
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    let vector = [std::arch::is_aarch64_feature_detected!("neon")
+        .then_some(Version { name: "neon", add: neon::add })];
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let vector: [Option<Version>; 0] = [];
     vector.into_iter().flatten().chain([Version { name: "portable", add: scalar::add }])
 }
@@ -177,3 +180,7 @@ version!(
         _mm256_castpd_si256(_mm256_blendv_pd(sum, quiet, nan))
     }
 );
+
+#[cfg(target_arch = "aarch64")]
+#[path = "add_neon.rs"]
+mod neon;

@@ -1,5 +1,5 @@
-//! Versions of the CRC-32C of pages: tables of 8 bytes a turn, SSE4.2's instruction, and AVX-512's
-//! carry-less multiplication.
+//! Versions of the CRC-32C of pages: tables of 8 bytes a turn, the instructions of SSE4.2 and of
+//! ARMv8, and AVX-512's carry-less multiplication.
 //!
 //! Several pages may advance together, because a page's own bytes wait for each other.
 #![allow(unsafe_code)]
@@ -88,7 +88,13 @@ pub(crate) fn versions() -> impl Iterator<Item = Version> {
             sse42.then_some(Version { name: "sse4.2", update: sse42::update, pages: sse42::pages }),
         ]
     };
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    let vector = [std::arch::is_aarch64_feature_detected!("crc").then_some(Version {
+        name: "crc",
+        update: armv8::update,
+        pages: armv8::pages,
+    })];
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let vector: [Option<Version>; 0] = [];
     vector.into_iter().flatten().chain([Version { name: "portable", update, pages }])
 }
@@ -154,40 +160,53 @@ fn together<const N: usize>(
     states
 }
 
-#[cfg(target_arch = "x86_64")]
-mod sse42 {
-    use std::arch::x86_64::{_mm_crc32_u8, _mm_crc32_u64};
+/// A version by instructions for a word of 8 bytes and for a byte.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! instructions {
+    ($module:ident, $arch:ident, $feature:literal, $word:expr, $byte:ident) => {
+        mod $module {
+            use std::arch::$arch::*;
 
-    use super::together;
+            use super::together;
 
-    pub(super) fn update(state: u32, bytes: &[u8]) -> u32 {
-        // SAFETY: this version is only offered where the feature was detected.
-        let [state] = unsafe { states([bytes], [state]) };
-        state
-    }
+            pub(super) fn update(state: u32, bytes: &[u8]) -> u32 {
+                // SAFETY: this version is only offered where the feature was detected.
+                let [state] = unsafe { states([bytes], [state]) };
+                state
+            }
 
-    pub(super) fn pages(data: &[u8], page: usize, unroll: u8, out: &mut Vec<u32>) {
-        each_group!(data, page, unroll, out, |pages| group(pages));
-    }
+            pub(super) fn pages(data: &[u8], page: usize, unroll: u8, out: &mut Vec<u32>) {
+                each_group!(data, page, unroll, out, |pages| group(pages));
+            }
 
-    fn group<const N: usize>(pages: [&[u8]; N]) -> [u32; N] {
-        // SAFETY: this version is only offered where its features were detected.
-        unsafe { states(pages, [!0; N]) }
-    }
+            fn group<const N: usize>(pages: [&[u8]; N]) -> [u32; N] {
+                // SAFETY: this version is only offered where its features were detected.
+                unsafe { states(pages, [!0; N]) }
+            }
 
-    #[target_feature(enable = "sse4.2")]
-    fn states<const N: usize>(pages: [&[u8]; N], before: [u32; N]) -> [u32; N] {
-        together(
-            pages,
-            before,
-            |state, word| {
-                let state = _mm_crc32_u64(u64::from(state), u64::from_le_bytes(word));
-                u32::try_from(state).expect("the instruction gives 32 bits")
-            },
-            |state, byte| _mm_crc32_u8(state, byte),
-        )
-    }
+            #[target_feature(enable = $feature)]
+            fn states<const N: usize>(pages: [&[u8]; N], before: [u32; N]) -> [u32; N] {
+                let word = |state, word| $word(state, u64::from_le_bytes(word));
+                together(pages, before, word, |state, byte| $byte(state, byte))
+            }
+        }
+    };
 }
+
+#[cfg(target_arch = "x86_64")]
+instructions!(
+    sse42,
+    x86_64,
+    "sse4.2",
+    |state, word| {
+        let state = _mm_crc32_u64(u64::from(state), word);
+        u32::try_from(state).expect("the instruction gives 32 bits")
+    },
+    _mm_crc32_u8
+);
+
+#[cfg(target_arch = "aarch64")]
+instructions!(armv8, aarch64, "crc", __crc32cd, __crc32cb);
 
 #[cfg(target_arch = "x86_64")]
 #[path = "crc_avx512.rs"]

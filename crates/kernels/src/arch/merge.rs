@@ -1,33 +1,44 @@
-//! Versions of array merge, over blocks of keys.
+//! Versions of array merge, over blocks of keys as they lie in memory.
 //!
-//! The portable version takes one key a turn without a branch. AVX-512 merges a vector of keys a
-//! turn by a bitonic network, and compresses away what equals its neighbour.
+//! The portable version takes one key a turn without a branch. The vector versions share a driver
+//! (`merge_vectors.rs`): a vector of keys a turn through a bitonic network, several parts of the
+//! blocks at a time, duplicates compressed away.
 #![allow(unsafe_code)]
 
 use std::sync::LazyLock;
 
 use crate::array_merge::key::Key;
 
-/// Elements that a merge may write beyond its result: one vector.
+/// Elements that a version may write beyond its result: one vector.
 pub(crate) const SLACK: usize = 16;
 
-/// A merge of two blocks.
-pub(crate) type Merge<K> = fn(&[K], &[K], K, &mut [K]) -> (usize, usize, usize);
+/// How far ahead of a merge memory is asked for what comes next: about a block.
+#[cfg(target_arch = "x86_64")]
+const AHEAD_BYTES: usize = 8192;
 
-/// The functions of a version for keys of one size.
+/// The functions of a version for keys of one size. All write only keys that differ from the one
+/// before, give how many they wrote, and want [`SLACK`] more room than they have keys.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Functions<K> {
-    /// Keys of bytes, floating or not; false when one is NaN or smaller than the one before it
-    /// (the third argument comes before the first).
-    pub(crate) decode: fn(&[u8], bool, K, &mut [K]) -> bool,
-    /// Merges until one input is used up. The third argument came before; equal ones are dropped.
-    /// Gives how many keys it took of each and how many it wrote.
+pub(crate) struct Functions<K: Key> {
+    /// Whether these keys are sorted, and none is smaller than the one that came before.
+    pub(crate) sorted: fn(&[K::Raw], K) -> bool,
+    /// Keys of floating numbers; false when one is NaN or they are not sorted, as in `sorted`.
+    pub(crate) decode: Decode<K>,
+    /// Merges as many of the blocks' keys, the smallest. The fourth argument came before.
     pub(crate) merge: Merge<K>,
-    /// Copies keys that differ from the one before; gives how many.
-    pub(crate) unique: fn(&[K], K, &mut [K]) -> usize,
-    /// Bytes of keys, floating or not.
-    pub(crate) encode: fn(&[K], bool, &mut [u8]),
+    /// Copies keys; the second argument came before.
+    pub(crate) unique: Unique<K>,
+    /// The floating numbers of keys, in their place.
+    pub(crate) encode: fn(&mut [K::Raw]),
 }
+
+/// Keys of floating numbers.
+pub(crate) type Decode<K> = fn(&[<K as Key>::Raw], K, &mut [<K as Key>::Raw]) -> bool;
+/// A copy without duplicates.
+pub(crate) type Unique<K> = fn(&[<K as Key>::Raw], K, &mut [<K as Key>::Raw]) -> usize;
+/// A merge of two blocks.
+pub(crate) type Merge<K> =
+    fn(&[<K as Key>::Raw], &[<K as Key>::Raw], usize, K, &mut [<K as Key>::Raw]) -> usize;
 
 /// One compiled version.
 #[derive(Clone, Copy, Debug)]
@@ -57,11 +68,12 @@ pub(crate) fn versions() -> impl Iterator<Item = Version> {
                 narrow: avx512::narrow::FUNCTIONS,
                 wide: avx512::wide::FUNCTIONS,
             }),
-        std::is_x86_feature_detected!("avx2").then_some(Version {
-            name: "avx2",
-            narrow: avx2::narrow(),
-            wide: avx2::wide(),
-        }),
+        (std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("popcnt"))
+            .then_some(Version {
+                name: "avx2",
+                narrow: avx2::narrow::FUNCTIONS,
+                wide: avx2::wide::FUNCTIONS,
+            }),
     ];
     #[cfg(not(target_arch = "x86_64"))]
     let vector: [Option<Version>; 0] = [];
@@ -70,41 +82,66 @@ pub(crate) fn versions() -> impl Iterator<Item = Version> {
 }
 
 fn functions<K: Key>() -> Functions<K> {
-    Functions { decode: decode::<K>, merge: merge::<K>, unique: unique::<K>, encode: K::encode }
+    Functions {
+        sorted: sorted::<K>,
+        decode: decode::<K>,
+        merge: merge::<K>,
+        unique: unique::<K>,
+        encode: K::encode,
+    }
 }
 
 #[inline(always)]
-fn decode<K: Key>(bytes: &[u8], float: bool, previous: K, keys: &mut [K]) -> bool {
-    let numbers = K::decode(bytes, float, keys);
-    numbers && K::sorted(keys) && keys.first().is_none_or(|first| previous <= *first)
+fn sorted<K: Key>(keys: &[K::Raw], previous: K) -> bool {
+    K::sorted(keys) && keys.first().is_none_or(|first| previous <= K::from_raw(*first))
 }
 
 #[inline(always)]
-fn merge<K: Key>(a: &[K], b: &[K], before: K, out: &mut [K]) -> (usize, usize, usize) {
+fn decode<K: Key>(elements: &[K::Raw], previous: K, keys: &mut [K::Raw]) -> bool {
+    K::decode(elements, keys) && sorted(keys, previous)
+}
+
+fn merge<K: Key>(a: &[K::Raw], b: &[K::Raw], count: usize, before: K, out: &mut [K::Raw]) -> usize {
     let (mut i, mut j, mut written, mut last) = (0, 0, 0, before);
-    assert!(out.len() >= a.len() + b.len(), "no room for the merge");
-    while i < a.len() && j < b.len() {
-        let (x, y) = (a[i], b[j]);
+    assert!(out.len() >= count, "no room for the merge");
+    while i < a.len() && j < b.len() && i + j < count {
+        let (x, y) = (K::from_raw(a[i]), K::from_raw(b[j]));
         let next = if x <= y { x } else { y };
-        out[written] = next;
+        out[written] = next.to_raw();
         written += usize::from(next != last);
         last = next;
         i += usize::from(x <= y);
-        j += usize::from(y <= x);
+        j += usize::from(y < x);
     }
-    (i, j, written)
+    let rest = if i < a.len() { &a[i..] } else { &b[j..] };
+    written + unique(&rest[..count - i - j], last, &mut out[written..])
 }
 
-#[inline(always)]
-fn unique<K: Key>(keys: &[K], before: K, out: &mut [K]) -> usize {
+fn unique<K: Key>(keys: &[K::Raw], before: K, out: &mut [K::Raw]) -> usize {
     let (mut written, mut last) = (0, before);
     assert!(out.len() >= keys.len(), "no room for the keys");
-    for key in keys {
-        out[written] = *key;
-        written += usize::from(*key != last);
-        last = *key;
+    for raw in keys {
+        let key = K::from_raw(*raw);
+        out[written] = *raw;
+        written += usize::from(key != last);
+        last = key;
     }
     written
+}
+
+/// How many of the merge's first `count` keys come from `a`: those of `a` follow equal ones of `b`.
+#[cfg(target_arch = "x86_64")]
+fn split<K: Key>(a: &[K::Raw], b: &[K::Raw], count: usize) -> usize {
+    let (mut low, mut high) = (count.saturating_sub(b.len()), count.min(a.len()));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if K::from_raw(a[middle]) < K::from_raw(b[count - 1 - middle]) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -113,3 +150,6 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 #[path = "merge_avx512.rs"]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+#[path = "merge_vectors.rs"]
+mod vectors;

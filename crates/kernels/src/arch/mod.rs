@@ -1,8 +1,11 @@
 //! Versions of the kernels for this machine's vectors, and the choice among them, made once.
 //!
-//! On aarch64 the portable version is the NEON one: NEON is that machine's baseline, and the
-//! compiler vectorises the loop. Never: a kernel's meaning, which its own module has. Invariant: a
-//! [`Version`] is only to be had for a processor that can run it.
+//! x86-64 has AVX-512 and AVX2, aarch64 has NEON and its CRC-32 instructions; array merge and sparse
+//! rows are the portable ones there. `make arm` runs the tests of the aarch64 versions in an
+//! emulator, which tells whether they are right and nothing about their speed.
+//!
+//! Never: a kernel's meaning, which its own module has. Invariant: a [`Version`] is only to be had
+//! for a processor that can run it.
 
 pub(crate) mod add;
 #[cfg(target_arch = "x86_64")]
@@ -11,6 +14,8 @@ mod avx2;
 mod avx512;
 pub(crate) mod crc;
 pub(crate) mod merge;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod portable;
 pub(crate) mod rank;
 
@@ -64,7 +69,9 @@ pub(crate) fn count(pattern: &Pattern, bytes: &[u8]) -> u64 {
 pub(crate) fn versions() -> impl Iterator<Item = Version> {
     #[cfg(target_arch = "x86_64")]
     let vector = [avx512::version(), avx2::version()];
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    let vector = [neon::version()];
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let vector: [Option<Version>; 0] = [];
     vector.into_iter().flatten().chain([portable::version()])
 }

@@ -74,7 +74,10 @@ pub(crate) fn dense_versions() -> impl Iterator<Item = DenseVersion> {
         std::is_x86_feature_detected!("avx2")
             .then_some(DenseVersion { name: "avx2", turns: avx2::dense }),
     ];
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    let vector = [std::arch::is_aarch64_feature_detected!("neon")
+        .then_some(DenseVersion { name: "neon", turns: neon::dense })];
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let vector: [Option<DenseVersion>; 0] = [];
     vector.into_iter().flatten().chain([DenseVersion { name: "portable", turns: dense }])
 }
@@ -82,12 +85,8 @@ pub(crate) fn dense_versions() -> impl Iterator<Item = DenseVersion> {
 /// Every version of the sparse product that this machine can run, the best first.
 pub(crate) fn sparse_versions() -> impl Iterator<Item = SparseVersion> {
     #[cfg(target_arch = "x86_64")]
-    let vector = [
-        (std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512vl"))
-            .then_some(SparseVersion { name: "avx512", rows: avx512::sparse }),
-        std::is_x86_feature_detected!("avx2")
-            .then_some(SparseVersion { name: "avx2", rows: avx2::sparse }),
-    ];
+    let vector = [std::is_x86_feature_detected!("avx2")
+        .then_some(SparseVersion { name: "avx2", rows: avx2::sparse })];
     #[cfg(not(target_arch = "x86_64"))]
     let vector: [Option<SparseVersion>; 0] = [];
     vector.into_iter().flatten().chain([SparseVersion { name: "portable", rows: sparse }])
@@ -104,10 +103,11 @@ fn dense(row: &[u8], vector: &[f32], lanes: &mut [f32; LANES_DENSE]) {
 }
 
 fn sparse(words: &[[u8; 4]], vector: &[f64], sums: &mut Vec<f64>) -> Walk {
-    walk(words, sums, |sources| portable_row(sources, vector))
+    let row = |at: usize, end: usize| checked_row(&words[at..end], vector);
+    walk(words, sums, row)
 }
 
-fn portable_row(sources: &[[u8; 4]], vector: &[f64]) -> Option<f64> {
+fn checked_row(sources: &[[u8; 4]], vector: &[f64]) -> Option<f64> {
     let mut lanes = [0.0; LANES_SPARSE];
     let (turns, tail) = sources.as_chunks::<LANES_SPARSE>();
     for sources in turns.iter().map(<[_; LANES_SPARSE]>::as_slice).chain([tail]) {
@@ -118,24 +118,69 @@ fn portable_row(sources: &[[u8; 4]], vector: &[f64]) -> Option<f64> {
     Some(fold_sparse(lanes))
 }
 
-/// Walks over whole rows; `row` gives a row's sum, or `None` when a source is wrong.
+/// Walks over whole rows; `row` gives the sum of the row whose sources lie there, or `None` when
+/// one is wrong.
 #[inline(always)]
-fn walk(words: &[[u8; 4]], sums: &mut Vec<f64>, row: impl Fn(&[[u8; 4]]) -> Option<f64>) -> Walk {
+fn walk(
+    words: &[[u8; 4]],
+    sums: &mut Vec<f64>,
+    mut row: impl FnMut(usize, usize) -> Option<f64>,
+) -> Walk {
     let mut walk = Walk::default();
-    let mut rest = words;
-    while let Some((degree, after)) = rest.split_first() {
+    while let Some(degree) = words.get(walk.words) {
         let degree = u32::from_le_bytes(*degree) as usize;
-        let Some((sources, after)) = after.split_at_checked(degree) else { break };
-        let Some(sum) = row(sources) else {
+        let at = walk.words + 1;
+        if words.len() - at < degree {
+            break;
+        }
+        let Some(sum) = row(at, at + degree) else {
             walk.wrong = true;
             break;
         };
         sums.push(sum);
         walk.edges += degree as u64;
-        rest = after;
+        walk.words = at + degree;
     }
-    walk.words = words.len() - rest.len();
     walk
+}
+
+/// Which words were found to be below a limit, many at a time: a short row's own check would cost
+/// more than its sum. Degrees are words as any other; where one is not below, rows are checked one
+/// by one for a while.
+#[cfg(target_arch = "x86_64")]
+struct Known {
+    limit: u32,
+    below: usize,
+    doubtful: usize,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Known {
+    /// Words looked at together: they stay in the nearest cache until they are used.
+    const WORDS: usize = 2048;
+
+    /// Nothing known yet of sources of a vector of this length.
+    fn new(columns: usize) -> Self {
+        let limit = u32::try_from(columns).unwrap_or(u32::MAX);
+        Self { limit, below: 0, doubtful: 0 }
+    }
+
+    /// Whether the words from `at` to a turn past `end` are there, and below the limit.
+    #[inline(always)]
+    fn covers(&mut self, words: &[[u8; 4]], at: usize, end: usize) -> bool {
+        if end + LANES_SPARSE > self.below && end > self.doubtful {
+            let to = words.len().min(end + Self::WORDS);
+            let more = words[self.below.max(at)..to].iter();
+            // Without an early end, so that compilers make vectors of it.
+            let highest = more.fold(0, |highest, word| u32::from_le_bytes(*word).max(highest));
+            if highest < self.limit {
+                self.below = to;
+            } else {
+                self.doubtful = to;
+            }
+        }
+        end + LANES_SPARSE <= self.below
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -144,3 +189,6 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 #[path = "rank_avx512.rs"]
 mod avx512;
+#[cfg(target_arch = "aarch64")]
+#[path = "rank_neon.rs"]
+mod neon;

@@ -1,9 +1,14 @@
-//! AVX2: dense lanes in eight vectors, sparse lanes in two, filled by gathers; a sparse row's tail
-//! goes one by one.
+//! AVX2: dense lanes in eight vectors, sparse lanes in two.
+//!
+//! Values of a sparse row are loaded one by one: gathers take longer where microcode closes the
+//! Downfall hole (CVE-2022-40982), so there is no AVX-512 version of it. Sources are checked many
+//! at a time, before their rows; a turn loads eight values however long the row is, and masks away
+//! those past its end, because a branch on a short row's length is mispredicted.
 
 use std::arch::x86_64::*;
 
-use super::{LANES_DENSE, LANES_SPARSE, Walk, fold_sparse, portable_row, walk};
+use super::{Known, LANES_DENSE, LANES_SPARSE, Walk, checked_row, walk};
+use crate::page_rank::quiet;
 
 pub(super) fn dense(row: &[u8], vector: &[f32], lanes: &mut [f32; LANES_DENSE]) {
     // SAFETY: this version is only offered where the feature was detected.
@@ -43,39 +48,51 @@ pub(super) fn sparse(words: &[[u8; 4]], vector: &[f64], sums: &mut Vec<f64>) -> 
 
 #[target_feature(enable = "avx2")]
 fn sparse_rows(words: &[[u8; 4]], vector: &[f64], sums: &mut Vec<f64>) -> Walk {
-    walk(words, sums, |sources| row(sources, vector))
+    let mut known = Known::new(vector.len());
+    walk(words, sums, |at, end| {
+        if known.covers(words, at, end) {
+            // SAFETY: these words, a turn past the row's sources too, were found below the vector's
+            // length.
+            Some(unsafe { row(&words[at..end + LANES_SPARSE], vector) })
+        } else {
+            checked_row(&words[at..end], vector)
+        }
+    })
 }
 
+/// The sum of a row, after whose sources a turn of words more is there.
+///
+/// # Safety
+/// All these words must be below the vector's length.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn row(sources: &[[u8; 4]], vector: &[f64]) -> Option<f64> {
-    if sources.len() < 2 * LANES_SPARSE {
-        return portable_row(sources, vector);
-    }
-    let columns = _mm256_set1_epi64x(vector.len().cast_signed() as i64);
-    let mut sums = [_mm256_setzero_pd(); 2];
-    let (turns, tail) = sources.as_chunks::<LANES_SPARSE>();
-    for turn in turns {
-        for (sum, four) in sums.iter_mut().zip(turn.as_chunks::<4>().0) {
-            // SAFETY: four sources are there; the load needs no alignment.
-            let four = _mm256_cvtepu32_epi64(unsafe { _mm_loadu_si128(four.as_ptr().cast()) });
-            let below = _mm256_castsi256_pd(_mm256_cmpgt_epi64(columns, four));
-            if _mm256_movemask_pd(below) != 0b1111 {
-                return None;
-            }
-            // SAFETY: every source was just found below the vector's length.
-            let values = unsafe { _mm256_i64gather_pd::<8>(vector.as_ptr(), four) };
-            *sum = _mm256_add_pd(*sum, values);
+unsafe fn row(sources: &[[u8; 4]], vector: &[f64]) -> f64 {
+    /// From position `8 - n`, as many lanes as there are sources, and then none.
+    static THERE: [i64; 2 * LANES_SPARSE] =
+        [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+    let mut left = sources.len() - LANES_SPARSE;
+    let mut lanes = [_mm256_setzero_pd(); 2];
+    for turn in sources.as_chunks::<LANES_SPARSE>().0 {
+        let there: &[i64; LANES_SPARSE] =
+            THERE[LANES_SPARSE - left.min(LANES_SPARSE)..].first_chunk().expect("8 are left");
+        // SAFETY: the caller found these words below the vector's length, those past the row too.
+        let value =
+            |at: usize| unsafe { *vector.get_unchecked(u32::from_le_bytes(turn[at]) as usize) };
+        for (half, lanes) in lanes.iter_mut().enumerate() {
+            let at = half * 4;
+            let values = _mm256_set_pd(value(at + 3), value(at + 2), value(at + 1), value(at));
+            // SAFETY: half 0 or 1 of 8 lanes; the load needs no alignment.
+            let there = unsafe { _mm256_loadu_pd(there[at..].as_ptr().cast()) };
+            // Lanes that are not there add 0.0, which changes none: none is ever -0.0.
+            *lanes = _mm256_add_pd(*lanes, _mm256_and_pd(values, there));
         }
+        if left <= LANES_SPARSE {
+            break;
+        }
+        left -= LANES_SPARSE;
     }
-    let mut lanes = [0.0; LANES_SPARSE];
-    // SAFETY: 8 lanes, four each; the stores need no alignment.
-    unsafe {
-        _mm256_storeu_pd(lanes.as_mut_ptr(), sums[0]);
-        _mm256_storeu_pd(lanes[4..].as_mut_ptr(), sums[1]);
-    }
-    for (lane, source) in lanes.iter_mut().zip(tail) {
-        *lane += vector.get(u32::from_le_bytes(*source) as usize)?;
-    }
-    Some(fold_sparse(lanes))
+    // The fold of `fold_sparse`: upper half onto lower, three times.
+    let four = _mm256_add_pd(lanes[0], lanes[1]);
+    let two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd::<1>(four));
+    quiet(_mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two))))
 }

@@ -2,11 +2,14 @@
 //!
 //! An integer is its own key. A floating number's bits, those below the sign turned over when it
 //! is negative, order as the numbers do; the key between the two zeros' is not used, because -0.0
-//! equals 0.0: both have the key of 0.0. Invariant: a number that is not NaN comes back from its
-//! key, save that -0.0 comes back as 0.0.
+//! equals 0.0: both have the key of 0.0. Keys are merged as they lie in memory, little-endian and
+//! at any alignment ([`Key::Raw`]), so that integers need no copy. Invariant: a number that is not
+//! NaN comes back from its key, save that -0.0 comes back as 0.0.
 
 /// An integer that stands for an element of its size.
 pub(crate) trait Key: Copy + Ord + std::fmt::Debug + 'static {
+    /// A key as it lies in memory.
+    type Raw: Copy + std::fmt::Debug;
     /// The smallest key.
     const MIN: Self;
     /// Size of an element in bytes.
@@ -14,19 +17,28 @@ pub(crate) trait Key: Copy + Ord + std::fmt::Debug + 'static {
 
     /// Another key, for "nothing equal came before".
     fn other(self) -> Self;
-    /// The key of the first element of `bytes`; `None` when it is NaN.
-    fn of(bytes: &[u8], float: bool) -> Option<Self>;
-    /// The keys of `bytes`; false when there was NaN.
-    fn decode(bytes: &[u8], float: bool, keys: &mut [Self]) -> bool;
+    /// The key that lies there.
+    fn from_raw(raw: Self::Raw) -> Self;
+    /// The key as it lies in memory.
+    fn to_raw(self) -> Self::Raw;
+    /// The elements of `bytes`; those of a cut one at the end are left out.
+    fn raws(bytes: &[u8]) -> &[Self::Raw];
+    /// The bytes of these elements.
+    fn bytes(raws: &[Self::Raw]) -> &[u8];
+    /// The key of an element; `None` when it is NaN.
+    fn of(element: Self::Raw, float: bool) -> Option<Self>;
+    /// The keys of floating numbers; false when there was NaN.
+    fn decode(elements: &[Self::Raw], keys: &mut [Self::Raw]) -> bool;
+    /// The floating numbers of keys, in their place.
+    fn encode(keys: &mut [Self::Raw]);
     /// Whether no key is smaller than the one before it.
-    fn sorted(keys: &[Self]) -> bool;
-    /// The elements of `keys`.
-    fn encode(keys: &[Self], float: bool, bytes: &mut [u8]);
+    fn sorted(keys: &[Self::Raw]) -> bool;
 }
 
 macro_rules! key {
     ($key:ident, $bytes:literal, $infinity:expr) => {
         impl Key for $key {
+            type Raw = [u8; $bytes];
             const MIN: Self = $key::MIN;
             const BYTES: usize = $bytes;
 
@@ -34,50 +46,61 @@ macro_rules! key {
                 self.wrapping_add(1)
             }
 
-            fn of(bytes: &[u8], float: bool) -> Option<Self> {
-                let mut key = [0];
-                Self::decode(&bytes[..$bytes], float, &mut key).then_some(key[0])
+            #[inline(always)]
+            fn from_raw(raw: Self::Raw) -> Self {
+                $key::from_le_bytes(raw)
             }
 
             #[inline(always)]
-            fn decode(bytes: &[u8], float: bool, keys: &mut [Self]) -> bool {
-                let elements = bytes.as_chunks::<$bytes>().0;
+            fn to_raw(self) -> Self::Raw {
+                self.to_le_bytes()
+            }
+
+            #[inline(always)]
+            fn raws(bytes: &[u8]) -> &[Self::Raw] {
+                bytes.as_chunks().0
+            }
+
+            #[inline(always)]
+            fn bytes(raws: &[Self::Raw]) -> &[u8] {
+                raws.as_flattened()
+            }
+
+            fn of(element: Self::Raw, float: bool) -> Option<Self> {
                 if !float {
-                    for (key, element) in keys.iter_mut().zip(elements) {
-                        *key = $key::from_le_bytes(*element);
-                    }
-                    return true;
+                    return Some(Self::from_raw(element));
                 }
+                let mut key = [element];
+                Self::decode(&[element], &mut key).then_some(Self::from_raw(key[0]))
+            }
+
+            #[inline(always)]
+            fn decode(elements: &[Self::Raw], keys: &mut [Self::Raw]) -> bool {
                 let mut highest = 0;
                 for (key, element) in keys.iter_mut().zip(elements) {
                     let bits = $key::from_le_bytes(*element);
                     highest = highest.max(bits & $key::MAX);
                     let turned = bits ^ ((bits >> ($key::BITS - 1)) & $key::MAX);
-                    *key = if turned == -1 { 0 } else { turned };
+                    *key = if turned == -1 { 0 } else { turned }.to_le_bytes();
                 }
                 highest <= $infinity
             }
 
             #[inline(always)]
-            fn sorted(keys: &[Self]) -> bool {
-                // Without an early end and as wide as a key, so that compilers make vectors of it.
-                let pairs = keys.iter().zip(keys.get(1..).unwrap_or_default());
-                pairs.fold(0, |wrong: $key, (a, b)| wrong | $key::from(a > b)) == 0
+            fn encode(keys: &mut [Self::Raw]) {
+                for raw in keys {
+                    let key = $key::from_le_bytes(*raw);
+                    let sign = key >> ($key::BITS - 1);
+                    *raw = (key ^ (sign & $key::MAX)).to_le_bytes();
+                }
             }
 
             #[inline(always)]
-            fn encode(keys: &[Self], float: bool, bytes: &mut [u8]) {
-                let elements = bytes.as_chunks_mut::<$bytes>().0;
-                if !float {
-                    for (element, key) in elements.iter_mut().zip(keys) {
-                        *element = key.to_le_bytes();
-                    }
-                    return;
-                }
-                for (element, key) in elements.iter_mut().zip(keys) {
-                    let sign = key >> ($key::BITS - 1);
-                    *element = (key ^ (sign & $key::MAX)).to_le_bytes();
-                }
+            fn sorted(keys: &[Self::Raw]) -> bool {
+                // Without an early end and as wide as a key, so that compilers make vectors of it.
+                let pairs = keys.iter().zip(keys.get(1..).unwrap_or_default());
+                let wrong = |a: &Self::Raw, b: &Self::Raw| Self::from_raw(*a) > Self::from_raw(*b);
+                pairs.fold(0, |any: $key, (a, b)| any | $key::from(wrong(a, b))) == 0
             }
         }
     };

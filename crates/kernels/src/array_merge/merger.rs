@@ -8,8 +8,10 @@ use super::{Error, Piece, Side, Taken};
 use crate::arch::merge::{Functions, SLACK};
 use crate::numeric::Numeric;
 
-/// Elements of an input taken at once: the buffers of both stay in the nearest caches.
-const BLOCK: usize = 4096;
+/// Elements of an input taken at once: the blocks of both and their merge stay in near caches.
+const BLOCK: usize = 2048;
+/// Keys of one input alone that are worth finding, to be copied rather than merged.
+const RUN: usize = 128;
 
 /// A merge in progress over elements of one size.
 #[derive(Clone, Debug)]
@@ -18,18 +20,17 @@ pub(super) struct Merger<K: Key> {
     functions: Functions<K>,
     sides: [Input<K>; 2],
     last: Option<K>,
-    merged: Vec<K>,
-    bytes: Vec<u8>,
+    merged: Vec<K::Raw>,
     failed: Option<Error>,
     /// Elements of the result.
     pub(super) written: u64,
 }
 
-/// One input: its block, and where the merge stands in it.
+/// One input: what was taken of it and is not merged, and what the merge has seen.
 #[derive(Clone, Debug)]
-struct Input<K> {
+struct Input<K: Key> {
     side: Side,
-    block: Vec<K>,
+    held: Vec<K::Raw>,
     at: usize,
     previous: K,
     elements: u64,
@@ -38,54 +39,93 @@ struct Input<K> {
 
 impl<K: Key> Input<K> {
     fn new(side: Side) -> Self {
-        Self { side, block: Vec::new(), at: 0, previous: K::MIN, elements: 0, last: false }
+        Self { side, held: Vec::new(), at: 0, previous: K::MIN, elements: 0, last: false }
     }
 
-    fn keys(&self) -> &[K] {
-        &self.block[self.at..]
-    }
-
-    /// Nothing at hand, and nothing to come.
-    fn is_over(&self) -> bool {
-        self.last && self.keys().is_empty()
-    }
-
-    /// Takes a block from the front of `piece`, if none is at hand.
-    fn refill(
+    /// Takes a block from the front of `piece` and checks it. Integers stay where they are, and
+    /// come back; the keys of floating numbers are held.
+    fn take<'p>(
         &mut self,
         functions: &Functions<K>,
         float: bool,
-        piece: &mut Piece<'_>,
-    ) -> Result<usize, Error> {
-        if !self.keys().is_empty() {
-            return Ok(0);
-        }
+        piece: &mut Piece<'p>,
+    ) -> Result<&'p [K::Raw], Error> {
         let count = BLOCK.min(piece.bytes.len() / K::BYTES);
         let (front, rest) = piece.bytes.split_at(count * K::BYTES);
-        self.at = 0;
-        self.block.resize(count, K::MIN);
-        if !(functions.decode)(front, float, self.previous, &mut self.block) {
-            return Err(self.fault(front, float));
+        let block = K::raws(front);
+        let right = if float {
+            self.at = 0;
+            self.held.resize(count, K::MIN.to_raw());
+            (functions.decode)(block, self.previous, &mut self.held)
+        } else {
+            (functions.sorted)(block, self.previous)
+        };
+        if !right {
+            return Err(self.fault(block, float));
         }
-        self.previous = self.block.last().copied().unwrap_or(self.previous);
+        let last = if float { self.held.last() } else { block.last() };
+        self.previous = last.map_or(self.previous, |last| K::from_raw(*last));
         self.elements += count as u64;
         piece.bytes = rest;
         self.last = piece.last && rest.is_empty();
-        Ok(front.len())
+        Ok(if float { &[] } else { block })
     }
 
     /// What is wrong with a block that did not pass its check: the first element that is.
-    fn fault(&self, bytes: &[u8], float: bool) -> Error {
+    fn fault(&self, block: &[K::Raw], float: bool) -> Error {
         let (side, mut previous) = (self.side, self.previous);
-        for (index, element) in bytes.chunks_exact(K::BYTES).enumerate() {
+        for (index, element) in block.iter().enumerate() {
             let at = self.elements + index as u64;
-            match K::of(element, float) {
+            match K::of(*element, float) {
                 None => return Error::Nan { side, at },
                 Some(key) if key < previous => return Error::NotSorted { side, at },
                 Some(key) => previous = key,
             }
         }
         unreachable!("a version refused a sorted block")
+    }
+}
+
+/// What is at hand of an input: where it lies, or held.
+struct Front<'p, 'i, K: Key> {
+    piece: Piece<'p>,
+    block: &'p [K::Raw],
+    input: &'i mut Input<K>,
+}
+
+impl<K: Key> Front<'_, '_, K> {
+    fn keys(&self) -> &[K::Raw] {
+        if self.block.is_empty() { &self.input.held[self.input.at..] } else { self.block }
+    }
+
+    /// Takes a block if nothing is at hand.
+    fn refill(&mut self, functions: &Functions<K>, float: bool) -> Result<(), Error> {
+        if self.keys().is_empty() {
+            self.block = self.input.take(functions, float, &mut self.piece)?;
+        }
+        Ok(())
+    }
+
+    /// Whether nothing is at hand, but there is more to come.
+    fn waits(&self) -> bool {
+        self.keys().is_empty() && !self.input.last
+    }
+
+    fn consume(&mut self, count: usize) {
+        if self.block.is_empty() {
+            self.input.at += count;
+        } else {
+            self.block = &self.block[count..];
+        }
+    }
+
+    /// Holds what is left of a block, because the piece goes.
+    fn hold(&mut self) {
+        if !self.block.is_empty() {
+            self.input.held.clear();
+            self.input.held.extend_from_slice(self.block);
+            self.input.at = 0;
+        }
     }
 }
 
@@ -96,8 +136,7 @@ impl<K: Key> Merger<K> {
             functions,
             sides: [Input::new(Side::Left), Input::new(Side::Right)],
             last: None,
-            merged: vec![K::MIN; 2 * BLOCK + SLACK],
-            bytes: vec![0; 2 * BLOCK * K::BYTES],
+            merged: vec![K::MIN.to_raw(); 2 * BLOCK + SLACK],
             failed: None,
             written: 0,
         }
@@ -120,59 +159,134 @@ impl<K: Key> Merger<K> {
         result
     }
 
-    fn run(
-        &mut self,
-        mut pieces: [Piece<'_>; 2],
-        sink: &mut dyn FnMut(&[u8]),
-    ) -> Result<Taken, Error> {
+    fn run(&mut self, pieces: [Piece<'_>; 2], sink: &mut dyn FnMut(&[u8])) -> Result<Taken, Error> {
         for piece in &pieces {
             self.element.elements(piece.bytes).map_err(Error::Misaligned)?;
         }
         let float = matches!(self.element, Numeric::F32 | Numeric::F64);
-        let mut taken = [0; 2];
+        let [left, right] = &mut self.sides;
+        let mut left = Front { piece: pieces[0], block: &[], input: left };
+        let mut right = Front { piece: pieces[1], block: &[], input: right };
         loop {
-            for (index, side) in self.sides.iter_mut().enumerate() {
-                taken[index] += side.refill(&self.functions, float, &mut pieces[index])?;
-            }
-            let [left, right] = &self.sides;
+            left.refill(&self.functions, float)?;
+            right.refill(&self.functions, float)?;
             let nothing = left.keys().is_empty() && right.keys().is_empty();
-            let waits = |input: &Input<K>| input.keys().is_empty() && !input.is_over();
-            if nothing || waits(left) || waits(right) {
-                return Ok(Taken { left: taken[0], right: taken[1] });
+            if nothing || left.waits() || right.waits() {
+                break;
             }
-            self.step(float, sink);
+            let (a, b) = (left.keys(), right.keys());
+            let step = Step::next::<K>(a, b);
+            let before = self.last.unwrap_or_else(|| first::<K>(a, b).other());
+            let written = step.run(&self.functions, [a, b], before, &mut self.merged);
+            left.consume(step.from_left);
+            right.consume(step.from_right);
+            let merged = &mut self.merged[..written];
+            if let Some(last) = merged.last() {
+                self.last = Some(K::from_raw(*last));
+                self.written += written as u64;
+                if float {
+                    (self.functions.encode)(merged);
+                }
+                sink(K::bytes(merged));
+            }
         }
+        left.hold();
+        right.hold();
+        let taken = |piece: Piece<'_>, front: Piece<'_>| piece.bytes.len() - front.bytes.len();
+        Ok(Taken { left: taken(pieces[0], left.piece), right: taken(pieces[1], right.piece) })
+    }
+}
+
+/// The smallest key at hand.
+fn first<K: Key>(a: &[K::Raw], b: &[K::Raw]) -> K {
+    let first = a.first().into_iter().chain(b.first()).map(|raw| K::from_raw(*raw)).min();
+    first.expect("one block is not empty")
+}
+
+/// How many keys of both go next, and how.
+#[derive(Clone, Copy)]
+struct Step {
+    from_left: usize,
+    from_right: usize,
+    way: Way,
+}
+
+/// How keys get into the result, equal ones dropped.
+#[derive(Clone, Copy)]
+enum Way {
+    /// Those of the left are copied; of the right come none, or the same.
+    Left,
+    /// Those of the right are copied.
+    Right,
+    Merge,
+}
+
+impl Step {
+    /// Keys that are the same in both, or lie below all of the other, are copied; others are merged
+    /// as far as it is known that nothing smaller comes.
+    fn next<K: Key>(a: &[K::Raw], b: &[K::Raw]) -> Self {
+        let key = |keys: &[K::Raw], at: usize| K::from_raw(keys[at]);
+        let through =
+            |keys: &[K::Raw], high: K| keys.partition_point(|raw| K::from_raw(*raw) <= high);
+        let (Some(a_last), Some(b_last)) = (a.len().checked_sub(1), b.len().checked_sub(1)) else {
+            let way = if b.is_empty() { Way::Left } else { Way::Right };
+            return Self { from_left: a.len(), from_right: b.len(), way };
+        };
+        let pairs = a.chunks_exact(RUN).zip(b.chunks_exact(RUN));
+        let same = RUN * pairs.take_while(|(a, b)| K::bytes(a) == K::bytes(b)).count();
+        if same > 0 {
+            return Self { from_left: same, from_right: same, way: Way::Left };
+        }
+        if key(a, a_last.min(RUN)) <= key(b, 0) {
+            return Self { from_left: through(a, key(b, 0)), from_right: 0, way: Way::Left };
+        }
+        if key(b, b_last.min(RUN)) <= key(a, 0) {
+            return Self { from_left: 0, from_right: through(b, key(a, 0)), way: Way::Right };
+        }
+        let high = key(a, a_last).min(key(b, b_last));
+        Self { from_left: through(a, high), from_right: through(b, high), way: Way::Merge }
     }
 
-    /// Merges until a block is used up, or copies on when the other input is over.
-    fn step(&mut self, float: bool, sink: &mut dyn FnMut(&[u8])) {
-        let [left, right] = &mut self.sides;
-        let first = left.keys().first().into_iter().chain(right.keys().first()).min();
-        let first = *first.expect("one block is not empty");
-        let before = self.last.unwrap_or(first.other());
-        let (a, b) = (left.keys(), right.keys());
-        // Blocks that do not overlap need no merge: the lower one goes first, as it is.
-        let alone = match (a.last(), b.last()) {
-            (Some(_), None) => Some(0),
-            (None, _) => Some(1),
-            (Some(high), Some(_)) if *high < b[0] => Some(0),
-            (Some(_), Some(high)) if *high < a[0] => Some(1),
-            _ => None,
-        };
-        let (from_left, from_right, written) = match alone {
-            Some(0) => (a.len(), 0, (self.functions.unique)(a, before, &mut self.merged)),
-            Some(_) => (0, b.len(), (self.functions.unique)(b, before, &mut self.merged)),
-            None => (self.functions.merge)(a, b, before, &mut self.merged),
-        };
-        left.at += from_left;
-        right.at += from_right;
-        let merged = &self.merged[..written];
-        if let Some(last) = merged.last() {
-            self.last = Some(*last);
-            self.written += written as u64;
-            let bytes = &mut self.bytes[..written * K::BYTES];
-            (self.functions.encode)(merged, float, bytes);
-            sink(bytes);
+    fn run<K: Key>(
+        self,
+        functions: &Functions<K>,
+        [a, b]: [&[K::Raw]; 2],
+        before: K,
+        out: &mut [K::Raw],
+    ) -> usize {
+        let (left, right) = (self.from_left, self.from_right);
+        match self.way {
+            Way::Left => (functions.unique)(&a[..left], before, out),
+            Way::Right => (functions.unique)(&b[..right], before, out),
+            Way::Merge => (functions.merge)(a, b, left + right, before, out),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::merge;
+
+    #[test]
+    fn positions_and_counters_go_on_beyond_32_bits() {
+        // As after this many elements of both, of which the last was 5.
+        const BEFORE: u64 = u32::MAX as u64 - 1;
+        let mut merger = Merger::<i32>::new(Numeric::I32, merge::best().narrow);
+        for side in &mut merger.sides {
+            (side.elements, side.previous) = (BEFORE, 5);
+        }
+        (merger.written, merger.last) = (BEFORE, Some(5));
+        let piece = |bytes| Piece { bytes, last: false };
+        let bytes =
+            |values: &[i32]| values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>();
+        let (left, right) = (bytes(&[5, 6, 8, 10]), bytes(&[7, 9, 11]));
+        let mut merged = Vec::new();
+        let mut sink = |bytes: &[u8]| merged.extend_from_slice(bytes);
+        merger.feed([piece(&left), piece(&right)], &mut sink).unwrap();
+        assert_eq!(merged, bytes(&[6, 7, 8, 9, 10]));
+        assert_eq!((merger.elements(), merger.written), (2 * BEFORE + 7, BEFORE + 5));
+        let error = merger.feed([piece(&bytes(&[12, 11])), piece(&[])], &mut |_| {}).unwrap_err();
+        assert_eq!(error, Error::NotSorted { side: Side::Left, at: BEFORE + 5 });
     }
 }

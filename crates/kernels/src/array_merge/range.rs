@@ -58,10 +58,11 @@ fn split<K: Key + Default>(
         let index = (keys.len() as u128 * part as u128 / parts as u128) as usize;
         keys.get(index).copied().unwrap_or_default()
     };
-    let chosen: Vec<K> = (1..parts).map(at).collect();
-    let mut bytes = vec![0; chosen.len() * K::BYTES];
-    K::encode(&chosen, is_float(element), &mut bytes);
-    Ok(bytes)
+    let mut chosen: Vec<K::Raw> = (1..parts).map(|part| at(part).to_raw()).collect();
+    if is_float(element) {
+        K::encode(&mut chosen);
+    }
+    Ok(K::bytes(&chosen).to_vec())
 }
 
 /// The elements of the sorted input that belong to each part, by index: one range more than there
@@ -90,13 +91,14 @@ fn cut<K: Key>(
         return Err(Error::NotSorted);
     }
     let elements = element.elements(sorted).map_err(Error::Misaligned)?;
+    let sorted = K::raws(sorted);
     let mut ranges = Vec::with_capacity(splitters.len() + 1);
     let mut start = 0;
     for splitter in splitters {
         let (mut low, mut high) = (start, elements);
         while low < high {
             let middle = low + (high - low) / 2;
-            let key = K::of(&sorted[middle * K::BYTES..], is_float(element));
+            let key = K::of(sorted[middle], is_float(element));
             if key.ok_or(Error::Nan)? < splitter {
                 low = middle + 1;
             } else {
@@ -153,8 +155,8 @@ fn ordered<K: Key + Into<i64>>(
         Ok(keys) => keys.into_iter().map(Into::into).collect(),
         Err(error) => {
             assert_eq!(error, Error::Nan, "elements are whole");
-            let of = |bytes| K::of(bytes, is_float(element));
-            let at = sorted.chunks_exact(K::BYTES).position(|bytes| of(bytes).is_none());
+            let is_nan = |element| K::of(element, true).is_none();
+            let at = K::raws(sorted).iter().position(|element| is_nan(*element));
             return Err(Disorder::Nan { at: at.expect("one is NaN") });
         }
     };
@@ -168,9 +170,13 @@ fn ordered<K: Key + Into<i64>>(
 }
 
 fn keys<K: Key>(element: Numeric, bytes: &[u8]) -> Result<Vec<K>, Error> {
-    let count = element.elements(bytes).map_err(Error::Misaligned)?;
-    let mut keys = vec![K::MIN; count];
-    K::decode(bytes, is_float(element), &mut keys).then_some(keys).ok_or(Error::Nan)
+    element.elements(bytes).map_err(Error::Misaligned)?;
+    let elements = K::raws(bytes);
+    let mut keys = elements.to_vec();
+    if is_float(element) && !K::decode(elements, &mut keys) {
+        return Err(Error::Nan);
+    }
+    Ok(keys.into_iter().map(K::from_raw).collect())
 }
 
 fn is_float(element: Numeric) -> bool {

@@ -101,7 +101,7 @@ impl Version {
         arch::versions().map(Self)
     }
 
-    /// Name of the version: "avx512", "avx2" or "portable".
+    /// Name of the version: "avx512", "avx2", "neon" or "portable".
     #[must_use]
     pub fn name(self) -> &'static str {
         self.0.name
