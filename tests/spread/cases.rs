@@ -74,7 +74,7 @@ fn memory(start: u64, bytes: u32) -> Place {
 }
 
 fn values() -> Place {
-    let count = BYTES.div_ceil(VALUE_BYTES as u32);
+    let count = BYTES.div_ceil(u32::try_from(VALUE_BYTES).expect("116 KiB"));
     Place::KvChunks { nsid: KV_NSID, prefix: prefix(1), first: 0, count, stride: 2 }
 }
 
@@ -114,7 +114,7 @@ fn verify(spacing: bool) -> Vec<u8> {
 }
 
 pub fn all() -> Vec<Case> {
-    let element = |element: u8| vec![[element].to_vec(), vec![0; 15]].concat();
+    let element = |element: u8| [vec![element], vec![0; 15]].concat();
     let rank = |form: u8, columns: u64| {
         [&[form, 0, 0, 0, 0, 0, 0, 0], &columns.to_le_bytes()[..]].concat()
     };
