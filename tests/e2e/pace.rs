@@ -129,6 +129,7 @@ fn an_execution_takes_what_its_point_says() {
             sources: vec![source.on(0)],
             parameters,
             serial: false,
+            cores: 1,
         };
         let index = u16::try_from(count).unwrap();
         let (result, took) = timed(compute.execute(index, &execution)).await;
