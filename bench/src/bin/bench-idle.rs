@@ -1,9 +1,9 @@
 //! What an idle drive costs: CPU time with connections that only keep themselves alive, or say
 //! nothing, beside none at all.
 //!
-//! A drive on memory media serves a number of hosts, each with an admin queue and an I/O queue, that
-//! have read once. Windows without hosts, with silent ones, and with hosts that send a Keep Alive as
-//! often as Linux does alternate. Aim: under 1 % of a core with 64 connections.
+//! A drive on memory media serves a number of hosts, each with an admin queue and an I/O queue,
+//! that have read once. Windows without hosts, with silent ones, and with hosts that send a Keep
+//! Alive as often as Linux does alternate. Aim: under 1 % of a core with 64 connections.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -15,7 +15,8 @@ impl Handle {
     /// The namespace `nsid` of a drive, with what `pick` takes of its kind.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when there is none of that id, or `pick` does not want it: it is no `what`.
+    /// [`Error::Misuse`] when there is none of that id, or `pick` does not want it: it is no
+    /// `what`.
     pub(crate) fn open<T>(
         controller: &Controller,
         nsid: u32,
