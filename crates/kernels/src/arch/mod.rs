@@ -1,7 +1,7 @@
 //! Versions of the kernels for this machine's vectors, and the choice among them, made once.
 //!
-//! x86-64 has AVX-512 and AVX2, aarch64 has NEON and its CRC-32 instructions; array merge and sparse
-//! rows are the portable ones there. `make arm` runs the tests of the aarch64 versions in an
+//! x86-64 has AVX-512 and AVX2. aarch64 has NEON and its CRC-32 instructions; array merge and
+//! sparse rows are the portable ones there. `make arm` runs the tests of the aarch64 versions in an
 //! emulator, which tells whether they are right and nothing about their speed.
 //!
 //! Never: a kernel's meaning, which its own module has. Invariant: a [`Version`] is only to be had
