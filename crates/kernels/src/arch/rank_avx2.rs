@@ -1,9 +1,9 @@
 //! AVX2: dense lanes in eight vectors, sparse lanes in two.
 //!
-//! Values of a sparse row are loaded one by one: gathers take longer where microcode closes the
-//! Downfall hole (CVE-2022-40982), so there is no AVX-512 version of it. Sources are checked many
-//! at a time, before their rows; a turn loads eight values however long the row is, and masks away
-//! those past its end, because a branch on a short row's length is mispredicted.
+//! Values of a sparse row are loaded one by one: gathers were slower on the Xeon with AVX-512 that
+//! this was measured on, so there is no AVX-512 version of it. Sources are checked many at a time,
+//! before their rows; a turn loads eight values however long the row is, and masks away those past
+//! its end, because a branch on a short row's length is mispredicted.
 
 use std::arch::x86_64::*;
 
