@@ -31,8 +31,8 @@ impl fmt::Display for CoreId {
     }
 }
 
-/// For whom work is done; busy time is counted by class, and the compute lane takes foreground
-/// jobs first.
+/// For whom work is done; busy time is counted by class, the reactor polls ready background tasks
+/// with what time the others leave, and the compute lane takes foreground jobs first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// A host's command.
@@ -224,7 +224,7 @@ pub(crate) fn wake_here(shared: &Arc<Shared>, key: TaskKey) -> bool {
     CURRENT
         .try_with(|current| match &*current.borrow() {
             Some(core) if Arc::ptr_eq(&core.shared, shared) => {
-                core.ready.borrow_mut().push_back(key);
+                core.ready.borrow_mut().push(key);
                 true
             }
             _ => false,
@@ -249,6 +249,31 @@ impl Drop for Entered {
     }
 }
 
+/// Tasks that are to be polled, oldest first.
+#[derive(Default)]
+struct Ready {
+    /// Of hosts and upkeep.
+    prompt: VecDeque<TaskKey>,
+    background: VecDeque<TaskKey>,
+}
+
+impl Ready {
+    fn push(&mut self, key: TaskKey) {
+        match key.class {
+            Class::Foreground | Class::System => self.prompt.push_back(key),
+            Class::Background => self.background.push_back(key),
+        }
+    }
+
+    /// The one at `position`, counted through the prompt ones first.
+    fn take(&mut self, position: usize) -> Option<TaskKey> {
+        match position.checked_sub(self.prompt.len()) {
+            None => self.prompt.remove(position),
+            Some(position) => self.background.remove(position),
+        }
+    }
+}
+
 pub(crate) struct Core {
     pub(crate) id: CoreId,
     pub(crate) shared: Arc<Shared>,
@@ -257,7 +282,7 @@ pub(crate) struct Core {
     pub(crate) timers: RefCell<Timers>,
     pub(crate) meter: Meter,
     tasks: RefCell<Tasks>,
-    ready: RefCell<VecDeque<TaskKey>>,
+    ready: RefCell<Ready>,
     /// Letters of this turn, by the core they go to.
     outbox: RefCell<Vec<Vec<Mail>>>,
     outbox_used: Cell<bool>,
@@ -291,7 +316,7 @@ impl Core {
         if self.shared.is_closed() {
             self.abort(key);
         } else {
-            self.ready.borrow_mut().push_back(key);
+            self.ready.borrow_mut().push(key);
         }
         key
     }
@@ -313,13 +338,24 @@ impl Core {
 
     /// How many tasks are ready.
     pub(crate) fn ready_count(&self) -> usize {
-        self.ready.borrow().len()
+        self.prompt_count() + self.background_count()
     }
 
-    /// Polls the ready task at `position` of the queue (0 is the oldest). `None` if it had ended.
+    /// How many tasks of hosts and upkeep are ready.
+    pub(crate) fn prompt_count(&self) -> usize {
+        self.ready.borrow().prompt.len()
+    }
+
+    /// How many tasks of [`Class::Background`] are ready.
+    pub(crate) fn background_count(&self) -> usize {
+        self.ready.borrow().background.len()
+    }
+
+    /// Polls the ready task at `position`: those of hosts and upkeep come first, then background
+    /// ones, each from the oldest on. `None` if it had ended.
     pub(crate) fn poll_ready(&self, position: usize) -> Option<Class> {
-        let key = self.ready.borrow_mut().remove(position)?;
-        let (mut future, class, waker) = self.tasks.borrow_mut().begin(key)?;
+        let key = self.ready.borrow_mut().take(position)?;
+        let (mut future, waker) = self.tasks.borrow_mut().begin(key)?;
         let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
         let ended = match polled {
             Poll::Ready(()) => {
@@ -330,7 +366,7 @@ impl Core {
             Poll::Pending => self.tasks.borrow_mut().suspend(key, future),
         };
         drop(ended);
-        Some(class)
+        Some(key.class)
     }
 
     /// Sends this turn's letters, one lock and at most one wake-up call for each target.
@@ -360,7 +396,7 @@ impl Core {
             *self.taken.borrow_mut() = taken;
             return false;
         }
-        self.ready.borrow_mut().extend(taken.woken.drain(..));
+        taken.woken.drain(..).for_each(|key| self.ready.borrow_mut().push(key));
         for mail in taken.mail.drain(..) {
             (mail.run)();
             after(mail.class);
@@ -400,7 +436,7 @@ impl Core {
         drop(kept);
         let unsent: Vec<_> = self.outbox.borrow_mut().iter_mut().map(std::mem::take).collect();
         drop(unsent);
-        self.ready.borrow_mut().clear();
+        *self.ready.borrow_mut() = Ready::default();
         self.timers.borrow_mut().clear();
     }
 }

@@ -13,6 +13,8 @@ use crate::time::Instant;
 pub(crate) struct Idling {
     spin: Duration,
     pub(crate) turns_since_poll: u32,
+    /// Background tasks were put off for a host's in the last round.
+    pub(crate) background_waits: bool,
     /// Rises when work came within a spin's length, falls when it did not; spin while above 0.
     credit: u8,
 }
@@ -22,7 +24,7 @@ const CREDIT_MAX: u8 = 8;
 impl Idling {
     pub(crate) fn new(spin_us: u32) -> Self {
         let spin = Duration::from_micros(spin_us.into());
-        Self { spin, turns_since_poll: 0, credit: 0 }
+        Self { spin, turns_since_poll: 0, background_waits: false, credit: 0 }
     }
 
     pub(crate) fn wait(&mut self, core: &Core) -> io::Result<()> {

@@ -1,8 +1,10 @@
 //! Real runtimes: a thread for each core, and the loop that it goes through.
 //!
-//! Never used by the simulation, which has a loop of its own. The loop: run what is ready, send
-//! mail, read mail, fire timers, ask the back end; with nothing to do, spin briefly if that has
-//! paid lately, else sleep. Invariant: when one core panics, all others are torn down at their
+//! Never used by the simulation, which has a loop of its own. The loop: run what hosts and upkeep
+//! have ready, send mail, read mail, fire timers, ask the back end; then background tasks for a
+//! slice of time, unless a host's became ready meanwhile (it waits for one slice at most, and they
+//! for one round at most). With nothing to do, spin briefly if that has paid lately, else sleep.
+//! Invariant: when one core panics, all others are torn down at their
 //! next turn, so that a runtime never limps on with a part of its state gone.
 
 use std::cell::RefCell;
@@ -301,24 +303,24 @@ fn make_backend(
 /// same.
 const TURNS_PER_POLL: u32 = 8;
 
+/// Time for background tasks between two looks at whether a host wants something, ns; a task that
+/// is polled may overrun it.
+const SLICE_NS: u64 = 10_000;
+
 /// One round of the loop; does not wait once the main future is done.
 fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result<()> {
-    let meter = &core.meter;
-    meter.update(|times| times.turns += 1);
+    core.meter.update(|times| times.turns += 1);
     // What these wake waits for the next turn, so that I/O gets its chance in between.
-    for _ in 0..core.ready_count() {
-        if let Some(class) = core.poll_ready(0) {
-            meter.update(|times| times.polls += 1);
-            meter.charge_until(core.backend.now().ns(), class);
-        }
+    for _ in 0..core.prompt_count() {
+        poll_oldest(core, 0);
     }
     core.flush_mail();
     if done() {
         return Ok(());
     }
-    core.read_mail(|class| meter.charge_until(core.backend.now().ns(), class));
+    core.read_mail(|class| core.meter.charge_until(core.backend.now().ns(), class));
     core.fire_timers();
-    if core.ready_count() > 0 {
+    if core.prompt_count() > 0 {
         idling.turns_since_poll += 1;
         if idling.turns_since_poll < TURNS_PER_POLL {
             return Ok(());
@@ -326,10 +328,38 @@ fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result
     }
     idling.turns_since_poll = 0;
     watch_lane(core);
+    // Answers leave here, before anything of the background runs.
     core.backend.poll(Some(0))?;
-    meter.charge_until(core.backend.now().ns(), Class::System);
+    core.meter.charge_until(core.backend.now().ns(), Class::System);
+    run_background(core, idling);
     if core.ready_count() > 0 || core.shared.is_pending() {
         return Ok(());
     }
     idling.wait(core)
+}
+
+/// Polls background tasks for a slice of time, or, once, lets what a host wants go before.
+fn run_background(core: &Core, idling: &mut Idling) {
+    let ready = core.background_count();
+    idling.background_waits = ready > 0 && core.prompt_count() > 0 && !idling.background_waits;
+    if idling.background_waits {
+        return;
+    }
+    let began_ns = core.backend.now().ns();
+    for _ in 0..ready {
+        let now_ns = poll_oldest(core, core.prompt_count());
+        if now_ns.is_some_and(|now_ns| now_ns - began_ns >= SLICE_NS) {
+            break;
+        }
+    }
+    core.flush_mail();
+}
+
+/// Polls the task at `position` of those that are ready, and says when it returned, ns.
+fn poll_oldest(core: &Core, position: usize) -> Option<u64> {
+    let class = core.poll_ready(position)?;
+    let now_ns = core.backend.now().ns();
+    core.meter.update(|times| times.polls += 1);
+    core.meter.charge_until(now_ns, class);
+    Some(now_ns)
 }

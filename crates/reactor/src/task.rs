@@ -17,11 +17,12 @@ use crate::mailbox::Shared;
 
 pub(crate) type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Names a task for as long as it lives, and nothing afterwards.
+/// Names a task for as long as it lives, and nothing afterwards; and says whose it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TaskKey {
     index: u32,
     generation: u32,
+    pub(crate) class: Class,
 }
 
 /// Wakes one task, from any thread.
@@ -46,7 +47,6 @@ impl Wake for TaskWaker {
 struct Task {
     /// Absent while it is being polled.
     future: Option<LocalFuture>,
-    class: Class,
     wake: Arc<TaskWaker>,
     waker: Waker,
 }
@@ -77,20 +77,20 @@ impl Tasks {
             u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 tasks fit in memory")
         });
         let slot = &mut self.slots[index as usize];
-        let key = TaskKey { index, generation: slot.generation };
+        let key = TaskKey { index, generation: slot.generation, class };
         let wake =
             Arc::new(TaskWaker { shared: Arc::clone(shared), key, queued: AtomicBool::new(true) });
         let waker = Waker::from(Arc::clone(&wake));
-        slot.task = Some(Task { future: Some(future), class, wake, waker });
+        slot.task = Some(Task { future: Some(future), wake, waker });
         key
     }
 
     /// Takes a task's future out to poll it; a wake from now on queues the task again.
-    pub(crate) fn begin(&mut self, key: TaskKey) -> Option<(LocalFuture, Class, Waker)> {
+    pub(crate) fn begin(&mut self, key: TaskKey) -> Option<(LocalFuture, Waker)> {
         let task = self.live(key)?;
         task.wake.queued.swap(false, AcqRel);
         let future = task.future.take()?;
-        Some((future, task.class, task.waker.clone()))
+        Some((future, task.waker.clone()))
     }
 
     /// Puts a pending future back. Returns it if the task was aborted meanwhile.

@@ -19,12 +19,15 @@ pub use volatile::{TORN_BYTES, Volatile, VolatileConfig};
 
 use std::sync::Arc;
 
-use csd_reactor::Buffer;
+use csd_reactor::{Buffer, yield_now};
 
 use crate::error::MediaError;
 
 /// Zeros are written in pieces of this many bytes.
 const ZERO_BYTES: u64 = 1 << 20;
+/// Bytes copied from or to memory between two looks at whether others want the core: a few
+/// microseconds.
+const COPY_BYTES: usize = 32 << 10;
 
 /// Result of an access that gives its buffer back.
 pub type Returned<T> = (Result<(), MediaError>, T);
@@ -84,7 +87,14 @@ impl Media {
         }
         match self {
             Self::Memory(memory) => {
-                memory.read(offset, &mut buffer);
+                let mut at = offset;
+                for piece in buffer.chunks_mut(COPY_BYTES) {
+                    if at > offset {
+                        yield_now().await;
+                    }
+                    memory.read(at, piece);
+                    at += piece.len() as u64;
+                }
                 (Ok(()), buffer)
             }
             Self::File(file) => file.read(offset, buffer).await,
@@ -128,9 +138,12 @@ impl Media {
         match self {
             Self::Memory(memory) => {
                 let mut at = offset;
-                for buffer in &buffers {
-                    memory.write(at, buffer);
-                    at += buffer.len() as u64;
+                for piece in buffers.iter().flat_map(|buffer| buffer.chunks(COPY_BYTES)) {
+                    if at > offset {
+                        yield_now().await;
+                    }
+                    memory.write(at, piece);
+                    at += piece.len() as u64;
                 }
                 (Ok(()), buffers)
             }

@@ -19,8 +19,8 @@ use super::NSID_MEMORY;
 
 /// Bytes of a page.
 const PAGE_BYTES: usize = 64 << 10;
-/// Bytes that are moved between two looks at whether others want the core.
-const TURN_BYTES: u64 = 1 << 20;
+/// Bytes that are moved between two looks at whether others want the core: a few microseconds.
+const TURN_BYTES: usize = 32 << 10;
 
 type Page = Option<Box<[u8]>>;
 
@@ -99,6 +99,30 @@ impl LocalMemory {
         }
     }
 
+    /// As [`Self::read`], letting others have the core now and then.
+    pub async fn read_in_turns(&self, start: u64, out: &mut [u8]) {
+        let mut at = start;
+        for piece in out.chunks_mut(TURN_BYTES) {
+            if at > start {
+                yield_now().await;
+            }
+            self.read(at, piece);
+            at += piece.len() as u64;
+        }
+    }
+
+    /// As [`Self::write`], letting others have the core now and then.
+    pub async fn write_in_turns(&self, start: u64, data: &[u8]) {
+        let mut at = start;
+        for piece in data.chunks(TURN_BYTES) {
+            if at > start {
+                yield_now().await;
+            }
+            self.write(at, piece);
+            at += piece.len() as u64;
+        }
+    }
+
     /// Makes a range that [`Self::check`] has passed zero; whole pages cease to be.
     fn zero(&self, start: u64, length: usize) {
         for (page, at, length) in parts(start, length) {
@@ -143,12 +167,10 @@ impl LocalMemory {
         let mut bounce = Buffer::with_room(0, PAGE_BYTES, 0);
         for source in sources {
             for (start, length) in turns(*source) {
-                for offset in (0..length).step_by(PAGE_BYTES) {
-                    bounce.set_len(PAGE_BYTES.min(length - offset));
-                    self.read(start + offset as u64, &mut bounce);
-                    self.write(at, &bounce);
-                    at += bounce.len() as u64;
-                }
+                bounce.set_len(length);
+                self.read(start, &mut bounce);
+                self.write(at, &bounce);
+                at += bounce.len() as u64;
                 yield_now().await;
             }
         }
@@ -162,7 +184,7 @@ impl LocalMemory {
         while done < range.length {
             let left = usize::try_from(range.length - done).unwrap_or(usize::MAX);
             let mut buffer = Buffer::with_room(0, piece.min(left), 0);
-            self.read(range.start + done, &mut buffer);
+            self.read_in_turns(range.start + done, &mut buffer).await;
             done += buffer.len() as u64;
             pieces.push(buffer);
             yield_now().await;
@@ -184,13 +206,13 @@ fn parts(start: u64, length: usize) -> impl Iterator<Item = (usize, usize, usize
     })
 }
 
-/// A range cut into turns, at multiples of a turn, so that whole pages stay whole.
+/// A range cut at the bounds of pages, so that whole ones stay whole.
 fn turns(range: Range) -> impl Iterator<Item = (u64, usize)> {
     let end = range.start + range.length;
     let mut at = range.start;
     std::iter::from_fn(move || {
-        let next = (at / TURN_BYTES + 1).saturating_mul(TURN_BYTES).min(end);
-        let turn = (at, usize::try_from(next - at).expect("at most a turn"));
+        let next = (at / PAGE_BYTES as u64 + 1).saturating_mul(PAGE_BYTES as u64).min(end);
+        let turn = (at, usize::try_from(next - at).expect("at most a page"));
         at = next;
         (turn.1 > 0).then_some(turn)
     })
@@ -295,9 +317,9 @@ mod tests {
 
     #[test]
     fn turns_are_whole_and_within_their_bounds() {
-        let all: Vec<_> = turns(range(TURN_BYTES - 8, TURN_BYTES + 16)).collect();
-        let turn = usize::try_from(TURN_BYTES).unwrap();
-        assert_eq!(all, [(TURN_BYTES - 8, 8), (TURN_BYTES, turn), (2 * TURN_BYTES, 8)]);
+        let page = PAGE_BYTES as u64;
+        let all: Vec<_> = turns(range(page - 8, page + 16)).collect();
+        assert_eq!(all, [(page - 8, 8), (page, PAGE_BYTES), (2 * page, 8)]);
         assert_eq!(turns(range(4, 0)).count(), 0);
     }
 }

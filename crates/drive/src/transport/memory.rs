@@ -19,8 +19,6 @@ use crate::namespace::block::{COPY_BYTES_MAX, PIECE_BYTES};
 
 /// Bytes of a source descriptor.
 const DESCRIPTOR_BYTES: u32 = 32;
-/// Received pieces, of a PDU each, that are written between two looks at other tasks.
-const PIECES_PER_TURN: usize = 8;
 
 /// Runs a command of the memory namespace.
 pub(super) async fn run(
@@ -38,12 +36,10 @@ pub(super) async fn run(
             let bytes = transfer(core, range)?;
             let Payload { pieces, held } = payload(core, link, permit, sqe, capsule, bytes).await?;
             let mut at = range.start;
-            for (index, piece) in pieces.iter().enumerate() {
-                memory.write(at, piece);
+            for piece in &pieces {
+                memory.write_in_turns(at, piece).await;
                 at += piece.len() as u64;
-                if index % PIECES_PER_TURN == PIECES_PER_TURN - 1 {
-                    yield_now().await;
-                }
+                yield_now().await;
             }
             drop(held);
             Ok(Done::Result(0))
@@ -82,7 +78,7 @@ async fn read(
         link.room().await;
         let _reserved = link.reserve(length.into()).await;
         let mut buffer = Buffer::with_room(HEADROOM, length as usize, TAILROOM);
-        core.shared.memory.read(range.start + u64::from(offset), &mut buffer);
+        core.shared.memory.read_in_turns(range.start + u64::from(offset), &mut buffer).await;
         let at = offset;
         offset += length;
         link.send_data(permit, at, buffer, offset == bytes, true);
@@ -139,7 +135,7 @@ async fn from_blocks(core: &Core, extent: Extent, at: u64) -> Result<u64, Status
     let mut done = 0;
     while done < bytes {
         let piece = core.block.piece(extent.slba, done, bytes).await?;
-        core.shared.memory.write(at + done, &piece);
+        core.shared.memory.write_in_turns(at + done, &piece).await;
         done += piece.len() as u64;
     }
     core.count_read(bytes);

@@ -178,16 +178,16 @@ impl Drain {
             if self.under_way.len() >= STORES {
                 self.wait_for_one().await?;
             }
-            self.store(chunk)?;
+            self.store(chunk).await?;
         }
         Ok(())
     }
 
-    fn store(&mut self, chunk: Buffer) -> Result<(), Failure> {
+    async fn store(&mut self, chunk: Buffer) -> Result<(), Failure> {
         let (nsid, prefix, first, stride) = match self.destination {
             Destination::Completion => return Ok(()),
             Destination::Memory { start, bytes, .. } => {
-                return self.remember(&chunk, start, bytes.into());
+                return self.remember(&chunk, start, bytes.into()).await;
             }
             Destination::KvChunks { nsid, prefix, first, stride, .. } => {
                 (nsid, prefix, first, stride)
@@ -205,13 +205,13 @@ impl Drain {
     }
 
     /// Writes a chunk to its place in memory.
-    fn remember(&mut self, chunk: &[u8], start: u64, bytes: u64) -> Result<(), Failure> {
+    async fn remember(&mut self, chunk: &[u8], start: u64, bytes: u64) -> Result<(), Failure> {
         let end = self.remembered + chunk.len() as u64;
         if end > bytes {
             let reason = format!("the program writes more than the {bytes} bytes of its output");
             return Err(Failure::new(Status::PROGRAM_FAILED, reason));
         }
-        self.drive.memory.write(start + self.remembered, chunk);
+        self.drive.memory.write_in_turns(start + self.remembered, chunk).await;
         self.remembered = end;
         Ok(())
     }

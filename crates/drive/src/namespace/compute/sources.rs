@@ -198,7 +198,7 @@ impl Opened {
             }
             Self::Memory { drive, start, bytes } => {
                 let mut buffer = Buffer::with_room(0, bytes as usize, 0);
-                drive.memory.read(start, &mut buffer);
+                drive.memory.read_in_turns(start, &mut buffer).await;
                 Ok(Chunk { bytes: buffer, checksum: None })
             }
         }
