@@ -37,7 +37,8 @@ macro_rules! keys {
             const LANES: usize = $lanes;
             /// Chains side by side.
             const WAYS: usize = 2;
-            const UPPER: () = ();
+            const UPPER: Masks = ();
+            type Masks = ();
             static KEPT: [[u8; 8]; 1 << LANES] = kept::<LANES, { 1 << LANES }>();
 
             vectors!("avx2,popcnt", $key);
@@ -57,7 +58,7 @@ macro_rules! keys {
 
             #[inline]
             #[target_feature(enable = "avx2,popcnt")]
-            fn turn(a: Vector, b: Vector, (): ()) -> (Vector, usize) {
+            fn turn(a: Vector, b: Vector, (): Masks) -> (Vector, usize) {
                 let b = $reverse(b);
                 let above = $above(a, b);
                 let from_a = LANES - $bits(above).count_ones() as usize;

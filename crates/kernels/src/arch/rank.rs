@@ -5,7 +5,8 @@
 
 use std::sync::LazyLock;
 
-use crate::page_rank::{LANES_DENSE, LANES_SPARSE, fold_sparse};
+use crate::page_rank::LANES_DENSE;
+pub(crate) use sparse::Walk;
 
 /// One compiled version of the dense product.
 #[derive(Clone, Copy, Debug)]
@@ -31,17 +32,6 @@ pub(crate) struct SparseVersion {
     /// Its name.
     pub(crate) name: &'static str,
     rows: Rows,
-}
-
-/// How far a version came.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Walk {
-    /// Words of whole rows.
-    pub(crate) words: usize,
-    /// Edges in them.
-    pub(crate) edges: u64,
-    /// Whether the next row names a source that the vector does not have.
-    pub(crate) wrong: bool,
 }
 
 impl SparseVersion {
@@ -89,7 +79,7 @@ pub(crate) fn sparse_versions() -> impl Iterator<Item = SparseVersion> {
         .then_some(SparseVersion { name: "avx2", rows: avx2::sparse })];
     #[cfg(not(target_arch = "x86_64"))]
     let vector: [Option<SparseVersion>; 0] = [];
-    vector.into_iter().flatten().chain([SparseVersion { name: "portable", rows: sparse }])
+    vector.into_iter().flatten().chain([SparseVersion { name: "portable", rows: sparse::portable }])
 }
 
 fn dense(row: &[u8], vector: &[f32], lanes: &mut [f32; LANES_DENSE]) {
@@ -102,86 +92,8 @@ fn dense(row: &[u8], vector: &[f32], lanes: &mut [f32; LANES_DENSE]) {
     }
 }
 
-fn sparse(words: &[[u8; 4]], vector: &[f64], sums: &mut Vec<f64>) -> Walk {
-    let row = |at: usize, end: usize| checked_row(&words[at..end], vector);
-    walk(words, sums, row)
-}
-
-fn checked_row(sources: &[[u8; 4]], vector: &[f64]) -> Option<f64> {
-    let mut lanes = [0.0; LANES_SPARSE];
-    let (turns, tail) = sources.as_chunks::<LANES_SPARSE>();
-    for sources in turns.iter().map(<[_; LANES_SPARSE]>::as_slice).chain([tail]) {
-        for (lane, source) in lanes.iter_mut().zip(sources) {
-            *lane += vector.get(u32::from_le_bytes(*source) as usize)?;
-        }
-    }
-    Some(fold_sparse(lanes))
-}
-
-/// Walks over whole rows; `row` gives the sum of the row whose sources lie there, or `None` when
-/// one is wrong.
-#[inline(always)]
-fn walk(
-    words: &[[u8; 4]],
-    sums: &mut Vec<f64>,
-    mut row: impl FnMut(usize, usize) -> Option<f64>,
-) -> Walk {
-    let mut walk = Walk::default();
-    while let Some(degree) = words.get(walk.words) {
-        let degree = u32::from_le_bytes(*degree) as usize;
-        let at = walk.words + 1;
-        if words.len() - at < degree {
-            break;
-        }
-        let Some(sum) = row(at, at + degree) else {
-            walk.wrong = true;
-            break;
-        };
-        sums.push(sum);
-        walk.edges += degree as u64;
-        walk.words = at + degree;
-    }
-    walk
-}
-
-/// Which words were found to be below a limit, many at a time: a short row's own check would cost
-/// more than its sum. Degrees are words as any other; where one is not below, rows are checked one
-/// by one for a while.
-#[cfg(target_arch = "x86_64")]
-struct Known {
-    limit: u32,
-    below: usize,
-    doubtful: usize,
-}
-
-#[cfg(target_arch = "x86_64")]
-impl Known {
-    /// Words looked at together: they stay in the nearest cache until they are used.
-    const WORDS: usize = 2048;
-
-    /// Nothing known yet of sources of a vector of this length.
-    fn new(columns: usize) -> Self {
-        let limit = u32::try_from(columns).unwrap_or(u32::MAX);
-        Self { limit, below: 0, doubtful: 0 }
-    }
-
-    /// Whether the words from `at` to a turn past `end` are there, and below the limit.
-    #[inline(always)]
-    fn covers(&mut self, words: &[[u8; 4]], at: usize, end: usize) -> bool {
-        if end + LANES_SPARSE > self.below && end > self.doubtful {
-            let to = words.len().min(end + Self::WORDS);
-            let more = words[self.below.max(at)..to].iter();
-            // Without an early end, so that compilers make vectors of it.
-            let highest = more.fold(0, |highest, word| u32::from_le_bytes(*word).max(highest));
-            if highest < self.limit {
-                self.below = to;
-            } else {
-                self.doubtful = to;
-            }
-        }
-        end + LANES_SPARSE <= self.below
-    }
-}
+#[path = "rank_sparse.rs"]
+mod sparse;
 
 #[cfg(target_arch = "x86_64")]
 #[path = "rank_avx2.rs"]

@@ -1,14 +1,14 @@
 //! AVX2: dense lanes in eight vectors, sparse lanes in two.
 //!
-//! Values of a sparse row are loaded one by one: gathers were slower on the Xeon with AVX-512 that
-//! this was measured on, so there is no AVX-512 version of it. Sources are checked many at a time,
-//! before their rows; a turn loads eight values however long the row is, and masks away those past
-//! its end, because a branch on a short row's length is mispredicted.
+//! A turn of a sparse row takes eight values however long the row is, and masks away those past its
+//! end, because a branch on a short row's length is mispredicted. Values are gathered by single
+//! loads: gather instructions were slower on the processors that this was measured on.
 
 use std::arch::x86_64::*;
 
-use super::{Known, LANES_DENSE, LANES_SPARSE, Walk, checked_row, walk};
-use crate::page_rank::quiet;
+use super::LANES_DENSE;
+use super::sparse::{self, Sums, Values, Walk, walk};
+use crate::page_rank::{LANES_SPARSE, quiet};
 
 pub(super) fn dense(row: &[u8], vector: &[f32], lanes: &mut [f32; LANES_DENSE]) {
     // SAFETY: this version is only offered where the feature was detected.
@@ -43,46 +43,42 @@ fn dense_lanes(row: &[u8], vector: &[f32], lanes: &mut [f32; LANES_DENSE]) {
 
 pub(super) fn sparse(words: &[[u8; 4]], vector: &[f64], sums: &mut Vec<f64>) -> Walk {
     // SAFETY: this version is only offered where the feature was detected.
-    unsafe { sparse_rows(words, vector, sums) }
+    let gather = |words: &_, vector: &_, values: &mut _| unsafe { gather(words, vector, values) };
+    // SAFETY: as above.
+    let block = |words: &_, values: &_, sums: &mut _| unsafe { block(words, values, sums) };
+    walk(words, vector, sums, gather, block)
 }
 
 #[target_feature(enable = "avx2")]
-fn sparse_rows(words: &[[u8; 4]], vector: &[f64], sums: &mut Vec<f64>) -> Walk {
-    let mut known = Known::new(vector.len());
-    walk(words, sums, |at, end| {
-        if known.covers(words, at, end) {
-            // SAFETY: these words, a turn past the row's sources too, were found below the vector's
-            // length.
-            Some(unsafe { row(&words[at..end + LANES_SPARSE], vector) })
-        } else {
-            checked_row(&words[at..end], vector)
-        }
-    })
+fn gather(words: &[[u8; 4]], vector: &[f64], values: &mut Values) -> bool {
+    sparse::gather(words, vector, values)
 }
 
-/// The sum of a row, after whose sources a turn of words more is there.
-///
-/// # Safety
-/// All these words must be below the vector's length.
+#[target_feature(enable = "avx2")]
+fn block(words: &[[u8; 4]], values: &Values, sums: &mut Sums) -> (usize, usize) {
+    sparse::block(words, values, sums, |values, degree| row(values, degree))
+}
+
+/// The sum of a row's values, behind which are others.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn row(sources: &[[u8; 4]], vector: &[f64]) -> f64 {
+fn row(values: &[f64], degree: usize) -> f64 {
     /// From position `8 - n`, as many lanes as there are sources, and then none.
     static THERE: [i64; 2 * LANES_SPARSE] =
         [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
-    let mut left = sources.len() - LANES_SPARSE;
+    let mut left = degree;
     let mut lanes = [_mm256_setzero_pd(); 2];
-    for turn in sources.as_chunks::<LANES_SPARSE>().0 {
+    for turn in values.as_chunks::<LANES_SPARSE>().0 {
         let there: &[i64; LANES_SPARSE] =
             THERE[LANES_SPARSE - left.min(LANES_SPARSE)..].first_chunk().expect("8 are left");
-        // SAFETY: the caller found these words below the vector's length, those past the row too.
-        let value =
-            |at: usize| unsafe { *vector.get_unchecked(u32::from_le_bytes(turn[at]) as usize) };
         for (half, lanes) in lanes.iter_mut().enumerate() {
-            let at = half * 4;
-            let values = _mm256_set_pd(value(at + 3), value(at + 2), value(at + 1), value(at));
-            // SAFETY: half 0 or 1 of 8 lanes; the load needs no alignment.
-            let there = unsafe { _mm256_loadu_pd(there[at..].as_ptr().cast()) };
+            // SAFETY: half 0 or 1 of 8 lanes; loads need no alignment.
+            let (values, there) = unsafe {
+                (
+                    _mm256_loadu_pd(turn[half * 4..].as_ptr()),
+                    _mm256_loadu_pd(there[half * 4..].as_ptr().cast()),
+                )
+            };
             // Lanes that are not there add 0.0, which changes none: none is ever -0.0.
             *lanes = _mm256_add_pd(*lanes, _mm256_and_pd(values, there));
         }

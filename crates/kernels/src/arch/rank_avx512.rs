@@ -1,4 +1,4 @@
-//! AVX-512: dense lanes in four vectors. Sparse rows gain nothing from it: see the AVX2 version.
+//! AVX-512: dense lanes in four vectors. Sparse rows gain nothing from it over AVX2.
 
 use std::arch::x86_64::*;
 
