@@ -91,9 +91,11 @@ fuzz:  ## fuzz every parser, the controller and a drive: make fuzz FUZZ_SECONDS=
 	  [ ! -d fuzz/seeds/$$target ] || cp fuzz/seeds/$$target/* fuzz/corpus/$$target/; \
 	  cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=4096 $$more; \
 	done
+# With the program that the tests have built: the machine is what takes time.
+CSD_TESTED ?= $(or $(CARGO_TARGET_DIR),target)/debug/csd
 vm-short:  ## a stock kernel against the drive, at most 4 minutes; skipped visibly without QEMU
-	cargo build --locked --release -q -p csd
-	$(PYTHON) tests/vm/run.py --csd $(CSD) --form short --seconds 210 $(VM)
+	cargo build --locked -q -p csd
+	$(PYTHON) tests/vm/run.py --csd $(CSD_TESTED) --form short --seconds 210 $(VM)
 
 vm:  ## the same, long form: two kernels, both block sizes, more checks
 	cargo build --locked --release -q -p csd

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use csd_drive::namespace::compute::EXECUTIONS_MAX;
+
 use crate::host::{Host, INDEX};
 use crate::wire::Command;
 
@@ -145,6 +147,27 @@ fn what_never_ends_is_ended_and_others_run_meanwhile() {
     assert_eq!(host.io.command_in_capsule(execution(INDEX + 2, 100), &payload).status, 0x7C0);
     assert_eq!(host.activate(INDEX, false), 0);
     assert_eq!(host.activate(INDEX + 2, false), 0);
+    host.said();
+    healthy(&mut host);
+}
+
+#[test]
+fn what_waits_for_its_turn_is_aborted_before_it_comes() {
+    let mut host = Host::new();
+    assert_eq!(host.load(INDEX, &entry("(loop $again (br $again)) (i64.const 0)")), 0);
+    assert_eq!(host.activate(INDEX, true), 0);
+    let payload = host_ranges();
+    let spin = || {
+        let command = Command::new(0x01, 5).dword(2, INDEX).dword(3, 1);
+        command.dword(4, payload.len() as u32)
+    };
+    // As many as run side by side on a core, and one.
+    let cids: Vec<u16> = (0..=EXECUTIONS_MAX).map(|_| host.io.post(spin(), &payload)).collect();
+    for cid in cids.into_iter().rev() {
+        let abort = Command::new(0x08, 0).dword(10, 1 | u32::from(cid) << 16);
+        assert_eq!(host.admin.command(abort, &[], 0).result & 1, 0, "aborted");
+        assert_eq!(host.io.response(), (cid, 0x007, 0));
+    }
     host.said();
     healthy(&mut host);
 }

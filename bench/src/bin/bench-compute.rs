@@ -3,8 +3,10 @@
 //! `tail`: 4 KiB reads at depth 1 while a program runs over the same while none does, in
 //! alternating windows of one run; client and drive sleep between, on one CPU. With a free core
 //! the compute lane is on another CPU, without one on the same. `count`: counting a file's bytes
-//! in the drive beside fio reading them. `bench/README.md` has the back of the envelope.
+//! in the drive beside fio reading them. `cores`: an execution on all cores of a drive over one on
+//! one. `bench/README.md` has the back of the envelope.
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -42,8 +44,11 @@ struct Arguments {
     #[arg(long)]
     tail_only: bool,
     /// Only counting a file.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "tail_only")]
     count_only: bool,
+    /// Only one execution on several cores.
+    #[arg(long, conflicts_with_all = ["tail_only", "count_only"])]
+    cores_only: bool,
     #[command(flatten)]
     drive: Options,
     /// Also append the rows to this JSON-lines file.
@@ -56,6 +61,8 @@ struct Arguments {
 
 /// Size of the file unless asked otherwise.
 const FILE_BYTES: u64 = 3 << 30;
+/// Bytes of memory media that are written before they are read and counted.
+const FILLED_BYTES: u32 = 64 << 20;
 /// Most bytes of one execution.
 const EXECUTION_BYTES: u64 = 256 << 20;
 /// Time in which a program gets going before a window begins.
@@ -67,44 +74,41 @@ fn main() {
         return serve::drive(&arguments.drive);
     }
     println!("{}, {} pairs", report::machine(), arguments.pairs);
-    if !arguments.tail_only && file::has_fio() {
+    let Arguments { tail_only, count_only, cores_only, .. } = arguments;
+    if !tail_only && !cores_only && file::has_fio() {
         count_file(&arguments);
     }
+    if !tail_only && !count_only {
+        on_cores(&arguments);
+    }
     // Last, because it moves this process to one CPU.
-    if !arguments.count_only && serve::pinned() {
+    if !count_only && !cores_only && serve::pinned() {
         for free in [true, false] {
             tail(&arguments, free);
         }
     }
 }
 
-/// Count of i32, over these sources.
-fn count(sources: &[Place]) -> Execution {
+/// Count of i32 on so many cores, over these sources.
+fn count(sources: &[Place], cores: u16) -> Execution {
     // Element type i32, equal to, six zeros, the value.
     let mut parameters = vec![1, 0, 0, 0, 0, 0, 0, 0];
     parameters.extend_from_slice(&7u64.to_le_bytes());
     let sources = sources.iter().map(|place| (*place).into()).collect();
-    Execution {
-        program: 1,
-        output: Output::Completion,
-        sources,
-        parameters,
-        serial: false,
-        cores: 1,
-    }
+    Execution { program: 1, output: Output::Completion, sources, parameters, serial: false, cores }
 }
 
 /// The foreground's latency, with a program over without.
 fn tail(arguments: &Arguments, free: bool) {
     let options = Options { spin_us: 0, ..arguments.drive.clone() };
     let server = Server::start(Side::Drive, &options);
-    let blocks = (64 << 20) / BLOCK_BYTES as u64;
+    let blocks = u64::from(FILLED_BYTES) / BLOCK_BYTES as u64;
     fill(server.address, blocks);
     let mut reader = Single::connect(server.address);
     let mut runner = Single::connect(server.address);
-    let whole = Place::Memory { nsid: 4, start: 0, bytes: 64 << 20 };
+    let whole = Place::Blocks { nsid: 1, slba: 0, skip: 0, bytes: FILLED_BYTES };
     // The lane's thread is there once it has worked.
-    let program = count(&[whole; 16]);
+    let program = count(&[whole; 4], 1);
     runner.execute(0, &program);
     let other = if options.cpu == 0 { "1" } else { "0" };
     let same = options.cpu.to_string();
@@ -205,10 +209,40 @@ fn counted(options: &Options, bytes: u64) -> f64 {
     for at in (0..bytes).step_by(usize::try_from(EXECUTION_BYTES).expect("64 bits")) {
         let length = u32::try_from(EXECUTION_BYTES).expect("256 MiB");
         let slba = at / BLOCK_BYTES as u64;
-        runner.execute(0, &count(&[Place::Blocks { nsid: 1, slba, skip: 0, bytes: length }]));
+        let blocks = Place::Blocks { nsid: 1, slba, skip: 0, bytes: length };
+        runner.execute(0, &count(&[blocks], 1));
     }
     let run = Run::new(1, start.elapsed(), 0);
     run.per_s() * as_f64(bytes) / 1e9
+}
+
+/// One execution on all cores of a drive of as many as this machine has, over the same on one.
+fn on_cores(arguments: &Arguments) {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let Some(cores) = u16::try_from(cores).ok().filter(|cores| *cores > 1) else {
+        return println!("SKIPPED: cores: this machine has one");
+    };
+    let options = Options { cores: cores.into(), ..arguments.drive.clone() };
+    let server = Server::start(Side::Drive, &options);
+    if serve::pinned() {
+        server.place("", "0-1023");
+    }
+    let mut runner = Single::connect(server.address);
+    fill(server.address, u64::from(FILLED_BYTES) / BLOCK_BYTES as u64);
+    let sources = [Place::Blocks { nsid: 1, slba: 0, skip: 0, bytes: FILLED_BYTES }; 4];
+    let mut rate = |cores| {
+        let start = Instant::now();
+        for _ in 0..4 {
+            runner.execute(0, &count(&sources, cores));
+        }
+        Run::new(1, start.elapsed(), 0).per_s() * as_f64(u64::from(FILLED_BYTES) * 16) / 1e9
+    };
+    // The lanes' threads are there once they have worked.
+    rate(cores);
+    let pairs: Vec<(f64, f64)> =
+        (0..arguments.pairs.max(10)).map(|_| (rate(1), rate(cores))).collect();
+    let all = format!("{cores} cores GB/s");
+    tell(arguments, "count on all cores", ("1 core GB/s", &all), &pairs);
 }
 
 #[allow(clippy::cast_precision_loss)] // bytes of a file

@@ -27,7 +27,7 @@ use crate::error::MediaError;
 const ZERO_BYTES: u64 = 1 << 20;
 /// Bytes copied from or to memory between two looks at whether others want the core: a few
 /// microseconds.
-const COPY_BYTES: usize = 32 << 10;
+const COPY_BYTES: usize = 16 << 10;
 
 /// Result of an access that gives its buffer back.
 pub type Returned<T> = (Result<(), MediaError>, T);

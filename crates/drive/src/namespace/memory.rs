@@ -20,7 +20,7 @@ use super::NSID_MEMORY;
 /// Bytes of a page.
 const PAGE_BYTES: usize = 64 << 10;
 /// Bytes that are moved between two looks at whether others want the core: a few microseconds.
-const TURN_BYTES: usize = 32 << 10;
+const TURN_BYTES: usize = 16 << 10;
 
 type Page = Option<Box<[u8]>>;
 

@@ -6,15 +6,19 @@
 //! others; when the execution is given up, its parts end with their steps.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use csd_nvme::execute::{Execution, Place, chunk_key};
 use csd_nvme::status::Status;
-use csd_reactor::{Class, CoreId, call, core_count, core_id, kept, spawn};
+use csd_reactor::{Class, CoreId, call, core_count, core_id, kept, spawn, timeout};
 
 use super::execute::Meter;
 use super::parts::{self, Grain, Lengths, Part};
 use super::{Brake, Compute, EXECUTIONS_MAX, Failure, Program, Report, builtin};
 use crate::drive::Core;
+
+/// Time between two looks at whether an execution that waits for its turn is still wanted.
+const LOOK: Duration = Duration::from_millis(5);
 
 impl Compute {
     /// Runs a program of the drive's own on as many cores as the execution asks for and as it can
@@ -79,7 +83,8 @@ impl Compute {
         report
     }
 
-    /// Runs a program when there is room for it on this core.
+    /// Runs a program when there is room for it on this core; one that is given up before does not
+    /// begin.
     pub(super) async fn in_turn(
         &self,
         execution: &Execution,
@@ -88,7 +93,17 @@ impl Compute {
     ) -> Report {
         // What is loaded as a whole may take as much memory as all that run side by side.
         let share = if execution.serial { EXECUTIONS_MAX } else { 1 };
-        let permit = self.running.acquire(share).await;
+        let mut turn = std::pin::pin!(self.running.acquire(share));
+        let permit = loop {
+            match timeout(LOOK, turn.as_mut()).await {
+                Ok(permit) => break permit,
+                Err(_) => {
+                    if let Err(failure) = brake.look() {
+                        return Report::failed(execution.program, failure);
+                    }
+                }
+            }
+        };
         let report = self.run(execution, brake, start()).await;
         drop(permit);
         report
