@@ -20,6 +20,20 @@ pub enum Side {
     Floor,
 }
 
+/// What every benchmark of a drive can be told.
+#[derive(Args, Clone, Debug)]
+pub struct Common {
+    /// The drive.
+    #[command(flatten)]
+    pub drive: Options,
+    /// Also append the results to this JSON-lines file.
+    #[arg(long)]
+    pub record: Option<PathBuf>,
+    /// Serve one side and nothing else (used by the benchmark itself).
+    #[arg(long, hide = true)]
+    pub serve: Option<Side>,
+}
+
 /// How a drive is served.
 #[derive(Args, Clone, Debug)]
 pub struct Options {

@@ -5,6 +5,9 @@
 use std::net::SocketAddr;
 use std::process::Stdio;
 
+use csd_initiator::{Address, Controller, Kv, Options};
+use csd_nvme::kv::Key;
+use csd_reactor::{Buffer, block_on};
 use serde_json::Value;
 
 use crate::harness::{Array, Done, finish, numbers, small_i32};
@@ -171,4 +174,38 @@ fn a_drive_that_is_restarted_in_a_run_is_sent_the_vector_again() {
     finish(running).expect(0, &[]);
     assert!(cut.proxy.passed() > 5, "it went on");
     assert!(cut.array.csd(&["get", "ranks", "-"]).expect(0, &[]).stdout == ranks);
+}
+
+/// A run that is cut off for long loses the memory of its drive to another one, which writes its
+/// own vector there: products with that would look like products.
+#[test]
+fn a_run_whose_drive_another_run_took_meanwhile_says_so() {
+    for command in [EXECUTE, MEMORY_WRITE] {
+        let cut = Cut::new(Array::up(2, "1G"));
+        graph(&cut);
+        cut.proxy.cut(command, &[3], Door::Held);
+        let running = cut.array.spawn(&Cut::proxied("run page-rank g -o ranks"), Stdio::null());
+        wait_until("the connection is cut", || cut.proxy.cuts() == 1);
+        take_memory(&cut.array);
+        cut.proxy.open();
+        let words = ["the memory of drive d1", "is in use by another run"];
+        finish(running).expect(1, &words);
+        assert!(!cut.array.csd(&["ls"]).expect(0, &[]).text().contains("ranks"));
+        assert!(take_memory(&cut.array), "it left the other run its memory");
+    }
+}
+
+/// Does what a run does that takes the drive's memory over; whether it had it before.
+fn take_memory(array: &Array) -> bool {
+    let target: Address = array.drives()[1]["url"].as_str().unwrap().parse().unwrap();
+    let body = move || async move {
+        let controller = Controller::connect(&target, &Options::default()).await.unwrap();
+        let objects = Kv::open(&controller, 3).unwrap();
+        let (key, value) = (Key::new(&[0x04]).unwrap(), [0xAA; 16]);
+        let before = objects.retrieve(&key, 16).await.unwrap();
+        objects.store(&key, vec![Buffer::from_slice(&value)], 0).await.unwrap();
+        controller.disconnect().await;
+        before.as_deref() == Some(&value[..])
+    };
+    block_on(&csd_reactor::Config::default(), body).unwrap()
 }

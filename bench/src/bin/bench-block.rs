@@ -5,14 +5,13 @@
 //! of the pairs' ratios with its quartiles. A run on a machine whose floor is too low, or whose
 //! ratios scatter, says so and is no result. `bench/README.md` has the back of the envelope.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
 use csd_bench::client::{self, Client, Workload};
 use csd_bench::floor;
 use csd_bench::report::{self, Row, Run};
-use csd_bench::serve::{self, Options, Server, Side};
+use csd_bench::serve::{self, Common, Options, Server, Side};
 
 /// Blocks of 4 KiB that offsets are drawn from.
 const BLOCKS: u64 = 16 << 10;
@@ -27,13 +26,7 @@ struct Arguments {
     #[arg(long, default_value_t = 700)]
     run_ms: u64,
     #[command(flatten)]
-    drive: Options,
-    /// Also append the rows to this JSON-lines file.
-    #[arg(long)]
-    record: Option<PathBuf>,
-    /// Serve one side and nothing else (used by the benchmark itself).
-    #[arg(long, hide = true)]
-    serve: Option<Side>,
+    common: Common,
     /// Run this workload (its row, from 0) once against a drive served by `--serve drive`, which
     /// may be under a profiler.
     #[arg(long, hide = true, value_name = "ADDRESS", requires = "row")]
@@ -59,9 +52,9 @@ const fn workload(name: &'static str, read: bool, bytes: usize, depth: u16) -> W
 
 fn main() {
     let arguments = Arguments::parse();
-    match arguments.serve {
+    match arguments.common.serve {
         Some(Side::Floor) => floor::serve(),
-        Some(Side::Drive) => serve::drive(&arguments.drive),
+        Some(Side::Drive) => serve::drive(&arguments.common.drive),
         None => match (arguments.against, arguments.row) {
             (Some(address), Some(row)) => once(address, WORKLOADS[row], &arguments),
             _ => compare(&arguments),
@@ -82,7 +75,7 @@ fn once(address: std::net::SocketAddr, workload: Workload, arguments: &Arguments
 fn compare(arguments: &Arguments) {
     let run = Duration::from_millis(arguments.run_ms);
     let (pairs, ms) = (arguments.pairs, arguments.run_ms);
-    let (backend, spin) = (&arguments.drive.backend, arguments.drive.spin_us);
+    let (backend, spin) = (&arguments.common.drive.backend, arguments.common.drive.spin_us);
     println!("{}, {pairs} pairs of {ms} ms, {backend}, spin {spin} us", report::machine());
     println!("{}", Row::head());
     let mut rows = Vec::new();
@@ -99,7 +92,7 @@ fn compare(arguments: &Arguments) {
     }
     let validity = report::validity(&rows);
     println!("{validity}");
-    if let Some(path) = &arguments.record {
+    if let Some(path) = &arguments.common.record {
         report::record(path, &validity, &rows);
     }
 }
@@ -107,8 +100,8 @@ fn compare(arguments: &Arguments) {
 /// One run of one side.
 fn measure(side: Side, arguments: &Arguments, workload: Workload, run: Duration) -> Run {
     let sleeps = workload.name.ends_with("sleeping");
-    let spin_us = if sleeps { 0 } else { arguments.drive.spin_us };
-    let server = Server::start(side, &Options { spin_us, ..arguments.drive.clone() });
+    let spin_us = if sleeps { 0 } else { arguments.common.drive.spin_us };
+    let server = Server::start(side, &Options { spin_us, ..arguments.common.drive.clone() });
     if side == Side::Drive && workload.read {
         client::fill(server.address, BLOCKS);
     }

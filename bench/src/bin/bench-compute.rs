@@ -15,7 +15,7 @@ use clap::Parser;
 use csd_bench::client::{BLOCK_BYTES, Single, fill};
 use csd_bench::file;
 use csd_bench::report::{self, Run, SPREAD_MAX, quartiles};
-use csd_bench::serve::{self, Options, Server, Side};
+use csd_bench::serve::{self, Common, Options, Server, Side};
 use csd_nvme::execute::{Execution, Output, Place};
 use serde_json::json;
 
@@ -50,13 +50,7 @@ struct Arguments {
     #[arg(long, conflicts_with_all = ["tail_only", "count_only"])]
     cores_only: bool,
     #[command(flatten)]
-    drive: Options,
-    /// Also append the rows to this JSON-lines file.
-    #[arg(long)]
-    record: Option<PathBuf>,
-    /// Serve and nothing else (used by the benchmark itself).
-    #[arg(long, hide = true)]
-    serve: Option<Side>,
+    common: Common,
 }
 
 /// Size of the file unless asked otherwise.
@@ -70,8 +64,8 @@ const SETTLE: Duration = Duration::from_millis(20);
 
 fn main() {
     let arguments = Arguments::parse();
-    if arguments.serve.is_some() {
-        return serve::drive(&arguments.drive);
+    if arguments.common.serve.is_some() {
+        return serve::drive(&arguments.common.drive);
     }
     println!("{}, {} pairs", report::machine(), arguments.pairs);
     let Arguments { tail_only, count_only, cores_only, .. } = arguments;
@@ -100,7 +94,7 @@ fn count(sources: &[Place], cores: u16) -> Execution {
 
 /// The foreground's latency, with a program over without.
 fn tail(arguments: &Arguments, free: bool) {
-    let options = Options { spin_us: 0, ..arguments.drive.clone() };
+    let options = Options { spin_us: 0, ..arguments.common.drive.clone() };
     let server = Server::start(Side::Drive, &options);
     let blocks = u64::from(FILLED_BYTES) / BLOCK_BYTES as u64;
     fill(server.address, blocks);
@@ -168,8 +162,8 @@ fn percentiles(reader: &mut Single, blocks: u64, window: Duration) -> [f64; 2] {
 fn count_file(arguments: &Arguments) {
     std::fs::create_dir_all(&arguments.dir).expect("a folder for the file");
     let path = arguments.dir.join("drive.img");
-    let size_bytes = arguments.drive.size_bytes.max(FILE_BYTES);
-    let options = Options { size_bytes, ..arguments.drive.clone() };
+    let size_bytes = arguments.common.drive.size_bytes.max(FILE_BYTES);
+    let options = Options { size_bytes, ..arguments.common.drive.clone() };
     let namespace = file::prepare(&path, &options);
     let options = Options { media: Some(path.clone()), ..options };
     let run_bytes = (arguments.run_mib << 20).min(namespace.bytes) / EXECUTION_BYTES;
@@ -222,7 +216,7 @@ fn on_cores(arguments: &Arguments) {
     let Some(cores) = u16::try_from(cores).ok().filter(|cores| *cores > 1) else {
         return println!("SKIPPED: cores: this machine has one");
     };
-    let options = Options { cores: cores.into(), ..arguments.drive.clone() };
+    let options = Options { cores: cores.into(), ..arguments.common.drive.clone() };
     let server = Server::start(Side::Drive, &options);
     if serve::pinned() {
         server.place("", "0-1023");
@@ -265,7 +259,7 @@ fn tell(arguments: &Arguments, name: &str, sides: (&str, &str), pairs: &[(f64, f
         ratio[2],
         if inconclusive { "  inconclusive" } else { "" }
     );
-    if let Some(path) = &arguments.record {
+    if let Some(path) = &arguments.common.record {
         let line = json!({
             "workload": name,
             sides.0: first,

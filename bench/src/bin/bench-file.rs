@@ -14,7 +14,7 @@ use clap::Parser;
 use csd_bench::client::{BLOCK_BYTES, Client, Workload};
 use csd_bench::file;
 use csd_bench::report::{self, Row, Run};
-use csd_bench::serve::{self, Options, Server, Side};
+use csd_bench::serve::{self, Common, Options, Server, Side};
 
 /// Block I/O of a drive on a file beside fio on the same file.
 #[derive(Parser)]
@@ -32,13 +32,7 @@ struct Arguments {
     #[arg(long)]
     keep: bool,
     #[command(flatten)]
-    drive: Options,
-    /// Also append the rows to this JSON-lines file.
-    #[arg(long)]
-    record: Option<PathBuf>,
-    /// Serve and nothing else (used by the benchmark itself).
-    #[arg(long, hide = true)]
-    serve: Option<Side>,
+    common: Common,
 }
 
 /// Size of the file unless asked otherwise.
@@ -57,17 +51,17 @@ const WORKLOADS: [Workload; 4] = [
 
 fn main() {
     let mut arguments = Arguments::parse();
-    if arguments.serve.is_some() {
-        return serve::drive(&arguments.drive);
+    if arguments.common.serve.is_some() {
+        return serve::drive(&arguments.common.drive);
     }
     if !file::has_fio() {
         return;
     }
     std::fs::create_dir_all(&arguments.dir).expect("a folder for the file");
-    arguments.drive.size_bytes = arguments.drive.size_bytes.max(FILE_BYTES);
+    arguments.common.drive.size_bytes = arguments.common.drive.size_bytes.max(FILE_BYTES);
     let path = arguments.dir.join("drive.img");
-    let namespace = file::prepare(&path, &arguments.drive);
-    arguments.drive.media = Some(path.clone());
+    let namespace = file::prepare(&path, &arguments.common.drive);
+    arguments.common.drive.media = Some(path.clone());
     println!("{}, {} pairs", report::machine(), arguments.pairs);
     println!("{}", Row::head().replace("floor", "  fio"));
     let mut rows = Vec::new();
@@ -80,13 +74,13 @@ fn main() {
         let mut pairs = Vec::new();
         for _ in 0..arguments.pairs {
             let fio = fio(&list, workload, count);
-            pairs.push((fio, drive(&arguments.drive, workload, count)));
+            pairs.push((fio, drive(&arguments.common.drive, workload, count)));
         }
         let row = Row::of(workload, &pairs);
         println!("{row}");
         rows.push(row);
     }
-    if let Some(path) = &arguments.record {
+    if let Some(path) = &arguments.common.record {
         report::record(path, "fio on the same file is the floor", &rows);
     }
     if !arguments.keep {

@@ -5,13 +5,12 @@
 //! that have read once. Windows without hosts, with silent ones, and with hosts that send a Keep
 //! Alive as often as Linux does alternate. Aim: under 1 % of a core with 64 connections.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
 use csd_bench::client::Single;
 use csd_bench::report;
-use csd_bench::serve::{Options, Server, Side};
+use csd_bench::serve::{Common, Options, Server, Side};
 use serde_json::json;
 
 /// Largest share of a core, percent.
@@ -33,29 +32,23 @@ struct Arguments {
     #[arg(long, default_value_t = 5)]
     seconds: u64,
     #[command(flatten)]
-    drive: Options,
-    /// Also append the result to this JSON-lines file.
-    #[arg(long)]
-    record: Option<PathBuf>,
-    /// Serve and nothing else (used by the benchmark itself).
-    #[arg(long, hide = true)]
-    serve: Option<Side>,
+    common: Common,
 }
 
 fn main() {
     let arguments = Arguments::parse();
-    if arguments.serve.is_some() {
-        return csd_bench::serve::drive(&arguments.drive);
+    if arguments.common.serve.is_some() {
+        return csd_bench::serve::drive(&arguments.common.drive);
     }
     let (hosts, window) = (arguments.connections / 2, Duration::from_secs(arguments.seconds));
-    let (pairs, spin_us) = (arguments.pairs, arguments.drive.spin_us);
+    let (pairs, spin_us) = (arguments.pairs, arguments.common.drive.spin_us);
     println!("{}, {pairs} rounds of {window:?}, spin {spin_us} us", report::machine());
     let mut rounds = [const { Vec::new() }; 3];
     for _ in 0..pairs {
         for (times, (hosts, alive)) in
             rounds.iter_mut().zip([(0, false), (hosts, false), (hosts, true)])
         {
-            times.push(percent(&arguments.drive, hosts, alive, window));
+            times.push(percent(&arguments.common.drive, hosts, alive, window));
         }
     }
     let [none, silent, alive] = rounds.map(report::quartiles);
@@ -76,7 +69,7 @@ fn main() {
         alive[0],
         alive[2]
     );
-    if let Some(path) = &arguments.record {
+    if let Some(path) = &arguments.common.record {
         let result = json!({
             "workload": "idle",
             "connections": hosts * 2,

@@ -223,6 +223,20 @@ bits! {
     }
 }
 
+impl IdentifyNamespace {
+    /// The format that the namespace has: the one that FLBAS names by bits 3:0 and, where there are
+    /// more than 16, by bits 6:5 above them (NVM Command Set, FLBAS).
+    pub fn format(&self) -> LbaFormat {
+        let flbas = usize::from(self.flbas());
+        let upper = if self.nlbaf() >= 16 { flbas >> 5 & 3 } else { 0 };
+        let index = upper << 4 | flbas & 0xF;
+        LbaFormat(u32::from_le_bytes(crate::wire::take(&self.bytes, LBAF_OFFSET + 4 * index)))
+    }
+}
+
+/// Byte of the first LBA Format.
+const LBAF_OFFSET: usize = 128;
+
 layout! {
     /// Command set independent Identify Namespace data (CNS 08h).
     pub struct IdentifyNamespaceIndependent[4096] {
@@ -384,6 +398,30 @@ mod tests {
         assert_eq!(descriptor_csi(&data), Csi::KV);
         assert_eq!(descriptor_csi(&[0; 64]), Csi::NVM);
         assert_eq!(descriptor_csi(&[2, 255, 0, 0, 1]), Csi::NVM);
+    }
+
+    #[test]
+    fn a_namespace_has_the_format_that_flbas_names() {
+        let mut data = [0; 4096];
+        let formats = [(0u32, 9u32), (2, 12), (15, 13), (18, 14), (63, 16)];
+        for (index, lbads) in formats {
+            let at = 128 + 4 * index as usize;
+            data[at..at + 4].copy_from_slice(&(lbads << 16 | index).to_le_bytes());
+        }
+        let mut namespace = IdentifyNamespace::from_bytes(data);
+        for (nlbaf, flbas, wanted) in [
+            (0, 0, 0),
+            (2, 2, 2),
+            (2, 0x12, 2),
+            (15, 0x0F, 15),
+            (15, 0x22, 2),
+            (18, 0x22, 18),
+            (63, 0x7F, 63),
+        ] {
+            let format = namespace.set_nlbaf(nlbaf).set_flbas(flbas).format();
+            assert_eq!(format.ms(), wanted, "NLBAF {nlbaf}, FLBAS {flbas:#x}");
+            assert!(formats.contains(&(wanted, format.lbads())));
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a drive says of itself: Identify Controller, its namespaces and what they are.
 //!
 //! Invariant: namespaces stand by rising id, as the active list has them; a namespace of a command
-//! set that we do not know is listed, not refused.
+//! set or a block format that we do not know is listed, not refused.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use csd_nvme::capsule::Sqe;
 use csd_nvme::identify::{
     Cns, IDENTIFY_BYTES, IdentifyController, IdentifyKvNamespace, IdentifyMemoryNamespace,
-    IdentifyNamespace, LbaFormat, descriptor_csi, identify, parse_namespace_list,
+    IdentifyNamespace, descriptor_csi, identify, parse_namespace_list,
 };
 use csd_nvme::opcode::Csi;
 use csd_reactor::Buffer;
@@ -57,7 +57,7 @@ pub enum NamespaceKind {
     },
     /// Programs.
     Compute,
-    /// Another command set.
+    /// Another command set, or blocks of a format that is not spoken here.
     Other,
 }
 
@@ -125,7 +125,8 @@ async fn namespace(
         Csi::NVM => {
             let sqe = identify(Cns::NAMESPACE, nsid, Csi::NVM);
             let data = identify_data(fate, connection, sqe).await?;
-            block(fate, nsid, &IdentifyNamespace::parse(&data).expect("4096 bytes"))?
+            let data = IdentifyNamespace::parse(&data).expect("4096 bytes");
+            block(&data).map_err(|reason| protocol(fate, reason))?
         }
         Csi::KV => {
             let sqe = identify(Cns::NAMESPACE_FOR_CSI, nsid, Csi::KV);
@@ -149,14 +150,42 @@ async fn namespace(
     Ok(Namespace { nsid, csi, kind })
 }
 
-fn block(fate: &Fate, nsid: u32, data: &IdentifyNamespace) -> Result<NamespaceKind, Error> {
-    let lbads = LbaFormat(data.lbaf0()).lbads();
-    if data.flbas() & 0xF != 0 || !LBADS.contains(&lbads) {
-        return Err(protocol(fate, format!("namespace {nsid} has a block format of its own")));
+/// A namespace of blocks as they are read and written here: whole, without metadata.
+fn block(data: &IdentifyNamespace) -> Result<NamespaceKind, &'static str> {
+    let format = data.format();
+    if format.ms() != 0 || !LBADS.contains(&format.lbads()) {
+        return Ok(NamespaceKind::Other);
     }
-    let block_bytes = 1 << lbads;
-    if data.nsze().checked_mul(u64::from(block_bytes)).is_none() {
-        return Err(protocol(fate, format!("namespace {nsid} says that it is beyond 16 EiB")));
+    let (blocks, block_bytes) = (data.nsze(), 1 << format.lbads());
+    match blocks.checked_mul(u64::from(block_bytes)) {
+        Some(_) => Ok(NamespaceKind::Block { blocks, block_bytes }),
+        None => Err("a namespace says that it is beyond 16 EiB"),
     }
-    Ok(NamespaceKind::Block { blocks: data.nsze(), block_bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use csd_nvme::identify::LbaFormat;
+
+    use super::*;
+
+    #[test]
+    fn blocks_of_any_format_without_metadata_are_spoken() {
+        let with = |index: usize, format: LbaFormat, blocks: u64| {
+            let mut bytes = *IdentifyNamespace::zeroed().as_bytes();
+            bytes[128 + 4 * index..][..4].copy_from_slice(&format.0.to_le_bytes());
+            let mut data = IdentifyNamespace::from_bytes(bytes);
+            data.set_nsze(blocks).set_nlbaf(3).set_flbas(u8::try_from(index).unwrap());
+            block(&data)
+        };
+        let format = LbaFormat::default().with_lbads(12);
+        for index in 0..4 {
+            let kind = with(index, format, 7).unwrap();
+            assert_eq!(kind, NamespaceKind::Block { blocks: 7, block_bytes: 4096 });
+        }
+        for unknown in [format.with_ms(8), format.with_lbads(8), format.with_lbads(17)] {
+            assert_eq!(with(1, unknown, 7), Ok(NamespaceKind::Other));
+        }
+        assert!(with(0, format, 1 << 52).is_err());
+    }
 }

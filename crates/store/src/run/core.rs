@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use csd_initiator::Options;
 use csd_kernels::page_rank::Progress as Step;
-use csd_reactor::{Class, CoreId, Instant, now, sleep, spawn};
+use csd_reactor::{Class, CoreId, Instant, now, random_u64, sleep, spawn};
 
 use super::drives::{self, Part};
 use super::host;
@@ -52,6 +52,8 @@ struct State {
     shares: BTreeMap<(bool, String), Share>,
     answer: Answer,
     failed: bool,
+    /// See [`Site::holder`].
+    holder: u64,
 }
 
 /// What one core contributes to an outcome.
@@ -200,7 +202,10 @@ async fn steps(core: CoreId, links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Res
         }
     }
     if let Some(leases) = leases {
-        Leases::end(leases).await;
+        if failure.is_none() && !shared.losses.any() {
+            failure = leases.confirm().await.err();
+        }
+        leases.end().await;
     }
     failure.map_or(Ok(()), Err)
 }
@@ -219,6 +224,7 @@ fn site(
         target: shared.target.clone(),
         vector,
         vector_bytes: shared.vector_bytes,
+        holder: shared.state().holder,
         progress: Arc::clone(&shared.how.progress),
         losses: Arc::clone(&shared.losses),
     }
@@ -226,6 +232,7 @@ fn site(
 
 /// Before the first step of page rank: the drives' memory, the first ranks, their way there.
 async fn prepare(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<Option<Leases>, Error> {
+    shared.state().holder = random_u64();
     let (queue, _) = shared.state().step.clone().expect("the first step");
     let site = Rc::new(site(links, shared, (queue, Arc::default())));
     let leases = match shared.how.way {

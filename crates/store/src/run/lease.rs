@@ -2,7 +2,9 @@
 //!
 //! Who stores the key 04h in the objects' kv namespace has the memory, and renews the value every
 //! second. A value that does not change for [`PATIENCE`] is of a run that was cut off, and is taken
-//! over. Not guarded: hosts and programs that use the memory without asking.
+//! over. So a run that was cut off asks whether the memory is still its own: before it renews, before
+//! it sends a vector, and before it says that what came of the last one is right. Not guarded: hosts
+//! and programs that use the memory without asking.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -10,7 +12,7 @@ use std::time::Duration;
 
 use csd_nvme::kv::{Key, STORE_IF_ABSENT};
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, Class, random_u64, sleep, spawn};
+use csd_reactor::{Buffer, Class, sleep, spawn};
 
 use super::site::Site;
 use crate::array::Drive;
@@ -32,7 +34,7 @@ impl Leases {
     pub(super) async fn take(site: &Rc<Site>) -> Result<Self, Error> {
         let over = Rc::new(Cell::new(false));
         let leases = Self { site: Rc::clone(site), over };
-        let holder = random_u64();
+        let holder = site.holder;
         for member in 0..site.links.len() {
             let taken = site.links[member].run(async |drive| take(drive, holder).await).await;
             if let Err(error) = taken {
@@ -42,8 +44,19 @@ impl Leases {
             }
         }
         let (site, over) = (Rc::clone(site), Rc::clone(&leases.over));
-        drop(spawn(Class::Background, async move { renew(&site, &over, holder).await }));
+        drop(spawn(Class::Background, async move { renew(&site, &over).await }));
         Ok(leases)
+    }
+
+    /// Checks that no other run has had the memory of a drive.
+    ///
+    /// # Errors
+    /// [`Error::MemoryBusy`], or why a drive does not answer.
+    pub(super) async fn confirm(&self) -> Result<(), Error> {
+        for link in self.site.links.iter() {
+            link.run(async |drive| hold(drive, self.site.holder).await).await?;
+        }
+        Ok(())
     }
 
     /// Gives all back; a drive that is lost keeps its lease until somebody's patience ends.
@@ -54,7 +67,10 @@ impl Leases {
 
     async fn give_back(&self, members: usize) {
         for link in &self.site.links[..members] {
-            let _lost = link.drive().objects.delete(&key()).await;
+            let drive = link.drive();
+            if hold(&drive, self.site.holder).await.is_ok() {
+                let _lost = drive.objects.delete(&key()).await;
+            }
         }
     }
 }
@@ -66,6 +82,24 @@ fn key() -> Key {
 fn value(holder: u64, renewals: u64) -> Vec<Buffer> {
     let bytes = [holder.to_le_bytes(), renewals.to_le_bytes()].concat();
     vec![Buffer::from_slice(&bytes)]
+}
+
+/// Checks that the memory is `holder`'s, or takes it when it is nobody's: a drive that was restarted
+/// may have lost the lease with all else.
+///
+/// # Errors
+/// [`Error::MemoryBusy`] when it is another run's, or what the drive answered.
+pub(super) async fn hold(drive: &Drive, holder: u64) -> Result<(), Error> {
+    let failed = |error| Error::command(drive, error);
+    let busy = || Error::MemoryBusy { drive: drive.name.clone() };
+    match drive.objects.retrieve(&key(), 16).await.map_err(failed)? {
+        Some(value) if value.starts_with(&holder.to_le_bytes()) => Ok(()),
+        Some(_) => Err(busy()),
+        None => match drive.objects.store(&key(), value(holder, 0), STORE_IF_ABSENT).await {
+            Err(error) if error.status() == Some(Status::KEY_EXISTS) => Err(busy()),
+            stored => stored.map_err(failed),
+        },
+    }
 }
 
 async fn take(drive: &Drive, holder: u64) -> Result<(), Error> {
@@ -90,15 +124,18 @@ async fn take(drive: &Drive, holder: u64) -> Result<(), Error> {
     Err(Error::MemoryBusy { drive: drive.name.clone() })
 }
 
-async fn renew(site: &Rc<Site>, over: &Cell<bool>, holder: u64) {
+async fn renew(site: &Rc<Site>, over: &Cell<bool>) {
     for renewals in 1.. {
         sleep(RENEWAL).await;
         for link in site.links.iter() {
             if over.get() {
                 return;
             }
-            // A drive that is lost is found by who works with it.
-            let _lost = link.drive().objects.store(&key(), value(holder, renewals), 0).await;
+            // A drive that is lost, or another run's by now, is found by who works with it.
+            let drive = link.drive();
+            if hold(&drive, site.holder).await.is_ok() {
+                let _lost = drive.objects.store(&key(), value(site.holder, renewals), 0).await;
+            }
         }
     }
 }

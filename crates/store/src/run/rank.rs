@@ -12,6 +12,7 @@ use csd_reactor::Buffer;
 
 use super::job::{Job, Kernel};
 use super::kernel::Vector;
+use super::lease;
 use super::link::Link;
 use super::site::Site;
 use super::target::{MEMORY_NSID, Target};
@@ -216,6 +217,7 @@ pub(super) async fn renew(site: &Site, member: usize, drive: &Drive) -> Result<(
 
 async fn send(site: &Site, link: &Link, drive: &Drive) -> Result<(), Error> {
     let renewals = link.renewals();
+    lease::hold(drive, site.holder).await?;
     let failed = |error| Error::command(drive, error);
     let memory = Memory::open(&drive.controller, MEMORY_NSID).map_err(failed)?;
     let vector = vec![Buffer::from_slice(&site.vector.bytes())];

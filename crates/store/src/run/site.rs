@@ -24,6 +24,8 @@ pub(super) struct Site {
     pub(super) vector: Arc<Vector>,
     /// Length of the vector in the drives' memory, bytes; 0 without one.
     pub(super) vector_bytes: u32,
+    /// Whose the drives' memory is: a number that no other run has.
+    pub(super) holder: u64,
     pub(super) progress: Progress,
     pub(super) losses: Arc<Losses>,
 }
