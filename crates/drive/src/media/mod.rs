@@ -28,6 +28,8 @@ const ZERO_BYTES: u64 = 1 << 20;
 /// Bytes copied from or to memory between two looks at whether others want the core: a few
 /// microseconds.
 const COPY_BYTES: usize = 16 << 10;
+/// Bytes of memory given back between two such looks.
+const DISCARD_BYTES: u64 = 256 << 10;
 
 /// Result of an access that gives its buffer back.
 pub type Returned<T> = (Result<(), MediaError>, T);
@@ -164,7 +166,7 @@ impl Media {
         }
         match self {
             Self::Memory(memory) => {
-                memory.discard(offset, bytes);
+                discard(memory, offset, bytes).await;
                 Ok(())
             }
             Self::File(file) if file.punch(offset, bytes).await? => Ok(()),
@@ -181,7 +183,7 @@ impl Media {
             // In memory there is nothing that a later write could miss.
             return match offset.checked_add(bytes) {
                 Some(end) if end <= self.bytes() => {
-                    memory.discard(offset, bytes);
+                    discard(memory, offset, bytes).await;
                     Ok(())
                 }
                 _ => Err(MediaError::OutOfRange),
@@ -218,5 +220,19 @@ impl Media {
 
     fn holds(&self, offset: u64, length: usize) -> bool {
         offset.checked_add(length as u64).is_some_and(|end| end <= self.bytes())
+    }
+}
+
+/// Makes a range of memory zeros, letting others have the core now and then.
+async fn discard(memory: &Memory, offset: u64, bytes: u64) {
+    let (mut at, end) = (offset, offset + bytes);
+    while at < end {
+        // Whole pieces, so that what can be given back is.
+        let next = (at + 1).next_multiple_of(DISCARD_BYTES).min(end);
+        memory.discard(at, next - at);
+        at = next;
+        if at < end {
+            yield_now().await;
+        }
     }
 }
