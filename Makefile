@@ -26,7 +26,6 @@ demo: $(DEMO_READY)  ## build everything, run Count in drives, on the host and o
 test: test-rust test-python  ## all tests (short forms of the long lanes)
 
 test-rust:  ## Rust tests: units, transport, simulation, stock client, end to end, tidy
-	cargo build --locked -p csd
 	cargo test --locked --workspace
 
 test-python: $(TEST_READY)  ## planner tests; those in a browser need Chromium (make browser)
@@ -94,7 +93,7 @@ fuzz:  ## fuzz every parser, the controller and a drive: make fuzz FUZZ_SECONDS=
 # With the program that the tests have built: the machine is what takes time.
 CSD_TESTED ?= $(or $(CARGO_TARGET_DIR),target)/debug/csd
 vm-short:  ## a stock kernel against the drive, at most 4 minutes; skipped visibly without QEMU
-	cargo build --locked -q -p csd
+	cargo test --locked --workspace --no-run -q
 	$(PYTHON) tests/vm/run.py --csd $(CSD_TESTED) --form short --seconds 210 $(VM)
 
 vm:  ## the same, long form: two kernels, both block sizes, more checks
@@ -108,7 +107,7 @@ bench:  ## measured figures beside their floors, in one run each
 	cargo run --locked --release -q -p csd-kernels --example count
 	cargo run --locked --release -q -p csd-kernels --example speed
 	cargo run --locked --release -q -p csd-reactor --example echo
-	cargo run --locked --release -q -p csd-wasm --example count
+	cargo run --locked --release -q -p csd-wasm --example wasm_count
 
 sdk:  ## build the examples of the SDK into sdk/built
 	sdk/build.sh

@@ -168,23 +168,9 @@ fn alive(pid: u64) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
-/// The `csd` binary of this build, built once.
+/// The `csd` binary of this build.
 pub(crate) fn binary() -> &'static Path {
-    static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| {
-        let test = std::env::current_exe().unwrap();
-        // <target>/<profile>/deps/e2e-<hash>
-        let profile = test.parent().and_then(Path::parent).unwrap();
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "csd", "--target-dir"]);
-        build.arg(profile.parent().unwrap());
-        if profile.ends_with("release") {
-            build.arg("--release");
-        }
-        let built = build.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap();
-        assert!(built.success(), "csd does not build");
-        profile.join("csd")
-    })
+    Path::new(env!("CARGO_BIN_EXE_csd"))
 }
 
 /// Numbers from a seed (SplitMix64).

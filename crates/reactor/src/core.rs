@@ -7,7 +7,6 @@
 
 use std::any::{Any, TypeId};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
@@ -18,6 +17,7 @@ use crate::backend::Backend;
 use crate::busy::Meter;
 use crate::mailbox::{Inbox, Mail, Shared};
 use crate::oneshot::oneshot;
+use crate::ready::Ready;
 use crate::task::{JoinHandle, LocalFuture, TaskKey, Tasks, joinable};
 use crate::timer::Timers;
 
@@ -249,31 +249,6 @@ impl Drop for Entered {
     }
 }
 
-/// Tasks that are to be polled, oldest first.
-#[derive(Default)]
-struct Ready {
-    /// Of hosts and upkeep.
-    prompt: VecDeque<TaskKey>,
-    background: VecDeque<TaskKey>,
-}
-
-impl Ready {
-    fn push(&mut self, key: TaskKey) {
-        match key.class {
-            Class::Foreground | Class::System => self.prompt.push_back(key),
-            Class::Background => self.background.push_back(key),
-        }
-    }
-
-    /// The one at `position`, counted through the prompt ones first.
-    fn take(&mut self, position: usize) -> Option<TaskKey> {
-        match position.checked_sub(self.prompt.len()) {
-            None => self.prompt.remove(position),
-            Some(position) => self.background.remove(position),
-        }
-    }
-}
-
 pub(crate) struct Core {
     pub(crate) id: CoreId,
     pub(crate) shared: Arc<Shared>,
@@ -282,7 +257,7 @@ pub(crate) struct Core {
     pub(crate) timers: RefCell<Timers>,
     pub(crate) meter: Meter,
     tasks: RefCell<Tasks>,
-    ready: RefCell<Ready>,
+    pub(crate) ready: RefCell<Ready>,
     /// Letters of this turn, by the core they go to.
     outbox: RefCell<Vec<Vec<Mail>>>,
     outbox_used: Cell<bool>,
@@ -338,21 +313,10 @@ impl Core {
 
     /// How many tasks are ready.
     pub(crate) fn ready_count(&self) -> usize {
-        self.prompt_count() + self.background_count()
+        self.ready.borrow().all()
     }
 
-    /// How many tasks of hosts and upkeep are ready.
-    pub(crate) fn prompt_count(&self) -> usize {
-        self.ready.borrow().prompt.len()
-    }
-
-    /// How many tasks of [`Class::Background`] are ready.
-    pub(crate) fn background_count(&self) -> usize {
-        self.ready.borrow().background.len()
-    }
-
-    /// Polls the ready task at `position`: those of hosts and upkeep come first, then background
-    /// ones, each from the oldest on. `None` if it had ended.
+    /// Polls the ready task at `position`, as [`Ready`] counts them. `None` if it had ended.
     pub(crate) fn poll_ready(&self, position: usize) -> Option<Class> {
         let key = self.ready.borrow_mut().take(position)?;
         let (mut future, waker) = self.tasks.borrow_mut().begin(key)?;

@@ -16,7 +16,7 @@
 //! | `config`, `runtime` | threads, and the loop of a real core |
 //! | `idling` | how a real core waits |
 //! | `core` | a core's state; spawning, posting, calling |
-//! | `task` | the slab of tasks, their wakers and handles |
+//! | `task`, `ready` | the slab of tasks, their wakers and handles; those to be polled |
 //! | `time`, `timer` | the clock, and what waits for it |
 //! | `mailbox`, `oneshot` | what crosses threads: letters and answers |
 //! | `busy` | where the time went |
@@ -42,6 +42,7 @@ mod mapped;
 mod net;
 mod oneshot;
 mod pool;
+mod ready;
 mod runtime;
 pub mod sim;
 pub mod sync;

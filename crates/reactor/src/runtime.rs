@@ -311,7 +311,7 @@ const SLICE_NS: u64 = 10_000;
 fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result<()> {
     core.meter.update(|times| times.turns += 1);
     // What these wake waits for the next turn, so that I/O gets its chance in between.
-    for _ in 0..core.prompt_count() {
+    for _ in 0..core.ready.borrow().prompt() {
         poll_oldest(core, 0);
     }
     core.flush_mail();
@@ -320,7 +320,7 @@ fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result
     }
     core.read_mail(|class| core.meter.charge_until(core.backend.now().ns(), class));
     core.fire_timers();
-    if core.prompt_count() > 0 {
+    if core.ready.borrow().prompt() > 0 {
         idling.turns_since_poll += 1;
         if idling.turns_since_poll < TURNS_PER_POLL {
             return Ok(());
@@ -340,14 +340,15 @@ fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result
 
 /// Polls background tasks for a slice of time, or, once, lets what a host wants go before.
 fn run_background(core: &Core, idling: &mut Idling) {
-    let ready = core.background_count();
-    idling.background_waits = ready > 0 && core.prompt_count() > 0 && !idling.background_waits;
+    let ready = core.ready.borrow().background();
+    idling.background_waits =
+        ready > 0 && core.ready.borrow().prompt() > 0 && !idling.background_waits;
     if idling.background_waits {
         return;
     }
     let began_ns = core.backend.now().ns();
     for _ in 0..ready {
-        let now_ns = poll_oldest(core, core.prompt_count());
+        let now_ns = poll_oldest(core, core.ready.borrow().prompt());
         if now_ns.is_some_and(|now_ns| now_ns - began_ns >= SLICE_NS) {
             break;
         }

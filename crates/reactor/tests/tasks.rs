@@ -17,7 +17,6 @@ use csd_reactor::{
 everywhere! {
     join_and_abort: 1;
     dropping_a_handle_detaches: 1;
-    background_tasks_do_not_starve: 1;
     timers_fire_in_order: 1;
     timeout_takes_the_earlier: 1;
     calls_cross_cores: 3;
@@ -75,53 +74,6 @@ async fn dropping_a_handle_detaches(_core: CoreId) {
     }));
     sleep(Duration::from_millis(2)).await;
     assert!(ran.get());
-}
-
-async fn background_tasks_do_not_starve(_core: CoreId) {
-    let ended = Rc::new(Cell::new(0));
-    for _ in 0..20 {
-        let ended = Rc::clone(&ended);
-        drop(spawn(Class::Background, async move {
-            for _ in 0..50 {
-                yield_now().await;
-            }
-            ended.set(ended.get() + 1);
-        }));
-    }
-    // Ready all the time, and before them.
-    while ended.get() < 20 {
-        yield_now().await;
-    }
-}
-
-/// In a real core only: the simulation polls in any order.
-#[test]
-fn a_hosts_task_goes_before_background_ones() {
-    for backend in [BackendKind::Uring, BackendKind::Epoll] {
-        common::real(backend, 1, |_core| async {
-            let order = Rc::new(RefCell::new(Vec::new()));
-            let tasks: Vec<_> = [Class::Background, Class::Background, Class::Foreground]
-                .into_iter()
-                .enumerate()
-                .map(|(index, class)| {
-                    let order = Rc::clone(&order);
-                    spawn(class, async move {
-                        for _ in 0..5 {
-                            order.borrow_mut().push(index);
-                            yield_now().await;
-                        }
-                    })
-                })
-                .collect();
-            for task in tasks {
-                task.await;
-            }
-            let order = order.borrow();
-            assert_eq!(order[0], 2, "{order:?}");
-            let at = |of: usize| order.iter().rposition(|index| *index == of).expect("it ran");
-            assert!(at(2) < at(0).min(at(1)), "{order:?}");
-        });
-    }
 }
 
 async fn timers_fire_in_order(_core: CoreId) {

@@ -31,8 +31,8 @@ mod host {
     }
 }
 
-/// Bytes that [`each`] and [`elements`] fetch at once: few enough that what was copied is still in the
-/// nearest cache when it is visited.
+/// Bytes that [`each`] and [`elements`] fetch at once: few enough that what was copied is still in
+/// the nearest cache when it is visited.
 const PIECE_BYTES: usize = 8 << 10;
 
 /// Memory that is there from the beginning: a program is one thread and enters it once.

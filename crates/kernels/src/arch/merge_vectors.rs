@@ -140,9 +140,9 @@ macro_rules! vectors {
             written
         }
 
-        /// The smallest keys of two vectors, sorted, and how many come from the first. Often all come
-        /// from one, in runs of which the branches foresee all but the ends; then nothing waits for
-        /// the network.
+        /// The smallest keys of two vectors, sorted, and how many come from the first. Often all
+        /// come from one, in runs of which the branches foresee all but the ends; then nothing
+        /// waits for the network.
         #[inline]
         #[target_feature(enable = $features)]
         fn next_keys(a: &[Raw; LANES], b: &[Raw; LANES], masks: Masks) -> (Vector, usize) {

@@ -1,6 +1,6 @@
 //! How fast `count` in WebAssembly runs beside the drive's own, in the same run.
 //!
-//! Usage: `cargo run --release -p csd-wasm --example count [MIB]` (64 by default).
+//! Usage: `cargo run --release -p csd-wasm --example wasm_count [MIB]` (64 by default).
 //!
 //! Both are stepped as the compute lane steps them, over the same chunks of 1 MiB; every round
 //! measures one after the other, so that other work on the machine slows both alike. Printed are

@@ -1,0 +1,59 @@
+//! Whose task is polled when several are ready.
+
+mod common;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use csd_reactor::{BackendKind, Class, CoreId, spawn, yield_now};
+
+everywhere! {
+    background_tasks_do_not_starve: 1;
+}
+
+async fn background_tasks_do_not_starve(_core: CoreId) {
+    let ended = Rc::new(Cell::new(0));
+    for _ in 0..20 {
+        let ended = Rc::clone(&ended);
+        drop(spawn(Class::Background, async move {
+            for _ in 0..50 {
+                yield_now().await;
+            }
+            ended.set(ended.get() + 1);
+        }));
+    }
+    // Ready all the time, and before them.
+    while ended.get() < 20 {
+        yield_now().await;
+    }
+}
+
+/// In a real core only: the simulation polls in any order.
+#[test]
+fn a_hosts_task_goes_before_background_ones() {
+    for backend in [BackendKind::Uring, BackendKind::Epoll] {
+        common::real(backend, 1, |_core| async {
+            let order = Rc::new(RefCell::new(Vec::new()));
+            let tasks: Vec<_> = [Class::Background, Class::Background, Class::Foreground]
+                .into_iter()
+                .enumerate()
+                .map(|(index, class)| {
+                    let order = Rc::clone(&order);
+                    spawn(class, async move {
+                        for _ in 0..5 {
+                            order.borrow_mut().push(index);
+                            yield_now().await;
+                        }
+                    })
+                })
+                .collect();
+            for task in tasks {
+                task.await;
+            }
+            let order = order.borrow();
+            assert_eq!(order[0], 2, "{order:?}");
+            let at = |of: usize| order.iter().rposition(|index| *index == of).expect("it ran");
+            assert!(at(2) < at(0).min(at(1)), "{order:?}");
+        });
+    }
+}
