@@ -224,7 +224,7 @@ pub(crate) fn wake_here(shared: &Arc<Shared>, key: TaskKey) -> bool {
     CURRENT
         .try_with(|current| match &*current.borrow() {
             Some(core) if Arc::ptr_eq(&core.shared, shared) => {
-                core.ready.borrow_mut().push(key);
+                core.ready.push(key);
                 true
             }
             _ => false,
@@ -257,7 +257,7 @@ pub(crate) struct Core {
     pub(crate) timers: RefCell<Timers>,
     pub(crate) meter: Meter,
     tasks: RefCell<Tasks>,
-    pub(crate) ready: RefCell<Ready>,
+    pub(crate) ready: Ready,
     /// Letters of this turn, by the core they go to.
     outbox: RefCell<Vec<Vec<Mail>>>,
     outbox_used: Cell<bool>,
@@ -278,7 +278,7 @@ impl Core {
             timers: RefCell::default(),
             meter: Meter::default(),
             tasks: RefCell::default(),
-            ready: RefCell::default(),
+            ready: Ready::default(),
             outbox_used: Cell::new(false),
             taken: RefCell::default(),
             kept: RefCell::default(),
@@ -291,7 +291,7 @@ impl Core {
         if self.shared.is_closed() {
             self.abort(key);
         } else {
-            self.ready.borrow_mut().push(key);
+            self.ready.push(key);
         }
         key
     }
@@ -311,14 +311,9 @@ impl Core {
         Ok(())
     }
 
-    /// How many tasks are ready.
-    pub(crate) fn ready_count(&self) -> usize {
-        self.ready.borrow().all()
-    }
-
     /// Polls the ready task at `position`, as [`Ready`] counts them. `None` if it had ended.
     pub(crate) fn poll_ready(&self, position: usize) -> Option<Class> {
-        let key = self.ready.borrow_mut().take(position)?;
+        let key = self.ready.take(position)?;
         let (mut future, waker) = self.tasks.borrow_mut().begin(key)?;
         let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
         let ended = match polled {
@@ -360,7 +355,7 @@ impl Core {
             *self.taken.borrow_mut() = taken;
             return false;
         }
-        taken.woken.drain(..).for_each(|key| self.ready.borrow_mut().push(key));
+        taken.woken.drain(..).for_each(|key| self.ready.push(key));
         for mail in taken.mail.drain(..) {
             (mail.run)();
             after(mail.class);
@@ -400,7 +395,7 @@ impl Core {
         drop(kept);
         let unsent: Vec<_> = self.outbox.borrow_mut().iter_mut().map(std::mem::take).collect();
         drop(unsent);
-        *self.ready.borrow_mut() = Ready::default();
+        self.ready.clear();
         self.timers.borrow_mut().clear();
     }
 }

@@ -52,7 +52,7 @@ fn spin(core: &Core, until: Instant) -> io::Result<bool> {
     let timer = core.timers.borrow().next().unwrap_or(Instant::MAX);
     let found = loop {
         core.backend.poll(Some(0))?;
-        if core.ready_count() > 0 || core.shared.is_pending() {
+        if core.ready.all() > 0 || core.shared.is_pending() {
             break true;
         }
         let now = core.backend.now();

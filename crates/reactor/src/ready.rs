@@ -1,8 +1,9 @@
 //! A core's tasks that are to be polled: those of hosts and upkeep apart from background ones.
 //!
-//! Never decides whose turn it is: the loop in `runtime` does. Invariant: of one kind, the task that
-//! became ready first comes first.
+//! Never decides whose turn it is: the loop in `runtime` does. Invariants: of one kind, the task
+//! that became ready first comes first; nothing stays borrowed when a method returns.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use crate::core::Class;
@@ -12,24 +13,30 @@ use crate::task::TaskKey;
 #[derive(Default)]
 pub(crate) struct Ready {
     /// Of hosts and upkeep.
-    prompt: VecDeque<TaskKey>,
-    background: VecDeque<TaskKey>,
+    prompt: RefCell<VecDeque<TaskKey>>,
+    background: RefCell<VecDeque<TaskKey>>,
 }
 
 impl Ready {
-    pub(crate) fn push(&mut self, key: TaskKey) {
-        match key.class {
-            Class::Foreground | Class::System => self.prompt.push_back(key),
-            Class::Background => self.background.push_back(key),
-        }
+    pub(crate) fn push(&self, key: TaskKey) {
+        let queue = match key.class {
+            Class::Foreground | Class::System => &self.prompt,
+            Class::Background => &self.background,
+        };
+        queue.borrow_mut().push_back(key);
     }
 
     /// The one at `position`, counted through the prompt ones first.
-    pub(crate) fn take(&mut self, position: usize) -> Option<TaskKey> {
-        match position.checked_sub(self.prompt.len()) {
-            None => self.prompt.remove(position),
-            Some(position) => self.background.remove(position),
+    pub(crate) fn take(&self, position: usize) -> Option<TaskKey> {
+        match position.checked_sub(self.prompt()) {
+            None => self.prompt.borrow_mut().remove(position),
+            Some(position) => self.background.borrow_mut().remove(position),
         }
+    }
+
+    pub(crate) fn clear(&self) {
+        self.prompt.borrow_mut().clear();
+        self.background.borrow_mut().clear();
     }
 
     /// How many there are.
@@ -39,11 +46,11 @@ impl Ready {
 
     /// How many of hosts and upkeep there are.
     pub(crate) fn prompt(&self) -> usize {
-        self.prompt.len()
+        self.prompt.borrow().len()
     }
 
     /// How many of [`Class::Background`] there are.
     pub(crate) fn background(&self) -> usize {
-        self.background.len()
+        self.background.borrow().len()
     }
 }

@@ -311,7 +311,7 @@ const SLICE_NS: u64 = 10_000;
 fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result<()> {
     core.meter.update(|times| times.turns += 1);
     // What these wake waits for the next turn, so that I/O gets its chance in between.
-    for _ in 0..core.ready.borrow().prompt() {
+    for _ in 0..core.ready.prompt() {
         poll_oldest(core, 0);
     }
     core.flush_mail();
@@ -320,7 +320,7 @@ fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result
     }
     core.read_mail(|class| core.meter.charge_until(core.backend.now().ns(), class));
     core.fire_timers();
-    if core.ready.borrow().prompt() > 0 {
+    if core.ready.prompt() > 0 {
         idling.turns_since_poll += 1;
         if idling.turns_since_poll < TURNS_PER_POLL {
             return Ok(());
@@ -332,7 +332,7 @@ fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result
     core.backend.poll(Some(0))?;
     core.meter.charge_until(core.backend.now().ns(), Class::System);
     run_background(core, idling);
-    if core.ready_count() > 0 || core.shared.is_pending() {
+    if core.ready.all() > 0 || core.shared.is_pending() {
         return Ok(());
     }
     idling.wait(core)
@@ -340,15 +340,14 @@ fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result
 
 /// Polls background tasks for a slice of time, or, once, lets what a host wants go before.
 fn run_background(core: &Core, idling: &mut Idling) {
-    let ready = core.ready.borrow().background();
-    idling.background_waits =
-        ready > 0 && core.ready.borrow().prompt() > 0 && !idling.background_waits;
+    let ready = core.ready.background();
+    idling.background_waits = ready > 0 && core.ready.prompt() > 0 && !idling.background_waits;
     if idling.background_waits {
         return;
     }
     let began_ns = core.backend.now().ns();
     for _ in 0..ready {
-        let now_ns = poll_oldest(core, core.ready.borrow().prompt());
+        let now_ns = poll_oldest(core, core.ready.prompt());
         if now_ns.is_some_and(|now_ns| now_ns - began_ns >= SLICE_NS) {
             break;
         }

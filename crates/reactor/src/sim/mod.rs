@@ -278,7 +278,7 @@ impl World {
             spent_ns += cost_ns;
         };
         core.read_mail(&mut charge);
-        let ready = core.ready_count();
+        let ready = core.ready.all();
         if ready > 0 {
             let position = self.0.state.borrow_mut().choose_task(at, ready);
             if let Some(class) = core.poll_ready(position) {

@@ -308,7 +308,7 @@ impl State {
 }
 
 fn has_work(core: &Core) -> bool {
-    core.ready_count() > 0 || core.shared.is_pending()
+    core.ready.all() > 0 || core.shared.is_pending()
 }
 
 /// A bijection that spreads every bit over all others.
