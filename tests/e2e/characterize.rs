@@ -7,7 +7,7 @@ use std::process::Command;
 use csd_store::profile::{Overlap, OverloadKind, Profile, Provenance, Where};
 use serde_json::Value;
 
-use crate::harness::{Array, Done, small_i32};
+use crate::harness::{Array, Done, root, small_i32};
 
 const KERNELS: [&str; 5] = ["count", "vector-add", "array-merge", "page-rank", "verify"];
 
@@ -180,8 +180,7 @@ fn model_time_is_the_same_twice_and_stands_apart_from_wall_time() {
     let (bytes, _) = small_i32(6, 1_500_000);
     array.file("x.bin", &bytes);
     array.csd(&["put", "x.bin", "x", "--type", "i32"]).expect(0, &[]);
-    let golden = "docs/internals/golden/profile/valid-measured.toml";
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(golden);
+    let golden = root("docs/internals/golden/profile/valid-measured.toml");
     let named = format!("{}:d0", golden.display());
     let model = || {
         let run = ["run", "count", "x", "--equal", "7", "--on", "all", "--json", "--profile"];
@@ -214,7 +213,7 @@ fn a_measured_profile_paces_a_drive() {
 /// The planner's interpreter, where it is installed.
 fn planner() -> Option<String> {
     let named = std::env::var("CSDPLAN_PYTHON").ok();
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv/bin/python");
+    let beside = root(".venv/bin/python");
     let candidates = [named, Some(beside.to_string_lossy().into_owned())];
     candidates.into_iter().flatten().find(|python| {
         let asked = Command::new(python).args(["-c", "import csdplan.cli"]).output();

@@ -3,12 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::harness::Array;
+use crate::harness::{Array, root};
 use crate::single::{Drive, wait_until};
 
 fn built(name: &str) -> String {
-    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/built").join(name);
-    path.with_extension("wasm").to_str().unwrap().to_owned()
+    root(&format!("sdk/built/{name}.wasm")).to_str().unwrap().to_owned()
 }
 
 #[test]

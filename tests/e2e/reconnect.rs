@@ -188,8 +188,12 @@ fn a_run_whose_drive_another_run_took_meanwhile_says_so() {
         wait_until("the connection is cut", || cut.proxy.cuts() == 1);
         take_memory(&cut.array);
         cut.proxy.open();
-        let words = ["the memory of drive d1", "is in use by another run"];
-        finish(running).expect(1, &words);
+        let failed = finish(running).expect(1, &[]).json();
+        let message = failed["error"]["message"].as_str().unwrap();
+        assert!(
+            message.starts_with("the memory of drive d1 is in use by another run"),
+            "{message}"
+        );
         assert!(!cut.array.csd(&["ls"]).expect(0, &[]).text().contains("ranks"));
         assert!(take_memory(&cut.array), "it left the other run its memory");
     }
