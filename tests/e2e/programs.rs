@@ -1,8 +1,6 @@
 //! `csd program`: an example of the SDK through its whole life on an array, and what a drive beyond
 //! loopback, or with an allow-list, says to it.
 
-use std::path::{Path, PathBuf};
-
 use crate::harness::{Array, root};
 use crate::single::{Drive, wait_until};
 
