@@ -163,6 +163,8 @@ fn what_waits_for_its_turn_is_aborted_before_it_comes() {
     };
     // As many as run side by side on a core, and one.
     let cids: Vec<u16> = (0..=EXECUTIONS_MAX).map(|_| host.io.post(spin(), &payload)).collect();
+    // What is answered after them has found them begun.
+    healthy_beside(&mut host);
     for cid in cids.into_iter().rev() {
         let abort = Command::new(0x08, 0).dword(10, 1 | u32::from(cid) << 16);
         assert_eq!(host.admin.command(abort, &[], 0).result & 1, 0, "aborted");
