@@ -1,5 +1,5 @@
-//! A core: its tasks, ready queue, timers and mail, and the functions that speak to the current
-//! one ([`spawn`], [`post`], [`call`], [`yield_now`]).
+//! A core: its tasks, timers and mail, and the functions that speak to the current one
+//! ([`spawn`], [`post`], [`call`], [`yield_now`]).
 //!
 //! Never waits and never touches the operating system: its back end does, and the loop in
 //! `runtime` (or the simulated world) decides when. Invariant: no borrow of a core's insides is
@@ -31,8 +31,7 @@ impl fmt::Display for CoreId {
     }
 }
 
-/// For whom work is done; busy time is counted by class, the reactor polls ready background tasks
-/// with what time the others leave, and the compute lane takes foreground jobs first.
+/// For whom work is done: busy time is counted by it, and background work goes last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// A host's command.

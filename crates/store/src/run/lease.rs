@@ -2,9 +2,9 @@
 //!
 //! Who stores the key 04h in the objects' kv namespace has the memory, and renews the value every
 //! second. A value that does not change for [`PATIENCE`] is of a run that was cut off, and is taken
-//! over. So a run that was cut off asks whether the memory is still its own: before it renews, before
-//! it sends a vector, and before it says that what came of the last one is right. Not guarded: hosts
-//! and programs that use the memory without asking.
+//! over. So a run asks whether the memory is still its own before it renews, before it sends a
+//! vector, and before it says that what came of the last one is right. Not guarded: hosts and
+//! programs that use the memory without asking.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -84,8 +84,8 @@ fn value(holder: u64, renewals: u64) -> Vec<Buffer> {
     vec![Buffer::from_slice(&bytes)]
 }
 
-/// Checks that the memory is `holder`'s, or takes it when it is nobody's: a drive that was restarted
-/// may have lost the lease with all else.
+/// Checks that the memory is `holder`'s, or takes it when it is nobody's: a drive that was
+/// restarted may have lost the lease with all else.
 ///
 /// # Errors
 /// [`Error::MemoryBusy`] when it is another run's, or what the drive answered.
