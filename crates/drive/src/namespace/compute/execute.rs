@@ -75,14 +75,15 @@ impl Compute {
         meter: &mut Meter,
     ) -> Result<u64, Failure> {
         let mut drain = Drain::new(self, execution.output)?;
-        let sources = Sources::plan(self, execution)?;
+        let mut sources = Sources::plan(self, execution)?;
         let mut desk = Desk {
             program,
             inputs: Inputs::new(execution.streams()),
             output: Output::new(&execution.output).serial(execution.serial),
             brake: brake.clone(),
         };
-        let done = self.rounds(&mut desk, sources, &mut drain, meter).await;
+        let done = self.rounds(&mut desk, &mut sources, &mut drain, meter).await;
+        sources.settle().await;
         let began = now();
         let last = match &done {
             Ok(_) => drain.drain(&mut desk.output, true).await,
@@ -100,7 +101,7 @@ impl Compute {
     async fn rounds(
         &self,
         desk: &mut Desk,
-        mut sources: Sources,
+        sources: &mut Sources,
         drain: &mut Drain,
         meter: &mut Meter,
     ) -> Result<u64, Failure> {
@@ -110,7 +111,8 @@ impl Compute {
         desk.take(batch, meter);
         loop {
             // What comes next is read by a task of its own while the lane works.
-            let (this, at_hand, mut rest) = (self.clone(), desk.at_hand(), sources);
+            let (this, at_hand) = (self.clone(), desk.at_hand());
+            let mut rest = std::mem::take(sources);
             let next = spawn(Class::Background, async move {
                 let batch = rest.read(&this, &at_hand).await;
                 (batch, rest)
@@ -122,7 +124,7 @@ impl Compute {
             let (batch, rest) = next.await;
             meter.computing_ns += computed.ns() - began.ns();
             meter.reading_ns += now().ns() - computed.ns();
-            sources = rest;
+            *sources = rest;
             let panicked = || Failure::new(Status::PROGRAM_FAILED, "the program panicked");
             let (back, step) = worked.map_err(|_| panicked())?;
             *desk = back;

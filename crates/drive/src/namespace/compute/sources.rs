@@ -1,16 +1,18 @@
 //! An execution's sources, read ahead stream by stream.
 //!
-//! Never: a checksum or a computation. Invariants: a value's version is pinned from when it is
-//! opened until it is read; of every stream at most twice [`AHEAD_BYTES`] divided by their number,
-//! and one value more, is in memory; of a serial execution all is.
+//! A medium is kept busy: when half of what is under way has come, it is handed over, and as much
+//! again is asked for. Never: a checksum or a computation. Invariants: a value's version is pinned
+//! from when it is opened until it is read; of every stream at most twice [`AHEAD_BYTES`] divided
+//! by their number, and one value more, is in memory; of a serial execution all is.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use csd_nvme::execute::{Execution, Place, chunk_key};
 use csd_nvme::memory::Range;
 use csd_nvme::nvm::Extent;
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, Class, spawn};
+use csd_reactor::{Buffer, Class, JoinHandle, spawn};
 
 use super::inputs::Chunk;
 use super::{Compute, Failure};
@@ -32,11 +34,49 @@ enum Read {
     Memory { start: u64, bytes: u32 },
 }
 
-/// The reads that are left, for every stream.
+/// The reads of every stream.
+#[derive(Default)]
 pub(super) struct Sources {
-    streams: Vec<std::vec::IntoIter<Read>>,
+    streams: Vec<Stream>,
     /// Bytes of all streams that are read at once.
     ahead_bytes: usize,
+}
+
+/// The reads of one stream.
+#[derive(Default)]
+struct Stream {
+    left: std::vec::IntoIter<Read>,
+    /// Those that have begun, in order.
+    under_way: VecDeque<(usize, JoinHandle<Result<Chunk, Status>>)>,
+    under_way_bytes: usize,
+}
+
+impl Stream {
+    /// Begins reads, in order, until as many bytes as these are under way.
+    async fn begin(&mut self, compute: &Compute, bytes: usize) -> Result<(), Failure> {
+        while self.under_way_bytes < bytes {
+            let Some(read) = self.left.next() else { break };
+            let opened = open(compute, read).await?;
+            let bytes = opened.bytes();
+            self.under_way.push_back((bytes, spawn(Class::Background, opened.read())));
+            self.under_way_bytes += bytes;
+        }
+        Ok(())
+    }
+
+    /// The oldest that has begun, once it has ended.
+    async fn oldest(&mut self) -> Option<Result<Chunk, Status>> {
+        let (bytes, read) = self.under_way.pop_front()?;
+        self.under_way_bytes -= bytes;
+        Some(read.await)
+    }
+
+    /// Whether the oldest is to be handed over with this round: it is of the older half of what is
+    /// read at once, it has ended, or nothing comes after what is under way.
+    fn is_due(&self, share: usize) -> bool {
+        let Some((_, oldest)) = self.under_way.front() else { return false };
+        self.left.len() == 0 || self.under_way_bytes > share / 2 || oldest.is_finished()
+    }
 }
 
 /// What a round of reads gave: the stream of each chunk, in order, and the streams that are read
@@ -75,48 +115,45 @@ impl Sources {
                 }
             }
         }
-        let streams = streams.into_iter().map(Vec::into_iter).collect();
+        let stream = |reads: Vec<Read>| Stream { left: reads.into_iter(), ..Stream::default() };
+        let streams = streams.into_iter().map(stream).collect();
         let ahead_bytes = if execution.serial { usize::MAX } else { AHEAD_BYTES };
         Ok(Self { streams, ahead_bytes })
     }
 
-    /// Reads on, every stream of which less than its share is `at_hand`: values are opened in
-    /// order until their sizes fill it, then all of it is read at once.
+    /// Reads on, every stream of which less than its share is `at_hand`: values are opened in order
+    /// until their sizes fill it, and the older half of them is awaited.
     pub(super) async fn read(
         &mut self,
         compute: &Compute,
         at_hand: &[usize],
     ) -> Result<Batch, Failure> {
         let share = self.ahead_bytes / self.streams.len().max(1);
-        let mut under_way = Vec::new();
-        let mut failure = None;
-        for (index, reads) in self.streams.iter_mut().enumerate() {
-            let mut bytes = 0;
-            while at_hand[index] < share && bytes < share && failure.is_none() {
-                let Some(read) = reads.next() else { break };
-                match open(compute, read).await {
-                    Ok(opened) => {
-                        bytes += opened.bytes();
-                        under_way.push((index, spawn(Class::Background, opened.read())));
-                    }
-                    Err(why) => failure = Some(why),
-                }
+        for (stream, at_hand) in self.streams.iter_mut().zip(at_hand) {
+            if *at_hand < share {
+                stream.begin(compute, share).await?;
             }
         }
         let mut batch = Batch { chunks: Vec::new(), ended: Vec::new(), bytes: 0 };
-        // All are awaited even after a failure, so that none outlives its execution.
-        for (index, read) in under_way {
-            match read.await {
-                Ok(chunk) => {
-                    batch.bytes += chunk.bytes.len() as u64;
-                    batch.chunks.push((index, chunk));
-                }
-                Err(status) => failure = failure.or(Some(status.into())),
+        for (index, stream) in self.streams.iter_mut().enumerate() {
+            while stream.is_due(share) {
+                let Some(chunk) = stream.oldest().await else { break };
+                let chunk = chunk?;
+                batch.bytes += chunk.bytes.len() as u64;
+                batch.chunks.push((index, chunk));
+            }
+            if stream.left.len() == 0 {
+                batch.ended.push(index);
             }
         }
-        let ended = self.streams.iter().enumerate().filter(|(_, reads)| reads.len() == 0);
-        batch.ended = ended.map(|(index, _)| index).collect();
-        failure.map_or(Ok(batch), Err)
+        Ok(batch)
+    }
+
+    /// Waits for what is under way, so that none outlives its execution.
+    pub(super) async fn settle(mut self) {
+        for stream in &mut self.streams {
+            while stream.oldest().await.is_some() {}
+        }
     }
 }
 
