@@ -14,6 +14,9 @@ use csd_kernels::page_rank::{DenseVersion, Graph, SparseVersion};
 use csd_kernels::verify::{Plan, Version as Crc, scalar};
 use csd_kernels::{Numeric, array_merge, vector_add};
 
+#[path = "floors/triad.rs"]
+mod triad;
+
 const ROUNDS: usize = 9;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -74,10 +77,11 @@ fn add(bytes: usize, repeats: usize) {
                 });
                 let streamed = rate(3 * bytes * repeats, || {
                     for _ in 0..repeats {
-                        streamed(black_box(&left), black_box(right), sum);
+                        triad::streamed(black_box(&left), black_box(right), sum);
                         black_box(&sum);
                     }
                 });
+                let streamed = if cfg!(target_arch = "x86_64") { streamed } else { 0.0 };
                 [added, read, copied, streamed, added / read.max(copied).max(streamed)]
             });
             let [added, read, copied, streamed, ratio] = medians(rounds.collect());
@@ -89,31 +93,6 @@ fn add(bytes: usize, repeats: usize) {
                 element.element().name()
             );
         }
-    }
-}
-
-/// The triad of the STREAM benchmark with stores past the caches: the floor of vector add. Elsewhere
-/// than on x86-64 there is none.
-#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
-fn streamed(left: &[u8], right: &[u8], sum: &mut [u8]) {
-    #[cfg(target_arch = "x86_64")]
-    #[allow(unsafe_code)]
-    {
-        use std::arch::x86_64::*;
-        let skipped = sum.as_ptr().align_offset(64);
-        let turns = sum[skipped..].as_chunks_mut::<16>().0.iter_mut();
-        let inputs =
-            left[skipped..].as_chunks::<16>().0.iter().zip(right[skipped..].as_chunks::<16>().0);
-        for (sum, (left, right)) in turns.zip(inputs) {
-            // SAFETY: each is 16 bytes long, and the sums are aligned so; every x86-64 has SSE2.
-            unsafe {
-                let left = _mm_loadu_pd(left.as_ptr().cast());
-                let right = _mm_mul_pd(_mm_loadu_pd(right.as_ptr().cast()), _mm_set1_pd(3.0));
-                _mm_stream_pd(sum.as_mut_ptr().cast(), _mm_add_pd(left, right));
-            }
-        }
-        // SAFETY: a fence touches nothing.
-        unsafe { _mm_sfence() };
     }
 }
 
