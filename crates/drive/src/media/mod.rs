@@ -27,7 +27,7 @@ use crate::error::MediaError;
 const ZERO_BYTES: u64 = 1 << 20;
 /// Bytes copied from or to memory between two looks at whether others want the core: a few
 /// microseconds.
-const COPY_BYTES: usize = 16 << 10;
+pub(crate) const COPY_BYTES: usize = 16 << 10;
 /// Bytes of memory given back between two such looks.
 const DISCARD_BYTES: u64 = 256 << 10;
 
@@ -89,14 +89,8 @@ impl Media {
         }
         match self {
             Self::Memory(memory) => {
-                let mut at = offset;
-                for piece in buffer.chunks_mut(COPY_BYTES) {
-                    if at > offset {
-                        yield_now().await;
-                    }
-                    memory.read(at, piece);
-                    at += piece.len() as u64;
-                }
+                let pieces = buffer.chunks_mut(COPY_BYTES);
+                in_turns(offset, pieces, |at, piece| memory.read(at, piece)).await;
                 (Ok(()), buffer)
             }
             Self::File(file) => file.read(offset, buffer).await,
@@ -139,14 +133,8 @@ impl Media {
         }
         match self {
             Self::Memory(memory) => {
-                let mut at = offset;
-                for piece in buffers.iter().flat_map(|buffer| buffer.chunks(COPY_BYTES)) {
-                    if at > offset {
-                        yield_now().await;
-                    }
-                    memory.write(at, piece);
-                    at += piece.len() as u64;
-                }
+                let pieces = buffers.iter().flat_map(|buffer| buffer.chunks(COPY_BYTES));
+                in_turns(offset, pieces, |at, piece| memory.write(at, piece)).await;
                 (Ok(()), buffers)
             }
             Self::File(file) => file.write(offset, buffers).await,
@@ -234,5 +222,22 @@ async fn discard(memory: &Memory, offset: u64, bytes: u64) {
         if at < end {
             yield_now().await;
         }
+    }
+}
+
+/// Calls `copy` with each piece and where it stands, letting others have the core in between.
+pub(crate) async fn in_turns<P: AsRef<[u8]>>(
+    start: u64,
+    pieces: impl Iterator<Item = P>,
+    mut copy: impl FnMut(u64, P),
+) {
+    let mut at = start;
+    for piece in pieces {
+        if at > start {
+            yield_now().await;
+        }
+        let bytes = piece.as_ref().len() as u64;
+        copy(at, piece);
+        at += bytes;
     }
 }

@@ -16,11 +16,10 @@ use csd_nvme::status::Status;
 use csd_reactor::{Buffer, yield_now};
 
 use super::NSID_MEMORY;
+use crate::media::{COPY_BYTES, in_turns};
 
 /// Bytes of a page.
 const PAGE_BYTES: usize = 64 << 10;
-/// Bytes that are moved between two looks at whether others want the core: a few microseconds.
-const TURN_BYTES: usize = 16 << 10;
 
 type Page = Option<Box<[u8]>>;
 
@@ -101,26 +100,12 @@ impl LocalMemory {
 
     /// As [`Self::read`], letting others have the core now and then.
     pub async fn read_in_turns(&self, start: u64, out: &mut [u8]) {
-        let mut at = start;
-        for piece in out.chunks_mut(TURN_BYTES) {
-            if at > start {
-                yield_now().await;
-            }
-            self.read(at, piece);
-            at += piece.len() as u64;
-        }
+        in_turns(start, out.chunks_mut(COPY_BYTES), |at, piece| self.read(at, piece)).await;
     }
 
     /// As [`Self::write`], letting others have the core now and then.
     pub async fn write_in_turns(&self, start: u64, data: &[u8]) {
-        let mut at = start;
-        for piece in data.chunks(TURN_BYTES) {
-            if at > start {
-                yield_now().await;
-            }
-            self.write(at, piece);
-            at += piece.len() as u64;
-        }
+        in_turns(start, data.chunks(COPY_BYTES), |at, piece| self.write(at, piece)).await;
     }
 
     /// Makes a range that [`Self::check`] has passed zero; whole pages cease to be.
