@@ -225,19 +225,22 @@ async fn discard(memory: &Memory, offset: u64, bytes: u64) {
     }
 }
 
-/// Calls `copy` with each piece and where it stands, letting others have the core in between.
+/// Calls `copy` with each piece and where it stands, letting others have the core whenever
+/// [`COPY_BYTES`] have been copied: small pieces are copied together.
 pub(crate) async fn in_turns<P: AsRef<[u8]>>(
     start: u64,
     pieces: impl Iterator<Item = P>,
     mut copy: impl FnMut(u64, P),
 ) {
-    let mut at = start;
+    let (mut at, mut copied) = (start, 0);
     for piece in pieces {
-        if at > start {
+        let bytes = piece.as_ref().len();
+        if copied > 0 && copied + bytes > COPY_BYTES {
             yield_now().await;
+            copied = 0;
         }
-        let bytes = piece.as_ref().len() as u64;
         copy(at, piece);
-        at += bytes;
+        at += bytes as u64;
+        copied += bytes;
     }
 }

@@ -126,7 +126,7 @@ async fn namespace(
             let sqe = identify(Cns::NAMESPACE, nsid, Csi::NVM);
             let data = identify_data(fate, connection, sqe).await?;
             let data = IdentifyNamespace::parse(&data).expect("4096 bytes");
-            block(&data).map_err(|reason| protocol(fate, reason))?
+            block(&data).map_err(|reason| protocol(fate, format!("namespace {nsid} {reason}")))?
         }
         Csi::KV => {
             let sqe = identify(Cns::NAMESPACE_FOR_CSI, nsid, Csi::KV);
@@ -159,7 +159,7 @@ fn block(data: &IdentifyNamespace) -> Result<NamespaceKind, &'static str> {
     let (blocks, block_bytes) = (data.nsze(), 1 << format.lbads());
     match blocks.checked_mul(u64::from(block_bytes)) {
         Some(_) => Ok(NamespaceKind::Block { blocks, block_bytes }),
-        None => Err("a namespace says that it is beyond 16 EiB"),
+        None => Err("says that it is beyond 16 EiB"),
     }
 }
 

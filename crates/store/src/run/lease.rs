@@ -133,7 +133,9 @@ async fn renew(site: &Rc<Site>, over: &Cell<bool>) {
             }
             // A drive that is lost, or another run's by now, is found by who works with it.
             let drive = link.drive();
-            if hold(&drive, site.holder).await.is_ok() {
+            let held = hold(&drive, site.holder).await.is_ok();
+            // What was given back meanwhile stays so.
+            if held && !over.get() {
                 let _lost = drive.objects.store(&key(), value(site.holder, renewals), 0).await;
             }
         }
