@@ -14,8 +14,8 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(Record::decode(record.encode(7).as_bytes(), 7, 1 << 21), Some(record));
         }
         let _ = SegmentHeader::decode(&bytes, &[1; 16]);
-        if let Some(valid) = SegmentSeal::decode(&bytes, 7, 1 << 21) {
-            assert!(valid <= 1 << 21);
+        if let Some(seal) = SegmentSeal::decode(&bytes, 7, 1 << 21) {
+            assert!(seal.valid_bytes <= 1 << 21);
         }
         // Once as they are, once with a right checksum.
         csd_fuzz::sign(&mut bytes, 4);

@@ -19,6 +19,9 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(block) = csd_fuzz::ready(format::open(&Media::Memory(Arc::new(memory)))) {
         assert!(block.kv_offset() + block.kv_length() <= BYTES);
         assert!(block.block_offset() + block.block_length() <= BYTES);
+        let kv_ends_first = block.kv_offset() + block.kv_length() <= block.block_offset();
+        let blocks_end_first = block.block_offset() + block.block_length() <= block.kv_offset();
+        assert!(kv_ends_first || blocks_end_first, "the areas overlap");
         assert!(block.value_bytes_max() <= 16 << 20);
     }
 });

@@ -1,21 +1,13 @@
 //! A full drive: every key can still be deleted, and then there is room again.
 
-use std::cell::Cell;
-use std::net::Ipv4Addr;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
 
-use csd_drive::Provision;
-use csd_drive::drive::{self, Core};
-use csd_drive::format::Split;
-use csd_drive::media::{Media, Volatile, VolatileConfig};
+use csd_drive::drive::Core;
 use csd_nvme::kv::Key;
 use csd_nvme::status::Status;
-use csd_reactor::sim::{World, WorldConfig};
-use csd_reactor::{Buffer, kept};
+use csd_reactor::Buffer;
 
-const NSID: u16 = 2;
+use crate::lives::{Lives, NSID, SMALL};
 
 /// Stores values until the drive is full; the keys.
 async fn fill(core: &Core, bytes: usize) -> Vec<Key> {
@@ -33,9 +25,9 @@ async fn fill(core: &Core, bytes: usize) -> Vec<Key> {
     unreachable!("a drive is full some day")
 }
 
-async fn live(core: &Core) {
-    for (round, bytes) in [1 << 20, 300 << 10, 1 << 20].into_iter().enumerate() {
-        let keys = fill(core, bytes).await;
+async fn live(core: Rc<Core>) {
+    for (round, bytes) in [256 << 10, 100 << 10, 256 << 10].into_iter().enumerate() {
+        let keys = fill(&core, bytes).await;
         assert!(keys.len() * bytes > 12 << 20, "round {round}: {} values", keys.len());
         for key in &keys {
             core.kv.delete(NSID, *key).await.expect("deleting makes room");
@@ -49,24 +41,7 @@ async fn live(core: &Core) {
 #[test]
 fn a_full_drive_can_delete_everything() {
     for seed in 0..6 {
-        let world = World::new(seed, WorldConfig::default());
-        let machine = world.machine("drive", Ipv4Addr::new(10, 0, 0, 1), 1);
-        let disk = Arc::new(Volatile::new(128 << 20, VolatileConfig::default()));
-        let done = Rc::new(Cell::new(false));
-        let (media, told) = (Media::Volatile(Arc::clone(&disk)), Rc::clone(&done));
-        let split = Split { kv_percent: 50, reserve_percent: 10, block_bytes: 4096 };
-        world.start(machine, move |_| {
-            let (media, told) = (media.clone(), Rc::clone(&told));
-            async move {
-                let shared = drive::open(media, true, "", &split, &Provision::default())
-                    .await
-                    .expect("opens");
-                drive::start_all(&shared).await.expect("recovers");
-                live(&kept::<Core>().expect("started")).await;
-                told.set(true);
-            }
-        });
-        let lived = world.run_until(|_| done.get(), Duration::from_secs(600));
-        lived.unwrap_or_else(|stuck| panic!("seed {seed}: {stuck}"));
+        let lived = Lives::new(seed, 1, SMALL).live(live);
+        assert_eq!(lived, Ok(()), "seed {seed}");
     }
 }

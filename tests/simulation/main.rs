@@ -8,13 +8,18 @@
 
 mod blocks;
 mod faults;
+mod flips;
 mod full;
 mod fused;
+mod groups;
+mod lives;
 mod loss;
 mod memory;
 mod model;
+mod overwritten;
 mod stalled;
 mod tombstone;
+mod uncertain;
 // This host only stalls, and its numbers are small.
 #[allow(dead_code, clippy::cast_possible_truncation)]
 #[path = "../stock_client/wire.rs"]

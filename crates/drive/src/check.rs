@@ -1,21 +1,20 @@
-//! A look at a medium that nobody serves: superblocks, segments, every record, every checksum.
+//! The offline check of a medium that nobody serves: superblocks, segments, records, checksums.
 //!
-//! Never writes, and never guesses: what cannot be read is told as damage, with its place.
+//! It writes nothing and reports every place that cannot be read or whose checksum does not hold.
 //! Invariant: a medium that a drive left behind, by whatever power cut, has no damage; a torn end
 //! of the log is not damage, because nothing there was acknowledged.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use csd_reactor::Buffer;
 
 use crate::error::Error;
 use crate::format::{self, SHARDS, Superblock};
 use crate::media::Media;
-use crate::namespace::kv::record::{
-    EntryKey, PAGE_BYTES, RECORDS_OFFSET, Record, RecordHeader, SegmentHeader, SegmentSeal,
-};
-use crate::namespace::kv::recover::{Step, Walk};
+use crate::namespace::kv::record::{EntryKey, RECORDS_OFFSET, Record};
+use crate::namespace::kv::recover::{Found, check_seals};
 use crate::namespace::kv::segments::Segments;
+use crate::namespace::kv::walk::Step;
 
 /// What was found in one shard of the kv log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,12 +52,8 @@ struct Checker<'a> {
     media: &'a Media,
     segments: Segments,
     report: Report,
-    sequences: BTreeSet<u64>,
     // Newest record of a key: its commit number, and its value's length unless it was deleted.
     newest: Vec<BTreeMap<EntryKey, (u64, Option<u32>)>>,
-    // The segment without a seal that each shard may have: its sequence.
-    unsealed: Vec<Vec<u64>>,
-    last: Vec<u64>,
 }
 
 /// Checks a medium.
@@ -78,66 +73,63 @@ pub async fn check(media: &Media) -> Result<Report, Error> {
         media,
         segments,
         newest: shards.iter().map(|_| BTreeMap::new()).collect(),
-        unsealed: shards.iter().map(|_| Vec::new()).collect(),
-        last: vec![0; shards.len()],
         report: Report { superblock, segments: count, segments_free: 0, shards, damage },
-        sequences: BTreeSet::new(),
     };
-    for number in 0..count {
-        checker.segment(number).await;
-    }
+    checker.log().await;
     Ok(checker.finish())
 }
 
 impl Checker<'_> {
-    async fn segment(&mut self, number: u32) {
+    async fn log(&mut self) {
+        let mut found = Vec::new();
+        for number in 0..self.segments.count {
+            match self.head(number).await {
+                Ok(Some(segment)) => found.push(segment),
+                Ok(None) => self.report.segments_free += 1,
+                Err(text) => self.damaged(None, text),
+            }
+        }
+        found.sort_by_key(|segment| segment.sequence);
+        for pair in found.windows(2).filter(|pair| pair[0].sequence == pair[1].sequence) {
+            let (one, other) = (pair[0].number, pair[1].number);
+            self.damaged(None, format!("segments {one} and {other} have the same sequence"));
+        }
+        for shard in 0..SHARDS {
+            let own = found.iter().filter(|segment| segment.shard == shard);
+            let own: Vec<Found> = own.copied().collect();
+            self.report.shards[shard as usize].segments =
+                u32::try_from(own.len()).expect("segments are counted with 32 bits");
+            if let Err(text) = check_seals(&own) {
+                self.damaged(Some(shard), text);
+            }
+            for segment in &own {
+                self.records(segment).await;
+            }
+        }
+    }
+
+    async fn head(&self, number: u32) -> Result<Option<Found>, String> {
         let length = usize::try_from(RECORDS_OFFSET).expect("two pages");
         let at = self.segments.at(number, 0);
         let (result, pages) = self.media.read(at, Buffer::with_room(0, length, 0)).await;
-        if let Err(error) = result {
-            return self.damaged(None, format!("segment {number}: its head: {error}"));
-        }
-        let Some((sequence, shard)) = SegmentHeader::decode(&pages, &self.segments.uuid) else {
-            // A header of this drive that does not hold; anything else is from before its time.
-            if pages[8..24] == self.segments.uuid {
-                self.damaged(None, format!("segment {number}: its header (checksum)"));
+        result.map_err(|error| format!("segment {number}: its head: {error}"))?;
+        match Found::decode(number, &pages, &self.segments)? {
+            Some(segment) if segment.shard >= SHARDS => {
+                Err(format!("segment {number}: belongs to shard {}", segment.shard))
             }
-            self.report.segments_free += 1;
-            return;
-        };
-        if shard >= SHARDS {
-            return self.damaged(None, format!("segment {number}: belongs to shard {shard}"));
+            segment => Ok(segment),
         }
-        if !self.sequences.insert(sequence) {
-            self.damaged(Some(shard), format!("segment {number}: its sequence is used twice"));
-        }
-        let page = usize::try_from(PAGE_BYTES).expect("a page");
-        let seal = SegmentSeal::decode(&pages[page..], sequence, self.segments.segment_bytes);
-        let index = shard as usize;
-        self.report.shards[index].segments += 1;
-        self.last[index] = self.last[index].max(sequence);
-        if seal.is_none() {
-            self.unsealed[index].push(sequence);
-        }
-        self.records(number, sequence, shard, seal).await;
     }
 
-    /// Walks the records of a segment, up to its seal if it has one.
-    async fn records(&mut self, number: u32, sequence: u64, shard: u32, seal: Option<u64>) {
-        let end = seal.unwrap_or(self.segments.segment_bytes);
-        let media = self.media.clone();
-        let segments = Segments::new(
-            self.segments.uuid,
-            self.segments.offset,
-            self.segments.segment_bytes,
-            self.segments.count,
-            &[],
-        );
-        let mut walk = Walk::new(&media, &segments, number, sequence, end);
+    /// Walks the records of a segment.
+    async fn records(&mut self, segment: &Found) {
+        let (number, shard) = (segment.number, segment.shard);
+        let mut walk = segment.walk(self.media, &self.segments);
         loop {
             let (offset, record) = match walk.next().await {
                 Ok(Step::Record(offset, record)) => (offset, record),
-                Ok(Step::Damage(at)) if seal.is_some() => {
+                Ok(Step::End) => return,
+                Ok(Step::Damage(at)) => {
                     self.damaged(Some(shard), format!("segment {number}: no record at {at}"));
                     if let Err(error) = walk.pass_over().await {
                         let text = format!("segment {number}, behind {at}: {error}");
@@ -145,33 +137,20 @@ impl Checker<'_> {
                     }
                     continue;
                 }
-                Ok(Step::End | Step::Damage(_)) => break,
                 Err(error) => {
                     let text = format!("segment {number}, from {} on: {error}", walk.position());
                     return self.damaged(Some(shard), text);
                 }
             };
-            let whole = self.value_holds(number, offset, &record).await;
-            if let Err(text) = whole {
-                if seal.is_none() {
-                    // The end of the newest segment may be torn: recovery stops here, too.
-                    return;
-                }
+            let trouble = match walk.value(offset, &record).await {
+                Ok(Some(_)) => None,
+                Ok(None) => Some("its value (checksum)".to_owned()),
+                Err(error) => Some(format!("its value: {error}")),
+            };
+            if let Some(text) = trouble {
                 self.damaged(Some(shard), format!("segment {number}, record at {offset}: {text}"));
             }
             self.note(shard, &record);
-        }
-    }
-
-    async fn value_holds(&self, number: u32, offset: u64, record: &Record) -> Result<(), String> {
-        let Some(length) = record.value_bytes else { return Ok(()) };
-        let at = self.segments.at(number, offset) + RecordHeader::SIZE as u64;
-        let buffer = Buffer::with_room(0, length as usize, 0);
-        let (result, value) = self.media.read(at, buffer).await;
-        result.map_err(|error| format!("its value: {error}"))?;
-        match crc32c::crc32c(&value) == record.value_checksum {
-            true => Ok(()),
-            false => Err("its value (checksum)".into()),
         }
     }
 
@@ -191,15 +170,8 @@ impl Checker<'_> {
     }
 
     fn finish(mut self) -> Report {
-        for index in 0..self.unsealed.len() {
-            let newest = self.last[index];
-            let stale = self.unsealed[index].iter().filter(|sequence| **sequence != newest).count();
-            if stale > 0 {
-                let shard = u32::try_from(index).expect("few shards");
-                self.damaged(Some(shard), format!("shard {shard}: {stale} old segments unsealed"));
-            }
-            let values = self.newest[index].values().filter_map(|(_, value_bytes)| *value_bytes);
-            let report = &mut self.report.shards[index];
+        for (report, newest) in self.report.shards.iter_mut().zip(&self.newest) {
+            let values = newest.values().filter_map(|(_, value_bytes)| *value_bytes);
             report.keys = values.clone().count() as u64;
             report.value_bytes = values.map(u64::from).sum();
         }

@@ -9,6 +9,7 @@ use csd_reactor::{Buffer, random_bytes};
 
 use crate::error::Error;
 use crate::media::Media;
+use crate::namespace::kv::record::RECORDS_OFFSET;
 
 /// Unit of the split and of the superblock itself.
 pub const PAGE_BYTES: u64 = 4096;
@@ -27,12 +28,37 @@ pub const SHARDS: u32 = 16;
 /// Smallest drive: the kv log needs a segment per shard and some to clean with.
 pub const DRIVE_BYTES_MIN: u64 = 128 << 20;
 
-const SEGMENT_BYTES_MIN: u64 = 2 << 20;
-const SEGMENT_BYTES_MAX: u64 = 32 << 20;
-/// Segments that a kv region should have at least, for cleaning to be cheap.
-const SEGMENTS_WANTED: u64 = 64;
 /// Longest value whatever the segments (16 MiB: what MDTS 12 carries).
 const VALUE_BYTES_MAX: u64 = 16 << 20;
+/// Longest value of a small drive.
+const VALUE_BYTES_MIN: u64 = 256 << 10;
+const SEGMENT_BYTES_MIN: u64 = segment_bytes(2, VALUE_BYTES_MIN);
+const SEGMENT_BYTES_MAX: u64 = segment_bytes(3, VALUE_BYTES_MAX);
+/// Segments that a kv log should have at least: every shard has an open one, and what those have
+/// room for is not announced as capacity.
+const SEGMENTS_WANTED: u64 = 200;
+/// Segments that a new log must have, and that an older one may have.
+const SEGMENTS_MIN: u64 = 2 * SHARDS as u64;
+const SEGMENTS_READ_MIN: u64 = SHARDS as u64 + 4;
+
+/// Size of a segment that holds exactly `values` of the longest values, each in a group of its own.
+const fn segment_bytes(values: u64, value_bytes: u64) -> u64 {
+    RECORDS_OFFSET + values * (value_bytes + PAGE_BYTES)
+}
+
+/// The longest segments of which a log of `bytes` bytes has enough.
+fn plan_segments(bytes: u64) -> u64 {
+    let mut value_bytes = VALUE_BYTES_MAX;
+    loop {
+        for values in [3, 2] {
+            let segment = segment_bytes(values, value_bytes);
+            if bytes / segment >= SEGMENTS_WANTED || segment == SEGMENT_BYTES_MIN {
+                return segment;
+            }
+        }
+        value_bytes /= 2;
+    }
+}
 
 layout! {
     /// Superblock, at offset 0 and again at 512 KiB.
@@ -95,10 +121,9 @@ impl Superblock {
         let reserve = bytes / 100 * u64::from(split.reserve_percent);
         let usable = bytes - HEAD_BYTES - reserve;
         let kv = usable / 100 * u64::from(split.kv_percent);
-        let segment =
-            (kv / SEGMENTS_WANTED).next_power_of_two().clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX);
+        let segment = plan_segments(kv);
         let kv_length = kv / segment * segment;
-        let least = segment * (u64::from(SHARDS) + 4);
+        let least = segment * SEGMENTS_MIN;
         if kv_length < least {
             let (least, has) = (least >> 20, kv_length >> 20);
             return usage(format!(
@@ -119,9 +144,11 @@ impl Superblock {
         Ok(block)
     }
 
-    /// Longest value of the kv namespaces in bytes: half a segment, at most 16 MiB.
+    /// Longest value of the kv namespaces in bytes: a power of two of which two fit a segment, at
+    /// most 16 MiB.
     pub fn value_bytes_max(&self) -> u32 {
-        let most = (self.segment_bytes() / 2).min(VALUE_BYTES_MAX);
+        let half = (self.segment_bytes() - RECORDS_OFFSET) / 2 - PAGE_BYTES;
+        let most = half.checked_ilog2().map_or(0, |bits| 1 << bits).min(VALUE_BYTES_MAX);
         u32::try_from(most).expect("at most 16 MiB")
     }
 
@@ -149,16 +176,23 @@ impl Superblock {
             let (was, is) = (self.bytes(), bytes);
             return Err(format!("it was formatted with {was} bytes and has only {is}"));
         }
+        // From the end of the head on, in whole pages.
         let within = |offset: u64, length: u64| {
-            offset >= HEAD_BYTES && offset.checked_add(length).is_some_and(|end| end <= bytes)
+            offset >= HEAD_BYTES
+                && (offset | length).is_multiple_of(PAGE_BYTES)
+                && offset.checked_add(length).is_some_and(|end| end <= bytes)
         };
+        let (kv, blocks) = (self.kv_offset(), self.block_offset());
         let segment = self.segment_bytes();
-        let sane = within(self.block_offset(), self.block_length())
-            && within(self.kv_offset(), self.kv_length())
+        let sane = within(blocks, self.block_length())
+            && within(kv, self.kv_length())
+            && (kv + self.kv_length() <= blocks || blocks + self.block_length() <= kv)
             && matches!(self.block_bytes(), 512 | 4096)
             && self.shards() == SHARDS
             && (SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX).contains(&segment)
-            && self.kv_length().is_multiple_of(segment);
+            && segment.is_multiple_of(PAGE_BYTES)
+            && self.kv_length().is_multiple_of(segment)
+            && self.kv_length() / segment >= SEGMENTS_READ_MIN;
         if sane { Ok(()) } else { Err("the superblock's bounds are impossible".into()) }
     }
 }
@@ -234,10 +268,34 @@ mod tests {
             let end = block.block_offset() + block.block_length();
             assert!(end <= bytes - bytes / 100 * 10 && end > bytes * 88 / 100);
         }
-        let small = Superblock::plan(DRIVE_BYTES_MIN, &SPLIT, [1; 16]).unwrap();
-        assert_eq!(small.value_bytes_max(), 1 << 20);
-        let large = Superblock::plan(8 << 30, &SPLIT, [1; 16]).unwrap();
-        assert_eq!(large.value_bytes_max(), 16 << 20);
+        let longest = |bytes| Superblock::plan(bytes, &SPLIT, [1; 16]).unwrap().value_bytes_max();
+        assert_eq!(longest(DRIVE_BYTES_MIN), 256 << 10);
+        assert_eq!(longest(1 << 30), 1 << 20);
+        assert_eq!(longest(16 << 30), 16 << 20);
+    }
+
+    #[test]
+    fn areas_that_overlap_or_are_not_whole_are_refused() {
+        let signed = |change: fn(&mut Superblock)| {
+            let mut block = Superblock::plan(1 << 30, &SPLIT, [1; 16]).unwrap();
+            change(&mut block);
+            let checksum = block.sum();
+            block.set_checksum(checksum);
+            block.check(1 << 30)
+        };
+        assert_eq!(signed(|_| {}), Ok(()));
+        let changes: [fn(&mut Superblock); 7] = [
+            |block| drop(block.set_block_offset(block.kv_offset())),
+            |block| drop(block.set_block_offset(block.block_offset() - PAGE_BYTES)),
+            |block| drop(block.set_kv_offset(block.kv_offset() + 1)),
+            |block| drop(block.set_kv_length(0)),
+            |block| drop(block.set_block_length(4097)),
+            |block| drop(block.set_block_length(block.bytes())),
+            |block| drop(block.set_segment_bytes(block.segment_bytes() + 1)),
+        ];
+        for (number, change) in changes.into_iter().enumerate() {
+            assert!(signed(change).is_err(), "change {number}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use csd_reactor::{
 
 use crate::config::{Config, MediaKind};
 use crate::drive::{Core, Shared};
-use crate::error::Error;
+use crate::error::{Error, MediaError};
 use crate::format::{self, Split, Superblock};
 use crate::log::Level;
 use crate::media::{Direct, FileMedia, Media, Memory};
@@ -67,8 +67,9 @@ pub(crate) async fn open_media(config: &Config, split: &Split) -> Result<(Media,
     Ok((Media::File(file), is_new))
 }
 
-/// Lets every command that has begun end, within `limit`; then makes all durable. Connections close
-/// as they fall silent, those of admin queues last because their controllers end with them.
+/// Lets every command that has begun end, within `limit`; then seals the kv log and makes all
+/// durable. Connections close as they fall silent, those of admin queues last because their
+/// controllers end with them.
 ///
 /// # Errors
 /// When the last sync fails.
@@ -84,14 +85,40 @@ pub async fn drain(shared: &Shared, limit: Duration) -> Result<(), Error> {
         }
     };
     on_all(|core| core.connections.drain_io());
+    let mut stopped = Ok(());
     match timeout(limit, all_gone).await {
-        Ok(()) => shared.log().write(Level::Info, "every command was answered", &[]),
+        Ok(()) => {
+            shared.log().write(Level::Info, "every command was answered", &[]);
+            stopped = stop_kv(shared).await;
+        }
         Err(_) => {
             let fields = [("connections", open_connections(shared).to_string())];
             shared.log().write(Level::Warn, "gave up waiting for commands in flight", &fields);
         }
     }
-    if shared.media().is_read_only() { Ok(()) } else { Ok(shared.media().sync().await?) }
+    if shared.media().is_read_only() {
+        return Ok(());
+    }
+    stopped?;
+    Ok(shared.media().sync().await?)
+}
+
+/// Seals the kv log on all cores.
+async fn stop_kv(shared: &Shared) -> Result<(), MediaError> {
+    if shared.media().forgets_anyway() || shared.media().is_read_only() {
+        return Ok(());
+    }
+    for core in 0..core_count() {
+        let stop = || async move {
+            match kept::<Core>() {
+                Some(core) => core.kv.stop().await,
+                None => Ok(()),
+            }
+        };
+        // A core that is gone has nothing open that anybody can still write to.
+        call(CoreId(core), Class::System, stop).await.unwrap_or(Ok(()))?;
+    }
+    Ok(())
 }
 
 /// Tells that hosts can connect, and how the drive runs.

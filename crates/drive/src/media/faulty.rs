@@ -69,6 +69,11 @@ impl Faulty {
         }
     }
 
+    /// The medium below, without its faults.
+    pub fn inner(&self) -> &Media {
+        &self.inner
+    }
+
     /// Changes what goes wrong from now on.
     pub fn set(&self, config: FaultConfig) {
         *self.config() = config;

@@ -221,6 +221,18 @@ fn log(page: &mut String, shared: &Shared) {
             "Freed by cleaning.",
             segments.cleaned_count(),
         ),
+        (
+            "csd_kv_stored_bytes_total",
+            "counter",
+            "Bytes of values that hosts stored.",
+            segments.stored_bytes(),
+        ),
+        (
+            "csd_kv_written_bytes_total",
+            "counter",
+            "Bytes written to the log, by hosts' commands and by cleaning.",
+            segments.written_bytes(),
+        ),
         ("csd_media_errors_total", "counter", "Commands failed for the media.", media_errors.sum()),
         (
             "csd_kv_damage",

@@ -1,5 +1,6 @@
-//! Cleaning: moves what still counts out of a segment and frees it.
+//! Cleaning: moves the records that still count out of a segment and frees it.
 //!
+//! Records are moved in batches, each one group commit, so that they lie close together afterwards.
 //! Invariants: a moved record keeps its commit number; a tombstone is dropped only with the oldest
 //! segment of its shard, because older segments may hold what it deletes; a segment becomes free
 //! only when its header is durably gone and nobody reads from it. A reader may take for ever (its
@@ -8,12 +9,19 @@
 use std::rc::Rc;
 
 use csd_nvme::status::Status;
-use csd_reactor::{Class, spawn};
 
 use super::record::{EntryKey, PAGE_BYTES, RECORDS_OFFSET};
-use super::recover::{Step, Walk};
-use super::shard::{Location, Segment, Shard};
+use super::shard::{Append, Change, Location, Outcome, Segment, Shard};
+use super::walk::{Step, Walk};
 use crate::error::Access;
+
+/// Bytes of records that are moved at once, and memory that cleaning takes; a longer value is moved
+/// alone.
+const BATCH_BYTES: u64 = 2 << 20;
+/// Bytes read at once from a segment that is cleaned.
+const WINDOW_BYTES: u64 = 256 << 10;
+/// A segment is cleaned when it gives back at least this share of its room.
+const WORTH_SHARE: u64 = 64;
 
 /// What cleaning came to; the greater of two is that of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,139 +30,150 @@ pub enum Cleaned {
     Nothing,
     /// Another shard is cleaning, or a read goes on: ask again.
     Busy,
-    /// A segment was freed.
-    Freed,
+    /// A segment was cleaned.
+    Done,
+}
+
+/// A segment that is worth cleaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Candidate {
+    /// Bytes of room that cleaning it gives back.
+    pub gain: u64,
+    /// Its number.
+    pub segment: u32,
+}
+
+/// Records that are moved together.
+#[derive(Default)]
+struct Batch {
+    appends: Vec<Append>,
+    bytes: u64,
 }
 
 impl Shard {
-    /// The sealed segment that nobody reads with most to gain, if it is worth the copying.
-    fn victim(&self) -> Option<u32> {
-        self.candidate(|segment| segment.readers == 0)
+    /// The sealed segment that nobody reads with most to gain, if one is worth the copying.
+    pub fn candidate(&self) -> Option<Candidate> {
+        self.best(|segment| segment.readers == 0)
     }
 
     /// True when a segment would be worth it once its readers are done.
-    fn waits_for_readers(&self) -> bool {
-        self.candidate(|segment| segment.readers > 0).is_some()
+    pub fn waits_for_readers(&self) -> bool {
+        self.best(|segment| segment.readers > 0).is_some()
     }
 
-    /// What records have left dead is a gain. Room behind the last record is one only if what the
-    /// segment keeps can join the open segment or another's: else cleaning would move half-full
-    /// segments about for ever.
-    fn candidate(&self, wanted: impl Fn(&Segment) -> bool) -> Option<u32> {
+    fn best(&self, wanted: impl Fn(&Segment) -> bool) -> Option<Candidate> {
         let owned = self.owned.borrow();
         let oldest = owned.values().map(|segment| segment.sequence).min()?;
-        let capacity = self.segments.segment_bytes - RECORDS_OFFSET;
-        let kept = |segment: &Segment| match segment.sequence == oldest {
-            true => segment.live - segment.tombstones,
-            false => segment.live,
-        };
         let open = self.open.get().and_then(|number| owned.get(&number));
         let open_room = open.map_or(0, |open| self.segments.segment_bytes - open.filled);
-        let sealed = || owned.iter().filter(|(_, segment)| segment.sealed && wanted(segment));
-        let mut least = [u64::MAX; 2];
-        for (_, segment) in sealed() {
-            least = if kept(segment) < least[0] {
-                [kept(segment), least[0]]
-            } else {
-                [least[0], least[1].min(kept(segment))]
-            };
-        }
-        let two_join = least[0].saturating_add(least[1]) <= capacity;
-        let gain = |segment: &Segment| {
-            let dead = segment.filled.saturating_sub(RECORDS_OFFSET + kept(segment));
-            let joins = kept(segment) <= open_room || (two_join && kept(segment) == least[0]);
-            if joins { capacity - kept(segment) } else { dead }
-        };
-        let best = sealed().max_by_key(|(_, segment)| gain(segment))?;
-        let worth = self.segments.segment_bytes / 16 + 2 * PAGE_BYTES;
-        (gain(best.1) >= worth).then_some(*best.0)
+        let tombstones: u64 = owned.values().map(|segment| segment.tombstones).sum();
+        let usable = |segment: &&Segment| segment.sealed && !segment.damaged && wanted(segment);
+        let candidates =
+            owned.iter().filter(|(_, segment)| usable(segment)).map(|(at, segment)| {
+                let is_oldest = segment.sequence == oldest;
+                let gain = gain(segment, is_oldest, open_room, self.segments.payload_bytes());
+                // Cleaning the oldest segment also brings the turn of the other tombstones closer.
+                let closer = if is_oldest { tombstones / owned.len() as u64 } else { 0 };
+                Candidate { gain: gain.max(closer), segment: *at }
+            });
+        let worth = self.segments.payload_bytes() / WORTH_SHARE;
+        candidates.max().filter(|candidate| candidate.gain >= worth)
     }
 
-    /// Cleans beside the work when few segments are free.
-    pub fn clean_if_low(self: &Rc<Self>) {
-        if self.segments.is_low() && self.victim().is_some() && self.segments.begin_cleaning() {
-            let shard = Rc::clone(self);
-            drop(spawn(Class::Background, async move {
-                let cleaning = Cleaning(&shard);
-                // What fails here fails the next store with its own status.
-                let _ = shard.clean_one().await;
-                drop(cleaning);
-            }));
-        }
-    }
-
-    /// Frees one segment.
+    /// Frees the best segment. The caller has made sure that no other shard cleans.
     ///
     /// # Errors
     /// The status of a medium's failure.
     pub async fn clean(self: &Rc<Self>) -> Result<Cleaned, Status> {
-        if self.victim().is_none() {
+        let Some(Candidate { segment: number, .. }) = self.candidate() else {
             return Ok(if self.waits_for_readers() { Cleaned::Busy } else { Cleaned::Nothing });
+        };
+        if self.owned.borrow()[&number].live > 0 {
+            self.empty(number).await?;
         }
-        if !self.segments.begin_cleaning() {
+        if self.segments.is_closing() {
+            return Ok(Cleaned::Nothing);
+        }
+        let (live, readers) = {
+            let owned = self.owned.borrow();
+            (owned[&number].live, owned[&number].readers)
+        };
+        if live > 0 {
+            if let Some(segment) = self.owned.borrow_mut().get_mut(&number) {
+                segment.damaged = true;
+            }
             return Ok(Cleaned::Busy);
         }
-        let cleaning = Cleaning(self);
-        let cleaned = self.clean_one().await?;
-        drop(cleaning);
-        Ok(cleaned)
+        if readers > 0 {
+            // Empty now: a cleaning after the last read frees it.
+            return Ok(Cleaned::Busy);
+        }
+        self.free(number).await?;
+        Ok(Cleaned::Done)
     }
 
-    async fn clean_one(self: &Rc<Self>) -> Result<Cleaned, Status> {
-        let Some(number) = self.victim() else { return Ok(Cleaned::Nothing) };
+    /// Moves every record of a segment that counts and whose value holds.
+    async fn empty(self: &Rc<Self>, number: u32) -> Result<(), Status> {
         let (sequence, filled, is_oldest) = {
             let owned = self.owned.borrow();
             let oldest = owned.values().map(|segment| segment.sequence).min();
             let segment = &owned[&number];
             (segment.sequence, segment.filled, oldest == Some(segment.sequence))
         };
-        let media = self.media.clone();
-        let mut walk = Walk::new(&media, &self.segments, number, sequence, filled);
+        let place = (number, sequence);
+        let mut walk = Walk::new(&self.media, &self.segments, place, Some(filled), WINDOW_BYTES);
+        let mut batch = Batch::default();
         loop {
             let next = walk.next().await.map_err(|error| error.status(Access::Value))?;
             let Step::Record(offset, record) = next else { break };
-            self.move_record(record.key, number, offset, is_oldest).await?;
+            let Some(from) = self.current_at(&record.key, number, offset) else { continue };
+            if from.value_bytes.is_none() && is_oldest {
+                self.index.borrow_mut().remove(&record.key);
+                self.forget(record.key, &from);
+                continue;
+            }
+            let value = match from.value_bytes {
+                None => None,
+                Some(_) => match walk.value(offset, &record).await {
+                    Ok(Some(value)) => Some(vec![value]),
+                    // It stays where it is, an error to those who read it.
+                    Ok(None) | Err(_) => continue,
+                },
+            };
+            if batch.bytes > 0 && batch.bytes + from.footprint() > BATCH_BYTES {
+                self.move_all(std::mem::take(&mut batch)).await?;
+            }
+            if self.segments.is_closing() {
+                return Ok(());
+            }
+            batch.bytes += from.footprint();
+            let change = Change::Move { key: record.key, from };
+            batch.appends.push(Append { change, value, outcome: Outcome::of(0) });
         }
-        if self.owned.borrow()[&number].live > 0 {
-            // A record that counts was not found by the walk: damaged. Keep the segment.
-            return Ok(Cleaned::Nothing);
-        }
-        if self.owned.borrow()[&number].readers > 0 {
-            // Empty now: the next cleaning after the last read frees it.
-            return Ok(Cleaned::Busy);
-        }
-        self.free(number).await?;
-        Ok(Cleaned::Freed)
+        self.move_all(batch).await
     }
 
-    /// Moves a record if the index still points at it.
-    async fn move_record(
-        self: &Rc<Self>,
-        key: EntryKey,
-        segment: u32,
-        offset: u64,
-        is_oldest: bool,
-    ) -> Result<(), Status> {
-        let lock = self.lock(key).await;
-        let current = self.index.borrow().get(&key).copied();
-        let here = |location: &Location| location.segment == segment && location.offset == offset;
-        let Some(location) = current.filter(here) else { return Ok(()) };
-        if location.value_bytes.is_none() && is_oldest {
-            self.index.borrow_mut().remove(&key);
-            self.forget(key, &location);
+    fn current_at(&self, key: &EntryKey, segment: u32, offset: u64) -> Option<Location> {
+        let current = self.index.borrow().get(key).copied()?;
+        (current.segment == segment && current.offset == offset).then_some(current)
+    }
+
+    async fn move_all(self: &Rc<Self>, mut batch: Batch) -> Result<(), Status> {
+        if self.segments.is_closing() {
             return Ok(());
         }
-        let value = match location.value_bytes {
-            Some(_) => Some(vec![self.read_value(&location).await?]),
-            None => None,
-        };
-        let result = self.append(lock, value, Some(location.commit)).await;
-        result.map_err(|refused| refused.status)
+        let outcome = Outcome::of(batch.appends.len());
+        for append in &mut batch.appends {
+            append.outcome = Rc::clone(&outcome);
+        }
+        self.enqueue(batch.appends);
+        outcome.all_ended().await.map_err(|refused| refused.status)
     }
 
     async fn free(&self, number: u32) -> Result<(), Status> {
         let gone = async {
-            self.write_page(self.segments.at(number, 0), &[]).await.0?;
+            self.remove_stop_seal().await?;
+            self.write_page(self.segments.at(number, 0), &[]).await?;
             self.syncer.sync().await
         };
         gone.await.map_err(|error| error.status(Access::Write))?;
@@ -164,11 +183,50 @@ impl Shard {
     }
 }
 
-/// Ends cleaning also when its task is dropped.
-struct Cleaning<'a>(&'a Rc<Shard>);
+/// Bytes of room that cleaning a segment gives back, at least or most likely.
+///
+/// Moved records take `kept` bytes of room, and the end of the open segment is lost when the next of
+/// them is too long for it. That loss is at most the longest record. Where records are alike it is
+/// the same as at this segment's own end, so that the dead bytes before its end are the gain.
+fn gain(segment: &Segment, is_oldest: bool, open_room: u64, payload: u64) -> u64 {
+    let kept = segment.live - if is_oldest { segment.tombstones } else { 0 };
+    let dead = segment.filled.saturating_sub(RECORDS_OFFSET + kept);
+    // Batches are padded to whole pages.
+    let moved = kept + (kept / BATCH_BYTES + 1) * PAGE_BYTES;
+    let lost = if moved <= open_room { 0 } else { open_room.min(segment.longest) };
+    let surely = payload.saturating_sub(moved + lost);
+    if kept == 0 { payload } else { surely.max(dead) }
+}
 
-impl Drop for Cleaning<'_> {
-    fn drop(&mut self) {
-        self.0.segments.end_cleaning();
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAYLOAD: u64 = 2 << 20;
+
+    fn segment(filled: u64, live: u64, longest: u64) -> Segment {
+        Segment { filled: RECORDS_OFFSET + filled, live, longest, ..Segment::default() }
+    }
+
+    #[test]
+    fn a_segment_gives_back_its_dead_bytes_and_its_end_only_if_the_rest_fits_elsewhere() {
+        // Full of alike records, a quarter of them dead.
+        let full = segment(PAYLOAD, PAYLOAD / 4 * 3, PAYLOAD / 4);
+        assert_eq!(gain(&full, false, 0, PAYLOAD), PAYLOAD / 4);
+        // Cut off early: what it keeps fits the open segment, so that all of its room comes back.
+        let short = segment(PAYLOAD / 8, PAYLOAD / 8, 4096);
+        assert!(gain(&short, false, PAYLOAD / 2, PAYLOAD) > PAYLOAD / 8 * 7 - 2 * PAGE_BYTES);
+        // One long record: moved, it would leave as much room behind it elsewhere.
+        let long = segment(PAYLOAD / 3 * 2, PAYLOAD / 3 * 2, PAYLOAD / 3 * 2);
+        assert!(gain(&long, false, PAYLOAD / 2, PAYLOAD) < PAYLOAD / 64);
+        assert_eq!(gain(&segment(PAYLOAD, 0, 4096), false, 0, PAYLOAD), PAYLOAD, "nothing to move");
+    }
+
+    #[test]
+    fn tombstones_count_as_dead_in_the_oldest_segment_only() {
+        let mut graves = segment(PAYLOAD, PAYLOAD, 64);
+        graves.tombstones = PAYLOAD;
+        assert_eq!(gain(&graves, true, 0, PAYLOAD), PAYLOAD);
+        assert_eq!(gain(&graves, false, 0, PAYLOAD), 0);
     }
 }

@@ -2,42 +2,45 @@
 //!
 //! A key's shard is fixed by a hash of namespace and key; shard s belongs to core s mod cores. The
 //! core of a connection asks the owner for a location and reads the value itself; a payload moves
-//! to the owner's core, which writes it. Never: a queue or a PDU.
+//! to the owner's core, which writes it. Queues and PDUs are not here.
 //!
 //! Invariants: a Store is answered when it is durable; a value read is the one that was current at
 //! some moment of the read, whole, and its checksum held; List's order is that of keys, by length
 //! and bytes, whatever the number of cores.
 
+mod change;
 mod clean;
 mod commit;
+mod group;
 pub mod record;
 pub mod recover;
+mod seal;
 pub mod segments;
 pub mod shard;
+mod value;
+pub mod walk;
 
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use csd_nvme::kv::{self, Key, KeyList};
+use csd_nvme::kv::{Key, KeyList};
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_id, keep, kept, post, sleep};
+use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_id, keep, kept, sleep};
 
-use crate::error::{Access, Error};
+use crate::error::{Error, MediaError};
 use crate::format::SHARDS;
 use crate::media::{Media, Syncer};
-use clean::Cleaned;
 use record::EntryKey;
 use recover::Found;
 use segments::Segments;
-use shard::{Location, Refused, Shard};
+use shard::Shard;
+pub use value::Value;
 
 /// Bytes of a value that move at once between medium and wire.
 pub const PIECE_BYTES: usize = 128 << 10;
-/// Tries to find room before a Store fails for lack of it.
-const RECLAIM_ROUNDS: usize = 10_000;
-/// Wait for another shard's cleaning.
-const RECLAIM_PAUSE: Duration = Duration::from_millis(1);
+/// Pause between two looks at whether cleaning has ended when the drive stops.
+const STOP_PAUSE: Duration = Duration::from_millis(1);
 
 /// The kv namespaces as one core sees them.
 pub struct Kv {
@@ -95,6 +98,22 @@ impl Kv {
         self.shards[number].as_ref().expect("asked on the owner's core")
     }
 
+    /// Seals the segments of this core's shards, because the drive stops: the next start then knows
+    /// where the log ends. No command is under way any more.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub async fn stop(&self) -> Result<(), MediaError> {
+        self.segments.close();
+        while self.segments.is_cleaning() {
+            sleep(STOP_PAUSE).await;
+        }
+        for shard in self.shards.iter().flatten() {
+            shard.stop().await?;
+        }
+        Ok(())
+    }
+
     /// Stores a value.
     ///
     /// # Errors
@@ -112,16 +131,12 @@ impl Kv {
         }
         let entry = (nsid, key);
         let number = shard_of(&entry);
-        let used: u64 = self.segments.namespaces.iter().map(KvUse::used).sum();
-        if used + record::footprint(bytes as u64) > self.segments.capacity_bytes() {
-            return Err(Status::CAPACITY_EXCEEDED);
-        }
         if owner(number) == core_id() {
-            return store_here(self.shard(number), entry, value, options).await;
+            return change::store(self.shard(number), entry, value, options).await;
         }
         let there = move || async move {
             let here = kept::<Self>().ok_or(Status::NAMESPACE_NOT_READY)?;
-            store_here(here.shard(number), entry, value, options).await
+            change::store(here.shard(number), entry, value, options).await
         };
         call(owner(number), Class::Foreground, there).await.unwrap_or(Err(Status::INTERNAL_ERROR))
     }
@@ -135,11 +150,11 @@ impl Kv {
         let entry = (nsid, key);
         let number = shard_of(&entry);
         if owner(number) == core_id() {
-            return delete_here(self.shard(number), entry).await;
+            return change::delete(self.shard(number), entry).await;
         }
         let there = move || async move {
             let here = kept::<Self>().ok_or(Status::NAMESPACE_NOT_READY)?;
-            delete_here(here.shard(number), entry).await
+            change::delete(here.shard(number), entry).await
         };
         call(owner(number), Class::Foreground, there).await.unwrap_or(Err(Status::INTERNAL_ERROR))
     }
@@ -160,17 +175,17 @@ impl Kv {
         let entry = (nsid, key);
         let number = shard_of(&entry);
         let found = if owner(number) == core_id() {
-            pin_here(self.shard(number), &entry)
+            value::pin(self.shard(number), &entry).await?
         } else {
             let there = move || async move {
-                kept::<Self>().and_then(|here| pin_here(here.shard(number), &entry))
+                let here = kept::<Self>().ok_or(Status::NAMESPACE_NOT_READY)?;
+                value::pin(here.shard(number), &entry).await
             };
             let found = call(owner(number), Class::Foreground, there).await;
-            found.map_err(|_| Status::INTERNAL_ERROR)?
+            found.unwrap_or(Err(Status::INTERNAL_ERROR))?
         };
-        let Some((location, pin)) = found else { return Ok(None) };
-        let at = self.segments.at(location.segment, location.offset) + 64;
-        Ok(Some(Value { media: self.media.clone(), at, location, read: 0, crc: 0, _pin: pin }))
+        Ok(found
+            .map(|(location, pin)| Value::new(self.media.clone(), &self.segments, location, pin)))
     }
 
     /// The data of a List answer.
@@ -200,175 +215,5 @@ impl Kv {
             }
         }
         Ok(list.finish())
-    }
-}
-
-trait KvUse {
-    fn used(&self) -> u64;
-}
-
-impl KvUse for segments::KvNamespace {
-    fn used(&self) -> u64 {
-        self.used_bytes.load(std::sync::atomic::Ordering::Relaxed)
-    }
-}
-
-async fn clean_here() -> Result<Cleaned, Status> {
-    let Some(here) = kept::<Kv>() else { return Ok(Cleaned::Nothing) };
-    let mut cleaned = Cleaned::Nothing;
-    for shard in here.shards.iter().flatten() {
-        cleaned = cleaned.max(shard.clean().await?);
-    }
-    Ok(cleaned)
-}
-
-/// Has every core clean; false when there is nothing to gain anywhere.
-async fn reclaim() -> Result<bool, Status> {
-    let mut cleaned = Cleaned::Nothing;
-    for core in 0..core_count() {
-        let result = call(CoreId(core), Class::Background, clean_here).await;
-        cleaned = cleaned.max(result.unwrap_or(Err(Status::INTERNAL_ERROR))?);
-    }
-    if cleaned == Cleaned::Busy {
-        sleep(RECLAIM_PAUSE).await;
-    }
-    Ok(cleaned != Cleaned::Nothing)
-}
-
-async fn store_here(
-    shard: &Rc<Shard>,
-    entry: EntryKey,
-    mut value: Vec<Buffer>,
-    options: u8,
-) -> Result<(), Status> {
-    for _ in 0..RECLAIM_ROUNDS {
-        let lock = shard.lock(entry).await;
-        let exists = shard.find(&entry).is_some();
-        if options & kv::STORE_IF_EXISTS != 0 && !exists {
-            return Err(Status::KEY_DOES_NOT_EXIST);
-        }
-        if options & kv::STORE_IF_ABSENT != 0 && exists {
-            return Err(Status::KEY_EXISTS);
-        }
-        // The lock is gone with the answer: cleaning may want to move this very key, and must not
-        // wait for us while we wait for it.
-        let result = shard.append(lock, Some(value), None).await;
-        shard.clean_if_low();
-        match result {
-            Ok(()) => return Ok(()),
-            Err(Refused { status: Status::CAPACITY_EXCEEDED, value: Some(again) }) => {
-                if !reclaim().await? {
-                    return Err(Status::CAPACITY_EXCEEDED);
-                }
-                value = again;
-            }
-            Err(refused) => return Err(refused.status),
-        }
-    }
-    Err(Status::CAPACITY_EXCEEDED)
-}
-
-async fn delete_here(shard: &Rc<Shard>, entry: EntryKey) -> Result<(), Status> {
-    let lock = shard.lock(entry).await;
-    if shard.find(&entry).is_none() {
-        let namespace = shard.segments.namespace(entry.0);
-        let error = namespace.is_some_and(|namespace| {
-            namespace.absent_delete_is_error.load(std::sync::atomic::Ordering::Relaxed)
-        });
-        return if error { Err(Status::KEY_DOES_NOT_EXIST) } else { Ok(()) };
-    }
-    let result = shard.append(lock, None, None).await;
-    shard.clean_if_low();
-    result.map_err(|refused| refused.status)
-}
-
-/// Pins on the owner's core: an answer that is lost on its way gives the pin back by itself.
-fn pin_here(shard: &Rc<Shard>, entry: &EntryKey) -> Option<(Location, Pin)> {
-    let location = shard.find(entry)?;
-    shard.pin(&location);
-    Some((location, Pin { shard: shard.number as usize, segment: location.segment }))
-}
-
-/// Holds a segment until dropped, on whatever core.
-#[derive(Debug)]
-struct Pin {
-    shard: usize,
-    segment: u32,
-}
-
-impl Drop for Pin {
-    fn drop(&mut self) {
-        let (shard, segment) = (self.shard, self.segment);
-        let unpin = move || {
-            if let Some(here) = kept::<Kv>() {
-                here.shard(shard).unpin(segment);
-            }
-        };
-        if owner(shard) == core_id() {
-            unpin();
-        } else {
-            // A core that is gone has nothing left to free.
-            let _ = post(owner(shard), Class::Foreground, unpin);
-        }
-    }
-}
-
-/// A version of a value that is being read.
-#[derive(Debug)]
-pub struct Value {
-    media: Media,
-    at: u64,
-    location: Location,
-    read: u32,
-    crc: u32,
-    _pin: Pin,
-}
-
-impl Value {
-    /// Length of the value in bytes.
-    pub fn bytes(&self) -> u32 {
-        self.location.value_bytes.unwrap_or(0)
-    }
-
-    /// CRC-32C of the whole value, for those who read it all and check elsewhere.
-    pub fn checksum(&self) -> u32 {
-        self.location.value_checksum
-    }
-
-    /// The next piece of at most `most` bytes, with `head` bytes of headroom and `tail` of
-    /// tailroom; `None` behind the last. The last piece comes only if the checksum holds.
-    ///
-    /// # Errors
-    /// [`Status::UNRECOVERED_ERROR`].
-    pub async fn next(
-        &mut self,
-        most: usize,
-        head: usize,
-        tail: usize,
-    ) -> Result<Option<Buffer>, Status> {
-        let left = (self.bytes() - self.read) as usize;
-        if left == 0 {
-            return Ok(None);
-        }
-        let buffer = Buffer::with_room(head, left.min(most), tail);
-        let (result, buffer) = self.media.read(self.at + u64::from(self.read), buffer).await;
-        result.map_err(|error| error.status(Access::Value))?;
-        self.read += u32::try_from(buffer.len()).expect("a value is at most 16 MiB");
-        self.crc = crc32c::crc32c_append(self.crc, &buffer);
-        if self.read == self.bytes() && self.crc != self.checksum() {
-            return Err(Status::UNRECOVERED_ERROR);
-        }
-        Ok(Some(buffer))
-    }
-
-    /// The whole value in one buffer, unchecked: the caller compares [`Self::checksum`].
-    ///
-    /// # Errors
-    /// [`Status::UNRECOVERED_ERROR`] when the medium fails.
-    pub async fn read_unchecked(&self) -> Result<Buffer, Status> {
-        let buffer = Buffer::with_room(0, self.bytes() as usize, 0);
-        let (result, buffer) = self.media.read(self.at, buffer).await;
-        result.map_err(|error| error.status(Access::Value))?;
-        Ok(buffer)
     }
 }

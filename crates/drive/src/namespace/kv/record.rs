@@ -45,6 +45,11 @@ layout! {
         sequence / set_sequence: u64 @ 8,
         /// Offset behind the last byte that was acknowledged.
         valid_bytes / set_valid_bytes: u64 @ 16,
+        /// 1 when the drive was stopped with this segment open: nothing was written behind
+        /// `valid_bytes`, so the segment may be opened again.
+        stopped / set_stopped: u32 @ 24,
+        /// Segments that the shard owned then, this one included.
+        owned / set_owned: u32 @ 28,
     }
 }
 
@@ -71,6 +76,9 @@ layout! {
         key / set_key: [16] @ 32,
         /// CRC-32C of the value.
         value_checksum / set_value_checksum: u32 @ 48,
+        /// First page of the record's group, in pages from the start of the segment; 0 in records
+        /// that were written before this field existed.
+        group_page / set_group_page: u32 @ 52,
     }
 }
 
@@ -93,6 +101,8 @@ pub struct Record {
     pub value_bytes: Option<u32>,
     /// CRC-32C of the value.
     pub value_checksum: u32,
+    /// First page of its group in the segment, 0 when unknown.
+    pub group_page: u32,
 }
 
 /// Bytes that a record of a value of this length takes in its segment.
@@ -115,7 +125,7 @@ impl Record {
         let key_length = u8::try_from(key.as_bytes().len()).expect("a key has at most 16 bytes");
         header.set_key_length(key_length).set_key(key.padded()).set_nsid(*nsid);
         header.set_value_bytes(self.value_bytes.unwrap_or(0));
-        header.set_value_checksum(self.value_checksum);
+        header.set_value_checksum(self.value_checksum).set_group_page(self.group_page);
         let checksum = crc32c::crc32c(header.as_bytes());
         header.set_checksum(checksum);
         header
@@ -145,6 +155,7 @@ impl Record {
             commit: header.commit(),
             value_bytes,
             value_checksum: header.value_checksum(),
+            group_page: header.group_page(),
         };
         (record.footprint() <= room).then_some(record)
     }
@@ -160,30 +171,54 @@ impl SegmentHeader {
         header
     }
 
-    /// Sequence and shard of a segment in use by this drive; `None` when the segment is free.
-    pub fn decode(bytes: &[u8], uuid: &[u8; 16]) -> Option<(u64, u32)> {
-        let header = Self::parse(bytes)?;
+    /// Reads a segment's first bytes on the drive with this identifier.
+    pub fn decode(bytes: &[u8], uuid: &[u8; 16]) -> Head {
+        let Some(header) = Self::parse(bytes) else { return Head::Free };
         let mut unsigned = header;
         unsigned.set_checksum(0);
-        let valid = header.magic() == SEGMENT_MAGIC
-            && header.checksum() == crc32c::crc32c(unsigned.as_bytes())
-            && header.uuid() == *uuid;
-        valid.then(|| (header.sequence(), header.shard()))
+        let is_ours = header.uuid() == *uuid;
+        let is_header = header.magic() == SEGMENT_MAGIC;
+        let holds = is_header && header.checksum() == crc32c::crc32c(unsigned.as_bytes());
+        match (holds, is_ours) {
+            (true, true) => Head::Used { sequence: header.sequence(), shard: header.shard() },
+            // An intact header of another drive is from before this medium was formatted.
+            (true, false) => Head::Free,
+            (false, _) if is_ours || is_header => Head::Damaged,
+            (false, _) => Head::Free,
+        }
     }
 }
 
+/// State of a segment, as its header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// No header of this drive.
+    Free,
+    /// In use.
+    Used {
+        /// Sequence of the segment.
+        sequence: u64,
+        /// Shard that owns it.
+        shard: u32,
+    },
+    /// There was a header, and its checksum does not hold. A header lies within one sector, so a
+    /// power cut cannot leave this.
+    Damaged,
+}
+
 impl SegmentSeal {
-    /// The seal of a segment.
-    pub fn encode(sequence: u64, valid_bytes: u64) -> Self {
+    /// The seal of a segment; `stopped` is the number of segments of the shard when the drive stops.
+    pub fn encode(sequence: u64, valid_bytes: u64, stopped: Option<u32>) -> Self {
         let mut seal = Self::zeroed();
         seal.set_magic(SEAL_MAGIC).set_sequence(sequence).set_valid_bytes(valid_bytes);
+        seal.set_stopped(stopped.is_some().into()).set_owned(stopped.unwrap_or(0));
         let checksum = crc32c::crc32c(seal.as_bytes());
         seal.set_checksum(checksum);
         seal
     }
 
-    /// Valid bytes of the segment with this sequence; `None` when it is not sealed.
-    pub fn decode(bytes: &[u8], sequence: u64, segment_bytes: u64) -> Option<u64> {
+    /// The seal of the segment with this sequence; `None` when it is not sealed.
+    pub fn decode(bytes: &[u8], sequence: u64, segment_bytes: u64) -> Option<Seal> {
         let seal = Self::parse(bytes)?;
         let mut unsigned = seal;
         unsigned.set_checksum(0);
@@ -191,8 +226,22 @@ impl SegmentSeal {
             && seal.checksum() == crc32c::crc32c(unsigned.as_bytes())
             && seal.sequence() == sequence
             && (RECORDS_OFFSET..=segment_bytes).contains(&seal.valid_bytes());
-        valid.then(|| seal.valid_bytes())
+        valid.then(|| Seal {
+            valid_bytes: seal.valid_bytes(),
+            // Groups start at pages, the next one too.
+            stopped: (seal.stopped() == 1 && seal.valid_bytes().is_multiple_of(PAGE_BYTES))
+                .then_some(seal.owned()),
+        })
     }
+}
+
+/// A checked seal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seal {
+    /// Offset behind the last acknowledged byte.
+    pub valid_bytes: u64,
+    /// Segments of the shard, when the drive stopped with this one open.
+    pub stopped: Option<u32>,
 }
 
 #[cfg(test)]
@@ -201,7 +250,13 @@ mod tests {
 
     fn record() -> Record {
         let key = Key::new(b"a key").unwrap();
-        Record { key: (2, key), commit: 9, value_bytes: Some(100), value_checksum: 0xABCD }
+        Record {
+            key: (2, key),
+            commit: 9,
+            value_bytes: Some(100),
+            value_checksum: 0xABCD,
+            group_page: 3,
+        }
     }
 
     #[test]
@@ -228,11 +283,27 @@ mod tests {
     #[test]
     fn headers_and_seals_belong_to_one_life_of_one_drive() {
         let header = SegmentHeader::encode(&[7; 16], 5, 3);
-        assert_eq!(SegmentHeader::decode(header.as_bytes(), &[7; 16]), Some((5, 3)));
-        assert_eq!(SegmentHeader::decode(header.as_bytes(), &[8; 16]), None);
-        let seal = SegmentSeal::encode(5, 12288);
-        assert_eq!(SegmentSeal::decode(seal.as_bytes(), 5, 1 << 20), Some(12288));
+        let used = Head::Used { sequence: 5, shard: 3 };
+        assert_eq!(SegmentHeader::decode(header.as_bytes(), &[7; 16]), used);
+        assert_eq!(SegmentHeader::decode(header.as_bytes(), &[8; 16]), Head::Free);
+        assert_eq!(SegmentHeader::decode(&[0; 64], &[8; 16]), Head::Free);
+        let seal = SegmentSeal::encode(5, 12288, None);
+        let open = Seal { valid_bytes: 12288, stopped: None };
+        assert_eq!(SegmentSeal::decode(seal.as_bytes(), 5, 1 << 20), Some(open));
         assert_eq!(SegmentSeal::decode(seal.as_bytes(), 6, 1 << 20), None);
         assert_eq!(SegmentSeal::decode(seal.as_bytes(), 5, 8192), None);
+        let seal = SegmentSeal::encode(5, 12288, Some(4));
+        let stopped = Seal { valid_bytes: 12288, stopped: Some(4) };
+        assert_eq!(SegmentSeal::decode(seal.as_bytes(), 5, 1 << 20), Some(stopped));
+    }
+
+    #[test]
+    fn every_flipped_bit_of_a_segment_header_is_damage() {
+        let header = SegmentHeader::encode(&[7; 16], 5, 3);
+        for bit in 0..64 * 8 {
+            let mut bytes = *header.as_bytes();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(SegmentHeader::decode(&bytes, &[7; 16]), Head::Damaged, "bit {bit}");
+        }
     }
 }

@@ -1,27 +1,26 @@
-//! Recovery: from what is on the medium to shards with an index.
+//! Recovery: from the bytes on the medium to shards with an index.
 //!
-//! Trusts no length before its checksum. A sealed segment counts up to its seal; the newest
-//! segment of a shard counts up to its first record that is not whole, and is sealed there before
-//! the shard takes new records. Invariants: every acknowledged record is found, or the drive is not
-//! opened: behind a damaged header there may be the newest value of any key, and what cleaning
-//! frees is gone for good. Only a medium that cannot be written is opened with damage, to copy off
-//! what is whole. Of two records of a key the higher commit number counts.
+//! It trusts no length before its checksum. A sealed segment counts up to its seal; the newest
+//! segment of a shard counts up to its torn end, and is sealed there before the shard takes new
+//! records; one that was sealed because the drive stopped is opened again. Invariants: every
+//! acknowledged record is found, or the drive is not opened: behind a damaged header there may be
+//! the newest value of any key, and a segment that cleaning frees is gone for good. Only a medium
+//! that cannot be written is opened with damage, to copy off the records that are whole. Of two
+//! records of a key the higher commit number counts.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use csd_reactor::Buffer;
 
-use super::record::{
-    EntryKey, PAGE_BYTES, RECORD_ALIGNMENT, RECORDS_OFFSET, Record, RecordHeader, SegmentHeader,
-    SegmentSeal,
-};
+use super::record::{EntryKey, Head, PAGE_BYTES, RECORDS_OFFSET, Seal, SegmentHeader, SegmentSeal};
 use super::segments::Segments;
 use super::shard::{Location, Segment, Shard};
-use crate::error::{Error, MediaError};
+use super::walk::{Step, Walk};
+use crate::error::Error;
 use crate::media::Media;
 
-/// A segment in use, as its first two pages tell it.
+/// A segment in use, as its first two pages describe it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Segment number.
@@ -30,12 +29,12 @@ pub struct Found {
     pub sequence: u64,
     /// Its shard.
     pub shard: u32,
-    /// Valid bytes if it is sealed.
-    pub valid_bytes: Option<u64>,
+    /// Its seal, if it has one.
+    pub seal: Option<Seal>,
 }
 
-/// Bytes read at once when walking records.
-const WINDOW_BYTES: u64 = 64 << 10;
+/// Bytes read at once when recovery or the check walks records.
+pub const WINDOW_BYTES: u64 = 64 << 10;
 
 /// Reads every segment's head: those in use are returned, the others become free.
 ///
@@ -49,134 +48,65 @@ pub async fn survey(media: &Media, segments: &Segments, shards: u32) -> Result<V
         let (result, pages) =
             media.read(segments.at(number, 0), Buffer::with_room(0, length, 0)).await;
         result?;
-        let Some((sequence, shard)) = SegmentHeader::decode(&pages, &segments.uuid) else {
-            // One of this drive that does not hold: a free segment's is zero, or from before.
-            if pages[8..24] == segments.uuid {
-                segments.damaged(format!("segment {number}: its header (checksum)"))?;
+        match Found::decode(number, &pages, segments) {
+            Ok(Some(segment)) if segment.shard >= shards => {
+                let shard = segment.shard;
+                return Err(Error::Format(format!("segment {number} belongs to shard {shard}")));
             }
-            segments.give(number);
-            continue;
-        };
-        if shard >= shards {
-            return Err(Error::Format(format!("segment {number} belongs to shard {shard}")));
+            Ok(Some(segment)) => {
+                segments.seen(0, segment.sequence);
+                found.push(segment);
+                continue;
+            }
+            Ok(None) => {}
+            Err(text) => segments.damaged(text)?,
         }
-        let page = usize::try_from(PAGE_BYTES).expect("a page");
-        let valid_bytes = SegmentSeal::decode(&pages[page..], sequence, segments.segment_bytes);
-        segments.seen(0, sequence);
-        found.push(Found { number, sequence, shard, valid_bytes });
+        segments.give(number);
     }
     found.sort_by_key(|segment| segment.sequence);
     Ok(found)
 }
 
-/// One step of a walk.
-#[derive(Debug)]
-pub enum Step {
-    /// A record, and its offset.
-    Record(u64, Record),
-    /// Nothing more was written here.
-    End,
-    /// At this offset there is neither a record nor the end: damage in a sealed segment, and in an
-    /// unsealed one where its last group ends.
-    Damage(u64),
-}
-
-/// A walk over the records of one segment.
-pub struct Walk<'a> {
-    media: &'a Media,
-    segments: &'a Segments,
-    number: u32,
-    sequence: u64,
-    end: u64,
-    at: u64,
-    window: Buffer,
-    window_at: u64,
-}
-
-impl<'a> Walk<'a> {
-    /// From the first record to `end`.
-    pub fn new(
-        media: &'a Media,
-        segments: &'a Segments,
-        number: u32,
-        sequence: u64,
-        end: u64,
-    ) -> Self {
-        let window = Buffer::default();
-        Self { media, segments, number, sequence, end, at: RECORDS_OFFSET, window, window_at: 0 }
-    }
-
-    /// Offset behind the last record.
-    pub fn position(&self) -> u64 {
-        self.at
-    }
-
-    /// The next record. A group starts on a page of its own: behind the last record of the one
-    /// before there are zeros up to there.
+impl Found {
+    /// Reads the first two pages of a segment; `None` when it is free.
     ///
     /// # Errors
-    /// When the medium cannot be read.
-    pub async fn next(&mut self) -> Result<Step, MediaError> {
-        if let Some(record) = self.record_at(self.at).await? {
-            return Ok(self.took(self.at, record));
-        }
-        let page = self.at.next_multiple_of(PAGE_BYTES);
-        let mut at = self.at;
-        while at < page.min(self.end) {
-            if self.header(at).await?.iter().any(|byte| *byte != 0) {
-                return Ok(Step::Damage(at));
-            }
-            at += RECORD_ALIGNMENT;
-        }
-        if page >= self.end {
-            return Ok(Step::End);
-        }
-        match self.record_at(page).await? {
-            Some(record) => Ok(self.took(page, record)),
-            None => Ok(Step::Damage(page)),
-        }
-    }
-
-    /// Passes over damage: to the next page that begins with a record, if there is one.
-    ///
-    /// # Errors
-    /// When the medium cannot be read.
-    pub async fn pass_over(&mut self) -> Result<(), MediaError> {
-        loop {
-            self.at = (self.at + 1).next_multiple_of(PAGE_BYTES);
-            if self.at >= self.end || self.record_at(self.at).await?.is_some() {
-                return Ok(());
+    /// The damage, in words.
+    pub fn decode(number: u32, pages: &[u8], segments: &Segments) -> Result<Option<Self>, String> {
+        let (head, seal) = pages.split_at(usize::try_from(PAGE_BYTES).expect("a page"));
+        match SegmentHeader::decode(head, &segments.uuid) {
+            Head::Free => Ok(None),
+            Head::Damaged => Err(format!("segment {number}: its header (checksum)")),
+            Head::Used { sequence, shard } => {
+                let seal = SegmentSeal::decode(seal, sequence, segments.segment_bytes);
+                Ok(Some(Self { number, sequence, shard, seal }))
             }
         }
     }
 
-    fn took(&mut self, at: u64, record: Record) -> Step {
-        self.at = at + record.footprint();
-        Step::Record(at, record)
+    /// A walk over the segment's records.
+    pub fn walk(&self, media: &Media, segments: &Segments) -> Walk {
+        let valid_bytes = self.seal.map(|seal| seal.valid_bytes);
+        Walk::new(media, segments, (self.number, self.sequence), valid_bytes, WINDOW_BYTES)
     }
+}
 
-    async fn record_at(&mut self, at: u64) -> Result<Option<Record>, MediaError> {
-        if at + RecordHeader::SIZE as u64 > self.end {
-            return Ok(None);
-        }
-        let (sequence, room) = (self.sequence, self.end - at);
-        Ok(Record::decode(self.header(at).await?, sequence, room))
+/// Compares the segments of one shard, oldest first, with what its seals say of them.
+///
+/// # Errors
+/// The damage, in words.
+pub fn check_seals(own: &[Found]) -> Result<(), String> {
+    let Some((last, others)) = own.split_last() else { return Ok(()) };
+    if let Some(segment) = others.iter().find(|segment| segment.seal.is_none()) {
+        // The next one was begun only when this one's seal was durable.
+        return Err(format!("segment {}: its seal", segment.number));
     }
-
-    async fn header(&mut self, at: u64) -> Result<&[u8], MediaError> {
-        let inside = at >= self.window_at
-            && at + RECORD_ALIGNMENT <= self.window_at + self.window.len() as u64;
-        if !inside {
-            let length = WINDOW_BYTES.min(self.segments.segment_bytes - at);
-            let length = usize::try_from(length).expect("a window");
-            let buffer = Buffer::with_room(0, length, 0);
-            let (result, buffer) = self.media.read(self.segments.at(self.number, at), buffer).await;
-            result?;
-            self.window = buffer;
-            self.window_at = at;
+    match last.seal.and_then(|seal| seal.stopped) {
+        Some(owned) if owned as usize != own.len() => {
+            let (shard, found) = (last.shard, own.len());
+            Err(format!("shard {shard}: {found} segments where there were {owned}"))
         }
-        let start = usize::try_from(at - self.window_at).expect("inside the window");
-        Ok(&self.window[start..start + RecordHeader::SIZE])
+        _ => Ok(()),
     }
 }
 
@@ -187,73 +117,72 @@ impl Shard {
     /// When the medium fails, or is damaged.
     pub async fn recover(self: &Rc<Self>, found: &[Found]) -> Result<(), Error> {
         let mut newest: BTreeMap<EntryKey, Location> = BTreeMap::new();
-        let own: Vec<_> = found.iter().filter(|segment| segment.shard == self.number).collect();
-        let last = own.last().map(|segment| segment.number);
-        for segment in own {
-            let number = segment.number;
-            if segment.valid_bytes.is_none() && Some(number) != last {
-                // The next one was begun only when this one's seal was durable.
-                self.segments.damaged(format!("segment {number}: its seal"))?;
-            }
-            let filled = self.recover_segment(segment, &mut newest).await?;
-            let owned = Segment {
-                sequence: segment.sequence,
-                filled,
-                sealed: segment.valid_bytes.is_some(),
+        let own = found.iter().filter(|segment| segment.shard == self.number);
+        let own: Vec<Found> = own.copied().collect();
+        if let Err(text) = check_seals(&own) {
+            self.segments.damaged(text)?;
+        }
+        for (index, found) in own.iter().enumerate() {
+            let is_last = index + 1 == own.len();
+            let stopped = is_last && found.seal.is_some_and(|seal| seal.stopped.is_some());
+            let mut segment = Segment {
+                sequence: found.sequence,
+                sealed: found.seal.is_some() && !stopped,
                 ..Segment::default()
             };
-            self.owned.borrow_mut().insert(number, owned);
-            if segment.valid_bytes.is_none() && !self.media.is_read_only() {
-                self.seal(number, filled).await?;
+            self.recover_records(found, &mut segment, &mut newest).await?;
+            let filled = segment.filled;
+            self.owned.borrow_mut().insert(found.number, segment);
+            if self.media.is_read_only() {
+                continue;
+            }
+            if stopped {
+                self.open.set(Some(found.number));
+                self.has_stop_seal.set(true);
+            } else if found.seal.is_none() {
+                // Directly behind the last whole record: the torn rest of its page is not part of
+                // the log.
+                self.seal(found.number, filled).await?;
             }
         }
         newest.into_iter().for_each(|(key, location)| self.apply(key, location));
         Ok(())
     }
 
-    /// Adds a segment's records; returns the offset behind the last whole one.
-    async fn recover_segment(
+    /// Adds a segment's records, and notes how far they fill it.
+    async fn recover_records(
         &self,
-        segment: &Found,
+        found: &Found,
+        segment: &mut Segment,
         newest: &mut BTreeMap<EntryKey, Location>,
-    ) -> Result<u64, Error> {
-        let end = segment.valid_bytes.unwrap_or(self.segments.segment_bytes);
-        let (number, sequence) = (segment.number, segment.sequence);
-        let mut walk = Walk::new(&self.media, &self.segments, number, sequence, end);
-        let mut filled = RECORDS_OFFSET;
+    ) -> Result<(), Error> {
+        let mut walk = found.walk(&self.media, &self.segments);
         loop {
             let (offset, record) = match walk.next().await? {
                 Step::Record(offset, record) => (offset, record),
-                Step::Damage(at) if segment.valid_bytes.is_some() => {
-                    self.segments.damaged(format!("segment {number}: no record at {at}"))?;
+                Step::Damage(at) => {
+                    let text = format!("segment {}: no record at {at}", found.number);
+                    self.segments.damaged(text)?;
                     walk.pass_over().await?;
                     continue;
                 }
-                Step::Damage(_) | Step::End => break,
+                Step::End => break,
             };
             let location = Location {
-                segment: segment.number,
+                segment: found.number,
                 offset,
                 value_bytes: record.value_bytes,
                 value_checksum: record.value_checksum,
                 commit: record.commit,
             };
-            // In an unsealed segment the last group may be torn inside a value.
-            let torn = segment.valid_bytes.is_none()
-                && record.value_bytes.is_some()
-                && self.read_value(&location).await.is_err();
-            if torn {
-                break;
-            }
-            filled = offset + record.footprint();
-            self.segments.seen(record.commit, segment.sequence);
+            segment.longest = segment.longest.max(record.footprint());
+            self.segments.seen(record.commit, found.sequence);
             let known = newest.get(&record.key).map_or(0, |known| known.commit);
             if record.commit >= known {
                 newest.insert(record.key, location);
             }
         }
-        Ok(segment.valid_bytes.unwrap_or_else(|| {
-            filled.next_multiple_of(PAGE_BYTES).min(self.segments.segment_bytes)
-        }))
+        segment.filled = found.seal.map_or(walk.position(), |seal| seal.valid_bytes);
+        Ok(())
     }
 }

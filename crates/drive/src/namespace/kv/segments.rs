@@ -1,18 +1,48 @@
-//! What all shards of a drive share: free segments, commit numbers, counters of use.
+//! State that all shards of a drive share: free segments, commit numbers, counters of use.
 //!
-//! Touched once per segment or per group commit, never per byte. Invariants: a segment is in the
-//! free list or owned by one shard; the last [`RESERVE`] free segments are for cleaning alone, so
-//! that a full drive can still be cleaned.
+//! Shards touch it once per segment, group commit or command, never per byte. Invariants: a segment
+//! is in the free list or owned by one shard; the last free segments are for cleaning, and the one
+//! before them for deletes ([`Need`]), so that a full drive can still be emptied; the records of all
+//! keys together never exceed [`Segments::capacity_bytes`].
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::record::RECORDS_OFFSET;
 use crate::error::Error;
+use crate::format::SHARDS;
 
-/// Segments kept back for cleaning.
-pub const RESERVE: usize = 2;
+/// Purpose of a new segment. The rarer the purpose, the fewer segments stay back for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// A host stores a value.
+    Store,
+    /// A host deletes a key: this must not fail on a full drive, because it makes room.
+    Delete,
+    /// Cleaning moves records. One segment's records fill at most two others, because the end of
+    /// the first may be too short for the next record.
+    Clean,
+}
+
+impl Need {
+    /// Free segments that stay back.
+    fn kept_back(self) -> usize {
+        match self {
+            Self::Store => 3,
+            Self::Delete => 2,
+            Self::Clean => 0,
+        }
+    }
+}
+
+/// Segments whose room is not announced: the open one of each shard, those that [`Need`] keeps
+/// back, and two for cleaning to choose from.
+const UNANNOUNCED: u64 = SHARDS as u64 + 3 + 2;
+/// One segment of this many is not announced either: padding of groups and ends of segments that
+/// were too short for the next record.
+const PADDING_SHARE: u64 = 50;
 
 /// A kv namespace's counters.
 #[derive(Debug)]
@@ -39,10 +69,15 @@ pub struct Segments {
     /// kv namespaces.
     pub namespaces: Vec<KvNamespace>,
     free: Mutex<VecDeque<u32>>,
+    // Bytes of all records that keys have, and of those that stores under way will add.
+    promised: AtomicU64,
     commit: AtomicU64,
     sequence: AtomicU64,
     cleaning: AtomicBool,
     cleaned: AtomicU64,
+    stored: AtomicU64,
+    written: AtomicU64,
+    closing: AtomicBool,
     salvaging: AtomicBool,
     damage: Mutex<Vec<String>>,
 }
@@ -62,10 +97,14 @@ impl Segments {
             count,
             namespaces: nsids.iter().map(namespace).collect(),
             free: Mutex::default(),
+            promised: AtomicU64::new(0),
             commit: AtomicU64::new(1),
             sequence: AtomicU64::new(1),
             cleaning: AtomicBool::new(false),
             cleaned: AtomicU64::new(0),
+            stored: AtomicU64::new(0),
+            written: AtomicU64::new(0),
+            closing: AtomicBool::new(false),
             salvaging: AtomicBool::new(false),
             damage: Mutex::default(),
         }
@@ -98,10 +137,15 @@ impl Segments {
         self.offset + u64::from(segment) * self.segment_bytes + offset
     }
 
-    /// Bytes that records can fill, over all segments but the reserve.
+    /// Bytes of records that a segment has room for.
+    pub fn payload_bytes(&self) -> u64 {
+        self.segment_bytes - RECORDS_OFFSET
+    }
+
+    /// Bytes of records that the drive promises to keep, over all namespaces.
     pub fn capacity_bytes(&self) -> u64 {
-        let usable = u64::from(self.count).saturating_sub(RESERVE as u64);
-        usable * (self.segment_bytes - RECORDS_OFFSET)
+        let count = u64::from(self.count);
+        count.saturating_sub(UNANNOUNCED + count / PADDING_SHARE) * self.payload_bytes()
     }
 
     /// Counters of a namespace.
@@ -109,25 +153,34 @@ impl Segments {
         self.namespaces.iter().find(|namespace| namespace.nsid == nsid)
     }
 
-    /// Adds to a namespace's use.
+    /// Counts a key's new record.
     pub fn add_used(&self, nsid: u16, bytes: u64) {
+        self.promised.fetch_add(bytes, Relaxed);
         if let Some(namespace) = self.namespace(nsid) {
             namespace.used_bytes.fetch_add(bytes, Relaxed);
         }
     }
 
-    /// Takes from a namespace's use.
+    /// Counts a record that its key no longer has.
     pub fn remove_used(&self, nsid: u16, bytes: u64) {
+        self.promised.fetch_sub(bytes, Relaxed);
         if let Some(namespace) = self.namespace(nsid) {
             namespace.used_bytes.fetch_sub(bytes, Relaxed);
         }
     }
 
-    /// A free segment; for what makes room also one of the reserve. `None` when there is none.
-    pub fn take(&self, may_use_reserve: bool) -> Option<u32> {
+    /// Promises room for `bytes` more bytes of records; `None` when the drive is full.
+    pub fn promise(self: &Arc<Self>, bytes: u64) -> Option<Room> {
+        let capacity = self.capacity_bytes();
+        let more = |promised: u64| promised.checked_add(bytes).filter(|sum| *sum <= capacity);
+        let fits = bytes == 0 || self.promised.fetch_update(Relaxed, Relaxed, more).is_ok();
+        fits.then(|| Room { segments: Arc::clone(self), bytes })
+    }
+
+    /// A free segment; `None` when those that are left are kept back.
+    pub fn take(&self, need: Need) -> Option<u32> {
         let mut free = self.free();
-        let kept = if may_use_reserve { 0 } else { RESERVE };
-        if free.len() > kept { free.pop_front() } else { None }
+        if free.len() > need.kept_back() { free.pop_front() } else { None }
     }
 
     /// Gives a segment back whose header is durably gone.
@@ -151,9 +204,36 @@ impl Segments {
         self.free().len()
     }
 
-    /// True when so few segments are free that cleaning should run beside the work.
+    /// True when so few segments are free that cleaning should run in the background. The fewer
+    /// they are, the more of a segment is dead when it is cleaned.
     pub fn is_low(&self) -> bool {
-        self.free_count() < (self.count as usize / 8).max(RESERVE + 2)
+        self.free_count() <= Need::Store.kept_back() + 2 + self.count as usize / 128
+    }
+
+    /// Counts a group commit: bytes of values that hosts stored, and bytes written for it.
+    pub fn count_written(&self, stored: u64, written: u64) {
+        self.stored.fetch_add(stored, Relaxed);
+        self.written.fetch_add(written, Relaxed);
+    }
+
+    /// Bytes of values that hosts have stored since the drive started.
+    pub fn stored_bytes(&self) -> u64 {
+        self.stored.load(Relaxed)
+    }
+
+    /// Bytes written to the log since the drive started, by hosts' commands and by cleaning.
+    pub fn written_bytes(&self) -> u64 {
+        self.written.load(Relaxed)
+    }
+
+    /// From now on no record is appended and no segment freed: the drive stops.
+    pub fn close(&self) {
+        self.closing.store(true, SeqCst);
+    }
+
+    /// True once the drive stops.
+    pub fn is_closing(&self) -> bool {
+        self.closing.load(SeqCst)
     }
 
     /// The next commit number.
@@ -175,15 +255,34 @@ impl Segments {
     /// Begins cleaning; false when it runs already. One shard cleans at a time, because the
     /// reserve is for one.
     pub fn begin_cleaning(&self) -> bool {
-        !self.cleaning.swap(true, Relaxed)
+        !self.cleaning.swap(true, SeqCst)
     }
 
     /// Ends cleaning.
     pub fn end_cleaning(&self) {
-        self.cleaning.store(false, Relaxed);
+        self.cleaning.store(false, SeqCst);
+    }
+
+    /// True while a shard cleans.
+    pub fn is_cleaning(&self) -> bool {
+        self.cleaning.load(SeqCst)
     }
 
     fn free(&self) -> MutexGuard<'_, VecDeque<u32>> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Room that is promised to a store under way. Dropping it takes the promise back; a store that
+/// has become durable drops it when its record is counted.
+#[derive(Debug)]
+pub struct Room {
+    segments: Arc<Segments>,
+    bytes: u64,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.segments.promised.fetch_sub(self.bytes, Relaxed);
     }
 }

@@ -1,11 +1,12 @@
-//! One shard of the kv log: its index, its segments, its group commits.
+//! One shard of the kv log: its index, its segments, its queue of appends.
 //!
-//! A shard lives on one core. Stores and deletes are appended to its open segment in groups: one
-//! write, one sync, then every member is answered and the index changes. Never: routing, commands.
+//! A shard lives on one core. Stores, deletes and the records that cleaning moves are appended to
+//! its open segment in groups (`commit.rs`): one write, one sync, then every command is answered and
+//! the index changes. Routing and commands are not here.
 //!
-//! Invariants: the index points only at durable records; changes of one key are made one after the
-//! other ([`Shard::lock`]); an acknowledged byte is never written again; only a shard's newest
-//! segment is without a seal.
+//! Invariants: the index points only at durable records; hosts' changes of one key are made one
+//! after the other ([`Shard::lock`]); an acknowledged byte is never written again; only a shard's
+//! newest segment is without a seal.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -17,8 +18,7 @@ use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Notify};
 
 use super::record::{EntryKey, footprint};
-use super::segments::Segments;
-use crate::error::Access;
+use super::segments::{Room, Segments};
 use crate::media::{Media, Syncer};
 
 /// Where the newest record of a key is.
@@ -54,23 +54,67 @@ pub struct Segment {
     pub live: u64,
     /// Bytes of tombstones among them.
     pub tombstones: u64,
+    /// Longest record, in bytes.
+    pub longest: u64,
     /// Reads that go on.
     pub readers: u32,
     /// No more records are appended.
     pub sealed: bool,
+    /// A record that counts cannot be read: cleaning leaves the segment as it is.
+    pub damaged: bool,
 }
 
-/// What is to be appended.
+/// An append to the log.
 pub struct Append {
-    /// Namespace and key, locked until this is durable or has failed, even if whoever asked for it
-    /// is gone: what comes later must not see it half done.
-    pub lock: KeyLock,
+    /// What it changes.
+    pub change: Change,
     /// Pieces of the value, `None` for a tombstone.
     pub value: Option<Vec<Buffer>>,
-    /// Commit number of a record that cleaning moves; a new one gets the next.
-    pub moved: Option<u64>,
     /// Filled in when the group is durable, or has failed.
     pub outcome: Rc<Outcome>,
+}
+
+/// The change that an append makes.
+pub enum Change {
+    /// A host's Store or Delete. The key is locked until this is durable or has failed, even if the
+    /// host is gone: later changes must not see it half done.
+    New {
+        /// Namespace and key.
+        lock: KeyLock,
+        /// Room that was promised to a value.
+        room: Option<Room>,
+    },
+    /// Cleaning moves a record. It is written only if the index still points at `from` then, so
+    /// that no superseded record ever lies in a newer segment than the one that superseded it.
+    Move {
+        /// Namespace and key.
+        key: EntryKey,
+        /// The record's place so far.
+        from: Location,
+    },
+}
+
+impl Append {
+    /// Namespace and key.
+    pub fn key(&self) -> EntryKey {
+        match &self.change {
+            Change::New { lock, .. } => lock.key(),
+            Change::Move { key, .. } => *key,
+        }
+    }
+
+    /// Bytes of the record in its segment.
+    pub fn footprint(&self) -> u64 {
+        footprint(self.value.iter().flatten().map(|piece| piece.len() as u64).sum())
+    }
+
+    /// Records that the append was answered.
+    pub fn answer(self, result: Result<(), Refused>) {
+        let Self { change, outcome, .. } = self;
+        // The key is unlocked before anybody learns of it.
+        drop(change);
+        outcome.one_ended(result);
+    }
 }
 
 /// An append that was refused: nothing was written.
@@ -88,13 +132,39 @@ impl From<Status> for Refused {
     }
 }
 
-/// The answer to one append.
-#[derive(Default)]
+/// The answer to one append, or to several that are waited for together.
 pub struct Outcome {
-    /// The answer.
-    pub result: Cell<Option<Result<(), Refused>>>,
-    /// Woken with it.
-    pub done: Notify,
+    pending: Cell<usize>,
+    failure: Cell<Option<Refused>>,
+    done: Notify,
+}
+
+impl Outcome {
+    /// For so many appends.
+    pub fn of(count: usize) -> Rc<Self> {
+        Rc::new(Self { pending: Cell::new(count), failure: Cell::default(), done: Notify::new() })
+    }
+
+    fn one_ended(&self, result: Result<(), Refused>) {
+        if let Err(refused) = result {
+            self.failure.set(Some(refused));
+        }
+        self.pending.set(self.pending.get() - 1);
+        if self.pending.get() == 0 {
+            self.done.notify_all();
+        }
+    }
+
+    /// Waits until all are durable or have failed.
+    ///
+    /// # Errors
+    /// One of the failures.
+    pub async fn all_ended(&self) -> Result<(), Refused> {
+        while self.pending.get() > 0 {
+            self.done.notified().await;
+        }
+        self.failure.take().map_or(Ok(()), Err)
+    }
 }
 
 /// The shard.
@@ -110,11 +180,14 @@ pub struct Shard {
     pub(super) index: RefCell<BTreeMap<EntryKey, Location>>,
     pub(super) owned: RefCell<BTreeMap<u32, Segment>>,
     pub(super) open: Cell<Option<u32>>,
+    // The open segment still has the seal that it got when the drive stopped.
+    pub(super) has_stop_seal: Cell<bool>,
     // A segment that is being sealed, and up to where: no other is begun before it is.
     pub(super) closing: Cell<Option<(u32, u64)>>,
     pub(super) queue: RefCell<VecDeque<Append>>,
     pub(super) committing: Cell<bool>,
-    pub(super) broken: Cell<bool>,
+    // Keys whose last change failed, and may yet be found after a restart: see [`Self::find_certain`].
+    pub(super) uncertain: RefCell<BTreeSet<EntryKey>>,
     locked: RefCell<BTreeSet<EntryKey>>,
     unlocked: Notify,
 }
@@ -152,10 +225,11 @@ impl Shard {
             index: RefCell::default(),
             owned: RefCell::default(),
             open: Cell::new(None),
+            has_stop_seal: Cell::new(false),
             closing: Cell::new(None),
             queue: RefCell::default(),
             committing: Cell::new(false),
-            broken: Cell::new(false),
+            uncertain: RefCell::default(),
             locked: RefCell::default(),
             unlocked: Notify::new(),
         }
@@ -198,7 +272,7 @@ impl Shard {
         values.map(|((_, key), _)| *key).take(most).collect()
     }
 
-    /// Appends a record and waits until it is durable and in the index.
+    /// Appends a host's change, and waits until it is durable and in the index.
     ///
     /// # Errors
     /// [`Status::CAPACITY_EXCEEDED`], with the value given back, or what the medium's failure
@@ -207,21 +281,18 @@ impl Shard {
         self: &Rc<Self>,
         lock: KeyLock,
         value: Option<Vec<Buffer>>,
-        moved: Option<u64>,
+        room: Option<Room>,
     ) -> Result<(), Refused> {
-        if self.broken.get() {
-            return Err(Status::NAMESPACE_WRITE_PROTECTED.into());
-        }
-        let outcome = Rc::new(Outcome::default());
-        let append = Append { lock, value, moved, outcome: Rc::clone(&outcome) };
-        self.queue.borrow_mut().push_back(append);
+        let outcome = Outcome::of(1);
+        let change = Change::New { lock, room };
+        self.enqueue([Append { change, value, outcome: Rc::clone(&outcome) }]);
+        outcome.all_ended().await
+    }
+
+    /// Queues appends for the next groups.
+    pub(super) fn enqueue(self: &Rc<Self>, appends: impl IntoIterator<Item = Append>) {
+        self.queue.borrow_mut().extend(appends);
         self.start_committing();
-        loop {
-            if let Some(result) = outcome.result.take() {
-                return result;
-            }
-            outcome.done.notified().await;
-        }
     }
 
     /// Points the index at a durable record, and accounts for the one it replaces.
@@ -243,6 +314,11 @@ impl Shard {
         }
     }
 
+    /// True when the index points at this record.
+    pub(super) fn is_current(&self, key: &EntryKey, location: &Location) -> bool {
+        self.index.borrow().get(key) == Some(location)
+    }
+
     /// Accounts for a record that the index no longer points at.
     pub(super) fn forget(&self, key: EntryKey, old: &Location) {
         if let Some(segment) = self.owned.borrow_mut().get_mut(&old.segment) {
@@ -254,21 +330,6 @@ impl Shard {
         if old.value_bytes.is_some() {
             self.segments.remove_used(key.0, old.footprint());
         }
-    }
-
-    /// Reads the whole value of a pinned record in one buffer, and checks it.
-    ///
-    /// # Errors
-    /// [`Status::UNRECOVERED_ERROR`] when the medium fails or the checksum does not hold.
-    pub(super) async fn read_value(&self, location: &Location) -> Result<Buffer, Status> {
-        let length = location.value_bytes.unwrap_or(0) as usize;
-        let at = self.segments.at(location.segment, location.offset) + 64;
-        let (result, buffer) = self.media.read(at, Buffer::with_room(0, length, 0)).await;
-        result.map_err(|error| error.status(Access::Value))?;
-        if crc32c::crc32c(&buffer) != location.value_checksum {
-            return Err(Status::UNRECOVERED_ERROR);
-        }
-        Ok(buffer)
     }
 }
 

@@ -1,0 +1,187 @@
+//! Store and Delete on the core that owns the key: conditions, promised room, and cleaning when the
+//! log has no segment left.
+//!
+//! A Store that the drive's capacity has room for and a Delete both succeed on a full log, because
+//! there is always a segment to clean then. A Store beyond the capacity fails at once.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use csd_nvme::kv;
+use csd_nvme::status::Status;
+use csd_reactor::{Buffer, Class, CoreId, call, core_count, kept, sleep, spawn};
+
+use super::clean::{Candidate, Cleaned};
+use super::record::{EntryKey, footprint};
+use super::segments::Segments;
+use super::shard::{Refused, Shard};
+use super::{Kv, owner};
+
+/// Most segments that one command has cleaned before it gives up.
+const CLEANINGS_MAX: u32 = 64;
+/// Most pauses that one command makes while nothing is freed: another shard cleans, or hosts read
+/// from every segment that could be cleaned.
+const PAUSES_MAX: u32 = 1000;
+/// Length of a pause.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Stores a value.
+///
+/// # Errors
+/// The status to answer with.
+pub(super) async fn store(
+    shard: &Rc<Shard>,
+    entry: EntryKey,
+    mut value: Vec<Buffer>,
+    options: u8,
+) -> Result<(), Status> {
+    let bytes: usize = value.iter().map(|piece| piece.len()).sum();
+    let mut reclaim = Reclaim::new(&shard.segments);
+    loop {
+        let lock = shard.lock(entry).await;
+        let old = match options {
+            0 => shard.find(&entry),
+            _ => shard.find_certain(&entry).await?,
+        };
+        if options & kv::STORE_IF_EXISTS != 0 && old.is_none() {
+            return Err(Status::KEY_DOES_NOT_EXIST);
+        }
+        if options & kv::STORE_IF_ABSENT != 0 && old.is_some() {
+            return Err(Status::KEY_EXISTS);
+        }
+        let more = footprint(bytes as u64).saturating_sub(old.map_or(0, |old| old.footprint()));
+        let room = shard.segments.promise(more).ok_or(Status::CAPACITY_EXCEEDED)?;
+        let result = shard.append(lock, Some(value), Some(room)).await;
+        clean_if_low(&shard.segments);
+        match result {
+            Ok(()) => return Ok(()),
+            Err(Refused { status: Status::CAPACITY_EXCEEDED, value: Some(again) }) => {
+                reclaim.next().await?;
+                value = again;
+            }
+            Err(refused) => return Err(refused.status),
+        }
+    }
+}
+
+/// Deletes a key.
+///
+/// # Errors
+/// The status to answer with.
+pub(super) async fn delete(shard: &Rc<Shard>, entry: EntryKey) -> Result<(), Status> {
+    let mut reclaim = Reclaim::new(&shard.segments);
+    loop {
+        let lock = shard.lock(entry).await;
+        if shard.find_certain(&entry).await?.is_none() {
+            let namespace = shard.segments.namespace(entry.0);
+            let is_error =
+                namespace.is_some_and(|namespace| namespace.absent_delete_is_error.load(Relaxed));
+            return if is_error { Err(Status::KEY_DOES_NOT_EXIST) } else { Ok(()) };
+        }
+        let result = shard.append(lock, None, None).await;
+        clean_if_low(&shard.segments);
+        match result {
+            Err(Refused { status: Status::CAPACITY_EXCEEDED, .. }) => reclaim.next().await?,
+            other => return other.map_err(|refused| refused.status),
+        }
+    }
+}
+
+/// One command's tries to have a segment freed.
+struct Reclaim {
+    segments: Arc<Segments>,
+    cleanings: u32,
+    pauses: u32,
+    freed: u64,
+}
+
+impl Reclaim {
+    fn new(segments: &Arc<Segments>) -> Self {
+        let freed = segments.cleaned_count();
+        Self { segments: Arc::clone(segments), cleanings: 0, pauses: 0, freed }
+    }
+
+    /// Has the best segment of the drive cleaned, or waits a moment while another is.
+    ///
+    /// # Errors
+    /// [`Status::CAPACITY_EXCEEDED`] when nothing is to be gained, or the status of a medium's
+    /// failure.
+    async fn next(&mut self) -> Result<(), Status> {
+        match clean_best(&self.segments).await? {
+            Cleaned::Done => self.cleanings += 1,
+            Cleaned::Nothing => return Err(Status::CAPACITY_EXCEEDED),
+            Cleaned::Busy => {
+                sleep(PAUSE).await;
+                let freed = self.segments.cleaned_count();
+                self.pauses = if freed == self.freed { self.pauses + 1 } else { 0 };
+                self.freed = freed;
+            }
+        }
+        let goes_on = self.cleanings < CLEANINGS_MAX && self.pauses < PAUSES_MAX;
+        if goes_on { Ok(()) } else { Err(Status::CAPACITY_EXCEEDED) }
+    }
+}
+
+/// Cleans in the background when few segments are free.
+fn clean_if_low(segments: &Arc<Segments>) {
+    if segments.is_low() && !segments.is_cleaning() {
+        let segments = Arc::clone(segments);
+        drop(spawn(Class::Background, async move {
+            // What fails here fails the next store with its own status.
+            let _ = clean_best(&segments).await;
+        }));
+    }
+}
+
+/// Cleans the segment with most to gain among those of all cores. One shard cleans at a time,
+/// because the segments that are kept back are for one.
+async fn clean_best(segments: &Arc<Segments>) -> Result<Cleaned, Status> {
+    if !segments.begin_cleaning() {
+        return Ok(Cleaned::Busy);
+    }
+    let cleaning = Cleaning(Arc::clone(segments));
+    // Looked at only now: who stops the drive waits until nobody cleans.
+    if segments.is_closing() {
+        return Ok(Cleaned::Nothing);
+    }
+    let mut best: Option<(Candidate, usize)> = None;
+    let mut waits = false;
+    for core in 0..core_count() {
+        let found = call(CoreId(core), Class::Background, || async { best_here() }).await;
+        let (found, waits_there) = found.map_err(|_| Status::INTERNAL_ERROR)?;
+        best = best.max(found);
+        waits |= waits_there;
+    }
+    let Some((_, number)) = best else {
+        return Ok(if waits { Cleaned::Busy } else { Cleaned::Nothing });
+    };
+    let there = move || async move {
+        // Cleaning goes on even if nobody waits for it any more.
+        let _cleaning = cleaning;
+        let here = kept::<Kv>().ok_or(Status::NAMESPACE_NOT_READY)?;
+        here.shard(number).clean().await
+    };
+    call(owner(number), Class::Background, there).await.unwrap_or(Err(Status::INTERNAL_ERROR))
+}
+
+/// This core's best segment and its shard, and whether one waits for its readers.
+fn best_here() -> (Option<(Candidate, usize)>, bool) {
+    let Some(here) = kept::<Kv>() else { return (None, false) };
+    let shards = || here.shards.iter().flatten();
+    let best = shards().filter_map(|shard| {
+        let candidate = shard.candidate()?;
+        Some((candidate, shard.number as usize))
+    });
+    (best.max(), shards().any(|shard| shard.waits_for_readers()))
+}
+
+/// Ends cleaning also when its task is dropped.
+struct Cleaning(Arc<Segments>);
+
+impl Drop for Cleaning {
+    fn drop(&mut self) {
+        self.0.end_cleaning();
+    }
+}

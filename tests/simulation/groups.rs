@@ -1,0 +1,164 @@
+//! Groups of many records of one shard, torn at every sector, over several starts: each finds what
+//! was acknowledged, or what was asked for since, and what one has found the next finds too.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use csd_drive::drive::Core;
+
+use crate::lives::{Lives, NSID, SMALL, content, find, keys_of, stop, store, together};
+use crate::model::Model;
+use crate::seeds;
+
+/// Starts after the cut.
+const STARTS: usize = 3;
+const SHARD: usize = 5;
+
+/// Acknowledges a value, then tears a group of two records so that only its first `sectors` land:
+/// a short one of another key, and a long one that replaces the value.
+fn torn_group(sectors: u64, (short, long): (usize, usize)) -> Result<(), String> {
+    let mut lives = Lives::new(7, 1, SMALL);
+    let keys: Vec<_> = keys_of(SHARD).take(2).collect();
+    let (other, key) = (keys[0], keys[1]);
+    let before = content(1, 500);
+    let acknowledged = before.clone();
+    lives.live(move |core| async move { store(&core, key, &acknowledged).await })?.unwrap();
+    lives.cut(|| 1);
+
+    let group =
+        lives.begin(move |core| async move {
+            let (one, two) = (Rc::clone(&core), core);
+            together([(one, other, short), (two, key, long)].map(|(core, key, bytes)| async move {
+                store(&core, key, &content(2, bytes)).await
+            }))
+            .await
+        });
+    let written = || lives.disk.pending_bytes() as usize >= short + long;
+    let waited = lives.world.run_until(|_| written() || group.borrow().is_some(), LIMIT);
+    waited.map_err(|stuck| stuck.to_string())?;
+    assert!(group.borrow().is_none(), "the group is not to be durable yet");
+    let (mut asked, mut mode_is_next) = (0, true);
+    lives.cut(|| {
+        // First how a write lands, then for each of its sectors whether it does.
+        if std::mem::take(&mut mode_is_next) {
+            return 2;
+        }
+        asked += 1;
+        u64::from(asked > sectors)
+    });
+
+    let mut found = None;
+    for start in 0..STARTS {
+        let now = lives.live(move |core| async move {
+            let now = (find(&core, key).await, find(&core, other).await);
+            stop(&core).await;
+            now
+        })?;
+        let value = now.0.clone().map_err(|status| format!("start {start}: {status}"))?;
+        if value.as_ref() != Some(&before) && value != Some(content(2, long)) {
+            return Err(format!("start {start}: the acknowledged value is gone"));
+        }
+        if *found.get_or_insert_with(|| now.clone()) != now {
+            return Err(format!("start {start} finds something else than the one before"));
+        }
+        lives.cut(|| 1);
+    }
+    Ok(())
+}
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+#[test]
+fn a_group_torn_at_any_sector_leaves_what_was_acknowledged() {
+    for sizes in [(40, 3_000), (40, 30_000), (3_000, 6_000)] {
+        for sectors in 0..=(sizes.0 + sizes.1) as u64 / 512 + 2 {
+            let result = torn_group(sectors, sizes);
+            assert_eq!(result, Ok(()), "a group of {sizes:?} bytes, {sectors} sectors landed");
+        }
+    }
+}
+
+/// Bursts of changes of one shard's keys, until the power goes.
+struct Bursts {
+    lives: Lives,
+    model: Rc<RefCell<Model<u64>>>,
+}
+
+async fn burst(core: Rc<Core>, numbers: Vec<u64>, model: Rc<RefCell<Model<u64>>>) {
+    together(numbers.into_iter().map(|number| {
+        let (core, model) = (Rc::clone(&core), Rc::clone(&model));
+        async move {
+            let key = keys_of(SHARD).nth(usize::try_from(number).unwrap()).unwrap();
+            let draw = csd_reactor::random_u64();
+            let bytes = [0, 40, 300, 3_000, 30_000][usize::try_from(draw % 5).unwrap()];
+            let state = (!draw.is_multiple_of(7)).then(|| content(draw, bytes));
+            model.borrow_mut().asked(number, state.clone());
+            match &state {
+                Some(value) => store(&core, key, value).await.expect("stored"),
+                None => core.kv.delete(NSID, key).await.expect("deleted"),
+            }
+            model.borrow_mut().acknowledged(number, state.clone());
+            model.borrow_mut().durable(number, state);
+        }
+    }))
+    .await;
+}
+
+impl Bursts {
+    /// One life: verifies, works, and ends in a clean stop or a cut at a random moment.
+    fn live(&mut self) -> Result<(), String> {
+        let model = Rc::clone(&self.model);
+        let verified = Rc::new(RefCell::new(None));
+        let (slot, is_clean) = (Rc::clone(&verified), self.lives.draw(3) == 0);
+        let life = self.lives.begin(move |core| async move {
+            let mut result = Ok(());
+            let numbers = model.borrow().keys();
+            for number in numbers {
+                let key = keys_of(SHARD).nth(usize::try_from(number).unwrap()).unwrap();
+                let found = find(&core, key).await.map_err(|status| format!("{number}: {status}"));
+                result =
+                    result.and(found.and_then(|found| model.borrow_mut().recovered(number, found)));
+            }
+            *slot.borrow_mut() = Some(result);
+            for _ in 0..20 {
+                let draw = csd_reactor::random_u64();
+                let numbers = (0..24).filter(|number| draw >> number & 1 == 1).collect();
+                burst(Rc::clone(&core), numbers, Rc::clone(&model)).await;
+            }
+            if is_clean {
+                stop(&core).await;
+            }
+        });
+        let begun = || verified.borrow().is_some() || life.borrow().is_some();
+        self.lives.world.run_until(|_| begun(), LIMIT).map_err(|stuck| stuck.to_string())?;
+        if let Some(Err(text)) = &*life.borrow() {
+            return Err(text.clone());
+        }
+        verified.borrow_mut().take().expect("just seen")?;
+        if is_clean {
+            self.lives.end(&life)?;
+        } else {
+            self.lives.world.run_for(Duration::from_micros(self.lives.draw(40_000)));
+        }
+        self.lives.cut_at_random();
+        Ok(())
+    }
+}
+
+#[test]
+fn bursts_of_one_shard_survive_cuts_and_stops() {
+    for seed in seeds() {
+        let lives = Lives::new(seed, 1 + usize::try_from(seed % 2).unwrap(), SMALL);
+        let mut bursts = Bursts { lives, model: Rc::default() };
+        for life in 0..5 {
+            let result = bursts.live();
+            assert_eq!(
+                result,
+                Ok(()),
+                "seed {seed}, life {life}: CSD_SIM_SEEDS={seed}..{}",
+                seed + 1
+            );
+        }
+    }
+}

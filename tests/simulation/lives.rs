@@ -1,0 +1,185 @@
+//! Lives of one simulated drive without a host: each opens the medium, works on the kv namespaces
+//! directly, and ends in a clean stop or a power cut.
+
+use std::cell::RefCell;
+use std::net::Ipv4Addr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use csd_drive::Provision;
+use csd_drive::drive::{self, Core};
+use csd_drive::format::Split;
+use csd_drive::life::drain;
+use csd_drive::media::{Media, Volatile, VolatileConfig};
+use csd_drive::namespace::kv::shard_of;
+use csd_nvme::kv::Key;
+use csd_nvme::status::Status;
+use csd_reactor::sim::{MachineId, World, WorldConfig};
+use csd_reactor::{Buffer, Class, kept, spawn};
+
+pub const NSID: u16 = 3;
+/// Bytes of the smallest drive.
+pub const SMALL: u64 = 128 << 20;
+const LIMIT: Duration = Duration::from_secs(100_000);
+
+/// The answer of a life, once there is one: the text says why the drive could not be opened.
+pub type Answer<T> = Rc<RefCell<Option<Result<T, String>>>>;
+
+pub struct Lives {
+    pub world: World,
+    pub disk: Arc<Volatile>,
+    media: Media,
+    machine: MachineId,
+    split: Split,
+    formatted: bool,
+}
+
+impl Lives {
+    pub fn new(seed: u64, cores: usize, bytes: u64) -> Self {
+        let world = World::new(seed, WorldConfig::default());
+        let machine = world.machine("drive", Ipv4Addr::new(10, 0, 0, 1), cores);
+        let disk = Arc::new(Volatile::new(bytes, VolatileConfig::default()));
+        let media = Media::Volatile(Arc::clone(&disk));
+        let split = Split { kv_percent: 60, reserve_percent: 5, block_bytes: 4096 };
+        Self { world, disk, media, machine, split, formatted: false }
+    }
+
+    /// The same with another medium around the disk.
+    pub fn on(mut self, wrap: impl FnOnce(Media) -> Media) -> Self {
+        self.media = wrap(self.media);
+        self
+    }
+
+    pub fn draw(&self, below: u64) -> u64 {
+        self.world.random_u64() % below
+    }
+
+    /// Opens the drive and begins to work on it.
+    pub fn begin<T: 'static, Fut: Future<Output = T> + 'static>(
+        &mut self,
+        work: impl FnOnce(Rc<Core>) -> Fut + 'static,
+    ) -> Answer<T> {
+        let answer: Answer<T> = Rc::default();
+        let is_new = !std::mem::replace(&mut self.formatted, true);
+        let (media, split, slot) = (self.media.clone(), self.split, Rc::clone(&answer));
+        let work = Rc::new(RefCell::new(Some(work)));
+        self.world.start(self.machine, move |core| {
+            let (media, slot) = (media.clone(), Rc::clone(&slot));
+            let work = if core.0 == 0 { work.borrow_mut().take() } else { None };
+            async move {
+                if let Some(work) = work {
+                    let result = match open(media, is_new, &split).await {
+                        Ok(core) => Ok(work(core).await),
+                        Err(error) => Err(error.to_string()),
+                    };
+                    *slot.borrow_mut() = Some(result);
+                }
+                std::future::pending().await
+            }
+        });
+        answer
+    }
+
+    /// Waits for the answer of a life that was begun; the drive stays up.
+    pub fn end<T>(&self, answer: &Answer<T>) -> Result<T, String> {
+        let waited = self.world.run_until(|_| answer.borrow().is_some(), LIMIT);
+        waited.unwrap_or_else(|stuck| panic!("the life does not end: {stuck}"));
+        answer.borrow_mut().take().expect("just seen")
+    }
+
+    /// A whole life's work; the drive stays up.
+    pub fn live<T: 'static, Fut: Future<Output = T> + 'static>(
+        &mut self,
+        work: impl FnOnce(Rc<Core>) -> Fut + 'static,
+    ) -> Result<T, String> {
+        let answer = self.begin(work);
+        self.end(&answer)
+    }
+
+    /// Power cut: `draw` says which unsynced sectors land, as [`Volatile::power_cut`] has it.
+    pub fn cut(&self, draw: impl FnMut() -> u64) {
+        self.world.crash(self.machine);
+        self.disk.power_cut(draw);
+        self.disk.power_on();
+    }
+
+    /// Power cut after which any subset of unsynced sectors is there.
+    pub fn cut_at_random(&self) {
+        self.cut(|| self.world.random_u64());
+    }
+
+    /// Works on the medium while no drive runs; what is written is durable.
+    pub fn inspect<T: 'static, Fut: Future<Output = T> + 'static>(
+        &self,
+        work: impl Fn(Media) -> Fut + 'static,
+    ) -> T {
+        let media = Media::Volatile(Arc::clone(&self.disk));
+        let done: Rc<RefCell<Option<T>>> = Rc::default();
+        let (slot, work) = (Rc::clone(&done), Rc::new(work));
+        self.world.start(self.machine, move |core| {
+            let (media, slot, work) = (media.clone(), Rc::clone(&slot), Rc::clone(&work));
+            async move {
+                if core.0 == 0 {
+                    let result = work(media.clone()).await;
+                    media.sync().await.expect("synced");
+                    *slot.borrow_mut() = Some(result);
+                }
+                std::future::pending().await
+            }
+        });
+        let waited = self.world.run_until(|_| done.borrow().is_some(), LIMIT);
+        waited.unwrap_or_else(|stuck| panic!("the look does not end: {stuck}"));
+        self.cut_at_random();
+        done.borrow_mut().take().expect("just seen")
+    }
+}
+
+async fn open(media: Media, is_new: bool, split: &Split) -> Result<Rc<Core>, csd_drive::Error> {
+    let shared = drive::open(media, is_new, "", split, &Provision::default()).await?;
+    drive::start_all(&shared).await?;
+    Ok(kept::<Core>().expect("started"))
+}
+
+/// Stops the drive as SIGTERM does.
+pub async fn stop(core: &Core) {
+    drain(&core.shared, Duration::from_secs(10)).await.expect("stopped");
+}
+
+/// Keys of one shard.
+pub fn keys_of(shard: usize) -> impl Iterator<Item = Key> {
+    let all = (0u32..).map(|number| Key::new(&number.to_be_bytes()).unwrap());
+    all.filter(move |key| shard_of(&(NSID, *key)) == shard)
+}
+
+/// Bytes that differ from those of another number.
+pub fn content(number: u64, bytes: usize) -> Vec<u8> {
+    let words = (0u64..).map(|word| number << 24 | word);
+    words.flat_map(u64::to_le_bytes).take(bytes).collect()
+}
+
+pub async fn store(core: &Core, key: Key, value: &[u8]) -> Result<(), Status> {
+    core.kv.store(NSID, key, vec![Buffer::from_slice(value)], 0).await
+}
+
+/// Reads a value as a host does: `None` when the key does not exist.
+pub async fn find(core: &Core, key: Key) -> Result<Option<Vec<u8>>, Status> {
+    let Some(mut value) = core.kv.open(NSID, key).await? else { return Ok(None) };
+    let mut bytes = Vec::new();
+    while let Some(piece) = value.next(1 << 20, 0, 0).await? {
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(Some(bytes))
+}
+
+/// Runs all at once, as commands of one deep queue.
+pub async fn together<T: 'static>(
+    work: impl IntoIterator<Item = impl Future<Output = T> + 'static>,
+) -> Vec<T> {
+    let tasks: Vec<_> = work.into_iter().map(|work| spawn(Class::Foreground, work)).collect();
+    let mut results = Vec::new();
+    for task in tasks {
+        results.push(task.await);
+    }
+    results
+}
