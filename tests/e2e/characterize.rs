@@ -176,7 +176,7 @@ fn wrong_use_is_said_before_anything_is_measured() {
 
 #[test]
 fn model_time_is_the_same_twice_and_stands_apart_from_wall_time() {
-    let array = Array::up(2, "256M");
+    let array = Array::up(2, "1G");
     let (bytes, _) = small_i32(6, 1_500_000);
     array.file("x.bin", &bytes);
     array.csd(&["put", "x.bin", "x", "--type", "i32"]).expect(0, &[]);

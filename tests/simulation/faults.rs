@@ -116,7 +116,7 @@ fn a_flipped_bit_in_a_value_is_an_error_and_never_wrong_data() {
     for seed in 0..6 {
         with_drive(seed, |controller, faulty| async move {
             let kv = Kv::open(&controller, 3).unwrap();
-            let length = |number: u32| [1, 100, 4096, 300_000][number as usize % 4];
+            let length = |number: u32| [1, 100, 4096, 200_000][number as usize % 4];
             for number in 0..16 {
                 let value = vec![Buffer::from_slice(&content(number, length(number)))];
                 kv.store(&key(number), value, 0).await.unwrap();

@@ -79,6 +79,41 @@ fn a_group_torn_at_any_sector_leaves_what_was_acknowledged() {
     }
 }
 
+#[test]
+fn records_whose_segment_header_was_lost_stay_lost() {
+    let mut lives = Lives::new(3, 1, SMALL);
+    let lost: Vec<_> = keys_of(SHARD).take(2).collect();
+    let (first, second) = (lost[0], lost[1]);
+    // The second record of the group begins a page.
+    let group = lives.begin(move |core| async move {
+        let one = Rc::clone(&core);
+        together(
+            [(one, first), (core, second)]
+                .map(|(core, key)| async move { store(&core, key, &content(1, 4096 - 64)).await }),
+        )
+        .await
+    });
+    let written = || lives.disk.pending_bytes() >= 3 * 4096;
+    lives.world.run_until(|_| written() || group.borrow().is_some(), LIMIT).unwrap();
+    assert!(group.borrow().is_none(), "the group is not to be durable yet");
+    // The header's write is the first one: it is lost, and the group lands.
+    let mut asked = 0;
+    lives.cut(|| {
+        asked += 1;
+        u64::from(asked == 1)
+    });
+    // Another shard takes the segment, and fills no more than its first page.
+    let other = keys_of(SHARD + 1).next().unwrap();
+    lives
+        .live(move |core| async move { store(&core, other, &content(2, 100)).await })
+        .unwrap()
+        .unwrap();
+    lives.cut(|| 1);
+    let listed = lives.live(move |core| async move { core.kv.list(NSID, None, 4096).await });
+    let count = listed.unwrap().unwrap();
+    assert_eq!(u32::from_le_bytes(count[..4].try_into().unwrap()), 1, "only the other key exists");
+}
+
 /// Bursts of changes of one shard's keys, until the power goes.
 struct Bursts {
     lives: Lives,

@@ -122,7 +122,7 @@ impl Simulation {
             return self.lose_connections();
         }
         let _ = self.on_host(crate::workload::work);
-        let most_us = if self.known.borrow().heavy { 200_000 } else { 60_000 };
+        let most_us = if self.known.borrow().heavy { 800_000 } else { 60_000 };
         self.world.run_for(Duration::from_micros(self.draw(1_000..most_us)));
     }
 }

@@ -96,10 +96,10 @@ async fn store(kv: &Kv, number: u64, known: &Shared) -> Result<(), ()> {
     let heavy = known.borrow().heavy;
     let bytes = match random_u64() % 8 {
         0 => 0,
-        _ if heavy => random_u64() % (1 << 20),
+        _ if heavy => random_u64() % (u64::from(kv.value_bytes_max()) + 1),
         1..4 => random_u64() % 300,
         4..7 => random_u64() % 20_000,
-        _ => random_u64() % 400_000,
+        _ => random_u64() % 200_000,
     };
     let value = content(known, usize::try_from(bytes).unwrap());
     let state = Some(value.clone());

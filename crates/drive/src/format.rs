@@ -285,13 +285,13 @@ mod tests {
         };
         assert_eq!(signed(|_| {}), Ok(()));
         let changes: [fn(&mut Superblock); 7] = [
-            |block| drop(block.set_block_offset(block.kv_offset())),
-            |block| drop(block.set_block_offset(block.block_offset() - PAGE_BYTES)),
-            |block| drop(block.set_kv_offset(block.kv_offset() + 1)),
-            |block| drop(block.set_kv_length(0)),
-            |block| drop(block.set_block_length(4097)),
-            |block| drop(block.set_block_length(block.bytes())),
-            |block| drop(block.set_segment_bytes(block.segment_bytes() + 1)),
+            |block| _ = block.set_block_offset(block.kv_offset()),
+            |block| _ = block.set_block_offset(block.block_offset() - PAGE_BYTES),
+            |block| _ = block.set_kv_offset(block.kv_offset() + 1),
+            |block| _ = block.set_kv_length(0),
+            |block| _ = block.set_block_length(4097),
+            |block| _ = block.set_block_length(block.bytes()),
+            |block| _ = block.set_segment_bytes(block.segment_bytes() + 1),
         ];
         for (number, change) in changes.into_iter().enumerate() {
             assert!(signed(change).is_err(), "change {number}");

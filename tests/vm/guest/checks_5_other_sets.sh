@@ -33,7 +33,7 @@ kv_store_and_retrieve() {
     connect -i 1
     within 20 generic_ready 2
     local size
-    for size in 1 70000 1048576; do
+    for size in 1 70000 262144; do
         head -c $size /dev/urandom > /tmp/value
         kv $STORE $KEY $size --data-len=$size --input-file=/tmp/value --write
         kv $EXIST $KEY 0

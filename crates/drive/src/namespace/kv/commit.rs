@@ -83,6 +83,8 @@ impl Shard {
         let (written, _) = self.media.write(at, buffers).await;
         let result = match written {
             Ok(()) => self.syncer.sync().await,
+            // Refused, not failed: nothing has changed.
+            Err(error @ MediaError::ReadOnly) => return fail(group, &error),
             Err(error) => Err(error),
         };
         if let Err(error) = result {
@@ -118,12 +120,17 @@ impl Shard {
     /// A group failed: its bytes may be anywhere between old and new. The segment is sealed before
     /// them, so that recovery stops there and later groups go elsewhere.
     async fn abandon(&self, group: Group, error: &MediaError) {
-        let sealed = self.seal(group.segment, group.start).await.is_ok();
-        for (append, _) in group.placed {
-            if !sealed && matches!(append.change, Change::New { .. }) {
-                self.uncertain.borrow_mut().insert(append.key());
-            }
-            append.answer(Err(error.status(Access::Write).into()));
+        if self.seal(group.segment, group.start).await.is_err() {
+            let changed = group.placed.iter().map(|(append, _)| append);
+            let changed = changed.filter(|append| matches!(append.change, Change::New { .. }));
+            self.uncertain.borrow_mut().extend(changed.map(Append::key));
         }
+        fail(group, error);
+    }
+}
+
+fn fail(group: Group, error: &MediaError) {
+    for (append, _) in group.placed {
+        append.answer(Err(error.status(Access::Write).into()));
     }
 }

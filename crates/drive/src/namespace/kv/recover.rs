@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use csd_reactor::Buffer;
+use csd_reactor::{Buffer, random_u64};
 
 use super::record::{EntryKey, Head, PAGE_BYTES, RECORDS_OFFSET, Seal, SegmentHeader, SegmentSeal};
 use super::segments::Segments;
@@ -35,6 +35,10 @@ pub struct Found {
 
 /// Bytes read at once when recovery or the check walks records.
 pub const WINDOW_BYTES: u64 = 64 << 10;
+
+/// Each start passes over a random number of sequences below 2^44, so that 2^64 of them last for a
+/// million starts, and an earlier life's is met again less often than a checksum holds by chance.
+const SKIP_BITS: u32 = 20;
 
 /// Reads every segment's head: those in use are returned, the others become free.
 ///
@@ -64,6 +68,9 @@ pub async fn survey(media: &Media, segments: &Segments, shards: u32) -> Result<V
         segments.give(number);
     }
     found.sort_by_key(|segment| segment.sequence);
+    // Sequences of this life differ from those of earlier ones that left nothing but records: the
+    // header of a segment may be lost in a power cut, or freed, and the records behind it be there.
+    segments.skip_sequences(random_u64() >> SKIP_BITS);
     Ok(found)
 }
 

@@ -252,6 +252,12 @@ impl Segments {
         self.sequence.fetch_max(sequence.saturating_add(1), Relaxed);
     }
 
+    /// Passes over this many sequences.
+    pub fn skip_sequences(&self, count: u64) {
+        let skipped = |sequence: u64| Some(sequence.saturating_add(count));
+        let _ = self.sequence.fetch_update(Relaxed, Relaxed, skipped);
+    }
+
     /// Begins cleaning; false when it runs already. One shard cleans at a time, because the
     /// reserve is for one.
     pub fn begin_cleaning(&self) -> bool {
