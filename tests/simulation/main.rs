@@ -6,13 +6,17 @@
 
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
+mod abandoned;
 mod blocks;
+mod failing;
 mod faults;
 mod full;
 mod fused;
+mod held;
 mod loss;
 mod memory;
 mod model;
+mod served;
 mod stalled;
 mod tombstone;
 // This host only stalls, and its numbers are small.
