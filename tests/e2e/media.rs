@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use tempfile::TempDir;
 
 use crate::harness::Array;
@@ -238,4 +239,36 @@ fn a_block_device_is_a_medium_for_one_drive_and_never_taken_from_somebody_else()
     let mut head = [0; 8];
     fs::File::open(&device.0).unwrap().read_exact_at(&mut head, 512).unwrap();
     assert_eq!(&head, b"EFI PART");
+}
+
+#[test]
+fn a_limit_of_file_size_fails_writes_and_not_the_drive() {
+    for backend in ["uring", "epoll"] {
+        let mut drive = Drive::serve("m", &["--backend", backend]);
+        let (_admin, mut io) = drive.connect();
+        let pid = drive.running.as_ref().unwrap().child.id();
+        let pid = Pid::from_raw(i32::try_from(pid).unwrap());
+        let limit = |bytes| {
+            let limit = Rlimit { current: bytes, maximum: None };
+            prlimit(pid, Resource::Fsize, limit).unwrap();
+        };
+        let write = || Command::new(0x01, 1).dword(10, 3);
+        let store = |key: &[u8]| kv(0x01, key, 4096);
+        assert_eq!(io.command_in_capsule(write(), &[1; 4096]).status, 0);
+        assert_eq!(io.command_in_capsule(store(b"before"), &[1; 4096]).status, 0);
+        limit(Some(1 << 20));
+        // Capacity Exceeded.
+        assert_eq!(io.command_in_capsule(write(), &[2; 4096]).status, 0x81, "{backend}");
+        assert_eq!(io.command_in_capsule(store(b"beyond"), &[2; 4096]).status, 0x81, "{backend}");
+        let read = Command::new(0x02, 1).dword(10, 3);
+        assert!(io.command(read, &[], 4096).data == [1; 4096]);
+        limit(None);
+        assert_eq!(io.command_in_capsule(write(), &[3; 4096]).status, 0);
+        assert_eq!(io.command_in_capsule(store(b"after"), &[3; 4096]).status, 0);
+        for (key, status) in [(&b"before"[..], 0), (b"beyond", 0x87), (b"after", 0)] {
+            assert_eq!(io.command(kv(0x02, key, 4096), &[], 4096).status, status);
+        }
+        drop(io);
+        drive.stop().expect(0, &[]);
+    }
 }

@@ -13,8 +13,8 @@ use crate::workload::{
 };
 use crate::{Simulation, seeds};
 
-/// By then the drive has ended what lost connections left behind.
-const SETTLING: Duration = Duration::from_millis(50);
+/// Pause before a host tries again to connect.
+const PAUSE: Duration = Duration::from_millis(50);
 const LOSSES: u64 = 4;
 /// Seeds of the short form; the long form takes all that are asked for.
 const SEEDS_SHORT: usize = 20;
@@ -27,8 +27,9 @@ pub async fn work(address: Address, known: Shared) {
         {
             known.borrow_mut().connections += 1;
             work_until_lost(&controller, &known).await;
+        } else {
+            sleep(PAUSE).await;
         }
-        sleep(SETTLING).await;
     }
 }
 
@@ -72,7 +73,7 @@ impl Simulation {
             self.world.run_for(Duration::from_micros(self.draw(100..span)));
             self.world.disconnect(self.drive, self.host);
         }
-        self.world.run_for(2 * SETTLING);
+        self.world.run_for(2 * PAUSE);
     }
 }
 

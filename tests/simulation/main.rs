@@ -6,17 +6,21 @@
 
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
+mod abandoned;
 mod blocks;
+mod failing;
 mod faults;
 mod flips;
 mod full;
 mod fused;
 mod groups;
+mod held;
 mod lives;
 mod loss;
 mod memory;
 mod model;
 mod overwritten;
+mod served;
 mod stalled;
 mod tombstone;
 mod uncertain;

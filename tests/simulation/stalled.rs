@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use csd_initiator::{Address, Block, Controller, Options};
+use csd_nvme::capsule::Sqe;
 use csd_reactor::{Buffer, Stream, now, sleep, timeout};
 
 use crate::wire::{Command, connect_command};
@@ -18,16 +19,21 @@ const GREEDY: u16 = 6;
 
 fn capsule(mut command: Command, length: u32, inside: &[u8]) -> Vec<u8> {
     command.sgl(length as usize, if inside.is_empty() { 0x5A } else { 0x01 });
+    capsule_of(&Sqe::from_bytes(command.0), inside)
+}
+
+/// The capsule of a command whose data descriptor is set, with its data.
+pub fn capsule_of(sqe: &Sqe, inside: &[u8]) -> Vec<u8> {
     let plen = 72 + u32::try_from(inside.len()).unwrap();
     let mut pdu = vec![0x04, 0, 72, if inside.is_empty() { 0 } else { 72 }];
     pdu.extend_from_slice(&plen.to_le_bytes());
-    pdu.extend_from_slice(&command.0);
+    pdu.extend_from_slice(sqe.as_bytes());
     pdu.extend_from_slice(inside);
     pdu
 }
 
 /// Connects a queue of a controller without keep-alive; the answer's controller id.
-async fn queue(address: &Address, qid: u16, cntlid: u16) -> (Stream, u16) {
+pub async fn queue(address: &Address, qid: u16, cntlid: u16) -> (Stream, u16) {
     let stream = Stream::connect(address.socket).await.expect("the drive listens");
     let mut request = [0u8; 128];
     (request[2], request[4]) = (128, 128);

@@ -43,7 +43,7 @@ fn a_reset_ends_queues_with_commands_in_flight_and_can_be_undone() {
             let mut queues: Vec<Wire> = (1..5).map(|qid| host.queue(qid, 32, true)).collect();
             queues.iter_mut().for_each(put_in_flight);
             configure(&mut host.admin, ENABLED & !1);
-            assert_eq!(host.admin.property(0x1C, false) & 1, 0, "CSTS.RDY");
+            eventually("CSTS.RDY to be 0", || host.admin.property(0x1C, false) & 1 == 0);
             queues.iter_mut().for_each(assert_closed);
             let mut early = Wire::open(address);
             early.initialise();
@@ -76,7 +76,8 @@ fn a_shutdown_notification_ends_the_queues_and_says_so() {
         let mut io = host.queue(1, 32, true);
         put_in_flight(&mut io);
         configure(&mut host.admin, ENABLED | 1 << 14);
-        assert_eq!(host.admin.property(0x1C, false) >> 2 & 3, 2, "CSTS.SHST: complete");
+        let status = |host: &mut Host| host.admin.property(0x1C, false) >> 2 & 3;
+        eventually("CSTS.SHST to say complete", || status(&mut host) == 2);
         assert_closed(&mut io);
     });
 }

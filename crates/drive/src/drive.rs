@@ -85,6 +85,8 @@ pub struct Shared {
     pub(crate) log: Log,
     /// The medium.
     pub media: Media,
+    /// Its syncs.
+    pub syncer: Syncer,
     found: Vec<Found>,
 }
 
@@ -118,6 +120,8 @@ pub struct Core {
     pub metrics: Arc<CoreMetrics>,
     /// How often media errors are told.
     pub media_error_rate: Rate,
+    /// How often commands are told of whose host is gone.
+    pub unsettled_rate: Rate,
     /// This core's connections.
     pub connections: Connections,
     /// Memory for data on its way.
@@ -177,6 +181,7 @@ pub async fn open(
         read_only: AtomicBool::new(media.is_read_only()),
         metrics: Metrics::new(cores),
         log: Log::default(),
+        syncer: Syncer::new(media.clone()),
         media,
         found,
     }))
@@ -188,7 +193,7 @@ pub async fn open(
 /// When the medium fails.
 pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
     let media = shared.media.clone();
-    let syncer = Rc::new(Syncer::new(media.clone()));
+    let syncer = Rc::new(shared.syncer.clone());
     let superblock = &shared.superblock;
     let block = Block::new(
         media.clone(),
@@ -208,6 +213,7 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
         counters: Arc::clone(&shared.counters[core_id().0]),
         metrics: shared.metrics.core(core_id().0),
         media_error_rate: Rate::default(),
+        unsettled_rate: Rate::default(),
         connections: Connections::default(),
         budget: Rc::new(Budget::new(shared.host_limits.core_transfer_memory_bytes())),
         scratch: RefCell::new(Buffer::zeroed(SCRATCH_BYTES)),

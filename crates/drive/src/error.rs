@@ -64,7 +64,8 @@ impl std::error::Error for Error {}
 pub enum MediaError {
     /// The range is not on the media: a bug of ours, refused before it does harm.
     OutOfRange,
-    /// The file system, or the user's share of it, has no room for the write.
+    /// The file system, the user's share of it, or the process's limit of file size has no room for
+    /// the write.
     Full,
     /// The operating system failed the access.
     Io(String),
@@ -91,9 +92,9 @@ impl std::error::Error for MediaError {}
 
 impl From<&std::io::Error> for MediaError {
     fn from(error: &std::io::Error) -> Self {
-        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         match error.kind() {
-            StorageFull | QuotaExceeded => Self::Full,
+            StorageFull | QuotaExceeded | FileTooLarge => Self::Full,
             _ => Self::Io(error.to_string()),
         }
     }
@@ -142,6 +143,7 @@ mod tests {
             |kind: ErrorKind, access| MediaError::from(&IoError::from(kind)).status(access);
         assert_eq!(status(ErrorKind::StorageFull, Access::Write), Status::CAPACITY_EXCEEDED);
         assert_eq!(status(ErrorKind::QuotaExceeded, Access::Write), Status::CAPACITY_EXCEEDED);
+        assert_eq!(status(ErrorKind::FileTooLarge, Access::Write), Status::CAPACITY_EXCEEDED);
         assert_eq!(status(ErrorKind::Other, Access::Write), Status::WRITE_FAULT);
         assert_eq!(status(ErrorKind::Other, Access::Read), Status::UNRECOVERED_READ_ERROR);
         let read_only = MediaError::ReadOnly.status(Access::Write);

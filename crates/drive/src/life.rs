@@ -5,6 +5,7 @@
 //! unless the time for it is over.
 
 use std::cell::Cell;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use csd_reactor::{
-    Class, CoreId, Notify, backend_name, call, core_count, keep, kept, post, sleep, timeout,
+    Class, CoreId, Notify, backend_name, call, core_count, keep, kept, now, post, sleep, timeout,
 };
 
 use crate::config::{Config, MediaKind};
@@ -25,7 +26,39 @@ use crate::media::{Direct, FileMedia, Media, Memory};
 /// Pause between two looks at how many connections are left.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// Opens the medium, and tells whether it is new.
+/// Longest wait for a medium that somebody else has. What a killed drive had under way keeps it
+/// until it has ended.
+const BUSY_MAX: Duration = Duration::from_secs(5);
+/// Pause between two tries.
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
+
+/// Opens a medium that somebody else may be about to give up.
+async fn when_free<T>(
+    config: &Config,
+    open: impl AsyncFn() -> Result<T, Error>,
+) -> Result<T, Error> {
+    let begun = now();
+    let mut told = false;
+    loop {
+        match open().await {
+            Err(Error::Media { path, source })
+                if source.kind() == ErrorKind::ResourceBusy && begun.elapsed() < BUSY_MAX =>
+            {
+                if !std::mem::replace(&mut told, true) {
+                    let seconds = BUSY_MAX.as_secs().to_string();
+                    let fields =
+                        [("media", path.display().to_string()), ("seconds_at_most", seconds)];
+                    let event = "waiting for the medium, which another process has open";
+                    config.log.write(Level::Warn, event, &fields);
+                }
+                sleep(BUSY_PAUSE).await;
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// Opens the medium, and tells whether it is new. Waits a while for one that is in use.
 ///
 /// # Errors
 /// When it cannot be opened, holds something else, or its size is impossible.
@@ -38,13 +71,14 @@ pub(crate) async fn open_media(config: &Config, split: &Split) -> Result<(Media,
         return Ok((Media::Memory(Arc::new(Memory::new(config.size_bytes))), true));
     };
     if config.salvage {
-        return Ok((Media::File(FileMedia::open_read_only(path).await?), false));
+        let media = when_free(config, || FileMedia::open_read_only(path)).await?;
+        return Ok((Media::File(media), false));
     }
     if path.metadata().map_or(true, |meta| meta.is_file() && meta.len() == 0) {
         // Impossible sizes are refused before a file is made.
         Superblock::plan(config.size_bytes, split, [0; 16])?;
     }
-    let open = |direct| FileMedia::open(path, config.size_bytes, direct);
+    let open = |direct| when_free(config, move || FileMedia::open(path, config.size_bytes, direct));
     let (file, is_new) = open(config.direct).await?;
     let block_bytes = match is_new {
         true => split.block_bytes,
@@ -100,7 +134,7 @@ pub async fn drain(shared: &Shared, limit: Duration) -> Result<(), Error> {
         return Ok(());
     }
     stopped?;
-    Ok(shared.media().sync().await?)
+    Ok(shared.syncer.sync().await?)
 }
 
 /// Seals the kv log on all cores.
@@ -198,5 +232,62 @@ pub(crate) async fn other_core() {
     let ended = Ended::here();
     while !ended.flag.get() {
         ended.told.notified().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use csd_reactor::block_on;
+
+    use super::*;
+    use crate::log::Log;
+
+    const SIZE_BYTES: u64 = 64 << 20;
+    const SPLIT: Split = Split { kv_percent: 50, reserve_percent: 5, block_bytes: 4096 };
+
+    /// Opens a medium that has a user. `on_told` is called with that one when it is told that the
+    /// opening waits.
+    fn open_in_use(on_told: fn(&mut Option<FileMedia>)) -> (usize, Result<bool, Error>) {
+        block_on(&csd_reactor::Config::default(), move || async move {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("m");
+            let (user, _) = FileMedia::open(&path, SIZE_BYTES, Direct::Auto).await.unwrap();
+            let state = Arc::new(Mutex::new((0, Some(user))));
+            let seen = Arc::clone(&state);
+            let log = Log::new(Level::Warn, move |record| {
+                assert!(record.event.starts_with("waiting for the medium"), "{record:?}");
+                let (told, user) = &mut *seen.lock().unwrap();
+                *told += 1;
+                on_told(user);
+            });
+            // A blank one: the wait is what is looked at.
+            let config = Config {
+                media: MediaKind::File(path),
+                size_bytes: SIZE_BYTES,
+                log,
+                ..Config::default()
+            };
+            let opened = open_media(&config, &SPLIT).await.map(|(_, is_new)| is_new);
+            let told = state.lock().unwrap().0;
+            (told, opened)
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn a_medium_whose_user_ends_is_waited_for_and_the_log_says_so() {
+        let (told, opened) = open_in_use(|user| drop(user.take()));
+        // It was reserved and never formatted: opening got as far as looking at it.
+        assert!(opened.unwrap_err().to_string().contains("not a usable drive"));
+        assert_eq!(told, 1);
+    }
+
+    #[test]
+    fn a_medium_that_stays_in_use_is_refused() {
+        let (told, opened) = open_in_use(|_| {});
+        assert!(opened.unwrap_err().to_string().contains("in use"));
+        assert_eq!(told, 1);
     }
 }

@@ -76,3 +76,8 @@ bits! {
         shst / with_shst: 2..=3,
     }
 }
+
+/// CSTS.SHST: shutdown is under way.
+pub const SHUTDOWN_OCCURRING: u32 = 0b01;
+/// CSTS.SHST: shutdown is complete.
+pub const SHUTDOWN_COMPLETE: u32 = 0b10;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // sizes here are small
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use csd_nvme::capsule::Sqe;
@@ -22,6 +22,7 @@ use proptest::prelude::*;
 struct Kept {
     saved: RefCell<BTreeMap<(u8, u32), u32>>,
     protection: RefCell<BTreeMap<u32, u32>>,
+    io_queues: Cell<usize>,
 }
 
 impl Backing for Kept {
@@ -46,6 +47,9 @@ impl Backing for Kept {
     }
     fn set_protection(&self, nsid: u32, value: u32) {
         self.protection.borrow_mut().insert(nsid, value);
+    }
+    fn io_queues(&self) -> usize {
+        self.io_queues.get()
     }
 }
 
@@ -214,5 +218,26 @@ proptest! {
         let (sqe, data) = nvm::deallocate(1, &sources);
         prop_assert_eq!(Command::parse(&sqe), Ok(Command::Dataset { ranges, deallocate: true }));
         prop_assert_eq!(nvm::dataset_ranges(&data), sources);
+    }
+}
+
+#[test]
+fn neither_reset_nor_shutdown_is_complete_while_commands_go_on() {
+    let (backing, subsystem) = (Kept::default(), subsystem());
+    let on = property::Configuration::default().with_enable(1).with_iosqes(6).with_iocqes(4);
+    let status = |controller: &mut Controller| {
+        let get = fabrics::property_get(property::CSTS, false);
+        controller.admin(&get, &[], &subsystem, &backing)
+    };
+    let off = property::Configuration(on.0).with_enable(0);
+    for (value, meanwhile, then) in [(off, 1, 0), (on.with_shn(1), 0b0101, 0b1001)] {
+        let mut controller = enabled(Controller::new(1, 0), &backing);
+        backing.io_queues.set(2);
+        let set = fabrics::property_set(property::CC, value.0);
+        assert_eq!(controller.admin(&set, &[], &subsystem, &backing), Answer::result(0));
+        assert!(!controller.io_allowed());
+        assert_eq!(status(&mut controller), Answer::result(meanwhile));
+        backing.io_queues.set(0);
+        assert_eq!(status(&mut controller), Answer::result(then));
     }
 }

@@ -145,6 +145,13 @@ impl<F: Future> TaskPool<F> {
         Poll::Pending
     }
 
+    /// Has every future polled again, whether or not what it waits for has come.
+    pub fn wake_all(&self) {
+        self.slots.iter().filter(|slot| slot.future.is_some()).for_each(|slot| {
+            slot.wake.wake_by_ref();
+        });
+    }
+
     /// Drops every future.
     pub fn clear(&mut self) {
         for (index, slot) in self.slots.iter_mut().enumerate() {

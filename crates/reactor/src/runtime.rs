@@ -148,6 +148,7 @@ where
         let none = io::Error::new(io::ErrorKind::InvalidInput, "a runtime needs at least one core");
         return Err(refuse(none));
     }
+    os::ignore_file_size_signal();
     let bells =
         (0..cores).map(|_| os::EventFd::new().map(Arc::new)).collect::<io::Result<Vec<_>>>();
     let bells = bells.map_err(refuse)?;

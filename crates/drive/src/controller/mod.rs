@@ -41,9 +41,18 @@ pub struct Association {
     pub ready: AtomicBool,
     /// When its host was last heard, in milliseconds of the drive's clock.
     pub heard_ms: AtomicU64,
-    queues: Mutex<BTreeMap<u16, (CoreId, u64)>>,
+    queues: Mutex<BTreeMap<u16, IoQueue>>,
     discovery: bool,
     errors: Mutex<Errors>,
+}
+
+/// An I/O queue of a controller.
+#[derive(Clone, Copy, Debug)]
+struct IoQueue {
+    core: CoreId,
+    connection: u64,
+    // Its connection is lost, or is to end: no command of it begins, but some may go on.
+    ending: bool,
 }
 
 /// A controller's recent errors.
@@ -65,12 +74,32 @@ impl Association {
         &self.hostnqn
     }
 
-    /// Where the I/O queues' connections are: core and connection number.
-    pub fn connections(&self) -> Vec<(CoreId, u64)> {
-        self.queues().values().copied().collect()
+    /// Ends all I/O queues: where their connections are, core and connection number.
+    pub fn end_queues(&self) -> Vec<(CoreId, u64)> {
+        let mut queues = self.queues();
+        queues.values_mut().for_each(|queue| queue.ending = true);
+        queues.values().map(|queue| (queue.core, queue.connection)).collect()
     }
 
-    /// Number of I/O queues.
+    /// Notes that an I/O queue has lost its connection. It stays until its commands have ended.
+    pub fn part(&self, qid: u16) {
+        if let Some(queue) = self.queues().get_mut(&qid) {
+            queue.ending = true;
+        }
+    }
+
+    /// True when no command goes on of a queue that has ended.
+    fn is_settled(&self) -> bool {
+        self.queues().values().all(|queue| !queue.ending)
+    }
+
+    /// True for a controller of the host that asks: by its name, or by its identifier.
+    fn is_of(&self, request: &Request) -> bool {
+        let identified = request.hostid != [0; 16] && self.hostid == request.hostid;
+        identified || self.hostnqn == request.hostnqn
+    }
+
+    /// Number of I/O queues, those included that have ended and whose commands have not.
     pub fn io_queues(&self) -> usize {
         self.queues().len()
     }
@@ -98,19 +127,32 @@ impl Association {
         self.errors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets an I/O queue whose connection has ended.
+    /// Forgets an I/O queue whose connection and commands have ended.
     pub fn leave(&self, qid: u16) {
         self.queues().remove(&qid);
     }
 
-    fn queues(&self) -> MutexGuard<'_, BTreeMap<u16, (CoreId, u64)>> {
+    fn queues(&self) -> MutexGuard<'_, BTreeMap<u16, IoQueue>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// All controllers of the drive.
 #[derive(Debug, Default)]
-pub struct Controllers(Mutex<BTreeMap<u16, Arc<Association>>>);
+pub struct Controllers(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    live: BTreeMap<u16, Arc<Association>>,
+    // Without an admin queue any more, while commands of their I/O queues go on.
+    ending: Vec<Arc<Association>>,
+}
+
+impl Table {
+    fn forget_ended(&mut self) {
+        self.ending.retain(|one| one.io_queues() > 0);
+    }
+}
 
 impl Controllers {
     /// Makes a controller for an admin Connect.
@@ -119,7 +161,9 @@ impl Controllers {
     /// [`Status::CONTROLLER_BUSY`] when there are too many.
     pub fn create(&self, request: &Request, now_ms: u64) -> Result<Arc<Association>, Refused> {
         let mut all = self.all();
-        let free = (1..=CONTROLLERS_MAX).find(|id| !all.contains_key(id));
+        all.forget_ended();
+        let is_ending = |id| all.ending.iter().any(|one| one.cntlid == id);
+        let free = (1..=CONTROLLERS_MAX).find(|id| !all.live.contains_key(id) && !is_ending(*id));
         let cntlid = free.ok_or(Refused { status: Status::CONTROLLER_BUSY, dword0: 0 })?;
         let association = Arc::new(Association {
             cntlid,
@@ -131,7 +175,7 @@ impl Controllers {
             discovery: request.discovery,
             errors: Mutex::default(),
         });
-        all.insert(cntlid, Arc::clone(&association));
+        all.live.insert(cntlid, Arc::clone(&association));
         Ok(association)
     }
 
@@ -146,7 +190,7 @@ impl Controllers {
         core: CoreId,
         connection: u64,
     ) -> Result<Arc<Association>, Refused> {
-        let found = self.all().get(&request.cntlid).filter(|found| !found.discovery).cloned();
+        let found = self.all().live.get(&request.cntlid).filter(|found| !found.discovery).cloned();
         let association = found.ok_or(Refused::data(16))?;
         if association.hostnqn != request.hostnqn {
             return Err(Refused::data(512));
@@ -164,7 +208,7 @@ impl Controllers {
         if queues.contains_key(&qid) {
             return Err(Refused::command(42));
         }
-        queues.insert(qid, (core, connection));
+        queues.insert(qid, IoQueue { core, connection, ending: false });
         drop(queues);
         Ok(association)
     }
@@ -172,15 +216,26 @@ impl Controllers {
     /// Ids of the controllers that have namespaces, rising.
     pub fn ids(&self) -> Vec<u16> {
         let all = self.all();
-        all.values().filter(|found| !found.discovery).map(|found| found.cntlid).collect()
+        all.live.values().filter(|found| !found.discovery).map(|found| found.cntlid).collect()
     }
 
-    /// Ends a controller.
+    /// Ends a controller whose I/O queues are ending.
     pub fn remove(&self, cntlid: u16) {
-        self.all().remove(&cntlid);
+        let mut all = self.all();
+        all.forget_ended();
+        let ended = all.live.remove(&cntlid).filter(|one| one.io_queues() > 0);
+        all.ending.extend(ended);
     }
 
-    fn all(&self) -> MutexGuard<'_, BTreeMap<u16, Arc<Association>>> {
+    /// True when no command goes on of any queue that the host which asks has lost or ended: what
+    /// it begins now is overtaken by nothing older.
+    pub fn is_settled(&self, request: &Request) -> bool {
+        let all = self.all();
+        let of_host = all.live.values().chain(&all.ending).filter(|one| one.is_of(request));
+        of_host.into_iter().all(|one| one.is_settled())
+    }
+
+    fn all(&self) -> MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

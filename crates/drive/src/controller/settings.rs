@@ -18,7 +18,7 @@ use csd_reactor::{Buffer, Class, sleep, spawn};
 
 use crate::error::{Error, MediaError};
 use crate::format::SETTINGS_OFFSETS;
-use crate::media::Media;
+use crate::media::{Media, Syncer};
 use crate::namespace::kv::segments::Segments;
 use crate::namespace::{NSID_BLOCK, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
 
@@ -165,34 +165,34 @@ impl Settings {
     ///
     /// # Errors
     /// When the medium fails.
-    pub async fn persist(self: &Arc<Self>, media: &Media) -> Result<(), MediaError> {
+    pub async fn persist(self: &Arc<Self>, syncer: &Syncer) -> Result<(), MediaError> {
         // Another core's page that is being written may hold what we wait for.
         if !self.state().dirty && !self.writing.load(SeqCst) {
             return Ok(());
         }
-        let (this, media) = (Arc::clone(self), media.clone());
+        let (this, syncer) = (Arc::clone(self), syncer.clone());
         let task = spawn(Class::System, async move {
             while this.writing.swap(true, SeqCst) {
                 sleep(PAUSE).await;
             }
             let dirty = std::mem::take(&mut this.state().dirty);
-            let result = if dirty { this.write(&media).await } else { Ok(()) };
+            let result = if dirty { this.write(&syncer).await } else { Ok(()) };
             this.writing.store(false, SeqCst);
             result
         });
         task.await
     }
 
-    async fn write(&self, media: &Media) -> Result<(), MediaError> {
+    async fn write(&self, syncer: &Syncer) -> Result<(), MediaError> {
         let (page, offset) = {
             let mut state = self.state();
             state.sequence += 1;
             let slot = usize::from(state.sequence.is_multiple_of(2));
             (encode(self.uuid, state.sequence, &state.saved), SETTINGS_OFFSETS[slot])
         };
-        let (result, _) = media.write(offset, vec![Buffer::from_slice(&page)]).await;
+        let (result, _) = syncer.media().write(offset, vec![Buffer::from_slice(&page)]).await;
         result?;
-        media.sync().await
+        syncer.sync().await
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -1,11 +1,13 @@
 //! A medium that misbehaves as told, around any other: late, failing, torn, flipped.
 //!
 //! Used by tests. Never in a served drive. Everything is drawn from one seed, so a run repeats.
-//! Invariants: a write that is answered with success is on the medium, whole; a torn write is
-//! answered with an error; after a failed sync the medium takes no more writes.
+//! Invariants: a write that is answered with success can be read, whole; a torn write is answered
+//! with an error; a write that is lost on its way from the cache to the disk fails exactly one
+//! sync, the first that ends after it, as Linux has it for an open file; after a failed sync the
+//! medium takes no more writes.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -29,6 +31,9 @@ pub struct FaultConfig {
     pub torn_writes_ppm: u32,
     /// Syncs that fail.
     pub failed_syncs_ppm: u32,
+    /// Syncs that lose, on their way, all that was written and is not durable: whichever sync ends
+    /// next fails. Of a simulated disk with a volatile cache only.
+    pub failed_writebacks_ppm: u32,
 }
 
 /// How often something went wrong.
@@ -44,6 +49,12 @@ pub struct Injected {
     pub torn_writes: AtomicU64,
     /// Failed syncs.
     pub failed_syncs: AtomicU64,
+    /// Syncs on whose way something was lost.
+    pub failed_writebacks: AtomicU64,
+    /// Accesses that took longer.
+    pub delays: AtomicU64,
+    /// Syncs that began while another one was running.
+    pub overlapping_syncs: AtomicU64,
 }
 
 /// The medium.
@@ -53,6 +64,13 @@ pub struct Faulty {
     config: Mutex<FaultConfig>,
     seed: AtomicU64,
     read_only: AtomicBool,
+    // Something was lost, and no sync has said so.
+    unreported: AtomicBool,
+    syncing: AtomicU64,
+    /// Bytes of writes under way.
+    pub writing_bytes: AtomicU64,
+    /// The most that they ever were.
+    pub writing_bytes_most: AtomicU64,
     /// What went wrong so far.
     pub injected: Injected,
 }
@@ -65,6 +83,10 @@ impl Faulty {
             config: Mutex::default(),
             seed: AtomicU64::new(seed),
             read_only: AtomicBool::new(false),
+            unreported: AtomicBool::new(false),
+            syncing: AtomicU64::new(0),
+            writing_bytes: AtomicU64::new(0),
+            writing_bytes_most: AtomicU64::new(0),
             injected: Injected::default(),
         }
     }
@@ -107,6 +129,9 @@ impl Faulty {
 
     /// Writes the buffers one behind the other from `offset` on, or a part of them, or nothing.
     pub async fn write(&self, offset: u64, buffers: Vec<Buffer>) -> Returned<Vec<Buffer>> {
+        let bytes = buffers.iter().map(|buffer| buffer.len() as u64).sum();
+        let _under_way = UnderWay::new(&self.writing_bytes, bytes);
+        self.writing_bytes_most.fetch_max(self.writing_bytes.load(Relaxed), Relaxed);
         self.wait().await;
         if self.is_read_only() {
             return (Err(MediaError::ReadOnly), buffers);
@@ -131,6 +156,10 @@ impl Faulty {
     /// # Errors
     /// As told; [`MediaError::ReadOnly`] after the first.
     pub async fn sync(&self) -> Result<(), MediaError> {
+        let _under_way = UnderWay::new(&self.syncing, 1);
+        if self.syncing.load(Relaxed) > 1 {
+            self.injected.overlapping_syncs.fetch_add(1, Relaxed);
+        }
         self.wait().await;
         if self.is_read_only() {
             return Err(MediaError::ReadOnly);
@@ -139,29 +168,46 @@ impl Faulty {
             self.read_only.store(true, Ordering::Release);
             return Err(failed("sync"));
         }
-        self.inner.sync().await
+        if let Media::Volatile(disk) = &self.inner
+            && self.chance(|config| config.failed_writebacks_ppm)
+            && disk.lose_unsynced()
+        {
+            self.injected.failed_writebacks.fetch_add(1, Relaxed);
+            self.unreported.store(true, Ordering::Release);
+        }
+        let result = self.inner.sync().await;
+        if self.unreported.swap(false, Ordering::AcqRel) {
+            self.read_only.store(true, Ordering::Release);
+            return Err(failed("writeback"));
+        }
+        result
     }
 
     async fn wait(&self) {
         let range = self.config().latency_us.clone();
         if !range.is_empty() {
             let latency_us = range.start + self.draw(range.end - range.start);
+            self.injected.delays.fetch_add(1, Relaxed);
             sleep(Duration::from_micros(latency_us)).await;
         }
     }
 
-    fn hits(&self, chance_ppm: impl Fn(&FaultConfig) -> u32, counter: &AtomicU64) -> bool {
+    fn chance(&self, chance_ppm: impl Fn(&FaultConfig) -> u32) -> bool {
         let chance_ppm = chance_ppm(&self.config());
-        let hit = chance_ppm > 0 && self.draw(1_000_000) < u64::from(chance_ppm);
+        chance_ppm > 0 && self.draw(1_000_000) < u64::from(chance_ppm)
+    }
+
+    fn hits(&self, chance_ppm: impl Fn(&FaultConfig) -> u32, counter: &AtomicU64) -> bool {
+        let hit = self.chance(chance_ppm);
         if hit {
-            counter.fetch_add(1, Ordering::Relaxed);
+            counter.fetch_add(1, Relaxed);
         }
         hit
     }
 
     /// A number below `limit`, from the seed (SplitMix64).
     fn draw(&self, limit: u64) -> u64 {
-        let state = self.seed.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
+        let state = self.seed.fetch_add(0x9E37_79B9_7F4A_7C15, Relaxed);
         let mut z = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -170,6 +216,22 @@ impl Faulty {
 
     fn config(&self) -> MutexGuard<'_, FaultConfig> {
         self.config.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts what is under way until it is dropped.
+struct UnderWay<'a>(&'a AtomicU64, u64);
+
+impl<'a> UnderWay<'a> {
+    fn new(counter: &'a AtomicU64, amount: u64) -> Self {
+        counter.fetch_add(amount, Relaxed);
+        Self(counter, amount)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(self.1, Relaxed);
     }
 }
 

@@ -19,7 +19,7 @@ pub use volatile::{TORN_BYTES, Volatile, VolatileConfig};
 
 use std::sync::Arc;
 
-use csd_reactor::{Buffer, yield_now};
+use csd_reactor::{Buffer, Class, JoinHandle, spawn, yield_now};
 
 use crate::error::MediaError;
 
@@ -138,8 +138,14 @@ impl Media {
                 (Ok(()), buffers)
             }
             Self::File(file) => file.write(offset, buffers).await,
-            Self::Volatile(volatile) => volatile.write(offset, buffers).await,
-            Self::Faulty(faulty) => Box::pin(faulty.write(offset, buffers)).await,
+            Self::Volatile(volatile) => {
+                let volatile = Arc::clone(volatile);
+                on_its_own(async move { volatile.write(offset, buffers).await }).await
+            }
+            Self::Faulty(faulty) => {
+                let faulty = Arc::clone(faulty);
+                on_its_own(async move { faulty.write(offset, buffers).await }).await
+            }
         }
     }
 
@@ -193,7 +199,8 @@ impl Media {
         Ok(())
     }
 
-    /// Makes every completed write durable.
+    /// Makes every completed write durable. While a drive runs [`Syncer`] alone calls this: of two
+    /// syncs that overlap a file tells only one that a write was lost.
     ///
     /// # Errors
     /// When the medium cannot promise it; it is read-only then.
@@ -201,14 +208,26 @@ impl Media {
         match self {
             Self::Memory(_) => Ok(()),
             Self::File(file) => file.sync().await,
-            Self::Volatile(volatile) => volatile.sync().await,
-            Self::Faulty(faulty) => Box::pin(faulty.sync()).await,
+            Self::Volatile(volatile) => {
+                let volatile = Arc::clone(volatile);
+                on_its_own(async move { volatile.sync().await }).await
+            }
+            Self::Faulty(faulty) => {
+                let faulty = Arc::clone(faulty);
+                on_its_own(async move { faulty.sync().await }).await
+            }
         }
     }
 
     fn holds(&self, offset: u64, length: usize) -> bool {
         offset.checked_add(length as u64).is_some_and(|end| end <= self.bytes())
     }
+}
+
+/// Runs an access of a simulated medium as an operating system runs one of a file: it goes on to
+/// its end when nobody waits for it any more.
+fn on_its_own<T: 'static>(access: impl Future<Output = T> + 'static) -> JoinHandle<T> {
+    spawn(Class::Foreground, access)
 }
 
 /// Makes a range of memory zeros, letting others have the core now and then.

@@ -1,85 +1,230 @@
-//! One sync for many: those who ask while one runs share the next.
+//! One sync at a time for all cores of a drive: those who ask while one runs share the next.
 //!
-//! Invariant: whoever asks is answered by a sync that began after the asking. After a failure
-//! every answer is a failure.
+//! Linux tells one `fdatasync` of an open file that a write was lost on its way to the disk, and no
+//! other: of two that overlap, either may be the one, and the other ends well. So no two overlap.
+//!
+//! Never holds its lock across an await. Invariants: at most one sync of the medium runs; whoever
+//! asks is answered by a sync that began after the asking; after a failure everyone who waits, and
+//! everyone who asks later, is answered with an error; a sync goes on to its end whoever is gone.
 
-use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
-use csd_reactor::Notify;
+use csd_reactor::{Class, spawn};
 
 use super::Media;
 use crate::error::MediaError;
 
-/// The syncs of one core.
-pub struct Syncer {
+/// The syncs of a medium; clones are the same, usable from every core.
+#[derive(Clone, Debug)]
+pub struct Syncer(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
     media: Media,
-    begun: Cell<u64>,
-    finished: Cell<u64>,
-    running: Cell<bool>,
-    failure: RefCell<Option<MediaError>>,
-    done: Notify,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    // Numbers of syncs: the last that is wanted, has begun, has ended.
+    wanted: u64,
+    begun: u64,
+    ended: u64,
+    running: bool,
+    failure: Option<MediaError>,
+    // By ticket: the sync that is waited for, and who waits.
+    waiting: BTreeMap<u64, (u64, Waker)>,
+    tickets: u64,
 }
 
 impl Syncer {
-    /// For this medium.
+    /// For this medium, whose only one it must be.
     pub fn new(media: Media) -> Self {
-        Self {
-            media,
-            begun: Cell::new(0),
-            finished: Cell::new(0),
-            running: Cell::new(false),
-            failure: RefCell::new(None),
-            done: Notify::new(),
-        }
+        Self(Arc::new(Inner { media, state: Mutex::default() }))
+    }
+
+    /// The medium.
+    pub fn media(&self) -> &Media {
+        &self.0.media
     }
 
     /// Waits until a sync that begins from now on has ended.
     ///
     /// # Errors
-    /// When it failed, or an earlier one did.
+    /// What the medium said, when any sync failed meanwhile; [`MediaError::ReadOnly`] when one had
+    /// failed before.
     pub async fn sync(&self) -> Result<(), MediaError> {
-        if self.media.forgets_anyway() {
+        if self.0.media.forgets_anyway() {
             return Ok(());
         }
-        let target = self.begun.get() + 1;
-        while self.finished.get() < target {
-            if let Some(error) = &*self.failure.borrow() {
-                return Err(error.clone());
-            }
-            if self.running.get() {
-                self.done.notified().await;
-            } else {
-                self.run().await;
-            }
+        let (mut asked, is_first) = self.0.ask()?;
+        if is_first {
+            drop(spawn(Class::Foreground, run(Running(Arc::clone(&self.0)))));
         }
-        self.failure.borrow().clone().map_or(Ok(()), Err)
-    }
-
-    /// True once a sync has failed.
-    pub fn failed(&self) -> bool {
-        self.failure.borrow().is_some()
-    }
-
-    async fn run(&self) {
-        // Whoever runs the sync may be dropped at its await: the guard hands over to a waiter.
-        let guard = Running(self);
-        self.running.set(true);
-        self.begun.set(self.begun.get() + 1);
-        let number = self.begun.get();
-        let result = self.media.sync().await;
-        if let Err(error) = result {
-            *self.failure.borrow_mut() = Some(error);
-        }
-        self.finished.set(number);
-        drop(guard);
+        poll_fn(|cx| asked.poll(cx)).await
     }
 }
 
-struct Running<'a>(&'a Syncer);
+impl Inner {
+    /// No code that can panic runs under this lock, so a poisoned one is still in order.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
-impl Drop for Running<'_> {
+    /// Asks for the next sync; true when nobody works off what is asked for.
+    fn ask(&self) -> Result<(Asked<'_>, bool), MediaError> {
+        let mut state = self.state();
+        if state.failure.is_some() {
+            return Err(MediaError::ReadOnly);
+        }
+        state.tickets += 1;
+        state.wanted = state.begun + 1;
+        let asked = Asked { of: self, target: state.wanted, ticket: state.tickets };
+        Ok((asked, !std::mem::replace(&mut state.running, true)))
+    }
+
+    /// Ends a sync, and wakes those whom that concerns.
+    fn end(&self, failure: Option<MediaError>) {
+        let mut state = self.state();
+        state.ended = state.begun;
+        state.failure = failure;
+        let (ended, failed) = (state.ended, state.failure.is_some());
+        let mut woken = Vec::new();
+        state.waiting.retain(|_, (target, waker)| {
+            let waits = *target > ended && !failed;
+            if !waits {
+                woken.push(waker.clone());
+            }
+            waits
+        });
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// Syncs for as long as a sync is wanted that has not begun.
+async fn run(running: Running) {
+    loop {
+        running.0.state().begun += 1;
+        let result = running.0.media.sync().await;
+        running.0.end(result.err());
+        let mut state = running.0.state();
+        if state.failure.is_some() || state.wanted == state.begun {
+            state.running = false;
+            return;
+        }
+    }
+}
+
+/// A sync that is dropped with its core leaves nobody waiting: what became of it is not known.
+struct Running(Arc<Inner>);
+
+impl Drop for Running {
     fn drop(&mut self) {
-        self.0.running.set(false);
-        self.0.done.notify_all();
+        if self.0.state().running {
+            self.0.end(Some(MediaError::Io("the sync was given up".to_owned())));
+        }
+    }
+}
+
+/// Somebody who waits.
+struct Asked<'a> {
+    of: &'a Inner,
+    target: u64,
+    ticket: u64,
+}
+
+impl Asked<'_> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), MediaError>> {
+        let mut state = self.of.state();
+        if state.ended >= self.target || state.failure.is_some() {
+            return Poll::Ready(state.failure.clone().map_or(Ok(()), Err));
+        }
+        state.waiting.insert(self.ticket, (self.target, cx.waker().clone()));
+        Poll::Pending
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        self.of.state().waiting.remove(&self.ticket);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::net::Ipv4Addr;
+    use std::rc::Rc;
+    use std::time::Duration;
+
+    use csd_reactor::sim::{World, WorldConfig};
+    use csd_reactor::{Instant, now, sleep};
+
+    use super::*;
+    use crate::media::{FaultConfig, Faulty, Volatile, VolatileConfig};
+
+    const SYNC: Duration = Duration::from_millis(1);
+
+    type Ended = (Instant, Result<(), MediaError>);
+
+    /// Has somebody ask at each of these times, in microseconds, on a disk whose syncs take 1 ms,
+    /// and drops the first after half of that; when the others were answered, in microseconds, and
+    /// how.
+    fn asked_at(times_us: &[u64], faults: FaultConfig) -> Vec<(u64, Result<(), MediaError>)> {
+        let world = World::new(1, WorldConfig { cpu_ns_per_poll: 0, ..WorldConfig::default() });
+        let machine = world.machine("drive", Ipv4Addr::LOCALHOST, 1);
+        let config = VolatileConfig { access_us: 0..1, sync_us: 1_000..1_001 };
+        let faulty =
+            Arc::new(Faulty::new(Media::Volatile(Arc::new(Volatile::new(4096, config))), 1));
+        faulty.set(faults);
+        let ended: Rc<RefCell<Vec<Ended>>> = Rc::default();
+        let (seen, times_us) = (Rc::clone(&ended), times_us.to_vec());
+        world.start(machine, move |_| {
+            let (seen, times_us) = (Rc::clone(&seen), times_us.clone());
+            let syncer = Syncer::new(Media::Faulty(Arc::clone(&faulty)));
+            async move {
+                let begin = |us: &u64| {
+                    let (syncer, seen, wait) =
+                        (syncer.clone(), Rc::clone(&seen), Duration::from_micros(*us));
+                    spawn(Class::Foreground, async move {
+                        sleep(wait).await;
+                        let result = syncer.sync().await;
+                        seen.borrow_mut().push((now(), result));
+                    })
+                };
+                let asked: Vec<_> = times_us.iter().map(begin).collect();
+                sleep(SYNC / 2).await;
+                asked[0].abort();
+                sleep(4 * SYNC).await;
+            }
+        });
+        world.run_until(|world| !world.is_running(machine), 10 * SYNC).expect("it ends");
+        let ended = ended.borrow();
+        ended.iter().map(|(at, result)| (at.us(), result.clone())).collect()
+    }
+
+    #[test]
+    fn a_sync_goes_on_without_who_asked_and_the_next_one_is_shared() {
+        let ended = asked_at(&[0, 100, 600, 700, 999, 1_500], FaultConfig::default());
+        // The first sync is over at 1,000, the second serves all but the last, the third that one.
+        let expected = [2_000, 2_000, 2_000, 2_000, 3_000].map(|us| (us, Ok(())));
+        assert_eq!(ended, expected);
+    }
+
+    #[test]
+    fn a_failure_of_a_sync_that_nobody_waits_for_fails_those_who_wait_for_the_next() {
+        let faults = FaultConfig {
+            latency_us: 1_000..1_001,
+            failed_syncs_ppm: 1_000_000,
+            ..FaultConfig::default()
+        };
+        let ended = asked_at(&[0, 600, 1_500], faults);
+        assert_eq!((ended.len(), ended[0].0), (2, 1_000));
+        assert!(matches!(ended[0].1, Err(MediaError::Io(_))), "{ended:?}");
+        assert_eq!(ended[1], (1_500, Err(MediaError::ReadOnly)));
     }
 }

@@ -37,6 +37,8 @@ struct Pending {
     offset: u64,
     bytes: Vec<u8>,
     completed: bool,
+    // It failed on its way to the disk: it can be read until the power goes, and no sync covers it.
+    lost: bool,
 }
 
 #[derive(Debug)]
@@ -74,13 +76,21 @@ impl Volatile {
         self.state().pending.values().map(|write| write.bytes.len() as u64).sum()
     }
 
+    /// Loses every completed write that is not durable, as a page cache does when the disk fails
+    /// it: the bytes can be read until the power goes. Says whether there were any.
+    pub fn lose_unsynced(&self) -> bool {
+        let mut state = self.state();
+        let open = state.pending.values_mut().filter(|write| write.completed && !write.lost);
+        open.map(|write| write.lost = true).count() > 0
+    }
+
     /// Cuts the power: each 512-byte piece of each write that was not flushed lands or is lost, as
     /// `draw` says (even numbers land). Accesses fail until [`Self::power_on`].
     pub fn power_cut(&self, mut draw: impl FnMut() -> u64) {
         let mut state = self.state();
         state.power = false;
         let pending = std::mem::take(&mut state.pending);
-        for write in pending.into_values() {
+        for write in pending.into_values().filter(|write| !write.lost) {
             // Whole writes land or vanish as often as they tear.
             let mode = draw() % 3;
             for (at, piece) in torn(write.offset, &write.bytes) {
@@ -120,7 +130,9 @@ impl Volatile {
             state.next += 1;
             // From its submission on a write may land in a power cut.
             if state.power {
-                state.pending.insert(number, Pending { offset, bytes, completed: false });
+                state
+                    .pending
+                    .insert(number, Pending { offset, bytes, completed: false, lost: false });
             }
             number
         };
@@ -137,8 +149,9 @@ impl Volatile {
     pub async fn sync(&self) -> Result<(), MediaError> {
         let covered: Vec<u64> = {
             let state = self.state();
-            let completed = state.pending.iter().filter(|(_, write)| write.completed);
-            completed.map(|(number, _)| *number).collect()
+            let completed = |write: &Pending| write.completed && !write.lost;
+            let covered = state.pending.iter().filter(|(_, write)| completed(write));
+            covered.map(|(number, _)| *number).collect()
         };
         self.wait(&self.config.sync_us).await;
         let mut state = self.state();
@@ -146,8 +159,17 @@ impl Volatile {
             return Err(MediaError::PowerCut);
         }
         for number in covered {
-            if let Some(write) = state.pending.remove(&number) {
-                state.durable.write(write.offset, &write.bytes);
+            if state.pending.get(&number).is_none_or(|write| write.lost) {
+                continue;
+            }
+            let write = state.pending.remove(&number).expect("seen just now");
+            state.durable.write(write.offset, &write.bytes);
+            // What was lost before it is no longer to be seen there.
+            for older in state.pending.range_mut(..number).map(|(_, older)| older) {
+                if older.lost {
+                    let at = older.offset;
+                    overlay(&mut older.bytes, at, &write);
+                }
             }
         }
         Ok(())
@@ -163,8 +185,7 @@ impl Volatile {
     }
 }
 
-/// The pieces in which a write may tear.
-/// A write that the disk has: it completes even if nobody waits for it any more.
+/// A write that the disk has: it completes even if its core is gone.
 struct Submitted<'a> {
     disk: &'a Volatile,
     number: u64,
@@ -185,6 +206,7 @@ impl Drop for Submitted<'_> {
     }
 }
 
+/// The pieces in which a write may tear.
 fn torn(offset: u64, bytes: &[u8]) -> Vec<(u64, &[u8])> {
     let mut pieces = Vec::new();
     let (mut at, mut rest) = (offset, bytes);

@@ -58,7 +58,7 @@ pub(super) async fn run(
         }
         Command::Verify(extent) => {
             core.block.length(extent)?;
-            let budget = core.budget.grant(PIECE_BYTES).await;
+            let budget = link.host.there(core.budget.grant(PIECE_BYTES)).await;
             let verified = core.block.verify(extent).await;
             drop(budget);
             verified.map(nothing)
@@ -70,7 +70,7 @@ pub(super) async fn run(
             let blocks: u64 = sources.iter().map(|source| u64::from(source.blocks)).sum();
             let bytes = blocks * u64::from(core.block.block_bytes());
             let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(COPY_BYTES_MAX);
-            let budget = core.budget.grant(bytes).await;
+            let budget = link.host.there(core.budget.grant(bytes)).await;
             let copied = core.block.copy(&sources, slba, fua).await;
             drop(budget);
             core.count_write(copied?);
@@ -79,7 +79,7 @@ pub(super) async fn run(
         Command::CopyMemory { slba, ranges, fua } => {
             let bytes = u32::from(ranges) * 32;
             let data = payload(core, link, permit, sqe, capsule, bytes).await?.joined();
-            core.count_write(memory::to_blocks(core, &data, slba, fua).await?);
+            core.count_write(memory::to_blocks(core, link, &data, slba, fua).await?);
             Ok(Done::Result(0))
         }
     }

@@ -4,6 +4,7 @@
 //! data descriptor is checked before any data moves; no more than the drive's transfer limit is
 //! ever buffered for one command.
 
+use std::future::ready;
 use std::rc::Rc;
 
 use csd_nvme::capsule::{SGL_IN_CAPSULE, SGL_TRANSPORT, Sqe};
@@ -73,7 +74,7 @@ pub async fn run_io(core: Rc<Core>, link: Rc<Link>, received: Received) {
     }
     let begun = core.metrics.begin(&sqe);
     if sqe.nsid() != NSID_COMPUTE {
-        core.shared.pace.transfer(&sqe).await;
+        link.host.there(core.shared.pace.transfer(&sqe)).await;
     }
     let result = match sqe.nsid() {
         nsid if core.shared.settings.refuses(nsid, sqe.opcode()) => {
@@ -161,7 +162,7 @@ pub(super) async fn payload(
         (SGL_TRANSPORT, None) => {
             // A grant is made only when there is memory for it.
             let own = link.grant(bytes).await;
-            let shared = core.budget.grant(bytes).await;
+            let shared = link.host.there(core.budget.grant(bytes)).await;
             let pieces = link.receive(permit.cid(), bytes).await?;
             Ok(Payload { pieces, held: Some((own, shared)) })
         }
@@ -269,6 +270,8 @@ async fn execute(
     let _own = held.map(|(own, _)| own);
     let data = Payload { pieces, held: None }.joined();
     let begun = now();
+    // One that has begun is asked to end when its host leaves; none begins then.
+    link.host.there(ready(())).await;
     let report = core.compute.execute(&Call { caller, index, ranges, controls }, &data).await;
     let mut entry = log::entry(&report, index, begun);
     entry.set_cid(permit.cid());
@@ -276,7 +279,7 @@ async fn execute(
         entry.set_cntlid(association.cntlid).name_host(association.host_nqn());
     }
     core.shared.execution_log.note(entry);
-    core.shared.pace.execution(&report, begun).await;
+    link.host.there(core.shared.pace.execution(&report, begun)).await;
     report.result.map(Done::Result).map_err(|failure| failure.status)
 }
 

@@ -14,11 +14,12 @@ use csd_nvme::capsule::Cqe;
 use csd_nvme::controller::queue::{Permit, Queue};
 use csd_nvme::status::Status;
 use csd_nvme::tcp::controller::Connection as Wire;
-use csd_reactor::{Acquire, Buffer, Notify, Semaphore};
+use csd_reactor::{Buffer, Notify, Permit as Held, Semaphore};
 
 use super::auth::Gate;
 use super::budget::{Budget, Laden};
 use super::outgoing::Outgoing;
+use super::presence::Presence;
 use super::session::Session;
 use super::transfer::Transfers;
 use super::{LIMITS, PDU_DATA_BYTES_MAX};
@@ -60,6 +61,8 @@ pub struct Link {
     pub session: RefCell<Session>,
     /// Authentication.
     pub gate: Gate,
+    /// Whether the host is there.
+    pub host: Presence,
     queue: RefCell<Queue>,
     transfers: Transfers,
     room: Notify,
@@ -97,6 +100,7 @@ impl Link {
             outgoing: RefCell::default(),
             session: RefCell::new(Session::Unconnected),
             gate: Gate::default(),
+            host: Presence::default(),
             queue: RefCell::new(Queue::unconnected()),
             transfers: Transfers::default(),
             room: Notify::new(),
@@ -220,7 +224,7 @@ impl Link {
     /// Waits until a command may queue data.
     pub async fn room(&self) {
         while self.is_full() {
-            self.room.notified().await;
+            self.host.there(self.room.notified()).await;
         }
     }
 
@@ -228,7 +232,7 @@ impl Link {
     /// until they are queued.
     pub async fn reserve(&self, bytes: u64) -> Reserved<'_> {
         while self.must_wait() {
-            self.room.notified().await;
+            self.host.there(self.room.notified()).await;
         }
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         self.reserved.set(self.reserved.get() + bytes);
@@ -238,14 +242,15 @@ impl Link {
 
     /// Waits for the right to hold `bytes` bytes of an answer (one that is longer than all that
     /// may be held has it for itself): taken before the bytes are read, kept until they are queued.
-    pub fn answer(&self, bytes: u64) -> Acquire {
+    pub async fn answer(&self, bytes: u64) -> Held {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(ANSWERS_BYTES_MAX);
-        self.answers.acquire(bytes.div_ceil(UNIT_BYTES) as usize)
+        self.host.there(self.answers.acquire(bytes.div_ceil(UNIT_BYTES) as usize)).await
     }
 
     /// Waits for the right to hold `bytes` bytes of granted data, likewise, until the command ends.
-    pub fn grant(&self, bytes: u32) -> Acquire {
-        self.grants.acquire(bytes.min(GRANTS_BYTES_MAX).div_ceil(UNIT_BYTES) as usize)
+    pub async fn grant(&self, bytes: u32) -> Held {
+        let units = bytes.min(GRANTS_BYTES_MAX).div_ceil(UNIT_BYTES) as usize;
+        self.host.there(self.grants.acquire(units)).await
     }
 
     /// What moved since this was last asked.
@@ -355,7 +360,18 @@ impl Link {
         let (ttag, r2t) = self.wire.borrow_mut().grant(cid, 0, bytes);
         let transfer = self.transfers.begin(ttag, bytes);
         self.push(&r2t);
-        transfer.whole().await
+        self.host.there(transfer.whole()).await
+    }
+
+    /// The host is gone: nothing more is received.
+    pub fn part(&self) {
+        self.host.leave();
+        self.transfers.clear();
+    }
+
+    /// Drops what is queued.
+    pub fn forget_outgoing(&self) {
+        self.budget.answered(self.outgoing.take().queued_bytes());
     }
 }
 
@@ -379,6 +395,6 @@ impl Drop for Reserved<'_> {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.budget.answered(self.outgoing.get_mut().queued_bytes());
+        self.forget_outgoing();
     }
 }

@@ -49,7 +49,7 @@ pub(super) async fn run(
             memory.check(to)?;
             let bytes = u32::from(count) * DESCRIPTOR_BYTES;
             let data = payload(core, link, permit, sqe, capsule, bytes).await?.joined();
-            copy(core, &sources(format, &data), to).await.map(|()| Done::Result(0))
+            copy(core, link, &sources(format, &data), to).await.map(|()| Done::Result(0))
         }
     }
 }
@@ -87,7 +87,7 @@ async fn read(
 }
 
 /// Memory Copy: into memory, from blocks or from memory.
-async fn copy(core: &Core, sources: &[Source], to: Range) -> Result<(), Status> {
+async fn copy(core: &Core, link: &Link, sources: &[Source], to: Range) -> Result<(), Status> {
     let memory = &core.shared.memory;
     let (mut extents, mut ranges, mut bytes) = (Vec::new(), Vec::new(), 0u64);
     for source in sources {
@@ -111,7 +111,7 @@ async fn copy(core: &Core, sources: &[Source], to: Range) -> Result<(), Status> 
         return memory.copy(&ranges, to).await;
     }
     // What is read waits in memory for a moment: as much as a Verify may take.
-    let budget = core.budget.grant(PIECE_BYTES).await;
+    let budget = link.host.there(core.budget.grant(PIECE_BYTES)).await;
     let mut at = to.start;
     for extent in &extents {
         at = from_blocks(core, *extent, at).await?;
@@ -145,6 +145,7 @@ async fn from_blocks(core: &Core, extent: Extent, at: u64) -> Result<u64, Status
 /// The Copy command of blocks from memory (descriptor format 4h); returns the number of bytes.
 pub(super) async fn to_blocks(
     core: &Core,
+    link: &Link,
     descriptors: &[u8],
     slba: u64,
     fua: bool,
@@ -167,7 +168,7 @@ pub(super) async fn to_blocks(
     let extent = Extent { slba, blocks };
     core.block.length(extent)?;
     let bytes_max = u32::try_from(bytes).expect("within the limit");
-    let budget = core.budget.grant(bytes_max).await;
+    let budget = link.host.there(core.budget.grant(bytes_max)).await;
     let mut data = Vec::new();
     for (_, range) in sources {
         data.append(&mut memory.collect(range, PIECE_BYTES as usize).await);

@@ -6,6 +6,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use csd_nvme::auth::CONNECT_ATR;
 use csd_nvme::capsule::{Cqe, Sqe};
@@ -16,7 +17,7 @@ use csd_nvme::controller::{Controller, Event};
 use csd_nvme::fabrics;
 use csd_nvme::opcode::{Admin as Opcode, Fabrics};
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, Class, core_id, kept, now, post};
+use csd_reactor::{Buffer, Class, core_id, kept, now, post, sleep};
 
 use super::link::{HEADROOM, Link, TAILROOM};
 use super::{PDU_DATA_BYTES_MAX, command};
@@ -25,6 +26,12 @@ use crate::drive::Core;
 use crate::error::Access;
 use crate::log::Level;
 use crate::namespace::compute;
+
+/// Longest that Connect waits for what the host's lost queues have begun: less than hosts wait for
+/// the answer, and than one that has not connected may take.
+const SETTLING_MAX: Duration = Duration::from_secs(3);
+/// Pause between two looks at that.
+const SETTLING_PAUSE: Duration = Duration::from_millis(1);
 
 /// What a connection has become.
 #[derive(Debug)]
@@ -111,8 +118,8 @@ impl Session {
             Self::Io { association, qid } => association.leave(qid),
             Self::Admin(admin) => {
                 admin.association.ready.store(false, Relaxed);
-                core.shared.controllers.remove(admin.association.cntlid);
                 end_queues(&admin.association);
+                core.shared.controllers.remove(admin.association.cntlid);
             }
         }
     }
@@ -120,7 +127,7 @@ impl Session {
 
 /// Ends every I/O connection of a controller, on whatever core.
 fn end_queues(association: &Association) {
-    for (core, number) in association.connections() {
+    for (core, number) in association.end_queues() {
         // A core that is gone has no connections.
         let _ = post(core, Class::System, move || {
             if let Some(core) = kept::<Core>() {
@@ -141,7 +148,7 @@ pub async fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sq
         Opcode(sqe.opcode()) == Opcode::FABRICS && fabrics::fctype(sqe) == Fabrics::CONNECT;
     let unconnected = matches!(*link.session.borrow(), Session::Unconnected);
     if unconnected && is_connect {
-        match connect(core, link, number, sqe, payload) {
+        match connect(core, link, number, sqe, payload).await {
             Ok((cntlid, queue)) => {
                 link.session.borrow().told(core, Level::Info, "queue connected");
                 let required = if link.gate.is_shut() { CONNECT_ATR } else { 0 };
@@ -170,7 +177,7 @@ pub async fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sq
     // What a command saved is durable before it is answered. A request to be held is held in the
     // same turn as the controller noted it.
     if matches!(&answer, Answer::Complete { status, .. } if status.is_success())
-        && let Err(error) = core.shared.settings.persist(&core.shared.media).await
+        && let Err(error) = core.shared.settings.persist(&core.shared.syncer).await
     {
         return command::fail(core, link, permit, sqe, error.status(Access::Write));
     }
@@ -189,7 +196,7 @@ pub async fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sq
     }
 }
 
-fn connect(
+async fn connect(
     core: &Core,
     link: &Link,
     number: u64,
@@ -206,6 +213,12 @@ fn connect(
         return Err(Refused { status: Status::CONNECT_INVALID_HOST, dword0: 0 });
     }
     let controllers = &core.shared.controllers;
+    if !request.is_admin() {
+        settle(core, &request).await?;
+        if !matches!(*link.session.borrow(), Session::Unconnected) {
+            return Err(Refused { status: Status::COMMAND_SEQUENCE_ERROR, dword0: 0 });
+        }
+    }
     let session = if request.is_admin() {
         let association = controllers.create(&request, now_ms())?;
         let (cntlid, kato_ms) = (association.cntlid, request.connect.kato());
@@ -226,6 +239,24 @@ fn connect(
         link.gate.require(keys, access.offer.clone());
     }
     Ok((cntlid, Queue::of(&request.connect)))
+}
+
+/// Waits until nothing goes on of what the host's lost queues have begun: a new queue's commands
+/// are not overtaken by older ones. A medium that is stuck makes the host try again later.
+async fn settle(core: &Core, request: &Request) -> Result<(), Refused> {
+    let begun = now();
+    while !core.shared.controllers.is_settled(request) {
+        if begun.elapsed() >= SETTLING_MAX {
+            if let Some(more) = core.unsettled_rate.pass() {
+                let fields = [("host", request.hostnqn.clone()), ("more", more.to_string())];
+                let event = "connect refused: commands of the host's lost queues go on";
+                core.shared.log().write(Level::Warn, event, &fields);
+            }
+            return Err(Refused { status: Status::CONTROLLER_BUSY, dword0: 0 });
+        }
+        sleep(SETTLING_PAUSE).await;
+    }
+    Ok(())
 }
 
 impl Admin {
@@ -313,13 +344,47 @@ pub struct Ending {
     pub number: u64,
 }
 
-impl Drop for Ending {
-    fn drop(&mut self) {
+impl Ending {
+    /// The connection is over. The session of an I/O queue stays until the commands have ended that
+    /// go on without their host: true when there may be some.
+    pub fn part(&self) -> bool {
         self.link.queue().close();
+        self.link.part();
+        if let Session::Io { association, qid } = &*self.link.session.borrow() {
+            association.part(*qid);
+            self.core.shared.executions.abort_all(association.cntlid, *qid);
+            return true;
+        }
+        self.end();
+        false
+    }
+
+    /// Tells that commands go on for long after their connection is over.
+    pub fn told(&self, commands: usize) {
+        let Some(more) = self.core.unsettled_rate.pass() else { return };
+        let session = self.link.session.borrow();
+        let host = session.association().map_or("", |association| association.host_nqn());
+        let fields = [
+            ("host", host.to_owned()),
+            ("commands", commands.to_string()),
+            ("more", more.to_string()),
+        ];
+        let event = "commands of a lost connection go on: the medium is slow";
+        self.core.shared.log().write(Level::Warn, event, &fields);
+    }
+
+    fn end(&self) {
         self.core.connections.remove(self.number);
         // Held requests go with the session, after the queue was closed.
         let mut session = self.link.session.replace(Session::Unconnected);
         session.told(&self.core, Level::Info, "queue closed");
         session.end(&self.core);
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.link.queue().close();
+        self.end();
     }
 }

@@ -66,6 +66,11 @@ impl Transfers {
         self.open.borrow().is_empty()
     }
 
+    /// Forgets all transfers: no data is to come any more.
+    pub(super) fn clear(&self) {
+        self.open.borrow_mut().clear();
+    }
+
     /// Number of the oldest transfer whose data is not complete.
     pub(super) fn oldest(&self) -> Option<u64> {
         self.open.borrow().values().map(|transfer| transfer.number).min()

@@ -9,7 +9,9 @@ use crate::capsule::Sqe;
 use crate::fabrics::{self, Property};
 use crate::opcode::{Admin, Csi, Direction, Fabrics};
 use crate::program;
-use crate::property::{self, Configuration, ControllerStatus};
+use crate::property::{
+    self, Configuration, ControllerStatus, SHUTDOWN_COMPLETE, SHUTDOWN_OCCURRING,
+};
 use crate::status::Status;
 
 /// Bytes that any admin command may carry to the controller, in the capsule or not.
@@ -144,7 +146,7 @@ impl Controller {
                     (property::CAP, true) => subsystem.capabilities().0,
                     (property::VS, false) => u64::from(property::VERSION),
                     (property::CC, false) => u64::from(self.configuration.0),
-                    (property::CSTS, false) => u64::from(self.status.0),
+                    (property::CSTS, false) => u64::from(self.status_seen(backing).0),
                     (property::NSSR | property::CRTO, false) => 0,
                     _ => return Err(Status::INVALID_FIELD),
                 };
@@ -192,10 +194,21 @@ impl Controller {
             *self = Self { kind: self.kind, ..Self::new(cntlid, keep_alive_ms) };
         }
         if new.shn() != 0 {
-            self.status = self.status.with_shst(2);
+            self.status = self.status.with_shst(SHUTDOWN_COMPLETE);
         }
         self.configuration = new;
         Ok(aborted)
+    }
+
+    /// The status that the host reads: neither reset nor shutdown is complete while a command of an
+    /// I/O queue goes on.
+    fn status_seen(&self, backing: &dyn Backing) -> ControllerStatus {
+        let goes_on = backing.io_queues() > 0;
+        match (self.configuration.enable(), self.status.shst()) {
+            (0, _) if goes_on => self.status.with_ready(1),
+            (_, SHUTDOWN_COMPLETE) if goes_on => self.status.with_shst(SHUTDOWN_OCCURRING),
+            _ => self.status,
+        }
     }
 
     /// True once the host has asked for shutdown or reset: I/O queues are to be closed.

@@ -158,7 +158,8 @@ pub trait Backing {
     fn controllers(&self) -> Vec<u16> {
         Vec::new()
     }
-    /// Number of this controller's I/O queues.
+    /// Number of this controller's I/O queues, those included that have ended and whose commands
+    /// have not.
     fn io_queues(&self) -> usize {
         0
     }

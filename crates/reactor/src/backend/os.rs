@@ -238,6 +238,14 @@ pub(crate) fn is_in_memory(fd: RawFd) -> bool {
     result == 0 && (kind == i64::from(libc::TMPFS_MAGIC) || kind == RAMFS_MAGIC)
 }
 
+/// Has a write beyond the process's limit of file size fail with `EFBIG`, instead of ending the
+/// process with SIGXFSZ.
+pub(crate) fn ignore_file_size_signal() {
+    // SAFETY: SIG_IGN is no handler: nothing of ours runs when the signal comes. It exists and may
+    // be ignored, so this cannot fail.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 /// Raised by the first SIGINT or SIGTERM, and never lowered: whoever waits for it is served.
 static STOP: OnceLock<EventFd> = OnceLock::new();
 

@@ -140,6 +140,12 @@ impl Executions {
         found.inspect(Brake::abort).is_some()
     }
 
+    /// Pulls the brakes of all executions of a queue.
+    pub fn abort_all(&self, controller: u16, queue: u16) {
+        let of_queue = (controller, queue, 0)..=(controller, queue, u16::MAX);
+        self.all().range(of_queue).for_each(|(_, brake)| brake.abort());
+    }
+
     fn all(&self) -> MutexGuard<'_, BTreeMap<Caller, Brake>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -171,6 +177,11 @@ mod tests {
         let listed = all.begin((1, 2, 3));
         assert!(!all.abort((1, 2, 4)) && !all.abort((2, 2, 3)));
         assert_eq!(listed.brake.look(), Ok(()));
+        all.abort_all(1, 1);
+        assert_eq!(listed.brake.look(), Ok(()));
+        let other = all.begin((1, 2, 9));
+        all.abort_all(1, 2);
+        assert!(other.brake.look().is_err());
         assert!(all.abort((1, 2, 3)));
         let why = listed.brake.look().unwrap_err();
         assert_eq!(why.status, Status::ABORT_REQUESTED);

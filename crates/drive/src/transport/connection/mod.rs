@@ -21,7 +21,7 @@ use csd_nvme::capsule::Sqe;
 use csd_nvme::controller::queue::Permit;
 use csd_nvme::pdu::Kind;
 use csd_nvme::tcp::Fatal;
-use csd_reactor::{Buffer, Stream, TaskPool, timeout};
+use csd_reactor::{Buffer, Class, Stream, TaskPool, spawn, timeout};
 
 use self::watch::{PATIENCE, Watch};
 use super::command::{Received, run_admin, run_io};
@@ -65,10 +65,11 @@ pub async fn serve(stream: Stream, core: Rc<Core>, surplus: bool) {
             let core = Rc::clone(&core);
             async move {
                 let _laden = link.laden(received.capsule.as_ref().map_or(0, |data| data.len()));
+                let there = Rc::clone(&link);
                 if is_io {
-                    run_io(core, link, received).await;
+                    there.host.run(run_io(core, link, received)).await;
                 } else {
-                    run_admin(core, link, received).await;
+                    there.host.run(run_admin(core, link, received)).await;
                 }
             }
         }
@@ -76,8 +77,6 @@ pub async fn serve(stream: Stream, core: Rc<Core>, surplus: bool) {
     // A full queue, and the two commands that may be left of the queue before Connect: there is
     // always room for the next command, so that data of granted ones is always received.
     let pool = TaskPool::new(usize::from(core.shared.subsystem.queue_entries_max) + 2);
-    // Declared after the pool's owner and so dropped first: closes the queue, so that commands
-    // which are dropped unanswered are excused.
     let mut connection = Connection {
         stream,
         core: Rc::clone(&core),
@@ -90,6 +89,8 @@ pub async fn serve(stream: Stream, core: Rc<Core>, surplus: bool) {
         watch: Watch::new(),
     };
     let link_log = core.shared.log().clone();
+    // Declared after the pool's owner and so dropped first, if the core ends: closes the queue, so
+    // that commands which are dropped unanswered are excused.
     let ending = Ending { link: Rc::clone(&link), core, number };
     let end = poll_fn(|cx| {
         link.begin_turn(cx.waker());
@@ -98,13 +99,41 @@ pub async fn serve(stream: Stream, core: Rc<Core>, surplus: bool) {
         polled
     })
     .await;
-    drop(ending);
-    connection.drop_commands();
+    let commands = connection.part(ending.part());
+    let commands = commands.map(|commands| spawn(Class::Foreground, finish(commands, ending)));
     if let End::Fatal(fatal) = end {
         let fields = [("fault", format!("{fatal:?}"))];
         link_log.write(Level::Warn, "a host broke the transport's rules", &fields);
         link.push(&fatal.encode(Kind::C2H_TERM_REQ));
         let _ = timeout(PATIENCE, connection.last_word()).await;
+    }
+    // The host is to see that the connection is over, whatever its commands still do.
+    drop(connection);
+    link.forget_outgoing();
+    if let Some(commands) = commands {
+        commands.await;
+    }
+}
+
+/// Runs commands to their end whose host is gone.
+async fn finish<F: Future<Output = ()>>(mut commands: TaskPool<F>, ending: Ending) {
+    commands.wake_all();
+    let mut told = false;
+    loop {
+        let all_done = poll_fn(|cx| {
+            while let Poll::Ready(done) = commands.poll_next(cx) {
+                if done.is_none() {
+                    return Poll::Ready(());
+                }
+            }
+            Poll::Pending
+        });
+        if timeout(PATIENCE, all_done).await.is_ok() {
+            return;
+        }
+        if !std::mem::replace(&mut told, true) {
+            ending.told(commands.len());
+        }
     }
 }
 
@@ -205,10 +234,16 @@ where
         }
     }
 
-    /// Drops what is in flight, whose queue is closed, and with it the memory it holds.
-    fn drop_commands(&mut self) {
-        self.pool.clear();
+    /// Drops what has not begun, and of a connection without an I/O queue what has: its queue is
+    /// closed. The commands that are left.
+    fn part(&mut self, is_io: bool) -> Option<TaskPool<F>> {
         self.capsule = None;
+        self.first = None;
+        if !is_io {
+            self.pool.clear();
+        }
+        let commands = std::mem::replace(&mut self.pool, TaskPool::new(0));
+        (!commands.is_empty()).then_some(commands)
     }
 
     /// Sends the rest, then waits for the host to close: closing over what it still sends would
