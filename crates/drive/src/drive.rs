@@ -209,7 +209,7 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
         metrics: shared.metrics.core(core_id().0),
         media_error_rate: Rate::default(),
         connections: Connections::default(),
-        budget: Rc::new(Budget::new(shared.host_limits.core_transfer_memory_bytes())),
+        budget: Rc::new(shared.host_limits.core_budget()),
         scratch: RefCell::new(Buffer::zeroed(SCRATCH_BYTES)),
         shared,
     });

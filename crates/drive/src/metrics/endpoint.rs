@@ -198,9 +198,12 @@ fn hosts(page: &mut String, shared: &Shared, memory: &[Use]) {
     }
     head(page, "csd_transfer_memory_bytes", "gauge", "Memory in use for data on its way.");
     for (core, used) in memory.iter().enumerate() {
-        for (what, bytes) in
-            [("granted", used.granted), ("answers", used.answers), ("capsules", used.capsules)]
-        {
+        for (what, bytes) in [
+            ("granted", used.granted),
+            ("executions", used.executions),
+            ("answers", used.answers),
+            ("capsules", used.capsules),
+        ] {
             let _ = writeln!(
                 page,
                 "csd_transfer_memory_bytes{{core=\"{core}\",for=\"{what}\"}} {bytes}"

@@ -12,8 +12,9 @@ use csd_nvme::controller::queue::Permit;
 use csd_nvme::opcode::Admin;
 use csd_nvme::status::Status;
 use csd_nvme::{NSID_ALL, compute, kv};
-use csd_reactor::{Buffer, Permit as Held, now};
+use csd_reactor::{Buffer, now};
 
+use super::lend::Lent;
 use super::link::{HEADROOM, Link, TAILROOM};
 use super::{PDU_DATA_BYTES_MAX, auth, block, memory, session};
 use crate::controller::{CoreCounters, executions as log};
@@ -127,18 +128,34 @@ pub(super) enum Done {
 pub(super) struct Payload {
     pub(super) pieces: Vec<Buffer>,
     // Kept until the command ends: what is being written takes memory as what is received does.
-    pub(super) held: Option<(Held, Held)>,
+    pub(super) held: Option<Lent>,
 }
 
 impl Payload {
-    pub(super) fn joined(&self) -> Vec<u8> {
-        self.pieces.iter().flat_map(|piece| piece.iter().copied()).collect()
+    /// All of it in one; each piece goes as soon as it is copied.
+    pub(super) fn joined(self) -> Vec<u8> {
+        let mut all = Vec::with_capacity(self.pieces.iter().map(|piece| piece.len()).sum());
+        self.pieces.into_iter().for_each(|piece| all.extend_from_slice(&piece));
+        all
     }
 }
 
 /// The bytes that come with a command: from its capsule, or by a transfer.
 pub(super) async fn payload(
     core: &Core,
+    link: &Link,
+    permit: &Permit,
+    sqe: &Sqe,
+    capsule: Option<Buffer>,
+    bytes: u32,
+) -> Result<Payload, Status> {
+    let lend = async { Ok(link.lender.lend(&core.budget, bytes).await) };
+    payload_in(lend, link, permit, sqe, capsule, bytes).await
+}
+
+/// The same, in memory that `lend` gives: a grant is made only when there is memory for it.
+async fn payload_in(
+    lend: impl Future<Output = Result<Lent, Status>>,
     link: &Link,
     permit: &Permit,
     sqe: &Sqe,
@@ -159,11 +176,9 @@ pub(super) async fn payload(
         }
         (SGL_IN_CAPSULE, _) => Err(Status::SGL_LENGTH_INVALID),
         (SGL_TRANSPORT, None) => {
-            // A grant is made only when there is memory for it.
-            let own = link.grant(bytes).await;
-            let shared = core.budget.grant(bytes).await;
+            let held = lend.await?;
             let pieces = link.receive(permit.cid(), bytes).await?;
-            Ok(Payload { pieces, held: Some((own, shared)) })
+            Ok(Payload { pieces, held: Some(held) })
         }
         _ => Err(Status::SGL_TYPE_INVALID),
     }
@@ -264,12 +279,16 @@ async fn execute(
     let compute::Command::Execute { program: index, length, ranges, controls } = command;
     let session = link.session.borrow().association().map(|association| association.cntlid);
     let caller = (session.unwrap_or(0), permit.queue().qid(), permit.cid());
-    let Payload { pieces, held } = payload(core, link, permit, sqe, capsule, length).await?;
-    // Executions are long: they keep this connection's share, not what all connections share.
-    let _own = held.map(|(own, _)| own);
-    let data = Payload { pieces, held: None }.joined();
+    let under_way = core.compute.begin(caller, controls);
+    // Executions are long: their data has room of its own, not what all transfers share, and one
+    // for whose data there is no room has sent none while it waits.
+    let lend = async { (link.lender.own(length).await, core.budget.execution(length).await) };
+    let lend = under_way.wait(lend);
+    let mut data = payload_in(lend, link, permit, sqe, capsule, length).await?;
+    let _held = data.held.take();
     let begun = now();
-    let report = core.compute.execute(&Call { caller, index, ranges, controls }, &data).await;
+    let call = Call { caller, index, ranges, controls };
+    let report = core.compute.execute(&under_way, &call, data.joined()).await;
     let mut entry = log::entry(&report, index, begun);
     entry.set_cid(permit.cid());
     if let Some(association) = link.association() {

@@ -361,13 +361,14 @@ impl Value {
         Ok(Some(buffer))
     }
 
-    /// The whole value in one buffer, unchecked: the caller compares [`Self::checksum`].
+    /// `bytes` bytes from byte `at` on, unchecked: the caller compares [`Self::checksum`] with that
+    /// of the whole.
     ///
     /// # Errors
     /// [`Status::UNRECOVERED_ERROR`] when the medium fails.
-    pub async fn read_unchecked(&self) -> Result<Buffer, Status> {
-        let buffer = Buffer::with_room(0, self.bytes() as usize, 0);
-        let (result, buffer) = self.media.read(self.at, buffer).await;
+    pub async fn read_unchecked(&self, at: u32, bytes: u32) -> Result<Buffer, Status> {
+        let buffer = Buffer::with_room(0, bytes as usize, 0);
+        let (result, buffer) = self.media.read(self.at + u64::from(at), buffer).await;
         result.map_err(|error| error.status(Access::Value))?;
         Ok(buffer)
     }
