@@ -1,6 +1,7 @@
 //! Hosts that hold what others need and do nothing with it: they are closed, the others served.
 //! In simulated time, because a drive is patient.
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use csd_initiator::{Address, Block, Controller, Options};
 use csd_reactor::{Buffer, Class, JoinHandle, Stream, now, sleep, spawn, timeout};
 
 use crate::wire::{Command, connect_command, data_pdu};
-use crate::{NQN, Simulation};
+use crate::{METRICS, NQN, Simulation};
 
 const TRANSFER_BYTES: u32 = 16 << 20;
 const BLOCK_BYTES: u32 = 4096;
@@ -18,7 +19,7 @@ const GREEDY_MIB: [u32; 6] = [16, 16, 16, 16, 16, 4];
 /// Two looks of the drive at its hosts, and a moment.
 const LINE_MOVES: Duration = Duration::from_secs(11);
 
-fn capsule(mut command: Command, length: u32, inside: &[u8]) -> Vec<u8> {
+pub fn capsule(mut command: Command, length: u32, inside: &[u8]) -> Vec<u8> {
     command.sgl(length as usize, if inside.is_empty() { 0x5A } else { 0x01 });
     let plen = 72 + u32::try_from(inside.len()).unwrap();
     let mut pdu = vec![0x04, 0, 72, if inside.is_empty() { 0 } else { 72 }];
@@ -29,12 +30,12 @@ fn capsule(mut command: Command, length: u32, inside: &[u8]) -> Vec<u8> {
 }
 
 /// Connects a queue of a controller without keep-alive; the answer's controller id.
-async fn queue(address: &Address, qid: u16, cntlid: u16) -> (Stream, u16) {
+pub async fn queue(address: &Address, qid: u16, cntlid: u16, entries: u16) -> (Stream, u16) {
     let stream = Stream::connect(address.socket).await.expect("the drive listens");
     let mut request = [0u8; 128];
     (request[2], request[4]) = (128, 128);
     stream.send_all(&request).await.unwrap();
-    let (mut command, data) = connect_command(NQN, qid, cntlid, 32, true);
+    let (mut command, data) = connect_command(NQN, qid, cntlid, entries, true);
     command.0[48..52].fill(0);
     stream.send_all(&capsule(command, 1024, &data)).await.unwrap();
     let mut answer = [0; 128 + 24];
@@ -44,21 +45,28 @@ async fn queue(address: &Address, qid: u16, cntlid: u16) -> (Stream, u16) {
     (stream, answered)
 }
 
-/// A controller without keep-alive, and queues of it, each with a write of [`GREEDY_MIB`] under way.
-async fn greedy_hosts(address: &Address) -> Vec<Stream> {
-    let (admin, cntlid) = queue(address, 0, 0xFFFF).await;
+/// A controller without keep-alive that is enabled, and its identifier.
+pub async fn enabled(address: &Address) -> (Stream, u16) {
+    let (admin, cntlid) = queue(address, 0, 0xFFFF, 32).await;
     let enable = Command::new(0x7F, 0).dword(11, 0x14).dword(12, 4 << 20 | 6 << 16 | 6 << 4 | 1);
     admin.send_all(&capsule(enable, 0, &[])).await.unwrap();
     admin.recv_exact(&mut [0; 24]).await.unwrap();
+    (admin, cntlid)
+}
+
+/// A controller without keep-alive, and queues of it, each with a write of [`GREEDY_MIB`] that has
+/// begun.
+async fn greedy_hosts(address: &Address) -> Vec<Stream> {
+    let (admin, cntlid) = enabled(address).await;
     let mut streams = vec![admin];
     for (qid, mib) in (1..).zip(GREEDY_MIB) {
-        let (io, _) = queue(address, qid, cntlid).await;
+        let (io, _) = queue(address, qid, cntlid, 32).await;
         let write = Command::new(0x01, 1).dword(12, (mib << 20) / BLOCK_BYTES - 1);
         io.send_all(&capsule(write, mib << 20, &[])).await.unwrap();
         streams.push(io);
     }
     // One who asks for much and takes nothing.
-    let (io, _) = queue(address, 7, cntlid).await;
+    let (io, _) = queue(address, 7, cntlid, 32).await;
     let read = Command::new(0x02, 1).dword(12, TRANSFER_BYTES / BLOCK_BYTES - 1);
     io.send_all(&capsule(read, TRANSFER_BYTES, &[])).await.unwrap();
     streams.push(io);
@@ -196,4 +204,30 @@ fn hosts_that_trickle_do_not_delay_short_writes_and_long_ones_only_briefly() {
     assert!(short <= Duration::from_secs(1), "a write of 64 KiB took {short:?}");
     assert!(long > Duration::from_secs(2), "the pool was not all lent: {long:?}");
     assert!(long <= LINE_MOVES, "a write of 1 MiB took {long:?}");
+}
+
+/// Scrapers of the metrics that ask for nothing, more than the drive hears at a time.
+#[test]
+fn silent_scrapers_keep_no_other_one_waiting() {
+    let mut simulation = Simulation::new(0);
+    let ready = simulation.start_drive();
+    simulation.wait("the drive", || ready.get());
+    simulation.formatted = true;
+    let done = simulation.on_host(|address, _| async move {
+        let metrics = SocketAddr::new(address.socket.ip(), METRICS);
+        let mut silent = Vec::new();
+        for _ in 0..40 {
+            silent.push(Stream::connect(metrics).await.expect("the drive listens"));
+        }
+        let start = now();
+        let scraper = Stream::connect(metrics).await.expect("the drive listens");
+        scraper.send_all(b"GET /metrics HTTP/1.1\r\n\r\n").await.unwrap();
+        let mut head = [0; 15];
+        scraper.recv_exact(&mut head).await.unwrap();
+        assert_eq!(&head, b"HTTP/1.1 200 OK");
+        start.elapsed()
+    });
+    simulation.wait("the page", || done.borrow().is_some());
+    let waited = done.borrow().expect("just seen");
+    assert!(waited <= Duration::from_secs(1), "a scrape took {waited:?}");
 }

@@ -14,9 +14,10 @@ use csd_nvme::status::Status;
 use csd_nvme::{NSID_ALL, compute, kv};
 use csd_reactor::{Buffer, now};
 
+use super::budget::FLOOR_BYTES;
 use super::lend::Lent;
 use super::link::{HEADROOM, Link, TAILROOM};
-use super::{PDU_DATA_BYTES_MAX, auth, block, memory, session};
+use super::{PDU_DATA_BYTES_MAX, auth, block, memory, retrieve, session};
 use crate::controller::{CoreCounters, executions as log};
 use crate::drive::Core;
 use crate::namespace::compute::Call;
@@ -57,6 +58,13 @@ pub async fn run_admin(core: Rc<Core>, link: Rc<Link>, received: Received) {
             if auth::is_auth(&sqe) {
                 return auth::run(&core, &link, permit, &sqe, data).await;
             }
+            // A long answer, such as a log page, is made as a whole: it takes memory as data does
+            // that a host sends.
+            let long = sqe.sgl().length().min(core.shared.subsystem.transfer_bytes_max());
+            let _held = match long > FLOOR_BYTES {
+                true => Some(core.budget.grant(long).await),
+                false => None,
+            };
             session::run(&core, &link, number, permit, &sqe, &data).await;
         }
         Err(status) => fail(&core, &link, permit, &sqe, status),
@@ -217,7 +225,7 @@ async fn key_value(
             stored.map(|()| Done::Result(0))
         }
         kv::Command::Retrieve { key, size } => {
-            retrieve(core, link, permit, sqe, (nsid, key), size).await
+            retrieve::run(core, link, permit, sqe, (nsid, key), size).await
         }
         kv::Command::List { from, size } => {
             check_buffer(core, sqe, u64::from(size))?;
@@ -233,39 +241,6 @@ async fn key_value(
             false => Err(Status::KEY_DOES_NOT_EXIST),
         },
     }
-}
-
-async fn retrieve(
-    core: &Core,
-    link: &Link,
-    permit: &Permit,
-    sqe: &Sqe,
-    (nsid, key): (u16, kv::Key),
-    size: u32,
-) -> Result<Done, Status> {
-    check_buffer(core, sqe, u64::from(size))?;
-    let value = core.kv.open(nsid, key).await?;
-    let mut value = value.ok_or(Status::KEY_DOES_NOT_EXIST)?;
-    let (whole, wanted) = (value.bytes(), value.bytes().min(size));
-    let mut sent = 0;
-    while sent < wanted {
-        let length = u64::from((wanted - sent).min(PDU_DATA_BYTES_MAX));
-        let _held = link.answer(length).await;
-        link.room().await;
-        let _reserved = link.reserve(length).await;
-        let most = PDU_DATA_BYTES_MAX as usize;
-        let piece = value.next(most, HEADROOM, TAILROOM).await?;
-        let mut piece = piece.expect("a value is as long as it says");
-        piece.truncate((wanted - sent) as usize);
-        let at = sent;
-        sent += u32::try_from(piece.len()).expect("at most 128 KiB");
-        // The value's size is the result: the response capsule is always sent.
-        link.send_data(permit, at, piece, sent == wanted, false);
-    }
-    // A host that wants a part is told whether it is right, which takes the whole.
-    while wanted > 0 && value.next(PDU_DATA_BYTES_MAX as usize, 0, 0).await?.is_some() {}
-    core.count_read(u64::from(wanted));
-    Ok(if wanted == 0 { Done::Result(u64::from(whole)) } else { Done::Data(u64::from(whole)) })
 }
 
 async fn execute(

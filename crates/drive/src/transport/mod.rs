@@ -4,8 +4,9 @@
 //! turns bytes into commands, [`link`] is what a connection's commands share, [`budget`] what all
 //! connections of a core do, [`lend`] the memory for what a host is granted to send, `transfer`
 //! that data, [`outgoing`] what it sends, [`auth`] what a host must pass first, [`command`] runs
-//! one command (`block` those of blocks, `now` those that need not wait, `memory` those of
-//! memory), [`session`] is Connect and the admin queue, `report` what it is told beside.
+//! one command (`block` those of blocks, `now` those that need not wait, `retrieve` values,
+//! `memory` those of memory), [`session`] is Connect and the admin queue, `report` what else it
+//! is told.
 //!
 //! Never: what a command means to the medium. Invariants: a connection stays on its core; a
 //! command is answered once; back-pressure parks a connection's read side and never fails a
@@ -23,6 +24,7 @@ mod memory;
 mod now;
 pub mod outgoing;
 mod report;
+mod retrieve;
 pub mod session;
 mod transfer;
 

@@ -23,7 +23,9 @@ pub fn run_here(
 ) -> Result<(u64, Vec<u8>), Failure> {
     let mut inputs = Inputs::new(streams.len());
     for (index, chunks) in streams.into_iter().enumerate() {
-        chunks.into_iter().for_each(|bytes| inputs.push(index, Chunk { bytes, check: Check::Nothing }));
+        chunks
+            .into_iter()
+            .for_each(|bytes| inputs.push(index, Chunk { bytes, check: Check::Nothing }));
         inputs.end(index);
     }
     let wanted = Destination::Memory { nsid: 0, start: 0, bytes: u32::MAX };

@@ -202,8 +202,7 @@ impl Drain {
     pub(super) async fn drain(&mut self, output: &mut Output, last: bool) -> Result<(), Failure> {
         for chunk in output.take(last) {
             let is_full = |drain: &Self| {
-                drain.under_way.len() >= STORES
-                    || drain.under_way_bytes + chunk.len() > FULL_BYTES
+                drain.under_way.len() >= STORES || drain.under_way_bytes + chunk.len() > FULL_BYTES
             };
             while !self.under_way.is_empty() && is_full(self) {
                 self.wait_for_one().await?;

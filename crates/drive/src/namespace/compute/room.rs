@@ -39,11 +39,7 @@ impl Room {
     pub(super) fn new(limits: &Limits) -> Self {
         let usual = limits.memory_bytes.saturating_add(STREAMS_BYTES);
         let bytes = BYTES_MIN.max(usual.saturating_mul(EXECUTIONS_MAX as u64));
-        Self {
-            turns: Semaphore::new(EXECUTIONS_MAX),
-            memory: Semaphore::new(units(bytes)),
-            bytes,
-        }
+        Self { turns: Semaphore::new(EXECUTIONS_MAX), memory: Semaphore::new(units(bytes)), bytes }
     }
 
     /// Waits until an execution may run whose program, if a host has loaded it, takes at most

@@ -286,9 +286,9 @@ enum Piece {
 impl Piece {
     fn bytes(&self) -> usize {
         match self {
-            Self::Value { bytes, .. }
-            | Self::Blocks { bytes, .. }
-            | Self::Memory { bytes, .. } => *bytes as usize,
+            Self::Value { bytes, .. } | Self::Blocks { bytes, .. } | Self::Memory { bytes, .. } => {
+                *bytes as usize
+            }
         }
     }
 

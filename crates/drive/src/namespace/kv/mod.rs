@@ -324,7 +324,28 @@ pub struct Value {
     _pin: Pin,
 }
 
+/// How far the reading of a version has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    commit: u64,
+    read: u32,
+    crc: u32,
+}
+
 impl Value {
+    /// How far its reading has come.
+    pub fn progress(&self) -> Progress {
+        Progress { commit: self.location.commit, read: self.read, crc: self.crc }
+    }
+
+    /// Goes on where another reading of the same version stopped; `None` when this is another
+    /// version.
+    #[must_use]
+    pub fn resumed(self, from: Progress) -> Option<Self> {
+        let is_same = self.location.commit == from.commit;
+        is_same.then_some(Self { read: from.read, crc: from.crc, ..self })
+    }
+
     /// Length of the value in bytes.
     pub fn bytes(&self) -> u32 {
         self.location.value_bytes.unwrap_or(0)
