@@ -1,9 +1,10 @@
 //! The memory of a core for data on its way between hosts and the medium, over all connections.
 //!
 //! A connection's own share is [`super::link`]'s. Invariant: a connection that has no answer
-//! waiting may always make one, one that holds no capsule may always receive, and one that holds no granted
-//! data may always be granted [`FLOOR_BYTES`], so that hosts which do not move their data cannot
-//! use up what serves the others. Longer transfers share one pool, for which they wait in line.
+//! waiting may always make one, one that holds no capsule may always receive, and one that holds
+//! no granted data may always be granted [`FLOOR_BYTES`], so that hosts which do not move their
+//! data cannot use up what serves the others. Longer transfers share one pool, for which they wait
+//! in line.
 
 use std::cell::Cell;
 use std::rc::Rc;

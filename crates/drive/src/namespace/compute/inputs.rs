@@ -2,8 +2,8 @@
 //!
 //! Bytes come in chunks, in order; a program sees one chunk of each stream at a time and says how
 //! much of it it has used. It does no I/O. Invariants: the last bytes of a value are shown only
-//! after the value's checksum held, which is looked at in the lane, where the bytes are about to be read
-//! anyway; of a value that comes in several chunks the first ones are shown before, and the
+//! after the value's checksum held, which is looked at in the lane, where the bytes are about to be
+//! read anyway; of a value that comes in several chunks the first ones are shown before, and the
 //! execution fails when the checksum does not hold, even if the program ends before
 //! ([`Inputs::check_rest`]).
 
