@@ -13,6 +13,7 @@
 //! - [`single`]: one drive
 //! - [`pace`]: a drive as late as a profile's device
 //! - [`operations`]: draining, counting, logging
+//! - [`memory`]: what a drive holds of its hosts' data, by the kernel's count
 //! - [`media`]: checking, damage, direct I/O, block devices
 //! - [`secrets`]: hosts and drives that prove who they are
 //! - [`mod@characterize`]: profiles of what is measured; [`subjects`]: of arrays, and of a drive of
@@ -28,6 +29,7 @@ mod harness;
 mod kernels;
 mod lifecycle;
 mod media;
+mod memory;
 mod misfits;
 mod objects;
 mod operations;

@@ -54,7 +54,7 @@ fn a_host_that_never_ends_its_command_does_not_keep_a_drive_from_stopping() {
     drive.stop().expect(0, &[]);
 }
 
-fn scrape(address: SocketAddr, request: &str) -> String {
+pub(crate) fn scrape(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
@@ -64,7 +64,7 @@ fn scrape(address: SocketAddr, request: &str) -> String {
 }
 
 /// A port that was free a moment ago.
-fn free_address() -> SocketAddr {
+pub(crate) fn free_address() -> SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 

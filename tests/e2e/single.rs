@@ -29,9 +29,10 @@ impl Drive {
 
     pub(crate) fn start(&mut self, media: &str, options: &[&str]) {
         let _ = fs::remove_file(self.array.path("ready"));
-        let serve = ["drive", "serve", "--media", media, "--size", "128M", "--nqn", NQN];
+        let serve = ["drive", "serve", "--media", media, "--nqn", NQN];
         let listen = ["--listen", "127.0.0.1:0", "--ready-file", "ready"];
-        let arguments = [&serve[..], &listen[..], options].concat();
+        let size = if options.contains(&"--size") { &[][..] } else { &["--size", "128M"] };
+        let arguments = [&serve[..], &listen[..], size, options].concat();
         self.running = Some(self.array.spawn(&arguments, Stdio::null()));
         wait_until("the drive serves", || self.array.path("ready").exists());
     }
@@ -52,11 +53,16 @@ impl Drive {
 
     /// The admin queue of a controller, and an I/O queue of it.
     pub(crate) fn connect(&self) -> (Wire, Wire) {
+        self.connect_sized(32)
+    }
+
+    /// The same, with so many entries.
+    pub(crate) fn connect_sized(&self, entries: u16) -> (Wire, Wire) {
         let mut admin = Wire::open(self.address());
         let cntlid = admin.admin(NQN);
         let mut io = Wire::open(self.address());
         io.initialise();
-        assert_eq!(io.connect(NQN, 1, cntlid, false).status, 0);
+        assert_eq!(io.connect_sized(NQN, 1, cntlid, entries, false).status, 0);
         (admin, io)
     }
 }

@@ -20,6 +20,7 @@ mod loss;
 mod memory;
 mod model;
 mod overwritten;
+mod reader;
 mod served;
 mod stalled;
 mod tombstone;
@@ -41,14 +42,17 @@ use csd_drive::Provision;
 use csd_drive::drive;
 use csd_drive::format::Split;
 use csd_drive::media::{Media, Volatile, VolatileConfig};
+use csd_drive::metrics;
 use csd_drive::transport::accept;
 use csd_initiator::Address;
 use csd_reactor::sim::{MachineId, World, WorldConfig};
-use csd_reactor::{CoreId, Listener, sleep};
+use csd_reactor::{Class, CoreId, Listener, sleep, spawn};
 use workload::Shared;
 
 const NQN: &str = "nqn.2026-11.io.csdstore:simulated";
 const DRIVE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+/// Port of the metrics page.
+const METRICS: u16 = 9464;
 const HOST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const DRIVE_BYTES: u64 = 128 << 20;
 const CUTS: usize = 3;
@@ -111,6 +115,8 @@ impl Simulation {
                     drive::start_all(&shared).await.expect("recovers");
                     let listener = Listener::bind(SocketAddr::from((DRIVE, 4420))).unwrap();
                     *slot.borrow_mut() = Some(Arc::clone(&shared));
+                    let scraped = Listener::bind(SocketAddr::from((DRIVE, METRICS))).unwrap();
+                    drop(spawn(Class::System, metrics::serve(scraped, Arc::clone(&shared))));
                     told.set(true);
                     accept::accept(listener, shared).await;
                 }

@@ -2,11 +2,12 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
 
 use csd_drive::{Config, HostLimits};
 
-use crate::harness::{Host, NQN, assert_closed, assert_serves, serve};
-use crate::wire::{Command, Wire};
+use crate::harness::{Host, NQN, assert_closed, assert_serves, serve, status_of, u16_at};
+use crate::wire::{Command, Wire, data_pdu};
 
 const BUSY: u16 = 0x181;
 /// Connections beyond the limit that are told so; more are closed as they come.
@@ -155,4 +156,81 @@ fn capsules_of_many_hosts_are_bounded_and_all_are_answered() {
     // An eighth of the memory, and of every host what one receive may bring.
     assert!(most <= (8 << 20) + HOSTS * (256 << 10), "{most} bytes of capsules");
     assert_eq!(metric(metrics, "csd_transfer_memory_bytes{core=\"0\",for=\"capsules\"}"), 0);
+}
+
+/// Six hosts hold all that the drive lends and send 8 KiB of it at a time; another host's short
+/// writes are answered meanwhile, several at once.
+#[test]
+fn short_writes_do_not_wait_for_hosts_that_hold_all_memory() {
+    const MIB: [u32; 6] = [16, 4, 2, 2, 2, 2];
+    let metrics = metrics_address();
+    let limits = HostLimits { transfer_memory_bytes: 64 << 20, ..HostLimits::default() };
+    let address =
+        serve(Config { metrics: Some(metrics), host_limits: limits, ..Config::default() });
+    let mut slow: Vec<(Host, Wire, [u16; 2])> = Vec::new();
+    for mib in MIB {
+        let mut host = Host::new(address);
+        let mut io = host.queue(1, 32, true);
+        let write = Command::new(0x01, 1).dword(12, (mib << 20) / 4096 - 1);
+        let (_, capsule) = io.capsule_bytes(write, (mib << 20) as usize);
+        io.stream.write_all(&capsule).unwrap();
+        let r2t = io.receive();
+        slow.push((host, io, [u16_at(&r2t.header, 8), u16_at(&r2t.header, 10)]));
+    }
+    let granted = "csd_transfer_memory_bytes{core=\"0\",for=\"granted\"}";
+    assert_eq!(metric(metrics, granted), 28 << 20, "all of it is lent");
+    let mut host = Host::new(address);
+    let mut io = host.queue(1, 32, true);
+    let mut longest = Duration::ZERO;
+    for round in 0..100u32 {
+        for (_, slow, [cid, ttag]) in &mut slow {
+            let pdu = data_pdu(*cid, *ttag, round * 8192, &[7; 8192], false);
+            slow.stream.write_all(&pdu).unwrap();
+        }
+        let begun = Instant::now();
+        let capsules: Vec<u8> = (0..4)
+            .flat_map(|at| {
+                let write = Command::new(0x01, 1).dword(10, 8192 + at * 16).dword(12, 15);
+                io.capsule_bytes(write, 64 << 10).1
+            })
+            .collect();
+        io.stream.write_all(&capsules).unwrap();
+        let mut answered = 0;
+        while answered < 4 {
+            let pdu = io.receive();
+            if pdu.header[0] == 0x05 {
+                assert_eq!(status_of(&pdu), 0);
+                answered += 1;
+                continue;
+            }
+            let (cid, ttag) = (u16_at(&pdu.header, 8), u16_at(&pdu.header, 10));
+            let data = data_pdu(cid, ttag, 0, &[1; 64 << 10], true);
+            io.stream.write_all(&data).unwrap();
+        }
+        longest = longest.max(begun.elapsed());
+    }
+    println!("four writes of 64 KiB beside six hosts that trickle: at most {longest:?}");
+    // They are still there, and what they hold is, too.
+    assert_eq!(metric(metrics, granted), 28 << 20);
+}
+
+#[test]
+fn scrapers_that_say_nothing_or_take_nothing_keep_nobody_waiting() {
+    let metrics = metrics_address();
+    let address = serve(Config { metrics: Some(metrics), ..Config::default() });
+    let mut silent: Vec<TcpStream> = Vec::new();
+    for count in 0..100 {
+        silent.push(TcpStream::connect(metrics).unwrap());
+        if count % 2 == 0 {
+            silent.last_mut().unwrap().write_all(b"GET /metrics").unwrap();
+        }
+        // Before any of them runs out of time, 5 s, this is answered.
+        assert_eq!(metric(metrics, "csd_media_read_only"), 0);
+    }
+    // The first ones have made way.
+    for stream in &mut silent[..80] {
+        let ended = stream.read(&mut [0; 16]);
+        assert!(matches!(ended, Ok(0)) || ended.is_err(), "it was let go");
+    }
+    assert_serves(address);
 }

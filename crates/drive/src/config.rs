@@ -14,7 +14,7 @@ use crate::log::Log;
 use crate::media::Direct;
 use crate::pace::Model;
 use crate::provision::Provision;
-use crate::transport::budget;
+use crate::transport::budget::{self, Budget};
 
 /// What keeps a drive's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +47,13 @@ impl HostLimits {
             0 => budget::BYTES_DEFAULT,
             all => all / core_count() as u64,
         }
+    }
+
+    /// What each of this runtime's cores has for data on its way.
+    pub(crate) fn core_budget(&self) -> Budget {
+        // Connections go to the core with the fewest.
+        let connections = self.connections.div_ceil(core_count());
+        Budget::new(self.core_transfer_memory_bytes(), connections)
     }
 }
 

@@ -215,7 +215,7 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
         media_error_rate: Rate::default(),
         unsettled_rate: Rate::default(),
         connections: Connections::default(),
-        budget: Rc::new(Budget::new(shared.host_limits.core_transfer_memory_bytes())),
+        budget: Rc::new(shared.host_limits.core_budget()),
         scratch: RefCell::new(Buffer::zeroed(SCRATCH_BYTES)),
         shared,
     });

@@ -31,6 +31,7 @@ codes! {
         KEEP_ALIVE_EXPIRED = 0x019: "keep alive timer expired",
         KEEP_ALIVE_INVALID = 0x01A: "keep alive timeout invalid",
         NAMESPACE_WRITE_PROTECTED = 0x020: "namespace is write protected",
+        COMMAND_INTERRUPTED = 0x021: "command interrupted",
         TRANSIENT_TRANSPORT_ERROR = 0x022: "transient transport error",
         COMMAND_SET_MISMATCH = 0x02B: "I/O command set not supported",
         LBA_OUT_OF_RANGE = 0x080: "LBA out of range",
@@ -114,6 +115,7 @@ impl Status {
             Self::ABORT_REQUESTED
                 | Self::ABORTED_SQ_DELETION
                 | Self::NAMESPACE_NOT_READY
+                | Self::COMMAND_INTERRUPTED
                 | Self::TRANSIENT_TRANSPORT_ERROR
                 | Self::CONTROLLER_BUSY
         )

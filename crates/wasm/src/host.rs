@@ -161,24 +161,32 @@ async fn next(
     .await
 }
 
+/// Bytes that are appended before it is looked again at whether the output is full.
+const EMIT_BYTES: usize = 1 << 20;
+
 /// Appends to the output.
 async fn emit(caller: &mut Caller<'_, State>, at: u32, length: u32) -> Result<(), Error> {
     let (memory, state) = memory(caller)?;
-    let bytes = place(memory, at, length, "emit")?;
+    let mut bytes = &*place(memory, at, length, "emit")?;
     poll_fn(|_| {
         let mut lent = lock(&state.lent);
-        if lent.output.is_full() {
-            lent.wants = Some(Wants::Room);
-            return Poll::Pending;
+        loop {
+            if lent.output.is_full() {
+                lent.wants = Some(Wants::Room);
+                return Poll::Pending;
+            }
+            if lent.output.written() + bytes.len() as u64 > state.output_bytes_max {
+                let most = state.output_bytes_max;
+                let reason = format!("it writes more than the {most} bytes that it may");
+                return Poll::Ready(Err(failure(reason)));
+            }
+            let (part, rest) = bytes.split_at(bytes.len().min(EMIT_BYTES));
+            lent.output.append(part);
+            bytes = rest;
+            if bytes.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
         }
-        Poll::Ready(())
     })
-    .await;
-    let mut lent = lock(&state.lent);
-    if lent.output.written() + bytes.len() as u64 > state.output_bytes_max {
-        let most = state.output_bytes_max;
-        return Err(failure(format!("it writes more than the {most} bytes that it may")));
-    }
-    lent.output.append(bytes);
-    Ok(())
+    .await
 }

@@ -1,18 +1,18 @@
 //! The Prometheus endpoint: one page of text for whoever asks over HTTP.
 //!
 //! A scrape costs a walk over the counters and a letter to every core; between scrapes nothing.
-//! Never: state of a scraper, or anything that changes the drive. Invariant: a scraper that says
-//! nothing, or too much, is let go.
+//! It changes nothing of the drive. Invariants: a scraper that says nothing, or too much, is let
+//! go; scrapers that are slow keep nobody waiting.
 
+use std::collections::VecDeque;
 use std::fmt::Write;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use csd_nvme::status::Status;
 use csd_reactor::{
-    BusyTimes, Class, CoreId, Listener, Semaphore, Stream, busy, call, core_count, kept, sleep,
+    BusyTimes, Class, CoreId, JoinHandle, Listener, Stream, busy, call, core_count, kept, sleep,
     spawn, timeout,
 };
 
@@ -24,24 +24,27 @@ use crate::transport::budget::Use;
 const REQUEST_BYTES_MAX: usize = 8 << 10;
 /// A scraper must have asked and listened within this time.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Scrapers at a time; more wait.
-const SCRAPERS_MAX: usize = 4;
+/// Scrapers at a time; when another comes, the one that came first is let go.
+const SCRAPERS_MAX: usize = 16;
 
 /// Answers scrapes until the listener is dropped.
 pub async fn serve(listener: Listener, shared: Arc<Shared>) {
-    let scrapers = Rc::new(Semaphore::new(SCRAPERS_MAX));
+    let mut scrapers = VecDeque::<JoinHandle<()>>::new();
     loop {
-        let permit = scrapers.acquire(1).await;
         let Ok((stream, _)) = listener.accept().await else {
-            drop(permit);
             sleep(Duration::from_millis(100)).await;
             continue;
         };
+        scrapers.retain(|scraper| !scraper.is_finished());
+        if scrapers.len() >= SCRAPERS_MAX
+            && let Some(oldest) = scrapers.pop_front()
+        {
+            oldest.abort();
+        }
         let shared = Arc::clone(&shared);
-        drop(spawn(Class::System, async move {
+        scrapers.push_back(spawn(Class::System, async move {
             // Whatever goes wrong is the scraper's to notice.
             let _ = timeout(PATIENCE, answer(&stream, &shared)).await;
-            drop(permit);
         }));
     }
 }
@@ -198,9 +201,12 @@ fn hosts(page: &mut String, shared: &Shared, memory: &[Use]) {
     }
     head(page, "csd_transfer_memory_bytes", "gauge", "Memory in use for data on its way.");
     for (core, used) in memory.iter().enumerate() {
-        for (what, bytes) in
-            [("granted", used.granted), ("answers", used.answers), ("capsules", used.capsules)]
-        {
+        for (what, bytes) in [
+            ("granted", used.granted),
+            ("executions", used.executions),
+            ("answers", used.answers),
+            ("capsules", used.capsules),
+        ] {
             let _ = writeln!(
                 page,
                 "csd_transfer_memory_bytes{{core=\"{core}\",for=\"{what}\"}} {bytes}"

@@ -134,7 +134,7 @@ pub async fn run(core: &Core, link: &Link, permit: Permit, sqe: &Sqe, data: Vec<
     };
     match result {
         Ok(data) if data.is_empty() => link.complete(permit, Status::SUCCESS, 0),
-        Ok(data) => session::send(link, permit, 0, &data),
+        Ok(data) => session::send(link, permit, 0, &data).await,
         Err(status) => command::fail(core, link, permit, sqe, status),
     }
     if link.gate.has_failed() {

@@ -1,19 +1,23 @@
 //! The memory of a core for data on its way between hosts and the medium, over all connections.
 //!
-//! Never: a connection's own share, which is [`super::link`]'s. Invariant: a connection that has no
-//! answer waiting may always make one, and one that holds no capsule may always receive, so that
-//! hosts which do not read cannot use up what serves the others. Granted data alone is waited for,
-//! and its host must keep it moving.
+//! A connection's own share is [`super::link`]'s. Invariant: a connection that has no answer
+//! waiting may always make one, one that holds no capsule may always receive, and one that holds
+//! no granted data may always be granted [`FLOOR_BYTES`], so that hosts which do not move their
+//! data cannot use up what serves the others. Longer transfers share one pool, for which they wait
+//! in line.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use csd_reactor::{Acquire, Semaphore};
 
-/// Least memory of a core: half of it is granted, and the longest transfer is 16 MiB.
+/// Least memory of a core: 7/16 of it are granted, and the longest transfer is 16 MiB.
 pub const BYTES_MIN: u64 = 64 << 20;
 /// Memory of a core, unless its user says otherwise.
 pub const BYTES_DEFAULT: u64 = 192 << 20;
+/// Granted data that a connection may always hold: the floor. The sum of all floors is bounded by
+/// the number of connections, and comes on top of the memory of the cores.
+pub const FLOOR_BYTES: u32 = 128 << 10;
 /// Unit in which waiting is counted.
 const UNIT_BYTES: u32 = 4096;
 
@@ -22,6 +26,8 @@ const UNIT_BYTES: u32 = 4096;
 pub struct Use {
     /// Granted to hosts, or being written.
     pub granted: usize,
+    /// Came with executions that wait or run, or was granted for them.
+    pub executions: usize,
     /// Answers with data: being read, waiting, or queued.
     pub answers: usize,
     /// Came with commands that are not answered.
@@ -32,6 +38,10 @@ pub struct Use {
 pub struct Budget {
     granted: Semaphore,
     granted_units: usize,
+    floors: Semaphore,
+    floors_units: usize,
+    executions: Semaphore,
+    executions_units: usize,
     answers: Cell<usize>,
     answers_max: usize,
     capsules: Cell<usize>,
@@ -43,15 +53,21 @@ fn units(bytes: u64) -> usize {
 }
 
 impl Budget {
-    /// So many bytes: half of them to be granted, three eighths for answers, an eighth for
-    /// capsules.
-    pub fn new(bytes: u64) -> Self {
+    /// So many bytes: seven sixteenths of them to be granted, one for the data of executions, six
+    /// for answers, two for capsules; and the floors of so many connections.
+    pub fn new(bytes: u64, connections: usize) -> Self {
         let bytes = bytes.max(BYTES_MIN);
         let part = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        let granted_units = units(bytes / 2);
+        let granted_units = units(bytes / 16 * 7);
+        let executions_units = units(bytes / 16);
+        let floors_units = connections * units(FLOOR_BYTES.into());
         Self {
             granted: Semaphore::new(granted_units),
             granted_units,
+            floors: Semaphore::new(floors_units),
+            floors_units,
+            executions: Semaphore::new(executions_units),
+            executions_units,
             answers: Cell::new(0),
             answers_max: part(bytes / 8 * 3),
             capsules: Cell::new(0),
@@ -62,6 +78,22 @@ impl Budget {
     /// Waits for the right to hold `bytes` bytes of granted data, or of data that a command moves.
     pub fn grant(&self, bytes: u32) -> Acquire {
         self.granted.acquire(units(bytes.into()).min(self.granted_units))
+    }
+
+    /// Waits for the right to hold `bytes` bytes, at most [`FLOOR_BYTES`], of a connection's floor.
+    /// It is there unless writes of connections that are gone still go on.
+    pub fn floor(&self, bytes: u32) -> Acquire {
+        self.floors.acquire(units(bytes.into()))
+    }
+
+    /// Waits for the right to hold `bytes` bytes that come with an execution, until it ends.
+    pub fn execution(&self, bytes: u32) -> Acquire {
+        self.executions.acquire(units(bytes.into()).min(self.executions_units))
+    }
+
+    /// True while somebody waits for memory that others were granted.
+    pub fn is_waited_for(&self) -> bool {
+        self.granted.is_waited_for() || self.executions.is_waited_for()
     }
 
     /// Notes bytes of an answer that is being made, or queued.
@@ -86,9 +118,12 @@ impl Budget {
 
     /// What is in use.
     pub fn used(&self) -> Use {
-        let granted = self.granted_units - self.granted.available();
+        let floors = self.floors_units - self.floors.available();
+        let granted = self.granted_units - self.granted.available() + floors;
+        let executions = self.executions_units - self.executions.available();
         Use {
             granted: granted * UNIT_BYTES as usize,
+            executions: executions * UNIT_BYTES as usize,
             answers: self.answers.get(),
             capsules: self.capsules.get(),
         }
@@ -124,8 +159,8 @@ mod tests {
 
     #[test]
     fn the_parts_of_the_least_memory_hold_the_longest_transfer() {
-        let memory = Budget::new(0);
-        assert_eq!(memory.granted_units, units(32 << 20));
+        let memory = Budget::new(0, 1);
+        assert_eq!(memory.granted_units, units(28 << 20));
         let held = memory.granted.try_acquire(units(16 << 20));
         assert!(held.is_some());
         assert_eq!(memory.used(), Use { granted: 16 << 20, ..Use::default() });
@@ -133,7 +168,7 @@ mod tests {
 
     #[test]
     fn capsules_and_answers_are_counted_until_they_go() {
-        let memory = Rc::new(Budget::new(BYTES_MIN));
+        let memory = Rc::new(Budget::new(BYTES_MIN, 1));
         let own = Rc::new(Cell::new(0));
         let laden = Laden::new(&memory, &own, 8 << 20);
         assert!(memory.is_laden() && own.get() == 8 << 20);

@@ -13,10 +13,12 @@ use csd_nvme::controller::queue::Permit;
 use csd_nvme::opcode::Admin;
 use csd_nvme::status::Status;
 use csd_nvme::{NSID_ALL, compute, kv};
-use csd_reactor::{Buffer, Permit as Held, now};
+use csd_reactor::{Buffer, now};
 
+use super::budget::FLOOR_BYTES;
+use super::lend::Lent;
 use super::link::{HEADROOM, Link, TAILROOM};
-use super::{PDU_DATA_BYTES_MAX, auth, block, memory, session};
+use super::{PDU_DATA_BYTES_MAX, auth, block, memory, retrieve, session};
 use crate::controller::{CoreCounters, executions as log};
 use crate::drive::Core;
 use crate::namespace::compute::Call;
@@ -57,6 +59,13 @@ pub async fn run_admin(core: Rc<Core>, link: Rc<Link>, received: Received) {
             if auth::is_auth(&sqe) {
                 return auth::run(&core, &link, permit, &sqe, data).await;
             }
+            // A long answer, such as a log page, is made as a whole: it takes memory as data does
+            // that a host sends.
+            let long = sqe.sgl().length().min(core.shared.subsystem.transfer_bytes_max());
+            let _held = match long > FLOOR_BYTES {
+                true => Some(core.budget.grant(long).await),
+                false => None,
+            };
             session::run(&core, &link, number, permit, &sqe, &data).await;
         }
         Err(status) => fail(&core, &link, permit, &sqe, status),
@@ -128,18 +137,34 @@ pub(super) enum Done {
 pub(super) struct Payload {
     pub(super) pieces: Vec<Buffer>,
     // Kept until the command ends: what is being written takes memory as what is received does.
-    pub(super) held: Option<(Held, Held)>,
+    pub(super) held: Option<Lent>,
 }
 
 impl Payload {
-    pub(super) fn joined(&self) -> Vec<u8> {
-        self.pieces.iter().flat_map(|piece| piece.iter().copied()).collect()
+    /// All of it in one; each piece goes as soon as it is copied.
+    pub(super) fn joined(self) -> Vec<u8> {
+        let mut all = Vec::with_capacity(self.pieces.iter().map(|piece| piece.len()).sum());
+        self.pieces.into_iter().for_each(|piece| all.extend_from_slice(&piece));
+        all
     }
 }
 
 /// The bytes that come with a command: from its capsule, or by a transfer.
 pub(super) async fn payload(
     core: &Core,
+    link: &Link,
+    permit: &Permit,
+    sqe: &Sqe,
+    capsule: Option<Buffer>,
+    bytes: u32,
+) -> Result<Payload, Status> {
+    let lend = async { Ok(link.lender.lend(&core.budget, bytes).await) };
+    payload_in(lend, link, permit, sqe, capsule, bytes).await
+}
+
+/// The same, in memory that `lend` gives: a grant is made only when there is memory for it.
+async fn payload_in(
+    lend: impl Future<Output = Result<Lent, Status>>,
     link: &Link,
     permit: &Permit,
     sqe: &Sqe,
@@ -160,11 +185,9 @@ pub(super) async fn payload(
         }
         (SGL_IN_CAPSULE, _) => Err(Status::SGL_LENGTH_INVALID),
         (SGL_TRANSPORT, None) => {
-            // A grant is made only when there is memory for it.
-            let own = link.grant(bytes).await;
-            let shared = link.host.there(core.budget.grant(bytes)).await;
+            let held = link.host.there(lend).await?;
             let pieces = link.receive(permit.cid(), bytes).await?;
-            Ok(Payload { pieces, held: Some((own, shared)) })
+            Ok(Payload { pieces, held: Some(held) })
         }
         _ => Err(Status::SGL_TYPE_INVALID),
     }
@@ -203,7 +226,7 @@ async fn key_value(
             stored.map(|()| Done::Result(0))
         }
         kv::Command::Retrieve { key, size } => {
-            retrieve(core, link, permit, sqe, (nsid, key), size).await
+            retrieve::run(core, link, permit, sqe, (nsid, key), size).await
         }
         kv::Command::List { from, size } => {
             check_buffer(core, sqe, u64::from(size))?;
@@ -221,39 +244,6 @@ async fn key_value(
     }
 }
 
-async fn retrieve(
-    core: &Core,
-    link: &Link,
-    permit: &Permit,
-    sqe: &Sqe,
-    (nsid, key): (u16, kv::Key),
-    size: u32,
-) -> Result<Done, Status> {
-    check_buffer(core, sqe, u64::from(size))?;
-    let value = core.kv.open(nsid, key).await?;
-    let mut value = value.ok_or(Status::KEY_DOES_NOT_EXIST)?;
-    let (whole, wanted) = (value.bytes(), value.bytes().min(size));
-    let mut sent = 0;
-    while sent < wanted {
-        let length = u64::from((wanted - sent).min(PDU_DATA_BYTES_MAX));
-        let _held = link.answer(length).await;
-        link.room().await;
-        let _reserved = link.reserve(length).await;
-        let most = PDU_DATA_BYTES_MAX as usize;
-        let piece = value.next(most, HEADROOM, TAILROOM).await?;
-        let mut piece = piece.expect("a value is as long as it says");
-        piece.truncate((wanted - sent) as usize);
-        let at = sent;
-        sent += u32::try_from(piece.len()).expect("at most 128 KiB");
-        // The value's size is the result: the response capsule is always sent.
-        link.send_data(permit, at, piece, sent == wanted, false);
-    }
-    // A host that wants a part is told whether it is right, which takes the whole.
-    while wanted > 0 && value.next(PDU_DATA_BYTES_MAX as usize, 0, 0).await?.is_some() {}
-    core.count_read(u64::from(wanted));
-    Ok(if wanted == 0 { Done::Result(u64::from(whole)) } else { Done::Data(u64::from(whole)) })
-}
-
 async fn execute(
     core: &Core,
     link: &Link,
@@ -265,14 +255,18 @@ async fn execute(
     let compute::Command::Execute { program: index, length, ranges, controls } = command;
     let session = link.session.borrow().association().map(|association| association.cntlid);
     let caller = (session.unwrap_or(0), permit.queue().qid(), permit.cid());
-    let Payload { pieces, held } = payload(core, link, permit, sqe, capsule, length).await?;
-    // Executions are long: they keep this connection's share, not what all connections share.
-    let _own = held.map(|(own, _)| own);
-    let data = Payload { pieces, held: None }.joined();
+    let under_way = core.compute.begin(caller, controls);
+    // Executions are long: their data has room of its own, not what all transfers share, and one
+    // for whose data there is no room has sent none while it waits.
+    let lend = async { (link.lender.own(length).await, core.budget.execution(length).await) };
+    let lend = under_way.wait(lend);
+    let mut data = payload_in(lend, link, permit, sqe, capsule, length).await?;
+    let _held = data.held.take();
     let begun = now();
     // One that has begun is asked to end when its host leaves; none begins then.
     link.host.there(ready(())).await;
-    let report = core.compute.execute(&Call { caller, index, ranges, controls }, &data).await;
+    let call = Call { caller, index, ranges, controls };
+    let report = core.compute.execute(&under_way, &call, data.joined()).await;
     let mut entry = log::entry(&report, index, begun);
     entry.set_cid(permit.cid());
     if let Some(association) = link.association() {

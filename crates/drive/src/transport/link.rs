@@ -18,6 +18,7 @@ use csd_reactor::{Buffer, Notify, Permit as Held, Semaphore};
 
 use super::auth::Gate;
 use super::budget::{Budget, Laden};
+use super::lend::Lender;
 use super::outgoing::Outgoing;
 use super::presence::Presence;
 use super::session::Session;
@@ -29,8 +30,6 @@ use crate::controller::Association;
 const QUEUED_BYTES_MAX: usize = 1 << 20;
 /// Most bytes that a connection's commands hold for answers being read, a piece at least each.
 const ANSWERS_BYTES_MAX: u32 = 4 << 20;
-/// Most bytes of granted data that a connection's commands hold, whatever state they are in.
-const GRANTS_BYTES_MAX: u32 = 16 << 20;
 /// Unit in which these are counted.
 const UNIT_BYTES: u32 = 4096;
 /// Headroom that a buffer of data needs before it, whatever the alignment asked for.
@@ -47,8 +46,10 @@ pub struct Motion {
     pub sent: usize,
     /// The oldest grant whose data is not complete.
     pub granted: Option<u64>,
-    /// There is something to send.
-    pub sending: bool,
+    /// Bytes of all such grants.
+    pub granted_bytes: usize,
+    /// Bytes that wait to be sent.
+    pub queued: usize,
 }
 
 /// One connection's shared state.
@@ -69,7 +70,8 @@ pub struct Link {
     // Bytes of answers that are being made.
     reserved: Cell<usize>,
     answers: Semaphore,
-    grants: Semaphore,
+    /// Memory for granted data.
+    pub lender: Lender,
     received_bytes: Cell<usize>,
     sent_bytes: Cell<usize>,
     budget: Rc<Budget>,
@@ -106,7 +108,7 @@ impl Link {
             room: Notify::new(),
             reserved: Cell::new(0),
             answers: Semaphore::new((ANSWERS_BYTES_MAX / UNIT_BYTES) as usize),
-            grants: Semaphore::new((GRANTS_BYTES_MAX / UNIT_BYTES) as usize),
+            lender: Lender::default(),
             received_bytes: Cell::new(0),
             sent_bytes: Cell::new(0),
             ended: Cell::new(false),
@@ -247,10 +249,9 @@ impl Link {
         self.host.there(self.answers.acquire(bytes.div_ceil(UNIT_BYTES) as usize)).await
     }
 
-    /// Waits for the right to hold `bytes` bytes of granted data, likewise, until the command ends.
-    pub async fn grant(&self, bytes: u32) -> Held {
-        let units = bytes.min(GRANTS_BYTES_MAX).div_ceil(UNIT_BYTES) as usize;
-        self.host.there(self.grants.acquire(units)).await
+    /// True while others wait for memory of which this connection may hold a part.
+    pub fn others_wait(&self) -> bool {
+        self.budget.is_waited_for() || self.budget.is_congested()
     }
 
     /// What moved since this was last asked.
@@ -259,7 +260,8 @@ impl Link {
             received: self.received_bytes.take(),
             sent: self.sent_bytes.take(),
             granted: self.transfers.oldest(),
-            sending: !self.outgoing.borrow().is_empty(),
+            granted_bytes: self.transfers.bytes(),
+            queued: self.outgoing.borrow().queued_bytes(),
         }
     }
 

@@ -2,11 +2,11 @@
 //!
 //! Modules in the order of a command's way: [`accept`] deals connections to cores, [`connection`]
 //! turns bytes into commands, [`link`] is what a connection's commands share, [`budget`] what all
-//! connections of a core do, [`presence`] what becomes of commands whose host is gone, `transfer`
-//! what a host was granted to send, [`outgoing`] what it sends, [`auth`] what a host must pass
-//! first, [`command`] runs one command (`block` those of blocks, `now` those that need not wait,
-//! `memory` those of memory), [`session`] is Connect and the admin queue, `report` what it is told
-//! beside.
+//! connections of a core do, [`presence`] what becomes of commands whose host is gone, [`lend`] the
+//! memory for what a host is granted to send, `transfer` that data, [`outgoing`] what it sends, [`auth`] what a host must pass first, [`command`] runs
+//! one command (`block` those of blocks, `now` those that need not wait, `retrieve` values,
+//! `memory` those of memory), [`session`] is Connect and the admin queue, `report` what else it
+//! is told.
 //!
 //! Never: what a command means to the medium. Invariants: a connection stays on its core; a
 //! command is answered once; back-pressure parks a connection's read side and never fails a
@@ -18,12 +18,14 @@ mod block;
 pub mod budget;
 pub mod command;
 pub mod connection;
+pub mod lend;
 pub mod link;
 mod memory;
 mod now;
 pub mod outgoing;
 pub mod presence;
 mod report;
+mod retrieve;
 pub mod session;
 mod transfer;
 

@@ -192,7 +192,7 @@ pub async fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sq
         Answer::Complete { status, result, data } if data.is_empty() => {
             link.complete(permit, status, result);
         }
-        Answer::Complete { result, data, .. } => send(link, permit, result, &data),
+        Answer::Complete { result, data, .. } => send(link, permit, result, &data).await,
     }
 }
 
@@ -320,12 +320,14 @@ pub fn run_fabrics_io(link: &Link, permit: Permit, sqe: &Sqe) {
     link.end_when_sent();
 }
 
-/// Sends an admin answer's data. Admin answers are small: no waiting for room.
-pub fn send(link: &Link, permit: Permit, result: u64, data: &[u8]) {
+/// Sends an admin answer's data, as far as there is room for it.
+pub async fn send(link: &Link, permit: Permit, result: u64, data: &[u8]) {
     let most = PDU_DATA_BYTES_MAX as usize;
     let count = data.len().div_ceil(most);
     let mut offset = 0;
     for (index, chunk) in data.chunks(most).enumerate() {
+        link.room().await;
+        let _reserved = link.reserve(chunk.len() as u64).await;
         let mut buffer = Buffer::with_room(HEADROOM, chunk.len(), TAILROOM);
         buffer.copy_from_slice(chunk);
         link.send_data(&permit, offset, buffer, index + 1 == count, result == 0);

@@ -24,6 +24,7 @@ pub(super) struct Transfer {
     done: Notify,
     // Counts the connection's grants: tells an old transfer from a new one under its tag.
     number: u64,
+    bytes: u32,
 }
 
 impl Transfer {
@@ -55,7 +56,7 @@ impl Transfers {
         let number = self.made.get();
         self.made.set(number + 1);
         let pieces = pieces(bytes).into();
-        let transfer = Rc::new(Transfer { pieces, number, ..Transfer::default() });
+        let transfer = Rc::new(Transfer { pieces, number, bytes, ..Transfer::default() });
         let known = self.open.borrow_mut().insert(ttag, Rc::clone(&transfer));
         assert!(known.is_none(), "a tag is granted again only when its transfer is complete");
         transfer
@@ -74,6 +75,11 @@ impl Transfers {
     /// Number of the oldest transfer whose data is not complete.
     pub(super) fn oldest(&self) -> Option<u64> {
         self.open.borrow().values().map(|transfer| transfer.number).min()
+    }
+
+    /// Bytes of the transfers whose data is not complete.
+    pub(super) fn bytes(&self) -> usize {
+        self.open.borrow().values().map(|transfer| transfer.bytes as usize).sum()
     }
 
     /// Copies received data to its place in a transfer.

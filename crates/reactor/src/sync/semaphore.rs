@@ -38,6 +38,12 @@ impl Semaphore {
         self.0.free.get()
     }
 
+    /// True while somebody waits for permits.
+    #[must_use]
+    pub fn is_waited_for(&self) -> bool {
+        !self.0.line.borrow().is_empty()
+    }
+
     /// Adds permits for good.
     pub fn add(&self, permits: usize) {
         self.0.release(permits);

@@ -6,18 +6,22 @@
 //! execution whose brake is pulled ends with the first reason that was given.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use csd_nvme::status::Status;
-use csd_reactor::{Class, JoinHandle, sleep, spawn};
+use csd_reactor::{Class, JoinHandle, sleep, spawn, timeout};
 
 use super::Failure;
 use super::engine::{Engine, Limits};
 
 /// Time between two looks of an engine at its programs.
 const TICK: Duration = Duration::from_millis(1);
+
+/// Time between two looks at whether an execution that waits for its turn is still wanted.
+const LOOK: Duration = Duration::from_millis(5);
 
 const RELEASED: u8 = 0;
 const ABORTED: u8 = 1;
@@ -60,6 +64,20 @@ impl Brake {
         // The first failure stays.
         let _ = self.0.failure.set(failure.clone());
         self.pull(FAILED);
+    }
+
+    /// Waits for something, unless the execution is to end before.
+    ///
+    /// # Errors
+    /// Why it is to end.
+    pub(super) async fn unless_pulled<F: Future>(&self, what: F) -> Result<F::Output, Failure> {
+        let mut what = pin!(what);
+        loop {
+            match timeout(LOOK, what.as_mut()).await {
+                Ok(output) => return Ok(output),
+                Err(_) => self.look()?,
+            }
+        }
     }
 
     fn pull(&self, why: u8) {
@@ -116,6 +134,34 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+/// An execution from when its host asks for it until it is answered: it can be aborted, and its
+/// time on the clock runs.
+pub struct UnderWay {
+    listed: Listed,
+    _clock: Watch,
+}
+
+impl UnderWay {
+    /// Begins its clock.
+    pub(super) fn new(listed: Listed, limits: Limits) -> Self {
+        let clock = Watch::clock(listed.brake.clone(), limits);
+        Self { listed, _clock: clock }
+    }
+
+    /// Waits for something, unless the execution is to end before.
+    ///
+    /// # Errors
+    /// The status that it ends with.
+    pub async fn wait<F: Future>(&self, what: F) -> Result<F::Output, Status> {
+        self.brake().unless_pulled(what).await.map_err(|failure| failure.status)
+    }
+
+    /// Its brake.
+    pub(super) fn brake(&self) -> &Brake {
+        &self.listed.brake
     }
 }
 

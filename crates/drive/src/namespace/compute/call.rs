@@ -15,6 +15,7 @@ use super::engine::Limits;
 use super::library::Running;
 use super::ranges::{self, Taken};
 use super::{Compute, Failure, Program, builtin};
+use crate::drive::Shared;
 use crate::namespace::memory::LocalMemory;
 
 /// An Execute Program command.
@@ -58,8 +59,9 @@ impl Prepared {
 }
 
 impl Compute {
-    /// Checks a call as far as that needs no reading.
-    pub(super) fn prepare(&self, call: &Call, data: &[u8]) -> Result<Prepared, Failure> {
+    /// Checks a call as far as that needs no reading. What is kept of its data is its parameters.
+    pub(super) fn prepare(&self, call: &Call, data: Vec<u8>) -> Result<Prepared, Failure> {
+        let data = &data[..];
         let (drive, controls) = (&self.drive, call.controls);
         let (set, mut execution) = match call.ranges {
             Ranges::None => {
@@ -96,9 +98,19 @@ impl Compute {
             Some(running)
         };
         apart(&execution)?;
-        let time_ms = u32::try_from(controls.time_ms()).expect("32 bits");
-        let limits = drive.limits.lowered(time_ms, controls.memory_mib() << 20)?;
+        let limits = drive.limits_of(controls)?;
         Ok(Prepared { execution, limits, loaded, _set: set })
+    }
+}
+
+impl Shared {
+    /// What an execution with these controls may take.
+    ///
+    /// # Errors
+    /// [`Status::INSUFFICIENT_PROGRAM_RESOURCES`] when it asks for more than there is.
+    pub(super) fn limits_of(&self, controls: Controls) -> Result<Limits, Status> {
+        let time_ms = u32::try_from(controls.time_ms()).expect("32 bits");
+        self.limits.lowered(time_ms, controls.memory_mib() << 20)
     }
 }
 

@@ -130,6 +130,10 @@ impl Compute {
             *desk = back;
             let step = step?;
             if let Step::Done { result } = step {
+                if desk.inputs.midway().is_some() {
+                    desk.take(batch?, meter);
+                    desk.check_rest(sources).await?;
+                }
                 return Ok(result);
             }
             desk.take(batch?, meter);
@@ -161,6 +165,19 @@ impl Desk {
             self.inputs.push(stream, chunk);
         }
         batch.ended.into_iter().for_each(|stream| self.inputs.end(stream));
+    }
+
+    /// Checks the rest of values of which the program has used the beginning: what it found there
+    /// may be wrong.
+    async fn check_rest(&mut self, sources: &mut Sources) -> Result<(), Failure> {
+        while let Some(stream) = self.inputs.midway() {
+            self.inputs.check_rest(stream)?;
+            if self.inputs.midway() == Some(stream) {
+                let Some(part) = sources.next_part(stream).await else { break };
+                self.inputs.push(stream, part?);
+            }
+        }
+        Ok(())
     }
 
     /// Leaves a program that does nothing in its place.

@@ -7,7 +7,7 @@ use csd_nvme::execute::Output as Destination;
 use csd_nvme::status::Status;
 use csd_reactor::Buffer;
 
-use super::inputs::Chunk;
+use super::inputs::{Check, Chunk};
 use super::{Failure, Inputs, Output, Program, Step};
 
 /// Steps that do nothing after which a program is given up.
@@ -23,7 +23,9 @@ pub fn run_here(
 ) -> Result<(u64, Vec<u8>), Failure> {
     let mut inputs = Inputs::new(streams.len());
     for (index, chunks) in streams.into_iter().enumerate() {
-        chunks.into_iter().for_each(|bytes| inputs.push(index, Chunk { bytes, checksum: None }));
+        chunks
+            .into_iter()
+            .for_each(|bytes| inputs.push(index, Chunk { bytes, check: Check::Nothing }));
         inputs.end(index);
     }
     let wanted = Destination::Memory { nsid: 0, start: 0, bytes: u32::MAX };

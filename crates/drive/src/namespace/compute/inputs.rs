@@ -1,8 +1,11 @@
 //! [`Inputs`]: what a program reads, as streams of bytes at hand.
 //!
 //! Bytes come in chunks, in order; a program sees one chunk of each stream at a time and says how
-//! much of it it has used. Never: I/O. Invariant: a byte is shown only after the checksum of its
-//! chunk held, which is looked at in the lane, where the bytes are about to be read anyway.
+//! much of it it has used. It does no I/O. Invariants: the last bytes of a value are shown only
+//! after the value's checksum held, which is looked at in the lane, where the bytes are about to be
+//! read anyway; of a value that comes in several chunks the first ones are shown before, and the
+//! execution fails when the checksum does not hold, even if the program ends before
+//! ([`Inputs::check_rest`]).
 
 use std::collections::VecDeque;
 
@@ -14,8 +17,37 @@ use super::Failure;
 /// What one read of a source gave.
 pub(super) struct Chunk {
     pub(super) bytes: Buffer,
-    /// Of a value; checked before it is shown.
-    pub(super) checksum: Option<u32>,
+    pub(super) check: Check,
+}
+
+/// What a chunk is checked against.
+#[derive(Clone, Copy)]
+pub(super) enum Check {
+    /// Nothing: it is of blocks or memory.
+    Nothing,
+    /// It is of a value that goes on in the next chunk.
+    Part,
+    /// It ends a value, whose checksum this is.
+    End(u32),
+}
+
+/// The checksum of a value that has come in part.
+#[derive(Default)]
+struct Running(Option<u32>);
+
+impl Running {
+    /// Goes on with the next chunk; false when a checksum does not hold.
+    fn check(&mut self, chunk: &Chunk) -> bool {
+        let sum = |running: Option<u32>| crc32c::crc32c_append(running.unwrap_or(0), &chunk.bytes);
+        match chunk.check {
+            Check::Nothing => true,
+            Check::Part => {
+                self.0 = Some(sum(self.0));
+                true
+            }
+            Check::End(expected) => sum(self.0.take()) == expected,
+        }
+    }
 }
 
 /// The streams that a program reads. The default has none.
@@ -32,8 +64,9 @@ struct Stream {
     chunks: VecDeque<Chunk>,
     /// Bytes of the first chunk that are used.
     at: usize,
-    /// The first chunk's checksum held.
+    /// The first chunk was checked.
     admitted: bool,
+    running: Running,
     /// Bytes not used of all chunks at hand.
     left: usize,
     /// No chunk comes after those at hand.
@@ -121,14 +154,39 @@ impl Inputs {
     pub(super) fn admit(&mut self) -> Result<(), Failure> {
         for (index, stream) in self.streams.iter_mut().enumerate() {
             let Some(first) = stream.chunks.front().filter(|_| !stream.admitted) else { continue };
-            if first.checksum.is_some_and(|sum| sum != crc32c::crc32c(&first.bytes)) {
-                let reason = format!("a value of stream {index} does not match its checksum");
-                return Err(Failure::new(Status::UNRECOVERED_ERROR, reason));
+            if !stream.running.check(first) {
+                return Err(wrong_checksum(index));
             }
             stream.admitted = true;
         }
         Ok(())
     }
+
+    /// A stream of which the program was shown the beginning of a value whose end has not come.
+    pub(super) fn midway(&self) -> Option<usize> {
+        self.streams.iter().position(|stream| stream.running.0.is_some())
+    }
+
+    /// Checks what is at hand of such a value, which the program does not want.
+    pub(super) fn check_rest(&mut self, index: usize) -> Result<(), Failure> {
+        let stream = &mut self.streams[index];
+        if std::mem::take(&mut stream.admitted) {
+            stream.chunks.pop_front();
+            stream.at = 0;
+        }
+        while stream.running.0.is_some() {
+            let Some(chunk) = stream.chunks.pop_front() else { break };
+            if !stream.running.check(&chunk) {
+                return Err(wrong_checksum(index));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn wrong_checksum(stream: usize) -> Failure {
+    let reason = format!("a value of stream {stream} does not match its checksum");
+    Failure::new(Status::UNRECOVERED_ERROR, reason)
 }
 
 impl Stream {
@@ -150,15 +208,15 @@ fn shown(stream: &Stream) -> usize {
 mod tests {
     use super::*;
 
-    fn chunk(bytes: &[u8], checksum: Option<u32>) -> Chunk {
-        Chunk { bytes: Buffer::from_slice(bytes), checksum }
+    fn chunk(bytes: &[u8], check: Check) -> Chunk {
+        Chunk { bytes: Buffer::from_slice(bytes), check }
     }
 
     #[test]
     fn one_chunk_is_shown_at_a_time_and_an_empty_one_never() {
         let mut inputs = Inputs::new(2);
         for bytes in [&b"abc"[..], b"", b"de"] {
-            inputs.push(0, chunk(bytes, Some(crc32c::crc32c(bytes))));
+            inputs.push(0, chunk(bytes, Check::End(crc32c::crc32c(bytes))));
         }
         assert_eq!(
             (inputs.peek(0), inputs.all_left()[0], inputs.has_unseen(0)),
@@ -176,8 +234,8 @@ mod tests {
     #[test]
     fn the_end_is_told_before_and_after_the_last_byte() {
         let mut inputs = Inputs::new(1);
-        inputs.push(0, chunk(b"ab", None));
-        inputs.push(0, chunk(b"c", None));
+        inputs.push(0, chunk(b"ab", Check::Nothing));
+        inputs.push(0, chunk(b"c", Check::Nothing));
         inputs.end(0);
         inputs.admit().unwrap();
         assert!(!inputs.is_last(0));
@@ -193,8 +251,38 @@ mod tests {
     #[test]
     fn a_wrong_checksum_is_found_before_a_byte_is_shown() {
         let mut inputs = Inputs::new(1);
-        inputs.push(0, chunk(b"ab", Some(1)));
+        inputs.push(0, chunk(b"ab", Check::End(1)));
         assert_eq!(inputs.admit().unwrap_err().status, Status::UNRECOVERED_ERROR);
         assert_eq!(inputs.peek(0), b"");
+    }
+
+    #[test]
+    fn a_value_in_parts_is_checked_at_its_end_even_if_nobody_reads_on() {
+        let whole = crc32c::crc32c(b"abcdef");
+        for (sum, holds) in [(whole, true), (whole ^ 1, false)] {
+            let mut read = Inputs::new(1);
+            let mut left = Inputs::new(1);
+            for (bytes, check) in
+                [(b"ab", Check::Part), (b"cd", Check::Part), (b"ef", Check::End(sum))]
+            {
+                read.push(0, chunk(bytes, check));
+                left.push(0, chunk(bytes, check));
+            }
+            for shown in [b"ab", b"cd"] {
+                read.admit().unwrap();
+                assert_eq!((read.peek(0), read.midway()), (&shown[..], Some(0)));
+                read.consume(0, 2);
+            }
+            assert_eq!(read.admit().is_ok(), holds, "read to its end");
+            assert_eq!(read.peek(0).len(), if holds { 2 } else { 0 });
+            left.admit().unwrap();
+            assert_eq!(left.check_rest(0).is_ok(), holds, "left after its beginning");
+            assert_eq!(left.midway(), None);
+        }
+        let mut begun = Inputs::new(2);
+        begun.push(1, chunk(b"ab", Check::Part));
+        begun.admit().unwrap();
+        begun.check_rest(1).unwrap();
+        assert_eq!(begun.midway(), Some(1), "its end has not come");
     }
 }

@@ -1,7 +1,7 @@
 //! The compute namespace: runs programs where their sources lie.
 //!
-//! Never: a program's arithmetic (that is `kernels`). Invariant: at most [`EXECUTIONS_MAX`]
-//! executions run on a core, so the memory they take is bounded.
+//! A program's arithmetic is elsewhere (`kernels`). Invariant: the memory that executions take on a
+//! core is bounded, whether they wait or run (`room`).
 //!
 //! | module | what it is |
 //! |---|---|
@@ -14,6 +14,7 @@
 //! | `spread` | its parts, side by side on them |
 //! | `execute` | one execution on one core, from its first read to its last write |
 //! | `admin` | loading, activating and unloading programs; memory range sets |
+//! | `room` | what the executions of a core may hold at once |
 //! | `brake` | ending executions early |
 //! | `builtin` | the programs of every drive |
 //! | `engine`, `library` | programs that users bring, and what runs them |
@@ -33,17 +34,19 @@ mod output;
 mod parts;
 mod program;
 mod ranges;
+mod room;
 mod sources;
 mod spread;
 
 use std::rc::Rc;
 use std::sync::Arc;
 
+use csd_nvme::compute::Controls;
 use csd_nvme::status::Status;
-use csd_reactor::Semaphore;
 
 use brake::Watch;
 use call::Prepared;
+use room::Room;
 
 use super::block::Block;
 use super::kv::Kv;
@@ -51,7 +54,7 @@ use crate::drive::Shared;
 use crate::log::{Level, Rate};
 
 pub use admin::run as admin;
-pub use brake::{Brake, Caller, Executions, Listed};
+pub use brake::{Brake, Caller, Executions, Listed, UnderWay};
 pub use builtin::{programs, start as start_builtin};
 pub use call::Call;
 pub use engine::{Compiled, Engine, Limits};
@@ -62,9 +65,7 @@ pub use library::{Admission, Library, digest};
 pub use output::Output;
 pub use program::{Failure, Program, Step};
 pub use ranges::RangeSets;
-
-/// Executions that run at once on a core; more wait.
-pub const EXECUTIONS_MAX: usize = 4;
+pub use room::EXECUTIONS_MAX;
 
 /// The compute namespace as one core sees it.
 #[derive(Clone)]
@@ -72,7 +73,7 @@ pub struct Compute {
     block: Block,
     kv: Rc<Kv>,
     drive: Arc<Shared>,
-    running: Semaphore,
+    room: Room,
     /// How often failures are told.
     failures: Rc<Rate>,
 }
@@ -80,8 +81,8 @@ pub struct Compute {
 impl Compute {
     /// A namespace whose sources are these namespaces, and the memory of the drive.
     pub fn new(block: Block, kv: Rc<Kv>, drive: Arc<Shared>) -> Self {
-        let running = Semaphore::new(EXECUTIONS_MAX);
-        Self { block, kv, drive, running, failures: Rc::default() }
+        let room = Room::new(&drive.limits);
+        Self { block, kv, drive, room, failures: Rc::default() }
     }
 
     /// That a namespace may be changed by what a command of this opcode changes.
@@ -92,15 +93,20 @@ impl Compute {
         }
     }
 
+    /// Notes that a host asks for an execution, which it may abort from here on. The host waits
+    /// from here on, too: for room for its data, for its turn, and for the program.
+    pub fn begin(&self, caller: Caller, controls: Controls) -> UnderWay {
+        let listed = self.drive.executions.begin(caller);
+        // A host that asks for more than there is is refused when its data is looked at.
+        let limits = self.drive.limits_of(controls).unwrap_or(self.drive.limits);
+        UnderWay::new(listed, limits)
+    }
+
     /// Runs a program: its result for dwords 0 and 1, or why there is none, and what it took.
-    pub async fn execute(&self, call: &Call, data: &[u8]) -> Report {
-        let listed = self.drive.executions.begin(call.caller);
+    pub async fn execute(&self, under_way: &UnderWay, call: &Call, data: Vec<u8>) -> Report {
         let report = match self.prepare(call, data) {
             Ok(prepared) => {
-                // A host waits from here on, for its turn too.
-                let clock = Watch::clock(listed.brake.clone(), prepared.limits);
-                let report = self.run_prepared(&prepared, &listed.brake).await;
-                drop(clock);
+                let report = self.run_prepared(&prepared, under_way.brake()).await;
                 if report.result.is_ok() {
                     let written = report.meter.written_bytes;
                     prepared.count(&self.drive.memory, call.controls, written);
@@ -120,7 +126,7 @@ impl Compute {
         let Some(loaded) = &prepared.loaded else {
             return match self.spread(execution, brake).await {
                 Some(report) => report,
-                None => self.in_turn(execution, brake, || prepared.start()).await,
+                None => self.in_turn((execution, 0), brake, || prepared.start()).await,
             };
         };
         let mut ticks = None;
@@ -128,7 +134,7 @@ impl Compute {
             ticks = Some(Watch::ticks(Arc::clone(&loaded.engine)));
             prepared.start()
         };
-        self.in_turn(execution, brake, start).await
+        self.in_turn((execution, prepared.limits.memory_bytes), brake, start).await
     }
 
     /// Tells why an execution failed: a status cannot.

@@ -1,8 +1,9 @@
 //! [`Output`]: what a program writes, and where that goes.
 //!
 //! In the lane bytes are gathered into chunks; between the lane's rounds full chunks are stored.
-//! Never: a byte written where the execution did not say. Invariants: at most [`FULL_BYTES`] and a
-//! chunk are gathered at once, but for serial executions; an execution that succeeded has its
+//! No byte is written where the execution did not say. Invariants: at most [`FULL_BYTES`] and a
+//! chunk are gathered at once, [`SOURCE_BYTES_MAX`] and a chunk in a serial execution, and at most
+//! [`FULL_BYTES`] or a chunk are being stored ([`held_bytes`]); an execution that succeeded has its
 //! output stored, durable as any Store is. One that failed may have left some of it: whoever asked
 //! deletes that.
 
@@ -10,7 +11,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use csd_nvme::execute::{Output as Destination, chunk_key};
+use csd_nvme::execute::{Output as Destination, SOURCE_BYTES_MAX, chunk_key};
 use csd_nvme::memory::Range;
 use csd_nvme::opcode::{self, Slm};
 use csd_nvme::status::Status;
@@ -25,6 +26,21 @@ use crate::namespace::{NSID_KV, NSID_OBJECTS};
 const FULL_BYTES: usize = 8 << 20;
 /// Stores of one execution under way at once.
 const STORES: usize = 4;
+
+/// Bytes of a chunk that goes to memory.
+const MEMORY_CHUNK_BYTES: u32 = 1 << 20;
+
+/// Most memory that the output of an execution that is not serial takes: what is gathered, the
+/// chunk that is being filled, and what is being stored.
+pub(super) fn held_bytes(destination: &Destination) -> u64 {
+    let chunk_bytes = match destination {
+        Destination::Completion => return 0,
+        Destination::Memory { .. } => MEMORY_CHUNK_BYTES,
+        Destination::KvChunks { chunk_bytes, .. } => *chunk_bytes,
+    };
+    let (full, chunk) = (FULL_BYTES as u64, u64::from(chunk_bytes));
+    full + 2 * chunk + full.max(chunk)
+}
 
 /// Where a program writes, in the lane. Nobody wants what is written to the default.
 #[derive(Default)]
@@ -45,7 +61,7 @@ impl Output {
     pub(super) fn new(destination: &Destination) -> Self {
         let chunk_bytes = match destination {
             Destination::Completion => None,
-            Destination::Memory { .. } => Some(1 << 20),
+            Destination::Memory { .. } => Some(MEMORY_CHUNK_BYTES as usize),
             Destination::KvChunks { chunk_bytes, .. } => Some(*chunk_bytes as usize),
         };
         Self {
@@ -59,9 +75,11 @@ impl Output {
         }
     }
 
-    /// The output of an execution that may be serial: then it is gathered as a whole.
+    /// The output of an execution that may be serial: then it is gathered as a whole, as far as
+    /// that is not longer than all that an execution may read.
     pub(super) fn serial(self, serial: bool) -> Self {
-        Self { full_bytes: if serial { usize::MAX } else { FULL_BYTES }, ..self }
+        let whole = usize::try_from(SOURCE_BYTES_MAX).expect("256 MiB");
+        Self { full_bytes: if serial { whole } else { FULL_BYTES }, ..self }
     }
 
     /// Whether the bytes are wanted; if not, they may be written and are dropped.
@@ -146,7 +164,8 @@ pub(super) struct Drain {
     chunks: u32,
     /// Bytes that went to memory.
     remembered: u64,
-    under_way: VecDeque<JoinHandle<Result<(), Status>>>,
+    under_way: VecDeque<(usize, JoinHandle<Result<(), Status>>)>,
+    under_way_bytes: usize,
 }
 
 impl Drain {
@@ -154,8 +173,15 @@ impl Drain {
     pub(super) fn new(compute: &Compute, destination: Destination) -> Result<Self, Failure> {
         match destination {
             Destination::Completion => {}
-            Destination::KvChunks { nsid, .. } if [NSID_KV, NSID_OBJECTS].contains(&nsid) => {
+            Destination::KvChunks { nsid, chunk_bytes, .. }
+                if [NSID_KV, NSID_OBJECTS].contains(&nsid) =>
+            {
                 compute.may_change(nsid, opcode::Kv::STORE.0)?;
+                let most = compute.drive.superblock.value_bytes_max();
+                if chunk_bytes > most {
+                    let reason = format!("values of {chunk_bytes} bytes: at most {most}");
+                    return Err(Failure::new(Status::INVALID_VALUE_SIZE, reason));
+                }
             }
             Destination::Memory { nsid, start, bytes } => {
                 let range = Range { start, length: bytes.into() };
@@ -168,14 +194,17 @@ impl Drain {
             }
         }
         let (kv, drive) = (Rc::clone(&compute.kv), Arc::clone(&compute.drive));
-        let under_way = VecDeque::new();
-        Ok(Self { kv, drive, destination, chunks: 0, remembered: 0, under_way })
+        let (under_way, under_way_bytes) = (VecDeque::new(), 0);
+        Ok(Self { kv, drive, destination, chunks: 0, remembered: 0, under_way, under_way_bytes })
     }
 
     /// Begins to store the chunks that are full, and at the `last` time what is left.
     pub(super) async fn drain(&mut self, output: &mut Output, last: bool) -> Result<(), Failure> {
         for chunk in output.take(last) {
-            if self.under_way.len() >= STORES {
+            let is_full = |drain: &Self| {
+                drain.under_way.len() >= STORES || drain.under_way_bytes + chunk.len() > FULL_BYTES
+            };
+            while !self.under_way.is_empty() && is_full(self) {
                 self.wait_for_one().await?;
             }
             self.store(chunk).await?;
@@ -197,9 +226,11 @@ impl Drain {
         let number = number.ok_or_else(|| Failure::misuse("the output's numbers leave 32 bits"))?;
         let nsid = u16::try_from(nsid).expect("2 or 3");
         let kv = Rc::clone(&self.kv);
+        let bytes = chunk.len();
         let stored =
             async move { kv.store(nsid, chunk_key(&prefix, number), vec![chunk], 0).await };
-        self.under_way.push_back(spawn(Class::Background, stored));
+        self.under_way.push_back((bytes, spawn(Class::Background, stored)));
+        self.under_way_bytes += bytes;
         self.chunks += 1;
         Ok(())
     }
@@ -217,7 +248,8 @@ impl Drain {
     }
 
     async fn wait_for_one(&mut self) -> Result<(), Failure> {
-        let Some(oldest) = self.under_way.pop_front() else { return Ok(()) };
+        let Some((bytes, oldest)) = self.under_way.pop_front() else { return Ok(()) };
+        self.under_way_bytes -= bytes;
         oldest.await.map_err(|status| Failure::new(status, format!("output: {status}")))
     }
 

@@ -1,20 +1,23 @@
 //! An execution's sources, read ahead stream by stream.
 //!
 //! A medium is kept busy: when half of what is under way has come, it is handed over, and as much
-//! again is asked for. Never: a checksum or a computation. Invariants: a value's version is pinned
-//! from when it is opened until it is read; of every stream at most twice [`AHEAD_BYTES`] divided
-//! by their number, and one value more, is in memory; of a serial execution all is.
+//! again is asked for. It computes nothing, no checksum either. Invariants: a value's version is
+//! pinned from when it is opened until it is read; whatever the length of a source, it is read in
+//! pieces of at most [`PIECE_BYTES`]; of every stream at most twice [`AHEAD_BYTES`] divided by
+//! their number, and two pieces more, are in memory ([`held_bytes`]); of a serial execution all is,
+//! at most [`SOURCE_BYTES_MAX`].
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use csd_nvme::execute::{Execution, Place, chunk_key};
+use csd_nvme::execute::{Execution, Place, SOURCE_BYTES_MAX, chunk_key};
 use csd_nvme::memory::Range;
 use csd_nvme::nvm::Extent;
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, JoinHandle, spawn};
 
-use super::inputs::Chunk;
+use super::inputs::{Check, Chunk};
 use super::{Compute, Failure};
 use crate::drive::Shared;
 use crate::namespace::block::Block;
@@ -23,8 +26,13 @@ use crate::namespace::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
 
 /// Bytes of all streams that are read while the lane works.
 const AHEAD_BYTES: usize = 8 << 20;
-/// Longest piece of a source of blocks or memory read at once.
+/// Longest piece of a source read at once.
 const PIECE_BYTES: u32 = 1 << 20;
+
+/// Most memory that so many streams of an execution that is not serial take.
+pub(super) fn held_bytes(streams: usize) -> u64 {
+    2 * (AHEAD_BYTES as u64 + streams as u64 * u64::from(PIECE_BYTES))
+}
 
 /// One read of a source.
 #[derive(Clone, Copy, Debug)]
@@ -40,12 +48,16 @@ pub(super) struct Sources {
     streams: Vec<Stream>,
     /// Bytes of all streams that are read at once.
     ahead_bytes: usize,
+    /// Bytes that may still be read.
+    left_bytes: u64,
 }
 
 /// The reads of one stream.
 #[derive(Default)]
 struct Stream {
     left: std::vec::IntoIter<Read>,
+    /// A value of which reads of the first bytes, so many, have begun.
+    value: Option<(Rc<Value>, u32)>,
     /// Those that have begun, in order.
     under_way: VecDeque<(usize, JoinHandle<Result<Chunk, Status>>)>,
     under_way_bytes: usize,
@@ -53,15 +65,52 @@ struct Stream {
 
 impl Stream {
     /// Begins reads, in order, until as many bytes as these are under way.
-    async fn begin(&mut self, compute: &Compute, bytes: usize) -> Result<(), Failure> {
+    async fn begin(
+        &mut self,
+        compute: &Compute,
+        bytes: usize,
+        left_bytes: &mut u64,
+    ) -> Result<(), Failure> {
         while self.under_way_bytes < bytes {
-            let Some(read) = self.left.next() else { break };
-            let opened = open(compute, read).await?;
-            let bytes = opened.bytes();
-            self.under_way.push_back((bytes, spawn(Class::Background, opened.read())));
-            self.under_way_bytes += bytes;
+            if self.value.is_none() {
+                let Some(read) = self.left.next() else { break };
+                match open(compute, read).await? {
+                    Opened::Value(value) => self.value = Some((Rc::new(value), 0)),
+                    Opened::Piece(piece) => {
+                        self.begin_piece(piece);
+                        continue;
+                    }
+                }
+            }
+            let Some(bytes) = self.begin_part() else { break };
+            let left = left_bytes.checked_sub(bytes);
+            *left_bytes = left.ok_or_else(|| {
+                Failure::misuse("the values of a serial execution come to more than 256 MiB")
+            })?;
         }
         Ok(())
+    }
+
+    /// Begins to read the next part of the value that is being read; its length.
+    fn begin_part(&mut self) -> Option<u64> {
+        let (value, at) = self.value.take()?;
+        let bytes = (value.bytes() - at).min(PIECE_BYTES);
+        self.begin_piece(Piece::Value { value: Rc::clone(&value), at, bytes });
+        if at + bytes < value.bytes() {
+            self.value = Some((value, at + bytes));
+        }
+        Some(bytes.into())
+    }
+
+    fn begin_piece(&mut self, piece: Piece) {
+        let bytes = piece.bytes();
+        self.under_way.push_back((bytes, spawn(Class::Background, piece.read())));
+        self.under_way_bytes += bytes;
+    }
+
+    /// Whether no read is left to begin.
+    fn is_begun(&self) -> bool {
+        self.value.is_none() && self.left.len() == 0
     }
 
     /// The oldest that has begun, once it has ended.
@@ -75,7 +124,7 @@ impl Stream {
     /// read at once, it has ended, or nothing comes after what is under way.
     fn is_due(&self, share: usize) -> bool {
         let Some((_, oldest)) = self.under_way.front() else { return false };
-        self.left.len() == 0 || self.under_way_bytes > share / 2 || oldest.is_finished()
+        self.is_begun() || self.under_way_bytes > share / 2 || oldest.is_finished()
     }
 }
 
@@ -117,8 +166,11 @@ impl Sources {
         }
         let stream = |reads: Vec<Read>| Stream { left: reads.into_iter(), ..Stream::default() };
         let streams = streams.into_iter().map(stream).collect();
-        let ahead_bytes = if execution.serial { usize::MAX } else { AHEAD_BYTES };
-        Ok(Self { streams, ahead_bytes })
+        let (ahead_bytes, left_bytes) = match execution.serial {
+            true => (usize::MAX, SOURCE_BYTES_MAX),
+            false => (AHEAD_BYTES, u64::MAX),
+        };
+        Ok(Self { streams, ahead_bytes, left_bytes })
     }
 
     /// Reads on, every stream of which less than its share is `at_hand`: values are opened in order
@@ -131,7 +183,7 @@ impl Sources {
         let share = self.ahead_bytes / self.streams.len().max(1);
         for (stream, at_hand) in self.streams.iter_mut().zip(at_hand) {
             if *at_hand < share {
-                stream.begin(compute, share).await?;
+                stream.begin(compute, share, &mut self.left_bytes).await?;
             }
         }
         let mut batch = Batch { chunks: Vec::new(), ended: Vec::new(), bytes: 0 };
@@ -142,11 +194,20 @@ impl Sources {
                 batch.bytes += chunk.bytes.len() as u64;
                 batch.chunks.push((index, chunk));
             }
-            if stream.left.len() == 0 {
+            if stream.is_begun() {
                 batch.ended.push(index);
             }
         }
         Ok(batch)
+    }
+
+    /// The next chunk of a value of which a part was read; `None` when no more of it comes.
+    pub(super) async fn next_part(&mut self, stream: usize) -> Option<Result<Chunk, Status>> {
+        let stream = &mut self.streams[stream];
+        if stream.under_way.is_empty() {
+            stream.begin_part()?;
+        }
+        stream.oldest().await
     }
 
     /// Waits for what is under way, so that none outlives its execution.
@@ -199,44 +260,55 @@ async fn open(compute: &Compute, read: Read) -> Result<Opened, Failure> {
             value.map(Opened::Value).ok_or_else(missing)
         }
         Read::Blocks { slba, skip, bytes } => {
-            Ok(Opened::Blocks { block: compute.block.clone(), slba, skip, bytes })
+            let block = compute.block.clone();
+            Ok(Opened::Piece(Piece::Blocks { block, slba, skip, bytes }))
         }
         Read::Memory { start, bytes } => {
-            Ok(Opened::Memory { drive: Arc::clone(&compute.drive), start, bytes })
+            let drive = Arc::clone(&compute.drive);
+            Ok(Opened::Piece(Piece::Memory { drive, start, bytes }))
         }
     }
 }
 
-/// A read whose size is known; a value's version is pinned.
+/// What a read turned out to be: a value of known size, whose version is pinned, or one piece.
 enum Opened {
     Value(Value),
+    Piece(Piece),
+}
+
+/// One read of at most [`PIECE_BYTES`].
+enum Piece {
+    Value { value: Rc<Value>, at: u32, bytes: u32 },
     Blocks { block: Block, slba: u64, skip: u64, bytes: u32 },
     Memory { drive: Arc<Shared>, start: u64, bytes: u32 },
 }
 
-impl Opened {
+impl Piece {
     fn bytes(&self) -> usize {
         match self {
-            Self::Value(value) => value.bytes() as usize,
-            Self::Blocks { bytes, .. } | Self::Memory { bytes, .. } => *bytes as usize,
+            Self::Value { bytes, .. } | Self::Blocks { bytes, .. } | Self::Memory { bytes, .. } => {
+                *bytes as usize
+            }
         }
     }
 
     async fn read(self) -> Result<Chunk, Status> {
         match self {
-            Self::Value(value) => {
-                let bytes = value.read_unchecked().await?;
-                Ok(Chunk { bytes, checksum: Some(value.checksum()) })
+            Self::Value { value, at, bytes } => {
+                let is_last = at + bytes == value.bytes();
+                let bytes = value.read_unchecked(at, bytes).await?;
+                let check = if is_last { Check::End(value.checksum()) } else { Check::Part };
+                Ok(Chunk { bytes, check })
             }
             Self::Blocks { block, slba, skip, bytes } => {
                 let buffer = Buffer::with_room(0, bytes as usize, 0);
                 let bytes = block.read(slba, skip, buffer).await?;
-                Ok(Chunk { bytes, checksum: None })
+                Ok(Chunk { bytes, check: Check::Nothing })
             }
             Self::Memory { drive, start, bytes } => {
                 let mut buffer = Buffer::with_room(0, bytes as usize, 0);
                 drive.memory.read_in_turns(start, &mut buffer).await;
-                Ok(Chunk { bytes: buffer, checksum: None })
+                Ok(Chunk { bytes: buffer, check: Check::Nothing })
             }
         }
     }

@@ -6,19 +6,15 @@
 //! others; when the execution is given up, its parts end with their steps.
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use csd_nvme::execute::{Execution, Place, chunk_key};
 use csd_nvme::status::Status;
-use csd_reactor::{Class, CoreId, call, core_count, core_id, kept, spawn, timeout};
+use csd_reactor::{Class, CoreId, call, core_count, core_id, kept, spawn};
 
 use super::execute::Meter;
 use super::parts::{self, Grain, Lengths, Part};
-use super::{Brake, Compute, EXECUTIONS_MAX, Failure, Program, Report, builtin};
+use super::{Brake, Compute, Failure, Program, Report, builtin};
 use crate::drive::Core;
-
-/// Time between two looks at whether an execution that waits for its turn is still wanted.
-const LOOK: Duration = Duration::from_millis(5);
 
 impl Compute {
     /// Runs a program of the drive's own on as many cores as the execution asks for and as it can
@@ -72,7 +68,7 @@ impl Compute {
     /// One part, on this core.
     async fn part(&self, part: &Part, brake: &Brake) -> Report {
         let start = || builtin::start(&part.execution);
-        let mut report = self.in_turn(&part.execution, brake, start).await;
+        let mut report = self.in_turn((&part.execution, 0), brake, start).await;
         if report.result.is_ok() && report.meter.used_bytes != part.used_bytes {
             let reason = "a value was stored anew with another length while it was read";
             report.result = Err(Failure::new(Status::PROGRAM_FAILED, reason));
@@ -83,29 +79,21 @@ impl Compute {
         report
     }
 
-    /// Runs a program when there is room for it on this core; one that is given up before does not
-    /// begin.
+    /// Runs a program that takes at most so many bytes by itself, if a host has loaded it, when
+    /// there is room for it on this core; one that is given up before does not begin.
     pub(super) async fn in_turn(
         &self,
-        execution: &Execution,
+        (execution, program_bytes): (&Execution, u64),
         brake: &Brake,
         start: impl FnOnce() -> Result<Box<dyn Program>, Failure>,
     ) -> Report {
-        // What is loaded as a whole may take as much memory as all that run side by side.
-        let share = if execution.serial { EXECUTIONS_MAX } else { 1 };
-        let mut turn = std::pin::pin!(self.running.acquire(share));
-        let permit = loop {
-            match timeout(LOOK, turn.as_mut()).await {
-                Ok(permit) => break permit,
-                Err(_) => {
-                    if let Err(failure) = brake.look() {
-                        return Report::failed(execution.program, failure);
-                    }
-                }
-            }
+        let turn = brake.unless_pulled(self.room.turn(execution, program_bytes)).await;
+        let turn = match turn {
+            Ok(turn) => turn,
+            Err(failure) => return Report::failed(execution.program, failure),
         };
         let report = self.run(execution, brake, start()).await;
-        drop(permit);
+        drop(turn);
         report
     }
 

@@ -35,7 +35,7 @@ use record::EntryKey;
 use recover::Found;
 use segments::Segments;
 use shard::Shard;
-pub use value::Value;
+pub use value::{Progress, Value};
 
 /// Bytes of a value that move at once between medium and wire.
 pub const PIECE_BYTES: usize = 128 << 10;

@@ -64,7 +64,28 @@ pub struct Value {
     _pin: Pin,
 }
 
+/// How far the reading of a version has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    commit: u64,
+    read: u32,
+    crc: u32,
+}
+
 impl Value {
+    /// How far its reading has come.
+    pub fn progress(&self) -> Progress {
+        Progress { commit: self.location.commit, read: self.read, crc: self.crc }
+    }
+
+    /// Goes on where another reading of the same version stopped; `None` when this is another
+    /// version.
+    #[must_use]
+    pub fn resumed(self, from: Progress) -> Option<Self> {
+        let is_same = self.location.commit == from.commit;
+        is_same.then_some(Self { read: from.read, crc: from.crc, ..self })
+    }
+
     /// The value at a pinned location.
     pub(super) fn new(media: Media, segments: &Segments, location: Location, pin: Pin) -> Self {
         let header = RecordHeader::SIZE as u64;
@@ -108,13 +129,14 @@ impl Value {
         Ok(Some(buffer))
     }
 
-    /// The whole value in one buffer, unchecked: the caller compares [`Self::checksum`].
+    /// `bytes` bytes from byte `at` on, unchecked: the caller compares [`Self::checksum`] with that
+    /// of the whole.
     ///
     /// # Errors
     /// [`Status::UNRECOVERED_ERROR`] when the medium fails.
-    pub async fn read_unchecked(&self) -> Result<Buffer, Status> {
-        let buffer = Buffer::with_room(0, self.bytes() as usize, 0);
-        let (result, buffer) = self.media.read(self.at, buffer).await;
+    pub async fn read_unchecked(&self, at: u32, bytes: u32) -> Result<Buffer, Status> {
+        let buffer = Buffer::with_room(0, bytes as usize, 0);
+        let (result, buffer) = self.media.read(self.at + u64::from(at), buffer).await;
         result.map_err(|error| error.status(Access::Value))?;
         Ok(buffer)
     }

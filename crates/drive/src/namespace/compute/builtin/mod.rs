@@ -60,6 +60,14 @@ pub(super) fn grain(execution: &Execution) -> Option<Grain> {
     }
 }
 
+/// Most memory that a program keeps of what it reads, bytes.
+pub(super) fn kept_bytes(execution: &Execution) -> u64 {
+    match execution.program {
+        kernels::page_rank::PROGRAM_ID => page_rank::vector_bytes(execution),
+        _ => 0,
+    }
+}
+
 /// How a step ends that has used what it could of one stream.
 fn after(inputs: &Inputs, stream: usize) -> Step {
     if inputs.peek(stream).is_empty() { Step::Starved { stream } } else { Step::More }

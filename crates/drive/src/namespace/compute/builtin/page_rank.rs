@@ -15,24 +15,48 @@ enum Product {
     Sparse(Sparse<Vec<f64>>),
 }
 
+/// Elements of the vector that have come, in place for the product: no second copy is made.
+enum Vector {
+    Dense(Vec<f32>),
+    Sparse(Vec<f64>),
+}
+
 struct Ranking {
     parameters: Parameters,
-    vector: Vec<u8>,
-    vector_bytes: usize,
+    vector: Vector,
+    /// Bytes of an element that has come in part.
+    rest: Vec<u8>,
     product: Option<Product>,
 }
 
 pub(super) fn start(execution: &Execution) -> Result<Box<dyn Program>, Failure> {
     let parameters = Parameters::parse(&execution.parameters).map_err(Failure::misuse)?;
     require_output(execution, NAME)?;
-    let element = if parameters.form == Form::Dense { 4 } else { 8 };
-    let vector_bytes = parameters.columns * element;
+    let vector_bytes = parameters.columns.saturating_mul(element_bytes(parameters.form));
     if vector_bytes > SOURCE_BYTES_MAX {
         let reason = format!("a vector of {vector_bytes} bytes is more than a drive keeps");
         return Err(Failure::misuse(reason));
     }
-    let vector_bytes = usize::try_from(vector_bytes).expect("at most 256 MiB");
-    Ok(Box::new(Ranking { parameters, vector: Vec::new(), vector_bytes, product: None }))
+    let columns = usize::try_from(parameters.columns).expect("at most 256 MiB");
+    let vector = match parameters.form {
+        Form::Dense => Vector::Dense(Vec::with_capacity(columns)),
+        Form::Sparse => Vector::Sparse(Vec::with_capacity(columns)),
+    };
+    Ok(Box::new(Ranking { parameters, vector, rest: Vec::new(), product: None }))
+}
+
+fn element_bytes(form: Form) -> u64 {
+    match form {
+        Form::Dense => 4,
+        Form::Sparse => 8,
+    }
+}
+
+/// Bytes of the vector, as far as it is not refused.
+pub(super) fn vector_bytes(execution: &Execution) -> u64 {
+    let parameters = Parameters::parse(&execution.parameters).ok();
+    let bytes = parameters.map(|all| all.columns.saturating_mul(element_bytes(all.form)));
+    bytes.filter(|bytes| *bytes <= SOURCE_BYTES_MAX).unwrap_or(0)
 }
 
 /// Dense rows are equally long. Where a sparse one ends is known only when it has been read.
@@ -69,27 +93,24 @@ impl Ranking {
         let bytes = inputs.peek(1);
         let bytes = &bytes[..bytes.len().min(STEP_BYTES)];
         let count = bytes.len();
-        self.vector.extend_from_slice(bytes);
+        let columns = usize::try_from(self.parameters.columns).expect("at most 256 MiB");
+        self.rest.extend_from_slice(bytes);
         inputs.consume(1, count);
-        if self.vector.len() > self.vector_bytes {
+        let (taken, elements) = self.vector.extend(&self.rest, columns);
+        self.rest.drain(..taken);
+        if !self.rest.is_empty() && elements == columns {
             return Err(self.wrong_length("longer"));
         }
         if !inputs.is_over(1) {
             return Ok(after(inputs, 1));
         }
-        if self.vector.len() < self.vector_bytes {
+        if elements < columns {
             return Err(self.wrong_length("shorter"));
         }
-        let vector = std::mem::take(&mut self.vector);
-        self.product = Some(match self.parameters.form {
-            Form::Dense => {
-                let values = vector.as_chunks().0.iter().map(|value| f32::from_le_bytes(*value));
-                Product::Dense(Dense::new(values.collect()))
-            }
-            Form::Sparse => {
-                let values = vector.as_chunks().0.iter().map(|value| f64::from_le_bytes(*value));
-                Product::Sparse(Sparse::new(values.collect()))
-            }
+        self.rest = Vec::new();
+        self.product = Some(match &mut self.vector {
+            Vector::Dense(values) => Product::Dense(Dense::new(std::mem::take(values))),
+            Vector::Sparse(values) => Product::Sparse(Sparse::new(std::mem::take(values))),
         });
         Ok(Step::More)
     }
@@ -98,6 +119,27 @@ impl Ranking {
         let columns = self.parameters.columns;
         let reason = format!("the vector is {than} than {columns} elements");
         Failure::new(Status::SOURCE_TYPE, reason)
+    }
+}
+
+impl Vector {
+    /// Appends whole elements, `most` in all; the bytes that were taken, and the elements that
+    /// there are.
+    fn extend(&mut self, bytes: &[u8], most: usize) -> (usize, usize) {
+        match self {
+            Self::Dense(values) => {
+                let (whole, before) = (bytes.as_chunks().0, values.len());
+                let whole = &whole[..whole.len().min(most - before)];
+                values.extend(whole.iter().map(|value| f32::from_le_bytes(*value)));
+                (whole.len() * 4, values.len())
+            }
+            Self::Sparse(values) => {
+                let (whole, before) = (bytes.as_chunks().0, values.len());
+                let whole = &whole[..whole.len().min(most - before)];
+                values.extend(whole.iter().map(|value| f64::from_le_bytes(*value)));
+                (whole.len() * 8, values.len())
+            }
+        }
     }
 }
 

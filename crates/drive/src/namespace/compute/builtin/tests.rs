@@ -8,7 +8,7 @@ use csd_reactor::Buffer;
 
 use super::*;
 use crate::namespace::compute::Output;
-use crate::namespace::compute::inputs::Chunk;
+use crate::namespace::compute::inputs::{Check, Chunk};
 
 const VALUES: Destination =
     Destination::KvChunks { nsid: 3, prefix: [0; 12], first: 0, stride: 1, chunk_bytes: 4096 };
@@ -37,7 +37,7 @@ fn run(execution: &Execution, streams: &[&[u8]], piece: usize) -> Result<(u64, V
                 match pieces[stream].next() {
                     Some(piece) => {
                         let bytes = Buffer::from_slice(piece);
-                        inputs.push(stream, Chunk { bytes, checksum: None });
+                        inputs.push(stream, Chunk { bytes, check: Check::Nothing });
                     }
                     None => inputs.end(stream),
                 }

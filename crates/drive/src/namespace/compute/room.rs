@@ -1,0 +1,102 @@
+//! What the executions of a core may hold at once: their turns, and their memory.
+//!
+//! It does not measure what is held: an execution's need is known before it begins, and each part
+//! of it is bounded where it is allocated. The data that comes with an execution is the transport's
+//! (its budget). Invariant: at most [`EXECUTIONS_MAX`] executions run on a core, and together they
+//! hold at most [`Room::bytes`].
+
+use csd_nvme::execute::Execution;
+use csd_reactor::{Permit, Semaphore};
+
+use super::{Limits, builtin, output, sources};
+
+/// Executions that run at once on a core; more wait.
+pub const EXECUTIONS_MAX: usize = 4;
+/// Least memory of the executions of a core: a serial one reads 256 MiB and writes as much.
+const BYTES_MIN: u64 = 512 << 20;
+/// What an execution takes beside its program's memory, where that is the usual.
+const STREAMS_BYTES: u64 = 64 << 20;
+/// Unit in which memory is counted.
+const UNIT_BYTES: u64 = 64 << 10;
+
+/// The room of one core.
+#[derive(Clone)]
+pub(super) struct Room {
+    turns: Semaphore,
+    memory: Semaphore,
+    bytes: u64,
+}
+
+/// A place among the executions that run.
+pub(super) type Turn = (Permit, Permit);
+
+fn units(bytes: u64) -> usize {
+    usize::try_from(bytes.div_ceil(UNIT_BYTES)).expect("fewer units than bytes")
+}
+
+impl Room {
+    /// For executions whose programs take at most what these limits allow.
+    pub(super) fn new(limits: &Limits) -> Self {
+        let usual = limits.memory_bytes.saturating_add(STREAMS_BYTES);
+        let bytes = BYTES_MIN.max(usual.saturating_mul(EXECUTIONS_MAX as u64));
+        Self { turns: Semaphore::new(EXECUTIONS_MAX), memory: Semaphore::new(units(bytes)), bytes }
+    }
+
+    /// Waits until an execution may run whose program, if a host has loaded it, takes at most
+    /// `program_bytes`.
+    pub(super) async fn turn(&self, execution: &Execution, program_bytes: u64) -> Turn {
+        // What is loaded as a whole takes as much memory as all that run side by side.
+        let (turns, bytes) = match execution.serial {
+            true => (EXECUTIONS_MAX, self.bytes),
+            false => (1, need_bytes(execution, program_bytes).min(self.bytes)),
+        };
+        let turn = self.turns.acquire(turns).await;
+        (turn, self.memory.acquire(units(bytes)).await)
+    }
+}
+
+/// Most memory that an execution which is not serial takes.
+fn need_bytes(execution: &Execution, program_bytes: u64) -> u64 {
+    sources::held_bytes(execution.streams())
+        .saturating_add(output::held_bytes(&execution.output))
+        .saturating_add(program_bytes.max(builtin::kept_bytes(execution)))
+}
+
+#[cfg(test)]
+mod tests {
+    use csd_kernels::page_rank::{Form, Parameters};
+    use csd_nvme::execute::{Output, Place};
+
+    use super::*;
+
+    fn execution(streams: u8, output: Output) -> Execution {
+        let sources = (0..streams)
+            .map(|stream| Place::Blocks { nsid: 1, slba: 0, skip: 0, bytes: 1 }.on(stream));
+        let sources = sources.collect();
+        Execution { program: 1, output, sources, parameters: vec![], serial: false, cores: 1 }
+    }
+
+    #[test]
+    fn usual_executions_run_side_by_side_and_none_needs_more_than_there_is() {
+        let room = Room::new(&Limits::default());
+        assert_eq!(room.bytes, 512 << 20);
+        let values = |chunk_bytes| Output::KvChunks {
+            nsid: 3,
+            prefix: [0; 12],
+            first: 0,
+            stride: 1,
+            chunk_bytes,
+        };
+        let usual = need_bytes(&execution(2, values(1 << 20)), 64 << 20);
+        assert!(usual * EXECUTIONS_MAX as u64 <= room.bytes, "{usual}");
+        let most = need_bytes(&execution(8, values(16 << 20)), 64 << 20);
+        assert!(most <= room.bytes, "{most}");
+        let mut ranked = execution(8, values(16 << 20));
+        ranked.program = csd_kernels::page_rank::PROGRAM_ID;
+        ranked.parameters = Parameters { form: Form::Sparse, columns: 32 << 20 }.encode();
+        let most = need_bytes(&ranked, 0);
+        assert!(most > 256 << 20 && most <= room.bytes, "{most}");
+        let larger = Room::new(&Limits { memory_bytes: 1 << 30, ..Limits::default() });
+        assert_eq!(larger.bytes, 4 * ((1 << 30) + (64 << 20)));
+    }
+}
