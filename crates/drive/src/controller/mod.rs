@@ -2,8 +2,8 @@
 //!
 //! The admin commands themselves are answered by [`csd_nvme::controller`]; here is what its cores
 //! share. Touched at Connect and at the end of a connection, never per command. Invariants: a
-//! queue id is in use once per controller; with its admin queue a controller ends, and with it
-//! every I/O queue, on whatever core.
+//! queue id is in use once per controller, from when its host has proved itself where it must;
+//! with its admin queue a controller ends, and with it every I/O queue, on whatever core.
 
 mod access;
 mod counters;
@@ -25,7 +25,8 @@ use csd_nvme::controller::ERROR_ENTRIES_MAX;
 use csd_nvme::controller::connect::{Refused, Request};
 use csd_nvme::log::ErrorEntry;
 use csd_nvme::status::Status;
-use csd_reactor::CoreId;
+
+use crate::transport::newcomers::Connection;
 
 /// Most controllers at once; ids are 1 to this.
 pub const CONTROLLERS_MAX: u16 = 4096;
@@ -41,9 +42,18 @@ pub struct Association {
     pub ready: AtomicBool,
     /// When its host was last heard, in milliseconds of the drive's clock.
     pub heard_ms: AtomicU64,
-    queues: Mutex<BTreeMap<u16, (CoreId, u64)>>,
+    queues: Mutex<Queues>,
     discovery: bool,
     errors: Mutex<Errors>,
+}
+
+/// A controller's I/O queues.
+#[derive(Debug, Default)]
+struct Queues {
+    // By queue id.
+    used: BTreeMap<u16, Connection>,
+    // Connections whose hosts have yet to prove themselves: they hold no queue id.
+    claims: Vec<Connection>,
 }
 
 /// A controller's recent errors.
@@ -66,13 +76,14 @@ impl Association {
     }
 
     /// Where the I/O queues' connections are: core and connection number.
-    pub fn connections(&self) -> Vec<(CoreId, u64)> {
-        self.queues().values().copied().collect()
+    pub fn connections(&self) -> Vec<Connection> {
+        let queues = self.queues();
+        queues.used.values().chain(&queues.claims).copied().collect()
     }
 
     /// Number of I/O queues.
     pub fn io_queues(&self) -> usize {
-        self.queues().len()
+        self.queues().used.len()
     }
 
     /// Notes an error; its count is set here.
@@ -98,12 +109,24 @@ impl Association {
         self.errors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets an I/O queue whose connection has ended.
-    pub fn leave(&self, qid: u16) {
-        self.queues().remove(&qid);
+    /// The host of an I/O queue's connection has proved itself: from now on the queue id is in
+    /// use. False when another connection was first, or the controller has ended its queues.
+    pub fn proved(&self, qid: u16, connection: Connection) -> bool {
+        let mut queues = self.queues();
+        queues.claims.retain(|claim| *claim != connection);
+        self.ready.load(Relaxed) && *queues.used.entry(qid).or_insert(connection) == connection
     }
 
-    fn queues(&self) -> MutexGuard<'_, BTreeMap<u16, (CoreId, u64)>> {
+    /// Forgets an I/O queue whose connection has ended.
+    pub fn leave(&self, qid: u16, connection: Connection) {
+        let mut queues = self.queues();
+        queues.claims.retain(|claim| *claim != connection);
+        if queues.used.get(&qid) == Some(&connection) {
+            queues.used.remove(&qid);
+        }
+    }
+
+    fn queues(&self) -> MutexGuard<'_, Queues> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -135,7 +158,8 @@ impl Controllers {
         Ok(association)
     }
 
-    /// Joins an I/O queue to its controller.
+    /// Joins an I/O queue to its controller; where its host must prove itself, its queue id stays
+    /// free until [`Association::proved`].
     ///
     /// # Errors
     /// [`Refused`] when the controller does not exist, belongs to another host, is not enabled, or
@@ -143,8 +167,8 @@ impl Controllers {
     pub fn join(
         &self,
         request: &Request,
-        core: CoreId,
-        connection: u64,
+        connection: Connection,
+        must_prove: bool,
     ) -> Result<Arc<Association>, Refused> {
         let found = self.all().get(&request.cntlid).filter(|found| !found.discovery).cloned();
         let association = found.ok_or(Refused::data(16))?;
@@ -161,10 +185,14 @@ impl Controllers {
         if !association.ready.load(Relaxed) {
             return Err(Refused { status: Status::COMMAND_SEQUENCE_ERROR, dword0: 0 });
         }
-        if queues.contains_key(&qid) {
+        if queues.used.contains_key(&qid) {
             return Err(Refused::command(42));
         }
-        queues.insert(qid, (core, connection));
+        if must_prove {
+            queues.claims.push(connection);
+        } else {
+            queues.used.insert(qid, connection);
+        }
         drop(queues);
         Ok(association)
     }

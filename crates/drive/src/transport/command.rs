@@ -53,8 +53,12 @@ pub async fn run_admin(core: Rc<Core>, link: Rc<Link>, received: Received) {
             let data = data.joined();
             // An answer is queued whole: there must be room before it is made.
             link.room().await;
+            // Connect may have shut the gate meanwhile.
+            if let Err(status) = link.gate.pass(&sqe) {
+                return fail(&core, &link, permit, &sqe, status);
+            }
             if auth::is_auth(&sqe) {
-                return auth::run(&core, &link, permit, &sqe, data).await;
+                return auth::run(&core, &link, number, permit, &sqe, &data).await;
             }
             session::run(&core, &link, number, permit, &sqe, &data).await;
         }
@@ -262,19 +266,18 @@ async fn execute(
 ) -> Result<Done, Status> {
     let command = compute::Command::parse(sqe)?;
     let compute::Command::Execute { program: index, length, ranges, controls } = command;
-    let session = link.session.borrow().association().map(|association| association.cntlid);
-    let caller = (session.unwrap_or(0), permit.queue().qid(), permit.cid());
+    let association = link.association().ok_or(Status::COMMAND_SEQUENCE_ERROR)?;
+    let (caller, host) =
+        ((association.cntlid, permit.queue().qid(), permit.cid()), association.host_nqn());
     let Payload { pieces, held } = payload(core, link, permit, sqe, capsule, length).await?;
     // Executions are long: they keep this connection's share, not what all connections share.
     let _own = held.map(|(own, _)| own);
     let data = Payload { pieces, held: None }.joined();
     let begun = now();
-    let report = core.compute.execute(&Call { caller, index, ranges, controls }, &data).await;
+    let report = core.compute.execute(&Call { caller, host, index, ranges, controls }, &data).await;
     let mut entry = log::entry(&report, index, begun);
     entry.set_cid(permit.cid());
-    if let Some(association) = link.association() {
-        entry.set_cntlid(association.cntlid).name_host(association.host_nqn());
-    }
+    entry.set_cntlid(association.cntlid).name_host(host);
     core.shared.execution_log.note(entry);
     core.shared.pace.execution(&report, begun).await;
     report.result.map(Done::Result).map_err(|failure| failure.status)

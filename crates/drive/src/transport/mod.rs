@@ -3,9 +3,10 @@
 //! Modules in the order of a command's way: [`accept`] deals connections to cores, [`connection`]
 //! turns bytes into commands, [`link`] is what a connection's commands share, [`budget`] what all
 //! connections of a core do, `transfer` what a host was granted to send, [`outgoing`] what it
-//! sends, [`auth`] what a host must pass first, [`command`] runs one command (`block` those of
-//! blocks, `now` those that need not wait, `memory` those of memory), [`session`] is Connect and
-//! the admin queue, `report` what it is told beside.
+//! sends, [`auth`] what a host must pass first, [`turns`] when that may compute, [`newcomers`] who
+//! has not passed yet, [`command`] runs one command (`block` those of blocks, `now` those that need
+//! not wait, `memory` those of memory), [`session`] is Connect and the admin queue, `report` what
+//! it is told beside.
 //!
 //! Never: what a command means to the medium. Invariants: a connection stays on its core; a
 //! command is answered once; back-pressure parks a connection's read side and never fails a
@@ -19,11 +20,13 @@ pub mod command;
 pub mod connection;
 pub mod link;
 mod memory;
+pub mod newcomers;
 mod now;
 pub mod outgoing;
 mod report;
 pub mod session;
 mod transfer;
+pub mod turns;
 
 use csd_nvme::tcp::Digests;
 use csd_nvme::tcp::controller::Limits;

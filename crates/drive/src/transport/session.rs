@@ -16,9 +16,11 @@ use csd_nvme::controller::{Controller, Event};
 use csd_nvme::fabrics;
 use csd_nvme::opcode::{Admin as Opcode, Fabrics};
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, Class, core_id, kept, now, post};
+use csd_reactor::{Buffer, core_id, now};
 
+use super::accept::end;
 use super::link::{HEADROOM, Link, TAILROOM};
+use super::newcomers::Connection;
 use super::{PDU_DATA_BYTES_MAX, command};
 use crate::controller::{Association, View};
 use crate::drive::Core;
@@ -39,6 +41,8 @@ pub enum Session {
         association: Arc<Association>,
         /// Its id.
         qid: u16,
+        /// Its core, and the number of its connection there.
+        connection: Connection,
     },
 }
 
@@ -83,6 +87,15 @@ impl Session {
         }
     }
 
+    /// The host has proved itself on this queue. False when its queue id went to another
+    /// connection meanwhile.
+    pub(super) fn proved(&self) -> bool {
+        match self {
+            Self::Io { association, qid, connection } => association.proved(*qid, *connection),
+            _ => true,
+        }
+    }
+
     /// Keep-alive timeout in milliseconds; 0 is none, or not this connection's to enforce.
     pub fn keep_alive_ms(&self) -> u64 {
         match self {
@@ -108,7 +121,7 @@ impl Session {
     pub fn end(&mut self, core: &Core) {
         match std::mem::replace(self, Self::Unconnected) {
             Self::Unconnected => {}
-            Self::Io { association, qid } => association.leave(qid),
+            Self::Io { association, qid, connection } => association.leave(qid, connection),
             Self::Admin(admin) => {
                 admin.association.ready.store(false, Relaxed);
                 core.shared.controllers.remove(admin.association.cntlid);
@@ -121,12 +134,7 @@ impl Session {
 /// Ends every I/O connection of a controller, on whatever core.
 fn end_queues(association: &Association) {
     for (core, number) in association.connections() {
-        // A core that is gone has no connections.
-        let _ = post(core, Class::System, move || {
-            if let Some(core) = kept::<Core>() {
-                core.connections.end(number);
-            }
-        });
+        end(core, number);
     }
 }
 
@@ -162,7 +170,9 @@ pub async fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sq
     };
     let answer = match answer {
         Answer::Compute(command) => {
-            let ended = compute::admin(&core.shared, command, payload).await;
+            let association = link.association().expect("an admin queue's answer");
+            let host = association.host_nqn();
+            let ended = compute::admin(&core.shared, host, command, payload).await;
             ended.map_or_else(Answer::from, Answer::result)
         }
         answer => answer,
@@ -205,6 +215,9 @@ fn connect(
     if !access.admits(&request.hostnqn) {
         return Err(Refused { status: Status::CONNECT_INVALID_HOST, dword0: 0 });
     }
+    // The discovery log tells a named host what it would need to know to connect, and no more.
+    let keys = access.secrets.keys(&request.hostnqn, &core.shared.subsystem.nqn);
+    let keys = keys.filter(|_| !request.discovery);
     let controllers = &core.shared.controllers;
     let session = if request.is_admin() {
         let association = controllers.create(&request, now_ms())?;
@@ -215,15 +228,16 @@ fn connect(
         };
         Session::Admin(Box::new(Admin { controller, association, held: Vec::new() }))
     } else {
-        let association = controllers.join(&request, core_id(), number)?;
-        Session::Io { association, qid: request.connect.qid() }
+        let connection = (core_id(), number);
+        let association = controllers.join(&request, connection, keys.is_some())?;
+        Session::Io { association, qid: request.connect.qid(), connection }
     };
     let cntlid = session.association().map_or(0, |association| association.cntlid);
     *link.session.borrow_mut() = session;
-    // The discovery log tells a named host what it would need to know to connect, and no more.
-    let keys = access.secrets.keys(&request.hostnqn, &core.shared.subsystem.nqn);
-    if let Some(keys) = keys.filter(|_| !request.discovery) {
-        link.gate.require(keys, access.offer.clone());
+    match keys {
+        Some(keys) => link.gate.require(keys, access.offer.clone()),
+        None if request.discovery => {}
+        None => core.shared.newcomers.settle(number),
     }
     Ok((cntlid, Queue::of(&request.connect)))
 }

@@ -63,6 +63,11 @@ pub use output::Output;
 pub use program::{Failure, Program, Step};
 pub use ranges::RangeSets;
 
+/// Whose programs and range sets a host's are: its own, by its NQN, or all hosts' together.
+fn owner(shared: bool, host: &str) -> &str {
+    if shared { "" } else { host }
+}
+
 /// Executions that run at once on a core; more wait.
 pub const EXECUTIONS_MAX: usize = 4;
 
@@ -93,7 +98,7 @@ impl Compute {
     }
 
     /// Runs a program: its result for dwords 0 and 1, or why there is none, and what it took.
-    pub async fn execute(&self, call: &Call, data: &[u8]) -> Report {
+    pub async fn execute(&self, call: &Call<'_>, data: &[u8]) -> Report {
         let listed = self.drive.executions.begin(call.caller);
         let report = match self.prepare(call, data) {
             Ok(prepared) => {
@@ -132,7 +137,7 @@ impl Compute {
     }
 
     /// Tells why an execution failed: a status cannot.
-    fn told(&self, call: &Call, failure: &Failure) {
+    fn told(&self, call: &Call<'_>, failure: &Failure) {
         let Some(more) = self.failures.pass() else { return };
         let (controller, queue, command) = call.caller;
         let fields = [

@@ -53,12 +53,14 @@ impl From<Fatal> for End {
     }
 }
 
-/// Serves a connection until it ends; one in surplus is only told that it is.
-pub async fn serve(stream: Stream, core: Rc<Core>, surplus: bool) {
-    let local = stream.local_addr().ok();
-    let link = Rc::new(Link::new(local, Rc::clone(&core.budget), surplus));
-    let number = core.connections.number();
+/// Serves the connection of this number until it ends; one in surplus is only told that it is.
+pub async fn serve(stream: Stream, core: Rc<Core>, number: u64, surplus: bool) {
+    let addresses = (stream.local_addr().ok(), stream.peer_addr().ok());
+    let link = Rc::new(Link::new(addresses, Rc::clone(&core.budget), surplus));
     core.connections.insert(number, Rc::clone(&link));
+    if core.shared.newcomers.must_leave(number) {
+        link.end();
+    }
     let start = {
         let core = Rc::clone(&core);
         move |link: Rc<Link>, received: Received, is_io: bool| {
