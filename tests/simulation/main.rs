@@ -14,6 +14,7 @@ mod loss;
 mod memory;
 mod model;
 mod stalled;
+mod strangers;
 mod tombstone;
 // This host only stalls, and its numbers are small.
 #[allow(dead_code, clippy::cast_possible_truncation)]

@@ -16,7 +16,7 @@ const BLOCK_BYTES: u32 = 4096;
 /// More than a drive lends to all connections of a core.
 const GREEDY: u16 = 6;
 
-fn capsule(mut command: Command, length: u32, inside: &[u8]) -> Vec<u8> {
+pub(super) fn capsule(mut command: Command, length: u32, inside: &[u8]) -> Vec<u8> {
     command.sgl(length as usize, if inside.is_empty() { 0x5A } else { 0x01 });
     let plen = 72 + u32::try_from(inside.len()).unwrap();
     let mut pdu = vec![0x04, 0, 72, if inside.is_empty() { 0 } else { 72 }];

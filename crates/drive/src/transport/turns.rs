@@ -94,7 +94,8 @@ impl Turns {
         let place = Place::new(self, asker);
         loop {
             let changed = self.changed.notified();
-            match self.state.borrow_mut().go(place.number) {
+            let go = self.state.borrow_mut().go(place.number);
+            match go {
                 Go::Now => break,
                 Go::After(pause) => drop(timeout(pause, changed).await),
                 Go::Later => changed.await,
