@@ -64,8 +64,7 @@ fn a_program_is_loaded_run_and_forgotten() {
     csd(&["program", "load", text, "--type", "elf"]).expect(2, &["takes no programs"]);
     csd(&["program", "load", "nowhere"]).expect(2, &["nowhere"]);
     csd(&["program", "load", &grep, "--index", "3"]).expect(1, &["not downloadable"]);
-    csd(&["program", "run", "16", "--input", input, "--parameter", "5"])
-        .expect(2, &["colon"]);
+    csd(&["program", "run", "16", "--input", input, "--parameter", "5"]).expect(2, &["colon"]);
 }
 
 #[test]
