@@ -90,10 +90,10 @@ fn a_discovery_controller_saves_nothing() {
     assert!(seen(&path) != before, "this is how a write is seen");
     let mut stranger = Wire::open(address);
     stranger.admin(DISCOVERY);
-    assert_eq!((events(&mut stranger, 0), events(&mut stranger, 1)), (
-        EVENTS_AT_FIRST,
-        EVENTS_AT_FIRST
-    ));
+    assert_eq!(
+        (events(&mut stranger, 0), events(&mut stranger, 1)),
+        (EVENTS_AT_FIRST, EVENTS_AT_FIRST)
+    );
 }
 
 #[test]

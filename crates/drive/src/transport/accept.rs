@@ -8,9 +8,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use csd_nvme::controller::Event;
-use csd_reactor::{
-    Class, CoreId, Listener, Stream, core_id, kept, post, sleep, spawn, yield_now,
-};
+use csd_reactor::{Class, CoreId, Listener, Stream, core_id, kept, post, sleep, spawn, yield_now};
 
 use super::connection;
 use super::link::Link;

@@ -124,14 +124,7 @@ pub fn is_auth(sqe: &Sqe) -> bool {
 }
 
 /// Answers Authentication Send, with its data, or Receive.
-pub async fn run(
-    core: &Core,
-    link: &Link,
-    number: u64,
-    permit: Permit,
-    sqe: &Sqe,
-    data: &[u8],
-) {
+pub async fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sqe, data: &[u8]) {
     let result = match fabrics::fctype(sqe) {
         Fabrics::AUTH_SEND => send(&link.gate, sqe, data).map(|outcome| (outcome, Vec::new())),
         _ => receive(core, link, sqe).await,

@@ -118,9 +118,9 @@ impl Library {
     /// # Errors
     /// [`Status::INVALID_PROGRAM_INDEX`], [`Status::NOT_DOWNLOADABLE`],
     /// [`Status::INVALID_PROGRAM_TYPE`], [`Status::PROGRAM_IN_USE`],
-    /// [`Status::PROGRAM_BYTES_EXCEEDED`]; [`Status::INSUFFICIENT_PROGRAM_RESOURCES`] when there are too many
-    /// programs; [`Status::INVALID_PROGRAM_DATA`] for a part that does not follow on the last;
-    /// [`Status::OPERATION_DENIED`] for a program that is not allowed.
+    /// [`Status::PROGRAM_BYTES_EXCEEDED`]; [`Status::INSUFFICIENT_PROGRAM_RESOURCES`] when there
+    /// are too many programs; [`Status::INVALID_PROGRAM_DATA`] for a part that does not follow on
+    /// the last; [`Status::OPERATION_DENIED`] for a program that is not allowed.
     pub fn load(&self, host: &str, part: Part, data: &[u8]) -> Result<Loaded, Status> {
         downloadable(part.index)?;
         let engine = self.engines.iter().find(|engine| engine.ptype() == part.ptype);
