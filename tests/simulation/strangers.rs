@@ -85,11 +85,15 @@ struct Met {
     within: Duration,
 }
 
+fn whole_ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap()
+}
+
 impl Met {
     /// Strangers had a quarter of the core's time, in powers of so many bytes.
     fn assert_bounded(&self, bytes: usize) {
         let cost_ns = 20 * (bytes * bytes) as u64;
-        let (spent_ns, within_ns) = (self.powers * cost_ns, self.within.as_nanos() as u64);
+        let (spent_ns, within_ns) = (self.powers * cost_ns, whole_ns(self.within));
         println!("{} powers in {:?}, longest {:?}", self.powers, self.within, self.longest);
         assert!(spent_ns <= within_ns / 4 + 2 * cost_ns, "{} of {within_ns} ns", spent_ns);
         assert!(spent_ns >= within_ns / 8, "they hardly asked: {spent_ns} of {within_ns} ns");

@@ -213,12 +213,12 @@ fn an_exchange_computes_two_powers_at_most() {
         let Next::Exchange(reply) = host.receive(&challenge) else { panic!("no reply") };
         (controller, reply)
     };
-    let cheap: [&dyn Fn(&mut Vec<u8>); 5] = [
-        &|reply| reply[6] = 48,
-        &|reply| reply.truncate(300),
-        &|reply| reply[80..].fill(0),
-        &|reply| reply[80..].fill(0xFF),
-        &|reply| (reply[8], reply[12]) = (1, 1),
+    let cheap: [fn(&mut Vec<u8>); 5] = [
+        |reply| reply[6] = 48,
+        |reply| reply.truncate(300),
+        |reply| reply[80..].fill(0),
+        |reply| reply[80..].fill(0xFF),
+        |reply| (reply[8], reply[12]) = (1, 1),
     ];
     for change in cheap {
         let (mut controller, mut reply) = challenged();
