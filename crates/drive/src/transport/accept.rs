@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use csd_nvme::controller::Event;
@@ -26,8 +26,8 @@ const SURPLUS_MAX: usize = 32;
 /// Accepts until the listener is dropped.
 pub async fn accept(listener: Listener, shared: Arc<Shared>) {
     let rate = Rate::default();
-    // Numbers of connections, over all cores.
-    let numbers = AtomicU64::new(0);
+    // Over all cores.
+    let mut number = 0;
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
             sleep(ACCEPT_RETRY).await;
@@ -52,7 +52,7 @@ pub async fn accept(listener: Listener, shared: Arc<Shared>) {
         }
         let least = loads().enumerate().min_by_key(|(_, load)| *load).map_or(0, |(core, _)| core);
         shared.connections[least].fetch_add(1, Relaxed);
-        let number = numbers.fetch_add(1, Relaxed);
+        number += 1;
         let leaving = Leaving { shared: Arc::clone(&shared), core: CoreId(least), number };
         if !shared.access.secrets.is_empty() && !surplus {
             shared.newcomers.enter((CoreId(least), number), origin(peer.ip()));

@@ -14,6 +14,9 @@ use csd_reactor::CoreId;
 
 use crate::controller::CONTROLLERS_MAX;
 
+/// Newcomers that are waited for to take the last word after they broke a rule.
+const LINGERING_MAX: usize = 32;
+
 /// A connection: its core, and its number.
 pub type Connection = (CoreId, u64);
 
@@ -25,8 +28,10 @@ pub struct Newcomers(Mutex<State>);
 struct State {
     // By number, and so by age.
     all: BTreeMap<u64, Newcomer>,
-    // Those that were told to end and have not.
+    // Those that were told to end and have not, which they do in a moment.
     leaving: BTreeSet<u64>,
+    // Those whose last word is on its way.
+    lingering: BTreeSet<u64>,
 }
 
 #[derive(Debug)]
@@ -40,7 +45,8 @@ struct Newcomer {
 impl Newcomers {
     /// How many connections count that are open: those that give way do not.
     pub fn count(&self, open: usize) -> usize {
-        open.saturating_sub(self.state().leaving.len())
+        let state = self.state();
+        open.saturating_sub(state.leaving.len() + state.lingering.len())
     }
 
     /// The connection that gives way to another one, if there is one: `open` count of `most`.
@@ -75,11 +81,26 @@ impl Newcomers {
         }
     }
 
+    /// Whether a connection whose host broke a rule is kept until it has taken the last word: of
+    /// newcomers only so many at once.
+    pub fn may_linger(&self, number: u64) -> bool {
+        let mut state = self.state();
+        if state.all.remove(&number).is_none() {
+            return !state.leaving.contains(&number);
+        }
+        let may = state.lingering.len() < LINGERING_MAX;
+        if may {
+            state.lingering.insert(number);
+        }
+        may
+    }
+
     /// Forgets a connection whose host has proved itself, or that has ended.
     pub fn remove(&self, number: u64) {
         let mut state = self.state();
         state.all.remove(&number);
         state.leaving.remove(&number);
+        state.lingering.remove(&number);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -124,6 +145,17 @@ mod tests {
         assert_eq!((newcomers.count(8), newcomers.must_leave(2)), (8, false));
         assert_eq!(newcomers.give_way(8, 16), None);
         assert_eq!(newcomers.give_way(16, 16), Some((CoreId(1), 3)), "the others are proved ones");
+    }
+
+    #[test]
+    fn few_linger() {
+        let newcomers = Newcomers::default();
+        (0..40).for_each(|number| newcomers.enter((CoreId(0), number), address(1)));
+        let lingering = (0..40).filter(|number| newcomers.may_linger(*number)).count();
+        assert_eq!((lingering, newcomers.count(40)), (LINGERING_MAX, 40 - LINGERING_MAX));
+        newcomers.remove(0);
+        newcomers.enter((CoreId(0), 41), address(1));
+        assert!(newcomers.may_linger(41) && newcomers.may_linger(99), "one that has proved itself");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use std::io;
 use std::net::Shutdown;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use csd_nvme::capsule::Sqe;
 use csd_nvme::controller::queue::Permit;
@@ -106,7 +107,9 @@ pub async fn serve(stream: Stream, core: Rc<Core>, number: u64, surplus: bool) {
         let fields = [("fault", format!("{fatal:?}"))];
         link_log.write(Level::Warn, "a host broke the transport's rules", &fields);
         link.push(&fatal.encode(Kind::C2H_TERM_REQ));
-        let _ = timeout(PATIENCE, connection.last_word()).await;
+        let lingers = connection.core.shared.newcomers.may_linger(number);
+        let patience = if lingers { PATIENCE } else { Duration::ZERO };
+        let _ = timeout(patience, connection.last_word()).await;
     }
 }
 
