@@ -88,6 +88,7 @@ impl Array {
     pub(crate) fn spawn(&self, arguments: &[&str], stdin: Stdio) -> Running {
         let mut command = Command::new(binary());
         command.current_dir(self.folder.path()).env_remove("CSD_ARRAY").args(arguments);
+        command.env_remove("CSD_HOST_NQN");
         let output = TempDir::new().unwrap();
         let file = |name: &str| File::create(output.path().join(name)).unwrap();
         let child = command.stdin(stdin).stdout(file("out")).stderr(file("err")).spawn().unwrap();

@@ -4,6 +4,10 @@
 use crate::harness::{Array, root};
 use crate::single::{Drive, wait_until};
 
+/// Named, because a machine without an id is another host with every command.
+const HOST: &str = "nqn.2026-11.io.csdstore:host";
+const OTHER: &str = "nqn.2026-11.io.csdstore:other";
+
 fn built(name: &str) -> String {
     root(&format!("sdk/built/{name}.wasm")).to_str().unwrap().to_owned()
 }
@@ -11,11 +15,12 @@ fn built(name: &str) -> String {
 #[test]
 fn a_program_is_loaded_run_and_forgotten() {
     let array = Array::up(1, "256M");
+    let csd = |words: &[&str]| array.csd(&[words, &["--host-nqn", HOST]].concat());
     let grep = built("rust-grep");
-    let loaded = array.csd(&["program", "load", &grep, "--activate", "--json"]).expect(0, &[]);
+    let loaded = csd(&["program", "load", &grep, "--activate", "--json"]).expect(0, &[]);
     let digest = loaded.json()["result"]["digest"].as_str().unwrap().to_owned();
     assert_eq!(digest.len(), 64);
-    let listed = array.csd(&["program", "list", "--json"]).expect(0, &[]).json();
+    let listed = csd(&["program", "list", "--json"]).expect(0, &[]).json();
     let drive = &listed["result"]["drives"][0];
     assert_eq!(drive["types"], serde_json::json!(["wasm"]));
     let all = drive["programs"].as_array().unwrap();
@@ -27,7 +32,7 @@ fn a_program_is_loaded_run_and_forgotten() {
     let input = array.file("text", text.as_bytes());
     let run = ["program", "run", "16", "--input", input, "--output", "hits"];
     let run = [&run[..], &["--parameter", "text:needle", "--json"]].concat();
-    let ran = array.csd(&run).expect(0, &[]).json();
+    let ran = csd(&run).expect(0, &[]).json();
     assert_eq!(
         (&ran["result"]["result"], &ran["result"]["written_bytes"]),
         (&2.into(), &19.into())
@@ -35,25 +40,31 @@ fn a_program_is_loaded_run_and_forgotten() {
     assert_eq!(std::fs::read(array.path("hits")).unwrap(), b"two needles\nneedle\n");
     // Standard input and output, and nothing else there.
     let pipe = ["program", "run", "16", "--input", "-", "--output", "-"];
-    let pipe = [&pipe[..], &["--parameter", "text:three"]].concat();
+    let pipe = [&pipe[..], &["--parameter", "text:three", "--host-nqn", HOST]].concat();
     let piped = array.csd_with(&pipe, Some(&array.path("text"))).expect(0, &[]);
     assert_eq!(piped.text(), "three\n");
 
+    // For another host of this machine there is none of this.
+    let other = |words: &[&str]| array.csd(&[words, &["--host-nqn", OTHER]].concat());
+    other(&["program", "run", "16", "--input", input]).expect(1, &["no program"]);
+    other(&["program", "deactivate", "16"]).expect(1, &["no program"]);
+    let seen = other(&["program", "list", "--json"]).expect(0, &[]).json();
+    let seen = seen["result"]["drives"][0]["programs"].as_array().unwrap().clone();
+    assert!(!seen.is_empty() && seen.iter().all(|program| program["own"] == true));
+
     let missing = ["program", "run", "16", "--input", input];
-    array.csd(&missing).expect(1, &["program failed"]);
-    array.csd(&["program", "run", "17", "--input", input]).expect(1, &["no program"]);
-    array.csd(&["program", "unload", "16"]).expect(1, &["program in use"]);
-    array.csd(&["program", "deactivate", "16"]).expect(0, &[]);
-    array.csd(&["program", "unload", "16"]).expect(0, &[]);
-    array.csd(&["program", "activate", "16"]).expect(1, &["no program"]);
+    csd(&missing).expect(1, &["program failed"]);
+    csd(&["program", "run", "17", "--input", input]).expect(1, &["no program"]);
+    csd(&["program", "unload", "16"]).expect(1, &["program in use"]);
+    csd(&["program", "deactivate", "16"]).expect(0, &[]);
+    csd(&["program", "unload", "16"]).expect(0, &[]);
+    csd(&["program", "activate", "16"]).expect(1, &["no program"]);
     let text = array.file("not.wasm", b"no program at all");
-    array.csd(&["program", "load", text]).expect(1, &["invalid program data"]);
-    array.csd(&["program", "load", text, "--type", "elf"]).expect(2, &["takes no programs"]);
-    array.csd(&["program", "load", "nowhere"]).expect(2, &["nowhere"]);
-    array.csd(&["program", "load", &grep, "--index", "3"]).expect(1, &["not downloadable"]);
-    array
-        .csd(&["program", "run", "16", "--input", input, "--parameter", "5"])
-        .expect(2, &["colon"]);
+    csd(&["program", "load", text]).expect(1, &["invalid program data"]);
+    csd(&["program", "load", text, "--type", "elf"]).expect(2, &["takes no programs"]);
+    csd(&["program", "load", "nowhere"]).expect(2, &["nowhere"]);
+    csd(&["program", "load", &grep, "--index", "3"]).expect(1, &["not downloadable"]);
+    csd(&["program", "run", "16", "--input", input, "--parameter", "5"]).expect(2, &["colon"]);
 }
 
 #[test]
@@ -66,7 +77,10 @@ fn a_drive_with_an_allow_list_takes_what_stands_there() {
     };
     let mut drive = Drive::serve("memory", &["--allow-program", &digest, "--memory", "1M"]);
     let url = std::fs::read_to_string(drive.array.path("ready")).unwrap();
-    let csd = |arguments: &[&str]| drive.array.csd(&[arguments, &["--drive", url.trim()]].concat());
+    let csd = |arguments: &[&str]| {
+        let more = ["--drive", url.trim(), "--host-nqn", HOST];
+        drive.array.csd(&[arguments, &more].concat())
+    };
     csd(&["program", "load", &built("rust-grep")]).expect(1, &["operation denied"]);
     csd(&["program", "load", &built(name), "--activate"]).expect(0, &[]);
     let bytes = drive.array.file("bytes", &[7; 1000]);

@@ -38,7 +38,15 @@ fn hosts_and_drives_prove_who_they_are() {
     let one_way = write(&array, "one-way", std::slice::from_ref(&host));
     array.csd(&["ls", "--secrets", one_way]).expect(0, &[]);
 
-    array.csd(&["ls"]).expect(1, &["it wants a secret of nqn.2026-11.io.csdstore:host"]);
+    // Without the file this machine is a host that nobody knows, or claims to be one.
+    array.csd(&["ls"]).expect(1, &["connect: invalid host"]);
+    let words = ["it wants a secret of nqn.2026-11.io.csdstore:host"];
+    array.csd(&["ls", "--host-nqn", HOST]).expect(1, &words);
+    // Of several hosts in a file, the option says which.
+    let other = secret(&array, &["--nqn", "nqn.2026-11.io.csdstore:other"]);
+    let both = write(&array, "both", &[other, host.clone()]);
+    array.csd(&["ls", "--secrets", both]).expect(1, &["connect: invalid host"]);
+    array.csd(&["ls", "--secrets", both, "--host-nqn", HOST]).expect(0, &[]);
     let wrong = secret(&array, &["--nqn", HOST]);
     let wrong = write(&array, "wrong", &[wrong]);
     let words = ["it refused this host: authentication failed"];

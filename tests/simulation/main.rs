@@ -23,6 +23,7 @@ mod overwritten;
 mod reader;
 mod served;
 mod stalled;
+mod strangers;
 mod tombstone;
 mod uncertain;
 // This host only stalls, and its numbers are small.

@@ -13,12 +13,12 @@ use csd_nvme::auth::{Entropy, Offer};
 use super::NQN;
 use super::wire::{Command, Wire};
 
-const DISCOVERY: &str = "nqn.2014-08.org.nvmexpress.discovery";
+pub(super) const DISCOVERY: &str = "nqn.2014-08.org.nvmexpress.discovery";
 const HOST: &str = "nqn.2014-08.org.nvmexpress:uuid:stock-client";
 /// 32 bytes from 0 to 31, transformed with SHA-256; the checksum is of CRC-32.
 const SECRET: &str = "DHHC-1:01:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:";
 /// Result of Connect, bit 1 of its upper half: authentication required.
-const ATR: u64 = 1 << 17;
+pub(super) const ATR: u64 = 1 << 17;
 
 fn drive(access: Access) -> SocketAddr {
     let config = Config {
@@ -35,18 +35,23 @@ fn drive(access: Access) -> SocketAddr {
     ready.recv_timeout(Duration::from_secs(30)).expect("the drive is ready")
 }
 
-fn with_secret() -> SocketAddr {
+/// The stock client's host has a secret.
+pub(super) fn secret() -> Access {
     let secrets = Secrets::parse(&format!("host {HOST} {SECRET}")).unwrap();
-    drive(Access { secrets, ..Access::default() })
+    Access { secrets, ..Access::default() }
 }
 
-fn auth(fctype: u8, length: usize) -> Command {
+fn with_secret() -> SocketAddr {
+    drive(secret())
+}
+
+pub(super) fn auth(fctype: u8, length: usize) -> Command {
     let command = Command::new(0x7F, 0).byte(4, fctype).dword(11, length as u32);
     command.byte(41, 1).byte(42, 1).byte(43, 0xE9)
 }
 
 /// A connected admin queue that must authenticate.
-fn connected(address: SocketAddr) -> Wire {
+pub(super) fn connected(address: SocketAddr) -> Wire {
     let mut wire = Wire::open(address);
     wire.initialise();
     let reply = wire.connect(NQN, 0, 0xFFFF, true);
@@ -55,7 +60,7 @@ fn connected(address: SocketAddr) -> Wire {
 }
 
 /// Negotiate: SHA-256, and the null group or a group that does not exist.
-fn negotiate(group: u8) -> [u8; 72] {
+pub(super) fn negotiate(group: u8) -> [u8; 72] {
     let mut message = [0; 72];
     message[4..6].copy_from_slice(&[0x34, 0x12]);
     message[7] = 1; // one descriptor
@@ -65,7 +70,7 @@ fn negotiate(group: u8) -> [u8; 72] {
     message
 }
 
-fn ends(mut wire: Wire) {
+pub(super) fn ends(mut wire: Wire) {
     let mut rest = Vec::new();
     wire.stream.read_to_end(&mut rest).expect("the drive closes the connection");
     assert!(rest.is_empty());
@@ -119,7 +124,6 @@ fn nothing_but_authentication_is_begun_before_it() {
     assert_eq!(wire.command_in_capsule(auth(0x05, 64), &negotiate(0)).status, 0x002, "TL");
     assert_eq!(wire.command(auth(0x06, 4096), &[], 512).status, 0x002, "AL");
     assert_eq!(wire.command_in_capsule(auth(0x05, 72), &negotiate(0)).status, 0);
-    assert_eq!(wire.command(auth(0x06, 16), &[], 16).status, 0x002, "a challenge is longer");
     let challenge = wire.command(auth(0x06, 4096), &[], 4096);
     assert_eq!((challenge.status, challenge.data.len()), (0, 4096));
     assert_eq!(challenge.data[..12], [1, 1, 0, 0, 0x34, 0x12, 32, 0, 1, 0, 0, 0]);
@@ -141,7 +145,12 @@ fn nothing_but_authentication_is_begun_before_it() {
 }
 
 /// Authenticates a queue by our own host's arithmetic; its messages are golden elsewhere.
-fn authenticate(wire: &mut Wire) {
+pub(super) fn authenticate(wire: &mut Wire) {
+    assert_eq!(prove(wire), (Some(Next::Done), 0));
+}
+
+/// How far a host comes that knows the secret, and the status of its last command.
+pub(super) fn prove(wire: &mut Wire) -> (Option<Next>, u16) {
     let secrets = Secrets::parse(&format!("host {HOST} {SECRET}")).unwrap();
     let keys = secrets.keys(HOST, NQN).unwrap();
     let mut host = Host::new(keys, Offer::default(), 1, Entropy::draw(|bytes| bytes.fill(3)));
@@ -149,9 +158,13 @@ fn authenticate(wire: &mut Wire) {
     loop {
         let send = auth(0x05, message.len());
         assert_eq!(wire.command_in_capsule(send, &message).status, 0);
-        match host.receive(&wire.command(auth(0x06, 4096), &[], 4096).data) {
+        let reply = wire.command(auth(0x06, 4096), &[], 4096);
+        if reply.status != 0 {
+            return (None, reply.status);
+        }
+        match host.receive(&reply.data) {
             Next::Exchange(next) => message = next,
-            next => return assert_eq!(next, Next::Done),
+            next => return (Some(next), 0),
         }
     }
 }

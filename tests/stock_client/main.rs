@@ -9,8 +9,10 @@ mod auth;
 mod blocks;
 mod discovery;
 mod fused;
+mod isolation;
 mod memory;
 mod programs;
+mod strangers;
 mod wire;
 
 use std::io::{Read, Write};

@@ -4,7 +4,8 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use csd_drive::{Config, HostLimits};
+use csd_drive::{Access, Config, HostLimits};
+use csd_initiator::Secrets;
 
 use crate::harness::{Host, NQN, assert_closed, assert_serves, serve, status_of, u16_at};
 use crate::wire::{Command, Wire, data_pdu};
@@ -76,6 +77,28 @@ fn one_connection_too_many_is_told_so_and_others_are_closed() {
         wire.connect(NQN, 0, 0xFFFF, true).status == 0
     };
     assert!((0..1000).any(|round| admitted(&round)), "no connection was let go of");
+}
+
+/// On a drive that knows secrets strangers give way to others: also those that broke a rule and
+/// are only waited for to take the last word.
+#[test]
+fn strangers_who_break_rules_and_stay_do_not_pile_up() {
+    let metrics = metrics_address();
+    let text = "host nqn.a:h DHHC-1:01:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:";
+    let access = Access { secrets: Secrets::parse(text).unwrap(), ..Access::default() };
+    let host_limits = HostLimits { connections: 16, ..HostLimits::default() };
+    let address =
+        serve(Config { metrics: Some(metrics), access, host_limits, ..Config::default() });
+    let mut wires = Vec::new();
+    for round in 0..10 {
+        for _ in 0..30 {
+            let mut wire = Wire::open(address);
+            crate::harness::send(&mut wire, &[0xFF; 128]);
+            wires.push(wire);
+        }
+        let open = metric(metrics, "csd_connections{core=\"0\"}");
+        assert!(open <= 16 + 2 * TOLD + 30, "{open} connections after {round} rounds");
+    }
 }
 
 #[test]

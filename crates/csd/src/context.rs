@@ -1,15 +1,16 @@
 //! What every command needs: the array file, and a core connected to the array.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use csd_initiator::Secrets;
 use csd_store::Options;
 use csd_store::array::{Array, ArrayFile, DEFAULT_PATH, Plan};
 
+use crate::cli::parse_nqn;
 use crate::report::Failure;
-use crate::secret;
+use crate::{host, secret};
 
 /// Longest that connecting with authentication may take.
 const AUTHENTICATED_WITHIN: Duration = Duration::from_secs(30);
@@ -18,6 +19,9 @@ const AUTHENTICATED_WITHIN: Duration = Duration::from_secs(30);
 pub(crate) struct Context {
     array: PathBuf,
     secrets: Option<PathBuf>,
+    host_nqn: Option<String>,
+    // The name of this machine, once it was looked up.
+    machine: OnceLock<String>,
     /// The array file was named by an option.
     pub(crate) array_is_named: bool,
     /// Print one JSON object.
@@ -30,8 +34,8 @@ impl Context {
     pub(crate) fn new(
         array: Option<PathBuf>,
         secrets: Option<PathBuf>,
-        json: bool,
-        quiet: bool,
+        host_nqn: Option<String>,
+        (json, quiet): (bool, bool),
     ) -> Self {
         let named = |option: Option<PathBuf>, variable| {
             option.or_else(|| Some(PathBuf::from(std::env::var_os(variable)?)))
@@ -39,7 +43,8 @@ impl Context {
         let array_is_named = array.is_some();
         let array = named(array, "CSD_ARRAY").unwrap_or_else(|| DEFAULT_PATH.into());
         let secrets = named(secrets, "CSD_SECRETS");
-        Self { array, secrets, array_is_named, json, quiet }
+        let machine = OnceLock::new();
+        Self { array, secrets, host_nqn, machine, array_is_named, json, quiet }
     }
 
     /// Path of the secrets file, if there is one.
@@ -52,18 +57,37 @@ impl Context {
         self.secrets_path().map_or_else(|| Ok(Secrets::default()), secret::load)
     }
 
-    /// How this host connects. A secrets file with one host says who this host is.
+    /// How this host connects.
     pub(crate) fn options(&self) -> Result<Options, Failure> {
-        let mut options = Options { secrets: self.secrets()?, ..Options::default() };
+        let secrets = self.secrets()?;
+        let host_nqn = self.host_nqn(&secrets)?;
+        let mut options = Options { secrets, host_nqn, ..Options::default() };
         if self.secrets.is_some() {
             // A drive authenticates when its CPU has nothing better to do.
             options.connect_timeout = AUTHENTICATED_WITHIN;
-            let mut hosts = options.secrets.hosts();
-            if let (Some(only), None) = (hosts.next().map(str::to_owned), hosts.next()) {
-                options.host_nqn = only;
-            }
         }
         Ok(options)
+    }
+
+    /// Who this host is: whom the option or the environment says, the one host of the secrets
+    /// file, or this machine.
+    fn host_nqn(&self, secrets: &Secrets) -> Result<String, Failure> {
+        if let Some(told) = &self.host_nqn {
+            return Ok(told.clone());
+        }
+        if let Ok(told) = std::env::var("CSD_HOST_NQN") {
+            let wrong = |why| Failure::usage(format!("$CSD_HOST_NQN: {why}"));
+            return parse_nqn(&told).map_err(wrong);
+        }
+        let mut hosts = secrets.hosts();
+        if let (Some(only), None) = (hosts.next(), hosts.next()) {
+            return Ok(only.to_owned());
+        }
+        if let Some(machine) = self.machine.get() {
+            return Ok(machine.clone());
+        }
+        let machine = host::name()?;
+        Ok(self.machine.get_or_init(|| machine).clone())
     }
 
     /// Path of the array file.

@@ -160,6 +160,7 @@ fn provision(options: &Serve) -> Result<Provision, Failure> {
             memory_bytes: programs.program_memory,
             ..Limits::for_s(programs.program_time)
         },
+        shared_compute: programs.shared_compute,
     })
 }
 

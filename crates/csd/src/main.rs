@@ -19,6 +19,7 @@ mod context;
 mod drive;
 mod drive_log;
 mod edges;
+mod host;
 mod log;
 mod object;
 mod pace;
@@ -48,7 +49,8 @@ fn main() -> ExitCode {
 }
 
 fn dispatch(cli: Cli) -> Result<Report, Failure> {
-    let context = context::Context::new(cli.array, cli.secrets, cli.json, cli.quiet);
+    let context =
+        context::Context::new(cli.array, cli.secrets, cli.host_nqn, (cli.json, cli.quiet));
     match cli.command {
         Command::Drive(cli::Drive::Serve(options)) => drive::serve(&options, &context),
         Command::Drive(cli::Drive::Check(options)) => check::check(&options),

@@ -31,6 +31,8 @@ use crate::pace::Pace;
 use crate::provision::Provision;
 use crate::transport::accept::Connections;
 use crate::transport::budget::Budget;
+use crate::transport::newcomers::Newcomers;
+use crate::transport::turns::Turns;
 
 /// Bytes received at once on a core, whatever the connection.
 const SCRATCH_BYTES: usize = 256 << 10;
@@ -61,6 +63,8 @@ pub struct Shared {
     pub connections: Vec<AtomicUsize>,
     /// How much of them there may be.
     pub host_limits: HostLimits,
+    /// Those of them whose hosts have not proved who they are.
+    pub newcomers: Newcomers,
     /// Connections that were refused because there were too many.
     pub surplus: AtomicU64,
     /// What hosts have saved.
@@ -124,6 +128,8 @@ pub struct Core {
     pub unsettled_rate: Rate,
     /// This core's connections.
     pub connections: Connections,
+    /// Turns at what authentication computes.
+    pub turns: Rc<Turns>,
     /// Memory for data on its way.
     pub budget: Rc<Budget>,
     /// Where bytes are received, by one connection at a time.
@@ -170,11 +176,16 @@ pub async fn open(
         counters: (0..cores).map(|_| Arc::default()).collect(),
         connections: (0..cores).map(|_| AtomicUsize::new(0)).collect(),
         host_limits: HostLimits::default(),
+        newcomers: Newcomers::default(),
         surplus: AtomicU64::new(0),
         settings: Arc::new(settings),
         memory: LocalMemory::new(provision.memory_bytes),
-        library: Arc::new(Library::new(provision.engines.clone(), provision.admission.clone())),
-        range_sets: Arc::default(),
+        library: Arc::new(Library::new(
+            provision.engines.clone(),
+            provision.admission.clone(),
+            provision.shared_compute,
+        )),
+        range_sets: Arc::new(RangeSets::new(provision.shared_compute)),
         executions: Arc::default(),
         limits: provision.limits,
         gate: Arc::new(Gate::new(cores)),
@@ -216,6 +227,7 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
         unsettled_rate: Rate::default(),
         connections: Connections::default(),
         budget: Rc::new(shared.host_limits.core_budget()),
+        turns: Rc::new(Turns::new(Arc::clone(&shared.counters[core_id().0]))),
         scratch: RefCell::new(Buffer::zeroed(SCRATCH_BYTES)),
         shared,
     });

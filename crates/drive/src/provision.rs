@@ -1,6 +1,7 @@
 //! What a drive is given beside its medium: memory, and what it may compute with.
 //!
-//! Never: what it does with it. Invariant: by default nobody's programs are taken.
+//! Never: what it does with it. Invariant: by default nobody's programs are taken,
+//! and none are shared.
 
 use std::sync::Arc;
 
@@ -20,6 +21,8 @@ pub struct Provision {
     pub admission: Admission,
     /// What one execution of a program may take.
     pub limits: Limits,
+    /// Programs and memory range sets belong to all hosts, not to the one that made them.
+    pub shared_compute: bool,
 }
 
 impl Default for Provision {
@@ -29,6 +32,7 @@ impl Default for Provision {
             engines: Vec::new(),
             admission: Admission::Digests(Vec::new()),
             limits: Limits::default(),
+            shared_compute: false,
         }
     }
 }

@@ -176,16 +176,69 @@ fn a_changed_byte_of_any_message_authenticates_nobody() {
 #[test]
 fn messages_out_of_turn_fail_and_room_is_asked_for() {
     let (host, mut controller) = sides(keys(1, None), keys(1, None), null());
-    assert_eq!(controller.receive(ROOM), Err(Status::COMMAND_SEQUENCE_ERROR), "host's turn");
     controller.send(&host.negotiate());
-    assert_eq!(controller.receive(16), Err(Status::INVALID_FIELD), "too little room");
-    assert_eq!(controller.receive(48).unwrap().len(), 48, "nothing was lost by that");
+    assert_eq!(controller.receive(48).unwrap().len(), 48, "as much room as it takes");
     controller.send(&host.negotiate());
     let failure = controller.receive(ROOM).unwrap();
     assert_eq!(failure, [0, 0xF1, 0, 0, 7, 0, 1, 7], "a second negotiate is out of order");
     assert_eq!(controller.outcome(), Outcome::Failed);
     controller.send(&host.negotiate());
     assert_eq!(controller.receive(ROOM), Err(Status::COMMAND_SEQUENCE_ERROR), "it stays failed");
+    let mut early = sides(keys(1, None), keys(1, None), null()).1;
+    assert_eq!(early.receive(ROOM), Err(Status::COMMAND_SEQUENCE_ERROR), "the host's turn");
+    assert_eq!(early.outcome(), Outcome::Failed);
+}
+
+/// Whoever asks again and again gets nothing computed again: each message brings the exchange
+/// further or ends it.
+#[test]
+fn an_exchange_computes_two_powers_at_most() {
+    let begun = || {
+        let offer = only(Hash::Sha256, Group::Ffdhe2048);
+        let (host, mut controller) = sides(keys(1, None), keys(1, None), offer);
+        controller.send(&host.negotiate());
+        (host, controller)
+    };
+    let (_, mut controller) = begun();
+    assert_eq!((controller.power(ROOM), controller.powers()), (Some(Group::Ffdhe2048), 0));
+    for room in [4, 303, ROOM] {
+        assert!(controller.receive(room).is_err(), "no room, and then it is over");
+    }
+    assert_eq!((controller.powers(), controller.outcome()), (0, Outcome::Failed));
+    // A reply is looked at as far as that is cheap before anything is computed for it.
+    let challenged = || {
+        let (mut host, mut controller) = begun();
+        let challenge = controller.receive(16 + 32 + 256).unwrap();
+        assert_eq!((controller.powers(), controller.power(ROOM)), (1, None), "the host's turn");
+        let Next::Exchange(reply) = host.receive(&challenge) else { panic!("no reply") };
+        (controller, reply)
+    };
+    let cheap: [fn(&mut Vec<u8>); 5] = [
+        |reply| reply[6] = 48,
+        |reply| reply.truncate(300),
+        |reply| reply[80..].fill(0),
+        |reply| reply[80..].fill(0xFF),
+        |reply| (reply[8], reply[12]) = (1, 1),
+    ];
+    for change in cheap {
+        let (mut controller, mut reply) = challenged();
+        change(&mut reply);
+        controller.send(&reply);
+        assert_eq!(controller.power(ROOM), None);
+        assert_eq!(controller.receive(ROOM).unwrap()[..2], [0x00, 0xF1], "failure1");
+        assert_eq!((controller.powers(), controller.outcome()), (1, Outcome::Failed));
+    }
+    let (mut controller, mut reply) = challenged();
+    reply[16] ^= 1;
+    controller.send(&reply);
+    assert_eq!(controller.power(8), None, "no room");
+    assert_eq!(controller.power(ROOM), Some(Group::Ffdhe2048));
+    assert_eq!(controller.receive(ROOM).unwrap()[..2], [0x00, 0xF1]);
+    for _ in 0..9 {
+        controller.send(&reply);
+        assert!(controller.receive(ROOM).is_err());
+    }
+    assert_eq!((controller.powers(), controller.outcome()), (2, Outcome::Failed));
 }
 
 #[test]

@@ -24,7 +24,8 @@ use crate::report::{Failure, Report};
 /// what is under way.
 const OWN_BYTES: u64 = 24 << 20;
 
-/// How Host(1) is measured with limited memory; the process is given the secrets file, too.
+/// How Host(1) is measured with limited memory; the process is the same host, and is given the
+/// secrets file, too.
 pub(super) fn measure(folder: &Path, secrets: Option<&Path>) -> Result<Limited, Failure> {
     let name = format!("csd-characterize-{}", std::process::id());
     let group = MemoryGroup::new(&name).map_err(|why| {
@@ -51,14 +52,14 @@ pub(super) fn measure(folder: &Path, secrets: Option<&Path>) -> Result<Limited, 
             "memory_bytes": memory_bytes,
             "times": times,
         });
-        ask(&request, secrets.as_deref()).map_err(failed)
+        ask(&request, &job.connection.host_nqn, secrets.as_deref()).map_err(failed)
     }))
 }
 
 /// The process that measures.
-fn limited(program: &Path, secrets: Option<&Path>) -> Command {
+fn limited(program: &Path, host_nqn: &str, secrets: Option<&Path>) -> Command {
     let mut command = Command::new(program);
-    command.args(["characterize", "--limited", "--json"]);
+    command.args(["characterize", "--limited", "--json", "--host-nqn", host_nqn]);
     if let Some(secrets) = secrets {
         command.arg("--secrets").arg(secrets);
     }
@@ -66,9 +67,9 @@ fn limited(program: &Path, secrets: Option<&Path>) -> Command {
 }
 
 /// Has a process of this program do what `request` says.
-fn ask(request: &Value, secrets: Option<&Path>) -> Result<Vec<Timed>, String> {
+fn ask(request: &Value, host_nqn: &str, secrets: Option<&Path>) -> Result<Vec<Timed>, String> {
     let words = |error: std::io::Error| error.to_string();
-    let mut command = limited(&std::env::current_exe().map_err(words)?, secrets);
+    let mut command = limited(&std::env::current_exe().map_err(words)?, host_nqn, secrets);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     let mut child = command.spawn().map_err(words)?;
     let mut stdin = child.stdin.take().expect("it was piped");
@@ -137,12 +138,12 @@ fn parse(request: &Value, connection: &csd_initiator::Options) -> Option<(HostJo
 }
 
 #[test]
-fn the_process_knows_the_secrets() {
+fn the_process_knows_who_it_is_and_the_secrets() {
     let words = |secrets: Option<&Path>| {
-        let command = limited(Path::new("csd"), secrets);
+        let command = limited(Path::new("csd"), "nqn.a:h", secrets);
         command.get_args().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>()
     };
-    let plain = ["characterize", "--limited", "--json"];
+    let plain = ["characterize", "--limited", "--json", "--host-nqn", "nqn.a:h"];
     assert_eq!(words(None), plain);
     assert_eq!(words(Some(Path::new("s"))), [&plain[..], &["--secrets", "s"]].concat());
 }

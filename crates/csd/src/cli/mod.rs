@@ -42,6 +42,11 @@ pub(crate) struct Cli {
     /// prints them. Only the file's owner may be able to read it.
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) secrets: Option<PathBuf>,
+    /// NVMe Qualified Name of this host, under which drives keep its programs [default:
+    /// $CSD_HOST_NQN, or else the one host of the secrets file, /etc/nvme/hostnqn, or a name that
+    /// follows from the machine's id]
+    #[arg(long, global = true, value_name = "NQN", value_parser = parse_nqn)]
+    pub(crate) host_nqn: Option<String>,
     /// Print one JSON object {schema, command, result, warnings} instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,

@@ -119,6 +119,10 @@ pub(crate) struct Programs {
     /// Most memory of one execution of a loaded program
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "64M")]
     pub(crate) program_memory: u64,
+    /// Let every host see, use and remove what others have loaded, and their memory range sets;
+    /// without it these belong to the host, by its NQN
+    #[arg(long)]
+    pub(crate) shared_compute: bool,
 }
 
 /// What may be loaded.

@@ -32,6 +32,8 @@ pub struct CoreCounters {
     pub written_bytes: AtomicU64,
     /// Commands that failed for the media.
     pub media_errors: AtomicU64,
+    /// Powers computed for hosts that authenticate themselves.
+    pub powers: AtomicU64,
 }
 
 impl CoreCounters {
@@ -139,7 +141,7 @@ impl Backing for View<'_> {
     }
 
     fn loaded_programs(&self) -> Vec<(u16, ProgramDescriptor)> {
-        self.drive.library.descriptors()
+        self.drive.library.descriptors(self.association.host_nqn())
     }
 
     fn program_types(&self) -> Vec<ProgramType> {
@@ -147,7 +149,7 @@ impl Backing for View<'_> {
     }
 
     fn range_sets(&self) -> Vec<RangeSet> {
-        self.drive.range_sets.list()
+        self.drive.range_sets.list(self.association.host_nqn())
     }
 
     fn abort(&self, qid: u16, cid: u16) -> bool {

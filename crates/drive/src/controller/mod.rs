@@ -2,8 +2,8 @@
 //!
 //! The admin commands themselves are answered by [`csd_nvme::controller`]; here is what its cores
 //! share. Touched at Connect and at the end of a connection, never per command. Invariants: a
-//! queue id is in use once per controller; with its admin queue a controller ends, and with it
-//! every I/O queue, on whatever core.
+//! queue id is in use once per controller, from when its host has proved itself where it must;
+//! with its admin queue a controller ends, and with it every I/O queue, on whatever core.
 
 mod access;
 mod counters;
@@ -25,7 +25,8 @@ use csd_nvme::controller::ERROR_ENTRIES_MAX;
 use csd_nvme::controller::connect::{Refused, Request};
 use csd_nvme::log::ErrorEntry;
 use csd_nvme::status::Status;
-use csd_reactor::CoreId;
+
+use crate::transport::newcomers::Connection;
 
 /// Most controllers at once; ids are 1 to this.
 pub const CONTROLLERS_MAX: u16 = 4096;
@@ -41,18 +42,32 @@ pub struct Association {
     pub ready: AtomicBool,
     /// When its host was last heard, in milliseconds of the drive's clock.
     pub heard_ms: AtomicU64,
-    queues: Mutex<BTreeMap<u16, IoQueue>>,
+    queues: Mutex<Queues>,
     discovery: bool,
     errors: Mutex<Errors>,
 }
 
-/// An I/O queue of a controller.
+/// A controller's I/O queues.
+#[derive(Debug, Default)]
+struct Queues {
+    // By queue id.
+    used: BTreeMap<u16, IoQueue>,
+    // Connections whose hosts have yet to prove themselves: they hold no queue id.
+    claims: Vec<Connection>,
+}
+
+/// An I/O queue whose host has proved itself where it must.
 #[derive(Clone, Copy, Debug)]
 struct IoQueue {
-    core: CoreId,
-    connection: u64,
+    connection: Connection,
     // Its connection is lost, or is to end: no command of it begins, but some may go on.
     ending: bool,
+}
+
+impl IoQueue {
+    fn new(connection: Connection) -> Self {
+        Self { connection, ending: false }
+    }
 }
 
 /// A controller's recent errors.
@@ -75,22 +90,24 @@ impl Association {
     }
 
     /// Ends all I/O queues: where their connections are, core and connection number.
-    pub fn end_queues(&self) -> Vec<(CoreId, u64)> {
+    pub fn end_queues(&self) -> Vec<Connection> {
         let mut queues = self.queues();
-        queues.values_mut().for_each(|queue| queue.ending = true);
-        queues.values().map(|queue| (queue.core, queue.connection)).collect()
+        queues.used.values_mut().for_each(|queue| queue.ending = true);
+        let used = queues.used.values().map(|queue| queue.connection);
+        used.chain(queues.claims.iter().copied()).collect()
     }
 
     /// Notes that an I/O queue has lost its connection. It stays until its commands have ended.
-    pub fn part(&self, qid: u16) {
-        if let Some(queue) = self.queues().get_mut(&qid) {
-            queue.ending = true;
-        }
+    /// False when the connection had no queue, because its host has not proved itself.
+    pub fn part(&self, qid: u16, connection: Connection) -> bool {
+        let mut queues = self.queues();
+        let queue = queues.used.get_mut(&qid).filter(|queue| queue.connection == connection);
+        queue.map(|queue| queue.ending = true).is_some()
     }
 
     /// True when no command goes on of a queue that has ended.
     fn is_settled(&self) -> bool {
-        self.queues().values().all(|queue| !queue.ending)
+        self.queues().used.values().all(|queue| !queue.ending)
     }
 
     /// True for a controller of the host that asks: by its name, or by its identifier.
@@ -101,7 +118,7 @@ impl Association {
 
     /// Number of I/O queues, those included that have ended and whose commands have not.
     pub fn io_queues(&self) -> usize {
-        self.queues().len()
+        self.queues().used.len()
     }
 
     /// Notes an error; its count is set here.
@@ -127,12 +144,26 @@ impl Association {
         self.errors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets an I/O queue whose connection and commands have ended.
-    pub fn leave(&self, qid: u16) {
-        self.queues().remove(&qid);
+    /// The host of an I/O queue's connection has proved itself: from now on the queue id is in
+    /// use. False when another connection was first, or the controller has ended its queues.
+    pub fn proved(&self, qid: u16, connection: Connection) -> bool {
+        let mut queues = self.queues();
+        queues.claims.retain(|claim| *claim != connection);
+        let queue = || IoQueue::new(connection);
+        self.ready.load(Relaxed)
+            && queues.used.entry(qid).or_insert_with(queue).connection == connection
     }
 
-    fn queues(&self) -> MutexGuard<'_, BTreeMap<u16, IoQueue>> {
+    /// Forgets an I/O queue whose connection and commands have ended.
+    pub fn leave(&self, qid: u16, connection: Connection) {
+        let mut queues = self.queues();
+        queues.claims.retain(|claim| *claim != connection);
+        if queues.used.get(&qid).is_some_and(|queue| queue.connection == connection) {
+            queues.used.remove(&qid);
+        }
+    }
+
+    fn queues(&self) -> MutexGuard<'_, Queues> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -179,7 +210,8 @@ impl Controllers {
         Ok(association)
     }
 
-    /// Joins an I/O queue to its controller.
+    /// Joins an I/O queue to its controller; where its host must prove itself, its queue id stays
+    /// free until [`Association::proved`].
     ///
     /// # Errors
     /// [`Refused`] when the controller does not exist, belongs to another host, is not enabled, or
@@ -187,8 +219,8 @@ impl Controllers {
     pub fn join(
         &self,
         request: &Request,
-        core: CoreId,
-        connection: u64,
+        connection: Connection,
+        must_prove: bool,
     ) -> Result<Arc<Association>, Refused> {
         let found = self.all().live.get(&request.cntlid).filter(|found| !found.discovery).cloned();
         let association = found.ok_or(Refused::data(16))?;
@@ -205,10 +237,14 @@ impl Controllers {
         if !association.ready.load(Relaxed) {
             return Err(Refused { status: Status::COMMAND_SEQUENCE_ERROR, dword0: 0 });
         }
-        if queues.contains_key(&qid) {
+        if queues.used.contains_key(&qid) {
             return Err(Refused::command(42));
         }
-        queues.insert(qid, IoQueue { core, connection, ending: false });
+        if must_prove {
+            queues.claims.push(connection);
+        } else {
+            queues.used.insert(qid, IoQueue::new(connection));
+        }
         drop(queues);
         Ok(association)
     }

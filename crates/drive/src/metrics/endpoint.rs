@@ -190,6 +190,12 @@ fn hosts(page: &mut String, shared: &Shared, memory: &[Use]) {
             shared.surplus.load(Relaxed),
         ),
         (
+            "csd_authentication_powers_total",
+            "counter",
+            "Powers computed for hosts that authenticate themselves.",
+            shared.counters.iter().map(|core| core.powers.load(Relaxed)).sum(),
+        ),
+        (
             "csd_transfer_memory_max_bytes",
             "gauge",
             "Most memory for data on its way, of a core.",

@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use csd_nvme::controller::Event;
-use csd_reactor::{Class, CoreId, Listener, Stream, core_id, kept, post, sleep, spawn};
+use csd_reactor::{Class, CoreId, Listener, Stream, core_id, kept, post, sleep, spawn, yield_now};
 
 use super::connection;
 use super::link::Link;
+use super::turns::origin;
 use crate::drive::{Core, Shared};
 use crate::log::{Level, Rate};
 
@@ -25,13 +26,21 @@ const SURPLUS_MAX: usize = 32;
 /// Accepts until the listener is dropped.
 pub async fn accept(listener: Listener, shared: Arc<Shared>) {
     let rate = Rate::default();
+    // Over all cores.
+    let mut number = 0;
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, peer)) = listener.accept().await else {
             sleep(ACCEPT_RETRY).await;
             continue;
         };
         let loads = || shared.connections.iter().map(|count| count.load(Relaxed));
-        let (all, most) = (loads().sum::<usize>(), shared.host_limits.connections);
+        let most = shared.host_limits.connections;
+        let open = || shared.newcomers.count(loads().sum());
+        if let Some((core, number)) = shared.newcomers.give_way(open(), most) {
+            end(core, number);
+            yield_now().await;
+        }
+        let all = open();
         let surplus = all >= most;
         if all >= most + SURPLUS_MAX {
             shared.surplus.fetch_add(1, Relaxed);
@@ -43,35 +52,55 @@ pub async fn accept(listener: Listener, shared: Arc<Shared>) {
         }
         let least = loads().enumerate().min_by_key(|(_, load)| *load).map_or(0, |(core, _)| core);
         shared.connections[least].fetch_add(1, Relaxed);
+        number += 1;
+        let leaving = Leaving { shared: Arc::clone(&shared), core: CoreId(least), number };
+        if !shared.access.secrets.is_empty() && !surplus {
+            shared.newcomers.enter((CoreId(least), number), origin(peer.ip()));
+        }
         if CoreId(least) == core_id() {
-            begin(stream, surplus);
+            begin(stream, surplus, leaving);
             continue;
         }
         let detached = stream.detach();
-        let shared = Arc::clone(&shared);
         // A core that is gone takes nothing: the drive is stopping.
-        let _ = post(CoreId(least), Class::System, move || match detached.attach() {
-            Ok(stream) => begin(stream, surplus),
-            Err(_) => drop(Leaving(shared, CoreId(least))),
+        let _ = post(CoreId(least), Class::System, move || {
+            if let Ok(stream) = detached.attach() {
+                begin(stream, surplus, leaving);
+            }
         });
     }
 }
 
-fn begin(stream: Stream, surplus: bool) {
+fn begin(stream: Stream, surplus: bool, leaving: Leaving) {
     let core = kept::<Core>().expect("a drive's core keeps itself");
     drop(spawn(Class::Foreground, async move {
-        let leaving = Leaving(Arc::clone(&core.shared), core_id());
-        connection::serve(stream, core, surplus).await;
+        connection::serve(stream, core, leaving.number, surplus).await;
         drop(leaving);
     }));
 }
 
-struct Leaving(Arc<Shared>, CoreId);
+/// Ends a connection on whatever core.
+pub fn end(core: CoreId, number: u64) {
+    // A core that is gone has no connections.
+    let _ = post(core, Class::System, move || {
+        if let Some(core) = kept::<Core>() {
+            core.connections.end(number);
+        }
+    });
+}
+
+/// A connection that is counted until this is dropped.
+struct Leaving {
+    shared: Arc<Shared>,
+    core: CoreId,
+    number: u64,
+}
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        let count: &AtomicUsize = &self.0.connections[self.1.0];
+        let count: &AtomicUsize = &self.shared.connections[self.core.0];
         count.fetch_sub(1, Relaxed);
+        self.shared.newcomers.remove(self.number);
     }
 }
 
@@ -79,17 +108,10 @@ impl Drop for Leaving {
 #[derive(Default)]
 pub struct Connections {
     links: RefCell<BTreeMap<u64, Rc<Link>>>,
-    next: Cell<u64>,
     draining: Cell<bool>,
 }
 
 impl Connections {
-    /// A number for a new connection of this core.
-    pub fn number(&self) -> u64 {
-        self.next.set(self.next.get() + 1);
-        self.next.get()
-    }
-
     /// Notes a connection.
     pub fn insert(&self, number: u64, link: Rc<Link>) {
         if self.draining.get() {

@@ -1,12 +1,15 @@
 //! In-band authentication of one connection: what its gate lets through, and the two commands that
 //! open it.
 //!
-//! Never: the protocol, which is [`csd_nvme::auth`]'s, nor arithmetic on the reactor's thread: a
-//! step may exponentiate modulo 8192 bits, so it runs on the lane, where nothing starves it.
-//! Invariants: while the gate is shut nothing but authentication is begun on the queue, and no
-//! other data is granted; after a failure the gate stays shut and the connection ends.
+//! Does not know the protocol, which is [`csd_nvme::auth`]'s. Invariants: while the gate is shut
+//! nothing but authentication is begun on the queue, and no other data is granted; after a failure
+//! the gate stays shut and the connection ends, so that a host that fails must connect again;
+//! powers are computed in the lane, where nothing starves them, when it is this host's turn
+//! ([`super::turns`]), and everything else on the spot.
 
 use std::cell::{Cell, RefCell};
+use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use csd_nvme::auth::controller::{Controller, Outcome};
 use csd_nvme::auth::message::AuthCommand;
@@ -17,15 +20,13 @@ use csd_nvme::controller::queue::Permit;
 use csd_nvme::fabrics;
 use csd_nvme::opcode::{Admin, Fabrics};
 use csd_nvme::status::Status;
-use csd_reactor::{Class, compute_fn, random_bytes};
+use csd_reactor::random_bytes;
 
 use super::link::Link;
+use super::turns::origin;
 use super::{command, session};
 use crate::drive::Core;
 use crate::log::Level;
-
-/// Modelled cost of a step: two exponentiations in a group of 3,072 bits.
-const STEP_COST_NS: u64 = 5_000_000;
 
 #[derive(Debug, Default)]
 enum State {
@@ -34,7 +35,7 @@ enum State {
     Idle,
     /// One is.
     Running(Box<Controller>),
-    /// One is on the lane.
+    /// A step of one waits for its turn or is in the lane.
     Away,
     /// One failed.
     Failed,
@@ -46,6 +47,8 @@ pub struct Gate {
     keys: RefCell<Option<(Keys, Offer)>>,
     shut: Cell<bool>,
     state: RefCell<State>,
+    // What the authentication under way took of the lane.
+    spent: Cell<Duration>,
 }
 
 impl Gate {
@@ -100,18 +103,12 @@ impl Gate {
         }
     }
 
+    /// Puts an authentication back, as far as it has come.
     fn put(&self, controller: Box<Controller>) {
         *self.state.borrow_mut() = match controller.outcome() {
             Outcome::Pending => State::Running(controller),
-            Outcome::Authenticated => {
-                self.shut.set(false);
-                State::Idle
-            }
-            Outcome::Failed => {
-                // Also a queue that was open: its host could not prove itself again.
-                self.shut.set(true);
-                State::Failed
-            }
+            Outcome::Authenticated => State::Idle,
+            Outcome::Failed => State::Failed,
         };
     }
 
@@ -127,39 +124,55 @@ pub fn is_auth(sqe: &Sqe) -> bool {
 }
 
 /// Answers Authentication Send, with its data, or Receive.
-pub async fn run(core: &Core, link: &Link, permit: Permit, sqe: &Sqe, data: Vec<u8>) {
+pub async fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sqe, data: &[u8]) {
     let result = match fabrics::fctype(sqe) {
-        Fabrics::AUTH_SEND => send(&link.gate, sqe, data).await.map(|()| Vec::new()),
-        _ => receive(&link.gate, sqe).await,
+        Fabrics::AUTH_SEND => send(&link.gate, sqe, data).map(|outcome| (outcome, Vec::new())),
+        _ => receive(core, link, sqe).await,
     };
+    let result = result.and_then(|(outcome, data)| match outcome {
+        Outcome::Authenticated => open(core, link, number).map(|()| data),
+        _ => Ok(data),
+    });
     match result {
         Ok(data) if data.is_empty() => link.complete(permit, Status::SUCCESS, 0),
         Ok(data) => session::send(link, permit, 0, &data).await,
         Err(status) => command::fail(core, link, permit, sqe, status),
     }
     if link.gate.has_failed() {
+        // Also of a queue that was open: its host could not prove itself again.
+        link.gate.shut.set(true);
         link.session.borrow().told(core, Level::Warn, "authentication failed");
         // What was just said still goes out.
         link.end();
     }
 }
 
-async fn send(gate: &Gate, sqe: &Sqe, data: Vec<u8>) -> Result<(), Status> {
+/// Opens the gate for a host that has proved itself.
+fn open(core: &Core, link: &Link, number: u64) -> Result<(), Status> {
+    core.turns.give_back(link.gate.spent.take());
+    if !link.session.borrow().proved() {
+        *link.gate.state.borrow_mut() = State::Failed;
+        return Err(Status::COMMAND_SEQUENCE_ERROR);
+    }
+    core.shared.newcomers.remove(number);
+    link.gate.shut.set(false);
+    Ok(())
+}
+
+fn send(gate: &Gate, sqe: &Sqe, data: &[u8]) -> Result<Outcome, Status> {
     let command = AuthCommand::from_bytes(*sqe.as_bytes());
     if !command.is_ours() || command.length() as usize != data.len() {
         return Err(Status::INVALID_FIELD);
     }
     let mut controller = gate.take(true)?;
-    let stepped = compute_fn(Class::System, STEP_COST_NS, move || {
-        controller.send(&data);
-        controller
-    });
-    gate.put(stepped.await.map_err(|_| Status::INTERNAL_ERROR)?);
-    Ok(())
+    controller.send(data);
+    let outcome = controller.outcome();
+    gate.put(controller);
+    Ok(outcome)
 }
 
 /// The message, padded with zeros to what the host asked for.
-async fn receive(gate: &Gate, sqe: &Sqe) -> Result<Vec<u8>, Status> {
+async fn receive(core: &Core, link: &Link, sqe: &Sqe) -> Result<(Outcome, Vec<u8>), Status> {
     let command = AuthCommand::from_bytes(*sqe.as_bytes());
     let (length, sgl) = (command.length(), sqe.sgl());
     let fits = length > 0 && length <= ADMIN_DATA_BYTES_MAX && length == sgl.length();
@@ -169,15 +182,28 @@ async fn receive(gate: &Gate, sqe: &Sqe) -> Result<Vec<u8>, Status> {
     if sgl.kind() != SGL_TRANSPORT {
         return Err(Status::SGL_TYPE_INVALID);
     }
+    let gate = &link.gate;
     let mut controller = gate.take(false)?;
     let room = length as usize;
-    let stepped = compute_fn(Class::System, STEP_COST_NS, move || {
-        let message = controller.receive(room);
-        (controller, message)
-    });
-    let (controller, message) = stepped.await.map_err(|_| Status::INTERNAL_ERROR)?;
+    let mut message = match controller.power(room) {
+        None => controller.receive(room),
+        Some(group) => {
+            let peer = link.peer.map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.ip());
+            let stepped = core.turns.compute((origin(peer), group), move || {
+                let message = controller.receive(room);
+                (controller, message)
+            });
+            let (stepped, spent) = stepped.await.map_err(|_| Status::INTERNAL_ERROR)?;
+            gate.spent.set(gate.spent.get() + spent);
+            let message;
+            (controller, message) = stepped;
+            message
+        }
+    };
+    let outcome = controller.outcome();
     gate.put(controller);
-    let mut message = message?;
-    message.resize(room, 0);
-    Ok(message)
+    if let Ok(message) = &mut message {
+        message.resize(room, 0);
+    }
+    message.map(|message| (outcome, message))
 }

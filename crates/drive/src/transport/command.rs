@@ -56,8 +56,12 @@ pub async fn run_admin(core: Rc<Core>, link: Rc<Link>, received: Received) {
             let data = data.joined();
             // An answer is queued whole: there must be room before it is made.
             link.room().await;
+            // Connect may have shut the gate meanwhile.
+            if let Err(status) = link.gate.pass(&sqe) {
+                return fail(&core, &link, permit, &sqe, status);
+            }
             if auth::is_auth(&sqe) {
-                return auth::run(&core, &link, permit, &sqe, data).await;
+                return auth::run(&core, &link, number, permit, &sqe, &data).await;
             }
             // A long answer, such as a log page, is made as a whole: it takes memory as data does
             // that a host sends.
@@ -253,8 +257,9 @@ async fn execute(
 ) -> Result<Done, Status> {
     let command = compute::Command::parse(sqe)?;
     let compute::Command::Execute { program: index, length, ranges, controls } = command;
-    let session = link.session.borrow().association().map(|association| association.cntlid);
-    let caller = (session.unwrap_or(0), permit.queue().qid(), permit.cid());
+    let association = link.association().ok_or(Status::COMMAND_SEQUENCE_ERROR)?;
+    let caller = (association.cntlid, permit.queue().qid(), permit.cid());
+    let host = association.host_nqn();
     let under_way = core.compute.begin(caller, controls);
     // Executions are long: their data has room of its own, not what all transfers share, and one
     // for whose data there is no room has sent none while it waits.
@@ -265,13 +270,11 @@ async fn execute(
     let begun = now();
     // One that has begun is asked to end when its host leaves; none begins then.
     link.host.there(ready(())).await;
-    let call = Call { caller, index, ranges, controls };
+    let call = Call { caller, host, index, ranges, controls };
     let report = core.compute.execute(&under_way, &call, data.joined()).await;
     let mut entry = log::entry(&report, index, begun);
     entry.set_cid(permit.cid());
-    if let Some(association) = link.association() {
-        entry.set_cntlid(association.cntlid).name_host(association.host_nqn());
-    }
+    entry.set_cntlid(association.cntlid).name_host(host);
     core.shared.execution_log.note(entry);
     link.host.there(core.shared.pace.execution(&report, begun)).await;
     report.result.map(Done::Result).map_err(|failure| failure.status)

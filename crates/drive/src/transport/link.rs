@@ -84,6 +84,8 @@ pub struct Link {
     leaving: Cell<bool>,
     /// The address that the host connected to.
     pub local: Option<SocketAddr>,
+    /// The address that it connected from.
+    pub peer: Option<SocketAddr>,
     draining: Cell<bool>,
     // The loop's waker, for changes that come from outside its turns.
     waker: RefCell<Option<Waker>>,
@@ -91,9 +93,13 @@ pub struct Link {
 }
 
 impl Link {
-    /// A connection to `local` on which nothing was received; one that is in surplus is told so
-    /// when it connects a queue.
-    pub fn new(local: Option<SocketAddr>, budget: Rc<Budget>, surplus: bool) -> Self {
+    /// A connection, between our address and the peer's, on which nothing was received; one that
+    /// is in surplus is told so when it connects a queue.
+    pub fn new(
+        (local, peer): (Option<SocketAddr>, Option<SocketAddr>),
+        budget: Rc<Budget>,
+        surplus: bool,
+    ) -> Self {
         Self {
             budget,
             capsules: Rc::default(),
@@ -114,6 +120,7 @@ impl Link {
             ended: Cell::new(false),
             leaving: Cell::new(false),
             local,
+            peer,
             draining: Cell::new(false),
             waker: RefCell::new(None),
             in_turn: Cell::new(false),

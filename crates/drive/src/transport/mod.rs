@@ -3,10 +3,10 @@
 //! Modules in the order of a command's way: [`accept`] deals connections to cores, [`connection`]
 //! turns bytes into commands, [`link`] is what a connection's commands share, [`budget`] what all
 //! connections of a core do, [`presence`] what becomes of commands whose host is gone, [`lend`] the
-//! memory for what a host is granted to send, `transfer` that data, [`outgoing`] what it sends, [`auth`] what a host must pass first, [`command`] runs
-//! one command (`block` those of blocks, `now` those that need not wait, `retrieve` values,
-//! `memory` those of memory), [`session`] is Connect and the admin queue, `report` what else it
-//! is told.
+//! memory for data that a host is granted to send, `transfer` that data, [`outgoing`] what is sent,
+//! [`auth`] what a host must pass first, [`turns`] when that may compute, [`newcomers`] who has not
+//! passed yet, [`command`] runs one command (`block` those of blocks, `now` those that need not
+//! wait, `retrieve` values, `memory` those of memory), [`session`] is Connect and the admin queue.
 //!
 //! Never: what a command means to the medium. Invariants: a connection stays on its core; a
 //! command is answered once; back-pressure parks a connection's read side and never fails a
@@ -21,6 +21,7 @@ pub mod connection;
 pub mod lend;
 pub mod link;
 mod memory;
+pub mod newcomers;
 mod now;
 pub mod outgoing;
 pub mod presence;
@@ -28,6 +29,7 @@ mod report;
 mod retrieve;
 pub mod session;
 mod transfer;
+pub mod turns;
 
 use csd_nvme::tcp::Digests;
 use csd_nvme::tcp::controller::Limits;

@@ -17,9 +17,11 @@ use csd_nvme::controller::{Controller, Event};
 use csd_nvme::fabrics;
 use csd_nvme::opcode::{Admin as Opcode, Fabrics};
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, Class, core_id, kept, now, post, sleep};
+use csd_reactor::{Buffer, core_id, now, sleep};
 
+use super::accept::end;
 use super::link::{HEADROOM, Link, TAILROOM};
+use super::newcomers::Connection;
 use super::{PDU_DATA_BYTES_MAX, command};
 use crate::controller::{Association, View};
 use crate::drive::Core;
@@ -46,6 +48,8 @@ pub enum Session {
         association: Arc<Association>,
         /// Its id.
         qid: u16,
+        /// Its core, and the number of its connection there.
+        connection: Connection,
     },
 }
 
@@ -90,6 +94,15 @@ impl Session {
         }
     }
 
+    /// The host has proved itself on this queue. False when its queue id went to another
+    /// connection meanwhile.
+    pub(super) fn proved(&self) -> bool {
+        match self {
+            Self::Io { association, qid, connection } => association.proved(*qid, *connection),
+            _ => true,
+        }
+    }
+
     /// Keep-alive timeout in milliseconds; 0 is none, or not this connection's to enforce.
     pub fn keep_alive_ms(&self) -> u64 {
         match self {
@@ -115,7 +128,7 @@ impl Session {
     pub fn end(&mut self, core: &Core) {
         match std::mem::replace(self, Self::Unconnected) {
             Self::Unconnected => {}
-            Self::Io { association, qid } => association.leave(qid),
+            Self::Io { association, qid, connection } => association.leave(qid, connection),
             Self::Admin(admin) => {
                 admin.association.ready.store(false, Relaxed);
                 end_queues(&admin.association);
@@ -128,12 +141,7 @@ impl Session {
 /// Ends every I/O connection of a controller, on whatever core.
 fn end_queues(association: &Association) {
     for (core, number) in association.end_queues() {
-        // A core that is gone has no connections.
-        let _ = post(core, Class::System, move || {
-            if let Some(core) = kept::<Core>() {
-                core.connections.end(number);
-            }
-        });
+        end(core, number);
     }
 }
 
@@ -169,7 +177,9 @@ pub async fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sq
     };
     let answer = match answer {
         Answer::Compute(command) => {
-            let ended = compute::admin(&core.shared, command, payload).await;
+            let association = link.association().expect("an admin queue's answer");
+            let host = association.host_nqn();
+            let ended = compute::admin(&core.shared, host, command, payload).await;
             ended.map_or_else(Answer::from, Answer::result)
         }
         answer => answer,
@@ -212,6 +222,9 @@ async fn connect(
     if !access.admits(&request.hostnqn) {
         return Err(Refused { status: Status::CONNECT_INVALID_HOST, dword0: 0 });
     }
+    // The discovery log tells a named host what it would need to know to connect, and no more.
+    let keys = access.secrets.keys(&request.hostnqn, &core.shared.subsystem.nqn);
+    let keys = keys.filter(|_| !request.discovery);
     let controllers = &core.shared.controllers;
     if !request.is_admin() {
         settle(core, &request).await?;
@@ -228,15 +241,16 @@ async fn connect(
         };
         Session::Admin(Box::new(Admin { controller, association, held: Vec::new() }))
     } else {
-        let association = controllers.join(&request, core_id(), number)?;
-        Session::Io { association, qid: request.connect.qid() }
+        let connection = (core_id(), number);
+        let association = controllers.join(&request, connection, keys.is_some())?;
+        Session::Io { association, qid: request.connect.qid(), connection }
     };
     let cntlid = session.association().map_or(0, |association| association.cntlid);
     *link.session.borrow_mut() = session;
-    // The discovery log tells a named host what it would need to know to connect, and no more.
-    let keys = access.secrets.keys(&request.hostnqn, &core.shared.subsystem.nqn);
-    if let Some(keys) = keys.filter(|_| !request.discovery) {
-        link.gate.require(keys, access.offer.clone());
+    match keys {
+        Some(keys) => link.gate.require(keys, access.offer.clone()),
+        None if request.discovery => {}
+        None => core.shared.newcomers.settle(number),
     }
     Ok((cntlid, Queue::of(&request.connect)))
 }
@@ -352,8 +366,9 @@ impl Ending {
     pub fn part(&self) -> bool {
         self.link.queue().close();
         self.link.part();
-        if let Session::Io { association, qid } = &*self.link.session.borrow() {
-            association.part(*qid);
+        if let Session::Io { association, qid, connection } = &*self.link.session.borrow()
+            && association.part(*qid, *connection)
+        {
             self.core.shared.executions.abort_all(association.cntlid, *qid);
             return true;
         }

@@ -1,13 +1,16 @@
 //! The controller's side of one authentication.
 //!
-//! Never: I/O or random numbers; a step may exponentiate, which takes milliseconds. Invariants: a
-//! transaction that failed stays failed; the host is authenticated only after its response was
-//! verified and, when it demanded the controller's proof, only after it has accepted that.
+//! Does no I/O and draws no random numbers. Only [`Controller::receive`] computes powers, which
+//! takes milliseconds, and [`Controller::power`] tells so beforehand. Invariants: every message
+//! brings the exchange further or ends it, so an exchange computes two powers at most, each after
+//! everything else about the host's messages was found right; a transaction that failed stays
+//! failed; the host is authenticated only after its response was verified and, when it demanded
+//! the controller's proof, only after it has accepted that.
 
 use zeroize::Zeroizing;
 
 use super::crypto::{self, Hash, Prover, same};
-use super::message::{self, Challenge, Id, Proposal, Reason, Reply, Success1};
+use super::message::{self, Challenge, Failure, Id, Proposal, Reason, Reply, Success1};
 use super::{Entropy, Group, Keys, Offer};
 use crate::status::Status;
 
@@ -31,6 +34,16 @@ struct Agreed {
     challenge: Vec<u8>,
 }
 
+/// The host's reply, as far as it could be checked without a power.
+#[derive(Debug)]
+struct Proof {
+    response: Vec<u8>,
+    challenge: Vec<u8>,
+    public: Vec<u8>,
+    sequence: u32,
+    mutual: bool,
+}
+
 #[derive(Debug)]
 enum State {
     /// Negotiate may come.
@@ -39,12 +52,8 @@ enum State {
     Challenge(Agreed),
     /// A reply may come.
     Reply(Agreed),
-    /// Success1 waits to be fetched.
-    Success {
-        transaction: u16,
-        message: Vec<u8>,
-        mutual: bool,
-    },
+    /// A verdict on the reply waits to be fetched.
+    Verdict(Agreed, Proof),
     /// Success2 may come.
     Confirm(u16),
     /// Failure1 waits to be fetched.
@@ -60,13 +69,14 @@ pub struct Controller {
     offer: Offer,
     entropy: Entropy,
     transaction: u16,
+    powers: u32,
     state: State,
 }
 
 impl Controller {
     /// Before anything was said.
     pub fn new(keys: Keys, offer: Offer, entropy: Entropy) -> Self {
-        Self { keys, offer, entropy, transaction: 0, state: State::Start }
+        Self { keys, offer, entropy, transaction: 0, powers: 0, state: State::Start }
     }
 
     /// How far it has come.
@@ -78,11 +88,16 @@ impl Controller {
         }
     }
 
+    /// Powers computed so far.
+    pub fn powers(&self) -> u32 {
+        self.powers
+    }
+
     /// Takes a message of the host. What is wrong with it is told by the next [`Self::receive`].
     pub fn send(&mut self, bytes: &[u8]) {
         let state = std::mem::replace(&mut self.state, State::Failed);
         self.state = match state {
-            State::Done | State::Failed => State::Failed,
+            State::Done | State::Failed | State::Failure(_) => State::Failed,
             _ if message::failed(bytes, Id::FAILURE2).is_some() => State::Failed,
             state => self.step(state, bytes).unwrap_or_else(State::Failure),
         };
@@ -91,7 +106,10 @@ impl Controller {
     fn step(&mut self, state: State, bytes: &[u8]) -> Result<State, Reason> {
         match state {
             State::Start => self.negotiate(bytes).map(State::Challenge),
-            State::Reply(agreed) => self.reply(&agreed, bytes),
+            State::Reply(agreed) => {
+                let proof = self.reply(&agreed, bytes)?;
+                Ok(State::Verdict(agreed, proof))
+            }
             State::Confirm(transaction) => {
                 message::expect(bytes, Id::SUCCESS2, transaction)?;
                 message::part(bytes, 0, 16)?;
@@ -101,28 +119,58 @@ impl Controller {
         }
     }
 
+    /// The group in which [`Self::receive`] of `room` bytes would compute a power; `None` when it
+    /// would compute none.
+    pub fn power(&self, room: usize) -> Option<Group> {
+        let (State::Challenge(agreed) | State::Verdict(agreed, _)) = &self.state else {
+            return None;
+        };
+        let fits = self.next_bytes().is_some_and(|bytes| bytes <= room);
+        Some(agreed.group).filter(|group| fits && *group != Group::Null)
+    }
+
+    /// Length of the next message in bytes; of a verdict, that of success.
+    fn next_bytes(&self) -> Option<usize> {
+        match &self.state {
+            State::Challenge(agreed) => {
+                Some(Challenge::SIZE + agreed.hash.bytes() + agreed.group.bytes())
+            }
+            State::Verdict(agreed, proof) => {
+                Some(Success1::SIZE + if proof.mutual { agreed.hash.bytes() } else { 0 })
+            }
+            State::Failure(_) => Some(Failure::SIZE),
+            _ => None,
+        }
+    }
+
     /// The next message for a host that has room for `room` bytes.
     ///
     /// # Errors
     /// [`Status::COMMAND_SEQUENCE_ERROR`] when it is the host's turn, [`Status::INVALID_FIELD`]
-    /// when the message is longer than the room; nothing has changed then.
+    /// when the message is longer than the room; the authentication has failed then.
     pub fn receive(&mut self, room: usize) -> Result<Vec<u8>, Status> {
-        let message = match &self.state {
-            State::Challenge(agreed) => self.challenge(agreed),
-            State::Success { message, .. } => message.clone(),
-            State::Failure(reason) => message::failure(Id::FAILURE1, self.transaction, *reason),
-            _ => return Err(Status::COMMAND_SEQUENCE_ERROR),
-        };
-        if message.len() > room {
+        let bytes = self.next_bytes();
+        let state = std::mem::replace(&mut self.state, State::Failed);
+        let bytes = bytes.ok_or(Status::COMMAND_SEQUENCE_ERROR)?;
+        if bytes > room {
             return Err(Status::INVALID_FIELD);
         }
-        self.state = match std::mem::replace(&mut self.state, State::Failed) {
-            State::Challenge(agreed) => State::Reply(agreed),
-            State::Success { transaction, mutual: true, .. } => State::Confirm(transaction),
-            State::Success { .. } => State::Done,
-            _ => State::Failed,
+        let (message, next) = match state {
+            State::Challenge(agreed) => (self.challenge(&agreed), State::Reply(agreed)),
+            State::Verdict(agreed, proof) => match self.verdict(&agreed, &proof) {
+                Ok(message) if proof.mutual => (message, State::Confirm(agreed.transaction)),
+                Ok(message) => (message, State::Done),
+                Err(reason) => (self.failure(reason), State::Failed),
+            },
+            State::Failure(reason) => (self.failure(reason), State::Failed),
+            _ => unreachable!("nothing else has a next message"),
         };
+        self.state = next;
         Ok(message)
+    }
+
+    fn failure(&self, reason: Reason) -> Vec<u8> {
+        message::failure(Id::FAILURE1, self.transaction, reason)
     }
 
     fn negotiate(&mut self, bytes: &[u8]) -> Result<Agreed, Reason> {
@@ -138,7 +186,8 @@ impl Controller {
         Ok(Agreed { transaction: proposal.transaction, hash, group, challenge })
     }
 
-    fn challenge(&self, agreed: &Agreed) -> Vec<u8> {
+    fn challenge(&mut self, agreed: &Agreed) -> Vec<u8> {
+        self.powers += u32::from(agreed.group != Group::Null);
         let public = agreed.group.public(self.entropy.exponent());
         let mut fixed = Challenge::zeroed();
         fixed.set_hash_bytes(length(agreed.hash.bytes()));
@@ -148,19 +197,40 @@ impl Controller {
         message::compose(Id::CHALLENGE, agreed.transaction, fixed.as_bytes(), &parts)
     }
 
-    fn reply(&self, agreed: &Agreed, bytes: &[u8]) -> Result<State, Reason> {
+    /// Takes a reply apart: all that is wrong with it but its response is found here.
+    fn reply(&self, agreed: &Agreed, bytes: &[u8]) -> Result<Proof, Reason> {
         message::expect(bytes, Id::REPLY, agreed.transaction)?;
         let reply = Reply::parse(bytes).ok_or(Reason::PAYLOAD)?;
-        let (hash, size) = (agreed.hash, agreed.hash.bytes());
-        let public_bytes = usize::from(reply.public_bytes());
+        let (size, public_bytes) = (agreed.hash.bytes(), usize::from(reply.public_bytes()));
         if usize::from(reply.hash_bytes()) != size || public_bytes != agreed.group.bytes() {
             return Err(Reason::PAYLOAD);
         }
-        let response = message::part(bytes, Reply::SIZE, size)?;
-        let challenge = message::part(bytes, Reply::SIZE + size, size)?;
-        let public = message::part(bytes, Reply::SIZE + 2 * size, public_bytes)?;
-        let shared = self.shared(agreed.group, public)?;
-        let keys = &self.keys;
+        let response = message::part(bytes, Reply::SIZE, size)?.to_vec();
+        let challenge = message::part(bytes, Reply::SIZE + size, size)?.to_vec();
+        let public = message::part(bytes, Reply::SIZE + 2 * size, public_bytes)?.to_vec();
+        if agreed.group != Group::Null && !agreed.group.accepts(&public) {
+            return Err(Reason::PAYLOAD);
+        }
+        let mutual = reply.challenges() & 1 == 1;
+        // A challenge of the host that is ours, or none, would prove nothing.
+        if mutual && (reply.sequence() == 0 || challenge == agreed.challenge) {
+            return Err(Reason::PAYLOAD);
+        }
+        if mutual && self.keys.controller.is_none() {
+            return Err(Reason::FAILED);
+        }
+        Ok(Proof { response, challenge, public, sequence: reply.sequence(), mutual })
+    }
+
+    /// Success1, with our own proof where the host wants it; or why the host's does not hold.
+    fn verdict(&mut self, agreed: &Agreed, proof: &Proof) -> Result<Vec<u8>, Reason> {
+        let (hash, keys) = (agreed.hash, &self.keys);
+        let mut shared = None;
+        if agreed.group != Group::Null {
+            self.powers += 1;
+            let power = agreed.group.shared(self.entropy.exponent(), &proof.public);
+            shared = Some(power.ok_or(Reason::PAYLOAD)?);
+        }
         let mine = crypto::Challenge {
             hash,
             value: &agreed.challenge,
@@ -170,35 +240,21 @@ impl Controller {
             shared: shared.as_ref().map(|shared| shared.as_slice()),
         };
         let right = mine.response(Prover::Host, &keys.host, &keys.host_nqn, &keys.subsystem_nqn);
-        if !same(&right, response) {
+        if !same(&right, &proof.response) {
             return Err(Reason::FAILED);
         }
         let mut fixed = Success1::zeroed();
-        fixed.set_hash_bytes(length(size));
-        let mutual = reply.challenges() & 1 == 1;
-        let mut proof = Zeroizing::new(Vec::new());
-        if mutual {
-            // A challenge of the host that is ours, or none, would prove nothing.
-            if reply.sequence() == 0 || challenge == agreed.challenge {
-                return Err(Reason::PAYLOAD);
-            }
+        fixed.set_hash_bytes(length(hash.bytes()));
+        let mut ours = Zeroizing::new(Vec::new());
+        if proof.mutual {
             let secret = keys.controller.as_ref().ok_or(Reason::FAILED)?;
-            let theirs = crypto::Challenge { value: challenge, sequence: reply.sequence(), ..mine };
+            let (value, sequence) = (&proof.challenge[..], proof.sequence);
+            let theirs = crypto::Challenge { value, sequence, ..mine };
             let (me, peer) = (&keys.subsystem_nqn, &keys.host_nqn);
-            proof = theirs.response(Prover::Controller, secret, me, peer);
+            ours = theirs.response(Prover::Controller, secret, me, peer);
             fixed.set_responds(1);
         }
-        let transaction = agreed.transaction;
-        let message = message::compose(Id::SUCCESS1, transaction, fixed.as_bytes(), &[&proof]);
-        Ok(State::Success { transaction, message, mutual })
-    }
-
-    fn shared(&self, group: Group, public: &[u8]) -> Result<Option<Zeroizing<Vec<u8>>>, Reason> {
-        if group == Group::Null {
-            return Ok(None);
-        }
-        let shared = group.shared(self.entropy.exponent(), public);
-        shared.map(Some).ok_or(Reason::PAYLOAD)
+        Ok(message::compose(Id::SUCCESS1, agreed.transaction, fixed.as_bytes(), &[&ours]))
     }
 }
 

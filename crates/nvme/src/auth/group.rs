@@ -102,7 +102,7 @@ impl Group {
     }
 
     /// Whether a public value is usable. Public values are no secrets: compared as they stand.
-    fn accepts(self, value: &[u8]) -> bool {
+    pub(super) fn accepts(self, value: &[u8]) -> bool {
         if self == Self::Null || value.len() != self.bytes() {
             return false;
         }

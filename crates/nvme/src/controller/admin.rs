@@ -159,7 +159,7 @@ impl Controller {
                 let value = u32::try_from(view.value()).map_err(|_| Status::INVALID_FIELD)?;
                 let was_ready = self.ready();
                 let held = self.configure(Configuration(value))?;
-                if !was_ready && self.ready() {
+                if !was_ready && self.ready() && self.kind == Kind::Io {
                     self.features.load(backing);
                 }
                 Ok(if held.is_empty() { Answer::result(0) } else { Answer::Abort(held) })

@@ -1,7 +1,7 @@
 //! Get Features and Set Features.
 
 use super::admin::Answer;
-use super::{Backing, Controller, NamespaceKind, Subsystem};
+use super::{Backing, Controller, Kind, NamespaceKind, Subsystem};
 use crate::NSID_ALL;
 use crate::capsule::Sqe;
 use crate::feature::{
@@ -100,6 +100,12 @@ fn kv_namespace(subsystem: &Subsystem, nsid: u32) -> Result<(), Status> {
 }
 
 impl Controller {
+    /// Whether this controller saves values of the feature. A discovery controller saves nothing:
+    /// a host gets one by its name alone.
+    fn saves(&self, id: FeatureId) -> bool {
+        self.kind == Kind::Io && saveable(id)
+    }
+
     pub(super) fn set_features(
         &mut self,
         sqe: &Sqe,
@@ -110,7 +116,7 @@ impl Controller {
         let view = feature::Features::from_bytes(*sqe.as_bytes());
         let (id, value) = (FeatureId(view.fid()), view.value());
         let save = view.save() & SAVE != 0;
-        if save && !saveable(id) {
+        if save && !self.saves(id) {
             return Err(Status::FEATURE_NOT_SAVEABLE);
         }
         match id {
@@ -181,9 +187,11 @@ impl Controller {
             Select::SAVED if id == FeatureId::KEY_VALUE_CONFIGURATION => {
                 backing.saved(id, sqe.nsid()).unwrap_or(0)
             }
-            Select::SAVED => backing.saved(id, 0).unwrap_or_else(|| default_feature(id, subsystem)),
-            Select::DEFAULT => default_feature(id, subsystem),
-            Select::CAPABILITIES => capabilities(id),
+            Select::SAVED if self.saves(id) => {
+                backing.saved(id, 0).unwrap_or_else(|| default_feature(id, subsystem))
+            }
+            Select::SAVED | Select::DEFAULT => default_feature(id, subsystem),
+            Select::CAPABILITIES => capabilities(id, self.saves(id)),
             _ => return Err(Status::INVALID_FIELD),
         };
         let mut data = Vec::new();
@@ -254,13 +262,13 @@ fn set_protection(
     Ok(())
 }
 
-fn capabilities(id: FeatureId) -> u32 {
+fn capabilities(id: FeatureId, saveable: bool) -> u32 {
     let of_namespace = SUPPORTED.iter().any(|(known, namespace)| *known == id && *namespace);
     let changeable = !matches!(id, FeatureId::POWER_MANAGEMENT | FeatureId::VOLATILE_WRITE_CACHE);
     let bit = |condition: bool, bit: u32| if condition { bit } else { 0 };
     bit(changeable, CAPABILITY_CHANGEABLE)
         | bit(of_namespace, CAPABILITY_NAMESPACE)
-        | bit(saveable(id), CAPABILITY_SAVEABLE)
+        | bit(saveable, CAPABILITY_SAVEABLE)
 }
 
 fn default_feature(id: FeatureId, subsystem: &Subsystem) -> u32 {

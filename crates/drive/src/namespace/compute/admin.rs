@@ -17,25 +17,31 @@ use crate::log::Level;
 /// Modelled cost of compiling a byte, ns.
 const COMPILE_NS_PER_BYTE: u64 = 1000;
 
-/// Runs a command; its result for dwords 0 and 1.
+/// Runs a command of a host; its result for dwords 0 and 1.
 ///
 /// # Errors
 /// The status to answer with.
-pub async fn run(drive: &Arc<Shared>, command: Command, data: &[u8]) -> Result<u64, Status> {
+pub async fn run(
+    drive: &Arc<Shared>,
+    host: &str,
+    command: Command,
+    data: &[u8],
+) -> Result<u64, Status> {
+    let (library, range_sets) = (&drive.library, &drive.range_sets);
     match command {
-        Command::Load(part) => load(drive, part, data).await.map(|()| 0),
-        Command::Unload { index } => drive.library.unload(index).map(|()| 0),
-        Command::Activate { index, active } => drive.library.activate(index, active).map(|()| 0),
+        Command::Load(part) => load(drive, host, part, data).await.map(|()| 0),
+        Command::Unload { index } => library.unload(host, index).map(|()| 0),
+        Command::Activate { index, active } => library.activate(host, index, active).map(|()| 0),
         Command::CreateRangeSet { .. } => {
             let ranges = MemoryRange::parse_all(data);
-            drive.range_sets.create(&drive.memory, ranges).map(u64::from)
+            range_sets.create(host, &drive.memory, ranges).map(u64::from)
         }
-        Command::DeleteRangeSet { rsid } => drive.range_sets.delete(rsid).map(|()| 0),
+        Command::DeleteRangeSet { rsid } => range_sets.delete(host, rsid).map(|()| 0),
     }
 }
 
-async fn load(drive: &Arc<Shared>, part: Part, data: &[u8]) -> Result<(), Status> {
-    let loaded = match drive.library.load(part, data) {
+async fn load(drive: &Arc<Shared>, host: &str, part: Part, data: &[u8]) -> Result<(), Status> {
+    let loaded = match drive.library.load(host, part, data) {
         Ok(Loaded::Partly) => return Ok(()),
         Err(status) => {
             told(drive, part, data, Err(&status.to_string()));
@@ -60,12 +66,12 @@ async fn load(drive: &Arc<Shared>, part: Part, data: &[u8]) -> Result<(), Status
     };
     match compiled {
         Ok(compiled) => {
-            drive.library.finish(part.index, &bytes, Some(compiled))?;
+            drive.library.finish(host, part.index, &bytes, Some(compiled))?;
             told(drive, part, &bytes, Ok(()));
             Ok(())
         }
         Err(reason) => {
-            drive.library.finish(part.index, &bytes, None)?;
+            drive.library.finish(host, part.index, &bytes, None)?;
             told(drive, part, &bytes, Err(&reason));
             Err(Status::INVALID_PROGRAM_DATA)
         }

@@ -20,9 +20,11 @@ use crate::namespace::memory::LocalMemory;
 
 /// An Execute Program command.
 #[derive(Clone, Copy, Debug)]
-pub struct Call {
+pub struct Call<'a> {
     /// Who asks.
     pub caller: Caller,
+    /// NQN of its host, whose programs and range sets it may name.
+    pub host: &'a str,
     /// Program index.
     pub index: u16,
     /// Its memory ranges.
@@ -60,7 +62,7 @@ impl Prepared {
 
 impl Compute {
     /// Checks a call as far as that needs no reading. What is kept of its data is its parameters.
-    pub(super) fn prepare(&self, call: &Call, data: Vec<u8>) -> Result<Prepared, Failure> {
+    pub(super) fn prepare(&self, call: &Call<'_>, data: Vec<u8>) -> Result<Prepared, Failure> {
         let data = &data[..];
         let (drive, controls) = (&self.drive, call.controls);
         let (set, mut execution) = match call.ranges {
@@ -69,7 +71,7 @@ impl Compute {
                 (None, parsed)
             }
             Ranges::Set(rsid) => {
-                let set = drive.range_sets.take(rsid)?;
+                let set = drive.range_sets.take(call.host, rsid)?;
                 let execution = over(&set.ranges, controls, data)?;
                 (Some(set), execution)
             }
@@ -93,7 +95,7 @@ impl Compute {
             execution.program = pid;
             None
         } else {
-            let running = drive.library.begin(call.index, named)?;
+            let running = drive.library.begin(call.host, call.index, named)?;
             execution.program = running.pid;
             Some(running)
         };

@@ -2,9 +2,10 @@
 //!
 //! Kept in memory: they are gone when the drive stops. A program is loaded in parts, in order; with
 //! the last part it is looked up in the allow-list and compiled, in the compute lane. Never: what a
-//! program computes. Invariants: an index holds one program; a program that is active or running is
-//! neither replaced nor unloaded, one that runs is not deactivated; no bytes of a program are kept
-//! that are not counted against [`LOADED_BYTES_MAX`].
+//! program computes. Invariants: a program belongs to the host that loaded it, by its NQN, and to
+//! others it does not exist; an index of a host holds one program; a program that is active or
+//! running is neither replaced nor unloaded, one that runs is not deactivated; no bytes of a
+//! program are kept that are not counted against [`LOADED_BYTES_MAX`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,9 +15,12 @@ use csd_nvme::program::{ACTIVE_MAX, DOWNLOADABLE_COUNT, DOWNLOADABLE_FIRST, Part
 use csd_nvme::status::Status;
 
 use super::engine::{Compiled, Engine};
+use super::owner;
 
-/// Most bytes of all programs together.
+/// Most bytes of all programs together; a host has half of that, unless all hosts share.
 const LOADED_BYTES_MAX: usize = 16 << 20;
+/// Most programs of all hosts together.
+const LOADED_MAX: usize = 4 * DOWNLOADABLE_COUNT as usize;
 
 /// Whose programs a drive takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +47,13 @@ impl Admission {
 pub struct Library {
     engines: Vec<Arc<dyn Engine>>,
     admission: Admission,
-    slots: Mutex<BTreeMap<u16, Slot>>,
+    shared: bool,
+    slots: Mutex<Slots>,
 }
+
+/// A program's owner and index.
+type Key = (String, u16);
+type Slots = BTreeMap<Key, Slot>;
 
 struct Slot {
     part: Part,
@@ -79,35 +88,53 @@ pub fn digest(bytes: &[u8]) -> [u8; 32] {
 }
 
 impl Library {
-    /// An empty library.
-    pub fn new(engines: Vec<Arc<dyn Engine>>, admission: Admission) -> Self {
-        Self { engines, admission, slots: Mutex::default() }
+    /// An empty library; the programs in it belong to all hosts together, if they are shared.
+    pub fn new(engines: Vec<Arc<dyn Engine>>, admission: Admission, shared: bool) -> Self {
+        Self { engines, admission, shared, slots: Mutex::default() }
     }
 
-    /// Takes a part of a program. Offset 0 begins anew, whatever stood at the index.
+    fn key(&self, host: &str, index: u16) -> Key {
+        (owner(self.shared, host).to_owned(), index)
+    }
+
+    /// That there is room for one more program at `key`, or for more bytes of it.
+    fn check_room(&self, slots: &Slots, key: &Key, more: usize) -> Result<(), Status> {
+        let bytes = |owner: Option<&str>| -> usize {
+            let counted = slots.iter().filter(|((of, _), _)| owner.is_none_or(|owner| owner == of));
+            counted.map(|(_, slot)| slot.bytes.len()).sum()
+        };
+        let share = if self.shared { LOADED_BYTES_MAX } else { LOADED_BYTES_MAX / 2 };
+        if bytes(None) + more > LOADED_BYTES_MAX || bytes(Some(&key.0)) + more > share {
+            return Err(Status::PROGRAM_BYTES_EXCEEDED);
+        }
+        if slots.len() >= LOADED_MAX && !slots.contains_key(key) {
+            return Err(Status::INSUFFICIENT_PROGRAM_RESOURCES);
+        }
+        Ok(())
+    }
+
+    /// Takes a part of a host's program. Offset 0 begins anew, whatever stood at the index.
     ///
     /// # Errors
     /// [`Status::INVALID_PROGRAM_INDEX`], [`Status::NOT_DOWNLOADABLE`],
     /// [`Status::INVALID_PROGRAM_TYPE`], [`Status::PROGRAM_IN_USE`],
-    /// [`Status::PROGRAM_BYTES_EXCEEDED`]; [`Status::INVALID_PROGRAM_DATA`] for a part that does
-    /// not follow on the last; [`Status::OPERATION_DENIED`] for a program that is not allowed.
-    pub fn load(&self, part: Part, data: &[u8]) -> Result<Loaded, Status> {
+    /// [`Status::PROGRAM_BYTES_EXCEEDED`]; [`Status::INSUFFICIENT_PROGRAM_RESOURCES`] when there
+    /// are too many programs; [`Status::INVALID_PROGRAM_DATA`] for a part that does not follow on
+    /// the last; [`Status::OPERATION_DENIED`] for a program that is not allowed.
+    pub fn load(&self, host: &str, part: Part, data: &[u8]) -> Result<Loaded, Status> {
         downloadable(part.index)?;
         let engine = self.engines.iter().find(|engine| engine.ptype() == part.ptype);
         let engine = engine.ok_or(Status::INVALID_PROGRAM_TYPE)?;
-        let mut slots = self.slots();
-        if slots.get(&part.index).is_some_and(|slot| slot.active || slot.running > 0) {
+        let (mut slots, key) = (self.slots(), self.key(host, part.index));
+        if slots.get(&key).is_some_and(|slot| slot.active || slot.running > 0) {
             return Err(Status::PROGRAM_IN_USE);
         }
         if part.offset == 0 {
-            slots.remove(&part.index);
+            slots.remove(&key);
         }
-        let kept: usize = slots.values().map(|slot| slot.bytes.len()).sum();
-        if kept + data.len() > LOADED_BYTES_MAX {
-            return Err(Status::PROGRAM_BYTES_EXCEEDED);
-        }
+        self.check_room(&slots, &key, data.len())?;
         let begin = || Slot { part, bytes: Vec::new(), compiled: None, active: false, running: 0 };
-        let slot = slots.entry(part.index).or_insert_with(begin);
+        let slot = slots.entry(key.clone()).or_insert_with(begin);
         let same = Part { offset: slot.part.offset, bytes: slot.part.bytes, ..part } == slot.part;
         if !same || slot.bytes.len() != part.offset as usize || slot.compiled.is_some() {
             return Err(Status::INVALID_PROGRAM_DATA);
@@ -117,7 +144,7 @@ impl Library {
             return Ok(Loaded::Partly);
         }
         if !self.admission.admits(&digest(&slot.bytes)) {
-            slots.remove(&part.index);
+            slots.remove(&key);
             return Err(Status::OPERATION_DENIED);
         }
         Ok(Loaded::Whole { engine: Arc::clone(engine), bytes: slot.bytes.clone() })
@@ -129,16 +156,17 @@ impl Library {
     /// [`Status::PROGRAM_IN_USE`] when another command has changed the index meanwhile.
     pub fn finish(
         &self,
+        host: &str,
         index: u16,
         bytes: &[u8],
         compiled: Option<Arc<dyn Compiled>>,
     ) -> Result<(), Status> {
-        let mut slots = self.slots();
-        let slot = slots.get_mut(&index).filter(|slot| slot.bytes == bytes);
+        let (mut slots, key) = (self.slots(), self.key(host, index));
+        let slot = slots.get_mut(&key).filter(|slot| slot.bytes == bytes);
         let slot = slot.ok_or(Status::PROGRAM_IN_USE)?;
         match compiled {
             Some(_) => slot.compiled = compiled,
-            None => drop(slots.remove(&index)),
+            None => drop(slots.remove(&key)),
         }
         Ok(())
     }
@@ -148,14 +176,14 @@ impl Library {
     /// # Errors
     /// [`Status::INVALID_PROGRAM_INDEX`], [`Status::NOT_DOWNLOADABLE`], [`Status::NO_PROGRAM`],
     /// [`Status::PROGRAM_IN_USE`] while it is active or runs.
-    pub fn unload(&self, index: u16) -> Result<(), Status> {
+    pub fn unload(&self, host: &str, index: u16) -> Result<(), Status> {
         downloadable(index)?;
-        let mut slots = self.slots();
-        let slot = slots.get(&index).ok_or(Status::NO_PROGRAM)?;
+        let (mut slots, key) = (self.slots(), self.key(host, index));
+        let slot = slots.get(&key).ok_or(Status::NO_PROGRAM)?;
         if slot.active || slot.running > 0 {
             return Err(Status::PROGRAM_IN_USE);
         }
-        slots.remove(&index);
+        slots.remove(&key);
         Ok(())
     }
 
@@ -163,19 +191,20 @@ impl Library {
     ///
     /// # Errors
     /// As [`Self::unload`]; a program that is not whole is none. [`Status::ACTIVATED_EXCEEDED`].
-    pub fn activate(&self, index: u16, active: bool) -> Result<(), Status> {
+    pub fn activate(&self, host: &str, index: u16, active: bool) -> Result<(), Status> {
         downloadable(index)?;
-        let mut slots = self.slots();
-        let slot = slots.get(&index).filter(|slot| slot.compiled.is_some());
+        let (mut slots, key) = (self.slots(), self.key(host, index));
+        let slot = slots.get(&key).filter(|slot| slot.compiled.is_some());
         let slot = slot.ok_or(Status::NO_PROGRAM)?;
         if !active && slot.running > 0 {
             return Err(Status::PROGRAM_IN_USE);
         }
         let becomes = active && !slot.active;
-        if becomes && slots.values().filter(|slot| slot.active).count() >= ACTIVE_MAX.into() {
+        let own = slots.iter().filter(|((owner, _), slot)| *owner == key.0 && slot.active);
+        if becomes && own.count() >= ACTIVE_MAX.into() {
             return Err(Status::ACTIVATED_EXCEEDED);
         }
-        if let Some(slot) = slots.get_mut(&index) {
+        if let Some(slot) = slots.get_mut(&key) {
             slot.active = active;
         }
         Ok(())
@@ -186,10 +215,15 @@ impl Library {
     /// # Errors
     /// [`Status::INVALID_PROGRAM_INDEX`], [`Status::NO_PROGRAM`],
     /// [`Status::PROGRAM_NOT_ACTIVATED`].
-    pub fn begin(self: &Arc<Self>, index: u16, pid: Option<u64>) -> Result<Running, Status> {
+    pub fn begin(
+        self: &Arc<Self>,
+        host: &str,
+        index: u16,
+        pid: Option<u64>,
+    ) -> Result<Running, Status> {
         downloadable(index).map_err(|_| Status::INVALID_PROGRAM_INDEX)?;
-        let mut slots = self.slots();
-        let slot = slots.get_mut(&index).ok_or(Status::NO_PROGRAM)?;
+        let (mut slots, key) = (self.slots(), self.key(host, index));
+        let slot = slots.get_mut(&key).ok_or(Status::NO_PROGRAM)?;
         let compiled = slot.compiled.clone().ok_or(Status::NO_PROGRAM)?;
         if !slot.active {
             return Err(Status::PROGRAM_NOT_ACTIVATED);
@@ -200,14 +234,15 @@ impl Library {
         slot.running += 1;
         let engine = self.engines.iter().find(|engine| engine.ptype() == slot.part.ptype);
         let engine = Arc::clone(engine.expect("it was loaded with this engine"));
-        Ok(Running { library: Arc::clone(self), index, pid: slot.part.pid, compiled, engine })
+        Ok(Running { library: Arc::clone(self), key, pid: slot.part.pid, compiled, engine })
     }
 
-    /// Descriptors of the programs that are whole, by index.
-    pub fn descriptors(&self) -> Vec<(u16, ProgramDescriptor)> {
+    /// Descriptors of a host's programs that are whole, by index.
+    pub fn descriptors(&self, host: &str) -> Vec<(u16, ProgramDescriptor)> {
         let slots = self.slots();
-        let whole = slots.iter().filter(|(_, slot)| slot.compiled.is_some());
-        let told = whole.map(|(index, slot)| {
+        let own = slots.range(self.key(host, 0)..=self.key(host, u16::MAX));
+        let whole = own.filter(|(_, slot)| slot.compiled.is_some());
+        let told = whole.map(|((_, index), slot)| {
             let state = ProgramState::default()
                 .with_occupied(DOWNLOADED)
                 .with_active(slot.active.into())
@@ -228,7 +263,7 @@ impl Library {
         told.collect()
     }
 
-    fn slots(&self) -> MutexGuard<'_, BTreeMap<u16, Slot>> {
+    fn slots(&self) -> MutexGuard<'_, Slots> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -244,7 +279,7 @@ fn downloadable(index: u16) -> Result<(), Status> {
 /// A program that an execution uses; given back when dropped.
 pub struct Running {
     library: Arc<Library>,
-    index: u16,
+    key: Key,
     /// Its identifier.
     pub pid: u64,
     /// What is run.
@@ -255,7 +290,7 @@ pub struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some(slot) = self.library.slots().get_mut(&self.index) {
+        if let Some(slot) = self.library.slots().get_mut(&self.key) {
             slot.running -= 1;
         }
     }

@@ -67,6 +67,11 @@ pub use program::{Failure, Program, Step};
 pub use ranges::RangeSets;
 pub use room::EXECUTIONS_MAX;
 
+/// Whose programs and range sets a host's are: its own, by its NQN, or all hosts' together.
+fn owner(shared: bool, host: &str) -> &str {
+    if shared { "" } else { host }
+}
+
 /// The compute namespace as one core sees it.
 #[derive(Clone)]
 pub struct Compute {
@@ -103,7 +108,7 @@ impl Compute {
     }
 
     /// Runs a program: its result for dwords 0 and 1, or why there is none, and what it took.
-    pub async fn execute(&self, under_way: &UnderWay, call: &Call, data: Vec<u8>) -> Report {
+    pub async fn execute(&self, under_way: &UnderWay, call: &Call<'_>, data: Vec<u8>) -> Report {
         let report = match self.prepare(call, data) {
             Ok(prepared) => {
                 let report = self.run_prepared(&prepared, under_way.brake()).await;
@@ -138,7 +143,7 @@ impl Compute {
     }
 
     /// Tells why an execution failed: a status cannot.
-    fn told(&self, call: &Call, failure: &Failure) {
+    fn told(&self, call: &Call<'_>, failure: &Failure) {
         let Some(more) = self.failures.pass() else { return };
         let (controller, queue, command) = call.caller;
         let fields = [

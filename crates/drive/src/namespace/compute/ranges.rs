@@ -1,8 +1,8 @@
 //! Memory range sets: which bytes of memory an execution is given.
 //!
 //! Never: the bytes. Invariants: the ranges of a set lie in memory, hold a byte, and share none;
-//! a set is used by one execution at a time, and not deleted then. Sets belong to the drive, not
-//! to a host, and last until it stops: the log lists them.
+//! a set is used by one execution at a time, and not deleted then. Sets belong to the host that
+//! made them, by its NQN: to others they do not exist. They last until the drive stops.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,11 +10,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use csd_nvme::program::{MemoryRange, RANGE_SETS_MAX, RangeSet};
 use csd_nvme::status::Status;
 
+use super::owner;
 use crate::namespace::memory::LocalMemory;
+
+/// Most sets of all hosts together.
+const SETS_MAX: usize = 16 * RANGE_SETS_MAX as usize;
 
 /// The memory range sets of a drive.
 #[derive(Debug, Default)]
-pub struct RangeSets(Mutex<BTreeMap<u16, Set>>);
+pub struct RangeSets {
+    shared: bool,
+    sets: Mutex<BTreeMap<Key, Set>>,
+}
+
+/// A set's owner and identifier.
+type Key = (String, u16);
 
 #[derive(Debug)]
 struct Set {
@@ -44,16 +54,32 @@ pub(super) fn check(memory: &LocalMemory, ranges: &[MemoryRange]) -> Result<(), 
 }
 
 impl RangeSets {
-    /// Makes a set; its identifier.
+    /// No sets; those to come belong to all hosts together, if they are shared.
+    pub fn new(shared: bool) -> Self {
+        Self { shared, sets: Mutex::default() }
+    }
+
+    fn key(&self, host: &str, rsid: u16) -> Key {
+        (owner(self.shared, host).to_owned(), rsid)
+    }
+
+    /// Makes a set of a host; its identifier.
     ///
     /// # Errors
-    /// [`Status::RANGE_SETS_EXCEEDED`], or as `check`.
-    pub fn create(&self, memory: &LocalMemory, ranges: Vec<MemoryRange>) -> Result<u16, Status> {
+    /// [`Status::RANGE_SETS_EXCEEDED`] when the host or all hosts have too many, or as `check`.
+    pub fn create(
+        &self,
+        host: &str,
+        memory: &LocalMemory,
+        ranges: Vec<MemoryRange>,
+    ) -> Result<u16, Status> {
         check(memory, &ranges)?;
         let mut sets = self.sets();
-        let free = (1..=RANGE_SETS_MAX).find(|rsid| !sets.contains_key(rsid));
-        let rsid = free.ok_or(Status::RANGE_SETS_EXCEEDED)?;
-        sets.insert(rsid, Set { ranges, in_use: false });
+        let mut keys = (1..=RANGE_SETS_MAX).map(|rsid| self.key(host, rsid));
+        let free = keys.find(|key| !sets.contains_key(key)).filter(|_| sets.len() < SETS_MAX);
+        let key = free.ok_or(Status::RANGE_SETS_EXCEEDED)?;
+        let rsid = key.1;
+        sets.insert(key, Set { ranges, in_use: false });
         Ok(rsid)
     }
 
@@ -61,13 +87,13 @@ impl RangeSets {
     ///
     /// # Errors
     /// [`Status::INVALID_RANGE_SET_ID`], [`Status::RANGE_SET_IN_USE`].
-    pub fn delete(&self, rsid: u16) -> Result<(), Status> {
-        let mut sets = self.sets();
-        match sets.get(&rsid) {
+    pub fn delete(&self, host: &str, rsid: u16) -> Result<(), Status> {
+        let (mut sets, key) = (self.sets(), self.key(host, rsid));
+        match sets.get(&key) {
             None => Err(Status::INVALID_RANGE_SET_ID),
             Some(set) if set.in_use => Err(Status::RANGE_SET_IN_USE),
             Some(_) => {
-                sets.remove(&rsid);
+                sets.remove(&key);
                 Ok(())
             }
         }
@@ -77,28 +103,29 @@ impl RangeSets {
     ///
     /// # Errors
     /// As [`Self::delete`].
-    pub fn take(self: &Arc<Self>, rsid: u16) -> Result<Taken, Status> {
-        let mut sets = self.sets();
-        let set = sets.get_mut(&rsid).ok_or(Status::INVALID_RANGE_SET_ID)?;
+    pub fn take(self: &Arc<Self>, host: &str, rsid: u16) -> Result<Taken, Status> {
+        let (mut sets, key) = (self.sets(), self.key(host, rsid));
+        let set = sets.get_mut(&key).ok_or(Status::INVALID_RANGE_SET_ID)?;
         if set.in_use {
             return Err(Status::RANGE_SET_IN_USE);
         }
         set.in_use = true;
-        Ok(Taken { sets: Arc::clone(self), rsid, ranges: set.ranges.clone() })
+        Ok(Taken { sets: Arc::clone(self), key, ranges: set.ranges.clone() })
     }
 
-    /// All sets, by identifier.
-    pub fn list(&self) -> Vec<RangeSet> {
+    /// The sets of a host, by identifier.
+    pub fn list(&self, host: &str) -> Vec<RangeSet> {
         let sets = self.sets();
-        let told = sets.iter().map(|(rsid, set)| {
+        let own = sets.range(self.key(host, 0)..=self.key(host, u16::MAX));
+        let told = own.map(|((_, rsid), set)| {
             let ranges = set.ranges.clone();
             RangeSet { rsid: *rsid, in_use: set.in_use, ranges }
         });
         told.collect()
     }
 
-    fn sets(&self) -> MutexGuard<'_, BTreeMap<u16, Set>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn sets(&self) -> MutexGuard<'_, BTreeMap<Key, Set>> {
+        self.sets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -106,14 +133,14 @@ impl RangeSets {
 #[derive(Debug)]
 pub struct Taken {
     sets: Arc<RangeSets>,
-    rsid: u16,
+    key: Key,
     /// Its ranges.
     pub ranges: Vec<MemoryRange>,
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        if let Some(set) = self.sets.sets().get_mut(&self.rsid) {
+        if let Some(set) = self.sets.sets().get_mut(&self.key) {
             set.in_use = false;
         }
     }
@@ -142,29 +169,47 @@ mod tests {
         assert_eq!(overlapping, Err(Status::OVERLAPPING_RANGES));
     }
 
+    const A: &str = "nqn.a:a";
+    const B: &str = "nqn.a:b";
+
     #[test]
     fn a_set_is_used_once_at_a_time() {
         let (memory, sets) = (LocalMemory::new(4096), Arc::<RangeSets>::default());
-        let rsid = sets.create(&memory, vec![range(0, 8)]).unwrap();
-        let taken = sets.take(rsid).unwrap();
-        assert_eq!(sets.take(rsid).unwrap_err(), Status::RANGE_SET_IN_USE);
-        assert_eq!(sets.delete(rsid), Err(Status::RANGE_SET_IN_USE));
-        assert!(sets.list()[0].in_use);
+        let rsid = sets.create(A, &memory, vec![range(0, 8)]).unwrap();
+        let taken = sets.take(A, rsid).unwrap();
+        assert_eq!(sets.take(A, rsid).unwrap_err(), Status::RANGE_SET_IN_USE);
+        assert_eq!(sets.delete(A, rsid), Err(Status::RANGE_SET_IN_USE));
+        assert!(sets.list(A)[0].in_use);
         drop(taken);
-        assert_eq!(sets.delete(rsid), Ok(()));
-        assert_eq!(sets.delete(rsid), Err(Status::INVALID_RANGE_SET_ID));
-        assert_eq!(sets.take(rsid).unwrap_err(), Status::INVALID_RANGE_SET_ID);
+        assert_eq!(sets.delete(A, rsid), Ok(()));
+        assert_eq!(sets.delete(A, rsid), Err(Status::INVALID_RANGE_SET_ID));
+        assert_eq!(sets.take(A, rsid).unwrap_err(), Status::INVALID_RANGE_SET_ID);
     }
 
     #[test]
     fn there_are_so_many_sets_and_no_more() {
         let (memory, sets) = (LocalMemory::new(4096), RangeSets::default());
+        let create = |host: &str| sets.create(host, &memory, vec![range(0, 8)]);
         for expected in 1..=RANGE_SETS_MAX {
-            assert_eq!(sets.create(&memory, vec![range(0, 8)]), Ok(expected));
+            assert_eq!(create(A), Ok(expected));
         }
-        let more = sets.create(&memory, vec![range(0, 8)]);
-        assert_eq!(more, Err(Status::RANGE_SETS_EXCEEDED));
-        sets.delete(7).unwrap();
-        assert_eq!(sets.create(&memory, vec![range(0, 8)]), Ok(7));
+        assert_eq!(create(A), Err(Status::RANGE_SETS_EXCEEDED));
+        sets.delete(A, 7).unwrap();
+        assert_eq!(create(A), Ok(7));
+        let others = (0..).map(|host| create(&format!("nqn.a:{}", host / RANGE_SETS_MAX)));
+        let made = others.take_while(Result::is_ok).count();
+        assert_eq!(made + usize::from(RANGE_SETS_MAX), SETS_MAX, "of all hosts");
+    }
+
+    #[test]
+    fn a_set_is_its_hosts_unless_they_share() {
+        for shared in [false, true] {
+            let (memory, sets) = (LocalMemory::new(4096), Arc::new(RangeSets::new(shared)));
+            let rsid = sets.create(A, &memory, vec![range(0, 8)]).unwrap();
+            assert_eq!(sets.list(B).len(), usize::from(shared));
+            assert_eq!(sets.take(B, rsid).is_ok(), shared);
+            assert_eq!(sets.delete(B, rsid).is_ok(), shared);
+            assert_eq!(sets.list(A).len(), usize::from(!shared));
+        }
     }
 }

@@ -16,6 +16,7 @@ use std::io;
 use std::net::Shutdown;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use csd_nvme::capsule::Sqe;
 use csd_nvme::controller::queue::Permit;
@@ -53,12 +54,14 @@ impl From<Fatal> for End {
     }
 }
 
-/// Serves a connection until it ends; one in surplus is only told that it is.
-pub async fn serve(stream: Stream, core: Rc<Core>, surplus: bool) {
-    let local = stream.local_addr().ok();
-    let link = Rc::new(Link::new(local, Rc::clone(&core.budget), surplus));
-    let number = core.connections.number();
+/// Serves the connection of this number until it ends; one in surplus is only told that it is.
+pub async fn serve(stream: Stream, core: Rc<Core>, number: u64, surplus: bool) {
+    let addresses = (stream.local_addr().ok(), stream.peer_addr().ok());
+    let link = Rc::new(Link::new(addresses, Rc::clone(&core.budget), surplus));
     core.connections.insert(number, Rc::clone(&link));
+    if core.shared.newcomers.must_leave(number) {
+        link.end();
+    }
     let start = {
         let core = Rc::clone(&core);
         move |link: Rc<Link>, received: Received, is_io: bool| {
@@ -105,7 +108,9 @@ pub async fn serve(stream: Stream, core: Rc<Core>, surplus: bool) {
         let fields = [("fault", format!("{fatal:?}"))];
         link_log.write(Level::Warn, "a host broke the transport's rules", &fields);
         link.push(&fatal.encode(Kind::C2H_TERM_REQ));
-        let _ = timeout(PATIENCE, connection.last_word()).await;
+        let lingers = connection.core.shared.newcomers.may_linger(number);
+        let patience = if lingers { PATIENCE } else { Duration::ZERO };
+        let _ = timeout(patience, connection.last_word()).await;
     }
     // The host is to see that the connection is over, whatever its commands still do.
     drop(connection);

@@ -1,0 +1,78 @@
+//! Who this host is to drives: its NVMe Qualified Name, when nobody has told.
+//!
+//! Drives keep what a host makes under its name, so every `csd` of a machine uses the same one:
+//! that of nvme-cli where there is one, or one that follows from the machine's id. Does not read
+//! options. Invariant: the machine's id cannot be had from the name.
+
+use std::fs;
+
+use crate::cli::parse_nqn;
+use crate::context::random;
+use crate::report::Failure;
+
+/// Where nvme-cli keeps the name of the host.
+const NQN_FILE: &str = "/etc/nvme/hostnqn";
+/// 32 hexadecimal digits that are the machine's own and confidential, see machine-id(5).
+const MACHINE_ID_FILE: &str = "/etc/machine-id";
+/// What sets these hashes of machine ids apart from everybody else's.
+const CONTEXT: &str = "csdstore 2026-11-22 host NQN of a machine";
+
+/// The name of this machine; a random one when it has no id.
+///
+/// # Errors
+/// When nvme-cli's file holds something else.
+pub(crate) fn name() -> Result<String, Failure> {
+    let first_line = |path: &str| {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        text.lines().next().unwrap_or_default().trim().to_owned()
+    };
+    let told = first_line(NQN_FILE);
+    if !told.is_empty() {
+        let wrong = |why| Failure::usage(format!("{NQN_FILE}: {why}; --host-nqn overrides it"));
+        return parse_nqn(&told).map_err(wrong);
+    }
+    match derived(&first_line(MACHINE_ID_FILE)) {
+        Some(nqn) => Ok(nqn),
+        None => random::<16>().map(nqn_of),
+    }
+}
+
+/// The name that follows from a machine's id, if that is one.
+fn derived(machine_id: &str) -> Option<String> {
+    let is_hex = machine_id.bytes().all(|digit| digit.is_ascii_hexdigit());
+    (is_hex && machine_id.len() == 32).then(|| {
+        let hash = blake3::derive_key(CONTEXT, machine_id.to_ascii_lowercase().as_bytes());
+        let (uuid, _) = hash.split_first_chunk::<16>().expect("a hash has 32 bytes");
+        nqn_of(*uuid)
+    })
+}
+
+/// A name made of these bytes, as a UUID of version 8: one of a kind of our own.
+fn nqn_of(mut uuid: [u8; 16]) -> String {
+    uuid[6] = uuid[6] & 0x0F | 0x80;
+    uuid[8] = uuid[8] & 0x3F | 0x80;
+    let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let groups = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
+    format!("nqn.2014-08.org.nvmexpress:uuid:{}", groups.join("-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_has_one_name_that_does_not_tell_its_id() {
+        let id = "3d1219c7c4c5404aaa1f6d2a48adfda4";
+        let name = derived(id).expect("32 digits");
+        assert_eq!(derived(&id.to_uppercase()), Some(name.clone()));
+        let other = derived("3d1219c7c4c5404aaa1f6d2a48adfda5").expect("32 digits");
+        assert_ne!(name, other);
+        let uuid = name.strip_prefix("nqn.2014-08.org.nvmexpress:uuid:").expect("by UUID");
+        let lengths: Vec<usize> = uuid.split('-').map(str::len).collect();
+        assert_eq!((lengths, &uuid[14..15]), (vec![8, 4, 4, 4, 12], "8"));
+        assert!(parse_nqn(&name).is_ok() && !name.contains(&id[..8]));
+        for none in ["", "uninitialized", &id[1..], &format!("{id}0")] {
+            assert_eq!(derived(none), None, "{none}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Connections whose hosts have not proved who they are, on a drive that knows secrets.
+//!
+//! They may fill at most half of the connections that a drive takes, and of its controllers. When
+//! that is full the oldest gives way to a new one, of the address that has most; connections of
+//! hosts that need not prove anything do so last. Does not close connections: it says which are to
+//! be. Invariant: a connection is here until its host has proved itself, it is to give way, or it
+//! has ended.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use csd_reactor::CoreId;
+
+use crate::controller::CONTROLLERS_MAX;
+
+/// Newcomers that are waited for to take the last word after they broke a rule.
+const LINGERING_MAX: usize = 32;
+
+/// A connection: its core, and its number.
+pub type Connection = (CoreId, u64);
+
+/// The newcomers of a drive.
+#[derive(Debug, Default)]
+pub struct Newcomers(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    // By number, and so by age.
+    all: BTreeMap<u64, Newcomer>,
+    // Those that were told to end and have not, which they do in a moment.
+    leaving: BTreeSet<u64>,
+    // Those whose last word is on its way.
+    lingering: BTreeSet<u64>,
+}
+
+#[derive(Debug)]
+struct Newcomer {
+    core: CoreId,
+    origin: IpAddr,
+    // Its host has no secret to prove.
+    settled: bool,
+}
+
+impl Newcomers {
+    /// How many connections count that are open: those that give way do not.
+    pub fn count(&self, open: usize) -> usize {
+        let state = self.state();
+        open.saturating_sub(state.leaving.len() + state.lingering.len())
+    }
+
+    /// The connection that gives way to another one, if there is one: `open` count of `most`.
+    pub fn give_way(&self, open: usize, most: usize) -> Option<Connection> {
+        let mut state = self.state();
+        let share = (most / 2).min(usize::from(CONTROLLERS_MAX) / 2).max(1);
+        let is_full = state.all.len() >= share;
+        let number = match state.oldest(false) {
+            Some(number) if is_full || open >= most => number,
+            None if is_full => state.oldest(true)?,
+            _ => return None,
+        };
+        let newcomer = state.all.remove(&number)?;
+        state.leaving.insert(number);
+        Some((newcomer.core, number))
+    }
+
+    /// Notes a connection from an address, as of now.
+    pub fn enter(&self, (core, number): Connection, origin: IpAddr) {
+        self.state().all.insert(number, Newcomer { core, origin, settled: false });
+    }
+
+    /// True when the connection is to give way.
+    pub fn must_leave(&self, number: u64) -> bool {
+        self.state().leaving.contains(&number)
+    }
+
+    /// Its host has connected and has no secret to prove.
+    pub fn settle(&self, number: u64) {
+        if let Some(newcomer) = self.state().all.get_mut(&number) {
+            newcomer.settled = true;
+        }
+    }
+
+    /// Whether a connection whose host broke a rule is kept until it has taken the last word: of
+    /// newcomers only so many at once.
+    pub fn may_linger(&self, number: u64) -> bool {
+        let mut state = self.state();
+        if state.all.remove(&number).is_none() {
+            return !state.leaving.contains(&number);
+        }
+        let may = state.lingering.len() < LINGERING_MAX;
+        if may {
+            state.lingering.insert(number);
+        }
+        may
+    }
+
+    /// Forgets a connection whose host has proved itself, or that has ended.
+    pub fn remove(&self, number: u64) {
+        let mut state = self.state();
+        state.all.remove(&number);
+        state.leaving.remove(&number);
+        state.lingering.remove(&number);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The oldest of the address that has most.
+    fn oldest(&self, settled: bool) -> Option<u64> {
+        let mut origins: BTreeMap<IpAddr, (usize, u64)> = BTreeMap::new();
+        let these = self.all.iter().filter(|(_, newcomer)| newcomer.settled == settled);
+        for (number, newcomer) in these {
+            origins.entry(newcomer.origin).or_insert((0, *number)).0 += 1;
+        }
+        let most = origins.values().max_by_key(|(count, oldest)| (*count, u64::MAX - oldest));
+        most.map(|(_, oldest)| *oldest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(last: u8) -> IpAddr {
+        IpAddr::from([10, 0, 0, last])
+    }
+
+    #[test]
+    fn the_oldest_of_the_fullest_address_gives_way() {
+        let newcomers = Newcomers::default();
+        newcomers.enter((CoreId(0), 1), address(1));
+        for number in 2..8 {
+            assert_eq!(newcomers.give_way(7, 16), None);
+            newcomers.enter((CoreId(1), number), address(2));
+        }
+        newcomers.enter((CoreId(0), 8), address(1));
+        assert_eq!(newcomers.give_way(8, 16), Some((CoreId(1), 2)), "a half of 16 is there");
+        assert!(newcomers.must_leave(2) && !newcomers.must_leave(1));
+        assert_eq!(newcomers.count(9), 8, "one is leaving");
+        newcomers.remove(2);
+        assert_eq!((newcomers.count(8), newcomers.must_leave(2)), (8, false));
+        assert_eq!(newcomers.give_way(8, 16), None);
+        assert_eq!(newcomers.give_way(16, 16), Some((CoreId(1), 3)), "the others are proved ones");
+    }
+
+    #[test]
+    fn few_linger() {
+        let newcomers = Newcomers::default();
+        (0..40).for_each(|number| newcomers.enter((CoreId(0), number), address(1)));
+        let lingering = (0..40).filter(|number| newcomers.may_linger(*number)).count();
+        assert_eq!((lingering, newcomers.count(40)), (LINGERING_MAX, 40 - LINGERING_MAX));
+        newcomers.remove(0);
+        newcomers.enter((CoreId(0), 41), address(1));
+        assert!(newcomers.may_linger(41) && newcomers.may_linger(99), "one that has proved itself");
+    }
+
+    #[test]
+    fn those_who_have_nothing_to_prove_give_way_last() {
+        let newcomers = Newcomers::default();
+        (1..=4).for_each(|number| newcomers.enter((CoreId(0), number), address(1)));
+        (1..=3).for_each(|number| newcomers.settle(number));
+        assert_eq!(newcomers.give_way(4, 8), Some((CoreId(0), 4)));
+        assert_eq!(newcomers.give_way(8, 8), None, "settled ones only for the half that is theirs");
+        newcomers.enter((CoreId(0), 5), address(1));
+        newcomers.settle(5);
+        assert_eq!(newcomers.give_way(5, 8), Some((CoreId(0), 1)));
+    }
+}
