@@ -1,10 +1,11 @@
 //! Programs that hosts load: from their first byte to an execution.
 //!
 //! Kept in memory: they are gone when the drive stops. A program is loaded in parts, in order; with
-//! the last part it is looked up in the allow-list and compiled, in the compute lane. Never: what a
-//! program computes. Invariants: an index holds one program; a program that is active or running is
-//! neither replaced nor unloaded, one that runs is not deactivated; no bytes of a program are kept
-//! that are not counted against [`LOADED_BYTES_MAX`].
+//! the last part it is looked up in the allow-list and compiled, beside the compute lane. Never:
+//! what a program computes. Invariants: an index holds one program; a program that is being
+//! compiled, is active or running is neither replaced nor unloaded, one that runs is not
+//! deactivated; no bytes of a program are kept that are not counted against [`LOADED_BYTES_MAX`],
+//! and compiled programs that are loaded take at most [`COMPILED_BYTES_MAX`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,8 @@ use super::engine::{Compiled, Engine};
 
 /// Most bytes of all programs together.
 const LOADED_BYTES_MAX: usize = 16 << 20;
+/// Most memory that all programs take which are loaded and compiled, bytes.
+const COMPILED_BYTES_MAX: u64 = 128 << 20;
 
 /// Whose programs a drive takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,8 +53,17 @@ struct Slot {
     part: Part,
     bytes: Vec<u8>,
     compiled: Option<Arc<dyn Compiled>>,
+    /// Somebody has the [`Compiling`] of it.
+    compiling: bool,
     active: bool,
     running: usize,
+}
+
+impl Slot {
+    /// Whether it must stay as it is.
+    fn is_in_use(&self) -> bool {
+        self.compiling || self.active || self.running > 0
+    }
 }
 
 impl std::fmt::Debug for Slot {
@@ -64,12 +76,14 @@ impl std::fmt::Debug for Slot {
 pub enum Loaded {
     /// More parts are to come.
     Partly,
-    /// It was the last: compile these bytes, then call [`Library::finish`].
+    /// It was the last: compile these bytes, then call [`Compiling::finish`].
     Whole {
         /// What compiles it.
         engine: Arc<dyn Engine>,
         /// The program.
         bytes: Vec<u8>,
+        /// Its index.
+        compiling: Compiling,
     },
 }
 
@@ -91,12 +105,12 @@ impl Library {
     /// [`Status::INVALID_PROGRAM_TYPE`], [`Status::PROGRAM_IN_USE`],
     /// [`Status::PROGRAM_BYTES_EXCEEDED`]; [`Status::INVALID_PROGRAM_DATA`] for a part that does
     /// not follow on the last; [`Status::OPERATION_DENIED`] for a program that is not allowed.
-    pub fn load(&self, part: Part, data: &[u8]) -> Result<Loaded, Status> {
+    pub fn load(self: &Arc<Self>, part: Part, data: &[u8]) -> Result<Loaded, Status> {
         downloadable(part.index)?;
         let engine = self.engines.iter().find(|engine| engine.ptype() == part.ptype);
         let engine = engine.ok_or(Status::INVALID_PROGRAM_TYPE)?;
         let mut slots = self.slots();
-        if slots.get(&part.index).is_some_and(|slot| slot.active || slot.running > 0) {
+        if slots.get(&part.index).is_some_and(Slot::is_in_use) {
             return Err(Status::PROGRAM_IN_USE);
         }
         if part.offset == 0 {
@@ -106,8 +120,14 @@ impl Library {
         if kept + data.len() > LOADED_BYTES_MAX {
             return Err(Status::PROGRAM_BYTES_EXCEEDED);
         }
-        let begin = || Slot { part, bytes: Vec::new(), compiled: None, active: false, running: 0 };
-        let slot = slots.entry(part.index).or_insert_with(begin);
+        let slot = slots.entry(part.index).or_insert_with(|| Slot {
+            part,
+            bytes: Vec::new(),
+            compiled: None,
+            compiling: false,
+            active: false,
+            running: 0,
+        });
         let same = Part { offset: slot.part.offset, bytes: slot.part.bytes, ..part } == slot.part;
         if !same || slot.bytes.len() != part.offset as usize || slot.compiled.is_some() {
             return Err(Status::INVALID_PROGRAM_DATA);
@@ -120,39 +140,21 @@ impl Library {
             slots.remove(&part.index);
             return Err(Status::OPERATION_DENIED);
         }
-        Ok(Loaded::Whole { engine: Arc::clone(engine), bytes: slot.bytes.clone() })
-    }
-
-    /// Puts what was compiled in its place; without it the index is empty again.
-    ///
-    /// # Errors
-    /// [`Status::PROGRAM_IN_USE`] when another command has changed the index meanwhile.
-    pub fn finish(
-        &self,
-        index: u16,
-        bytes: &[u8],
-        compiled: Option<Arc<dyn Compiled>>,
-    ) -> Result<(), Status> {
-        let mut slots = self.slots();
-        let slot = slots.get_mut(&index).filter(|slot| slot.bytes == bytes);
-        let slot = slot.ok_or(Status::PROGRAM_IN_USE)?;
-        match compiled {
-            Some(_) => slot.compiled = compiled,
-            None => drop(slots.remove(&index)),
-        }
-        Ok(())
+        slot.compiling = true;
+        let compiling = Compiling { library: Arc::clone(self), index: part.index };
+        Ok(Loaded::Whole { engine: Arc::clone(engine), bytes: slot.bytes.clone(), compiling })
     }
 
     /// Forgets a program, or the part of it that there is.
     ///
     /// # Errors
     /// [`Status::INVALID_PROGRAM_INDEX`], [`Status::NOT_DOWNLOADABLE`], [`Status::NO_PROGRAM`],
-    /// [`Status::PROGRAM_IN_USE`] while it is active or runs.
+    /// [`Status::PROGRAM_IN_USE`] while it is being compiled, is active or runs.
     pub fn unload(&self, index: u16) -> Result<(), Status> {
         downloadable(index)?;
         let mut slots = self.slots();
         let slot = slots.get(&index).ok_or(Status::NO_PROGRAM)?;
-        if slot.active || slot.running > 0 {
+        if slot.is_in_use() {
             return Err(Status::PROGRAM_IN_USE);
         }
         slots.remove(&index);
@@ -238,6 +240,40 @@ fn downloadable(index: u16) -> Result<(), Status> {
         None => Err(Status::NOT_DOWNLOADABLE),
         Some(number) if number < DOWNLOADABLE_COUNT => Ok(()),
         Some(_) => Err(Status::INVALID_PROGRAM_INDEX),
+    }
+}
+
+/// The index of a program that is being compiled; dropped without an end, the index is empty again.
+pub struct Compiling {
+    library: Arc<Library>,
+    index: u16,
+}
+
+impl Compiling {
+    /// Puts what was compiled in its place.
+    ///
+    /// # Errors
+    /// [`Status::PROGRAM_BYTES_EXCEEDED`] when the programs that are loaded would take more than
+    /// there may be; the index is empty then.
+    pub fn finish(self, compiled: Arc<dyn Compiled>) -> Result<(), Status> {
+        let mut slots = self.library.slots();
+        let others = slots.values().filter_map(|slot| slot.compiled.as_ref());
+        let bytes = others.map(|other| other.bytes()).fold(compiled.bytes(), u64::saturating_add);
+        if bytes > COMPILED_BYTES_MAX {
+            return Err(Status::PROGRAM_BYTES_EXCEEDED);
+        }
+        let slot = slots.get_mut(&self.index).ok_or(Status::NO_PROGRAM)?;
+        (slot.compiling, slot.compiled) = (false, Some(compiled));
+        Ok(())
+    }
+}
+
+impl Drop for Compiling {
+    fn drop(&mut self) {
+        let mut slots = self.library.slots();
+        if slots.get(&self.index).is_some_and(|slot| slot.compiling) {
+            slots.remove(&self.index);
+        }
     }
 }
 
