@@ -8,6 +8,7 @@
 
 mod blocks;
 mod faults;
+mod flood;
 mod full;
 mod fused;
 mod loss;

@@ -16,7 +16,7 @@ use crate::controller::{Access, Controllers, CoreCounters, ExecutionLog, Setting
 use crate::describe::{self, MDTS};
 use crate::error::Error;
 use crate::format::{self, SHARDS, Split, Superblock};
-use crate::log::{Log, Rate};
+use crate::log::Log;
 use crate::media::{Media, Syncer};
 use crate::metrics::{CoreMetrics, Metrics};
 use crate::namespace::block::{Block, COPY_BYTES_MAX};
@@ -82,7 +82,7 @@ pub struct Shared {
     /// What is counted of commands.
     pub metrics: Metrics,
     /// Where events are told.
-    pub(crate) log: Log,
+    pub log: Log,
     /// The medium.
     pub media: Media,
     found: Vec<Found>,
@@ -116,8 +116,6 @@ pub struct Core {
     pub counters: Arc<CoreCounters>,
     /// This core's count of commands.
     pub metrics: Arc<CoreMetrics>,
-    /// How often media errors are told.
-    pub media_error_rate: Rate,
     /// This core's connections.
     pub connections: Connections,
     /// Memory for data on its way.
@@ -207,7 +205,6 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
         value_bytes_max,
         counters: Arc::clone(&shared.counters[core_id().0]),
         metrics: shared.metrics.core(core_id().0),
-        media_error_rate: Rate::default(),
         connections: Connections::default(),
         budget: Rc::new(Budget::new(shared.host_limits.core_transfer_memory_bytes())),
         scratch: RefCell::new(Buffer::zeroed(SCRATCH_BYTES)),

@@ -84,7 +84,9 @@ pub async fn drain(shared: &Shared, limit: Duration) -> Result<(), Error> {
         }
     };
     on_all(|core| core.connections.drain_io());
-    match timeout(limit, all_gone).await {
+    let ended = timeout(limit, all_gone).await;
+    shared.log().summarise();
+    match ended {
         Ok(()) => shared.log().write(Level::Info, "every command was answered", &[]),
         Err(_) => {
             let fields = [("connections", open_connections(shared).to_string())];

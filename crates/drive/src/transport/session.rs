@@ -101,7 +101,7 @@ impl Session {
             ("queue", qid.to_string()),
             ("core", core_id().to_string()),
         ];
-        core.shared.log().write(level, event, &fields);
+        core.shared.log().write_rated(level, event, &fields);
     }
 
     /// Ends the session with its connection.
@@ -150,7 +150,7 @@ pub async fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sq
             }
             Err(refused) => {
                 let fields = [("status", refused.status.to_string())];
-                core.shared.log().write(Level::Warn, "connect refused", &fields);
+                core.shared.log().write_rated(Level::Warn, "connect refused", &fields);
                 link.complete(permit, refused.status, u64::from(refused.dword0));
             }
         }

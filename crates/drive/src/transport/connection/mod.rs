@@ -102,7 +102,7 @@ pub async fn serve(stream: Stream, core: Rc<Core>, surplus: bool) {
     connection.drop_commands();
     if let End::Fatal(fatal) = end {
         let fields = [("fault", format!("{fatal:?}"))];
-        link_log.write(Level::Warn, "a host broke the transport's rules", &fields);
+        link_log.write_rated(Level::Warn, "a host broke the transport's rules", &fields);
         link.push(&fatal.encode(Kind::C2H_TERM_REQ));
         let _ = timeout(PATIENCE, connection.last_word()).await;
     }
