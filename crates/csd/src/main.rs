@@ -22,6 +22,7 @@ mod edges;
 mod log;
 mod object;
 mod pace;
+mod plain;
 mod program;
 mod progress;
 mod report;
