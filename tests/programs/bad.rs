@@ -249,7 +249,7 @@ fn what_would_take_long_to_compile_is_refused_at_once() {
         ),
         (of(1, 10_000, &ifs(10_000, 100)), "function 1: it has 10000 locals", "5000 are taken"),
         (of(60_000, 0, &[]), "it has 60001 functions", "10000 are taken"),
-        (of(20, 500, &ifs(500, 700)), "alive over all branches", "8000000 are taken"),
+        (of(20, 500, &ifs(500, 700)), "alive over all branches", "6000000 are taken"),
         (Module { tables: vec![1; 1001], ..Module::default() }, "1001 tables", "1000 are taken"),
     ];
     for (module, what, most) in all {

@@ -49,7 +49,7 @@ fn loaded_programs_take_no_more_memory_than_is_said() {
         host.admin.command(command, b"long", 0).status
     };
     assert_eq!([0, 1, 2].map(|i| load(&mut host, INDEX + i)), [0, 0, BYTES_EXCEEDED]);
-    assert_eq!(host.said(), "program refused: maximum program bytes exceeded");
+    assert_eq!(host.said(), "program refused: maximum program bytes exceeded (0x194)");
     assert_eq!(host.activate(INDEX + 2, true), 0x196, "its index is empty");
     assert_eq!(host.unload(INDEX), 0);
     assert_eq!(load(&mut host, INDEX + 2), 0, "there is room again");

@@ -1,7 +1,7 @@
 //! What the worst modules that we could think of take to compile, of those that the limits let
 //! through; and what compiled ones take that are kept.
 //!
-//! Usage: `cargo run --release -p csd-wasm --example compile_bounds`.
+//! Usage: `cargo run -p csd-wasm --example compile_bounds [NAME]`; a name is a part of a module's.
 //!
 //! Printed are the processor time, the most memory beyond what was used before (what the process
 //! has set aside of earlier modules included), and what the compiled module counts as.
@@ -33,7 +33,8 @@ fn mib(bytes: u64) -> f64 {
 
 fn main() {
     let wasm = Wasm::new().unwrap();
-    for (name, module) in worst::all(5) {
+    let only = std::env::args().nth(1).unwrap_or_default();
+    for (name, module) in worst::all(5).into_iter().filter(|(name, _)| name.contains(&only)) {
         let bytes = module.bytes();
         let (before, began_s) = (worst::begin_peak(), processor_s());
         let made = wasm.compile(&bytes).unwrap_or_else(|why| panic!("{name}: {why}"));

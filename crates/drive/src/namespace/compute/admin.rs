@@ -61,7 +61,8 @@ async fn load(drive: &Arc<Shared>, part: Part, data: &[u8]) -> Result<(), Status
             Err((Status::INVALID_PROGRAM_DATA, reason))
         }
     };
-    told(drive, part, &bytes, ended.as_ref().map(|()| ()).map_err(|(_, reason)| reason.as_str()));
+    let reason = ended.as_ref().err().map(|(_, reason)| reason.as_str());
+    told(drive, part, &bytes, reason.map_or(Ok(()), Err));
     ended.map_err(|(status, _)| status)
 }
 
