@@ -18,6 +18,7 @@
 //! - [`secrets`]: hosts and drives that prove who they are
 //! - [`mod@characterize`]: profiles of what is measured; [`subjects`]: of arrays, and of a drive of
 //!   an [`other`] maker
+//! - [`log`]: nobody reads what a drive logs, and names that would move a terminal's cursor
 //! - [`failures`]: drives that are down or die, cut-off puts, full and corrupt media
 //! - [`reconnect`]: runs whose connection to a drive is cut, by the [`proxy`]
 
@@ -28,6 +29,7 @@ mod failures;
 mod harness;
 mod kernels;
 mod lifecycle;
+mod log;
 mod media;
 mod memory;
 mod misfits;

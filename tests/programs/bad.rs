@@ -1,8 +1,6 @@
 //! Programs that are wrong, or mean harm: each is refused or ended with a reason, and the drive is
 //! as it was.
 
-use std::time::Duration;
-
 use csd_drive::namespace::compute::EXECUTIONS_MAX;
 
 use crate::host::{Host, INDEX};
@@ -28,8 +26,6 @@ fn entry(body: &str) -> Vec<u8> {
 fn run(host: &mut Host, program: &[u8]) -> String {
     assert_eq!(host.load(INDEX, program), 0, "{}", host.said());
     assert_eq!(host.activate(INDEX, true), 0);
-    // Failures are told once a second: what was held back is not what is asked for here.
-    std::thread::sleep(Duration::from_millis(1010));
     host.said();
     let reply = host.execute(INDEX, [(0, 4096), (8192, 4096)], b"parameters");
     assert_eq!((reply.status, reply.result), (0x7C0, 0), "{}", host.said());
@@ -209,10 +205,60 @@ fn memory_ends_where_the_limit_is() {
         (func (export "csd_run") (result i64) (i64.const 0)))"#;
     let said = run(&mut host, &wat::parse_str(greedy).unwrap());
     assert!(said.contains("memory"), "{said}");
-    let tables = r#"(module (memory (export "memory") 1) (table 1000000 funcref)
-        (func (export "csd_run") (result i64) (i64.const 0)))"#;
-    let said = run(&mut host, &wat::parse_str(tables).unwrap());
-    assert!(said.contains("table"), "{said}");
+}
+
+#[test]
+fn tables_end_where_the_limit_of_all_of_them_is() {
+    let mut host = Host::new();
+    let program = |tables: &str, body: &str| {
+        let run = format!(r#"(func (export "csd_run") (result i64) {body})"#);
+        wat::parse_str(format!(r#"(module (memory (export "memory") 1) {tables} {run})"#)).unwrap()
+    };
+    for tables in ["(table 10001 funcref)".to_owned(), "(table 9000 funcref)".repeat(50)] {
+        assert_eq!(host.load(INDEX, &program(&tables, "(i64.const 0)")), 0x18E);
+        assert!(host.said().contains("elements in its tables, and 10000 are taken"));
+    }
+    // 6,000 and 1,000: they can have 3,000 more, whichever it is that grows.
+    let grow = |table, by| format!("(table.grow {table} (ref.null func) (i32.const {by}))");
+    let body = format!(
+        "(if (i32.ne {} (i32.const -1)) (then unreachable))
+         (if (i32.ne {} (i32.const 1000)) (then unreachable))
+         (if (i32.ne {} (i32.const -1)) (then unreachable))
+         (i64.const 5)",
+        grow(1, 3001),
+        grow(1, 3000),
+        grow(0, 1),
+    );
+    let tables = "(table 6000 funcref) (table 1000 funcref)";
+    assert_eq!(host.load(INDEX, &program(tables, &body)), 0, "{}", host.said());
+    assert_eq!(host.activate(INDEX, true), 0);
+    let reply = host.execute(INDEX, [(0, 64), (8192, 64)], &[]);
+    assert_eq!((reply.status, reply.result), (0, 5), "{}", host.said());
+}
+
+#[test]
+fn what_would_take_long_to_compile_is_refused_at_once() {
+    use crate::worst::{Module, ifs, of};
+    let mut host = Host::new();
+    let all = [
+        (of(1, 5_000, &ifs(5_000, 8_000)), "function 1: it has", "alive over all of its branches"),
+        (
+            of(1, 10_000, &ifs(10_000, 20_000)),
+            "function 1: it has 339116 bytes",
+            "262144 are taken",
+        ),
+        (of(1, 10_000, &ifs(10_000, 100)), "function 1: it has 10000 locals", "5000 are taken"),
+        (of(60_000, 0, &[]), "it has 60001 functions", "10000 are taken"),
+        (of(20, 500, &ifs(500, 700)), "alive over all branches", "6000000 are taken"),
+        (Module { tables: vec![1; 1001], ..Module::default() }, "1001 tables", "1000 are taken"),
+    ];
+    for (module, what, most) in all {
+        assert_eq!(host.load(INDEX, &module.bytes()), 0x18E, "{what}");
+        let said = host.said();
+        assert!(said.starts_with("program refused: "), "{said}");
+        assert!(said.contains(what) && said.contains(most), "{what}: {said}");
+    }
+    healthy(&mut host);
 }
 
 #[test]

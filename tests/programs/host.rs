@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use csd_drive::Provision;
 use csd_drive::log::{Level, Log};
-use csd_drive::namespace::compute::{Admission, Limits};
+use csd_drive::namespace::compute::{Admission, Engine, Limits};
 use csd_wasm::{PROGRAM_TYPE, Wasm};
 
 use crate::wire::{Command, Reply, Wire};
@@ -25,6 +25,12 @@ pub struct Host {
 impl Host {
     /// A drive of two cores whose programs have more time than a busy machine uses up, and a host.
     pub fn new() -> Self {
+        Self::with(2, Vec::new())
+    }
+
+    /// The same with so many cores, and with engines besides WebAssembly.
+    pub fn with(cores: usize, mut engines: Vec<Arc<dyn Engine>>) -> Self {
+        engines.push(Arc::new(Wasm::new().unwrap()));
         let said = Arc::<Mutex<Vec<String>>>::default();
         let sink = Arc::clone(&said);
         let log = Log::new(Level::Warn, move |record| {
@@ -33,7 +39,7 @@ impl Host {
             sink.lock().unwrap().push(format!("{}: {reason}", record.event));
         });
         let provision = Provision {
-            engines: vec![Arc::new(Wasm::new().unwrap())],
+            engines,
             admission: Admission::Any,
             limits: Limits { memory_bytes: 4 << 20, output_bytes: 8 << 20, ..Limits::for_s(120) },
             ..Provision::default()
@@ -42,7 +48,7 @@ impl Host {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             nqn: NQN.into(),
             size_bytes: 256 << 20,
-            cores: 2,
+            cores,
             provision,
             log,
             ..csd_drive::Config::default()

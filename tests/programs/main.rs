@@ -5,11 +5,16 @@
 
 #![allow(missing_docs, unreachable_pub, clippy::cast_possible_truncation, clippy::unwrap_used)]
 
+mod apart;
 mod bad;
 mod host;
+mod kept;
 mod mutants;
 mod standard;
 // Parts of it are for other tests.
 #[allow(dead_code)]
 #[path = "../stock_client/wire.rs"]
 mod wire;
+#[allow(dead_code)]
+#[path = "../../crates/wasm/tests/worst/mod.rs"]
+mod worst;

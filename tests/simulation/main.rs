@@ -11,6 +11,7 @@ mod blocks;
 mod failing;
 mod faults;
 mod flips;
+mod flood;
 mod full;
 mod fused;
 mod groups;

@@ -53,6 +53,10 @@ impl Compiled for Word {
         }
         Ok(Box::new(Run { word: self.0.clone(), copied: 0 }))
     }
+
+    fn bytes(&self) -> u64 {
+        self.0.len() as u64
+    }
 }
 
 impl Program for Run {

@@ -20,6 +20,9 @@ use crate::report::{self, Failure, Report};
 /// Descriptors for everything that is no connection.
 const OTHER_DESCRIPTORS: u64 = 128;
 
+/// How long the end waits for the reader of the log.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
 /// Serves until the process is told to stop.
 pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failure> {
     if options.session {
@@ -36,6 +39,8 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         )));
     }
     let host_limits = host_limits(options)?;
+    let (log, lines) = log::sink(options.log, options.log_level)
+        .map_err(|error| Failure::run(format!("cannot log: {error}")))?;
     let media = match options.media.as_str() {
         "memory" => MediaKind::Memory,
         path => MediaKind::File(PathBuf::from(path)),
@@ -58,7 +63,7 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         direct: options.direct.into(),
         metrics: options.metrics,
         pace: options.pace.as_ref().map(crate::pace::model).transpose()?,
-        log: log::sink(options.log, options.log_level),
+        log,
         drain: Duration::from_secs(options.drain.into()),
     };
     let (json, quiet) = (context.json, context.quiet);
@@ -67,6 +72,8 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         let url = format!("nvme+tcp://{}/{nqn}", started.address);
         announce(&url, &started.media, ready_file.as_deref(), json, quiet);
     });
+    // Nobody need read what it says for it to end.
+    lines.flush(LAST_LINES);
     match served {
         Ok(()) => Ok(Report::new("", Value::Null)),
         Err(error @ csd_drive::Error::Usage(_)) => Err(Failure::usage(error)),

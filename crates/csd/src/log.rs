@@ -1,14 +1,21 @@
 //! A drive's log on standard error, as lines for people or as JSON objects, one a line.
 //!
-//! Never anything to standard output, which is the command's answer. Invariant: an event is one
-//! line whatever is in its fields, which hosts may have chosen.
+//! Never anything to standard output, which is the command's answer. Invariants: an event is one
+//! line whatever is in its fields, which hosts may have chosen; nobody on a drive's core waits for
+//! the reader of standard error.
+
+use std::io;
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use csd_drive::log::{Log, Record};
+use csd_reactor::Outlet;
 use serde_json::{Value, json};
 
 use crate::clock::utc;
-use crate::report::complain;
+
+/// Lines that wait for the reader of standard error, bytes; twice that for the drive's own events.
+const WAITING_BYTES_MAX: usize = 256 << 10;
 
 /// Form of the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -25,20 +32,35 @@ pub(crate) enum Level {
     Info,
 }
 
-/// A log that writes to standard error.
-pub(crate) fn sink(form: Form, level: Level) -> Log {
+/// A log that writes to standard error, and what its lines wait in.
+///
+/// # Errors
+/// When there can be no thread for it.
+pub(crate) fn sink(form: Form, level: Level) -> io::Result<(Log, Arc<Outlet>)> {
     let level = match level {
         Level::Error => csd_drive::log::Level::Error,
         Level::Warn => csd_drive::log::Level::Warn,
         Level::Info => csd_drive::log::Level::Info,
     };
-    Log::new(level, move |record| {
-        let time = utc();
-        complain(&match form {
-            Form::Text => text(&time, record),
-            Form::Json => object(&time, record).to_string(),
-        });
-    })
+    let tell = move |dropped: u64| line(form, &lost(&[("lines", dropped.to_string())]));
+    let outlet = Arc::new(Outlet::new(WAITING_BYTES_MAX, io::stderr(), tell)?);
+    let lines = Arc::clone(&outlet);
+    let log = Log::new(level, move |record| lines.put(&line(form, record), !record.rated));
+    Ok((log, outlet))
+}
+
+/// That lines of the log were dropped, because nobody read it.
+fn lost<'a>(fields: &'a [(&'static str, String)]) -> Record<'a> {
+    let level = csd_drive::log::Level::Warn;
+    Record { level, event: "lines of the log were lost", fields, rated: false }
+}
+
+fn line(form: Form, record: &Record<'_>) -> String {
+    let time = utc();
+    match form {
+        Form::Text => text(&time, record),
+        Form::Json => object(&time, record).to_string(),
+    }
 }
 
 fn text(time: &str, record: &Record<'_>) -> String {
@@ -63,9 +85,24 @@ fn object(time: &str, record: &Record<'_>) -> Value {
 #[test]
 fn an_event_is_one_line_whatever_a_host_calls_itself() {
     let fields = [("host", "nqn.x\nforged line".to_owned()), ("queue", "1".to_owned())];
-    let record = Record { level: csd_drive::log::Level::Info, event: "e", fields: &fields };
+    let record =
+        Record { level: csd_drive::log::Level::Info, event: "e", fields: &fields, rated: true };
     assert_eq!(text("t", &record), "t info e host=\"nqn.x\\nforged line\" queue=1");
     let object = object("t", &record);
     assert_eq!(object["host"], "nqn.x\nforged line");
     assert_eq!(object.to_string().lines().count(), 1);
+}
+
+#[test]
+fn a_line_in_either_form_is_no_longer_than_is_counted() {
+    let nasty: String = (0..0x300).chain(0x2000..0x2100).filter_map(char::from_u32).collect();
+    for value in [String::new(), "plain".to_owned(), "\0\u{202e}\u{10fff0}".repeat(30), nasty] {
+        let fields = [("host", value), ("queue", "1".to_owned())];
+        let level = csd_drive::log::Level::Error;
+        let record = Record { level, event: "queue connected", fields: &fields, rated: true };
+        for form in [Form::Text, Form::Json] {
+            let bytes = line(form, &record).len() as u64 + 1;
+            assert!(bytes <= record.bytes_max(), "{bytes} > {}", record.bytes_max());
+        }
+    }
 }

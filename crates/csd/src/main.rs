@@ -23,6 +23,7 @@ mod host;
 mod log;
 mod object;
 mod pace;
+mod plain;
 mod program;
 mod progress;
 mod report;

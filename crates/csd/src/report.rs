@@ -10,6 +10,8 @@ use std::process::ExitCode;
 use csd_store::fault::Fault;
 use serde_json::{Value, json};
 
+use crate::plain::plain_lines;
+
 /// Version of the JSON objects.
 const SCHEMA: u32 = 1;
 
@@ -130,7 +132,7 @@ pub(crate) fn finish(
     match outcome {
         Ok(report) => {
             if !quiet || command.starts_with("run") {
-                print(&report.text);
+                print(&plain_lines(&report.text));
             }
             report.warnings.iter().for_each(|warning| complain(&format!("warning: {warning}")));
         }
@@ -150,9 +152,9 @@ pub(crate) fn print(text: &str) {
     let _gone = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Prints a line to standard error, likewise.
+/// Prints a line to standard error, likewise, and fit for a terminal whatever is in it.
 pub(crate) fn complain(text: &str) {
-    let _gone = writeln!(io::stderr().lock(), "{text}");
+    let _gone = writeln!(io::stderr().lock(), "{}", plain_lines(text));
 }
 
 fn exit_code(outcome: &Result<Report, Failure>) -> u8 {

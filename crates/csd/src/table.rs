@@ -1,4 +1,8 @@
 //! Plain tables: columns aligned with spaces, numbers to the right.
+//!
+//! Invariant: a row is a line, whatever its cells hold: names may be of others' choosing.
+
+use crate::plain::plain;
 
 /// How a column stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +28,7 @@ impl Table {
     /// When it has another number of cells than the header: our bug.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
         assert_eq!(cells.len(), self.columns.len(), "a cell for every column");
-        self.rows.push(cells);
+        self.rows.push(cells.iter().map(|cell| plain(cell).into_owned()).collect());
     }
 
     /// The lines, without spaces at their ends.
@@ -55,7 +59,7 @@ impl Table {
 /// Names and values below each other.
 pub(crate) fn pairs(rows: &[(&str, String)]) -> String {
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-    rows.iter().map(|(name, value)| format!("{name:<width$}  {value}\n")).collect()
+    rows.iter().map(|(name, value)| format!("{name:<width$}  {}\n", plain(value))).collect()
 }
 
 #[cfg(test)]
@@ -68,6 +72,8 @@ mod tests {
         table.row(vec!["a".to_owned(), "1 KiB".to_owned()]);
         table.row(vec!["météo".to_owned(), "12 B".to_owned()]);
         assert_eq!(table.render(), "name    size\na      1 KiB\nmétéo   12 B\n");
+        let forged = pairs(&[("name", "a\nsize  9\u{1b}[2J".into())]);
+        assert_eq!(forged, "name  a\\nsize  9\\u{1b}[2J\n", "a value is one line");
         assert_eq!(pairs(&[("a", "1".into()), ("long", "2".into())]), "a     1\nlong  2\n");
     }
 }

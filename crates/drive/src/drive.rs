@@ -16,7 +16,7 @@ use crate::controller::{Access, Controllers, CoreCounters, ExecutionLog, Setting
 use crate::describe::{self, MDTS};
 use crate::error::Error;
 use crate::format::{self, SHARDS, Split, Superblock};
-use crate::log::{Log, Rate};
+use crate::log::Log;
 use crate::media::{Media, Syncer};
 use crate::metrics::{CoreMetrics, Metrics};
 use crate::namespace::block::{Block, COPY_BYTES_MAX};
@@ -86,7 +86,7 @@ pub struct Shared {
     /// What is counted of commands.
     pub metrics: Metrics,
     /// Where events are told.
-    pub(crate) log: Log,
+    pub log: Log,
     /// The medium.
     pub media: Media,
     /// Its syncs.
@@ -122,10 +122,6 @@ pub struct Core {
     pub counters: Arc<CoreCounters>,
     /// This core's count of commands.
     pub metrics: Arc<CoreMetrics>,
-    /// How often media errors are told.
-    pub media_error_rate: Rate,
-    /// How often commands are told of whose host is gone.
-    pub unsettled_rate: Rate,
     /// This core's connections.
     pub connections: Connections,
     /// Turns at what authentication computes.
@@ -223,8 +219,6 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
         value_bytes_max,
         counters: Arc::clone(&shared.counters[core_id().0]),
         metrics: shared.metrics.core(core_id().0),
-        media_error_rate: Rate::default(),
-        unsettled_rate: Rate::default(),
         connections: Connections::default(),
         budget: Rc::new(shared.host_limits.core_budget()),
         turns: Rc::new(Turns::new(Arc::clone(&shared.counters[core_id().0]))),

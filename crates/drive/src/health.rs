@@ -28,14 +28,8 @@ impl Core {
             return;
         }
         CoreCounters::add(&self.counters.media_errors, 1);
-        if let Some(more) = self.media_error_rate.pass() {
-            let fields = [
-                ("status", status.to_string()),
-                ("core", core_id().to_string()),
-                ("more", more.to_string()),
-            ];
-            self.shared.log().write(Level::Error, "media error", &fields);
-        }
+        let fields = [("status", status.to_string()), ("core", core_id().to_string())];
+        self.shared.log().write_rated(Level::Error, "media error", &fields);
         let read_only =
             status == Status::NAMESPACE_WRITE_PROTECTED || self.shared.media().is_read_only();
         if read_only && !self.shared.read_only.swap(true, Relaxed) {

@@ -120,7 +120,9 @@ pub async fn drain(shared: &Shared, limit: Duration) -> Result<(), Error> {
     };
     on_all(|core| core.connections.drain_io());
     let mut stopped = Ok(());
-    match timeout(limit, all_gone).await {
+    let ended = timeout(limit, all_gone).await;
+    shared.log().summarise();
+    match ended {
         Ok(()) => {
             shared.log().write(Level::Info, "every command was answered", &[]);
             stopped = stop_kv(shared).await;

@@ -1,14 +1,18 @@
 //! What a drive says of itself while it serves: events with fields, to a sink of the caller's.
 //!
 //! Never a clock, a file or a format: those are the sink's. Never an event for a command that went
-//! well. Invariant: what a host or a medium can cause again and again is told at a bounded rate.
+//! well. Invariant: what a host or a medium can cause again and again goes through
+//! [`Log::write_rated`], and all of that together takes at most [`BYTES_MAX`] in an hour.
 
-use std::cell::Cell;
+mod allowance;
+
 use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use csd_reactor::{Instant, now};
+use csd_reactor::now;
+
+use allowance::Allowance;
+pub use allowance::BYTES_MAX;
 
 /// How much an event matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,54 +45,119 @@ pub struct Record<'a> {
     pub event: &'static str,
     /// To whom, where and why.
     pub fields: &'a [(&'static str, String)],
+    /// Others can cause it as often as they like; it is held back when they do.
+    pub rated: bool,
 }
+
+impl Record<'_> {
+    /// Most bytes of its line, in whatever form a sink writes it: with a time, names in quotes, and
+    /// what is not plain ASCII escaped.
+    pub fn bytes_max(&self) -> u64 {
+        const FRAME: usize = 80;
+        const FIELD: usize = 6;
+        let escaped = |c: char| match c {
+            '"' | '\\' => 2,
+            ' '..='~' => 1,
+            _ => 10,
+        };
+        let field = |(name, value): &(&str, String)| {
+            FIELD + name.len() + value.chars().map(escaped).sum::<usize>()
+        };
+        (FRAME + self.event.len() + self.fields.iter().map(field).sum::<usize>()) as u64
+    }
+}
+
+/// Most characters of a field of an event that is rated; the rest is cut off.
+const FIELD_CHARS_MAX: usize = 300;
 
 type Sink = dyn Fn(&Record<'_>) + Send + Sync;
 
-/// Where events go; clones go to the same place.
+struct Inner {
+    most: Level,
+    sink: Box<Sink>,
+    allowance: Mutex<Allowance>,
+}
+
+/// Where events go; clones go to the same place, and share what is allowed.
 #[derive(Clone, Default)]
 pub struct Log {
-    sink: Option<(Level, Arc<Sink>)>,
+    inner: Option<Arc<Inner>>,
 }
 
 impl fmt::Debug for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Log({:?})", self.sink.as_ref().map(|(level, _)| level))
+        write!(f, "Log({:?})", self.inner.as_ref().map(|inner| inner.most))
     }
 }
 
 impl Log {
-    /// Gives `sink` the events up to `level`. It is called on a drive's core and should not block.
+    /// Gives `sink` the events up to `level`. It is called on a drive's core and must not block.
     pub fn new(level: Level, sink: impl Fn(&Record<'_>) + Send + Sync + 'static) -> Self {
-        Self { sink: Some((level, Arc::new(sink))) }
+        let (sink, allowance) = (Box::new(sink), Mutex::default());
+        Self { inner: Some(Arc::new(Inner { most: level, sink, allowance })) }
     }
 
-    /// Tells of an event.
+    /// Tells of an event that the drive itself or who runs it gave rise to.
     pub fn write(&self, level: Level, event: &'static str, fields: &[(&'static str, String)]) {
-        if let Some((most, sink)) = &self.sink
-            && level <= *most
-        {
-            sink(&Record { level, event, fields });
+        if let Some(inner) = self.listening(level) {
+            (inner.sink)(&Record { level, event, fields, rated: false });
         }
+    }
+
+    /// Tells of an event that a peer can cause again and again, or a medium. What is too much is
+    /// held back and counted; the next event of its name says how many there were (`more`), or
+    /// [`Self::summarise`]. Events of other names do not suffer.
+    ///
+    /// # Panics
+    /// Outside a core.
+    pub fn write_rated(
+        &self,
+        level: Level,
+        event: &'static str,
+        fields: &[(&'static str, String)],
+    ) {
+        let Some(inner) = self.listening(level) else { return };
+        let cut = |(name, value): &(&'static str, String)| {
+            let end = value.char_indices().nth(FIELD_CHARS_MAX).map_or(value.len(), |(end, _)| end);
+            (*name, value[..end].to_owned())
+        };
+        let mut fields: Vec<_> = fields.iter().map(cut).collect();
+        // With room for the number of those held back.
+        fields.push(("more", u64::MAX.to_string()));
+        let bytes = Record { level, event, fields: &fields, rated: true }.bytes_max();
+        let Some(more) = inner.allowance().pass(level, event, bytes, now().ns()) else { return };
+        fields.pop();
+        if more > 0 {
+            fields.push(("more", more.to_string()));
+        }
+        (inner.sink)(&Record { level, event, fields: &fields, rated: true });
+    }
+
+    /// Tells how many events were held back that nothing has told of yet, as far as is allowed.
+    ///
+    /// # Panics
+    /// Outside a core.
+    pub fn summarise(&self) {
+        let Some(inner) = &self.inner else { return };
+        let fields = |of: &str, more: u64| [("of", of.to_owned()), ("more", more.to_string())];
+        let event = "events held back";
+        let bytes = |of: &str| {
+            let fields = &fields(of, u64::MAX);
+            Record { level: Level::Info, event, fields, rated: true }.bytes_max()
+        };
+        let held_back = inner.allowance().held_back(bytes, now().ns());
+        for (level, of, more) in held_back {
+            (inner.sink)(&Record { level, event, fields: &fields(of, more), rated: true });
+        }
+    }
+
+    fn listening(&self, level: Level) -> Option<&Inner> {
+        self.inner.as_deref().filter(|inner| level <= inner.most)
     }
 }
 
-/// Lets one event through in a second, and counts the others.
-#[derive(Debug, Default)]
-pub struct Rate {
-    last: Cell<Option<Instant>>,
-    held_back: Cell<u64>,
-}
-
-impl Rate {
-    /// How many were held back since the last that was let through, if this one is let through.
-    pub fn pass(&self) -> Option<u64> {
-        let now = now();
-        if self.last.get().is_some_and(|last| now.since(last) < Duration::from_secs(1)) {
-            self.held_back.set(self.held_back.get() + 1);
-            return None;
-        }
-        self.last.set(Some(now));
-        Some(self.held_back.take())
+impl Inner {
+    fn allowance(&self) -> MutexGuard<'_, Allowance> {
+        self.allowance.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

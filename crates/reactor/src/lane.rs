@@ -3,7 +3,8 @@
 //! of normal priority (`floor`).
 //!
 //! Jobs of [`Class::System`] have a thread of their own at normal priority: short ones that may not
-//! starve on a busy machine, such as a host's authentication.
+//! starve on a busy machine, such as a host's authentication. What takes long and cannot be
+//! stepped, such as compiling, has one too, of the lane's priority ([`compute_apart`]).
 //!
 //! Never runs a job on the reactor's thread (but the simulation, which has no other). Invariants:
 //! foreground jobs go before background ones, jobs of one class take turns step by step; a job is
@@ -87,6 +88,23 @@ where
     T: Send + 'static,
 {
     compute(class, Single { run: Some(run), cost_ns })
+}
+
+/// Gives a closure that may take long to a thread of its own, of the lane's priority: jobs of the
+/// lane take their turns meanwhile. One such closure runs at a time on a core. In the simulation it
+/// is a background job of the modelled cost.
+///
+/// # Panics
+/// Outside a core.
+pub fn compute_apart<T, F>(cost_ns: u64, run: F) -> Compute<Single<F>>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    let (reply, result) = oneshot();
+    let job = Single { run: Some(run), cost_ns };
+    current().backend.compute_apart(Box::new(Running { job, reply: Some(reply), output: None }));
+    Compute { result }
 }
 
 /// The job of [`compute_fn`].

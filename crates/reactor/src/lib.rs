@@ -24,6 +24,7 @@
 //! | `pool` | a connection's commands in flight |
 //! | `buffer` | aligned bytes with head- and tailroom |
 //! | `net`, `file` | sockets by readiness, files by completion |
+//! | `outlet` | lines to a writer that may block, such as a log's |
 //! | `mapped` | memory that pages to a file, for measuring |
 //! | `lane` | computation beside the reactor |
 //! | `backend` | the seam, and the operating system under it |
@@ -41,6 +42,7 @@ mod mailbox;
 mod mapped;
 mod net;
 mod oneshot;
+mod outlet;
 mod pool;
 mod ready;
 mod runtime;
@@ -60,9 +62,10 @@ pub use core::{
     random_bytes, random_u64, spawn, stop_requested, yield_now,
 };
 pub use file::{DirectAlignment, File, FileOptions};
-pub use lane::{Compute, Job, LaneFailed, Progress, Single, compute, compute_fn};
+pub use lane::{Compute, Job, LaneFailed, Progress, Single, compute, compute_apart, compute_fn};
 pub use mapped::MappedFile;
 pub use net::{DetachedStream, Listener, Stream};
+pub use outlet::Outlet;
 pub use pool::TaskPool;
 pub use runtime::{Error, block_on, run};
 pub use sync::{Acquire, Notify, Permit, Semaphore, channel};

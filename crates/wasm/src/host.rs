@@ -18,9 +18,10 @@ use std::task::Poll;
 
 use csd_drive::namespace::compute::{Failure, Inputs, Output};
 use csd_nvme::status::Status;
-use wasmtime::{Caller, Error, Extern, Linker, Memory, StoreLimits};
+use wasmtime::{Caller, Error, Extern, Linker, Memory};
 
 use crate::engine::MEMORY;
+use crate::guest::Room;
 
 /// Longest words that a guest may end with, bytes.
 const WORDS_BYTES_MAX: u32 = 256;
@@ -30,7 +31,7 @@ pub(crate) struct State {
     pub(crate) lent: Arc<Mutex<Lent>>,
     pub(crate) parameters: Vec<u8>,
     pub(crate) output_bytes_max: u64,
-    pub(crate) limits: StoreLimits,
+    pub(crate) room: Room,
     /// Its memory, once it was looked up.
     pub(crate) memory: Option<Memory>,
 }

@@ -12,11 +12,13 @@
 //! memory alone, at most as much of it as its limits say; whatever its bytes are, it is refused in
 //! words, or runs and is ended in words.
 //!
-//! Modules: `engine` compiles and checks, `host` is what a guest may call, `guest` is one
-//! execution.
+//! Modules: `limits` bounds a module before it is compiled, `engine` compiles and checks,
+//! `remembered` keeps what was compiled, `host` is what a guest may call, `guest` is one execution.
 
 mod engine;
 mod guest;
 mod host;
+mod limits;
+mod remembered;
 
 pub use engine::{PROGRAM_TYPE, Wasm};

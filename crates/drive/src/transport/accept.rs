@@ -14,10 +14,13 @@ use super::connection;
 use super::link::Link;
 use super::turns::origin;
 use crate::drive::{Core, Shared};
-use crate::log::{Level, Rate};
+use crate::log::Level;
 
 /// Wait before another try when accepting fails, such as for lack of descriptors.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+/// Pause between two summaries of events that were held back.
+const SUMMARY_EVERY: Duration = Duration::from_secs(60);
 
 /// Connections beyond the limit that are heard, to be told that there are too many. More are
 /// closed as they come.
@@ -25,9 +28,15 @@ const SURPLUS_MAX: usize = 32;
 
 /// Accepts until the listener is dropped.
 pub async fn accept(listener: Listener, shared: Arc<Shared>) {
-    let rate = Rate::default();
     // Over all cores.
     let mut number = 0;
+    let log = shared.log().clone();
+    drop(spawn(Class::System, async move {
+        loop {
+            sleep(SUMMARY_EVERY).await;
+            log.summarise();
+        }
+    }));
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
             sleep(ACCEPT_RETRY).await;
@@ -44,10 +53,8 @@ pub async fn accept(listener: Listener, shared: Arc<Shared>) {
         let surplus = all >= most;
         if all >= most + SURPLUS_MAX {
             shared.surplus.fetch_add(1, Relaxed);
-            if let Some(more) = rate.pass() {
-                let fields = [("connections", all.to_string()), ("more", more.to_string())];
-                shared.log().write(Level::Warn, "connection refused: too many", &fields);
-            }
+            let fields = [("connections", all.to_string())];
+            shared.log().write_rated(Level::Warn, "connection refused: too many", &fields);
             continue;
         }
         let least = loads().enumerate().min_by_key(|(_, load)| *load).map_or(0, |(core, _)| core);

@@ -121,7 +121,7 @@ impl Session {
             ("queue", qid.to_string()),
             ("core", core_id().to_string()),
         ];
-        core.shared.log().write(level, event, &fields);
+        core.shared.log().write_rated(level, event, &fields);
     }
 
     /// Ends the session with its connection.
@@ -165,7 +165,7 @@ pub async fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sq
             }
             Err(refused) => {
                 let fields = [("status", refused.status.to_string())];
-                core.shared.log().write(Level::Warn, "connect refused", &fields);
+                core.shared.log().write_rated(Level::Warn, "connect refused", &fields);
                 link.complete(permit, refused.status, u64::from(refused.dword0));
             }
         }
@@ -261,11 +261,9 @@ async fn settle(core: &Core, request: &Request) -> Result<(), Refused> {
     let begun = now();
     while !core.shared.controllers.is_settled(request) {
         if begun.elapsed() >= SETTLING_MAX {
-            if let Some(more) = core.unsettled_rate.pass() {
-                let fields = [("host", request.hostnqn.clone()), ("more", more.to_string())];
-                let event = "connect refused: commands of the host's lost queues go on";
-                core.shared.log().write(Level::Warn, event, &fields);
-            }
+            let fields = [("host", request.hostnqn.clone())];
+            let event = "connect refused: commands of the host's lost queues go on";
+            core.shared.log().write_rated(Level::Warn, event, &fields);
             return Err(Refused { status: Status::CONTROLLER_BUSY, dword0: 0 });
         }
         sleep(SETTLING_PAUSE).await;
@@ -378,16 +376,11 @@ impl Ending {
 
     /// Tells that commands go on for long after their connection is over.
     pub fn told(&self, commands: usize) {
-        let Some(more) = self.core.unsettled_rate.pass() else { return };
         let session = self.link.session.borrow();
         let host = session.association().map_or("", |association| association.host_nqn());
-        let fields = [
-            ("host", host.to_owned()),
-            ("commands", commands.to_string()),
-            ("more", more.to_string()),
-        ];
+        let fields = [("host", host.to_owned()), ("commands", commands.to_string())];
         let event = "commands of a lost connection go on: the medium is slow";
-        self.core.shared.log().write(Level::Warn, event, &fields);
+        self.core.shared.log().write_rated(Level::Warn, event, &fields);
     }
 
     fn end(&self) {

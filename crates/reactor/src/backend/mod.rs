@@ -119,6 +119,8 @@ pub(crate) trait Backend {
     fn file(&self, op: Box<FileOp>, reply: Sender<FileDone>);
 
     fn compute(&self, class: Class, job: Box<dyn LaneJob>);
+    /// Runs a job that takes long, without keeping the lane's other jobs from their turns.
+    fn compute_apart(&self, job: Box<dyn LaneJob>);
     fn lane_load(&self) -> LaneLoad;
     /// Keeps the lane from starving, given the time for which this core has worked for its hosts;
     /// gives the time after which this is due again, ns, or `None` while the lane is idle.

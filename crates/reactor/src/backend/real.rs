@@ -349,6 +349,10 @@ impl<P: Poller> Backend for Real<P> {
         self.lane.submit(class, job);
     }
 
+    fn compute_apart(&self, job: Box<dyn LaneJob>) {
+        self.lane.submit_apart(job);
+    }
+
     fn lane_load(&self) -> LaneLoad {
         self.lane.load()
     }

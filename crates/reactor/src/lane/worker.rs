@@ -116,17 +116,24 @@ fn note_priority() {
     match thread::lower_thread(0) {
         Ok(false) => {}
         Ok(true) => ONCE.call_once(|| {
-            eprintln!("note: SCHED_IDLE was refused; the compute lane runs at nice 19");
+            say("SCHED_IDLE was refused; the compute lane runs at nice 19".to_owned());
         }),
         Err(error) => ONCE.call_once(|| {
-            eprintln!("note: the compute lane runs at normal priority: {error}");
+            say(format!("the compute lane runs at normal priority: {error}"));
         }),
     }
+}
+
+/// Writes a note to standard error from a thread of its own, which a reader who is not there may
+/// block; the lane it must not.
+fn say(note: String) {
+    let _unsaid = std::thread::Builder::new().spawn(move || eprintln!("note: {note}"));
 }
 
 /// A core's lane: its threads.
 pub(crate) struct Lane {
     jobs: Worker,
+    long: Worker,
     system: Worker,
 }
 
@@ -135,6 +142,7 @@ impl Lane {
     pub(crate) fn new(core_name: &str, yields: bool) -> Self {
         Self {
             jobs: Worker::new(format!("{core_name}-lane"), yields),
+            long: Worker::new(format!("{core_name}-long"), yields),
             system: Worker::new(format!("{core_name}-sys"), false),
         }
     }
@@ -146,19 +154,24 @@ impl Lane {
         }
     }
 
+    pub(crate) fn submit_apart(&self, job: Box<dyn LaneJob>) {
+        self.long.submit(Class::Background, job);
+    }
+
     pub(crate) fn load(&self) -> LaneLoad {
-        let (jobs, system) = (&self.jobs, &self.system);
+        let all = [&self.jobs, &self.long, &self.system];
         LaneLoad {
-            works: jobs.works() || system.works(),
-            cpu_ns: jobs.cpu_ns() + system.cpu_ns(),
-            lifts: jobs.lifts.get(),
+            works: all.iter().any(|worker| worker.works()),
+            cpu_ns: all.iter().map(|worker| worker.cpu_ns()).sum(),
+            lifts: all.iter().map(|worker| worker.lifts.get()).sum(),
         }
     }
 
     /// Sees to it that the lane does not starve. Called by the core's own thread, which has worked
     /// for its hosts for `foreground_ns`; gives the time until the next call is needed, ns.
     pub(crate) fn watch(&self, now_ns: u64, foreground_ns: u64) -> Option<u64> {
-        self.jobs.watch(now_ns, foreground_ns)
+        let looks = [&self.jobs, &self.long].map(|worker| worker.watch(now_ns, foreground_ns));
+        looks.into_iter().flatten().min()
     }
 }
 

@@ -150,6 +150,10 @@ impl Backend for SimBackend {
         let _refused = self.look(|mut state| state.lane_push(self.at, class, job));
     }
 
+    fn compute_apart(&self, job: Box<dyn LaneJob>) {
+        self.compute(Class::Background, job);
+    }
+
     fn lane_load(&self) -> LaneLoad {
         let load = self.look(|state| {
             let core = state.machines[self.at.machine].cores.get(self.at.core);

@@ -2,13 +2,13 @@
 //! range sets.
 //!
 //! Never: the wire. Invariants: what a program was refused for is told in the drive's log, because
-//! a status cannot; compiling keeps to the compute lane.
+//! a status cannot; compiling keeps neither the core nor the lane's other work waiting.
 
 use std::sync::Arc;
 
 use csd_nvme::program::{Command, MemoryRange, Part};
 use csd_nvme::status::Status;
-use csd_reactor::{Class, compute_fn};
+use csd_reactor::compute_apart;
 
 use super::library::{Loaded, digest};
 use crate::drive::Shared;
@@ -41,41 +41,35 @@ pub async fn run(
 }
 
 async fn load(drive: &Arc<Shared>, host: &str, part: Part, data: &[u8]) -> Result<(), Status> {
-    let loaded = match drive.library.load(host, part, data) {
+    let (engine, bytes, compiling) = match drive.library.load(host, part, data) {
         Ok(Loaded::Partly) => return Ok(()),
         Err(status) => {
             told(drive, part, data, Err(&status.to_string()));
             return Err(status);
         }
-        Ok(Loaded::Whole { engine, bytes }) => (engine, bytes),
+        Ok(Loaded::Whole { engine, bytes, compiling }) => (engine, bytes, compiling),
     };
-    let (engine, bytes) = loaded;
     let cost_ns = bytes.len() as u64 * COMPILE_NS_PER_BYTE;
-    // Before executions that wait for their turn: it is short, and a host waits for it.
-    let compiling = compute_fn(Class::Foreground, cost_ns, move || {
-        let compiled = engine.compile(&bytes);
-        (compiled, bytes)
-    });
-    let (compiled, bytes) = match compiling.await {
+    // The index goes along: as long as the job is there, also one whose host has gone, no other
+    // takes its place.
+    let compiled = compute_apart(cost_ns, move || (engine.compile(&bytes), bytes, compiling));
+    let (compiled, bytes, compiling) = match compiled.await {
         Ok(done) => done,
         Err(failed) => {
-            // Its index keeps the bytes until they are loaded anew or unloaded.
             told(drive, part, &[], Err(&failed.to_string()));
             return Err(Status::INVALID_PROGRAM_DATA);
         }
     };
-    match compiled {
-        Ok(compiled) => {
-            drive.library.finish(host, part.index, &bytes, Some(compiled))?;
-            told(drive, part, &bytes, Ok(()));
-            Ok(())
-        }
+    let ended = match compiled {
+        Ok(compiled) => compiling.finish(compiled).map_err(|status| (status, status.to_string())),
         Err(reason) => {
-            drive.library.finish(host, part.index, &bytes, None)?;
-            told(drive, part, &bytes, Err(&reason));
-            Err(Status::INVALID_PROGRAM_DATA)
+            drop(compiling);
+            Err((Status::INVALID_PROGRAM_DATA, reason))
         }
-    }
+    };
+    let reason = ended.as_ref().err().map(|(_, reason)| reason.as_str());
+    told(drive, part, &bytes, reason.map_or(Ok(()), Err));
+    ended.map_err(|(status, _)| status)
 }
 
 fn told(drive: &Shared, part: Part, bytes: &[u8], outcome: Result<(), &str>) {
@@ -85,10 +79,10 @@ fn told(drive: &Shared, part: Part, bytes: &[u8], outcome: Result<(), &str>) {
         fields.push(("digest", hex));
     }
     match outcome {
-        Ok(()) => drive.log().write(Level::Info, "program loaded", &fields),
+        Ok(()) => drive.log().write_rated(Level::Info, "program loaded", &fields),
         Err(reason) => {
             fields.push(("reason", reason.to_owned()));
-            drive.log().write(Level::Warn, "program refused", &fields);
+            drive.log().write_rated(Level::Warn, "program refused", &fields);
         }
     }
 }

@@ -62,7 +62,8 @@ pub trait Engine: Send + Sync + fmt::Debug {
     fn ptype(&self) -> u8;
     /// Its name, at most 16 ASCII characters.
     fn name(&self) -> &'static str;
-    /// Checks and translates a program. Called in the compute lane; may take long.
+    /// Checks and translates a program. Called on the lane's thread for what takes long; what it
+    /// may take, in time and memory, is the engine's to bound before it begins.
     ///
     /// # Errors
     /// What is wrong with it, in words.
@@ -79,6 +80,8 @@ pub trait Compiled: Send + Sync {
     /// # Errors
     /// When there is no room for it, or the parameters are not what it takes.
     fn start(&self, parameters: &[u8], limits: &Limits) -> Result<Box<dyn Program>, Failure>;
+    /// Memory that it takes as long as it is kept, bytes.
+    fn bytes(&self) -> u64;
 }
 
 #[cfg(test)]

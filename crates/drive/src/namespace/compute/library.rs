@@ -1,11 +1,12 @@
 //! Programs that hosts load: from their first byte to an execution.
 //!
 //! Kept in memory: they are gone when the drive stops. A program is loaded in parts, in order; with
-//! the last part it is looked up in the allow-list and compiled, in the compute lane. Never: what a
-//! program computes. Invariants: a program belongs to the host that loaded it, by its NQN, and to
-//! others it does not exist; an index of a host holds one program; a program that is active or
-//! running is neither replaced nor unloaded, one that runs is not deactivated; no bytes of a
-//! program are kept that are not counted against [`LOADED_BYTES_MAX`].
+//! the last part it is looked up in the allow-list and compiled, beside the compute lane. What a
+//! program computes is not known here. Invariants: a program belongs to the host that loaded it, by
+//! its NQN, and to others it does not exist; an index of a host holds one program; a program that is
+//! being compiled, is active or running is neither replaced nor unloaded, one that runs is not
+//! deactivated; no bytes of a program are kept that are not counted against [`LOADED_BYTES_MAX`],
+//! and compiled programs that are loaded take at most [`COMPILED_BYTES_MAX`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,6 +22,9 @@ use super::owner;
 const LOADED_BYTES_MAX: usize = 16 << 20;
 /// Most programs of all hosts together.
 const LOADED_MAX: usize = 4 * DOWNLOADABLE_COUNT as usize;
+/// Most memory of all compiled programs that are loaded, bytes; a host has half of that, unless all
+/// hosts share.
+const COMPILED_BYTES_MAX: u64 = 128 << 20;
 
 /// Whose programs a drive takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,8 +63,22 @@ struct Slot {
     part: Part,
     bytes: Vec<u8>,
     compiled: Option<Arc<dyn Compiled>>,
+    /// Somebody has the [`Compiling`] of it.
+    compiling: bool,
     active: bool,
     running: usize,
+}
+
+impl Slot {
+    fn new(part: Part) -> Self {
+        let (bytes, compiled) = (Vec::new(), None);
+        Self { part, bytes, compiled, compiling: false, active: false, running: 0 }
+    }
+
+    /// Whether it must stay as it is.
+    fn is_in_use(&self) -> bool {
+        self.compiling || self.active || self.running > 0
+    }
 }
 
 impl std::fmt::Debug for Slot {
@@ -73,12 +91,14 @@ impl std::fmt::Debug for Slot {
 pub enum Loaded {
     /// More parts are to come.
     Partly,
-    /// It was the last: compile these bytes, then call [`Library::finish`].
+    /// It was the last: compile these bytes, then call [`Compiling::finish`].
     Whole {
         /// What compiles it.
         engine: Arc<dyn Engine>,
         /// The program.
         bytes: Vec<u8>,
+        /// Its index.
+        compiling: Compiling,
     },
 }
 
@@ -121,20 +141,19 @@ impl Library {
     /// [`Status::PROGRAM_BYTES_EXCEEDED`]; [`Status::INSUFFICIENT_PROGRAM_RESOURCES`] when there
     /// are too many programs; [`Status::INVALID_PROGRAM_DATA`] for a part that does not follow on
     /// the last; [`Status::OPERATION_DENIED`] for a program that is not allowed.
-    pub fn load(&self, host: &str, part: Part, data: &[u8]) -> Result<Loaded, Status> {
+    pub fn load(self: &Arc<Self>, host: &str, part: Part, data: &[u8]) -> Result<Loaded, Status> {
         downloadable(part.index)?;
         let engine = self.engines.iter().find(|engine| engine.ptype() == part.ptype);
         let engine = engine.ok_or(Status::INVALID_PROGRAM_TYPE)?;
         let (mut slots, key) = (self.slots(), self.key(host, part.index));
-        if slots.get(&key).is_some_and(|slot| slot.active || slot.running > 0) {
+        if slots.get(&key).is_some_and(Slot::is_in_use) {
             return Err(Status::PROGRAM_IN_USE);
         }
         if part.offset == 0 {
             slots.remove(&key);
         }
         self.check_room(&slots, &key, data.len())?;
-        let begin = || Slot { part, bytes: Vec::new(), compiled: None, active: false, running: 0 };
-        let slot = slots.entry(key.clone()).or_insert_with(begin);
+        let slot = slots.entry(key.clone()).or_insert_with(|| Slot::new(part));
         let same = Part { offset: slot.part.offset, bytes: slot.part.bytes, ..part } == slot.part;
         if !same || slot.bytes.len() != part.offset as usize || slot.compiled.is_some() {
             return Err(Status::INVALID_PROGRAM_DATA);
@@ -147,40 +166,21 @@ impl Library {
             slots.remove(&key);
             return Err(Status::OPERATION_DENIED);
         }
-        Ok(Loaded::Whole { engine: Arc::clone(engine), bytes: slot.bytes.clone() })
-    }
-
-    /// Puts what was compiled in its place; without it the index is empty again.
-    ///
-    /// # Errors
-    /// [`Status::PROGRAM_IN_USE`] when another command has changed the index meanwhile.
-    pub fn finish(
-        &self,
-        host: &str,
-        index: u16,
-        bytes: &[u8],
-        compiled: Option<Arc<dyn Compiled>>,
-    ) -> Result<(), Status> {
-        let (mut slots, key) = (self.slots(), self.key(host, index));
-        let slot = slots.get_mut(&key).filter(|slot| slot.bytes == bytes);
-        let slot = slot.ok_or(Status::PROGRAM_IN_USE)?;
-        match compiled {
-            Some(_) => slot.compiled = compiled,
-            None => drop(slots.remove(&key)),
-        }
-        Ok(())
+        slot.compiling = true;
+        let compiling = Compiling { library: Arc::clone(self), key };
+        Ok(Loaded::Whole { engine: Arc::clone(engine), bytes: slot.bytes.clone(), compiling })
     }
 
     /// Forgets a program, or the part of it that there is.
     ///
     /// # Errors
     /// [`Status::INVALID_PROGRAM_INDEX`], [`Status::NOT_DOWNLOADABLE`], [`Status::NO_PROGRAM`],
-    /// [`Status::PROGRAM_IN_USE`] while it is active or runs.
+    /// [`Status::PROGRAM_IN_USE`] while it is being compiled, is active or runs.
     pub fn unload(&self, host: &str, index: u16) -> Result<(), Status> {
         downloadable(index)?;
         let (mut slots, key) = (self.slots(), self.key(host, index));
         let slot = slots.get(&key).ok_or(Status::NO_PROGRAM)?;
-        if slot.active || slot.running > 0 {
+        if slot.is_in_use() {
             return Err(Status::PROGRAM_IN_USE);
         }
         slots.remove(&key);
@@ -273,6 +273,44 @@ fn downloadable(index: u16) -> Result<(), Status> {
         None => Err(Status::NOT_DOWNLOADABLE),
         Some(number) if number < DOWNLOADABLE_COUNT => Ok(()),
         Some(_) => Err(Status::INVALID_PROGRAM_INDEX),
+    }
+}
+
+/// The index of a program that is being compiled; dropped without an end, the index is empty again.
+pub struct Compiling {
+    library: Arc<Library>,
+    key: Key,
+}
+
+impl Compiling {
+    /// Puts what was compiled in its place.
+    ///
+    /// # Errors
+    /// [`Status::PROGRAM_BYTES_EXCEEDED`] when the programs that are loaded would take more than
+    /// there may be; the index is empty then.
+    pub fn finish(self, compiled: Arc<dyn Compiled>) -> Result<(), Status> {
+        let mut slots = self.library.slots();
+        let bytes = |owner: Option<&str>| {
+            let counted = slots.iter().filter(|((of, _), _)| owner.is_none_or(|owner| owner == of));
+            let others = counted.filter_map(|(_, slot)| slot.compiled.as_ref());
+            others.map(|other| other.bytes()).fold(compiled.bytes(), u64::saturating_add)
+        };
+        let share = if self.library.shared { COMPILED_BYTES_MAX } else { COMPILED_BYTES_MAX / 2 };
+        if bytes(None) > COMPILED_BYTES_MAX || bytes(Some(&self.key.0)) > share {
+            return Err(Status::PROGRAM_BYTES_EXCEEDED);
+        }
+        let slot = slots.get_mut(&self.key).ok_or(Status::NO_PROGRAM)?;
+        (slot.compiling, slot.compiled) = (false, Some(compiled));
+        Ok(())
+    }
+}
+
+impl Drop for Compiling {
+    fn drop(&mut self) {
+        let mut slots = self.library.slots();
+        if slots.get(&self.key).is_some_and(|slot| slot.compiling) {
+            slots.remove(&self.key);
+        }
     }
 }
 

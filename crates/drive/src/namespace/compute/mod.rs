@@ -51,7 +51,7 @@ use room::Room;
 use super::block::Block;
 use super::kv::Kv;
 use crate::drive::Shared;
-use crate::log::{Level, Rate};
+use crate::log::Level;
 
 pub use admin::run as admin;
 pub use brake::{Brake, Caller, Executions, Listed, UnderWay};
@@ -79,15 +79,13 @@ pub struct Compute {
     kv: Rc<Kv>,
     drive: Arc<Shared>,
     room: Room,
-    /// How often failures are told.
-    failures: Rc<Rate>,
 }
 
 impl Compute {
     /// A namespace whose sources are these namespaces, and the memory of the drive.
     pub fn new(block: Block, kv: Rc<Kv>, drive: Arc<Shared>) -> Self {
         let room = Room::new(&drive.limits);
-        Self { block, kv, drive, room, failures: Rc::default() }
+        Self { block, kv, drive, room }
     }
 
     /// That a namespace may be changed by what a command of this opcode changes.
@@ -144,7 +142,6 @@ impl Compute {
 
     /// Tells why an execution failed: a status cannot.
     fn told(&self, call: &Call<'_>, failure: &Failure) {
-        let Some(more) = self.failures.pass() else { return };
         let (controller, queue, command) = call.caller;
         let fields = [
             ("index", call.index.to_string()),
@@ -153,8 +150,7 @@ impl Compute {
             ("command", command.to_string()),
             ("status", failure.status.to_string()),
             ("reason", failure.reason.clone()),
-            ("more", more.to_string()),
         ];
-        self.drive.log().write(Level::Warn, "execution failed", &fields);
+        self.drive.log().write_rated(Level::Warn, "execution failed", &fields);
     }
 }

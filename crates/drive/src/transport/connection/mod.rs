@@ -106,7 +106,7 @@ pub async fn serve(stream: Stream, core: Rc<Core>, number: u64, surplus: bool) {
     let commands = commands.map(|commands| spawn(Class::Foreground, finish(commands, ending)));
     if let End::Fatal(fatal) = end {
         let fields = [("fault", format!("{fatal:?}"))];
-        link_log.write(Level::Warn, "a host broke the transport's rules", &fields);
+        link_log.write_rated(Level::Warn, "a host broke the transport's rules", &fields);
         link.push(&fatal.encode(Kind::C2H_TERM_REQ));
         let lingers = connection.core.shared.newcomers.may_linger(number);
         let patience = if lingers { PATIENCE } else { Duration::ZERO };

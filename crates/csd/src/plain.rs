@@ -1,0 +1,88 @@
+//! [`plain`] and [`plain_lines`]: text that others chose, made fit for a terminal or a log.
+//!
+//! Names, programs' words and drives' reasons may hold anything. What would move the cursor, colour
+//! the screen, reorder what stands around it or not be seen is written as an escape, such as
+//! `\u{1b}`. JSON does not go through here: programs get names as they are. Invariant: what comes
+//! out is printable, and what is printable already is unchanged.
+
+use std::borrow::Cow;
+
+/// Text in one line.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    escape(text, is_unfit)
+}
+
+/// Text of several lines of our own.
+pub(crate) fn plain_lines(text: &str) -> Cow<'_, str> {
+    escape(text, |c| c != '\n' && is_unfit(c))
+}
+
+fn escape(text: &str, unfit: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&unfit) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match unfit(c) {
+            true => escaped.extend(c.escape_default()),
+            false => escaped.push(c),
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+/// Controls, format characters (directions, joiners, tags), separators of lines and paragraphs,
+/// and places that no character has.
+fn is_unfit(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{AD}'
+                | '\u{600}'..='\u{605}'
+                | '\u{61C}'
+                | '\u{6DD}'
+                | '\u{70F}'
+                | '\u{890}'..='\u{891}'
+                | '\u{8E2}'
+                | '\u{115F}'..='\u{1160}'
+                | '\u{180B}'..='\u{180F}'
+                | '\u{200B}'..='\u{200F}'
+                | '\u{2028}'..='\u{202E}'
+                | '\u{2060}'..='\u{206F}'
+                | '\u{3164}'
+                | '\u{FE00}'..='\u{FE0F}'
+                | '\u{FEFF}'
+                | '\u{FFA0}'
+                | '\u{FFF0}'..='\u{FFFB}'
+                | '\u{110BD}'
+                | '\u{110CD}'
+                | '\u{13430}'..='\u{1345F}'
+                | '\u{1BCA0}'..='\u{1BCA3}'
+                | '\u{1D173}'..='\u{1D17A}'
+                | '\u{E000}'..='\u{F8FF}'
+                | '\u{E0000}'..='\u{10FFFF}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_moves_or_hides_is_escaped_and_the_rest_is_as_it_was() {
+        for same in ["", "one two", "m\u{e9}t\u{e9}o", "\u{65e5}\u{672c}", "a\\b\"c'"] {
+            assert!(matches!(plain(same), Cow::Borrowed(text) if text == same));
+        }
+        let all = [
+            ("a\u{1b}[2Jb", "a\\u{1b}[2Jb"),
+            ("a\nb\r\tc", "a\\nb\\r\\tc"),
+            ("\u{9b}31m", "\\u{9b}31m"),
+            ("x\u{202e}txt.exe", "x\\u{202e}txt.exe"),
+            ("\u{2066}\u{feff}\u{200d}\u{e0041}", "\\u{2066}\\u{feff}\\u{200d}\\u{e0041}"),
+        ];
+        for (raw, escaped) in all {
+            assert_eq!(plain(raw), escaped);
+        }
+        assert_eq!(plain_lines("a\nb\u{7}\n"), "a\nb\\u{7}\n");
+    }
+}

@@ -1,0 +1,59 @@
+//! What the worst modules that we could think of take to compile, of those that the limits let
+//! through; and what compiled ones take that are kept.
+//!
+//! Usage: `cargo run -p csd-wasm --example compile_bounds [NAME]`; a name is a part of a module's.
+//!
+//! Printed are the processor time, the most memory beyond what was used before (what the process
+//! has set aside of earlier modules included), and what the compiled module counts as.
+
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::cast_possible_truncation)]
+#![allow(clippy::cast_precision_loss)]
+
+use csd_drive::namespace::compute::Engine;
+use csd_wasm::Wasm;
+
+#[allow(dead_code)]
+#[path = "../tests/worst/mod.rs"]
+mod worst;
+
+/// Modules that are kept to see what one takes.
+const KEPT: u64 = 12;
+
+/// Processor time of this process, seconds.
+fn processor_s() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let (_, fields) = text.rsplit_once(')').unwrap();
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    ticks.map(|ticks| ticks.parse::<f64>().unwrap()).sum::<f64>() / 100.0
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+fn main() {
+    let wasm = Wasm::new().unwrap();
+    let only = std::env::args().nth(1).unwrap_or_default();
+    for (name, module) in worst::all(5).into_iter().filter(|(name, _)| name.contains(&only)) {
+        let bytes = module.bytes();
+        let (before, began_s) = (worst::begin_peak(), processor_s());
+        let made = wasm.compile(&bytes).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let (took_s, peak) = (processor_s() - began_s, worst::memory("VmHWM") - before);
+        println!(
+            "{name:24} {:9} bytes {took_s:6.2} s {:6.1} MiB at most, counts {:6.2} MiB",
+            bytes.len(),
+            mib(peak),
+            mib(made.bytes()),
+        );
+    }
+    let before = worst::memory("VmRSS");
+    let kept: Vec<_> = (0..KEPT)
+        .map(|number| {
+            let functions = 9_900 + number as usize;
+            wasm.compile(&worst::of(functions, 0, &[]).bytes()).unwrap()
+        })
+        .collect();
+    let counted: u64 = kept.iter().map(|made| made.bytes()).sum();
+    let taken = worst::memory("VmRSS").saturating_sub(before);
+    println!("{KEPT} of 9,900 functions: {:.1} MiB, count {:.1} MiB", mib(taken), mib(counted));
+}

@@ -1,0 +1,128 @@
+//! What others write: a drive's log that nobody reads, and names that would move a cursor.
+
+use std::io::{PipeReader, Read, Write, pipe};
+use std::process::{Child, Command as Process, Stdio};
+use std::time::{Duration, Instant};
+
+use csd_initiator::Kv;
+use csd_nvme::kv::Key;
+use csd_reactor::Buffer;
+use csd_store::catalogue::{Entry, key};
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::failures::on_objects;
+use crate::harness::{Array, binary, signal};
+use crate::single::{NQN, wait_until};
+use crate::wire::{Command, Wire};
+
+/// More than a pipe holds.
+const FILL_BYTES: usize = 1 << 20;
+const REFUSED: usize = 3_000;
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A drive whose standard error is a full pipe, and the pipe's other end.
+fn unread(folder: &TempDir) -> (Child, PipeReader) {
+    let (reader, mut writer) = pipe().unwrap();
+    let stderr = writer.try_clone().unwrap();
+    // Blocks, and keeps the pipe full, until somebody reads.
+    std::thread::spawn(move || writer.write_all(&vec![b'\n'; FILL_BYTES]));
+    let mut command = Process::new(binary());
+    command.current_dir(folder.path()).env_remove("CSD_ARRAY");
+    command.args(["drive", "serve", "--media", "memory", "--size", "128M", "--nqn", NQN]);
+    command.args(["--listen", "127.0.0.1:0", "--ready-file", "ready"]);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).spawn();
+    (child.unwrap(), reader)
+}
+
+/// Strangers who are refused, and a host that is served all the same.
+fn use_it(folder: &TempDir) {
+    let ready = folder.path().join("ready");
+    wait_until("the drive serves", || ready.exists());
+    let url = std::fs::read_to_string(ready).unwrap();
+    let address = url.strip_prefix("nvme+tcp://").unwrap().split('/').next().unwrap();
+    let address = address.parse().unwrap();
+    for _ in 0..REFUSED {
+        let mut stranger = Wire::open(address);
+        stranger.initialise();
+        let elsewhere = "nqn.2026-11.io.csdstore:none";
+        assert_ne!(stranger.connect(elsewhere, 0, 0xFFFF, true).status, 0);
+    }
+    let mut admin = Wire::open(address);
+    let cntlid = admin.admin(NQN);
+    let mut io = Wire::open(address);
+    io.initialise();
+    assert_eq!(io.connect(NQN, 1, cntlid, false).status, 0);
+    let block = |opcode| Command::new(opcode, 1).dword(10, 5).dword(12, 0);
+    assert_eq!(io.command(block(0x01), &[0x5A; 4096], 0).status, 0);
+    assert!(io.command(block(0x02), &[], 4096).data == [0x5A; 4096]);
+}
+
+/// Asks the drive to stop; its exit code.
+fn stop(mut child: Child) -> Option<i32> {
+    signal(child.id(), Signal::TERM);
+    let start = Instant::now();
+    while start.elapsed() < LIMIT {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    panic!("it does not stop");
+}
+
+#[test]
+fn a_drive_whose_log_nobody_reads_serves_and_stops() {
+    let folder = TempDir::new().unwrap();
+    let (child, reader) = unread(&folder);
+    use_it(&folder);
+    assert_eq!(stop(child), Some(0));
+    drop(reader);
+}
+
+#[test]
+fn a_log_that_is_read_late_says_what_there_was() {
+    let folder = TempDir::new().unwrap();
+    let (child, mut reader) = unread(&folder);
+    use_it(&folder);
+    let reading = std::thread::spawn(move || {
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        text
+    });
+    assert_eq!(stop(child), Some(0));
+    let text = reading.join().unwrap();
+    let lines = |event: &str| text.lines().filter(|line| line.contains(event)).count();
+    assert_eq!((lines(" serving "), lines(" asked to stop")), (1, 1));
+    let refused: Vec<&str> = text.lines().filter(|line| line.contains("connect refused")).collect();
+    let more = |line: &&str| line.rsplit_once(" more=").map_or(0, |(_, n)| n.parse().unwrap());
+    let held_back: usize = refused.iter().map(more).sum();
+    let told = refused.len() - lines("events held back of=\"connect refused\"");
+    assert!(told < REFUSED / 2, "they are held back: {told} lines");
+    // What no line was allowed for is not told of; it is not much.
+    assert!(told + held_back > REFUSED / 2, "{told} lines, {held_back} more");
+}
+
+#[test]
+fn names_that_others_stored_do_not_reach_the_terminal() {
+    const NAME: &str = "a\u{1b}[2J\u{202e}txt\n\u{9b}1m";
+    let array = Array::up(1, "256M");
+    let file = array.file("x", &[7; 4096]);
+    array.csd(&["put", file]).expect(0, &[]);
+    on_objects(&array, 0, async |kv: &Kv| {
+        let value = kv.retrieve(&key("x"), 65_536).await.unwrap().unwrap();
+        let mut entry = Entry::parse(&value).unwrap();
+        entry.name = NAME.to_owned();
+        let key: Key = key(NAME);
+        kv.store(&key, vec![Buffer::from_slice(&entry.encode())], 0).await.unwrap();
+    });
+    let text = array.csd(&["ls"]).expect(0, &[]).text();
+    assert!(text.contains("a\\u{1b}[2J\\u{202e}txt\\n\\u{9b}1m  "), "{text:?}");
+    assert!(text.chars().all(|c| c == '\n' || (' '..='~').contains(&c)), "{text:?}");
+    assert_eq!(text.lines().count(), 3, "{text:?}");
+    let objects = array.csd(&["ls", "--json"]).expect(0, &[]).json();
+    let names = objects["result"]["objects"].as_array().unwrap();
+    assert!(names.iter().any(|object| object["name"] == NAME), "JSON has it as it is");
+}

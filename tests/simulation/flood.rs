@@ -1,0 +1,149 @@
+//! An hour of strangers who do all that is logged, in simulated time: the log stays within what it
+//! may take in an hour, every one of them is counted, and the drive's own events are in it.
+
+use std::cell::RefCell;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use csd_drive::Provision;
+use csd_drive::drive;
+use csd_drive::format::Split;
+use csd_drive::log::{BYTES_MAX, Level, Log, Record};
+use csd_drive::media::{FaultConfig, Faulty, Media, Memory};
+use csd_drive::transport::accept;
+use csd_initiator::{Address, Block, Controller, Options};
+use csd_reactor::sim::{World, WorldConfig};
+use csd_reactor::{Buffer, CoreId, Listener, Stream, now, sleep};
+
+const NQN: &str = "nqn.2026-11.io.csdstore:flooded";
+const DRIVE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const HOST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+const SPLIT: Split = Split { kv_percent: 60, reserve_percent: 5, block_bytes: 4096 };
+const HOUR: Duration = Duration::from_secs(3600);
+/// Between two strangers of a kind.
+const PAUSE: Duration = Duration::from_millis(400);
+
+/// What a log was given: bytes of all its lines, and by event its lines and those held back.
+#[derive(Default)]
+struct Said {
+    bytes: u64,
+    events: Vec<(String, u64, u64)>,
+}
+
+impl Said {
+    fn note(&mut self, record: &Record<'_>) {
+        self.bytes += record.bytes_max();
+        let field = |name| record.fields.iter().find(|(known, _)| *known == name);
+        let more = field("more").map_or(0, |(_, more)| more.parse().unwrap());
+        let (event, lines) = field("of").map_or((record.event, 1), |(_, of)| (of.as_str(), 0));
+        match self.events.iter_mut().find(|(known, ..)| known == event) {
+            Some((_, all, held_back)) => (*all, *held_back) = (*all + lines, *held_back + more),
+            None => self.events.push((event.to_owned(), lines, more)),
+        }
+    }
+
+    fn of(&self, event: &str) -> (u64, u64) {
+        let found = self.events.iter().find(|(known, ..)| known == event);
+        found.map_or((0, 0), |(_, lines, held_back)| (*lines, *held_back))
+    }
+}
+
+/// Breaks the transport's rules.
+async fn babble(address: &Address) {
+    let stream = Stream::connect(address.socket).await.unwrap();
+    stream.send_all(&[0xFF; 128]).await.unwrap();
+    // The drive says which rule it was, and closes.
+    while stream.recv_exact(&mut [0]).await.is_ok() {}
+}
+
+/// Strangers for an hour; how many of each kind.
+async fn flood(address: &Address) -> u64 {
+    let elsewhere = Address::new(address.socket, "nqn.2026-11.io.csdstore:none");
+    let until = now().ns() + u64::try_from(HOUR.as_nanos()).unwrap();
+    let mut count = 0;
+    while now().ns() < until {
+        babble(address).await;
+        assert!(Controller::connect(&elsewhere, &Options::default()).await.is_err());
+        let controller = Controller::connect(address, &Options::default()).await.unwrap();
+        controller.disconnect().await;
+        count += 1;
+        sleep(PAUSE).await;
+    }
+    count
+}
+
+/// A sync of the medium fails.
+async fn lose_the_medium(address: &Address, faulty: &Faulty) {
+    let controller = Controller::connect(address, &Options::default()).await.unwrap();
+    let block = Block::open(&controller, 1).unwrap();
+    faulty.set(FaultConfig { failed_syncs_ppm: 1_000_000, ..FaultConfig::default() });
+    block.write(0, vec![Buffer::from_slice(&[7; 4096])], false).await.unwrap();
+    assert!(block.flush().await.is_err());
+    // What was held back of the flood is told of as soon as there is an allowance for it.
+    sleep(Duration::from_secs(300)).await;
+}
+
+/// Has `log` told of an hour's flood and a lost medium; how many strangers of each kind there were.
+fn run(log: &Log) -> u64 {
+    let world = World::new(2, WorldConfig::default());
+    let (drive, host) = (world.machine("drive", DRIVE, 2), world.machine("host", HOST, 1));
+    let memory = Media::Memory(Arc::new(Memory::new(128 << 20)));
+    let faulty = Arc::new(Faulty::new(memory, 2));
+    let (media, ready, log) = (Media::Faulty(Arc::clone(&faulty)), Rc::default(), log.clone());
+    let told: Rc<RefCell<bool>> = Rc::clone(&ready);
+    world.start(drive, move |core| {
+        let (media, told, log) = (media.clone(), Rc::clone(&told), log.clone());
+        async move {
+            if core == CoreId(0) {
+                let provision = Provision::default();
+                let mut shared = drive::open(media, true, NQN, &SPLIT, &provision).await.unwrap();
+                Arc::get_mut(&mut shared).unwrap().log = log;
+                drive::start_all(&shared).await.unwrap();
+                let listener = Listener::bind(SocketAddr::from((DRIVE, 4420))).unwrap();
+                *told.borrow_mut() = true;
+                accept::accept(listener, shared).await;
+            }
+            std::future::pending().await
+        }
+    });
+    world.run_until(|_| *ready.borrow(), HOUR).expect("the drive starts");
+    let count = Rc::new(RefCell::new(0));
+    let slot = Rc::clone(&count);
+    world.start(host, move |_| {
+        let (slot, faulty) = (Rc::clone(&slot), Arc::clone(&faulty));
+        async move {
+            let address = Address::new(SocketAddr::from((DRIVE, 4420)), NQN);
+            *slot.borrow_mut() = flood(&address).await;
+            lose_the_medium(&address, &faulty).await;
+        }
+    });
+    world.run_until(|world| !world.is_running(host), 2 * HOUR).expect("the host ends");
+    count.take()
+}
+
+#[test]
+fn an_hour_of_strangers_fills_no_log_and_hides_nothing() {
+    let said = Arc::<Mutex<Said>>::default();
+    let sink = Arc::clone(&said);
+    let count = run(&Log::new(Level::Info, move |record| sink.lock().unwrap().note(record)));
+    let said = said.lock().unwrap();
+    println!("{count} strangers of each kind in an hour: {} bytes of log", said.bytes);
+    println!("{:?}", said.events);
+    assert!(count > 5_000, "{count}");
+    assert!(said.bytes <= BYTES_MAX, "{} bytes", said.bytes);
+    for event in ["connect refused", "a host broke the transport's rules"] {
+        let (lines, held_back) = said.of(event);
+        assert!(lines > 50 && held_back > 0, "{event}: {lines} lines");
+        assert_eq!(lines + held_back, count, "{event}: every one is told of");
+    }
+    for event in ["queue connected", "queue closed"] {
+        let (lines, held_back) = said.of(event);
+        assert!(lines > 50 && held_back > 0, "{event}: {lines} lines");
+        // An admin queue and another of each, and those of the host at the end.
+        assert!((2 * count..=2 * count + 2).contains(&(lines + held_back)), "{event}");
+    }
+    assert_eq!(said.of("media error"), (1, 0));
+    assert_eq!(said.of("the medium has become read-only"), (1, 0));
+}
