@@ -28,7 +28,7 @@ use crate::namespace::kv::segments::Segments;
 use crate::namespace::memory::LocalMemory;
 use crate::namespace::{NSID_KV, NSID_OBJECTS};
 use crate::pace::Pace;
-use crate::provision::Provision;
+use crate::provision::{Expose, Provision};
 use crate::transport::accept::Connections;
 use crate::transport::budget::Budget;
 
@@ -81,6 +81,8 @@ pub struct Shared {
     pub read_only: AtomicBool,
     /// What is counted of commands.
     pub metrics: Metrics,
+    /// Which namespaces hosts see.
+    expose: Expose,
     /// Where events are told.
     pub(crate) log: Log,
     /// The medium.
@@ -92,6 +94,11 @@ impl Shared {
     /// The medium.
     pub fn media(&self) -> &Media {
         &self.media
+    }
+
+    /// Whether I/O commands may name this namespace; that of all namespaces is not one.
+    pub fn serves(&self, nsid: u32) -> bool {
+        self.expose.has(nsid)
     }
 
     /// Where events are told.
@@ -118,6 +125,8 @@ pub struct Core {
     pub metrics: Arc<CoreMetrics>,
     /// How often media errors are told.
     pub media_error_rate: Rate,
+    /// How often digest errors are told.
+    pub digest_error_rate: Rate,
     /// This core's connections.
     pub connections: Connections,
     /// Memory for data on its way.
@@ -168,7 +177,11 @@ pub async fn open(
         host_limits: HostLimits::default(),
         surplus: AtomicU64::new(0),
         settings: Arc::new(settings),
-        memory: LocalMemory::new(provision.memory_bytes),
+        // What hosts do not see is not there for their copies either.
+        memory: LocalMemory::new(match provision.expose {
+            Expose::All => provision.memory_bytes,
+            _ => 0,
+        }),
         library: Arc::new(Library::new(provision.engines.clone(), provision.admission.clone())),
         range_sets: Arc::default(),
         executions: Arc::default(),
@@ -176,6 +189,7 @@ pub async fn open(
         gate: Arc::new(Gate::new(cores)),
         read_only: AtomicBool::new(media.is_read_only()),
         metrics: Metrics::new(cores),
+        expose: provision.expose,
         log: Log::default(),
         media,
         found,
@@ -208,6 +222,7 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
         counters: Arc::clone(&shared.counters[core_id().0]),
         metrics: shared.metrics.core(core_id().0),
         media_error_rate: Rate::default(),
+        digest_error_rate: Rate::default(),
         connections: Connections::default(),
         budget: Rc::new(Budget::new(shared.host_limits.core_transfer_memory_bytes())),
         scratch: RefCell::new(Buffer::zeroed(SCRATCH_BYTES)),

@@ -14,7 +14,7 @@ use csd_nvme::capsule::Cqe;
 use csd_nvme::controller::queue::{Permit, Queue};
 use csd_nvme::status::Status;
 use csd_nvme::tcp::controller::Connection as Wire;
-use csd_reactor::{Acquire, Buffer, Notify, Semaphore};
+use csd_reactor::{Acquire, Buffer, Notify, Semaphore, Stream};
 
 use super::auth::Gate;
 use super::budget::{Budget, Laden};
@@ -79,6 +79,7 @@ pub struct Link {
     leaving: Cell<bool>,
     /// The address that the host connected to.
     pub local: Option<SocketAddr>,
+    peer: Option<SocketAddr>,
     draining: Cell<bool>,
     // The loop's waker, for changes that come from outside its turns.
     waker: RefCell<Option<Waker>>,
@@ -86,9 +87,9 @@ pub struct Link {
 }
 
 impl Link {
-    /// A connection to `local` on which nothing was received; one that is in surplus is told so
-    /// when it connects a queue.
-    pub fn new(local: Option<SocketAddr>, budget: Rc<Budget>, surplus: bool) -> Self {
+    /// A connection on which nothing was received; one that is in surplus is told so when it
+    /// connects a queue.
+    pub fn new(stream: &Stream, budget: Rc<Budget>, surplus: bool) -> Self {
         Self {
             budget,
             capsules: Rc::default(),
@@ -107,11 +108,17 @@ impl Link {
             sent_bytes: Cell::new(0),
             ended: Cell::new(false),
             leaving: Cell::new(false),
-            local,
+            local: stream.local_addr().ok(),
+            peer: stream.peer_addr().ok(),
             draining: Cell::new(false),
             waker: RefCell::new(None),
             in_turn: Cell::new(false),
         }
+    }
+
+    /// The address of the host, for the log.
+    pub fn peer(&self) -> String {
+        self.peer.map_or_else(|| "?".to_owned(), |peer| peer.to_string())
     }
 
     /// The connection's queue.

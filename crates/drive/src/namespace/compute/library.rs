@@ -10,13 +10,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use csd_nvme::compute::{DOWNLOADED, ProgramDescriptor, ProgramState};
-use csd_nvme::program::{ACTIVE_MAX, DOWNLOADABLE_COUNT, DOWNLOADABLE_FIRST, Part, ProgramType};
+use csd_nvme::program::{
+    ACTIVE_MAX, ALL_PROGRAMS_BYTES_MAX, DOWNLOADABLE_COUNT, DOWNLOADABLE_FIRST, Part, ProgramType,
+};
 use csd_nvme::status::Status;
 
 use super::engine::{Compiled, Engine};
 
 /// Most bytes of all programs together.
-const LOADED_BYTES_MAX: usize = 16 << 20;
+const LOADED_BYTES_MAX: usize = ALL_PROGRAMS_BYTES_MAX as usize;
 
 /// Whose programs a drive takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -201,6 +203,11 @@ impl Library {
         let engine = self.engines.iter().find(|engine| engine.ptype() == slot.part.ptype);
         let engine = Arc::clone(engine.expect("it was loaded with this engine"));
         Ok(Running { library: Arc::clone(self), index, pid: slot.part.pid, compiled, engine })
+    }
+
+    /// Bytes of all loaded programs.
+    pub fn bytes(&self) -> u64 {
+        self.slots().values().map(|slot| slot.bytes.len() as u64).sum()
     }
 
     /// Descriptors of the programs that are whole, by index.

@@ -55,8 +55,7 @@ impl From<Fatal> for End {
 
 /// Serves a connection until it ends; one in surplus is only told that it is.
 pub async fn serve(stream: Stream, core: Rc<Core>, surplus: bool) {
-    let local = stream.local_addr().ok();
-    let link = Rc::new(Link::new(local, Rc::clone(&core.budget), surplus));
+    let link = Rc::new(Link::new(&stream, Rc::clone(&core.budget), surplus));
     let number = core.connections.number();
     core.connections.insert(number, Rc::clone(&link));
     let start = {
