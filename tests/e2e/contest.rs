@@ -13,7 +13,7 @@ use csd_store::object::{self, Arrange, Error, On, PutOptions};
 use csd_store::source::Source;
 use csd_store::{ElementType, Options};
 
-use crate::failures::on_objects;
+use crate::failures::{on_objects, wait_until};
 use crate::harness::{Array, binary, finish};
 
 const BYTES: usize = 300_000;
@@ -130,6 +130,51 @@ fn a_put_that_loses_says_so() {
     only_a_tombstone_is_left(&array);
 }
 
+#[test]
+fn what_a_lost_put_left_when_it_was_killed_is_reclaimed_and_nothing_else() {
+    let array = Array::up(2, "1G");
+    let mut bytes = vec![9; 12 << 20];
+    bytes[0] = 1;
+    array.file("kept.bin", &bytes);
+    array.csd(&["put", "kept.bin", "kept", "--on", "block"]).expect(0, &[]);
+    // A put under way: its chunks are on the drives, and its name is its own.
+    let mut running = array.spawn(&["put", "-", "live"], Stdio::piped());
+    let mut input = running.child.stdin.take().unwrap();
+    input.write_all(&vec![1; 8 << 20]).unwrap();
+    wait_until("the put has begun", || array.csd(&["ls", "--all"]).text().contains("staged"));
+    assert!(array.csd(&["array", "reclaim"]).expect(0, &[]).text().contains("nothing was left"));
+    for drive in 0..2 {
+        on_objects(&array, drive, async |kv: &Kv| {
+            let bytes = || vec![Buffer::from_slice(&[1; 1000])];
+            for number in 0..100u32 {
+                let chunk = [&[0x99; 12][..], &number.to_be_bytes()].concat();
+                kv.store(&Key::new(&chunk).unwrap(), bytes(), 0).await.unwrap();
+            }
+            let unit = [&[0x02][..], &60u64.to_be_bytes()].concat();
+            let owner = [&[0x98; 12][..], &[0x01; 16]].concat();
+            let owner = vec![Buffer::from_slice(&owner)];
+            kv.store(&Key::new(&unit).unwrap(), owner, 0).await.unwrap();
+            let entry = kv.retrieve(&catalogue::key("kept"), 4096).await.unwrap().unwrap();
+            let epoch = Entry::parse(&entry).unwrap().epoch;
+            kv.store(&claim_key("kept", epoch), vec![entry], 0).await.unwrap();
+        });
+    }
+    let done = array.csd(&["array", "reclaim", "--json"]).expect(0, &[]).json();
+    assert_eq!(done["result"], serde_json::json!({ "puts": 2, "claims": 2 }));
+    input.write_all(&vec![1; 4 << 20]).unwrap();
+    drop(input);
+    finish(running).expect(0, &[]);
+    assert!(array.csd(&["get", "live", "-"]).expect(0, &[]).stdout == vec![1; 12 << 20]);
+    assert!(array.csd(&["get", "kept", "-"]).expect(0, &[]).stdout == bytes);
+    for name in ["live", "kept"] {
+        array.csd(&["rm", name]).expect(0, &[]);
+    }
+    for drive in array.drives() {
+        assert!(drive["kv_used_bytes"].as_u64().unwrap() < 10_000, "{drive}");
+        assert_eq!(drive["block_used_bytes"], 0, "{drive}");
+    }
+}
+
 /// Leaves what a put leaves that is cut off when it has claimed the epoch of its sealed entry on
 /// the first `claims` drives: all its chunks, its staged entry, and those claims.
 fn cut_off_at_its_seal(array: &Array, claims: usize) {
@@ -137,13 +182,13 @@ fn cut_off_at_its_seal(array: &Array, claims: usize) {
     array.csd(&["put", "x.bin", "x"]).expect(0, &[]);
     for drive in 0..array.drives().len() {
         on_objects(array, drive, async move |kv: &Kv| {
-            let (key, value) = (catalogue::key("x"), |entry: &Entry| {
-                vec![Buffer::from_slice(&entry.encode())]
-            });
+            let (key, value) =
+                (catalogue::key("x"), |entry: &Entry| vec![Buffer::from_slice(&entry.encode())]);
             let sealed = kv.retrieve(&key, 4096).await.unwrap().unwrap();
             let sealed = Entry::parse(&sealed).unwrap();
             let mut staged = sealed.clone();
-            (staged.state, staged.epoch, staged.digest) = (State::Staged, sealed.epoch - 1, [0; 32]);
+            (staged.state, staged.epoch, staged.digest) =
+                (State::Staged, sealed.epoch - 1, [0; 32]);
             kv.store(&key, value(&staged), 0).await.unwrap();
             if drive < claims {
                 kv.store(&claim_key("x", sealed.epoch), value(&sealed), 0).await.unwrap();

@@ -244,7 +244,11 @@ fn a_missing_chunk_and_a_changed_chunk_are_found() {
 }
 
 /// Calls `body` with the objects' namespace of a drive.
-pub(crate) fn on_objects(array: &Array, drive: usize, body: impl AsyncFnOnce(&Kv) + Send + 'static) {
+pub(crate) fn on_objects(
+    array: &Array,
+    drive: usize,
+    body: impl AsyncFnOnce(&Kv) + Send + 'static,
+) {
     let url = array.drives()[drive]["url"].as_str().unwrap().to_owned();
     let address: Address = url.parse().unwrap();
     let done = block_on(&csd_reactor::Config::default(), move || async move {
@@ -256,7 +260,7 @@ pub(crate) fn on_objects(array: &Array, drive: usize, body: impl AsyncFnOnce(&Kv
     done.unwrap();
 }
 
-fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
         assert!(start.elapsed() < Duration::from_secs(30), "never: {what}");

@@ -114,6 +114,18 @@ pub async fn claimed_units(drive: &Drive) -> Result<Vec<u32>, Error> {
     Ok(keys.iter().filter_map(unit_of).collect())
 }
 
+/// Objects that have claims on `drive`.
+///
+/// # Errors
+/// A failed command, or a corrupt claim.
+pub(crate) async fn owners(drive: &Drive) -> Result<Vec<ObjectId>, Error> {
+    let mut owners = Vec::new();
+    for unit in claimed_units(drive).await? {
+        owners.extend(read_claim(drive, unit).await?.map(|(object, _)| object));
+    }
+    Ok(owners)
+}
+
 /// Deletes the claims of `object` on `drive`.
 ///
 /// # Errors

@@ -127,11 +127,7 @@ pub(super) enum Claimed {
 /// # Errors
 /// [`Error::Overtaken`] when another writer has it, or has the better right to try again;
 /// [`Error::Undecided`] when only drives that are down can tell; what the drives answered.
-pub(super) async fn claim(
-    array: &Array,
-    entry: &Entry,
-    contested: bool,
-) -> Result<Claimed, Error> {
+pub(super) async fn claim(array: &Array, entry: &Entry, contested: bool) -> Result<Claimed, Error> {
     array.require_majority()?;
     let overtaken = || Error::Overtaken { name: entry.name.clone() };
     let (key, value) = (claim_key(&entry.name, entry.epoch), entry.encode());
@@ -184,8 +180,7 @@ pub(super) async fn claim(
 
 /// Stores a claim if there is none; whether the drive holds it now.
 async fn store_one(drive: &Drive, key: &Key, value: &[u8]) -> Result<bool, Error> {
-    let stored =
-        drive.objects.store(key, vec![Buffer::from_slice(value)], STORE_IF_ABSENT).await;
+    let stored = drive.objects.store(key, vec![Buffer::from_slice(value)], STORE_IF_ABSENT).await;
     match stored {
         Ok(()) => Ok(true),
         Err(error) if error.status() == Some(Status::KEY_EXISTS) => {
@@ -213,6 +208,28 @@ pub(super) async fn release(array: &Array, name: &str, epochs: std::ops::RangeIn
     for delete in deletes {
         delete.await;
     }
+}
+
+/// Deletes claims of epochs that the catalogue is beyond, on the drives that are up; how many.
+///
+/// # Errors
+/// As [`super::read`], or a corrupt claim.
+pub async fn release_passed(array: &Array) -> Result<usize, Error> {
+    let mut first = [0; 16];
+    first[0] = CLAIM_PREFIX;
+    let mut released = 0;
+    for drive in array.drives() {
+        for key in super::keys_with_prefix(drive, &[CLAIM_PREFIX], &first).await? {
+            let Some(claim) = read_one(drive, &key).await? else { continue };
+            let found = super::read(array, &entry::key(&claim.name), &claim.name).await?;
+            if found.newest().is_some_and(|newest| newest.epoch >= claim.epoch) {
+                let deleted = drive.objects.delete(&key).await;
+                deleted.map_err(|error| Error::command(drive, error))?;
+                released += 1;
+            }
+        }
+    }
+    Ok(released)
 }
 
 /// Runs `ask` for every drive that is up, all at once.

@@ -31,7 +31,7 @@ use crate::array::{Array, Drive};
 use crate::object::Error;
 use claim::{Claimed, Claims, Standing, on_all};
 
-pub use claim::{CLAIM_PREFIX, claim_key};
+pub use claim::{CLAIM_PREFIX, claim_key, release_passed};
 pub use entry::{
     DIMENSIONS_MAX, Entry, Extents, KEY_PREFIX, Malformed, NAME_BYTES_MAX, ObjectId, Placement,
     State, key,

@@ -83,11 +83,7 @@ impl Draft {
         }
     }
 
-    async fn write_sealed(
-        &self,
-        array: &Array,
-        sealed: &mut Entry,
-    ) -> Result<Vec<String>, Error> {
+    async fn write_sealed(&self, array: &Array, sealed: &mut Entry) -> Result<Vec<String>, Error> {
         let ground = catalogue::settle(array, &self.entry.name).await?;
         if !ground.is_of(&self.entry) {
             return Err(Error::Overtaken { name: self.entry.name.clone() });

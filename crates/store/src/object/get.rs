@@ -18,8 +18,8 @@ pub type Sink = Box<dyn Write + Send>;
 /// Writes the object `name` to `sink`, and gives its entry and the sink back.
 ///
 /// # Errors
-/// [`Error::Missing`]; [`Error::Removed`] when it was removed meanwhile; [`Error::Digest`] when what was written is not what was put; what the
-/// drives or the sink did.
+/// [`Error::Missing`]; [`Error::Removed`] when it was removed meanwhile; [`Error::Digest`] when
+/// what was written is not what was put; what the drives or the sink did.
 pub async fn get(
     array: &Array,
     name: &str,
@@ -33,9 +33,7 @@ pub async fn get(
         Err(error @ (Error::Corrupt { .. } | Error::Digest { .. })) => {
             match lookup(array, name).await {
                 Ok(now) if now.id == entry.id => Err(error),
-                Ok(_) | Err(Error::Missing { .. }) => {
-                    Err(Error::Removed { name: name.to_owned() })
-                }
+                Ok(_) | Err(Error::Missing { .. }) => Err(Error::Removed { name: name.to_owned() }),
                 Err(_) => Err(error),
             }
         }

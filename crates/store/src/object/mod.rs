@@ -1,4 +1,4 @@
-//! Objects: put, get, list, look up, remove.
+//! Objects: put, get, list, look up, remove, reclaim.
 //!
 //! Streams: of an object at most a few chunks per drive are in memory. Never overwrites a sealed
 //! object. Invariants: an object is sealed only after all its chunks were acknowledged; whoever
@@ -9,6 +9,7 @@ mod draft;
 mod get;
 mod list;
 mod put;
+mod reclaim;
 mod remove;
 
 use std::fmt;
@@ -25,6 +26,7 @@ pub use cut::{Arrange, graph_starts};
 pub use get::{Sink, get};
 pub use list::{Listed, list};
 pub use put::{On, PutOptions, Stored, put};
+pub use reclaim::{Reclaimed, reclaim};
 pub use remove::remove;
 
 pub(crate) use draft::{Draft, Shape};

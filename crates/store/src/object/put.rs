@@ -1,8 +1,9 @@
 //! Put: staged entry, then chunks, then the sealed entry.
 //!
 //! A put that is cut off leaves a staged entry and chunks that nobody can see; the next put or
-//! remove of the name deletes them. A put that fails while it runs cleans up after itself. One whose
-//! name another writer takes meanwhile stops within [`CHECK_INTERVAL`] of its next chunk.
+//! remove of the name deletes them. A put that fails while it runs cleans up after itself. One
+//! whose name another writer takes meanwhile finds out with its next chunk after
+//! [`CHECK_INTERVAL`].
 
 use std::cell::RefCell;
 use std::rc::Rc;
