@@ -20,11 +20,13 @@
 //!   an [`other`] maker
 //! - [`log`]: nobody reads what a drive logs, and names that would move a terminal's cursor
 //! - [`failures`]: drives that are down or die, cut-off puts, full and corrupt media
+//! - [`contest`]: several writers of one name, and readers of what is removed
 //! - [`reconnect`]: runs whose connection to a drive is cut, by the [`proxy`]
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
 mod characterize;
+mod contest;
 mod failures;
 mod harness;
 mod kernels;

@@ -116,9 +116,15 @@ fn the_error_log_names_recent_failures_newest_first() {
     assert_eq!(u32_at(&entries, 8) & 0xFFFF, 1, "SQID");
     assert_eq!(u32_at(&entries, 12) >> 1 & 0x7FF, 0x080, "status");
     assert_eq!((u64_at(&entries, 16), u32_at(&entries, 24)), (0x55_0000_1234, 1), "LBA, NSID");
+    assert_eq!(entries[29], 3, "TCP");
+    assert!(entries[30..64].iter().all(|byte| *byte == 0), "reserved in version 2.0");
     assert_eq!(u64_at(&log(&mut admin, 2, false, 512).data, 176), 71, "SMART counts them");
     assert_eq!(u64_at(&log(&mut other, 1, false, 64).data, 0), 0, "of this controller alone");
     assert_eq!(log(&mut admin, 0x0D, false, 64).status, 0x109, "a log that is not there");
+    assert_eq!(u64_at(&log(&mut admin, 1, false, 64).data, 16), 0, "Get Log Page has no LBA");
+    let exist = Command::new(0x14, 2).dword(10, 7).dword(11, 0x11);
+    assert_eq!(io.command(exist, &[], 0).status, 0x002, "a key of 17 bytes");
+    assert_eq!(u64_at(&log(&mut admin, 1, false, 64).data, 16), 0, "nor has a key");
 }
 
 #[test]
@@ -169,6 +175,9 @@ fn identify_knows_its_structures_and_no_others() {
     let sets = identify(&mut admin, 0, 0xFFFF_001C, 0).data;
     assert_eq!((u64_at(&sets, 0), u64_at(&sets, 8)), (0b1_1011, 0), "NVM, KV, SLM, CP together");
     assert_eq!(identify(&mut admin, 1, 0x05, 1 << 24).status, 0x002, "the wrong command set");
+    for nsid in [0, 6, 0xFFFF_FFFE, 0xFFFF_FFFF] {
+        assert_eq!(identify(&mut admin, nsid, 0x00, 0).status, 0x00B, "nsid {nsid:#x}");
+    }
     for cns in [0x04, 0x14, 0x15, 0x16, 0x17, 0x18, 0x20, 0xFF] {
         assert_eq!(identify(&mut admin, 1, cns, 0).status, 0x002, "CNS {cns:#x}");
     }
@@ -196,6 +205,54 @@ fn queues_are_agreed_before_there_are_any() {
     assert_eq!(again.command(Command::new(0x00, 1), &[], 0).status, 0);
     let disconnect = Command::new(0x7F, 0).byte(4, 0x08);
     assert_eq!(admin.command(disconnect, &[], 0).status, 0x185, "not the admin queue");
+}
+
+#[test]
+fn a_temperature_beyond_a_threshold_is_a_warning_and_one_event_a_crossing() {
+    let mut admin = Wire::open(drive(1, BackendKind::Auto));
+    admin.admin(NQN);
+    let smart = |admin: &mut Wire| log(admin, 2, false, 512).data;
+    let data = smart(&mut admin);
+    let kelvin = u32_at(&data, 1) & 0xFFFF;
+    assert_eq!(data[0] & 2, 0, "not at first");
+    assert_eq!(set(&mut admin, 0, 0x0B, 1 << 1), 0, "temperature events on");
+    const UNDER: u32 = 1 << 20;
+    for (beyond, within) in [(kelvin, kelvin + 1), (UNDER | kelvin, UNDER | (kelvin - 1))] {
+        for _ in 0..2 {
+            let request = admin.post(Command::new(0x0C, 0), &[]);
+            let crossed = admin.post(Command::new(0x09, 0).dword(10, 4).dword(11, beyond), &[]);
+            assert_eq!(admin.response(), (crossed, 0, 0));
+            assert_eq!(admin.response(), (request, 0, 0x0002_0101), "SMART, temperature, log 02h");
+            assert_eq!(smart(&mut admin)[0] & 2, 2, "critical warning");
+            let request = admin.post(Command::new(0x0C, 0), &[]);
+            assert_eq!(set(&mut admin, 0, 4, beyond), 0, "again: no crossing, and no event");
+            assert_eq!(set(&mut admin, 0, 4, within), 0);
+            assert_eq!(smart(&mut admin)[0] & 2, 0);
+            let asked = abort(&mut admin, 0, request);
+            assert_eq!(admin.response().0, request);
+            assert_eq!(admin.response(), (asked, 0, 0), "it was still held");
+        }
+    }
+    for (named, status) in [(1 << 16, 0x002), (0xF << 16 | 400, 0), (2 << 20, 0x002)] {
+        assert_eq!(set(&mut admin, 0, 4, named), status, "{named:#x}");
+    }
+    let get = |admin: &mut Wire, named| {
+        let reply = admin.command(Command::new(0x0A, 0).dword(10, 4).dword(11, named), &[], 0);
+        (reply.status, reply.result)
+    };
+    assert_eq!(get(&mut admin, 0), (0, 400));
+    assert_eq!(get(&mut admin, UNDER), (0, u64::from(kelvin - 1)));
+    assert_eq!(get(&mut admin, 1 << 16).0, 0x002, "there are no sensors");
+}
+
+#[test]
+fn errors_of_deallocated_blocks_cannot_be_asked_for() {
+    let mut admin = Wire::open(drive(1, BackendKind::Epoll));
+    admin.admin(NQN);
+    let block = admin.command(Command::new(0x06, 1).dword(10, 0), &[], 4096).data;
+    assert_eq!(block[24] & 4, 0, "NSFEAT bit 2");
+    assert_eq!(set(&mut admin, 1, 5, 1 << 16 | 10), 0x002, "DULBE");
+    assert_eq!((set(&mut admin, 1, 5, 10), get(&mut admin, 1, 5, 0).result), (0, 10));
 }
 
 #[test]

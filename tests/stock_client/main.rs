@@ -12,6 +12,7 @@ mod fused;
 mod isolation;
 mod memory;
 mod programs;
+mod spdk;
 mod strangers;
 mod wire;
 
@@ -103,7 +104,9 @@ fn identifies_as_the_facts_page_lays_out() {
             let descriptors = Command::new(0x06, nsid).dword(10, 0x03);
             let data = admin.command(descriptors, &[], 4096).data;
             assert_eq!((data[0], data[1]), (2, 16), "NGUID");
-            assert_eq!((data[20], data[21], data[24]), (4, 1, csi), "CSI descriptor");
+            assert_eq!((data[20], data[21]), (3, 16), "UUID");
+            assert_eq!((data[24 + 6] >> 4, data[24 + 8] >> 6), (4, 2), "of random bytes");
+            assert_eq!((data[40], data[41], data[44]), (4, 1, csi), "CSI descriptor");
         }
         let block = admin.command(Command::new(0x06, 1).dword(10, 0x00), &[], 4096).data;
         assert_eq!(block[128 + 2], 12, "LBADS");

@@ -1,9 +1,14 @@
 //! Header and data digests: right, wrong, and half of them.
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use csd_drive::Config;
+use csd_drive::log::{Level, Log};
 
 use crate::harness::{
-    BLOCK_BYTES, Host, NQN, assert_terminated, each_backend, send, status_of, u16_at, u32_at,
+    BLOCK_BYTES, Host, NQN, assert_terminated, each_backend, send, serve, status_of, u16_at, u32_at,
 };
 use crate::wire::{Command, Wire, connect_command};
 
@@ -12,6 +17,11 @@ const TRANSIENT_TRANSPORT_ERROR: u16 = 0x22;
 
 /// A PDU with both digests: header of which the first 8 bytes are made here, and data.
 fn digested(kind: u8, flags: u8, rest: &[u8], data: &[u8]) -> Vec<u8> {
+    with_digest(kind, flags, rest, data, crc32c::crc32c(data))
+}
+
+/// The same with this data digest.
+fn with_digest(kind: u8, flags: u8, rest: &[u8], data: &[u8], digest: u32) -> Vec<u8> {
     let hlen = 8 + rest.len();
     let (data_flag, tail) = if data.is_empty() { (0, 0) } else { (2, data.len() + 4) };
     let pdo = if data.is_empty() { 0 } else { hlen + 4 };
@@ -21,7 +31,7 @@ fn digested(kind: u8, flags: u8, rest: &[u8], data: &[u8]) -> Vec<u8> {
     pdu.extend_from_slice(&crc32c::crc32c(&pdu).to_le_bytes());
     if !data.is_empty() {
         pdu.extend_from_slice(data);
-        pdu.extend_from_slice(&crc32c::crc32c(data).to_le_bytes());
+        pdu.extend_from_slice(&digest.to_le_bytes());
     }
     pdu
 }
@@ -147,4 +157,75 @@ fn flags_must_say_what_was_agreed() {
         send(&mut io.0, &pdu);
         assert_terminated(&mut io.0, 0x01);
     });
+}
+
+/// A Store of `data` under a key of 4 bytes.
+fn store(io: &mut Digested, kind: u8, key: u32, data: &[u8]) -> Command {
+    let mut command = Command::new(0x01, 2).dword(2, key);
+    command = command.dword(10, data.len() as u32).dword(11, 4);
+    io.0.stamp(&mut command);
+    command.sgl(data.len(), kind);
+    command
+}
+
+#[test]
+fn the_digest_of_odd_data_may_be_of_the_data_or_of_the_data_with_zeros_to_a_dword() {
+    each_backend(|address| {
+        let host = Host::new(address);
+        let mut io = Digested::open(&host, 1);
+        for bytes in [1usize, 2, 3, 4, 5, 1023, 4097, 8190] {
+            let data: Vec<u8> = (0..bytes).map(|at| at as u8 | 1).collect();
+            let mut padded = data.clone();
+            padded.resize(bytes.next_multiple_of(4), 0);
+            let longer = [&padded[..], &[0; 4]].concat();
+            let (exact, zeros) = (crc32c::crc32c(&data), crc32c::crc32c(&padded));
+            let wrong = [exact ^ 1, crc32c::crc32c(&longer)].map(|digest| (digest, 0x22));
+            for (digest, status) in [(exact, 0), (zeros, 0)].into_iter().chain(wrong) {
+                let command = store(&mut io, 0x01, bytes as u32, &data);
+                send(&mut io.0, &with_digest(0x04, 0, &command.0, &data, digest));
+                assert_eq!(io.status(), status, "{bytes} bytes in the capsule");
+                let command = store(&mut io, 0x5A, bytes as u32, &data);
+                send(&mut io.0, &digested(0x04, 0, &command.0, &[]));
+                let r2t = io.0.receive();
+                let mut rest = r2t.header[8..12].to_vec();
+                rest.extend_from_slice(&0u32.to_le_bytes());
+                rest.extend_from_slice(&(bytes as u32).to_le_bytes());
+                rest.extend_from_slice(&[0; 4]);
+                send(&mut io.0, &with_digest(0x06, 4, &rest, &data, digest));
+                assert_eq!(io.status(), status, "{bytes} bytes by transfer");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_wrong_digest_is_counted_noted_and_told_wherever_it_is() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&told);
+    let log = Log::new(Level::Warn, move |record| {
+        let fields: Vec<_> = record.fields.iter().map(|(name, _)| *name).collect();
+        sink.lock().unwrap().push((record.event, fields));
+    });
+    let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = serve(Config { log, metrics: Some(metrics), ..Config::default() });
+    let mut host = Host::new(address);
+    let mut io = Digested::open(&host, 1);
+    let block = [7; BLOCK_BYTES];
+    for _ in 0..3 {
+        let command = io.write(0x01, 5);
+        send(&mut io.0, &with_digest(0x04, 0, &command.0, &block, 1));
+        assert_eq!(io.status(), TRANSIENT_TRANSPORT_ERROR);
+    }
+    let entry = host.admin.command(Command::new(0x02, u32::MAX).dword(10, 15 << 16 | 1), &[], 64);
+    assert_eq!((entry.data[0], u16_at(&entry.data, 12) >> 1 & 0x7FF), (3, 0x22), "error log");
+    let mut page = String::new();
+    let mut stream = TcpStream::connect(metrics).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+    stream.read_to_string(&mut page).unwrap();
+    let counted =
+        page.lines().find(|line| line.starts_with("csd_command_errors_total{code=\"022h\""));
+    assert!(counted.is_some_and(|line| line.ends_with(" 3")), "{counted:?}");
+    let told = told.lock().unwrap();
+    // At most one a second: how many more there were comes with the next.
+    assert_eq!(told[0], ("data digest error", vec!["host", "peer", "more"]));
 }

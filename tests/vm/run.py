@@ -119,6 +119,9 @@ def one_round(options: argparse.Namespace, made: Path, block: int) -> Counter[st
         asking = with_secrets(options, folder, block, name, secrets)
         drives.append(asking)
         known[f"AUTH_{name}"] = f"{asking.port} {asking.nqn} {' '.join(secrets)}"
+    blocks = Drive(options.csd, folder, "blocks", block, ["--expose", "block"])
+    drives.append(blocks)
+    known["BLOCKS"] = f"{blocks.port} {blocks.nqn}"
     machine = Machine(made, archive(known), folder, options.factor)
     try:
         if not machine.booted():

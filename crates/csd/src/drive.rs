@@ -160,6 +160,7 @@ fn provision(options: &Serve) -> Result<Provision, Failure> {
         }
     }
     Ok(Provision {
+        expose: options.expose.into(),
         memory_bytes: options.memory,
         engines: engines()?,
         admission: if any { Admission::Any } else { Admission::Digests(digests) },

@@ -59,6 +59,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Secret(cli::SecretCommand::New(options)) => secret::new(&options),
         Command::Array(cli::Array::Up(options)) => array::up(&options, &context),
         Command::Array(cli::Array::Status) => array::status(&context),
+        Command::Array(cli::Array::Reclaim) => array::reclaim(&context),
         Command::Array(cli::Array::Down(options)) => array::down(&options, &context),
         Command::Put(options) => object::put(options, &context),
         Command::Get(options) => object::get(options, &context),

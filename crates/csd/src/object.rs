@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use csd_store::ElementType;
@@ -11,6 +11,7 @@ use csd_store::catalogue::{Entry, Placement};
 use csd_store::layout::{Kind, Parts};
 use csd_store::object::{self, Arrange, Error, On, PutOptions, Sink};
 use csd_store::source::Source;
+use csd_store::whole::Whole;
 use serde_json::{Value, json};
 
 use crate::cli;
@@ -121,8 +122,7 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
     }
     let bar = Bar::new(context, &options.name, None);
     let progress = Arc::clone(&bar.progress);
-    let (name, target) = (options.name, Target::open(&file)?);
-    let sink = target.sink()?;
+    let (name, (target, sink)) = (options.name, Target::open(&file)?);
     let got = context.with_array(async move |array: &Array| {
         match object::get(array, &name, sink, &progress).await {
             Ok((entry, _sink)) => Ok(Some(entry)),
@@ -149,43 +149,30 @@ fn seen(entry: &Entry) -> &'static str {
 /// Where an object goes: standard output, or a file that appears when it is whole.
 enum Target {
     Stdout,
-    File { path: PathBuf, part: PathBuf },
+    File(String, Whole),
 }
 
 impl Target {
-    fn open(file: &str) -> Result<Self, Failure> {
+    fn open(file: &str) -> Result<(Self, Sink), Failure> {
         if file == "-" {
-            return Ok(Self::Stdout);
+            return Ok((Self::Stdout, Box::new(io::stdout())));
         }
-        let path = PathBuf::from(file);
-        if path.is_dir() {
+        if Path::new(file).is_dir() {
             return Err(Failure::usage(format!("{file} is a folder")));
         }
-        let part = PathBuf::from(format!("{file}.part"));
-        Ok(Self::File { path, part })
-    }
-
-    fn sink(&self) -> Result<Sink, Failure> {
-        match self {
-            Self::Stdout => Ok(Box::new(io::stdout())),
-            Self::File { part, .. } => match File::create(part) {
-                Ok(file) => Ok(Box::new(file)),
-                Err(error) => Err(Failure::usage(format!("{}: {error}", part.display()))),
-            },
+        match Whole::create(Path::new(file)) {
+            Ok((whole, sink)) => Ok((Self::File(file.to_owned(), whole), Box::new(sink))),
+            Err(error) => Err(Failure::usage(format!("{file}: {error}"))),
         }
     }
 
+    /// Ends it: what was got of an object that could not be had whole is not kept.
     fn finish<T>(self, got: Result<T, Failure>) -> Result<T, Failure> {
-        let Self::File { path, part } = self else { return got };
-        let renamed = got.and_then(|value| {
-            let renamed = std::fs::rename(&part, &path).map(|()| value);
-            renamed.map_err(|error| Failure::run(format!("{}: {error}", path.display())))
-        });
-        if renamed.is_err() {
-            // What is there of it is not the object.
-            let _removed = std::fs::remove_file(&part);
+        let value = got?;
+        if let Self::File(file, whole) = self {
+            whole.finish().map_err(|error| Failure::run(format!("{file}: {error}")))?;
         }
-        renamed
+        Ok(value)
     }
 }
 
@@ -341,11 +328,11 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let file = folder.join("x");
         for (got, there) in [(Err(Failure::run("no")), false), (Ok(()), true)] {
-            let target = Target::open(file.to_str().unwrap()).unwrap();
-            drop(target.sink().unwrap());
+            let (target, sink) = Target::open(file.to_str().unwrap()).unwrap();
+            drop(sink);
             assert_eq!(target.finish(got).is_ok(), there);
             assert_eq!(file.exists(), there);
-            assert!(!folder.join("x.part").exists());
+            assert_eq!(std::fs::read_dir(&folder).unwrap().count(), usize::from(there));
         }
         std::fs::remove_dir_all(&folder).unwrap();
     }

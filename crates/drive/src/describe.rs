@@ -1,6 +1,7 @@
 //! What a drive says it is: its name, its namespaces and their sizes.
 //!
-//! Never: what changes while it serves. Invariant: a namespace's unique identifier is the drive's,
+//! Does not tell what changes while it serves, nor of namespaces that hosts are not to see.
+//! Invariant: a namespace's unique identifier is the drive's,
 //! with the namespace's number added to its last byte.
 
 use csd_nvme::controller::{Namespace, NamespaceKind, Subsystem};
@@ -55,6 +56,7 @@ pub(crate) fn subsystem(
     }
     let programs = compute::programs();
     namespaces.push(namespace(NSID_COMPUTE, NamespaceKind::Compute { programs }));
+    namespaces.retain(|namespace| provision.expose.has(namespace.nsid));
     Subsystem {
         nqn,
         serial: hex[..20].to_owned(),

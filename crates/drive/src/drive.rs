@@ -28,7 +28,7 @@ use crate::namespace::kv::segments::Segments;
 use crate::namespace::memory::LocalMemory;
 use crate::namespace::{NSID_KV, NSID_OBJECTS};
 use crate::pace::Pace;
-use crate::provision::Provision;
+use crate::provision::{Expose, Provision};
 use crate::transport::accept::Connections;
 use crate::transport::budget::Budget;
 use crate::transport::newcomers::Newcomers;
@@ -85,6 +85,8 @@ pub struct Shared {
     pub read_only: AtomicBool,
     /// What is counted of commands.
     pub metrics: Metrics,
+    /// Which namespaces hosts see.
+    expose: Expose,
     /// Where events are told.
     pub log: Log,
     /// The medium.
@@ -98,6 +100,11 @@ impl Shared {
     /// The medium.
     pub fn media(&self) -> &Media {
         &self.media
+    }
+
+    /// Whether I/O commands may name this namespace; that of all namespaces is not one.
+    pub fn serves(&self, nsid: u32) -> bool {
+        self.expose.has(nsid)
     }
 
     /// Where events are told.
@@ -175,18 +182,23 @@ pub async fn open(
         newcomers: Newcomers::default(),
         surplus: AtomicU64::new(0),
         settings: Arc::new(settings),
-        memory: LocalMemory::new(provision.memory_bytes),
         library: Arc::new(Library::new(
             provision.engines.clone(),
             provision.admission.clone(),
             provision.shared_compute,
         )),
         range_sets: Arc::new(RangeSets::new(provision.shared_compute)),
+        // What hosts do not see is not there for their copies either.
+        memory: LocalMemory::new(match provision.expose {
+            Expose::All => provision.memory_bytes,
+            _ => 0,
+        }),
         executions: Arc::default(),
         limits: provision.limits,
         gate: Arc::new(Gate::new(cores)),
         read_only: AtomicBool::new(media.is_read_only()),
         metrics: Metrics::new(cores),
+        expose: provision.expose,
         log: Log::default(),
         syncer: Syncer::new(media.clone()),
         media,

@@ -40,5 +40,5 @@ pub mod transport;
 pub use config::{Config, HostLimits, MediaKind};
 pub use controller::Access;
 pub use error::Error;
-pub use provision::Provision;
+pub use provision::{Expose, Provision};
 pub use serve::{Started, serve, serve_told};

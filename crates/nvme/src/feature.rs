@@ -76,6 +76,22 @@ pub const PROTECT: u32 = 1;
 /// Write Protection State: write protected until the next power cycle, and not to be changed.
 pub const PROTECT_UNTIL_POWER_CYCLE: u32 = 2;
 
+bits! {
+    /// Temperature Threshold (FID 04h), as Get and Set Features name one.
+    pub struct TemperatureThreshold: u32 {
+        /// Temperature Threshold (TMPTH) in kelvin.
+        kelvin / with_kelvin: 0..=15,
+        /// Threshold Temperature Select (TMPSEL): 0 is the composite temperature, 1 to 8 are
+        /// sensors, Fh is all of them.
+        sensor / with_sensor: 16..=19,
+        /// Threshold Type Select (THSEL): 0 over, 1 under.
+        under / with_under: 20..=21,
+    }
+}
+
+/// Deallocated or Unwritten Logical Block Error Enable (DULBE), bit 16 of feature 05h.
+pub const DULBE: u32 = 1 << 16;
+
 /// Error on Delete of a Non-Existent Key (EDNEK), bit 0 of feature 20h.
 pub const EDNEK: u32 = 1;
 

@@ -337,6 +337,8 @@ layout! {
 
 /// Types of namespace identification descriptor (NIDT, CNS 03h) with their lengths in bytes.
 pub const DESCRIPTOR_NGUID: (u8, u8) = (2, 16);
+/// UUID descriptor.
+pub const DESCRIPTOR_UUID: (u8, u8) = (3, 16);
 /// Command Set Identifier descriptor: Linux needs it to accept other than NVM namespaces.
 pub const DESCRIPTOR_CSI: (u8, u8) = (4, 1);
 

@@ -98,6 +98,8 @@ layout! {
     }
 }
 
+/// Critical warning: a temperature is beyond a threshold.
+pub const WARNING_TEMPERATURE: u8 = 1 << 1;
 /// Critical warning: the media is read-only.
 pub const WARNING_READ_ONLY: u8 = 1 << 3;
 
@@ -114,14 +116,13 @@ layout! {
         status_field / set_status_field: u16 @ 12,
         /// Parameter Error Location: FFFFh is not told.
         location / set_location: u16 @ 14,
-        /// First LBA of the command.
+        /// First LBA of the command; 0 for commands that have none.
         lba / set_lba: u64 @ 16,
         /// Namespace.
         nsid / set_nsid: u32 @ 24,
-        /// Transport Type: 3 is TCP.
+        /// Transport Type: 3 is TCP. All behind it is reserved in version 2.0, which Identify
+        /// announces: command set, opcode and the version of the page came later.
         trtype / set_trtype: u8 @ 29,
-        /// Opcode of the command.
-        opcode / set_opcode: u8 @ 31,
     }
 }
 

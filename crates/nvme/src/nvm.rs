@@ -240,6 +240,14 @@ impl Command {
         }
     }
 
+    /// True when the command names its first block in dwords 10 and 11.
+    pub const fn has_lba(opcode: u8) -> bool {
+        matches!(
+            Nvm(opcode),
+            Nvm::WRITE | Nvm::READ | Nvm::COMPARE | Nvm::WRITE_ZEROES | Nvm::VERIFY | Nvm::COPY
+        )
+    }
+
     /// True when the command may change a block.
     pub const fn changes(opcode: u8) -> bool {
         matches!(Nvm(opcode), Nvm::WRITE | Nvm::WRITE_ZEROES | Nvm::DATASET_MANAGEMENT | Nvm::COPY)

@@ -21,7 +21,7 @@ use csd_reactor::{Buffer, sleep};
 
 use crate::array::{Array, Drive};
 use crate::catalogue::{self, Extents, ObjectId};
-use crate::object::Error;
+use crate::object::{Error, GRACE};
 
 /// Size of a unit, bytes.
 pub const UNIT_BYTES: u64 = 8 << 20;
@@ -114,6 +114,18 @@ pub async fn claimed_units(drive: &Drive) -> Result<Vec<u32>, Error> {
     Ok(keys.iter().filter_map(unit_of).collect())
 }
 
+/// Objects that have claims on `drive`.
+///
+/// # Errors
+/// A failed command, or a corrupt claim.
+pub(crate) async fn owners(drive: &Drive) -> Result<Vec<ObjectId>, Error> {
+    let mut owners = Vec::new();
+    for unit in claimed_units(drive).await? {
+        owners.extend(read_claim(drive, unit).await?.map(|(object, _)| object));
+    }
+    Ok(owners)
+}
+
 /// Deletes the claims of `object` on `drive`.
 ///
 /// # Errors
@@ -129,13 +141,20 @@ pub(crate) async fn release(drive: &Drive, object: ObjectId) -> Result<(), Error
 }
 
 async fn delete_stale(drive: &Drive, array: &Array) -> Result<Vec<u32>, Error> {
-    let mut freed = Vec::new();
+    let mut stale = Vec::new();
     for unit in claimed_units(drive).await? {
         let Some((object, key)) = read_claim(drive, unit).await? else { continue };
         let found = catalogue::read(array, &key, "of a claim").await?;
-        if found.newest().is_some_and(|entry| entry.id == object) {
-            continue;
+        if found.newest().is_none_or(|entry| entry.id != object) {
+            stale.push((unit, object, key));
         }
+    }
+    if !stale.is_empty() {
+        // A put that has just lost its name may still write.
+        sleep(GRACE).await;
+    }
+    let mut freed = Vec::new();
+    for (unit, object, key) in stale {
         // Once more just before: its object may have been removed and the unit claimed anew.
         if read_claim(drive, unit).await? == Some((object, key)) {
             delete(drive, &unit_key(unit)).await?;

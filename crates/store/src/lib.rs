@@ -19,6 +19,7 @@
 //! - [`account`]: what a run would take on the machines of a profile
 //! - [`profile`]: what machines were measured to do
 //! - [`fault`]: whose fault an error is
+//! - [`whole`]: files that appear when they are whole
 
 pub mod account;
 pub mod array;
@@ -31,6 +32,7 @@ pub mod object;
 pub mod profile;
 pub mod run;
 pub mod source;
+pub mod whole;
 
 pub use csd_initiator::Options;
 pub use csd_kernels::ElementType;

@@ -2,6 +2,7 @@
 
 check identify_controller 40
 check identify_namespaces 40
+check blocks_alone 60
 check list 40
 check logs 40
 check features 40
@@ -37,10 +38,33 @@ identify_namespaces() {
     said=$(nvme ns-descs "$(admin)" -n 1)
     echo "$said"
     grep -q '^nguid' <<< "$said"
+    grep -q '^uuid' <<< "$said"
+    # What links of udev are named after.
+    grep -q '^uuid\.' "/sys/block/$(basename "$(block)")/wwid"
     [ "$(grep -o '[0-9a-f]\{32\}' <<< "$said" | tr -d 0)" != "" ]
     said=$(nvme list-ns "$(admin)")
     echo "$said"
     for nsid in 0x1 0x2 0x3 0x4 0x5; do grep -q ":$nsid\$" <<< "$said"; done
+    # Capacity is told of those without blocks, too, as SPDK's host wants it.
+    for nsid in 2 3 4 5; do
+        said=$(nvme id-ns "$(admin)" -n $nsid)
+        [ "$(( $(field ncap <<< "$said") ))" -gt 0 ]
+    done
+    refused 'INVALID_NS|invalid namespace' nvme id-ns "$(admin)" -n 0xffffffff
+}
+
+# A drive that shows its blocks alone: its device has the name that everybody expects.
+blocks_alone() {
+    read -r PORT NQN <<< "$BLOCKS"
+    local round said
+    for round in 1 2 3; do
+        connect -i 1
+        [ "$(block)" = "/dev/nvme$(instance)n1" ]
+        said=$(nvme list-ns "$(admin)")
+        [ "$(grep -c : <<< "$said")" = 1 ]
+        write_and_compare 0 1
+        disconnect
+    done
 }
 
 list() {

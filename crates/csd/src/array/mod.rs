@@ -1,9 +1,10 @@
-//! `csd array up`, `status` and `down`: an array of drives as processes of this machine.
+//! `csd array up`, `status`, `reclaim` and `down`: an array of drives as processes of this machine.
 //!
 //! Never touches a process that is not a drive of the array ([`process`] checks), nor media that
 //! exist. Invariant: whatever happens, the array file names every process that was started.
 
 pub(crate) mod process;
+mod reclaim;
 mod status;
 
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use crate::context::{Context, random};
 use crate::report::{Failure, Report};
 use process::Ended;
 
+pub(crate) use reclaim::reclaim;
 pub(crate) use status::status;
 
 /// Drives of a new array unless the user says otherwise.

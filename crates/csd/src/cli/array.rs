@@ -17,6 +17,11 @@ pub(crate) enum Array {
     Up(Up),
     /// Show every drive of the array
     Status,
+    /// Delete what puts that were cut off, or lost their name to another, left on the drives
+    ///
+    /// Others may go on using the array meanwhile. A put that was cut off and still has its name
+    /// shows in `csd ls --all`; `csd rm` deletes it.
+    Reclaim,
     /// Stop the drives that `csd array up` started
     ///
     /// Sends SIGTERM, waits, and kills after 10 s with a warning.

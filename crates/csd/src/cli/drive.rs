@@ -52,6 +52,10 @@ pub(crate) struct Serve {
     /// written, and is empty after a start; 0 for none
     #[arg(long, value_parser = parse_size, value_name = "SIZE", default_value = "64M")]
     pub(crate) memory: u64,
+    /// Which namespaces hosts see: `block` only namespace 1, which Linux hosts then call nvmeXn1;
+    /// `kv` only 2 and 3; `csd` itself needs all
+    #[arg(long, value_enum, value_name = "block|kv|all", default_value_t = Expose::All)]
+    pub(crate) expose: Expose,
     #[command(flatten)]
     pub(crate) programs: super::program::Programs,
     /// Address to listen on; port 0 lets the kernel choose
@@ -128,6 +132,24 @@ pub(crate) struct Serve {
     /// Write the drive's URL to this file once it serves
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,
+}
+
+/// Which namespaces hosts see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Expose {
+    Block,
+    Kv,
+    All,
+}
+
+impl From<Expose> for csd_drive::Expose {
+    fn from(expose: Expose) -> Self {
+        match expose {
+            Expose::Block => Self::Block,
+            Expose::Kv => Self::Kv,
+            Expose::All => Self::All,
+        }
+    }
 }
 
 /// Whether to bypass the page cache.

@@ -120,6 +120,7 @@ impl Command {
             Self::Secret(SecretCommand::New(_)) => "secret new",
             Self::Array(Array::Up(_)) => "array up",
             Self::Array(Array::Status) => "array status",
+            Self::Array(Array::Reclaim) => "array reclaim",
             Self::Array(Array::Down(_)) => "array down",
             Self::Put(_) => "put",
             Self::Get(_) => "get",

@@ -20,12 +20,16 @@ pub struct Access {
 }
 
 impl Access {
+    /// Whether nobody is named and nobody has a secret, so that a host needs no name.
+    pub fn is_open(&self) -> bool {
+        self.hosts.is_empty() && self.secrets.is_empty()
+    }
+
     /// Whether the host may connect, if it proves its secret where it has one. A drive for which
     /// nobody is named takes every host.
     pub fn admits(&self, host: &str) -> bool {
-        let nobody_named = self.hosts.is_empty() && self.secrets.is_empty();
         let named = self.hosts.iter().any(|nqn| nqn == host);
-        self.any_host || nobody_named || named || self.secrets.host(host).is_some()
+        self.any_host || self.is_open() || named || self.secrets.host(host).is_some()
     }
 }
 

@@ -76,7 +76,8 @@ impl Backing for View<'_> {
                 namespace.flatten().map_or(0, |namespace| namespace.used_bytes.load(Relaxed))
             }
             Some(NamespaceKind::Memory { .. }) => self.drive.memory.allocated_bytes(),
-            _ => 0,
+            Some(NamespaceKind::Compute { .. }) => self.drive.library.bytes(),
+            None => 0,
         }
     }
 
@@ -85,7 +86,8 @@ impl Backing for View<'_> {
         let units = |bytes: u64| bytes.div_ceil(512 * 1000);
         let read_only = self.drive.read_only.load(Relaxed);
         smart.set_critical_warning(if read_only { WARNING_READ_ONLY } else { 0 });
-        // There is no thermometer: the temperature of a room, in kelvin.
+        // There is no thermometer: the temperature of a room, in kelvin. Thresholds are compared
+        // with it all the same, by each controller for itself.
         smart.set_temperature(298).set_available_spare(100).set_spare_threshold(10);
         smart.set_data_units_read(units(self.sum(|core| &core.read_bytes)));
         smart.set_data_units_written(units(self.sum(|core| &core.written_bytes)));

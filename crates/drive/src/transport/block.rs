@@ -172,7 +172,7 @@ type Ended = Result<(), Status>;
 async fn pair(core: &Core, link: &Link, first: Half<'_>, second: Half<'_>) -> (Ended, Ended) {
     let failed = Status::ABORTED_FAILED_FUSED;
     let (extent, fua) = match nvm::compare_and_write(first.1, second.1) {
-        Ok(both) if first.1.nsid() == NSID_BLOCK => both,
+        Ok(both) if first.1.nsid() == NSID_BLOCK && core.shared.serves(NSID_BLOCK) => both,
         Ok(_) => return (Err(Status::INVALID_NAMESPACE), Err(Status::INVALID_NAMESPACE)),
         Err(status) => return (Err(status), Err(status)),
     };

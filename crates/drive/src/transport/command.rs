@@ -90,6 +90,7 @@ pub async fn run_io(core: Rc<Core>, link: Rc<Link>, received: Received) {
         link.host.there(core.shared.pace.transfer(&sqe)).await;
     }
     let result = match sqe.nsid() {
+        nsid if nsid != NSID_ALL && !core.shared.serves(nsid) => Err(Status::INVALID_NAMESPACE),
         nsid if core.shared.settings.refuses(nsid, sqe.opcode()) => {
             let status = Status::NAMESPACE_WRITE_PROTECTED;
             link.note_error(&permit, &sqe, status);

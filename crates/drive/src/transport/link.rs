@@ -127,6 +127,11 @@ impl Link {
         }
     }
 
+    /// The address of the host, for the log.
+    pub fn peer(&self) -> String {
+        self.peer.map_or_else(|| "?".to_owned(), |peer| peer.to_string())
+    }
+
     /// The connection's queue.
     pub fn queue(&self) -> Queue {
         self.queue.borrow().clone()

@@ -6,10 +6,12 @@ use csd_nvme::capsule::{Cqe, Sqe};
 use csd_nvme::controller::Event;
 use csd_nvme::controller::queue::Permit;
 use csd_nvme::log::ErrorEntry;
+use csd_nvme::nvm;
 use csd_nvme::status::Status;
 
 use super::link::Link;
 use super::session::Session;
+use crate::namespace::NSID_BLOCK;
 
 impl Link {
     /// Notes a failed command in its controller's error log. What a host may expect (a key that is
@@ -29,15 +31,29 @@ impl Link {
         cqe.set_status(status);
         entry.set_sqid(permit.queue().qid()).set_cid(permit.cid()).set_location(0xFFFF);
         entry.set_status_field(cqe.status_field()).set_nsid(sqe.nsid()).set_trtype(3);
-        entry.set_lba(u64::from(sqe.cdw10()) | u64::from(sqe.cdw11()) << 32);
-        entry.set_opcode(sqe.opcode());
+        if permit.queue().qid() != 0
+            && sqe.nsid() == NSID_BLOCK
+            && nvm::Command::has_lba(sqe.opcode())
+        {
+            entry.set_lba(u64::from(sqe.cdw10()) | u64::from(sqe.cdw11()) << 32);
+        }
         association.note_error(entry);
     }
 
     /// Tells the host of an event, if this is an admin queue with a request held for it.
     pub fn raise(&self, event: Event, except: Option<u16>) {
+        if let Session::Admin(admin) = &mut *self.session.borrow_mut()
+            && except != Some(admin.cntlid())
+        {
+            admin.raise(event);
+        }
+        self.tell_event();
+    }
+
+    /// Completes the request held for an event, if this is an admin queue and there are both.
+    pub fn tell_event(&self) {
         let completed = match &mut *self.session.borrow_mut() {
-            Session::Admin(admin) if except != Some(admin.cntlid()) => admin.raise(event),
+            Session::Admin(admin) => admin.next_event(),
             _ => None,
         };
         if let Some(cqe) = completed {

@@ -11,12 +11,13 @@ use std::time::Duration;
 use csd_nvme::auth::CONNECT_ATR;
 use csd_nvme::capsule::{Cqe, Sqe};
 use csd_nvme::controller::admin::Answer;
-use csd_nvme::controller::connect::{Refused, Request};
+use csd_nvme::controller::connect::{HOSTNQN_OFFSET, Refused, Request};
 use csd_nvme::controller::queue::{Permit, Queue};
 use csd_nvme::controller::{Controller, Event};
-use csd_nvme::fabrics;
+use csd_nvme::fabrics::{self, ConnectData};
 use csd_nvme::opcode::{Admin as Opcode, Fabrics};
 use csd_nvme::status::Status;
+use csd_nvme::wire::text_of;
 use csd_reactor::{Buffer, core_id, now, sleep};
 
 use super::accept::end;
@@ -62,10 +63,9 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Notes an event; the completion of the request held for it, if there is one.
-    pub fn raise(&mut self, event: Event) -> Option<Cqe> {
+    /// Notes an event.
+    pub fn raise(&mut self, event: Event) {
         self.controller.raise(event);
-        self.next_event()
     }
 
     /// Id of the controller.
@@ -73,7 +73,17 @@ impl Admin {
         self.controller.cntlid
     }
 
-    fn next_event(&mut self) -> Option<Cqe> {
+    /// Drops the held request of this identifier; false when there is none.
+    fn forget(&mut self, cid: u16) -> bool {
+        let held = self.controller.forget(cid);
+        if held {
+            self.take_held(cid).forget();
+        }
+        held
+    }
+
+    /// The completion of the request held for an event, if there are both.
+    pub fn next_event(&mut self) -> Option<Cqe> {
         let (cid, dword) = self.controller.take_event()?;
         Some(self.take_held(cid).complete(Status::SUCCESS, u64::from(dword)))
     }
@@ -100,6 +110,16 @@ impl Session {
         match self {
             Self::Io { association, qid, connection } => association.proved(*qid, *connection),
             _ => true,
+        }
+    }
+
+    /// Gives up a held Asynchronous Event Request whose identifier a new command has: SPDK drops
+    /// its requests without a word before it detaches, and uses their identifiers again. False
+    /// when it is no such request that has it.
+    pub fn forget(&mut self, cid: u16) -> bool {
+        match self {
+            Self::Admin(admin) => admin.forget(cid),
+            _ => false,
         }
     }
 
@@ -164,8 +184,7 @@ pub async fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sq
                 link.set_queue(queue);
             }
             Err(refused) => {
-                let fields = [("status", refused.status.to_string())];
-                core.shared.log().write_rated(Level::Warn, "connect refused", &fields);
+                tell_refused(core, link, refused, payload);
                 link.complete(permit, refused.status, u64::from(refused.dword0));
             }
         }
@@ -204,6 +223,24 @@ pub async fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sq
         }
         Answer::Complete { result, data, .. } => send(link, permit, result, &data).await,
     }
+    // What the command did may have been an event, or have let one through.
+    link.tell_event();
+}
+
+/// Tells of a refused Connect: who wanted it, from where, and what was wrong with which field.
+fn tell_refused(core: &Core, link: &Link, refused: Refused, payload: &[u8]) {
+    let host = ConnectData::parse(payload).map(|data| data.hostnqn());
+    let host = host.as_ref().and_then(|host| text_of(host)).unwrap_or("?");
+    let mut fields = vec![
+        ("status", refused.status.to_string()),
+        ("host", host.to_owned()),
+        ("peer", link.peer()),
+    ];
+    if refused.status == Status::CONNECT_INVALID_PARAMETERS {
+        let part = if refused.dword0 >> 16 == 0 { "command" } else { "data" };
+        fields.push(("field", format!("{part} byte {}", refused.dword0 & 0xFFFF)));
+    }
+    core.shared.log().write_rated(Level::Warn, "connect refused", &fields);
 }
 
 async fn connect(
@@ -219,6 +256,10 @@ async fn connect(
         return Err(Refused { status: Status::CONTROLLER_BUSY, dword0: 0 });
     }
     let access = &core.shared.access;
+    // A host without a name is one of any.
+    if request.hostnqn.is_empty() && !access.is_open() {
+        return Err(Refused::data(HOSTNQN_OFFSET));
+    }
     if !access.admits(&request.hostnqn) {
         return Err(Refused { status: Status::CONNECT_INVALID_HOST, dword0: 0 });
     }
@@ -288,17 +329,11 @@ impl Admin {
     }
 }
 
-/// Holds an Asynchronous Event Request, unless an event waits for one.
+/// Holds an Asynchronous Event Request.
 fn hold(link: &Link, permit: Permit) {
-    let completed = match &mut *link.session.borrow_mut() {
-        Session::Admin(admin) => {
-            admin.held.push(permit);
-            admin.next_event()
-        }
+    match &mut *link.session.borrow_mut() {
+        Session::Admin(admin) => admin.held.push(permit),
         _ => unreachable!("only an admin queue's answer is Hold"),
-    };
-    if let Some(cqe) = completed {
-        link.respond(&cqe);
     }
 }
 

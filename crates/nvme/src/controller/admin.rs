@@ -4,7 +4,7 @@
 //! never longer than the host's buffer; a longer answer is cut as Get Log Page allows, a buffer
 //! too small for a fixed structure is [`Status::SGL_LENGTH_INVALID`].
 
-use super::{Backing, Controller, EVENT_REQUESTS_MAX, Kind, Subsystem};
+use super::{Backing, Controller, EVENT_REQUESTS_MAX, Event, Kind, Subsystem};
 use crate::capsule::Sqe;
 use crate::fabrics::{self, Property};
 use crate::opcode::{Admin, Csi, Direction, Fabrics};
@@ -161,6 +161,9 @@ impl Controller {
                 let held = self.configure(Configuration(value))?;
                 if !was_ready && self.ready() && self.kind == Kind::Io {
                     self.features.load(backing);
+                    if self.features.is_beyond(backing.smart().temperature()) {
+                        self.raise(Event::Temperature);
+                    }
                 }
                 Ok(if held.is_empty() { Answer::result(0) } else { Answer::Abort(held) })
             }

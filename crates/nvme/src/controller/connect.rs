@@ -11,6 +11,9 @@ use crate::fabrics::{CNTLID_DYNAMIC, Connect, ConnectData};
 use crate::status::Status;
 use crate::wire::text_of;
 
+/// Where the data of Connect has the Host NQN.
+pub const HOSTNQN_OFFSET: u32 = 512;
+
 /// A refused Connect: status, and dword 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
@@ -39,7 +42,7 @@ pub struct Request {
     pub connect: Connect,
     /// Host identifier.
     pub hostid: [u8; 16],
-    /// Host NQN.
+    /// Host NQN; empty when the host gives none, which only a drive that takes any host may accept.
     pub hostnqn: String,
     /// Controller id asked for; [`CNTLID_DYNAMIC`] on the admin queue.
     pub cntlid: u16,
@@ -81,7 +84,8 @@ impl Request {
             return Err(Refused::command(42));
         }
         let hostnqn = data.hostnqn();
-        let hostnqn = text_of(&hostnqn).filter(|nqn| is_nqn(nqn)).ok_or(Refused::data(512))?;
+        let hostnqn = text_of(&hostnqn).filter(|nqn| nqn.is_empty() || is_nqn(nqn));
+        let hostnqn = hostnqn.ok_or(Refused::data(HOSTNQN_OFFSET))?;
         if connect.qid() == 0 && data.cntlid() != CNTLID_DYNAMIC {
             return Err(Refused::data(16));
         }

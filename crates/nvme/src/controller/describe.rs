@@ -3,7 +3,6 @@
 use super::{
     Backing, Controller, ERROR_ENTRIES_MAX, EVENT_REQUESTS_MAX, Namespace, NamespaceKind, Subsystem,
 };
-use crate::NSID_ALL;
 use crate::capsule::Sqe;
 use crate::identify::{
     self, Cns, EVENT_NAMESPACE_ATTRIBUTE, IDENTIFY_BYTES, IdentifyComputeNamespace,
@@ -29,6 +28,9 @@ const COMMANDS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 7 | 1 << 8;
 /// Verify and Write Zeroes take what 16 bits of blocks can say: 2^16 pages of 4 KiB.
 const SIZE_LIMIT: u8 = 16;
 
+/// LBADS told of a namespace that has no blocks: 512 bytes, the least that a format may have.
+const OTHER_LBADS: u32 = 9;
+
 /// Bytes that writes and deallocations are best aligned to, whatever the block size.
 const PAGE_BYTES: u32 = 4096;
 
@@ -46,16 +48,20 @@ impl Controller {
             Cns::CONTROLLER => Ok(controller(self.cntlid, subsystem)),
             // What is allocated is active: there is no namespace management.
             Cns::NAMESPACE | Cns::ALLOCATED_NAMESPACE => {
-                let namespace = block_or_all(subsystem, nsid)?;
-                Ok(block(namespace, subsystem, backing))
+                let namespace = namespace()?;
+                Ok(match namespace.kind {
+                    NamespaceKind::Block { .. } => block(namespace, subsystem, backing),
+                    _ => other(namespace, backing),
+                })
             }
             Cns::ACTIVE_LIST | Cns::ALLOCATED_LIST => active(subsystem, nsid, None),
             Cns::ACTIVE_LIST_FOR_CSI | Cns::ALLOCATED_LIST_FOR_CSI => {
                 active(subsystem, nsid, Some(csi))
             }
             Cns::FORMAT if view.index() == 0 => {
-                let namespace = block_or_all(subsystem, NSID_ALL)?;
-                Ok(block(namespace, subsystem, backing))
+                let mut all = subsystem.namespaces.iter();
+                let found = all.find(|namespace| namespace.csi() == Csi::NVM);
+                Ok(block(found.ok_or(Status::INVALID_FIELD)?, subsystem, backing))
             }
             Cns::FORMAT_FOR_CSI if view.index() == 0 => {
                 let mut all = subsystem.namespaces.iter();
@@ -115,16 +121,6 @@ fn controller(cntlid: u16, subsystem: &Subsystem) -> Vec<u8> {
     data.as_bytes().to_vec()
 }
 
-fn block_or_all(subsystem: &Subsystem, nsid: u32) -> Result<&Namespace, Status> {
-    let is_block = |namespace: &&Namespace| namespace.csi() == Csi::NVM;
-    let mut all = subsystem.namespaces.iter();
-    let found = match nsid {
-        NSID_ALL => all.find(is_block),
-        _ => all.find(|namespace| namespace.nsid == nsid).filter(is_block),
-    };
-    found.ok_or(Status::INVALID_NAMESPACE)
-}
-
 fn block(namespace: &Namespace, subsystem: &Subsystem, backing: &dyn Backing) -> Vec<u8> {
     let mut data = IdentifyNamespace::zeroed();
     if let NamespaceKind::Block { blocks, block_bytes_log2 } = namespace.kind {
@@ -140,6 +136,24 @@ fn block(namespace: &Namespace, subsystem: &Subsystem, backing: &dyn Backing) ->
         data.set_mssrl(u16::try_from(copy).unwrap_or(u16::MAX)).set_mcl(copy);
         data.set_msrc(u8::try_from(COPY_RANGES_MAX - 1).expect("0's based, of a byte"));
     }
+    data.as_bytes().to_vec()
+}
+
+/// CNS 00h of a namespace without blocks. Hosts that know of several command sets ask for it all
+/// the same: SPDK's takes a namespace whose capacity (NCAP) is 0 there for inactive, before it asks
+/// what command set it has. Its sizes are told in units of the smallest block that LBADS can say.
+fn other(namespace: &Namespace, backing: &dyn Backing) -> Vec<u8> {
+    let bytes = match namespace.kind {
+        NamespaceKind::Kv { bytes, .. } | NamespaceKind::Memory { bytes } => bytes,
+        // What it has room for is programs.
+        _ => program::ALL_PROGRAMS_BYTES_MAX.into(),
+    };
+    let size = bytes >> OTHER_LBADS;
+    let used = backing.used(namespace.nsid).div_ceil(1 << OTHER_LBADS).min(size);
+    let mut data = IdentifyNamespace::zeroed();
+    data.set_nsze(size).set_ncap(size).set_nuse(used).set_nmic(1).set_nguid(&namespace.nguid);
+    data.set_nsattr(u8::from(backing.protection(namespace.nsid) != 0));
+    data.set_lbaf0(LbaFormat::default().with_lbads(OTHER_LBADS).0);
     data.as_bytes().to_vec()
 }
 
@@ -223,7 +237,16 @@ fn active(subsystem: &Subsystem, after: u32, csi: Option<Csi>) -> Result<Vec<u8>
 fn descriptors(namespace: &Namespace) -> Vec<u8> {
     let mut data = Vec::new();
     identify::push_descriptor(&mut data, identify::DESCRIPTOR_NGUID, &namespace.nguid);
+    identify::push_descriptor(&mut data, identify::DESCRIPTOR_UUID, &uuid(namespace.nguid));
     identify::push_descriptor(&mut data, identify::DESCRIPTOR_CSI, &[namespace.csi().0]);
     data.resize(IDENTIFY_BYTES, 0);
     data
+}
+
+/// The UUID of a namespace: its NGUID, which is random, with the version (4) and the variant that
+/// make 16 random bytes a UUID.
+fn uuid(mut nguid: [u8; 16]) -> [u8; 16] {
+    nguid[6] = nguid[6] & 0x0F | 0x40;
+    nguid[8] = nguid[8] & 0x3F | 0x80;
+    nguid
 }

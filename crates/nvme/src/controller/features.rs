@@ -1,12 +1,13 @@
 //! Get Features and Set Features.
 
 use super::admin::Answer;
-use super::{Backing, Controller, Kind, NamespaceKind, Subsystem};
+use super::{Backing, Controller, Event, Kind, NamespaceKind, Subsystem};
 use crate::NSID_ALL;
 use crate::capsule::Sqe;
 use crate::feature::{
-    self, CAPABILITY_CHANGEABLE, CAPABILITY_NAMESPACE, CAPABILITY_SAVEABLE, EDNEK, FeatureId,
-    HOST_BEHAVIOR_BYTES, NumberOfQueues, PROTECT, PROTECT_UNTIL_POWER_CYCLE, SAVE, Select,
+    self, CAPABILITY_CHANGEABLE, CAPABILITY_NAMESPACE, CAPABILITY_SAVEABLE, DULBE, EDNEK,
+    FeatureId, HOST_BEHAVIOR_BYTES, NumberOfQueues, PROTECT, PROTECT_UNTIL_POWER_CYCLE, SAVE,
+    Select, TemperatureThreshold,
 };
 use crate::status::Status;
 
@@ -21,6 +22,7 @@ pub(super) struct Features {
 /// Features kept as one dword each that a host may change to anything.
 const PLAIN: [(FeatureId, u32); 5] = [
     (FeatureId::ARBITRATION, 0),
+    // The over temperature threshold; above it, in the upper half, that of under temperature.
     (FeatureId::TEMPERATURE_THRESHOLD, 343),
     (FeatureId::ERROR_RECOVERY, 0),
     (FeatureId::WRITE_ATOMICITY, 0),
@@ -78,6 +80,12 @@ impl Features {
         }
     }
 
+    /// Whether this composite temperature, in kelvin, is beyond a threshold.
+    pub(super) fn is_beyond(&self, kelvin: u16) -> bool {
+        let both = self.value(FeatureId::TEMPERATURE_THRESHOLD).unwrap_or(0);
+        u32::from(kelvin) >= both & 0xFFFF || u32::from(kelvin) <= both >> 16
+    }
+
     fn value(&self, id: FeatureId) -> Option<u32> {
         self.values.iter().find(|(known, _)| *known == id).map(|(_, value)| *value)
     }
@@ -114,7 +122,7 @@ impl Controller {
         backing: &dyn Backing,
     ) -> Result<Answer, Status> {
         let view = feature::Features::from_bytes(*sqe.as_bytes());
-        let (id, value) = (FeatureId(view.fid()), view.value());
+        let (id, mut value) = (FeatureId(view.fid()), view.value());
         let save = view.save() & SAVE != 0;
         if save && !self.saves(id) {
             return Err(Status::FEATURE_NOT_SAVEABLE);
@@ -158,6 +166,11 @@ impl Controller {
             FeatureId::VOLATILE_WRITE_CACHE if subsystem.volatile_cache => {
                 return Err(Status::FEATURE_NOT_CHANGEABLE);
             }
+            FeatureId::TEMPERATURE_THRESHOLD => {
+                value = self.set_threshold(value, backing.smart().temperature())?;
+            }
+            // No namespace can tell deallocated blocks by an error (NSFEAT bit 2 is 0).
+            FeatureId::ERROR_RECOVERY if value & DULBE != 0 => return Err(Status::INVALID_FIELD),
             _ if self.features.set(id, value) => {}
             _ => return Err(Status::INVALID_FIELD),
         }
@@ -166,6 +179,19 @@ impl Controller {
             backing.save(id, if of_namespace { sqe.nsid() } else { 0 }, value);
         }
         Ok(Answer::result(0))
+    }
+
+    /// Sets a temperature threshold, and raises the event when it is crossed by that; gives both
+    /// thresholds, as they are kept.
+    fn set_threshold(&mut self, given: u32, kelvin: u16) -> Result<u32, Status> {
+        let id = FeatureId::TEMPERATURE_THRESHOLD;
+        let both = with_threshold(self.features.value(id).unwrap_or(0), given)?;
+        let was_beyond = self.features.is_beyond(kelvin);
+        self.features.set(id, both);
+        if !was_beyond && self.features.is_beyond(kelvin) {
+            self.raise(Event::Temperature);
+        }
+        Ok(both)
     }
 
     pub(super) fn get_features(
@@ -193,6 +219,12 @@ impl Controller {
             Select::SAVED | Select::DEFAULT => default_feature(id, subsystem),
             Select::CAPABILITIES => capabilities(id, self.saves(id)),
             _ => return Err(Status::INVALID_FIELD),
+        };
+        let value = match id {
+            FeatureId::TEMPERATURE_THRESHOLD if select != Select::CAPABILITIES => {
+                threshold(value, view.value())?
+            }
+            _ => value,
         };
         let mut data = Vec::new();
         if id == FeatureId::HOST_BEHAVIOR && select == Select::CURRENT {
@@ -232,6 +264,27 @@ impl Controller {
             }
             _ => Err(Status::INVALID_NAMESPACE),
         }
+    }
+}
+
+/// Of both thresholds, as they are kept, the one that a Get Features command names.
+fn threshold(both: u32, named: u32) -> Result<u32, Status> {
+    let named = TemperatureThreshold(named);
+    match (named.sensor(), named.under()) {
+        (0, 0) => Ok(both & 0xFFFF),
+        (0, 1) => Ok(both >> 16),
+        // There are no sensors besides.
+        _ => Err(Status::INVALID_FIELD),
+    }
+}
+
+/// Both thresholds, with the one that a Set Features command gives.
+fn with_threshold(both: u32, given: u32) -> Result<u32, Status> {
+    let given = TemperatureThreshold(given);
+    match (given.sensor(), given.under()) {
+        (0 | 0xF, 0) => Ok(both & 0xFFFF_0000 | given.kelvin()),
+        (0 | 0xF, 1) => Ok(both & 0xFFFF | given.kelvin() << 16),
+        _ => Err(Status::INVALID_FIELD),
     }
 }
 

@@ -6,7 +6,10 @@ use crate::capsule::Sqe;
 use crate::compute::{self, ProgramDescriptor};
 use crate::discovery::discovery_log;
 use crate::executions;
-use crate::log::{self, ErrorEntry, FeatureEffects, FirmwareSlot, GetLogPage, LSP_RETAIN, LogId};
+use crate::log::{
+    self, ErrorEntry, FeatureEffects, FirmwareSlot, GetLogPage, LSP_RETAIN, LogId,
+    WARNING_TEMPERATURE,
+};
 use crate::opcode::{Admin, Cp, Csi, Kv, Nvm, Slm};
 use crate::program;
 use crate::status::Status;
@@ -103,7 +106,13 @@ impl Controller {
             LogId::SMART if !matches!(sqe.nsid(), 0 | NSID_ALL) => {
                 return Err(Status::INVALID_FIELD);
             }
-            LogId::SMART => backing.smart().as_bytes().to_vec(),
+            LogId::SMART => {
+                let mut smart = backing.smart();
+                if self.features.is_beyond(smart.temperature()) {
+                    smart.set_critical_warning(smart.critical_warning() | WARNING_TEMPERATURE);
+                }
+                smart.as_bytes().to_vec()
+            }
             LogId::FIRMWARE_SLOT => {
                 let mut slot = FirmwareSlot::zeroed();
                 slot.set_afi(1).set_frs1(&fixed_text(&subsystem.firmware, b' '));
@@ -128,6 +137,8 @@ impl Controller {
             _ => return Err(Status::INVALID_LOG_PAGE),
         };
         if !retain {
+            // What the host has read of it need not be told any more.
+            self.events.retain(|event| event.log() != id);
             self.masked.retain(|masked| *masked != id);
         }
         part(&log, view.offset(), view.bytes())

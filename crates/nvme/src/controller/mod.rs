@@ -20,7 +20,7 @@ use crate::discovery::DiscoveryRecord;
 use crate::executions;
 use crate::feature::FeatureId;
 use crate::identify::EVENT_NAMESPACE_ATTRIBUTE;
-use crate::log::{ErrorEntry, LogId, Smart, WARNING_READ_ONLY};
+use crate::log::{ErrorEntry, LogId, Smart, WARNING_READ_ONLY, WARNING_TEMPERATURE};
 use crate::opcode::Csi;
 use crate::program::{ProgramType, RangeSet};
 use crate::property::{Capabilities, Configuration, ControllerStatus};
@@ -192,6 +192,8 @@ pub const ERROR_ENTRIES_MAX: u8 = 64;
 /// An event for the host, reported through an Asynchronous Event Request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
+    /// The composite temperature went beyond a threshold: SMART event, temperature, log 02h.
+    Temperature,
     /// The media became read-only: SMART event, spare or reliability class, log 02h.
     ReadOnly,
     /// Attributes of this namespace changed: notice, log 04h.
@@ -202,6 +204,8 @@ impl Event {
     /// Dword 0 of the completion: type 7:0 split by the standard, log page 23:16.
     fn dword(self) -> u32 {
         match self {
+            // Type 1 (SMART / Health), information 01h (temperature threshold), log 02h.
+            Self::Temperature => 0x0002_0101,
             // Type 1 (SMART / Health), information 00h (NVM subsystem reliability), log 02h.
             Self::ReadOnly => 0x0002_0001,
             // Type 2 (notice), information 00h (namespace attribute changed), log 04h.
@@ -211,7 +215,7 @@ impl Event {
 
     fn log(self) -> LogId {
         match self {
-            Self::ReadOnly => LogId::SMART,
+            Self::ReadOnly | Self::Temperature => LogId::SMART,
             Self::NamespaceChanged(_) => LogId::CHANGED_NAMESPACES,
         }
     }
@@ -220,6 +224,7 @@ impl Event {
     fn enable_bit(self) -> u32 {
         match self {
             Self::ReadOnly => u32::from(WARNING_READ_ONLY),
+            Self::Temperature => u32::from(WARNING_TEMPERATURE),
             Self::NamespaceChanged(_) => EVENT_NAMESPACE_ATTRIBUTE,
         }
     }
@@ -273,6 +278,13 @@ impl Controller {
         Self { kind: Kind::Discovery, ..Self::new(cntlid, kato_ms) }
     }
 
+    /// Takes an Asynchronous Event Request for dropped by its host; false when none of this
+    /// identifier is held.
+    pub fn forget(&mut self, cid: u16) -> bool {
+        let at = self.held.iter().position(|held| *held == cid);
+        at.map(|at| self.held.remove(at)).is_some()
+    }
+
     /// True when the host has enabled the controller and it is not shut down.
     pub fn ready(&self) -> bool {
         self.status.ready() == 1 && self.status.shst() == 0
@@ -296,7 +308,8 @@ impl Controller {
         {
             self.changed.insert(at, nsid);
         }
-        let waits = self.events.iter().any(|waiting| waiting.log() == event.log());
+        let kind = std::mem::discriminant(&event);
+        let waits = self.events.iter().any(|waiting| std::mem::discriminant(waiting) == kind);
         if !waits && self.features.event_enabled(event.enable_bit()) {
             self.events.push(event);
         }

@@ -2,7 +2,8 @@
 //! permit that answers a command exactly once.
 //!
 //! Never: data. Invariants: a command identifier is in flight at most once; a [`Permit`] dropped
-//! unanswered while its queue is open is a bug of ours and panics.
+//! unanswered while its queue is open is a bug of ours and panics. One that is forgotten is of a
+//! request that its host has dropped: only an Asynchronous Event Request can be.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -89,6 +90,16 @@ impl Queue {
         let state = &self.0;
         let head = state.head.get() + 1;
         state.head.set(if head >= state.entries { 0 } else { head });
+        self.admit(cid)
+    }
+
+    /// Begins a command that was refused with [`Refusal::Conflict`], once the command that had its
+    /// identifier is given up ([`Permit::forget`]).
+    ///
+    /// # Errors
+    /// As [`Self::begin`].
+    pub fn admit(&self, cid: u16) -> Result<Permit, Refusal> {
+        let state = &self.0;
         if state.outstanding.get() >= state.entries {
             return Err(Refusal::Overflow);
         }
@@ -146,6 +157,12 @@ impl Permit {
         self.queue.completion(self.cid, status, result)
     }
 
+    /// Gives the command up unanswered: its host has forgotten it.
+    pub fn forget(mut self) {
+        self.answered = true;
+        self.release();
+    }
+
     fn release(&self) {
         let state = &self.queue.0;
         let (word, bit) = (usize::from(self.cid >> 6), 1u64 << (self.cid & 63));
@@ -181,6 +198,16 @@ mod tests {
         let again = queue.begin(7).unwrap();
         assert_eq!(again.complete(Status::SUCCESS, 0).status(), Status::SUCCESS);
         assert_eq!(queue.outstanding(), 0);
+    }
+
+    #[test]
+    fn a_forgotten_command_gives_its_identifier_up_and_the_head_counts_commands() {
+        let queue = queue(4, 0);
+        let request = queue.begin(3).unwrap();
+        assert_eq!(queue.begin(3).err(), Some(Refusal::Conflict));
+        request.forget();
+        let cqe = queue.admit(3).unwrap().complete(Status::SUCCESS, 0);
+        assert_eq!((cqe.sqhd(), queue.outstanding()), (2, 0));
     }
 
     #[test]

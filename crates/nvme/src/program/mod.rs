@@ -26,6 +26,8 @@ pub const DOWNLOADABLE_COUNT: u16 = 16;
 pub const ACTIVE_MAX: u16 = 8;
 /// Longest program in bytes (MAXPB).
 pub const PROGRAM_BYTES_MAX: u32 = 4 << 20;
+/// Most bytes of all loaded programs together.
+pub const ALL_PROGRAMS_BYTES_MAX: u32 = 16 << 20;
 /// Most bytes of a program in one Load Program command.
 pub const LOAD_BYTES_MAX: u32 = 1 << 20;
 /// Most memory range sets at once (MAXMEMRS).

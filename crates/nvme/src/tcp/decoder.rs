@@ -89,9 +89,16 @@ pub enum Item<'a> {
 enum Phase {
     Header,
     Padding { left: usize, data: u32 },
-    Data { left: usize, crc: u32 },
-    Digest { crc: u32 },
+    Data { left: usize, odd: usize, crc: u32 },
+    Digest { odd: usize, crc: u32 },
     Failed,
+}
+
+impl Phase {
+    /// At the start of so many bytes of data; `odd` is how many are in their last dword.
+    fn data(bytes: u32) -> Self {
+        Self::Data { left: bytes as usize, odd: bytes as usize % 4, crc: 0 }
+    }
 }
 
 /// The decoder of one direction of one connection.
@@ -147,7 +154,7 @@ impl Decoder {
                         self.phase = Phase::Padding { left: left - count, data };
                         return Ok(None);
                     }
-                    self.phase = Phase::Data { left: data as usize, crc: 0 };
+                    self.phase = Phase::data(data);
                 }
                 Phase::Data { left, .. } => {
                     if input.is_empty() {
@@ -158,7 +165,7 @@ impl Decoder {
                     self.data_received(data);
                     return Ok(Some(Item::Data(data)));
                 }
-                Phase::Digest { crc } => return Ok(self.data_digest(crc, input)),
+                Phase::Digest { odd, crc } => return Ok(self.data_digest(odd, crc, input)),
             }
         }
     }
@@ -185,11 +192,16 @@ impl Decoder {
     /// # Panics
     /// When `data` is longer than [`Self::data_left`].
     pub fn data_received(&mut self, data: &[u8]) {
-        let Phase::Data { left, crc } = self.phase else { panic!("data reported outside of data") };
+        let Phase::Data { left, odd, crc } = self.phase else {
+            panic!("data reported outside of data")
+        };
         assert!(data.len() <= left, "more data reported than the PDU has");
         let crc = if self.digests.data { crc32c::crc32c_append(crc, data) } else { 0 };
         let left = left - data.len();
-        self.phase = if left > 0 { Phase::Data { left, crc } } else { Phase::Digest { crc } };
+        self.phase = match left {
+            0 => Phase::Digest { odd, crc },
+            left => Phase::Data { left, odd, crc },
+        };
     }
 
     /// Fills the stash up to `target` bytes; true when it is full.
@@ -201,13 +213,17 @@ impl Decoder {
         self.have >= target
     }
 
-    fn data_digest<'a>(&mut self, crc: u32, input: &mut &'a [u8]) -> Option<Item<'a>> {
+    /// The data digest is of the data, or of the data with zeros up to a multiple of 4 bytes: the
+    /// standard can be read both ways, Linux sends the one and SPDK the other.
+    fn data_digest<'a>(&mut self, odd: usize, crc: u32, input: &mut &'a [u8]) -> Option<Item<'a>> {
         let mut digest_matches = true;
         if self.digests.data {
             if !self.fill(DIGEST_BYTES, input) {
                 return None;
             }
-            digest_matches = self.stash[..DIGEST_BYTES] == crc.to_le_bytes();
+            let padded = crc32c::crc32c_append(crc, &[0; 3][..(4 - odd) % 4]);
+            let received = &self.stash[..DIGEST_BYTES];
+            digest_matches = received == crc.to_le_bytes() || received == padded.to_le_bytes();
         }
         self.have = 0;
         self.phase = Phase::Header;
@@ -263,7 +279,7 @@ impl Decoder {
         self.have = 0;
         if data > 0 {
             self.phase = match padding {
-                0 => Phase::Data { left: data as usize, crc: 0 },
+                0 => Phase::data(data),
                 left => Phase::Padding { left, data },
             };
         }

@@ -4,12 +4,13 @@
 //! replaced as a whole, so a reader never sees half of one.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::layout::DRIVES_MAX;
+use crate::whole::Whole;
 
 /// Version of the array file that this program reads and writes.
 pub const SCHEMA: u32 = 1;
@@ -144,12 +145,10 @@ impl ArrayFile {
     /// [`FileError::Io`].
     pub fn save(&self, path: &Path) -> Result<(), FileError> {
         let text = toml::to_string(self).expect("names, numbers and paths in UTF-8 are TOML");
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(".new");
-        let beside = PathBuf::from(beside);
         let failed = |source| FileError::Io { path: path.to_owned(), source };
-        std::fs::write(&beside, text).map_err(failed)?;
-        std::fs::rename(&beside, path).map_err(failed)
+        let (whole, mut file) = Whole::create(path).map_err(failed)?;
+        file.write_all(text.as_bytes()).map_err(failed)?;
+        whole.finish().map_err(failed)
     }
 
     fn check(&self) -> Result<(), String> {
@@ -202,6 +201,17 @@ mod tests {
         sample().save(&path).unwrap();
         assert_eq!(ArrayFile::load(&path).unwrap(), sample());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_link_under_a_name_that_saving_could_use_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, victim) = (folder.path().join("array.toml"), folder.path().join("victim"));
+        std::fs::write(&victim, "dear").unwrap();
+        std::os::unix::fs::symlink(&victim, folder.path().join("array.toml.new")).unwrap();
+        sample().save(&path).unwrap();
+        assert_eq!(ArrayFile::load(&path).unwrap(), sample());
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "dear");
     }
 
     #[test]

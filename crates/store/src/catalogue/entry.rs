@@ -74,7 +74,7 @@ pub struct Entry {
     pub id: ObjectId,
     /// Who wrote this entry: random, one for each put or remove.
     pub writer: [u8; 16],
-    /// Grows with every writer of this name.
+    /// Grows with every change of this name: begun, sealed, removed.
     pub epoch: u64,
     /// What became of it.
     pub state: State,

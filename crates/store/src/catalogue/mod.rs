@@ -5,27 +5,33 @@
 //! with the highest epoch. Any two majorities share a drive, so a reader misses no completed
 //! write.
 //!
-//! What is guarded, and what is not. The first entry of a name is stored only if there is none,
-//! by the drive itself: of two writers at most one gets any given drive. Every later entry is
-//! compared before it is written: a writer that finds a higher epoch, or another writer's entry
-//! at its own, gives up with [`Error::Overtaken`]. Comparing and writing are two commands, so two
-//! writers that both compare before either writes are not told apart by the drives; the later one
-//! wins, and the other finds out at its next comparison, before it seals, unless the race is at
-//! the sealing itself.
+//! Every change of a name (begun, sealed, removed) is an entry of a higher epoch, and a writer
+//! writes an entry only when it has that epoch ([`claim`]). So of two writers at most one changes
+//! what both have read; the other is told ([`Error::Overtaken`]).
 //!
-//! Never: chunks. Invariant: a name's epoch only grows.
+//! What is not guarded: an entry is stored by a command that drives cannot refuse for its epoch.
+//! A writer that stands still for seconds between its last look at the catalogue ([`write`]) and
+//! that command is taken for cut off; if others then write later epochs before it goes on, it puts
+//! the older entry back on the drives that it reaches. The place for a drive's own refusal is
+//! [`put_down`].
+//!
+//! Does not handle chunks. Invariant: a name's epoch only grows.
 
+mod claim;
 mod entry;
 mod wire;
 
-use csd_nvme::kv::{Key, STORE_IF_ABSENT};
+use std::time::Duration;
+
+use csd_nvme::kv::Key;
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, Class, spawn};
-use std::rc::Rc;
+use csd_reactor::{Buffer, sleep};
 
 use crate::array::{Array, Drive};
 use crate::object::Error;
+use claim::{Claimed, Claims, Standing, on_all};
 
+pub use claim::{CLAIM_PREFIX, claim_key, release_passed};
 pub use entry::{
     DIMENSIONS_MAX, Entry, Extents, KEY_PREFIX, Malformed, NAME_BYTES_MAX, ObjectId, Placement,
     State, key,
@@ -34,8 +40,13 @@ pub use entry::{
 /// Size first asked for when an entry is read, bytes; a longer one costs a second read.
 const ENTRY_BYTES: u32 = 4096;
 
+/// How often, and after what pause, a writer looks again at an epoch that another one has claimed
+/// and not written yet, before it takes that one for cut off.
+const LOOKS: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// What the drives know of one name.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Found {
     /// Answers by drive index; a drive that is down has none.
     pub answers: Vec<(usize, Option<Entry>)>,
@@ -57,16 +68,11 @@ impl Found {
 /// When fewer than a majority answer, or an entry is corrupt ([`Error::Corrupt`]).
 pub async fn read(array: &Array, key: &Key, name: &str) -> Result<Found, Error> {
     array.require_majority()?;
-    let answers: Vec<_> = array
-        .drives()
-        .map(|drive| {
-            let (drive, key, name) = (Rc::clone(drive), *key, name.to_owned());
-            spawn(Class::Foreground, async move {
-                let entry = read_one(&drive, &key, &name).await;
-                (drive, entry)
-            })
-        })
-        .collect();
+    let (key, asked) = (*key, name.to_owned());
+    let answers = on_all(array, move |drive| {
+        let name = asked.clone();
+        async move { read_one(&drive, &key, &name).await }
+    });
     let mut found = Found { answers: Vec::new() };
     let mut failed = None;
     for answer in answers {
@@ -87,6 +93,16 @@ pub async fn read(array: &Array, key: &Key, name: &str) -> Result<Found, Error> 
 /// # Errors
 /// [`Error::Corrupt`], or a failed command.
 pub async fn read_one(drive: &Drive, key: &Key, name: &str) -> Result<Option<Entry>, Error> {
+    let entry = read_value(drive, key, name).await?;
+    if entry.as_ref().is_some_and(|entry| entry::key(&entry.name) != *key) {
+        let why = "it stands under another name's key".to_owned();
+        return Err(Error::Corrupt { drive: drive.name.clone(), object: name.to_owned(), why });
+    }
+    Ok(entry)
+}
+
+/// The entry that is the value of `key`, whatever key that is.
+async fn read_value(drive: &Drive, key: &Key, name: &str) -> Result<Option<Entry>, Error> {
     let corrupt =
         |why: String| Error::Corrupt { drive: drive.name.clone(), object: name.to_owned(), why };
     let value = match drive.objects.retrieve(key, ENTRY_BYTES).await {
@@ -97,47 +113,111 @@ pub async fn read_one(drive: &Drive, key: &Key, name: &str) -> Result<Option<Ent
         }
         Err(error) => return Err(Error::command(drive, error)),
     };
-    let entry = Entry::parse(&value).map_err(|malformed| corrupt(malformed.to_string()))?;
-    if entry::key(&entry.name) != *key {
-        return Err(corrupt("it stands under another name's key".to_owned()));
-    }
-    Ok(Some(entry))
+    Entry::parse(&value).map(Some).map_err(|malformed| corrupt(malformed.to_string()))
 }
 
-/// Writes `entry` to every drive that is up, after comparing with `found`, what those drives held.
+/// What a writer of a name builds on.
+#[derive(Clone, Debug)]
+pub struct Ground {
+    /// What the drives hold.
+    pub found: Found,
+    epoch: u64,
+    contested: bool,
+}
+
+impl Ground {
+    /// Epoch of the newest entry; 0 when there is none.
+    fn base(&self) -> u64 {
+        self.found.newest().map_or(0, |entry| entry.epoch)
+    }
+
+    /// Whether the newest entry is of this writer.
+    #[must_use]
+    pub fn is_of(&self, entry: &Entry) -> bool {
+        self.found.newest().is_some_and(|newest| newest.writer == entry.writer)
+    }
+}
+
+/// Reads what is known of `name`, for a writer. Another writer that has claimed the next epoch is
+/// waited for; if it was cut off, and has the epoch, its entry is written in its place.
+///
+/// # Errors
+/// As [`read`].
+pub async fn settle(array: &Array, name: &str) -> Result<Ground, Error> {
+    let (key, mut looks, mut epoch) = (entry::key(name), 0, 0);
+    loop {
+        let found = read(array, &key, name).await?;
+        let mut ground = Ground { found, epoch: 0, contested: false };
+        epoch = epoch.max(ground.base() + 1);
+        ground.epoch = epoch;
+        match Claims::read(array, name, epoch).await?.standing() {
+            Standing::Free => return Ok(ground),
+            Standing::Dead => epoch += 1,
+            Standing::Won(_) | Standing::Open if looks < LOOKS => {
+                looks += 1;
+                sleep(PAUSE).await;
+            }
+            Standing::Won(entry) => {
+                put_down(array, &entry).await?;
+                looks = 0;
+            }
+            Standing::Open => {
+                ground.contested = true;
+                return Ok(ground);
+            }
+        }
+    }
+}
+
+/// Makes `entry` the newest of its name, which `ground` was read for, and gives it its epoch.
 /// Gives warnings about drives that failed although a majority did not.
 ///
 /// # Errors
-/// [`Error::Overtaken`] when a newer writer was found, else as [`read`].
-pub async fn write(array: &Array, entry: &Entry, found: &Found) -> Result<Vec<String>, Error> {
+/// [`Error::Overtaken`] when another writer changed the name meanwhile, [`Error::Undecided`] when
+/// only drives that are down can tell, else as [`read`].
+pub async fn write(
+    array: &Array,
+    entry: &mut Entry,
+    ground: &Ground,
+) -> Result<Vec<String>, Error> {
     let overtaken = || Error::Overtaken { name: entry.name.clone() };
-    let newer = |other: &Entry| {
-        other.epoch > entry.epoch || other.epoch == entry.epoch && other.writer != entry.writer
-    };
-    if found.answers.iter().filter_map(|(_, other)| other.as_ref()).any(newer) {
+    let (base, mut ground) = (ground.base(), ground.clone());
+    let mut claimed = entry.clone();
+    loop {
+        claimed.epoch = ground.epoch;
+        if claim::claim(array, &claimed, ground.contested).await? == Claimed::Won {
+            break;
+        }
+        ground = settle(array, &entry.name).await?;
+        if ground.base() != base {
+            return Err(overtaken());
+        }
+    }
+    // Claims are deleted behind a later entry: then this epoch was won too late.
+    let found = read(array, &entry::key(&entry.name), &entry.name).await?;
+    let newest = found.newest().filter(|newest| newest.epoch >= claimed.epoch);
+    if newest.is_some_and(|newest| *newest != claimed) {
+        claim::release(array, &entry.name, claimed.epoch..=claimed.epoch).await;
         return Err(overtaken());
     }
+    *entry = claimed;
+    let warnings = put_down(array, entry).await?;
+    claim::release(array, &entry.name, base..=entry.epoch).await;
+    Ok(warnings)
+}
+
+/// Stores an entry that has its epoch on every drive that is up.
+async fn put_down(array: &Array, entry: &Entry) -> Result<Vec<String>, Error> {
     let (key, data) = (entry::key(&entry.name), entry.encode());
-    let writes: Vec<_> = array
-        .drives()
-        .map(|drive| {
-            let fresh = found.answers.iter().any(|(i, e)| *i == drive.index && e.is_none());
-            let options = if fresh { STORE_IF_ABSENT } else { 0 };
-            let (drive, value) = (Rc::clone(drive), vec![Buffer::from_slice(&data)]);
-            spawn(Class::Foreground, async move {
-                let stored = drive.objects.store(&key, value, options).await;
-                stored.map_err(|error| (Rc::clone(&drive), error))
-            })
-        })
-        .collect();
+    let stores = on_all(array, move |drive| {
+        let value = vec![Buffer::from_slice(&data)];
+        async move { drive.objects.store(&key, value, 0).await }
+    });
     let (mut acknowledged, mut failures) = (0, Vec::new());
-    for write in writes {
-        match write.await {
-            Ok(()) => acknowledged += 1,
-            Err((_, error)) if error.status() == Some(Status::KEY_EXISTS) => {
-                return Err(overtaken());
-            }
-            Err((drive, error)) => failures.push(Error::command(&drive, error)),
+    for store in stores {
+        match store.await {
+            (_, Ok(())) => acknowledged += 1,
+            (drive, Err(error)) => failures.push(Error::command(&drive, error)),
         }
     }
     if acknowledged >= array.majority() {
@@ -147,22 +227,6 @@ pub async fn write(array: &Array, entry: &Entry, found: &Found) -> Result<Vec<St
         Some(error) => Err(error),
         None => Err(array.require_majority().expect_err("fewer drives than a majority").into()),
     }
-}
-
-/// Checks that a majority of the drives holds this writer's entry, and none a newer one.
-///
-/// # Errors
-/// [`Error::Overtaken`], else as [`read`].
-pub async fn confirm(array: &Array, entry: &Entry) -> Result<Found, Error> {
-    let found = read(array, &entry::key(&entry.name), &entry.name).await?;
-    let mine = |other: &Entry| other.writer == entry.writer && other.epoch == entry.epoch;
-    let entries = || found.answers.iter().filter_map(|(_, other)| other.as_ref());
-    let held = entries().filter(|other| mine(other)).count();
-    let newer = entries().any(|other| other.epoch > entry.epoch);
-    if newer || held < array.majority() {
-        return Err(Error::Overtaken { name: entry.name.clone() });
-    }
-    Ok(found)
 }
 
 /// Catalogue keys on `drive`, in order.

@@ -7,7 +7,7 @@ use csd_reactor::random_bytes;
 use super::put::{On, Stored};
 use super::{Error, check_name, remove};
 use crate::array::Array;
-use crate::catalogue::{self, Entry, Found, ObjectId, Placement, State};
+use crate::catalogue::{self, Entry, Ground, ObjectId, Placement, State};
 
 /// What an object looks like before its first byte.
 #[derive(Clone, Debug)]
@@ -23,8 +23,7 @@ pub(crate) struct Shape {
 /// An object that is not sealed yet.
 pub(crate) struct Draft {
     pub(crate) entry: Entry,
-    found: Found,
-    before: Option<Entry>,
+    ground: Ground,
     warnings: Vec<String>,
 }
 
@@ -35,60 +34,61 @@ impl Draft {
     /// [`Error::Exists`] when the name is taken.
     pub(crate) async fn begin(array: &Array, name: &str, shape: Shape) -> Result<Self, Error> {
         check_name(name)?;
-        let found = catalogue::read(array, &catalogue::key(name), name).await?;
-        let before = found.newest().cloned();
-        if before.as_ref().is_some_and(|entry| entry.state == State::Sealed) {
+        let ground = catalogue::settle(array, name).await?;
+        let before = ground.found.newest();
+        if before.is_some_and(|entry| entry.state == State::Sealed) {
             return Err(Error::Exists { name: name.to_owned() });
         }
-        let entry = stage(name, shape, before.as_ref());
-        Ok(Self { entry, found, before, warnings: array.down() })
+        Ok(Self { entry: stage(name, shape), ground, warnings: array.down() })
     }
 
-    /// Writes the staged entry, and deletes what a put that was cut off left.
+    /// Writes the staged entry, and deletes what a put that was cut off left. A put that is still
+    /// under way is overtaken by this one, and finds out when it seals.
     ///
     /// # Errors
     /// [`Error::Overtaken`] when another writer was first.
     pub(crate) async fn write(&mut self, array: &Array) -> Result<(), Error> {
-        self.warnings.extend(catalogue::write(array, &self.entry, &self.found).await?);
-        let prepared = self.prepare(array).await;
-        if prepared.is_err() {
+        self.warnings.extend(catalogue::write(array, &mut self.entry, &self.ground).await?);
+        let swept = match self.ground.found.newest() {
+            Some(before) if !remove::is_spent(before) => remove::sweep_after(array, before).await,
+            _ => Ok(()),
+        };
+        if swept.is_err() {
             self.abandon(array).await;
         }
-        prepared
-    }
-
-    async fn prepare(&self, array: &Array) -> Result<(), Error> {
-        catalogue::confirm(array, &self.entry).await?;
-        match &self.before {
-            Some(before) if !remove::is_spent(before) => remove::sweep(array, before.id).await,
-            _ => Ok(()),
-        }
+        swept
     }
 
     /// Makes the object visible, once all its chunks are acknowledged.
     ///
     /// # Errors
-    /// [`Error::Overtaken`] when another writer came later and won.
+    /// [`Error::Overtaken`] when another writer came later and won. When drives failed the object
+    /// may be sealed all the same: then it is left to the next put or remove of its name.
     pub(crate) async fn seal(mut self, array: &Array) -> Result<Stored, Error> {
-        let sealed = self.write_sealed(array).await;
-        match sealed {
+        let mut sealed = self.entry.clone();
+        sealed.state = State::Sealed;
+        match self.write_sealed(array, &mut sealed).await {
             Ok(warnings) => {
                 self.warnings.extend(warnings);
                 self.warnings.dedup();
-                Ok(Stored { entry: self.entry, warnings: self.warnings })
+                Ok(Stored { entry: sealed, warnings: self.warnings })
             }
             Err(error) => {
-                self.entry.state = State::Staged;
-                self.abandon(array).await;
+                // Only these say for certain that the object is not sealed, and will not be.
+                if matches!(error, Error::Overtaken { .. } | Error::Full { .. }) {
+                    self.abandon(array).await;
+                }
                 Err(error)
             }
         }
     }
 
-    async fn write_sealed(&mut self, array: &Array) -> Result<Vec<String>, Error> {
-        let found: Found = catalogue::confirm(array, &self.entry).await?;
-        self.entry.state = State::Sealed;
-        catalogue::write(array, &self.entry, &found).await
+    async fn write_sealed(&self, array: &Array, sealed: &mut Entry) -> Result<Vec<String>, Error> {
+        let ground = catalogue::settle(array, &self.entry.name).await?;
+        if !ground.is_of(&self.entry) {
+            return Err(Error::Overtaken { name: self.entry.name.clone() });
+        }
+        catalogue::write(array, sealed, &ground).await
     }
 
     /// Gives the object up: its chunks are deleted, as far as drives can be reached.
@@ -97,7 +97,7 @@ impl Draft {
     }
 }
 
-fn stage(name: &str, shape: Shape, before: Option<&Entry>) -> Entry {
+fn stage(name: &str, shape: Shape) -> Entry {
     let (mut id, mut writer) = ([0; 12], [0; 16]);
     random_bytes(&mut id);
     random_bytes(&mut writer);
@@ -108,7 +108,7 @@ fn stage(name: &str, shape: Shape, before: Option<&Entry>) -> Entry {
         name: name.to_owned(),
         id: ObjectId::from_random(id),
         writer,
-        epoch: before.map_or(0, |entry| entry.epoch) + 1,
+        epoch: 0, // given when it is written
         state: State::Staged,
         element: shape.element,
         shape: Vec::new(),

@@ -18,8 +18,8 @@ pub type Sink = Box<dyn Write + Send>;
 /// Writes the object `name` to `sink`, and gives its entry and the sink back.
 ///
 /// # Errors
-/// [`Error::Missing`]; [`Error::Digest`] when what was written is not what was put; what the
-/// drives or the sink did.
+/// [`Error::Missing`]; [`Error::Removed`] when it was removed meanwhile; [`Error::Digest`] when
+/// what was written is not what was put; what the drives or the sink did.
 pub async fn get(
     array: &Array,
     name: &str,
@@ -27,6 +27,27 @@ pub async fn get(
     progress: &Progress,
 ) -> Result<(Entry, Sink), Error> {
     let entry = Rc::new(lookup(array, name).await?);
+    match copy(array, &entry, sink, progress).await {
+        Ok(sink) => Ok((Rc::unwrap_or_clone(entry), sink)),
+        // What is missing or overwritten may be so because the object is gone.
+        Err(error @ (Error::Corrupt { .. } | Error::Digest { .. })) => {
+            match lookup(array, name).await {
+                Ok(now) if now.id == entry.id => Err(error),
+                Ok(_) | Err(Error::Missing { .. }) => Err(Error::Removed { name: name.to_owned() }),
+                Err(_) => Err(error),
+            }
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes what `entry` describes to `sink`, and gives the sink back.
+async fn copy(
+    array: &Array,
+    entry: &Rc<Entry>,
+    sink: Sink,
+    progress: &Progress,
+) -> Result<Sink, Error> {
     let layout = entry.layout();
     let mut writer = Writer { sink, hasher: blake3::Hasher::new() };
     let mut pending: VecDeque<JoinHandle<Result<Buffer, Error>>> = VecDeque::new();
@@ -36,7 +57,7 @@ pub async fn get(
         while next < layout.chunks() && pending.len() < ahead {
             let member = entry.members[layout.member(next)];
             let drive = Rc::clone(array.drive(member.into())?);
-            let (entry, chunk) = (Rc::clone(&entry), next);
+            let (entry, chunk) = (Rc::clone(entry), next);
             pending.push_back(spawn(Class::Foreground, async move {
                 read_chunk(&drive, &entry, chunk).await
             }));
@@ -49,12 +70,11 @@ pub async fn get(
     }
     let (mut sink, hash) = (writer.sink, writer.hasher.finalize());
     if entry.has_digest() && hash != entry.digest {
-        return Err(Error::Digest { name: name.to_owned() });
+        return Err(Error::Digest { name: entry.name.clone() });
     }
     let flushed = compute_fn(Class::Foreground, 0, move || sink.flush().map(|()| sink));
     let sink = flushed.await.map_err(|_| Error::Lane)?;
-    let sink = sink.map_err(|source| Error::Write { source })?;
-    Ok((Rc::unwrap_or_clone(entry), sink))
+    sink.map_err(|source| Error::Write { source })
 }
 
 /// Reads one chunk of a sealed object from the drive that holds it.

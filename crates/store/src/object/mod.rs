@@ -1,4 +1,4 @@
-//! Objects: put, get, list, look up, remove.
+//! Objects: put, get, list, look up, remove, reclaim.
 //!
 //! Streams: of an object at most a few chunks per drive are in memory. Never overwrites a sealed
 //! object. Invariants: an object is sealed only after all its chunks were acknowledged; whoever
@@ -9,11 +9,13 @@ mod draft;
 mod get;
 mod list;
 mod put;
+mod reclaim;
 mod remove;
 
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::array::{self, Drive};
 use crate::catalogue::{self, Entry, State};
@@ -24,6 +26,7 @@ pub use cut::{Arrange, graph_starts};
 pub use get::{Sink, get};
 pub use list::{Listed, list};
 pub use put::{On, PutOptions, Stored, put};
+pub use reclaim::{Reclaimed, reclaim};
 pub use remove::remove;
 
 pub(crate) use draft::{Draft, Shape};
@@ -31,6 +34,13 @@ pub(crate) use get::read_chunk;
 
 /// Told the number of bytes done since the last call; may be called on any core.
 pub type Progress = Arc<dyn Fn(u64) + Send + Sync>;
+
+/// How often a put looks whether its name is still its own.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// After this long a put whose name another writer has taken writes no blocks any more, and others
+/// may: it has looked several times, and what it had sent is done.
+pub(crate) const GRACE: Duration = Duration::from_secs(3);
 
 /// Chunks of one drive in flight at once.
 pub(crate) const WINDOW: usize = 4;
@@ -109,6 +119,17 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// Another writer of the name was cut off, and only drives that are down can tell how far it
+    /// came.
+    Undecided {
+        /// The name.
+        name: String,
+    },
+    /// The object was removed while it was read.
+    Removed {
+        /// The name.
+        name: String,
+    },
     /// Writing the output failed.
     Write {
         /// Why.
@@ -176,7 +197,15 @@ impl fmt::Display for Error {
                 write!(f, "object {name:?} does not hash to its digest: it is damaged")
             }
             Self::Overtaken { name } => {
-                write!(f, "another writer of object {name:?} was there at the same time and won")
+                write!(f, "another put or rm of object {name:?} was under way and won")
+            }
+            Self::Undecided { name } => write!(
+                f,
+                "another put or rm of object {name:?} was cut off, and a drive that is down must \
+                 tell how far it came: bring that drive back"
+            ),
+            Self::Removed { name } => {
+                write!(f, "object {name:?} was removed while it was read")
             }
             Self::Write { source } => write!(f, "cannot write the output: {source}"),
             Self::Lane => f.write_str("internal error: the compute lane failed"),

@@ -1,16 +1,18 @@
 //! Put: staged entry, then chunks, then the sealed entry.
 //!
 //! A put that is cut off leaves a staged entry and chunks that nobody can see; the next put or
-//! remove of the name deletes them. A put that fails while it runs cleans up after itself.
+//! remove of the name deletes them. A put that fails while it runs cleans up after itself. One
+//! whose name another writer takes meanwhile finds out with its next chunk after
+//! [`CHECK_INTERVAL`].
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use csd_reactor::{Buffer, Class, Permit, Semaphore, compute_fn, spawn};
+use csd_reactor::{Buffer, Class, Instant, Permit, Semaphore, compute_fn, now, spawn};
 
 use super::cut::{Arrange, Cutter, Packed, Packer, Read};
 use super::draft::{Draft, Shape};
-use super::{Error, Progress, WINDOW};
+use super::{CHECK_INTERVAL, Error, Progress, WINDOW};
 use crate::array::{Array, Drive};
 use crate::catalogue::{self, Entry, Placement};
 use crate::extent::{Claimer, UNIT_BYTES};
@@ -189,6 +191,8 @@ struct Writer<'a> {
     entry: Entry,
     lanes: Vec<Member>,
     failure: Rc<RefCell<Option<Error>>>,
+    /// When the name was last seen to be this put's.
+    checked: Instant,
 }
 
 struct Member {
@@ -217,14 +221,31 @@ impl<'a> Writer<'a> {
             let (drive, window) = (Rc::clone(drive), Semaphore::new(WINDOW));
             lanes.push(Member { drive, window, claimer, unit: (0, UNIT_BYTES) });
         }
-        Ok(Self { array, entry: entry.clone(), lanes, failure })
+        Ok(Self { array, entry: entry.clone(), lanes, failure, checked: now() })
+    }
+
+    /// Looks from time to time whether the name is still this put's: units of the block namespace
+    /// are another object's soon after it is not.
+    async fn check(&mut self) -> Result<(), Error> {
+        let seen = now();
+        if seen.since(self.checked) < CHECK_INTERVAL {
+            return Ok(());
+        }
+        let (key, name) = (catalogue::key(&self.entry.name), &self.entry.name);
+        let found = catalogue::read(self.array, &key, name).await?;
+        self.checked = seen;
+        match found.newest() {
+            Some(newest) if newest.writer == self.entry.writer => Ok(()),
+            _ => Err(Error::Overtaken { name: name.clone() }),
+        }
     }
 
     /// Sends a chunk once its drive has room in its window. An earlier chunk's failure comes out
     /// here or in [`Writer::finish`].
     async fn send(&mut self, member: usize, number: u32, chunk: Buffer) -> Result<(), Error> {
+        let permit = self.lanes[member].window.acquire(1).await;
+        self.check().await?;
         let member = &mut self.lanes[member];
-        let permit = member.window.acquire(1).await;
         if let Some(error) = self.failure.borrow_mut().take() {
             return Err(error);
         }

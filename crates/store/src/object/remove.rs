@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use csd_reactor::{Class, Semaphore, random_bytes, sleep, spawn};
 
-use super::{Error, check_name};
+use super::{Error, GRACE, check_name};
 use crate::array::{Array, Drive};
-use crate::catalogue::{self, Entry, Found, ObjectId, Placement, State};
+use crate::catalogue::{self, Entry, Ground, ObjectId, Placement, State};
 use crate::extent;
 
 /// Deletes in flight at once on one drive.
@@ -26,32 +26,31 @@ const ROOM_PAUSE: Duration = Duration::from_millis(100);
 /// [`Error::Missing`] when there is nothing to remove, else what kept a majority from agreeing.
 pub async fn remove(array: &Array, name: &str) -> Result<Vec<String>, Error> {
     check_name(name)?;
-    let found = catalogue::read(array, &catalogue::key(name), name).await?;
-    let Some(before) = found.newest().cloned() else {
+    let ground = catalogue::settle(array, name).await?;
+    let Some(before) = ground.found.newest().cloned() else {
         return Err(Error::Missing { name: name.to_owned() });
     };
     if is_spent(&before) {
         return Err(Error::Missing { name: name.to_owned() });
     }
-    let mut tombstone = before;
+    let mut tombstone = before.clone();
     tombstone.state = State::Deleted;
-    tombstone.epoch += 1;
     if tombstone.shape.is_empty() {
         tombstone.shape.push(0); // a staged entry: not spent until its chunks are deleted
     }
     random_bytes(&mut tombstone.writer);
     let mut warnings = array.down();
-    match catalogue::write(array, &tombstone, &found).await {
+    match catalogue::write(array, &mut tombstone, &ground).await {
         Ok(more) => warnings.extend(more),
         Err(Error::Full { .. }) => {
             // No room even for a tombstone: then the chunks must go first. Cut off in between,
             // the object is still listed, its chunks are missed, and it can be removed again.
             sweep(array, tombstone.id).await?;
-            warnings.extend(write_when_room(array, &tombstone, &found).await?);
+            warnings.extend(write_when_room(array, &mut tombstone, &ground).await?);
         }
         Err(error) => return Err(error),
     }
-    match sweep(array, tombstone.id).await {
+    match sweep_after(array, &before).await {
         Ok(()) => warnings.extend(spend(array, tombstone).await?),
         Err(error) => warnings.push(format!("its chunks are not all deleted: {error}")),
     }
@@ -59,31 +58,43 @@ pub async fn remove(array: &Array, name: &str) -> Result<Vec<String>, Error> {
     Ok(warnings)
 }
 
-/// What a failed put does: a tombstone in place of its staged entry, and its chunks deleted.
+/// What a failed put does: its chunks deleted, and a tombstone in place of its staged entry.
 pub(super) async fn abandon(array: &Array, staged: &Entry) -> Result<(), Error> {
-    let mut tombstone = staged.clone();
-    tombstone.state = State::Deleted;
-    let found = catalogue::confirm(array, staged).await;
     // Chunks of this put are nobody else's, whoever owns the name now.
     sweep(array, staged.id).await?;
-    let written = write_when_room(array, &spent(tombstone), &found?).await;
-    written.map(|_warnings| ())
+    let ground = catalogue::settle(array, &staged.name).await?;
+    if !ground.is_of(staged) {
+        return Ok(());
+    }
+    write_when_room(array, &mut spent(staged.clone()), &ground).await.map(|_warnings| ())
 }
 
 /// Writes an entry after a sweep: a full drive has room again once it has cleaned, which takes it
 /// a moment.
 async fn write_when_room(
     array: &Array,
-    entry: &Entry,
-    found: &Found,
+    entry: &mut Entry,
+    ground: &Ground,
 ) -> Result<Vec<String>, Error> {
     for _ in 1..ROOM_TRIES {
-        match catalogue::write(array, entry, found).await {
+        match catalogue::write(array, entry, ground).await {
             Err(Error::Full { .. }) => sleep(ROOM_PAUSE).await,
             done => return done,
         }
     }
-    catalogue::write(array, entry, found).await
+    catalogue::write(array, entry, ground).await
+}
+
+/// Deletes what another writer's entry, which is not the newest any more, speaks of.
+///
+/// # Errors
+/// As [`sweep`].
+pub(super) async fn sweep_after(array: &Array, before: &Entry) -> Result<(), Error> {
+    // Its put may still be under way, and blocks that it writes must not be another object's.
+    if before.state == State::Staged && before.placement != Placement::Kv {
+        sleep(GRACE).await;
+    }
+    sweep(array, before.id).await
 }
 
 /// Deletes all chunks and claims of `object` on all drives that are up.
@@ -126,13 +137,21 @@ async fn sweep_drive(drive: &Rc<Drive>, object: ObjectId) -> Result<(), Error> {
     extent::release(drive, object).await
 }
 
+/// Notes that nothing of a removed object is left, unless the name is another writer's by now.
 async fn spend(array: &Array, tombstone: Entry) -> Result<Vec<String>, Error> {
-    let found = catalogue::confirm(array, &tombstone).await?;
-    catalogue::write(array, &spent(tombstone), &found).await
+    let ground = catalogue::settle(array, &tombstone.name).await?;
+    if !ground.is_of(&tombstone) {
+        return Ok(Vec::new());
+    }
+    match catalogue::write(array, &mut spent(tombstone), &ground).await {
+        Err(Error::Overtaken { .. }) => Ok(Vec::new()),
+        written => written,
+    }
 }
 
 /// A tombstone whose chunks are deleted: it has no size, and so nothing to delete.
 fn spent(mut tombstone: Entry) -> Entry {
+    tombstone.state = State::Deleted;
     tombstone.bytes = 0;
     tombstone.shape.clear();
     tombstone.parts = None;

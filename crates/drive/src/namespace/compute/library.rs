@@ -12,14 +12,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use csd_nvme::compute::{DOWNLOADED, ProgramDescriptor, ProgramState};
-use csd_nvme::program::{ACTIVE_MAX, DOWNLOADABLE_COUNT, DOWNLOADABLE_FIRST, Part, ProgramType};
+use csd_nvme::program::{
+    ACTIVE_MAX, ALL_PROGRAMS_BYTES_MAX, DOWNLOADABLE_COUNT, DOWNLOADABLE_FIRST, Part, ProgramType,
+};
 use csd_nvme::status::Status;
 
 use super::engine::{Compiled, Engine};
 use super::owner;
 
 /// Most bytes of all programs together; a host has half of that, unless all hosts share.
-const LOADED_BYTES_MAX: usize = 16 << 20;
+const LOADED_BYTES_MAX: usize = ALL_PROGRAMS_BYTES_MAX as usize;
 /// Most programs of all hosts together.
 const LOADED_MAX: usize = 4 * DOWNLOADABLE_COUNT as usize;
 /// Most memory of all compiled programs that are loaded, bytes; a host has half of that, unless all
@@ -235,6 +237,11 @@ impl Library {
         let engine = self.engines.iter().find(|engine| engine.ptype() == slot.part.ptype);
         let engine = Arc::clone(engine.expect("it was loaded with this engine"));
         Ok(Running { library: Arc::clone(self), key, pid: slot.part.pid, compiled, engine })
+    }
+
+    /// Bytes of all loaded programs.
+    pub fn bytes(&self) -> u64 {
+        self.slots().values().map(|slot| slot.bytes.len() as u64).sum()
     }
 
     /// Descriptors of a host's programs that are whole, by index.

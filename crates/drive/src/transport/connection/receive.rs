@@ -15,11 +15,12 @@ use csd_nvme::status::Status;
 use csd_nvme::tcp::controller::{Event, Target};
 use csd_reactor::Buffer;
 
-use super::super::command::Received;
+use super::super::command::{Received, fail};
 use super::super::link::Link;
 use super::super::now;
 use super::super::session::{Session, now_ms};
 use super::{Capsule, Connection, End};
+use crate::log::Level;
 
 /// Data of at least this many bytes is received straight into its buffer.
 const DIRECT_BYTES_MIN: usize = 8 << 10;
@@ -105,10 +106,15 @@ where
                 Event::Data { target: Target::Transfer(ttag), offset, bytes } => {
                     link.fill(ttag, offset, bytes);
                 }
-                Event::DataEnd { target, complete, digest_matches } => match target {
-                    Target::Capsule => self.capsule_end(digest_matches, cx),
-                    Target::Transfer(ttag) => link.transfer_end(ttag, complete, digest_matches),
-                },
+                Event::DataEnd { target, complete, digest_matches } => {
+                    if !digest_matches {
+                        self.tell_digest_error();
+                    }
+                    match target {
+                        Target::Capsule => self.capsule_end(digest_matches, cx),
+                        Target::Transfer(ttag) => link.transfer_end(ttag, complete, digest_matches),
+                    }
+                }
                 Event::Terminated(_) => return Err(End::Closed),
             }
         }
@@ -116,7 +122,13 @@ where
 
     fn command(&mut self, sqe: Sqe, data: u32, cx: &mut Context<'_>) -> Result<(), End> {
         let queue = self.link.queue();
-        let permit = match queue.begin(sqe.cid()) {
+        let begun = match queue.begin(sqe.cid()) {
+            Err(Refusal::Conflict) if self.link.session.borrow_mut().forget(sqe.cid()) => {
+                queue.admit(sqe.cid())
+            }
+            begun => begun,
+        };
+        let permit = match begun {
             Ok(permit) => permit,
             Err(Refusal::Conflict) => {
                 self.link.respond(&queue.conflict(sqe.cid()));
@@ -148,6 +160,7 @@ where
     fn is_plain(&self, sqe: &Sqe) -> bool {
         self.first.is_none()
             && Fused::of(sqe) == Fused::Single
+            && self.core.shared.serves(sqe.nsid())
             && matches!(*self.link.session.borrow(), Session::Io { .. })
             && !self.link.gate.concerns(sqe)
     }
@@ -179,8 +192,21 @@ where
             self.begin(permit, sqe, Some(buffer), cx);
         } else {
             self.abandon_first();
-            self.link.complete(permit, Status::TRANSIENT_TRANSPORT_ERROR, 0);
+            let status = Status::TRANSIENT_TRANSPORT_ERROR;
+            if matches!(*self.link.session.borrow(), Session::Io { .. }) {
+                self.core.metrics.fail(self.core.metrics.begin(&sqe), status);
+            }
+            fail(&self.core, &self.link, permit, &sqe, status);
         }
+    }
+
+    /// Tells that data did not arrive as it was sent: a network that corrupts, or a host that
+    /// computes digests wrongly.
+    fn tell_digest_error(&self) {
+        let association = self.link.association();
+        let host = association.as_ref().map_or("?", |association| association.host_nqn());
+        let fields = [("host", host.to_owned()), ("peer", self.link.peer())];
+        self.core.shared.log().write_rated(Level::Warn, "data digest error", &fields);
     }
 
     fn begin(&mut self, permit: Permit, sqe: Sqe, capsule: Option<Buffer>, cx: &mut Context<'_>) {

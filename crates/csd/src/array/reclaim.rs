@@ -1,0 +1,20 @@
+//! `csd array reclaim`.
+
+use csd_store::array::Array;
+use csd_store::object;
+use serde_json::json;
+
+use crate::context::Context;
+use crate::report::{Failure, Report};
+
+/// Deletes what nothing names any more.
+pub(crate) fn reclaim(context: &Context) -> Result<Report, Failure> {
+    let (done, down) = context
+        .with_array(async |array: &Array| Ok((object::reclaim(array).await?, array.down())))?;
+    let text = match (done.puts, done.claims) {
+        (0, 0) => "nothing was left\n".to_owned(),
+        (puts, claims) => format!("deleted what {puts} puts left, and {claims} claims\n"),
+    };
+    let result = json!({ "puts": done.puts, "claims": done.claims });
+    Ok(Report::new(text, result).with_warnings(down))
+}

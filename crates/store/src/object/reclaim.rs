@@ -1,0 +1,62 @@
+//! Reclaim: what puts left that lost their names, or were cut off, and that nothing names any more.
+//!
+//! Usually a put that loses deletes what it wrote; one that is killed before it has leaves chunks,
+//! units of the block namespace and claims. Sound while others write: a put's staged entry is in
+//! the catalogue before its first chunk is on a drive, and here drives are asked for chunks before
+//! the catalogue is asked for entries. So what belongs to a put under way is seen with its entry.
+//!
+//! Does not touch a staged entry, which may be of a put under way: `csd rm` and the next put of its
+//! name do.
+
+use std::collections::BTreeSet;
+
+use csd_nvme::kv::Key;
+use csd_reactor::sleep;
+
+use super::{Error, GRACE, list, remove};
+use crate::array::{Array, Drive};
+use crate::catalogue::{self, ObjectId};
+use crate::extent;
+
+/// What was deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reclaimed {
+    /// Puts of which chunks or units were left.
+    pub puts: usize,
+    /// Claims of epochs that the catalogue is beyond.
+    pub claims: usize,
+}
+
+/// Deletes what nothing names on the drives that are up.
+///
+/// # Errors
+/// What kept a majority from answering, a corrupt entry, or a failed command.
+pub async fn reclaim(array: &Array) -> Result<Reclaimed, Error> {
+    let mut left = BTreeSet::new();
+    for drive in array.drives() {
+        left.extend(objects_on(drive).await?);
+    }
+    let listed = list(array).await?;
+    for entry in listed.sealed.iter().chain(&listed.staged) {
+        left.remove(&entry.id);
+    }
+    if !left.is_empty() {
+        // A put that has just lost its name may still write.
+        sleep(GRACE).await;
+    }
+    for &object in &left {
+        remove::sweep(array, object).await?;
+    }
+    Ok(Reclaimed { puts: left.len(), claims: catalogue::release_passed(array).await? })
+}
+
+/// Objects of which a drive has chunks or units.
+async fn objects_on(drive: &Drive) -> Result<BTreeSet<ObjectId>, Error> {
+    let mut first = [0; 16];
+    first[0] = 0x80; // the top bit of an object's id
+    let keys = catalogue::keys_with_prefix(drive, &[], &first).await?;
+    let of_chunk = |key: &Key| key.as_bytes().first_chunk().map(|id| ObjectId(*id));
+    let mut objects: BTreeSet<ObjectId> = keys.iter().filter_map(of_chunk).collect();
+    objects.extend(extent::owners(drive).await?);
+    Ok(objects)
+}

@@ -1,0 +1,78 @@
+//! A file that appears under its name when it is whole.
+//!
+//! Until then its bytes are in a file next to it whose name nobody can foresee, and which is made
+//! for it alone (`O_EXCL`, which follows no link). So in a folder that others write to nobody can
+//! lay a link in its way, and two writers of one name do not meet in one file. Does not sync.
+//! Invariant: what is dropped unfinished leaves nothing behind.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The file in the making.
+#[derive(Debug)]
+pub struct Whole {
+    path: PathBuf,
+    temporary: PathBuf,
+    finished: bool,
+}
+
+impl Whole {
+    /// Makes an empty file for what is to become `path`. Runs a reactor of its own for a moment:
+    /// not for use on a core.
+    ///
+    /// # Errors
+    /// Why there can be none in that folder.
+    pub fn create(path: &Path) -> io::Result<(Self, File)> {
+        let number = csd_reactor::block_on(&csd_reactor::Config::default(), || async {
+            csd_reactor::random_u64()
+        });
+        let number = number.map_err(io::Error::other)?;
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(format!(".{number:016x}.part"));
+        let temporary = PathBuf::from(temporary);
+        let file = File::create_new(&temporary)?;
+        Ok((Self { path: path.to_owned(), temporary, finished: false }, file))
+    }
+
+    /// Gives it its name; a file that has it is replaced.
+    ///
+    /// # Errors
+    /// Why it cannot have it.
+    pub fn finish(mut self) -> io::Result<()> {
+        std::fs::rename(&self.temporary, &self.path)?;
+        self.finished = true;
+        Ok(())
+    }
+}
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        if !self.finished {
+            let _gone = std::fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn it_appears_when_it_is_whole_and_two_of_one_name_do_not_meet() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        let (one, mut first) = Whole::create(&path).unwrap();
+        let (two, mut second) = Whole::create(&path).unwrap();
+        first.write_all(b"one").unwrap();
+        second.write_all(b"two").unwrap();
+        assert!(!path.exists());
+        one.finish().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"one");
+        drop(two);
+        assert_eq!(std::fs::read(&path).unwrap(), b"one");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
