@@ -35,7 +35,7 @@ use csd_drive::media::{Media, Volatile, VolatileConfig};
 use csd_drive::transport::accept;
 use csd_initiator::Address;
 use csd_reactor::sim::{MachineId, World, WorldConfig};
-use csd_reactor::{CoreId, Listener, sleep};
+use csd_reactor::{CoreId, Listener, random_u64, sleep};
 use workload::Shared;
 
 const NQN: &str = "nqn.2026-11.io.csdstore:simulated";
@@ -168,8 +168,8 @@ impl Simulation {
     fn run(mut self) -> Trace {
         for _ in 0..CUTS {
             self.round();
-            let failure = self.known.borrow().failure.clone();
-            assert_eq!(failure, None);
+            let known = self.known.borrow();
+            assert_eq!((&known.failure, &known.refused), (&None, &None));
         }
         let operations = self.known.borrow().operations;
         Trace { hash: self.world.trace_hash(), operations, cleaned: self.cleaned }
