@@ -12,7 +12,7 @@ TEST_READY := $(VENV)/.test-ready
 ORACLE_READY := $(VENV)/.oracle-ready
 DEMO_DIR ?= build/demo
 
-.PHONY: help demo test check test-rust test-python browser oracle oracle-speed arm sim fuzz vm vm-short bench sdk docs clean
+.PHONY: help demo test check test-rust test-python browser oracle oracle-speed arm sim crash fuzz vm vm-short bench sdk docs clean
 
 help:            ## list the doors
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -77,6 +77,13 @@ arm:             ## tests of the kernels for aarch64 in QEMU; skipped visibly wi
 SEEDS ?= 0..1000
 sim:  ## simulation lane, long form: make sim SEEDS=0..1000
 	CSD_SIM_SEEDS=$(SEEDS) cargo test --locked --release -p csd-tests --test simulation -- --nocapture
+
+ROUNDS ?= 200
+SEED ?= 1
+# The lane loads no programs: the drive does without their compiler.
+crash:  ## real drives that die with what they had not synced: make crash ROUNDS=200 SEED=1 (root)
+	CSD_CRASH_ROUNDS=$(ROUNDS) CSD_CRASH_SEED=$(SEED) cargo test --locked --release -p csd \
+	  --no-default-features --test crash -- --nocapture
 
 FUZZ_SECONDS ?= 60
 # Those whose inputs are whole streams start with long ones.

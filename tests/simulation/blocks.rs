@@ -9,10 +9,11 @@ use csd_initiator::{Block, Error};
 use csd_nvme::capsule::Sqe;
 use csd_nvme::nvm::{self, Extent};
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, random_u64};
+use csd_reactor::Buffer;
 
 use crate::model::State;
-use crate::workload::{SECTOR_BYTES, Shared, content, fail, sectors};
+use crate::random_u64;
+use crate::workload::{SECTOR_BYTES, Shared, content, fail, refused, sectors};
 
 /// One of these commands on block `number`; `others` are blocks that nobody else changes.
 pub async fn work(
@@ -55,12 +56,7 @@ async fn change(
     for (sector, state) in pairs() {
         known.borrow_mut().sectors.asked(sector, state.clone());
     }
-    if let Err(error) = run.await {
-        if let Some(status) = error.status() {
-            fail(known, format!("block {number}: {status}"));
-        }
-        return Err(());
-    }
+    run.await.map_err(|error| refused(known, &error))?;
     for (sector, state) in pairs() {
         known.borrow_mut().sectors.acknowledged(sector, state.clone());
     }
@@ -120,7 +116,8 @@ async fn fused(block: &Block, number: u64, known: &Shared) -> Result<(), ()> {
             // Without a status the drive is gone.
             [_, None] | [None, _] => Err(()),
             other => {
-                fail(known, format!("block {number}: a pair that must not write: {other:?}"));
+                let text = format!("block {number}: a pair that must not write: {other:?}");
+                known.borrow_mut().refused.get_or_insert(text);
                 Err(())
             }
         };

@@ -1,16 +1,13 @@
 //! Connections lost at any moment: the host comes back and finds what was acknowledged. What was
 //! not answered has happened or not, wholly; it does not happen later.
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-use csd_initiator::{Address, Block, Controller, Kv, Options};
+use csd_initiator::{Address, Controller, Options};
 use csd_reactor::sleep;
 
-use crate::workload::{
-    KEYS_PER_WORKER, SECTOR_BYTES, Shared, check, find, sectors, work_until_lost,
-};
+use crate::workload::{Shared, read_back, work_until_lost};
 use crate::{Simulation, seeds};
 
 /// Pause before a host tries again to connect.
@@ -23,7 +20,7 @@ const SEEDS_SHORT: usize = 20;
 pub async fn work(address: Address, known: Shared) {
     loop {
         if let Ok(controller) = Controller::connect(&address, &Options::default()).await
-            && compare(&controller, &known).await.is_ok()
+            && read_back(&controller, &known, true).await.is_ok()
         {
             known.borrow_mut().connections += 1;
             work_until_lost(&controller, &known).await;
@@ -31,36 +28,6 @@ pub async fn work(address: Address, known: Shared) {
             sleep(PAUSE).await;
         }
     }
-}
-
-/// Reads everything and compares it; an error when the connection is lost again.
-async fn compare(controller: &Controller, known: &Shared) -> Result<(), ()> {
-    let stores = [2, 3].map(|nsid| Kv::open(controller, nsid).expect("kv namespaces"));
-    let keys = known.borrow().kv.keys();
-    for number in keys {
-        let found = find(&stores[usize::from(number >= KEYS_PER_WORKER)], number).await;
-        let found = found.map_err(|_| ())?;
-        check(known, |known| {
-            let result = known.kv.reconnected(number, found.clone());
-            // A value that can be read is durable.
-            known.kv.durable(number, found);
-            result
-        });
-    }
-    let block = Block::open(controller, 1).expect("a block namespace");
-    let block_bytes = u64::from(block.block_bytes());
-    let touched = known.borrow().sectors.keys();
-    let numbers: BTreeSet<u64> =
-        touched.iter().map(|sector| sector * SECTOR_BYTES as u64 / block_bytes).collect();
-    for number in numbers {
-        let length = usize::try_from(block_bytes).unwrap();
-        let data = block.read(number * block_bytes, length).await.map_err(|_| ())?;
-        for (sector, found) in sectors(number, block_bytes).zip(data.chunks(SECTOR_BYTES)) {
-            let found = Some(found.to_vec()).filter(|bytes| bytes.iter().any(|byte| *byte != 0));
-            check(known, |known| known.sectors.reconnected(sector, found));
-        }
-    }
-    Ok(())
 }
 
 impl Simulation {

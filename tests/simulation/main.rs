@@ -48,7 +48,7 @@ use csd_drive::metrics;
 use csd_drive::transport::accept;
 use csd_initiator::Address;
 use csd_reactor::sim::{MachineId, World, WorldConfig};
-use csd_reactor::{Class, CoreId, Listener, sleep, spawn};
+use csd_reactor::{Class, CoreId, Listener, random_u64, sleep, spawn};
 use workload::Shared;
 
 const NQN: &str = "nqn.2026-11.io.csdstore:simulated";
@@ -185,8 +185,8 @@ impl Simulation {
     fn run(mut self) -> Trace {
         for _ in 0..CUTS {
             self.round();
-            let failure = self.known.borrow().failure.clone();
-            assert_eq!(failure, None);
+            let known = self.known.borrow();
+            assert_eq!((&known.failure, &known.refused), (&None, &None));
         }
         let operations = self.known.borrow().operations;
         Trace { hash: self.world.trace_hash(), operations, cleaned: self.cleaned }

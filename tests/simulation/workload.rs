@@ -1,20 +1,43 @@
-//! The workload: a host that stores, deletes, writes, flushes and reads until it is cut off.
+//! The workload: a host that stores, deletes, writes, flushes and reads until it is cut off. The
+//! simulation lane and the crash lane run it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use csd_initiator::{Address, Block, Controller, Kv, Options};
+use csd_drive::format::SHARDS;
+use csd_drive::namespace::kv::shard_of;
+use csd_initiator::{Address, Block, Controller, Error, Kv, Options};
 use csd_nvme::kv::Key;
-use csd_reactor::{Buffer, Class, random_u64, spawn};
+use csd_reactor::{Buffer, Class, spawn};
 
 use super::blocks;
 use super::model::{Model, State};
+// The lane's: a simulated world's, or numbers from a seed.
+use crate::random_u64;
 
 /// Torn writes are told apart per sector.
 pub const SECTOR_BYTES: usize = 512;
 pub const KEYS_PER_WORKER: u64 = 6;
-const WORKERS: u64 = 5;
 const BLOCKS_PER_WORKER: u64 = 12;
+
+/// How much the workers ask for at once, and how long.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Commands in flight; at most 42, because keys are told apart by one byte.
+    pub workers: u64,
+    /// Workers that have keys in the first so many shards use only those.
+    pub shards: u32,
+    /// Most values are short, so that many fit in a group of records.
+    pub small: bool,
+    /// The workers end at so many [`Known::syncing`] operations in all.
+    pub syncing_max: u64,
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Self { workers: 5, shards: SHARDS, small: false, syncing_max: u64::MAX }
+    }
+}
 
 /// What the host knows: shared by its workers and the test.
 #[derive(Default)]
@@ -22,7 +45,14 @@ pub struct Known {
     pub kv: Model<u64>,
     pub sectors: Model<u64>,
     pub failure: Option<String>,
+    /// The first status that refused a command.
+    pub refused: Option<String>,
     pub operations: u64,
+    /// Those of them that are slow because the drive syncs: of kv namespaces, and flushes.
+    pub syncing: u64,
+    pub load: Load,
+    /// Called when the workers have done what the load asks for.
+    pub when_done: Option<Box<dyn FnOnce()>>,
     /// Store values so large that the log must be cleaned.
     pub heavy: bool,
     pub counter: u64,
@@ -51,6 +81,28 @@ pub fn fail(known: &Shared, text: String) {
     known.borrow_mut().failure.get_or_insert(text);
 }
 
+/// Notes the status of a command that failed with one.
+pub fn refused(known: &Shared, error: &Error) {
+    if error.status().is_some() {
+        known.borrow_mut().refused.get_or_insert(error.to_string());
+    }
+}
+
+/// Counts an operation; an error when the worker is to end.
+fn count(known: &Shared, syncs: bool, done: Result<(), ()>) -> Result<(), ()> {
+    let (enough, when_done) = {
+        let mut known = known.borrow_mut();
+        known.operations += 1;
+        known.syncing += u64::from(syncs);
+        let enough = known.syncing >= known.load.syncing_max;
+        (enough, known.when_done.take_if(|_| enough))
+    };
+    if let Some(act) = when_done {
+        act();
+    }
+    if enough { Err(()) } else { done }
+}
+
 /// Connects and works until the drive is gone.
 pub async fn work(address: Address, known: Shared) {
     let Ok(controller) = Controller::connect(&address, &Options::default()).await else { return };
@@ -59,12 +111,13 @@ pub async fn work(address: Address, known: Shared) {
 
 /// Works on a connection until it or the drive is gone.
 pub async fn work_until_lost(controller: &Controller, known: &Shared) {
-    let workers: Vec<_> = (0..WORKERS)
+    let load = known.borrow().load;
+    let workers: Vec<_> = (0..load.workers)
         .map(|worker| {
             let (controller, known) = (controller.clone(), Rc::clone(known));
             spawn(Class::Foreground, async move {
                 if worker % 2 == 0 {
-                    work_kv(worker, &controller, &known).await;
+                    work_kv(worker, load.shards, &controller, &known).await;
                 } else {
                     work_block(worker, &controller, &known).await;
                 }
@@ -76,27 +129,37 @@ pub async fn work_until_lost(controller: &Controller, known: &Shared) {
     }
 }
 
-async fn work_kv(worker: u64, controller: &Controller, known: &Shared) {
-    let kv = Kv::open(controller, if worker == 0 { 2 } else { 3 }).expect("kv namespaces");
+/// The keys of a worker: those in the first `shards` shards, or all if it has none there.
+fn keys_of(worker: u64, nsid: u16, shards: u32) -> Vec<u64> {
+    let all = worker * KEYS_PER_WORKER..(worker + 1) * KEYS_PER_WORKER;
+    let there = |number: &u64| shard_of(&(nsid, key(*number))) < shards as usize;
+    let some: Vec<u64> = all.clone().filter(there).collect();
+    if some.is_empty() { all.collect() } else { some }
+}
+
+async fn work_kv(worker: u64, shards: u32, controller: &Controller, known: &Shared) {
+    let nsid: u16 = if worker == 0 { 2 } else { 3 };
+    let kv = Kv::open(controller, nsid.into()).expect("kv namespaces");
+    let own = keys_of(worker, nsid, shards);
     loop {
-        let number = worker * KEYS_PER_WORKER + random_u64() % KEYS_PER_WORKER;
+        let number = own[usize::try_from(random_u64()).unwrap() % own.len()];
         let done = match random_u64() % 8 {
             0 | 1 => delete(&kv, number, known).await,
             2 | 3 => retrieve(&kv, number, known).await,
             _ => store(&kv, number, known).await,
         };
-        known.borrow_mut().operations += 1;
-        if done.is_err() {
+        if count(known, true, done).is_err() {
             return;
         }
     }
 }
 
 async fn store(kv: &Kv, number: u64, known: &Shared) -> Result<(), ()> {
-    let heavy = known.borrow().heavy;
+    let (heavy, small) = (known.borrow().heavy, known.borrow().load.small);
     let bytes = match random_u64() % 8 {
         0 => 0,
         _ if heavy => random_u64() % (u64::from(kv.value_bytes_max()) + 1),
+        1..7 if small => 16 + random_u64() % 285,
         1..4 => random_u64() % 300,
         4..7 => random_u64() % 20_000,
         _ => random_u64() % 200_000,
@@ -105,7 +168,7 @@ async fn store(kv: &Kv, number: u64, known: &Shared) -> Result<(), ()> {
     let state = Some(value.clone());
     known.borrow_mut().kv.asked(number, state.clone());
     let stored = kv.store(&key(number), vec![Buffer::from_slice(&value)], 0).await;
-    stored.map_err(|_| ())?;
+    stored.map_err(|error| refused(known, &error))?;
     let mut known = known.borrow_mut();
     known.kv.acknowledged(number, state.clone());
     known.kv.durable(number, state);
@@ -114,20 +177,20 @@ async fn store(kv: &Kv, number: u64, known: &Shared) -> Result<(), ()> {
 
 async fn delete(kv: &Kv, number: u64, known: &Shared) -> Result<(), ()> {
     known.borrow_mut().kv.asked(number, None);
-    kv.delete(&key(number)).await.map_err(|_| ())?;
+    kv.delete(&key(number)).await.map_err(|error| refused(known, &error))?;
     let mut known = known.borrow_mut();
     known.kv.acknowledged(number, None);
     known.kv.durable(number, None);
     Ok(())
 }
 
-pub async fn find(kv: &Kv, number: u64) -> Result<State, String> {
-    let found = kv.retrieve(&key(number), 1 << 20).await.map_err(|error| error.to_string())?;
+async fn find(kv: &Kv, number: u64) -> Result<State, Error> {
+    let found = kv.retrieve(&key(number), 1 << 20).await?;
     Ok(found.map(|buffer| buffer.to_vec()))
 }
 
 async fn retrieve(kv: &Kv, number: u64, known: &Shared) -> Result<(), ()> {
-    let found = find(kv, number).await.map_err(|_| ())?;
+    let found = find(kv, number).await.map_err(|error| refused(known, &error))?;
     if found != known.borrow().kv.current(number) {
         fail(known, format!("key {number}: a running drive returned another value"));
     }
@@ -141,17 +204,17 @@ async fn work_block(worker: u64, controller: &Controller, known: &Shared) {
     let mut dirty: Vec<u64> = Vec::new();
     loop {
         let number = worker * BLOCKS_PER_WORKER + random_u64() % BLOCKS_PER_WORKER;
-        let done = match random_u64() % 8 {
+        let choice = random_u64() % 8;
+        let done = match choice {
             0 => flush(&block, &mut dirty, known).await,
             3 => {
                 let own = worker * BLOCKS_PER_WORKER..(worker + 1) * BLOCKS_PER_WORKER;
                 blocks::work(&block, number, own, &mut dirty, known).await
             }
             1 | 2 => read(&block, number, block_bytes, known).await,
-            choice => write(&block, number, block_bytes, choice == 4, &mut dirty, known).await,
+            _ => write(&block, number, block_bytes, choice == 4, &mut dirty, known).await,
         };
-        known.borrow_mut().operations += 1;
-        if done.is_err() {
+        if count(known, choice == 0, done).is_err() {
             return;
         }
     }
@@ -178,7 +241,8 @@ async fn write(
         known.borrow_mut().sectors.asked(sector, state);
     }
     let buffers = vec![Buffer::from_slice(&data)];
-    block.write(number * block_bytes, buffers, fua).await.map_err(|_| ())?;
+    let written = block.write(number * block_bytes, buffers, fua).await;
+    written.map_err(|error| refused(known, &error))?;
     for (sector, state) in sectors(number, block_bytes).zip(states(&data)) {
         let mut known = known.borrow_mut();
         known.sectors.acknowledged(sector, state.clone());
@@ -191,7 +255,7 @@ async fn write(
 }
 
 async fn flush(block: &Block, dirty: &mut Vec<u64>, known: &Shared) -> Result<(), ()> {
-    block.flush().await.map_err(|_| ())?;
+    block.flush().await.map_err(|error| refused(known, &error))?;
     let block_bytes = u64::from(block.block_bytes());
     for sector in dirty.drain(..).flat_map(|number| sectors(number, block_bytes)) {
         let mut known = known.borrow_mut();
@@ -203,7 +267,8 @@ async fn flush(block: &Block, dirty: &mut Vec<u64>, known: &Shared) -> Result<()
 
 async fn read(block: &Block, number: u64, block_bytes: u64, known: &Shared) -> Result<(), ()> {
     let length = usize::try_from(block_bytes).unwrap();
-    let data = block.read(number * block_bytes, length).await.map_err(|_| ())?;
+    let data = block.read(number * block_bytes, length).await;
+    let data = data.map_err(|error| refused(known, &error))?;
     for (sector, found) in sectors(number, block_bytes).zip(data.chunks(SECTOR_BYTES)) {
         let expected = known.borrow().sectors.current(sector);
         if expected.unwrap_or_else(|| vec![0; SECTOR_BYTES]) != found {
@@ -215,43 +280,71 @@ async fn read(block: &Block, number: u64, block_bytes: u64, known: &Shared) -> R
 
 /// Reads everything back after a cut and checks it; `true` when the host could read it all.
 pub async fn verify(address: Address, known: Shared) -> bool {
-    let Ok(controller) = Controller::connect(&address, &Options::default()).await else {
-        return false;
-    };
-    let stores = [2, 3].map(|nsid| Kv::open(&controller, nsid).expect("kv namespaces"));
+    match Controller::connect(&address, &Options::default()).await {
+        Ok(controller) => read_back(&controller, &known, false).await.is_ok(),
+        Err(_) => false,
+    }
+}
+
+/// Reads everything back and checks it. `kept` says that nothing was cut off but connections or a
+/// process: then all that was acknowledged is there, flushed or not. An error when the connection
+/// is lost.
+pub async fn read_back(controller: &Controller, known: &Shared, kept: bool) -> Result<(), ()> {
+    let stores = [2, 3].map(|nsid| Kv::open(controller, nsid).expect("kv namespaces"));
     let keys = known.borrow().kv.keys();
     for number in keys {
         let kv = &stores[usize::from(number >= KEYS_PER_WORKER)];
-        match find(kv, number).await {
-            Ok(found) => check(&known, |known| known.kv.recovered(number, found)),
-            Err(text) => fail(&known, format!("key {number} cannot be read: {text}")),
+        let found = find(kv, number).await;
+        let found = readable(known, &format!("key {number}"), found)?;
+        if let Some(found) = found {
+            check(known, |known| {
+                if !kept {
+                    return known.kv.recovered(number, found);
+                }
+                let result = known.kv.reconnected(number, found.clone());
+                // A value that can be read is durable.
+                known.kv.durable(number, found);
+                result
+            });
         }
     }
-    if !list_matches(&stores, &known).await {
-        fail(&known, "List differs from what Retrieve found".into());
+    if !list_matches(&stores, known).await? {
+        fail(known, "List differs from what Retrieve found".into());
     }
-    let block = Block::open(&controller, 1).expect("a block namespace");
+    let block = Block::open(controller, 1).expect("a block namespace");
     let block_bytes = u64::from(block.block_bytes());
     let length = usize::try_from(block_bytes).unwrap();
     let touched = known.borrow().sectors.keys();
     let numbers: std::collections::BTreeSet<u64> =
         touched.iter().map(|sector| sector * SECTOR_BYTES as u64 / block_bytes).collect();
     for number in numbers {
-        match block.read(number * block_bytes, length).await {
-            Ok(data) => {
-                for (sector, found) in sectors(number, block_bytes).zip(data.chunks(SECTOR_BYTES)) {
-                    // A sector never written is zero, which is the model's "nothing".
-                    let found = Some(found.to_vec()).filter(|bytes| bytes.iter().any(|b| *b != 0));
-                    check(&known, |known| known.sectors.recovered(sector, found));
-                }
-            }
-            Err(error) => fail(&known, format!("block {number} cannot be read: {error}")),
+        let data = block.read(number * block_bytes, length).await;
+        let Some(data) = readable(known, &format!("block {number}"), data)? else { continue };
+        for (sector, found) in sectors(number, block_bytes).zip(data.chunks(SECTOR_BYTES)) {
+            // A sector never written is zero, which is the model's "nothing".
+            let found = Some(found.to_vec()).filter(|bytes| bytes.iter().any(|b| *b != 0));
+            check(known, |known| match kept {
+                true => known.sectors.reconnected(sector, found),
+                false => known.sectors.recovered(sector, found),
+            });
         }
     }
-    true
+    Ok(())
 }
 
-async fn list_matches(stores: &[Kv; 2], known: &Shared) -> bool {
+/// A status in place of data is a failure of the drive; without one the connection is lost.
+fn readable<T>(known: &Shared, what: &str, read: Result<T, Error>) -> Result<Option<T>, ()> {
+    match read {
+        Ok(data) => Ok(Some(data)),
+        Err(error) if error.status().is_some() => {
+            fail(known, format!("{what} cannot be read: {error}"));
+            Ok(None)
+        }
+        Err(_) => Err(()),
+    }
+}
+
+async fn list_matches(stores: &[Kv; 2], known: &Shared) -> Result<bool, ()> {
     for (index, kv) in stores.iter().enumerate() {
         let mut expected: Vec<Key> = {
             let known = known.borrow();
@@ -262,13 +355,14 @@ async fn list_matches(stores: &[Kv; 2], known: &Shared) -> bool {
         expected.sort();
         match kv.list_all(&[]).await {
             Ok(found) if found == expected => {}
-            _ => return false,
+            Err(error) if error.status().is_none() => return Err(()),
+            _ => return Ok(false),
         }
     }
-    true
+    Ok(true)
 }
 
-pub fn check(known: &Shared, step: impl FnOnce(&mut Known) -> Result<(), String>) {
+fn check(known: &Shared, step: impl FnOnce(&mut Known) -> Result<(), String>) {
     let result = step(&mut known.borrow_mut());
     if let Err(text) = result {
         fail(known, text);

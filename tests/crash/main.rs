@@ -1,0 +1,131 @@
+//! The crash lane: the real program on a medium that forgets what was not synced when the process
+//! is killed, at any moment, recovery included; then what a host finds is compared with what it
+//! was told.
+//!
+//! The workload and its checker are the simulation lane's. A round is drawn from a seed: how the
+//! drive is started, what hosts ask for, when each life ends and which sectors land. When each
+//! request comes is the machine's, so a seed that failed may have to be repeated more than once:
+//! `make crash ROUNDS=1 SEED=n`. The lane needs root and `/dev/fuse`, and says so where it is
+//! skipped.
+//!
+//! - [`medium`]: the disk and its faults; [`cache`]: its sectors; [`mount`]: the file system
+//! - [`drive`]: the process; [`mod@round`]: lives, deaths and recoveries
+//! - [`torn`]: groups of records that a cut tears at a chosen place
+//! - [`failing`]: disks that fail
+
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
+
+mod cache;
+mod drive;
+mod failing;
+mod medium;
+mod mount;
+mod round;
+mod torn;
+
+// Of the other lanes, which use more of them.
+#[allow(dead_code, missing_docs, unreachable_pub)]
+#[path = "../simulation/blocks.rs"]
+mod blocks;
+#[allow(dead_code)]
+#[path = "../e2e/harness.rs"]
+mod harness;
+#[allow(dead_code, missing_docs, unreachable_pub)]
+#[path = "../simulation/model.rs"]
+mod model;
+#[allow(dead_code, missing_docs, unreachable_pub)]
+#[path = "../simulation/workload.rs"]
+mod workload;
+
+use std::cell::RefCell;
+use std::io::Write;
+
+use csd_reactor::{Config, block_on};
+use round::{Round, Totals};
+
+/// Numbers from a seed, without end.
+pub(crate) type Numbers = Box<dyn Iterator<Item = u64> + Send>;
+
+const ROUNDS_SHORT: u64 = 5;
+const SEED: u64 = 1;
+
+thread_local! {
+    /// What the workload of the round on this thread draws from.
+    static DRAWN: RefCell<Numbers> = RefCell::new(seeded(0));
+}
+
+pub(crate) fn seeded(seed: u64) -> Numbers {
+    Box::new(harness::numbers(seed, usize::MAX))
+}
+
+/// The workload's random numbers.
+pub(crate) fn random_u64() -> u64 {
+    DRAWN.with_borrow_mut(|numbers| numbers.next().expect("endless"))
+}
+
+/// Runs a host to its end, on a core of its own, with random numbers from `seed`.
+pub(crate) fn on_host<T: Send + 'static, Fut: Future<Output = T> + 'static>(
+    seed: u64,
+    main: impl FnOnce() -> Fut + Send + 'static,
+) -> Result<T, String> {
+    let config = Config { name: "host".to_owned(), ..Config::default() };
+    let host = move || {
+        DRAWN.set(seeded(seed ^ u64::MAX));
+        main()
+    };
+    block_on(&config, host).map_err(|error| error.to_string())
+}
+
+/// Says a line also where the output of tests is captured, which `eprintln!` would not.
+#[allow(clippy::explicit_write)]
+pub(crate) fn say(text: &str) {
+    writeln!(std::io::stderr(), "{text}").unwrap();
+}
+
+/// False, and said, where the lane cannot run.
+pub(crate) fn can_run() -> bool {
+    if let Some(why) = mount::missing() {
+        say(&format!("crash lane skipped: {why}"));
+        return false;
+    }
+    true
+}
+
+/// A number from the environment.
+fn asked(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_with_a_process_and_its_power() {
+    if !can_run() {
+        return;
+    }
+    let (rounds, seed) = (asked("CSD_CRASH_ROUNDS", ROUNDS_SHORT), asked("CSD_CRASH_SEED", SEED));
+    let (mut all, mut violations) = (Totals::new(), Vec::new());
+    for round in 0..rounds {
+        let seed = seed + round;
+        let ended = on_host(seed, move || async move { Round::new(seeded(seed)).run().await });
+        let found = match ended {
+            Ok((result, totals)) => {
+                totals.iter().for_each(|(what, more)| *all.entry(*what).or_default() += *more);
+                result
+            }
+            Err(text) => Err(text),
+        };
+        if let Err(text) = found {
+            let how = format!("make crash ROUNDS=1 SEED={seed}");
+            let text = format!("seed {seed} (round {round}): {text}\n  repeat it with {how}");
+            println!("{text}");
+            violations.push(text);
+        }
+    }
+    let counts: Vec<String> = all.iter().map(|(what, count)| format!("{count} {what}")).collect();
+    let (counts, failed) = (counts.join(", "), violations.len());
+    say(&format!("crash lane: {rounds} rounds, {failed} with violations; {counts}"));
+    assert!(violations.is_empty(), "{}", violations.join("\n"));
+    // What has only a chance in a round is certain in many.
+    for (what, count) in all {
+        assert!(count > 0 || rounds < 50, "the lane was idle: no {what}");
+    }
+}
