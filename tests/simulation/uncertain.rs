@@ -36,7 +36,7 @@ fn key(number: u64) -> csd_nvme::kv::Key {
     keys_of(usize::try_from(shard).unwrap()).nth(usize::try_from(index).unwrap()).unwrap()
 }
 
-/// Changes a key; after a failure reads it: what it finds then is what everybody finds from then on.
+/// Changes a key; after a failure reads it: everybody finds the same from then on.
 async fn change(core: Rc<Core>, number: u64, known: Known, met: Rc<RefCell<Met>>) {
     let draw = random_u64();
     let bytes = [40, 3_000, 30_000][usize::try_from(draw % 3).unwrap()];

@@ -4,6 +4,8 @@
 //! Never: the socket. Invariants: pieces leave in the order in which they were pushed; a grant is
 //! made only for buffers that are there.
 
+mod room;
+
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -14,7 +16,7 @@ use csd_nvme::capsule::Cqe;
 use csd_nvme::controller::queue::{Permit, Queue};
 use csd_nvme::status::Status;
 use csd_nvme::tcp::controller::Connection as Wire;
-use csd_reactor::{Buffer, Notify, Permit as Held, Semaphore};
+use csd_reactor::{Buffer, Notify, Semaphore};
 
 use super::auth::Gate;
 use super::budget::{Budget, Laden};
@@ -26,8 +28,6 @@ use super::transfer::Transfers;
 use super::{LIMITS, PDU_DATA_BYTES_MAX};
 use crate::controller::Association;
 
-/// Commands that send data wait while this much is queued.
-const QUEUED_BYTES_MAX: usize = 1 << 20;
 /// Most bytes that a connection's commands hold for answers being read, a piece at least each.
 const ANSWERS_BYTES_MAX: u32 = 4 << 20;
 /// Unit in which these are counted.
@@ -225,42 +225,6 @@ impl Link {
         self.surplus
     }
 
-    fn is_full(&self) -> bool {
-        self.outgoing.borrow().queued_bytes() >= QUEUED_BYTES_MAX
-    }
-
-    /// True when the memory for answers is used up and a part of it is this connection's.
-    fn must_wait(&self) -> bool {
-        let own = !self.outgoing.borrow().is_empty() || self.reserved.get() > 0;
-        own && self.budget.is_congested()
-    }
-
-    /// Waits until a command may queue data.
-    pub async fn room(&self) {
-        while self.is_full() {
-            self.host.there(self.room.notified()).await;
-        }
-    }
-
-    /// Waits until there is memory for `bytes` bytes of an answer: before they are read, and kept
-    /// until they are queued.
-    pub async fn reserve(&self, bytes: u64) -> Reserved<'_> {
-        while self.must_wait() {
-            self.host.there(self.room.notified()).await;
-        }
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        self.reserved.set(self.reserved.get() + bytes);
-        self.budget.answer(bytes);
-        Reserved { link: self, bytes }
-    }
-
-    /// Waits for the right to hold `bytes` bytes of an answer (one that is longer than all that
-    /// may be held has it for itself): taken before the bytes are read, kept until they are queued.
-    pub async fn answer(&self, bytes: u64) -> Held {
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(ANSWERS_BYTES_MAX);
-        self.host.there(self.answers.acquire(bytes.div_ceil(UNIT_BYTES) as usize)).await
-    }
-
     /// True while others wait for memory of which this connection may hold a part.
     pub fn others_wait(&self) -> bool {
         self.budget.is_waited_for() || self.budget.is_congested()
@@ -386,24 +350,6 @@ impl Link {
     /// Drops what is queued.
     pub fn forget_outgoing(&self) {
         self.budget.answered(self.outgoing.take().queued_bytes());
-    }
-}
-
-/// Memory for a piece of an answer, from before it is read until it is queued.
-pub struct Reserved<'a> {
-    link: &'a Link,
-    bytes: usize,
-}
-
-impl Drop for Reserved<'_> {
-    fn drop(&mut self) {
-        let link = self.link;
-        link.reserved.set(link.reserved.get() - self.bytes);
-        link.budget.answered(self.bytes);
-        // Nothing was queued, so nothing that is sent will wake who waits.
-        if link.outgoing.borrow().is_empty() {
-            link.room.notify_all();
-        }
     }
 }
 

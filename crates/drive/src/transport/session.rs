@@ -6,35 +6,26 @@
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use csd_nvme::auth::CONNECT_ATR;
 use csd_nvme::capsule::{Cqe, Sqe};
 use csd_nvme::controller::admin::Answer;
-use csd_nvme::controller::connect::{HOSTNQN_OFFSET, Refused, Request};
-use csd_nvme::controller::queue::{Permit, Queue};
+use csd_nvme::controller::queue::Permit;
 use csd_nvme::controller::{Controller, Event};
-use csd_nvme::fabrics::{self, ConnectData};
+use csd_nvme::fabrics;
 use csd_nvme::opcode::{Admin as Opcode, Fabrics};
 use csd_nvme::status::Status;
-use csd_nvme::wire::text_of;
-use csd_reactor::{Buffer, core_id, now, sleep};
+use csd_reactor::{Buffer, core_id, now};
 
 use super::accept::end;
 use super::link::{HEADROOM, Link, TAILROOM};
 use super::newcomers::Connection;
-use super::{PDU_DATA_BYTES_MAX, command};
+use super::{PDU_DATA_BYTES_MAX, command, connect};
 use crate::controller::{Association, View};
 use crate::drive::Core;
 use crate::error::Access;
 use crate::log::Level;
 use crate::namespace::compute;
-
-/// Longest that Connect waits for what the host's lost queues have begun: less than hosts wait for
-/// the answer, and than one that has not connected may take.
-const SETTLING_MAX: Duration = Duration::from_secs(3);
-/// Pause between two looks at that.
-const SETTLING_PAUSE: Duration = Duration::from_millis(1);
 
 /// What a connection has become.
 #[derive(Debug)]
@@ -95,6 +86,11 @@ impl Admin {
 }
 
 impl Session {
+    /// The admin queue of a new controller.
+    pub(super) fn admin(controller: Controller, association: Arc<Association>) -> Self {
+        Self::Admin(Box::new(Admin { controller, association, held: Vec::new() }))
+    }
+
     /// The controller's shared part.
     pub fn association(&self) -> Option<&Arc<Association>> {
         match self {
@@ -176,7 +172,7 @@ pub async fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sq
         Opcode(sqe.opcode()) == Opcode::FABRICS && fabrics::fctype(sqe) == Fabrics::CONNECT;
     let unconnected = matches!(*link.session.borrow(), Session::Unconnected);
     if unconnected && is_connect {
-        match connect(core, link, number, sqe, payload).await {
+        match connect::run(core, link, number, sqe, payload).await {
             Ok((cntlid, queue)) => {
                 link.session.borrow().told(core, Level::Info, "queue connected");
                 let required = if link.gate.is_shut() { CONNECT_ATR } else { 0 };
@@ -184,7 +180,7 @@ pub async fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sq
                 link.set_queue(queue);
             }
             Err(refused) => {
-                tell_refused(core, link, refused, payload);
+                connect::tell_refused(core, link, refused, payload);
                 link.complete(permit, refused.status, u64::from(refused.dword0));
             }
         }
@@ -225,91 +221,6 @@ pub async fn run(core: &Core, link: &Link, number: u64, permit: Permit, sqe: &Sq
     }
     // What the command did may have been an event, or have let one through.
     link.tell_event();
-}
-
-/// Tells of a refused Connect: who wanted it, from where, and what was wrong with which field.
-fn tell_refused(core: &Core, link: &Link, refused: Refused, payload: &[u8]) {
-    let host = ConnectData::parse(payload).map(|data| data.hostnqn());
-    let host = host.as_ref().and_then(|host| text_of(host)).unwrap_or("?");
-    let mut fields = vec![
-        ("status", refused.status.to_string()),
-        ("host", host.to_owned()),
-        ("peer", link.peer()),
-    ];
-    if refused.status == Status::CONNECT_INVALID_PARAMETERS {
-        let part = if refused.dword0 >> 16 == 0 { "command" } else { "data" };
-        fields.push(("field", format!("{part} byte {}", refused.dword0 & 0xFFFF)));
-    }
-    core.shared.log().write_rated(Level::Warn, "connect refused", &fields);
-}
-
-async fn connect(
-    core: &Core,
-    link: &Link,
-    number: u64,
-    sqe: &Sqe,
-    payload: &[u8],
-) -> Result<(u16, Queue), Refused> {
-    let request = Request::parse(sqe, payload, &core.shared.subsystem)?;
-    if link.is_surplus() {
-        core.shared.surplus.fetch_add(1, Relaxed);
-        return Err(Refused { status: Status::CONTROLLER_BUSY, dword0: 0 });
-    }
-    let access = &core.shared.access;
-    // A host without a name is one of any.
-    if request.hostnqn.is_empty() && !access.is_open() {
-        return Err(Refused::data(HOSTNQN_OFFSET));
-    }
-    if !access.admits(&request.hostnqn) {
-        return Err(Refused { status: Status::CONNECT_INVALID_HOST, dword0: 0 });
-    }
-    // The discovery log tells a named host what it would need to know to connect, and no more.
-    let keys = access.secrets.keys(&request.hostnqn, &core.shared.subsystem.nqn);
-    let keys = keys.filter(|_| !request.discovery);
-    let controllers = &core.shared.controllers;
-    if !request.is_admin() {
-        settle(core, &request).await?;
-        if !matches!(*link.session.borrow(), Session::Unconnected) {
-            return Err(Refused { status: Status::COMMAND_SEQUENCE_ERROR, dword0: 0 });
-        }
-    }
-    let session = if request.is_admin() {
-        let association = controllers.create(&request, now_ms())?;
-        let (cntlid, kato_ms) = (association.cntlid, request.connect.kato());
-        let controller = match request.discovery {
-            true => Controller::discovery(cntlid, kato_ms),
-            false => Controller::new(cntlid, kato_ms),
-        };
-        Session::Admin(Box::new(Admin { controller, association, held: Vec::new() }))
-    } else {
-        let connection = (core_id(), number);
-        let association = controllers.join(&request, connection, keys.is_some())?;
-        Session::Io { association, qid: request.connect.qid(), connection }
-    };
-    let cntlid = session.association().map_or(0, |association| association.cntlid);
-    *link.session.borrow_mut() = session;
-    match keys {
-        Some(keys) => link.gate.require(keys, access.offer.clone()),
-        None if request.discovery => {}
-        None => core.shared.newcomers.settle(number),
-    }
-    Ok((cntlid, Queue::of(&request.connect)))
-}
-
-/// Waits until nothing goes on of what the host's lost queues have begun: a new queue's commands
-/// are not overtaken by older ones. A medium that is stuck makes the host try again later.
-async fn settle(core: &Core, request: &Request) -> Result<(), Refused> {
-    let begun = now();
-    while !core.shared.controllers.is_settled(request) {
-        if begun.elapsed() >= SETTLING_MAX {
-            let fields = [("host", request.hostnqn.clone())];
-            let event = "connect refused: commands of the host's lost queues go on";
-            core.shared.log().write_rated(Level::Warn, event, &fields);
-            return Err(Refused { status: Status::CONTROLLER_BUSY, dword0: 0 });
-        }
-        sleep(SETTLING_PAUSE).await;
-    }
-    Ok(())
 }
 
 impl Admin {

@@ -207,7 +207,7 @@ pub enum Head {
 }
 
 impl SegmentSeal {
-    /// The seal of a segment; `stopped` is the number of segments of the shard when the drive stops.
+    /// The seal of a segment; `stopped` is the number of the shard's segments when the drive stops.
     pub fn encode(sequence: u64, valid_bytes: u64, stopped: Option<u32>) -> Self {
         let mut seal = Self::zeroed();
         seal.set_magic(SEAL_MAGIC).set_sequence(sequence).set_valid_bytes(valid_bytes);

@@ -2,8 +2,8 @@
 //!
 //! Shards touch it once per segment, group commit or command, never per byte. Invariants: a segment
 //! is in the free list or owned by one shard; the last free segments are for cleaning, and the one
-//! before them for deletes ([`Need`]), so that a full drive can still be emptied; the records of all
-//! keys together never exceed [`Segments::capacity_bytes`].
+//! before them for deletes ([`Need`]), so that a full drive can still be emptied; the records of
+//! all keys together never exceed [`Segments::capacity_bytes`].
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};

@@ -1,8 +1,8 @@
 //! One shard of the kv log: its index, its segments, its queue of appends.
 //!
 //! A shard lives on one core. Stores, deletes and the records that cleaning moves are appended to
-//! its open segment in groups (`commit.rs`): one write, one sync, then every command is answered and
-//! the index changes. Routing and commands are not here.
+//! its open segment in groups (`commit.rs`): one write, one sync, then every command is answered
+//! and the index changes. Routing and commands are not here.
 //!
 //! Invariants: the index points only at durable records; hosts' changes of one key are made one
 //! after the other ([`Shard::lock`]); an acknowledged byte is never written again; only a shard's
@@ -186,7 +186,7 @@ pub struct Shard {
     pub(super) closing: Cell<Option<(u32, u64)>>,
     pub(super) queue: RefCell<VecDeque<Append>>,
     pub(super) committing: Cell<bool>,
-    // Keys whose last change failed, and may yet be found after a restart: see [`Self::find_certain`].
+    // Keys whose last change failed, and may yet be found after a restart: `find_certain`.
     pub(super) uncertain: RefCell<BTreeSet<EntryKey>>,
     locked: RefCell<BTreeSet<EntryKey>>,
     unlocked: Notify,

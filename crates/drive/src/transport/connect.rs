@@ -1,0 +1,117 @@
+//! Connect: how a connection becomes an admin queue or an I/O queue.
+//!
+//! Its fields are checked in `nvme`; access, controllers and the host's earlier queues are looked at
+//! here. Invariant: a new queue begins only when nothing goes on of the queues that its host lost.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use csd_nvme::capsule::Sqe;
+use csd_nvme::controller::Controller;
+use csd_nvme::controller::connect::{HOSTNQN_OFFSET, Refused, Request};
+use csd_nvme::controller::queue::Queue;
+use csd_nvme::fabrics::ConnectData;
+use csd_nvme::status::Status;
+use csd_nvme::wire::text_of;
+use csd_reactor::{core_id, now, sleep};
+
+use super::link::Link;
+use super::session::{Session, now_ms};
+use crate::drive::Core;
+use crate::log::Level;
+
+/// Longest that Connect waits for what the host's lost queues have begun: less than hosts wait for
+/// the answer, and than one that has not connected may take.
+const SETTLING_MAX: Duration = Duration::from_secs(3);
+/// Pause between two looks at that.
+const SETTLING_PAUSE: Duration = Duration::from_millis(1);
+
+/// Tells of a refused Connect: who wanted it, from where, and what was wrong with which field.
+pub(super) fn tell_refused(core: &Core, link: &Link, refused: Refused, payload: &[u8]) {
+    let host = ConnectData::parse(payload).map(|data| data.hostnqn());
+    let host = host.as_ref().and_then(|host| text_of(host)).unwrap_or("?");
+    let mut fields = vec![
+        ("status", refused.status.to_string()),
+        ("host", host.to_owned()),
+        ("peer", link.peer()),
+    ];
+    if refused.status == Status::CONNECT_INVALID_PARAMETERS {
+        let part = if refused.dword0 >> 16 == 0 { "command" } else { "data" };
+        fields.push(("field", format!("{part} byte {}", refused.dword0 & 0xFFFF)));
+    }
+    core.shared.log().write_rated(Level::Warn, "connect refused", &fields);
+}
+
+/// Joins the connection to a new controller, or to one of its host's, as a queue: the controller's
+/// id, and the queue.
+///
+/// # Errors
+/// [`Refused`]: what was wrong, and where.
+pub(super) async fn run(
+    core: &Core,
+    link: &Link,
+    number: u64,
+    sqe: &Sqe,
+    payload: &[u8],
+) -> Result<(u16, Queue), Refused> {
+    let request = Request::parse(sqe, payload, &core.shared.subsystem)?;
+    if link.is_surplus() {
+        core.shared.surplus.fetch_add(1, Relaxed);
+        return Err(Refused { status: Status::CONTROLLER_BUSY, dword0: 0 });
+    }
+    let access = &core.shared.access;
+    // A host without a name is one of any.
+    if request.hostnqn.is_empty() && !access.is_open() {
+        return Err(Refused::data(HOSTNQN_OFFSET));
+    }
+    if !access.admits(&request.hostnqn) {
+        return Err(Refused { status: Status::CONNECT_INVALID_HOST, dword0: 0 });
+    }
+    // The discovery log tells a named host what it would need to know to connect, and no more.
+    let keys = access.secrets.keys(&request.hostnqn, &core.shared.subsystem.nqn);
+    let keys = keys.filter(|_| !request.discovery);
+    let controllers = &core.shared.controllers;
+    if !request.is_admin() {
+        settle(core, &request).await?;
+        if !matches!(*link.session.borrow(), Session::Unconnected) {
+            return Err(Refused { status: Status::COMMAND_SEQUENCE_ERROR, dword0: 0 });
+        }
+    }
+    let session = if request.is_admin() {
+        let association = controllers.create(&request, now_ms())?;
+        let (cntlid, kato_ms) = (association.cntlid, request.connect.kato());
+        let controller = match request.discovery {
+            true => Controller::discovery(cntlid, kato_ms),
+            false => Controller::new(cntlid, kato_ms),
+        };
+        Session::admin(controller, association)
+    } else {
+        let connection = (core_id(), number);
+        let association = controllers.join(&request, connection, keys.is_some())?;
+        Session::Io { association, qid: request.connect.qid(), connection }
+    };
+    let cntlid = session.association().map_or(0, |association| association.cntlid);
+    *link.session.borrow_mut() = session;
+    match keys {
+        Some(keys) => link.gate.require(keys, access.offer.clone()),
+        None if request.discovery => {}
+        None => core.shared.newcomers.settle(number),
+    }
+    Ok((cntlid, Queue::of(&request.connect)))
+}
+
+/// Waits until nothing goes on of what the host's lost queues have begun: a new queue's commands
+/// are not overtaken by older ones. A medium that is stuck makes the host try again later.
+async fn settle(core: &Core, request: &Request) -> Result<(), Refused> {
+    let begun = now();
+    while !core.shared.controllers.is_settled(request) {
+        if begun.elapsed() >= SETTLING_MAX {
+            let fields = [("host", request.hostnqn.clone())];
+            let event = "connect refused: commands of the host's lost queues go on";
+            core.shared.log().write_rated(Level::Warn, event, &fields);
+            return Err(Refused { status: Status::CONTROLLER_BUSY, dword0: 0 });
+        }
+        sleep(SETTLING_PAUSE).await;
+    }
+    Ok(())
+}
