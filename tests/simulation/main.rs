@@ -43,7 +43,7 @@ use std::time::Duration;
 use csd_drive::Provision;
 use csd_drive::drive;
 use csd_drive::format::Split;
-use csd_drive::media::{Media, Volatile, VolatileConfig};
+use csd_drive::media::{Losses, Media, Volatile, VolatileConfig};
 use csd_drive::metrics;
 use csd_drive::transport::accept;
 use csd_initiator::Address;
@@ -189,7 +189,8 @@ impl Simulation {
             assert_eq!((&known.failure, &known.refused), (&None, &None));
         }
         let operations = self.known.borrow().operations;
-        Trace { hash: self.world.trace_hash(), operations, cleaned: self.cleaned }
+        let (hash, losses) = (self.world.trace_hash(), self.disk.losses());
+        Trace { hash, operations, cleaned: self.cleaned, losses }
     }
 }
 
@@ -199,6 +200,7 @@ struct Trace {
     hash: u64,
     operations: u64,
     cleaned: u64,
+    losses: Losses,
 }
 
 fn seeds() -> Range<u64> {
@@ -213,21 +215,21 @@ fn seeds() -> Range<u64> {
 
 #[test]
 fn nothing_acknowledged_is_lost_over_power_cuts() {
-    let (mut operations, mut cleaned) = (0, 0);
+    let (mut operations, mut cleaned, mut losses) = (0, 0, Losses::default());
     for seed in seeds() {
         let run = std::panic::catch_unwind(|| Simulation::new(seed).run());
         match run {
             Ok(trace) => {
                 operations += trace.operations;
                 cleaned += trace.cleaned;
+                losses.add(trace.losses);
             }
             Err(_) => panic!("seed {seed} failed: CSD_SIM_SEEDS={seed}..{} repeats it", seed + 1),
         }
     }
     let count = seeds().count();
-    println!(
-        "{count} seeds, {operations} operations, {cleaned} segments cleaned, {CUTS} power cuts each"
-    );
+    println!("{count} seeds, {operations} operations, {cleaned} segments cleaned, {losses:?}");
+    assert!(losses.torn_writes > 0 || count < 50, "no cut tore a write: {losses:?}");
     assert!(operations > 20 * count as u64, "the workload hardly ran");
     assert!(cleaned > 0 || count < 50, "the log was never cleaned");
 }

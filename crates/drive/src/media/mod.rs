@@ -15,7 +15,7 @@ pub use faulty::{FaultConfig, Faulty, Injected};
 pub use file::{Direct, FileMedia};
 pub use memory::Memory;
 pub use sync::Syncer;
-pub use volatile::{TORN_BYTES, Volatile, VolatileConfig};
+pub use volatile::{Losses, TORN_BYTES, Volatile, VolatileConfig};
 
 use std::sync::Arc;
 

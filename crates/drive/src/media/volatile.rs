@@ -48,6 +48,30 @@ struct State {
     pending: BTreeMap<u64, Pending>,
     next: u64,
     power: bool,
+    losses: Losses,
+}
+
+/// What power cuts have come to: writes that were submitted and not yet durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Power cuts.
+    pub cuts: u64,
+    /// Writes of which a part landed.
+    pub torn_writes: u64,
+    /// Sectors of 512 bytes that landed.
+    pub landed_sectors: u64,
+    /// Sectors that did not.
+    pub lost_sectors: u64,
+}
+
+impl Losses {
+    /// Adds those of another disk.
+    pub fn add(&mut self, other: Self) {
+        self.cuts += other.cuts;
+        self.torn_writes += other.torn_writes;
+        self.landed_sectors += other.landed_sectors;
+        self.lost_sectors += other.lost_sectors;
+    }
 }
 
 /// The disk.
@@ -62,7 +86,13 @@ impl Volatile {
     /// An empty disk of `bytes` bytes.
     pub fn new(bytes: u64, config: VolatileConfig) -> Self {
         let durable = Memory::new(bytes);
-        let state = State { durable, pending: BTreeMap::new(), next: 0, power: true };
+        let state = State {
+            durable,
+            pending: BTreeMap::new(),
+            next: 0,
+            power: true,
+            losses: Losses::default(),
+        };
         Self { config, bytes, state: Mutex::new(state) }
     }
 
@@ -93,12 +123,25 @@ impl Volatile {
         for write in pending.into_values().filter(|write| !write.lost) {
             // Whole writes land or vanish as often as they tear.
             let mode = draw() % 3;
+            let (mut landed, mut lost) = (0, 0);
             for (at, piece) in torn(write.offset, &write.bytes) {
                 if mode == 0 || (mode == 2 && draw().is_multiple_of(2)) {
                     state.durable.write(at, piece);
+                    landed += 1;
+                } else {
+                    lost += 1;
                 }
             }
+            state.losses.landed_sectors += landed;
+            state.losses.lost_sectors += lost;
+            state.losses.torn_writes += u64::from(landed > 0 && lost > 0);
         }
+        state.losses.cuts += 1;
+    }
+
+    /// Losses in all power cuts so far.
+    pub fn losses(&self) -> Losses {
+        self.state().losses
     }
 
     /// Gives the power back; what is there is what was durable.

@@ -21,9 +21,9 @@ use super::{Kv, owner};
 
 /// Most segments that one command has cleaned before it gives up.
 const CLEANINGS_MAX: u32 = 64;
-/// Most pauses that one command makes while nothing is freed: another shard cleans, or hosts read
-/// from every segment that could be cleaned.
-const PAUSES_MAX: u32 = 1000;
+/// Most pauses that one command makes while nothing is written: hosts read from every segment that
+/// could be cleaned. One that takes its value slowly lets go of it after 5 s.
+const PAUSES_MAX: u32 = 10_000;
 /// Length of a pause.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -94,13 +94,12 @@ struct Reclaim {
     segments: Arc<Segments>,
     cleanings: u32,
     pauses: u32,
-    freed: u64,
+    written: u64,
 }
 
 impl Reclaim {
     fn new(segments: &Arc<Segments>) -> Self {
-        let freed = segments.cleaned_count();
-        Self { segments: Arc::clone(segments), cleanings: 0, pauses: 0, freed }
+        Self { segments: Arc::clone(segments), cleanings: 0, pauses: 0, written: 0 }
     }
 
     /// Has the best segment of the drive cleaned, or waits a moment while another is.
@@ -114,9 +113,9 @@ impl Reclaim {
             Cleaned::Nothing => return Err(Status::CAPACITY_EXCEEDED),
             Cleaned::Busy => {
                 sleep(PAUSE).await;
-                let freed = self.segments.cleaned_count();
-                self.pauses = if freed == self.freed { self.pauses + 1 } else { 0 };
-                self.freed = freed;
+                let written = self.segments.written_bytes();
+                self.pauses = if written == self.written { self.pauses + 1 } else { 0 };
+                self.written = written;
             }
         }
         let goes_on = self.cleanings < CLEANINGS_MAX && self.pauses < PAUSES_MAX;

@@ -124,8 +124,8 @@ impl Shard {
         let mut walk = Walk::new(&self.media, &self.segments, place, Some(filled), WINDOW_BYTES);
         let mut batch = Batch::default();
         loop {
-            let next = walk.next().await.map_err(|error| error.status(Access::Value))?;
-            let Step::Record(offset, record) = next else { break };
+            // Records behind a place that cannot be read stay, and the segment with them.
+            let Ok(Step::Record(offset, record)) = walk.next().await else { break };
             let Some(from) = self.current_at(&record.key, number, offset) else { continue };
             if from.value_bytes.is_none() && is_oldest {
                 self.index.borrow_mut().remove(&record.key);
