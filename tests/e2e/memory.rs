@@ -136,7 +136,7 @@ fn executions_that_wait_hold_a_part_of_the_transfer_memory_and_no_more() {
 /// 256 sources that all name one value of 4 MiB: 1 GiB.
 #[test]
 fn an_execution_streams_long_values_and_a_serial_one_has_a_limit() {
-    let drive = Drive::serve("memory", &["--size", "1G", "--cores", "1"]);
+    let drive = Drive::serve("memory", &["--size", "8G", "--cores", "1"]);
     let (_admin, mut io) = drive.connect();
     let key = [7u8; 16];
     let (_, capsule) = io.capsule_bytes(kv(0x01, &key, u32::try_from(VALUE).unwrap()), VALUE);

@@ -56,7 +56,8 @@ fn drives_host_and_split_agree_on_both_placements_for_every_number_of_drives() {
 #[test]
 fn every_chunk_size_gives_the_same_answer_and_the_same_bytes_back() {
     let (bytes, sevens) = small_i32(2, 700_001);
-    let array = Array::up(2, "1G");
+    // Large enough for values of 4 MiB.
+    let array = Array::up(2, "8G");
     array.file("x.bin", &bytes);
     for on in ["kv", "block"] {
         for chunk in ["4K", "64K", "4M"] {

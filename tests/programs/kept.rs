@@ -9,7 +9,7 @@ use crate::wire::Command;
 
 const PTYPE: u8 = 0xC7;
 /// Twice as much is taken, three times is not.
-const LARGE_BYTES: u64 = 50 << 20;
+const LARGE_BYTES: u64 = 25 << 20;
 const BYTES_EXCEEDED: u16 = 0x194;
 
 /// Makes little of much: programs that say that they take a lot.

@@ -94,7 +94,10 @@ impl Raw {
                 self.post(sqe, &list).await;
             }
             5 => {
-                let (sqe, list) = nvm::copy(1, &[Extent { slba: SOURCE, blocks: 1 }], place);
+                // A Copy enters among the writers only when it has read. Not to where pairs are: it
+                // may rightly write after one that began later.
+                let source = [Extent { slba: SOURCE, blocks: 1 }];
+                let (sqe, list) = nvm::copy(1, &source, place.max(1));
                 self.post(sqe, &list).await;
             }
             6 | 7 => self.post(kv::store(2, &key(place), 4096, 0), &old).await,

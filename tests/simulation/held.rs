@@ -14,13 +14,13 @@ use crate::DRIVE_BYTES;
 use crate::served::Served;
 use crate::workload::key;
 
-/// The least that a core takes; half of it is granted.
+/// The least that a core takes, and what of it is granted.
 const TRANSFER_MEMORY_BYTES: u64 = 64 << 20;
-const GRANTED_BYTES: u64 = TRANSFER_MEMORY_BYTES / 2;
+const GRANTED_BYTES: u64 = TRANSFER_MEMORY_BYTES / 16 * 7;
 const HOSTS: u64 = 12;
-/// What each of them sends.
-const SENT_BYTES: u64 = 8 << 20;
-const VALUE_BYTES: u64 = 1 << 20;
+/// What each of them sends: four of them take all that is granted.
+const SENT_BYTES: u64 = GRANTED_BYTES / 4;
+const VALUE_BYTES: u64 = 256 << 10;
 const SLOW: Duration = Duration::from_secs(60);
 
 async fn connect(address: &Address, number: u64) -> Controller {
@@ -73,8 +73,10 @@ fn run(values: bool) -> (u64, Duration) {
             send_and_vanish(address.clone(), number, values).await;
         }
         let begun = now();
+        // More than a connection's own share, so that it is in line for what is granted.
+        let data = vec![Buffer::zeroed(256 << 10)];
         let block = Block::open(&connect(&address, HOSTS).await, 1).expect("a block namespace");
-        block.write(0, vec![Buffer::zeroed(64 << 10)], false).await.expect("it has its turn");
+        block.write(0, data, false).await.expect("it has its turn");
         begun.elapsed()
     });
     (disk.writing_bytes_most.load(Relaxed), waited)

@@ -59,7 +59,7 @@ pub async fn prepare(controller: &Controller) {
         let value = vec![Buffer::from_slice(value)];
         kv.store(&chunk_key(&prefix(1), number * 2), value, 0).await.unwrap();
     }
-    for (number, bytes) in [(0, 100_000), (1, 100_002), (2, 300_000)] {
+    for (number, bytes) in [(0, 100_000), (1, 100_002), (2, 250_000)] {
         let value = vec![Buffer::from_slice(&vec![1; bytes])];
         kv.store(&chunk_key(&prefix(2), number), value, 0).await.unwrap();
     }

@@ -121,7 +121,7 @@ pub async fn drain(shared: &Shared, limit: Duration) -> Result<(), Error> {
     on_all(|core| core.connections.drain_io());
     let mut stopped = Ok(());
     let ended = timeout(limit, all_gone).await;
-    shared.log().summarise();
+    shared.log().summarise(true);
     match ended {
         Ok(()) => {
             shared.log().write(Level::Info, "every command was answered", &[]);

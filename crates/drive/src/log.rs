@@ -133,17 +133,19 @@ impl Log {
         (inner.sink)(&Record { level, event, fields: &fields, rated: true });
     }
 
-    /// Tells how many events were held back that nothing has told of yet, as far as is allowed.
+    /// Tells how many events were held back that nothing has told of yet: as far as is allowed, or
+    /// all because the drive stops, which is a line for each name at most.
     ///
     /// # Panics
     /// Outside a core.
-    pub fn summarise(&self) {
+    pub fn summarise(&self, is_last: bool) {
         let Some(inner) = &self.inner else { return };
         let fields = |of: &str, more: u64| [("of", of.to_owned()), ("more", more.to_string())];
         let event = "events held back";
         let bytes = |of: &str| {
             let fields = &fields(of, u64::MAX);
-            Record { level: Level::Info, event, fields, rated: true }.bytes_max()
+            let record = Record { level: Level::Info, event, fields, rated: true };
+            if is_last { 0 } else { record.bytes_max() }
         };
         let held_back = inner.allowance().held_back(bytes, now().ns());
         for (level, of, more) in held_back {

@@ -34,7 +34,7 @@ pub async fn accept(listener: Listener, shared: Arc<Shared>) {
     drop(spawn(Class::System, async move {
         loop {
             sleep(SUMMARY_EVERY).await;
-            log.summarise();
+            log.summarise(false);
         }
     }));
     loop {

@@ -1,7 +1,8 @@
 //! Connect: how a connection becomes an admin queue or an I/O queue.
 //!
-//! Its fields are checked in `nvme`; access, controllers and the host's earlier queues are looked at
-//! here. Invariant: a new queue begins only when nothing goes on of the queues that its host lost.
+//! Its fields are checked in `nvme`; access, controllers and the host's earlier queues are looked
+//! at here. Invariant: a new queue begins only when nothing goes on of the queues that its host
+//! has lost.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;

@@ -6,7 +6,8 @@
 //! memory for data that a host is granted to send, `transfer` that data, [`outgoing`] what is sent,
 //! [`auth`] what a host must pass first, [`turns`] when that may compute, [`newcomers`] who has not
 //! passed yet, [`command`] runs one command (`block` those of blocks, `now` those that need not
-//! wait, `retrieve` values, `memory` those of memory), `connect` and [`session`] are Connect and the admin queue.
+//! wait, `retrieve` values, `memory` those of memory), `connect` and [`session`] are Connect and
+//! the admin queue.
 //!
 //! Never: what a command means to the medium. Invariants: a connection stays on its core; a
 //! command is answered once; back-pressure parks a connection's read side and never fails a

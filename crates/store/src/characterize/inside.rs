@@ -121,7 +121,7 @@ struct Session<'a> {
     block_bytes: u32,
 }
 
-/// Size of a stored result's values.
+/// Size of a stored result's values, where the drive takes values as long.
 const VALUE_BYTES: u32 = 1 << 20;
 
 /// The beginning of keys that no object has.
@@ -232,7 +232,8 @@ impl Session<'_> {
         }
         let output = match self.job.values_nsid {
             Some(nsid) if self.job.kernel.stores() => {
-                let chunk_bytes = VALUE_BYTES;
+                let longest = self.values.as_ref().map_or(VALUE_BYTES, Kv::value_bytes_max);
+                let chunk_bytes = VALUE_BYTES.min(longest);
                 Output::KvChunks { nsid, prefix, first: 0, stride: 1, chunk_bytes }
             }
             _ => Output::Completion,

@@ -1,11 +1,14 @@
 //! Programs that hosts load: from their first byte to an execution.
 //!
 //! Kept in memory: they are gone when the drive stops. A program is loaded in parts, in order; with
-//! the last part it is looked up in the allow-list and compiled, beside the compute lane. What a
-//! program computes is not known here. Invariants: a program belongs to the host that loaded it, by
-//! its NQN, and to others it does not exist; an index of a host holds one program; a program that
-//! is compiled, active or running is neither replaced nor unloaded, one that runs is not deactivated; no bytes of a program are kept that are not counted against [`LOADED_BYTES_MAX`],
-//! and compiled programs that are loaded take at most [`COMPILED_BYTES_MAX`].
+//! the last part it is looked up in the allow-list and compiled, next to the compute lane. It does
+//! not know what a program computes.
+//!
+//! Invariants: a program belongs to the host that loaded it, by its NQN, and to others it does not
+//! exist; an index of a host holds one program; a program that is compiled, active or running is
+//! neither replaced nor unloaded, one that runs is not deactivated; no bytes of a program are kept
+//! that are not counted against [`LOADED_BYTES_MAX`], and compiled programs that are loaded take at
+//! most [`COMPILED_BYTES_MAX`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

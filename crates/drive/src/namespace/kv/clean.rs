@@ -186,8 +186,8 @@ impl Shard {
 /// Bytes of room that cleaning a segment gives back, at least or most likely.
 ///
 /// Moved records take `kept` bytes of room, and the end of the open segment is lost when the next
-/// of them is too long for it. That loss is at most the longest record. Where records are alike it is
-/// the same as at this segment's own end, so that the dead bytes before its end are the gain.
+/// of them is too long for it. That loss is at most the longest record. Where records are alike it
+/// is the same as at this segment's own end, so that the dead bytes before its end are the gain.
 fn gain(segment: &Segment, is_oldest: bool, open_room: u64, payload: u64) -> u64 {
     let kept = segment.live - if is_oldest { segment.tombstones } else { 0 };
     let dead = segment.filled.saturating_sub(RECORDS_OFFSET + kept);
