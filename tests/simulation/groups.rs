@@ -35,7 +35,7 @@ fn torn_group(sectors: u64, (short, long): (usize, usize)) -> Result<(), String>
             }))
             .await
         });
-    let written = || lives.disk.pending_bytes() as usize >= short + long;
+    let written = || lives.disk.pending_bytes() >= (short + long) as u64;
     let waited = lives.world.run_until(|_| written() || group.borrow().is_some(), LIMIT);
     waited.map_err(|stuck| stuck.to_string())?;
     assert!(group.borrow().is_none(), "the group is not to be durable yet");
