@@ -6,14 +6,14 @@
 //! write.
 //!
 //! Every change of a name (begun, sealed, removed) is an entry of a higher epoch, and a writer
-//! writes an entry only when it has that epoch ([`claim`]). So of two writers at most one changes
+//! writes an entry only when it has that epoch (`claim`). So of two writers at most one changes
 //! what both have read; the other is told ([`Error::Overtaken`]).
 //!
 //! What is not guarded: an entry is stored by a command that drives cannot refuse for its epoch.
-//! A writer that stands still for seconds between its last look at the catalogue ([`write`]) and
+//! A writer that stands still for seconds between its last look at the catalogue (`write`) and
 //! that command is taken for cut off; if others then write later epochs before it goes on, it puts
 //! the older entry back on the drives that it reaches. The place for a drive's own refusal is
-//! [`put_down`].
+//! `put_down`.
 //!
 //! Does not handle chunks. Invariant: a name's epoch only grows.
 
