@@ -1,7 +1,7 @@
 //! Memory for data that a host is granted to send, as one connection takes it.
 //!
 //! It does not hold the data, nor does it say how fast a host must send it: that is the
-//! connection's `watch`. Invariants: a connection holds at most [`GRANTS_BYTES_MAX`] of what all
+//! connection's `watch`. Invariants: a connection holds at most `GRANTS_BYTES_MAX` of what all
 //! connections share, and [`FLOOR_BYTES`] that are its own; both rights are kept until the command
 //! has ended.
 //!

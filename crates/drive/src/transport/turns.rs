@@ -1,8 +1,8 @@
 //! Turns at the powers that authentication computes: strangers can ask for them, and one takes
 //! milliseconds.
 //!
-//! A core computes one at a time, and together they take at most [`SHARE`] of its time beyond
-//! [`SAVED_NS_MAX`] that was saved up. The next turn goes to those for whom least was computed
+//! A core computes one at a time, and together they take at most `SHARE` of its time beyond
+//! `SAVED_NS_MAX` that was saved up. The next turn goes to those for whom least was computed
 //! lately, told apart by address and group: hosts that ask for little are served between those
 //! that ask for much, however many they are. What an exchange that ended well took is given back.
 //! Does not know the protocol. Invariant: a power that was begun is paid for, also when the host
