@@ -20,8 +20,8 @@ const SHARD: usize = 5;
 /// a short one of another key, and a long one that replaces the value.
 fn torn_group(sectors: u64, (short, long): (usize, usize)) -> Result<(), String> {
     let mut lives = Lives::new(7, 1, SMALL);
-    let keys: Vec<_> = keys_of(SHARD).take(2).collect();
-    let (other, key) = (keys[0], keys[1]);
+    let keys: Vec<_> = keys_of(SHARD).take(3).collect();
+    let (other, key, first) = (keys[0], keys[1], keys[2]);
     let before = content(1, 500);
     let acknowledged = before.clone();
     lives.live(move |core| async move { store(&core, key, &acknowledged).await })?.unwrap();
@@ -29,8 +29,10 @@ fn torn_group(sectors: u64, (short, long): (usize, usize)) -> Result<(), String>
 
     let group =
         lives.begin(move |core| async move {
-            let (one, two) = (Rc::clone(&core), core);
-            together([(one, other, short), (two, key, long)].map(|(core, key, bytes)| async move {
+            // The segment's header is durable then: the group is the only write that can tear.
+            store(&core, first, &content(3, 100)).await.unwrap();
+            let stores = [(Rc::clone(&core), other, short), (core, key, long)];
+            together(stores.map(|(core, key, bytes)| async move {
                 store(&core, key, &content(2, bytes)).await
             }))
             .await
@@ -48,6 +50,8 @@ fn torn_group(sectors: u64, (short, long): (usize, usize)) -> Result<(), String>
         asked += 1;
         u64::from(asked > sectors)
     });
+    let losses = lives.disk.losses();
+    assert_eq!(losses.torn_writes, u64::from(sectors > 0 && losses.lost_sectors > 0), "{losses:?}");
 
     let mut found = None;
     for start in 0..STARTS {
