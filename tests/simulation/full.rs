@@ -45,3 +45,21 @@ fn a_full_drive_can_delete_everything() {
         assert_eq!(lived, Ok(()), "seed {seed}");
     }
 }
+
+/// After a cut no shard has an open segment, and there are not free ones for all of them.
+#[test]
+fn a_full_drive_that_lost_its_power_can_delete_everything() {
+    for seed in 0..3 {
+        let mut lives = Lives::new(seed, 1 + usize::try_from(seed % 2).unwrap(), SMALL);
+        let keys = lives.live(|core| async move { fill(&core, 16_000).await }).unwrap();
+        lives.cut_at_random();
+        let emptied = lives.live(move |core| async move {
+            for (number, key) in keys.iter().enumerate() {
+                let deleted = core.kv.delete(NSID, *key).await;
+                deleted.unwrap_or_else(|status| panic!("seed {seed}, delete {number}: {status}"));
+            }
+            core.shared.segments.cleaned_count()
+        });
+        assert!(emptied.unwrap() > 0, "seed {seed}: nothing had to be cleaned");
+    }
+}
