@@ -241,6 +241,7 @@ fn an_array_file_of_somebody_else_reaches_nothing_outside_of_its_folder() {
             assert_eq!(fs::read_dir(&victim).unwrap().count(), names.len(), "{text}");
         }
     }
+    assert_eq!(serving(&evil.canonicalize().unwrap()), 0, "what was started was found again");
     bystander.kill().unwrap();
     bystander.wait().unwrap();
 }

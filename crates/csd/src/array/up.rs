@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use csd_nvme::controller::connect::is_nqn;
 use csd_store::array::{ArrayFile, DEFAULT_FOLDER, DriveRecord, FileError, Home, SCHEMA};
 use serde_json::json;
 
@@ -82,6 +83,12 @@ fn stopped(options: &cli::Up, local: &mut Local) -> Result<Vec<usize>, Failure> 
             }
             media::record(drive, &local.home)?;
             continue;
+        }
+        if !is_nqn(drive.nqn()) {
+            // By its NQN the process would be found again.
+            let (name, url) = (&drive.name, &drive.url);
+            let why = format!("nothing was started: drive {name}: there is no NQN in {url:?}");
+            return Err(Failure::usage(why));
         }
         if let Some(path) = local.home.media(drive).map_err(Failure::run)? {
             match judge(options, drive, &path)? {
