@@ -14,7 +14,7 @@ use crate::failures::{on_objects, wait_until};
 use crate::harness::{Array, finish};
 use crate::single::{Drive, NQN};
 
-const BYTES: [u8; 100_000] = [7; 100_000];
+static BYTES: [u8; 100_000] = [7; 100_000];
 
 fn put(array: &Array, name: &str) {
     array.file("x.bin", &BYTES);

@@ -193,6 +193,10 @@ impl ArrayFile {
             if self.all().take(index).any(|other| other.name == drive.name) {
                 return Err(format!("two drives are called {:?}", drive.name));
             }
+            let media = drive.media.as_deref().filter(|media| *media != "memory");
+            if media.is_some() && self.all().take(index).any(|other| other.media == drive.media) {
+                return Err(format!("two drives have the medium {:?}", media.unwrap_or_default()));
+            }
         }
         Ok(())
     }
@@ -287,6 +291,10 @@ mod tests {
             let error = error.expect_err(from);
             assert!(error.contains(why) || from == "[[drives]]", "{from}: {error}");
         }
+        let mut shared = sample();
+        shared.drives.iter_mut().for_each(|drive| drive.media = Some("d0.media".to_owned()));
+        let error = ArrayFile::parse(&toml::to_string(&shared).unwrap()).unwrap_err();
+        assert!(error.contains("two drives have the medium \"d0.media\""), "{error}");
         let mut none = sample();
         none.drives.clear();
         let error = ArrayFile::parse(&toml::to_string(&none).unwrap()).unwrap_err();
