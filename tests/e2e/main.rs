@@ -9,6 +9,7 @@
 //! - [`kernels`]: every kernel, every way, on both placements, for every number of drives
 //! - [`misfits`]: objects that kernels cannot run over; [`sources`]: executions that drives refuse
 //! - [`objects`]: put, get, list, remove; inputs, right and wrong
+//! - [`transfer`]: objects to files and back
 //! - [`lifecycle`]: drives and arrays: up, status, down, what they refuse
 //! - [`single`]: one drive
 //! - [`pace`]: a drive as late as a profile's device
@@ -46,6 +47,7 @@ mod secrets;
 mod single;
 mod sources;
 mod subjects;
+mod transfer;
 mod ways;
 
 /// A host in raw bytes, shared with the stock client's tests.

@@ -7,7 +7,7 @@
 //! Modules: [`cli`] declares the command line, [`report`] prints, [`table`] and [`units`] format,
 //! [`log`] writes a drive's log, [`context`] opens the array, [`pace`] reads profiles,
 //! [`mod@account`] gives model time; [`drive`], [`mod@drive_log`], [`check`], [`mod@array`],
-//! [`object`], [`program`], [`run`], [`mod@characterize`] and [`secret`] are the commands.
+//! [`object`], [`mod@get`] into a [`target`], [`program`], [`run`], [`mod@characterize`] and [`secret`] are the commands.
 
 mod account;
 mod array;
@@ -19,6 +19,7 @@ mod context;
 mod drive;
 mod drive_log;
 mod edges;
+mod get;
 mod host;
 mod log;
 mod object;
@@ -30,6 +31,7 @@ mod report;
 mod run;
 mod secret;
 mod table;
+mod target;
 mod units;
 
 use std::process::ExitCode;
@@ -62,7 +64,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Array(cli::Array::Reclaim) => array::reclaim(&context),
         Command::Array(cli::Array::Down(options)) => array::down(&options, &context),
         Command::Put(options) => object::put(options, &context),
-        Command::Get(options) => object::get(options, &context),
+        Command::Get(options) => get::get(options, &context),
         Command::Ls(options) => object::ls(&options, &context),
         Command::Stat(options) => object::stat(options, &context),
         Command::Rm(options) => object::rm(options, &context),

@@ -54,11 +54,26 @@ pub(crate) enum On {
 
 /// Options of `csd get`.
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  csd get climate/grid.npy                   a NumPy array, into ./grid.npy
+  csd get sums sums.npy                      what a run wrote, as a NumPy array
+  csd get grid.npy numbers.bin --raw         its numbers alone
+  csd get log - | zgrep error")]
 pub(crate) struct Get {
     /// Name of the object
     pub(crate) name: String,
     /// Where to: a file, or `-` for standard output [default: the object's name without folders]
+    ///
+    /// Numbers become a NumPy array when the file's name ends in .npy (for `-`, the object's name).
+    /// Anything else is the object's bytes, numbers little-endian.
     pub(crate) file: Option<String>,
+    /// Overwrite the file if it exists; a symbolic link is followed, and stays
+    #[arg(long, short)]
+    pub(crate) force: bool,
+    /// Write numbers without the header of a .npy file
+    #[arg(long)]
+    pub(crate) raw: bool,
 }
 
 /// Options of `csd ls`.

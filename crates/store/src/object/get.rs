@@ -11,29 +11,43 @@ use super::{Error, Progress, WINDOW, lookup};
 use crate::array::{Array, Drive};
 use crate::catalogue::{Entry, Placement};
 use crate::extent::byte_ranges;
+use crate::source::npy_header;
 
 /// Where the bytes of an object go.
 pub type Sink = Box<dyn Write + Send>;
 
-/// Writes the object `name` to `sink`, and gives its entry and the sink back.
+/// What an object is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Its bytes.
+    Raw,
+    /// A `.npy` file: a header with its type and shape, and its bytes.
+    Npy,
+}
+
+/// Writes the object that `entry` describes to `sink`, and gives the entry and the sink back.
 ///
 /// # Errors
-/// [`Error::Missing`]; [`Error::Removed`] when it was removed meanwhile; [`Error::Digest`] when
-/// what was written is not what was put; what the drives or the sink did.
+/// [`Error::Removed`] when it was removed meanwhile; [`Error::Digest`] when what was written is not
+/// what was put; [`Error::Input`] when bytes are to be an array; what the drives or the sink did.
 pub async fn get(
     array: &Array,
-    name: &str,
+    entry: Entry,
+    form: Form,
     sink: Sink,
     progress: &Progress,
 ) -> Result<(Entry, Sink), Error> {
-    let entry = Rc::new(lookup(array, name).await?);
-    match copy(array, &entry, sink, progress).await {
+    let entry = Rc::new(entry);
+    let header = header(&entry, form)?;
+    match copy(array, &entry, (header, sink), progress).await {
         Ok(sink) => Ok((Rc::unwrap_or_clone(entry), sink)),
         // What is missing or overwritten may be so because the object is gone.
         Err(error @ (Error::Corrupt { .. } | Error::Digest { .. })) => {
-            match lookup(array, name).await {
+            match lookup(array, &entry.name).await {
                 Ok(now) if now.id == entry.id => Err(error),
-                Ok(_) | Err(Error::Missing { .. }) => Err(Error::Removed { name: name.to_owned() }),
+                Ok(_) | Err(Error::Missing { .. }) => {
+                    Err(Error::Removed { name: entry.name.clone() })
+                }
                 Err(_) => Err(error),
             }
         }
@@ -41,15 +55,26 @@ pub async fn get(
     }
 }
 
+/// What comes before the object's own bytes.
+fn header(entry: &Entry, form: Form) -> Result<Vec<u8>, Error> {
+    if form == Form::Raw {
+        return Ok(Vec::new());
+    }
+    npy_header(entry.element, &entry.shape).ok_or_else(|| Error::Input {
+        name: entry.name.clone(),
+        why: format!("elements of type {} have no place in a .npy file", entry.element),
+    })
+}
+
 /// Writes what `entry` describes to `sink`, and gives the sink back.
 async fn copy(
     array: &Array,
     entry: &Rc<Entry>,
-    sink: Sink,
+    (header, sink): (Vec<u8>, Sink),
     progress: &Progress,
 ) -> Result<Sink, Error> {
     let layout = entry.layout();
-    let mut writer = Writer { sink, hasher: blake3::Hasher::new() };
+    let mut writer = Writer { sink, hasher: blake3::Hasher::new() }.begin(header).await?;
     let mut pending: VecDeque<JoinHandle<Result<Buffer, Error>>> = VecDeque::new();
     let ahead = WINDOW * entry.members.len();
     let mut next = 0;
@@ -120,6 +145,14 @@ struct Writer {
 }
 
 impl Writer {
+    /// Writes what the digest does not cover.
+    async fn begin(mut self, header: Vec<u8>) -> Result<Self, Error> {
+        let written =
+            compute_fn(Class::Foreground, 0, move || self.sink.write_all(&header).map(|()| self));
+        let written = written.await.map_err(|_| Error::Lane)?;
+        written.map_err(|source| Error::Write { source })
+    }
+
     async fn write(mut self, chunk: Buffer) -> Result<Self, Error> {
         let written = compute_fn(Class::Foreground, 0, move || {
             self.hasher.update(&chunk);

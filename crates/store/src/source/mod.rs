@@ -14,6 +14,7 @@ use csd_kernels::ElementType;
 use crate::fault::Fault;
 
 pub use self::csv::Column;
+pub(crate) use self::npy::write_header as npy_header;
 
 /// A stream of elements.
 pub struct Source {
