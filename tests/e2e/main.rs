@@ -10,6 +10,7 @@
 //! - [`misfits`]: objects that kernels cannot run over; [`sources`]: executions that drives refuse
 //! - [`objects`]: put, get, list, remove; inputs, right and wrong
 //! - [`transfer`]: objects to files and back
+//! - [`inputs`]: several files, sizes, empty cells, weights
 //! - [`lifecycle`]: drives and arrays: up, status, down, what they refuse
 //! - [`single`]: one drive
 //! - [`pace`]: a drive as late as a profile's device
@@ -30,6 +31,7 @@ mod characterize;
 mod contest;
 mod failures;
 mod harness;
+mod inputs;
 mod kernels;
 mod lifecycle;
 mod log;

@@ -18,6 +18,7 @@ mod clock;
 mod context;
 mod drive;
 mod drive_log;
+mod each;
 mod edges;
 mod get;
 mod host;
@@ -63,11 +64,11 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Array(cli::Array::Status) => array::status(&context),
         Command::Array(cli::Array::Reclaim) => array::reclaim(&context),
         Command::Array(cli::Array::Down(options)) => array::down(&options, &context),
-        Command::Put(options) => object::put(options, &context),
+        Command::Put(options) => object::put(&options, &context),
         Command::Get(options) => get::get(options, &context),
         Command::Ls(options) => object::ls(&options, &context),
         Command::Stat(options) => object::stat(options, &context),
-        Command::Rm(options) => object::rm(options, &context),
+        Command::Rm(options) => object::rm(&options, &context),
         Command::Characterize(options) => characterize::characterize(&options, &context),
         Command::Run(options) => run::run(&options, &context),
         Command::Program(command) => program::program(command, &context),

@@ -10,12 +10,13 @@ use csd_store::array::Array;
 use csd_store::catalogue::{Entry, Placement};
 use csd_store::layout::{Kind, Parts};
 use csd_store::object::{self, Arrange, On, PutOptions};
-use csd_store::source::Source;
+use csd_store::source::{Empty, Source};
 use serde_json::{Value, json};
 
 use crate::cli;
 use crate::cli::run::Layout;
 use crate::context::Context;
+use crate::each::each;
 use crate::edges;
 use crate::get::is_npy;
 use crate::progress::Bar;
@@ -23,13 +24,34 @@ use crate::report::{Failure, Report};
 use crate::table::{Align, Table, pairs};
 use crate::units::{grouped, size};
 
-/// Stores a file.
-pub(crate) fn put(options: cli::Put, context: &Context) -> Result<Report, Failure> {
-    let Opened { source, bytes, arrange, chunk_bytes } = open(&options)?;
-    let from_path = Path::new(&options.source).file_name().map(|name| name.to_string_lossy());
-    let name = match (options.name, from_path) {
-        (Some(name), _) => name,
-        (None, Some(name)) if options.source != "-" => name.into_owned(),
+/// Stores files.
+pub(crate) fn put(options: &cli::Put, context: &Context) -> Result<Report, Failure> {
+    let (files, name) = match (&options.sources[..], &options.name) {
+        ([_], name) => (&options.sources[..], name.as_ref()),
+        // A second word is a name, unless there is a file that has it.
+        ([source, name], None) if source == "-" || !Path::new(name).is_file() => {
+            (&options.sources[..1], Some(name))
+        }
+        (files, None) => (files, None),
+        (files, Some(_)) => {
+            let why = format!("--name is for one file, and {} are given", files.len());
+            return Err(Failure::usage(why));
+        }
+    };
+    each(files, context, |file| put_file(file, name, options, context))
+}
+
+fn put_file(
+    file: &str,
+    name: Option<&String>,
+    options: &cli::Put,
+    context: &Context,
+) -> Result<Report, Failure> {
+    let Opened { source, bytes, arrange, chunk_bytes } = open(file, options)?;
+    let from_path = Path::new(file).file_name().map(|name| name.to_string_lossy());
+    let name = match (name, from_path) {
+        (Some(name), _) => name.clone(),
+        (None, Some(name)) if file != "-" => name.into_owned(),
         _ => return Err(Failure::usage("an object from standard input needs a name")),
     };
     let on = match options.on {
@@ -38,7 +60,7 @@ pub(crate) fn put(options: cli::Put, context: &Context) -> Result<Report, Failur
     };
     let bar = Bar::new(context, &name, bytes);
     let progress = Arc::clone(&bar.progress);
-    let align = options.arrange.align;
+    let align = options.arrange.align.clone();
     let stored = context.with_array(async move |array: &Array| {
         let align = match align {
             Some(name) => Some(object::lookup(array, &name).await?),
@@ -70,10 +92,10 @@ struct Opened {
     chunk_bytes: Option<u64>,
 }
 
-fn open(options: &cli::Put) -> Result<Opened, Failure> {
+fn open(file: &str, options: &cli::Put) -> Result<Opened, Failure> {
     if options.arrange.graph {
-        let (nodes, chunk) = (options.arrange.nodes, options.chunk);
-        let input = edges::input(&options.source, nodes, chunk)?;
+        let (nodes, ignore_weights) = (options.arrange.nodes, options.arrange.ignore_weights);
+        let input = edges::input(file, edges::Lines { nodes, ignore_weights }, options.chunk)?;
         let edges::Input { source, arrange, chunk_bytes } = input;
         return Ok(Opened { source, bytes: None, arrange, chunk_bytes });
     }
@@ -82,7 +104,7 @@ fn open(options: &cli::Put) -> Result<Opened, Failure> {
         Layout::Range => Arrange::Range,
         Layout::Rows => Arrange::Rows,
     };
-    let (reader, bytes, name): (Box<dyn Read + Send>, _, &str) = match options.source.as_str() {
+    let (reader, bytes, name): (Box<dyn Read + Send>, _, &str) = match file {
         "-" => (Box::new(io::stdin()), None, "standard input"),
         path => {
             let file = File::open(path);
@@ -97,7 +119,8 @@ fn open(options: &cli::Put) -> Result<Opened, Failure> {
     };
     let source = if options.csv {
         let element = options.element.unwrap_or(ElementType::F64);
-        Source::csv(name, reader, options.column.as_ref(), element)
+        let empty = options.empty.map(Empty::from).unwrap_or_default();
+        Source::csv(name, reader, options.column.as_ref(), element, empty)
     } else if is_npy(name) && options.element != Some(ElementType::Bytes) {
         Source::npy(name, reader, options.element)
     } else {
@@ -126,8 +149,12 @@ fn refuse_text(name: &str, element: ElementType) -> Result<(), Failure> {
 
 /// Lists objects.
 pub(crate) fn ls(options: &cli::Ls, context: &Context) -> Result<Report, Failure> {
-    let (listed, warnings) =
+    let (mut listed, warnings) =
         context.with_array(async |array: &Array| Ok((object::list(array).await?, array.down())))?;
+    let prefix = options.prefix.as_deref().unwrap_or("");
+    for entries in [&mut listed.sealed, &mut listed.staged] {
+        entries.retain(|entry| entry.name.starts_with(prefix));
+    }
     let mut table = Table::new(&[
         ("name", Align::Left),
         ("type", Align::Left),
@@ -156,7 +183,11 @@ pub(crate) fn ls(options: &cli::Ls, context: &Context) -> Result<Report, Failure
             object
         })
         .collect();
-    let text = if rows.is_empty() { "no objects\n".to_owned() } else { table.render() };
+    let text = match (rows.is_empty(), prefix) {
+        (false, _) => table.render(),
+        (true, "") => "no objects\n".to_owned(),
+        (true, prefix) => format!("no objects whose names begin with {prefix:?}\n"),
+    };
     Ok(Report::new(text, json!({ "objects": objects })).with_warnings(warnings))
 }
 
@@ -198,13 +229,15 @@ pub(crate) fn stat(options: cli::Name, context: &Context) -> Result<Report, Fail
     Ok(Report::new(text, result).with_warnings(warnings))
 }
 
-/// Removes an object.
-pub(crate) fn rm(options: cli::Name, context: &Context) -> Result<Report, Failure> {
-    let name = options.name.clone();
-    let warnings = context
-        .with_array(async move |array: &Array| Ok(object::remove(array, &options.name).await?))?;
-    let report = Report::new(format!("{name}: removed\n"), json!({ "name": name }));
-    Ok(report.with_warnings(warnings))
+/// Removes objects.
+pub(crate) fn rm(options: &cli::Names, context: &Context) -> Result<Report, Failure> {
+    each(&options.names, context, |name| {
+        let removed = name.clone();
+        let warnings = context
+            .with_array(async move |array: &Array| Ok(object::remove(array, &removed).await?))?;
+        let report = Report::new(format!("{name}: removed\n"), json!({ "name": name }));
+        Ok(report.with_warnings(warnings))
+    })
 }
 
 /// An object for programs.

@@ -92,3 +92,66 @@ impl Drop for Steps {
         self.0.finish_and_clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Mutex;
+
+    use indicatif::TermLike;
+
+    use super::*;
+
+    /// A terminal that remembers what was drawn.
+    #[derive(Clone, Debug, Default)]
+    struct Screen(Arc<Mutex<String>>);
+
+    impl TermLike for Screen {
+        fn width(&self) -> u16 {
+            120
+        }
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write_str(text)
+        }
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            self.0.lock().unwrap().push_str(text);
+            Ok(())
+        }
+        fn clear_line(&self) -> io::Result<()> {
+            Ok(())
+        }
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_bar_shows_its_total_and_what_is_left_of_the_time() {
+        for known_at_once in [true, false] {
+            let screen = Screen::default();
+            let target = ProgressDrawTarget::term_like(Box::new(screen.clone()));
+            let bar = Bar::on(target, "x", known_at_once.then_some(1 << 20));
+            let before = std::mem::take(&mut *screen.0.lock().unwrap());
+            assert!(!before.contains("ETA"), "{before}");
+            if !known_at_once {
+                bar.total().set(1 << 20);
+            }
+            (bar.progress)(1 << 18);
+            bar.bar.force_draw();
+            let drawn = screen.0.lock().unwrap().clone();
+            assert!(drawn.contains("256.00 KiB/1.00 MiB") && drawn.contains("ETA"), "{drawn}");
+        }
+    }
+}
