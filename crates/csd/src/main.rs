@@ -7,7 +7,8 @@
 //! Modules: [`cli`] declares the command line, [`report`] prints, [`table`] and [`units`] format,
 //! [`log`] writes a drive's log, [`context`] opens the array, [`pace`] reads profiles,
 //! [`mod@account`] gives model time; [`drive`], [`mod@drive_log`], [`check`], [`mod@array`],
-//! [`object`], [`mod@get`] into a [`target`], [`program`], [`run`], [`mod@characterize`] and [`secret`] are the commands.
+//! [`object`], [`mod@get`] into a [`target`], [`program`], [`run`], [`mod@characterize`] and
+//! [`secret`] are the commands; [`mod@each`] does one for several objects.
 
 mod account;
 mod array;

@@ -121,8 +121,8 @@ fn element(descr: &str) -> Result<ElementType, HeaderError> {
             &descr[1..]
         )),
         _ => malformed(format!(
-            "elements of type {descr:?} are not supported: use <i4, <i8, <f4, <f8 or <c16, or store \
-             the file as it is with --type bytes"
+            "elements of type {descr:?} are not supported: use <i4, <i8, <f4, <f8 or <c16, or \
+             store the file as it is with --type bytes"
         )),
     }
 }
