@@ -81,7 +81,9 @@ async fn race(plan: Plan, writers: u8, rounds: usize) {
         assert_eq!(winners.len(), 1, "round {round}: stored by {winners:?}");
         let sink = Shared::default();
         let progress: object::Progress = Arc::new(|_| {});
-        let got = object::get(&hosts[0], "x", Box::new(sink.clone()), &progress).await;
+        let entry = object::lookup(&hosts[0], "x").await.unwrap();
+        let out = Box::new(sink.clone());
+        let got = object::get(&hosts[0], entry, object::Form::Raw, out, &progress).await;
         assert_eq!(got.map(|(entry, _)| entry.bytes).unwrap(), BYTES as u64, "round {round}");
         assert!(*sink.0.lock().unwrap() == vec![winners[0]; BYTES], "round {round}");
         object::remove(&hosts[0], "x").await.unwrap();

@@ -31,7 +31,7 @@ fn media_files_are_kept_over_down_and_up() {
     for on in ["kv", "block"] {
         let count = ["run", "count", on, "--equal", "7", "--on", "all", "--json"];
         assert_eq!(array.csd(&count).expect(0, &[]).json()["result"]["count"], sevens);
-        array.csd(&["get", on, "back"]).expect(0, &[]);
+        array.csd(&["get", on, "back", "--force"]).expect(0, &[]);
         assert!(fs::read(array.path("back")).unwrap() == bytes);
     }
     for drive in array.drives() {

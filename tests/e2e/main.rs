@@ -11,6 +11,8 @@
 //! - [`objects`]: put, get, list, remove; inputs, right and wrong
 //! - [`arrays`]: array files that were copied, made up by others, or used by several at once
 //! - [`growth`]: more drives for an array that has objects
+//! - [`transfer`]: objects to files and back
+//! - [`inputs`]: several files, sizes, empty cells, weights
 //! - [`lifecycle`]: drives and arrays: up, status, down, what they refuse
 //! - [`single`]: one drive
 //! - [`pace`]: a drive as late as a profile's device
@@ -33,6 +35,7 @@ mod contest;
 mod failures;
 mod growth;
 mod harness;
+mod inputs;
 mod kernels;
 mod lifecycle;
 mod log;
@@ -50,6 +53,7 @@ mod secrets;
 mod single;
 mod sources;
 mod subjects;
+mod transfer;
 mod ways;
 
 /// A host in raw bytes, shared with the stock client's tests.

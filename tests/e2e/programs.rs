@@ -38,6 +38,10 @@ fn a_program_is_loaded_run_and_forgotten() {
         (&2.into(), &19.into())
     );
     assert_eq!(std::fs::read(array.path("hits")).unwrap(), b"two needles\nneedle\n");
+    let again = ["program", "run", "16", "--input", input, "--output", "hits"];
+    csd(&[&again[..], &["--parameter", "text:x"]].concat()).expect(1, &["hits exists", "--force"]);
+    csd(&[&again[..], &["--parameter", "text:three", "--force"]].concat()).expect(0, &[]);
+    assert_eq!(std::fs::read(array.path("hits")).unwrap(), b"three\n");
     // Standard input and output, and nothing else there.
     let pipe = ["program", "run", "16", "--input", "-", "--output", "-"];
     let pipe = [&pipe[..], &["--parameter", "text:three", "--host-nqn", HOST]].concat();

@@ -65,7 +65,7 @@ fn every_chunk_size_gives_the_same_answer_and_the_same_bytes_back() {
             let put = ["put", "x.bin", &name, "--type", "i32", "--on", on, "--chunk", chunk];
             array.csd(&put).expect(0, &[]);
             check_all(&array, &name, "7", sevens, 700_001);
-            array.csd(&["get", &name, "back"]).expect(0, &[]);
+            array.csd(&["get", &name, "back", "--force"]).expect(0, &[]);
             assert!(std::fs::read(array.path("back")).unwrap() == bytes, "{name} differs");
         }
     }
@@ -107,7 +107,7 @@ fn an_empty_object_counts_nothing_everywhere() {
     for on in ["kv", "block"] {
         array.csd(&["put", "nothing", on, "--type", "f64", "--on", on]).expect(0, &[]);
         check_all(&array, on, "0", 0, 0);
-        array.csd(&["get", on, "back"]).expect(0, &[]);
+        array.csd(&["get", on, "back", "--force"]).expect(0, &[]);
         assert_eq!(std::fs::read(array.path("back")).unwrap(), b"");
     }
 }

@@ -1,5 +1,7 @@
 //! Lists of edges: lines of two node numbers, from and to, made into a graph's rows.
 //!
+//! Weights are not used: a line that has one is refused unless they are to be ignored. The empty
+//! attributes `{}` that networkx writes are no weights.
 //! The graph is made in this host's memory: about 12 bytes an edge and 12 a node.
 
 use std::fs::File;
@@ -16,8 +18,17 @@ use crate::report::Failure;
 /// Most nodes: their numbers have 32 bits, and one stands for "none".
 const NODES_MAX: u64 = u32::MAX as u64;
 
+/// How lines of edges are read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lines {
+    /// Number of nodes; as many as the edges name if not given.
+    pub(crate) nodes: Option<u32>,
+    /// Drop what follows the two nodes.
+    pub(crate) ignore_weights: bool,
+}
+
 /// Reads a list of edges from a file, or from standard input.
-fn graph(path: &str, nodes: Option<u32>) -> Result<Graph, Failure> {
+fn graph(path: &str, lines: Lines) -> Result<Graph, Failure> {
     let (name, reader): (&str, Box<dyn Read>) = match path {
         "-" => ("standard input", Box::new(io::stdin())),
         path => {
@@ -25,9 +36,9 @@ fn graph(path: &str, nodes: Option<u32>) -> Result<Graph, Failure> {
             (path, Box::new(file.map_err(|error| Failure::usage(format!("{path}: {error}")))?))
         }
     };
-    let edges = parse(name, BufReader::new(reader))?;
+    let edges = parse(name, BufReader::new(reader), lines.ignore_weights)?;
     let named = edges.iter().flatten().map(|node| u64::from(*node) + 1).max().unwrap_or(0);
-    let nodes = nodes.map_or(named, u64::from);
+    let nodes = lines.nodes.map_or(named, u64::from);
     if nodes > NODES_MAX {
         return Err(Failure::usage(format!("{name}: {nodes} nodes are more than {NODES_MAX}")));
     }
@@ -50,12 +61,8 @@ pub(crate) struct Input {
 
 /// Reads a list of edges and makes the graph of it. Without a chunk size it is one that gives
 /// small graphs parts for several drives too.
-pub(crate) fn input(
-    path: &str,
-    nodes: Option<u32>,
-    chunk_bytes: Option<u64>,
-) -> Result<Input, Failure> {
-    let graph = graph(path, nodes)?;
+pub(crate) fn input(path: &str, lines: Lines, chunk_bytes: Option<u64>) -> Result<Input, Failure> {
+    let graph = graph(path, lines)?;
     let fitting = (graph.rows().len() / PARTS_MIN).next_power_of_two();
     let fitting = fitting.clamp(CHUNK_BYTES_MIN as usize, CHUNK_BYTES as usize) as u64;
     let chunk_bytes = chunk_bytes.unwrap_or(fitting);
@@ -72,7 +79,15 @@ const PARTS_MIN: usize = 16;
 /// Drives that have enough with the parts of each size.
 const DRIVES: usize = 4;
 
-fn parse(name: &str, reader: impl BufRead) -> Result<Vec<[u32; 2]>, Failure> {
+/// The first word of a line, and what follows it.
+fn first_word(text: &str) -> (&str, &str) {
+    let is_gap = |c: char| c.is_whitespace() || c == ',';
+    let text = text.trim_start_matches(is_gap);
+    let end = text.find(is_gap).unwrap_or(text.len());
+    (&text[..end], text[end..].trim_matches(is_gap))
+}
+
+fn parse(name: &str, reader: impl BufRead, ignore_weights: bool) -> Result<Vec<[u32; 2]>, Failure> {
     let mut edges = Vec::new();
     for (number, line) in (1u64..).zip(reader.lines()) {
         let wrong = |why: &str| Failure::usage(format!("{name}, line {number}: {why}"));
@@ -81,11 +96,18 @@ fn parse(name: &str, reader: impl BufRead) -> Result<Vec<[u32; 2]>, Failure> {
         if text.is_empty() {
             continue;
         }
-        let words = text.split(|c: char| c.is_whitespace() || c == ',');
-        let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
-        let [from, to] = words[..] else {
+        let (from, rest) = first_word(text);
+        let (to, rest) = first_word(rest);
+        if to.is_empty() {
             return Err(wrong("an edge is two node numbers, from and to"));
-        };
+        }
+        if !ignore_weights && !matches!(rest, "" | "{}") {
+            let why = format!(
+                "an edge is two node numbers, and {rest:?} follows them: weights are not used, \
+                 and --ignore-weights drops them"
+            );
+            return Err(wrong(&why));
+        }
         let node = |word: &str| {
             let why = format!("{word:?} is no node number from 0 to 4294967294");
             word.parse::<u32>().ok().filter(|node| *node != u32::MAX).ok_or_else(|| wrong(&why))
@@ -102,15 +124,29 @@ mod tests {
     #[test]
     fn edges_are_two_numbers_a_line_with_comments() {
         let text = "# nodes\n0 1\n\n2,3 % far\n  4\t5\n";
-        assert_eq!(parse("x", text.as_bytes()).unwrap(), [[0, 1], [2, 3], [4, 5]]);
+        assert_eq!(parse("x", text.as_bytes(), false).unwrap(), [[0, 1], [2, 3], [4, 5]]);
         for (wrong, why) in [
             ("0 1\n2", "x, line 2: an edge is two node numbers"),
-            ("0 1 2", "x, line 1: an edge is two"),
+            ("0 1 {}\n0 1 2", "x, line 2: an edge is two node numbers, and \"2\" follows"),
+            ("0 1 {'weight': 3}", "x, line 1: an edge is two node numbers, and \"{'weight': 3}\""),
+            ("0", "x, line 1: an edge is two node numbers, from"),
             ("0 -1", "x, line 1: \"-1\" is no node number"),
             ("0 4294967295", "x, line 1: \"4294967295\" is no node number"),
         ] {
-            let failure = parse("x", wrong.as_bytes()).unwrap_err();
+            let failure = parse("x", wrong.as_bytes(), false).unwrap_err();
             assert!(failure.message.starts_with(why), "{}", failure.message);
         }
+    }
+
+    #[test]
+    fn attributes_that_are_empty_are_no_weights_and_weights_can_be_ignored() {
+        let plain = "0 1 {}\n2,3,{}\n4 5 { }\n";
+        assert!(parse("x", plain.as_bytes(), false).unwrap_err().message.contains("line 3"));
+        let edges = "0 1 {}\n0,2,{},\n1 2 {'weight': 0.5, 'color': 'red'}\n2 0 7.5 8\n3 0\n";
+        let parsed = parse("x", edges.as_bytes(), true).unwrap();
+        assert_eq!(parsed, [[0, 1], [0, 2], [1, 2], [2, 0], [3, 0]]);
+        let failure = parse("x", "0 1 0.5".as_bytes(), false).unwrap_err();
+        assert!(failure.message.contains("weights are not used"), "{}", failure.message);
+        assert!(parse("x", "0".as_bytes(), true).is_err());
     }
 }

@@ -7,7 +7,8 @@
 //! Modules: [`cli`] declares the command line, [`report`] prints, [`table`] and [`units`] format,
 //! [`log`] writes a drive's log, [`context`] opens the array, [`pace`] reads profiles,
 //! [`mod@account`] gives model time; [`drive`], [`mod@drive_log`], [`check`], [`mod@array`],
-//! [`object`], [`program`], [`run`], [`mod@characterize`] and [`secret`] are the commands.
+//! [`object`], [`mod@get`] into a [`target`], [`program`], [`run`], [`mod@characterize`] and
+//! [`secret`] are the commands; [`mod@each`] does one for several objects.
 
 mod account;
 mod array;
@@ -18,7 +19,9 @@ mod clock;
 mod context;
 mod drive;
 mod drive_log;
+mod each;
 mod edges;
+mod get;
 mod host;
 mod log;
 mod object;
@@ -30,6 +33,7 @@ mod report;
 mod run;
 mod secret;
 mod table;
+mod target;
 mod units;
 
 use std::process::ExitCode;
@@ -62,11 +66,11 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Array(cli::Array::Status) => array::status(&context),
         Command::Array(cli::Array::Reclaim) => array::reclaim(&context),
         Command::Array(cli::Array::Down(options)) => array::down(&options, &context),
-        Command::Put(options) => object::put(options, &context),
-        Command::Get(options) => object::get(options, &context),
+        Command::Put(options) => object::put(&options, &context),
+        Command::Get(options) => get::get(options, &context),
         Command::Ls(options) => object::ls(&options, &context),
         Command::Stat(options) => object::stat(options, &context),
-        Command::Rm(options) => object::rm(options, &context),
+        Command::Rm(options) => object::rm(&options, &context),
         Command::Characterize(options) => characterize::characterize(&options, &context),
         Command::Run(options) => run::run(&options, &context),
         Command::Program(command) => program::program(command, &context),

@@ -1,4 +1,4 @@
-//! `csd put`, `get`, `ls`, `stat` and `rm`.
+//! `csd put`, `ls`, `stat` and `rm`.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,27 +9,49 @@ use csd_store::ElementType;
 use csd_store::array::Array;
 use csd_store::catalogue::{Entry, Placement};
 use csd_store::layout::{Kind, Parts};
-use csd_store::object::{self, Arrange, Error, On, PutOptions, Sink};
-use csd_store::source::Source;
-use csd_store::whole::Whole;
+use csd_store::object::{self, Arrange, On, PutOptions};
+use csd_store::source::{Empty, Source};
 use serde_json::{Value, json};
 
 use crate::cli;
 use crate::cli::run::Layout;
 use crate::context::Context;
+use crate::each::each;
 use crate::edges;
+use crate::get::is_npy;
 use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::table::{Align, Table, pairs};
 use crate::units::{grouped, size};
 
-/// Stores a file.
-pub(crate) fn put(options: cli::Put, context: &Context) -> Result<Report, Failure> {
-    let Opened { source, bytes, arrange, chunk_bytes } = open(&options)?;
-    let from_path = Path::new(&options.source).file_name().map(|name| name.to_string_lossy());
-    let name = match (options.name, from_path) {
-        (Some(name), _) => name,
-        (None, Some(name)) if options.source != "-" => name.into_owned(),
+/// Stores files.
+pub(crate) fn put(options: &cli::Put, context: &Context) -> Result<Report, Failure> {
+    let (files, name) = match (&options.sources[..], &options.name) {
+        ([_], name) => (&options.sources[..], name.as_ref()),
+        // A second word is a name, unless there is a file that has it.
+        ([source, name], None) if source == "-" || !Path::new(name).is_file() => {
+            (&options.sources[..1], Some(name))
+        }
+        (files, None) => (files, None),
+        (files, Some(_)) => {
+            let why = format!("--name is for one file, and {} are given", files.len());
+            return Err(Failure::usage(why));
+        }
+    };
+    each(files, context, |file| put_file(file, name, options, context))
+}
+
+fn put_file(
+    file: &str,
+    name: Option<&String>,
+    options: &cli::Put,
+    context: &Context,
+) -> Result<Report, Failure> {
+    let Opened { source, bytes, arrange, chunk_bytes } = open(file, options)?;
+    let from_path = Path::new(file).file_name().map(|name| name.to_string_lossy());
+    let name = match (name, from_path) {
+        (Some(name), _) => name.clone(),
+        (None, Some(name)) if file != "-" => name.into_owned(),
         _ => return Err(Failure::usage("an object from standard input needs a name")),
     };
     let on = match options.on {
@@ -38,7 +60,7 @@ pub(crate) fn put(options: cli::Put, context: &Context) -> Result<Report, Failur
     };
     let bar = Bar::new(context, &name, bytes);
     let progress = Arc::clone(&bar.progress);
-    let align = options.arrange.align;
+    let align = options.arrange.align.clone();
     let stored = context.with_array_to_write(async move |array: &Array| {
         let align = match align {
             Some(name) => Some(object::lookup(array, &name).await?),
@@ -70,10 +92,10 @@ struct Opened {
     chunk_bytes: Option<u64>,
 }
 
-fn open(options: &cli::Put) -> Result<Opened, Failure> {
+fn open(file: &str, options: &cli::Put) -> Result<Opened, Failure> {
     if options.arrange.graph {
-        let (nodes, chunk) = (options.arrange.nodes, options.chunk);
-        let input = edges::input(&options.source, nodes, chunk)?;
+        let (nodes, ignore_weights) = (options.arrange.nodes, options.arrange.ignore_weights);
+        let input = edges::input(file, edges::Lines { nodes, ignore_weights }, options.chunk)?;
         let edges::Input { source, arrange, chunk_bytes } = input;
         return Ok(Opened { source, bytes: None, arrange, chunk_bytes });
     }
@@ -82,7 +104,7 @@ fn open(options: &cli::Put) -> Result<Opened, Failure> {
         Layout::Range => Arrange::Range,
         Layout::Rows => Arrange::Rows,
     };
-    let (reader, bytes, name): (Box<dyn Read + Send>, _, &str) = match options.source.as_str() {
+    let (reader, bytes, name): (Box<dyn Read + Send>, _, &str) = match file {
         "-" => (Box::new(io::stdin()), None, "standard input"),
         path => {
             let file = File::open(path);
@@ -97,11 +119,14 @@ fn open(options: &cli::Put) -> Result<Opened, Failure> {
     };
     let source = if options.csv {
         let element = options.element.unwrap_or(ElementType::F64);
-        Source::csv(name, reader, options.column.as_ref(), element)
-    } else if Path::new(name).extension().is_some_and(|extension| extension == "npy") {
+        let empty = options.empty.map(Empty::from).unwrap_or_default();
+        Source::csv(name, reader, options.column.as_ref(), element, empty)
+    } else if is_npy(name) && options.element != Some(ElementType::Bytes) {
         Source::npy(name, reader, options.element)
     } else {
-        Ok(Source::raw(name, reader, options.element.unwrap_or(ElementType::Bytes)))
+        let element = options.element.unwrap_or(ElementType::Bytes);
+        refuse_text(name, element)?;
+        Ok(Source::raw(name, reader, element))
     };
     // A bar over a CSV file would end early or late: its numbers are not as long as its text.
     let bytes = bytes.filter(|_| !options.csv);
@@ -109,77 +134,27 @@ fn open(options: &cli::Put) -> Result<Opened, Failure> {
     Ok(Opened { source, bytes, arrange, chunk_bytes: options.chunk })
 }
 
-/// Fetches an object.
-pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failure> {
-    let last = options.name.rsplit('/').next().unwrap_or("").to_owned();
-    let default = options.file.is_none();
-    let file = options.file.unwrap_or(last);
-    if file == "-" && context.json {
-        return Err(Failure::usage("--json and an object cannot both go to standard output"));
+/// A file that its name says is CSV holds no numbers as they lie in memory.
+fn refuse_text(name: &str, element: ElementType) -> Result<(), Failure> {
+    let extension = Path::new(name).extension();
+    let is_text = extension.is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
+    if !is_text || element == ElementType::Bytes {
+        return Ok(());
     }
-    if default && matches!(file.as_str(), "" | "." | ".." | "-") {
-        return Err(Failure::usage(format!("{:?} gives no file name: say one", options.name)));
-    }
-    let bar = Bar::new(context, &options.name, None);
-    let progress = Arc::clone(&bar.progress);
-    let (name, (target, sink)) = (options.name, Target::open(&file)?);
-    let got = context.with_array(async move |array: &Array| {
-        match object::get(array, &name, sink, &progress).await {
-            Ok((entry, _sink)) => Ok(Some(entry)),
-            // A reader that has gone away wants nothing more: no failure of ours.
-            Err(Error::Write { source }) if source.kind() == io::ErrorKind::BrokenPipe => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    });
-    drop(bar);
-    let Some(entry) = target.finish(got)? else { return Ok(Report::default()) };
-    if file == "-" {
-        return Ok(Report::new("", describe(&entry)));
-    }
-    let mut result = describe(&entry);
-    result["file"] = file.as_str().into();
-    Ok(Report::new(format!("{file}: {}, {}\n", size(entry.bytes), seen(&entry)), result))
-}
-
-/// What was looked at on the way.
-fn seen(entry: &Entry) -> &'static str {
-    if entry.has_digest() { "digest is right" } else { "checksums are right" }
-}
-
-/// Where an object goes: standard output, or a file that appears when it is whole.
-enum Target {
-    Stdout,
-    File(String, Whole),
-}
-
-impl Target {
-    fn open(file: &str) -> Result<(Self, Sink), Failure> {
-        if file == "-" {
-            return Ok((Self::Stdout, Box::new(io::stdout())));
-        }
-        if Path::new(file).is_dir() {
-            return Err(Failure::usage(format!("{file} is a folder")));
-        }
-        match Whole::create(Path::new(file)) {
-            Ok((whole, sink)) => Ok((Self::File(file.to_owned(), whole), Box::new(sink))),
-            Err(error) => Err(Failure::usage(format!("{file}: {error}"))),
-        }
-    }
-
-    /// Ends it: what was got of an object that could not be had whole is not kept.
-    fn finish<T>(self, got: Result<T, Failure>) -> Result<T, Failure> {
-        let value = got?;
-        if let Self::File(file, whole) = self {
-            whole.finish().map_err(|error| Failure::run(format!("{file}: {error}")))?;
-        }
-        Ok(value)
-    }
+    Err(Failure::usage(format!(
+        "{name} is CSV text, and holds no raw {element}: store a column of it with --csv --column \
+         NAME|NUMBER --type {element}, or the file as it is with --type bytes"
+    )))
 }
 
 /// Lists objects.
 pub(crate) fn ls(options: &cli::Ls, context: &Context) -> Result<Report, Failure> {
-    let (listed, warnings) =
+    let (mut listed, warnings) =
         context.with_array(async |array: &Array| Ok((object::list(array).await?, array.down())))?;
+    let prefix = options.prefix.as_deref().unwrap_or("");
+    for entries in [&mut listed.sealed, &mut listed.staged] {
+        entries.retain(|entry| entry.name.starts_with(prefix));
+    }
     let mut table = Table::new(&[
         ("name", Align::Left),
         ("type", Align::Left),
@@ -208,7 +183,11 @@ pub(crate) fn ls(options: &cli::Ls, context: &Context) -> Result<Report, Failure
             object
         })
         .collect();
-    let text = if rows.is_empty() { "no objects\n".to_owned() } else { table.render() };
+    let text = match (rows.is_empty(), prefix) {
+        (false, _) => table.render(),
+        (true, "") => "no objects\n".to_owned(),
+        (true, prefix) => format!("no objects whose names begin with {prefix:?}\n"),
+    };
     Ok(Report::new(text, json!({ "objects": objects })).with_warnings(warnings))
 }
 
@@ -250,14 +229,16 @@ pub(crate) fn stat(options: cli::Name, context: &Context) -> Result<Report, Fail
     Ok(Report::new(text, result).with_warnings(warnings))
 }
 
-/// Removes an object.
-pub(crate) fn rm(options: cli::Name, context: &Context) -> Result<Report, Failure> {
-    let name = options.name.clone();
-    let warnings = context.with_array_to_write(async move |array: &Array| {
-        Ok(object::remove(array, &options.name).await?)
-    })?;
-    let report = Report::new(format!("{name}: removed\n"), json!({ "name": name }));
-    Ok(report.with_warnings(warnings))
+/// Removes objects.
+pub(crate) fn rm(options: &cli::Names, context: &Context) -> Result<Report, Failure> {
+    each(&options.names, context, |name| {
+        let removed = name.clone();
+        let warnings = context.with_array_to_write(async move |array: &Array| {
+            Ok(object::remove(array, &removed).await?)
+        })?;
+        let report = Report::new(format!("{name}: removed\n"), json!({ "name": name }));
+        Ok(report.with_warnings(warnings))
+    })
 }
 
 /// An object for programs.
@@ -321,20 +302,5 @@ mod tests {
     fn shapes_and_ids_read_well() {
         assert_eq!([shape(&[]), shape(&[5]), shape(&[2, 3])], ["scalar", "5", "2 x 3"]);
         assert_eq!(hex(&[0, 0xAB]), "00ab");
-    }
-
-    #[test]
-    fn a_file_appears_only_when_it_is_whole() {
-        let folder = std::env::temp_dir().join(format!("csd-get-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let file = folder.join("x");
-        for (got, there) in [(Err(Failure::run("no")), false), (Ok(()), true)] {
-            let (target, sink) = Target::open(file.to_str().unwrap()).unwrap();
-            drop(sink);
-            assert_eq!(target.finish(got).is_ok(), there);
-            assert_eq!(file.exists(), there);
-            assert_eq!(std::fs::read_dir(&folder).unwrap().count(), usize::from(there));
-        }
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use csd_store::characterize::Step;
 use csd_store::object::Progress;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::context::{Context, silent};
 
@@ -16,24 +16,47 @@ pub(crate) struct Bar {
     pub(crate) progress: Progress,
 }
 
+/// A bar's length, for who learns it later.
+pub(crate) struct Total(ProgressBar);
+
+impl Total {
+    /// Makes it a bar over `bytes`.
+    pub(crate) fn set(&self, bytes: u64) {
+        self.0.set_length(bytes);
+        self.0.set_style(style(true));
+    }
+}
+
+/// How a bar looks over a length that is known, or not.
+fn style(known: bool) -> ProgressStyle {
+    let template = match known {
+        true => {
+            "{msg} [{bar:30}] {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} ETA {eta}"
+        }
+        false => "{msg} {binary_bytes} {binary_bytes_per_sec}",
+    };
+    ProgressStyle::with_template(template).expect("our own templates are sound")
+}
+
 impl Bar {
     /// A bar over `bytes`, or a count when the length is not known; hidden when nobody looks.
     pub(crate) fn new(context: &Context, what: &str, bytes: Option<u64>) -> Self {
         if context.json || context.quiet || !std::io::stderr().is_terminal() {
             return Self { bar: ProgressBar::hidden(), progress: silent() };
         }
-        let (bar, template) = match bytes {
-            Some(bytes) => {
-                let template =
-                    "{msg} [{bar:30}] {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec}";
-                (ProgressBar::new(bytes), template)
-            }
-            None => (ProgressBar::new_spinner(), "{msg} {binary_bytes} {binary_bytes_per_sec}"),
-        };
-        let style = ProgressStyle::with_template(template).expect("our own templates are sound");
-        let bar = bar.with_style(style).with_message(what.to_owned());
+        Self::on(ProgressDrawTarget::stderr(), what, bytes)
+    }
+
+    fn on(target: ProgressDrawTarget, what: &str, bytes: Option<u64>) -> Self {
+        let bar = ProgressBar::with_draw_target(bytes, target);
+        let bar = bar.with_style(style(bytes.is_some())).with_message(what.to_owned());
         let moved = bar.clone();
         Self { bar, progress: Arc::new(move |bytes| moved.inc(bytes)) }
+    }
+
+    /// A handle by which its length can be set.
+    pub(crate) fn total(&self) -> Total {
+        Total(self.bar.clone())
     }
 }
 
@@ -67,5 +90,68 @@ impl Steps {
 impl Drop for Steps {
     fn drop(&mut self) {
         self.0.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Mutex;
+
+    use indicatif::TermLike;
+
+    use super::*;
+
+    /// A terminal that remembers what was drawn.
+    #[derive(Clone, Debug, Default)]
+    struct Screen(Arc<Mutex<String>>);
+
+    impl TermLike for Screen {
+        fn width(&self) -> u16 {
+            120
+        }
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write_str(text)
+        }
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            self.0.lock().unwrap().push_str(text);
+            Ok(())
+        }
+        fn clear_line(&self) -> io::Result<()> {
+            Ok(())
+        }
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_bar_shows_its_total_and_what_is_left_of_the_time() {
+        for known_at_once in [true, false] {
+            let screen = Screen::default();
+            let target = ProgressDrawTarget::term_like(Box::new(screen.clone()));
+            let bar = Bar::on(target, "x", known_at_once.then_some(1 << 20));
+            let before = std::mem::take(&mut *screen.0.lock().unwrap());
+            assert!(!before.contains("ETA"), "{before}");
+            if !known_at_once {
+                bar.total().set(1 << 20);
+            }
+            (bar.progress)(1 << 18);
+            bar.bar.force_draw();
+            let drawn = screen.0.lock().unwrap().clone();
+            assert!(drawn.contains("256.00 KiB/1.00 MiB") && drawn.contains("ETA"), "{drawn}");
+        }
     }
 }

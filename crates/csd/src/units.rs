@@ -1,26 +1,52 @@
 //! Sizes and times as people write and read them.
 //!
-//! Sizes are binary, in and out: `1M` is 1 MiB is 1,048,576 bytes. Rates are decimal, as drives'
-//! data sheets have them: 1 GB/s is 1,000,000,000 bytes in a second.
+//! Sizes are binary: `1M` is 1 MiB is 1,048,576 bytes. Only a size that is typed with the unit's
+//! decimal name, such as `1MB`, is decimal. Rates are decimal, as drives' data sheets have them:
+//! 1 GB/s is 1,000,000,000 bytes in a second.
 
-/// Parses a size: a whole number of bytes, or of `K`, `M`, `G` or `T` (also `KiB` and so on).
+/// Parses a size: a number of bytes, or of a unit. `K` and `KiB` are 1024 bytes, `KB` is 1000
+/// bytes; so are `M`, `G` and `T`, in upper or lower case. A fraction of a unit is rounded down to
+/// whole bytes.
 ///
 /// # Errors
 /// What is wrong with the text.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let wrong = || format!("{text:?} is not a size: write 65536, 64K, 1M, 1G or 1T");
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    let shift = match unit.trim_end_matches("iB") {
-        "" if unit.is_empty() => 0,
-        "K" | "k" => 10,
-        "M" => 20,
-        "G" => 30,
-        "T" => 40,
-        _ => return Err(wrong()),
+    let wrong = || format!("{text:?} is not a size: write 65536, 64K, 1.5G, 1GiB or 1GB");
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let unit = unit_bytes(unit).ok_or_else(wrong)?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    if number.contains('.') && unit == 1 || fraction.len() > FRACTION_DIGITS_MAX {
+        return Err(wrong());
+    }
+    let number = |digits: &str| digits.parse::<u64>().map(u128::from).map_err(|_| wrong());
+    let parts = 10u128.pow(u32::try_from(fraction.len()).map_err(|_| wrong())?);
+    let bytes = number(whole)? * unit + number(fraction)? * unit / parts;
+    u64::try_from(bytes).map_err(|_| format!("{text:?} is too large"))
+}
+
+/// More digits than any fraction of a unit needs.
+const FRACTION_DIGITS_MAX: usize = 15;
+
+/// Bytes of a unit of sizes.
+fn unit_bytes(unit: &str) -> Option<u128> {
+    let lower = unit.to_ascii_lowercase();
+    let mut rest = lower.chars();
+    let power = match rest.next() {
+        None => return Some(1),
+        Some('b') => 0,
+        Some('k') => 1,
+        Some('m') => 2,
+        Some('g') => 3,
+        Some('t') => 4,
+        Some(_) => return None,
     };
-    number.checked_mul(1 << shift).ok_or_else(|| format!("{text:?} is too large"))
+    match (power, rest.as_str()) {
+        (0, "") => Some(1),
+        (1.., "" | "ib") => Some(1 << (10 * power)),
+        (1.., "b") => Some(10u128.pow(3 * power)),
+        _ => None,
+    }
 }
 
 /// Parses a share in percent, with or without its sign: 0 to 100.
@@ -92,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_binary() {
+    fn sizes_are_read_as_people_write_them() {
         for (text, bytes) in [
             ("0", 0),
             ("512", 512),
@@ -102,10 +128,41 @@ mod tests {
             ("1MiB", 1 << 20),
             ("3G", 3 << 30),
             ("2TiB", 2 << 40),
+            ("512B", 512),
+            ("1.5G", 3 << 29),
+            ("0.25KiB", 256),
+            ("0.3K", 307),
+            ("500M", 500 << 20),
+            ("1GB", 1_000_000_000),
+            ("1gb", 1_000_000_000),
+            ("2.5TB", 2_500_000_000_000),
+            ("1kB", 1000),
+            ("1gib", 1 << 30),
+            ("16777215T", 16_777_215 << 40),
         ] {
             assert_eq!(parse_size(text), Ok(bytes), "{text}");
         }
-        for wrong in ["", "M", "1MB", "1 M", "-1", "1.5G", "iB", "1iB", "99999999999T", "1MM"] {
+        for wrong in [
+            "",
+            "M",
+            "1 M",
+            "-1",
+            "iB",
+            "1iB",
+            "99999999999T",
+            "1MM",
+            "1.5",
+            "1.5B",
+            "1.G",
+            ".5G",
+            "1..5G",
+            "1.2.3G",
+            "1é",
+            "1Bi",
+            "1BB",
+            "1.0000000000000001G",
+            "16777216T",
+        ] {
             assert!(parse_size(wrong).is_err(), "{wrong}");
         }
     }

@@ -44,6 +44,22 @@ impl Whole {
         self.finished = true;
         Ok(())
     }
+
+    /// Gives it its name, which must be free still.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`], or why it cannot have the name.
+    pub fn finish_new(self) -> io::Result<()> {
+        match std::fs::hard_link(&self.temporary, &self.path) {
+            Ok(()) => Ok(()), // the temporary name goes with `self`
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+            // File systems without hard links give no such promise against another writer.
+            Err(_) if self.path.symlink_metadata().is_ok() => {
+                Err(io::ErrorKind::AlreadyExists.into())
+            }
+            Err(_) => self.finish(),
+        }
+    }
 }
 
 impl Drop for Whole {
@@ -59,6 +75,19 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+
+    #[test]
+    fn a_name_that_was_taken_meanwhile_stays_its_owner_s() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        let (late, _file) = Whole::create(&path).unwrap();
+        let (first, mut file) = Whole::create(&path).unwrap();
+        file.write_all(b"first").unwrap();
+        first.finish_new().unwrap();
+        assert_eq!(late.finish_new().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read(&path).unwrap(), b"first");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 
     #[test]
     fn it_appears_when_it_is_whole_and_two_of_one_name_do_not_meet() {

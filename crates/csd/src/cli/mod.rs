@@ -14,7 +14,7 @@ mod secret;
 
 pub(crate) use array::{Add, Array, Down, Media, Up};
 pub(crate) use drive::{Check, Drive, Serve};
-pub(crate) use object::{Get, Ls, Name, On, Put};
+pub(crate) use object::{Get, Ls, Name, Names, On, Put};
 pub(crate) use run::Run;
 pub(crate) use secret::{NewSecret, SecretCommand};
 
@@ -26,7 +26,8 @@ use csd_nvme::controller::connect::is_nqn;
 
 /// Drives that compute where their data is, and arrays of them.
 ///
-/// Sizes are binary: 64K, 1M, 1G and 1T are 2^16, 2^20, 2^30 and 2^40 bytes.
+/// Sizes: 64K, 1M, 1.5G and 1T (or KiB and so on) are binary, 1M is 2^20 bytes; 1KB, 1MB, 1GB and
+/// 1TB are decimal, 1MB is 10^6 bytes.
 ///
 /// Exit codes: 0 done; 1 the run failed; 2 wrong use; 3 answers differ; 4 done, but degraded (a
 /// drive is down).
@@ -77,7 +78,7 @@ pub(crate) enum Command {
     /// Start, look at or stop an array of drives on this machine
     #[command(subcommand)]
     Array(Array),
-    /// Store a file as an object
+    /// Store files as objects
     Put(Put),
     /// Fetch an object, checking its digest
     Get(Get),
@@ -85,8 +86,8 @@ pub(crate) enum Command {
     Ls(Ls),
     /// Show what the catalogue knows of an object
     Stat(Name),
-    /// Remove an object
-    Rm(Name),
+    /// Remove objects
+    Rm(Names),
     /// Measure what kernels cost in a drive and on this host, and write a profile
     Characterize(Box<characterize::Characterize>),
     /// Run a kernel over an object

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use csd_store::ElementType;
-use csd_store::source::Column;
+use csd_store::source::{Column, Empty};
 
 use super::run::Arrange;
 use crate::units::parse_size;
@@ -13,14 +13,22 @@ use crate::units::parse_size;
 Examples:
   csd put samples.bin --type i32             raw little-endian numbers
   csd put grid.npy climate/grid              a NumPy array, under another name
+  csd put *.npy                              several files, each under its own name
   csd put trades.csv prices --csv --column price --type f64
   csd put more.npy --align grid.npy          lie as another object does
+  csd put trades.csv prices --csv --column price --empty skip
+  csd put photo.npy --type bytes             a file as it is
   csd put links.txt links --graph            a list of edges as a graph
   zcat log.gz | csd put - log")]
 pub(crate) struct Put {
-    /// File to store; `-` is standard input
-    pub(crate) source: String,
-    /// Name of the object [default: the file's name]
+    /// Files to store, or one file and its object's name; `-` is standard input
+    ///
+    /// Of two words the second is the object's name, unless there is a file that has it: then both
+    /// are files. Several files become objects with the files' names, without folders.
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) sources: Vec<String>,
+    /// Name of the object, of a single file [default: the file's name without folders]
+    #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
     /// Element type: i32 i64 f32 f64 c64 bytes [default: bytes; f64 for CSV; a .npy file says
     /// itself]
@@ -32,6 +40,9 @@ pub(crate) struct Put {
     /// Column to store: a name in the header, or a number from 1
     #[arg(long, value_name = "NAME|NUMBER", requires = "csv")]
     pub(crate) column: Option<Column>,
+    /// What an empty cell of the column is [default: an error]
+    #[arg(long, value_enum, requires = "csv")]
+    pub(crate) empty: Option<EmptyCell>,
     /// Where chunks are kept: as values, or as blocks
     #[arg(long, value_enum, default_value_t = On::Kv)]
     pub(crate) on: On,
@@ -41,6 +52,28 @@ pub(crate) struct Put {
     pub(crate) chunk: Option<u64>,
     #[command(flatten)]
     pub(crate) arrange: Arrange,
+}
+
+/// What an empty cell is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EmptyCell {
+    /// Not a number (f32 and f64)
+    Nan,
+    /// The number 0
+    #[value(name = "0")]
+    Zero,
+    /// No element: its row is left out
+    Skip,
+}
+
+impl From<EmptyCell> for Empty {
+    fn from(cell: EmptyCell) -> Self {
+        match cell {
+            EmptyCell::Nan => Self::Nan,
+            EmptyCell::Zero => Self::Zero,
+            EmptyCell::Skip => Self::Skip,
+        }
+    }
 }
 
 /// Where chunks are kept.
@@ -54,19 +87,44 @@ pub(crate) enum On {
 
 /// Options of `csd get`.
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  csd get climate/grid.npy                   a NumPy array, into ./grid.npy
+  csd get sums sums.npy                      what a run wrote, as a NumPy array
+  csd get grid.npy numbers.bin --raw         its numbers alone
+  csd get log - | zgrep error")]
 pub(crate) struct Get {
     /// Name of the object
     pub(crate) name: String,
     /// Where to: a file, or `-` for standard output [default: the object's name without folders]
+    ///
+    /// Numbers become a NumPy array when the file's name ends in .npy (for `-`, the object's name).
+    /// Anything else is the object's bytes, numbers little-endian.
     pub(crate) file: Option<String>,
+    /// Overwrite the file if it exists; a symbolic link is followed, and stays
+    #[arg(long, short)]
+    pub(crate) force: bool,
+    /// Write numbers without the header of a .npy file
+    #[arg(long)]
+    pub(crate) raw: bool,
 }
 
 /// Options of `csd ls`.
 #[derive(Args, Debug)]
 pub(crate) struct Ls {
+    /// Only objects whose names begin with this
+    pub(crate) prefix: Option<String>,
     /// Also list puts that have not ended, or were cut off
     #[arg(long)]
     pub(crate) all: bool,
+}
+
+/// Names of objects.
+#[derive(Args, Debug)]
+pub(crate) struct Names {
+    /// Names of the objects
+    #[arg(value_name = "NAME", required = true)]
+    pub(crate) names: Vec<String>,
 }
 
 /// An object's name.

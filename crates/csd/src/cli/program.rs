@@ -84,7 +84,10 @@ pub(crate) struct Run {
     pub(crate) input: Vec<PathBuf>,
     /// File for what it writes; `-` is standard output [default: it writes nothing]
     #[arg(long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    pub(crate) output: Option<String>,
+    /// Overwrite that file if it exists
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
     /// Room for what it writes
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "1M")]
     pub(crate) room: u64,

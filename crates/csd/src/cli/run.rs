@@ -142,6 +142,9 @@ pub(crate) struct PageRank {
     /// Number of nodes of that graph [default: as many as the edges name]
     #[arg(long, value_name = "N", requires = "edges")]
     pub(crate) nodes: Option<u32>,
+    /// Drop what follows the two nodes on lines of edges, such as weights, which are not used
+    #[arg(long, requires = "edges")]
+    pub(crate) ignore_weights: bool,
     /// Share of a rank that follows edges
     #[arg(long, value_name = "SHARE", default_value_t = 0.85)]
     pub(crate) damping: f64,
@@ -214,6 +217,9 @@ pub(crate) struct Arrange {
     /// Number of nodes of the graph [default: as many as the edges name]
     #[arg(long, value_name = "N", requires = "graph")]
     pub(crate) nodes: Option<u32>,
+    /// Drop what follows the two nodes on lines of edges, such as weights, which are not used
+    #[arg(long, requires = "graph")]
+    pub(crate) ignore_weights: bool,
 }
 
 /// How an object is cut.

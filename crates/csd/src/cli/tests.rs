@@ -20,7 +20,7 @@ fn negative_numbers_and_global_options_parse() {
 #[test]
 fn wrong_values_are_refused() {
     for wrong in [
-        "csd put x --chunk 1MB",
+        "csd put x --chunk 1XB",
         "csd put x --type i16",
         "csd put x --column 1",
         "csd drive serve --media memory --size 1G --block 1000",

@@ -12,6 +12,7 @@ use csd_nvme::compute::Controls;
 use csd_nvme::memory::{Range, UNIT_BYTES};
 use csd_nvme::program::MemoryRange;
 use csd_reactor::{Buffer, now};
+use csd_store::object::Sink;
 use serde_json::json;
 
 use super::{addresses, with_each};
@@ -19,6 +20,7 @@ use crate::cli::program::Run;
 use crate::context::Context;
 use crate::report::{Failure, Report};
 use crate::table::pairs;
+use crate::target::Target;
 use crate::units::{duration, grouped, size};
 
 /// Runs a program.
@@ -39,12 +41,17 @@ pub(crate) fn run(options: Run, context: &Context) -> Result<Report, Failure> {
         room: if output.is_some() { room(&options) } else { 0 },
         inputs,
     };
+    let target = match &output {
+        Some(file) => Some(Target::open(file, options.force)?),
+        None => None,
+    };
     let mut done =
         with_each(context, addresses, async move |compute: &Compute| job.run(compute).await)?;
     let (drive, done) = done.pop().expect("one drive");
     let bytes = done.output.len() as u64;
-    if let Some(path) = &output {
-        write(path, &done.output)?;
+    let to_stdout = target.as_ref().is_some_and(|(target, _)| target.is_stdout());
+    if let (Some(file), Some(target)) = (&output, target) {
+        write(file, target, &done.output)?;
     }
     let seconds = done.took.as_secs_f64();
     let text = pairs(&[
@@ -58,7 +65,7 @@ pub(crate) fn run(options: Run, context: &Context) -> Result<Report, Failure> {
         "wall_s": seconds,
     });
     // The output has the standard output for itself.
-    let text = if output.as_deref() == Some(Path::new("-")) { String::new() } else { text };
+    let text = if to_stdout { String::new() } else { text };
     Ok(Report::new(text, result))
 }
 
@@ -91,12 +98,10 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     }
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let done = match path == Path::new("-") {
-        true => io::stdout().lock().write_all(bytes),
-        false => fs::write(path, bytes),
-    };
-    done.map_err(|error| Failure::run(format!("{}: {error}", path.display())))
+fn write(file: &str, (target, mut sink): (Target, Sink), bytes: &[u8]) -> Result<(), Failure> {
+    let written = sink.write_all(bytes).and_then(|()| sink.flush());
+    written.map_err(|error| Failure::run(format!("{file}: {error}")))?;
+    target.finish()
 }
 
 /// What is to be run.

@@ -22,7 +22,11 @@ use crate::table::{Align, Table};
 /// Ranks, and compares if asked to.
 pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report, Failure> {
     if let Some(path) = &options.edges {
-        let input = edges::input(path, options.nodes, None)?;
+        let input = edges::input(
+            path,
+            edges::Lines { nodes: options.nodes, ignore_weights: options.ignore_weights },
+            None,
+        )?;
         put(context, &options.name, input.source, input.arrange, input.chunk_bytes)?;
     }
     let (plan, mut entries, warnings) = look_up(context, vec![options.name.clone()])?;

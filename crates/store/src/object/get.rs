@@ -1,39 +1,53 @@
 //! Get: chunks from all drives at once, written in order, hashed against the entry's digest.
 
 use std::collections::VecDeque;
-use std::io::Write;
+use std::io::{self, Write};
 use std::rc::Rc;
 
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, Class, JoinHandle, compute_fn, spawn};
+use csd_reactor::{Buffer, Class, Compute, Job, JoinHandle, compute_fn, spawn};
 
 use super::{Error, Progress, WINDOW, lookup};
 use crate::array::{Array, Drive};
 use crate::catalogue::{Entry, Placement};
 use crate::extent::byte_ranges;
+use crate::source::npy_header;
 
 /// Where the bytes of an object go.
 pub type Sink = Box<dyn Write + Send>;
 
-/// Writes the object `name` to `sink`, and gives its entry and the sink back.
+/// What an object is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Its bytes.
+    Raw,
+    /// A `.npy` file: a header with its type and shape, and its bytes.
+    Npy,
+}
+
+/// Writes the object that `entry` describes to `sink`, and gives the entry and the sink back.
 ///
 /// # Errors
-/// [`Error::Missing`]; [`Error::Removed`] when it was removed meanwhile; [`Error::Digest`] when
-/// what was written is not what was put; what the drives or the sink did.
+/// [`Error::Removed`] when it was removed meanwhile; [`Error::Digest`] when what was written is not
+/// what was put; [`Error::Input`] when bytes are to be an array; what the drives or the sink did.
 pub async fn get(
     array: &Array,
-    name: &str,
+    entry: Entry,
+    form: Form,
     sink: Sink,
     progress: &Progress,
 ) -> Result<(Entry, Sink), Error> {
-    let entry = Rc::new(lookup(array, name).await?);
-    match copy(array, &entry, sink, progress).await {
+    let entry = Rc::new(entry);
+    let header = header(&entry, form)?;
+    match copy(array, &entry, (header, sink), progress).await {
         Ok(sink) => Ok((Rc::unwrap_or_clone(entry), sink)),
         // What is missing or overwritten may be so because the object is gone.
         Err(error @ (Error::Corrupt { .. } | Error::Digest { .. })) => {
-            match lookup(array, name).await {
+            match lookup(array, &entry.name).await {
                 Ok(now) if now.id == entry.id => Err(error),
-                Ok(_) | Err(Error::Missing { .. }) => Err(Error::Removed { name: name.to_owned() }),
+                Ok(_) | Err(Error::Missing { .. }) => {
+                    Err(Error::Removed { name: entry.name.clone() })
+                }
                 Err(_) => Err(error),
             }
         }
@@ -41,33 +55,67 @@ pub async fn get(
     }
 }
 
+/// What comes before the object's own bytes.
+fn header(entry: &Entry, form: Form) -> Result<Vec<u8>, Error> {
+    if form == Form::Raw {
+        return Ok(Vec::new());
+    }
+    npy_header(entry.element, &entry.shape).ok_or_else(|| Error::Input {
+        name: entry.name.clone(),
+        why: format!("elements of type {} have no place in a .npy file", entry.element),
+    })
+}
+
 /// Writes what `entry` describes to `sink`, and gives the sink back.
 async fn copy(
     array: &Array,
     entry: &Rc<Entry>,
-    sink: Sink,
+    (header, sink): (Vec<u8>, Sink),
     progress: &Progress,
 ) -> Result<Sink, Error> {
     let layout = entry.layout();
-    let mut writer = Writer { sink, hasher: blake3::Hasher::new() };
+    let writer = Writer { sink, hasher: blake3::Hasher::new() };
+    let mut writing = write(writer, header, Vec::new());
     let mut pending: VecDeque<JoinHandle<Result<Buffer, Error>>> = VecDeque::new();
     let ahead = WINDOW * entry.members.len();
     let mut next = 0;
     loop {
-        while next < layout.chunks() && pending.len() < ahead {
-            let member = entry.members[layout.member(next)];
-            let drive = Rc::clone(array.drive(member.into())?);
-            let (entry, chunk) = (Rc::clone(entry), next);
-            pending.push_back(spawn(Class::Foreground, async move {
-                read_chunk(&drive, &entry, chunk).await
-            }));
-            next += 1;
+        let mut top_up = |pending: &mut VecDeque<_>| {
+            while next < layout.chunks() && pending.len() < ahead {
+                let member = entry.members[layout.member(next)];
+                let drive = Rc::clone(array.drive(member.into())?);
+                let (entry, chunk) = (Rc::clone(entry), next);
+                pending.push_back(spawn(Class::Foreground, async move {
+                    read_chunk(&drive, &entry, chunk).await
+                }));
+                next += 1;
+            }
+            Ok::<_, Error>(())
+        };
+        top_up(&mut pending)?;
+        let first = match pending.pop_front() {
+            Some(read) => Some(read.await?),
+            None => None,
+        };
+        // Drives sent while this was written; all that has arrived is written in one go, while
+        // they send more.
+        let writer = writing.await.map_err(|_| Error::Lane)?;
+        let writer = writer.map_err(|source| Error::Write { source })?;
+        let Some(first) = first else { return end(entry, writer).await };
+        let mut arrived = vec![first];
+        while arrived.len() < ahead
+            && let Some(read) = pending.pop_front_if(|read| read.is_finished())
+        {
+            arrived.push(read.await?);
         }
-        let Some(chunk) = pending.pop_front() else { break };
-        let chunk = chunk.await?;
-        progress(chunk.len() as u64);
-        writer = writer.write(chunk).await?;
+        top_up(&mut pending)?;
+        progress(arrived.iter().map(|chunk| chunk.len() as u64).sum());
+        writing = write(writer, Vec::new(), arrived);
     }
+}
+
+/// Compares digests, and gives the sink back with nothing left in its buffers.
+async fn end(entry: &Entry, writer: Writer) -> Result<Sink, Error> {
     let (mut sink, hash) = (writer.sink, writer.hasher.finalize());
     if entry.has_digest() && hash != entry.digest {
         return Err(Error::Digest { name: entry.name.clone() });
@@ -113,19 +161,25 @@ pub(crate) async fn read_chunk(drive: &Drive, entry: &Entry, chunk: u32) -> Resu
     Ok(value)
 }
 
-/// Hashes and writes, on the compute lane: both block, or take long.
+/// What has seen all bytes so far.
 struct Writer {
     sink: Sink,
     hasher: blake3::Hasher,
 }
 
-impl Writer {
-    async fn write(mut self, chunk: Buffer) -> Result<Self, Error> {
-        let written = compute_fn(Class::Foreground, 0, move || {
-            self.hasher.update(&chunk);
-            self.sink.write_all(&chunk).map(|()| self)
-        });
-        let written = written.await.map_err(|_| Error::Lane)?;
-        written.map_err(|source| Error::Write { source })
-    }
+/// Writes `header`, which has no part in the digest, then hashes and writes `chunks`. Begins now,
+/// on the compute lane: both block, or take long.
+fn write(
+    mut writer: Writer,
+    header: Vec<u8>,
+    chunks: Vec<Buffer>,
+) -> Compute<impl Job<Output = io::Result<Writer>>> {
+    compute_fn(Class::Foreground, 0, move || {
+        writer.sink.write_all(&header)?;
+        for chunk in chunks {
+            writer.hasher.update(&chunk);
+            writer.sink.write_all(&chunk)?;
+        }
+        Ok(writer)
+    })
 }

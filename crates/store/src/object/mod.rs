@@ -23,7 +23,7 @@ use crate::fault::Fault;
 use crate::{layout, source};
 
 pub use cut::{Arrange, graph_starts};
-pub use get::{Sink, get};
+pub use get::{Form, Sink, get};
 pub use list::{Listed, list};
 pub use put::{On, PutOptions, Stored, put};
 pub use reclaim::{Reclaimed, reclaim};

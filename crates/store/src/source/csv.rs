@@ -1,8 +1,10 @@
 //! A column of a CSV file as numbers.
 //!
-//! Never skips a value that is not a number: an empty cell is an error as well. Invariant: an
-//! error names the line, the column and the text. The first row is a header when the column is
-//! named, or when its cell in the column is not a number.
+//! Never skips a value that is not a number. An empty cell is an error too, unless the user says
+//! what it is ([`Empty`]); a line that ends before the column is always one. Invariant: an error
+//! names the line, the column and the text. The first row is a header when the column is named, or
+//! when its cell in the column is not a number; an empty cell there is a value if the user says
+//! what it is and the row's other cells are numbers or empty.
 
 use std::fmt;
 use std::io::Read;
@@ -41,12 +43,27 @@ impl fmt::Display for Column {
     }
 }
 
+/// What an empty cell is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Empty {
+    /// An error.
+    #[default]
+    Refused,
+    /// Not a number: for elements that can be none.
+    Nan,
+    /// The number 0.
+    Zero,
+    /// No element.
+    Skip,
+}
+
 /// The numbers of a column.
 pub(super) struct Numbers {
     name: String,
     column: Column,
     index: usize,
     element: ElementType,
+    empty: Empty,
     records: csv::Reader<Box<dyn Read + Send>>,
     record: csv::StringRecord,
     /// The first row, when it is not a header.
@@ -59,6 +76,7 @@ impl Numbers {
         reader: Box<dyn Read + Send>,
         column: Option<&Column>,
         element: ElementType,
+        empty: Empty,
     ) -> Result<Self, Error> {
         let mut builder = csv::ReaderBuilder::new();
         let records = builder.has_headers(false).flexible(true).from_reader(reader);
@@ -67,19 +85,29 @@ impl Numbers {
             column: column.cloned().unwrap_or(Column::Number(1)),
             index: 0,
             element,
+            empty,
             records,
             record: csv::StringRecord::new(),
             pending: false,
         };
         let any = numbers.next_record()?;
         numbers.index = numbers.find(column, any)?;
-        numbers.pending = any
-            && matches!(numbers.column, Column::Number(_))
-            && numbers.record.get(numbers.index).is_some_and(|cell| {
-                let mut scratch = [0; 8];
-                encode(element, cell.trim(), &mut scratch).is_some()
-            });
+        numbers.pending =
+            any && matches!(numbers.column, Column::Number(_)) && numbers.begins_with_a_value();
         Ok(numbers)
+    }
+
+    /// Whether the first row's cell in the column is a value, and no column's name.
+    fn begins_with_a_value(&self) -> bool {
+        let mut scratch = [0; 8];
+        let mut is = |element, cell: &str| encode(element, cell.trim(), &mut scratch).is_some();
+        match self.record.get(self.index).map(str::trim) {
+            Some("") if self.empty != Empty::Refused => {
+                self.record.iter().all(|cell| cell.trim().is_empty() || is(ElementType::F64, cell))
+            }
+            Some(cell) => is(self.element, cell),
+            None => false,
+        }
     }
 
     /// Fills `out` with whole elements; less than full only at the end.
@@ -90,11 +118,24 @@ impl Numbers {
             if !std::mem::take(&mut self.pending) && !self.next_record()? {
                 break;
             }
-            let cell = self.record.get(self.index).unwrap_or("");
-            if encode(self.element, cell.trim(), &mut out[filled..filled + size]).is_none() {
+            let line = self.record.position().map_or(0, csv::Position::line);
+            let Some(cell) = self.record.get(self.index) else {
+                return Err(self.unusable(format!(
+                    "line {line} has {} columns, so there is no column {}",
+                    self.record.len(),
+                    self.column
+                )));
+            };
+            let text = match (cell.trim(), self.empty) {
+                ("", Empty::Skip) => continue,
+                ("", Empty::Nan) => "NaN",
+                ("", Empty::Zero) => "0",
+                (text, _) => text,
+            };
+            if encode(self.element, text, &mut out[filled..filled + size]).is_none() {
                 return Err(Error::Value {
                     name: self.name.clone(),
-                    line: self.record.position().map_or(0, csv::Position::line),
+                    line,
                     column: self.column.to_string(),
                     text: cell.to_owned(),
                     element: self.element,
@@ -176,8 +217,17 @@ mod tests {
     fn numbers(text: &str, column: Option<&str>) -> Result<Vec<i32>, String> {
         let reader = Box::new(std::io::Cursor::new(text.as_bytes().to_vec()));
         let column = column.map(|column| column.parse().unwrap());
-        let mut numbers = Numbers::new("t.csv", reader, column.as_ref(), ElementType::I32)
-            .map_err(|error| error.to_string())?;
+        read(Numbers::new("t.csv", reader, column.as_ref(), ElementType::I32, Empty::Refused))
+    }
+
+    fn with_empty(text: &str, column: &str, empty: Empty) -> Result<Vec<i32>, String> {
+        let reader = Box::new(std::io::Cursor::new(text.as_bytes().to_vec()));
+        let column = column.parse().unwrap();
+        read(Numbers::new("t.csv", reader, Some(&column), ElementType::I32, empty))
+    }
+
+    fn read(numbers: Result<Numbers, Error>) -> Result<Vec<i32>, String> {
+        let mut numbers = numbers.map_err(|error| error.to_string())?;
         let mut found = Vec::new();
         loop {
             let mut out = [0; 16];
@@ -205,11 +255,29 @@ mod tests {
         let error = numbers("id,price\n1,10\n2,abc\n", Some("price")).unwrap_err();
         assert_eq!(error, "t.csv, line 3, column \"price\": \"abc\" is not a valid i32");
         let error = numbers("1,10\n2,\n", Some("2")).unwrap_err();
-        assert_eq!(error, "t.csv, line 2, column 2: \"\" is not a valid i32");
+        let hint = ": --empty says what an empty cell is";
+        assert_eq!(error, format!("t.csv, line 2, column 2: \"\" is not a valid i32{hint}"));
         let error = numbers("1,10\n2\n", Some("2")).unwrap_err();
-        assert_eq!(error, "t.csv, line 2, column 2: \"\" is not a valid i32");
+        assert!(error.contains("line 2 has 1 columns, so there is no column 2"), "{error}");
         let error = numbers("1\n99999999999\n", None).unwrap_err();
         assert_eq!(error, "t.csv, line 2, column 1: \"99999999999\" is not a valid i32");
+    }
+
+    #[test]
+    fn an_empty_cell_is_what_the_user_says() {
+        let text = "id,price\n1,10\n2,\n3, \n4,40\n";
+        assert_eq!(with_empty(text, "price", Empty::Zero), Ok(vec![10, 0, 0, 40]));
+        assert_eq!(with_empty(text, "2", Empty::Skip), Ok(vec![10, 40]));
+        // Cells that are something else, and lines that end too early, are errors all the same.
+        for (text, why) in [("1,2\n3,x\n", "\"x\" is not"), ("1,2\n3\n", "line 2 has 1 columns")] {
+            for empty in [Empty::Zero, Empty::Skip, Empty::Nan] {
+                assert!(with_empty(text, "2", empty).unwrap_err().contains(why));
+            }
+        }
+        // The first row: a value beside numbers, a name beside names.
+        assert_eq!(with_empty(",2\n3,4\n", "1", Empty::Zero), Ok(vec![0, 3]));
+        assert_eq!(with_empty(",price\n3,4\n", "1", Empty::Zero), Ok(vec![3]));
+        assert_eq!(with_empty(",2\n3,4\n", "1", Empty::Skip), Ok(vec![3]));
     }
 
     #[test]

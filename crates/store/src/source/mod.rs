@@ -13,7 +13,8 @@ use csd_kernels::ElementType;
 
 use crate::fault::Fault;
 
-pub use self::csv::Column;
+pub use self::csv::{Column, Empty};
+pub(crate) use self::npy::write_header as npy_header;
 
 /// A stream of elements.
 pub struct Source {
@@ -109,7 +110,14 @@ impl fmt::Display for Error {
             ),
             Self::Npy { name, why } => write!(f, "{name} is not a usable .npy file: {why}"),
             Self::Value { name, line, column, text, element } => {
-                write!(f, "{name}, line {line}, column {column}: {text:?} is not a valid {element}")
+                write!(
+                    f,
+                    "{name}, line {line}, column {column}: {text:?} is not a valid {element}"
+                )?;
+                match text.trim().is_empty() {
+                    true => f.write_str(": --empty says what an empty cell is"),
+                    false => Ok(()),
+                }
             }
             Self::Csv { name, why } => write!(f, "{name} is not usable as CSV: {why}"),
             Self::Option { name, why } => write!(f, "{name}: {why}"),
@@ -164,12 +172,18 @@ impl Source {
         reader: Box<dyn Read + Send>,
         column: Option<&Column>,
         element: ElementType,
+        empty: Empty,
     ) -> Result<Self, Error> {
+        if empty == Empty::Nan && matches!(element, ElementType::I32 | ElementType::I64) {
+            let why =
+                format!("no {element} is NaN: empty cells can be 0 or left out, or choose f64");
+            return Err(Error::Option { name: name.to_owned(), why });
+        }
         if matches!(element, ElementType::C64 | ElementType::Bytes) {
             let why = format!("a CSV column holds numbers, not {element}");
             return Err(Error::Option { name: name.to_owned(), why });
         }
-        let numbers = csv::Numbers::new(name, reader, column, element)?;
+        let numbers = csv::Numbers::new(name, reader, column, element, empty)?;
         Ok(Self { name: name.to_owned(), element, kind: Kind::Csv(Box::new(numbers)), bytes: 0 })
     }
 

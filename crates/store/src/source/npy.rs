@@ -1,4 +1,4 @@
-//! The header of a `.npy` file, versions 1 to 3.
+//! The header of a `.npy` file: versions 1 to 3 are read, version 1 is written.
 //!
 //! Source: NumPy, "A Simple File Format for NumPy Arrays" (NEP 1). Never: unpickles, swaps bytes
 //! or transposes; what would need that is refused with a reason. Invariant: a header that is
@@ -10,6 +10,9 @@ use csd_kernels::ElementType;
 
 /// Longest header that is read, bytes: NumPy's own limit for safe parsing.
 const HEADER_BYTES_MAX: u32 = 10_000;
+
+/// How every file begins.
+const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// What a header says.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,7 +38,7 @@ fn malformed<T>(why: impl Into<String>) -> Result<T, HeaderError> {
 pub(super) fn read_header(reader: &mut impl Read) -> Result<Header, HeaderError> {
     let mut start = [0; 8];
     read_exact(reader, &mut start)?;
-    if &start[..6] != b"\x93NUMPY" {
+    if &start[..6] != MAGIC {
         return malformed("it does not begin with the magic string");
     }
     let length = match start[6] {
@@ -118,9 +121,46 @@ fn element(descr: &str) -> Result<ElementType, HeaderError> {
             &descr[1..]
         )),
         _ => malformed(format!(
-            "elements of type {descr:?} are not supported: use <i4, <i8, <f4, <f8 or <c16"
+            "elements of type {descr:?} are not supported: use <i4, <i8, <f4, <f8 or <c16, or \
+             store the file as it is with --type bytes"
         )),
     }
+}
+
+/// Digits that NumPy leaves room for in the first length, so that an array can grow in place.
+const GROWTH_DIGITS: usize = 21;
+/// What the length of magic string, version, length and header is a multiple of.
+const ALIGNMENT: usize = 64;
+
+/// The header that `numpy.save` writes for an array in C order, byte for byte; `None` for elements
+/// that are no numbers.
+pub(crate) fn write_header(element: ElementType, shape: &[u64]) -> Option<Vec<u8>> {
+    let descr = match element {
+        ElementType::I32 => "<i4",
+        ElementType::I64 => "<i8",
+        ElementType::F32 => "<f4",
+        ElementType::F64 => "<f8",
+        ElementType::C64 => "<c16",
+        ElementType::Bytes => return None,
+    };
+    let lengths: Vec<String> = shape.iter().map(u64::to_string).collect();
+    let tuple = match &lengths[..] {
+        [only] => format!("({only},)"),
+        lengths => format!("({})", lengths.join(", ")),
+    };
+    let growth = lengths.first().map_or(0, |first| GROWTH_DIGITS.saturating_sub(first.len()));
+    let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {tuple}, }}");
+    text.push_str(&" ".repeat(growth));
+    // The line ends in a newline. NumPy fills up by 1 to 64 spaces, never by none.
+    let unpadded = MAGIC.len() + 4 + text.len() + 1;
+    text.push_str(&" ".repeat(ALIGNMENT - unpadded % ALIGNMENT));
+    text.push('\n');
+    let length = u16::try_from(text.len()).ok()?;
+    let mut header = MAGIC.to_vec();
+    header.extend([1, 0]);
+    header.extend(length.to_le_bytes());
+    header.extend(text.into_bytes());
+    Some(header)
 }
 
 /// What is left of the literal.
@@ -231,6 +271,30 @@ mod tests {
         }
         let column = "{'descr': '<i4', 'fortran_order': True, 'shape': (5,)}";
         assert_eq!(header(&file(1, column)).unwrap().shape, [5]);
+    }
+
+    #[test]
+    fn a_written_header_is_numpy_s_and_is_read_back() {
+        // What numpy.save of NumPy 2 writes before the data of an array of (600, 1000) i32.
+        let mut expected = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+        expected.extend(b"{'descr': '<i4', 'fortran_order': False, 'shape': (600, 1000), }");
+        expected.resize(127, b' ');
+        expected.push(b'\n');
+        assert_eq!(write_header(ElementType::I32, &[600, 1000]), Some(expected));
+        for shape in [vec![], vec![0], vec![7], vec![u64::MAX / 8], vec![2, 0, 9], vec![1; 8]] {
+            for element in [ElementType::I32, ElementType::F32, ElementType::F64, ElementType::C64]
+            {
+                let Some(bytes) = shape.iter().product::<u64>().checked_mul(element.bytes() as u64)
+                else {
+                    continue;
+                };
+                let written = write_header(element, &shape).unwrap();
+                assert!(written.len().is_multiple_of(ALIGNMENT));
+                let shape = shape.clone();
+                assert_eq!(header(&written), Ok(Header { element, shape, bytes }));
+            }
+        }
+        assert_eq!(write_header(ElementType::Bytes, &[3]), None);
     }
 
     #[test]

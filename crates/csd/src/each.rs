@@ -1,0 +1,50 @@
+//! [`each`]: one command over several objects.
+//!
+//! Every item is tried, whatever happened to those before it. Invariant: each failure is named, and
+//! when there is one the command fails.
+
+use serde_json::json;
+
+use crate::context::Context;
+use crate::plain::plain_lines;
+use crate::report::{Failure, Report, complain, print};
+
+/// Does `one` to each of `items`. A single item has its own report and failure; several have a
+/// list of reports, and a failure of the class "run" that lists theirs.
+pub(crate) fn each<T: AsRef<str>>(
+    items: &[T],
+    context: &Context,
+    one: impl Fn(&T) -> Result<Report, Failure>,
+) -> Result<Report, Failure> {
+    if let [only] = items {
+        return one(only);
+    }
+    let (mut done, mut failed, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+    for item in items {
+        match one(item) {
+            Ok(report) => {
+                // What is done is said at once: the next item may take long.
+                if !context.json && !context.quiet {
+                    print(&plain_lines(&report.text));
+                }
+                done.push(report.result);
+                warnings.extend(report.warnings);
+            }
+            Err(failure) => failed.push((item.as_ref(), failure.message)),
+        }
+    }
+    warnings.sort();
+    warnings.dedup();
+    if failed.is_empty() {
+        return Ok(Report::new("", json!({ "objects": done })).with_warnings(warnings));
+    }
+    if !context.json {
+        warnings.iter().for_each(|warning| complain(&format!("warning: {warning}")));
+    }
+    let lines: Vec<_> = failed.iter().map(|(item, why)| format!("\n  {item}: {why}")).collect();
+    let message = format!("{} of {} failed:{}", failed.len(), items.len(), lines.concat());
+    let failed: Vec<_> =
+        failed.iter().map(|(item, why)| json!({ "item": item, "message": why })).collect();
+    let detail = json!({ "objects": done, "failed": failed });
+    Err(Failure { detail, ..Failure::run(message) })
+}

@@ -1,0 +1,191 @@
+//! [`Target`]: where a command's bytes go: standard output, a file, a device, a FIFO.
+//!
+//! Rules. A new file appears when it is whole. An existing file is replaced only with `--force`,
+//! and then by a rename. A symbolic link is followed with `--force`, and stays. A character device,
+//! a FIFO or an open file of this process (`/dev/stdout`, `/dev/fd/5`) is written through; a block
+//! device too, with `--force`, because it keeps what others wrote. Invariant: nothing but a regular
+//! file is ever replaced.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use csd_store::object::Sink;
+use csd_store::whole::Whole;
+
+use crate::report::Failure;
+
+/// What was opened, and what has to happen when all bytes are written.
+pub(crate) struct Target {
+    file: String,
+    end: End,
+}
+
+enum End {
+    /// It is standard output.
+    Stdout,
+    /// Bytes went where they belong at once.
+    Through,
+    /// A file that did not exist.
+    New(Whole),
+    /// A file that is replaced.
+    Replace(Whole),
+}
+
+impl Target {
+    /// Opens `file`; `-` is standard output.
+    ///
+    /// # Errors
+    /// Run: it exists and `force` is not given, or it is nothing that can be written. Usage: a
+    /// folder, or a path that leads nowhere.
+    pub(crate) fn open(file: &str, force: bool) -> Result<(Self, Sink), Failure> {
+        let path = Path::new(file);
+        let (end, sink): (End, Sink) = if file == "-" {
+            (End::Stdout, Box::new(io::stdout()))
+        } else if let Some(open) = open_file(path) {
+            through_descriptor(file, &open)?
+        } else {
+            match fs::symlink_metadata(path) {
+                Ok(metadata) => existing(file, metadata.is_symlink(), force)?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    let (whole, sink) = create(file, path)?;
+                    (End::New(whole), Box::new(sink))
+                }
+                Err(error) => return Err(Failure::usage(format!("{file}: {error}"))),
+            }
+        };
+        Ok((Self { file: file.to_owned(), end }, sink))
+    }
+
+    /// Whether bytes go to standard output, which then has no room for a report.
+    pub(crate) fn is_stdout(&self) -> bool {
+        matches!(self.end, End::Stdout)
+    }
+
+    /// Gives the file its name. A target that is dropped instead leaves no file behind.
+    ///
+    /// # Errors
+    /// Run: why it cannot have the name, such as a file that appeared in the meantime.
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        let Self { file, end } = self;
+        let done = match end {
+            End::Stdout | End::Through => return Ok(()),
+            End::New(whole) => whole.finish_new(),
+            End::Replace(whole) => whole.finish(),
+        };
+        done.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => exists(&file),
+            _ => Failure::run(format!("{file}: {error}")),
+        })
+    }
+}
+
+fn exists(file: &str) -> Failure {
+    Failure::run(format!("{file} exists: name another file, or use --force to overwrite it"))
+}
+
+/// Opens what stands at `file` already.
+fn existing(file: &str, is_link: bool, force: bool) -> Result<(End, Sink), Failure> {
+    let path = Path::new(file);
+    let failed = |error: io::Error| Failure::run(format!("{file}: {error}"));
+    let metadata = match fs::metadata(path) {
+        Err(error) if is_link && error.kind() == io::ErrorKind::NotFound => {
+            return Err(Failure::run(format!("{file} is a link to nothing: remove it first")));
+        }
+        metadata => metadata.map_err(failed)?,
+    };
+    let kind = metadata.file_type();
+    if kind.is_dir() {
+        return Err(Failure::usage(format!("{file} is a folder")));
+    }
+    if kind.is_socket() {
+        return Err(Failure::run(format!("{file} is a socket: it cannot be written as a file")));
+    }
+    if !force && (kind.is_file() || kind.is_block_device()) {
+        return Err(exists(file));
+    }
+    if kind.is_file() {
+        let real = fs::canonicalize(path).map_err(failed)?;
+        let (whole, sink) = create(file, &real)?;
+        sink.set_permissions(metadata.permissions()).map_err(failed)?;
+        return Ok((End::Replace(whole), Box::new(sink)));
+    }
+    let device = OpenOptions::new().write(true).open(path).map_err(failed)?;
+    Ok((End::Through, Box::new(device)))
+}
+
+fn create(file: &str, path: &Path) -> Result<(Whole, File), Failure> {
+    Whole::create(path).map_err(|error| Failure::usage(format!("{file}: {error}")))
+}
+
+/// The open file of this process that `path` names, itself or by one link.
+fn open_file(path: &Path) -> Option<PathBuf> {
+    let names = [Some(path.to_owned()), fs::read_link(path).ok()];
+    let is_open = |name: &PathBuf| {
+        matches!(name.parent().and_then(Path::to_str), Some("/proc/self/fd" | "/dev/fd"))
+    };
+    names.into_iter().flatten().find(is_open)
+}
+
+fn through_descriptor(file: &str, open: &Path) -> Result<(End, Sink), Failure> {
+    if open.file_name().is_some_and(|number| number == "1") {
+        return Ok((End::Stdout, Box::new(io::stdout())));
+    }
+    // Opened in this way a regular file has a position of its own, so it is appended to.
+    let opened = OpenOptions::new().append(true).open(open);
+    match opened {
+        Ok(opened) => Ok((End::Through, Box::new(opened))),
+        Err(error) => Err(Failure::run(format!("{file}: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_file_appears_only_when_it_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x");
+        for finished in [false, true] {
+            let (target, mut sink) = Target::open(file.to_str().unwrap(), false).unwrap();
+            sink.write_all(b"bytes").unwrap();
+            drop(sink);
+            assert!(!file.exists() && !target.is_stdout());
+            if finished {
+                target.finish().unwrap();
+            } else {
+                drop(target);
+            }
+            assert_eq!(file.exists(), finished);
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), usize::from(finished));
+        }
+    }
+
+    #[test]
+    fn a_replaced_file_keeps_its_permissions() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x");
+        fs::write(&file, b"old").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(Target::open(file.to_str().unwrap(), false).is_err());
+        let (target, mut sink) = Target::open(file.to_str().unwrap(), true).unwrap();
+        sink.write_all(b"new").unwrap();
+        target.finish().unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+    }
+
+    #[test]
+    fn open_files_of_this_process_are_known_by_name() {
+        for (name, number) in [("/dev/stdout", Some("1")), ("/dev/fd/7", Some("7")), ("x", None)] {
+            let open = open_file(Path::new(name));
+            let found = open.as_deref().and_then(Path::file_name).map(|name| name.to_owned());
+            assert_eq!(found.as_deref(), number.map(std::ffi::OsStr::new), "{name}");
+        }
+    }
+}

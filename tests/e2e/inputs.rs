@@ -1,0 +1,121 @@
+//! What people type: several files, names that begin alike, sizes, empty cells, weights.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::harness::Array;
+
+#[test]
+fn several_files_are_put_and_removed_in_one_command() {
+    let array = Array::up(2, "256M");
+    fs::create_dir(array.path("in")).unwrap();
+    for (file, byte) in [("in/a", 1), ("b", 2), ("c", 3)] {
+        array.file(file, &[byte; 1000]);
+    }
+    let said = array.csd(&["put", "in/a", "b", "c"]).expect(0, &[]).text();
+    assert_eq!(said.lines().count(), 3, "{said}");
+    for (name, byte) in [("a", 1), ("b", 2), ("c", 3)] {
+        assert!(said.contains(&format!("{name}: 1,000 bytes")), "{said}");
+        assert_eq!(array.csd(&["get", name, "-"]).expect(0, &[]).stdout, [byte; 1000]);
+    }
+    // Each failure is named, and the others are done.
+    array.csd(&["rm", "b"]).expect(0, &[]);
+    let words =
+        ["3 of 4 failed", "a: object \"a\" exists", "none: none: No such", "-: an object from"];
+    array.csd(&["put", "in/a", "none", "-", "b"]).expect(1, &words);
+    array.csd(&["stat", "b"]).expect(0, &[]);
+    let failed = array.csd(&["rm", "none", "b", "a", "--json"]).expect(1, &[]).json();
+    let detail = &failed["error"]["detail"];
+    assert_eq!(detail["objects"], json!([{ "name": "b" }, { "name": "a" }]));
+    assert_eq!(detail["failed"][0]["item"], "none");
+    let removed = array.csd(&["rm", "c", "--json"]).expect(0, &[]).json();
+    assert_eq!(removed["result"], json!({ "name": "c" }));
+    let put = array.csd(&["put", "b", "c", "--quiet", "--json"]).expect(0, &[]).json();
+    assert_eq!(put["result"]["objects"][1]["name"], "c");
+}
+
+#[test]
+fn of_two_words_the_second_is_a_name_unless_there_is_such_a_file() {
+    let array = Array::up(1, "256M");
+    array.file("a", &[1; 10]);
+    array.file("b", &[2; 10]);
+    let names = || -> Vec<String> {
+        let listed = array.csd(&["ls", "--json"]).expect(0, &[]).json();
+        let objects = listed["result"]["objects"].as_array().unwrap();
+        objects.iter().map(|object| object["name"].as_str().unwrap().to_owned()).collect()
+    };
+    array.csd(&["put", "a", "other"]).expect(0, &[]);
+    assert_eq!(names(), ["other"]);
+    array.csd(&["put", "a", "b"]).expect(0, &[]);
+    assert_eq!(names(), ["a", "b", "other"]);
+    array.csd(&["rm", "b"]).expect(0, &[]);
+    array.csd(&["put", "a", "--name", "b"]).expect(0, &[]);
+    assert_eq!(array.csd(&["get", "b", "-"]).expect(0, &[]).stdout, [1; 10]);
+    array.csd(&["put", "a", "b", "--name", "x"]).expect(2, &["--name is for one file"]);
+    array.csd(&["rm", "b"]).expect(0, &[]);
+    array.csd_with(&["put", "-", "b"], Some(&array.path("a"))).expect(0, &[]);
+    assert_eq!(array.csd(&["get", "b", "-"]).expect(0, &[]).stdout, [1; 10]);
+}
+
+#[test]
+fn a_list_can_be_of_names_that_begin_alike() {
+    let array = Array::up(1, "256M");
+    array.file("x", b"x");
+    for name in ["logs/1", "logs/2", "data"] {
+        array.csd(&["put", "x", name]).expect(0, &[]);
+    }
+    let listed = array.csd(&["ls", "logs/", "--json"]).expect(0, &[]).json();
+    assert_eq!(listed["result"]["objects"].as_array().unwrap().len(), 2);
+    let text = array.csd(&["ls", "logs/"]).expect(0, &[]).text();
+    assert!(text.contains("logs/2") && !text.contains("data"), "{text}");
+    let none = array.csd(&["ls", "Logs"]).expect(0, &[]).text();
+    assert_eq!(none, "no objects whose names begin with \"Logs\"\n");
+}
+
+#[test]
+fn sizes_are_read_as_people_write_them() {
+    for (size, bytes) in [("0.25G", 1 << 28), ("300MB", 300_000_000), ("256MiB", 1 << 28)] {
+        let array = Array::up_on_files(1, size);
+        let media = fs::metadata(array.path("csd-array/d0.media")).unwrap().len();
+        assert!(media <= bytes && bytes - media < 1 << 20, "{size}: {media}");
+    }
+}
+
+#[test]
+fn an_empty_cell_is_what_the_user_says() {
+    let array = Array::up(1, "256M");
+    array.file("t.csv", b"day,price\n1,1.5\n2,\n3,2.5\n");
+    let put = ["put", "t.csv", "x", "--csv", "--column", "price"];
+    array.csd(&put).expect(2, &["line 3", "\"\" is not a valid f64", "--empty"]);
+    let nan = f64::NAN.to_le_bytes();
+    for (empty, second) in [("nan", Some(nan)), ("0", Some([0; 8])), ("skip", None)] {
+        array.csd(&[&put[..], &["--empty", empty]].concat()).expect(0, &[]);
+        let mut expected = 1.5f64.to_le_bytes().to_vec();
+        expected.extend(second.into_iter().flatten());
+        expected.extend(2.5f64.to_le_bytes());
+        assert_eq!(array.csd(&["get", "x", "-"]).expect(0, &[]).stdout, expected, "{empty}");
+        array.csd(&["rm", "x"]).expect(0, &[]);
+    }
+    let integers = [&put[..], &["--type", "i32", "--empty", "nan"]].concat();
+    array.csd(&integers).expect(2, &["no i32 is NaN"]);
+    array.csd(&["put", "t.csv", "y", "--empty", "0"]).expect(2, &["--csv"]);
+}
+
+#[test]
+fn edges_of_networkx_are_read_and_weights_are_not_dropped_in_silence() {
+    let array = Array::up(1, "256M");
+    array.file("plain", b"0 1\n1 2\n2 0\n0 2\n");
+    array.file("networkx", b"# written by write_edgelist\n0 1 {}\n1 2 {}\n2 0 {}\n0 2 {}\n");
+    array.file("weighted", b"0 1 {'weight': 3}\n1 2 {'weight': 1}\n2 0 0.5\n0 2 1\n");
+    array.csd(&["put", "plain", "--graph"]).expect(0, &[]);
+    array.csd(&["put", "networkx", "--graph"]).expect(0, &[]);
+    let words = ["weighted, line 1", "weights are not used", "--ignore-weights"];
+    array.csd(&["put", "weighted", "--graph"]).expect(2, &words);
+    array.csd(&["put", "weighted", "--graph", "--ignore-weights"]).expect(0, &[]);
+    let rows = |name: &str| array.csd(&["get", name, "-"]).expect(0, &[]).stdout;
+    assert!(rows("networkx") == rows("plain") && rows("weighted") == rows("plain"));
+    let rank = ["run", "page-rank", "ranked", "--edges", "weighted"];
+    array.csd(&rank).expect(2, &words);
+    array.csd(&[&rank[..], &["--ignore-weights"]].concat()).expect(0, &[]);
+}
