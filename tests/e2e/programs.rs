@@ -1,8 +1,8 @@
 //! `csd program`: an example of the SDK through its whole life on an array, and what a drive beyond
 //! loopback, or with an allow-list, says to it.
 
-use crate::harness::{Array, root};
-use crate::single::{Drive, wait_until};
+use crate::harness::{Array, root, wait_until};
+use crate::single::Drive;
 
 /// Named, because a machine without an id is another host with every command.
 const HOST: &str = "nqn.2026-11.io.csdstore:host";
