@@ -86,9 +86,8 @@ fn open(options: &cli::Put) -> Result<Opened, Failure> {
         "-" => (Box::new(io::stdin()), None, "standard input"),
         path => {
             let file = File::open(path);
-            let file = file.map_err(|error| Failure::usage(format!("{path}: {error}")))?;
-            let metadata =
-                file.metadata().map_err(|error| Failure::usage(format!("{path}: {error}")))?;
+            let file = file.map_err(|error| Failure::os(path, &error))?;
+            let metadata = file.metadata().map_err(|error| Failure::os(path, &error))?;
             if metadata.is_dir() {
                 return Err(Failure::usage(format!("{path} is a folder")));
             }
@@ -162,7 +161,7 @@ impl Target {
         }
         match Whole::create(Path::new(file)) {
             Ok((whole, sink)) => Ok((Self::File(file.to_owned(), whole), Box::new(sink))),
-            Err(error) => Err(Failure::usage(format!("{file}: {error}"))),
+            Err(error) => Err(Failure::os(file, &error)),
         }
     }
 

@@ -77,15 +77,16 @@ pub(crate) fn up(options: &cli::Up, context: &Context) -> Result<Report, Failure
     file.save(path)?;
     match failure {
         Some(failure) => Err(failure),
-        None => Ok(up_report(&file, path, &names).with_warnings(warnings)),
+        None => Ok(up_report(&file, context, &names).with_warnings(warnings)),
     }
 }
 
-fn up_report(file: &ArrayFile, path: &Path, started: &[String]) -> Report {
+fn up_report(file: &ArrayFile, context: &Context, started: &[String]) -> Report {
+    let path = context.array_path();
     let mut text = String::new();
     for drive in &file.drives {
         let what = if started.contains(&drive.name) { "started" } else { "running" };
-        text.push_str(&format!("{}  {what}  {}\n", drive.name, drive.url));
+        text.push_str(&format!("{}  {what}  {}\n", drive.name, context.shown(&drive.url)));
     }
     text.push_str(&format!("array file: {}\n", path.display()));
     let drives: Vec<_> = file
@@ -107,7 +108,7 @@ fn up_report(file: &ArrayFile, path: &Path, started: &[String]) -> Report {
 fn plan(options: &cli::Up, path: &Path) -> Result<ArrayFile, Failure> {
     let made = std::fs::create_dir_all(&options.dir).and_then(|()| options.dir.canonicalize());
     let folder =
-        made.map_err(|error| Failure::usage(format!("folder {}: {error}", options.dir.display())))?;
+        made.map_err(|error| Failure::os(format!("folder {}", options.dir.display()), &error))?;
     let uuid: String = random::<16>()?.iter().map(|byte| format!("{byte:02x}")).collect();
     let name = path.file_stem().map_or_else(|| "array".into(), |stem| stem.to_string_lossy());
     let drives = (0..options.drives.unwrap_or(DRIVES)).map(|index| {
