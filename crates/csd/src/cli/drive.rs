@@ -126,8 +126,8 @@ pub(crate) struct Serve {
     /// Longest spin before a core sleeps, microseconds
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 50)]
     pub(crate) spin: u32,
-    /// Run in its own session: Ctrl-C in this terminal does not reach it, and Linux gives it a share
-    /// of the CPUs of its own
+    /// Run in its own session: Ctrl-C in this terminal does not reach it, and Linux gives it a
+    /// share of the CPUs of its own
     #[arg(long)]
     pub(crate) session: bool,
     /// Write the drive's URL to this file once it serves

@@ -29,8 +29,8 @@ use csd_nvme::controller::connect::is_nqn;
 ///
 /// Sizes are binary: 64K, 1M, 1G and 1T are 2^16, 2^20, 2^30 and 2^40 bytes.
 ///
-/// Exit codes: 0 done; 1 a file, drive or network failed; 2 wrong use; 3 answers differ; 4 done, with
-/// a warning that a script must see.
+/// Exit codes: 0 done; 1 a file, drive or network failed; 2 wrong use; 3 answers differ; 4 done,
+/// with a warning that a script must see.
 #[derive(Debug, Parser)]
 #[command(name = "csd", version = VERSION, after_help = EXAMPLES, max_term_width = 100)]
 pub(crate) struct Cli {

@@ -2,7 +2,7 @@
 //!
 //! As networkx does it: ranks begin even, and the mass of nodes without outgoing edges goes to all
 //! alike. It is over when the L1 distance of two steps is below the tolerance, as in the GAP
-//! benchmark; networkx's is below n times its `tol`, so `tol * n` here stops at the same step. Sums are
+//! benchmark; networkx's is below n times its `tol`, so `tol * n` stops at the same step. Sums are
 //! f64, pairwise in an order that the length alone fixes, so ranks do not depend on where products
 //! were made. Never: the product itself.
 
