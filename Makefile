@@ -23,10 +23,13 @@ demo: $(DEMO_READY)  ## build everything, run Count in drives, on the host and o
 	cargo build --release --locked -p csd --no-default-features
 	$(BIN)/python demo/demo.py --csd $(CSD) --dir $(DEMO_DIR)
 
-test: test-rust test-python  ## all tests (short forms of the long lanes)
+test:            ## all tests (short forms of the long lanes); goes on after one that fails
+	@failed=; for part in test-rust test-python; do \
+	  $(MAKE) --no-print-directory $$part || failed="$$failed $$part"; \
+	done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
 test-rust:  ## Rust tests: units, transport, simulation, stock client, end to end, tidy
-	cargo test --locked --workspace
+	cargo test --locked --workspace --no-fail-fast
 
 test-python: $(TEST_READY)  ## planner tests; those in a browser need Chromium (make browser)
 	cd python && ../$(BIN)/python -m pytest -q -rs

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -77,7 +76,7 @@ def test_names_are_listed_and_others_refused() -> None:
         _ = cp.nonsense
 
 
-def test_importing_is_quick_and_brings_in_nothing_heavy() -> None:
+def test_importing_brings_in_nothing_heavy() -> None:
     code = (
         "import sys, csdplan, csdplan.cli\n"
         "heavy = {'matplotlib', 'pandas', 'scipy', 'SALib', 'xarray'} & set(sys.modules)\n"
@@ -85,6 +84,3 @@ def test_importing_is_quick_and_brings_in_nothing_heavy() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert found.returncode == 0, found.stderr
-    begun = time.perf_counter()
-    subprocess.run([sys.executable, "-c", "import csdplan"], check=True)
-    assert time.perf_counter() - begun < 2  # half a second, and room for a busy machine

@@ -18,7 +18,7 @@ use crate::{Numbers, seeded};
 /// The smallest drive: its log is filled and cleaned soonest.
 const MEDIUM_BYTES: usize = 128 << 20;
 /// Longest that a start may take.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(600);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// What became of a start.

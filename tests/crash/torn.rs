@@ -19,7 +19,7 @@ const SECTOR_BYTES: u64 = crate::cache::SECTOR_BYTES as u64;
 const PAGE_BYTES: u64 = 4096;
 /// Two records come together when the drive is busy with a third, which only it can tell: tries.
 const TRIES: usize = 20;
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// Three keys of one shard.
 fn keys() -> [Key; 3] {

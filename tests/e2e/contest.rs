@@ -13,8 +13,8 @@ use csd_store::object::{self, Arrange, Error, On, PutOptions};
 use csd_store::source::Source;
 use csd_store::{ElementType, Options};
 
-use crate::failures::{on_objects, wait_until};
-use crate::harness::{Array, binary, finish};
+use crate::failures::on_objects;
+use crate::harness::{Array, binary, finish, wait_until};
 
 const BYTES: usize = 300_000;
 const CHUNK_BYTES: u64 = 64 << 10;

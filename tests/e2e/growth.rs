@@ -10,8 +10,8 @@ use csd_reactor::Buffer;
 use csd_store::catalogue::{self, Entry, State, claim_key};
 use serde_json::json;
 
-use crate::failures::{on_objects, wait_until};
-use crate::harness::{Array, finish};
+use crate::failures::on_objects;
+use crate::harness::{Array, finish, wait_until};
 use crate::single::{Drive, NQN};
 
 static BYTES: [u8; 100_000] = [7; 100_000];

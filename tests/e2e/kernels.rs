@@ -11,8 +11,13 @@ use crate::harness::{Array, numbers};
 /// Runs a kernel all three ways, compared, and checks what the ways say of themselves.
 #[track_caller]
 fn all_ways(array: &Array, arguments: &[&str]) -> Value {
+    all_ways_to(0, array, arguments)
+}
+
+/// The same, with this exit code.
+fn all_ways_to(code: i32, array: &Array, arguments: &[&str]) -> Value {
     let arguments = [&["run"], arguments, &["--on", "all", "--cores", "2", "--json"]].concat();
-    let answer = array.csd(&arguments).expect(0, &[]).json();
+    let answer = array.csd(&arguments).expect(code, &[]).json();
     assert_eq!(answer["result"]["checked"], true);
     let runs = answer["result"]["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 3);
@@ -152,6 +157,9 @@ fn verify_gives_the_digest_of_the_pages_however_they_lie() {
     assert_eq!(auto["result"]["digest"], digest(&fetch(&array, "sums")));
 }
 
+/// Change of all ranks in a step below which page rank ends; networkx has it a node.
+const TOLERANCE: f64 = 3000.0 * 1e-6;
+
 /// Ranks of a graph as networkx has them, by plain sums in f64.
 fn ranks(nodes: usize, edges: &[[usize; 2]]) -> Vec<f64> {
     let n = f64::from(u32::try_from(nodes).unwrap());
@@ -166,7 +174,7 @@ fn ranks(nodes: usize, edges: &[[usize; 2]]) -> Vec<f64> {
         }
         let distance: f64 = next.iter().zip(&ranks).map(|(a, b)| (a - b).abs()).sum();
         ranks = next;
-        if distance < n * 1e-6 {
+        if distance < TOLERANCE {
             break;
         }
     }
@@ -187,10 +195,11 @@ fn page_rank_of_a_graph_is_that_of_plain_sums() {
         let count = nodes.to_string();
         put(array, "edges", on, &["--graph", "--nodes", &count, "--on", on, "--chunk", "4K"]);
         let output = format!("ranks-{on}");
-        let result = all_ways(array, &["page-rank", on, "--top", "5"]);
+        let total = format!("--tolerance={TOLERANCE}");
+        let result = all_ways(array, &["page-rank", on, "--top", "5", &total]);
         assert_eq!((&result["converged"], &result["nodes"]), (&true.into(), &nodes.into()));
         let checked = ["run", "page-rank", on, "-o", &output, "--on", "split", "--check"];
-        array.csd(&checked).expect(0, &[]);
+        array.csd(&[&checked[..], &[&total]].concat()).expect(0, &[]);
         let found = fetch(array, &output);
         let found = found.as_chunks().0.iter().map(|rank| f64::from_le_bytes(*rank));
         let found: Vec<f64> = found.collect();
@@ -208,8 +217,32 @@ fn page_rank_makes_the_graph_itself_and_says_when_ranks_have_not_settled() {
     array.file("edges", b"0 1\n1 2\n2 0\n3 0\n");
     let result = all_ways_after(&array, &["page-rank", "g", "--edges", "edges"]);
     assert_eq!(result["nodes"], 4);
+    let settled = array.csd(&["run", "page-rank", "g"]).expect(0, &[]).text();
+    let words = format!("settled after {} steps, change ", result["iterations"]);
+    assert!(settled.contains(&words), "{settled}");
     let few = ["run", "page-rank", "g", "--iterations", "1", "--tolerance", "0"];
-    assert!(array.csd(&few).expect(0, &[]).text().contains("not settled after 1 steps"));
+    array.csd(&few).expect(4, &["not settled after 1 steps: change "]);
+    let few = array.csd(&[&few[..], &["--json"]].concat()).expect(4, &[]).json();
+    let warning = few["warnings"][0].as_str().unwrap();
+    assert!(warning.starts_with("not settled after 1 steps"), "{few}");
+}
+
+/// A tolerance is of all ranks together: one that a large graph's first steps do not reach.
+#[test]
+fn page_rank_of_a_large_graph_is_not_over_before_it_has_settled() {
+    let array = Array::up(2, "1G");
+    // A path, with all edges back to its first node: ranks move for many steps.
+    let edges: String = (1..20_000).map(|n| format!("{} {n}\n{n} 0\n", n - 1)).collect();
+    array.file("edges", edges.as_bytes());
+    array.csd(&["put", "edges", "g", "--graph"]).expect(0, &[]);
+    let run = |more: &[&str]| {
+        let ran = array.csd(&[&["run", "page-rank", "g", "--json"], more].concat());
+        ran.expect(0, &[]).json()["result"].clone()
+    };
+    let result = run(&[]);
+    assert!(result["distance"].as_f64().unwrap() < 1e-4, "{result}");
+    assert!(result["iterations"].as_u64().unwrap() > 5, "{result}");
+    assert!(run(&["--tolerance", "0.1"])["iterations"].as_u64() < result["iterations"].as_u64());
 }
 
 /// Runs once, so that the graph is there, then all ways without its edges.
@@ -247,10 +280,10 @@ fn page_rank_of_a_matrix_takes_whole_rows_whatever_the_chunks() {
         array.file("m.npy", &file);
         put(array, "m.npy", on, &["--layout", "rows", "--on", on, "--chunk", "4K"]);
         let steps = ["--iterations", "5", "--tolerance", "0"];
-        let ranked = all_ways(array, &[&["page-rank", on], &steps[..]].concat());
+        let ranked = all_ways_to(4, array, &[&["page-rank", on], &steps[..]].concat());
         assert_eq!((&ranked["iterations"], &ranked["converged"]), (&5.into(), &false.into()));
         let output = format!("ranks-{on}");
-        array.csd(&[&["run", "page-rank", on, "-o", &output], &steps[..]].concat()).expect(0, &[]);
+        array.csd(&[&["run", "page-rank", on, "-o", &output], &steps[..]].concat()).expect(4, &[]);
         let found = fetch(array, &output);
         let found = found.as_chunks().0.iter().map(|rank| f64::from(f32::from_le_bytes(*rank)));
         assert!(found.zip(&ranks).all(|(a, b)| (a - b).abs() < 1e-6), "{on}");

@@ -2,7 +2,6 @@
 
 use std::io::{PipeReader, Read, Write, pipe};
 use std::process::{Child, Command as Process, Stdio};
-use std::time::{Duration, Instant};
 
 use csd_initiator::Kv;
 use csd_nvme::kv::Key;
@@ -12,14 +11,13 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::failures::on_objects;
-use crate::harness::{Array, binary, signal};
-use crate::single::{NQN, wait_until};
+use crate::harness::{Array, binary, signal, wait_until};
+use crate::single::NQN;
 use crate::wire::{Command, Wire};
 
 /// More than a pipe holds.
 const FILL_BYTES: usize = 1 << 20;
 const REFUSED: usize = 3_000;
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// A drive whose standard error is a full pipe, and the pipe's other end.
 fn unread(folder: &TempDir) -> (Child, PipeReader) {
@@ -61,16 +59,12 @@ fn use_it(folder: &TempDir) {
 /// Asks the drive to stop; its exit code.
 fn stop(mut child: Child) -> Option<i32> {
     signal(child.id(), Signal::TERM);
-    let start = Instant::now();
-    while start.elapsed() < LIMIT {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status.code();
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
-    panic!("it does not stop");
+    let mut ended = None;
+    wait_until("it stops", || {
+        ended = child.try_wait().unwrap();
+        ended.is_some()
+    });
+    ended.unwrap().code()
 }
 
 #[test]

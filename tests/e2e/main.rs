@@ -23,6 +23,8 @@
 //! - [`mod@characterize`]: profiles of what is measured; [`subjects`]: of arrays, and of a drive of
 //!   an [`other`] maker
 //! - [`log`]: nobody reads what a drive logs, and names that would move a terminal's cursor
+//! - [`messages`]: what commands say, and their exit codes
+//! - [`json`]: what they print for programs, against its description
 //! - [`failures`]: drives that are down or die, cut-off puts, full and corrupt media
 //! - [`contest`]: several writers of one name, and readers of what is removed
 //! - [`reconnect`]: runs whose connection to a drive is cut, by the [`proxy`]
@@ -36,11 +38,13 @@ mod failures;
 mod growth;
 mod harness;
 mod inputs;
+mod json;
 mod kernels;
 mod lifecycle;
 mod log;
 mod media;
 mod memory;
+mod messages;
 mod misfits;
 mod objects;
 mod operations;

@@ -3,18 +3,16 @@
 
 use std::fs;
 use std::io::Write;
-use std::time::Duration;
 
+use crate::harness::{LIMIT, wait_until};
 use crate::operations::{free_address, scrape};
-use crate::single::{Drive, NQN, kv, wait_until};
+use crate::single::{Drive, NQN, kv};
 use crate::wire::{Command, Wire, data_pdu};
 
 const MIB: usize = 1 << 20;
 const PIECE: usize = 128 << 10;
 /// Size of the values that sources name: the longest on media of 1 GiB.
 const VALUE: usize = 4 * MIB;
-/// Longer than a busy machine takes.
-const PATIENCE: Duration = Duration::from_secs(120);
 const INVALID_PROGRAM_DATA: u16 = 0x18E;
 
 /// Most memory that the drive has had at once, in MiB.
@@ -95,7 +93,7 @@ fn executions_that_wait_hold_a_part_of_the_transfer_memory_and_no_more() {
     for _ in 0..4 {
         running.post(execute(4, &long), &long);
     }
-    running.stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    running.stream.set_read_timeout(Some(LIMIT)).unwrap();
     // What a program makes of its data is seen when its turn has come: these are refused then.
     let parameters = MIB - 64 - 32;
     let mut data = header(1, 1, false, u32::try_from(parameters).unwrap());
@@ -108,7 +106,7 @@ fn executions_that_wait_hold_a_part_of_the_transfer_memory_and_no_more() {
                 let (_, capsule) = io.capsule_bytes(execute(0, &data), MIB);
                 io.stream.write_all(&capsule).unwrap();
             }
-            io.stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            io.stream.set_read_timeout(Some(LIMIT)).unwrap();
             let data = data.clone();
             // A grant and an answer for each.
             std::thread::spawn(move || (0..32).filter(|_| !send_granted(&mut io, &data)).count())

@@ -2,10 +2,9 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 
-use crate::harness::finish;
-use crate::single::{Drive, kv, wait_until};
+use crate::harness::{LIMIT, finish, wait_until};
+use crate::single::{Drive, kv};
 use crate::wire::{Command, Wire, data_pdu};
 
 #[test]
@@ -56,7 +55,7 @@ fn a_host_that_never_ends_its_command_does_not_keep_a_drive_from_stopping() {
 
 pub(crate) fn scrape(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -123,7 +122,7 @@ fn a_drive_counts_what_it_does_for_prometheus() {
     }
     assert!(scrape(metrics, "GET /other HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
     let mut babbler = TcpStream::connect(metrics).unwrap();
-    babbler.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    babbler.set_read_timeout(Some(LIMIT)).unwrap();
     let _let_go = babbler.write_all(&[b'x'; 64 << 10]);
     // Closed or reset, but not answered, and not kept.
     assert!(!matches!(babbler.read(&mut [0; 16]), Ok(1..)), "a babbler is let go");

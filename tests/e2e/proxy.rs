@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+
+use crate::harness::LIMIT;
 
 /// Execute Program of the compute namespace: namespace and opcode.
 pub(crate) const EXECUTE: (u32, u8) = (5, 0x01);
@@ -128,9 +129,8 @@ impl Shared {
     /// Connects to the drive once the door is open, and keeps both ends to be cut.
     fn enter(&self, host: &TcpStream) -> Option<TcpStream> {
         let held = |state: &mut State| state.door == Door::Held;
-        let limit = Duration::from_secs(60);
         let (mut state, _) =
-            self.changed.wait_timeout_while(self.state.lock().unwrap(), limit, held).unwrap();
+            self.changed.wait_timeout_while(self.state.lock().unwrap(), LIMIT, held).unwrap();
         if state.door == Door::Shut {
             return None;
         }

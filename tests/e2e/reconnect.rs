@@ -10,18 +10,17 @@ use csd_nvme::kv::Key;
 use csd_reactor::{Buffer, block_on};
 use serde_json::Value;
 
-use crate::harness::{Array, Done, finish, numbers, small_i32};
+use crate::harness::{Array, Done, finish, numbers, small_i32, wait_until};
 use crate::proxy::{Door, EXECUTE, MEMORY_WRITE, Proxy, RETRIEVE};
-use crate::single::wait_until;
 
 /// An array of two drives, and a proxy before the second one.
-struct Cut {
-    array: Array,
-    proxy: Proxy,
+pub(crate) struct Cut {
+    pub(crate) array: Array,
+    pub(crate) proxy: Proxy,
 }
 
 impl Cut {
-    fn new(array: Array) -> Self {
+    pub(crate) fn new(array: Array) -> Self {
         let address = second(&array);
         let proxy = Proxy::before(address);
         let file = std::fs::read_to_string(array.path("csd-array.toml")).unwrap();
@@ -36,16 +35,16 @@ impl Cut {
         self.array.csd(&Self::proxied(line))
     }
 
-    fn proxied(line: &str) -> Vec<&str> {
+    pub(crate) fn proxied(line: &str) -> Vec<&str> {
         line.split_whitespace().chain(["--array", "proxied.toml", "--json"]).collect()
     }
 
-    /// Puts 8 MB of i32 in small chunks, and gives how many of them are 7.
-    fn put(&self, name: &str, seed: u64) -> (Vec<u8>, u64) {
+    /// Puts 8 MB of i32 in small chunks, `b` as `a` lies, and gives how many of them are 7.
+    pub(crate) fn put(&self, name: &str, seed: u64) -> (Vec<u8>, u64) {
         let (bytes, sevens) = small_i32(seed, 2_000_000);
         self.array.file("x.bin", &bytes);
         let put = ["put", "x.bin", name, "--type", "i32", "--chunk", "64K"];
-        let align: &[&str] = if name == "a" { &[] } else { &["--align", "a"] };
+        let align: &[&str] = if name == "b" { &["--align", "a"] } else { &[] };
         self.array.csd(&[&put[..], align].concat()).expect(0, &[]);
         (bytes, sevens)
     }

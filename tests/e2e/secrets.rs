@@ -76,7 +76,7 @@ fn unusable_secrets_files_are_refused_in_words() {
         let serve = ["drive", "serve", "--media", "memory", "--size", "256M", "--secrets", file];
         array.csd(&serve)
     };
-    serve("none").expect(2, &["secrets file none"]);
+    serve("none").expect(1, &["secrets file none"]);
     let file = write(&array, "open", std::slice::from_ref(&host));
     fs::set_permissions(array.path(file), Permissions::from_mode(0o640)).unwrap();
     serve(file).expect(2, &["mode 640", "chmod 600"]);

@@ -3,12 +3,11 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::harness::{Array, Done, Running, finish, signal};
+use crate::harness::{Array, Done, Running, finish, signal, wait_until};
 use crate::wire::{Command, Wire};
 
 pub(crate) const NQN: &str = "nqn.2026-11.io.csdstore:operations";
@@ -84,12 +83,4 @@ pub(crate) fn kv(opcode: u8, key: &[u8], size: u32) -> Command {
     command.0[8..16].copy_from_slice(&padded[..8]);
     command.0[56..64].copy_from_slice(&padded[8..]);
     command
-}
-
-pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < Duration::from_secs(30), "never: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }

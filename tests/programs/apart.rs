@@ -10,7 +10,7 @@ use crate::host::{Host, INDEX};
 use crate::wire::Command;
 
 /// Longest that the other side may take on a busy machine.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(600);
 const PTYPE: u8 = 0xC7;
 /// Program in Use.
 const IN_USE: u16 = 0x199;

@@ -57,7 +57,7 @@ impl Host {
         std::thread::spawn(move || {
             csd_drive::serve(&config, move |address| sender.send(address).unwrap()).unwrap();
         });
-        let address = ready.recv_timeout(Duration::from_secs(30)).expect("the drive is ready");
+        let address = ready.recv_timeout(Duration::from_secs(600)).expect("the drive is ready");
         let mut admin = Wire::open(address);
         let cntlid = admin.admin(NQN);
         let mut io = Wire::open(address);

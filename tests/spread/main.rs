@@ -106,7 +106,7 @@ pub async fn abort(address: &Address, sources: usize) {
     };
     // Nobody knows its identifier here: all are tried until one was of a command that could be
     // aborted.
-    let aborted = timeout(Duration::from_secs(60), async {
+    let aborted = timeout(Duration::from_secs(600), async {
         for cid in (0..16).cycle() {
             let mut sqe = Sqe::new(0x08, 0);
             sqe.set_cdw10(1 | cid << 16);

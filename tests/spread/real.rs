@@ -31,7 +31,7 @@ fn drive(backend: BackendKind, cores: u16) -> Address {
     std::thread::spawn(move || {
         csd_drive::serve(&config, move |address| sender.send(address).unwrap()).unwrap();
     });
-    Address::new(ready.recv_timeout(Duration::from_secs(60)).expect("the drive is ready"), NQN)
+    Address::new(ready.recv_timeout(Duration::from_secs(600)).expect("the drive is ready"), NQN)
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn drive(access: Access) -> SocketAddr {
     std::thread::spawn(move || {
         csd_drive::serve(&config, move |address| sender.send(address).unwrap()).unwrap();
     });
-    ready.recv_timeout(Duration::from_secs(30)).expect("the drive is ready")
+    ready.recv_timeout(Duration::from_secs(600)).expect("the drive is ready")
 }
 
 /// The stock client's host has a secret.

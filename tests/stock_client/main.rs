@@ -56,7 +56,7 @@ fn served(config: csd_drive::Config) -> SocketAddr {
     std::thread::spawn(move || {
         csd_drive::serve(&config, move |address| sender.send(address).unwrap()).unwrap();
     });
-    ready.recv_timeout(Duration::from_secs(30)).expect("the drive is ready")
+    ready.recv_timeout(Duration::from_secs(600)).expect("the drive is ready")
 }
 
 fn each_backend(test: impl Fn(SocketAddr)) {

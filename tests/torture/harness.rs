@@ -30,7 +30,7 @@ pub fn serve(config: Config) -> SocketAddr {
     std::thread::spawn(move || {
         csd_drive::serve(&config, move |address| sender.send(address).unwrap()).unwrap();
     });
-    ready.recv_timeout(Duration::from_secs(30)).expect("the drive is ready")
+    ready.recv_timeout(Duration::from_secs(600)).expect("the drive is ready")
 }
 
 /// Runs a torture on both back ends; the drive must have survived it.

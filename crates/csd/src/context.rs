@@ -10,7 +10,7 @@ use csd_store::array::{Array, ArrayFile, DEFAULT_PATH, Plan};
 
 use crate::array::lock::Writers;
 use crate::cli::parse_nqn;
-use crate::report::Failure;
+use crate::report::{self, Failure, Style};
 use crate::{host, secret};
 
 /// Longest that connecting with authentication may take.
@@ -27,8 +27,10 @@ pub(crate) struct Context {
     pub(crate) array_is_named: bool,
     /// Print one JSON object.
     pub(crate) json: bool,
-    /// Print results and errors only.
+    /// Print results, warnings and errors only.
     pub(crate) quiet: bool,
+    /// Name drives by their whole URL.
+    pub(crate) verbose: bool,
 }
 
 impl Context {
@@ -36,7 +38,7 @@ impl Context {
         array: Option<PathBuf>,
         secrets: Option<PathBuf>,
         host_nqn: Option<String>,
-        (json, quiet): (bool, bool),
+        Style { json, quiet, verbose }: Style,
     ) -> Self {
         let named = |option: Option<PathBuf>, variable| {
             option.or_else(|| Some(PathBuf::from(std::env::var_os(variable)?)))
@@ -45,7 +47,7 @@ impl Context {
         let array = named(array, "CSD_ARRAY").unwrap_or_else(|| DEFAULT_PATH.into());
         let secrets = named(secrets, "CSD_SECRETS");
         let machine = OnceLock::new();
-        Self { array, secrets, host_nqn, machine, array_is_named, json, quiet }
+        Self { array, secrets, host_nqn, machine, array_is_named, json, quiet, verbose }
     }
 
     /// Path of the secrets file, if there is one.
@@ -89,6 +91,11 @@ impl Context {
         }
         let machine = host::name()?;
         Ok(self.machine.get_or_init(|| machine).clone())
+    }
+
+    /// A drive's URL as a table shows it: its host and port, or the whole.
+    pub(crate) fn shown(&self, url: &str) -> String {
+        if self.verbose { url.to_owned() } else { report::places(url).into_owned() }
     }
 
     /// Path of the array file.

@@ -110,7 +110,8 @@ fn access(options: &Serve, context: &Context) -> Result<Access, Failure> {
     let mut hosts = options.allow.clone();
     if let Some(path) = &options.allow_file {
         let cannot = |why: String| Failure::usage(format!("{}: {why}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|error| cannot(error.to_string()))?;
+        let text = std::fs::read_to_string(path);
+        let text = text.map_err(|error| Failure::os(path.display(), &error))?;
         let before = hosts.len();
         for (index, line) in text.lines().map(str::trim).enumerate() {
             if !line.is_empty() && !line.starts_with('#') {

@@ -33,7 +33,7 @@ fn graph(path: &str, lines: Lines) -> Result<Graph, Failure> {
         "-" => ("standard input", Box::new(io::stdin())),
         path => {
             let file = File::open(path);
-            (path, Box::new(file.map_err(|error| Failure::usage(format!("{path}: {error}")))?))
+            (path, Box::new(file.map_err(|error| Failure::os(path, &error))?))
         }
     };
     let edges = parse(name, BufReader::new(reader), lines.ignore_weights)?;

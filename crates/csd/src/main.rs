@@ -9,6 +9,8 @@
 //! [`mod@account`] gives model time; [`drive`], [`mod@drive_log`], [`check`], [`mod@array`],
 //! [`object`], [`mod@get`] into a [`target`], [`program`], [`run`], [`mod@characterize`] and
 //! [`secret`] are the commands; [`mod@each`] does one for several objects.
+//! [`object`], [`program`], [`run`], [`mod@characterize`] and [`secret`] are the commands;
+//! [`generate`] makes completions and man pages of them.
 
 mod account;
 mod array;
@@ -21,6 +23,7 @@ mod drive;
 mod drive_log;
 mod each;
 mod edges;
+mod generate;
 mod get;
 mod host;
 mod log;
@@ -38,24 +41,29 @@ mod units;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 use clap::error::ErrorKind;
 
 use cli::{Cli, Command};
-use report::{Failure, Report};
+use report::{Failure, Report, Style};
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed = cli::command().try_get_matches();
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
-    let (command, style) = (cli.command.words(), (cli.json, cli.quiet));
+    let (command, style) = (cli.command.words(), style(&cli));
     report::finish(command, dispatch(cli), style)
 }
 
+fn style(cli: &Cli) -> Style {
+    Style { json: cli.json, quiet: cli.quiet, verbose: cli.verbose }
+}
+
 fn dispatch(cli: Cli) -> Result<Report, Failure> {
-    let context =
-        context::Context::new(cli.array, cli.secrets, cli.host_nqn, (cli.json, cli.quiet));
+    let style = style(&cli);
+    let context = context::Context::new(cli.array, cli.secrets, cli.host_nqn, style);
     match cli.command {
         Command::Drive(cli::Drive::Serve(options)) => drive::serve(&options, &context),
         Command::Drive(cli::Drive::Check(options)) => check::check(&options),
@@ -74,6 +82,8 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Characterize(options) => characterize::characterize(&options, &context),
         Command::Run(options) => run::run(&options, &context),
         Command::Program(command) => program::program(command, &context),
+        Command::Completions(options) => Ok(generate::completions(&options)),
+        Command::Man(options) => generate::man(&options),
     }
 }
 
@@ -87,7 +97,9 @@ fn refuse(error: &clap::Error) -> ExitCode {
     if json {
         let text = error.render().to_string();
         let message = text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned();
-        return report::finish("", Err(Failure::usage(message)), (true, true));
+        let words = cli::words_of(std::env::args().skip(1));
+        let style = Style { json: true, ..Style::default() };
+        return report::finish(&words, Err(Failure::usage(message)), style);
     }
     let _gone = error.print();
     ExitCode::from(2)

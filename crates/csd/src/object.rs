@@ -108,9 +108,8 @@ fn open(file: &str, options: &cli::Put) -> Result<Opened, Failure> {
         "-" => (Box::new(io::stdin()), None, "standard input"),
         path => {
             let file = File::open(path);
-            let file = file.map_err(|error| Failure::usage(format!("{path}: {error}")))?;
-            let metadata =
-                file.metadata().map_err(|error| Failure::usage(format!("{path}: {error}")))?;
+            let file = file.map_err(|error| Failure::os(path, &error))?;
+            let metadata = file.metadata().map_err(|error| Failure::os(path, &error))?;
             if metadata.is_dir() {
                 return Err(Failure::usage(format!("{path} is a folder")));
             }

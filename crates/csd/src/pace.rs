@@ -17,7 +17,7 @@ pub(crate) fn load(text: &str) -> Result<(Profile, String), Failure> {
         _ => (text, None),
     };
     let read = std::fs::read_to_string(path);
-    let read = read.map_err(|error| Failure::usage(format!("profile {path}: {error}")))?;
+    let read = read.map_err(|error| Failure::os(format!("profile {path}"), &error))?;
     let profile = Profile::parse(&read)
         .map_err(|faults| Failure::usage(format!("profile {path} is not sound:\n{faults}")))?;
     let names = || profile.device.keys().cloned().collect::<Vec<_>>().join(", ");

@@ -3,6 +3,7 @@
 //! Results go to standard output, everything else to standard error. Never panics when a reader
 //! has gone away. Invariant: with `--json` exactly one object is printed, whatever happened.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -24,7 +25,7 @@ pub(crate) struct Report {
     pub(crate) result: Value,
     /// What is not as it should be, although the command did what was asked.
     pub(crate) warnings: Vec<String>,
-    /// Whether the warnings mean that something is degraded: exit code 4.
+    /// Whether a script must see the warnings: exit code 4.
     pub(crate) degraded: bool,
 }
 
@@ -32,6 +33,12 @@ impl Report {
     /// A report without warnings.
     pub(crate) fn new(text: impl Into<String>, result: Value) -> Self {
         Self { text: text.into(), result, ..Self::default() }
+    }
+
+    /// Adds a warning that a script must see.
+    pub(crate) fn warn(&mut self, warning: String) {
+        self.degraded = true;
+        self.warnings.push(warning);
     }
 
     /// The same, degraded when there are warnings.
@@ -50,6 +57,16 @@ pub(crate) enum Class {
     Differ,
 }
 
+impl Class {
+    fn exit_code(self) -> u8 {
+        match self {
+            Self::Run => 1,
+            Self::Usage => 2,
+            Self::Differ => 3,
+        }
+    }
+}
+
 /// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -57,15 +74,31 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// More for programs, or null.
     pub(crate) detail: Value,
+    /// Name of the drive at fault, if it is one drive.
+    pub(crate) drive: Option<String>,
 }
 
 impl Failure {
+    pub(crate) fn new(class: Class, message: impl fmt::Display) -> Self {
+        Self { class, message: message.to_string(), detail: Value::Null, drive: None }
+    }
+
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
-        Self { class: Class::Usage, message: message.to_string(), detail: Value::Null }
+        Self::new(Class::Usage, message)
     }
 
     pub(crate) fn run(message: impl fmt::Display) -> Self {
-        Self { class: Class::Run, message: message.to_string(), detail: Value::Null }
+        Self::new(Class::Run, message)
+    }
+
+    /// What the operating system refuses is the world's state, and no wrong use.
+    pub(crate) fn os(what: impl fmt::Display, error: &io::Error) -> Self {
+        Self::run(format!("{what}: {error}"))
+    }
+
+    /// The same, and this drive is at fault.
+    fn of_drive(self, drive: Option<&str>) -> Self {
+        Self { drive: drive.map(str::to_owned), ..self }
     }
 
     /// A failure of the class that its fault has.
@@ -79,7 +112,7 @@ impl Failure {
 
 impl From<csd_store::object::Error> for Failure {
     fn from(error: csd_store::object::Error) -> Self {
-        Self::at_fault(error.fault(), error)
+        Self::at_fault(error.fault(), &error).of_drive(error.drive())
     }
 }
 
@@ -91,13 +124,13 @@ impl From<csd_store::catalogue::grow::Error> for Failure {
 
 impl From<csd_store::array::Error> for Failure {
     fn from(error: csd_store::array::Error) -> Self {
-        Self::at_fault(error.fault(), error)
+        Self::at_fault(error.fault(), &error).of_drive(error.drive())
     }
 }
 
 impl From<csd_store::array::FileError> for Failure {
     fn from(error: csd_store::array::FileError) -> Self {
-        Self::usage(error)
+        Self::at_fault(error.fault(), error)
     }
 }
 
@@ -121,11 +154,22 @@ impl From<csd_store::run::Failed> for Failure {
     }
 }
 
+/// How a command's end is printed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Style {
+    /// One JSON object.
+    pub(crate) json: bool,
+    /// Results, warnings and errors only.
+    pub(crate) quiet: bool,
+    /// Drives with their URLs.
+    pub(crate) verbose: bool,
+}
+
 /// Prints how `command` ended, and gives its exit code.
 pub(crate) fn finish(
     command: &str,
     outcome: Result<Report, Failure>,
-    (json, quiet): (bool, bool),
+    Style { json, quiet, verbose }: Style,
 ) -> ExitCode {
     let code = exit_code(&outcome);
     if json {
@@ -140,11 +184,41 @@ pub(crate) fn finish(
             if !quiet || command.starts_with("run") {
                 print(&plain_lines(&report.text));
             }
-            report.warnings.iter().for_each(|warning| complain(&format!("warning: {warning}")));
+            let warnings = report.warnings.iter();
+            warnings.for_each(|warning| complain(&format!("warning: {}", said(warning, verbose))));
         }
-        Err(failure) => complain(&format!("error: {}", failure.message)),
+        Err(failure) => complain(&format!("error: {}", said(&failure.message, verbose))),
     }
     ExitCode::from(code)
+}
+
+/// A message with its drives' URLs, or with the hosts and ports of these alone.
+fn said(message: &str, verbose: bool) -> Cow<'_, str> {
+    if verbose { message.into() } else { places(message) }
+}
+
+/// Text with every URL of a drive cut to its host and port. What stands in quotes is what the
+/// user, or somebody else, has written, and stays.
+pub(crate) fn places(text: &str) -> Cow<'_, str> {
+    const SCHEME: &str = "nvme+tcp://";
+    if !text.contains(SCHEME) {
+        return Cow::Borrowed(text);
+    }
+    let (mut short, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find(SCHEME) {
+        let (before, url) = (&rest[..at], &rest[at + SCHEME.len()..]);
+        short.push_str(before);
+        let end = url.find(|c: char| c.is_whitespace() || ")\",;".contains(c)).unwrap_or(url.len());
+        // A colon that ends it belongs to the sentence.
+        let end = url[..end].trim_end_matches(':').len();
+        match url[..end].split_once("/nqn.") {
+            Some((place, _)) if !before.ends_with('"') => short.push_str(place),
+            _ => short.extend([SCHEME, &url[..end]]),
+        }
+        rest = &url[end..];
+    }
+    short.push_str(rest);
+    Cow::Owned(short)
 }
 
 /// Prints the JSON object.
@@ -167,9 +241,7 @@ fn exit_code(outcome: &Result<Report, Failure>) -> u8 {
     match outcome {
         Ok(report) if report.degraded => 4,
         Ok(_) => 0,
-        Err(Failure { class: Class::Run, .. }) => 1,
-        Err(Failure { class: Class::Usage, .. }) => 2,
-        Err(Failure { class: Class::Differ, .. }) => 3,
+        Err(failure) => failure.class.exit_code(),
     }
 }
 
@@ -187,7 +259,12 @@ fn object(command: &str, outcome: &Result<Report, Failure>) -> Value {
                 Class::Usage => "usage",
                 Class::Differ => "differ",
             };
-            let mut error = json!({ "class": class, "message": failure.message });
+            let exit_code = failure.class.exit_code();
+            let mut error =
+                json!({ "class": class, "exit_code": exit_code, "message": failure.message });
+            if let Some(drive) = &failure.drive {
+                error["drive"] = drive.as_str().into();
+            }
             if !failure.detail.is_null() {
                 error["detail"] = failure.detail.clone();
             }
@@ -204,7 +281,7 @@ mod tests {
     fn exit_codes_are_the_documented_ones() {
         let fine = Report::new("", Value::Null);
         let degraded = Report::new("", Value::Null).with_warnings(vec!["d1 is down".to_owned()]);
-        let differ = Failure { class: Class::Differ, message: String::new(), detail: Value::Null };
+        let differ = Failure::new(Class::Differ, "");
         assert_eq!(exit_code(&Ok(fine)), 0);
         assert_eq!(exit_code(&Err(Failure::run("x"))), 1);
         assert_eq!(exit_code(&Err(Failure::usage("x"))), 2);
@@ -219,8 +296,27 @@ mod tests {
             json!({ "schema": 1, "command": "c", "result": { "count": 3 }, "warnings": [] });
         assert_eq!(object("c", &Ok(report)), expected);
         let expected = json!({
-            "schema": 1, "command": "c", "error": { "class": "usage", "message": "no" }
+            "schema": 1, "command": "c",
+            "error": { "class": "usage", "exit_code": 2, "message": "no" }
         });
         assert_eq!(object("c", &Err(Failure::usage("no"))), expected);
+        let failure = Failure::run("no").of_drive(Some("d1"));
+        assert_eq!(object("c", &Err(failure))["error"]["drive"], "d1");
+    }
+
+    #[test]
+    fn drives_are_named_by_host_and_port() {
+        let url = "nvme+tcp://127.0.0.1:44193/nqn.2026-11.io.csdstore:d1";
+        for (long, short) in [
+            (format!("drive d1 ({url}) is down"), "drive d1 (127.0.0.1:44193) is down"),
+            (format!("drive {url}: lost; {url}"), "drive 127.0.0.1:44193: lost; 127.0.0.1:44193"),
+            (format!("{url}?nsid=5"), "127.0.0.1:44193"),
+            ("nvme+tcp://x:1/y is none".to_owned(), "nvme+tcp://x:1/y is none"),
+        ] {
+            assert_eq!(said(&long, false), short);
+            assert_eq!(said(&long, true), long);
+        }
+        let quoted = format!("object \"{url}\"");
+        assert_eq!(said(&quoted, false), quoted);
     }
 }

@@ -34,7 +34,8 @@ pub(crate) fn new(options: &NewSecret) -> Result<Report, Failure> {
 /// Reads a secrets file.
 pub(crate) fn load(path: &Path) -> Result<Secrets, Failure> {
     let cannot = |why: String| Failure::usage(format!("secrets file {}: {why}", path.display()));
-    let failed = |error: std::io::Error| cannot(error.to_string());
+    let failed =
+        |error: std::io::Error| Failure::os(format!("secrets file {}", path.display()), &error);
     // What is checked is what is read: the mode of the open file.
     let file = std::fs::File::open(path).map_err(failed)?;
     let mode = file.metadata().map_err(failed)?.mode();

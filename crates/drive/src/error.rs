@@ -26,6 +26,8 @@ pub enum Error {
     Access(MediaError),
     /// The address cannot be listened on.
     Listen {
+        /// The option that gave it.
+        option: &'static str,
         /// Which.
         address: std::net::SocketAddr,
         /// What the operating system said.
@@ -47,9 +49,9 @@ impl std::fmt::Display for Error {
                  `csd drive check` tells all of it, --salvage serves what is whole, read-only"
             ),
             Self::Access(error) => write!(f, "{error}"),
-            Self::Listen { address, source } => write!(
+            Self::Listen { option, address, source } => write!(
                 f,
-                "cannot listen on {address}: {source}; choose another address with --listen"
+                "cannot listen on {address}: {source}; choose another address with {option}"
             ),
             Self::Runtime(text) => write!(f, "runtime: {text}"),
         }

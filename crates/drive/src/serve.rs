@@ -33,9 +33,9 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
         reserve_percent: config.reserve_percent,
         block_bytes: config.block_bytes,
     };
-    let listener = listen(config.listen)?;
+    let listener = listen("--listen", config.listen)?;
     let address = listener.local_addr().map_err(|error| Error::Runtime(error.to_string()))?;
-    let scraped = config.metrics.map(listen).transpose()?;
+    let scraped = config.metrics.map(|address| listen("--metrics", address)).transpose()?;
     let (media, is_new) = life::open_media(config, &split).await?;
     let mut shared = open(media, is_new, &config.nqn, &split, &config.provision).await?;
     let alone = Arc::get_mut(&mut shared).expect("it was made just now");
@@ -64,8 +64,8 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
     life::drain(&shared, config.drain).await
 }
 
-fn listen(address: SocketAddr) -> Result<Listener, Error> {
-    Listener::bind(address).map_err(|source| Error::Listen { address, source })
+fn listen(option: &'static str, address: SocketAddr) -> Result<Listener, Error> {
+    Listener::bind(address).map_err(|source| Error::Listen { option, address, source })
 }
 
 /// Serves a drive until the process is asked to stop; calls `ready` with the address once hosts

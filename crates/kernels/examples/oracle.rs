@@ -104,7 +104,9 @@ fn sparse(nodes: u32, edges: &str, parts: usize) -> Result<Vec<u8>, Failure> {
     let words: Vec<u32> =
         edges.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
     let graph = Graph::from_edges(nodes, words.as_chunks::<2>().0)?;
-    let mut iteration = Iteration::new(graph.out_degrees().to_vec(), Options::default())?;
+    // A total here, of each node in networkx.
+    let options = Options { tolerance: f64::from(nodes) * 1e-6, ..Options::default() };
+    let mut iteration = Iteration::new(graph.out_degrees().to_vec(), options)?;
     loop {
         let vector = iteration.contributions();
         let mut sums = Vec::with_capacity(nodes as usize);

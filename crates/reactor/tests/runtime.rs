@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use csd_reactor::{
@@ -56,13 +57,18 @@ fn back_ends_have_names() {
 
 #[test]
 fn a_signal_reaches_every_core() {
+    // Cores that have seen that nobody asks them to stop before the signal.
+    static LOOKED: AtomicUsize = AtomicUsize::new(0);
     let config = Config { cores: 2, ..Config::default() };
     let results = run(&config, |core| async move {
         let waiting = spawn(Class::System, stop_requested());
         sleep(Duration::from_millis(20)).await;
         assert!(!waiting.is_finished());
+        LOOKED.fetch_add(1, SeqCst);
         if core == CoreId(1) {
-            sleep(Duration::from_millis(20)).await;
+            while LOOKED.load(SeqCst) < 2 {
+                sleep(Duration::from_millis(1)).await;
+            }
             let own = std::process::id().to_string();
             let sent = Command::new("kill").args(["-TERM", &own]).status().expect("kill runs");
             assert!(sent.success());

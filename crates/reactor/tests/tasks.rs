@@ -72,8 +72,9 @@ async fn dropping_a_handle_detaches(_core: CoreId) {
         yield_now().await;
         flag.set(true);
     }));
-    sleep(Duration::from_millis(2)).await;
-    assert!(ran.get());
+    while !ran.get() {
+        sleep(Duration::from_millis(1)).await;
+    }
 }
 
 async fn timers_fire_in_order(_core: CoreId) {
@@ -128,10 +129,18 @@ async fn calls_cross_cores(core: CoreId) {
     let here = call(core, Class::Foreground, || async { core_id() }).await;
     assert_eq!(here, Ok(core));
     // All cores stay until everyone has been served.
-    for other in 0..core_count() {
-        let _gone_is_fine = call(CoreId(other), Class::System, || async {}).await;
+    thread_local! {
+        // By core: a simulated machine has all of them on one thread.
+        static SERVED: RefCell<[usize; 3]> = const { RefCell::new([0; 3]) };
     }
-    sleep(Duration::from_millis(200)).await;
+    for other in 0..core_count() {
+        let note = move || SERVED.with(|served| served.borrow_mut()[other] += 1);
+        post(CoreId(other), Class::System, note).expect("it waits for this");
+    }
+    while SERVED.with(|served| served.borrow()[core.0]) < core_count() {
+        sleep(Duration::from_millis(1)).await;
+    }
+    SERVED.with(|served| served.borrow_mut()[core.0] = 0);
 }
 
 async fn posts_keep_their_order(core: CoreId) {
@@ -140,7 +149,7 @@ async fn posts_keep_their_order(core: CoreId) {
     }
     const POSTS: u32 = 10_000;
     if core == CoreId(1) {
-        return sleep(Duration::from_millis(500)).await;
+        return common::outlast(CoreId(0)).await;
     }
     SEEN.with(|seen| seen.borrow_mut().clear());
     let before = busy();
@@ -337,12 +346,10 @@ async fn lane_aborts_and_survives_a_panic(_core: CoreId) {
 async fn lane_leaves_the_core_free(_core: CoreId) {
     let dropped = Arc::default();
     let endless = compute(Class::Background, Sum::to(u64::MAX, &dropped));
-    let began = now();
+    // A core that stood behind the lane would never come back.
     for _ in 0..100 {
         sleep(Duration::from_micros(200)).await;
     }
-    // 20 ms of sleeps: a core that stood behind the lane would never come back.
-    assert!(began.elapsed() < Duration::from_secs(5));
     // It runs when nobody else wants the CPU: on a busy machine, at last.
     while busy().lane_ns == 0 {
         sleep(Duration::from_millis(5)).await;

@@ -24,7 +24,7 @@ pub(crate) fn status(context: &Context) -> Result<Report, Failure> {
         ("kv used", Align::Right),
         ("blocks used", Align::Right),
         ("objects", Align::Right),
-        ("url", Align::Left),
+        ("address", Align::Left),
     ]);
     let (mut drives, mut warnings) = (Vec::new(), Vec::new());
     for (record, row) in file.drives.iter().zip(rows) {
@@ -39,7 +39,7 @@ pub(crate) fn status(context: &Context) -> Result<Report, Failure> {
             Err(_) => ("down", vec![dash(); 4]),
         };
         let mut cells = [vec![record.name.clone(), state.to_owned(), pid], cells].concat();
-        cells.push(record.url.clone());
+        cells.push(context.shown(&record.url));
         table.row(cells);
         let mut drive = json!({
             "name": record.name, "url": record.url, "pid": record.pid, "state": state,

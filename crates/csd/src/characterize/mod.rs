@@ -174,11 +174,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
             Error::Unable(_) => Self::usage(error),
-            Error::Differ(_) => Self {
-                class: Class::Differ,
-                message: error.to_string(),
-                detail: serde_json::Value::Null,
-            },
+            Error::Differ(_) => Self::new(Class::Differ, error),
             _ => Self::run(error),
         }
     }

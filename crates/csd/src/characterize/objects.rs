@@ -56,6 +56,7 @@ impl Objects {
         let id: String = random::<4>()?.iter().map(|byte| format!("{byte:02x}")).collect();
         let (connection, names) = (context.options()?, Vec::new());
         let look = async |array: &Array| {
+            array.require_majority().map_err(Failure::from)?;
             let drive = |drive: &Rc<Drive>| OnDrive {
                 name: drive.name.clone(),
                 url: drive.url.clone(),

@@ -2,11 +2,11 @@
 
 use csd_store::characterize::spread::Samples;
 use csd_store::characterize::{About, Cell, Found};
-use csd_store::profile::{Overload, OverloadKind, Profile, Where};
+use csd_store::profile::{Profile, Where};
 use serde_json::{Value, json};
 
 use crate::table::{Align, Table};
-use crate::units::{duration, grouped, rate, size};
+use crate::units::{duration, rate, size};
 
 /// The table, bandwidths and slow-down factors.
 pub(super) fn text(found: &Found, profile: &Profile, devices: &[About]) -> String {
@@ -44,7 +44,7 @@ pub(super) fn text(found: &Found, profile: &Profile, devices: &[About]) -> Strin
     text.push_str("medians; load, compute and store each by itself; rate of pipelined runs\n");
     text.push_str(&bandwidths(profile));
     for (name, load, comp) in slow_downs(found) {
-        text.push_str(&format!("{name}: load x {load:.2}, compute x {comp:.2}\n"));
+        text.push_str(&format!("{name}: load {load}, compute {comp}\n"));
     }
     text
 }
@@ -69,8 +69,18 @@ fn bandwidths(profile: &Profile) -> String {
     text
 }
 
+/// How much longer something took, marked when a side of the division is unsteady.
+fn factor(burdened: &Samples, free: &Samples) -> Option<String> {
+    let (burdened, free) = (burdened.spread()?, free.spread()?);
+    let mark = match burdened.is_unsteady() || free.is_unsteady() {
+        true => " (unsteady)",
+        false => "",
+    };
+    Some(format!("x {:.2}{mark}", burdened.median / free.median))
+}
+
 /// How much longer Host(1) took under each burden: kernel and burden, loading, computing.
-fn slow_downs(found: &Found) -> Vec<(String, f64, f64)> {
+fn slow_downs(found: &Found) -> Vec<(String, String, String)> {
     let free = |cell: &Cell| {
         found.cells.iter().find(|other| {
             other.overload.is_none()
@@ -79,28 +89,18 @@ fn slow_downs(found: &Found) -> Vec<(String, f64, f64)> {
                 && other.side == Where::Host
         })
     };
-    let factor = |burdened: &Samples, free: &Samples| Some(median(burdened)? / median(free)?);
     let overloaded = found.cells.iter().filter(|cell| cell.overload.is_some());
     overloaded
         .filter_map(|cell| {
             let free = free(cell)?;
-            let name = format!("{} of {} with {}", cell.kernel, size(cell.bytes), burden(cell)?);
+            let name = format!("{} of {} with {}", cell.kernel, size(cell.bytes), cell.burden()?);
             Some((name, factor(&cell.load, &free.load)?, factor(&cell.comp, &free.comp)?))
         })
         .collect()
 }
 
-fn burden(cell: &Cell) -> Option<String> {
-    let Overload { kind, memory_bytes, rivals } = cell.overload?;
-    Some(match kind {
-        OverloadKind::Memory => format!("{} of memory", size(memory_bytes?)),
-        OverloadKind::Cpu => format!("{} busy threads", grouped(rivals?)),
-        OverloadKind::Io => format!("{} other readers", grouped(rivals?)),
-    })
-}
-
 fn system(cell: &Cell) -> String {
-    match (cell.side, burden(cell)) {
+    match (cell.side, cell.burden()) {
         (Where::Host, None) => format!("Host({})", cell.units),
         (Where::Host, Some(burden)) => format!("Host({}), {burden}", cell.units),
         (Where::Drive, _) if cell.units == 1 => "drive, 1 core".to_owned(),

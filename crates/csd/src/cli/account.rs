@@ -19,9 +19,9 @@ pub(crate) struct Account {
 /// Whether loading ends before computing begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Overlapping {
-    /// It does.
+    /// Load, then compute
     Serial,
-    /// Both go on at once.
+    /// Load and compute at the same time
     Pipelined,
 }
 

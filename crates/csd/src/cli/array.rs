@@ -58,7 +58,7 @@ pub(crate) struct Up {
     /// Cores of each drive
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = cores())]
     pub(crate) cores: u16,
-    /// How drives wait for the kernel
+    /// I/O backend of the drives
     #[arg(long, value_name = "auto|uring|epoll", default_value = "auto")]
     pub(crate) backend: BackendKind,
     /// Make new, empty media where media of the array are missing; what was on them is lost

@@ -8,7 +8,7 @@ use csd_nvme::auth::{Group, Hash};
 use csd_reactor::BackendKind;
 
 use super::secret::{parse_group, parse_hash};
-use super::{cores, parse_nqn};
+use super::{cores, parse_listen, parse_nqn};
 use crate::units::{parse_percent, parse_size};
 
 #[derive(Debug, Subcommand)]
@@ -59,9 +59,10 @@ pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) programs: super::program::Programs,
     /// Address to listen on; port 0 lets the kernel choose
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4420")]
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:4420")]
+    #[arg(value_parser = parse_listen)]
     pub(crate) listen: SocketAddr,
-    /// Let the host of this name connect, which it need not prove; may be repeated. With this or
+    /// Let the host of this name connect (without authentication); may be repeated. With this or
     /// with --secrets, only hosts that are named or have a secret may connect
     #[arg(long, value_name = "NQN", value_parser = parse_nqn)]
     pub(crate) allow: Vec<String>,
@@ -85,7 +86,7 @@ pub(crate) struct Serve {
     /// Number of cores that serve
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = cores())]
     pub(crate) cores: u16,
-    /// How to wait for the kernel
+    /// I/O backend
     #[arg(long, value_name = "auto|uring|epoll", default_value = "auto")]
     pub(crate) backend: BackendKind,
     /// Size of a logical block: 512 or 4096 bytes
@@ -106,13 +107,13 @@ pub(crate) struct Serve {
     /// 64M a core [default: 192M a core]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) transfer_memory: Option<u64>,
-    /// Count commands, and tell Prometheus at this address (GET /metrics)
-    #[arg(long, value_name = "ADDRESS")]
+    /// Serve Prometheus metrics at this address (GET /metrics)
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_listen)]
     pub(crate) metrics: Option<SocketAddr>,
-    /// Form of the log on standard error
+    /// Log format, on standard error
     #[arg(long, value_enum, value_name = "text|json", default_value_t = crate::log::Form::Text)]
     pub(crate) log: crate::log::Form,
-    /// Most talkative level of the log
+    /// Log level
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = crate::log::Level::Info)]
     pub(crate) log_level: crate::log::Level,
     /// Answer as late as this device of a profile would: FILE, or FILE:DEVICE where there are
@@ -125,8 +126,8 @@ pub(crate) struct Serve {
     /// Longest spin before a core sleeps, microseconds
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 50)]
     pub(crate) spin: u32,
-    /// Lead a session of its own: an interrupt at this terminal does not reach it, and Linux gives
-    /// it a share of the CPUs beside other sessions
+    /// Run in its own session: Ctrl-C in this terminal does not reach it, and Linux gives it a
+    /// share of the CPUs of its own
     #[arg(long)]
     pub(crate) session: bool,
     /// Write the drive's URL to this file once it serves

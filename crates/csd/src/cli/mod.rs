@@ -18,10 +18,11 @@ pub(crate) use object::{Get, Ls, Name, Names, On, Put};
 pub(crate) use run::Run;
 pub(crate) use secret::{NewSecret, SecretCommand};
 
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 use clap::builder::RangedI64ValueParser;
-use clap::{Parser, Subcommand, value_parser};
+use clap::{Args, CommandFactory, Parser, Subcommand, value_parser};
 use csd_nvme::controller::connect::is_nqn;
 
 /// Drives that compute where their data is, and arrays of them.
@@ -29,34 +30,44 @@ use csd_nvme::controller::connect::is_nqn;
 /// Sizes: 64K, 1M, 1.5G and 1T (or KiB and so on) are binary, 1M is 2^20 bytes; 1KB, 1MB, 1GB and
 /// 1TB are decimal, 1MB is 10^6 bytes.
 ///
-/// Exit codes: 0 done; 1 the run failed; 2 wrong use; 3 answers differ; 4 done, but degraded (a
-/// drive is down).
+/// Exit codes: 0 done; 1 a file, drive or network failed; 2 wrong use; 3 answers differ; 4 done,
+/// with a warning that a script must see.
 #[derive(Debug, Parser)]
-#[command(name = "csd", version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "csd", version = VERSION, after_help = EXAMPLES, max_term_width = 100)]
 pub(crate) struct Cli {
     /// Array file [default: $CSD_ARRAY, or else ./csd-array.toml]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "FILE")]
     pub(crate) array: Option<PathBuf>,
     /// Secrets file, of a drive to serve or of this host [default: $CSD_SECRETS, or else none]
     ///
     /// A line is `host NQN SECRET` or `controller [NQN] SECRET`, with secrets as `csd secret new`
     /// prints them. Only the file's owner may be able to read it.
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "FILE")]
     pub(crate) secrets: Option<PathBuf>,
     /// NVMe Qualified Name of this host, under which drives keep its programs [default:
     /// $CSD_HOST_NQN, or else the one host of the secrets file, /etc/nvme/hostnqn, or a name that
     /// follows from the machine's id]
-    #[arg(long, global = true, value_name = "NQN", value_parser = parse_nqn)]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "NQN")]
+    #[arg(value_parser = parse_nqn)]
     pub(crate) host_nqn: Option<String>,
     /// Print one JSON object {schema, command, result, warnings} instead of text
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL)]
     pub(crate) json: bool,
-    /// Print results and errors only
-    #[arg(long, short, global = true)]
+    /// Print results, warnings and errors only
+    #[arg(long, short, global = true, help_heading = GLOBAL)]
     pub(crate) quiet: bool,
+    /// Name drives by their whole URL in messages and tables
+    #[arg(long, short, global = true, help_heading = GLOBAL)]
+    pub(crate) verbose: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
+
+/// Heading of the options that most commands take.
+const GLOBAL: &str = "Global options";
+
+/// Version, commit where the build knew it, and what was built in.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("CSD_BUILD"));
 
 const EXAMPLES: &str = "\
 Examples:
@@ -64,7 +75,8 @@ Examples:
   csd put readings.npy                       store an array, spread over the drives
   csd put - prices --csv --column price --type f64 < trades.csv
   csd run count prices --equal 10.5          count inside the drives
-  csd run count prices --equal 10.5 --on all compare drives, host and both
+  csd run count prices --equal 10.5 --on all
+                                             compare drives, host and both
   csd array down                             stop the drives, keep their data";
 
 #[derive(Debug, Subcommand)]
@@ -96,6 +108,74 @@ pub(crate) enum Command {
     /// Load programs of your own into drives, and run them
     #[command(subcommand)]
     Program(program::Program),
+    /// Print the completion script of a shell
+    #[command(hide = true)]
+    Completions(Completions),
+    /// Write man pages, one a command
+    #[command(hide = true)]
+    Man(Man),
+}
+
+/// Options of `csd completions`.
+#[derive(Args, Debug)]
+pub(crate) struct Completions {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Options of `csd man`.
+#[derive(Args, Debug)]
+pub(crate) struct Man {
+    /// Folder for the pages; it is made if need be
+    pub(crate) folder: PathBuf,
+}
+
+/// Commands, and the global options that mean nothing to them.
+const MEANINGLESS: [(&[&str], &[&str]); 5] = [
+    (&["drive", "serve"], &["array", "host_nqn"]),
+    (&["drive", "check"], &["array", "secrets", "host_nqn"]),
+    (&["secret", "new"], &["array", "secrets", "host_nqn"]),
+    (&["completions"], &["array", "secrets", "host_nqn", "json", "quiet", "verbose"]),
+    (&["man"], &["array", "secrets", "host_nqn", "json", "quiet", "verbose"]),
+];
+
+/// The command line, whose commands show the global options that mean something to them.
+pub(crate) fn command() -> clap::Command {
+    let whole = Cli::command();
+    let globals: Vec<clap::Arg> = whole.get_arguments().cloned().collect();
+    MEANINGLESS.iter().fold(whole, |whole, (path, options)| {
+        let hidden = globals.iter().filter(|one| options.contains(&one.get_id().as_str()));
+        let hidden: Vec<_> = hidden.map(|one| one.clone().hide(true)).collect();
+        with(whole, path, &hidden)
+    })
+}
+
+/// The command with these options at the end of a path of subcommands.
+fn with(command: clap::Command, path: &[&'static str], options: &[clap::Arg]) -> clap::Command {
+    match path {
+        [] => command.args(options),
+        [first, rest @ ..] => command.mut_subcommand(first, |inner| with(inner, rest, options)),
+    }
+}
+
+/// The words of the command that arguments begin with, as JSON output names it, as far as they
+/// are known.
+pub(crate) fn words_of(arguments: impl Iterator<Item = String>) -> String {
+    let (mut at, mut words) = (Cli::command(), Vec::new());
+    for argument in arguments {
+        if let Some(inner) = at.find_subcommand(&argument).cloned() {
+            at = inner;
+            words.push(argument);
+        }
+    }
+    words.join(" ")
+}
+
+/// An address to listen on: HOST:PORT, where the host may be a name.
+pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    let wrong = |why: &dyn std::fmt::Display| format!("{why}; say HOST:PORT, as in 127.0.0.1:4420");
+    let mut found = text.to_socket_addrs().map_err(|error| wrong(&error))?;
+    found.next().ok_or_else(|| wrong(&"the name has no address"))
 }
 
 /// A number of cores.
@@ -132,6 +212,8 @@ impl Command {
             Self::Characterize(_) => "characterize",
             Self::Run(run) => run.words(),
             Self::Program(command) => command.words(),
+            Self::Completions(_) => "completions",
+            Self::Man(_) => "man",
         }
     }
 }

@@ -148,8 +148,8 @@ pub(crate) struct PageRank {
     /// Share of a rank that follows edges
     #[arg(long, value_name = "SHARE", default_value_t = 0.85)]
     pub(crate) damping: f64,
-    /// Stop when ranks change by less than this, on average
-    #[arg(long, value_name = "CHANGE", default_value_t = 1e-6)]
+    /// Stop when a step changes all ranks together by less than this (L1 distance)
+    #[arg(long, value_name = "CHANGE", default_value = "1e-4")]
     pub(crate) tolerance: f64,
     /// Most steps
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = from_one())]

@@ -19,6 +19,10 @@ use crate::context::{Context, runtime};
 use crate::report::{Failure, Report};
 use crate::table::{Align, Table};
 
+/// The type of WebAssembly modules, and how these begin.
+const WASM: &str = "wasm";
+const MAGIC: &[u8] = b"\0asm";
+
 /// Runs one of the commands.
 pub(crate) fn program(command: Program, context: &Context) -> Result<Report, Failure> {
     match command {
@@ -93,7 +97,8 @@ fn each(
     let addresses = addresses(at, context)?;
     let act = async move |compute: &Compute| act(compute).await.map_err(Failure::run);
     let done = with_each(context, addresses, act)?;
-    let text: String = done.iter().map(|(drive, ())| format!("{what} in {drive}\n")).collect();
+    let line = |(drive, ()): &(String, ())| format!("{what} in {}\n", context.shown(drive));
+    let text: String = done.iter().map(line).collect();
     let drives: Vec<&String> = done.iter().map(|(drive, ())| drive).collect();
     Ok(Report::new(text, json!({ "drives": drives })))
 }
@@ -107,7 +112,11 @@ fn load(options: Load, context: &Context) -> Result<Report, Failure> {
     let addresses = addresses(&options.at, context)?;
     let file = options.file.display().to_string();
     let bytes = std::fs::read(&options.file);
-    let bytes = bytes.map_err(|error| Failure::usage(format!("{file}: {error}")))?;
+    let bytes = bytes.map_err(|error| Failure::os(&file, &error))?;
+    if options.ptype == WASM && !bytes.starts_with(MAGIC) {
+        let why = "is no WebAssembly module: it does not begin as one (00 61 73 6d)";
+        return Err(Failure::usage(format!("{file} {why}")));
+    }
     let digest = digest(&bytes);
     let head = u64::from_le_bytes(*digest.first_chunk().expect("32 bytes"));
     let pid = options.pid.unwrap_or(head);
@@ -116,8 +125,7 @@ fn load(options: Load, context: &Context) -> Result<Report, Failure> {
         let types = compute.program_types().await.map_err(Failure::run)?;
         let known = types.iter().find(|one| one.name == options.ptype);
         let ptype = known.map(|one| one.ptype).ok_or_else(|| {
-            let drive = compute.controller().address();
-            Failure::usage(format!("{drive} takes no programs of type {:?}", options.ptype))
+            not_taken(&compute.controller().address().to_string(), &options.ptype)
         })?;
         let place = Place { index, ptype, pid };
         compute.load(place, &bytes).await.map_err(Failure::run)?;
@@ -128,12 +136,26 @@ fn load(options: Load, context: &Context) -> Result<Report, Failure> {
     })?;
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     let drives: Vec<&String> = done.iter().map(|(drive, ())| drive).collect();
-    let line = |drive: &&String| format!("loaded {file} at index {index} of {drive}\n");
+    let line =
+        |drive: &&String| format!("loaded {file} at index {index} of {}\n", context.shown(drive));
     let text: String = drives.iter().map(line).collect();
     let result = json!({
         "drives": drives, "index": index, "pid": pid, "bytes": size, "digest": hex,
     });
     Ok(Report::new(format!("{text}digest {hex}\n"), result))
+}
+
+/// A drive that takes no programs of a type. The one of WebAssembly is missing where the program
+/// that serves the drive was built without it.
+fn not_taken(drive: &str, ptype: &str) -> Failure {
+    let message = format!("drive {drive} takes no programs of type {ptype:?}");
+    match (ptype, cfg!(feature = "wasm")) {
+        (WASM, true) => Failure::run(format!("{message}: it was built without WebAssembly")),
+        (WASM, false) => Failure::run(format!(
+            "{message}: this csd was built without WebAssembly: cargo build --release -p csd"
+        )),
+        _ => Failure::usage(message),
+    }
 }
 
 fn list(at: &Where, context: &Context) -> Result<Report, Failure> {
@@ -166,7 +188,7 @@ fn list(at: &Where, context: &Context) -> Result<Report, Failure> {
             };
             let active = state.active() == 1;
             let word = if active { "active" } else { "loaded" };
-            let cells = [drive.clone(), index.to_string(), ptype.clone(), word.to_owned()];
+            let cells = [context.shown(&drive), index.to_string(), ptype.clone(), word.to_owned()];
             table.row([&cells[..], &[program.pid().to_string()]].concat());
             told.push(json!({
                 "index": index, "type": ptype, "active": active, "pid": program.pid(),
@@ -177,4 +199,18 @@ fn list(at: &Where, context: &Context) -> Result<Report, Failure> {
         drives.push(json!({ "drive": drive, "programs": told, "types": types }));
     }
     Ok(Report::new(table.render(), json!({ "drives": drives })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Class;
+
+    #[test]
+    fn a_drive_without_webassembly_says_so() {
+        let failure = not_taken("10.0.0.7:4420", WASM);
+        assert_eq!(failure.class, Class::Run);
+        assert!(failure.message.contains("built without WebAssembly"), "{}", failure.message);
+        assert_eq!(not_taken("10.0.0.7:4420", "elf").class, Class::Usage);
+    }
 }

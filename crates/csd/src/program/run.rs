@@ -58,7 +58,7 @@ pub(crate) fn run(options: Run, context: &Context) -> Result<Report, Failure> {
         ("result", grouped(done.result)),
         ("written", size(bytes)),
         ("time", duration(seconds)),
-        ("drive", drive.clone()),
+        ("drive", context.shown(&drive)),
     ]);
     let result = json!({
         "drive": drive, "index": index, "result": done.result, "written_bytes": bytes,
@@ -91,7 +91,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
         true => io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes),
         false => fs::read(path),
     };
-    let bytes = done.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    let bytes = done.map_err(|error| Failure::os(path.display(), &error))?;
     match bytes.is_empty() {
         true => Err(Failure::usage(format!("{}: it is empty", path.display()))),
         false => Ok(bytes),

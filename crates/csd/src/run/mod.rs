@@ -179,9 +179,11 @@ impl Desk<'_> {
         match differ {
             None => Ok(()),
             Some(byte) => Err(Failure {
-                class: Class::Differ,
-                message: format!("answers differ: {way} gave another {name:?} from byte {byte} on"),
                 detail: json!({ "byte": byte, "on": way.to_string() }),
+                ..Failure::new(
+                    Class::Differ,
+                    format!("answers differ: {way} gave another {name:?} from byte {byte} on"),
+                )
             }),
         }
     }
@@ -201,10 +203,10 @@ fn compare(outcomes: &[Outcome]) -> Result<(), Failure> {
     }
     let answers: Vec<_> =
         outcomes.iter().map(|o| format!("{}: {}", o.way, text::answer(&o.answer))).collect();
+    let message = format!("answers differ: {}", answers.join(", "));
     Err(Failure {
-        class: Class::Differ,
-        message: format!("answers differ: {}", answers.join(", ")),
         detail: outcomes.iter().map(|o| text::describe("value", o)).collect::<Vec<_>>().into(),
+        ..Failure::new(Class::Differ, message)
     })
 }
 

@@ -53,12 +53,16 @@ pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report,
         table.row(vec![node.to_string(), format!("{:.6e}", ranks.ranks[node])]);
     }
     report.text += &table.render();
-    if !ranks.converged {
-        let _infallible = writeln!(
-            report.text,
-            "not settled after {} steps: ranks still change by {:.1e} in all",
-            ranks.iterations, ranks.distance
-        );
+    let (steps, change) = (ranks.iterations, ranks.distance);
+    if ranks.converged {
+        let _infallible = writeln!(report.text, "settled after {steps} steps, change {change:.1e}");
+    } else {
+        // The ranks are as good as any after so many steps; who uses them must know.
+        report.warn(format!(
+            "not settled after {steps} steps: change {change:.1e}, tolerance {:e}; take more \
+             --iterations or a larger --tolerance",
+            options.tolerance
+        ));
     }
     if let Some(name) = &options.output {
         put(context, name, vector(name, ranks), Arrange::Spread, None)?;

@@ -104,7 +104,7 @@ impl<V: AsRef<[f32]>> Dense<V> {
 
 /// One step of the iteration on the host: ranks become `damping * sums + (1 - damping) / n`, in
 /// f32. Gives the L1 distance from the ranks before, in f64; the iteration stops when that is below
-/// n times the tolerance. Ranks that leave through empty columns are lost: the matrix is as given.
+/// the tolerance. Ranks that leave through empty columns are lost: the matrix is as given.
 ///
 /// # Panics
 /// When there are not as many sums as ranks.

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use csd_reactor::sim::{World, WorldConfig};
-use csd_reactor::{BackendKind, Config, CoreId, Error};
+use csd_reactor::{BackendKind, Class, Config, CoreId, Error, call, sleep};
 
 /// Runs `body` on each core of a real runtime. Says so if the kernel denies io_uring.
 pub(crate) fn real<Fut>(backend: BackendKind, cores: usize, body: fn(CoreId) -> Fut)
@@ -34,6 +34,13 @@ where
         world.start(machine, body);
         let ended = world.run_until(|world| !world.is_running(machine), Duration::from_secs(600));
         assert_eq!(ended, Ok(()), "seed {seed}");
+    }
+}
+
+/// Waits for another core's end, so that it is never without this one.
+pub(crate) async fn outlast(other: CoreId) {
+    while call(other, Class::System, || async {}).await.is_ok() {
+        sleep(Duration::from_millis(1)).await;
     }
 }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::fault::Fault;
 use crate::layout::DRIVES_MAX;
 use crate::whole::Whole;
 
@@ -105,6 +106,17 @@ impl fmt::Display for FileError {
             ),
             Self::Io { path, source } => write!(f, "array file {}: {source}", path.display()),
             Self::Invalid { path, why } => write!(f, "array file {}: {why}", path.display()),
+        }
+    }
+}
+
+impl FileError {
+    /// Whose fault it is: the user's, unless the operating system refuses a file that there is.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Io { .. } => Fault::Run,
+            Self::Missing { .. } | Self::Invalid { .. } => Fault::Usage,
         }
     }
 }

@@ -103,11 +103,20 @@ pub enum Error {
 }
 
 impl Error {
+    /// Name of the drive at fault, if it is one drive.
+    #[must_use]
+    pub fn drive(&self) -> Option<&str> {
+        match self {
+            Self::Down { drive, .. } => Some(drive),
+            Self::File(_) | Self::TooFew { .. } => None,
+        }
+    }
+
     /// Whose fault it is.
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
-            Self::File(_) => Fault::Usage,
+            Self::File(error) => error.fault(),
             Self::Down { .. } | Self::TooFew { .. } => Fault::Run,
         }
     }
@@ -122,7 +131,14 @@ impl fmt::Display for Error {
             }
             Self::TooFew { up, drives, down } => {
                 let needed = drives / 2 + 1;
-                write!(f, "{up} of {drives} drives are up, {needed} are needed; down: ")?;
+                match up {
+                    0 => write!(f, "no drive is up; `csd array up` starts them; down: ")?,
+                    _ => write!(
+                        f,
+                        "{up} of {drives} drives are up, {needed} are needed: `csd array up` \
+                         starts those that are down: "
+                    )?,
+                }
                 f.write_str(&down.join("; "))
             }
         }
@@ -234,14 +250,11 @@ impl Array {
     /// Checks that a majority is up.
     ///
     /// # Errors
-    /// [`Error::Down`] when the array's only drive is down, else [`Error::TooFew`].
+    /// [`Error::TooFew`].
     pub fn require_majority(&self) -> Result<(), Error> {
         let up = self.drives().count();
         if up >= self.majority() {
             return Ok(());
-        }
-        if self.seats.len() == 1 {
-            return self.drive(0).map(|_| ());
         }
         Err(Error::TooFew { up, drives: self.seats.len(), down: self.down() })
     }

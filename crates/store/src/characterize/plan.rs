@@ -13,7 +13,7 @@ use super::meter::Meter;
 use super::region::Region;
 use super::spread::Samples;
 use super::{Error, inside};
-use crate::profile::{Overload, Where};
+use crate::profile::{Overload, OverloadKind, Where};
 
 /// Measures a host that may use so much memory: given the job, the bytes and how often. The
 /// caller knows how this machine limits memory.
@@ -264,6 +264,18 @@ impl Cell {
             0 => (self.bytes >> 10, "KiB"),
             mib => (mib, "MiB"),
         };
-        format!("{} of {size} {unit} on {system}", self.kernel)
+        let burden = self.burden().map_or_else(String::new, |burden| format!(" with {burden}"));
+        format!("{} of {size} {unit} on {system}{burden}", self.kernel)
+    }
+
+    /// The burden under which it was measured, as messages and tables name it.
+    #[must_use]
+    pub fn burden(&self) -> Option<String> {
+        let Overload { kind, memory_bytes, rivals } = self.overload?;
+        Some(match kind {
+            OverloadKind::Memory => format!("{} MiB of memory", memory_bytes? >> 20),
+            OverloadKind::Cpu => format!("{} busy threads", rivals?),
+            OverloadKind::Io => format!("{} other readers", rivals?),
+        })
     }
 }

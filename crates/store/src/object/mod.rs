@@ -157,6 +157,19 @@ impl Error {
         }
     }
 
+    /// Name of the drive at fault, if it is one drive.
+    #[must_use]
+    pub fn drive(&self) -> Option<&str> {
+        match self {
+            Self::Array(error) => error.drive(),
+            Self::Drive { drive, .. }
+            | Self::Full { drive, .. }
+            | Self::Corrupt { drive, .. }
+            | Self::MemoryBusy { drive } => Some(drive),
+            _ => None,
+        }
+    }
+
     /// A failed command of `drive`.
     pub(crate) fn command(drive: &Drive, source: csd_initiator::Error) -> Self {
         use csd_nvme::status::Status;

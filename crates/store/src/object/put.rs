@@ -63,6 +63,8 @@ pub async fn put(
     options: &PutOptions,
     progress: &Progress,
 ) -> Result<Stored, Error> {
+    // Before anything is made of what drives allow: there may be none.
+    array.require_majority()?;
     let shape = shape(array, &source, options)?;
     let mut draft = Draft::begin(array, &options.name, shape.clone()).await?;
     let cutter = Cutter::new(&options.arrange, options.align.as_ref(), &shape, &source)?;

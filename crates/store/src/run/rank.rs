@@ -126,8 +126,7 @@ impl Ranking {
                     bytes.as_chunks().0.iter().map(|sum| f32::from_le_bytes(*sum)).collect();
                 *distance = advance_dense(ranks, &sums, self.options.damping);
                 *iterations += 1;
-                #[allow(clippy::cast_precision_loss)] // a vector in memory
-                let settled = *distance < ranks.len() as f64 * self.options.tolerance;
+                let settled = *distance < self.options.tolerance;
                 match *iterations >= self.options.iterations_max {
                     _ if settled => Progress::Converged,
                     true => Progress::Exhausted,

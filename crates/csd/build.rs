@@ -1,0 +1,36 @@
+//! Sets `CSD_BUILD`, what `csd --version` says after the version: the commit where there is git to
+//! ask, or `$CSD_COMMIT` says it, and the features.
+//!
+//! Invariant: a build without git, or outside a repository, works as any other.
+
+use std::env;
+use std::path::Path;
+use std::process::Command;
+
+fn main() {
+    println!("cargo:rerun-if-env-changed=CSD_COMMIT");
+    // A log of the head changes with every commit; a file that is missing would always rebuild.
+    for path in ["../../.git/HEAD", "../../.git/logs/HEAD"] {
+        if Path::new(path).exists() {
+            println!("cargo:rerun-if-changed={path}");
+        }
+    }
+    println!("cargo:rerun-if-changed=build.rs");
+    let features = match env::var_os("CARGO_FEATURE_WASM") {
+        Some(_) => "wasm",
+        None => "none",
+    };
+    let commit = env::var("CSD_COMMIT").ok().or_else(commit);
+    let commit = commit.map_or_else(String::new, |commit| format!("commit {commit}, "));
+    println!("cargo:rustc-env=CSD_BUILD= ({commit}features: {features})");
+}
+
+/// The commit, if this is a repository of its own and git is here.
+fn commit() -> Option<String> {
+    if !Path::new("../../.git").exists() {
+        return None;
+    }
+    let asked = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output().ok()?;
+    let text = String::from_utf8(asked.stdout).ok()?;
+    asked.status.success().then(|| text.trim().to_owned()).filter(|text| !text.is_empty())
+}

@@ -1,0 +1,148 @@
+//! What commands print with `--json`, against the page that describes it.
+//!
+//! The page is the schema: this reads its tables, and every field of a real output must be in them
+//! with its type, and every field in them in the output.
+
+use std::collections::HashMap;
+use std::fs;
+
+use serde_json::Value;
+
+use crate::harness::{Array, root, small_i32};
+
+/// Field, type.
+type Fields = Vec<(String, String)>;
+
+/// The tables of the page by heading; a command whose result is a shape has its name.
+struct Page {
+    tables: HashMap<String, Fields>,
+}
+
+impl Page {
+    fn read() -> Self {
+        let text = fs::read_to_string(root("docs/reference/json.md")).unwrap();
+        let mut tables: HashMap<String, Fields> = HashMap::new();
+        for section in text.split("\n### ").skip(1) {
+            let (heading, body) = section.split_once('\n').unwrap();
+            let rows = body.lines().filter_map(|line| {
+                let (field, rest) = line.strip_prefix("| `")?.split_once("` | ")?;
+                Some((field.to_owned(), rest.split(" | ").next()?.to_owned()))
+            });
+            let mut rows: Fields = rows.collect();
+            if let Some((_, shape)) = body.split_once("The result is of shape `") {
+                rows = vec![(String::new(), shape.split('`').next().unwrap().to_owned())];
+            }
+            tables.insert(heading.to_owned(), rows);
+        }
+        Self { tables }
+    }
+
+    fn commands(&self) -> Vec<&str> {
+        self.tables.keys().filter_map(|heading| heading.strip_prefix("csd ")).collect()
+    }
+
+    /// What is wrong with `value`, which should be of this type; nothing if all is right.
+    fn wrong(&self, at: &str, kind: &str, value: &Value) -> Vec<String> {
+        if let Some(of) = kind.strip_prefix("list of ") {
+            let Value::Array(all) = value else { return vec![format!("{at} is no list")] };
+            return all.iter().flat_map(|one| self.wrong(&format!("{at}[]"), of, one)).collect();
+        }
+        let right = match kind {
+            "any" => true,
+            "string" => value.is_string(),
+            "number" => value.is_number(),
+            "boolean" => value.is_boolean(),
+            "string or null" => value.is_string() || value.is_null(),
+            "number or null" => value.is_number() || value.is_null(),
+            shape => return self.wrong_fields(at, shape, value),
+        };
+        if right { Vec::new() } else { vec![format!("{at} is no {kind}: {value}")] }
+    }
+
+    fn wrong_fields(&self, at: &str, heading: &str, value: &Value) -> Vec<String> {
+        let fields = self.tables.get(heading);
+        let fields = fields.unwrap_or_else(|| panic!("the page has no {heading}"));
+        if let [(name, shape)] = &fields[..]
+            && name.is_empty()
+        {
+            return self.wrong_fields(at, shape, value);
+        }
+        let Value::Object(found) = value else { return vec![format!("{at} has no fields")] };
+        let mut wrong = Vec::new();
+        for (field, kind) in fields {
+            match (found.get(field.trim_end_matches('?')), field.ends_with('?')) {
+                (Some(value), _) => wrong.extend(self.wrong(&format!("{at}.{field}"), kind, value)),
+                (None, true) => {}
+                (None, false) => wrong.push(format!("{at}.{field} is missing")),
+            }
+        }
+        let known =
+            |name: &String| fields.iter().any(|(field, _)| field.trim_end_matches('?') == name);
+        let others = found.keys().filter(|name| !known(name));
+        wrong.extend(others.map(|name| format!("{at}.{name} is not on the page")));
+        wrong
+    }
+}
+
+#[test]
+fn json_of_every_command_is_as_the_page_says() {
+    let page = Page::read();
+    let array = Array::up(2, "256M");
+    let (bytes, _) = small_i32(51, 100_000);
+    array.file("x.bin", &bytes);
+    let sorted: Vec<u8> = (0..1000i32).flat_map(i32::to_le_bytes).collect();
+    array.file("s.bin", &sorted);
+    array.file("links", b"0 1\n1 2\n2 0\n3 0\n");
+    let url = array.drives()[0]["url"].as_str().unwrap().to_owned();
+    let grep = root("sdk/built/rust-grep.wasm").display().to_string();
+    let mut seen = vec!["drive serve".to_owned()];
+    let mut run = |line: &str| {
+        let line = line.replace("URL", &url).replace("GREP", &grep);
+        let words: Vec<&str> = line.split(' ').chain(["--json"]).collect();
+        let said = array.csd(&words).expect(0, &[]).json();
+        assert_eq!(said["schema"], 1);
+        assert!(said["warnings"].is_array(), "{said}");
+        let command = said["command"].as_str().unwrap();
+        let wrong = page.wrong(command, &format!("csd {command}"), &said["result"]);
+        assert!(wrong.is_empty(), "csd {line}: {wrong:#?}\n{said}");
+        seen.push(command.to_owned());
+    };
+    for line in "put x.bin x --type i32;put x.bin y --type i32 --align x;\
+        put x.bin b --type i32 --on block;put s.bin s --type i32 --layout range;\
+        put s.bin t --type i32 --align s;put links g --graph;ls --all;stat x;stat b;get x back;\
+        run count x --equal 7 --on all;run vector-add x y -o sum --check;\
+        run array-merge s t -o merged;run page-rank g --on all;run page-rank g -o ranks;\
+        run verify x;run verify x -o sums;rm y;array status;array reclaim;array up;drive log;\
+        program load GREP --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\
+        program activate 16 --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\
+        program list --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\
+        program run 16 --input links --output hits --parameter text:1 --drive URL \
+        --host-nqn nqn.2026-11.io.csdstore:host;\
+        program deactivate 16 --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\
+        program unload 16 --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\
+        secret new;secret new --nqn nqn.2026-11.io.csdstore:host;array down"
+        .split(';')
+    {
+        run(line);
+    }
+    let missed: Vec<_> =
+        page.commands().into_iter().filter(|command| !seen.iter().any(|s| s == command)).collect();
+    assert!(missed.is_empty(), "nobody ran {missed:?}");
+    array.csd(&["array", "up"]).expect(0, &[]);
+    array.kill(1);
+    let down = array.csd(&["array", "status", "--json"]).expect(4, &[]).json();
+    let wrong = page.wrong("array status", "csd array status", &down["result"]);
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// A page that leaves a field out, or has one that is not there, is found out.
+#[test]
+fn a_field_too_many_or_too_few_is_seen_in_json() {
+    let mut page = Page::read();
+    let value = serde_json::json!({ "name": "x" });
+    assert!(page.wrong("rm", "csd rm", &value).is_empty());
+    assert!(!page.wrong("rm", "csd rm", &serde_json::json!({ "name": 1 })).is_empty());
+    assert!(!page.wrong("rm", "csd rm", &serde_json::json!({})).is_empty());
+    page.tables.get_mut("csd rm").unwrap().clear();
+    assert!(!page.wrong("rm", "csd rm", &value).is_empty());
+}
