@@ -104,7 +104,8 @@ async fn copy(
         let Some(first) = first else { return end(entry, writer).await };
         let mut arrived = vec![first];
         while arrived.len() < ahead
-            && let Some(read) = pending.pop_front_if(|read| read.is_finished())
+            && pending.front().is_some_and(JoinHandle::is_finished)
+            && let Some(read) = pending.pop_front()
         {
             arrived.push(read.await?);
         }

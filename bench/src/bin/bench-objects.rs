@@ -1,0 +1,179 @@
+//! `csd put` and `csd get` of a file beside the smaller of two floors: loopback, and cp with sync.
+//!
+//! Runs the built `csd` over drives in memory, in a folder on the disk to be measured. A round is
+//! cp and sync, bytes through a bare loopback socket, put and sync, get and sync; every round has
+//! new files. A figure is the median of the rounds' ratios to `min(loopback, cp + sync)`, and every
+//! get is compared with what was put. Does not choose the drives' cores.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use clap::Parser;
+use csd_bench::report::{self, SPREAD_MAX, quartiles};
+use serde_json::json;
+
+/// Put and get of a file beside loopback and cp.
+#[derive(Parser)]
+struct Arguments {
+    /// Rounds that count, after one for warmth.
+    #[arg(long, default_value_t = 7)]
+    rounds: usize,
+    /// Size of the file, MiB.
+    #[arg(long, default_value_t = 1024)]
+    mib: u32,
+    /// Drives.
+    #[arg(long, default_value_t = 2)]
+    drives: u32,
+    /// Folder on the disk to be measured, which must not exist.
+    #[arg(long, default_value = "build/bench-objects")]
+    dir: PathBuf,
+    /// The `csd` to be measured [default: next to this program]
+    #[arg(long)]
+    csd: Option<PathBuf>,
+    /// Also append the results to this JSON-lines file.
+    #[arg(long)]
+    record: Option<PathBuf>,
+}
+
+/// The goal: this share of the floor.
+const GOAL: f64 = 0.6;
+/// Bytes that cross the loopback socket at a time.
+const PIECE: usize = 1 << 20;
+
+fn main() {
+    let arguments = Arguments::parse();
+    let beside = std::env::current_exe().expect("our own path").with_file_name("csd");
+    let csd = arguments.csd.clone().unwrap_or(beside);
+    let csd = csd.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", csd.display()));
+    std::fs::create_dir_all(arguments.dir.parent().unwrap_or(Path::new(".")))
+        .and_then(|()| std::fs::create_dir(&arguments.dir))
+        .unwrap_or_else(|error| panic!("{}: {error}", arguments.dir.display()));
+    let place = Place { csd, dir: arguments.dir.clone() };
+    let bytes = u64::from(arguments.mib) << 20;
+    make(&place.dir.join("source"), bytes);
+    // Room for the object, and as much again for what the log has not cleaned yet.
+    let size = format!("{}M", (arguments.mib * 4 / arguments.drives).max(512));
+    let drives = arguments.drives.to_string();
+    place.run(&["array", "up", "--drives", &drives, "--media", "memory", "--size", &size]);
+    println!("{}, {} rounds of {} MiB", report::machine(), arguments.rounds, arguments.mib);
+    let rounds: Vec<[f64; 4]> = (0..=arguments.rounds).map(|_| place.round(bytes)).collect();
+    drop(place);
+    let rounds = &rounds[1..];
+    for (name, index) in [("put", 2), ("get", 3)] {
+        let of = |pick: &dyn Fn(&[f64; 4]) -> f64| quartiles(rounds.iter().map(pick).collect());
+        let floor = |round: &[f64; 4]| round[0].min(round[1]);
+        let ratio = of(&|round| round[index] / floor(round));
+        let rates = [0, 1, index].map(|side| of(&|round| round[side] / 1e9)[1]);
+        let inconclusive = (ratio[2] - ratio[0]) / ratio[1] > SPREAD_MAX;
+        println!(
+            "{name}: {:.2} GB/s; cp + sync {:.2}, loopback {:.2}; ratio {:.2} ({:.2}-{:.2}), goal \
+             {GOAL}{}",
+            rates[2],
+            rates[0],
+            rates[1],
+            ratio[1],
+            ratio[0],
+            ratio[2],
+            if inconclusive { "  inconclusive" } else { "" }
+        );
+        if let Some(path) = &arguments.record {
+            let line = json!({
+                "workload": format!("{name} {} MiB", arguments.mib),
+                "cp_sync_gb_per_s": rates[0],
+                "loopback_gb_per_s": rates[1],
+                "gb_per_s": rates[2],
+                "ratio_quartiles": ratio,
+                "goal": GOAL,
+                "inconclusive": inconclusive,
+            });
+            report::append(path, line);
+        }
+    }
+}
+
+/// Writes bytes that do not compress, and makes them durable.
+fn make(path: &Path, bytes: u64) {
+    let random = File::open("/dev/urandom").expect("a source of bytes");
+    let mut file = File::create(path).expect("a file");
+    std::io::copy(&mut random.take(bytes), &mut file).expect("room");
+    file.sync_all().expect("room");
+}
+
+struct Place {
+    csd: PathBuf,
+    dir: PathBuf,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Also after a round that failed: no drive is left behind.
+        let down = ["array", "down", "--delete"];
+        let _ = Command::new(&self.csd).args(down).current_dir(&self.dir).output();
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+impl Place {
+    fn run(&self, arguments: &[&str]) {
+        let done = Command::new(&self.csd).args(arguments).current_dir(&self.dir).output();
+        let done = done.expect("csd starts");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "csd {arguments:?}: {said}");
+    }
+
+    /// Rates of cp with sync, loopback, put and get, bytes per second.
+    fn round(&self, bytes: u64) -> [f64; 4] {
+        let path = |name: &str| self.dir.join(name);
+        let cp = rate(bytes, || {
+            let copied = Command::new("cp").arg(path("source")).arg(path("copy")).status();
+            assert!(copied.expect("cp starts").success());
+            File::open(path("copy")).and_then(|file| file.sync_all()).expect("a sync");
+        });
+        std::fs::remove_file(path("copy")).expect("the file was ours");
+        let loopback = rate(bytes, || loopback(bytes));
+        let put = rate(bytes, || self.run(&["put", "source", "object"]));
+        let get = rate(bytes, || {
+            self.run(&["get", "object", "back"]);
+            File::open(path("back")).and_then(|file| file.sync_all()).expect("a sync");
+        });
+        let same = Command::new("cmp").arg(path("source")).arg(path("back")).status();
+        assert!(same.expect("cmp starts").success(), "what was got is not what was put");
+        std::fs::remove_file(path("back")).expect("the file was ours");
+        self.run(&["rm", "object"]);
+        [cp, loopback, put, get]
+    }
+}
+
+/// Bytes per second of `work`.
+#[allow(clippy::cast_precision_loss)] // sizes are far below 2^53
+fn rate(bytes: u64, work: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    work();
+    bytes as f64 / start.elapsed().as_secs_f64()
+}
+
+/// Sends so many bytes through a socket of this machine, and nothing else.
+fn loopback(bytes: u64) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut stream = TcpStream::connect(address).expect("a connection");
+            let piece = vec![0x5A; PIECE];
+            for _ in 0..bytes / PIECE as u64 {
+                stream.write_all(&piece).expect("a reader");
+            }
+        });
+        let (mut stream, _) = listener.accept().expect("a client");
+        let (mut piece, mut left) = (vec![0; PIECE], bytes);
+        while left > 0 {
+            let count = stream.read(&mut piece).expect("a writer");
+            assert!(count > 0, "the writer ended early");
+            left -= count as u64;
+        }
+    });
+}
