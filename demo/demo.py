@@ -178,7 +178,7 @@ def main() -> None:
         for case in store(csd, directory):
             measure(csd, case, options.cores)
     finally:
-        csd.run("array", "down", "--delete")
+        csd.run("array", "down", "--delete", "--yes")
     plan(directory)
 
 

@@ -125,7 +125,7 @@ impl Array {
 
 impl Drop for Array {
     fn drop(&mut self) {
-        let down = self.csd(&["array", "down", "--delete"]);
+        let down = self.csd(&["array", "down", "--delete", "--yes"]);
         if !std::thread::panicking() {
             assert!(down.code == 0 || down.code == 2, "{}", down.stderr);
         }
@@ -135,7 +135,7 @@ impl Drop for Array {
 /// A command that has not ended.
 pub(crate) struct Running {
     pub(crate) child: Child,
-    output: TempDir,
+    pub(crate) output: TempDir,
 }
 
 /// Waits for a command's end, at most [`LIMIT`].
@@ -163,7 +163,7 @@ pub(crate) fn signal(pid: u32, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
-fn alive(pid: u64) -> bool {
+pub(crate) fn alive(pid: u64) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }

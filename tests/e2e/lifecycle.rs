@@ -37,15 +37,17 @@ fn media_files_are_kept_over_down_and_up() {
     for drive in array.drives() {
         assert_eq!((&drive["state"], &drive["objects"]), (&"up".into(), &2.into()), "{drive}");
     }
-    array.csd(&["array", "down", "--delete"]).expect(0, &[]);
+    array.csd(&["array", "down", "--delete", "--yes"]).expect(0, &[]);
     assert!(!array.path("csd-array").exists() && !array.path("csd-array.toml").exists());
 }
 
 #[test]
 fn up_does_not_change_the_number_of_drives() {
     let array = Array::up(2, "128M");
-    let words = ["has 2 drives", "csd array down --delete"];
-    array.csd(&["array", "up", "--drives", "3"]).expect(2, &words);
+    let more = array.csd(&["array", "up", "--drives", "3"]);
+    let more = more.expect(2, &["has 2 drives", "csd array add --drives 1"]);
+    assert!(!more.stderr.contains("delete"), "{}", more.stderr);
+    array.csd(&["array", "up", "--drives", "1"]).expect(2, &["none can be taken out"]);
     array.csd(&["array", "up", "--drives", "2"]).expect(0, &[]);
 }
 
@@ -56,7 +58,7 @@ fn a_drive_that_cannot_start_says_why() {
     let failed = array.csd(&up);
     assert_ne!(failed.code, 0);
     assert!(failed.stderr.contains("drive d0 ended at its start"), "{}", failed.stderr);
-    array.csd(&["--array", "b.toml", "array", "down", "--delete"]).expect(0, &[]);
+    array.csd(&["--array", "b.toml", "array", "down", "--delete", "--yes"]).expect(0, &[]);
 }
 
 #[test]

@@ -9,6 +9,8 @@
 //! - [`kernels`]: every kernel, every way, on both placements, for every number of drives
 //! - [`misfits`]: objects that kernels cannot run over; [`sources`]: executions that drives refuse
 //! - [`objects`]: put, get, list, remove; inputs, right and wrong
+//! - [`arrays`]: array files that were copied, made up by others, or used by several at once
+//! - [`growth`]: more drives for an array that has objects
 //! - [`lifecycle`]: drives and arrays: up, status, down, what they refuse
 //! - [`single`]: one drive
 //! - [`pace`]: a drive as late as a profile's device
@@ -25,9 +27,11 @@
 
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
+mod arrays;
 mod characterize;
 mod contest;
 mod failures;
+mod growth;
 mod harness;
 mod kernels;
 mod lifecycle;

@@ -39,7 +39,7 @@ def main() -> None:
             said = run("run", "page-rank", *graph, "-o", "ranks", "--on", "all", "--json")
             ranks = np.frombuffer(run("get", "ranks", "-"), dtype="<f8")
         finally:
-            run("array", "down", "--delete")
+            run("array", "down", "--delete", "--yes")
     result = json.loads(said)["result"]
     multigraph = networkx.MultiDiGraph()
     multigraph.add_nodes_from(range(nodes))

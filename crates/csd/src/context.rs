@@ -8,6 +8,7 @@ use csd_initiator::Secrets;
 use csd_store::Options;
 use csd_store::array::{Array, ArrayFile, DEFAULT_PATH, Plan};
 
+use crate::array::lock::Writers;
 use crate::cli::parse_nqn;
 use crate::report::Failure;
 use crate::{host, secret};
@@ -98,6 +99,16 @@ impl Context {
     /// The array file and where its drives are.
     pub(crate) fn plan(&self) -> Result<Plan, Failure> {
         Ok(Plan::new(&ArrayFile::load(&self.array)?))
+    }
+
+    /// [`Self::with_array`] for a command that writes names: no drive is added meanwhile.
+    pub(crate) fn with_array_to_write<T: Send + 'static>(
+        &self,
+        command: impl AsyncFnOnce(&Array) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        // The array file is read under the lock.
+        let _writers = Writers::share(&self.array)?;
+        self.with_array(command)
     }
 
     /// Runs `command` on one core that is connected to the array.

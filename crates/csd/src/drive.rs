@@ -192,6 +192,11 @@ fn announce(url: &str, media: &str, ready_file: Option<&Path>, json: bool, quiet
 /// A reader sees no file or all of it.
 fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
     let beside = path.with_extension("new");
-    std::fs::write(&beside, text)?;
+    // A new file, since a link under this name could lead anywhere.
+    match std::fs::remove_file(&beside) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    std::io::Write::write_all(&mut std::fs::File::create_new(&beside)?, text.as_bytes())?;
     std::fs::rename(&beside, path)
 }

@@ -58,6 +58,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Drive(cli::Drive::Log(options)) => drive_log::log(&options, &context),
         Command::Secret(cli::SecretCommand::New(options)) => secret::new(&options),
         Command::Array(cli::Array::Up(options)) => array::up(&options, &context),
+        Command::Array(cli::Array::Add(options)) => array::add(&options, &context),
         Command::Array(cli::Array::Status) => array::status(&context),
         Command::Array(cli::Array::Reclaim) => array::reclaim(&context),
         Command::Array(cli::Array::Down(options)) => array::down(&options, &context),

@@ -39,7 +39,7 @@ pub(crate) fn put(options: cli::Put, context: &Context) -> Result<Report, Failur
     let bar = Bar::new(context, &name, bytes);
     let progress = Arc::clone(&bar.progress);
     let align = options.arrange.align;
-    let stored = context.with_array(async move |array: &Array| {
+    let stored = context.with_array_to_write(async move |array: &Array| {
         let align = match align {
             Some(name) => Some(object::lookup(array, &name).await?),
             None => None,
@@ -253,8 +253,9 @@ pub(crate) fn stat(options: cli::Name, context: &Context) -> Result<Report, Fail
 /// Removes an object.
 pub(crate) fn rm(options: cli::Name, context: &Context) -> Result<Report, Failure> {
     let name = options.name.clone();
-    let warnings = context
-        .with_array(async move |array: &Array| Ok(object::remove(array, &options.name).await?))?;
+    let warnings = context.with_array_to_write(async move |array: &Array| {
+        Ok(object::remove(array, &options.name).await?)
+    })?;
     let report = Report::new(format!("{name}: removed\n"), json!({ "name": name }));
     Ok(report.with_warnings(warnings))
 }

@@ -83,6 +83,12 @@ impl From<csd_store::object::Error> for Failure {
     }
 }
 
+impl From<csd_store::catalogue::grow::Error> for Failure {
+    fn from(error: csd_store::catalogue::grow::Error) -> Self {
+        Self::at_fault(error.fault(), error)
+    }
+}
+
 impl From<csd_store::array::Error> for Failure {
     fn from(error: csd_store::array::Error) -> Self {
         Self::at_fault(error.fault(), error)

@@ -236,6 +236,40 @@ pub async fn open(media: &Media) -> Result<Superblock, Error> {
     Err(Error::Format(complaint))
 }
 
+/// What the beginning of a medium says of it, whether a drive serves it or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Identity {
+    /// Nothing but zeros where the superblocks are, or too short for them: never formatted.
+    Blank,
+    /// A drive's medium, with this identifier.
+    Drive([u8; 16]),
+    /// Something else, or both superblocks are damaged.
+    Other,
+}
+
+/// Looks at a file without its lock: a superblock does not change once it is written. Blocks.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn identify(file: &std::fs::File) -> std::io::Result<Identity> {
+    use std::os::unix::fs::FileExt;
+    let bytes = file.metadata()?.len();
+    let mut blank = true;
+    for offset in [0, COPY_OFFSET] {
+        if bytes < offset + PAGE_BYTES {
+            break;
+        }
+        let mut page = vec![0; Superblock::SIZE];
+        file.read_exact_at(&mut page, offset)?;
+        let block = Superblock::parse(&page).expect("a page holds a superblock");
+        if block.check(bytes).is_ok() {
+            return Ok(Identity::Drive(block.uuid()));
+        }
+        blank &= page.iter().all(|byte| *byte == 0);
+    }
+    Ok(if blank && (bytes == 0 || bytes >= HEAD_BYTES) { Identity::Blank } else { Identity::Other })
+}
+
 /// Copies of the superblock that are damaged, in words, on a medium that [`open`] has accepted.
 ///
 /// # Errors

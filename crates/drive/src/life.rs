@@ -21,7 +21,7 @@ use crate::drive::{Core, Shared};
 use crate::error::{Error, MediaError};
 use crate::format::{self, Split, Superblock};
 use crate::log::Level;
-use crate::media::{Direct, FileMedia, Media, Memory};
+use crate::media::{Direct, FileMedia, Media, Memory, require_device};
 
 /// Pause between two looks at how many connections are left.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
@@ -74,6 +74,8 @@ pub(crate) async fn open_media(config: &Config, split: &Split) -> Result<(Media,
         let media = when_free(config, || FileMedia::open_read_only(path)).await?;
         return Ok((Media::File(media), false));
     }
+    // Before a size is asked for: none makes a device of a mistyped name.
+    require_device(path)?;
     if path.metadata().map_or(true, |meta| meta.is_file() && meta.len() == 0) {
         // Impossible sizes are refused before a file is made.
         Superblock::plan(config.size_bytes, split, [0; 16])?;

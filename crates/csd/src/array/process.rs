@@ -1,16 +1,20 @@
 //! Drives as processes: start, look, stop.
 //!
-//! A process is a drive of the array only if its command line names the drive's NQN, which holds
-//! the array's uuid: a number that the kernel gave to somebody else is left alone.
+//! Invariant: a signal goes only to a process that serves the drive for this array. Its command
+//! line must say so: `drive serve`, the drive's NQN, and the drive's ready file in the folder of
+//! this array. The array file alone proves nothing: it may come from anybody, be a copy, or hold a
+//! process number that the kernel has given to another process since.
 
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use csd_nvme::controller::connect::is_nqn;
 use csd_reactor::{BackendKind, block_on, sleep, timeout};
 use csd_store::array::DriveRecord;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::context::runtime;
 use crate::report::Failure;
@@ -25,8 +29,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// How a drive's process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// It had ended before.
-    Before,
     /// After SIGTERM.
     Stopped,
     /// Only after SIGKILL.
@@ -44,9 +46,11 @@ pub(crate) fn ready_path(folder: &Path, drive: &DriveRecord) -> PathBuf {
 }
 
 /// Starts the drive's process, detached: in a session of its own, with its output in a log.
+/// `media` is its media file; without one it keeps its bytes in memory.
 pub(crate) fn start(
     drive: &DriveRecord,
     folder: &Path,
+    media: Option<&Path>,
     backend: BackendKind,
     secrets: Option<&Path>,
 ) -> Result<Child, Failure> {
@@ -54,25 +58,44 @@ pub(crate) fn start(
         Failure::run(format!("drive {} cannot be started: {error}", drive.name))
     };
     fs::create_dir_all(folder).map_err(cannot)?;
-    let ready = ready_path(folder, drive);
-    match fs::remove_file(&ready) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(cannot(error)),
-        _ => {}
-    }
-    let log = File::create(log_path(folder, drive)).map_err(cannot)?;
+    let (ready, log) = (ready_path(folder, drive), log_path(folder, drive));
+    remove_if_there(&ready).map_err(cannot)?;
+    // A new file, since a link under this name could lead anywhere.
+    remove_if_there(&log).map_err(cannot)?;
+    let log = File::create_new(log).map_err(cannot)?;
     let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
     command.args(["drive", "serve", "--session", "--listen", "127.0.0.1:0"]);
-    command.args(["--media", drive.media.as_deref().unwrap_or("memory")]);
+    command.arg("--media").arg(media.unwrap_or(Path::new("memory")));
     command.args(["--size", &drive.size_bytes.unwrap_or(1 << 30).to_string()]);
     command.args(["--cores", &drive.cores.unwrap_or(1).to_string()]);
     command.args(["--backend", &backend.to_string()]);
-    command.args(["--nqn", nqn(drive)]);
+    command.args(["--nqn", drive.nqn()]);
     command.arg("--ready-file").arg(&ready);
     if let Some(secrets) = secrets {
         command.arg("--secrets").arg(secrets);
     }
     command.stdin(Stdio::null()).stdout(log.try_clone().map_err(cannot)?).stderr(log);
     command.spawn().map_err(cannot)
+}
+
+/// Waits until a drive serves that another command has started, and gives its URL; none when it
+/// ends instead.
+pub(crate) fn served_url(drive: &DriveRecord, folder: &Path) -> Result<Option<String>, Failure> {
+    let (drive, folder) = (drive.clone(), folder.to_owned());
+    let ready = ready_path(&folder, &drive);
+    let url = block_on(&runtime(), move || async move {
+        let url = timeout(READY_WITHIN, async {
+            loop {
+                match fs::read_to_string(&ready) {
+                    Ok(url) => return Some(url),
+                    Err(_) if !is_running(&drive, &folder) => return None,
+                    Err(_) => sleep(LOOK_EVERY).await,
+                }
+            }
+        });
+        url.await.unwrap_or(None)
+    });
+    url.map_err(Failure::run)
 }
 
 /// Waits until the drive serves, and gives its URL. A drive that does not serve in time is
@@ -107,44 +130,71 @@ pub(crate) fn wait_ready(
     waited.map_err(Failure::run)?.map_err(Failure::run)
 }
 
-/// Whether the drive's process runs.
-pub(crate) fn is_running(drive: &DriveRecord) -> bool {
-    let Some(pid) = drive.pid else { return false };
-    let Ok(command) = fs::read(format!("/proc/{pid}/cmdline")) else { return false };
-    let named = command.split(|&byte| byte == 0).any(|word| word == nqn(drive).as_bytes());
-    named && !is_zombie(pid)
+/// What the process is that the array file names for a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It serves the drive for this array.
+    Runs,
+    /// It serves a drive of this name for another folder, such as the one this file is a copy of.
+    Elsewhere,
+    /// It has ended, or is no drive.
+    Gone,
 }
 
-/// Asks the drive's process to end. The caller has checked that it is one.
-pub(crate) fn terminate(drive: &DriveRecord) {
-    signal(drive, Signal::TERM);
+/// Looks at the drive's process; `folder` is the folder of the array's logs.
+pub(crate) fn standing(drive: &DriveRecord, folder: &Path) -> Standing {
+    let Some(pid) = drive.pid else { return Standing::Gone };
+    let Ok(line) = fs::read(format!("/proc/{pid}/cmdline")) else { return Standing::Gone };
+    let words: Vec<&[u8]> = line.split(|&byte| byte == 0).collect();
+    let says = |option: &[u8], value: &[u8]| words.windows(2).any(|pair| pair == [option, value]);
+    let serves = words.get(1..3) == Some(&[&b"drive"[..], b"serve"]);
+    let nqn = drive.nqn();
+    if !serves || !is_nqn(nqn) || !says(b"--nqn", nqn.as_bytes()) || is_zombie(pid) {
+        return Standing::Gone;
+    }
+    match says(b"--ready-file", ready_path(folder, drive).as_os_str().as_bytes()) {
+        true => Standing::Runs,
+        false => Standing::Elsewhere,
+    }
+}
+
+/// Whether the drive's process runs, for this array.
+pub(crate) fn is_running(drive: &DriveRecord, folder: &Path) -> bool {
+    standing(drive, folder) == Standing::Runs
+}
+
+/// Asks the drive's process to end, if it runs.
+pub(crate) fn terminate(drive: &DriveRecord, folder: &Path) {
+    signal(drive, folder, Signal::TERM);
 }
 
 /// Waits for the process to end after [`terminate`]; kills it when that takes too long.
-pub(crate) fn wait_end(drive: &DriveRecord) -> Result<Ended, Failure> {
-    let drive = drive.clone();
+pub(crate) fn wait_end(drive: &DriveRecord, folder: &Path) -> Result<Ended, Failure> {
+    let (drive, folder) = (drive.clone(), folder.to_owned());
     let waited = block_on(&runtime(), move || async move {
         for (ended, within) in [(Ended::Stopped, END_WITHIN), (Ended::Killed, END_WITHIN)] {
             let gone = timeout(within, async {
-                while is_running(&drive) {
+                while is_running(&drive, &folder) {
                     sleep(LOOK_EVERY).await;
                 }
             });
             if gone.await.is_ok() {
                 return Ok(ended);
             }
-            signal(&drive, Signal::KILL);
+            signal(&drive, &folder, Signal::KILL);
         }
         Err(format!("drive {} cannot be killed", drive.name))
     });
     waited.map_err(Failure::run)?.map_err(Failure::run)
 }
 
-fn signal(drive: &DriveRecord, signal: Signal) {
+fn signal(drive: &DriveRecord, folder: &Path, signal: Signal) {
     let pid = drive.pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
-    if let Some(pid) = pid {
+    // The handle stays with the process that is looked at, whoever gets its number later.
+    let Some(Ok(process)) = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else { return };
+    if is_running(drive, folder) {
         // It may have ended since; the wait that follows sees that.
-        let _gone = kill_process(pid, signal);
+        let _gone = pidfd_send_signal(process, signal);
     }
 }
 
@@ -155,8 +205,12 @@ fn is_zombie(pid: u32) -> bool {
     stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
 }
 
-fn nqn(drive: &DriveRecord) -> &str {
-    drive.url.rsplit('/').next().unwrap_or("")
+/// Deletes a file, or the link that has its name.
+pub(crate) fn remove_if_there(path: &Path) -> std::io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn last_line(log: &Path) -> String {
@@ -169,11 +223,12 @@ fn last_line(log: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn record(pid: Option<u32>) -> DriveRecord {
+    fn record(pid: Option<u32>, nqn: &str) -> DriveRecord {
         DriveRecord {
             name: "d0".to_owned(),
-            url: "nvme+tcp://127.0.0.1:1/nqn.2026-11.io.csdstore:none:d0".to_owned(),
+            url: format!("nvme+tcp://127.0.0.1:1/{nqn}"),
             media: None,
+            media_uuid: None,
             size_bytes: None,
             cores: None,
             pid,
@@ -181,10 +236,13 @@ mod tests {
     }
 
     #[test]
-    fn only_a_process_that_names_the_drive_is_one() {
-        assert!(!is_running(&record(None)));
-        assert!(!is_running(&record(Some(std::process::id()))), "this test is no drive");
-        assert!(!is_running(&record(Some(u32::MAX))));
+    fn only_a_process_that_serves_the_drive_for_this_folder_is_one() {
+        let nqn = "nqn.2026-11.io.csdstore:none:d0";
+        let folder = Path::new("/nowhere/a");
+        let stands = |pid, nqn: &str| standing(&record(pid, nqn), folder);
+        assert_eq!(stands(None, nqn), Standing::Gone);
+        assert_eq!(stands(Some(std::process::id()), nqn), Standing::Gone, "this is no drive");
+        assert_eq!(stands(Some(u32::MAX), nqn), Standing::Gone);
         assert!(!is_zombie(std::process::id()));
     }
 }

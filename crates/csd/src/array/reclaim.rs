@@ -9,8 +9,9 @@ use crate::report::{Failure, Report};
 
 /// Deletes what nothing names any more.
 pub(crate) fn reclaim(context: &Context) -> Result<Report, Failure> {
-    let (done, down) = context
-        .with_array(async |array: &Array| Ok((object::reclaim(array).await?, array.down())))?;
+    let (done, down) = context.with_array_to_write(async |array: &Array| {
+        Ok((object::reclaim(array).await?, array.down()))
+    })?;
     let text = match (done.puts, done.claims) {
         (0, 0) => "nothing was left\n".to_owned(),
         (puts, claims) => format!("deleted what {puts} puts left, and {claims} claims\n"),

@@ -17,6 +17,7 @@ use csd_store::extent::byte_ranges;
 use csd_store::object::{self, Arrange, On, PutOptions};
 use csd_store::source::Source;
 
+use crate::array::lock::Writers;
 use crate::context::{Context, random, silent, with_plan};
 use crate::report::Failure;
 
@@ -38,6 +39,8 @@ pub(super) struct Objects {
     plan: Plan,
     connection: csd_initiator::Options,
     names: Vec<String>,
+    // As long as they are written and removed no drive is added.
+    _writers: Writers,
 }
 
 impl Objects {
@@ -47,6 +50,7 @@ impl Objects {
         kernels: &[Arc<dyn Kernel>],
         sizes: &[u64],
     ) -> Result<Self, Failure> {
+        let _writers = Writers::share(context.array_path())?;
         let file = ArrayFile::load(context.array_path())?;
         let plan = Plan::new(&file);
         let id: String = random::<4>()?.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -60,7 +64,7 @@ impl Objects {
             Ok((array.drives().map(drive).collect(), array.down()))
         };
         let (drives, down) = with_plan(&plan, connection.clone(), look)?;
-        let mut objects = Self { drives, down, plan, connection, names };
+        let mut objects = Self { drives, down, plan, connection, names, _writers };
         for kernel in kernels {
             for &bytes in sizes {
                 let name = format!("characterize-{id}/{}-{}K", kernel.name(), bytes >> 10);

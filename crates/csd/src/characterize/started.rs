@@ -69,6 +69,7 @@ impl Started {
             name: "drive".to_owned(),
             url: format!("nvme+tcp://127.0.0.1:0/nqn.2026-11.io.csdstore:{id}:drive"),
             media: Some(media.to_string_lossy().into_owned()),
+            media_uuid: None,
             size_bytes: Some(size),
             cores: Some(cores),
             pid: None,
@@ -100,9 +101,9 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        if process::is_running(&self.record) {
-            process::terminate(&self.record);
-            let _ended = process::wait_end(&self.record);
+        if process::is_running(&self.record, &self.folder) {
+            process::terminate(&self.record, &self.folder);
+            let _ended = process::wait_end(&self.record, &self.folder);
         }
         let _kept = fs::remove_dir_all(&self.folder);
     }

@@ -13,8 +13,19 @@ pub(crate) enum Array {
     /// Start drives as processes on this machine and write the array file
     ///
     /// Run again, it starts only the drives that are not running. Media files stay over down and
-    /// up; drives in memory come up empty.
+    /// up; drives in memory come up empty. Media, logs and the array file lie in one folder:
+    /// nothing is started, written or deleted outside of it.
     Up(Up),
+    /// Add drives to the array: URLs of drives that serve, or new ones on this machine
+    ///
+    /// Copies every name to the new drives before the array file names them. Objects that are
+    /// there stay where they are; new ones use all drives. Every drive of the array must be up,
+    /// and no host with a copy of the array file may write meanwhile.
+    #[command(after_help = "\
+Examples:
+  csd array add --drives 2
+  csd array add nvme+tcp://192.0.2.7:4420/nqn.2026-11.io.csdstore:d7")]
+    Add(Add),
     /// Show every drive of the array
     Status,
     /// Delete what puts that were cut off, or lost their name to another, left on the drives
@@ -34,9 +45,10 @@ pub(crate) struct Up {
     /// Number of drives [default: 2, or as the array file says]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=64))]
     pub(crate) drives: Option<u16>,
-    /// Folder for the drives' media and logs
-    #[arg(long, value_name = "FOLDER", default_value = "./csd-array")]
-    pub(crate) dir: PathBuf,
+    /// Folder for the drives' media and logs, inside the array file's [default: csd-array, next to
+    /// the array file]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
     /// Size of each drive's media
     #[arg(long, value_parser = parse_size, value_name = "SIZE", default_value = "1G")]
     pub(crate) size: u64,
@@ -47,6 +59,36 @@ pub(crate) struct Up {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = cores())]
     pub(crate) cores: u16,
     /// How drives wait for the kernel
+    #[arg(long, value_name = "auto|uring|epoll", default_value = "auto")]
+    pub(crate) backend: BackendKind,
+    /// Make new, empty media where media of the array are missing; what was on them is lost
+    #[arg(long)]
+    pub(crate) recreate: bool,
+    /// Make a new array of media that are in the folder, such as after its array file was lost
+    #[arg(long)]
+    pub(crate) adopt: bool,
+}
+
+/// Options of `csd array add`.
+#[derive(Args, Debug)]
+pub(crate) struct Add {
+    /// Drives that serve, on any machine: nvme+tcp://host:port/NQN
+    #[arg(value_name = "URL", required_unless_present = "drives", conflicts_with = "drives")]
+    pub(crate) urls: Vec<String>,
+    /// Number of new drives to start on this machine
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=64))]
+    pub(crate) drives: Option<u16>,
+    /// Size of each new drive's media [default: as the array's last drive on this machine, or 1G]
+    #[arg(long, value_parser = parse_size, value_name = "SIZE", requires = "drives")]
+    pub(crate) size: Option<u64>,
+    /// Where new drives keep their bytes [default: as the array's last drive on this machine, or
+    /// file]
+    #[arg(long, value_enum, requires = "drives")]
+    pub(crate) media: Option<Media>,
+    /// Cores of each new drive [default: as the array's last drive on this machine, or 1]
+    #[arg(long, value_name = "N", value_parser = cores(), requires = "drives")]
+    pub(crate) cores: Option<u16>,
+    /// How new drives wait for the kernel
     #[arg(long, value_name = "auto|uring|epoll", default_value = "auto")]
     pub(crate) backend: BackendKind,
 }
@@ -63,7 +105,10 @@ pub(crate) enum Media {
 /// Options of `csd array down`.
 #[derive(Args, Debug)]
 pub(crate) struct Down {
-    /// Also delete media, logs and the array file
+    /// Also delete media, logs and the array file, and with them all objects; asks first
     #[arg(long)]
     pub(crate) delete: bool,
+    /// Delete without asking
+    #[arg(long, requires = "delete")]
+    pub(crate) yes: bool,
 }

@@ -12,7 +12,7 @@ pub(crate) mod program;
 pub(crate) mod run;
 mod secret;
 
-pub(crate) use array::{Array, Down, Media, Up};
+pub(crate) use array::{Add, Array, Down, Media, Up};
 pub(crate) use drive::{Check, Drive, Serve};
 pub(crate) use object::{Get, Ls, Name, On, Put};
 pub(crate) use run::Run;
@@ -119,6 +119,7 @@ impl Command {
             Self::Drive(Drive::Log(_)) => "drive log",
             Self::Secret(SecretCommand::New(_)) => "secret new",
             Self::Array(Array::Up(_)) => "array up",
+            Self::Array(Array::Add(_)) => "array add",
             Self::Array(Array::Status) => "array status",
             Self::Array(Array::Reclaim) => "array reclaim",
             Self::Array(Array::Down(_)) => "array down",

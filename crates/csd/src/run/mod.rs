@@ -19,6 +19,7 @@ use csd_store::run::{self, Answer, How, Job, Outcome, Product, Way};
 use serde_json::{Value, json};
 
 use crate::account;
+use crate::array::lock::Writers;
 use crate::cli::Run;
 use crate::cli::run::{Ways, Who};
 use crate::context::{Context, random, runtime, with_plan};
@@ -27,6 +28,8 @@ use crate::report::{Class, Failure, Report};
 
 /// Runs what the command line says.
 pub(crate) fn run(options: &Run, context: &Context) -> Result<Report, Failure> {
+    // Some runs store what they compute.
+    let _writers = Writers::share(context.array_path())?;
     match options {
         Run::Count(options) => kernels::count(options, context),
         Run::VectorAdd(options) => kernels::vector_add(options, context),

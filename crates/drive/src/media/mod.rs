@@ -5,12 +5,14 @@
 //! after [`Media::sync`] every write completed before it began is durable; after a failed sync the
 //! media takes no more writes.
 
+mod device;
 mod faulty;
 mod file;
 mod memory;
 mod sync;
 mod volatile;
 
+pub(crate) use device::require_device;
 pub use faulty::{FaultConfig, Faulty, Injected};
 pub use file::{Direct, FileMedia};
 pub use memory::Memory;

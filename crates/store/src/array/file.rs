@@ -1,7 +1,8 @@
 //! The array file: which drives are an array, and where they are. TOML, schema 1.
 //!
-//! Never: connects. Invariants: unknown keys and versions are errors; names are unique; a file is
-//! replaced as a whole, so a reader never sees half of one.
+//! Does not connect. Invariants: unknown keys and versions are errors; names are unique and fit as
+//! parts of file names; a file is replaced as a whole, so a reader never sees half of one.
+//! `docs/guide/arrays.md` describes every key.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -14,6 +15,8 @@ use crate::whole::Whole;
 
 /// Version of the array file that this program reads and writes.
 pub const SCHEMA: u32 = 1;
+/// Longest name of a drive, bytes.
+const NAME_BYTES_MAX: usize = 64;
 /// Where the array file is unless the user says otherwise.
 pub const DEFAULT_PATH: &str = "./csd-array.toml";
 
@@ -27,11 +30,16 @@ pub struct ArrayFile {
     pub name: String,
     /// Identifies it: 32 hexadecimal digits.
     pub uuid: String,
-    /// Folder of logs and media, for drives that `csd array up` started.
+    /// Folder of logs and media, for drives that `csd array up` started; relative to the folder
+    /// of the array file. Files of earlier versions hold absolute paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
     /// Its drives; an object's entry refers to them by their place in this list.
     pub drives: Vec<DriveRecord>,
+    /// Drives that `csd array add` has started and that are not the array's yet. Some are left
+    /// when it was cut off.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub joining: Vec<DriveRecord>,
 }
 
 /// A drive of an array.
@@ -42,9 +50,14 @@ pub struct DriveRecord {
     pub name: String,
     /// `nvme+tcp://host:port/NQN`.
     pub url: String,
-    /// `memory`, or the path of its media file, for drives that `csd array up` started.
+    /// `memory`, or the path of its media file, for drives that `csd array up` started; relative
+    /// as the array's folder is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media: Option<String>,
+    /// Identifier in the superblock of its media file: 32 hexadecimal digits. None until the
+    /// drive has served, and in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_uuid: Option<String>,
     /// Size of its media, bytes, likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
@@ -148,23 +161,66 @@ impl ArrayFile {
         let failed = |source| FileError::Io { path: path.to_owned(), source };
         let (whole, mut file) = Whole::create(path).map_err(failed)?;
         file.write_all(text.as_bytes()).map_err(failed)?;
+        // A power cut leaves the old file or this one.
+        file.sync_all().map_err(failed)?;
         whole.finish().map_err(failed)
     }
 
-    fn check(&self) -> Result<(), String> {
-        if self.drives.is_empty() || self.drives.len() > DRIVES_MAX {
+    /// Every drive that the file names, those that are not the array's yet last.
+    pub fn all(&self) -> impl Iterator<Item = &DriveRecord> {
+        self.drives.iter().chain(&self.joining)
+    }
+
+    /// Checks what the file's values must fulfil together.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn check(&self) -> Result<(), String> {
+        if self.drives.is_empty() || self.all().count() > DRIVES_MAX {
             return Err(format!("an array has 1 to {DRIVES_MAX} drives"));
         }
         if self.uuid.len() != 32 || !self.uuid.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err("uuid must be 32 hexadecimal digits".to_owned());
         }
-        for (index, drive) in self.drives.iter().enumerate() {
-            if self.drives[..index].iter().any(|other| other.name == drive.name) {
+        for (index, drive) in self.all().enumerate() {
+            if !is_plain(&drive.name) {
+                return Err(format!(
+                    "drive name {:?}: a name has 1 to {NAME_BYTES_MAX} of the characters A-Z a-z \
+                     0-9 . _ - and does not begin with a dot",
+                    drive.name
+                ));
+            }
+            if self.all().take(index).any(|other| other.name == drive.name) {
                 return Err(format!("two drives are called {:?}", drive.name));
+            }
+            let media = drive.media.as_deref().filter(|media| *media != "memory");
+            if media.is_some() && self.all().take(index).any(|other| other.media == drive.media) {
+                return Err(format!("two drives have the medium {:?}", media.unwrap_or_default()));
             }
         }
         Ok(())
     }
+}
+
+impl DriveRecord {
+    /// The NQN in its address; empty when there is none.
+    #[must_use]
+    pub fn nqn(&self) -> &str {
+        let path = self.url.rsplit('/').next().unwrap_or("");
+        path.split('?').next().unwrap_or("")
+    }
+
+    /// Whether it has never served: `csd array up` wrote the address, and no port is known yet.
+    #[must_use]
+    pub fn is_unborn(&self) -> bool {
+        self.media_uuid.is_none() && self.url.contains(":0/")
+    }
+}
+
+/// Whether a name can be part of a file name without leading anywhere else.
+fn is_plain(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(plain)
 }
 
 fn one_line(error: &toml::de::Error) -> String {
@@ -180,6 +236,7 @@ mod tests {
             name: name.to_owned(),
             url: format!("nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.csdstore:{name}"),
             media: Some("memory".to_owned()),
+            media_uuid: None,
             size_bytes: Some(1 << 30),
             cores: Some(1),
             pid: None,
@@ -190,6 +247,7 @@ mod tests {
             uuid: "0123456789abcdef0123456789abcdef".to_owned(),
             folder: Some("/tmp/a".into()),
             drives: vec![drive("d0"), drive("d1")],
+            joining: Vec::new(),
         }
     }
 
@@ -222,6 +280,10 @@ mod tests {
             ("schema = 1\n", "", "schema must be 1"),
             ("name = \"a\"", "nome = \"a\"", "unknown field `nome`"),
             ("\"d1\"", "\"d0\"", "two drives are called \"d0\""),
+            ("\"d1\"", "\"../d1\"", "drive name \"../d1\""),
+            ("\"d1\"", "\".d1\"", "drive name \".d1\""),
+            ("\"d1\"", "\"\"", "drive name \"\""),
+            ("\"d1\"", "\"d/1\"", "drive name \"d/1\""),
             ("0123456789abcdef0123456789abcdef", "no", "uuid must be 32"),
             ("[[drives]]", "[[drives", "schema"),
         ] {
@@ -229,6 +291,10 @@ mod tests {
             let error = error.expect_err(from);
             assert!(error.contains(why) || from == "[[drives]]", "{from}: {error}");
         }
+        let mut shared = sample();
+        shared.drives.iter_mut().for_each(|drive| drive.media = Some("d0.media".to_owned()));
+        let error = ArrayFile::parse(&toml::to_string(&shared).unwrap()).unwrap_err();
+        assert!(error.contains("two drives have the medium \"d0.media\""), "{error}");
         let mut none = sample();
         none.drives.clear();
         let error = ArrayFile::parse(&toml::to_string(&none).unwrap()).unwrap_err();

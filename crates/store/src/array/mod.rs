@@ -5,6 +5,7 @@
 //! its index, its place in the array file, whether it is up or down.
 
 mod file;
+mod home;
 
 use std::fmt;
 use std::rc::Rc;
@@ -15,6 +16,7 @@ use csd_reactor::{Class, spawn};
 use crate::fault::Fault;
 
 pub use file::{ArrayFile, DEFAULT_PATH, DriveRecord, FileError, SCHEMA};
+pub use home::{DEFAULT_FOLDER, Home};
 
 /// Block namespace of a drive.
 pub const BLOCK_NSID: u32 = 1;
@@ -60,6 +62,7 @@ pub struct Drive {
 }
 
 /// A drive's place in an array: the drive, or why it is down.
+#[derive(Clone)]
 pub struct Seat {
     /// Its name in the array file.
     pub name: String,
@@ -175,6 +178,12 @@ impl Array {
             seats.push(Seat { name, url, link: link.await.map(Rc::new) });
         }
         Self { seats }
+    }
+
+    /// The array that the first `drives` drives are, over the same connections.
+    #[must_use]
+    pub fn first(&self, drives: usize) -> Self {
+        Self { seats: self.seats[..drives].to_vec() }
     }
 
     /// Every drive's place, in the order of the array file.

@@ -102,7 +102,8 @@ impl Claims {
     }
 }
 
-async fn read_one(drive: &Drive, key: &Key) -> Result<Option<Entry>, Error> {
+/// The claim under `key` on one drive.
+pub(super) async fn read_one(drive: &Drive, key: &Key) -> Result<Option<Entry>, Error> {
     let name = "of a claim";
     let Some(claim) = read_value(drive, key, name).await? else { return Ok(None) };
     if claim_key(&claim.name, claim.epoch) != *key {

@@ -19,6 +19,7 @@
 
 mod claim;
 mod entry;
+pub mod grow;
 mod wire;
 
 use std::time::Duration;

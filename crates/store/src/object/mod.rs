@@ -31,6 +31,7 @@ pub use remove::remove;
 
 pub(crate) use draft::{Draft, Shape};
 pub(crate) use get::read_chunk;
+pub(crate) use reclaim::objects_on;
 
 /// Told the number of bytes done since the last call; may be called on any core.
 pub type Progress = Arc<dyn Fn(u64) + Send + Sync>;

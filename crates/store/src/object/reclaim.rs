@@ -51,7 +51,7 @@ pub async fn reclaim(array: &Array) -> Result<Reclaimed, Error> {
 }
 
 /// Objects of which a drive has chunks or units.
-async fn objects_on(drive: &Drive) -> Result<BTreeSet<ObjectId>, Error> {
+pub(crate) async fn objects_on(drive: &Drive) -> Result<BTreeSet<ObjectId>, Error> {
     let mut first = [0; 16];
     first[0] = 0x80; // the top bit of an object's id
     let keys = catalogue::keys_with_prefix(drive, &[], &first).await?;

@@ -1,0 +1,163 @@
+//! `csd array add`: more drives for an array that has objects.
+//!
+//! Does not move data. Invariants: the array file names a new drive among the array's only after
+//! the drive holds every name ([`csd_store::catalogue::grow`]); until then it is `joining`, and
+//! an interrupted command leaves the old array, which can be used.
+
+use std::path::PathBuf;
+
+use csd_store::array::{ArrayFile, DriveRecord, Plan};
+use csd_store::catalogue;
+use serde_json::json;
+
+use super::lock::{Lock, Writers};
+use super::start::{self, Shape};
+use super::{Local, media, process};
+use crate::cli;
+use crate::context::{Context, with_plan};
+use crate::report::{Failure, Report};
+
+/// Size of a new drive's media where no other drive sets an example, bytes.
+const SIZE_BYTES: u64 = 1 << 30;
+
+/// Adds drives.
+pub(crate) fn add(options: &cli::Add, context: &Context) -> Result<Report, Failure> {
+    let path = context.array_path();
+    let _lock = Lock::take(path)?;
+    let _writers = Writers::exclude(path)?;
+    let mut local = Local::load(path)?;
+    let warnings = discard(&mut local)?;
+    // Every drive must answer: then all that was ever written can be seen.
+    with_plan(&Plan::new(&local.file), context.options()?, async |array| {
+        Ok(catalogue::grow::all_up(array)?)
+    })?;
+    let before = local.file.drives.len();
+    local.file.joining = match options.drives {
+        Some(drives) => planned(options, &local, drives)?,
+        None => given(options, &local.file)?,
+    };
+    // Checked as a whole: names, and how many drives an array has.
+    local.file.check().map_err(Failure::usage)?;
+    local.save()?;
+    let names = match join(options, &mut local, before, context) {
+        Ok(names) => names,
+        Err(failure) => {
+            let left = discard(&mut local);
+            let but = left.err().map_or_else(String::new, |error| format!("; {}", error.message));
+            let message = format!("the array is as it was: {}{but}", failure.message);
+            return Err(Failure { message, ..failure });
+        }
+    };
+    let mut joined = std::mem::take(&mut local.file.joining);
+    local.file.drives.append(&mut joined);
+    local.save()?;
+    Ok(report(&local, before, names).with_warnings(warnings))
+}
+
+/// New drives of this machine.
+fn planned(options: &cli::Add, local: &Local, count: u16) -> Result<Vec<DriveRecord>, Failure> {
+    let like = local.file.drives.iter().rev().find(|drive| drive.media.is_some());
+    let in_memory = like.is_some_and(|drive| drive.media.as_deref() == Some("memory"));
+    let media = if in_memory { cli::Media::Memory } else { cli::Media::File };
+    let size_bytes = options.size.or(like.and_then(|drive| drive.size_bytes));
+    let cores = options.cores.map(usize::from).or(like.and_then(|drive| drive.cores));
+    let shape = Shape {
+        media: options.media.unwrap_or(media),
+        size_bytes: size_bytes.unwrap_or(SIZE_BYTES),
+        cores: cores.unwrap_or(1),
+    };
+    let mut drives = Vec::new();
+    for name in free_names(&local.file).take(usize::from(count)) {
+        let path: PathBuf = local.folder.join(format!("{name}.media"));
+        if shape.media == cli::Media::File && path.symlink_metadata().is_ok() {
+            let path = path.display();
+            return Err(Failure::run(format!("{path} is there already: move it away")));
+        }
+        drives.push(shape.drive(&local.file.uuid, &name, &local.home.relative(&path)));
+    }
+    Ok(drives)
+}
+
+/// Drives that serve already.
+fn given(options: &cli::Add, file: &ArrayFile) -> Result<Vec<DriveRecord>, Failure> {
+    let mut drives: Vec<DriveRecord> = Vec::new();
+    for (name, url) in free_names(file).zip(&options.urls) {
+        let address: csd_initiator::Address = url.parse().map_err(Failure::usage)?;
+        let mut known = file.drives.iter().chain(&drives);
+        if let Some(same) = known.find(|drive| drive.nqn() == address.nqn) {
+            let (nqn, name) = (address.nqn, &same.name);
+            return Err(Failure::usage(format!("{nqn} is drive {name} of this array already")));
+        }
+        let url = url.clone();
+        let (media, media_uuid, size_bytes, cores, pid) = (None, None, None, None, None);
+        drives.push(DriveRecord { name, url, media, media_uuid, size_bytes, cores, pid });
+    }
+    Ok(drives)
+}
+
+fn free_names(file: &ArrayFile) -> impl Iterator<Item = String> {
+    let names = (file.drives.len()..).map(|number| format!("d{number}"));
+    names.filter(|name| file.all().all(|drive| drive.name != *name))
+}
+
+/// Starts the joining drives that are to be started, and copies every name to all of them; how
+/// many names.
+fn join(
+    options: &cli::Add,
+    local: &mut Local,
+    before: usize,
+    context: &Context,
+) -> Result<usize, Failure> {
+    if options.drives.is_some() {
+        let places: Vec<usize> = (0..local.file.joining.len()).collect();
+        start::start(local, |file| &mut file.joining, &places, options.backend, context)?;
+    }
+    let mut grown = local.file.clone();
+    grown.drives.append(&mut grown.joining);
+    with_plan(&Plan::new(&grown), context.options()?, async move |array| {
+        Ok(catalogue::grow::spread(array, before).await?)
+    })
+}
+
+/// Ends what an `add` that was cut off has left: its drives are not the array's, and nothing but
+/// copies of names is on them. Gives warnings about media that it does not delete.
+pub(super) fn discard(local: &mut Local) -> Result<Vec<String>, Failure> {
+    let joining = std::mem::take(&mut local.file.joining);
+    if joining.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut warnings = Vec::new();
+    for drive in &joining {
+        process::terminate(drive, &local.folder);
+    }
+    for drive in &joining {
+        let mut drive = drive.clone();
+        if process::is_running(&drive, &local.folder) {
+            media::record(&mut drive, &local.home)?;
+            process::wait_end(&drive, &local.folder)?;
+        }
+        match media::deletable(&[drive.clone()], &local.home, true) {
+            Ok(found) => media::delete(&found, &[drive], &local.folder)?,
+            Err(failure) => warnings.push(failure.message),
+        }
+    }
+    local.save()?;
+    Ok(warnings)
+}
+
+fn report(local: &Local, before: usize, names: usize) -> Report {
+    let added = &local.file.drives[before..];
+    let mut text = String::new();
+    for drive in added {
+        text.push_str(&format!("{}  added  {}\n", drive.name, drive.url));
+    }
+    text.push_str(&format!(
+        "{names} names copied to each; the array has {} drives now, and new objects use all\n",
+        local.file.drives.len()
+    ));
+    let drives: Vec<_> = added
+        .iter()
+        .map(|drive| json!({ "name": drive.name, "url": drive.url, "pid": drive.pid }))
+        .collect();
+    Report::new(text, json!({ "added": drives, "names": names }))
+}

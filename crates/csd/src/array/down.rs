@@ -1,0 +1,114 @@
+//! `csd array down`.
+
+use std::io::{BufRead, IsTerminal, Write};
+
+use csd_store::array::DriveRecord;
+use serde_json::json;
+
+use super::lock::Lock;
+use super::process::{self, Ended, Standing};
+use super::{Local, media};
+use crate::cli;
+use crate::context::Context;
+use crate::report::{Failure, Report};
+
+/// Stops what is running.
+pub(crate) fn down(options: &cli::Down, context: &Context) -> Result<Report, Failure> {
+    let path = context.array_path();
+    let _lock = Lock::take(path)?;
+    let mut local = Local::load(path)?;
+    if options.delete && !options.yes {
+        confirm(&local)?;
+    }
+    let standings = look(&mut local)?;
+    let (text, warnings) = match options.delete {
+        true => stop_and_delete(&mut local, &standings)?,
+        false => stop(&mut local, &standings)?,
+    };
+    let drives: Vec<_> = local.file.drives.iter().map(|drive| &drive.name).collect();
+    let result = json!({ "drives": drives, "deleted": options.delete });
+    Ok(Report::new(text, result).with_warnings(warnings))
+}
+
+/// Asks on a terminal.
+fn confirm(local: &Local) -> Result<(), Failure> {
+    let path = local.path.display();
+    let input = std::io::stdin();
+    if !input.is_terminal() {
+        return Err(Failure::usage(format!(
+            "--delete deletes {path}, its media and all objects on them: say --yes"
+        )));
+    }
+    let question = format!("delete {path}, its media and all objects on them? [y/N] ");
+    let _gone = std::io::stderr().write_all(question.as_bytes());
+    let mut answer = String::new();
+    let read = input.lock().read_line(&mut answer);
+    match read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes") {
+        true => Ok(()),
+        false => Err(Failure::run("nothing was deleted, nothing was stopped")),
+    }
+}
+
+/// Records the media of drives that run: the last moment at which a drive of an earlier version
+/// proves which medium it has. Gives what each process is.
+fn look(local: &mut Local) -> Result<Vec<Standing>, Failure> {
+    let mut standings = Vec::new();
+    for drive in local.file.drives.iter_mut().chain(&mut local.file.joining) {
+        let standing = process::standing(drive, &local.folder);
+        if standing == Standing::Runs {
+            media::record(drive, &local.home)?;
+        }
+        standings.push(standing);
+    }
+    Ok(standings)
+}
+
+/// Stops every drive that runs for this array; what became of each, and warnings.
+fn stop(local: &mut Local, standings: &[Standing]) -> Result<(String, Vec<String>), Failure> {
+    let folder = &local.folder;
+    for drive in local.file.all() {
+        process::terminate(drive, folder);
+    }
+    let (mut text, mut warnings) = (String::new(), Vec::new());
+    let drives = local.file.drives.iter_mut().chain(&mut local.file.joining);
+    for (drive, standing) in drives.zip(standings) {
+        let words = match standing {
+            Standing::Elsewhere => "runs for another folder: left alone",
+            Standing::Gone if drive.media.is_none() => "not started by array up: left alone",
+            Standing::Gone => "was not running",
+            Standing::Runs => match process::wait_end(drive, folder)? {
+                Ended::Stopped => "stopped",
+                Ended::Killed => {
+                    warnings.push(format!("drive {} did not stop, and was killed", drive.name));
+                    "killed"
+                }
+            },
+        };
+        text.push_str(&format!("{}  {words}\n", drive.name));
+        drive.pid = None;
+    }
+    local.save()?;
+    Ok((text, warnings))
+}
+
+fn stop_and_delete(
+    local: &mut Local,
+    standings: &[Standing],
+) -> Result<(String, Vec<String>), Failure> {
+    let of = |local: &Local, runs: bool| -> Vec<DriveRecord> {
+        let drives = local.file.all().cloned().zip(standings);
+        let drives = drives.filter(|(_, standing)| (**standing == Standing::Runs) == runs);
+        drives.map(|(drive, _)| drive).collect()
+    };
+    // What is wrong is found before anything is stopped, as far as that can be.
+    let mut media = media::deletable(&of(local, false), &local.home, true)?;
+    media::deletable(&of(local, true), &local.home, false)?;
+    let (text, warnings) = stop(local, standings)?;
+    media.extend(media::deletable(&of(local, true), &local.home, true)?);
+    let drives: Vec<DriveRecord> = local.file.all().cloned().collect();
+    media::delete(&media, &drives, &local.folder)?;
+    let shown = local.path.display();
+    process::remove_if_there(&local.path)
+        .map_err(|error| Failure::run(format!("cannot delete {shown}: {error}")))?;
+    Ok((format!("{text}deleted {shown} and the drives' media\n"), warnings))
+}

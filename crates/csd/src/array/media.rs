@@ -1,0 +1,173 @@
+//! Media files of an array: whose they are, and how they are deleted.
+//!
+//! Invariants: no medium is deleted that is outside of the folder of the array file, that a
+//! process has open as a drive, or whose superblock is not the one that the array file recorded;
+//! nothing is deleted before all of that holds for every drive.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use csd_drive::format::{Identity, identify};
+use csd_reactor::{block_on, sleep, timeout};
+use csd_store::array::{DriveRecord, Home};
+
+use super::process;
+use crate::context::runtime;
+use crate::report::Failure;
+
+/// Longest wait for a medium's lock: what a killed drive had under way keeps it for a while.
+const LOCKED_MAX: Duration = Duration::from_secs(5);
+/// Pause between two tries.
+const TRY_EVERY: Duration = Duration::from_millis(20);
+
+/// What is under the name of a drive's medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Nothing.
+    Missing,
+    /// A file that no drive has formatted.
+    Blank,
+    /// The medium that the array file has recorded.
+    Own,
+    /// A drive's medium, and the array file has recorded none.
+    Unknown,
+    /// Another drive's medium, or no drive's.
+    Foreign,
+}
+
+/// Looks at a drive's medium, without its lock.
+pub(super) fn look(drive: &DriveRecord, path: &Path) -> Result<Found, Failure> {
+    let file = match open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Found::Missing),
+        Err(error) => return Err(cannot_read(drive, path, &error)),
+    };
+    compare(drive, path, &file)
+}
+
+fn open(path: &Path) -> std::io::Result<File> {
+    // Opening a FIFO would wait for its writer.
+    if !path.symlink_metadata()?.is_file() {
+        return Err(std::io::Error::other("it is no plain file"));
+    }
+    File::open(path)
+}
+
+fn compare(drive: &DriveRecord, path: &Path, file: &File) -> Result<Found, Failure> {
+    let identity = identify(file).map_err(|error| cannot_read(drive, path, &error))?;
+    Ok(match (identity, &drive.media_uuid) {
+        (Identity::Blank, _) => Found::Blank,
+        (Identity::Drive(_), None) => Found::Unknown,
+        (Identity::Drive(uuid), Some(recorded)) if hex(uuid) == *recorded => Found::Own,
+        _ => Found::Foreign,
+    })
+}
+
+/// Records which medium a drive has, if none is recorded. The drive must serve it, for this array.
+pub(super) fn record(drive: &mut DriveRecord, home: &Home) -> Result<(), Failure> {
+    let Some(path) = home.media(drive).map_err(Failure::run)? else { return Ok(()) };
+    if drive.media_uuid.is_none()
+        && let Ok(file) = open(&path)
+    {
+        let identity = identify(&file).map_err(|error| cannot_read(drive, &path, &error))?;
+        if let Identity::Drive(uuid) = identity {
+            drive.media_uuid = Some(hex(uuid));
+        }
+    }
+    Ok(())
+}
+
+fn hex(uuid: [u8; 16]) -> String {
+    uuid.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn cannot_read(drive: &DriveRecord, path: &Path, error: &std::io::Error) -> Failure {
+    Failure::run(format!("drive {}: its media {}: {error}", drive.name, path.display()))
+}
+
+/// Checks that each of these drives' media may be deleted, and gives the ones that exist. With
+/// `lock`, all of them are locked by what is returned.
+pub(super) fn deletable(
+    drives: &[DriveRecord],
+    home: &Home,
+    lock: bool,
+) -> Result<Vec<(PathBuf, File)>, Failure> {
+    let mut media = Vec::new();
+    for drive in drives {
+        let Some(path) = home.media(drive).map_err(|why| refused(drive, &why))? else { continue };
+        let file = match open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(cannot_read(drive, &path, &error)),
+        };
+        let file = if lock { take_lock(drive, &path, file)? } else { file };
+        let path_text = path.display();
+        match compare(drive, &path, &file)? {
+            Found::Own | Found::Blank | Found::Missing => {}
+            Found::Unknown => {
+                return Err(refused(
+                    drive,
+                    &format!(
+                        "the array file has not recorded which medium it has, so {path_text} may \
+                         be another array's; `csd array up` records it"
+                    ),
+                ));
+            }
+            Found::Foreign => {
+                return Err(refused(
+                    drive,
+                    &format!("{path_text} is not the medium that this array was made with"),
+                ));
+            }
+        }
+        media.push((path, file));
+    }
+    Ok(media)
+}
+
+fn refused(drive: &DriveRecord, why: &str) -> Failure {
+    Failure::run(format!("nothing was deleted: drive {}: {why}", drive.name))
+}
+
+/// Waits a moment for the lock that a drive has on its medium while it serves it.
+fn take_lock(drive: &DriveRecord, path: &Path, file: File) -> Result<File, Failure> {
+    let locked = block_on(&runtime(), move || async move {
+        let taken = timeout(LOCKED_MAX, async {
+            loop {
+                match file.try_lock() {
+                    Err(TryLockError::WouldBlock) => sleep(TRY_EVERY).await,
+                    Err(TryLockError::Error(error)) => return Err(error),
+                    Ok(()) => return Ok(file),
+                }
+            }
+        });
+        taken.await.ok()
+    });
+    match locked.map_err(Failure::run)? {
+        Some(taken) => taken.map_err(|error| cannot_read(drive, path, &error)),
+        None => {
+            let path = path.display();
+            Err(refused(drive, &format!("a process that is not this array's uses {path}")))
+        }
+    }
+}
+
+/// Deletes media that [`deletable`] has given, and the drives' logs and ready files.
+pub(super) fn delete(
+    media: &[(PathBuf, File)],
+    drives: &[DriveRecord],
+    folder: &Path,
+) -> Result<(), Failure> {
+    let mut doomed: Vec<PathBuf> = media.iter().map(|(path, _lock)| path.clone()).collect();
+    for drive in drives.iter().filter(|drive| drive.media.is_some()) {
+        doomed.extend([process::log_path(folder, drive), process::ready_path(folder, drive)]);
+    }
+    for path in doomed {
+        process::remove_if_there(&path)
+            .map_err(|error| Failure::run(format!("cannot delete {}: {error}", path.display())))?;
+    }
+    // Not empty: somebody else's files are in it, and stay.
+    let _kept = fs::remove_dir(folder);
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! Starting drives of an array, and what new ones are like.
+//!
+//! Invariant: the array file names a process as soon as it was started, or the process is ended.
+
+use std::path::Path;
+use std::process::Child;
+
+use csd_reactor::BackendKind;
+use csd_store::array::{ArrayFile, DriveRecord};
+
+use super::{Local, media, process};
+use crate::cli;
+use crate::context::Context;
+use crate::report::Failure;
+
+/// What new drives are like.
+pub(super) struct Shape {
+    pub(super) media: cli::Media,
+    pub(super) size_bytes: u64,
+    pub(super) cores: usize,
+}
+
+impl Shape {
+    /// A drive that has never served. `media` is the name of its media file.
+    pub(super) fn drive(&self, array_uuid: &str, name: &str, media: &Path) -> DriveRecord {
+        let media = match self.media {
+            cli::Media::Memory => "memory".to_owned(),
+            cli::Media::File => media.to_string_lossy().into_owned(),
+        };
+        DriveRecord {
+            name: name.to_owned(),
+            url: format!("nvme+tcp://127.0.0.1:0/nqn.2026-11.io.csdstore:{array_uuid}:{name}"),
+            media: Some(media),
+            media_uuid: None,
+            size_bytes: Some(self.size_bytes),
+            cores: Some(self.cores),
+            pid: None,
+        }
+    }
+}
+
+/// Which drives of an array file are meant.
+pub(super) type Which = fn(&mut ArrayFile) -> &mut Vec<DriveRecord>;
+
+/// Starts those of `which` drives that have these places, waits until they serve, and records
+/// where. Tries all of them.
+///
+/// # Errors
+/// The first failure; the array file is then as true as it can be.
+pub(super) fn start(
+    local: &mut Local,
+    which: Which,
+    places: &[usize],
+    backend: BackendKind,
+    context: &Context,
+) -> Result<(), Failure> {
+    let cannot = |error| Failure::run(format!("folder {}: {error}", local.folder.display()));
+    std::fs::create_dir_all(&local.folder).map_err(cannot)?;
+    let (mut started, mut failure) = (Vec::new(), None);
+    for &place in places {
+        match start_one(local, which, place, backend, context) {
+            Ok(child) => started.push((place, child)),
+            Err(error) => failure = failure.or(Some(error)),
+        }
+    }
+    for (place, child) in started {
+        let served = serves(local, which, place, child);
+        failure = failure.or(served.err());
+    }
+    local.save()?;
+    failure.map_or(Ok(()), Err)
+}
+
+fn start_one(
+    local: &mut Local,
+    which: Which,
+    place: usize,
+    backend: BackendKind,
+    context: &Context,
+) -> Result<Child, Failure> {
+    let drive = which(&mut local.file)[place].clone();
+    let path = local.home.media(&drive).map_err(Failure::run)?;
+    let secrets = context.secrets_path();
+    let mut child = process::start(&drive, &local.folder, path.as_deref(), backend, secrets)?;
+    which(&mut local.file)[place].pid = Some(child.id());
+    // Before the next one, and before waiting: no process that nobody knows is left by an
+    // interrupted command.
+    local.save().inspect_err(|_| {
+        let _ended = child.kill();
+        let _reaped = child.wait();
+    })?;
+    Ok(child)
+}
+
+fn serves(local: &mut Local, which: Which, place: usize, child: Child) -> Result<(), Failure> {
+    let drive = &mut which(&mut local.file)[place];
+    match process::wait_ready(drive, &local.folder, child) {
+        Ok(url) => {
+            drive.url = url;
+            media::record(drive, &local.home)
+        }
+        Err(error) => {
+            drive.pid = None;
+            Err(error)
+        }
+    }
+}
