@@ -1,12 +1,19 @@
 //! Versions of array merge, over blocks of keys as they lie in memory.
 //!
 //! The portable version takes one key a turn without a branch. The vector versions share a driver
-//! (`merge_vectors.rs`): a vector of keys a turn through a bitonic network, several parts of the
+//! (`vectors.rs`): a vector of keys a turn through a bitonic network, several parts of the
 //! blocks at a time, duplicates compressed away.
-#![allow(unsafe_code)]
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod vectors;
 
 use std::sync::LazyLock;
 
+use super::Version;
 use crate::array_merge::key::Key;
 
 /// Elements that a version may write beyond its result: one vector.
@@ -40,11 +47,9 @@ pub(crate) type Unique<K> = fn(&[<K as Key>::Raw], K, &mut [<K as Key>::Raw]) ->
 pub(crate) type Merge<K> =
     fn(&[<K as Key>::Raw], &[<K as Key>::Raw], usize, K, &mut [<K as Key>::Raw]) -> usize;
 
-/// One compiled version.
+/// The functions of a version by size of key.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Version {
-    /// Its name.
-    pub(crate) name: &'static str,
+pub struct Both {
     /// For elements of 4 bytes.
     pub(crate) narrow: Functions<i32>,
     /// For elements of 8 bytes.
@@ -52,32 +57,34 @@ pub(crate) struct Version {
 }
 
 /// The best version.
-pub(crate) fn best() -> Version {
-    static BEST: LazyLock<Version> =
-        LazyLock::new(|| versions().next().expect("the portable version is always there"));
+pub(crate) fn best() -> Version<Both> {
+    static BEST: LazyLock<Version<Both>> = LazyLock::new(|| super::best(versions()));
     *BEST
 }
 
 /// Every version that this machine can run, the best first.
-pub(crate) fn versions() -> impl Iterator<Item = Version> {
+pub(crate) fn versions() -> impl Iterator<Item = Version<Both>> {
     #[cfg(target_arch = "x86_64")]
-    let vector = [
-        (std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("popcnt"))
-            .then_some(Version {
-                name: "avx512",
-                narrow: avx512::narrow::FUNCTIONS,
-                wide: avx512::wide::FUNCTIONS,
-            }),
-        (std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("popcnt"))
-            .then_some(Version {
-                name: "avx2",
-                narrow: avx2::narrow::FUNCTIONS,
-                wide: avx2::wide::FUNCTIONS,
-            }),
-    ];
+    let vector = {
+        use std::is_x86_feature_detected as detected;
+        let popcnt = detected!("popcnt");
+        let both = |narrow, wide| Both { narrow, wide };
+        [
+            Version::if_detected(
+                detected!("avx512f") && popcnt,
+                "avx512",
+                both(avx512::narrow::FUNCTIONS, avx512::wide::FUNCTIONS),
+            ),
+            Version::if_detected(
+                detected!("avx2") && popcnt,
+                "avx2",
+                both(avx2::narrow::FUNCTIONS, avx2::wide::FUNCTIONS),
+            ),
+        ]
+    };
     #[cfg(not(target_arch = "x86_64"))]
-    let vector: [Option<Version>; 0] = [];
-    let portable = Version { name: "portable", narrow: functions(), wide: functions() };
+    let vector: [Option<Version<Both>>; 0] = [];
+    let portable = Version::portable(Both { narrow: functions(), wide: functions() });
     vector.into_iter().flatten().chain([portable])
 }
 
@@ -143,13 +150,3 @@ fn split<K: Key>(a: &[K::Raw], b: &[K::Raw], count: usize) -> usize {
     }
     low
 }
-
-#[cfg(target_arch = "x86_64")]
-#[path = "merge_avx2.rs"]
-mod avx2;
-#[cfg(target_arch = "x86_64")]
-#[path = "merge_avx512.rs"]
-mod avx512;
-#[cfg(target_arch = "x86_64")]
-#[path = "merge_vectors.rs"]
-mod vectors;

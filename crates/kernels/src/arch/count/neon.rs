@@ -3,28 +3,23 @@
 
 use std::arch::aarch64::*;
 
-use super::{Version, portable};
+use super::{Functions, portable};
 
 /// Bytes of one turn.
 const TURN: usize = 64;
 /// Bytes between sums of the 32-bit counters: a lane counts at most a 16th of their elements.
 const BLOCK: usize = 1 << 30;
 
-pub(super) fn version() -> Option<Version> {
-    std::arch::is_aarch64_feature_detected!("neon").then_some(Version {
-        name: "neon",
-        narrow,
-        wide,
-    })
-}
+/// The functions of this version.
+pub(super) const FUNCTIONS: Functions = Functions { narrow, wide };
 
 fn narrow(bytes: &[u8], mask: u32, bits: u32) -> u64 {
-    // SAFETY: this function is reached through `version`, which detected NEON.
+    // SAFETY: this version is only offered where NEON was detected.
     bytes.chunks(BLOCK).map(|block| unsafe { narrow_block(block, mask, bits) }).sum()
 }
 
 fn wide(bytes: &[u8], mask: u64, bits: u64) -> u64 {
-    // SAFETY: this function is reached through `version`, which detected NEON.
+    // SAFETY: this version is only offered where NEON was detected.
     unsafe { wide_all(bytes, mask, bits) }
 }
 

@@ -3,6 +3,7 @@
 //! A turn of a sparse row takes eight values however long the row is, and masks away those past its
 //! end, because a branch on a short row's length is mispredicted. Values are gathered by single
 //! loads: gather instructions were slower on the processors that this was measured on.
+#![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
 

@@ -1,10 +1,9 @@
 //! The version that any machine runs: a loop that compilers vectorise to the target's baseline.
 
-use super::Version;
+use super::Functions;
 
-pub(super) fn version() -> Version {
-    Version { name: "portable", narrow, wide }
-}
+/// The functions of this version.
+pub(super) const FUNCTIONS: Functions = Functions { narrow, wide };
 
 pub(super) fn narrow(bytes: &[u8], mask: u32, bits: u32) -> u64 {
     // Inner counts of 32 bits keep the lanes as wide as the elements; a block cannot overflow one.

@@ -1,4 +1,5 @@
 //! NEON: dense lanes in sixteen vectors. Sparse rows are the portable ones: there is no gather.
+#![allow(unsafe_code)]
 
 use std::arch::aarch64::*;
 

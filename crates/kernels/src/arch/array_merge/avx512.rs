@@ -1,4 +1,5 @@
 //! AVX-512: vectors of 16 or 8 keys; an instruction compresses what is kept to the front.
+#![allow(unsafe_code)]
 
 /// One module for each size of key: they differ in the instructions' names, and in a stage of the
 /// network.

@@ -6,6 +6,7 @@
 //! the check that sources are in the vector costs next to nothing. Degrees are words as any other
 //! and are gathered with the rest. Rows that a block does not hold, and those of a block one of
 //! whose words is not below the vector's length, are summed one by one.
+#![allow(unsafe_code)]
 
 use crate::page_rank::{LANES_SPARSE, fold_sparse};
 
@@ -22,7 +23,7 @@ pub(super) type Sums = [f64; BLOCK_WORDS];
 
 /// How far a version came.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Walk {
+pub struct Walk {
     /// Words of whole rows.
     pub(crate) words: usize,
     /// Edges in them.

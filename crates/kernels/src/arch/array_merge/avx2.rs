@@ -1,4 +1,5 @@
 //! AVX2: vectors of 8 or 4 keys; a table says how what is kept is permuted to the front.
+#![allow(unsafe_code)]
 
 /// For each mask of `LANES` lanes the words of a vector that are kept, in order.
 const fn kept<const LANES: usize, const MASKS: usize>() -> [[u8; 8]; MASKS] {

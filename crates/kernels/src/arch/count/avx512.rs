@@ -6,24 +6,21 @@ use std::arch::x86_64::{
     _mm512_loadu_si512, _mm512_set1_epi32, _mm512_set1_epi64,
 };
 
-use super::{Version, portable};
+use super::{Functions, portable};
 
 /// Bytes of one turn.
 const TURN: usize = 256;
 
-pub(super) fn version() -> Option<Version> {
-    let detected =
-        std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("popcnt");
-    detected.then_some(Version { name: "avx512", narrow, wide })
-}
+/// The functions of this version.
+pub(super) const FUNCTIONS: Functions = Functions { narrow, wide };
 
 fn narrow(bytes: &[u8], mask: u32, bits: u32) -> u64 {
-    // SAFETY: this function is reached through `version`, which detected what it needs.
+    // SAFETY: this version is only offered where its features were detected.
     unsafe { narrow_all(bytes, mask, bits) }
 }
 
 fn wide(bytes: &[u8], mask: u64, bits: u64) -> u64 {
-    // SAFETY: this function is reached through `version`, which detected what it needs.
+    // SAFETY: this version is only offered where its features were detected.
     unsafe { wide_all(bytes, mask, bits) }
 }
 

@@ -1,5 +1,6 @@
 //! NEON: 16 bytes a vector, four a turn. Results are stored as any: no intrinsic streams past the
 //! caches.
+#![allow(unsafe_code)]
 
 use std::arch::aarch64::*;
 

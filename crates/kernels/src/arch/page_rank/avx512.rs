@@ -1,4 +1,5 @@
 //! AVX-512: dense lanes in four vectors. Sparse rows gain nothing from it over AVX2.
+#![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
 

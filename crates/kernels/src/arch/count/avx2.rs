@@ -7,24 +7,23 @@ use std::arch::x86_64::{
     _mm256_setzero_si256, _mm256_storeu_si256, _mm256_sub_epi32, _mm256_sub_epi64,
 };
 
-use super::{Version, portable};
+use super::{Functions, portable};
 
 /// Bytes of one turn.
 const TURN: usize = 128;
 /// Bytes between sums of the 32-bit counters: a lane counts at most a 32nd of them.
 const BLOCK: usize = 1 << 30;
 
-pub(super) fn version() -> Option<Version> {
-    std::is_x86_feature_detected!("avx2").then_some(Version { name: "avx2", narrow, wide })
-}
+/// The functions of this version.
+pub(super) const FUNCTIONS: Functions = Functions { narrow, wide };
 
 fn narrow(bytes: &[u8], mask: u32, bits: u32) -> u64 {
-    // SAFETY: this function is reached through `version`, which detected AVX2.
+    // SAFETY: this version is only offered where AVX2 was detected.
     bytes.chunks(BLOCK).map(|block| unsafe { narrow_block(block, mask, bits) }).sum()
 }
 
 fn wide(bytes: &[u8], mask: u64, bits: u64) -> u64 {
-    // SAFETY: this function is reached through `version`, which detected AVX2.
+    // SAFETY: this version is only offered where AVX2 was detected.
     unsafe { wide_all(bytes, mask, bits) }
 }
 

@@ -3,10 +3,14 @@
 //! Folding over a distance of D bits: the low half of 128 bits times x^(D+31), the high half times
 //! x^(D-33), both modulo the polynomial and reflected, stand D bits further on for the same
 //! remainder. What is left, 128 bits, goes through SSE4.2's instruction.
+#![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
 
-use super::{POLYNOMIAL, sse42};
+use super::{Functions, POLYNOMIAL, each_group, sse42};
+
+/// The functions of this version.
+pub(super) const FUNCTIONS: Functions = Functions { update, pages };
 
 /// Bytes of one turn: four vectors.
 const TURN: usize = 256;
@@ -31,13 +35,13 @@ const fn power(exponent: u32) -> u32 {
     value
 }
 
-pub(super) fn update(state: u32, bytes: &[u8]) -> u32 {
+fn update(state: u32, bytes: &[u8]) -> u32 {
     // SAFETY: this version is only offered where the features were detected.
     let [state] = unsafe { states([bytes], [state]) };
     state
 }
 
-pub(super) fn pages(data: &[u8], page: usize, unroll: u8, out: &mut Vec<u32>) {
+fn pages(data: &[u8], page: usize, unroll: u8, out: &mut Vec<u32>) {
     each_group!(data, page, unroll, out, |pages| group(pages));
 }
 
