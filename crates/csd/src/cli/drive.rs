@@ -9,6 +9,7 @@ use csd_reactor::BackendKind;
 
 use super::secret::{parse_group, parse_hash};
 use super::{cores, parse_listen, parse_nqn};
+use crate::log_file::{FILES, FILES_MAX};
 use crate::units::{parse_percent, parse_size};
 
 #[derive(Debug, Subcommand)]
@@ -110,12 +111,23 @@ pub(crate) struct Serve {
     /// Serve Prometheus metrics at this address (GET /metrics)
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_listen)]
     pub(crate) metrics: Option<SocketAddr>,
-    /// Log format, on standard error
+    /// Log format
     #[arg(long, value_enum, value_name = "text|json", default_value_t = crate::log::Form::Text)]
     pub(crate) log: crate::log::Form,
     /// Log level
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = crate::log::Level::Info)]
     pub(crate) log_level: crate::log::Level,
+    /// Log to this file instead of standard error. When it is full it is renamed FILE.1, FILE.1 is
+    /// renamed FILE.2, and so on
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log_file: Option<PathBuf>,
+    /// Most bytes of one file of the log; at least 4K
+    #[arg(long, value_name = "SIZE", value_parser = parse_log_size, default_value = "8M")]
+    pub(crate) log_size: u64,
+    /// Most files of the log, FILE included; the oldest is deleted
+    #[arg(long, value_name = "N", default_value_t = FILES)]
+    #[arg(value_parser = value_parser!(u32).range(1..=FILES_MAX.into()))]
+    pub(crate) log_files: u32,
     /// Answer as late as this device of a profile would: FILE, or FILE:DEVICE where there are
     /// several
     #[arg(long, value_name = "FILE[:DEVICE]")]
@@ -168,6 +180,13 @@ impl From<Direct> for csd_drive::media::Direct {
             Direct::On => Self::On,
             Direct::Off => Self::Off,
         }
+    }
+}
+
+fn parse_log_size(text: &str) -> Result<u64, String> {
+    match parse_size(text)? {
+        0..4096 => Err("a file of the log has at least 4K".to_owned()),
+        bytes => Ok(bytes),
     }
 }
 
