@@ -1,4 +1,5 @@
-//! A drive's log on standard error or in a file, as lines for people or as JSON objects, one a line.
+//! A drive's log on standard error or in a file, as lines for people or as JSON objects, one a
+//! line.
 //!
 //! Never anything to standard output, which is the command's answer. Invariants: an event is one
 //! line whatever is in its fields, which hosts may have chosen; nobody on a drive's core waits for
