@@ -72,10 +72,12 @@ pub(crate) fn thread_cpu_ns() -> u64 {
 }
 
 /// CPU time of a thread that runs, ns.
+#[allow(clippy::unnecessary_cast, reason = "the type of the id differs by platform")]
 pub(crate) fn thread_cpu_ns_of(thread: &JoinHandle<()>) -> u64 {
     let mut clock = 0;
+    let id = thread.as_pthread_t() as libc::pthread_t;
     // SAFETY: the pointer is to a live, writable value, and a handle keeps its thread's id valid.
-    match unsafe { libc::pthread_getcpuclockid(thread.as_pthread_t(), &raw mut clock) } {
+    match unsafe { libc::pthread_getcpuclockid(id, &raw mut clock) } {
         0 => clock_ns(clock),
         _ => 0,
     }
