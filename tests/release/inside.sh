@@ -21,17 +21,17 @@ until_there() { # FILE: waits for it, at most a minute
     return 1
 }
 
-as_csd() { setpriv --reuid=csd --regid=csd --init-groups "$@"; }
 unit=/usr/lib/systemd/system/csd-drive@.service
 
-serve() { # The unit's command, as its user, with the example's options made small.
+serve() { # The unit's command as its user, with the example's options on any port and small media
     mkdir -p /var/lib/csd && chown csd:csd /var/lib/csd
     local line
     line=$(sed -n 's/^ExecStart=//p' "$unit")
     CSD_MEDIA=/var/lib/csd/d0.media
     CSD_OPTIONS=$(sed -n 's/^CSD_OPTIONS=//p' /etc/csd/example.env)
-    CSD_OPTIONS="${CSD_OPTIONS/64G/256M} --ready-file /var/lib/csd/d0.url"
-    eval "as_csd $line" &
+    CSD_OPTIONS=${CSD_OPTIONS/64G/256M}
+    CSD_OPTIONS="${CSD_OPTIONS/:4420/:0} --ready-file /var/lib/csd/d0.url"
+    (eval "exec setpriv --reuid=csd --regid=csd --init-groups $line") &
     drive=$!
     until_there /var/lib/csd/d0.url
 }

@@ -16,10 +16,12 @@ root=$(mktemp -d)
 trap 'rm -rf --one-file-system "$root"' EXIT
 deb=$(ls "$release"/csd_*.deb)
 mmdebstrap --quiet --variant=minbase "$suite" "$root"
+chmod 755 "$root"
 cp "$deb" "$root/csd.deb"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 cp tests/release/inside.sh "$root/inside.sh"
-mkdir -p "$root/empty/proc" "$root/empty/tmp"
+mkdir -p "$root/empty/proc" "$root/empty/tmp" "$root/empty/dev"
+mknod -m 666 "$root/empty/dev/null" c 1 3
 if archive=$(ls "$release"/csd-*-static.tar.gz 2>/dev/null); then
     tar -xzf "$archive" -C "$root/empty" --strip-components 1 --wildcards '*/csd'
 fi
