@@ -56,7 +56,7 @@ mod task;
 mod time;
 mod timer;
 
-pub use backend::thread::lead_session;
+pub use backend::thread::{lead_session, redirect_stderr};
 pub use backend::{BackendKind, UnknownBackend};
 pub use buffer::{ALIGNMENT, Buffer};
 pub use busy::BusyTimes;
