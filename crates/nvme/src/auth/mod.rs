@@ -1,10 +1,9 @@
 //! In-band authentication, DH-HMAC-CHAP: messages, secrets, and both sides as state machines.
 //!
-//! Source: NVMe Base Specification, "In-band Authentication"; facts page (a.6). Never: I/O, a
-//! clock, a random source ([`Entropy`] is the caller's), or a primitive of our own: hashes, HMAC,
-//! exponentiation, base64 and CRC-32 are other crates'. Invariants: a secret is never printed and
-//! is wiped when dropped; what a peer proves is compared in constant time; no bytes of a peer can
-//! make it panic.
+//! Source: NVM Express Base Specification 2.2, "In-Band Authentication". Random numbers come from
+//! the caller ([`Entropy`]); hashes, HMAC, exponentiation, base64 and CRC-32 are those of other
+//! crates. Invariants: a secret is never printed and is wiped when dropped; proofs are compared in
+//! constant time; no bytes of a peer can make it panic.
 //!
 //! - [`message`]: what goes through Authentication Send and Receive
 //! - [`secret`], [`secrets`]: the DHHC-1 text, and a file of such texts
