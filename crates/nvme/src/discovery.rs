@@ -1,7 +1,7 @@
 //! The discovery log page: what a host may connect to, and where.
 //!
-//! Source: NVM Express Base Specification 2.2, "Discovery Log Page". The records of a drive are made
-//! in [`crate::controller`].
+//! Source: NVM Express Base Specification 2.2, "Discovery Log Page". The records of a drive are
+//! made in [`crate::controller`].
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -73,7 +73,8 @@ impl Key {
         bytes[8..].copy_from_slice(&view.key_high());
         let length = usize::from(view.key_length());
         if length > usize::from(KEY_BYTES_MAX) {
-            return Err(Status::INVALID_FIELD); // The specification can be read as Invalid Key Size as well.
+            // The specification can be read as Invalid Key Size as well.
+            return Err(Status::INVALID_FIELD);
         }
         Self::new(&bytes[..length])
     }

@@ -1,9 +1,9 @@
 //! Subsystem Local Memory command set: the bytes that programs and hosts share.
 //!
-//! Source: NVM Express Subsystem Local Memory Command Set Specification 1.2. We had no access to its
-//! text, only to public source code that cites it, so every offset stands in this module and nowhere
-//! else. Not verified: the status of a range beyond the end, Identify Namespace for CSI 3 (see
-//! [`crate::identify::IdentifyMemoryNamespace`]), and that Flush is not a command of this set.
+//! Source: NVM Express Subsystem Local Memory Command Set Specification 1.2. We had no access to
+//! its text, only to public source code that cites it, so every offset stands in this module and
+//! nowhere else. Not verified: the status of a range beyond the end, Identify Namespace for CSI 3
+//! (see [`crate::identify::IdentifyMemoryNamespace`]), and that Flush is not a command of this set.
 //! Nothing in memory is durable, and a host that flushes wants it to be.
 
 use crate::capsule::Sqe;
