@@ -33,7 +33,7 @@ fn execution(program: u64, element: u8, streams: &[Place], output: Output) -> Ex
     let mut parameters = vec![0; 16];
     (parameters[0], parameters[8]) = (element, if program == COUNT { 7 } else { 0 });
     let sources: Vec<Source> = sources.collect();
-    Execution { program, output, sources, parameters, serial: false, cores: 1 }
+    Execution { program, output, sources, inline: vec![], parameters, serial: false, cores: 1 }
 }
 
 /// What is refused, each with its status.
