@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use csd_drive::namespace::compute::{Engine, Failure, Limits, run_here};
+use csd_drive::namespace::compute::{Engine, Failure, Limits, digest, run_here};
 use csd_reactor::Buffer;
 use csd_wasm::{Entry, Wasm};
 
@@ -179,6 +179,15 @@ fn the_examples_that_are_kept_are_right() {
     for (name, check) in ALL {
         check(&sdk().join("built").join(name).with_extension("wasm"));
     }
+}
+
+/// What a reader compares with what `csd program load` prints.
+#[test]
+fn the_guide_has_the_digest_of_grep_as_it_is_kept() {
+    let grep = std::fs::read(sdk().join("built/rust-grep.wasm")).unwrap();
+    let digest: String = digest(&grep).iter().map(|byte| format!("{byte:02x}")).collect();
+    let guide = std::fs::read_to_string(sdk().join("../docs/guide/programs.md")).unwrap();
+    assert!(guide.contains(&format!("digest {digest}\n")), "it is {digest}");
 }
 
 #[test]

@@ -234,3 +234,12 @@ fn describe(outcome: &Outcome) -> Value {
         "shares": text::describe_shares(&outcome.shares),
     })
 }
+
+#[cfg(all(test, not(feature = "wasm")))]
+#[test]
+fn a_build_without_webassembly_says_so() {
+    let failure =
+        sandbox(Vec::new(), Path::new("x.wasm")).err().expect("there is nothing to run it");
+    assert_eq!(failure.class, Class::Run);
+    assert!(failure.message.contains("was built without WebAssembly and cannot run x.wasm"));
+}
