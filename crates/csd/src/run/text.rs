@@ -84,8 +84,11 @@ pub(crate) fn shares(shares: &[Share], elements: u64) -> String {
 
 /// Who did how much, for programs.
 pub(crate) fn describe_shares(shares: &[Share]) -> Vec<Value> {
-    let share = |Share { who, elements, busy_s }: &Share| json!({ "who": who, "elements": elements, "busy_s": busy_s });
-    shares.iter().map(share).collect()
+    let describe = |share: &Share| {
+        let Share { who, elements, busy_s } = share;
+        json!({ "who": who, "elements": elements, "busy_s": busy_s })
+    };
+    shares.iter().map(describe).collect()
 }
 
 /// An outcome for programs.

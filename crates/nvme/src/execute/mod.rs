@@ -3,9 +3,9 @@
 //!
 //! A 64-byte header, then 32-byte sources, the bytes of inline sources, and the program's
 //! parameters. It is ours, not the standard's: `docs/internals/contracts.md` lists it and golden
-//! files fix its bytes. This is the only parser of it. Invariants: at most [`SOURCES_MAX`] sources of at most [`STREAMS_MAX`]
-//! streams, numbered from 0 without a gap; at most [`SOURCE_BYTES_MAX`] bytes of values named by
-//! one execution.
+//! files fix its bytes. This is the only parser of it. Invariants: at most [`SOURCES_MAX`] sources
+//! of at most [`STREAMS_MAX`] streams, numbered from 0 without a gap; at most
+//! [`SOURCE_BYTES_MAX`] bytes of values named by one execution.
 
 mod place;
 

@@ -31,7 +31,7 @@ pub(super) struct Shared {
     queue: Queue,
     gather: Gather,
     losses: Losses,
-    sums: Mutex<(Sums, BTreeMap<(bool, String), Share>)>,
+    sums: Mutex<Sums>,
 }
 
 /// What was done.
@@ -40,8 +40,8 @@ pub(super) struct Sums {
     pub(super) bytes: u64,
     pub(super) executions: u64,
     pub(super) handed_bytes: u64,
-    /// Drives first.
-    pub(super) shares: Vec<Share>,
+    /// By who is a host's core, and its name: drives first.
+    pub(super) shares: BTreeMap<(bool, String), Share>,
 }
 
 /// What one core contributes to an outcome.
@@ -69,17 +69,16 @@ impl Shared {
         &self.losses
     }
 
-    fn locked(&self) -> MutexGuard<'_, (Sums, BTreeMap<(bool, String), Share>)> {
+    fn locked(&self) -> MutexGuard<'_, Sums> {
         self.sums.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn sums(&self) -> Sums {
-        let locked = self.locked();
-        Sums { shares: locked.1.values().cloned().collect(), ..locked.0.clone() }
+        self.locked().clone()
     }
 
     pub(super) fn add_share(&self, share: Share, host: bool) {
-        self.locked().1.insert((host, share.who.clone()), share);
+        self.locked().shares.insert((host, share.who.clone()), share);
     }
 
     /// The answer of a run that is over.
@@ -132,7 +131,7 @@ impl Site {
         let (executions, bytes) = (u64::from(answer.is_some()), self.task().chunk_bytes(chunk));
         self.shared.gather.add(chunk, answer).await?;
         {
-            let sums = &mut self.shared.locked().0;
+            let mut sums = self.shared.locked();
             sums.bytes += bytes;
             sums.executions += executions;
             sums.handed_bytes += handed_bytes as u64;
@@ -210,6 +209,6 @@ async fn over_nothing(site: &Site) -> Result<(), Error> {
     let ran = task.sandbox.run(Function::Run, streams, &task.parameters, task.limits).await;
     let answer = ran.map_err(|why| Error::Program { why })?;
     site.shared.gather.add(0, Some(answer)).await?;
-    site.shared.locked().0.executions += 1;
+    site.shared.locked().executions += 1;
     Ok(())
 }

@@ -145,6 +145,6 @@ pub fn run(
         handed_bytes: sums.handed_bytes,
         wall_s: super::seconds(end.ns().saturating_sub(begin.ns())),
         crossed_bytes: parts.iter().map(|part| part.crossed_bytes).sum(),
-        shares: sums.shares,
+        shares: sums.shares.into_values().collect(),
     })
 }
