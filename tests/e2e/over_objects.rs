@@ -54,7 +54,9 @@ fn lines(seed: u64, count: usize, longest: u64) -> Vec<u8> {
 }
 
 /// The texts that lines are cut in, in chunks of 4 KiB.
-fn texts() -> Vec<(&'static str, Vec<u8>)> {
+fn texts(seed: u64) -> Vec<(&'static str, Vec<u8>)> {
+    let draws: Vec<u64> = numbers(seed, 2).collect();
+    let count = usize::try_from(draws[0] % 600).unwrap();
     let exact = |end: &str| format!("{}{end}", "x".repeat(4095 - 7) + " needle").into_bytes();
     vec![
         ("empty", Vec::new()),
@@ -62,6 +64,7 @@ fn texts() -> Vec<(&'static str, Vec<u8>)> {
         ("newlines", vec![b'\n'; 9000]),
         ("short", lines(1, 2000, 60)),
         ("long", [&lines(2, 12, 20_000)[..], b"\n"].concat()),
+        ("random", lines(seed, count, 1 + draws[1] % 3000)),
         ("exact", [exact("\n"), exact("\n"), exact("\n"), exact("")].concat()),
     ]
 }
@@ -90,7 +93,7 @@ fn lines_reach_one_execution_whole_on_any_number_of_drives() {
     for drives in 1..=4 {
         let array = Array::up(drives, "256M");
         let segments = module(&array, "segments.wasm", SEGMENTS);
-        for (at, (name, text)) in texts().into_iter().enumerate() {
+        for (at, (name, text)) in texts(40 + drives as u64).into_iter().enumerate() {
             // Both placements, and all texts on both over the numbers of drives.
             let on = if (at + drives).is_multiple_of(2) { "kv" } else { "block" };
             array.file(name, &text);

@@ -115,10 +115,8 @@ impl Wasm {
                     }
                     entries.push(entry);
                 }
+                _ if entry == Entry::Run => return Err(format!("it exports no function {name}")),
                 Some(_) => return Err(format!("its {name} is no function")),
-                None if entry == Entry::Run => {
-                    return Err(format!("it exports no function {name}"));
-                }
                 None => {}
             }
         }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use csd_initiator::Options;
-use csd_reactor::{Class, CoreId, Instant, now, random_u64, spawn};
+use csd_reactor::{Class, CoreId, Instant, Semaphore, now, random_u64, spawn};
 
 use super::gather::Gather;
 use super::lines::Heads;
@@ -93,6 +93,8 @@ pub(super) struct Site {
     /// By member.
     pub(super) links: Rc<Vec<Link>>,
     pub(super) heads: Heads,
+    /// The core's compute lane, for one execution at a time: time on the clock is bounded.
+    pub(super) lane: Semaphore,
     /// Whose the drives' memory is, and the program in them: a number that no other run has.
     pub(super) holder: u64,
 }
@@ -148,9 +150,13 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
     let links = Rc::new(links?);
     let crossed = || links.iter().map(Link::crossed_bytes).sum::<u64>();
     let (before, begin) = (crossed(), now());
-    let (heads, holder) = (Heads::default(), random_u64());
-    let site =
-        Rc::new(Site { shared: Arc::clone(&shared), links: Rc::clone(&links), heads, holder });
+    let site = Rc::new(Site {
+        shared: Arc::clone(&shared),
+        links: Rc::clone(&links),
+        heads: Heads::default(),
+        lane: Semaphore::new(1),
+        holder: random_u64(),
+    });
     let worked = work(core, &site).await.inspect_err(|_| shared.queue.stop());
     let part = CorePart { begin, end: now(), crossed_bytes: crossed() - before };
     drop((site, links));

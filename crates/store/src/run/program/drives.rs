@@ -5,14 +5,16 @@
 //! Invariant: an execution that was asked for on a connection that is lost may still write: nobody
 //! fetches from its area any more, because each connection has areas of its own.
 
+use std::cell::Cell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use csd_initiator::Memory;
 use csd_nvme::compute::Controls;
 use csd_nvme::execute::{Execution, Output, Place, Source};
 use csd_nvme::memory::UNIT_BYTES;
 use csd_nvme::status::Status;
-use csd_reactor::{Class, Instant, now, spawn};
+use csd_reactor::{Class, Instant, Semaphore, now, spawn};
 
 use super::core::Site;
 use super::guest::{Guest, LOADS_MAX};
@@ -30,6 +32,8 @@ use crate::run::{Share, Unfit, lease};
 const IN_FLIGHT: u64 = 4;
 /// Connections to one drive in a run, at most.
 const CONNECTIONS: u64 = TRIES as u64 + 1;
+/// An execution that takes longer is given no others beside it.
+const LONG: Duration = Duration::from_secs(1);
 /// Bytes of the number of bytes written.
 const COUNT_BYTES: u64 = 8;
 /// Bytes of an output that are fetched with their number.
@@ -78,34 +82,38 @@ pub(super) fn areas(site: &Site, member: usize) -> Result<Areas, Error> {
     })
 }
 
+/// How many executions a drive is given at once: one, until that has shown to be short, and one
+/// again when one is long. A drive bounds the time from a command to its answer, in which those
+/// that run side by side wait for each other.
+struct Pace {
+    /// Lets the other workers begin.
+    others: Semaphore,
+    alone: Cell<bool>,
+}
+
+impl Pace {
+    fn new() -> Self {
+        Self { others: Semaphore::new(0), alone: Cell::new(false) }
+    }
+
+    /// Notes how long an execution took.
+    fn took(&self, span: Option<Span>) {
+        if span.is_some_and(|(begin, end)| end.since(begin) > LONG) {
+            self.alone.set(true);
+        }
+    }
+}
+
 /// Lets `member`'s drive take its chunks until none is left. A drive that is lost is noted, and the
 /// others go on.
 pub(super) async fn work(site: &Rc<Site>, member: usize) -> Result<(), Error> {
     let areas = areas(site, member)?;
-    let guest = Rc::new(Guest::new(site.holder));
-    let part = u32::try_from(2 * areas.count).expect("at most 8");
+    let (guest, pace) = (Rc::new(Guest::new(site.holder)), Rc::new(Pace::new()));
     let workers: Vec<_> = (0..areas.count)
         .map(|area| {
-            let (site, guest) = (Rc::clone(site), Rc::clone(&guest));
-            spawn(Class::Foreground, async move {
-                let (mut spans, mut elements) = (Vec::new(), 0);
-                while let Some(taken) = site.queue().take_for_drive(member, part, 1) {
-                    match chunk(&site, &guest, &taken, (areas, area)).await {
-                        Ok(span) => {
-                            elements += site.elements(taken.run.first);
-                            spans.extend(span);
-                        }
-                        Err((of, error)) if is_lost(&error) => {
-                            site.lose(of, &error, Some(taken.run));
-                        }
-                        Err((_, error)) => {
-                            site.queue().stop();
-                            return Err(error);
-                        }
-                    }
-                }
-                Ok((spans, elements))
-            })
+            let (site, guest, pace) = (Rc::clone(site), Rc::clone(&guest), Rc::clone(&pace));
+            let worker = async move { worker(&site, &guest, &pace, (member, areas, area)).await };
+            spawn(Class::Foreground, worker)
         })
         .collect();
     let (mut spans, mut elements, mut failed) = (Vec::new(), 0, None);
@@ -123,6 +131,47 @@ pub(super) async fn work(site: &Rc<Site>, member: usize) -> Result<(), Error> {
     let share = Share { who: drive.name.clone(), elements, busy_s: covered_s(spans) };
     site.shared.add_share(share, false);
     failed.map_or(Ok(()), Err)
+}
+
+/// One of a drive's workers, with an area of its own: when it worked, and on how many elements.
+async fn worker(
+    site: &Rc<Site>,
+    guest: &Guest,
+    pace: &Pace,
+    (member, areas, area): (usize, Areas, u64),
+) -> Result<(Vec<Span>, u64), Error> {
+    let (mut spans, mut elements) = (Vec::new(), 0);
+    let others = usize::try_from(areas.count - 1).expect("at most 3");
+    let mut first = area == 0;
+    if !first {
+        pace.others.acquire(1).await.forget();
+    }
+    let part = u32::try_from(2 * areas.count).expect("at most 8");
+    let ended = loop {
+        if area > 0 && pace.alone.get() {
+            break Ok(());
+        }
+        let Some(taken) = site.queue().take_for_drive(member, part, 1) else { break Ok(()) };
+        match chunk(site, guest, &taken, (areas, area)).await {
+            Ok(span) => {
+                elements += site.elements(taken.run.first);
+                pace.took(span);
+                spans.extend(span);
+            }
+            Err((of, error)) if is_lost(&error) => site.lose(of, &error, Some(taken.run)),
+            Err((_, error)) => {
+                site.queue().stop();
+                break Err(error);
+            }
+        }
+        if std::mem::take(&mut first) {
+            pace.others.add(others);
+        }
+    };
+    if first {
+        pace.others.add(others);
+    }
+    ended.map(|()| (spans, elements))
 }
 
 type Span = (Instant, Instant);

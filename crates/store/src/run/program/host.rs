@@ -79,6 +79,7 @@ async fn chunk(site: &Rc<Site>, taken: &Taken) -> Result<(), Unknown> {
             if !cut.handed.is_empty() {
                 streams[0].push(Buffer::from_slice(&cut.handed));
             }
+            let _turn = site.lane.acquire(1).await;
             let (run, parameters) = (Function::Run, &task.parameters);
             let ran = task.sandbox.run(run, streams, parameters, task.limits).await;
             let failed = |why| {
