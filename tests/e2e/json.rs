@@ -109,7 +109,8 @@ fn json_of_every_command_is_as_the_page_says() {
     };
     for line in "put x.bin x --type i32;put x.bin y --type i32 --align x;\
         put x.bin b --type i32 --on block;put s.bin s --type i32 --layout range;\
-        put s.bin t --type i32 --align s;put links g --graph;ls --all;stat x;stat b;get x back;\
+        put s.bin t --type i32 --align s;put links g --graph;put links lines;\
+        ls --all;stat x;stat b;get x back;\
         run count x --equal 7 --on all;run vector-add x y -o sum --check;\
         run array-merge s t -o merged;run page-rank g --on all;run page-rank g -o ranks;\
         run verify x;run verify x -o sums;rm y;array status;array reclaim;array up;drive log;\
@@ -118,6 +119,7 @@ fn json_of_every_command_is_as_the_page_says() {
         program list --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\
         program run 16 --input links --output hits --parameter text:1 --drive URL \
         --host-nqn nqn.2026-11.io.csdstore:host;\
+        program run GREP --object lines --parameter text:1 --store found --on all;\
         program deactivate 16 --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\
         program unload 16 --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\
         secret new;secret new --nqn nqn.2026-11.io.csdstore:host;array down"

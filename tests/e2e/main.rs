@@ -17,6 +17,7 @@
 //! - [`single`]: one drive
 //! - [`pace`]: a drive as late as a profile's device
 //! - [`operations`]: draining, counting, logging
+//! - [`programs`]: programs in a drive; [`over_objects`]: over objects, on every drive and the host
 //! - [`memory`]: what a drive holds of its hosts' data, by the kernel's count
 //! - [`media`]: checking, damage, direct I/O, block devices
 //! - [`secrets`]: hosts and drives that prove who they are
@@ -49,6 +50,7 @@ mod misfits;
 mod objects;
 mod operations;
 mod other;
+mod over_objects;
 mod pace;
 mod programs;
 mod proxy;

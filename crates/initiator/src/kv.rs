@@ -85,6 +85,22 @@ impl Kv {
         Err(self.controller.too_large(whole, size.into()))
     }
 
+    /// The first bytes of the value of `key`, as many as it has and at most `size`, and how many
+    /// bytes it has; `None` when the key does not exist.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`] when the drive sends another number of bytes; else any of a command's.
+    pub async fn front(&self, key: &Key, size: u32) -> Result<Option<(Buffer, u64)>, Error> {
+        let sqe = kv::retrieve(self.nsid, key, size);
+        let reply = self.controller.submit(sqe, Vec::new(), size).await;
+        let Some(reply) = existing(reply)? else { return Ok(None) };
+        let whole = reply.result & 0xFFFF_FFFF;
+        if reply.data.len() as u64 != whole.min(size.into()) {
+            return Err(self.controller.protocol("a value is not as long as it says"));
+        }
+        Ok(Some((reply.data, whole)))
+    }
+
     /// Whether `key` exists.
     ///
     /// # Errors

@@ -133,6 +133,19 @@ async fn end(entry: &Entry, writer: Writer) -> Result<Sink, Error> {
 /// # Errors
 /// [`Error::Corrupt`] when it is missing, damaged or has another length; a failed command.
 pub(crate) async fn read_chunk(drive: &Drive, entry: &Entry, chunk: u32) -> Result<Buffer, Error> {
+    read_front(drive, entry, chunk, u32::MAX).await
+}
+
+/// Reads the first bytes of one chunk, as many as it has and at most `most`.
+///
+/// # Errors
+/// As [`read_chunk`].
+pub(crate) async fn read_front(
+    drive: &Drive,
+    entry: &Entry,
+    chunk: u32,
+    most: u32,
+) -> Result<Buffer, Error> {
     let layout = entry.layout();
     let length = layout.chunk_len(chunk);
     let corrupt = |why: String| Error::Corrupt {
@@ -148,16 +161,17 @@ pub(crate) async fn read_chunk(drive: &Drive, entry: &Entry, chunk: u32) -> Resu
     };
     let Placement::Block(extents) = &entry.placement else {
         let key = csd_nvme::execute::chunk_key(&entry.id.0, layout.number(chunk));
-        let value = drive.objects.retrieve(&key, length).await.map_err(failed)?;
-        return match value {
-            Some(value) if value.len() == length as usize => Ok(value),
-            Some(value) => Err(corrupt(format!("has {} bytes, not {length}", value.len()))),
+        let front = drive.objects.front(&key, length.min(most)).await.map_err(failed)?;
+        return match front {
+            Some((front, whole)) if whole == u64::from(length) => Ok(front),
+            Some((_, whole)) => Err(corrupt(format!("has {whole} bytes, not {length}"))),
             None => Err(corrupt("is missing".to_owned())),
         };
     };
     let start = u64::from(layout.local(chunk)) * u64::from(entry.chunk_bytes);
     // A chunk never crosses a unit, so there is one range.
     let ranges = byte_ranges(&extents[layout.member(chunk)], start, length.into());
+    let length = length.min(most);
     let whole = length.next_multiple_of(drive.block.block_bytes());
     let mut value = drive.block.read(ranges[0].0, whole as usize).await.map_err(failed)?;
     value.truncate(length as usize);

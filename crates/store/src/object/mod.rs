@@ -30,7 +30,7 @@ pub use reclaim::{Reclaimed, reclaim};
 pub use remove::remove;
 
 pub(crate) use draft::{Draft, Shape};
-pub(crate) use get::read_chunk;
+pub(crate) use get::{read_chunk, read_front};
 pub(crate) use reclaim::objects_on;
 
 /// Told the number of bytes done since the last call; may be called on any core.
@@ -75,6 +75,11 @@ pub enum Error {
     },
     /// Objects that a kernel cannot run over as they are.
     Unfit(crate::run::Unfit),
+    /// A program of the user's own failed, or could not be brought to run.
+    Program {
+        /// Why.
+        why: String,
+    },
     /// Another run keeps its vector in a drive's memory.
     MemoryBusy {
         /// The drive.
@@ -194,6 +199,7 @@ impl fmt::Display for Error {
             }
             Self::Input { name, why } => write!(f, "{name}: {why}"),
             Self::Unfit(unfit) => unfit.fmt(f),
+            Self::Program { why } => write!(f, "the program failed: {why}"),
             Self::MemoryBusy { drive } => {
                 write!(f, "the memory of drive {drive} is in use by another run: wait for its end")
             }

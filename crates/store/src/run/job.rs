@@ -330,7 +330,7 @@ fn one_type(left: &Entry, right: &Entry) -> Result<Numeric, Unfit> {
     Numeric::try_from(left.element).map_err(|error| Unfit(format!("{:?}: {error}", left.name)))
 }
 
-fn side_by_side(left: &Entry, right: &Entry) -> Result<(), Unfit> {
+pub(super) fn side_by_side(left: &Entry, right: &Entry) -> Result<(), Unfit> {
     if left.members != right.members {
         return Err(mislaid(left, right, "are not on the same drives"));
     }
