@@ -10,6 +10,9 @@
 //! - [`misfits`]: objects that kernels cannot run over; [`sources`]: executions that drives refuse
 //! - [`objects`]: put, get, list, remove; inputs, right and wrong
 //! - [`arrays`]: array files that were copied, made up by others, or used by several at once
+//! - [`capacity`]: what objects can still take
+//! - [`options`]: options of an array's drives
+//! - [`drive_status`]: what drives say of themselves
 //! - [`growth`]: more drives for an array that has objects
 //! - [`transfer`]: objects to files and back
 //! - [`inputs`]: several files, sizes, empty cells, weights
@@ -32,8 +35,10 @@
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
 mod arrays;
+mod capacity;
 mod characterize;
 mod contest;
+mod drive_status;
 mod failures;
 mod growth;
 mod harness;
@@ -48,6 +53,7 @@ mod messages;
 mod misfits;
 mod objects;
 mod operations;
+mod options;
 mod other;
 mod pace;
 mod programs;

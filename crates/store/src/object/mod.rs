@@ -20,6 +20,7 @@ use std::time::Duration;
 use crate::array::{self, Drive};
 use crate::catalogue::{self, Entry, State};
 use crate::fault::Fault;
+use crate::room::Room;
 use crate::{layout, source};
 
 pub use cut::{Arrange, graph_starts};
@@ -100,6 +101,8 @@ pub enum Error {
         drive: String,
         /// What of it is full.
         what: &'static str,
+        /// What objects can still take, where that was asked.
+        room: Option<Room>,
     },
     /// What a drive holds is damaged or contradicts itself.
     Corrupt {
@@ -175,7 +178,7 @@ impl Error {
         use csd_nvme::status::Status;
         match source.status() {
             Some(Status::CAPACITY_EXCEEDED) => {
-                Self::Full { drive: drive.name.clone(), what: "media" }
+                Self::Full { drive: drive.name.clone(), what: "media", room: None }
             }
             _ => Self::Drive { drive: drive.name.clone(), url: drive.url.clone(), source },
         }
@@ -201,7 +204,7 @@ impl fmt::Display for Error {
             Self::Drive { drive, url, source } => {
                 write!(f, "drive {drive} ({url}): {}", array::words(source))
             }
-            Self::Full { drive, what } => {
+            Self::Full { drive, what, .. } => {
                 write!(f, "drive {drive} is full: its {what} has no room")
             }
             Self::Corrupt { drive, object, why } => {
