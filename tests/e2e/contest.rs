@@ -3,6 +3,7 @@
 use std::io::{Cursor, Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use csd_initiator::Kv;
 use csd_nvme::kv::Key;
@@ -58,10 +59,12 @@ async fn put(drives: &Drives, fill: u8, on: On, lead: usize) -> bool {
 }
 
 /// Rounds of `writers` puts at once, a get and a rm.
-async fn race(plan: Plan, writers: u8, rounds: usize) {
+async fn race(plan: Plan, writers: u8, rounds: usize, patience: Option<Duration>) {
     let mut hosts = Vec::new();
     for _ in 0..writers {
-        hosts.push(std::rc::Rc::new(Drives::connect(&plan, &Options::default()).await));
+        let drives = Drives::connect(&plan, &Options::default()).await;
+        let patience = patience.unwrap_or(drives.patience());
+        hosts.push(std::rc::Rc::new(drives.with_patience(patience)));
     }
     for round in 0..rounds {
         let on = if round % 8 == 7 { On::Block } else { On::Kv };
@@ -110,8 +113,19 @@ fn of_puts_of_one_name_exactly_one_wins_and_the_others_leave_nothing() {
     for (drives, writers) in [(1, 2), (2, 2), (3, 2), (2, 4)] {
         let array = Array::up(drives, "256M");
         let plan = plan(&array);
-        block_on(&csd_reactor::Config::default(), move || race(plan, writers, 40)).unwrap();
+        block_on(&csd_reactor::Config::default(), move || race(plan, writers, 40, None)).unwrap();
         only_a_tombstone_is_left(&array);
+    }
+}
+
+/// Writers that wait for nobody take each other for cut off all the time.
+#[test]
+fn of_puts_that_take_each_other_for_cut_off_exactly_one_wins() {
+    for (drives, writers) in [(1, 2), (2, 2), (3, 2), (3, 4)] {
+        let array = Array::up(drives, "256M");
+        let plan = plan(&array);
+        let none = Some(Duration::ZERO);
+        block_on(&csd_reactor::Config::default(), move || race(plan, writers, 40, none)).unwrap();
     }
 }
 

@@ -13,7 +13,7 @@ fn several_files_are_put_and_removed_in_one_command() {
     for (file, byte) in [("in/a", 1), ("b", 2), ("c", 3)] {
         array.file(file, &[byte; 1000]);
     }
-    let said = array.csd(&["put", "in/a", "b", "c"]).expect(0, &[]).text();
+    let said = array.csd(&["put", "--each", "in/a", "b", "c"]).expect(0, &[]).text();
     assert_eq!(said.lines().count(), 3, "{said}");
     for (name, byte) in [("a", 1), ("b", 2), ("c", 3)] {
         assert!(said.contains(&format!("{name}: 1,000 bytes")), "{said}");
@@ -23,7 +23,7 @@ fn several_files_are_put_and_removed_in_one_command() {
     array.csd(&["rm", "b"]).expect(0, &[]);
     let words =
         ["3 of 4 failed", "a: object \"a\" exists", "none: none: No such", "-: an object from"];
-    array.csd(&["put", "in/a", "none", "-", "b"]).expect(1, &words);
+    array.csd(&["put", "--each", "in/a", "none", "-", "b"]).expect(1, &words);
     array.csd(&["stat", "b"]).expect(0, &[]);
     let failed = array.csd(&["rm", "none", "b", "a", "--json"]).expect(1, &[]).json();
     let detail = &failed["error"]["detail"];
@@ -31,31 +31,24 @@ fn several_files_are_put_and_removed_in_one_command() {
     assert_eq!(detail["failed"][0]["item"], "none");
     let removed = array.csd(&["rm", "c", "--json"]).expect(0, &[]).json();
     assert_eq!(removed["result"], json!({ "name": "c" }));
-    let put = array.csd(&["put", "b", "c", "--quiet", "--json"]).expect(0, &[]).json();
+    let put = array.csd(&["put", "--each", "b", "c", "--quiet", "--json"]).expect(0, &[]).json();
     assert_eq!(put["result"]["objects"][1]["name"], "c");
 }
 
 #[test]
-fn of_two_words_the_second_is_a_name_unless_there_is_such_a_file() {
+fn the_second_word_of_a_put_is_a_name_even_if_a_file_has_it() {
     let array = Array::up(1, "256M");
     array.file("a", &[1; 10]);
     array.file("b", &[2; 10]);
-    let names = || -> Vec<String> {
-        let listed = array.csd(&["ls", "--json"]).expect(0, &[]).json();
-        let objects = listed["result"]["objects"].as_array().unwrap();
-        objects.iter().map(|object| object["name"].as_str().unwrap().to_owned()).collect()
-    };
-    array.csd(&["put", "a", "other"]).expect(0, &[]);
-    assert_eq!(names(), ["other"]);
     array.csd(&["put", "a", "b"]).expect(0, &[]);
-    assert_eq!(names(), ["a", "b", "other"]);
-    array.csd(&["rm", "b"]).expect(0, &[]);
-    array.csd(&["put", "a", "--name", "b"]).expect(0, &[]);
     assert_eq!(array.csd(&["get", "b", "-"]).expect(0, &[]).stdout, [1; 10]);
-    array.csd(&["put", "a", "b", "--name", "x"]).expect(2, &["--name is for one file"]);
+    array.csd(&["put", "a", "b", "c"]).expect(2, &["two words", "--each"]);
     array.csd(&["rm", "b"]).expect(0, &[]);
     array.csd_with(&["put", "-", "b"], Some(&array.path("a"))).expect(0, &[]);
     assert_eq!(array.csd(&["get", "b", "-"]).expect(0, &[]).stdout, [1; 10]);
+    // A list of one file is a list.
+    let put = array.csd(&["put", "--each", "a", "--json"]).expect(0, &[]).json();
+    assert_eq!(put["result"]["objects"][0]["name"], "a");
 }
 
 #[test]

@@ -9,16 +9,13 @@ use crate::context::Context;
 use crate::plain::plain_lines;
 use crate::report::{Failure, Report, complain, print};
 
-/// Does `one` to each of `items`. A single item has its own report and failure; several have a
-/// list of reports, and a failure of the class "run" that lists theirs.
+/// Does `one` to each of `items`; reports a list of what it did. A failure has the class "run" and
+/// lists those of the items.
 pub(crate) fn each<T: AsRef<str>>(
     items: &[T],
     context: &Context,
     one: impl Fn(&T) -> Result<Report, Failure>,
 ) -> Result<Report, Failure> {
-    if let [only] = items {
-        return one(only);
-    }
     let (mut done, mut failed, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
     for item in items {
         match one(item) {

@@ -28,19 +28,18 @@ use crate::units::{grouped, size};
 
 /// Stores files.
 pub(crate) fn put(options: &cli::Put, context: &Context) -> Result<Report, Failure> {
-    let (files, name) = match (&options.sources[..], &options.name) {
-        ([_], name) => (&options.sources[..], name.as_ref()),
-        // A second word is a name, unless there is a file that has it.
-        ([source, name], None) if source == "-" || !Path::new(name).is_file() => {
-            (&options.sources[..1], Some(name))
+    match &options.words[..] {
+        files if options.each => {
+            each(files, context, |file| put_file(file, None, options, context))
         }
-        (files, None) => (files, None),
-        (files, Some(_)) => {
-            let why = format!("--name is for one file, and {} are given", files.len());
-            return Err(Failure::usage(why));
-        }
-    };
-    each(files, context, |file| put_file(file, name, options, context))
+        [file] => put_file(file, None, options, context),
+        [file, name] => put_file(file, Some(name), options, context),
+        words => Err(Failure::usage(format!(
+            "one file and one name are two words, and {} are given: --each stores every one of \
+             these files under its own name",
+            words.len()
+        ))),
+    }
 }
 
 fn put_file(
@@ -234,14 +233,18 @@ pub(crate) fn stat(options: cli::Name, context: &Context) -> Result<Report, Fail
 
 /// Removes objects.
 pub(crate) fn rm(options: &cli::Names, context: &Context) -> Result<Report, Failure> {
-    each(&options.names, context, |name| {
+    let remove = |name: &String| {
         let removed = name.clone();
         let warnings = context.with_array_to_write(async move |array: &Array| {
             Ok(object::remove(array, &removed).await?)
         })?;
         let report = Report::new(format!("{name}: removed\n"), json!({ "name": name }));
         Ok(report.with_warnings(warnings))
-    })
+    };
+    match &options.names[..] {
+        [name] => remove(name),
+        names => each(names, context, remove),
+    }
 }
 
 /// An object for programs.

@@ -52,7 +52,7 @@ impl Target {
                     let (whole, sink) = create(file, path)?;
                     (End::New(whole), Box::new(sink))
                 }
-                Err(error) => return Err(Failure::usage(format!("{file}: {error}"))),
+                Err(error) => return Err(Failure::os(file, &error)),
             }
         };
         Ok((Self { file: file.to_owned(), end }, sink))
@@ -76,7 +76,7 @@ impl Target {
         };
         done.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => exists(&file),
-            _ => Failure::run(format!("{file}: {error}")),
+            _ => Failure::os(file, &error),
         })
     }
 }
@@ -88,7 +88,7 @@ fn exists(file: &str) -> Failure {
 /// Opens what stands at `file` already.
 fn existing(file: &str, is_link: bool, force: bool) -> Result<(End, Sink), Failure> {
     let path = Path::new(file);
-    let failed = |error: io::Error| Failure::run(format!("{file}: {error}"));
+    let failed = |error: io::Error| Failure::os(file, &error);
     let metadata = match fs::metadata(path) {
         Err(error) if is_link && error.kind() == io::ErrorKind::NotFound => {
             return Err(Failure::run(format!("{file} is a link to nothing: remove it first")));
@@ -116,7 +116,7 @@ fn existing(file: &str, is_link: bool, force: bool) -> Result<(End, Sink), Failu
 }
 
 fn create(file: &str, path: &Path) -> Result<(Whole, File), Failure> {
-    Whole::create(path).map_err(|error| Failure::usage(format!("{file}: {error}")))
+    Whole::create(path).map_err(|error| Failure::os(file, &error))
 }
 
 /// The open file of this process that `path` names, itself or by one link.
@@ -136,7 +136,7 @@ fn through_descriptor(file: &str, open: &Path) -> Result<(End, Sink), Failure> {
     let opened = OpenOptions::new().append(true).open(open);
     match opened {
         Ok(opened) => Ok((End::Through, Box::new(opened))),
-        Err(error) => Err(Failure::run(format!("{file}: {error}"))),
+        Err(error) => Err(Failure::os(file, &error)),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::units::parse_size;
 Examples:
   csd put samples.bin --type i32             raw little-endian numbers
   csd put grid.npy climate/grid              a NumPy array, under another name
-  csd put *.npy                              several files, each under its own name
+  csd put --each *.npy                       several files, each under its own name
   csd put trades.csv prices --csv --column price --type f64
   csd put more.npy --align grid.npy          lie as another object does
   csd put trades.csv prices --csv --column price --empty skip
@@ -21,15 +21,13 @@ Examples:
   csd put links.txt links --graph            a list of edges as a graph
   zcat log.gz | csd put - log")]
 pub(crate) struct Put {
-    /// Files to store, or one file and its object's name; `-` is standard input
-    ///
-    /// Of two words the second is the object's name, unless there is a file that has it: then both
-    /// are files. Several files become objects with the files' names, without folders.
-    #[arg(value_name = "FILE", required = true)]
-    pub(crate) sources: Vec<String>,
-    /// Name of the object, of a single file [default: the file's name without folders]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) name: Option<String>,
+    /// The file to store, `-` for standard input, and the object's name [default: the file's name
+    /// without folders]
+    #[arg(value_name = "FILE [NAME]", required = true)]
+    pub(crate) words: Vec<String>,
+    /// All words are files: store each under its own name, without folders
+    #[arg(long)]
+    pub(crate) each: bool,
     /// Element type: i32 i64 f32 f64 c64 bytes [default: bytes; f64 for CSV; a .npy file says
     /// itself]
     #[arg(long = "type", value_name = "TYPE")]

@@ -9,6 +9,7 @@ mod home;
 
 use std::fmt;
 use std::rc::Rc;
+use std::time::Duration;
 
 use csd_initiator::{Address, Block, Compute, Controller, Kv, NamespaceKind, Options};
 use csd_reactor::{Class, spawn};
@@ -74,7 +75,12 @@ pub struct Seat {
 /// Drives used together.
 pub struct Array {
     seats: Vec<Seat>,
+    patience: Duration,
 }
+
+/// How long a writer of a name waits for another one that has begun to change it, before it takes
+/// that one for cut off.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why an array cannot be used: drives or the network are at fault, but for [`Error::File`].
 #[derive(Debug)]
@@ -193,13 +199,26 @@ impl Array {
             let (name, url) = (planned.name.clone(), planned.url.clone());
             seats.push(Seat { name, url, link: link.await.map(Rc::new) });
         }
-        Self { seats }
+        Self { seats, patience: PATIENCE }
+    }
+
+    /// Sets how long a writer of a name waits for another one that has begun to change it, before
+    /// it takes that one for cut off. Which of the two gets the name never depends on it.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// See [`Self::with_patience`].
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// The array that the first `drives` drives are, over the same connections.
     #[must_use]
     pub fn first(&self, drives: usize) -> Self {
-        Self { seats: self.seats[..drives].to_vec() }
+        Self { seats: self.seats[..drives].to_vec(), ..*self }
     }
 
     /// Every drive's place, in the order of the array file.

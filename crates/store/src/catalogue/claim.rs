@@ -95,6 +95,10 @@ impl Claims {
         }
     }
 
+    fn of_all_drives(&self) -> bool {
+        self.held.len() == self.drives
+    }
+
     /// Whether of the writers that have claimed it `entry`'s is the one that goes on: of two that
     /// share the drives evenly, one must.
     fn prefers(&self, entry: &Entry) -> bool {
@@ -118,8 +122,8 @@ pub(super) async fn read_one(drive: &Drive, key: &Key) -> Result<Option<Entry>, 
 pub(super) enum Claimed {
     /// The epoch is the entry's.
     Won,
-    /// It is nobody's: the next one may be claimed.
-    Dead,
+    /// It is not: the catalogue tells whether another writer is beyond it, or it is nobody's.
+    NotWon,
 }
 
 /// Claims `entry`'s epoch for it. In a `contested` epoch there are claims that were there before
@@ -166,8 +170,13 @@ pub(super) async fn claim(array: &Array, entry: &Entry, contested: bool) -> Resu
     match claims.standing() {
         Standing::Won(winner) if *winner == *entry => Ok(Claimed::Won),
         Standing::Won(_) => Err(overtaken()),
-        Standing::Dead if contested || claims.prefers(entry) => Ok(Claimed::Dead),
+        Standing::Dead if contested || claims.prefers(entry) => Ok(Claimed::NotWon),
         Standing::Dead => Err(overtaken()),
+        // Every drive held a claim when this one was stored there or refused. Those that are gone
+        // were deleted behind an entry of this epoch or a later one.
+        Standing::Free | Standing::Open if failures.is_empty() && claims.of_all_drives() => {
+            Ok(Claimed::NotWon)
+        }
         // A drive that failed otherwise than for want of room may have stored the claim.
         Standing::Free | Standing::Open => {
             let at = failures.iter().position(|error| !matches!(error, Error::Full { .. }));

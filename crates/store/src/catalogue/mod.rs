@@ -41,9 +41,8 @@ pub use entry::{
 /// Size first asked for when an entry is read, bytes; a longer one costs a second read.
 const ENTRY_BYTES: u32 = 4096;
 
-/// How often, and after what pause, a writer looks again at an epoch that another one has claimed
-/// and not written yet, before it takes that one for cut off.
-const LOOKS: u32 = 100;
+/// Pause of a writer before it looks again at an epoch that another one has claimed and not written
+/// yet.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// What the drives know of one name.
@@ -145,7 +144,7 @@ impl Ground {
 /// # Errors
 /// As [`read`].
 pub async fn settle(array: &Array, name: &str) -> Result<Ground, Error> {
-    let (key, mut looks, mut epoch) = (entry::key(name), 0, 0);
+    let (key, mut waited, mut epoch) = (entry::key(name), Duration::ZERO, 0);
     loop {
         let found = read(array, &key, name).await?;
         let mut ground = Ground { found, epoch: 0, contested: false };
@@ -154,13 +153,13 @@ pub async fn settle(array: &Array, name: &str) -> Result<Ground, Error> {
         match Claims::read(array, name, epoch).await?.standing() {
             Standing::Free => return Ok(ground),
             Standing::Dead => epoch += 1,
-            Standing::Won(_) | Standing::Open if looks < LOOKS => {
-                looks += 1;
+            Standing::Won(_) | Standing::Open if waited < array.patience() => {
+                waited += PAUSE;
                 sleep(PAUSE).await;
             }
             Standing::Won(entry) => {
                 put_down(array, &entry).await?;
-                looks = 0;
+                waited = Duration::ZERO;
             }
             Standing::Open => {
                 ground.contested = true;
