@@ -19,6 +19,7 @@
 //! - [`lifecycle`]: drives and arrays: up, status, down, what they refuse
 //! - [`single`]: one drive
 //! - [`pace`]: a drive as late as a profile's device
+//! - [`machines`]: an array over several machines
 //! - [`operations`]: draining, counting, logging
 //! - [`memory`]: what a drive holds of its hosts' data, by the kernel's count
 //! - [`media`]: checking, damage, direct I/O, block devices
@@ -47,6 +48,7 @@ mod json;
 mod kernels;
 mod lifecycle;
 mod log;
+mod machines;
 mod media;
 mod memory;
 mod messages;
