@@ -10,6 +10,7 @@
 //! - [`misfits`]: objects that kernels cannot run over; [`sources`]: executions that drives refuse
 //! - [`objects`]: put, get, list, remove; inputs, right and wrong
 //! - [`arrays`]: array files that were copied, made up by others, or used by several at once
+//! - [`backup`]: copies of arrays, and versions
 //! - [`capacity`]: what objects can still take
 //! - [`options`]: options of an array's drives
 //! - [`drive_status`]: what drives say of themselves
@@ -36,6 +37,7 @@
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
 mod arrays;
+mod backup;
 mod capacity;
 mod characterize;
 mod contest;

@@ -359,6 +359,20 @@ mod tests {
     }
 
     #[test]
+    fn logs_of_earlier_versions_without_space_for_short_records_are_read() {
+        for (values, longest) in [(2, VALUE_BYTES_MIN), (3, VALUE_BYTES_MIN), (2, 1 << 20)] {
+            let mut block = Superblock::plan(1 << 30, &SPLIT, [1; 16]).unwrap();
+            let segment = RECORDS_OFFSET + values * (longest + PAGE_BYTES);
+            let length = block.kv_length() / segment * segment;
+            block.set_segment_bytes(segment).set_kv_length(length);
+            let checksum = block.sum();
+            block.set_checksum(checksum);
+            assert_eq!(block.check(1 << 30), Ok(()));
+            assert_eq!(u64::from(block.value_bytes_max()), longest);
+        }
+    }
+
+    #[test]
     fn impossible_sizes_are_refused_in_words() {
         let text = |bytes, split: Split| {
             Superblock::plan(bytes, &split, [1; 16]).map(|_| ()).unwrap_err().to_string()
