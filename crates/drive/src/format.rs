@@ -321,7 +321,7 @@ mod tests {
     fn most_of_what_a_log_is_given_is_announced() {
         for kv_percent in [20, 50, 80, 100] {
             for step in 0..400 {
-                let bytes = (1u64 << 30) + (step * step << 22);
+                let bytes = (1u64 << 30) + ((step * step) << 22);
                 let split = Split { kv_percent, ..SPLIT };
                 let block = Superblock::plan(bytes, &split, [1; 16]).unwrap();
                 let (segment, length) = (block.segment_bytes(), block.kv_length());

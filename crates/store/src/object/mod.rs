@@ -204,8 +204,9 @@ impl fmt::Display for Error {
             Self::Drive { drive, url, source } => {
                 write!(f, "drive {drive} ({url}): {}", array::words(source))
             }
-            Self::Full { drive, what, .. } => {
-                write!(f, "drive {drive} is full: its {what} has no room")
+            Self::Full { drive, what, room } => {
+                let whom = if room.is_some() { " for the object" } else { "" };
+                write!(f, "drive {drive} is full: its {what} has no room{whom}")
             }
             Self::Corrupt { drive, object, why } => {
                 write!(f, "drive {drive}, object {object:?}: corrupt: {why}")
