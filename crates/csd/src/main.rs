@@ -5,9 +5,9 @@
 //! object is printed; the exit code is the documented one.
 //!
 //! Modules: [`cli`] declares the command line, [`report`] prints, [`table`] and [`units`] format,
-//! [`log`] writes a drive's log, [`context`] opens the array, [`pace`] reads profiles,
-//! [`mod@account`] gives model time, [`mod@room`] says what objects can take,
-//! [`namespace`] what namespaces are, [`asked`] asks drives; [`drive`], [`mod@drive_log`],
+//! [`log`] writes a drive's log, to a [`log_file`] if asked to, [`context`] opens the array,
+//! [`pace`] reads profiles, [`mod@account`] gives model time, [`mod@room`] says what objects can
+//! take, [`namespace`] what namespaces are, [`asked`] asks drives; [`drive`], [`mod@drive_log`],
 //! [`drive_status`], [`check`], [`mod@array`], [`object`], [`mod@get`] into a [`target`],
 //! [`program`], [`run`], [`mod@characterize`] and [`secret`] are the commands; [`mod@each`] does
 //! one for several objects;
@@ -30,6 +30,7 @@ mod generate;
 mod get;
 mod host;
 mod log;
+mod log_file;
 mod namespace;
 mod object;
 mod pace;

@@ -7,7 +7,7 @@
 //! nothing in memory is durable, and a host that flushes wants it to be. Never: data.
 
 use crate::capsule::Sqe;
-use crate::nvm::{self, Extent};
+use crate::nvm::{self, Extent, FORMAT_MEMORY};
 use crate::opcode::Slm;
 use crate::status::Status;
 use crate::wire::layout;
@@ -68,8 +68,6 @@ layout! {
 /// Descriptor formats whose sources are blocks; the second has room for longer tags, which are
 /// not ours.
 pub const FORMATS_BLOCK: [u8; 2] = [2, 3];
-/// Descriptor format whose sources are bytes of memory.
-pub const FORMAT_MEMORY: u8 = 4;
 
 /// Bytes of a memory namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

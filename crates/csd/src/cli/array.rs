@@ -31,8 +31,9 @@ Examples:
     Add(Add),
     /// Show every drive of the array
     Status,
-    /// Delete what puts that were cut off, or lost their name to another, left on the drives
+    /// Free what interrupted puts left on the drives
     ///
+    /// These are puts that were cut off, or that lost their name to another put.
     /// Others may go on using the array meanwhile. A put that was cut off and still has its name
     /// shows in `csd ls --all`; `csd rm` deletes it.
     Reclaim,

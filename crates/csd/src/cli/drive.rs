@@ -19,20 +19,20 @@ Examples:
   csd drive serve --media memory --size 1G
   csd drive serve --media /data/d0.media --size 64G --kv 80% --listen 127.0.0.1:4421")]
     Serve(Box<Serve>),
-    /// Look at media that no drive serves: every checksum; exit code 1 when there is damage
+    /// Check all checksums of media that no drive serves; exit code 1 if there is damage
     Check(Check),
     /// Show what a drive says of itself: health, space, limits, hosts
     ///
     /// A drive that cannot be reached, or whose health has a critical warning, makes exit code 4.
     Status(super::drive_status::Status),
-    /// Show what became of a drive's last executions: bytes, work, times, and why some failed
+    /// Show the last executions of kernels and programs: bytes, work, times, why some failed
     Log(super::drive_log::Log),
 }
 
 /// Options of `csd drive check`.
 #[derive(Args, Debug)]
 pub(crate) struct Check {
-    /// File or block device to look at; nothing is written to it
+    /// File or block device to check; nothing is written to it
     pub(crate) media: PathBuf,
 }
 
@@ -77,12 +77,16 @@ pub(crate) struct Serve {
     /// NVMe Qualified Name of the drive
     #[arg(long, value_name = "NQN", default_value = "nqn.2026-11.io.csdstore:drive")]
     pub(crate) nqn: String,
-    /// Serve what is whole of damaged media, and write nothing to them. Keys whose newest value
-    /// was in a damaged place are gone, or have the value before
+    /// Serve what is undamaged of damaged media, read-only. A key whose newest value was in a
+    /// damaged place is missing, or has the value before
     #[arg(long)]
     pub(crate) salvage: bool,
-    /// Answer as late as this device of a profile would: FILE, or FILE:DEVICE where there are
-    /// several
+    /// Log to this file instead of standard error. When it is full it is renamed FILE.1, FILE.1 is
+    /// renamed FILE.2, and so on
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log_file: Option<PathBuf>,
+    /// Be as slow as a device of this profile (`csd characterize` writes them); DEVICE is needed
+    /// if it has several
     #[arg(long, value_name = "FILE[:DEVICE]")]
     pub(crate) pace: Option<String>,
     /// Run in its own session: Ctrl-C in this terminal does not reach it, and Linux gives it a

@@ -8,6 +8,7 @@ use csd_reactor::BackendKind;
 use csd_store::array::{DriveOptions, Words};
 
 use super::{cores, parse_listen};
+use crate::log_file::{FILES, FILES_MAX};
 use crate::units::{parse_percent, parse_size};
 
 /// How a drive serves, wherever it is.
@@ -29,7 +30,7 @@ pub(crate) struct Tuning {
     /// Number of cores that serve
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = cores())]
     pub(crate) cores: u16,
-    /// I/O backend
+    /// I/O backend; `auto` takes io_uring where the kernel allows it, else epoll
     #[arg(long, value_name = "auto|uring|epoll", default_value = "auto")]
     pub(crate) backend: BackendKind,
     /// Size of a logical block: 512 or 4096 bytes
@@ -38,7 +39,7 @@ pub(crate) struct Tuning {
     /// Whether to bypass the page cache (O_DIRECT); `auto` does where the file system takes it
     #[arg(long, value_enum, value_name = "auto|on|off", default_value_t = Direct::Auto)]
     pub(crate) direct: Direct,
-    /// Most connections at once, admin queues included; more are told that the drive is busy
+    /// Most connections at once, admin queues included; further hosts get Controller Busy
     #[arg(long, value_name = "N", default_value_t = 2048)]
     #[arg(value_parser = value_parser!(u32).range(2..=1_000_000))]
     pub(crate) connections: u32,
@@ -49,16 +50,23 @@ pub(crate) struct Tuning {
     /// Serve Prometheus metrics at this address (GET /metrics)
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_listen)]
     pub(crate) metrics: Option<SocketAddr>,
-    /// Log format, on standard error
+    /// Log format
     #[arg(long, value_enum, value_name = "text|json", default_value_t = crate::log::Form::Text)]
     pub(crate) log: crate::log::Form,
     /// Log level
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = crate::log::Level::Info)]
     pub(crate) log_level: crate::log::Level,
+    /// Most bytes of one file of the log; at least 4K
+    #[arg(long, value_name = "SIZE", value_parser = parse_log_size, default_value = "8M")]
+    pub(crate) log_size: u64,
+    /// Most files of the log; the oldest is deleted
+    #[arg(long, value_name = "N", default_value_t = FILES)]
+    #[arg(value_parser = value_parser!(u32).range(1..=FILES_MAX.into()))]
+    pub(crate) log_files: u32,
     /// Longest wait for commands in flight after SIGTERM or SIGINT, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     pub(crate) drain: u16,
-    /// Longest spin before a core sleeps, microseconds
+    /// How long a core polls before it sleeps, microseconds
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 50)]
     pub(crate) spin: u32,
 }
@@ -78,6 +86,13 @@ impl From<Direct> for csd_drive::media::Direct {
             Direct::On => Self::On,
             Direct::Off => Self::Off,
         }
+    }
+}
+
+fn parse_log_size(text: &str) -> Result<u64, String> {
+    match parse_size(text)? {
+        0..4096 => Err("a file of the log has at least 4K".to_owned()),
+        bytes => Ok(bytes),
     }
 }
 

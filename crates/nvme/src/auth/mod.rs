@@ -8,20 +8,22 @@
 //!
 //! - [`message`]: what goes through Authentication Send and Receive
 //! - [`secret`], [`secrets`]: the DHHC-1 text, and a file of such texts
-//! - [`crypto`]: challenge and response; [`group`]: Diffie-Hellman
+//! - [`crypto`]: challenge and response; [`hash`](mod@hash): hash functions; [`group`]:
+//!   Diffie-Hellman
 //! - [`controller`], [`host`]: the two sides
 
 pub mod controller;
 pub mod crypto;
 pub mod group;
+pub mod hash;
 pub mod host;
 pub mod message;
 mod primes;
 pub mod secret;
 pub mod secrets;
 
-pub use crypto::Hash;
 pub use group::Group;
+pub use hash::Hash;
 pub use message::Reason;
 pub use secret::Secret;
 pub use secrets::Secrets;

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
 use super::Hash;
-use super::crypto::same;
+use super::hash::same;
 
 const PREFIX: &str = "DHHC-1:";
 const CRC_BYTES: usize = 4;
