@@ -50,7 +50,7 @@ impl Claimer {
         object: ObjectId,
         entry_key: Key,
     ) -> Result<Self, Error> {
-        let units = u32::try_from(drive.block.bytes() / UNIT_BYTES).unwrap_or(u32::MAX);
+        let units = units(drive);
         let taken: BTreeSet<u32> = claimed_units(drive).await?.into_iter().collect();
         let next = start_of_largest_gap(&taken, units);
         let drive = Rc::clone(drive);
@@ -64,7 +64,7 @@ impl Claimer {
             let Some(unit) = next_free(&self.taken, self.next, self.units) else {
                 if reclaimed || !self.reclaim(array).await? {
                     let drive = self.drive.name.clone();
-                    return Err(Error::Full { drive, what: "block namespace" });
+                    return Err(Error::Full { drive, what: "block namespace", room: None });
                 }
                 reclaimed = true;
                 continue;
@@ -103,6 +103,12 @@ impl Claimer {
         }
         Ok(true)
     }
+}
+
+/// How many units a drive has.
+#[must_use]
+pub fn units(drive: &Drive) -> u32 {
+    u32::try_from(drive.block.bytes() / UNIT_BYTES).unwrap_or(u32::MAX)
 }
 
 /// Units of `drive` that are claimed, in order.

@@ -12,6 +12,7 @@
 //! - [`source`]: what put reads: raw bytes, CSV columns, `.npy` arrays
 //! - [`layout`]: which chunk is on which drive
 //! - [`extent`]: room for chunks on block namespaces
+//! - [`mod@room`]: what objects can still take
 //! - [`catalogue`]: what every drive knows of every object
 //! - [`object`]: put, get, list, look up, remove
 //! - [`run`]: kernels over objects
@@ -30,6 +31,7 @@ pub mod fault;
 pub mod layout;
 pub mod object;
 pub mod profile;
+pub mod room;
 pub mod run;
 pub mod source;
 pub mod whole;

@@ -20,6 +20,7 @@ use std::time::Duration;
 use crate::array::{self, Drive};
 use crate::catalogue::{self, Entry, State};
 use crate::fault::Fault;
+use crate::room::Room;
 use crate::{layout, source};
 
 pub use cut::{Arrange, graph_starts};
@@ -105,6 +106,8 @@ pub enum Error {
         drive: String,
         /// What of it is full.
         what: &'static str,
+        /// What objects can still take, where that was asked.
+        room: Option<Room>,
     },
     /// What a drive holds is damaged or contradicts itself.
     Corrupt {
@@ -180,7 +183,7 @@ impl Error {
         use csd_nvme::status::Status;
         match source.status() {
             Some(Status::CAPACITY_EXCEEDED) => {
-                Self::Full { drive: drive.name.clone(), what: "media" }
+                Self::Full { drive: drive.name.clone(), what: "media", room: None }
             }
             _ => Self::Drive { drive: drive.name.clone(), url: drive.url.clone(), source },
         }
@@ -207,8 +210,9 @@ impl fmt::Display for Error {
             Self::Drive { drive, url, source } => {
                 write!(f, "drive {drive} ({url}): {}", array::words(source))
             }
-            Self::Full { drive, what } => {
-                write!(f, "drive {drive} is full: its {what} has no room")
+            Self::Full { drive, what, room } => {
+                let whom = if room.is_some() { " for the object" } else { "" };
+                write!(f, "drive {drive} is full: its {what} has no room{whom}")
             }
             Self::Corrupt { drive, object, why } => {
                 write!(f, "drive {drive}, object {object:?}: corrupt: {why}")

@@ -17,6 +17,7 @@ use crate::array::{Array, Drive};
 use crate::catalogue::{self, Entry, Placement};
 use crate::extent::{Claimer, UNIT_BYTES};
 use crate::layout::{self, Parts};
+use crate::room;
 use crate::source::Source;
 
 /// Where chunks are kept.
@@ -78,7 +79,7 @@ pub async fn put(
         Err(error) => {
             // The put's own error is what the user must see, whatever the clean-up meets.
             draft.abandon(array).await;
-            Err(error)
+            Err(room::explain(array, options.on, error).await)
         }
     }
 }
@@ -203,6 +204,8 @@ struct Member {
     drive: Rc<Drive>,
     window: Semaphore,
     claimer: Option<Claimer>,
+    /// Bytes of records that it may still store, as far as is known.
+    records: u64,
     /// Unit that the member's next chunks go to, and how many bytes of it are used.
     unit: (u32, u64),
 }
@@ -223,7 +226,7 @@ impl<'a> Writer<'a> {
                 On::Block => Some(Claimer::new(drive, entry.id, key).await?),
             };
             let (drive, window) = (Rc::clone(drive), Semaphore::new(WINDOW));
-            lanes.push(Member { drive, window, claimer, unit: (0, UNIT_BYTES) });
+            lanes.push(Member { drive, window, claimer, records: 0, unit: (0, UNIT_BYTES) });
         }
         Ok(Self { array, entry: entry.clone(), lanes, failure, checked: now() })
     }
@@ -254,7 +257,10 @@ impl<'a> Writer<'a> {
             return Err(error);
         }
         let place = match &mut member.claimer {
-            None => Place::Value(csd_nvme::execute::chunk_key(&self.entry.id.0, number)),
+            None => {
+                member.take(room::record_bytes(chunk.len() as u64)).await?;
+                Place::Value(csd_nvme::execute::chunk_key(&self.entry.id.0, number))
+            }
             Some(claimer) => {
                 let (unit, used) = member.unit;
                 let (unit, used) = match used < UNIT_BYTES {
@@ -286,6 +292,25 @@ impl<'a> Writer<'a> {
             Some(error) => Err(error),
             None => Ok((!extents.is_empty()).then_some(extents)),
         }
+    }
+}
+
+impl Member {
+    /// Takes room for a record: what is left is the catalogue's, so that a full drive still takes
+    /// names, and objects on blocks. The caller holds one permit of the window.
+    async fn take(&mut self, bytes: u64) -> Result<(), Error> {
+        if self.records < bytes {
+            // Then everything that was sent is counted by the drive.
+            let _sent = self.window.acquire(WINDOW - 1).await;
+            self.records = room::records_left(&self.drive).await?;
+        }
+        let left = self.records.checked_sub(bytes).ok_or_else(|| Error::Full {
+            drive: self.drive.name.clone(),
+            what: "key-value part",
+            room: None,
+        })?;
+        self.records = left;
+        Ok(())
     }
 }
 
