@@ -21,12 +21,14 @@ use csd_reactor::{Buffer, sleep};
 
 use crate::array::{Array, Drive};
 use crate::catalogue::{self, Extents, ObjectId};
-use crate::object::{Error, GRACE};
+use crate::error::Error;
 
-/// Size of a unit, bytes.
-pub const UNIT_BYTES: u64 = 8 << 20;
+pub use crate::layout::UNIT_BYTES;
 /// How long a lock must stand unchanged before another writer takes it for abandoned.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+/// After this long a put whose name another writer has taken writes no blocks any more, and others
+/// may: it has looked several times, and what it had sent is done.
+pub(crate) const GRACE: Duration = Duration::from_secs(3);
 
 const CLAIM_PREFIX: u8 = 0x02;
 const LOCK_PREFIX: u8 = 0x03;

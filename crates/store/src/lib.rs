@@ -19,13 +19,14 @@
 //! - [`characterize`]: what kernels cost on a drive and on a host
 //! - [`account`]: what a run would take on the machines of a profile
 //! - [`profile`]: what machines were measured to do
-//! - [`fault`]: whose fault an error is
+//! - [`error`](mod@error), [`fault`]: what went wrong, and whose fault it is
 //! - [`whole`]: files that appear when they are whole
 
 pub mod account;
 pub mod array;
 pub mod catalogue;
 pub mod characterize;
+pub mod error;
 pub mod extent;
 pub mod fault;
 pub mod layout;

@@ -14,20 +14,11 @@ use super::cut::{Arrange, Cutter, Packed, Packer, Read};
 use super::draft::{Draft, Shape};
 use super::{CHECK_INTERVAL, Error, Progress, WINDOW};
 use crate::array::{Array, Drive};
-use crate::catalogue::{self, Entry, Placement};
+use crate::catalogue::{self, Entry, On, Placement};
 use crate::extent::{Claimer, UNIT_BYTES};
 use crate::layout::{self, Parts};
 use crate::room;
 use crate::source::Source;
-
-/// Where chunks are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum On {
-    /// As values; the drive allocates.
-    Kv,
-    /// As blocks; the catalogue holds the extents.
-    Block,
-}
 
 /// How to put.
 #[derive(Clone, Debug)]

@@ -28,7 +28,8 @@ use csd_reactor::Instant;
 use crate::array::Plan;
 use crate::object::{Error, Progress};
 
-pub use job::{Job, Unfit};
+pub use crate::error::Unfit;
+pub use job::Job;
 pub use lease::PATIENCE;
 pub use rank::Ranks;
 pub use site::Partial;

@@ -4,12 +4,17 @@
 //! size that a put uses unless told otherwise fit into what this says; what it leaves is enough
 //! for the catalogue's entries and for the claims of every unit of blocks.
 
+mod amount;
+
 use csd_initiator::{Kv, NamespaceKind};
 
 use crate::array::{Array, Drive};
+use crate::catalogue::On;
+use crate::error::Error;
 use crate::extent::{UNIT_BYTES, claimed_units, units};
 use crate::layout;
-use crate::object::{Error, On};
+
+pub use amount::Room;
 
 /// One byte of so many is left to the catalogue.
 const CATALOGUE_SHARE: u64 = 64;
@@ -20,15 +25,6 @@ const CLAIM_BYTES: u64 = record_bytes(28);
 #[must_use]
 pub const fn record_bytes(value_bytes: u64) -> u64 {
     (64 + value_bytes).next_multiple_of(64)
-}
-
-/// Room on each placement, bytes of objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
-    /// As values (`--on kv`).
-    pub kv_bytes: u64,
-    /// On blocks (`--on block`).
-    pub block_bytes: u64,
 }
 
 /// Room on one drive now, in chunks of the array's usual size.
