@@ -12,7 +12,7 @@ TEST_READY := $(VENV)/.test-ready
 ORACLE_READY := $(VENV)/.oracle-ready
 DEMO_DIR ?= build/demo
 
-.PHONY: help demo test check test-rust test-python browser oracle oracle-speed arm sim crash fuzz vm vm-short bench sdk docs clean
+.PHONY: help demo test check test-rust test-python test-documents browser oracle oracle-speed arm sim crash fuzz vm vm-short bench release release-try sdk docs clean
 
 help:            ## list the doors
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -24,7 +24,7 @@ demo: $(DEMO_READY)  ## build everything, run Count in drives, on the host and o
 	$(BIN)/python demo/demo.py --csd $(CSD) --dir $(DEMO_DIR)
 
 test:            ## all tests (short forms of the long lanes); goes on after one that fails
-	@failed=; for part in test-rust test-python; do \
+	@failed=; for part in test-rust test-python test-documents; do \
 	  $(MAKE) --no-print-directory $$part || failed="$$failed $$part"; \
 	done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
@@ -33,6 +33,12 @@ test-rust:  ## Rust tests: units, transport, simulation, stock client, end to en
 
 test-python: $(TEST_READY)  ## planner tests; those in a browser need Chromium (make browser)
 	cd python && ../$(BIN)/python -m pytest -q -rs
+
+# With the program that the Rust tests have built.
+test-documents: $(TEST_READY)  ## every command of the read-me and the guide, as it is written there
+	cargo test --locked --workspace --no-run -q
+	$(BIN)/python -m pytest -q -p no:dash tests/documents tests/release
+	$(BIN)/python tests/documents/run.py --csd $(CSD_TESTED) --csdplan $(BIN)/csdplan
 
 # For CI: a mirror out of reach is said, and skips those tests; it fails nothing.
 APT := timeout 300 apt-get -qq -o Acquire::Retries=1 -o DPkg::Lock::Timeout=60
@@ -49,7 +55,7 @@ check: $(TEST_READY)  ## formatting, lints, types, documentation
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps -q
 	cd python && ../$(BIN)/ruff check . && ../$(BIN)/ruff format --check . && ../$(BIN)/mypy
-	$(BIN)/ruff check --config python/pyproject.toml demo tests/vm bench/planner
+	$(BIN)/ruff check --config python/pyproject.toml demo tests/vm tests/documents tests/release bench/planner
 
 # More options of tests/vm/run.py, such as VM='--factor 3'.
 VM ?=
@@ -118,6 +124,13 @@ bench:  ## measured figures beside their floors, in one run each
 	cargo run --locked --release -q -p csd-kernels --example speed
 	cargo run --locked --release -q -p csd-reactor --example echo
 	cargo run --locked --release -q -p csd-wasm --example wasm_count
+
+release:  ## packages into build/release, tried in a clean Debian: .deb and a static program
+	packaging/release.sh
+	$(MAKE) --no-print-directory release-try
+
+release-try:     ## try the packages that are there; needs root and mmdebstrap, or skips visibly
+	tests/release/try.sh
 
 sdk:  ## build the examples of the SDK into sdk/built
 	sdk/build.sh

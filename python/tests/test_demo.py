@@ -1,7 +1,7 @@
 """The repository's first command and ``csdplan bep``: one plan, from the same profiles.
 
-What ``make demo`` runs is taken from the demo itself, what it prints from the README's first
-screen, so neither can drift from the planner unseen.
+What ``make demo`` runs is taken from the demo itself, what it prints from the page that shows
+it, so neither can drift from the planner unseen.
 """
 
 import importlib.util
@@ -50,21 +50,21 @@ def arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return [word for word in rest[2:] if word != "--plot" and not word.startswith(str(tmp_path))]
 
 
-def test_the_readme_shows_what_the_demo_runs(
+def test_the_page_shows_what_the_demo_runs(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     printed = CliRunner().invoke(app, arguments)
     assert printed.exit_code == 0
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = [tuple(cell.strip() for cell in row) for row in ROW.findall(readme)]
+    page = (ROOT / "docs/demo.md").read_text(encoding="utf-8")
+    shown = [tuple(cell.strip() for cell in row) for row in ROW.findall(page)]
     assert len(shown) == 6
     assert shown == [tuple(cell.strip() for cell in row) for row in ROW.findall(printed.stdout)]
 
 
 def test_bep_gives_the_numbers_of_the_first_command(arguments: list[str]) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = [(int(cores), int(devices)) for cores, _, _, devices, *_ in ROW.findall(readme)]
+    page = (ROOT / "docs/demo.md").read_text(encoding="utf-8")
+    shown = [(int(cores), int(devices)) for cores, _, _, devices, *_ in ROW.findall(page)]
     assert arguments[0] == "bep"
     profiles = [arguments[i + 1] for i, word in enumerate(arguments) if word == "--profile"]
     found = []

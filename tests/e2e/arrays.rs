@@ -251,7 +251,7 @@ fn links_where_a_drive_writes_are_replaced_and_not_followed() {
     let array = Array::up(1, "128M");
     array.csd(&["array", "down"]).expect(0, &[]);
     array.file("victim", b"dear");
-    for name in ["d0.log", "d0.url", "d0.new"] {
+    for name in ["d0.log", "d0.log.1", "d0.url", "d0.new"] {
         let _old = fs::remove_file(array.path("csd-array").join(name));
         symlink("../victim", array.path("csd-array").join(name)).unwrap();
     }

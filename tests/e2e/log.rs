@@ -1,6 +1,8 @@
 //! What others write: a drive's log that nobody reads, and names that would move a cursor.
 
+use std::fs;
 use std::io::{PipeReader, Read, Write, pipe};
+use std::net::SocketAddr;
 use std::process::{Child, Command as Process, Stdio};
 
 use csd_initiator::Kv;
@@ -12,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::failures::on_objects;
 use crate::harness::{Array, binary, signal, wait_until};
-use crate::single::NQN;
+use crate::single::{Drive, NQN};
 use crate::wire::{Command, Wire};
 
 /// More than a pipe holds.
@@ -33,19 +35,24 @@ fn unread(folder: &TempDir) -> (Child, PipeReader) {
     (child.unwrap(), reader)
 }
 
-/// Strangers who are refused, and a host that is served all the same.
-fn use_it(folder: &TempDir) {
-    let ready = folder.path().join("ready");
-    wait_until("the drive serves", || ready.exists());
-    let url = std::fs::read_to_string(ready).unwrap();
-    let address = url.strip_prefix("nvme+tcp://").unwrap().split('/').next().unwrap();
-    let address = address.parse().unwrap();
-    for _ in 0..REFUSED {
+/// So many strangers are refused, each of which the drive logs, as far as it may.
+fn are_refused(address: SocketAddr, strangers: usize) {
+    for _ in 0..strangers {
         let mut stranger = Wire::open(address);
         stranger.initialise();
         let elsewhere = "nqn.2026-11.io.csdstore:none";
         assert_ne!(stranger.connect(elsewhere, 0, 0xFFFF, true).status, 0);
     }
+}
+
+/// Strangers who are refused, and a host that is served all the same.
+fn use_it(folder: &TempDir) {
+    let ready = folder.path().join("ready");
+    wait_until("the drive serves", || ready.exists());
+    let url = fs::read_to_string(ready).unwrap();
+    let address = url.strip_prefix("nvme+tcp://").unwrap().split('/').next().unwrap();
+    let address = address.parse().unwrap();
+    are_refused(address, REFUSED);
     let mut admin = Wire::open(address);
     let cntlid = admin.admin(NQN);
     let mut io = Wire::open(address);
@@ -97,6 +104,37 @@ fn a_log_that_is_read_late_says_what_there_was() {
     assert!(told < REFUSED / 2, "they are held back: {told} lines");
     // What no line was allowed for is not told of; it is not much.
     assert!(told + held_back > REFUSED / 2, "{told} lines, {held_back} more");
+}
+
+#[test]
+fn a_log_file_has_bounds_however_much_is_logged() {
+    let log = ["--log-file", "d.log", "--log-size", "4K", "--log-files", "2"];
+    let mut drive = Drive::serve("memory", &log);
+    are_refused(drive.address(), 300);
+    let done = drive.stop().expect(0, &[]);
+    assert!(done.stderr.is_empty(), "{}", done.stderr);
+    let read = |name: &str| fs::read_to_string(drive.array.path(name)).unwrap();
+    let (older, newest) = (read("d.log.1"), read("d.log"));
+    assert!(older.len() <= 4096 && newest.len() <= 4096, "{} {}", older.len(), newest.len());
+    assert!(!drive.array.path("d.log.2").exists());
+    assert!(!older.contains(" serving "), "more was logged than the two files hold");
+    assert!(older.contains("connect refused") && newest.contains(" asked to stop"), "{newest}");
+}
+
+#[test]
+fn an_array_keeps_the_logs_of_its_last_starts_and_deletes_all_of_them() {
+    let array = Array::up(1, "128M");
+    for _ in 0..5 {
+        array.csd(&["array", "down"]).expect(0, &[]);
+        array.csd(&["array", "up"]).expect(0, &[]);
+    }
+    for (name, there) in [("d0.log", true), ("d0.log.3", true), ("d0.log.4", false)] {
+        assert_eq!(array.path("csd-array").join(name).exists(), there, "{name}");
+    }
+    let before = fs::read_to_string(array.path("csd-array/d0.log.1")).unwrap();
+    assert!(before.contains(" serving ") && before.contains(" asked to stop"), "{before}");
+    array.csd(&["array", "down", "--delete", "--yes"]).expect(0, &[]);
+    assert!(!array.path("csd-array").exists());
 }
 
 #[test]

@@ -35,6 +35,18 @@ fn commands_without_an_array_that_is_up_say_how_to_start_it() {
 }
 
 #[test]
+fn up_and_add_name_drives_shortly() {
+    let array = Array::up(1, "128M");
+    let add = ["array", "add", "--drives", "1", "--size", "128M"];
+    for command in [&["array", "up"][..], &add] {
+        let text = array.csd(command).expect(0, &[]).text();
+        assert!(text.contains("  127.0.0.1:") && !text.contains("nqn."), "{text}");
+    }
+    let text = array.csd(&["array", "up", "-v"]).expect(0, &[]).text();
+    assert_eq!(text.matches("nvme+tcp://127.0.0.1:").count(), 2, "{text}");
+}
+
+#[test]
 fn a_minority_says_what_starts_the_others_and_names_them_shortly() {
     let array = Array::up_on_files(3, "128M");
     array.kill(0);

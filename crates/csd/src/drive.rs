@@ -1,5 +1,6 @@
 //! `csd drive serve`.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use crate::cli::program::Allowed;
 use crate::cli::{Serve, parse_nqn};
 use crate::context::Context;
 use crate::log;
+use crate::log_file::LogFile;
 use crate::report::{self, Failure, Report};
 
 /// Descriptors for everything that is no connection.
@@ -39,7 +41,14 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         )));
     }
     let host_limits = host_limits(options)?;
-    let (log, lines) = log::sink(options.log, options.log_level)
+    let target: Box<dyn Write + Send> = match &options.log_file {
+        None => Box::new(std::io::stderr()),
+        Some(path) => Box::new(
+            LogFile::open(path, options.log_size, options.log_files)
+                .map_err(|error| Failure::os(path.display(), &error))?,
+        ),
+    };
+    let (log, lines) = log::sink(options.log, options.log_level, target)
         .map_err(|error| Failure::run(format!("cannot log: {error}")))?;
     let media = match options.media.as_str() {
         "memory" => MediaKind::Memory,
@@ -198,6 +207,6 @@ fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    std::io::Write::write_all(&mut std::fs::File::create_new(&beside)?, text.as_bytes())?;
+    std::fs::File::create_new(&beside)?.write_all(text.as_bytes())?;
     std::fs::rename(&beside, path)
 }

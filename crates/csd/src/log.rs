@@ -1,10 +1,11 @@
-//! A drive's log on standard error, as lines for people or as JSON objects, one a line.
+//! A drive's log on standard error or in a file, as lines for people or as JSON objects, one a
+//! line.
 //!
 //! Never anything to standard output, which is the command's answer. Invariants: an event is one
 //! line whatever is in its fields, which hosts may have chosen; nobody on a drive's core waits for
 //! the reader of standard error.
 
-use std::io;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use clap::ValueEnum;
@@ -32,18 +33,22 @@ pub(crate) enum Level {
     Info,
 }
 
-/// A log that writes to standard error, and what its lines wait in.
+/// A log, and what its lines wait in until they are written to `target`.
 ///
 /// # Errors
 /// When there can be no thread for it.
-pub(crate) fn sink(form: Form, level: Level) -> io::Result<(Log, Arc<Outlet>)> {
+pub(crate) fn sink(
+    form: Form,
+    level: Level,
+    target: impl Write + Send + 'static,
+) -> io::Result<(Log, Arc<Outlet>)> {
     let level = match level {
         Level::Error => csd_drive::log::Level::Error,
         Level::Warn => csd_drive::log::Level::Warn,
         Level::Info => csd_drive::log::Level::Info,
     };
     let tell = move |dropped: u64| line(form, &lost(&[("lines", dropped.to_string())]));
-    let outlet = Arc::new(Outlet::new(WAITING_BYTES_MAX, io::stderr(), tell)?);
+    let outlet = Arc::new(Outlet::new(WAITING_BYTES_MAX, target, tell)?);
     let lines = Arc::clone(&outlet);
     let log = Log::new(level, move |record| lines.put(&line(form, record), !record.rated));
     Ok((log, outlet))

@@ -5,11 +5,10 @@
 //! object is printed; the exit code is the documented one.
 //!
 //! Modules: [`cli`] declares the command line, [`report`] prints, [`table`] and [`units`] format,
-//! [`log`] writes a drive's log, [`context`] opens the array, [`pace`] reads profiles,
-//! [`mod@account`] gives model time; [`drive`], [`mod@drive_log`], [`check`], [`mod@array`],
-//! [`object`], [`mod@get`] into a [`target`], [`program`], [`run`], [`mod@characterize`] and
-//! [`secret`] are the commands; [`mod@each`] does one for several objects.
-//! [`object`], [`program`], [`run`], [`mod@characterize`] and [`secret`] are the commands;
+//! [`log`] writes a drive's log, to a [`log_file`] if asked to, [`context`] opens the array,
+//! [`pace`] reads profiles, [`mod@account`] gives model time; [`drive`], [`mod@drive_log`],
+//! [`check`], [`mod@array`], [`object`], [`mod@get`] into a [`target`], [`program`], [`run`],
+//! [`mod@characterize`] and [`secret`] are the commands; [`mod@each`] does one for several objects;
 //! [`generate`] makes completions and man pages of them.
 
 mod account;
@@ -27,6 +26,7 @@ mod generate;
 mod get;
 mod host;
 mod log;
+mod log_file;
 mod object;
 mod pace;
 mod plain;

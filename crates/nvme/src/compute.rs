@@ -1,8 +1,9 @@
 //! Computational Programs command set: Execute Program and the list of programs.
 //!
-//! Source: Computational Programs Command Set Specification 1.1 by way of the facts page (c.2),
-//! (c.3); a secondary reading, so every offset stands here and nowhere else. The header of the
-//! Program List log is not verified (facts page (c.3)): provisional, this module alone knows it.
+//! Source: NVM Express Computational Programs Command Set Specification 1.1, "Execute Program" and
+//! "Program List". We had no access to its text, only to public source code that cites it, so every
+//! offset stands in this module and nowhere else. The header of the Program List log page is not
+//! verified at all.
 
 use crate::capsule::Sqe;
 use crate::opcode::Cp;

@@ -51,7 +51,7 @@ pub(crate) fn add(options: &cli::Add, context: &Context) -> Result<Report, Failu
     let mut joined = std::mem::take(&mut local.file.joining);
     local.file.drives.append(&mut joined);
     local.save()?;
-    Ok(report(&local, before, names).with_warnings(warnings))
+    Ok(report(&local, context, before, names).with_warnings(warnings))
 }
 
 /// New drives of this machine.
@@ -145,11 +145,11 @@ pub(super) fn discard(local: &mut Local) -> Result<Vec<String>, Failure> {
     Ok(warnings)
 }
 
-fn report(local: &Local, before: usize, names: usize) -> Report {
+fn report(local: &Local, context: &Context, before: usize, names: usize) -> Report {
     let added = &local.file.drives[before..];
     let mut text = String::new();
     for drive in added {
-        text.push_str(&format!("{}  added  {}\n", drive.name, drive.url));
+        text.push_str(&format!("{}  added  {}\n", drive.name, context.shown(&drive.url)));
     }
     text.push_str(&format!(
         "{names} names copied to each; the array has {} drives now, and new objects use all\n",

@@ -14,6 +14,7 @@ use csd_store::array::{DriveRecord, Home};
 
 use super::process;
 use crate::context::runtime;
+use crate::log_file;
 use crate::report::Failure;
 
 /// Longest wait for a medium's lock: what a killed drive had under way keeps it for a while.
@@ -161,7 +162,9 @@ pub(super) fn delete(
 ) -> Result<(), Failure> {
     let mut doomed: Vec<PathBuf> = media.iter().map(|(path, _lock)| path.clone()).collect();
     for drive in drives.iter().filter(|drive| drive.media.is_some()) {
-        doomed.extend([process::log_path(folder, drive), process::ready_path(folder, drive)]);
+        let log = process::log_path(folder, drive);
+        doomed.extend((1..=log_file::FILES_MAX).map(|number| log_file::older(&log, number)));
+        doomed.extend([log, process::ready_path(folder, drive)]);
     }
     for path in doomed {
         process::remove_if_there(&path)

@@ -5,7 +5,7 @@
 //! this array. The array file alone proves nothing: it may come from anybody, be a copy, or hold a
 //! process number that the kernel has given to another process since.
 
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,6 +17,7 @@ use csd_store::array::DriveRecord;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::context::runtime;
+use crate::log_file;
 use crate::report::Failure;
 
 /// Longest wait for a drive to serve: formatting or recovering its media takes time.
@@ -35,7 +36,7 @@ pub(crate) enum Ended {
     Killed,
 }
 
-/// File of a drive's output.
+/// File of a drive's output; older ones have numbers after its name.
 pub(crate) fn log_path(folder: &Path, drive: &DriveRecord) -> PathBuf {
     folder.join(format!("{}.log", drive.name))
 }
@@ -60,9 +61,7 @@ pub(crate) fn start(
     fs::create_dir_all(folder).map_err(cannot)?;
     let (ready, log) = (ready_path(folder, drive), log_path(folder, drive));
     remove_if_there(&ready).map_err(cannot)?;
-    // A new file, since a link under this name could lead anywhere.
-    remove_if_there(&log).map_err(cannot)?;
-    let log = File::create_new(log).map_err(cannot)?;
+    let output = log_file::fresh(&log, log_file::FILES).map_err(cannot)?;
     let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
     command.args(["drive", "serve", "--session", "--listen", "127.0.0.1:0"]);
     command.arg("--media").arg(media.unwrap_or(Path::new("memory")));
@@ -70,11 +69,11 @@ pub(crate) fn start(
     command.args(["--cores", &drive.cores.unwrap_or(1).to_string()]);
     command.args(["--backend", &backend.to_string()]);
     command.args(["--nqn", drive.nqn()]);
-    command.arg("--ready-file").arg(&ready);
+    command.arg("--ready-file").arg(&ready).arg("--log-file").arg(&log);
     if let Some(secrets) = secrets {
         command.arg("--secrets").arg(secrets);
     }
-    command.stdin(Stdio::null()).stdout(log.try_clone().map_err(cannot)?).stderr(log);
+    command.stdin(Stdio::null()).stdout(output.try_clone().map_err(cannot)?).stderr(output);
     command.spawn().map_err(cannot)
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn up(options: &cli::Up, context: &Context) -> Result<Report, Failure
     start::start(&mut local, |file| &mut file.drives, &places, options.backend, context)?;
     let name = |place: &usize| local.file.drives[*place].name.clone();
     let names: Vec<String> = places.iter().map(name).collect();
-    Ok(report(&local.file, path, &names).with_warnings(warnings))
+    Ok(report(&local.file, context, &names).with_warnings(warnings))
 }
 
 fn check_number(options: &cli::Up, file: &ArrayFile, path: &Path) -> Result<(), Failure> {
@@ -167,7 +167,8 @@ fn plan(options: &cli::Up, path: &Path, home: &Home) -> Result<ArrayFile, Failur
     Ok(ArrayFile { schema: SCHEMA, name, uuid, folder, drives, joining })
 }
 
-fn report(file: &ArrayFile, path: &Path, started: &[String]) -> Report {
+fn report(file: &ArrayFile, context: &Context, started: &[String]) -> Report {
+    let path = context.array_path();
     let mut text = String::new();
     for drive in &file.drives {
         let what = match started.contains(&drive.name) {
@@ -175,7 +176,7 @@ fn report(file: &ArrayFile, path: &Path, started: &[String]) -> Report {
             false if drive.media.is_none() => "not of this machine",
             false => "running",
         };
-        text.push_str(&format!("{}  {what}  {}\n", drive.name, drive.url));
+        text.push_str(&format!("{}  {what}  {}\n", drive.name, context.shown(&drive.url)));
     }
     text.push_str(&format!("array file: {}\n", path.display()));
     let drives: Vec<_> = file

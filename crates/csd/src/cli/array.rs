@@ -28,8 +28,9 @@ Examples:
     Add(Add),
     /// Show every drive of the array
     Status,
-    /// Delete what puts that were cut off, or lost their name to another, left on the drives
+    /// Free what interrupted puts left on the drives
     ///
+    /// These are puts that were cut off, or that lost their name to another put.
     /// Others may go on using the array meanwhile. A put that was cut off and still has its name
     /// shows in `csd ls --all`; `csd rm` deletes it.
     Reclaim,
@@ -88,7 +89,7 @@ pub(crate) struct Add {
     /// Cores of each new drive [default: as the array's last drive on this machine, or 1]
     #[arg(long, value_name = "N", value_parser = cores(), requires = "drives")]
     pub(crate) cores: Option<u16>,
-    /// How new drives wait for the kernel
+    /// I/O backend of the new drives
     #[arg(long, value_name = "auto|uring|epoll", default_value = "auto")]
     pub(crate) backend: BackendKind,
 }

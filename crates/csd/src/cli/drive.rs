@@ -9,6 +9,7 @@ use csd_reactor::BackendKind;
 
 use super::secret::{parse_group, parse_hash};
 use super::{cores, parse_listen, parse_nqn};
+use crate::log_file::{FILES, FILES_MAX};
 use crate::units::{parse_percent, parse_size};
 
 #[derive(Debug, Subcommand)]
@@ -19,16 +20,16 @@ Examples:
   csd drive serve --media memory --size 1G
   csd drive serve --media /data/d0.media --size 64G --kv 80% --listen 127.0.0.1:4421")]
     Serve(Box<Serve>),
-    /// Look at media that no drive serves: every checksum; exit code 1 when there is damage
+    /// Check all checksums of media that no drive serves; exit code 1 if there is damage
     Check(Check),
-    /// Show what became of a drive's last executions: bytes, work, times, and why some failed
+    /// Show the last executions of kernels and programs: bytes, work, times, why some failed
     Log(super::drive_log::Log),
 }
 
 /// Options of `csd drive check`.
 #[derive(Args, Debug)]
 pub(crate) struct Check {
-    /// File or block device to look at; nothing is written to it
+    /// File or block device to check; nothing is written to it
     pub(crate) media: PathBuf,
 }
 
@@ -86,7 +87,7 @@ pub(crate) struct Serve {
     /// Number of cores that serve
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = cores())]
     pub(crate) cores: u16,
-    /// I/O backend
+    /// I/O backend; `auto` takes io_uring where the kernel allows it, else epoll
     #[arg(long, value_name = "auto|uring|epoll", default_value = "auto")]
     pub(crate) backend: BackendKind,
     /// Size of a logical block: 512 or 4096 bytes
@@ -95,11 +96,11 @@ pub(crate) struct Serve {
     /// Whether to bypass the page cache (O_DIRECT); `auto` does where the file system takes it
     #[arg(long, value_enum, value_name = "auto|on|off", default_value_t = Direct::Auto)]
     pub(crate) direct: Direct,
-    /// Serve what is whole of damaged media, and write nothing to them. Keys whose newest value
-    /// was in a damaged place are gone, or have the value before
+    /// Serve what is undamaged of damaged media, read-only. A key whose newest value was in a
+    /// damaged place is missing, or has the value before
     #[arg(long)]
     pub(crate) salvage: bool,
-    /// Most connections at once, admin queues included; more are told that the drive is busy
+    /// Most connections at once, admin queues included; further hosts get Controller Busy
     #[arg(long, value_name = "N", default_value_t = 2048)]
     #[arg(value_parser = value_parser!(u32).range(2..=1_000_000))]
     pub(crate) connections: u32,
@@ -110,20 +111,31 @@ pub(crate) struct Serve {
     /// Serve Prometheus metrics at this address (GET /metrics)
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_listen)]
     pub(crate) metrics: Option<SocketAddr>,
-    /// Log format, on standard error
+    /// Log format
     #[arg(long, value_enum, value_name = "text|json", default_value_t = crate::log::Form::Text)]
     pub(crate) log: crate::log::Form,
     /// Log level
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = crate::log::Level::Info)]
     pub(crate) log_level: crate::log::Level,
-    /// Answer as late as this device of a profile would: FILE, or FILE:DEVICE where there are
-    /// several
+    /// Log to this file instead of standard error. When it is full it is renamed FILE.1, FILE.1 is
+    /// renamed FILE.2, and so on
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log_file: Option<PathBuf>,
+    /// Most bytes of one file of the log; at least 4K
+    #[arg(long, value_name = "SIZE", value_parser = parse_log_size, default_value = "8M")]
+    pub(crate) log_size: u64,
+    /// Most files of the log, FILE included; the oldest is deleted
+    #[arg(long, value_name = "N", default_value_t = FILES)]
+    #[arg(value_parser = value_parser!(u32).range(1..=FILES_MAX.into()))]
+    pub(crate) log_files: u32,
+    /// Be as slow as a device of this profile (`csd characterize` writes them); DEVICE is needed
+    /// if it has several
     #[arg(long, value_name = "FILE[:DEVICE]")]
     pub(crate) pace: Option<String>,
     /// Longest wait for commands in flight after SIGTERM or SIGINT, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     pub(crate) drain: u16,
-    /// Longest spin before a core sleeps, microseconds
+    /// How long a core polls before it sleeps, microseconds
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 50)]
     pub(crate) spin: u32,
     /// Run in its own session: Ctrl-C in this terminal does not reach it, and Linux gives it a
@@ -168,6 +180,13 @@ impl From<Direct> for csd_drive::media::Direct {
             Direct::On => Self::On,
             Direct::Off => Self::Off,
         }
+    }
+}
+
+fn parse_log_size(text: &str) -> Result<u64, String> {
+    match parse_size(text)? {
+        0..4096 => Err("a file of the log has at least 4K".to_owned()),
+        bytes => Ok(bytes),
     }
 }
 

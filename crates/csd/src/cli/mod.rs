@@ -27,6 +27,8 @@ use csd_nvme::controller::connect::is_nqn;
 
 /// Drives that compute where their data is, and arrays of them.
 ///
+/// `csd COMMAND --help` tells more of a command.
+///
 /// Sizes: 64K, 1M, 1.5G and 1T (or KiB and so on) are binary, 1M is 2^20 bytes; 1KB, 1MB, 1GB and
 /// 1TB are decimal, 1MB is 10^6 bytes.
 ///
@@ -81,13 +83,13 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve a drive
+    /// Serve a drive, check its media, show its last executions
     #[command(subcommand)]
     Drive(Drive),
-    /// Make secrets, by which hosts and drives know each other
+    /// Make secrets with which hosts and drives prove who they are
     #[command(subcommand)]
     Secret(SecretCommand),
-    /// Start, look at or stop an array of drives on this machine
+    /// Start, show, grow or stop an array of drives
     #[command(subcommand)]
     Array(Array),
     /// Store files as objects
@@ -96,13 +98,13 @@ pub(crate) enum Command {
     Get(Get),
     /// List objects
     Ls(Ls),
-    /// Show what the catalogue knows of an object
+    /// Show an object's type, shape, size, place and digest
     Stat(Name),
     /// Remove objects
     Rm(Names),
     /// Measure what kernels cost in a drive and on this host, and write a profile
     Characterize(Box<characterize::Characterize>),
-    /// Run a kernel over an object
+    /// Run a built-in kernel over objects: in the drives, on this host, or on both
     #[command(subcommand)]
     Run(Run),
     /// Load programs of your own into drives, and run them

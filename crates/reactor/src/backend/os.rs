@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 
 use libc::{c_int, c_void, socklen_t};
 
-use crate::mailbox::Bell;
+use super::bell::Bell;
 
 /// How many connections may wait to be accepted.
 const BACKLOG: c_int = 1024;
@@ -139,13 +139,14 @@ pub(crate) fn connect(addr: SocketAddr) -> io::Result<TcpStream> {
 }
 
 /// One `sendmsg` of up to `IOV_MAX` slices; a dead peer is an error, not a signal.
+#[allow(clippy::useless_conversion, reason = "the width of the number differs by platform")]
 pub(crate) fn send(stream: &TcpStream, from: &[IoSlice<'_>]) -> io::Result<usize> {
     let from = &from[..from.len().min(libc::UIO_MAXIOV as usize)];
     // SAFETY: an IoSlice has the layout of an iovec by its documentation; `sendmsg` only reads.
     unsafe {
         let mut message: libc::msghdr = mem::zeroed();
         message.msg_iov = from.as_ptr().cast_mut().cast();
-        message.msg_iovlen = from.len();
+        message.msg_iovlen = from.len().try_into().expect("not more than UIO_MAXIOV");
         check_size(libc::sendmsg(stream.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL))
     }
 }
@@ -225,7 +226,6 @@ pub(crate) fn direct_alignment(fd: RawFd) -> io::Result<Option<(u32, u32)>> {
 }
 
 /// Whether a file's file system keeps it in memory.
-#[allow(clippy::useless_conversion, reason = "the width of these numbers differs by platform")]
 pub(crate) fn is_in_memory(fd: RawFd) -> bool {
     // SAFETY: the answer is a live, writable value.
     let (result, answer) = unsafe {
@@ -233,9 +233,10 @@ pub(crate) fn is_in_memory(fd: RawFd) -> bool {
         (libc::fstatfs(fd, &raw mut answer), answer)
     };
     /// Magic number of ramfs, which libc does not name.
-    const RAMFS_MAGIC: i64 = 0x8584_58F6;
-    let kind = i64::from(answer.f_type);
-    result == 0 && (kind == i64::from(libc::TMPFS_MAGIC) || kind == RAMFS_MAGIC)
+    const RAMFS_MAGIC: i128 = 0x8584_58F6;
+    // Width and sign of these numbers differ by platform.
+    let kind = i128::from(answer.f_type);
+    result == 0 && (kind == i128::from(libc::TMPFS_MAGIC) || kind == RAMFS_MAGIC)
 }
 
 /// Has a write beyond the process's limit of file size fail with `EFBIG`, instead of ending the
@@ -292,11 +293,13 @@ pub(crate) fn epoll_wait(
     let room = c_int::try_from(events.len()).unwrap_or(c_int::MAX);
     let timeout = wait_ns.map(timespec);
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: `room` events may be written to the slice; the time is live or null.
+    // SAFETY: `room` events may be written to the slice; the time is live or null, and so wide on
+    // every 64-bit platform. Not every C library has a function for this system call.
     let result = unsafe {
-        check(libc::epoll_pwait2(epoll, events.as_mut_ptr(), room, timeout, std::ptr::null()))
+        let (number, events) = (libc::SYS_epoll_pwait2, events.as_mut_ptr());
+        libc::syscall(number, epoll, events, room, timeout, std::ptr::null::<libc::sigset_t>(), 0)
     };
-    match result {
+    match check(c_int::try_from(result).unwrap_or(c_int::MAX)) {
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
             // Before Linux 5.11: whole milliseconds, rounded up so as not to spin.
             let wait_ms = wait_ns
@@ -313,7 +316,7 @@ pub(crate) fn epoll_wait(
 /// A relative time; longer ones than the type holds are cut, the caller's loop comes round again.
 fn timespec(ns: u64) -> libc::timespec {
     libc::timespec {
-        tv_sec: libc::time_t::try_from(ns / 1_000_000_000).unwrap_or(libc::time_t::MAX),
+        tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),
         tv_nsec: libc::c_long::try_from(ns % 1_000_000_000).unwrap_or(0),
     }
 }

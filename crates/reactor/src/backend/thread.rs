@@ -1,18 +1,20 @@
-//! Where, when and how long threads run, and the session of the process: system calls that the
-//! standard library does not offer, each wrapped to be safe.
+//! Where, when and how long threads run, and the session and standard error of the process: system
+//! calls that the standard library does not offer, each wrapped to be safe.
 //!
 //! Never starts a thread. Invariant: only threads of this process are looked at or moved.
 #![allow(unsafe_code)]
 
+use std::fs::File;
 use std::io;
 use std::mem;
+use std::os::fd::AsRawFd;
 use std::os::unix::thread::JoinHandleExt;
 use std::thread::JoinHandle;
 
 use libc::c_int;
 
 use super::os::check;
-use crate::time::nanos;
+use crate::instant::nanos;
 
 /// Binds the calling thread to one CPU, the `index`th of those it may use, round and round.
 pub(crate) fn pin_thread(index: usize) -> io::Result<()> {
@@ -70,10 +72,12 @@ pub(crate) fn thread_cpu_ns() -> u64 {
 }
 
 /// CPU time of a thread that runs, ns.
+#[allow(clippy::unnecessary_cast, reason = "the type of the id differs by platform")]
 pub(crate) fn thread_cpu_ns_of(thread: &JoinHandle<()>) -> u64 {
     let mut clock = 0;
+    let id = thread.as_pthread_t() as libc::pthread_t;
     // SAFETY: the pointer is to a live, writable value, and a handle keeps its thread's id valid.
-    match unsafe { libc::pthread_getcpuclockid(thread.as_pthread_t(), &raw mut clock) } {
+    match unsafe { libc::pthread_getcpuclockid(id, &raw mut clock) } {
         0 => clock_ns(clock),
         _ => 0,
     }
@@ -98,4 +102,13 @@ fn clock_ns(clock: libc::clockid_t) -> u64 {
 pub fn lead_session() -> io::Result<()> {
     // SAFETY: no pointers.
     check(unsafe { libc::setsid() }).map(drop)
+}
+
+/// Leads this process's standard error to a file.
+///
+/// # Errors
+/// When the process may have no more descriptors.
+pub fn redirect_stderr(file: &File) -> io::Result<()> {
+    // SAFETY: no pointers, and the file is open.
+    check(unsafe { libc::dup2(file.as_raw_fd(), libc::STDERR_FILENO) }).map(drop)
 }

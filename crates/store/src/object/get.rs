@@ -99,8 +99,10 @@ async fn copy(
         };
         // Drives sent while this was written; all that has arrived is written in one go, while
         // they send more.
-        let writer = writing.await.map_err(|_| Error::Lane)?;
-        let writer = writer.map_err(|source| Error::Write { source })?;
+        let written = writing.await.map_err(|_| Error::Lane)?;
+        // The chunks' memory is freed here, where the next ones are received: a thread uses again
+        // what it has freed itself, and new memory costs a page fault each 4 KiB.
+        let (writer, _) = written.map_err(|source| Error::Write { source })?;
         let Some(first) = first else { return end(entry, writer).await };
         let mut arrived = vec![first];
         while arrived.len() < ahead
@@ -182,19 +184,19 @@ struct Writer {
     hasher: blake3::Hasher,
 }
 
-/// Writes `header`, which has no part in the digest, then hashes and writes `chunks`. Begins now,
-/// on the compute lane: both block, or take long.
+/// Writes `header`, which has no part in the digest, then hashes and writes `chunks`, and gives
+/// them back. Begins now, on the compute lane: both block, or take long.
 fn write(
     mut writer: Writer,
     header: Vec<u8>,
     chunks: Vec<Buffer>,
-) -> Compute<impl Job<Output = io::Result<Writer>>> {
+) -> Compute<impl Job<Output = io::Result<(Writer, Vec<Buffer>)>>> {
     compute_fn(Class::Foreground, 0, move || {
         writer.sink.write_all(&header)?;
-        for chunk in chunks {
-            writer.hasher.update(&chunk);
-            writer.sink.write_all(&chunk)?;
+        for chunk in &chunks {
+            writer.hasher.update(chunk);
+            writer.sink.write_all(chunk)?;
         }
-        Ok(writer)
+        Ok((writer, chunks))
     })
 }

@@ -175,8 +175,10 @@ struct Reader {
 
 impl Reader {
     async fn next(mut self, chunk_bytes: u32) -> Result<(Self, Read), Error> {
+        // Allocated here, where chunks that were sent are freed: a thread uses again what it has
+        // freed itself, and new memory costs a page fault each 4 KiB.
+        let mut bytes = Buffer::with_room(0, chunk_bytes as usize, 0);
         let read = compute_fn(Class::Foreground, 0, move || {
-            let mut bytes = Buffer::with_room(0, chunk_bytes as usize, 0);
             let filled = self.source.fill(&mut bytes)?;
             bytes.truncate(filled);
             self.hasher.update(&bytes);
