@@ -32,8 +32,8 @@ use crate::run::{Share, Unfit, lease};
 const IN_FLIGHT: u64 = 4;
 /// Connections to one drive in a run, at most.
 const CONNECTIONS: u64 = TRIES as u64 + 1;
-/// An execution that takes longer is given no others beside it.
-const LONG: Duration = Duration::from_secs(1);
+/// An execution that takes longer than this part of its time limit is given no others beside it.
+const LONG_PART: u32 = 40;
 /// Bytes of the number of bytes written.
 const COUNT_BYTES: u64 = 8;
 /// Bytes of an output that are fetched with their number.
@@ -89,16 +89,20 @@ struct Pace {
     /// Lets the other workers begin.
     others: Semaphore,
     alone: Cell<bool>,
+    /// Longest that an execution takes which has others beside it.
+    short: Duration,
 }
 
 impl Pace {
-    fn new() -> Self {
-        Self { others: Semaphore::new(0), alone: Cell::new(false) }
+    /// For executions with this time limit.
+    fn new(time_ms: u32) -> Self {
+        let short = Duration::from_millis(time_ms.into()) / LONG_PART;
+        Self { others: Semaphore::new(0), alone: Cell::new(false), short }
     }
 
     /// Notes how long an execution took.
     fn took(&self, span: Option<Span>) {
-        if span.is_some_and(|(begin, end)| end.since(begin) > LONG) {
+        if span.is_some_and(|(begin, end)| end.since(begin) > self.short) {
             self.alone.set(true);
         }
     }
@@ -108,7 +112,8 @@ impl Pace {
 /// others go on.
 pub(super) async fn work(site: &Rc<Site>, member: usize) -> Result<(), Error> {
     let areas = areas(site, member)?;
-    let (guest, pace) = (Rc::new(Guest::new(site.holder)), Rc::new(Pace::new()));
+    let pace = Rc::new(Pace::new(site.task().limits.time_ms));
+    let guest = Rc::new(Guest::new(site.holder));
     let workers: Vec<_> = (0..areas.count)
         .map(|area| {
             let (site, guest, pace) = (Rc::clone(site), Rc::clone(&guest), Rc::clone(&pace));
@@ -339,6 +344,16 @@ async fn fetch(drive: &Drive, start: u64, bytes: u64) -> Result<Vec<u8>, Error> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_execution_that_is_long_for_its_limit_stays_alone() {
+        let at = |ms: u64| Instant::from_ns(ms * 1_000_000);
+        let pace = Pace::new(20_000);
+        for (span, alone) in [(None, false), (Some(500), false), (Some(501), true)] {
+            pace.took(span.map(|ms| (at(7), at(7 + ms))));
+            assert_eq!(pace.alone.get(), alone, "{span:?} ms");
+        }
+    }
 
     #[test]
     fn areas_are_as_many_as_have_room() {
