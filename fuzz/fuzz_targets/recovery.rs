@@ -30,7 +30,7 @@ fuzz_target!(|data: &[u8]| {
     }
     let media = Media::Memory(Arc::new(memory));
     let segments = Arc::new(Segments::new([1; 16], 0, SEGMENT_BYTES, SEGMENTS, &[2, 3]));
-    let Ok(found) = csd_fuzz::ready(survey(&media, &segments, 16)) else { return };
+    let Ok(found) = csd_fuzz::ready(survey(&media, &segments, 16, 0)) else { return };
     for number in 0..16 {
         let syncer = Rc::new(Syncer::new(media.clone()));
         let shard = Rc::new(Shard::new(number, media.clone(), Arc::clone(&segments), syncer));

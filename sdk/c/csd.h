@@ -36,6 +36,35 @@ CSD_IMPORT("fail") void csd_fail(const char *words, uint32_t length);
         __builtin_unreachable();               \
     } while (0)
 
+/* What a fold is given of a partial answer before what the program wrote: its result. Puts what was
+ * written at `at`, and fails when that is longer than `room`; its length. */
+static inline uint32_t csd_part(uint32_t stream, uint64_t *result, void *at, uint32_t room) {
+    uint32_t length = 0, count, filled = 0;
+    for (; filled < 8 && (count = csd_next(stream, (char *)result + filled, 8 - filled)); )
+        filled += count;
+    if (filled < 8) CSD_FAIL("there is no partial answer");
+    while (length < room && (count = csd_next(stream, (char *)at + length, room - length)))
+        length += count;
+    char more;
+    if (csd_next(stream, &more, 1)) CSD_FAIL("a partial answer is too long");
+    return length;
+}
+
+/* Says that the program's records are lines: none of them is cut when a chunk of an object ends.
+ * Without it they are elements of the object's type. */
+#define CSD_LINES \
+    __attribute__((export_name("csd_records"))) uint64_t csd_records_(void) { return 1; }
+
+/* Begins the function that makes one answer of two partial ones, those of earlier and of later
+ * chunks: streams 0 and 1, which csd_part reads. Without one, what the program wrote for each chunk
+ * is put one behind the other, and results are added. */
+#define CSD_FOLD(name)                                                  \
+    static uint64_t name(void);                                         \
+    __attribute__((export_name("csd_fold"))) uint64_t csd_fold_(void) { \
+        return name();                                                  \
+    }                                                                   \
+    static uint64_t name(void)
+
 /* Begins the function that is the program. */
 #define CSD_PROGRAM(name)                                             \
     static uint64_t name(void);                                       \

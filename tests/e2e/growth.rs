@@ -21,6 +21,12 @@ fn put(array: &Array, name: &str) {
     array.csd(&["put", "x.bin", name]).expect(0, &[]);
 }
 
+/// An array file whose last drive only joins.
+fn joining(file: &str) -> String {
+    let (first, last) = file.rsplit_once("[[drives]]").unwrap();
+    format!("{first}[[joining]]{}", last.replace("[drives.", "[joining."))
+}
+
 fn listed(array: &Array, code: i32) -> Vec<String> {
     let list = array.csd(&["ls", "--json"]).expect(code, &[]).json();
     let objects = list["result"]["objects"].as_array().unwrap().clone();
@@ -127,21 +133,19 @@ fn an_add_that_was_cut_off_leaves_the_old_array_and_can_be_repeated() {
     // What it leaves when it is killed while it copies: a drive that joins, with some names on it.
     array.csd(&["array", "add", "--drives", "1"]).expect(0, &[]);
     let file = fs::read_to_string(array.path("csd-array.toml")).unwrap();
-    let (first, last) = file.rsplit_once("[[drives]]").unwrap();
-    array.file("csd-array.toml", format!("{first}[[joining]]{last}").as_bytes());
-    let joining = array.path("csd-array/d2.media");
+    array.file("csd-array.toml", joining(&file).as_bytes());
+    let medium = array.path("csd-array/d2.media");
     assert_eq!(array.drives().len(), 2);
     put(&array, "y");
     array.csd(&["array", "add", "--drives", "3"]).expect(0, &[]);
     assert_eq!(array.drives().len(), 5);
-    assert!(joining.exists(), "the name is used again");
+    assert!(medium.exists(), "the name is used again");
     array.kill(0);
     array.kill(1);
     assert_eq!(listed(&array, 4), ["x", "y"]);
     // The same before `down --delete`: what joins is deleted, too.
     let file = fs::read_to_string(array.path("csd-array.toml")).unwrap();
-    let (first, last) = file.rsplit_once("[[drives]]").unwrap();
-    array.file("csd-array.toml", format!("{first}[[joining]]{last}").as_bytes());
+    array.file("csd-array.toml", joining(&file).as_bytes());
     array.csd(&["array", "down", "--delete", "--yes"]).expect(0, &[]);
     assert!(!array.path("csd-array").exists());
 }

@@ -87,7 +87,16 @@ impl Array {
 
     /// Starts `csd` in the array's folder.
     pub(crate) fn spawn(&self, arguments: &[&str], stdin: Stdio) -> Running {
-        let mut command = Command::new(binary());
+        self.spawn_as(Command::new(binary()), arguments, stdin)
+    }
+
+    /// The same by a command that starts `csd`.
+    pub(crate) fn spawn_as(
+        &self,
+        mut command: Command,
+        arguments: &[&str],
+        stdin: Stdio,
+    ) -> Running {
         command.current_dir(self.folder.path()).env_remove("CSD_ARRAY").args(arguments);
         command.env_remove("CSD_HOST_NQN");
         let output = TempDir::new().unwrap();

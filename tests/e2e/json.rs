@@ -14,12 +14,12 @@ use crate::harness::{Array, root, small_i32};
 type Fields = Vec<(String, String)>;
 
 /// The tables of the page by heading; a command whose result is a shape has its name.
-struct Page {
+pub(crate) struct Page {
     tables: HashMap<String, Fields>,
 }
 
 impl Page {
-    fn read() -> Self {
+    pub(crate) fn read() -> Self {
         let text = fs::read_to_string(root("docs/reference/json.md")).unwrap();
         let mut tables: HashMap<String, Fields> = HashMap::new();
         for section in text.split("\n### ").skip(1) {
@@ -42,7 +42,7 @@ impl Page {
     }
 
     /// What is wrong with `value`, which should be of this type; nothing if all is right.
-    fn wrong(&self, at: &str, kind: &str, value: &Value) -> Vec<String> {
+    pub(crate) fn wrong(&self, at: &str, kind: &str, value: &Value) -> Vec<String> {
         if let Some(of) = kind.strip_prefix("list of ") {
             let Value::Array(all) = value else { return vec![format!("{at} is no list")] };
             return all.iter().flat_map(|one| self.wrong(&format!("{at}[]"), of, one)).collect();
@@ -109,15 +109,18 @@ fn json_of_every_command_is_as_the_page_says() {
     };
     for line in "put x.bin x --type i32;put x.bin y --type i32 --align x;\
         put x.bin b --type i32 --on block;put s.bin s --type i32 --layout range;\
-        put s.bin t --type i32 --align s;put links g --graph;ls --all;stat x;stat b;get x back;\
+        put s.bin t --type i32 --align s;put links g --graph;put links lines;\
+        ls --all;stat x;stat b;get x back;\
         run count x --equal 7 --on all;run vector-add x y -o sum --check;\
         run array-merge s t -o merged;run page-rank g --on all;run page-rank g -o ranks;\
-        run verify x;run verify x -o sums;rm y;array status;array reclaim;array up;drive log;\
+        run verify x;run verify x -o sums;rm y;array status;array reclaim;array up;\
+        drive log;drive status;\
         program load GREP --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\
         program activate 16 --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\
         program list --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\
         program run 16 --input links --output hits --parameter text:1 --drive URL \
         --host-nqn nqn.2026-11.io.csdstore:host;\
+        program run GREP --object lines --parameter text:1 --store found --on all;\
         program deactivate 16 --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\
         program unload 16 --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\
         secret new;secret new --nqn nqn.2026-11.io.csdstore:host;array down"

@@ -10,13 +10,19 @@
 //! - [`misfits`]: objects that kernels cannot run over; [`sources`]: executions that drives refuse
 //! - [`objects`]: put, get, list, remove; inputs, right and wrong
 //! - [`arrays`]: array files that were copied, made up by others, or used by several at once
+//! - [`backup`]: copies of arrays, and versions
+//! - [`capacity`]: what objects can still take
+//! - [`options`]: options of an array's drives
+//! - [`drive_status`]: what drives say of themselves
 //! - [`growth`]: more drives for an array that has objects
 //! - [`transfer`]: objects to files and back
 //! - [`inputs`]: several files, sizes, empty cells, weights
 //! - [`lifecycle`]: drives and arrays: up, status, down, what they refuse
 //! - [`single`]: one drive
 //! - [`pace`]: a drive as late as a profile's device
+//! - [`machines`]: an array over several machines
 //! - [`operations`]: draining, counting, logging
+//! - [`programs`]: programs in a drive; [`over_objects`]: over objects, on every drive and the host
 //! - [`memory`]: what a drive holds of its hosts' data, by the kernel's count
 //! - [`media`]: checking, damage, direct I/O, block devices
 //! - [`secrets`]: hosts and drives that prove who they are
@@ -32,8 +38,11 @@
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
 mod arrays;
+mod backup;
+mod capacity;
 mod characterize;
 mod contest;
+mod drive_status;
 mod failures;
 mod growth;
 mod harness;
@@ -42,13 +51,16 @@ mod json;
 mod kernels;
 mod lifecycle;
 mod log;
+mod machines;
 mod media;
 mod memory;
 mod messages;
 mod misfits;
 mod objects;
 mod operations;
+mod options;
 mod other;
+mod over_objects;
 mod pace;
 mod programs;
 mod proxy;

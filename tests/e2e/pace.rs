@@ -127,6 +127,7 @@ fn an_execution_takes_what_its_point_says() {
             program: 1,
             output: Output::Completion,
             sources: vec![source.on(0)],
+            inline: vec![],
             parameters,
             serial: false,
             cores: 1,

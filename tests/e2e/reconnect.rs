@@ -51,7 +51,7 @@ impl Cut {
 }
 
 /// Where the second drive listens.
-fn second(array: &Array) -> SocketAddr {
+pub(crate) fn second(array: &Array) -> SocketAddr {
     let url = array.drives()[1]["url"].as_str().unwrap().to_owned();
     url.strip_prefix("nvme+tcp://").unwrap().split('/').next().unwrap().parse().unwrap()
 }

@@ -1,7 +1,7 @@
 //! Executions whose sources are not what they should be, sent to a drive directly: each has its
 //! status, and the drive counts on.
 
-use csd_initiator::{Address, Block, Compute, Controller, Memory, Options};
+use csd_initiator::{Address, Block, Compute, Controller, Kv, Memory, Options};
 use csd_nvme::execute::{Execution, Output, Place, Source};
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, block_on};
@@ -27,13 +27,18 @@ fn values(nsid: u32) -> Place {
     Place::KvChunks { nsid, prefix: [0x99; 12], first: 0, count: 1, stride: 1 }
 }
 
+/// What comes behind the first bytes of the one value that there is: 7, 7 and 1 as i32.
+fn tail(skip: u32) -> Place {
+    Place::KvTail { nsid: 3, prefix: [0x55; 12], number: 6, skip }
+}
+
 /// An execution over these streams, by elements of this type.
 fn execution(program: u64, element: u8, streams: &[Place], output: Output) -> Execution {
     let sources = (0u8..).zip(streams).map(|(stream, place)| place.on(stream));
     let mut parameters = vec![0; 16];
     (parameters[0], parameters[8]) = (element, if program == COUNT { 7 } else { 0 });
     let sources: Vec<Source> = sources.collect();
-    Execution { program, output, sources, parameters, serial: false, cores: 1 }
+    Execution { program, output, sources, inline: vec![], parameters, serial: false, cores: 1 }
 }
 
 /// What is refused, each with its status.
@@ -48,6 +53,13 @@ fn refused() -> Vec<(&'static str, Execution, Status)> {
         ("a namespace that is not there", count(values(9)), Status::INVALID_NAMESPACE),
         ("values among blocks", count(values(1)), Status::INVALID_NAMESPACE),
         ("a value that is not there", count(values(3)), Status::SOURCE_MISSING),
+        (
+            "a tail of a value that is not there",
+            count(Place::KvTail { nsid: 3, prefix: [0x99; 12], number: 0, skip: 4 }),
+            Status::SOURCE_MISSING,
+        ),
+        ("a tail that begins at the value's end", count(tail(12)), Status::SOURCE_MISSING),
+        ("a tail that is no whole element", count(tail(3)), Status::SOURCE_TYPE),
         ("blocks beyond the end", count(blocks(1 << 40, 4096)), Status::LBA_OUT_OF_RANGE),
         ("no whole elements", count(blocks(0, 4098)), Status::SOURCE_TYPE),
         (
@@ -90,6 +102,10 @@ fn bad_sources_have_their_status_and_the_drive_counts_on() {
         block.write(8192, vec![Buffer::from_slice(&nan)], false).await.unwrap();
         let memory = Memory::open(&controller, 4).unwrap();
         memory.write(0, vec![Buffer::from_slice(&data)]).await.unwrap();
+        let objects = Kv::open(&controller, 3).unwrap();
+        let value = [7i32, 7, 1].iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<_>>();
+        let key = csd_nvme::execute::chunk_key(&[0x55; 12], 6);
+        objects.store(&key, vec![Buffer::from_slice(&value)], 0).await.unwrap();
         let compute = Compute::open(&controller, 5).unwrap();
         let index = |program: u64| u16::try_from(program - 1).unwrap();
         for (what, execution, expected) in refused() {
@@ -99,6 +115,12 @@ fn bad_sources_have_their_status_and_the_drive_counts_on() {
             let count = self::execution(COUNT, I32, &[blocks(0, 4096)], Output::Completion);
             assert_eq!(compute.execute(index(COUNT), &count).await.unwrap(), 1, "after {what}");
         }
+        // Tail and bytes of the payload, one behind the other: 7, 1, 7, 7.
+        let mut handed = execution(COUNT, I32, &[tail(4)], Output::Completion);
+        handed.sources.push(Place::Inline { bytes: 4 }.on(0));
+        handed.sources.push(Place::Inline { bytes: 4 }.on(0));
+        handed.inline = [7i32, 7].iter().flat_map(|number| number.to_le_bytes()).collect();
+        assert_eq!(compute.execute(index(COUNT), &handed).await.unwrap(), 3);
         controller.disconnect().await;
     });
     done.unwrap();

@@ -40,7 +40,7 @@ async fn ranges(media: Media, is_clean: bool) -> Vec<Range<u64>> {
     let count = u32::try_from(superblock.kv_length() / bytes).unwrap();
     let segments = Segments::new(superblock.uuid(), offset, bytes, count, &[]);
     let mut ranges = Vec::new();
-    for found in survey(&media, &segments, SHARDS).await.expect("whole") {
+    for found in survey(&media, &segments, SHARDS, 0).await.expect("whole") {
         let at = segments.at(found.number, 0);
         ranges.push(at..at + 64);
         if is_clean {
@@ -171,7 +171,7 @@ fn a_header_that_reads_as_zeros_after_a_clean_stop_is_noticed() {
         let (bytes, offset) = (superblock.segment_bytes(), superblock.kv_offset());
         let count = u32::try_from(superblock.kv_length() / bytes).unwrap();
         let segments = Segments::new(superblock.uuid(), offset, bytes, count, &[]);
-        let found = survey(&media, &segments, SHARDS).await.expect("whole");
+        let found = survey(&media, &segments, SHARDS, 0).await.expect("whole");
         found.iter().map(|found| segments.at(found.number, 0)).collect::<Vec<_>>()
     });
     assert!(headers.len() > 2, "{} segments", headers.len());

@@ -178,3 +178,51 @@ fn the_longest_values_fill_what_the_drive_announces() {
         assert!(bytes < 1 << 30 || of_given >= 85, "{bytes} bytes: {of_given} % of the log");
     }
 }
+
+/// What a host that keeps objects writes: long values of one length, and for each object a few
+/// short ones, some of which are replaced or deleted at once.
+#[test]
+fn objects_fill_what_the_drive_announces_but_for_a_little() {
+    for (bytes, chunks) in [(1 << 30, 20), (1 << 30, 1), (7 << 28, 20)] {
+        let mut lives = Lives::new(5, 1, bytes);
+        let (stored, wanted, given) = lives
+            .live(move |core| async move {
+                let chunk_bytes = (core.value_bytes_max as usize).min(1 << 20);
+                let capacity = core.shared.segments.capacity_bytes();
+                let wanted = capacity - capacity / 64;
+                let mut stored = 0;
+                while used(&core) + (chunks * (chunk_bytes + 64) + 4096) as u64 <= wanted {
+                    if let Err(status) = put_object(&core, stored, chunks, chunk_bytes).await {
+                        panic!("{status} at {} of {capacity}", used(&core));
+                    }
+                    stored += chunks as u64;
+                }
+                (stored * chunk_bytes as u64, wanted, core.shared.superblock.kv_length())
+            })
+            .unwrap();
+        println!("{bytes} bytes: {stored} of {wanted}, {} % of the log", stored * 100 / given);
+        assert!(stored * 100 >= given * 85, "{bytes} bytes: {stored} of {given}");
+    }
+}
+
+/// Stores the chunks of one object, and what its catalogue has of it.
+async fn put_object(
+    core: &Rc<Core>,
+    first: u64,
+    chunks: usize,
+    chunk_bytes: usize,
+) -> Result<(), Status> {
+    let small = |number: u64| key(first << 8 | number | 1 << 63);
+    for number in [0, 1, 0] {
+        store(core, small(number), &[1; 400]).await?;
+    }
+    for at in (0..chunks).step_by(4) {
+        let stores = (at..chunks.min(at + 4)).map(|chunk| {
+            let (core, key) = (Rc::clone(core), key(first + chunk as u64));
+            async move { core.kv.store(NSID, key, vec![Buffer::zeroed(chunk_bytes)], 0).await }
+        });
+        together(stores).await.into_iter().collect::<Result<(), _>>()?;
+    }
+    store(core, small(0), &[2; 400]).await?;
+    core.kv.delete(NSID, small(1)).await
+}

@@ -94,8 +94,15 @@ fn case(
     output: Output,
 ) -> Case {
     let pid = program.into();
-    let execution =
-        Execution { program: pid, output, sources, parameters, serial: false, cores: 1 };
+    let execution = Execution {
+        program: pid,
+        output,
+        sources,
+        inline: vec![],
+        parameters,
+        serial: false,
+        cores: 1,
+    };
     Case { name, index: program - 1, execution, most: u16::MAX }
 }
 

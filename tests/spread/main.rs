@@ -93,7 +93,7 @@ pub fn long(sources: usize, cores: u16) -> Execution {
     let sources = vec![memory.into(); sources];
     let parameters = cases::count_parameters(7);
     let output = Output::Completion;
-    Execution { program: 1, output, sources, parameters, serial: false, cores }
+    Execution { program: 1, output, sources, inline: vec![], parameters, serial: false, cores }
 }
 
 /// Aborts a long execution while it runs on all cores.

@@ -82,7 +82,7 @@ fn io_queue(address: SocketAddr, cntlid: u16, qid: u16, flow_control: bool) -> W
 }
 
 #[test]
-fn identifies_as_the_facts_page_lays_out() {
+fn identify_structures_have_their_fields_where_the_specification_has_them() {
     each_backend(|address| {
         let mut admin = Wire::open(address);
         admin.admin(NQN);

@@ -6,6 +6,7 @@ use crate::tree::Tree;
 const HEADINGS: [&str; 5] = ["Summary", "Motivation", "Non-goals", "Alternatives", "Done when"];
 const DECISIONS: &str = "docs/decisions/";
 const TEMPLATE: &str = "docs/decisions/template.md";
+const INDEX: &str = "docs/decisions/README.md";
 
 /// Every relative link leads to a file or folder.
 pub(crate) fn links(tree: &Tree) -> Vec<String> {
@@ -74,12 +75,13 @@ pub(crate) fn map(tree: &Tree) -> Vec<String> {
         .collect()
 }
 
-/// Decision records are named by their day and have the template's headings.
+/// Decision records are named by their day, have the template's headings and stand in the index.
 pub(crate) fn decisions(tree: &Tree) -> Vec<String> {
     let mut violations = Vec::new();
+    let index = tree.text(INDEX).unwrap_or("");
     for (path, text) in tree.ending(".md").filter(|(path, _)| path.starts_with(DECISIONS)) {
         let name = &path[DECISIONS.len()..];
-        if name == "README.md" {
+        if path == INDEX {
             continue;
         }
         let found = text.lines().filter_map(|line| line.strip_prefix("## ")).map(str::trim);
@@ -91,6 +93,8 @@ pub(crate) fn decisions(tree: &Tree) -> Vec<String> {
         }
         if day(name).is_none() {
             violations.push(format!("{path}: not named YYYY-MM-DD-slug.md"));
+        } else if !index.contains(&format!("]({name})")) {
+            violations.push(format!("{path}: not in {INDEX}"));
         }
     }
     violations
@@ -161,10 +165,12 @@ fn decisions_with_a_wrong_name_day_or_heading_are_found() {
         ("docs/decisions/2026-11-22-Capital.md", good),
         ("docs/decisions/slug.md", good),
         (TEMPLATE, good),
+        (INDEX, "[good](2026-11-20-good.md) [bad](2026-11-21-no-motivation.md)"),
     ]);
     assert_eq!(
         decisions(&tree),
         [
+            "docs/decisions/2026-11-20-same-day.md: not in docs/decisions/README.md",
             "docs/decisions/2026-11-21-no-motivation.md: headings are not Summary, Motivation, \
              Non-goals, Alternatives, Done when",
             "docs/decisions/2026-11-22-Capital.md: not named YYYY-MM-DD-slug.md",

@@ -4,6 +4,7 @@
 //! to break it. Never writes. To see all violations of a rule, run its test: the message lists
 //! them, one a line.
 
+mod circles;
 mod crates;
 mod docs;
 mod size;
@@ -53,6 +54,11 @@ fn unsafe_stands_where_it_may() {
 #[test]
 fn the_operating_system_is_named_by_the_reactor_alone() {
     hold(words::operating_system);
+}
+
+#[test]
+fn modules_need_each_other_in_no_new_circle() {
+    hold(circles::circles);
 }
 
 #[test]

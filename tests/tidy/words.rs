@@ -24,7 +24,7 @@ const SYSTEM: [&str; 9] = [
 ];
 
 /// Who may name some of it all the same, and why.
-const MAY_NAME: [(&str, &[&str]); 12] = [
+const MAY_NAME: [(&str, &[&str]); 10] = [
     // Whether a panic is under way decides whether a destructor may panic.
     ("crates/nvme/src/controller/queue.rs", &["std::thread"]),
     // The binary starts drives as processes and ends with an exit code.
@@ -35,9 +35,7 @@ const MAY_NAME: [(&str, &[&str]); 12] = [
     ("crates/csd/src/clock.rs", &["std::time::Instant", "SystemTime"]),
     // Benches and examples measure wall time beside the reactor's.
     ("crates/kernels/examples/", &["std::thread", "std::time::Instant"]),
-    ("crates/drive/examples/", &["std::time::Instant"]),
-    ("crates/store/examples/", &["std::time::Instant"]),
-    ("crates/wasm/examples/", &["std::time::Instant"]),
+    ("crates/wasm/examples/", &["std::time::Instant", "std::process"]),
     ("bench/", &["std::thread", "std::time::Instant", "SystemTime", "std::process", "libc"]),
     // Tests drive processes and stock clients from outside.
     ("tests/", &["std::thread", "std::time::Instant", "SystemTime", "std::process"]),

@@ -89,7 +89,15 @@ fn count(sources: &[Place], cores: u16) -> Execution {
     let mut parameters = vec![1, 0, 0, 0, 0, 0, 0, 0];
     parameters.extend_from_slice(&7u64.to_le_bytes());
     let sources = sources.iter().map(|place| (*place).into()).collect();
-    Execution { program: 1, output: Output::Completion, sources, parameters, serial: false, cores }
+    Execution {
+        program: 1,
+        output: Output::Completion,
+        sources,
+        inline: vec![],
+        parameters,
+        serial: false,
+        cores,
+    }
 }
 
 /// The foreground's latency, with a program over without.

@@ -22,6 +22,9 @@ use crate::report::{self, Failure, Report};
 /// Descriptors for everything that is no connection.
 const OTHER_DESCRIPTORS: u64 = 128;
 
+/// Share of the key-value namespaces in new media unless the user says otherwise.
+pub(crate) const KV_PERCENT: u8 = 50;
+
 /// How long the end waits for the reader of the log.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
@@ -44,11 +47,11 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
     let target: Box<dyn Write + Send> = match &options.log_file {
         None => Box::new(std::io::stderr()),
         Some(path) => Box::new(
-            LogFile::open(path, options.log_size, options.log_files)
+            LogFile::open(path, options.tuning.log_size, options.tuning.log_files)
                 .map_err(|error| Failure::os(path.display(), &error))?,
         ),
     };
-    let (log, lines) = log::sink(options.log, options.log_level, target)
+    let (log, lines) = log::sink(options.tuning.log, options.tuning.log_level, target)
         .map_err(|error| Failure::run(format!("cannot log: {error}")))?;
     let media = match options.media.as_str() {
         "memory" => MediaKind::Memory,
@@ -59,21 +62,21 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         nqn: options.nqn.clone(),
         access,
         host_limits,
-        kv_percent: options.kv,
-        reserve_percent: options.reserve,
-        block_bytes: options.block,
+        kv_percent: options.tuning.kv.unwrap_or(KV_PERCENT),
+        reserve_percent: options.tuning.reserve,
+        block_bytes: options.tuning.block,
         provision: provision(options)?,
-        cores: options.cores.into(),
-        backend: options.backend,
-        spin_us: options.spin,
+        cores: options.tuning.cores.into(),
+        backend: options.tuning.backend,
+        spin_us: options.tuning.spin,
         media,
         salvage: options.salvage,
         size_bytes: options.size.unwrap_or(0),
-        direct: options.direct.into(),
-        metrics: options.metrics,
+        direct: options.tuning.direct.into(),
+        metrics: options.tuning.metrics,
         pace: options.pace.as_ref().map(crate::pace::model).transpose()?,
         log,
-        drain: Duration::from_secs(options.drain.into()),
+        drain: Duration::from_secs(options.tuning.drain.into()),
     };
     let (json, quiet) = (context.json, context.quiet);
     let (nqn, ready_file) = (options.nqn.clone(), options.ready_file.clone());
@@ -92,12 +95,16 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
 
 /// How much of its hosts the drive takes; the process may then have that many descriptors.
 fn host_limits(options: &Serve) -> Result<HostLimits, Failure> {
-    let transfer_memory_bytes = options.transfer_memory.unwrap_or(0);
-    if options.transfer_memory.is_some_and(|bytes| bytes < BYTES_MIN * u64::from(options.cores)) {
+    let transfer_memory_bytes = options.tuning.transfer_memory.unwrap_or(0);
+    if options
+        .tuning
+        .transfer_memory
+        .is_some_and(|bytes| bytes < BYTES_MIN * u64::from(options.tuning.cores))
+    {
         let least = BYTES_MIN >> 20;
         return Err(Failure::usage(format!("--transfer-memory: a core needs at least {least}M")));
     }
-    let wanted = u64::from(options.connections) + OTHER_DESCRIPTORS;
+    let wanted = u64::from(options.tuning.connections) + OTHER_DESCRIPTORS;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < wanted) {
         let maximum = limit.maximum;
@@ -107,11 +114,11 @@ fn host_limits(options: &Serve) -> Result<HostLimits, Failure> {
         if current < wanted {
             report::complain(&format!(
                 "warning: {current} descriptors are allowed, too few for {} connections",
-                options.connections
+                options.tuning.connections
             ));
         }
     }
-    Ok(HostLimits { connections: options.connections as usize, transfer_memory_bytes })
+    Ok(HostLimits { connections: options.tuning.connections as usize, transfer_memory_bytes })
 }
 
 /// Who may connect.
@@ -160,7 +167,7 @@ fn engines() -> Result<Vec<Arc<dyn Engine>>, Failure> {
 
 /// What the drive is given beside its medium.
 fn provision(options: &Serve) -> Result<Provision, Failure> {
-    let programs = &options.programs;
+    let programs = &options.tuning.programs;
     let mut digests = Vec::new();
     let mut any = programs.allow_program.is_empty() && options.listen.ip().is_loopback();
     for allowed in &programs.allow_program {
@@ -171,7 +178,7 @@ fn provision(options: &Serve) -> Result<Provision, Failure> {
     }
     Ok(Provision {
         expose: options.expose.into(),
-        memory_bytes: options.memory,
+        memory_bytes: options.tuning.memory,
         engines: engines()?,
         admission: if any { Admission::Any } else { Admission::Digests(digests) },
         limits: Limits {

@@ -1,25 +1,22 @@
 //! `csd drive log`: what became of a drive's last executions.
 
-use csd_initiator::{Address, Compute, Controller};
+use csd_initiator::Compute;
 use csd_nvme::executions::Entry;
-use csd_store::array::{Array, COMPUTE_NSID};
+use csd_store::array::COMPUTE_NSID;
 use serde_json::{Value, json};
 
+use crate::asked::ask;
 use crate::cli::drive_log::Log;
-use crate::context::{Context, runtime};
+use crate::context::Context;
 use crate::report::{Failure, Report};
 use crate::table::{Align, Table};
 use crate::units::{duration, grouped, size};
 
-/// A drive's name or address, and its log: executions that ended, and the last ones.
-type Drive = (String, Result<(u64, Vec<Entry>), String>);
-
 /// Shows the logs of the drives that were named, or of all drives of the array.
 pub(crate) fn log(options: &Log, context: &Context) -> Result<Report, Failure> {
-    let drives = match &options.drive {
-        Some(url) if url.contains("://") => vec![of_address(url, context.options()?)?],
-        name => of_array(context, name.clone())?,
-    };
+    let drives = ask(options.drive.as_ref(), context, async |controller, nsid| {
+        Compute::open(controller, nsid.unwrap_or(COMPUTE_NSID))?.executions().await
+    })?;
     let mut table = Table::new(&[
         ("drive", Align::Left),
         ("number", Align::Right),
@@ -50,43 +47,6 @@ pub(crate) fn log(options: &Log, context: &Context) -> Result<Report, Failure> {
     }
     let result = json!({ "drives": described });
     Ok(Report::new(table.render(), result).with_warnings(warnings))
-}
-
-fn of_address(url: &str, connection: csd_initiator::Options) -> Result<Drive, Failure> {
-    let address: Address = url.parse().map_err(|why| Failure::usage(format!("{url}: {why}")))?;
-    let asked = csd_reactor::block_on(&runtime(), move || async move {
-        let controller = Controller::connect(&address, &connection).await?;
-        let nsid = address.nsid.unwrap_or(COMPUTE_NSID);
-        let log = Compute::open(&controller, nsid)?.executions().await;
-        controller.disconnect().await;
-        log
-    });
-    match asked.map_err(Failure::run)? {
-        Ok(log) => Ok((url.to_owned(), Ok(log))),
-        Err(error) => Err(Failure::run(error)),
-    }
-}
-
-fn of_array(context: &Context, only: Option<String>) -> Result<Vec<Drive>, Failure> {
-    context.with_array(async move |array: &Array| {
-        let mut drives = Vec::new();
-        for seat in array.seats() {
-            if only.as_ref().is_some_and(|only| *only != seat.name) {
-                continue;
-            }
-            let log = match seat.drive() {
-                Ok(drive) => drive.compute.executions().await.map_err(|error| error.to_string()),
-                Err(why) => Err(why.to_owned()),
-            };
-            drives.push((seat.name.clone(), log));
-        }
-        match only {
-            Some(name) if drives.is_empty() => {
-                Err(Failure::usage(format!("the array has no drive {name:?}")))
-            }
-            _ => Ok(drives),
-        }
-    })
 }
 
 fn failed(entry: &Entry) -> bool {

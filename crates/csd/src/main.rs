@@ -6,13 +6,16 @@
 //!
 //! Modules: [`cli`] declares the command line, [`report`] prints, [`table`] and [`units`] format,
 //! [`log`] writes a drive's log, to a [`log_file`] if asked to, [`context`] opens the array,
-//! [`pace`] reads profiles, [`mod@account`] gives model time; [`drive`], [`mod@drive_log`],
-//! [`check`], [`mod@array`], [`object`], [`mod@get`] into a [`target`], [`program`], [`run`],
-//! [`mod@characterize`] and [`secret`] are the commands; [`mod@each`] does one for several objects;
+//! [`pace`] reads profiles, [`mod@account`] gives model time, [`mod@room`] says what objects can
+//! take, [`namespace`] what namespaces are, [`asked`] asks drives; [`drive`], [`mod@drive_log`],
+//! [`drive_status`], [`check`], [`mod@array`], [`object`], [`mod@get`] into a [`target`],
+//! [`program`], [`run`], [`mod@characterize`] and [`secret`] are the commands; [`mod@each`] does
+//! one for several objects;
 //! [`generate`] makes completions and man pages of them.
 
 mod account;
 mod array;
+mod asked;
 mod characterize;
 mod check;
 mod cli;
@@ -20,6 +23,7 @@ mod clock;
 mod context;
 mod drive;
 mod drive_log;
+mod drive_status;
 mod each;
 mod edges;
 mod generate;
@@ -27,12 +31,14 @@ mod get;
 mod host;
 mod log;
 mod log_file;
+mod namespace;
 mod object;
 mod pace;
 mod plain;
 mod program;
 mod progress;
 mod report;
+mod room;
 mod run;
 mod secret;
 mod table;
@@ -68,6 +74,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Drive(cli::Drive::Serve(options)) => drive::serve(&options, &context),
         Command::Drive(cli::Drive::Check(options)) => check::check(&options),
         Command::Drive(cli::Drive::Log(options)) => drive_log::log(&options, &context),
+        Command::Drive(cli::Drive::Status(options)) => drive_status::status(&options, &context),
         Command::Secret(cli::SecretCommand::New(options)) => secret::new(&options),
         Command::Array(cli::Array::Up(options)) => array::up(&options, &context),
         Command::Array(cli::Array::Add(options)) => array::add(&options, &context),

@@ -10,6 +10,7 @@ use csd_store::array::Array;
 use csd_store::catalogue::{Entry, Placement};
 use csd_store::layout::{Kind, Parts};
 use csd_store::object::{self, Arrange, On, PutOptions};
+use csd_store::room;
 use csd_store::source::{Empty, Source};
 use serde_json::{Value, json};
 
@@ -21,6 +22,7 @@ use crate::edges;
 use crate::get::is_npy;
 use crate::progress::Bar;
 use crate::report::{Failure, Report};
+use crate::room::takes;
 use crate::table::{Align, Table, pairs};
 use crate::units::{grouped, size};
 
@@ -191,7 +193,7 @@ pub(crate) fn ls(options: &cli::Ls, context: &Context) -> Result<Report, Failure
 
 /// Shows an object.
 pub(crate) fn stat(options: cli::Name, context: &Context) -> Result<Report, Failure> {
-    let (entry, drives, warnings) = context.with_array(async move |array: &Array| {
+    let (entry, drives, room, warnings) = context.with_array(async move |array: &Array| {
         let entry = object::lookup(array, &options.name).await?;
         let layout = entry.layout();
         let drives: Vec<(String, u32)> = entry
@@ -204,7 +206,7 @@ pub(crate) fn stat(options: cli::Name, context: &Context) -> Result<Report, Fail
                 (name, layout.count(member))
             })
             .collect();
-        Ok((entry, drives, array.down()))
+        Ok((entry, drives, room::of_array(array).await?, array.down()))
     })?;
     let on_drives: Vec<_> = drives.iter().map(|(name, n)| format!("{name} ({n})")).collect();
     let text = pairs(&[
@@ -220,9 +222,11 @@ pub(crate) fn stat(options: cli::Name, context: &Context) -> Result<Report, Fail
         ("epoch", entry.epoch.to_string()),
         ("id", hex(&entry.id.0)),
         ("blake3", digest(&entry)),
+        ("room", takes(&room)),
     ]);
     let mut result = describe(&entry);
     let chunks = drives.iter().map(|(name, chunks)| json!({ "name": name, "chunks": chunks }));
+    result["room"] = crate::room::describe(&room);
     result["drives"] = chunks.collect::<Vec<_>>().into();
     Ok(Report::new(text, result).with_warnings(warnings))
 }

@@ -12,6 +12,7 @@ use csd_store::fault::Fault;
 use serde_json::{Value, json};
 
 use crate::plain::plain_lines;
+use crate::room::{describe, takes};
 
 /// Version of the JSON objects.
 const SCHEMA: u32 = 1;
@@ -112,7 +113,14 @@ impl Failure {
 
 impl From<csd_store::object::Error> for Failure {
     fn from(error: csd_store::object::Error) -> Self {
-        Self::at_fault(error.fault(), &error).of_drive(error.drive())
+        let failure = Self::at_fault(error.fault(), &error).of_drive(error.drive());
+        match error {
+            csd_store::object::Error::Full { room: Some(room), .. } => {
+                let message = format!("{}; objects can take {}", failure.message, takes(&room));
+                Self { message, detail: json!({ "room": describe(&room) }), ..failure }
+            }
+            _ => failure,
+        }
     }
 }
 

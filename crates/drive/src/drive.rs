@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use csd_nvme::controller::Subsystem;
-use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_id, keep};
+use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_id, keep, random_u64};
 
 use crate::config::HostLimits;
 use crate::controller::{Access, Controllers, CoreCounters, ExecutionLog, Settings};
@@ -164,7 +164,7 @@ pub async fn open(
     if media.is_read_only() {
         segments.salvage();
     }
-    let found = survey(&media, &segments, SHARDS).await?;
+    let found = survey(&media, &segments, SHARDS, random_u64()).await?;
     let settings = Settings::open(&media, uuid).await?;
     settings.apply(&segments);
     let cores = core_count();

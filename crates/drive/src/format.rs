@@ -34,16 +34,22 @@ const VALUE_BYTES_MAX: u64 = 16 << 20;
 const VALUE_BYTES_MIN: u64 = 256 << 10;
 const SEGMENT_BYTES_MIN: u64 = segment_bytes(2, VALUE_BYTES_MIN);
 const SEGMENT_BYTES_MAX: u64 = segment_bytes(3, VALUE_BYTES_MAX);
+/// Shortest segment that an older log may have: without room for short records.
+const SEGMENT_BYTES_READ_MIN: u64 = RECORDS_OFFSET + 2 * (VALUE_BYTES_MIN + PAGE_BYTES);
+/// One byte for short records for so many bytes of the longest values. Without them a short record
+/// would take the place of a long one.
+const SHORT_SHARE: u64 = 64;
 /// Segments that a kv log should have at least: every shard has an open one, and what those have
 /// room for is not announced as capacity.
-const SEGMENTS_WANTED: u64 = 200;
+const SEGMENTS_WANTED: u64 = 208;
 /// Segments that a new log must have, and that an older one may have.
 const SEGMENTS_MIN: u64 = 2 * SHARDS as u64;
 const SEGMENTS_READ_MIN: u64 = SHARDS as u64 + 4;
 
-/// Size of a segment that holds exactly `values` of the longest values, each in a group of its own.
+/// Size of a segment that holds `values` of the longest values, each in a group of its own, and
+/// some short records.
 const fn segment_bytes(values: u64, value_bytes: u64) -> u64 {
-    RECORDS_OFFSET + values * (value_bytes + PAGE_BYTES)
+    RECORDS_OFFSET + values * (value_bytes + PAGE_BYTES + value_bytes / SHORT_SHARE)
 }
 
 /// The longest segments of which a log of `bytes` bytes has enough.
@@ -189,7 +195,7 @@ impl Superblock {
             && (kv + self.kv_length() <= blocks || blocks + self.block_length() <= kv)
             && matches!(self.block_bytes(), 512 | 4096)
             && self.shards() == SHARDS
-            && (SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX).contains(&segment)
+            && (SEGMENT_BYTES_READ_MIN..=SEGMENT_BYTES_MAX).contains(&segment)
             && segment.is_multiple_of(PAGE_BYTES)
             && self.kv_length().is_multiple_of(segment)
             && self.kv_length() / segment >= SEGMENTS_READ_MIN;
@@ -290,6 +296,7 @@ pub async fn damaged_copies(media: &Media) -> Result<Vec<String>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::namespace::kv::segments::Segments;
 
     const SPLIT: Split = Split { kv_percent: 50, reserve_percent: 10, block_bytes: 4096 };
 
@@ -306,6 +313,25 @@ mod tests {
         assert_eq!(longest(DRIVE_BYTES_MIN), 256 << 10);
         assert_eq!(longest(1 << 30), 1 << 20);
         assert_eq!(longest(16 << 30), 16 << 20);
+    }
+
+    /// What the log announces of the bytes that it was given, but for the 64th part that hosts
+    /// leave to short records, on media of all sizes.
+    #[test]
+    fn most_of_what_a_log_is_given_is_announced() {
+        for kv_percent in [20, 50, 80, 100] {
+            for step in 0..400 {
+                let bytes = (1u64 << 30) + ((step * step) << 22);
+                let split = Split { kv_percent, ..SPLIT };
+                let block = Superblock::plan(bytes, &split, [1; 16]).unwrap();
+                let (segment, length) = (block.segment_bytes(), block.kv_length());
+                let count = u32::try_from(length / segment).unwrap();
+                let announced = Segments::new([1; 16], 0, segment, count, &[]).capacity_bytes();
+                let given = (bytes - HEAD_BYTES - bytes / 100 * 10) / 100 * u64::from(kv_percent);
+                let percent = announced / 64 * 63 * 100 / given;
+                assert!(percent >= 85, "{bytes} bytes, --kv {kv_percent}%: {percent} %");
+            }
+        }
     }
 
     #[test]
@@ -329,6 +355,20 @@ mod tests {
         ];
         for (number, change) in changes.into_iter().enumerate() {
             assert!(signed(change).is_err(), "change {number}");
+        }
+    }
+
+    #[test]
+    fn logs_of_earlier_versions_without_space_for_short_records_are_read() {
+        for (values, longest) in [(2, VALUE_BYTES_MIN), (3, VALUE_BYTES_MIN), (2, 1 << 20)] {
+            let mut block = Superblock::plan(1 << 30, &SPLIT, [1; 16]).unwrap();
+            let segment = RECORDS_OFFSET + values * (longest + PAGE_BYTES);
+            let length = block.kv_length() / segment * segment;
+            block.set_segment_bytes(segment).set_kv_length(length);
+            let checksum = block.sum();
+            block.set_checksum(checksum);
+            assert_eq!(block.check(1 << 30), Ok(()));
+            assert_eq!(u64::from(block.value_bytes_max()), longest);
         }
     }
 

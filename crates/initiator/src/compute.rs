@@ -3,7 +3,9 @@
 //! Never: what programs compute. Invariant: an execution is the format that
 //! [`csd_nvme::execute`] alone defines.
 
-use csd_nvme::compute::{self, PROGRAM_LIST_HEADER_BYTES, ProgramDescriptor, parse_program_list};
+use csd_nvme::compute::{
+    self, Controls, PROGRAM_LIST_HEADER_BYTES, ProgramDescriptor, Ranges, parse_program_list,
+};
 use csd_nvme::execute::Execution;
 use csd_nvme::executions::{self, Entry};
 use csd_nvme::log::{LogId, get_log_page};
@@ -77,9 +79,22 @@ impl Compute {
     /// # Errors
     /// [`Error::Status`] with the program's verdict; else any of a command's.
     pub async fn execute(&self, program: u16, execution: &Execution) -> Result<u64, Error> {
+        self.execute_within(program, execution, Controls::default()).await
+    }
+
+    /// The same within limits; what a program writes to memory may be counted there.
+    ///
+    /// # Errors
+    /// As [`Self::execute`].
+    pub async fn execute_within(
+        &self,
+        program: u16,
+        execution: &Execution,
+        controls: Controls,
+    ) -> Result<u64, Error> {
         let data = Buffer::from_slice(&execution.encode());
-        let length = u32::try_from(data.len()).expect("at most 256 sources and short parameters");
-        let sqe = compute::execute(self.nsid, program, length);
+        let length = u32::try_from(data.len()).expect("at most 1 MiB");
+        let sqe = compute::execute_ranges(self.nsid, program, length, Ranges::None, controls);
         Ok(self.controller.submit(sqe, vec![data], 0).await?.result)
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! Never: what keys mean. Invariant: an absent key is an answer, not an error.
 
+use csd_nvme::identify::{Cns, IDENTIFY_BYTES, IdentifyKvNamespace, identify};
 use csd_nvme::kv::{self, Key, KeyList};
+use csd_nvme::opcode::Csi;
 use csd_nvme::status::Status;
 use csd_reactor::Buffer;
 
@@ -40,6 +42,19 @@ impl Kv {
     #[must_use]
     pub fn value_bytes_max(&self) -> u32 {
         self.value_bytes_max.min(self.controller.transfer_bytes_max())
+    }
+
+    /// Capacity and bytes in use now.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`] when the answer is malformed; else any of a command's.
+    pub async fn usage(&self) -> Result<(u64, u64), Error> {
+        let sqe = identify(Cns::NAMESPACE_FOR_CSI, self.nsid, Csi::KV);
+        let bytes = u32::try_from(IDENTIFY_BYTES).expect("4096");
+        let data = self.controller.admin(sqe, &[], bytes).await?.data;
+        let malformed = || self.controller.protocol("data of Identify is not 4096 bytes");
+        let data = IdentifyKvNamespace::parse(&data).ok_or_else(malformed)?;
+        Ok((data.nsze(), data.nuse()))
     }
 
     /// Stores a value under `key`; `options` are `csd_nvme::kv::STORE_*`.
@@ -83,6 +98,22 @@ impl Kv {
             }
         }
         Err(self.controller.too_large(whole, size.into()))
+    }
+
+    /// The first bytes of the value of `key`, as many as it has and at most `size`, and how many
+    /// bytes it has; `None` when the key does not exist.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`] when the drive sends another number of bytes; else any of a command's.
+    pub async fn front(&self, key: &Key, size: u32) -> Result<Option<(Buffer, u64)>, Error> {
+        let sqe = kv::retrieve(self.nsid, key, size);
+        let reply = self.controller.submit(sqe, Vec::new(), size).await;
+        let Some(reply) = existing(reply)? else { return Ok(None) };
+        let whole = reply.result & 0xFFFF_FFFF;
+        if reply.data.len() as u64 != whole.min(size.into()) {
+            return Err(self.controller.protocol("a value is not as long as it says"));
+        }
+        Ok(Some((reply.data, whole)))
     }
 
     /// Whether `key` exists.

@@ -227,6 +227,7 @@ fn programs_and_executions() {
                 program: 7,
                 output: Output::Completion,
                 sources: vec![source; 256],
+                inline: vec![],
                 parameters: vec![1, 2, 3],
                 serial: false,
                 cores: 1,

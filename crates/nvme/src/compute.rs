@@ -1,8 +1,9 @@
 //! Computational Programs command set: Execute Program and the list of programs.
 //!
-//! Source: Computational Programs Command Set Specification 1.1 by way of the facts page (c.2),
-//! (c.3); a secondary reading, so every offset stands here and nowhere else. The header of the
-//! Program List log is not verified (facts page (c.3)): provisional, this module alone knows it.
+//! Source: NVM Express Computational Programs Command Set Specification 1.1, "Execute Program" and
+//! "Program List". We had no access to its text, only to public source code that cites it, so every
+//! offset stands in this module and nowhere else. The header of the Program List log page is not
+//! verified at all.
 
 use crate::capsule::Sqe;
 use crate::opcode::Cp;
@@ -68,7 +69,7 @@ bits! {
         /// in their order.
         output / with_output: 0..=7,
         /// The number of bytes that it wrote goes to the first 8 bytes of that range, and what it
-        /// wrote behind them.
+        /// wrote behind them. Without ranges, that range is the memory that the payload names.
         counted / with_counted: 8..=8,
         /// Most memory of the program in MiB; 0 for what the drive allows.
         memory_mib / with_memory_mib: 16..=31,
@@ -109,7 +110,7 @@ impl Command {
             return Err(Status::INVALID_FIELD);
         }
         if (ranges == Ranges::None && controls.output() != 0)
-            || (controls.output() == 0 && controls.counted() != 0)
+            || (ranges != Ranges::None && controls.output() == 0 && controls.counted() != 0)
         {
             return Err(Status::INVALID_FIELD);
         }
@@ -253,6 +254,7 @@ mod tests {
         assert_eq!(parse(0, 1, 0x100), Some(Status::INVALID_FIELD), "counts nothing");
         assert_eq!(parse(0, 1, 0x201), Some(Status::INVALID_FIELD), "reserved");
         assert_eq!((parse(0, 8, 8), parse(1, 0, 8)), (None, None));
+        assert_eq!(parse(0, 0, 0x100), None, "the payload says where");
     }
 
     #[test]

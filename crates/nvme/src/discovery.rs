@@ -1,7 +1,7 @@
 //! The discovery log page: what a host may connect to, and where.
 //!
-//! Source: NVMe Base Specification, "Discovery Log Page"; facts page (a.7). Never: which records a
-//! drive gives (see [`crate::controller`]).
+//! Source: NVM Express Base Specification 2.2, "Discovery Log Page". The records of a drive are
+//! made in [`crate::controller`].
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -1,7 +1,7 @@
 //! Fabrics commands: Connect, Property Get, Property Set, Disconnect.
 //!
-//! Source: NVMe Base Specification, "Fabrics Command Set"; facts page (a.6). Never: what a
-//! property means (see [`crate::property`]).
+//! Source: NVM Express Base Specification 2.2, "Fabrics Command Set". The meaning of properties is
+//! in [`crate::property`].
 
 use crate::capsule::{FLAGS_SGL, Sqe};
 use crate::opcode::{Admin, Fabrics};

@@ -1,7 +1,7 @@
 //! Features: Get Features and Set Features.
 //!
-//! Source: NVMe Base Specification, "Set Features command"; facts page (a.8), (b.3). Never: state
-//! (see [`crate::controller`]).
+//! Source: NVM Express Base Specification 2.2, "Set Features command"; Key Value Command Set
+//! Specification 1.3, "Key Value Configuration". Their state is in [`crate::controller`].
 
 use crate::capsule::Sqe;
 use crate::opcode::Admin;

@@ -1,7 +1,7 @@
 //! Key Value command set: Store, Retrieve, List, Delete, Exist.
 //!
-//! Source: NVM Key Value Command Set Specification 1.3; facts page (b). Never: values.
-//! Invariant: a [`Key`] has 1 to 16 bytes and its unused bytes are zero.
+//! Source: NVM Express Key Value Command Set Specification 1.3, "Key Value Commands". Values are
+//! data, and elsewhere. Invariant: a [`Key`] has 1 to 16 bytes and its unused bytes are zero.
 
 use crate::capsule::{FLAGS_FUSED, Sqe};
 use crate::opcode::Kv;
@@ -73,7 +73,8 @@ impl Key {
         bytes[8..].copy_from_slice(&view.key_high());
         let length = usize::from(view.key_length());
         if length > usize::from(KEY_BYTES_MAX) {
-            return Err(Status::INVALID_FIELD); // facts page (b.3): our choice of two readings
+            // The specification can be read as Invalid Key Size as well.
+            return Err(Status::INVALID_FIELD);
         }
         Self::new(&bytes[..length])
     }
@@ -248,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn key_bytes_stand_where_the_facts_page_says() {
+    fn the_first_half_of_a_key_stands_before_the_second() {
         let key = Key::new(b"0123456789abcdef").unwrap();
         let sqe = store(2, &key, 100, STORE_IF_ABSENT);
         assert_eq!(&sqe.as_bytes()[8..16], b"01234567");

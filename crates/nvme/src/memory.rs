@@ -1,13 +1,13 @@
 //! Subsystem Local Memory command set: the bytes that programs and hosts share.
 //!
-//! Source: Subsystem Local Memory Command Set Specification by way of the facts page (c.5); a
-//! secondary reading, so every offset stands here and nowhere else. Provisional, because no source
-//! of ours settles it: the status of a range beyond the end, Identify Namespace for CSI 3 (see
-//! [`crate::identify::IdentifyMemoryNamespace`]), and that Flush is not a command of this set:
-//! nothing in memory is durable, and a host that flushes wants it to be. Never: data.
+//! Source: NVM Express Subsystem Local Memory Command Set Specification 1.2. We had no access to
+//! its text, only to public source code that cites it, so every offset stands in this module and
+//! nowhere else. Not verified: the status of a range beyond the end, Identify Namespace for CSI 3
+//! (see [`crate::identify::IdentifyMemoryNamespace`]), and that Flush is not a command of this set.
+//! Nothing in memory is durable, and a host that flushes wants it to be.
 
 use crate::capsule::Sqe;
-use crate::nvm::{self, Extent};
+use crate::nvm::{self, Extent, FORMAT_MEMORY};
 use crate::opcode::Slm;
 use crate::status::Status;
 use crate::wire::layout;
@@ -68,8 +68,6 @@ layout! {
 /// Descriptor formats whose sources are blocks; the second has room for longer tags, which are
 /// not ours.
 pub const FORMATS_BLOCK: [u8; 2] = [2, 3];
-/// Descriptor format whose sources are bytes of memory.
-pub const FORMAT_MEMORY: u8 = 4;
 
 /// Bytes of a memory namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -275,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_have_the_bytes_of_the_facts_page() {
+    fn commands_have_their_fields_where_the_specification_has_them() {
         let range = Range { start: 0x0102_0304_0506_0708, length: 0x1000 };
         let sqe = write(4, range);
         let bytes = sqe.as_bytes();

@@ -4,7 +4,6 @@
 //! 0's based.
 
 use crate::capsule::{FLAGS_FUSED, Sqe};
-use crate::memory::FORMAT_MEMORY;
 use crate::opcode::Nvm;
 use crate::status::Status;
 use crate::wire::layout;
@@ -22,6 +21,8 @@ layout! {
     }
 }
 
+/// Descriptor format of Copy whose sources are bytes of memory (Subsystem Local Memory).
+pub const FORMAT_MEMORY: u8 = 4;
 /// Control bit: Force Unit Access (FUA).
 pub const CONTROL_FUA: u16 = 1 << 14;
 /// Control bits: Protection Information (PRINFO), which our namespaces do not have.

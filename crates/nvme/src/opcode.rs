@@ -1,7 +1,8 @@
 //! Opcodes of the admin, fabrics and I/O command sets, and command set identifiers.
 //!
-//! Source: NVMe Base, NVM, Key Value, Subsystem Local Memory and Computational Programs command
-//! set specifications; facts page (a.6), (b.1), (c.1), (c.2), (c.5). Never: a command's parameters.
+//! Source: the opcode tables of the NVM Express Base Specification 2.2 and of the NVM, Key Value
+//! 1.3, Subsystem Local Memory 1.2 and Computational Programs 1.1 Command Set Specifications.
+//! Parameters of commands are in the modules of their command sets.
 
 use crate::wire::codes;
 

@@ -1,7 +1,7 @@
 //! The PDUs of NVMe/TCP: headers, flags and what may stand in them.
 //!
-//! Source: facts page (a.1)-(a.4); NVMe/TCP Transport Specification, PDU definitions. Never parses
-//! a stream (see [`crate::tcp`]). Invariant: a header's length is a function of its type.
+//! Source: NVM Express TCP Transport Specification 1.1, "PDU Formats". Streams are parsed in
+//! [`crate::tcp`]. Invariant: a header's length is a function of its type.
 
 use crate::wire::{bits, codes, layout};
 

@@ -1,6 +1,6 @@
 //! Controller properties: capabilities, configuration, status, version.
 //!
-//! Source: NVMe Base Specification, "Controller Properties"; facts page (a.6).
+//! Source: NVM Express Base Specification 2.2, "Controller Properties".
 
 use crate::wire::bits;
 

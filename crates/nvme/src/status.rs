@@ -1,8 +1,9 @@
 //! Status codes: one number for Status Code Type and Status Code, with its words.
 //!
-//! Source: NVMe Base Specification, "Status Field"; facts page (a.6), (b.3), (c.4), (c.5). Command
-//! specific codes (SCT 1) overlap between command sets: their meaning depends on the command, so
-//! the same number may have two names here.
+//! Source: NVM Express Base Specification 2.2, "Status Code"; Key Value 1.3, Subsystem Local Memory
+//! 1.2 and Computational Programs 1.1 Command Set Specifications, "Command Specific Status Values".
+//! Those (SCT 1) overlap between command sets: their meaning depends on the command, so the same
+//! number may have two names here.
 
 use crate::wire::codes;
 

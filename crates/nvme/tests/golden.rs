@@ -35,7 +35,7 @@ fn prefix(fields: &toml::Table) -> [u8; 12] {
 
 fn source(fields: &toml::Table) -> Source {
     let small = |key: &str| number(fields, key);
-    let nsid = small("nsid");
+    let nsid = fields.get("nsid").map_or(0, |_| small("nsid"));
     let place = match fields["kind"].as_str().unwrap() {
         "kv-chunks" => Place::KvChunks {
             nsid,
@@ -44,6 +44,13 @@ fn source(fields: &toml::Table) -> Source {
             count: small("count"),
             stride: small("stride"),
         },
+        "kv-tail" => Place::KvTail {
+            nsid,
+            prefix: prefix(fields),
+            number: small("number"),
+            skip: small("skip"),
+        },
+        "inline" => Place::Inline { bytes: small("bytes") },
         "memory" => Place::Memory { nsid, start: long(fields, "start"), bytes: small("bytes") },
         _ => Place::Blocks {
             nsid,
@@ -85,6 +92,7 @@ fn golden_payloads_parse_to_their_fields_and_encode_to_their_bytes() {
             program: u64::try_from(fields["program"].as_integer().unwrap()).unwrap(),
             output: output(fields.get("output")),
             sources: sources.map(|one| source(one.as_table().unwrap())).collect(),
+            inline: fields.get("inline").map_or(vec![], |inline| unhex(inline.as_str().unwrap())),
             parameters: unhex(fields["parameters"].as_str().unwrap()),
             serial: fields.get("serial").is_some_and(|serial| serial.as_bool().unwrap()),
             cores: fields

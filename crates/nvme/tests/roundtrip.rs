@@ -20,7 +20,10 @@ fn source() -> impl Strategy<Value = Source> {
     let chunks = (any::<u32>(), any::<[u8; 12]>(), 0u32..1 << 20, 1u32..20, 1u32..9);
     let blocks = (any::<u32>(), any::<u64>(), 0u32..4096, 1u32..1 << 24);
     let memory = (any::<u32>(), any::<u64>(), 1u32..1 << 24);
+    let tail = (any::<u32>(), any::<[u8; 12]>(), any::<u32>(), 1u32..);
     let place = prop_oneof![
+        tail.prop_map(|(nsid, prefix, number, skip)| Place::KvTail { nsid, prefix, number, skip }),
+        (1u32..50).prop_map(|bytes| Place::Inline { bytes }),
         chunks.prop_map(|(nsid, prefix, first, count, stride)| Place::KvChunks {
             nsid,
             prefix,
@@ -87,7 +90,12 @@ proptest! {
                   cores in any::<u16>(),
                   sources in prop::collection::vec(source(), 1..8),
                   parameters in prop::collection::vec(any::<u8>(), 0..100)) {
-        let execution = Execution { program, output, sources, parameters, serial, cores };
+        let inline_bytes = sources.iter().map(|source| match source.place {
+            Place::Inline { bytes } => bytes as usize,
+            _ => 0,
+        });
+        let inline = (0..inline_bytes.sum()).map(|at| at.to_le_bytes()[0]).collect();
+        let execution = Execution { program, output, sources, inline, parameters, serial, cores };
         prop_assert_eq!(Execution::parse(&execution.encode()), Ok(execution));
     }
 

@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 
-use crate::core::{Class, current};
+use crate::class::Class;
 
 /// A snapshot of a core's counters since it started, or of a span by [`BusyTimes::since`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,17 +53,6 @@ impl BusyTimes {
     pub fn busy_ns(&self) -> u64 {
         self.foreground_ns + self.background_ns + self.system_ns
     }
-}
-
-/// This core's counters.
-///
-/// # Panics
-/// Outside a core.
-#[must_use]
-pub fn busy() -> BusyTimes {
-    let core = current();
-    let lane = core.backend.lane_load();
-    BusyTimes { lane_ns: lane.cpu_ns, lane_lifts: lane.lifts, ..core.meter.times.get() }
 }
 
 /// The counters, and the clock reading up to which time has been attributed.

@@ -7,52 +7,20 @@
 
 use std::any::{Any, TypeId};
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::backend::Backend;
-use crate::busy::Meter;
+use crate::busy::{BusyTimes, Meter};
+use crate::class::Class;
+pub use crate::core_id::{CoreGone, CoreId};
 use crate::mailbox::{Inbox, Mail, Shared};
 use crate::oneshot::oneshot;
 use crate::ready::Ready;
 use crate::task::{JoinHandle, LocalFuture, TaskKey, Tasks, joinable};
 use crate::timer::Timers;
-
-/// Number of a core within its runtime (or its simulated machine), from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CoreId(pub usize);
-
-impl fmt::Display for CoreId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// For whom work is done: busy time is counted by it, and background work goes last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
-    /// A host's command.
-    Foreground,
-    /// Work that a command or the drive itself gave rise to.
-    Background,
-    /// Upkeep: accepting, keep-alive, the core's own main future.
-    System,
-}
-
-/// The core asked has finished, crashed or never existed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CoreGone;
-
-impl fmt::Display for CoreGone {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the core is gone")
-    }
-}
-
-impl std::error::Error for CoreGone {}
 
 /// The current core's number.
 ///
@@ -79,6 +47,17 @@ pub fn core_count() -> usize {
 #[must_use]
 pub fn backend_name() -> &'static str {
     current().backend.name()
+}
+
+/// This core's counters.
+///
+/// # Panics
+/// Outside a core.
+#[must_use]
+pub fn busy() -> BusyTimes {
+    let core = current();
+    let lane = core.backend.lane_load();
+    BusyTimes { lane_ns: lane.cpu_ns, lane_lifts: lane.lifts, ..core.meter.times.get() }
 }
 
 /// Starts a task on this core.

@@ -7,7 +7,7 @@ use std::io;
 use std::time::Duration;
 
 use crate::core::Core;
-use crate::time::Instant;
+use crate::instant::Instant;
 
 /// How a core waits: whether spinning pays, learnt from how waits ended.
 pub(crate) struct Idling {

@@ -15,9 +15,10 @@
 //! |---|---|
 //! | `config`, `runtime` | threads, and the loop of a real core |
 //! | `idling` | how a real core waits |
-//! | `core` | a core's state; spawning, posting, calling |
+//! | `core`, `core_id` | a core's state; spawning, posting, calling; its number |
 //! | `task`, `ready` | the slab of tasks, their wakers and handles; those to be polled |
-//! | `time`, `timer` | the clock, and what waits for it |
+//! | `class` | priority classes of tasks and jobs |
+//! | `instant`, `time`, `timer` | points in time, the clock, and what waits for it |
 //! | `mailbox`, `oneshot` | what crosses threads: letters and answers |
 //! | `busy` | where the time went |
 //! | `sync` | notify, semaphore, channels, all within a core |
@@ -33,10 +34,13 @@
 mod backend;
 mod buffer;
 mod busy;
+mod class;
 mod config;
 mod core;
+mod core_id;
 mod file;
 mod idling;
+mod instant;
 mod lane;
 mod mailbox;
 mod mapped;
@@ -55,13 +59,15 @@ mod timer;
 pub use backend::thread::{lead_session, redirect_stderr};
 pub use backend::{BackendKind, UnknownBackend};
 pub use buffer::{ALIGNMENT, Buffer};
-pub use busy::{BusyTimes, busy};
+pub use busy::BusyTimes;
+pub use class::Class;
 pub use config::Config;
 pub use core::{
-    Class, CoreGone, CoreId, backend_name, call, core_count, core_id, keep, kept, post,
+    CoreGone, CoreId, backend_name, busy, call, core_count, core_id, keep, kept, post,
     random_bytes, random_u64, spawn, stop_requested, yield_now,
 };
 pub use file::{DirectAlignment, File, FileOptions};
+pub use instant::Instant;
 pub use lane::{Compute, Job, LaneFailed, Progress, Single, compute, compute_apart, compute_fn};
 pub use mapped::MappedFile;
 pub use net::{DetachedStream, Listener, Stream};
@@ -70,4 +76,4 @@ pub use pool::TaskPool;
 pub use runtime::{Error, block_on, run};
 pub use sync::{Acquire, Notify, Permit, Semaphore, channel};
 pub use task::JoinHandle;
-pub use time::{Elapsed, Instant, Sleep, now, sleep, sleep_until, timeout};
+pub use time::{Elapsed, Sleep, now, sleep, sleep_until, timeout};

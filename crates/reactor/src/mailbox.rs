@@ -7,18 +7,14 @@
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::core::Class;
+use crate::backend::Bell;
+use crate::class::Class;
 use crate::task::TaskKey;
 
 /// A closure on its way to another core.
 pub(crate) struct Mail {
     pub(crate) class: Class,
     pub(crate) run: Box<dyn FnOnce() + Send>,
-}
-
-/// Calls a sleeping core; implemented by an eventfd, and by nothing at all in the simulation.
-pub(crate) trait Bell: Send + Sync {
-    fn ring(&self);
 }
 
 /// The part of a core that is shared between threads.

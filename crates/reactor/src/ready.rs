@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use crate::core::Class;
+use crate::class::Class;
 use crate::task::TaskKey;
 
 /// Tasks that are to be polled, oldest first.

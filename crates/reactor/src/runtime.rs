@@ -15,15 +15,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::backend::Bell;
 use crate::backend::epoll::Epoll;
 use crate::backend::real::Real;
 use crate::backend::uring::Uring;
 use crate::backend::{Backend, BackendKind, os, thread};
+use crate::class::Class;
 use crate::config::Config;
-use crate::core::{Class, Core, CoreId, Entered};
+use crate::core::{Core, CoreId, Entered};
 use crate::idling::{Idling, watch_lane};
 use crate::lane::Lane;
-use crate::mailbox::{Bell, Shared};
+use crate::mailbox::Shared;
 
 /// Why a runtime did not return.
 #[derive(Debug)]

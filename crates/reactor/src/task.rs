@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel};
 use std::task::{Context, Poll, Wake, Waker};
 
-use crate::core::{Class, Core, wake_here};
+use crate::class::Class;
+use crate::core::{Core, wake_here};
 use crate::mailbox::Shared;
 
 pub(crate) type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;

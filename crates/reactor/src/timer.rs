@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::task::Waker;
 
-use crate::time::Instant;
+use crate::instant::Instant;
 
 /// A timer: its deadline, and a number that makes it unique and orders equals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

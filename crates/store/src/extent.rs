@@ -21,12 +21,14 @@ use csd_reactor::{Buffer, sleep};
 
 use crate::array::{Array, Drive};
 use crate::catalogue::{self, Extents, ObjectId};
-use crate::object::{Error, GRACE};
+use crate::error::Error;
 
-/// Size of a unit, bytes.
-pub const UNIT_BYTES: u64 = 8 << 20;
+pub use crate::layout::UNIT_BYTES;
 /// How long a lock must stand unchanged before another writer takes it for abandoned.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+/// After this long a put whose name another writer has taken writes no blocks any more, and others
+/// may: it has looked several times, and what it had sent is done.
+pub(crate) const GRACE: Duration = Duration::from_secs(3);
 
 const CLAIM_PREFIX: u8 = 0x02;
 const LOCK_PREFIX: u8 = 0x03;
@@ -50,7 +52,7 @@ impl Claimer {
         object: ObjectId,
         entry_key: Key,
     ) -> Result<Self, Error> {
-        let units = u32::try_from(drive.block.bytes() / UNIT_BYTES).unwrap_or(u32::MAX);
+        let units = units(drive);
         let taken: BTreeSet<u32> = claimed_units(drive).await?.into_iter().collect();
         let next = start_of_largest_gap(&taken, units);
         let drive = Rc::clone(drive);
@@ -64,7 +66,7 @@ impl Claimer {
             let Some(unit) = next_free(&self.taken, self.next, self.units) else {
                 if reclaimed || !self.reclaim(array).await? {
                     let drive = self.drive.name.clone();
-                    return Err(Error::Full { drive, what: "block namespace" });
+                    return Err(Error::Full { drive, what: "block namespace", room: None });
                 }
                 reclaimed = true;
                 continue;
@@ -103,6 +105,12 @@ impl Claimer {
         }
         Ok(true)
     }
+}
+
+/// How many units a drive has.
+#[must_use]
+pub fn units(drive: &Drive) -> u32 {
+    u32::try_from(drive.block.bytes() / UNIT_BYTES).unwrap_or(u32::MAX)
 }
 
 /// Units of `drive` that are claimed, in order.

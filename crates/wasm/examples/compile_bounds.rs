@@ -3,8 +3,9 @@
 //!
 //! Usage: `cargo run -p csd-wasm --example compile_bounds [NAME]`; a name is a part of a module's.
 //!
-//! Printed are the processor time, the most memory beyond what was used before (what the process
-//! has set aside of earlier modules included), and what the compiled module counts as.
+//! Prints the processor time, the most memory beyond what was used before, and what the compiled
+//! module counts as. Each module has a process of its own, because memory that an earlier one has
+//! freed would not be seen.
 
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::cast_possible_truncation)]
 #![allow(clippy::cast_precision_loss)]
@@ -33,18 +34,15 @@ fn mib(bytes: u64) -> f64 {
 
 fn main() {
     let wasm = Wasm::new().unwrap();
-    let only = std::env::args().nth(1).unwrap_or_default();
-    for (name, module) in worst::all(5).into_iter().filter(|(name, _)| name.contains(&only)) {
-        let bytes = module.bytes();
-        let (before, began_s) = (worst::begin_peak(), processor_s());
-        let made = wasm.compile(&bytes).unwrap_or_else(|why| panic!("{name}: {why}"));
-        let (took_s, peak) = (processor_s() - began_s, worst::memory("VmHWM") - before);
-        println!(
-            "{name:24} {:9} bytes {took_s:6.2} s {:6.1} MiB at most, counts {:6.2} MiB",
-            bytes.len(),
-            mib(peak),
-            mib(made.bytes()),
-        );
+    if let Some(name) = std::env::args().nth(1) {
+        worst::all(5).iter().filter(|(of, _)| of.contains(&name)).for_each(|(name, module)| {
+            measure(&wasm, name, &module.bytes());
+        });
+        return;
+    }
+    for (name, _) in worst::all(5) {
+        let own = std::env::current_exe().unwrap();
+        assert!(std::process::Command::new(own).arg(name).status().unwrap().success(), "{name}");
     }
     let before = worst::memory("VmRSS");
     let kept: Vec<_> = (0..KEPT)
@@ -56,4 +54,16 @@ fn main() {
     let counted: u64 = kept.iter().map(|made| made.bytes()).sum();
     let taken = worst::memory("VmRSS").saturating_sub(before);
     println!("{KEPT} of 9,900 functions: {:.1} MiB, count {:.1} MiB", mib(taken), mib(counted));
+}
+
+fn measure(wasm: &Wasm, name: &str, bytes: &[u8]) {
+    let (before, began_s) = (worst::begin_peak(), processor_s());
+    let made = wasm.compile(bytes).unwrap_or_else(|why| panic!("{name}: {why}"));
+    let (took_s, peak) = (processor_s() - began_s, worst::memory("VmHWM") - before);
+    println!(
+        "{name:24} {:9} bytes {took_s:6.2} s {:6.1} MiB at most, counts {:6.2} MiB",
+        bytes.len(),
+        mib(peak),
+        mib(made.bytes()),
+    );
 }

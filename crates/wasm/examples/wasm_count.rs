@@ -43,6 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         program: 1,
         output: Output::Completion,
         sources: vec![Place::Memory { nsid: 4, start: 0, bytes: 4 }.into()],
+        inline: vec![],
         parameters,
         serial: false,
         cores: 1,

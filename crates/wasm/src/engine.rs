@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use csd_drive::namespace::compute::{Compiled, Engine, Failure, Limits, Program, digest};
-use wasmtime::{Config, ExternType, InstancePre, Linker, Module, OptLevel, ValType};
+use wasmtime::{Config, ExternType, InstancePre, Linker, OptLevel, ValType};
 
 use crate::guest::Guest;
 use crate::host::{self, State};
@@ -18,8 +18,30 @@ use crate::remembered::Remembered;
 /// Program type of WebAssembly: ours, from the vendor range. It is said here and nowhere else.
 pub const PROGRAM_TYPE: u8 = 0xC1;
 
-/// Name of the function that is the program.
-pub(crate) const ENTRY: &str = "csd_run";
+/// A function of type () -> i64 that a module exports, to be called from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// The program.
+    Run,
+    /// Makes one answer of two: stream 0 is the first, stream 1 the second.
+    Fold,
+    /// Says what a record of its inputs is.
+    Records,
+}
+
+impl Entry {
+    const ALL: [Self; 3] = [Self::Run, Self::Fold, Self::Records];
+
+    /// Its name in a module.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Run => "csd_run",
+            Self::Fold => "csd_fold",
+            Self::Records => "csd_records",
+        }
+    }
+}
+
 /// Name of a program's memory.
 pub(crate) const MEMORY: &str = "memory";
 
@@ -37,7 +59,7 @@ const FIBER_BYTES: usize = STACK_BYTES + (512 << 10);
 pub struct Wasm {
     engine: wasmtime::Engine,
     linker: Linker<State>,
-    remembered: Mutex<Remembered<Runnable>>,
+    remembered: Mutex<Remembered<Module>>,
     /// Held by who compiles, so that the compiler's memory is that of one module.
     compiling: Mutex<()>,
 }
@@ -54,6 +76,7 @@ impl Wasm {
         config.max_wasm_stack(STACK_BYTES).async_stack_size(FIBER_BYTES);
         // The same bytes give the same answer on every machine: nothing relaxed.
         config.wasm_relaxed_simd(false).wasm_memory64(false).wasm_multi_memory(false);
+        config.cranelift_nan_canonicalization(true);
         // Failures are told without a backtrace, so compiled modules need no maps for one. Nor an
         // image of their memory, which may be far longer than what is in it.
         config.wasm_backtrace(false).generate_address_map(false).memory_init_cow(false);
@@ -69,26 +92,35 @@ impl Wasm {
         self.remembered().bytes()
     }
 
-    fn remembered(&self) -> MutexGuard<'_, Remembered<Runnable>> {
+    fn remembered(&self) -> MutexGuard<'_, Remembered<Module>> {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Compiles a module and looks at what it imports and exports.
-    fn translate(&self, bytes: &[u8]) -> Result<Runnable, String> {
+    fn translate(&self, bytes: &[u8]) -> Result<Module, String> {
         if !bytes.starts_with(b"\0asm") {
             return Err("it is not WebAssembly in binary form".to_owned());
         }
         let functions = limits::check(bytes)?;
-        let module = Module::new(&self.engine, bytes).map_err(|error| format!("{error:#}"))?;
-        match module.get_export(ENTRY) {
-            Some(ExternType::Func(entry)) => {
-                let result: Vec<ValType> = entry.results().collect();
-                if entry.params().len() > 0 || !matches!(result[..], [ValType::I64]) {
-                    return Err(format!("its {ENTRY} is not of type () -> i64"));
+        let module = wasmtime::Module::new(&self.engine, bytes);
+        let module = module.map_err(|error| format!("{error:#}"))?;
+        let mut entries = Vec::new();
+        for entry in Entry::ALL {
+            let name = entry.name();
+            match module.get_export(name) {
+                Some(ExternType::Func(function)) => {
+                    let result: Vec<ValType> = function.results().collect();
+                    if function.params().len() > 0 || !matches!(result[..], [ValType::I64]) {
+                        return Err(format!("its {name} is not of type () -> i64"));
+                    }
+                    entries.push(entry);
                 }
+                _ if entry == Entry::Run => return Err(format!("it exports no function {name}")),
+                Some(_) => return Err(format!("its {name} is no function")),
+                None => {}
             }
-            _ => return Err(format!("it exports no function {ENTRY}")),
         }
+        let emits = module.imports().any(|import| import.name() == "emit");
         if !matches!(module.get_export(MEMORY), Some(ExternType::Memory(_))) {
             return Err(format!("it exports no memory named {MEMORY}"));
         }
@@ -97,7 +129,26 @@ impl Wasm {
         let image_bytes = (image.end.addr() - image.start.addr()) as u64;
         let bytes = image_bytes + MODULE_BYTES + FUNCTION_BYTES * functions;
         let ready = ready.map_err(|error| format!("{error:#}"))?;
-        Ok(Runnable { ready, bytes })
+        Ok(Module { ready, bytes, entries, emits })
+    }
+
+    /// A module that is compiled at most once as long as it is remembered.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn module(&self, bytes: &[u8]) -> Result<Arc<Module>, String> {
+        let digest = digest(bytes);
+        if let Some(known) = self.remembered().get(&digest) {
+            return Ok(known);
+        }
+        let _alone = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
+        // Who compiled meanwhile may have compiled just this.
+        if let Some(known) = self.remembered().get(&digest) {
+            return Ok(known);
+        }
+        let module = Arc::new(self.translate(bytes)?);
+        self.remembered().insert(digest, Arc::clone(&module));
+        Ok(module)
     }
 }
 
@@ -117,18 +168,7 @@ impl Engine for Wasm {
     }
 
     fn compile(&self, bytes: &[u8]) -> Result<Arc<dyn Compiled>, String> {
-        let digest = digest(bytes);
-        if let Some(known) = self.remembered().get(&digest) {
-            return Ok(known);
-        }
-        let _alone = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
-        // Who compiled meanwhile may have compiled just this.
-        if let Some(known) = self.remembered().get(&digest) {
-            return Ok(known);
-        }
-        let runnable = Arc::new(self.translate(bytes)?);
-        self.remembered().insert(digest, Arc::clone(&runnable));
-        Ok(runnable)
+        Ok(self.module(bytes)?)
     }
 
     fn tick(&self) {
@@ -137,15 +177,40 @@ impl Engine for Wasm {
 }
 
 /// A compiled module with its imports.
-struct Runnable {
+pub struct Module {
     ready: InstancePre<State>,
     /// See [`Compiled::bytes`].
     bytes: u64,
+    entries: Vec<Entry>,
+    emits: bool,
 }
 
-impl Compiled for Runnable {
+impl Module {
+    /// Whether it exports this function.
+    pub fn has(&self, entry: Entry) -> bool {
+        self.entries.contains(&entry)
+    }
+
+    /// Whether it can write bytes.
+    pub fn emits(&self) -> bool {
+        self.emits
+    }
+
+    /// A new execution of one of its functions, before its first step.
+    pub fn begin(&self, entry: Entry, parameters: &[u8], limits: &Limits) -> Box<dyn Program> {
+        Box::new(Guest::new(self.ready.clone(), entry, parameters.to_vec(), limits))
+    }
+}
+
+impl fmt::Debug for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Module").field("entries", &self.entries).finish_non_exhaustive()
+    }
+}
+
+impl Compiled for Module {
     fn start(&self, parameters: &[u8], limits: &Limits) -> Result<Box<dyn Program>, Failure> {
-        Ok(Box::new(Guest::new(self.ready.clone(), parameters.to_vec(), limits)))
+        Ok(self.begin(Entry::Run, parameters, limits))
     }
 
     fn bytes(&self) -> u64 {

@@ -12,7 +12,7 @@ use csd_drive::namespace::compute::{Failure, Inputs, Limits, Output, Program, St
 use csd_nvme::status::Status;
 use wasmtime::{Error, InstancePre, ResourceLimiter, Store, Trap};
 
-use crate::engine::ENTRY;
+use crate::engine::Entry;
 use crate::host::{Lent, State, Wants, lock};
 use crate::limits::TABLE_ELEMENTS_MAX;
 
@@ -23,7 +23,12 @@ pub(crate) struct Guest {
 }
 
 impl Guest {
-    pub(crate) fn new(module: InstancePre<State>, parameters: Vec<u8>, limits: &Limits) -> Self {
+    pub(crate) fn new(
+        module: InstancePre<State>,
+        entry: Entry,
+        parameters: Vec<u8>,
+        limits: &Limits,
+    ) -> Self {
         let lent = Arc::<Mutex<Lent>>::default();
         let memory_bytes = usize::try_from(limits.memory_bytes).unwrap_or(usize::MAX);
         let state = State {
@@ -33,7 +38,7 @@ impl Guest {
             room: Room { memory_bytes, elements: TABLE_ELEMENTS_MAX },
             memory: None,
         };
-        Self { lent, run: Box::pin(run(module, state)) }
+        Self { lent, run: Box::pin(run(module, entry, state)) }
     }
 }
 
@@ -57,14 +62,14 @@ impl Program for Guest {
     }
 }
 
-async fn run(module: InstancePre<State>, state: State) -> Result<u64, Failure> {
+async fn run(module: InstancePre<State>, entry: Entry, state: State) -> Result<u64, Failure> {
     let mut store = Store::new(module.module().engine(), state);
     store.limiter(|state| &mut state.room);
     // At the next tick it gives the lane back, and again at every one after that.
     store.set_epoch_deadline(1);
     store.epoch_deadline_async_yield_and_update(1);
     let instance = module.instantiate_async(&mut store).await.map_err(why)?;
-    let entry = instance.get_typed_func::<(), u64>(&mut store, ENTRY).map_err(why)?;
+    let entry = instance.get_typed_func::<(), u64>(&mut store, entry.name()).map_err(why)?;
     entry.call_async(&mut store, ()).await.map_err(why)
 }
 

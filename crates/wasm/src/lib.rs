@@ -21,4 +21,4 @@ mod host;
 mod limits;
 mod remembered;
 
-pub use engine::{PROGRAM_TYPE, Wasm};
+pub use engine::{Entry, Module, PROGRAM_TYPE, Wasm};

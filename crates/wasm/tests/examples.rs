@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use csd_drive::namespace::compute::{Engine, Failure, Limits, run_here};
+use csd_drive::namespace::compute::{Engine, Failure, Limits, digest, run_here};
 use csd_reactor::Buffer;
-use csd_wasm::Wasm;
+use csd_wasm::{Entry, Wasm};
 
 fn sdk() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk")
@@ -35,6 +35,25 @@ fn run(program: &Path, parameters: &[u8], data: &[u8]) -> Result<(u64, Vec<u8>),
         }
     }
     run_here(program, vec![chunks])
+}
+
+/// The program's answer over each half of the data, folded: it must be that over the whole.
+fn folds(program: &Path, parameters: &[u8], data: &[u8], cut: usize) {
+    let module = wasm().module(&std::fs::read(program).unwrap()).unwrap();
+    assert!(module.has(Entry::Fold));
+    let part = |data: &[u8]| {
+        let (result, output) = run(program, parameters, data).unwrap();
+        let result = result.to_le_bytes();
+        vec![Buffer::from_slice(&result), Buffer::from_slice(&output)]
+    };
+    let (before, after) = data.split_at(cut);
+    let fold = module.begin(Entry::Fold, parameters, &Limits::default());
+    let folded = run_here(fold, vec![part(before), part(after)]).unwrap();
+    assert!(folded == run(program, parameters, data).unwrap(), "{}", program.display());
+    let fold = module.begin(Entry::Fold, parameters, &Limits::default());
+    let half = vec![vec![Buffer::from_slice(&[0; 7])], part(after)];
+    let torn = run_here(fold, half).unwrap_err();
+    assert!(torn.reason.contains("no partial answer"), "{torn}");
 }
 
 fn pattern(length: usize) -> Vec<u8> {
@@ -87,6 +106,7 @@ fn top_k(program: &Path) {
             numbers(&output).map(|bits| f32::from_bits(bits.cast_unsigned())).collect();
         assert_eq!((result, &found[..]), (k.into(), &values[..k as usize]));
     }
+    folds(program, &100u32.to_le_bytes(), &data, 4000);
     let few = run(program, &5u32.to_le_bytes(), &data[..8]).unwrap();
     assert_eq!((few.0, few.1.len()), (2, 8), "fewer than asked for");
     assert!(run(program, &1025u32.to_le_bytes(), &data).is_err());
@@ -99,6 +119,7 @@ fn histogram(program: &Path) {
     data.iter().for_each(|byte| expected[usize::from(*byte)] += 1);
     assert_eq!(result, data.len() as u64);
     assert_eq!(output, expected.iter().flat_map(|count| count.to_le_bytes()).collect::<Vec<u8>>());
+    folds(program, &[], &data, 12_345);
 }
 
 fn grep(program: &Path) {
@@ -115,6 +136,15 @@ fn grep(program: &Path) {
     assert_eq!(result, expected.len() as u64);
     let lines: String = expected.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
     assert!(output == lines.as_bytes());
+    let module = wasm().module(&std::fs::read(program).unwrap()).unwrap();
+    let records = module.begin(Entry::Records, &[], &Limits::default());
+    assert_eq!(run_here(records, vec![]), Ok((1, vec![])), "its records are lines");
+    let long_hit = [&vec![b'y'; 66_000][..], b"x\n"].concat();
+    for word in [&b""[..], b"a\nb"] {
+        let wrong = run(program, word, b"a\nb\n").unwrap_err();
+        assert!(wrong.reason.contains("what to look for"), "{wrong}");
+    }
+    assert!(run(program, b"x", &long_hit).is_err());
     let long = run(program, b"x", &[b'x'; 70_000]).unwrap_err();
     assert!(long.reason.contains("longer than 64 KiB"), "{long}");
 }
@@ -131,7 +161,7 @@ fn crc(program: &Path) {
 type Check = fn(&Path);
 
 /// Every example, and how it is checked.
-const ALL: [(&str, Check); 8] = [
+const ALL: [(&str, Check); 10] = [
     ("rust-filter", filter),
     ("rust-count", count),
     ("rust-top_k", top_k),
@@ -139,6 +169,8 @@ const ALL: [(&str, Check); 8] = [
     ("rust-grep", grep),
     ("rust-crc", crc),
     ("c-histogram", histogram),
+    ("c-top_k", top_k),
+    ("c-grep", grep),
     ("c-crc", crc),
 ];
 
@@ -147,6 +179,15 @@ fn the_examples_that_are_kept_are_right() {
     for (name, check) in ALL {
         check(&sdk().join("built").join(name).with_extension("wasm"));
     }
+}
+
+/// What a reader compares with what `csd program load` prints.
+#[test]
+fn the_guide_has_the_digest_of_grep_as_it_is_kept() {
+    let grep = std::fs::read(sdk().join("built/rust-grep.wasm")).unwrap();
+    let digest: String = digest(&grep).iter().map(|byte| format!("{byte:02x}")).collect();
+    let guide = std::fs::read_to_string(sdk().join("../docs/guide/programs.md")).unwrap();
+    assert!(guide.contains(&format!("digest {digest}\n")), "it is {digest}");
 }
 
 #[test]

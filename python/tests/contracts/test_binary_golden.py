@@ -39,11 +39,17 @@ def source(fields: dict[str, Any]) -> bytes:
     elif fields["kind"] == "memory":
         kind, locator = 3, struct.pack("<Q4x", fields["start"])
         numbers = (0, fields["bytes"], 0)
+    elif fields["kind"] == "kv-tail":
+        kind, locator = 4, bytes.fromhex(fields["prefix"])
+        numbers = (fields["number"], fields["skip"], 0)
+    elif fields["kind"] == "inline":
+        kind, locator = 5, bytes(12)
+        numbers = (0, fields["bytes"], 0)
     else:
         kind, locator = 2, struct.pack("<Q4x", fields["slba"])
         numbers = (fields["skip"], fields["bytes"], 0)
     stream = fields.get("stream", 0)
-    return struct.pack("<BB2xI12sIII", kind, stream, fields["nsid"], locator, *numbers)
+    return struct.pack("<BB2xI12sIII", kind, stream, fields.get("nsid", 0), locator, *numbers)
 
 
 def payload(fields: dict[str, Any]) -> bytes:
@@ -64,7 +70,8 @@ def payload(fields: dict[str, Any]) -> bytes:
         fields.get("cores", 0),
     )
     record = bytes(32) if output is None else source(output)
-    return head + record + b"".join(source(one) for one in sources) + parameters
+    inline = bytes.fromhex(fields.get("inline", ""))
+    return head + record + b"".join(source(one) for one in sources) + inline + parameters
 
 
 @pytest.mark.parametrize("path", EXECUTE, ids=lambda path: path.stem)

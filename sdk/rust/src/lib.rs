@@ -72,6 +72,40 @@ pub fn parameters(room: &mut [u8]) -> &[u8] {
     }
 }
 
+/// A partial answer, as [`fold!`] is given it.
+pub struct Part<'a> {
+    /// The program's result.
+    pub result: u64,
+    /// What it wrote.
+    pub output: &'a [u8],
+}
+
+/// The partial answer that is stream 0 or stream 1 of a fold, as far as `room` holds what was
+/// written; fails when that is longer.
+pub fn part(stream: u32, room: &mut [u8]) -> Part<'_> {
+    let mut result = [0; 8];
+    if fill(stream, &mut result) < result.len() {
+        fail("there is no partial answer");
+    }
+    let length = fill(stream, room);
+    if !next(stream, &mut [0]).is_empty() {
+        fail("a partial answer is too long");
+    }
+    Part { result: u64::from_le_bytes(result), output: &room[..length] }
+}
+
+/// Puts the next bytes of a stream into all of `room`; how many there were.
+pub fn fill(stream: u32, room: &mut [u8]) -> usize {
+    let mut filled = 0;
+    while filled < room.len() {
+        match next(stream, &mut room[filled..]).len() {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    filled
+}
+
 /// Counts work done: elements, edges or bytes.
 pub fn work(work: u64) {
     host::work(work);
@@ -156,6 +190,32 @@ macro_rules! program {
         #[panic_handler]
         fn panic(_: &core::panic::PanicInfo) -> ! {
             $crate::fail("it panicked")
+        }
+    };
+}
+
+/// Makes a function the program's fold: it makes one answer of two partial ones, those of earlier
+/// and of later chunks, which it reads with [`part`]; its result and what it emits are the answer.
+/// Without one, what the program wrote for each chunk is put one behind the other, and results are
+/// added.
+#[macro_export]
+macro_rules! fold {
+    ($fold:path) => {
+        #[unsafe(no_mangle)]
+        extern "C" fn csd_fold() -> u64 {
+            $fold()
+        }
+    };
+}
+
+/// Says that the program's records are lines: none of them is cut when a chunk ends. Without it
+/// they are elements of the object's type.
+#[macro_export]
+macro_rules! lines {
+    () => {
+        #[unsafe(no_mangle)]
+        extern "C" fn csd_records() -> u64 {
+            1
         }
     };
 }

@@ -6,19 +6,16 @@
 
 use std::path::PathBuf;
 
-use csd_store::array::{ArrayFile, DriveRecord, Plan};
+use csd_store::array::{ArrayFile, DriveOptions, DriveRecord, Plan};
 use csd_store::catalogue;
 use serde_json::json;
 
 use super::lock::{Lock, Writers};
 use super::start::{self, Shape};
-use super::{Local, media, process};
+use super::{Local, media, options, process};
 use crate::cli;
 use crate::context::{Context, with_plan};
 use crate::report::{Failure, Report};
-
-/// Size of a new drive's media where no other drive sets an example, bytes.
-const SIZE_BYTES: u64 = 1 << 30;
 
 /// Adds drives.
 pub(crate) fn add(options: &cli::Add, context: &Context) -> Result<Report, Failure> {
@@ -60,14 +57,17 @@ fn planned(options: &cli::Add, local: &Local, count: u16) -> Result<Vec<DriveRec
     let in_memory = like.is_some_and(|drive| drive.media.as_deref() == Some("memory"));
     let media = if in_memory { cli::Media::Memory } else { cli::Media::File };
     let size_bytes = options.size.or(like.and_then(|drive| drive.size_bytes));
-    let cores = options.cores.map(usize::from).or(like.and_then(|drive| drive.cores));
-    let shape = Shape {
-        media: options.media.unwrap_or(media),
-        size_bytes: size_bytes.unwrap_or(SIZE_BYTES),
-        cores: cores.unwrap_or(1),
-    };
+    let cores_said = options.drive.said.contains_key("cores");
+    let cores = like.and_then(|drive| drive.cores).filter(|_| !cores_said);
     let mut drives = Vec::new();
-    for name in free_names(&local.file).take(usize::from(count)) {
+    for (index, name) in free_names(&local.file).take(usize::from(count)).enumerate() {
+        let shape = Shape {
+            media: options.media.unwrap_or(media),
+            size_bytes: size_bytes.unwrap_or(start::SIZE_BYTES),
+            cores: cores.unwrap_or(options.drive.tuning.cores.into()),
+            options: options::of_new(&options.drive.said, like, index)?,
+        };
+        options::leave_blocks(shape.size_bytes, &shape.options)?;
         let path: PathBuf = local.folder.join(format!("{name}.media"));
         if shape.media == cli::Media::File && path.symlink_metadata().is_ok() {
             let path = path.display();
@@ -80,6 +80,10 @@ fn planned(options: &cli::Add, local: &Local, count: u16) -> Result<Vec<DriveRec
 
 /// Drives that serve already.
 fn given(options: &cli::Add, file: &ArrayFile) -> Result<Vec<DriveRecord>, Failure> {
+    if let Some(option) = options.drive.said.keys().next() {
+        let why = format!("--{option} is for new drives on this machine: say --drives");
+        return Err(Failure::usage(why));
+    }
     let mut drives: Vec<DriveRecord> = Vec::new();
     for (name, url) in free_names(file).zip(&options.urls) {
         let address: csd_initiator::Address = url.parse().map_err(Failure::usage)?;
@@ -90,7 +94,8 @@ fn given(options: &cli::Add, file: &ArrayFile) -> Result<Vec<DriveRecord>, Failu
         }
         let url = url.clone();
         let (media, media_uuid, size_bytes, cores, pid) = (None, None, None, None, None);
-        drives.push(DriveRecord { name, url, media, media_uuid, size_bytes, cores, pid });
+        let options = DriveOptions::new();
+        drives.push(DriveRecord { name, url, media, media_uuid, size_bytes, cores, pid, options });
     }
     Ok(drives)
 }
@@ -110,7 +115,7 @@ fn join(
 ) -> Result<usize, Failure> {
     if options.drives.is_some() {
         let places: Vec<usize> = (0..local.file.joining.len()).collect();
-        start::start(local, |file| &mut file.joining, &places, options.backend, context)?;
+        start::start(local, |file| &mut file.joining, &places, context)?;
     }
     let mut grown = local.file.clone();
     grown.drives.append(&mut grown.joining);

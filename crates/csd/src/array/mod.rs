@@ -2,8 +2,8 @@
 //! machine.
 //!
 //! Modules: [`start`] starts drives, [`process`] looks at their processes and stops them,
-//! [`media`] looks at their media and deletes them, [`lock`] keeps commands apart; the others are
-//! a command each.
+//! [`media`] looks at their media and deletes them, [`mod@options`] has the options of drives,
+//! [`lock`] keeps commands apart; the others are a command each.
 //!
 //! Does not touch drives of other machines. Invariants: whatever the array file says, only
 //! processes that serve its drives for its folder are stopped ([`process`]), and only files in that
@@ -14,6 +14,7 @@ mod add;
 mod down;
 pub(crate) mod lock;
 mod media;
+mod options;
 pub(crate) mod process;
 mod reclaim;
 mod start;

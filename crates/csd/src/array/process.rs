@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use csd_nvme::controller::connect::is_nqn;
-use csd_reactor::{BackendKind, block_on, sleep, timeout};
+use csd_reactor::{block_on, sleep, timeout};
 use csd_store::array::DriveRecord;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -47,12 +47,13 @@ pub(crate) fn ready_path(folder: &Path, drive: &DriveRecord) -> PathBuf {
 }
 
 /// Starts the drive's process, detached: in a session of its own, with its output in a log.
-/// `media` is its media file; without one it keeps its bytes in memory.
+/// `media` is its media file; without one it keeps its bytes in memory. `arguments` are added to
+/// its command line.
 pub(crate) fn start(
     drive: &DriveRecord,
     folder: &Path,
     media: Option<&Path>,
-    backend: BackendKind,
+    arguments: &[String],
     secrets: Option<&Path>,
 ) -> Result<Child, Failure> {
     let cannot = |error: std::io::Error| {
@@ -66,8 +67,7 @@ pub(crate) fn start(
     command.args(["drive", "serve", "--session", "--listen", "127.0.0.1:0"]);
     command.arg("--media").arg(media.unwrap_or(Path::new("memory")));
     command.args(["--size", &drive.size_bytes.unwrap_or(1 << 30).to_string()]);
-    command.args(["--cores", &drive.cores.unwrap_or(1).to_string()]);
-    command.args(["--backend", &backend.to_string()]);
+    command.args(arguments);
     command.args(["--nqn", drive.nqn()]);
     command.arg("--ready-file").arg(&ready).arg("--log-file").arg(&log);
     if let Some(secrets) = secrets {
@@ -220,6 +220,8 @@ fn last_line(log: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use csd_store::array::DriveOptions;
+
     use super::*;
 
     fn record(pid: Option<u32>, nqn: &str) -> DriveRecord {
@@ -231,6 +233,7 @@ mod tests {
             size_bytes: None,
             cores: None,
             pid,
+            options: DriveOptions::new(),
         }
     }
 

@@ -5,28 +5,33 @@
 use std::path::Path;
 use std::process::Child;
 
-use csd_reactor::BackendKind;
-use csd_store::array::{ArrayFile, DriveRecord};
+use csd_store::array::{ArrayFile, DriveOptions, DriveRecord};
 
-use super::{Local, media, process};
+use super::{Local, media, options, process};
 use crate::cli;
 use crate::context::Context;
 use crate::report::Failure;
 
-/// What new drives are like.
+/// Size of a new drive's media unless the user says otherwise, bytes.
+pub(super) const SIZE_BYTES: u64 = 1 << 30;
+
+/// What a new drive is like.
 pub(super) struct Shape {
     pub(super) media: cli::Media,
     pub(super) size_bytes: u64,
     pub(super) cores: usize,
+    pub(super) options: DriveOptions,
 }
 
 impl Shape {
     /// A drive that has never served. `media` is the name of its media file.
-    pub(super) fn drive(&self, array_uuid: &str, name: &str, media: &Path) -> DriveRecord {
+    pub(super) fn drive(mut self, array_uuid: &str, name: &str, media: &Path) -> DriveRecord {
         let media = match self.media {
             cli::Media::Memory => "memory".to_owned(),
             cli::Media::File => media.to_string_lossy().into_owned(),
         };
+        // The array file has the number of cores apart.
+        self.options.remove("cores");
         DriveRecord {
             name: name.to_owned(),
             url: format!("nvme+tcp://127.0.0.1:0/nqn.2026-11.io.csdstore:{array_uuid}:{name}"),
@@ -35,6 +40,7 @@ impl Shape {
             size_bytes: Some(self.size_bytes),
             cores: Some(self.cores),
             pid: None,
+            options: self.options,
         }
     }
 }
@@ -51,14 +57,13 @@ pub(super) fn start(
     local: &mut Local,
     which: Which,
     places: &[usize],
-    backend: BackendKind,
     context: &Context,
 ) -> Result<(), Failure> {
     let cannot = |error| Failure::run(format!("folder {}: {error}", local.folder.display()));
     std::fs::create_dir_all(&local.folder).map_err(cannot)?;
     let (mut started, mut failure) = (Vec::new(), None);
     for &place in places {
-        match start_one(local, which, place, backend, context) {
+        match start_one(local, which, place, context) {
             Ok(child) => started.push((place, child)),
             Err(error) => failure = failure.or(Some(error)),
         }
@@ -75,13 +80,12 @@ fn start_one(
     local: &mut Local,
     which: Which,
     place: usize,
-    backend: BackendKind,
     context: &Context,
 ) -> Result<Child, Failure> {
     let drive = which(&mut local.file)[place].clone();
     let path = local.home.media(&drive).map_err(Failure::run)?;
-    let secrets = context.secrets_path();
-    let mut child = process::start(&drive, &local.folder, path.as_deref(), backend, secrets)?;
+    let (arguments, secrets) = (options::arguments(&drive)?, context.secrets_path());
+    let mut child = process::start(&drive, &local.folder, path.as_deref(), &arguments, secrets)?;
     which(&mut local.file)[place].pid = Some(child.id());
     // Before the next one, and before waiting: no process that nobody knows is left by an
     // interrupted command.

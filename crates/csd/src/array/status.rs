@@ -4,10 +4,13 @@ use csd_initiator::NamespaceKind;
 use csd_store::array::{Array, ArrayFile, Drive, OBJECTS_NSID, Plan};
 use csd_store::extent::{UNIT_BYTES, claimed_units};
 use csd_store::object;
+use csd_store::room::{self, Room};
 use serde_json::{Value, json};
 
 use crate::context::{Context, with_plan};
+use crate::namespace;
 use crate::report::{Failure, Report};
+use crate::room::{describe, takes};
 use crate::table::{Align, Table};
 use crate::units::size;
 
@@ -20,12 +23,15 @@ pub(crate) fn status(context: &Context) -> Result<Report, Failure> {
         ("drive", Align::Left),
         ("state", Align::Left),
         ("pid", Align::Right),
-        ("size", Align::Right),
         ("kv used", Align::Right),
+        ("kv free", Align::Right),
         ("blocks used", Align::Right),
+        ("blocks free", Align::Right),
         ("objects", Align::Right),
         ("address", Align::Left),
     ]);
+    let rooms: Vec<Room> = rows.iter().flatten().map(|seen| seen.room).collect();
+    let room = room::together(&rooms);
     let (mut drives, mut warnings) = (Vec::new(), Vec::new());
     for (record, row) in file.drives.iter().zip(rows) {
         let pid = record.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
@@ -33,10 +39,11 @@ pub(crate) fn status(context: &Context) -> Result<Report, Failure> {
         let (state, cells) = match &row {
             Ok(seen) => {
                 let objects = seen.objects.map_or_else(dash, |objects| objects.to_string());
-                let sizes = [seen.bytes, seen.kv_used_bytes, seen.block_used_bytes].map(size);
+                let (kv, block) = (seen.room.kv_bytes, seen.room.block_bytes);
+                let sizes = [seen.kv_used_bytes, kv, seen.block_used_bytes, block].map(size);
                 ("up", [&sizes[..], &[objects]].concat())
             }
-            Err(_) => ("down", vec![dash(); 4]),
+            Err(_) => ("down", vec![dash(); 5]),
         };
         let mut cells = [vec![record.name.clone(), state.to_owned(), pid], cells].concat();
         cells.push(context.shown(&record.url));
@@ -53,8 +60,11 @@ pub(crate) fn status(context: &Context) -> Result<Report, Failure> {
         }
         drives.push(drive);
     }
-    let result = json!({ "name": file.name, "uuid": file.uuid, "drives": drives });
-    Ok(Report::new(table.render(), result).with_warnings(warnings))
+    let result = json!({
+        "name": file.name, "uuid": file.uuid, "room": describe(&room), "drives": drives,
+    });
+    let text = format!("{}objects can take {}\n", table.render(), takes(&room));
+    Ok(Report::new(text, result).with_warnings(warnings))
 }
 
 /// What a drive that is up says of itself.
@@ -62,6 +72,7 @@ struct Seen {
     bytes: u64,
     kv_used_bytes: u64,
     block_used_bytes: u64,
+    room: Room,
     objects: Option<usize>,
     namespaces: Vec<Value>,
 }
@@ -71,6 +82,7 @@ impl Seen {
         drive["size_bytes"] = self.bytes.into();
         drive["kv_used_bytes"] = self.kv_used_bytes.into();
         drive["block_used_bytes"] = self.block_used_bytes.into();
+        drive["room"] = describe(&self.room);
         drive["objects"] = self.objects.into();
         drive["namespaces"] = self.namespaces.into();
     }
@@ -82,7 +94,7 @@ async fn look(array: &Array) -> Vec<Result<Seen, String>> {
     let mut rows = Vec::new();
     for (index, seat) in array.seats().iter().enumerate() {
         let row = match seat.drive() {
-            Ok(drive) => see(drive).await.map(|mut seen| {
+            Ok(drive) => see(array, drive).await.map(|mut seen| {
                 let holds = |entry: &csd_store::catalogue::Entry| {
                     entry.members.iter().any(|&member| usize::from(member) == index)
                 };
@@ -98,40 +110,32 @@ async fn look(array: &Array) -> Vec<Result<Seen, String>> {
     rows
 }
 
-async fn see(drive: &Drive) -> Result<Seen, String> {
+async fn see(array: &Array, drive: &Drive) -> Result<Seen, String> {
+    let room = room::of_drive(array, drive).await.map_err(|error| error.to_string())?;
     let units = claimed_units(drive).await.map_err(|error| error.to_string())?;
     let mut seen = Seen {
         bytes: 0,
         kv_used_bytes: 0,
         block_used_bytes: units.len() as u64 * UNIT_BYTES,
+        room,
         objects: None,
         namespaces: Vec::new(),
     };
     for namespace in drive.controller.namespaces() {
-        let described = match namespace.kind {
+        match namespace.kind {
             NamespaceKind::Block { blocks, block_bytes } => {
-                let bytes = blocks * u64::from(block_bytes);
-                seen.bytes += bytes;
-                json!({ "kind": "block", "bytes": bytes, "block_bytes": block_bytes })
+                seen.bytes += blocks * u64::from(block_bytes);
             }
-            NamespaceKind::Kv { bytes, used_bytes, value_bytes_max } => {
+            NamespaceKind::Kv { bytes, used_bytes, .. } => {
                 // The kv namespaces of a drive share one part of its media.
                 if namespace.nsid == OBJECTS_NSID {
                     seen.bytes += bytes;
                 }
                 seen.kv_used_bytes += used_bytes;
-                json!({
-                    "kind": "kv", "bytes": bytes, "used_bytes": used_bytes,
-                    "value_bytes_max": value_bytes_max,
-                })
             }
-            NamespaceKind::Memory { bytes } => json!({ "kind": "memory", "bytes": bytes }),
-            NamespaceKind::Compute => json!({ "kind": "compute" }),
-            _ => json!({ "kind": "other" }),
-        };
-        let mut described = described;
-        described["nsid"] = namespace.nsid.into();
-        seen.namespaces.push(described);
+            _ => {}
+        }
+        seen.namespaces.push(namespace::describe(namespace));
     }
     Ok(seen)
 }

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::lock::Lock;
 use super::media::{self, Found};
+use super::options::{self, Asked};
 use super::process::{self, Standing};
 use super::start::{self, Shape};
 use super::{Local, add, home};
@@ -32,6 +33,8 @@ pub(crate) fn up(options: &cli::Up, context: &Context) -> Result<Report, Failure
         Err(error) => return Err(error.into()),
     };
     check_number(options, &file, path)?;
+    let (size, media, said) = (options.size, options.media, &options.drive.said);
+    options::check(&Asked { size, media, said }, &file, path)?;
     // A file that cannot be used is the user's to repair before anything is started.
     context.secrets()?;
     let mut local = Local::new(path, home, file)?;
@@ -44,7 +47,7 @@ pub(crate) fn up(options: &cli::Up, context: &Context) -> Result<Report, Failure
             warnings.push(format!("drive {name} keeps its data in memory and came up empty"));
         }
     }
-    start::start(&mut local, |file| &mut file.drives, &places, options.backend, context)?;
+    start::start(&mut local, |file| &mut file.drives, &places, context)?;
     let name = |place: &usize| local.file.drives[*place].name.clone();
     let names: Vec<String> = places.iter().map(name).collect();
     Ok(report(&local.file, context, &names).with_warnings(warnings))
@@ -90,6 +93,7 @@ fn stopped(options: &cli::Up, local: &mut Local) -> Result<Vec<usize>, Failure> 
             let why = format!("nothing was started: drive {name}: there is no NQN in {url:?}");
             return Err(Failure::usage(why));
         }
+        options::arguments(drive)?;
         if let Some(path) = local.home.media(drive).map_err(Failure::run)? {
             match judge(options, drive, &path)? {
                 Verdict::Start => {}
@@ -155,14 +159,20 @@ fn plan(options: &cli::Up, path: &Path, home: &Home) -> Result<ArrayFile, Failur
     })?;
     let uuid: String = random::<16>()?.iter().map(|byte| format!("{byte:02x}")).collect();
     let name = path.file_stem().map_or_else(|| "array".into(), |stem| stem.to_string_lossy());
-    let (size_bytes, cores) = (options.size, options.cores.into());
-    let shape = Shape { media: options.media, size_bytes, cores };
+    let size_bytes = options.size.unwrap_or(start::SIZE_BYTES);
     let folder = home.relative(&folder);
-    let drives = (0..options.drives.unwrap_or(DRIVES)).map(|index| {
+    let mut drives = Vec::new();
+    for index in 0..usize::from(options.drives.unwrap_or(DRIVES)) {
         let name = format!("d{index}");
-        shape.drive(&uuid, &name, &folder.join(format!("{name}.media")))
-    });
-    let drives = drives.collect();
+        let shape = Shape {
+            media: options.media.unwrap_or(cli::Media::File),
+            size_bytes,
+            cores: options.drive.tuning.cores.into(),
+            options: options::of_new(&options.drive.said, None, index)?,
+        };
+        options::leave_blocks(size_bytes, &shape.options)?;
+        drives.push(shape.drive(&uuid, &name, &folder.join(format!("{name}.media"))));
+    }
     let (name, folder, joining) = (name.into_owned(), Some(folder), Vec::new());
     Ok(ArrayFile { schema: SCHEMA, name, uuid, folder, drives, joining })
 }

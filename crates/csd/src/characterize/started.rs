@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use csd_initiator::Address;
-use csd_store::array::DriveRecord;
+use csd_store::array::{DriveOptions, DriveRecord};
 use csd_store::characterize::kernel::Kernel;
 use csd_store::characterize::region::Region;
 use csd_store::characterize::{self, Options, Place, Subject, survey};
@@ -73,6 +73,7 @@ impl Started {
             size_bytes: Some(size),
             cores: Some(cores),
             pid: None,
+            options: DriveOptions::new(),
         };
         let log = File::create(process::log_path(&folder, &record)).map_err(cannot)?;
         let mut command = Command::new(std::env::current_exe().map_err(cannot)?);

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, value_parser};
-use csd_reactor::BackendKind;
 
-use super::cores;
+use super::tuning::Tuned;
 use crate::units::parse_size;
 
 #[derive(Debug, Subcommand)]
@@ -15,12 +14,16 @@ pub(crate) enum Array {
     /// Run again, it starts only the drives that are not running. Media files stay over down and
     /// up; drives in memory come up empty. Media, logs and the array file lie in one folder:
     /// nothing is started, written or deleted outside of it.
+    ///
+    /// The array file keeps the options of drives for every later start. Metrics are served at the
+    /// given address by the first drive, and at the ports that follow by the others.
     Up(Up),
     /// Add drives to the array: URLs of drives that serve, or new ones on this machine
     ///
     /// Copies every name to the new drives before the array file names them. Objects that are
     /// there stay where they are; new ones use all drives. Every drive of the array must be up,
-    /// and no host with a copy of the array file may write meanwhile.
+    /// and no host with a copy of the array file may write meanwhile. New drives on this machine
+    /// have the options of the array's last one, but for those that are given.
     #[command(after_help = "\
 Examples:
   csd array add --drives 2
@@ -50,18 +53,14 @@ pub(crate) struct Up {
     /// the array file]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
-    /// Size of each drive's media
-    #[arg(long, value_parser = parse_size, value_name = "SIZE", default_value = "1G")]
-    pub(crate) size: u64,
-    /// Where drives keep their bytes
-    #[arg(long, value_enum, default_value_t = Media::File)]
-    pub(crate) media: Media,
-    /// Cores of each drive
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = cores())]
-    pub(crate) cores: u16,
-    /// I/O backend of the drives
-    #[arg(long, value_name = "auto|uring|epoll", default_value = "auto")]
-    pub(crate) backend: BackendKind,
+    /// Size of each new drive's media [default: 1G]
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub(crate) size: Option<u64>,
+    /// Where drives keep their bytes [default: file]
+    #[arg(long, value_enum)]
+    pub(crate) media: Option<Media>,
+    #[command(flatten)]
+    pub(crate) drive: Tuned,
     /// Make new, empty media where media of the array are missing; what was on them is lost
     #[arg(long)]
     pub(crate) recreate: bool,
@@ -86,12 +85,8 @@ pub(crate) struct Add {
     /// file]
     #[arg(long, value_enum, requires = "drives")]
     pub(crate) media: Option<Media>,
-    /// Cores of each new drive [default: as the array's last drive on this machine, or 1]
-    #[arg(long, value_name = "N", value_parser = cores(), requires = "drives")]
-    pub(crate) cores: Option<u16>,
-    /// I/O backend of the new drives
-    #[arg(long, value_name = "auto|uring|epoll", default_value = "auto")]
-    pub(crate) backend: BackendKind,
+    #[command(flatten)]
+    pub(crate) drive: Tuned,
 }
 
 /// Where the drives of an array keep their bytes.

@@ -7,10 +7,12 @@ mod array;
 pub(crate) mod characterize;
 mod drive;
 pub(crate) mod drive_log;
+pub(crate) mod drive_status;
 mod object;
 pub(crate) mod program;
 pub(crate) mod run;
 mod secret;
+pub(crate) mod tuning;
 
 pub(crate) use array::{Add, Array, Down, Media, Up};
 pub(crate) use drive::{Check, Drive, Serve};
@@ -200,6 +202,7 @@ impl Command {
             Self::Drive(Drive::Serve(_)) => "drive serve",
             Self::Drive(Drive::Check(_)) => "drive check",
             Self::Drive(Drive::Log(_)) => "drive log",
+            Self::Drive(Drive::Status(_)) => "drive status",
             Self::Secret(SecretCommand::New(_)) => "secret new",
             Self::Array(Array::Up(_)) => "array up",
             Self::Array(Array::Add(_)) => "array add",

@@ -1,10 +1,14 @@
 //! The command line of `csd program`, and what a drive is told of programs.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand};
 use csd_initiator::Address;
 
+use crate::cli::cores;
+use crate::cli::run::Who;
 use crate::program::parameter::Parameter;
 use crate::units::parse_size;
 
@@ -24,15 +28,20 @@ Examples:
     Deactivate(Index),
     /// List programs, and the types that can be loaded
     List(Where),
-    /// Run a program over files, in the memory of one drive
+    /// Run a program over objects of the array, or over files
     ///
-    /// Copies the inputs to the drive's memory namespace, makes a memory range set of them, runs
-    /// the program, and fetches what it wrote.
+    /// With --object it takes a module. Every chunk of the objects is one execution, on the drive
+    /// that holds it or on the host; no element and no line is cut. The program's own fold, or else
+    /// their order, makes one answer of all.
+    ///
+    /// With --input it takes the index of a program that one drive has loaded. The files are copied
+    /// to the drive's memory namespace, and what the program wrote is fetched from there.
     #[command(after_help = "\
 Examples:
-  csd program run 16 --input access.log --output hits.txt --parameter text:ERROR
-  csd program run 16 --input samples.bin --parameter i32:-5 --json")]
-    Run(Run),
+  csd program run grep.wasm --object access.log --parameter text:ERROR --output -
+  csd program run top_k.wasm --object prices --parameter u32:10 --on split --check
+  csd program run 16 --input access.log --output hits.txt --parameter text:ERROR")]
+    Run(Box<Run>),
 }
 
 /// Which drives.
@@ -77,35 +86,70 @@ pub(crate) struct Index {
 /// Options of `csd program run`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Run {
-    /// Program index
-    pub(crate) index: u16,
+    /// The program: a file with a WebAssembly module, or with --input the index of one that is
+    /// loaded
+    #[arg(value_name = "FILE|INDEX")]
+    pub(crate) program: Subject,
+    /// Object for the next of its streams
+    #[arg(long, value_name = "NAME", required_unless_present = "input")]
+    pub(crate) object: Vec<String>,
     /// File for the next of its streams; `-` is standard input
-    #[arg(long, value_name = "FILE", required = true)]
+    #[arg(long, value_name = "FILE", conflicts_with = "object")]
     pub(crate) input: Vec<PathBuf>,
-    /// File for what it writes; `-` is standard output [default: it writes nothing]
+    /// File for what it writes; `-` is standard output [default: only its size is shown]
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<String>,
     /// Overwrite that file if it exists
     #[arg(long, requires = "output")]
     pub(crate) force: bool,
-    /// Room for what it writes
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "1M")]
-    pub(crate) room: u64,
+    /// Object for what it writes, of type bytes
+    #[arg(long, value_name = "NAME", requires = "object")]
+    pub(crate) store: Option<String>,
+    /// Room for what an execution writes [default: a chunk and 64 KiB, at least 1M]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) room: Option<u64>,
     /// Next part of its parameters: text:..., hex:..., or i32: u32: i64: u64: f32: f64: and a
     /// number
     #[arg(long, value_name = "KIND:VALUE", allow_hyphen_values = true)]
     pub(crate) parameter: Vec<Parameter>,
     /// First byte of the drive's memory that is used
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "0")]
+    #[arg(conflicts_with = "object")]
     pub(crate) memory_at: u64,
-    /// Most memory of the program, in whole MiB [default: what the drive allows]
+    /// Most memory of an execution, in whole MiB [default: what the drive allows; over objects 64M]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) memory: Option<u64>,
-    /// Longest time, milliseconds [default: what the drive allows]
+    /// Longest time of an execution, milliseconds [default: what the drive allows; over objects
+    /// 20000]
     #[arg(long, value_name = "MILLISECONDS")]
     pub(crate) time: Option<u32>,
+    /// Who computes
+    #[arg(long, value_enum, default_value_t = Who::Drives, requires = "object")]
+    pub(crate) on: Who,
+    /// Cores of the host that compute [default: 1]
+    #[arg(long, value_name = "N", value_parser = cores(), requires = "object")]
+    pub(crate) cores: Option<u16>,
+    /// Also compute on the drives and on the host, compare all that is written byte for byte, and
+    /// fail when answers differ (exit code 3)
+    #[arg(long, requires = "object")]
+    pub(crate) check: bool,
     #[command(flatten)]
     pub(crate) at: Where,
+}
+
+/// What is run: a program that a drive has, or one in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    Index(u16),
+    File(PathBuf),
+}
+
+impl FromStr for Subject {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(text.parse().map_or_else(|_| Self::File(text.into()), Self::Index))
+    }
 }
 
 /// What `csd drive serve` is told of programs.
@@ -158,6 +202,14 @@ impl Program {
             Self::Run(_) => "program run",
         }
     }
+}
+
+#[test]
+fn a_program_is_an_index_or_a_file() {
+    let parsed = |text: &str| text.parse::<Subject>().unwrap();
+    assert_eq!(parsed("16"), Subject::Index(16));
+    assert_eq!(parsed("16.wasm"), Subject::File("16.wasm".into()));
+    assert_eq!(parsed("99999"), Subject::File("99999".into()));
 }
 
 #[test]

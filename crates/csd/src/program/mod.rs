@@ -1,10 +1,16 @@
 //! `csd program`: programs of one's own in drives.
 //!
 //! Speaks the standard's commands alone, so it works with any drive that has them. Modules:
-//! [`parameter`] reads parameters, `run` runs a program over files.
+//! [`parameter`] reads parameters, `run` runs a program over files, `objects` over objects,
+//! `sandbox` is what runs it on this host.
 
+mod objects;
 pub(crate) mod parameter;
 mod run;
+#[cfg(feature = "wasm")]
+mod sandbox;
+
+use std::path::Path;
 
 use csd_drive::namespace::compute::digest;
 use csd_initiator::{Address, Compute, Controller, NamespaceKind, Place};
@@ -14,7 +20,7 @@ use csd_reactor::block_on;
 use csd_store::array::ArrayFile;
 use serde_json::{Value, json};
 
-use crate::cli::program::{Load, Program, Where};
+use crate::cli::program::{Load, Program, Subject, Where};
 use crate::context::{Context, runtime};
 use crate::report::{Failure, Report};
 use crate::table::{Align, Table};
@@ -36,7 +42,17 @@ pub(crate) fn program(command: Program, context: &Context) -> Result<Report, Fai
         Program::Activate(index) => activate(index.index, true, &index.at, context),
         Program::Deactivate(index) => activate(index.index, false, &index.at, context),
         Program::List(at) => list(&at, context),
-        Program::Run(options) => run::run(options, context),
+        Program::Run(options) => match (&options.program, options.object.is_empty()) {
+            (Subject::Index(index), true) => run::run(*index, &options, context),
+            (Subject::File(file), false) => objects::run(file, &options, context),
+            (Subject::Index(_), false) => Err(Failure::usage(
+                "--object takes a program from a file: name the module, not an index",
+            )),
+            (Subject::File(_), true) => Err(Failure::usage(
+                "--input takes the index of a program that a drive has loaded: load the file \
+                 first, or use --object",
+            )),
+        },
     }
 }
 
@@ -108,15 +124,20 @@ fn activate(index: u16, active: bool, at: &Where, context: &Context) -> Result<R
     each(at, context, move |compute| Box::pin(compute.activate(index, active)), what)
 }
 
+/// The bytes of a program of this type.
+fn read_module(file: &Path, ptype: &str) -> Result<Vec<u8>, Failure> {
+    let bytes = std::fs::read(file).map_err(|error| Failure::os(file.display(), &error))?;
+    if ptype == WASM && !bytes.starts_with(MAGIC) {
+        let why = "is no WebAssembly module: it does not begin as one (00 61 73 6d)";
+        return Err(Failure::usage(format!("{} {why}", file.display())));
+    }
+    Ok(bytes)
+}
+
 fn load(options: Load, context: &Context) -> Result<Report, Failure> {
     let addresses = addresses(&options.at, context)?;
     let file = options.file.display().to_string();
-    let bytes = std::fs::read(&options.file);
-    let bytes = bytes.map_err(|error| Failure::os(&file, &error))?;
-    if options.ptype == WASM && !bytes.starts_with(MAGIC) {
-        let why = "is no WebAssembly module: it does not begin as one (00 61 73 6d)";
-        return Err(Failure::usage(format!("{file} {why}")));
-    }
+    let bytes = read_module(&options.file, &options.ptype)?;
     let digest = digest(&bytes);
     let head = u64::from_le_bytes(*digest.first_chunk().expect("32 bytes"));
     let pid = options.pid.unwrap_or(head);

@@ -23,22 +23,22 @@ use crate::table::pairs;
 use crate::target::Target;
 use crate::units::{duration, grouped, size};
 
-/// Runs a program.
-pub(crate) fn run(options: Run, context: &Context) -> Result<Report, Failure> {
+/// Runs a program that a drive has loaded.
+pub(crate) fn run(index: u16, options: &Run, context: &Context) -> Result<Report, Failure> {
     let addresses = addresses(&options.at, context)?;
     if addresses.len() != 1 {
         return Err(Failure::usage("a program is run on one drive: say which with --drive"));
     }
     let inputs: Vec<Vec<u8>> =
         options.input.iter().map(|path| read(path)).collect::<Result<_, _>>()?;
-    let controls = controls(&options)?;
-    let (index, output) = (options.index, options.output.clone());
+    let controls = controls(options)?;
+    let output = options.output.clone();
     let job = Job {
-        index: options.index,
+        index,
         controls,
-        parameters: options.parameter.iter().flat_map(|part| part.0.clone()).collect(),
+        parameters: parameters(options),
         base: options.memory_at.next_multiple_of(UNIT_BYTES),
-        room: if output.is_some() { room(&options) } else { 0 },
+        room: if output.is_some() { room(options) } else { 0 },
         inputs,
     };
     let target = match &output {
@@ -69,20 +69,31 @@ pub(crate) fn run(options: Run, context: &Context) -> Result<Report, Failure> {
     Ok(Report::new(text, result))
 }
 
+/// Most memory that an execution is to have, MiB.
+pub(super) fn memory_mib(options: &Run) -> Result<Option<u16>, Failure> {
+    let mib = options.memory.map(|bytes| u16::try_from(bytes.div_ceil(1 << 20)));
+    mib.transpose().map_err(|_| Failure::usage("--memory is below 64 GiB"))
+}
+
+/// What a program is told.
+pub(super) fn parameters(options: &Run) -> Vec<u8> {
+    options.parameter.iter().flat_map(|part| part.0.clone()).collect()
+}
+
 fn controls(options: &Run) -> Result<Controls, Failure> {
-    let mib = options.memory.map_or(0, |bytes| bytes.div_ceil(1 << 20));
-    if mib > u64::from(u16::MAX) {
-        return Err(Failure::usage("--memory is below 64 GiB"));
-    }
-    let controls = Controls::default().with_memory_mib(mib);
+    let mib = memory_mib(options)?.unwrap_or(0);
+    let controls = Controls::default().with_memory_mib(mib.into());
     let controls = controls.with_time_ms(options.time.unwrap_or(0).into());
     let output = if options.output.is_some() { options.input.len() as u64 + 1 } else { 0 };
     Ok(controls.with_output(output).with_counted(options.output.is_some().into()))
 }
 
+/// Room for the output unless the user says otherwise.
+const ROOM_BYTES: u64 = 1 << 20;
+
 /// Room for the output and its number of bytes.
 fn room(options: &Run) -> u64 {
-    (options.room + 8).next_multiple_of(UNIT_BYTES)
+    (options.room.unwrap_or(ROOM_BYTES) + 8).next_multiple_of(UNIT_BYTES)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
@@ -98,7 +109,12 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     }
 }
 
-fn write(file: &str, (target, mut sink): (Target, Sink), bytes: &[u8]) -> Result<(), Failure> {
+/// Writes what a program wrote.
+pub(super) fn write(
+    file: &str,
+    (target, mut sink): (Target, Sink),
+    bytes: &[u8],
+) -> Result<(), Failure> {
     let written = sink.write_all(bytes).and_then(|()| sink.flush());
     written.map_err(|error| Failure::run(format!("{file}: {error}")))?;
     target.finish()

@@ -7,7 +7,7 @@
 
 mod kernels;
 mod rank;
-mod text;
+pub(crate) mod text;
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ struct Results {
 }
 
 /// Looks objects up; warnings name drives that are down.
-fn look_up(
+pub(crate) fn look_up(
     context: &Context,
     names: Vec<String>,
 ) -> Result<(Plan, Vec<Entry>, Vec<String>), Failure> {
@@ -71,7 +71,7 @@ fn look_up(
 }
 
 /// The way that was asked for comes first, then those it is checked against.
-fn ways(on: Who, check: bool) -> Vec<Way> {
+pub(crate) fn ways(on: Who, check: bool) -> Vec<Way> {
     let all = [Way::Drives, Way::Host, Way::Split];
     let asked = match on {
         Who::All => return all.to_vec(),

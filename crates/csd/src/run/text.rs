@@ -1,7 +1,7 @@
 //! Outcomes for people and for programs.
 
 use csd_store::object::Stored;
-use csd_store::run::{Answer, Outcome, Way};
+use csd_store::run::{Answer, Outcome, Share, Way};
 use serde_json::{Value, json};
 
 use crate::table::{Align, Table, pairs};
@@ -34,11 +34,11 @@ fn of_one(name: &'static str, outcome: &Outcome) -> String {
     pairs(&[
         (named, answer(&outcome.answer)),
         ("elements", grouped(outcome.elements)),
-        ("on", who(outcome)),
+        ("on", who(outcome.way, outcome.cores)),
         ("time", duration(outcome.wall_s)),
         ("rate", rate(outcome.bytes, outcome.wall_s)),
         ("crossed", size(outcome.crossed_bytes)),
-        ("shares", shares(outcome)),
+        ("shares", shares(&outcome.shares, outcome.elements)),
     ])
 }
 
@@ -53,45 +53,53 @@ fn of_many(name: &'static str, outcomes: &[Outcome]) -> String {
     ]);
     for outcome in outcomes {
         table.row(vec![
-            who(outcome),
+            who(outcome.way, outcome.cores),
             answer(&outcome.answer),
             duration(outcome.wall_s),
             rate(outcome.bytes, outcome.wall_s),
             size(outcome.crossed_bytes),
-            shares(outcome),
+            shares(&outcome.shares, outcome.elements),
         ]);
     }
     table.render() + "answers agree\n"
 }
 
-fn who(outcome: &Outcome) -> String {
-    match (outcome.way, outcome.cores) {
+/// Who computed.
+pub(crate) fn who(way: Way, cores: usize) -> String {
+    match (way, cores) {
         (Way::Drives, _) => "drives".to_owned(),
         (way, 1) => format!("{way}, 1 core"),
         (way, cores) => format!("{way}, {cores} cores"),
     }
 }
 
-fn shares(outcome: &Outcome) -> String {
-    let shares = outcome.shares.iter().map(|share| {
-        let part = percent(share.elements, outcome.elements);
+/// Who did how much of so many elements.
+pub(crate) fn shares(shares: &[Share], elements: u64) -> String {
+    let shares = shares.iter().map(|share| {
+        let part = percent(share.elements, elements);
         format!("{} {part} ({})", share.who, duration(share.busy_s))
     });
     shares.collect::<Vec<_>>().join(", ")
 }
 
+/// Who did how much, for programs.
+pub(crate) fn describe_shares(shares: &[Share]) -> Vec<Value> {
+    let describe = |share: &Share| {
+        let Share { who, elements, busy_s } = share;
+        json!({ "who": who, "elements": elements, "busy_s": busy_s })
+    };
+    shares.iter().map(describe).collect()
+}
+
 /// An outcome for programs.
 pub(super) fn describe(name: &str, outcome: &Outcome) -> Value {
-    let shares = outcome.shares.iter().map(
-        |share| json!({ "who": share.who, "elements": share.elements, "busy_s": share.busy_s }),
-    );
     let mut run = json!({
         "on": outcome.way.to_string(),
         "cores": outcome.cores,
         name: outcome.answer.value,
         "wall_s": outcome.wall_s,
         "crossed_bytes": outcome.crossed_bytes,
-        "shares": shares.collect::<Vec<_>>(),
+        "shares": describe_shares(&outcome.shares),
     });
     if let Some(digest) = outcome.answer.digest {
         run["digest"] = format!("{digest:08x}").into();

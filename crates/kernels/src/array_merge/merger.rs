@@ -5,7 +5,7 @@
 
 use super::key::Key;
 use super::{Error, Piece, Side, Taken};
-use crate::arch::merge::{Functions, SLACK};
+use crate::arch::array_merge::{Functions, SLACK};
 use crate::numeric::Numeric;
 
 /// Elements of an input taken at once: the blocks of both and their merge stay in near caches.
@@ -266,13 +266,13 @@ impl Step {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arch::merge;
+    use crate::arch::array_merge;
 
     #[test]
     fn positions_and_counters_go_on_beyond_32_bits() {
         // As after this many elements of both, of which the last was 5.
         const BEFORE: u64 = u32::MAX as u64 - 1;
-        let mut merger = Merger::<i32>::new(Numeric::I32, merge::best().narrow);
+        let mut merger = Merger::<i32>::new(Numeric::I32, array_merge::best().run.narrow);
         for side in &mut merger.sides {
             (side.elements, side.previous) = (BEFORE, 5);
         }

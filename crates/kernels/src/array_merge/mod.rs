@@ -15,7 +15,7 @@ pub mod scalar;
 
 use std::fmt;
 
-use crate::arch::merge;
+use crate::arch;
 use crate::numeric::{Malformed, Misaligned, Numeric, encode_element, parse_element};
 use merger::Merger;
 
@@ -135,13 +135,13 @@ impl ArrayMerge {
     /// A merge that has seen nothing.
     #[must_use]
     pub fn new(parameters: Parameters) -> Self {
-        Self::with(parameters.element, merge::best())
+        Self::with(parameters.element, arch::array_merge::best())
     }
 
-    fn with(element: Numeric, version: merge::Version) -> Self {
+    fn with(element: Numeric, version: Version) -> Self {
         Self(match element.bytes() {
-            4 => Machine::Narrow(Merger::new(element, version.narrow)),
-            _ => Machine::Wide(Merger::new(element, version.wide)),
+            4 => Machine::Narrow(Merger::new(element, version.run.narrow)),
+            _ => Machine::Wide(Merger::new(element, version.run.wide)),
         })
     }
 
@@ -207,25 +207,18 @@ fn whole(mut merge: ArrayMerge, left: &[u8], right: &[u8]) -> Result<Vec<u8>, Er
 }
 
 /// One compiled version of the kernel that this machine can run.
-#[derive(Clone, Copy, Debug)]
-pub struct Version(merge::Version);
+pub type Version = arch::Version<arch::array_merge::Both>;
 
 impl Version {
     /// Every version that this machine can run, the one that [`ArrayMerge`] uses first.
     pub fn available() -> impl Iterator<Item = Self> {
-        merge::versions().map(Self)
-    }
-
-    /// Name of the version.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.0.name
+        arch::array_merge::versions()
     }
 
     /// A merge by this version.
     #[must_use]
     pub fn start(self, element: Numeric) -> ArrayMerge {
-        ArrayMerge::with(element, self.0)
+        ArrayMerge::with(element, self)
     }
 
     /// Merges as [`merge`](fn@merge) does.

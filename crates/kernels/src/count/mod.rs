@@ -13,7 +13,7 @@ pub mod scalar;
 pub use crate::numeric::Misaligned;
 pub use parameters::{Malformed, PARAMETER_BYTES, Parameters};
 
-use crate::arch::{self, Pattern};
+use crate::arch::{self, count::Pattern};
 use crate::{ElementType, Scalar};
 
 /// Program identifier (PID) of the built-in program.
@@ -48,7 +48,7 @@ impl Count {
             return Err(Misaligned { element: self.element, bytes: bytes.len() });
         }
         self.elements += (bytes.len() / size) as u64;
-        self.result += arch::count(&self.pattern, bytes);
+        self.result += arch::count::count(&self.pattern, bytes);
         Ok(())
     }
 
@@ -88,29 +88,22 @@ impl Count {
 /// after the last whole element do not count; [`Count::feed`] refuses them.
 #[must_use]
 pub fn count(value: Scalar, bytes: &[u8]) -> u64 {
-    arch::count(&pattern(value), bytes)
+    arch::count::count(&pattern(value), bytes)
 }
 
 /// One compiled version of the kernel that this machine can run.
-#[derive(Clone, Copy, Debug)]
-pub struct Version(arch::Version);
+pub type Version = arch::Version<arch::count::Functions>;
 
 impl Version {
     /// Every version that this machine can run, the one that [`count`] uses first.
     pub fn available() -> impl Iterator<Item = Self> {
-        arch::versions().map(Self)
-    }
-
-    /// Name of the version: "avx512", "avx2", "neon" or "portable".
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.0.name
+        arch::count::versions()
     }
 
     /// Counts as [`count`] does.
     #[must_use]
     pub fn count(self, value: Scalar, bytes: &[u8]) -> u64 {
-        self.0.count(&pattern(value), bytes)
+        self.run.count(&pattern(value), bytes)
     }
 }
 

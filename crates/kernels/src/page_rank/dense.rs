@@ -1,7 +1,7 @@
 //! Dense rows: f32, one after another, as long as the vector.
 
 use super::{CutRow, LANES_DENSE, fold_dense};
-use crate::arch::rank;
+use crate::arch;
 use crate::numeric::{Misaligned, Numeric};
 
 /// Bytes of one element per lane.
@@ -11,7 +11,7 @@ const TURN: usize = LANES_DENSE * 4;
 #[derive(Clone, Debug)]
 pub struct Dense<V> {
     vector: V,
-    version: rank::DenseVersion,
+    version: DenseVersion,
     lanes: [f32; LANES_DENSE],
     column: usize,
     rows: u64,
@@ -25,10 +25,10 @@ impl<V: AsRef<[f32]>> Dense<V> {
     /// When the vector is empty: rows without columns have no end.
     #[must_use]
     pub fn new(vector: V) -> Self {
-        Self::with(vector, rank::best_dense())
+        Self::with(vector, arch::page_rank::best_dense())
     }
 
-    fn with(vector: V, version: rank::DenseVersion) -> Self {
+    fn with(vector: V, version: DenseVersion) -> Self {
         assert!(!vector.as_ref().is_empty(), "a row has a column at least");
         Self { vector, version, lanes: [0.0; LANES_DENSE], column: 0, rows: 0, elements: 0 }
     }
@@ -61,7 +61,7 @@ impl<V: AsRef<[f32]>> Dense<V> {
         let (turns, tail) = rest.split_at(rest.len() / TURN * TURN);
         self.one_by_one(head);
         let vector = &self.vector.as_ref()[self.column..][..turns.len() / 4];
-        self.version.turns(turns, vector, &mut self.lanes);
+        (self.version.run)(turns, vector, &mut self.lanes);
         self.column += turns.len() / 4;
         self.one_by_one(tail);
     }
@@ -123,24 +123,17 @@ pub fn advance_dense(ranks: &mut [f32], sums: &[f32], damping: f64) -> f64 {
 }
 
 /// One compiled version of the dense product that this machine can run.
-#[derive(Clone, Copy, Debug)]
-pub struct DenseVersion(rank::DenseVersion);
+pub type DenseVersion = arch::Version<arch::page_rank::Dense>;
 
 impl DenseVersion {
     /// Every version that this machine can run, the one that [`Dense`] uses first.
     pub fn available() -> impl Iterator<Item = Self> {
-        rank::dense_versions().map(Self)
-    }
-
-    /// Name of the version.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.0.name
+        arch::page_rank::dense_versions()
     }
 
     /// A product by this version.
     #[must_use]
     pub fn start<V: AsRef<[f32]>>(self, vector: V) -> Dense<V> {
-        Dense::with(vector, self.0)
+        Dense::with(vector, self)
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 
 use super::{CutRow, LANES_SPARSE, fold_sparse};
 use crate::ElementType;
-use crate::arch::rank;
+use crate::arch;
 use crate::numeric::Misaligned;
 
 /// Why rows were refused. The sums before are right; the product is over.
@@ -42,7 +42,7 @@ impl std::error::Error for Error {}
 #[derive(Clone, Debug)]
 pub struct Sparse<V> {
     vector: V,
-    version: rank::SparseVersion,
+    version: SparseVersion,
     cut: Option<Cut>,
     failed: Option<Error>,
     rows: u64,
@@ -61,10 +61,10 @@ impl<V: AsRef<[f64]>> Sparse<V> {
     /// A product with `vector` that has seen no row.
     #[must_use]
     pub fn new(vector: V) -> Self {
-        Self::with(vector, rank::best_sparse())
+        Self::with(vector, arch::page_rank::best_sparse())
     }
 
-    fn with(vector: V, version: rank::SparseVersion) -> Self {
+    fn with(vector: V, version: SparseVersion) -> Self {
         Self { vector, version, cut: None, failed: None, rows: 0, edges: 0 }
     }
 
@@ -90,7 +90,7 @@ impl<V: AsRef<[f64]>> Sparse<V> {
         }
         words = self.go_on(words, sums)?;
         let before = sums.len();
-        let walk = self.version.rows(words, self.vector.as_ref(), sums);
+        let walk = (self.version.run)(words, self.vector.as_ref(), sums);
         self.rows += (sums.len() - before) as u64;
         self.edges += walk.edges;
         if walk.wrong {
@@ -162,24 +162,17 @@ impl<V: AsRef<[f64]>> Sparse<V> {
 }
 
 /// One compiled version of the sparse product that this machine can run.
-#[derive(Clone, Copy, Debug)]
-pub struct SparseVersion(rank::SparseVersion);
+pub type SparseVersion = arch::Version<arch::page_rank::Sparse>;
 
 impl SparseVersion {
     /// Every version that this machine can run, the one that [`Sparse`] uses first.
     pub fn available() -> impl Iterator<Item = Self> {
-        rank::sparse_versions().map(Self)
-    }
-
-    /// Name of the version.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.0.name
+        arch::page_rank::sparse_versions()
     }
 
     /// A product by this version.
     #[must_use]
     pub fn start<V: AsRef<[f64]>>(self, vector: V) -> Sparse<V> {
-        Sparse::with(vector, self.0)
+        Sparse::with(vector, self)
     }
 }

@@ -11,7 +11,7 @@ pub mod scalar;
 
 use std::fmt;
 
-use crate::arch::add;
+use crate::arch;
 use crate::numeric::{Malformed, Misaligned, Numeric, encode_element, parse_element};
 
 /// Program identifier (PID) of the built-in program.
@@ -96,7 +96,7 @@ impl VectorAdd {
             return Err(Error::Lengths { left, right, sum });
         }
         let elements = self.element.elements(left).map_err(Error::Misaligned)?;
-        add::add(self.element, left, right, sum);
+        arch::vector_add::add(self.element, left, right, sum);
         self.elements += elements as u64;
         Ok(())
     }
@@ -121,19 +121,12 @@ impl VectorAdd {
 }
 
 /// One compiled version of the kernel that this machine can run.
-#[derive(Clone, Copy, Debug)]
-pub struct Version(add::Version);
+pub type Version = arch::Version<arch::vector_add::Add>;
 
 impl Version {
     /// Every version that this machine can run, the one that [`VectorAdd`] uses first.
     pub fn available() -> impl Iterator<Item = Self> {
-        add::versions().map(Self)
-    }
-
-    /// Name of the version.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.0.name
+        arch::vector_add::versions()
     }
 
     /// Adds two arrays into a third.
@@ -143,7 +136,7 @@ impl Version {
     pub fn add(self, element: Numeric, left: &[u8], right: &[u8], sum: &mut [u8]) {
         assert!(left.len() == right.len() && left.len() == sum.len(), "different lengths");
         assert!(left.len().is_multiple_of(element.bytes()), "a cut element");
-        self.0.add(element, left, right, sum);
+        (self.run)(element, left, right, sum);
     }
 }
 

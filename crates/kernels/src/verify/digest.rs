@@ -85,8 +85,8 @@ impl Digest {
                 self.span += self.spacing.gap;
                 self.since_gap = 0;
             }
-            let version = crate::arch::crc::best();
-            self.state = version.update(self.state, &checksum.to_le_bytes());
+            let version = crate::arch::verify::best();
+            self.state = version.run.update(self.state, &checksum.to_le_bytes());
             self.since_gap = self.since_gap.wrapping_add(1);
             self.span += 1;
         }

@@ -15,7 +15,7 @@ pub mod scalar;
 pub use digest::{Digest, Spacing, Whole};
 pub use plan::{Batch, COMBINATIONS, Plan, UNROLL_MAX};
 
-use crate::arch::crc;
+use crate::arch;
 use crate::numeric::{Malformed, PARAMETER_BYTES};
 
 /// Program identifier (PID) of the built-in program.
@@ -62,7 +62,7 @@ impl Parameters {
 #[derive(Clone, Copy, Debug)]
 pub struct Verify {
     plan: Plan,
-    version: crc::Version,
+    version: Version,
     /// State of the page that the last piece's end cut, and its bytes.
     cut: (u32, usize),
     digest: u32,
@@ -74,10 +74,10 @@ impl Verify {
     /// A verification that has seen nothing.
     #[must_use]
     pub fn new(plan: Plan) -> Self {
-        Self::with(plan, crc::best())
+        Self::with(plan, arch::verify::best())
     }
 
-    fn with(plan: Plan, version: crc::Version) -> Self {
+    fn with(plan: Plan, version: Version) -> Self {
         Self { plan, version, cut: (!0, 0), digest: !0, pages: 0, bytes: 0 }
     }
 
@@ -89,7 +89,7 @@ impl Verify {
         let mut rest = bytes;
         if self.cut.1 > 0 {
             let (front, after) = rest.split_at(rest.len().min(page_bytes - self.cut.1));
-            self.cut = (self.version.update(self.cut.0, front), self.cut.1 + front.len());
+            self.cut = (self.version.run.update(self.cut.0, front), self.cut.1 + front.len());
             if self.cut.1 == page_bytes {
                 checksums.push(!self.cut.0);
                 self.cut = (!0, 0);
@@ -97,9 +97,9 @@ impl Verify {
             rest = after;
         }
         let (whole, tail) = rest.split_at(rest.len() / page_bytes * page_bytes);
-        self.version.pages(whole, page_bytes, self.plan.unroll(), checksums);
+        self.version.run.pages(whole, page_bytes, self.plan.unroll(), checksums);
         if !tail.is_empty() {
-            self.cut = (self.version.update(!0, tail), tail.len());
+            self.cut = (self.version.run.update(!0, tail), tail.len());
         }
         self.count(&checksums[first..]);
     }
@@ -116,7 +116,7 @@ impl Verify {
     fn count(&mut self, checksums: &[u32]) {
         self.pages += checksums.len() as u64;
         for checksum in checksums {
-            self.digest = self.version.update(self.digest, &checksum.to_le_bytes());
+            self.digest = self.version.run.update(self.digest, &checksum.to_le_bytes());
         }
     }
 
@@ -161,25 +161,18 @@ pub fn wrong_pages(found: &[u32], expected: &[u32]) -> impl Iterator<Item = usiz
 }
 
 /// One compiled version of the kernel that this machine can run.
-#[derive(Clone, Copy, Debug)]
-pub struct Version(crc::Version);
+pub type Version = arch::Version<arch::verify::Functions>;
 
 impl Version {
     /// Every version that this machine can run, the one that [`Verify`] uses first.
     pub fn available() -> impl Iterator<Item = Self> {
-        crc::versions().map(Self)
-    }
-
-    /// Name of the version.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.0.name
+        arch::verify::versions()
     }
 
     /// A verification by this version.
     #[must_use]
     pub fn start(self, plan: Plan) -> Verify {
-        Verify::with(plan, self.0)
+        Verify::with(plan, self)
     }
 
     /// Checksums as [`checksums`] gives them.

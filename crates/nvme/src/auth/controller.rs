@@ -9,7 +9,8 @@
 
 use zeroize::Zeroizing;
 
-use super::crypto::{self, Hash, Prover, same};
+use super::crypto::{self, Prover};
+use super::hash::{Hash, same};
 use super::message::{self, Challenge, Failure, Id, Proposal, Reason, Reply, Success1};
 use super::{Entropy, Group, Keys, Offer};
 use crate::status::Status;

@@ -1,9 +1,10 @@
 //! Diffie-Hellman over the finite fields of RFC 7919, by the `crypto-bigint` crate.
 //!
-//! Source: RFC 7919 for primes, generator 2 and lengths of exponents; facts page (a.6). Never:
-//! random numbers. Invariants: exponentiation takes the same time for every exponent; a peer's
-//! value is refused unless it lies strictly between 1 and p - 1, which in a safe-prime group leaves
-//! no small subgroup; values are as long as the prime, big-endian.
+//! Source: RFC 7919 for primes, generator 2 and lengths of exponents; NVM Express Base
+//! Specification 2.2, "DH-HMAC-CHAP Protocol", for identifiers of groups. Random numbers come from
+//! the caller. Invariants: exponentiation takes the same time for every exponent; a peer's value is
+//! refused unless it lies strictly between 1 and p - 1, which in a safe-prime group leaves no small
+//! subgroup; values are as long as the prime, big-endian.
 
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
 use crypto_bigint::{BoxedUint, Odd};

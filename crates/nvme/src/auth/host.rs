@@ -7,7 +7,8 @@
 use zeroize::Zeroizing;
 
 use super::controller::length;
-use super::crypto::{self, Hash, Prover, same};
+use super::crypto::{self, Prover};
+use super::hash::{Hash, same};
 use super::message::{self, Challenge, Id, Proposal, Reason, Reply, Success1};
 use super::{Entropy, Group, Keys, Offer};
 

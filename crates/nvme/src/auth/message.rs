@@ -1,8 +1,8 @@
 //! The messages of DH-HMAC-CHAP and the two commands that carry them.
 //!
-//! Source: facts page (a.6). Never: who says what when (see [`super::controller`],
-//! [`super::host`]). Invariant: a parsed message has all the bytes that its length fields promise;
-//! bytes after them are padding.
+//! Source: NVM Express Base Specification 2.2, "DH-HMAC-CHAP Protocol". The order of messages is
+//! in [`super::controller`] and [`super::host`]. Invariant: a parsed message has all the bytes that
+//! its length fields promise; bytes after them are padding.
 
 use super::{Group, Hash, SECP_NVME};
 use crate::capsule::Sqe;

@@ -1,27 +1,28 @@
 //! In-band authentication, DH-HMAC-CHAP: messages, secrets, and both sides as state machines.
 //!
-//! Source: NVMe Base Specification, "In-band Authentication"; facts page (a.6). Never: I/O, a
-//! clock, a random source ([`Entropy`] is the caller's), or a primitive of our own: hashes, HMAC,
-//! exponentiation, base64 and CRC-32 are other crates'. Invariants: a secret is never printed and
-//! is wiped when dropped; what a peer proves is compared in constant time; no bytes of a peer can
-//! make it panic.
+//! Source: NVM Express Base Specification 2.2, "In-Band Authentication". Random numbers come from
+//! the caller ([`Entropy`]); hashes, HMAC, exponentiation, base64 and CRC-32 are those of other
+//! crates. Invariants: a secret is never printed and is wiped when dropped; proofs are compared in
+//! constant time; no bytes of a peer can make it panic.
 //!
 //! - [`message`]: what goes through Authentication Send and Receive
 //! - [`secret`], [`secrets`]: the DHHC-1 text, and a file of such texts
-//! - [`crypto`]: challenge and response; [`group`]: Diffie-Hellman
+//! - [`crypto`]: challenge and response; [`hash`](mod@hash): hash functions; [`group`]:
+//!   Diffie-Hellman
 //! - [`controller`], [`host`]: the two sides
 
 pub mod controller;
 pub mod crypto;
 pub mod group;
+pub mod hash;
 pub mod host;
 pub mod message;
 mod primes;
 pub mod secret;
 pub mod secrets;
 
-pub use crypto::Hash;
 pub use group::Group;
+pub use hash::Hash;
 pub use message::Reason;
 pub use secret::Secret;
 pub use secrets::Secrets;

@@ -1,14 +1,15 @@
 //! A secret and its text: `DHHC-1:<hash>:<base64 of key and CRC-32>:`.
 //!
-//! Source: facts page (a.6). Never: prints a key, unless asked for its text by name. Invariants: a
-//! key has 32, 48 or 64 bytes, and as many as its hash when it names one; it is wiped when dropped.
+//! Source: NVM Express Base Specification 2.2, "DH-HMAC-CHAP Secret". A key is printed only by the
+//! function that is named for it. Invariants: a key has 32, 48 or 64 bytes, and as many as its hash
+//! when it names one; it is wiped when dropped.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
 use super::Hash;
-use super::crypto::same;
+use super::hash::same;
 
 const PREFIX: &str = "DHHC-1:";
 const CRC_BYTES: usize = 4;

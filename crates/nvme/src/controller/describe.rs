@@ -10,8 +10,8 @@ use crate::identify::{
     IdentifyNamespace, IdentifyNamespaceIndependent, IdentifyNvmController, LbaFormat, SglSupport,
 };
 use crate::kv::KEY_BYTES_MAX;
-use crate::memory::FORMAT_MEMORY;
 use crate::nvm::COPY_RANGES_MAX;
+use crate::nvm::FORMAT_MEMORY;
 use crate::opcode::Csi;
 use crate::program;
 use crate::property::VERSION;

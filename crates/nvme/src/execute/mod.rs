@@ -1,11 +1,11 @@
 //! The data of Execute Program, version 1: what a program reads, where its result goes, and its
 //! parameters.
 //!
-//! A 64-byte header, then 32-byte sources, then the program's parameters. It is ours, not the
-//! standard's: `docs/internals/contracts.md` lists it and golden files fix its bytes. This is the
-//! only parser of it. Invariants: at most [`SOURCES_MAX`] sources of at most [`STREAMS_MAX`]
-//! streams, numbered from 0 without a gap; at most [`SOURCE_BYTES_MAX`] bytes of values named by
-//! one execution.
+//! A 64-byte header, then 32-byte sources, the bytes of inline sources, and the program's
+//! parameters. It is ours, not the standard's: `docs/internals/contracts.md` lists it and golden
+//! files fix its bytes. This is the only parser of it. Invariants: at most [`SOURCES_MAX`] sources
+//! of at most [`STREAMS_MAX`] streams, numbered from 0 without a gap; at most
+//! [`SOURCE_BYTES_MAX`] bytes of values named by one execution.
 
 mod place;
 
@@ -89,6 +89,8 @@ pub struct Execution {
     pub output: Output,
     /// What the program reads, in order.
     pub sources: Vec<Source>,
+    /// The bytes of inline sources, one source after the other.
+    pub inline: Vec<u8>,
     /// The program's parameters.
     pub parameters: Vec<u8>,
     /// Reading, computing and storing come one after another ([`FLAG_SERIAL`]).
@@ -143,30 +145,37 @@ impl Execution {
         let sources_end = Header::SIZE + count * SourceRecord::SIZE;
         let records =
             data.get(Header::SIZE..sources_end).ok_or(Malformed("shorter than its sources"))?;
-        let parameters = &data[sources_end..];
-        if u64::from(header.parameters()) != parameters.len() as u64 {
-            return Err(Malformed("length of the parameters is not what follows"));
-        }
         let mut sources = Vec::with_capacity(count);
-        let mut chunks = 0u64;
+        let (mut chunks, mut inline) = (0u64, 0u64);
         for record in records.chunks_exact(SourceRecord::SIZE).filter_map(SourceRecord::parse) {
             let source = Source::of(&record)?;
             chunks += source.chunks();
+            inline += source.inline_bytes();
             sources.push(source);
         }
         if chunks > u64::from(CHUNKS_MAX) {
             return Err(Malformed("more than 256 chunks or 256 MiB in one execution"));
         }
-        let (parameters, cores) = (parameters.to_vec(), header.cores());
-        Ok(Self { program: header.program(), output, sources, parameters, serial, cores })
+        let inline = usize::try_from(inline).ok();
+        let rest = inline.and_then(|inline| data[sources_end..].split_at_checked(inline));
+        let (inline, parameters) = rest.ok_or(Malformed("shorter than its inline sources"))?;
+        if u64::from(header.parameters()) != parameters.len() as u64 {
+            return Err(Malformed("length of the parameters is not what follows"));
+        }
+        let (inline, parameters) = (inline.to_vec(), parameters.to_vec());
+        let (program, cores) = (header.program(), header.cores());
+        Ok(Self { program, output, sources, inline, parameters, serial, cores })
     }
 
     /// The payload's bytes.
     ///
     /// # Panics
-    /// When there are more than [`SOURCES_MAX`] sources or 4 GiB of parameters: the caller's bug.
+    /// When there are more than [`SOURCES_MAX`] sources, 4 GiB of parameters, or not the bytes that
+    /// inline sources name: the caller's bug.
     pub fn encode(&self) -> Vec<u8> {
         assert!(!self.sources.is_empty() && self.sources.len() <= SOURCES_MAX);
+        let inline: u64 = self.sources.iter().map(Source::inline_bytes).sum();
+        assert_eq!(inline, self.inline.len() as u64, "the bytes of inline sources");
         let mut header = Header::zeroed();
         header.set_magic(MAGIC).set_version(VERSION).set_program(self.program);
         header.set_sources(u16::try_from(self.sources.len()).expect("at most 256 sources"));
@@ -178,6 +187,7 @@ impl Execution {
         for source in &self.sources {
             data.extend_from_slice(source.record().as_bytes());
         }
+        data.extend_from_slice(&self.inline);
         data.extend_from_slice(&self.parameters);
         data
     }
@@ -197,6 +207,7 @@ mod tests {
                 Place::Blocks { nsid: 1, slba: 99, skip: 5, bytes: 1 << 20 }.on(1),
                 Place::Memory { nsid: 4, start: 1 << 33, bytes: 4096 }.on(2),
             ],
+            inline: vec![],
             parameters: vec![1, 2, 3],
             serial: false,
             cores: 0,
@@ -247,6 +258,32 @@ mod tests {
         assert!(Execution::parse(&big.encode()).is_err());
         big.sources.pop();
         assert!(Execution::parse(&big.encode()).is_ok());
+    }
+
+    #[test]
+    fn inline_bytes_stand_between_sources_and_parameters_and_are_all_there() {
+        let mut handed = sample();
+        let tail = Place::KvTail { nsid: 3, prefix: [7; 12], number: 9, skip: 77 };
+        handed.sources =
+            vec![tail.into(), Place::Inline { bytes: 2 }.into(), Place::Inline { bytes: 1 }.on(1)];
+        handed.inline = b"abc".to_vec();
+        let data = handed.encode();
+        assert_eq!(&data[64 + 96..], [b'a', b'b', b'c', 1, 2, 3]);
+        assert_eq!(Execution::parse(&data), Ok(handed));
+        for (at, wrong) in [(64 + 28, 1), (64 + 32 + 4, 1), (64 + 32 + 8, 1), (64 + 32 + 20, 1)] {
+            let mut changed = data.clone();
+            changed[at] = wrong;
+            let refused = Err(Malformed("reserved bytes of a source are not zero"));
+            assert_eq!(Execution::parse(&changed), refused, "byte {at}");
+        }
+        let mut long = data.clone();
+        long[64 + 32 + 27] = 0xFF;
+        let refused = Err(Malformed("shorter than its inline sources"));
+        assert_eq!(Execution::parse(&long), refused);
+        let mut shifted = data;
+        shifted[64 + 32 + 24] = 3;
+        let refused = Err(Malformed("length of the parameters is not what follows"));
+        assert_eq!(Execution::parse(&shifted), refused);
     }
 
     #[test]

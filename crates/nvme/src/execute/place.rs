@@ -9,6 +9,8 @@ codes! {
         KV_CHUNKS = 1: "kv values whose keys are 12 bytes and a chunk number",
         BLOCKS = 2: "bytes of a run of logical blocks",
         MEMORY = 3: "bytes of a memory namespace",
+        KV_TAIL = 4: "one kv value from one of its bytes on",
+        INLINE = 5: "bytes of the payload itself",
     }
 }
 
@@ -24,13 +26,14 @@ layout! {
         /// Namespace of the source.
         nsid / set_nsid: u32 @ 4,
         /// kv: first 12 bytes of every key. Blocks: starting LBA (8 bytes), memory: first byte
-        /// (8 bytes), then 4 zero bytes.
+        /// (8 bytes), then 4 zero bytes. Inline: zeros.
         locator / set_locator: [12] @ 8,
-        /// kv: number of the first chunk. Blocks: bytes to skip in the first block. Memory: 0.
+        /// kv: number of the first chunk. Blocks: bytes to skip in the first block. Else: 0.
         first / set_first: u32 @ 20,
-        /// kv: number of chunks, of an output bytes of a chunk. Else: number of bytes.
+        /// kv: number of chunks, of a tail bytes to skip, of an output bytes of a chunk. Else:
+        /// number of bytes.
         count / set_count: u32 @ 24,
-        /// kv: distance between chunk numbers, at least 1. Else: 0.
+        /// kv chunks: distance between chunk numbers, at least 1. Else: 0.
         stride / set_stride: u32 @ 28,
     }
 }
@@ -59,6 +62,22 @@ pub enum Place {
         count: u32,
         /// Distance between chunk numbers.
         stride: u32,
+    },
+    /// The value under `prefix ++ (number as u32 big-endian)` from byte `skip` on.
+    KvTail {
+        /// kv namespace.
+        nsid: u32,
+        /// First 12 bytes of the key.
+        prefix: [u8; 12],
+        /// Number of the chunk.
+        number: u32,
+        /// Bytes to skip, at least 1; a value that is not longer is none to read from.
+        skip: u32,
+    },
+    /// The next `bytes` bytes of those that stand in the payload, in front of the parameters.
+    Inline {
+        /// Number of bytes, at least 1.
+        bytes: u32,
     },
     /// `bytes` bytes, from `skip` bytes into block `slba`.
     Blocks {
@@ -113,6 +132,15 @@ impl Place {
                 }
                 Ok(Self::KvChunks { nsid, prefix: locator, first, count, stride })
             }
+            SourceKind::KV_TAIL if stride == 0 => {
+                Ok(Self::KvTail { nsid, prefix: locator, number: first, skip: count })
+            }
+            SourceKind::INLINE if (nsid, locator, first, stride) == (0, [0; 12], 0, 0) => {
+                Ok(Self::Inline { bytes: count })
+            }
+            SourceKind::KV_TAIL | SourceKind::INLINE => {
+                Err(Malformed("reserved bytes of a source are not zero"))
+            }
             SourceKind::BLOCKS | SourceKind::MEMORY => {
                 let start = split_locator(locator)?;
                 if stride != 0 || (kind == SourceKind::MEMORY && first != 0) {
@@ -152,6 +180,13 @@ impl Source {
                 record.set_kind(SourceKind::KV_CHUNKS.0).set_nsid(nsid).set_locator(&prefix);
                 record.set_first(first).set_count(count).set_stride(stride);
             }
+            Place::KvTail { nsid, prefix, number, skip } => {
+                record.set_kind(SourceKind::KV_TAIL.0).set_nsid(nsid).set_locator(&prefix);
+                record.set_first(number).set_count(skip);
+            }
+            Place::Inline { bytes } => {
+                record.set_kind(SourceKind::INLINE.0).set_count(bytes);
+            }
             Place::Blocks { nsid, slba, skip, bytes } => {
                 record.set_kind(SourceKind::BLOCKS.0).set_nsid(nsid);
                 record.set_locator(&locator(slba)).set_first(skip).set_count(bytes);
@@ -168,9 +203,18 @@ impl Source {
     pub(super) fn chunks(&self) -> u64 {
         match self.place {
             Place::KvChunks { count, .. } => u64::from(count),
+            Place::KvTail { .. } => 1,
             Place::Blocks { bytes, .. } => u64::from(bytes).div_ceil(1 << 20),
-            // Memory is not read from a medium: what bounds an execution's time is the rest.
-            Place::Memory { .. } => 0,
+            // These are not read from a medium: what bounds an execution's time is the rest.
+            Place::Memory { .. } | Place::Inline { .. } => 0,
+        }
+    }
+
+    /// Bytes of the payload itself that this source is.
+    pub(super) fn inline_bytes(&self) -> u64 {
+        match self.place {
+            Place::Inline { bytes } => bytes.into(),
+            _ => 0,
         }
     }
 }

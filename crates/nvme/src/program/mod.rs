@@ -1,9 +1,10 @@
 //! Programs that hosts load: the admin commands of a compute namespace, memory ranges, and logs.
 //!
-//! Source: Computational Programs Command Set Specification 1.1 by way of the facts page (c.1),
-//! (c.3); a secondary reading, so every offset stands here and nowhere else. Provisional, because
-//! sources contradict each other or are silent: which selection activates
-//! ([`ACTIVATE`]), and the logs in `lists`. Never: what a program does.
+//! Source: NVM Express Computational Programs Command Set Specification 1.1, "Load Program",
+//! "Program Activation Management" and "Memory Range Set Management". We had no access to its text,
+//! only to public source code that cites it, so every offset stands in this module and nowhere
+//! else. Not verified, because sources contradict each other or are silent: which selection
+//! activates a program ([`ACTIVATE`]), and the logs in `lists`.
 
 mod lists;
 
@@ -330,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn load_program_has_the_bytes_of_the_facts_page() {
+    fn load_program_has_its_fields_where_the_specification_has_them() {
         let sqe = load(5, &PART);
         let bytes = sqe.as_bytes();
         assert_eq!((bytes[0], bytes[4]), (0x85, 5));
@@ -355,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn activation_and_range_sets_have_the_bytes_of_the_facts_page() {
+    fn activation_and_range_sets_have_their_fields_where_the_specification_has_them() {
         let sqe = activate(5, 16, true);
         assert_eq!((sqe.opcode(), sqe.cdw10()), (0x88, 1 << 16 | 16));
         assert_eq!(Command::parse(&sqe, 0), Ok(Command::Activate { index: 16, active: true }));

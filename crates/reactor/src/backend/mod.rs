@@ -5,6 +5,7 @@
 //! Never seen outside this crate. Invariant: an implementation holds no borrow of its own state
 //! while it wakes a waker.
 
+mod bell;
 pub(crate) mod epoll;
 pub(crate) mod os;
 pub(crate) mod poller;
@@ -18,11 +19,12 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::str::FromStr;
 use std::task::{Poll, Waker};
 
-use crate::core::Class;
+use crate::class::Class;
 use crate::file::{FileDone, FileOp};
+use crate::instant::Instant;
 use crate::lane::{LaneJob, LaneLoad};
 use crate::oneshot::Sender;
-use crate::time::Instant;
+pub(crate) use bell::Bell;
 
 /// Which kernel interface a real runtime waits with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 
 use libc::{c_int, c_void, socklen_t};
 
-use crate::mailbox::Bell;
+use super::bell::Bell;
 
 /// How many connections may wait to be accepted.
 const BACKLOG: c_int = 1024;

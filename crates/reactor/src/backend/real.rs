@@ -12,11 +12,11 @@ use std::task::{Poll, Waker};
 
 use crate::backend::poller::{Event, Poller};
 use crate::backend::{Backend, Detached, Direction, SocketKey, os};
-use crate::core::Class;
+use crate::class::Class;
 use crate::file::{FileDone, FileOp};
+use crate::instant::{Instant, nanos};
 use crate::lane::{Lane, LaneJob, LaneLoad};
 use crate::oneshot::Sender;
-use crate::time::{Instant, nanos};
 
 enum Handle {
     Listener(TcpListener),

@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use libc::c_int;
 
 use super::os::check;
-use crate::time::nanos;
+use crate::instant::nanos;
 
 /// Binds the calling thread to one CPU, the `index`th of those it may use, round and round.
 pub(crate) fn pin_thread(index: usize) -> io::Result<()> {

@@ -9,17 +9,8 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{File, FileOptions, Opened};
+use super::handle::{DirectAlignment, File, FileOptions, Opened};
 use crate::backend::os;
-
-/// What direct transfers must be multiples of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DirectAlignment {
-    /// Addresses of buffers, bytes.
-    pub memory_bytes: u32,
-    /// Offsets and lengths, bytes.
-    pub offset_bytes: u32,
-}
 
 /// Assumed where the kernel does not say: enough for every disk there is.
 const CAUTIOUS: DirectAlignment = DirectAlignment { memory_bytes: 4096, offset_bytes: 4096 };

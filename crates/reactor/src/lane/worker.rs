@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use super::floor::{Floor, LOOK_NS, Reading};
 use super::{LaneJob, LaneLoad, LaneQueue};
 use crate::backend::thread;
-use crate::core::Class;
-use crate::time::nanos;
+use crate::class::Class;
+use crate::instant::nanos;
 
 #[derive(Default)]
 struct State {

@@ -12,11 +12,11 @@ use std::task::{Poll, Waker};
 use super::Inner;
 use super::state::{Life, State};
 use crate::backend::{Backend, Detached, Direction, SocketKey};
-use crate::core::Class;
+use crate::class::Class;
 use crate::file::{FileDone, FileOp};
+use crate::instant::Instant;
 use crate::lane::{LaneJob, LaneLoad};
 use crate::oneshot::Sender;
-use crate::time::Instant;
 
 pub(crate) struct SimBackend {
     world: Weak<Inner>,

@@ -18,9 +18,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::core::{Class, Core, CoreId, Entered};
-use crate::mailbox::{Bell, Shared};
-use crate::time::{Instant, nanos};
+use crate::backend::Bell;
+use crate::class::Class;
+use crate::core::{Core, CoreId, Entered};
+use crate::instant::{Instant, nanos};
+use crate::mailbox::Shared;
 use backend::SimBackend;
 use state::{Event, Life, Machine, State, Trace};
 

@@ -10,7 +10,8 @@ use std::task::Waker;
 
 use super::WorldConfig;
 use super::network::{NetEvent, Network};
-use crate::core::{Class, Core};
+use crate::class::Class;
+use crate::core::Core;
 use crate::lane::{LaneJob, LaneQueue};
 
 /// One core of one machine between a start and a crash.
@@ -238,7 +239,7 @@ impl State {
     pub(crate) fn next_ns(&self) -> Option<u64> {
         let event = self.events.first_key_value().map(|((at_ns, _), _)| *at_ns);
         let cores = self.cores().flat_map(|(_, sim, core)| {
-            let timer = core.timers.borrow().next().map(crate::time::Instant::ns);
+            let timer = core.timers.borrow().next().map(crate::instant::Instant::ns);
             let work = has_work(core).then_some(sim.busy_until_ns);
             [timer, work].into_iter().flatten()
         });

@@ -4,6 +4,7 @@
 //! parts of file names; a file is replaced as a whole, so a reader never sees half of one.
 //! `docs/guide/arrays.md` describes every key.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -68,6 +69,41 @@ pub struct DriveRecord {
     /// Its process, likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// Options with which it is started, likewise: of `csd drive serve`, by their long names.
+    #[serde(default, skip_serializing_if = "DriveOptions::is_empty")]
+    pub options: DriveOptions,
+}
+
+/// Options of a drive by their long names, without dashes.
+pub type DriveOptions = BTreeMap<String, Words>;
+
+/// The value of an option.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Words {
+    /// An option without a value: given, or not.
+    Flag(bool),
+    /// A whole number.
+    Number(u64),
+    /// Any other value, as on the command line.
+    One(String),
+    /// The values of an option that may be given several times.
+    Many(Vec<String>),
+}
+
+impl Words {
+    /// The arguments of a command line that say the option `name`.
+    #[must_use]
+    pub fn arguments(&self, name: &str) -> Vec<String> {
+        match self {
+            Self::Flag(false) => Vec::new(),
+            Self::Flag(true) => vec![format!("--{name}")],
+            // With `=`, since a value may begin with a dash.
+            Self::Number(number) => vec![format!("--{name}={number}")],
+            Self::One(word) => vec![format!("--{name}={word}")],
+            Self::Many(words) => words.iter().map(|word| format!("--{name}={word}")).collect(),
+        }
+    }
 }
 
 /// Why there is no array file.
@@ -252,6 +288,7 @@ mod tests {
             size_bytes: Some(1 << 30),
             cores: Some(1),
             pid: None,
+            options: DriveOptions::from([("kv".to_owned(), Words::One("80%".to_owned()))]),
         };
         ArrayFile {
             schema: SCHEMA,

@@ -21,7 +21,7 @@ use csd_reactor::{Buffer, Class, JoinHandle, spawn};
 use super::entry::{self, Entry};
 use super::{ENTRY_BYTES, read_value};
 use crate::array::{Array, Drive};
-use crate::object::Error;
+use crate::error::Error;
 
 /// First byte of a claim's key.
 pub const CLAIM_PREFIX: u8 = 0x05;

@@ -12,7 +12,7 @@ use super::wire::{
     Cursor, LAYOUT_SPREAD, encode_extents, encode_parts, kind_of, layout_code, parse_extents,
     parse_parts, small, state_code, state_of,
 };
-use crate::layout::{self, Layout, Parts, Spread};
+use crate::layout::{self, DIMENSIONS_MAX, Layout, Parts, Spread};
 
 /// First four bytes: "CSDC".
 const MAGIC: [u8; 4] = *b"CSDC";
@@ -22,8 +22,6 @@ const VERSION: u16 = 1;
 pub const KEY_PREFIX: u8 = 0x01;
 /// Longest name, bytes.
 pub const NAME_BYTES_MAX: usize = 1024;
-/// Most dimensions of a shape.
-pub const DIMENSIONS_MAX: usize = 32;
 
 const FIXED_BYTES: usize = 112;
 const CRC_BYTES: usize = 4;
@@ -55,6 +53,15 @@ pub enum State {
 
 /// Runs of units of the block allocator: (first unit, number of units).
 pub type Extents = Vec<(u32, u32)>;
+
+/// Where chunks are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum On {
+    /// As values; the drive allocates.
+    Kv,
+    /// As blocks; the catalogue holds the extents.
+    Block,
+}
 
 /// Where the chunks are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -317,7 +324,7 @@ impl Entry {
         let enough = extents.iter().enumerate().all(|(member, runs)| {
             let units: u64 = runs.iter().map(|&(_, count)| u64::from(count)).sum();
             let needed = u64::from(layout.count(member)) * u64::from(self.chunk_bytes);
-            units.saturating_mul(crate::extent::UNIT_BYTES) >= needed
+            units.saturating_mul(layout::UNIT_BYTES) >= needed
         });
         if enough { Ok(()) } else { Err(Malformed("extents are shorter than the chunks")) }
     }

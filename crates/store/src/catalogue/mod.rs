@@ -29,13 +29,12 @@ use csd_nvme::status::Status;
 use csd_reactor::{Buffer, sleep};
 
 use crate::array::{Array, Drive};
-use crate::object::Error;
+use crate::error::Error;
 use claim::{Claimed, Claims, Standing, on_all};
 
 pub use claim::{CLAIM_PREFIX, claim_key, release_passed};
 pub use entry::{
-    DIMENSIONS_MAX, Entry, Extents, KEY_PREFIX, Malformed, NAME_BYTES_MAX, ObjectId, Placement,
-    State, key,
+    Entry, Extents, KEY_PREFIX, Malformed, NAME_BYTES_MAX, ObjectId, On, Placement, State, key,
 };
 
 /// Size first asked for when an entry is read, bytes; a longer one costs a second read.

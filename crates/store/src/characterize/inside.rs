@@ -246,6 +246,7 @@ impl Session<'_> {
             program: self.job.kernel.program(),
             output,
             sources,
+            inline: vec![],
             parameters: self.job.kernel.parameters(),
             serial: self.job.overlap == Overlap::Serial,
             cores: 1,

@@ -14,6 +14,10 @@ use std::ops::Range;
 pub use parts::{Kind, Part, Parts};
 pub use spread::{Spread, member};
 
+/// Most dimensions of a shape.
+pub const DIMENSIONS_MAX: usize = 32;
+/// Size of a unit of room on a block namespace, bytes.
+pub const UNIT_BYTES: u64 = 8 << 20;
 /// Chunk size unless the user says otherwise, bytes.
 pub const CHUNK_BYTES: u32 = 1 << 20;
 /// Smallest chunk of a put, bytes: a block, so that a chunk on a block namespace is whole blocks.

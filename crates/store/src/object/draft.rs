@@ -4,10 +4,10 @@
 
 use csd_reactor::random_bytes;
 
-use super::put::{On, Stored};
+use super::put::Stored;
 use super::{Error, check_name, remove};
 use crate::array::Array;
-use crate::catalogue::{self, Entry, Ground, ObjectId, Placement, State};
+use crate::catalogue::{self, Entry, Ground, ObjectId, On, Placement, State};
 
 /// What an object looks like before its first byte.
 #[derive(Clone, Debug)]

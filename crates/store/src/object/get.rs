@@ -99,8 +99,10 @@ async fn copy(
         };
         // Drives sent while this was written; all that has arrived is written in one go, while
         // they send more.
-        let writer = writing.await.map_err(|_| Error::Lane)?;
-        let writer = writer.map_err(|source| Error::Write { source })?;
+        let written = writing.await.map_err(|_| Error::Lane)?;
+        // The chunks' memory is freed here, where the next ones are received: a thread uses again
+        // what it has freed itself, and new memory costs a page fault each 4 KiB.
+        let (writer, _) = written.map_err(|source| Error::Write { source })?;
         let Some(first) = first else { return end(entry, writer).await };
         let mut arrived = vec![first];
         while arrived.len() < ahead
@@ -131,6 +133,19 @@ async fn end(entry: &Entry, writer: Writer) -> Result<Sink, Error> {
 /// # Errors
 /// [`Error::Corrupt`] when it is missing, damaged or has another length; a failed command.
 pub(crate) async fn read_chunk(drive: &Drive, entry: &Entry, chunk: u32) -> Result<Buffer, Error> {
+    read_front(drive, entry, chunk, u32::MAX).await
+}
+
+/// Reads the first bytes of one chunk, as many as it has and at most `most`.
+///
+/// # Errors
+/// As [`read_chunk`].
+pub(crate) async fn read_front(
+    drive: &Drive,
+    entry: &Entry,
+    chunk: u32,
+    most: u32,
+) -> Result<Buffer, Error> {
     let layout = entry.layout();
     let length = layout.chunk_len(chunk);
     let corrupt = |why: String| Error::Corrupt {
@@ -146,16 +161,17 @@ pub(crate) async fn read_chunk(drive: &Drive, entry: &Entry, chunk: u32) -> Resu
     };
     let Placement::Block(extents) = &entry.placement else {
         let key = csd_nvme::execute::chunk_key(&entry.id.0, layout.number(chunk));
-        let value = drive.objects.retrieve(&key, length).await.map_err(failed)?;
-        return match value {
-            Some(value) if value.len() == length as usize => Ok(value),
-            Some(value) => Err(corrupt(format!("has {} bytes, not {length}", value.len()))),
+        let front = drive.objects.front(&key, length.min(most)).await.map_err(failed)?;
+        return match front {
+            Some((front, whole)) if whole == u64::from(length) => Ok(front),
+            Some((_, whole)) => Err(corrupt(format!("has {whole} bytes, not {length}"))),
             None => Err(corrupt("is missing".to_owned())),
         };
     };
     let start = u64::from(layout.local(chunk)) * u64::from(entry.chunk_bytes);
     // A chunk never crosses a unit, so there is one range.
     let ranges = byte_ranges(&extents[layout.member(chunk)], start, length.into());
+    let length = length.min(most);
     let whole = length.next_multiple_of(drive.block.block_bytes());
     let mut value = drive.block.read(ranges[0].0, whole as usize).await.map_err(failed)?;
     value.truncate(length as usize);
@@ -168,19 +184,19 @@ struct Writer {
     hasher: blake3::Hasher,
 }
 
-/// Writes `header`, which has no part in the digest, then hashes and writes `chunks`. Begins now,
-/// on the compute lane: both block, or take long.
+/// Writes `header`, which has no part in the digest, then hashes and writes `chunks`, and gives
+/// them back. Begins now, on the compute lane: both block, or take long.
 fn write(
     mut writer: Writer,
     header: Vec<u8>,
     chunks: Vec<Buffer>,
-) -> Compute<impl Job<Output = io::Result<Writer>>> {
+) -> Compute<impl Job<Output = io::Result<(Writer, Vec<Buffer>)>>> {
     compute_fn(Class::Foreground, 0, move || {
         writer.sink.write_all(&header)?;
-        for chunk in chunks {
-            writer.hasher.update(&chunk);
-            writer.sink.write_all(&chunk)?;
+        for chunk in &chunks {
+            writer.hasher.update(chunk);
+            writer.sink.write_all(chunk)?;
         }
-        Ok(writer)
+        Ok((writer, chunks))
     })
 }

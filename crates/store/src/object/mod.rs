@@ -12,25 +12,23 @@ mod put;
 mod reclaim;
 mod remove;
 
-use std::fmt;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::array::{self, Drive};
+use crate::array;
 use crate::catalogue::{self, Entry, State};
-use crate::fault::Fault;
-use crate::{layout, source};
 
+pub use crate::catalogue::On;
+pub use crate::error::Error;
 pub use cut::{Arrange, graph_starts};
 pub use get::{Form, Sink, get};
 pub use list::{Listed, list};
-pub use put::{On, PutOptions, Stored, put};
+pub use put::{PutOptions, Stored, put};
 pub use reclaim::{Reclaimed, reclaim};
 pub use remove::remove;
 
 pub(crate) use draft::{Draft, Shape};
-pub(crate) use get::read_chunk;
+pub(crate) use get::{read_chunk, read_front};
 pub(crate) use reclaim::objects_on;
 
 /// Told the number of bytes done since the last call; may be called on any core.
@@ -39,221 +37,8 @@ pub type Progress = Arc<dyn Fn(u64) + Send + Sync>;
 /// How often a put looks whether its name is still its own.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// After this long a put whose name another writer has taken writes no blocks any more, and others
-/// may: it has looked several times, and what it had sent is done.
-pub(crate) const GRACE: Duration = Duration::from_secs(3);
-
 /// Chunks of one drive in flight at once.
 pub(crate) const WINDOW: usize = 4;
-
-/// Why something could not be done to an object.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Error {
-    /// The array cannot be used.
-    Array(array::Error),
-    /// The user's input cannot be stored.
-    Source(source::Error),
-    /// The user's chunk size, or the object's size, has no layout.
-    Layout(layout::Error),
-    /// There is no such object.
-    Missing {
-        /// The name asked for.
-        name: String,
-    },
-    /// There is such an object, and objects are immutable.
-    Exists {
-        /// The name asked for.
-        name: String,
-    },
-    /// The user's input is not what its layout needs.
-    Input {
-        /// The input.
-        name: String,
-        /// What is wrong, and what to do.
-        why: String,
-    },
-    /// Objects that a kernel cannot run over as they are.
-    Unfit(crate::run::Unfit),
-    /// Another run keeps its vector in a drive's memory.
-    MemoryBusy {
-        /// The drive.
-        drive: String,
-    },
-    /// A name that no object can have.
-    Name {
-        /// What is wrong with it.
-        why: String,
-    },
-    /// A command to a drive failed.
-    Drive {
-        /// The drive.
-        drive: String,
-        /// Its address.
-        url: String,
-        /// Why.
-        source: csd_initiator::Error,
-    },
-    /// A drive has no room left.
-    Full {
-        /// The drive.
-        drive: String,
-        /// What of it is full.
-        what: &'static str,
-    },
-    /// What a drive holds is damaged or contradicts itself.
-    Corrupt {
-        /// The drive.
-        drive: String,
-        /// The object.
-        object: String,
-        /// What is wrong.
-        why: String,
-    },
-    /// The chunks are sound, but are not what was put.
-    Digest {
-        /// The object.
-        name: String,
-    },
-    /// Another writer of the same name was there first, or came later and won.
-    Overtaken {
-        /// The name.
-        name: String,
-    },
-    /// Another writer of the name was cut off, and only drives that are down can tell how far it
-    /// came.
-    Undecided {
-        /// The name.
-        name: String,
-    },
-    /// The object was removed while it was read.
-    Removed {
-        /// The name.
-        name: String,
-    },
-    /// Writing the output failed.
-    Write {
-        /// Why.
-        source: io::Error,
-    },
-    /// The thread that reads, hashes and writes files failed: our bug.
-    Lane,
-}
-
-impl Error {
-    /// Whose fault it is.
-    #[must_use]
-    pub fn fault(&self) -> Fault {
-        match self {
-            Self::Array(error) => error.fault(),
-            Self::Source(error) => error.fault(),
-            Self::Layout(_)
-            | Self::Missing { .. }
-            | Self::Exists { .. }
-            | Self::Input { .. }
-            | Self::Unfit(_)
-            | Self::Name { .. } => Fault::Usage,
-            _ => Fault::Run,
-        }
-    }
-
-    /// Name of the drive at fault, if it is one drive.
-    #[must_use]
-    pub fn drive(&self) -> Option<&str> {
-        match self {
-            Self::Array(error) => error.drive(),
-            Self::Drive { drive, .. }
-            | Self::Full { drive, .. }
-            | Self::Corrupt { drive, .. }
-            | Self::MemoryBusy { drive } => Some(drive),
-            _ => None,
-        }
-    }
-
-    /// A failed command of `drive`.
-    pub(crate) fn command(drive: &Drive, source: csd_initiator::Error) -> Self {
-        use csd_nvme::status::Status;
-        match source.status() {
-            Some(Status::CAPACITY_EXCEEDED) => {
-                Self::Full { drive: drive.name.clone(), what: "media" }
-            }
-            _ => Self::Drive { drive: drive.name.clone(), url: drive.url.clone(), source },
-        }
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Array(error) => error.fmt(f),
-            Self::Source(error) => error.fmt(f),
-            Self::Layout(error) => error.fmt(f),
-            Self::Missing { name } => write!(f, "there is no object {name:?}"),
-            Self::Exists { name } => {
-                write!(f, "object {name:?} exists and is immutable: remove it with `csd rm` first")
-            }
-            Self::Input { name, why } => write!(f, "{name}: {why}"),
-            Self::Unfit(unfit) => unfit.fmt(f),
-            Self::MemoryBusy { drive } => {
-                write!(f, "the memory of drive {drive} is in use by another run: wait for its end")
-            }
-            Self::Name { why } => f.write_str(why),
-            Self::Drive { drive, url, source } => {
-                write!(f, "drive {drive} ({url}): {}", array::words(source))
-            }
-            Self::Full { drive, what } => {
-                write!(f, "drive {drive} is full: its {what} has no room")
-            }
-            Self::Corrupt { drive, object, why } => {
-                write!(f, "drive {drive}, object {object:?}: corrupt: {why}")
-            }
-            Self::Digest { name } => {
-                write!(f, "object {name:?} does not hash to its digest: it is damaged")
-            }
-            Self::Overtaken { name } => {
-                write!(f, "another put or rm of object {name:?} was under way and won")
-            }
-            Self::Undecided { name } => write!(
-                f,
-                "another put or rm of object {name:?} was cut off, and a drive that is down must \
-                 tell how far it came: bring that drive back"
-            ),
-            Self::Removed { name } => {
-                write!(f, "object {name:?} was removed while it was read")
-            }
-            Self::Write { source } => write!(f, "cannot write the output: {source}"),
-            Self::Lane => f.write_str("internal error: the compute lane failed"),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Drive { source, .. } => Some(source),
-            Self::Write { source } => Some(source),
-            _ => None,
-        }
-    }
-}
-
-impl From<array::Error> for Error {
-    fn from(error: array::Error) -> Self {
-        Self::Array(error)
-    }
-}
-
-impl From<source::Error> for Error {
-    fn from(error: source::Error) -> Self {
-        Self::Source(error)
-    }
-}
-
-impl From<layout::Error> for Error {
-    fn from(error: layout::Error) -> Self {
-        Self::Layout(error)
-    }
-}
 
 /// The sealed entry of `name`.
 ///

@@ -14,19 +14,11 @@ use super::cut::{Arrange, Cutter, Packed, Packer, Read};
 use super::draft::{Draft, Shape};
 use super::{CHECK_INTERVAL, Error, Progress, WINDOW};
 use crate::array::{Array, Drive};
-use crate::catalogue::{self, Entry, Placement};
+use crate::catalogue::{self, Entry, On, Placement};
 use crate::extent::{Claimer, UNIT_BYTES};
 use crate::layout::{self, Parts};
+use crate::room;
 use crate::source::Source;
-
-/// Where chunks are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum On {
-    /// As values; the drive allocates.
-    Kv,
-    /// As blocks; the catalogue holds the extents.
-    Block,
-}
 
 /// How to put.
 #[derive(Clone, Debug)]
@@ -78,7 +70,7 @@ pub async fn put(
         Err(error) => {
             // The put's own error is what the user must see, whatever the clean-up meets.
             draft.abandon(array).await;
-            Err(error)
+            Err(room::explain(array, options.on, error).await)
         }
     }
 }
@@ -175,8 +167,10 @@ struct Reader {
 
 impl Reader {
     async fn next(mut self, chunk_bytes: u32) -> Result<(Self, Read), Error> {
+        // Allocated here, where chunks that were sent are freed: a thread uses again what it has
+        // freed itself, and new memory costs a page fault each 4 KiB.
+        let mut bytes = Buffer::with_room(0, chunk_bytes as usize, 0);
         let read = compute_fn(Class::Foreground, 0, move || {
-            let mut bytes = Buffer::with_room(0, chunk_bytes as usize, 0);
             let filled = self.source.fill(&mut bytes)?;
             bytes.truncate(filled);
             self.hasher.update(&bytes);
@@ -201,6 +195,8 @@ struct Member {
     drive: Rc<Drive>,
     window: Semaphore,
     claimer: Option<Claimer>,
+    /// Bytes of records that it may still store, as far as is known.
+    records: u64,
     /// Unit that the member's next chunks go to, and how many bytes of it are used.
     unit: (u32, u64),
 }
@@ -221,7 +217,7 @@ impl<'a> Writer<'a> {
                 On::Block => Some(Claimer::new(drive, entry.id, key).await?),
             };
             let (drive, window) = (Rc::clone(drive), Semaphore::new(WINDOW));
-            lanes.push(Member { drive, window, claimer, unit: (0, UNIT_BYTES) });
+            lanes.push(Member { drive, window, claimer, records: 0, unit: (0, UNIT_BYTES) });
         }
         Ok(Self { array, entry: entry.clone(), lanes, failure, checked: now() })
     }
@@ -252,7 +248,10 @@ impl<'a> Writer<'a> {
             return Err(error);
         }
         let place = match &mut member.claimer {
-            None => Place::Value(csd_nvme::execute::chunk_key(&self.entry.id.0, number)),
+            None => {
+                member.take(room::record_bytes(chunk.len() as u64)).await?;
+                Place::Value(csd_nvme::execute::chunk_key(&self.entry.id.0, number))
+            }
             Some(claimer) => {
                 let (unit, used) = member.unit;
                 let (unit, used) = match used < UNIT_BYTES {
@@ -284,6 +283,25 @@ impl<'a> Writer<'a> {
             Some(error) => Err(error),
             None => Ok((!extents.is_empty()).then_some(extents)),
         }
+    }
+}
+
+impl Member {
+    /// Takes room for a record: what is left is the catalogue's, so that a full drive still takes
+    /// names, and objects on blocks. The caller holds one permit of the window.
+    async fn take(&mut self, bytes: u64) -> Result<(), Error> {
+        if self.records < bytes {
+            // Then everything that was sent is counted by the drive.
+            let _sent = self.window.acquire(WINDOW - 1).await;
+            self.records = room::records_left(&self.drive).await?;
+        }
+        let left = self.records.checked_sub(bytes).ok_or_else(|| Error::Full {
+            drive: self.drive.name.clone(),
+            what: "key-value part",
+            room: None,
+        })?;
+        self.records = left;
+        Ok(())
     }
 }
 

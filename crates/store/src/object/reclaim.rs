@@ -13,10 +13,11 @@ use std::collections::BTreeSet;
 use csd_nvme::kv::Key;
 use csd_reactor::sleep;
 
-use super::{Error, GRACE, list, remove};
+use super::{Error, list, remove};
 use crate::array::{Array, Drive};
 use crate::catalogue::{self, ObjectId};
 use crate::extent;
+use crate::extent::GRACE;
 
 /// What was deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use csd_reactor::{Class, Semaphore, random_bytes, sleep, spawn};
 
-use super::{Error, GRACE, check_name};
+use super::{Error, check_name};
 use crate::array::{Array, Drive};
 use crate::catalogue::{self, Entry, Ground, ObjectId, Placement, State};
 use crate::extent;
+use crate::extent::GRACE;
 
 /// Deletes in flight at once on one drive.
 const DELETES: usize = 32;

@@ -239,7 +239,7 @@ async fn prepare(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<Option<L
         Way::Host => None,
         Way::Drives | Way::Split => {
             rank::check_memory(&site)?;
-            Some(Leases::take(&site).await?)
+            Some(Leases::take(links, site.holder).await?)
         }
     };
     let begun = async {

@@ -121,6 +121,7 @@ async fn execute_once(
         program: job.program(),
         output: site.target.output(job, taken),
         sources: sources(site, drive.block.block_bytes(), taken),
+        inline: vec![],
         parameters: job.parameters(taken),
         serial: false,
         cores: site.drive_cores,
@@ -209,7 +210,7 @@ pub(super) fn part_run(entry: &Entry, part: usize) -> Option<Run> {
 }
 
 /// Where the chunks of a run are on their drive.
-fn places(entry: &Entry, block_bytes: u32, member: usize, run: &Run) -> Vec<Place> {
+pub(super) fn places(entry: &Entry, block_bytes: u32, member: usize, run: &Run) -> Vec<Place> {
     let Placement::Block(extents) = &entry.placement else {
         let (nsid, prefix) = (OBJECTS_NSID, entry.id.0);
         let count = run.locals.end - run.locals.start;
@@ -239,7 +240,7 @@ async fn program_index(drive: &Drive, pid: u64) -> Result<u16, Error> {
 }
 
 /// Seconds covered by at least one of the spans.
-fn covered_s(mut spans: Vec<(Instant, Instant)>) -> f64 {
+pub(super) fn covered_s(mut spans: Vec<(Instant, Instant)>) -> f64 {
     spans.sort();
     let (mut covered_ns, mut until) = (0, Instant::ZERO);
     for (begin, end) in spans {

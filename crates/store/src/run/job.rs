@@ -2,8 +2,6 @@
 //!
 //! Never: I/O. Invariant: what a job's drives are to work on together lies together.
 
-use std::fmt;
-
 use csd_kernels::page_rank::Form;
 use csd_kernels::verify::Plan;
 use csd_kernels::{
@@ -12,23 +10,12 @@ use csd_kernels::{
 use csd_nvme::execute::CHUNKS_MAX;
 
 use crate::catalogue::Entry;
+use crate::error::Unfit;
 use crate::layout::{Kind, Parts, Run};
 
 /// Most bytes of one execution. Block sources are counted in begun MiB each, so with units of
 /// 8 MiB scattered at worst this stays below the format's 256 MiB.
 pub(super) const BYTES_MAX: u32 = 192 << 20;
-
-/// Objects that a kernel cannot run over as they are: wrong use, worded with what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfit(pub String);
-
-impl fmt::Display for Unfit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Unfit {}
 
 /// What to compute.
 #[derive(Clone, Debug)]
@@ -330,7 +317,7 @@ fn one_type(left: &Entry, right: &Entry) -> Result<Numeric, Unfit> {
     Numeric::try_from(left.element).map_err(|error| Unfit(format!("{:?}: {error}", left.name)))
 }
 
-fn side_by_side(left: &Entry, right: &Entry) -> Result<(), Unfit> {
+pub(super) fn side_by_side(left: &Entry, right: &Entry) -> Result<(), Unfit> {
     if left.members != right.members {
         return Err(mislaid(left, right, "are not on the same drives"));
     }

@@ -14,7 +14,7 @@ use csd_nvme::kv::{Key, STORE_IF_ABSENT};
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, sleep, spawn};
 
-use super::site::Site;
+use super::link::Link;
 use crate::array::Drive;
 use crate::object::Error;
 
@@ -25,26 +25,26 @@ const KEY: [u8; 1] = [0x04];
 
 /// The leases of all drives of a run.
 pub(super) struct Leases {
-    site: Rc<Site>,
+    links: Rc<Vec<Link>>,
+    holder: u64,
     over: Rc<Cell<bool>>,
 }
 
 impl Leases {
-    /// Takes the memory of every member's drive.
-    pub(super) async fn take(site: &Rc<Site>) -> Result<Self, Error> {
+    /// Takes the memory of every member's drive for `holder`, a number that no other run has.
+    pub(super) async fn take(links: &Rc<Vec<Link>>, holder: u64) -> Result<Self, Error> {
         let over = Rc::new(Cell::new(false));
-        let leases = Self { site: Rc::clone(site), over };
-        let holder = site.holder;
-        for member in 0..site.links.len() {
-            let taken = site.links[member].run(async |drive| take(drive, holder).await).await;
+        let leases = Self { links: Rc::clone(links), holder, over };
+        for member in 0..links.len() {
+            let taken = links[member].run(async |drive| take(drive, holder).await).await;
             if let Err(error) = taken {
                 leases.over.set(true);
                 leases.give_back(member).await;
                 return Err(error);
             }
         }
-        let (site, over) = (Rc::clone(site), Rc::clone(&leases.over));
-        drop(spawn(Class::Background, async move { renew(&site, &over).await }));
+        let (links, over) = (Rc::clone(links), Rc::clone(&leases.over));
+        drop(spawn(Class::Background, async move { renew(&links, holder, &over).await }));
         Ok(leases)
     }
 
@@ -53,8 +53,8 @@ impl Leases {
     /// # Errors
     /// [`Error::MemoryBusy`], or why a drive does not answer.
     pub(super) async fn confirm(&self) -> Result<(), Error> {
-        for link in self.site.links.iter() {
-            link.run(async |drive| hold(drive, self.site.holder).await).await?;
+        for link in self.links.iter() {
+            link.run(async |drive| hold(drive, self.holder).await).await?;
         }
         Ok(())
     }
@@ -62,13 +62,13 @@ impl Leases {
     /// Gives all back; a drive that is lost keeps its lease until somebody's patience ends.
     pub(super) async fn end(self) {
         self.over.set(true);
-        self.give_back(self.site.links.len()).await;
+        self.give_back(self.links.len()).await;
     }
 
     async fn give_back(&self, members: usize) {
-        for link in &self.site.links[..members] {
+        for link in &self.links[..members] {
             let drive = link.drive();
-            if hold(&drive, self.site.holder).await.is_ok() {
+            if hold(&drive, self.holder).await.is_ok() {
                 let _lost = drive.objects.delete(&key()).await;
             }
         }
@@ -124,19 +124,19 @@ async fn take(drive: &Drive, holder: u64) -> Result<(), Error> {
     Err(Error::MemoryBusy { drive: drive.name.clone() })
 }
 
-async fn renew(site: &Rc<Site>, over: &Cell<bool>) {
+async fn renew(links: &[Link], holder: u64, over: &Cell<bool>) {
     for renewals in 1.. {
         sleep(RENEWAL).await;
-        for link in site.links.iter() {
+        for link in links {
             if over.get() {
                 return;
             }
             // A drive that is lost, or another run's by now, is found by who works with it.
             let drive = link.drive();
-            let held = hold(&drive, site.holder).await.is_ok();
+            let held = hold(&drive, holder).await.is_ok();
             // What was given back meanwhile stays so.
             if held && !over.get() {
-                let _lost = drive.objects.store(&key(), value(site.holder, renewals), 0).await;
+                let _lost = drive.objects.store(&key(), value(holder, renewals), 0).await;
             }
         }
     }

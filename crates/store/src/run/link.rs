@@ -15,7 +15,7 @@ use crate::array::{Array, Drive, Plan};
 use crate::object::Error;
 
 /// How often a lost drive is tried, each time after a longer pause.
-const TRIES: u32 = 3;
+pub(super) const TRIES: u32 = 3;
 /// Pause before the first try.
 const PAUSE: Duration = Duration::from_millis(100);
 

@@ -12,6 +12,7 @@ mod job;
 mod kernel;
 mod lease;
 mod link;
+pub mod program;
 mod queue;
 mod rank;
 mod site;
@@ -27,7 +28,8 @@ use csd_reactor::Instant;
 use crate::array::Plan;
 use crate::object::{Error, Progress};
 
-pub use job::{Job, Unfit};
+pub use crate::error::Unfit;
+pub use job::Job;
 pub use lease::PATIENCE;
 pub use rank::Ranks;
 pub use site::Partial;
@@ -140,7 +142,8 @@ pub fn run(
     let steps = answer.ranks.as_ref().map_or(1, |ranks| u64::from(ranks.iterations));
     // The step in which a drive is lost does not count as made.
     let begun = if answer.ranks.is_some() { steps + 1 } else { steps };
-    if let Some(partial) = shared.losses().partial(job, bytes, job.bytes() * begun) {
+    let unit = if job.by_parts() { "part" } else { "chunk" };
+    if let Some(partial) = shared.losses().partial(unit, bytes, job.bytes() * begun) {
         return Err(Failed::Partial(partial));
     }
     let all_bytes = job.bytes() * steps;

@@ -33,14 +33,7 @@ pub(super) struct Site {
 impl Site {
     /// Notes that a member's drive is lost with what it was at, and takes all that it had left.
     pub(super) fn lose(&self, member: usize, error: &Error, at: Option<Run>) {
-        let mut runs = self.queue.abandon(member);
-        runs.extend(at);
-        let why = error.to_string();
-        let mut losses = self.losses.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match losses.iter_mut().find(|loss| loss.member == member) {
-            Some(loss) => loss.runs.extend(runs),
-            None => losses.push(Loss { member, why, runs }),
-        }
+        self.losses.add(&self.queue, member, error, at);
     }
 }
 
@@ -60,8 +53,26 @@ impl Losses {
         !self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// What is missing of a run, if something is.
-    pub(super) fn partial(&self, job: &Job, done_bytes: u64, all_bytes: u64) -> Option<Partial> {
+    /// Notes that a member's drive is lost with what it was at, and takes what the queue has left
+    /// for it.
+    pub(super) fn add(&self, queue: &Queue, member: usize, error: &Error, at: Option<Run>) {
+        let mut runs = queue.abandon(member);
+        runs.extend(at);
+        let why = error.to_string();
+        let mut losses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match losses.iter_mut().find(|loss| loss.member == member) {
+            Some(loss) => loss.runs.extend(runs),
+            None => losses.push(Loss { member, why, runs }),
+        }
+    }
+
+    /// What is missing of a run, if something is; `unit` is what it counts.
+    pub(super) fn partial(
+        &self,
+        unit: &'static str,
+        done_bytes: u64,
+        all_bytes: u64,
+    ) -> Option<Partial> {
         let losses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let missing = losses.iter().map(|loss| {
             let mut runs = loss.runs.clone();
@@ -75,7 +86,6 @@ impl Losses {
             Missing { why: loss.why.clone(), count, units: shown.join(", ") + more }
         });
         let missing: Vec<_> = missing.collect();
-        let unit = if job.by_parts() { "part" } else { "chunk" };
         (!missing.is_empty()).then_some(Partial { unit, missing, done_bytes, all_bytes })
     }
 }

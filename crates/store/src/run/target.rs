@@ -7,11 +7,12 @@ use std::sync::Arc;
 use csd_kernels::ElementType;
 use csd_nvme::execute::Output;
 
-use super::job::{Job, Kernel, Unfit};
+use super::job::{Job, Kernel};
 use super::queue::Taken;
 use super::{Answer, kernel};
 use crate::array::{Array, OBJECTS_NSID};
 use crate::catalogue::Entry;
+use crate::error::Unfit;
 use crate::layout::{Kind, Layout, Part, Parts};
 use crate::object::{Draft, Error, On, Shape, Stored, read_chunk};
 

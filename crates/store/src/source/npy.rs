@@ -219,7 +219,7 @@ impl<'a> Input<'a> {
                 break;
             }
         }
-        if lengths.len() > crate::catalogue::DIMENSIONS_MAX {
+        if lengths.len() > crate::layout::DIMENSIONS_MAX {
             return malformed("its shape has too many dimensions");
         }
         Ok(lengths)

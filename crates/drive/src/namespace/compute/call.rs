@@ -67,7 +67,10 @@ impl Compute {
         let (drive, controls) = (&self.drive, call.controls);
         let (set, mut execution) = match call.ranges {
             Ranges::None => {
-                let parsed = Execution::parse(data).map_err(Failure::misuse)?;
+                let mut parsed = Execution::parse(data).map_err(Failure::misuse)?;
+                if controls.counted() == 1 {
+                    parsed.output = behind_count(parsed.output)?;
+                }
                 (None, parsed)
             }
             Ranges::Set(rsid) => {
@@ -119,6 +122,19 @@ impl Shared {
 /// Bytes of the number of bytes written, in front of them.
 const COUNT_BYTES: u32 = 8;
 
+/// The output behind the number of bytes written.
+fn behind_count(output: Output) -> Result<Output, Failure> {
+    let Output::Memory { nsid, start, bytes } = output else {
+        return Err(Failure::misuse("what is counted goes to memory"));
+    };
+    let bytes = bytes.checked_sub(COUNT_BYTES).filter(|bytes| *bytes > 0);
+    let start = start.checked_add(COUNT_BYTES.into());
+    match (start, bytes) {
+        (Some(start), Some(bytes)) => Ok(Output::Memory { nsid, start, bytes }),
+        _ => Err(Failure::misuse("there is no room behind the count")),
+    }
+}
+
 /// An execution over memory ranges.
 fn over(all: &[MemoryRange], controls: Controls, data: &[u8]) -> Result<Execution, Status> {
     let written = usize::try_from(controls.output()).expect("8 bits").checked_sub(1);
@@ -131,6 +147,7 @@ fn over(all: &[MemoryRange], controls: Controls, data: &[u8]) -> Result<Executio
         program: 0,
         output: Output::Completion,
         sources: Vec::new(),
+        inline: vec![],
         parameters: data.to_vec(),
         serial: false,
         cores: 1,
@@ -189,6 +206,15 @@ mod tests {
         assert_eq!(over(&all, counted, &[]), Err(Status::INVALID_RANGE_SET), "no room");
         let beyond = over(&all, Controls::default().with_output(4), &[]);
         assert_eq!(beyond, Err(Status::INVALID_FIELD));
+    }
+
+    #[test]
+    fn a_count_has_its_room_in_memory() {
+        let memory = |start, bytes| Output::Memory { nsid: 4, start, bytes };
+        assert_eq!(behind_count(memory(16, 9)), Ok(memory(24, 1)));
+        for wrong in [memory(16, 8), memory(16, 0), memory(u64::MAX - 3, 64), Output::Completion] {
+            assert!(behind_count(wrong).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

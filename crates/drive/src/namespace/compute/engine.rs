@@ -28,7 +28,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self::for_s(20)
+        Self::for_s(Self::default_s())
     }
 }
 
@@ -40,6 +40,12 @@ impl Limits {
         let time_ms = u32::from(seconds) * 1000;
         let (memory_bytes, output_bytes) = (64 << 20, 256 << 20);
         Self { time_ms, wall_ms: time_ms / 4 * 5, memory_bytes, output_bytes }
+    }
+
+    /// Seconds of the default.
+    #[must_use]
+    pub const fn default_s() -> u16 {
+        20
     }
 
     /// These limits, lowered to what an execution asks for; 0 asks for all of it.

@@ -118,15 +118,13 @@ impl Compute {
                 (batch, rest)
             });
             let began = now();
-            let job = LaneJob { brake: desk.brake.clone(), desk: Some(desk.lend()) };
-            let worked = compute(Class::Background, job).await;
+            let worked = desk.lend().work(Class::Background).await;
             let computed = now();
             let (batch, rest) = next.await;
             meter.computing_ns += computed.ns() - began.ns();
             meter.reading_ns += now().ns() - computed.ns();
             *sources = rest;
-            let panicked = || Failure::new(Status::PROGRAM_FAILED, "the program panicked");
-            let (back, step) = worked.map_err(|_| panicked())?;
+            let (back, step) = worked?;
             *desk = back;
             let step = step?;
             if let Step::Done { result } = step {
@@ -146,11 +144,11 @@ impl Compute {
 }
 
 /// A program with what it reads and writes: it goes to the lane and comes back.
-struct Desk {
-    program: Box<dyn Program>,
-    inputs: Inputs,
-    output: Output,
-    brake: Brake,
+pub(super) struct Desk {
+    pub(super) program: Box<dyn Program>,
+    pub(super) inputs: Inputs,
+    pub(super) output: Output,
+    pub(super) brake: Brake,
 }
 
 impl Desk {
@@ -191,8 +189,15 @@ impl Desk {
         std::mem::replace(self, nobody)
     }
 
+    /// Steps the program in the lane until it needs something that the lane cannot give.
+    pub(super) async fn work(self, class: Class) -> Result<(Self, Result<Step, Failure>), Failure> {
+        let job = LaneJob { brake: self.brake.clone(), desk: Some(self) };
+        let panicked = |_| Failure::new(Status::PROGRAM_FAILED, "the program panicked");
+        compute(class, job).await.map_err(panicked)
+    }
+
     /// A program that waits for what cannot come would wait forever.
-    fn check(&self, step: Step) -> Result<(), Failure> {
+    pub(super) fn check(&self, step: Step) -> Result<(), Failure> {
         match step {
             Step::Starved { stream } if self.inputs.is_last(stream) => {
                 let reason = format!("the program waits for more of stream {stream}, which ended");

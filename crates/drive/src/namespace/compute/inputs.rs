@@ -17,6 +17,8 @@ use super::Failure;
 /// What one read of a source gave.
 pub(super) struct Chunk {
     pub(super) bytes: Buffer,
+    /// Bytes at its beginning that no program is shown.
+    pub(super) skip: usize,
     pub(super) check: Check,
 }
 
@@ -135,7 +137,7 @@ impl Inputs {
 
     pub(super) fn push(&mut self, stream: usize, chunk: Chunk) {
         let stream = &mut self.streams[stream];
-        stream.left += chunk.bytes.len();
+        stream.left += chunk.bytes.len() - chunk.skip;
         stream.chunks.push_back(chunk);
         stream.drop_used(&mut self.spent);
     }
@@ -153,11 +155,14 @@ impl Inputs {
     /// Checks the chunks that the next step shows for the first time.
     pub(super) fn admit(&mut self) -> Result<(), Failure> {
         for (index, stream) in self.streams.iter_mut().enumerate() {
-            let Some(first) = stream.chunks.front().filter(|_| !stream.admitted) else { continue };
-            if !stream.running.check(first) {
-                return Err(wrong_checksum(index));
+            while let Some(first) = stream.chunks.front().filter(|_| !stream.admitted) {
+                if !stream.running.check(first) {
+                    return Err(wrong_checksum(index));
+                }
+                (stream.admitted, stream.at) = (true, first.skip);
+                // One that is skipped as a whole is followed by the next.
+                stream.drop_used(&mut self.spent);
             }
-            stream.admitted = true;
         }
         Ok(())
     }
@@ -209,7 +214,7 @@ mod tests {
     use super::*;
 
     fn chunk(bytes: &[u8], check: Check) -> Chunk {
-        Chunk { bytes: Buffer::from_slice(bytes), check }
+        Chunk { bytes: Buffer::from_slice(bytes), skip: 0, check }
     }
 
     #[test]
@@ -254,6 +259,21 @@ mod tests {
         inputs.push(0, chunk(b"ab", Check::End(1)));
         assert_eq!(inputs.admit().unwrap_err().status, Status::UNRECOVERED_ERROR);
         assert_eq!(inputs.peek(0), b"");
+    }
+
+    #[test]
+    fn what_is_skipped_is_checked_and_not_shown() {
+        let whole = crc32c::crc32c(b"abcdef");
+        for (sum, holds) in [(whole, true), (whole ^ 1, false)] {
+            let mut inputs = Inputs::new(1);
+            inputs.push(0, Chunk { skip: 2, ..chunk(b"ab", Check::Part) });
+            inputs.push(0, Chunk { skip: 1, ..chunk(b"cdef", Check::End(sum)) });
+            inputs.end(0);
+            assert_eq!((inputs.all_left()[0], inputs.is_over(0)), (3, false));
+            assert_eq!(inputs.admit().is_ok(), holds);
+            let shown = if holds { &b"def"[..] } else { b"" };
+            assert_eq!((inputs.peek(0), inputs.is_last(0)), (shown, holds));
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@
 //! | `builtin` | the programs of every drive |
 //! | `engine`, `library` | programs that users bring, and what runs them |
 //! | `ranges` | memory range sets |
-//! | `here` | a program run on the spot, to measure and test it |
+//! | `here` | a program run without a drive around it |
 
 mod admin;
 mod brake;
@@ -59,7 +59,7 @@ pub use builtin::{programs, start as start_builtin};
 pub use call::Call;
 pub use engine::{Compiled, Engine, Limits};
 pub use execute::{Meter, Report};
-pub use here::run_here;
+pub use here::{run_here, run_within};
 pub use inputs::Inputs;
 pub use library::{Admission, Library, digest};
 pub use output::Output;

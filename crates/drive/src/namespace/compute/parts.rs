@@ -79,6 +79,10 @@ pub(super) fn cut(
     cores: u64,
     block_bytes: u64,
 ) -> Option<Vec<Part>> {
+    let is_whole = |place| matches!(place, Place::KvTail { .. } | Place::Inline { .. });
+    if execution.sources.iter().any(|source| is_whole(source.place)) {
+        return None;
+    }
     let stream_bytes = |stream: usize| -> u64 {
         let sources = execution.sources.iter().zip(lengths);
         sources.filter(|(at, _)| usize::from(at.stream) == stream).flat_map(|(_, l)| l).sum()
@@ -236,6 +240,7 @@ fn piece(
                 let first = first + u32::try_from(skipped).ok()?.checked_mul(stride)?;
                 (count > 0).then_some(Place::KvChunks { nsid, prefix, first, count, stride })
             }
+            Place::KvTail { .. } | Place::Inline { .. } => None,
             _ if inner.is_empty() => None,
             Place::Blocks { nsid, slba, skip, .. } => {
                 let skip = u64::from(skip) + inner.start - start;

@@ -59,6 +59,7 @@ impl Room {
 fn need_bytes(execution: &Execution, program_bytes: u64) -> u64 {
     sources::held_bytes(execution.streams())
         .saturating_add(output::held_bytes(&execution.output))
+        .saturating_add(2 * execution.inline.len() as u64)
         .saturating_add(program_bytes.max(builtin::kept_bytes(execution)))
 }
 
@@ -73,7 +74,15 @@ mod tests {
         let sources = (0..streams)
             .map(|stream| Place::Blocks { nsid: 1, slba: 0, skip: 0, bytes: 1 }.on(stream));
         let sources = sources.collect();
-        Execution { program: 1, output, sources, parameters: vec![], serial: false, cores: 1 }
+        Execution {
+            program: 1,
+            output,
+            sources,
+            inline: vec![],
+            parameters: vec![],
+            serial: false,
+            cores: 1,
+        }
     }
 
     #[test]

@@ -35,9 +35,10 @@ pub(super) fn held_bytes(streams: usize) -> u64 {
 }
 
 /// One read of a source.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Read {
-    Value { nsid: u16, prefix: [u8; 12], number: u32 },
+    Value { nsid: u16, prefix: [u8; 12], number: u32, skip: u32 },
+    Inline { bytes: Vec<u8> },
     Blocks { slba: u64, skip: u64, bytes: u32 },
     Memory { start: u64, bytes: u32 },
 }
@@ -58,6 +59,8 @@ struct Stream {
     left: std::vec::IntoIter<Read>,
     /// A value of which reads of the first bytes, so many, have begun.
     value: Option<(Rc<Value>, u32)>,
+    /// Bytes at the beginning of that value which no program is shown.
+    skip: u32,
     /// Those that have begun, in order.
     under_way: VecDeque<(usize, JoinHandle<Result<Chunk, Status>>)>,
     under_way_bytes: usize,
@@ -75,7 +78,9 @@ impl Stream {
             if self.value.is_none() {
                 let Some(read) = self.left.next() else { break };
                 match open(compute, read).await? {
-                    Opened::Value(value) => self.value = Some((Rc::new(value), 0)),
+                    Opened::Value(value, skip) => {
+                        (self.value, self.skip) = (Some((Rc::new(value), 0)), skip);
+                    }
                     Opened::Piece(piece) => {
                         self.begin_piece(piece);
                         continue;
@@ -95,7 +100,8 @@ impl Stream {
     fn begin_part(&mut self) -> Option<u64> {
         let (value, at) = self.value.take()?;
         let bytes = (value.bytes() - at).min(PIECE_BYTES);
-        self.begin_piece(Piece::Value { value: Rc::clone(&value), at, bytes });
+        let skip = self.skip.saturating_sub(at).min(bytes) as usize;
+        self.begin_piece(Piece::Value { value: Rc::clone(&value), at, bytes, skip });
         if at + bytes < value.bytes() {
             self.value = Some((value, at + bytes));
         }
@@ -140,16 +146,24 @@ impl Sources {
     /// The single reads that the sources come to, checked as far as that needs no reading.
     pub(super) fn plan(compute: &Compute, execution: &Execution) -> Result<Self, Failure> {
         let mut streams = vec![Vec::new(); execution.streams()];
+        let mut inline = &execution.inline[..];
         for source in &execution.sources {
             let reads = &mut streams[usize::from(source.stream)];
             match source.place {
                 Place::KvChunks { nsid, prefix, first, count, stride } => {
-                    if nsid != NSID_OBJECTS && nsid != NSID_KV {
-                        return Err(no_namespace("key-value", nsid));
-                    }
-                    let nsid = u16::try_from(nsid).expect("2 or 3");
+                    let (nsid, skip) = (values_of(nsid)?, 0);
                     let numbers = (0..count).map(|step| first + step * stride);
-                    reads.extend(numbers.map(|number| Read::Value { nsid, prefix, number }));
+                    reads.extend(numbers.map(|number| Read::Value { nsid, prefix, number, skip }));
+                }
+                Place::KvTail { nsid, prefix, number, skip } => {
+                    let nsid = values_of(nsid)?;
+                    reads.push(Read::Value { nsid, prefix, number, skip });
+                }
+                Place::Inline { bytes } => {
+                    let cut = inline.split_at_checked(bytes as usize);
+                    let (bytes, rest) = cut.ok_or(Status::INVALID_PROGRAM_DATA)?;
+                    reads.push(Read::Inline { bytes: bytes.to_vec() });
+                    inline = rest;
                 }
                 Place::Blocks { nsid, slba, skip, bytes } => {
                     if nsid != NSID_BLOCK {
@@ -223,6 +237,14 @@ fn no_namespace(kind: &str, nsid: u32) -> Failure {
     Failure::new(Status::INVALID_NAMESPACE, reason)
 }
 
+/// A kv namespace.
+fn values_of(nsid: u32) -> Result<u16, Failure> {
+    match nsid {
+        NSID_OBJECTS | NSID_KV => Ok(u16::try_from(nsid).expect("2 or 3")),
+        _ => Err(no_namespace("key-value", nsid)),
+    }
+}
+
 fn plan_blocks(
     block: &Block,
     (slba, skip, bytes): (u64, u32, u32),
@@ -253,11 +275,19 @@ fn plan_memory(range: Range, reads: &mut Vec<Read>) {
 
 async fn open(compute: &Compute, read: Read) -> Result<Opened, Failure> {
     match read {
-        Read::Value { nsid, prefix, number } => {
+        Read::Value { nsid, prefix, number, skip } => {
             let value = compute.kv.open(nsid, chunk_key(&prefix, number)).await?;
-            let reason = || format!("there is no chunk {number} in namespace {nsid}");
-            let missing = || Failure::new(Status::SOURCE_MISSING, reason());
-            value.map(Opened::Value).ok_or_else(missing)
+            let missing = |reason| Failure::new(Status::SOURCE_MISSING, reason);
+            let Some(value) = value else {
+                return Err(missing(format!("there is no chunk {number} in namespace {nsid}")));
+            };
+            if skip > 0 && skip >= value.bytes() {
+                return Err(missing(format!("chunk {number} has no byte {skip}")));
+            }
+            Ok(Opened::Value(value, skip))
+        }
+        Read::Inline { bytes } => {
+            Ok(Opened::Piece(Piece::Inline { bytes: Buffer::from_slice(&bytes) }))
         }
         Read::Blocks { slba, skip, bytes } => {
             let block = compute.block.clone();
@@ -272,15 +302,16 @@ async fn open(compute: &Compute, read: Read) -> Result<Opened, Failure> {
 
 /// What a read turned out to be: a value of known size, whose version is pinned, or one piece.
 enum Opened {
-    Value(Value),
+    Value(Value, u32),
     Piece(Piece),
 }
 
 /// One read of at most [`PIECE_BYTES`].
 enum Piece {
-    Value { value: Rc<Value>, at: u32, bytes: u32 },
+    Value { value: Rc<Value>, at: u32, bytes: u32, skip: usize },
     Blocks { block: Block, slba: u64, skip: u64, bytes: u32 },
     Memory { drive: Arc<Shared>, start: u64, bytes: u32 },
+    Inline { bytes: Buffer },
 }
 
 impl Piece {
@@ -289,26 +320,28 @@ impl Piece {
             Self::Value { bytes, .. } | Self::Blocks { bytes, .. } | Self::Memory { bytes, .. } => {
                 *bytes as usize
             }
+            Self::Inline { bytes } => bytes.len(),
         }
     }
 
     async fn read(self) -> Result<Chunk, Status> {
         match self {
-            Self::Value { value, at, bytes } => {
+            Self::Value { value, at, bytes, skip } => {
                 let is_last = at + bytes == value.bytes();
                 let bytes = value.read_unchecked(at, bytes).await?;
                 let check = if is_last { Check::End(value.checksum()) } else { Check::Part };
-                Ok(Chunk { bytes, check })
+                Ok(Chunk { bytes, skip, check })
             }
             Self::Blocks { block, slba, skip, bytes } => {
                 let buffer = Buffer::with_room(0, bytes as usize, 0);
                 let bytes = block.read(slba, skip, buffer).await?;
-                Ok(Chunk { bytes, check: Check::Nothing })
+                Ok(Chunk { bytes, skip: 0, check: Check::Nothing })
             }
+            Self::Inline { bytes } => Ok(Chunk { bytes, skip: 0, check: Check::Nothing }),
             Self::Memory { drive, start, bytes } => {
                 let mut buffer = Buffer::with_room(0, bytes as usize, 0);
                 drive.memory.read_in_turns(start, &mut buffer).await;
-                Ok(Chunk { bytes: buffer, check: Check::Nothing })
+                Ok(Chunk { bytes: buffer, skip: 0, check: Check::Nothing })
             }
         }
     }

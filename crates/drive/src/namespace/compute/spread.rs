@@ -102,7 +102,10 @@ impl Compute {
         let mut lengths = Vec::new();
         for source in &execution.sources {
             lengths.push(match source.place {
-                Place::Blocks { bytes, .. } | Place::Memory { bytes, .. } => vec![bytes.into()],
+                Place::KvTail { .. } => return Ok(None),
+                Place::Blocks { bytes, .. }
+                | Place::Memory { bytes, .. }
+                | Place::Inline { bytes } => vec![bytes.into()],
                 Place::KvChunks { nsid, prefix, first, count, stride } => {
                     let Ok(nsid) = u16::try_from(nsid) else { return Ok(None) };
                     let numbers = (0..count).map(|step| first + step * stride);

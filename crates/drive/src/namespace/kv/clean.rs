@@ -9,6 +9,7 @@
 use std::rc::Rc;
 
 use csd_nvme::status::Status;
+use csd_reactor::Buffer;
 
 use super::record::{EntryKey, PAGE_BYTES, RECORDS_OFFSET};
 use super::shard::{Append, Change, Location, Outcome, Segment, Shard};
@@ -46,7 +47,7 @@ pub struct Candidate {
 /// Records that are moved together.
 #[derive(Default)]
 struct Batch {
-    appends: Vec<Append>,
+    records: Vec<(EntryKey, Location, Option<Vec<Buffer>>)>,
     bytes: u64,
 }
 
@@ -62,8 +63,8 @@ impl Shard {
     }
 
     fn best(&self, wanted: impl Fn(&Segment) -> bool) -> Option<Candidate> {
+        let oldest = self.oldest()?;
         let owned = self.owned.borrow();
-        let oldest = owned.values().map(|segment| segment.sequence).min()?;
         let open = self.open.get().and_then(|number| owned.get(&number));
         let open_room = open.map_or(0, |open| self.segments.segment_bytes - open.filled);
         let tombstones: u64 = owned.values().map(|segment| segment.tombstones).sum();
@@ -114,12 +115,11 @@ impl Shard {
 
     /// Moves every record of a segment that counts and whose value holds.
     async fn empty(self: &Rc<Self>, number: u32) -> Result<(), Status> {
-        let (sequence, filled, is_oldest) = {
-            let owned = self.owned.borrow();
-            let oldest = owned.values().map(|segment| segment.sequence).min();
-            let segment = &owned[&number];
-            (segment.sequence, segment.filled, oldest == Some(segment.sequence))
+        let (sequence, filled) = {
+            let segment = &self.owned.borrow()[&number];
+            (segment.sequence, segment.filled)
         };
+        let is_oldest = self.oldest() == Some(sequence);
         let place = (number, sequence);
         let mut walk = Walk::new(&self.media, &self.segments, place, Some(filled), WINDOW_BYTES);
         let mut batch = Batch::default();
@@ -147,10 +147,14 @@ impl Shard {
                 return Ok(());
             }
             batch.bytes += from.footprint();
-            let change = Change::Move { key: record.key, from };
-            batch.appends.push(Append { change, value, outcome: Outcome::of(0) });
+            batch.records.push((record.key, from, value));
         }
         self.move_all(batch).await
+    }
+
+    /// Sequence of the oldest segment.
+    fn oldest(&self) -> Option<u64> {
+        self.owned.borrow().values().map(|segment| segment.sequence).min()
     }
 
     fn current_at(&self, key: &EntryKey, segment: u32, offset: u64) -> Option<Location> {
@@ -158,15 +162,15 @@ impl Shard {
         (current.segment == segment && current.offset == offset).then_some(current)
     }
 
-    async fn move_all(self: &Rc<Self>, mut batch: Batch) -> Result<(), Status> {
+    async fn move_all(self: &Rc<Self>, batch: Batch) -> Result<(), Status> {
         if self.segments.is_closing() {
             return Ok(());
         }
-        let outcome = Outcome::of(batch.appends.len());
-        for append in &mut batch.appends {
-            append.outcome = Rc::clone(&outcome);
-        }
-        self.enqueue(batch.appends);
+        let outcome = Outcome::of(batch.records.len());
+        self.enqueue(batch.records.into_iter().map(|(key, from, value)| {
+            let change = Change::Move { key, from };
+            Append { change, value, outcome: Rc::clone(&outcome) }
+        }));
         outcome.all_ended().await.map_err(|refused| refused.status)
     }
 

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use csd_reactor::{Buffer, random_u64};
+use csd_reactor::Buffer;
 
 use super::record::{EntryKey, Head, PAGE_BYTES, RECORDS_OFFSET, Seal, SegmentHeader, SegmentSeal};
 use super::segments::Segments;
@@ -40,12 +40,18 @@ pub const WINDOW_BYTES: u64 = 64 << 10;
 /// million starts, and an earlier life's is met again less often than a checksum holds by chance.
 const SKIP_BITS: u32 = 20;
 
-/// Reads every segment's head: those in use are returned, the others become free.
+/// Reads every segment's head: those in use are returned, the others become free. `random` is a
+/// random number for this start.
 ///
 /// # Errors
 /// When the medium cannot be read, a segment names a shard that does not exist, or its header is
 /// damaged.
-pub async fn survey(media: &Media, segments: &Segments, shards: u32) -> Result<Vec<Found>, Error> {
+pub async fn survey(
+    media: &Media,
+    segments: &Segments,
+    shards: u32,
+    random: u64,
+) -> Result<Vec<Found>, Error> {
     let mut found = Vec::new();
     for number in 0..segments.count {
         let length = usize::try_from(RECORDS_OFFSET).expect("two pages");
@@ -70,7 +76,7 @@ pub async fn survey(media: &Media, segments: &Segments, shards: u32) -> Result<V
     found.sort_by_key(|segment| segment.sequence);
     // Sequences of this life differ from those of earlier ones that left nothing but records: the
     // header of a segment may be lost in a power cut, or freed, and the records behind it be there.
-    segments.skip_sequences(random_u64() >> SKIP_BITS);
+    segments.skip_sequences(random >> SKIP_BITS);
     Ok(found)
 }
 
@@ -191,5 +197,29 @@ impl Shard {
         }
         segment.filled = found.seal.map_or(walk.position(), |seal| seal.valid_bytes);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+    use crate::media::{Memory, Syncer};
+
+    /// The fuzz target calls it so: without a core, a clock or a random source.
+    #[test]
+    fn recovery_runs_outside_of_a_core() {
+        let media = Media::Memory(Arc::new(Memory::new(16 << 20)));
+        let segments = Arc::new(Segments::new([1; 16], 0, 2 << 20, 8, &[2]));
+        let mut cx = Context::from_waker(Waker::noop());
+        let found = pin!(survey(&media, &segments, 16, 5)).as_mut().poll(&mut cx);
+        let Poll::Ready(Ok(found)) = found else { panic!("memory media never wait") };
+        assert!(found.is_empty());
+        let syncer = Rc::new(Syncer::new(media.clone()));
+        let shard = Rc::new(Shard::new(0, media, segments, syncer));
+        assert!(matches!(pin!(shard.recover(&found)).as_mut().poll(&mut cx), Poll::Ready(Ok(()))));
     }
 }

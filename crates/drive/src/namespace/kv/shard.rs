@@ -342,20 +342,49 @@ mod tests {
     use super::*;
     use crate::media::Memory;
 
+    /// A shard over memory that owns nothing yet, and a key of it.
+    fn shard() -> (Rc<Shard>, EntryKey) {
+        let media = Media::Memory(Arc::new(Memory::new(16 << 20)));
+        let segments = Arc::new(Segments::new([1; 16], 0, 2 << 20, 8, &[2]));
+        (0..8).for_each(|number| segments.give(number));
+        let syncer = Rc::new(Syncer::new(media.clone()));
+        (Rc::new(Shard::new(0, media, segments, syncer)), (2, Key::new(b"k").unwrap()))
+    }
+
+    fn value() -> Option<Vec<Buffer>> {
+        Some(vec![Buffer::from_slice(b"value")])
+    }
+
+    /// Cleaning has read the record, and before the record's turn comes a host deletes the key. In
+    /// a newer segment than the tombstone the record would come back to life: the tombstone goes
+    /// with the oldest segment.
+    #[test]
+    fn a_record_that_was_deleted_before_its_turn_is_not_moved() {
+        csd_reactor::block_on(&csd_reactor::Config::default(), || async {
+            let (shard, key) = shard();
+            shard.append(shard.lock(key).await, value(), None).await.unwrap();
+            let from = shard.find(&key).unwrap();
+            shard.append(shard.lock(key).await, None, None).await.unwrap();
+            let written = |shard: &Shard| shard.owned.borrow()[&from.segment].filled;
+            let before = written(&shard);
+            let outcome = Outcome::of(1);
+            let change = Change::Move { key, from };
+            shard.enqueue([Append { change, value: value(), outcome: Rc::clone(&outcome) }]);
+            outcome.all_ended().await.unwrap();
+            assert_eq!(written(&shard), before, "nothing was appended");
+            assert_eq!(shard.find(&key), None);
+        })
+        .unwrap();
+    }
+
     #[test]
     fn a_key_stays_locked_until_a_store_that_nobody_waits_for_is_durable() {
         csd_reactor::block_on(&csd_reactor::Config::default(), || async {
-            let media = Media::Memory(Arc::new(Memory::new(16 << 20)));
-            let segments = Arc::new(Segments::new([1; 16], 0, 2 << 20, 8, &[2]));
-            (0..8).for_each(|number| segments.give(number));
-            let syncer = Rc::new(Syncer::new(media.clone()));
-            let shard = Rc::new(Shard::new(0, media, segments, syncer));
-            let key = (2, Key::new(b"k").unwrap());
+            let (shard, key) = shard();
             let lock = shard.lock(key).await;
             let mut cx = Context::from_waker(Waker::noop());
             {
-                let value = vec![Buffer::from_slice(b"value")];
-                let mut store = pin!(shard.append(lock, Some(value), None));
+                let mut store = pin!(shard.append(lock, value(), None));
                 assert!(store.as_mut().poll(&mut cx).is_pending(), "it is queued");
             } // Its connection is lost.
             let mut next = pin!(shard.lock(key));

@@ -15,7 +15,15 @@ const VALUES: Destination =
 
 fn execution(program: u64, output: Destination, parameters: Vec<u8>) -> Execution {
     let source = Place::Blocks { nsid: 1, slba: 0, skip: 0, bytes: 1 }.into();
-    Execution { program, output, sources: vec![source], parameters, serial: false, cores: 1 }
+    Execution {
+        program,
+        output,
+        sources: vec![source],
+        inline: vec![],
+        parameters,
+        serial: false,
+        cores: 1,
+    }
 }
 
 /// Runs a program over streams that come in pieces of `piece` bytes, one a round; its result and
@@ -37,7 +45,7 @@ fn run(execution: &Execution, streams: &[&[u8]], piece: usize) -> Result<(u64, V
                 match pieces[stream].next() {
                     Some(piece) => {
                         let bytes = Buffer::from_slice(piece);
-                        inputs.push(stream, Chunk { bytes, check: Check::Nothing });
+                        inputs.push(stream, Chunk { bytes, skip: 0, check: Check::Nothing });
                     }
                     None => inputs.end(stream),
                 }

@@ -10,7 +10,15 @@ fn grain(cut: usize, item_bytes: u64, written_bytes: u64) -> Grain {
 }
 
 fn execution(sources: Vec<Source>, output: Output) -> Execution {
-    Execution { program: 1, output, sources, parameters: vec![1], serial: false, cores: 9 }
+    Execution {
+        program: 1,
+        output,
+        sources,
+        inline: vec![],
+        parameters: vec![1],
+        serial: false,
+        cores: 9,
+    }
 }
 
 fn blocks(slba: u64, skip: u32, bytes: u64) -> Place {

@@ -1,0 +1,63 @@
+//! [`ask`]: one question to the drives that a command names, or to all of the array.
+
+use csd_initiator::{Address, Controller, Error};
+use csd_store::array::Array;
+
+use crate::context::{Context, runtime};
+use crate::report::Failure;
+
+/// Drives by name or URL, each with its answer or why there is none.
+pub(crate) type Answers<T> = Vec<(String, Result<T, String>)>;
+
+/// Asks the drive that `which` names in the array, or whose URL it is, or all drives of the
+/// array. The question has the connection, and the namespace if the URL has one.
+///
+/// # Errors
+/// When there is no such drive, or the drive of a URL does not answer.
+pub(crate) fn ask<T: Send + 'static>(
+    which: Option<&String>,
+    context: &Context,
+    question: impl AsyncFn(&Controller, Option<u32>) -> Result<T, Error> + Send + 'static,
+) -> Result<Answers<T>, Failure> {
+    let Some(url) = which.filter(|which| which.contains("://")) else {
+        return of_array(which.cloned(), context, question);
+    };
+    let address: Address = url.parse().map_err(|why| Failure::usage(format!("{url}: {why}")))?;
+    let connection = context.options()?;
+    let asked = csd_reactor::block_on(&runtime(), move || async move {
+        let controller = Controller::connect(&address, &connection).await?;
+        let answer = question(&controller, address.nsid).await;
+        controller.disconnect().await;
+        answer
+    });
+    match asked.map_err(Failure::run)? {
+        Ok(answer) => Ok(vec![(url.clone(), Ok(answer))]),
+        Err(error) => Err(Failure::run(error)),
+    }
+}
+
+fn of_array<T: Send + 'static>(
+    only: Option<String>,
+    context: &Context,
+    question: impl AsyncFn(&Controller, Option<u32>) -> Result<T, Error> + Send + 'static,
+) -> Result<Answers<T>, Failure> {
+    context.with_array(async move |array: &Array| {
+        let mut answers = Vec::new();
+        for seat in array.seats() {
+            if only.as_ref().is_some_and(|only| *only != seat.name) {
+                continue;
+            }
+            let answer = match seat.drive() {
+                Ok(drive) => question(&drive.controller, None).await.map_err(|e| e.to_string()),
+                Err(why) => Err(why.to_owned()),
+            };
+            answers.push((seat.name.clone(), answer));
+        }
+        match only {
+            Some(name) if answers.is_empty() => {
+                Err(Failure::usage(format!("the array has no drive {name:?}")))
+            }
+            _ => Ok(answers),
+        }
+    })
+}

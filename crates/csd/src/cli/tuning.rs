@@ -1,0 +1,168 @@
+//! Options of a drive that `csd drive serve`, and `csd array up` and `add` for theirs, take.
+
+use std::net::SocketAddr;
+
+use clap::parser::ValueSource;
+use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, value_parser};
+use csd_reactor::BackendKind;
+use csd_store::array::{DriveOptions, Words};
+
+use super::{cores, parse_listen};
+use crate::log_file::{FILES, FILES_MAX};
+use crate::units::{parse_percent, parse_size};
+
+/// How a drive serves, wherever it is.
+#[derive(Args, Debug)]
+pub(crate) struct Tuning {
+    /// Share of key-value namespaces in new media; the rest is blocks [default: 50%, and 80% in
+    /// arrays]
+    #[arg(long, value_parser = parse_percent, value_name = "PERCENT")]
+    pub(crate) kv: Option<u8>,
+    /// Share of the key-value part kept free for cleaning
+    #[arg(long, value_parser = parse_percent, value_name = "PERCENT", default_value = "10%")]
+    pub(crate) reserve: u8,
+    /// Size of the memory namespace, whose bytes programs and hosts share; it takes RAM as it is
+    /// written, and is empty after a start; 0 for none
+    #[arg(long, value_parser = parse_size, value_name = "SIZE", default_value = "64M")]
+    pub(crate) memory: u64,
+    #[command(flatten)]
+    pub(crate) programs: super::program::Programs,
+    /// Number of cores that serve
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = cores())]
+    pub(crate) cores: u16,
+    /// I/O backend; `auto` takes io_uring where the kernel allows it, else epoll
+    #[arg(long, value_name = "auto|uring|epoll", default_value = "auto")]
+    pub(crate) backend: BackendKind,
+    /// Size of a logical block: 512 or 4096 bytes
+    #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = parse_block)]
+    pub(crate) block: u32,
+    /// Whether to bypass the page cache (O_DIRECT); `auto` does where the file system takes it
+    #[arg(long, value_enum, value_name = "auto|on|off", default_value_t = Direct::Auto)]
+    pub(crate) direct: Direct,
+    /// Most connections at once, admin queues included; further hosts get Controller Busy
+    #[arg(long, value_name = "N", default_value_t = 2048)]
+    #[arg(value_parser = value_parser!(u32).range(2..=1_000_000))]
+    pub(crate) connections: u32,
+    /// Most memory for data on its way between hosts and media, over all connections; at least
+    /// 64M a core [default: 192M a core]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) transfer_memory: Option<u64>,
+    /// Serve Prometheus metrics at this address (GET /metrics)
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_listen)]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// Log format
+    #[arg(long, value_enum, value_name = "text|json", default_value_t = crate::log::Form::Text)]
+    pub(crate) log: crate::log::Form,
+    /// Log level
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = crate::log::Level::Info)]
+    pub(crate) log_level: crate::log::Level,
+    /// Most bytes of one file of the log; at least 4K
+    #[arg(long, value_name = "SIZE", value_parser = parse_log_size, default_value = "8M")]
+    pub(crate) log_size: u64,
+    /// Most files of the log; the oldest is deleted
+    #[arg(long, value_name = "N", default_value_t = FILES)]
+    #[arg(value_parser = value_parser!(u32).range(1..=FILES_MAX.into()))]
+    pub(crate) log_files: u32,
+    /// Longest wait for commands in flight after SIGTERM or SIGINT, seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    pub(crate) drain: u16,
+    /// How long a core polls before it sleeps, microseconds
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 50)]
+    pub(crate) spin: u32,
+}
+
+/// Whether to bypass the page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Direct {
+    Auto,
+    On,
+    Off,
+}
+
+impl From<Direct> for csd_drive::media::Direct {
+    fn from(direct: Direct) -> Self {
+        match direct {
+            Direct::Auto => Self::Auto,
+            Direct::On => Self::On,
+            Direct::Off => Self::Off,
+        }
+    }
+}
+
+fn parse_log_size(text: &str) -> Result<u64, String> {
+    match parse_size(text)? {
+        0..4096 => Err("a file of the log has at least 4K".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
+fn parse_block(text: &str) -> Result<u32, String> {
+    match parse_size(text) {
+        Ok(512) => Ok(512),
+        Ok(4096) => Ok(4096),
+        _ => Err("a logical block has 512 or 4096 bytes".to_owned()),
+    }
+}
+
+/// Options of drives of an array: what they mean, and as they were said.
+#[derive(Debug)]
+pub(crate) struct Tuned {
+    pub(crate) tuning: Tuning,
+    /// Those that were said, as the array file keeps them.
+    pub(crate) said: DriveOptions,
+}
+
+impl Args for Tuned {
+    fn augment_args(command: Command) -> Command {
+        Tuning::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Tuning::augment_args_for_update(command)
+    }
+}
+
+impl FromArgMatches for Tuned {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self { tuning: Tuning::from_arg_matches(matches)?, said: said(matches) })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The options on the command line.
+fn said(matches: &ArgMatches) -> DriveOptions {
+    let mut said = DriveOptions::new();
+    for argument in Tuning::augment_args(Command::new("drive")).get_arguments() {
+        let id = argument.get_id().as_str();
+        let is_said = matches.value_source(id) == Some(ValueSource::CommandLine);
+        let (Some(name), true) = (argument.get_long(), is_said) else { continue };
+        let words = matches.get_raw(id).into_iter().flatten();
+        let mut words: Vec<String> = words.map(|word| word.to_string_lossy().into()).collect();
+        let words = match argument.get_action() {
+            ArgAction::SetTrue => Words::Flag(true),
+            ArgAction::Append => Words::Many(words),
+            _ => Words::One(words.pop().unwrap_or_default()),
+        };
+        said.insert(name.to_owned(), words);
+    }
+    said
+}
+
+/// What options of an array file mean.
+///
+/// # Errors
+/// Which is wrong, in words.
+pub(crate) fn understand(options: &DriveOptions) -> Result<Tuning, String> {
+    let words = options.iter().flat_map(|(name, words)| words.arguments(name));
+    let command = Command::new("drive").no_binary_name(true).disable_help_flag(true);
+    let matches = Tuning::augment_args(command).try_get_matches_from(words);
+    matches.and_then(|matches| Tuning::from_arg_matches(&matches)).map_err(|error| {
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default();
+        first.strip_prefix("error: ").unwrap_or(first).to_owned()
+    })
+}

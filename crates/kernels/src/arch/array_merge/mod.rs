@@ -1,0 +1,152 @@
+//! Versions of array merge, over blocks of keys as they lie in memory.
+//!
+//! The portable version takes one key a turn without a branch. The vector versions share a driver
+//! (`vectors.rs`): a vector of keys a turn through a bitonic network, several parts of the
+//! blocks at a time, duplicates compressed away.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod vectors;
+
+use std::sync::LazyLock;
+
+use super::Version;
+use crate::array_merge::key::Key;
+
+/// Elements that a version may write beyond its result: one vector.
+pub(crate) const SLACK: usize = 16;
+
+/// How far ahead of a merge memory is asked for what comes next: about a block.
+#[cfg(target_arch = "x86_64")]
+const AHEAD_BYTES: usize = 8192;
+
+/// The functions of a version for keys of one size. All write only keys that differ from the one
+/// before, give how many they wrote, and want [`SLACK`] more room than they have keys.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Functions<K: Key> {
+    /// Whether these keys are sorted, and none is smaller than the one that came before.
+    pub(crate) sorted: fn(&[K::Raw], K) -> bool,
+    /// Keys of floating numbers; false when one is NaN or they are not sorted, as in `sorted`.
+    pub(crate) decode: Decode<K>,
+    /// Merges as many of the blocks' keys, the smallest. The fourth argument came before.
+    pub(crate) merge: Merge<K>,
+    /// Copies keys; the second argument came before.
+    pub(crate) unique: Unique<K>,
+    /// The floating numbers of keys, in their place.
+    pub(crate) encode: fn(&mut [K::Raw]),
+}
+
+/// Keys of floating numbers.
+pub(crate) type Decode<K> = fn(&[<K as Key>::Raw], K, &mut [<K as Key>::Raw]) -> bool;
+/// A copy without duplicates.
+pub(crate) type Unique<K> = fn(&[<K as Key>::Raw], K, &mut [<K as Key>::Raw]) -> usize;
+/// A merge of two blocks.
+pub(crate) type Merge<K> =
+    fn(&[<K as Key>::Raw], &[<K as Key>::Raw], usize, K, &mut [<K as Key>::Raw]) -> usize;
+
+/// The functions of a version by size of key.
+#[derive(Clone, Copy, Debug)]
+pub struct Both {
+    /// For elements of 4 bytes.
+    pub(crate) narrow: Functions<i32>,
+    /// For elements of 8 bytes.
+    pub(crate) wide: Functions<i64>,
+}
+
+/// The best version.
+pub(crate) fn best() -> Version<Both> {
+    static BEST: LazyLock<Version<Both>> = LazyLock::new(|| super::best(versions()));
+    *BEST
+}
+
+/// Every version that this machine can run, the best first.
+pub(crate) fn versions() -> impl Iterator<Item = Version<Both>> {
+    #[cfg(target_arch = "x86_64")]
+    let vector = {
+        use std::is_x86_feature_detected as detected;
+        let popcnt = detected!("popcnt");
+        let both = |narrow, wide| Both { narrow, wide };
+        [
+            Version::if_detected(
+                detected!("avx512f") && popcnt,
+                "avx512",
+                both(avx512::narrow::FUNCTIONS, avx512::wide::FUNCTIONS),
+            ),
+            Version::if_detected(
+                detected!("avx2") && popcnt,
+                "avx2",
+                both(avx2::narrow::FUNCTIONS, avx2::wide::FUNCTIONS),
+            ),
+        ]
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let vector: [Option<Version<Both>>; 0] = [];
+    let portable = Version::portable(Both { narrow: functions(), wide: functions() });
+    vector.into_iter().flatten().chain([portable])
+}
+
+fn functions<K: Key>() -> Functions<K> {
+    Functions {
+        sorted: sorted::<K>,
+        decode: decode::<K>,
+        merge: merge::<K>,
+        unique: unique::<K>,
+        encode: K::encode,
+    }
+}
+
+#[inline(always)]
+fn sorted<K: Key>(keys: &[K::Raw], previous: K) -> bool {
+    K::sorted(keys) && keys.first().is_none_or(|first| previous <= K::from_raw(*first))
+}
+
+#[inline(always)]
+fn decode<K: Key>(elements: &[K::Raw], previous: K, keys: &mut [K::Raw]) -> bool {
+    K::decode(elements, keys) && sorted(keys, previous)
+}
+
+fn merge<K: Key>(a: &[K::Raw], b: &[K::Raw], count: usize, before: K, out: &mut [K::Raw]) -> usize {
+    let (mut i, mut j, mut written, mut last) = (0, 0, 0, before);
+    assert!(out.len() >= count, "no room for the merge");
+    while i < a.len() && j < b.len() && i + j < count {
+        let (x, y) = (K::from_raw(a[i]), K::from_raw(b[j]));
+        let next = if x <= y { x } else { y };
+        out[written] = next.to_raw();
+        written += usize::from(next != last);
+        last = next;
+        i += usize::from(x <= y);
+        j += usize::from(y < x);
+    }
+    let rest = if i < a.len() { &a[i..] } else { &b[j..] };
+    written + unique(&rest[..count - i - j], last, &mut out[written..])
+}
+
+fn unique<K: Key>(keys: &[K::Raw], before: K, out: &mut [K::Raw]) -> usize {
+    let (mut written, mut last) = (0, before);
+    assert!(out.len() >= keys.len(), "no room for the keys");
+    for raw in keys {
+        let key = K::from_raw(*raw);
+        out[written] = *raw;
+        written += usize::from(key != last);
+        last = key;
+    }
+    written
+}
+
+/// How many of the merge's first `count` keys come from `a`: those of `a` follow equal ones of `b`.
+#[cfg(target_arch = "x86_64")]
+fn split<K: Key>(a: &[K::Raw], b: &[K::Raw], count: usize) -> usize {
+    let (mut low, mut high) = (count.saturating_sub(b.len()), count.min(a.len()));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if K::from_raw(a[middle]) < K::from_raw(b[count - 1 - middle]) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}

@@ -1,0 +1,126 @@
+//! Versions of the CRC-32C of pages: tables of 8 bytes a turn, the instructions of SSE4.2 and of
+//! ARMv8, and AVX-512's carry-less multiplication.
+//!
+//! Several pages may advance together, because a page's own bytes wait for each other.
+
+#[cfg(target_arch = "aarch64")]
+mod armv8;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod instructions;
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod sse42;
+
+use std::sync::LazyLock;
+
+use super::Version;
+
+/// Groups of `unroll` pages, then what is left one by one, each group through `$states`, which
+/// gives the states of an array of pages of any length.
+macro_rules! each_group {
+    ($data:expr, $page:expr, $unroll:expr, $out:expr, |$pages:ident| $states:expr) => {{
+        let (data, page, out): (&[u8], usize, &mut Vec<u32>) = ($data, $page, $out);
+        macro_rules! group {
+            ($count:literal) => {{
+                let mut groups = data.chunks_exact(page * $count);
+                for group in groups.by_ref() {
+                    let $pages: [&[u8]; $count] =
+                        std::array::from_fn(|index| &group[index * page..][..page]);
+                    let states: [u32; $count] = $states;
+                    out.extend(states.map(|state| !state));
+                }
+                groups.remainder()
+            }};
+        }
+        let data = match $unroll {
+            8.. => group!(8),
+            7 => group!(7),
+            6 => group!(6),
+            5 => group!(5),
+            4 => group!(4),
+            3 => group!(3),
+            2 => group!(2),
+            _ => data,
+        };
+        for one in data.chunks_exact(page) {
+            let $pages = [one];
+            let states: [u32; 1] = $states;
+            out.push(!states[0]);
+        }
+    }};
+}
+use each_group;
+
+/// The polynomial, reflected.
+const POLYNOMIAL: u32 = 0x82F6_3B78;
+
+/// The functions of a version.
+#[derive(Clone, Copy, Debug)]
+pub struct Functions {
+    update: fn(u32, &[u8]) -> u32,
+    pages: fn(&[u8], usize, u8, &mut Vec<u32>),
+}
+
+impl Functions {
+    /// The state after more bytes.
+    pub(crate) fn update(&self, state: u32, bytes: &[u8]) -> u32 {
+        (self.update)(state, bytes)
+    }
+
+    /// Appends the checksums of whole pages, `unroll` of which advance together, 1 to 8.
+    pub(crate) fn pages(&self, data: &[u8], page: usize, unroll: u8, out: &mut Vec<u32>) {
+        (self.pages)(data, page, unroll, out);
+    }
+}
+
+/// The best version.
+pub(crate) fn best() -> Version<Functions> {
+    static BEST: LazyLock<Version<Functions>> = LazyLock::new(|| super::best(versions()));
+    *BEST
+}
+
+/// Every version that this machine can run, the best first.
+pub(crate) fn versions() -> impl Iterator<Item = Version<Functions>> {
+    #[cfg(target_arch = "x86_64")]
+    let vector = {
+        use std::is_x86_feature_detected as detected;
+        let sse42 = detected!("sse4.2");
+        let avx512 =
+            sse42 && detected!("avx512f") && detected!("vpclmulqdq") && detected!("pclmulqdq");
+        [
+            Version::if_detected(avx512, "avx512", avx512::FUNCTIONS),
+            Version::if_detected(sse42, "sse4.2", sse42::FUNCTIONS),
+        ]
+    };
+    #[cfg(target_arch = "aarch64")]
+    let vector = [Version::if_detected(
+        std::arch::is_aarch64_feature_detected!("crc"),
+        "crc",
+        armv8::FUNCTIONS,
+    )];
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let vector: [Option<Version<Functions>>; 0] = [];
+    vector.into_iter().flatten().chain([Version::portable(portable::FUNCTIONS)])
+}
+
+/// The states of several pages of one length after all their bytes.
+#[inline(always)]
+fn together<const N: usize>(
+    pages: [&[u8]; N],
+    mut states: [u32; N],
+    word: impl Fn(u32, [u8; 8]) -> u32,
+    byte: impl Fn(u32, u8) -> u32,
+) -> [u32; N] {
+    let pages = pages.map(|page| page.as_chunks::<8>());
+    for index in 0..pages[0].0.len() {
+        for (state, (words, _)) in states.iter_mut().zip(&pages) {
+            *state = word(*state, words[index]);
+        }
+    }
+    for (state, (_, tail)) in states.iter_mut().zip(&pages) {
+        *state = tail.iter().fold(*state, |state, one| byte(state, *one));
+    }
+    states
+}

@@ -1,0 +1,25 @@
+//! [`CoreId`]: the number of a core, and the error for one that is gone.
+
+use std::fmt;
+
+/// Number of a core within its runtime (or its simulated machine), from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CoreId(pub usize);
+
+impl fmt::Display for CoreId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The core asked has finished, crashed or never existed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoreGone;
+
+impl fmt::Display for CoreGone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the core is gone")
+    }
+}
+
+impl std::error::Error for CoreGone {}

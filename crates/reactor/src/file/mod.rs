@@ -1,0 +1,130 @@
+//! Files: [`File`], and the operations that back ends carry out for it.
+//!
+//! Never blocks the core. Invariant: an operation owns its descriptor and its buffers from start
+//! to end; a future that is dropped gives up the answer, not the operation.
+
+mod handle;
+mod op;
+mod open;
+mod threads;
+
+use std::io;
+use std::path::Path;
+
+use crate::buffer::Buffer;
+use crate::core::current;
+use crate::oneshot::oneshot;
+pub use handle::{DirectAlignment, File, FileOptions};
+use op::vanished;
+pub(crate) use op::{Action, FileDone, FileOp, slices_after};
+pub(crate) use threads::FileThreads;
+
+impl File {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// Those of `open(2)`; `Unsupported` in the simulation, where media are simulated instead.
+    pub async fn open(path: impl AsRef<Path>, options: &FileOptions) -> io::Result<Self> {
+        let action = Action::Open { path: path.as_ref().to_owned(), options: *options };
+        let done = perform(None, action).await;
+        done.result?;
+        done.opened.ok_or_else(vanished)
+    }
+
+    /// Whether it bypasses the page cache.
+    #[must_use]
+    pub fn is_direct(&self) -> bool {
+        self.0.direct
+    }
+
+    /// What direct transfers of it must be aligned to; `None` where the file system refuses them.
+    #[must_use]
+    pub fn direct_alignment(&self) -> Option<DirectAlignment> {
+        self.0.alignment
+    }
+
+    /// Whether it is a block device.
+    #[must_use]
+    pub fn is_block_device(&self) -> bool {
+        self.0.is_block_device
+    }
+
+    /// Fills `buffer`'s live range from the file, and gives it back with the count of bytes read:
+    /// less than its length only at the end of the file.
+    pub async fn read_at(&self, offset: u64, buffer: Buffer) -> (io::Result<usize>, Buffer) {
+        let done = self.run(Action::Read { offset, buffers: vec![buffer] }).await;
+        let count = done.result.map(|count| usize::try_from(count).unwrap_or(usize::MAX));
+        (count, done.buffers.into_iter().next().unwrap_or_default())
+    }
+
+    /// Writes all of `buffer`'s live range, and gives it back.
+    pub async fn write_at(&self, offset: u64, buffer: Buffer) -> (io::Result<()>, Buffer) {
+        let done = self.run(Action::Write { offset, buffers: vec![buffer] }).await;
+        (done.result.map(drop), done.buffers.into_iter().next().unwrap_or_default())
+    }
+
+    /// Writes all of `buffers` one after the other, and gives them back.
+    pub async fn write_vectored_at(
+        &self,
+        offset: u64,
+        buffers: Vec<Buffer>,
+    ) -> (io::Result<()>, Vec<Buffer>) {
+        let done = self.run(Action::Write { offset, buffers }).await;
+        (done.result.map(drop), done.buffers)
+    }
+
+    /// Makes what was written durable (`fdatasync`).
+    ///
+    /// # Errors
+    /// Those of `fdatasync(2)`. After one, what was written is in doubt; do not try again.
+    pub async fn sync_data(&self) -> io::Result<()> {
+        self.run(Action::Sync).await.result.map(drop)
+    }
+
+    /// Gives the range's space back; it then reads as zeros.
+    ///
+    /// # Errors
+    /// Those of `fallocate(2)`; `Unsupported` on some file systems.
+    pub async fn punch_hole(&self, offset: u64, len: u64) -> io::Result<()> {
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        self.run(Action::Allocate { offset, len, mode }).await.result.map(drop)
+    }
+
+    /// Reserves the range's space, and lengthens the file to hold it.
+    ///
+    /// # Errors
+    /// Those of `fallocate(2)`.
+    pub async fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.run(Action::Allocate { offset, len, mode: 0 }).await.result.map(drop)
+    }
+
+    /// Sets the file's length, bytes.
+    ///
+    /// # Errors
+    /// Those of `ftruncate(2)`.
+    pub async fn set_len(&self, len: u64) -> io::Result<()> {
+        self.run(Action::SetLen(len)).await.result.map(drop)
+    }
+
+    /// The file's length, bytes; of a block device, its capacity.
+    ///
+    /// # Errors
+    /// Those of `lseek(2)`.
+    pub async fn len(&self) -> io::Result<u64> {
+        self.run(Action::Len).await.result
+    }
+
+    async fn run(&self, action: Action) -> FileDone {
+        perform(Some(self.clone()), action).await
+    }
+}
+
+async fn perform(file: Option<File>, action: Action) -> FileDone {
+    let (reply, done) = oneshot();
+    current().backend.file(Box::new(FileOp { file, action, transferred: 0 }), reply);
+    done.await.unwrap_or_else(|| FileDone {
+        result: Err(vanished()),
+        buffers: Vec::new(),
+        opened: None,
+    })
+}

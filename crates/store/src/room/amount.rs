@@ -1,0 +1,10 @@
+//! [`Room`]: what objects can still take on each placement.
+
+/// Room on each placement, bytes of objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// As values (`--on kv`).
+    pub kv_bytes: u64,
+    /// On blocks (`--on block`).
+    pub block_bytes: u64,
+}

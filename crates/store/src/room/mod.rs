@@ -1,0 +1,116 @@
+//! What objects can still take, as values and on blocks.
+//!
+//! Does not reserve anything: two puts at a time share what there is. Invariant: chunks of the
+//! size that a put uses unless told otherwise fit into what this says; what it leaves is enough
+//! for the catalogue's entries and for the claims of every unit of blocks.
+
+mod amount;
+
+use csd_initiator::{Kv, NamespaceKind};
+
+use crate::array::{Array, Drive};
+use crate::catalogue::On;
+use crate::error::Error;
+use crate::extent::{UNIT_BYTES, claimed_units, units};
+use crate::layout;
+
+pub use amount::Room;
+
+/// One byte of so many is left to the catalogue.
+const CATALOGUE_SHARE: u64 = 64;
+/// Bytes of the claim of a unit in the kv log.
+const CLAIM_BYTES: u64 = record_bytes(28);
+
+/// Bytes that a value takes of a kv namespace's capacity: its own and a header, in units of 64.
+#[must_use]
+pub const fn record_bytes(value_bytes: u64) -> u64 {
+    (64 + value_bytes).next_multiple_of(64)
+}
+
+/// Room on one drive now, in chunks of the array's usual size.
+///
+/// # Errors
+/// A failed command.
+pub async fn of_drive(array: &Array, drive: &Drive) -> Result<Room, Error> {
+    let longest = array.drives().map(|drive| drive.value_bytes_max).min().unwrap_or(0);
+    let chunk = u64::from(layout::chunk_bytes(None, longest)?);
+    let chunks = records_left(drive).await? / record_bytes(chunk);
+    let taken = claimed_units(drive).await?.len() as u64;
+    let free = u64::from(units(drive)).saturating_sub(taken);
+    Ok(Room { kv_bytes: chunks * chunk, block_bytes: free * UNIT_BYTES })
+}
+
+/// Room for one more object, which is spread over the drives that are up. The drive with the
+/// least room bounds it.
+///
+/// # Errors
+/// A failed command.
+pub async fn of_array(array: &Array) -> Result<Room, Error> {
+    let mut rooms = Vec::new();
+    for drive in array.drives() {
+        rooms.push(of_drive(array, drive).await?);
+    }
+    Ok(together(&rooms))
+}
+
+/// Room for one object that is spread over drives with this room each.
+#[must_use]
+pub fn together(rooms: &[Room]) -> Room {
+    let drives = rooms.len() as u64;
+    let least = |of: fn(&Room) -> u64| rooms.iter().map(of).min().unwrap_or(0) * drives;
+    Room { kv_bytes: least(|room| room.kv_bytes), block_bytes: least(|room| room.block_bytes) }
+}
+
+/// Bytes of records that chunks may still take on a drive. Its kv namespaces share their capacity.
+pub(crate) async fn records_left(drive: &Drive) -> Result<u64, Error> {
+    let (mut capacity, mut used) = (0, 0);
+    for namespace in drive.controller.namespaces() {
+        if matches!(namespace.kind, NamespaceKind::Kv { .. }) {
+            let usage = async { Kv::open(&drive.controller, namespace.nsid)?.usage().await };
+            let usage = usage.await.map_err(|error| Error::command(drive, error))?;
+            (capacity, used) = (usage.0.max(capacity), used + usage.1);
+        }
+    }
+    Ok(for_chunks(capacity, units(drive)).saturating_sub(used))
+}
+
+/// Bytes of records that chunks may take in all.
+fn for_chunks(capacity: u64, units: u32) -> u64 {
+    let spare = capacity / CATALOGUE_SHARE + u64::from(units) * CLAIM_BYTES;
+    capacity.saturating_sub(spare)
+}
+
+/// What another object of the array could take where this placement is full, if the drives tell.
+pub(crate) async fn explain(array: &Array, on: On, error: Error) -> Error {
+    match error {
+        Error::Full { drive, .. } => {
+            let what = match on {
+                On::Kv => "key-value part",
+                On::Block => "block namespace",
+            };
+            Error::Full { drive, what, room: of_array(array).await.ok() }
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fullest_drive_bounds_what_an_object_can_take() {
+        let room = |kv_bytes, block_bytes| Room { kv_bytes, block_bytes };
+        assert_eq!(together(&[]), room(0, 0));
+        assert_eq!(together(&[room(5, 7)]), room(5, 7));
+        assert_eq!(together(&[room(5, 7), room(9, 0), room(6, 9)]), room(15, 0));
+    }
+
+    #[test]
+    fn chunks_leave_room_for_the_catalogue_and_every_claim() {
+        assert_eq!((record_bytes(0), record_bytes(1), record_bytes(4096)), (64, 128, 4160));
+        assert_eq!(for_chunks(6400, 0), 6300);
+        assert_eq!(for_chunks(6400, 10), 6300 - 10 * 128);
+        assert_eq!(for_chunks(640, u32::MAX), 0);
+    }
+}

@@ -1,0 +1,220 @@
+//! What each core of a program's run does, and what the cores share.
+//!
+//! The first core watches over the drives; every core works for the host. Invariant: what a drive
+//! was given for the run is taken away from it at its end, however it ends.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use csd_initiator::Options;
+use csd_reactor::{Class, CoreId, Instant, Semaphore, now, random_u64, spawn};
+
+use super::gather::Gather;
+use super::lines::Heads;
+use super::{Answer, Function, How, Task, drives, host};
+use crate::array::{Array, Plan};
+use crate::layout::Run;
+use crate::object::Error;
+use crate::run::lease::Leases;
+use crate::run::link::Link;
+use crate::run::queue::Queue;
+use crate::run::site::Losses;
+use crate::run::{Share, Way};
+
+/// What the cores of a run share.
+pub(super) struct Shared {
+    plan: Plan,
+    options: Options,
+    task: Arc<Task>,
+    how: How,
+    queue: Queue,
+    gather: Gather,
+    losses: Losses,
+    sums: Mutex<Sums>,
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sums {
+    pub(super) bytes: u64,
+    pub(super) executions: u64,
+    pub(super) handed_bytes: u64,
+    /// By who is a host's core, and its name: drives first.
+    pub(super) shares: BTreeMap<(bool, String), Share>,
+}
+
+/// What one core contributes to an outcome.
+pub(super) struct CorePart {
+    pub(super) begin: Instant,
+    pub(super) end: Instant,
+    pub(super) crossed_bytes: u64,
+}
+
+impl Shared {
+    pub(super) fn new(plan: &Plan, options: &Options, task: &Arc<Task>, how: &How) -> Self {
+        Self {
+            plan: plan.clone(),
+            options: options.clone(),
+            task: Arc::clone(task),
+            how: how.clone(),
+            queue: Queue::new(task.piles()),
+            gather: Gather::new(task),
+            losses: Losses::default(),
+            sums: Mutex::default(),
+        }
+    }
+
+    pub(super) fn losses(&self) -> &Losses {
+        &self.losses
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Sums> {
+        self.sums.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn sums(&self) -> Sums {
+        self.locked().clone()
+    }
+
+    pub(super) fn add_share(&self, share: Share, host: bool) {
+        self.locked().shares.insert((host, share.who.clone()), share);
+    }
+
+    /// The answer of a run that is over.
+    pub(super) fn answer(&self) -> Answer {
+        self.gather.take().unwrap_or_default()
+    }
+}
+
+/// What the workers of one core share.
+pub(super) struct Site {
+    pub(super) shared: Arc<Shared>,
+    /// By member.
+    pub(super) links: Rc<Vec<Link>>,
+    pub(super) heads: Heads,
+    /// The core's compute lane, for one execution at a time: time on the clock is bounded.
+    pub(super) lane: Semaphore,
+    /// Whose the drives' memory is, and the program in them: a number that no other run has.
+    pub(super) holder: u64,
+}
+
+impl Site {
+    pub(super) fn task(&self) -> &Task {
+        &self.shared.task
+    }
+
+    pub(super) fn queue(&self) -> &Queue {
+        &self.shared.queue
+    }
+
+    pub(super) fn way(&self) -> Way {
+        self.shared.how.way
+    }
+
+    /// Elements of a chunk of the first object.
+    pub(super) fn elements(&self, chunk: u32) -> u64 {
+        let task = self.task();
+        u64::from(task.layout.chunk_len(chunk)) / task.inputs[0].element.bytes() as u64
+    }
+
+    /// Notes that a member's drive is lost with what it was at, and takes all that it had left.
+    pub(super) fn lose(&self, member: usize, error: &Error, at: Option<Run>) {
+        self.shared.losses.add(&self.shared.queue, member, error, at);
+    }
+
+    /// Takes the answer of a chunk.
+    pub(super) async fn done(
+        &self,
+        chunk: u32,
+        answer: Option<Answer>,
+        handed_bytes: usize,
+    ) -> Result<(), Error> {
+        let (executions, bytes) = (u64::from(answer.is_some()), self.task().chunk_bytes(chunk));
+        self.shared.gather.add(chunk, answer).await?;
+        {
+            let mut sums = self.shared.locked();
+            sums.bytes += bytes;
+            sums.executions += executions;
+            sums.handed_bytes += handed_bytes as u64;
+        }
+        (self.shared.how.progress)(bytes);
+        Ok(())
+    }
+}
+
+/// Runs one core's share.
+pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, Error> {
+    let array = Array::connect(&shared.plan, &shared.options).await;
+    let links = links(&array, &shared).inspect_err(|_| shared.queue.stop());
+    let links = Rc::new(links?);
+    let crossed = || links.iter().map(Link::crossed_bytes).sum::<u64>();
+    let (before, begin) = (crossed(), now());
+    let site = Rc::new(Site {
+        shared: Arc::clone(&shared),
+        links: Rc::clone(&links),
+        heads: Heads::default(),
+        lane: Semaphore::new(1),
+        holder: random_u64(),
+    });
+    let worked = work(core, &site).await.inspect_err(|_| shared.queue.stop());
+    let part = CorePart { begin, end: now(), crossed_bytes: crossed() - before };
+    drop((site, links));
+    array.disconnect().await;
+    worked.map(|()| part)
+}
+
+fn links(array: &Array, shared: &Shared) -> Result<Vec<Link>, Error> {
+    let members = shared.task.inputs[0].members.iter();
+    let link = |&member: &u16| Link::new(array, &shared.plan, &shared.options, member.into());
+    members.map(link).collect()
+}
+
+async fn work(core: CoreId, site: &Rc<Site>) -> Result<(), Error> {
+    let leads = core == CoreId(0);
+    let mut leases = None;
+    let mut watched = Vec::new();
+    if leads && site.way() != Way::Host {
+        if site.task().sandbox.emits() {
+            for member in 0..site.links.len() {
+                drives::areas(site, member)?;
+            }
+            leases = Some(Leases::take(&site.links, site.holder).await?);
+        }
+        for member in 0..site.links.len() {
+            let site = Rc::clone(site);
+            watched.push(spawn(Class::Foreground, async move {
+                drives::work(&site, member).await.inspect_err(|_| site.queue().stop())
+            }));
+        }
+    }
+    let mut failed = match site.way() {
+        Way::Drives => None,
+        Way::Host | Way::Split => host::work(site).await.err(),
+    };
+    for part in watched {
+        failed = failed.or(part.await.err());
+    }
+    if let Some(leases) = leases {
+        if failed.is_none() && !site.shared.losses.any() {
+            failed = leases.confirm().await.err();
+        }
+        leases.end().await;
+    }
+    if leads && failed.is_none() && site.task().layout.chunks() == 0 {
+        failed = over_nothing(site).await.err();
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// An object without a chunk is one execution over nothing, on the host, so that its answer has the
+/// form of any other's.
+async fn over_nothing(site: &Site) -> Result<(), Error> {
+    let task = site.task();
+    let streams = task.inputs.iter().map(|_| Vec::new()).collect();
+    let ran = task.sandbox.run(Function::Run, streams, &task.parameters, task.limits).await;
+    let answer = ran.map_err(|why| Error::Program { why })?;
+    site.shared.gather.add(0, Some(answer)).await?;
+    site.shared.locked().executions += 1;
+    Ok(())
+}

@@ -1,0 +1,367 @@
+//! The drives' part of a program's run: an execution over one of a drive's own chunks at a time.
+//!
+//! Never reads a chunk but the first bytes of one that lines need. What an execution writes goes to
+//! its own area of the drive's memory, which the run has leased, and is fetched from there.
+//! Invariant: an execution that was asked for on a connection that is lost may still write: nobody
+//! fetches from its area any more, because each connection has areas of its own.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use csd_initiator::Memory;
+use csd_nvme::compute::Controls;
+use csd_nvme::execute::{Execution, Output, Place, Source};
+use csd_nvme::memory::UNIT_BYTES;
+use csd_nvme::status::Status;
+use csd_reactor::{Class, Instant, Semaphore, now, spawn};
+
+use super::core::Site;
+use super::guest::{Guest, LOADS_MAX};
+use super::lines::{Cut, Unknown};
+use super::{Answer, Records};
+use crate::array::Drive;
+use crate::object::Error;
+use crate::run::drives::{covered_s, places};
+use crate::run::link::{TRIES, is_lost};
+use crate::run::queue::Taken;
+use crate::run::target::MEMORY_NSID;
+use crate::run::{Share, Unfit, lease};
+
+/// Executions of one drive in flight at once.
+const IN_FLIGHT: u64 = 4;
+/// Connections to one drive in a run, at most.
+const CONNECTIONS: u64 = TRIES as u64 + 1;
+/// An execution that takes longer is given no others beside it.
+const LONG: Duration = Duration::from_secs(1);
+/// Bytes of the number of bytes written.
+const COUNT_BYTES: u64 = 8;
+/// Bytes of an output that are fetched with their number.
+const FETCHED_BYTES: u64 = 4096;
+
+/// The areas of a drive's memory that executions write to.
+#[derive(Clone, Copy)]
+pub(super) struct Areas {
+    /// Bytes of each; 0 when nothing is written.
+    bytes: u64,
+    /// Executions at once.
+    count: u64,
+}
+
+impl Areas {
+    /// The areas of a drive with so much memory for programs, when each has room for so much.
+    fn new(memory_bytes: u64, room_bytes: u32) -> Option<Self> {
+        let bytes = (COUNT_BYTES + u64::from(room_bytes)).next_multiple_of(UNIT_BYTES);
+        let count = IN_FLIGHT.min(memory_bytes / bytes / CONNECTIONS);
+        (count > 0).then_some(Self { bytes, count })
+    }
+
+    /// First byte of an area when the drive has been connected anew so often.
+    fn start(self, area: u64, renewals: u32) -> u64 {
+        (u64::from(renewals) * self.count + area) * self.bytes
+    }
+}
+
+/// The areas of a member's drive.
+///
+/// # Errors
+/// When its memory has no room for one.
+pub(super) fn areas(site: &Site, member: usize) -> Result<Areas, Error> {
+    if !site.task().sandbox.emits() {
+        return Ok(Areas { bytes: 0, count: IN_FLIGHT });
+    }
+    let (drive, room_bytes) = (site.links[member].drive(), site.task().limits.room_bytes);
+    let memory = Memory::open(&drive.controller, MEMORY_NSID).map_or(0, |memory| memory.bytes());
+    Areas::new(memory, room_bytes).ok_or_else(|| {
+        Error::Unfit(Unfit(format!(
+            "drive {} has {memory} bytes of memory for programs, which is not {CONNECTIONS} times \
+             the {room_bytes} that an execution may write: say a smaller --room, start it with a \
+             larger --memory, or use --on host",
+            drive.name
+        )))
+    })
+}
+
+/// How many executions a drive is given at once: one, until that has shown to be short, and one
+/// again when one is long. A drive bounds the time from a command to its answer, in which those
+/// that run side by side wait for each other.
+struct Pace {
+    /// Lets the other workers begin.
+    others: Semaphore,
+    alone: Cell<bool>,
+}
+
+impl Pace {
+    fn new() -> Self {
+        Self { others: Semaphore::new(0), alone: Cell::new(false) }
+    }
+
+    /// Notes how long an execution took.
+    fn took(&self, span: Option<Span>) {
+        if span.is_some_and(|(begin, end)| end.since(begin) > LONG) {
+            self.alone.set(true);
+        }
+    }
+}
+
+/// Lets `member`'s drive take its chunks until none is left. A drive that is lost is noted, and the
+/// others go on.
+pub(super) async fn work(site: &Rc<Site>, member: usize) -> Result<(), Error> {
+    let areas = areas(site, member)?;
+    let (guest, pace) = (Rc::new(Guest::new(site.holder)), Rc::new(Pace::new()));
+    let workers: Vec<_> = (0..areas.count)
+        .map(|area| {
+            let (site, guest, pace) = (Rc::clone(site), Rc::clone(&guest), Rc::clone(&pace));
+            let worker = async move { worker(&site, &guest, &pace, (member, areas, area)).await };
+            spawn(Class::Foreground, worker)
+        })
+        .collect();
+    let (mut spans, mut elements, mut failed) = (Vec::new(), 0, None);
+    for worker in workers {
+        match worker.await {
+            Ok(done) => {
+                spans.extend(done.0);
+                elements += done.1;
+            }
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    let drive = site.links[member].drive();
+    guest.unload(&drive).await;
+    let share = Share { who: drive.name.clone(), elements, busy_s: covered_s(spans) };
+    site.shared.add_share(share, false);
+    failed.map_or(Ok(()), Err)
+}
+
+/// One of a drive's workers, with an area of its own: when it worked, and on how many elements.
+async fn worker(
+    site: &Rc<Site>,
+    guest: &Guest,
+    pace: &Pace,
+    (member, areas, area): (usize, Areas, u64),
+) -> Result<(Vec<Span>, u64), Error> {
+    let (mut spans, mut elements) = (Vec::new(), 0);
+    let others = usize::try_from(areas.count - 1).expect("at most 3");
+    let mut first = area == 0;
+    if !first {
+        pace.others.acquire(1).await.forget();
+    }
+    let part = u32::try_from(2 * areas.count).expect("at most 8");
+    let ended = loop {
+        if area > 0 && pace.alone.get() {
+            break Ok(());
+        }
+        let Some(taken) = site.queue().take_for_drive(member, part, 1) else { break Ok(()) };
+        match chunk(site, guest, &taken, (areas, area)).await {
+            Ok(span) => {
+                elements += site.elements(taken.run.first);
+                pace.took(span);
+                spans.extend(span);
+            }
+            Err((of, error)) if is_lost(&error) => site.lose(of, &error, Some(taken.run)),
+            Err((_, error)) => {
+                site.queue().stop();
+                break Err(error);
+            }
+        }
+        if std::mem::take(&mut first) {
+            pace.others.add(others);
+        }
+    };
+    if first {
+        pace.others.add(others);
+    }
+    ended.map(|()| (spans, elements))
+}
+
+type Span = (Instant, Instant);
+
+/// Runs the program over a chunk in its drive, and gives the answer to be folded.
+async fn chunk(
+    site: &Rc<Site>,
+    guest: &Guest,
+    taken: &Taken,
+    area: (Areas, u64),
+) -> Result<Option<Span>, Unknown> {
+    let (task, number, member) = (site.task(), taken.run.first, taken.member);
+    let cut = match task.records {
+        Records::Elements => Cut::default(),
+        Records::Lines => site.heads.cut((task, &site.links), number).await?,
+    };
+    let begin = now();
+    let ours = |error| (member, error);
+    let answer = match cut.is_empty(task.layout.chunk_len(number)) {
+        true => None,
+        false => {
+            let run =
+                async |drive: &Rc<Drive>| execute(site, guest, (drive, taken), (&cut, area)).await;
+            Some(site.links[member].run(run).await.map_err(ours)?)
+        }
+    };
+    let span = answer.as_ref().map(|_| (begin, now()));
+    site.done(number, answer, cut.handed.len()).await.map_err(ours)?;
+    Ok(span)
+}
+
+async fn execute(
+    site: &Site,
+    guest: &Guest,
+    (drive, taken): (&Drive, &Taken),
+    (cut, (areas, area)): (&Cut, (Areas, u64)),
+) -> Result<Answer, Error> {
+    let (task, limits) = (site.task(), site.task().limits);
+    let renewals = site.links[taken.member].renewals();
+    let (start, bytes) = (areas.start(area, renewals), areas.bytes);
+    let emits = u64::from(bytes > 0);
+    let output = match u32::try_from(bytes).expect("a room and a count") {
+        0 => Output::Completion,
+        bytes => Output::Memory { nsid: MEMORY_NSID, start, bytes },
+    };
+    let execution = Execution {
+        program: site.holder,
+        output,
+        sources: sources(site, drive.block.block_bytes(), taken, cut),
+        inline: cut.handed.clone(),
+        parameters: task.parameters.clone(),
+        serial: false,
+        cores: 1,
+    };
+    let controls = Controls::default().with_counted(emits);
+    let controls = controls.with_memory_mib(limits.memory_mib.into());
+    let controls = controls.with_time_ms(limits.time_ms.into());
+    for _ in 0..LOADS_MAX {
+        // A drive that was restarted may have lost the lease of its memory, too.
+        let prepare = async || match emits {
+            0 => Ok(()),
+            _ => lease::hold(drive, site.holder).await,
+        };
+        let index = guest.index((drive, renewals), task, prepare).await?;
+        let ran = drive.compute.execute_within(index, &execution, controls).await;
+        match ran {
+            Err(error) if is_gone(error.status()) => guest.is_gone(),
+            Err(error) => return Err(failure(site, drive, error)),
+            Ok(result) => {
+                let output = match emits {
+                    0 => Vec::new(),
+                    _ => fetch(drive, start, bytes).await?,
+                };
+                return Ok(Answer { result, output });
+            }
+        }
+    }
+    let why = format!("somebody unloads it from drive {} while it is to run", drive.name);
+    Err(Error::Program { why })
+}
+
+/// Whether this is what a drive says in which a program is not where it was loaded.
+fn is_gone(status: Option<Status>) -> bool {
+    let gone = [Status::NO_PROGRAM, Status::PROGRAM_NOT_ACTIVATED, Status::INVALID_PROGRAM_INDEX];
+    status.is_some_and(|status| gone.contains(&status))
+}
+
+fn failure(site: &Site, drive: &Drive, error: csd_initiator::Error) -> Error {
+    match error.status() {
+        Some(Status::SOURCE_MISSING | Status::UNRECOVERED_ERROR) => Error::Corrupt {
+            drive: drive.name.clone(),
+            object: site.task().names(),
+            why: crate::array::words(&error),
+        },
+        Some(Status::INSUFFICIENT_PROGRAM_RESOURCES) => {
+            let limits = site.task().limits;
+            Error::Unfit(Unfit(format!(
+                "drive {} allows a program less than {} MiB of memory or {} ms: say --memory and \
+                 --time",
+                drive.name, limits.memory_mib, limits.time_ms
+            )))
+        }
+        _ => Error::command(drive, error),
+    }
+}
+
+/// What an execution over a chunk reads: a stream for each object.
+fn sources(site: &Site, block_bytes: u32, taken: &Taken, cut: &Cut) -> Vec<Source> {
+    let mut sources = Vec::new();
+    let length = site.task().layout.chunk_len(taken.run.first);
+    for (stream, entry) in (0u8..).zip(&site.task().inputs) {
+        if cut.skip < length {
+            let places = places(entry, block_bytes, taken.member, &taken.run);
+            let places = places.into_iter().map(|place| behind(place, cut.skip, block_bytes));
+            sources.extend(places.map(|place| place.on(stream)));
+        }
+    }
+    if let Some(bytes) = u32::try_from(cut.handed.len()).ok().filter(|bytes| *bytes > 0) {
+        sources.push(Place::Inline { bytes }.on(0));
+    }
+    sources
+}
+
+/// A chunk's place without its first bytes.
+fn behind(place: Place, skip: u32, block_bytes: u32) -> Place {
+    match place {
+        Place::KvChunks { nsid, prefix, first, .. } if skip > 0 => {
+            Place::KvTail { nsid, prefix, number: first, skip }
+        }
+        Place::Blocks { nsid, slba, bytes, .. } => Place::Blocks {
+            nsid,
+            slba: slba + u64::from(skip / block_bytes),
+            skip: skip % block_bytes,
+            bytes: bytes - skip,
+        },
+        place => place,
+    }
+}
+
+/// Fetches what an execution wrote.
+async fn fetch(drive: &Drive, start: u64, bytes: u64) -> Result<Vec<u8>, Error> {
+    let failed = |error| Error::command(drive, error);
+    let memory = Memory::open(&drive.controller, MEMORY_NSID).map_err(failed)?;
+    let read = async |start, bytes: u64| {
+        let bytes = usize::try_from(bytes).expect("a room and a count");
+        memory.read(start, bytes).await.map_err(failed)
+    };
+    let first = read(start, bytes.min(FETCHED_BYTES)).await?;
+    let (count, rest) = first.split_first_chunk().expect("room for a count");
+    let count = u64::from_le_bytes(*count);
+    if count > bytes - COUNT_BYTES {
+        let why = format!("drive {} says that more was written than has room", drive.name);
+        return Err(Error::Program { why });
+    }
+    let mut output = rest.to_vec();
+    let whole = (COUNT_BYTES + count).next_multiple_of(UNIT_BYTES);
+    if whole > first.len() as u64 {
+        let more = read(start + first.len() as u64, whole - first.len() as u64).await?;
+        output.extend_from_slice(&more);
+    }
+    output.truncate(usize::try_from(count).expect("at most the room"));
+    Ok(output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn areas_are_as_many_as_have_room() {
+        let count = |memory, room| Areas::new(memory, room).map(|areas| (areas.bytes, areas.count));
+        assert_eq!(count(64 << 20, 1 << 20), Some(((1 << 20) + 8, 4)));
+        assert_eq!(count(64 << 20, 8 << 20), Some(((8 << 20) + 8, 1)));
+        assert_eq!((count(4 << 20, 1 << 20), count(0, 1)), (None, None));
+        let areas = Areas::new(64 << 20, 1 << 20).unwrap();
+        let all = (0..=TRIES).flat_map(|renewals| (0..areas.count).map(move |a| (a, renewals)));
+        let starts: Vec<u64> = all.map(|(area, renewals)| areas.start(area, renewals)).collect();
+        assert!(starts.windows(2).all(|pair| pair[0] + areas.bytes <= pair[1]), "{starts:?}");
+        assert!(starts[starts.len() - 1] + areas.bytes <= 64 << 20);
+    }
+
+    #[test]
+    fn a_chunk_without_its_first_bytes_is_a_tail_or_later_blocks() {
+        let prefix = [1; 12];
+        let kv = Place::KvChunks { nsid: 3, prefix, first: 7, count: 1, stride: 2 };
+        assert_eq!(behind(kv, 0, 4096), kv);
+        assert_eq!(behind(kv, 9, 4096), Place::KvTail { nsid: 3, prefix, number: 7, skip: 9 });
+        let blocks = |slba, skip, bytes| Place::Blocks { nsid: 1, slba, skip, bytes };
+        assert_eq!(behind(blocks(8, 0, 1 << 20), 0, 4096), blocks(8, 0, 1 << 20));
+        let later = blocks(10, 5, (1 << 20) - 8197);
+        assert_eq!(behind(blocks(8, 0, 1 << 20), 8197, 4096), later);
+    }
+}

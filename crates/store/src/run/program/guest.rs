@@ -1,0 +1,122 @@
+//! [`Guest`]: the program in one drive, for as long as a run needs it.
+//!
+//! It is loaded at a free index, under an identifier that no other run has, and unloaded at the
+//! end. A drive that was restarted, or in which somebody unloaded it, is given it again. Never:
+//! what the program computes.
+
+use std::cell::Cell;
+
+use csd_initiator::Place;
+use csd_nvme::compute::ProgramState;
+use csd_nvme::program::{DOWNLOADABLE_COUNT, DOWNLOADABLE_FIRST};
+use csd_nvme::status::Status;
+use csd_reactor::Semaphore;
+
+use super::Task;
+use crate::array::Drive;
+use crate::object::Error;
+use crate::run::Unfit;
+
+/// How often a program is loaded that is gone when it is to run.
+pub(super) const LOADS_MAX: u32 = 3;
+
+/// The program in one drive.
+pub(super) struct Guest {
+    pid: u64,
+    /// How often the drive had been connected anew when it was loaded, and its index.
+    place: Cell<Option<(u32, u16)>>,
+    lock: Semaphore,
+}
+
+impl Guest {
+    /// A program that is not loaded yet, under this identifier.
+    pub(super) fn new(pid: u64) -> Self {
+        Self { pid, place: Cell::new(None), lock: Semaphore::new(1) }
+    }
+
+    /// Its index in a drive that has been connected anew so often; `prepare` is called before it
+    /// is loaded there.
+    ///
+    /// # Errors
+    /// Why the drive does not take it.
+    pub(super) async fn index(
+        &self,
+        (drive, renewals): (&Drive, u32),
+        task: &Task,
+        prepare: impl AsyncFnOnce() -> Result<(), Error>,
+    ) -> Result<u16, Error> {
+        let _alone = self.lock.acquire(1).await;
+        if let Some((loaded, index)) = self.place.get()
+            && loaded == renewals
+        {
+            return Ok(index);
+        }
+        prepare().await?;
+        let index = self.load(drive, task).await?;
+        self.place.set(Some((renewals, index)));
+        Ok(index)
+    }
+
+    /// Notes that it was not where it had been loaded.
+    pub(super) fn is_gone(&self) {
+        self.place.set(None);
+    }
+
+    /// Has the drive forget it, if it can be reached.
+    pub(super) async fn unload(&self, drive: &Drive) {
+        if let Some((_, index)) = self.place.take() {
+            let _lost = drive.compute.activate(index, false).await;
+            let _lost = drive.compute.unload(index).await;
+        }
+    }
+
+    async fn load(&self, drive: &Drive, task: &Task) -> Result<u16, Error> {
+        let failed = |error| Error::command(drive, error);
+        let name = task.sandbox.type_name();
+        let types = drive.compute.program_types().await.map_err(failed)?;
+        let ptype = types.iter().find(|one| one.name == name).map(|one| one.ptype);
+        let Some(ptype) = ptype else {
+            return Err(Error::Unfit(Unfit(format!(
+                "drive {} takes no programs of type {name:?}: it was built without WebAssembly",
+                drive.name
+            ))));
+        };
+        let indexes = DOWNLOADABLE_FIRST..DOWNLOADABLE_FIRST + DOWNLOADABLE_COUNT;
+        let programs = drive.compute.programs().await.map_err(failed)?;
+        let at = |index: u16| programs.get(usize::from(index));
+        let is_ours = |index: &u16| {
+            at(*index)
+                .is_some_and(|one| one.pid() == self.pid && ProgramState(one.state()).active() == 1)
+        };
+        if let Some(index) = indexes.clone().find(is_ours) {
+            return Ok(index);
+        }
+        let free =
+            |index: &u16| at(*index).is_none_or(|one| ProgramState(one.state()).occupied() == 0);
+        for index in indexes.filter(free) {
+            let place = Place { index, ptype, pid: self.pid };
+            match drive.compute.load(place, task.sandbox.module()).await {
+                // Another run of this host was faster.
+                Err(error) if error.status() == Some(Status::PROGRAM_IN_USE) => {}
+                Err(error) if error.status() == Some(Status::OPERATION_DENIED) => {
+                    return Err(denied(drive));
+                }
+                loaded => {
+                    loaded.map_err(failed)?;
+                    drive.compute.activate(index, true).await.map_err(failed)?;
+                    return Ok(index);
+                }
+            }
+        }
+        let why = format!("drive {} has no free program index: unload a program", drive.name);
+        Err(Error::Program { why })
+    }
+}
+
+fn denied(drive: &Drive) -> Error {
+    let why = format!(
+        "drive {} does not take this program: start it with --allow-program and its digest",
+        drive.name
+    );
+    Error::Program { why }
+}

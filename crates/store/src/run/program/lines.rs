@@ -1,0 +1,225 @@
+//! Lines over the ends of chunks: each goes whole to one execution.
+//!
+//! The execution over a chunk sees the lines that begin in it, and the one that begins with the
+//! next chunk's first byte; not what it has of a line that began before. So a chunk's own bytes
+//! begin behind its first newline, unless it is the object's first chunk, and the first bytes of
+//! the next chunks, up to a newline, are handed to it. The host reads those first bytes, from
+//! whatever drive they are on. Invariant: cut in this way, the bytes that executions see are the
+//! object's, each byte once and in order, and all but the last end with a newline.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use csd_reactor::Semaphore;
+
+use super::Task;
+use crate::object::{Error, read_front};
+use crate::run::Unfit;
+use crate::run::link::Link;
+
+/// Most bytes of a line behind the end of the chunk in which it begins; its newline counts.
+pub const LINE_BYTES_MAX: u32 = 64 << 10;
+
+/// Bytes that are looked at first for the end of a line.
+const FIRST_BYTES: u32 = 512;
+/// How much more are looked at each time that it is not there.
+const GROWTH: u32 = 8;
+
+/// What the execution over a chunk sees.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cut {
+    /// Bytes of the chunk that belong to a line that began before.
+    pub(super) skip: u32,
+    /// Bytes of later chunks.
+    pub(super) handed: Vec<u8>,
+}
+
+impl Cut {
+    /// Whether there is nothing to see in a chunk of `bytes` bytes.
+    pub(super) fn is_empty(&self, bytes: u32) -> bool {
+        self.skip >= bytes && self.handed.is_empty()
+    }
+
+    /// The cut of a chunk of `bytes` bytes, of which the first `head` belong to a line before, and
+    /// whose following chunks begin with `next` up to a newline.
+    fn new(bytes: u32, head: u32, next: &[u8]) -> Self {
+        // A line that ends behind this chunk is handed to the one in which it began.
+        let handed = if head > bytes { Vec::new() } else { next.to_vec() };
+        Self { skip: head.min(bytes), handed }
+    }
+}
+
+/// Why a cut is not known: the member whose drive did not say, and why.
+pub(super) type Unknown = (usize, Error);
+
+/// The first bytes of chunks, up to a newline, each kept until two have asked for it: the execution
+/// over the chunk and the one before.
+#[derive(Default)]
+pub(super) struct Heads(RefCell<BTreeMap<u32, Rc<Head>>>);
+
+struct Head {
+    asked: Cell<bool>,
+    lock: Semaphore,
+    bytes: RefCell<Option<Rc<Vec<u8>>>>,
+}
+
+impl Heads {
+    /// What the execution over `chunk` sees.
+    pub(super) async fn cut(
+        &self,
+        (task, links): (&Task, &[Link]),
+        chunk: u32,
+    ) -> Result<Cut, Unknown> {
+        let head = match chunk {
+            0 => 0,
+            _ => self.head((task, links), chunk).await?.len(),
+        };
+        self.cut_behind((task, links), chunk, head).await
+    }
+
+    /// The same, when the chunk is at hand.
+    pub(super) async fn cut_of(
+        &self,
+        (task, links): (&Task, &[Link]),
+        chunk: u32,
+        bytes: &[u8],
+    ) -> Result<Cut, Unknown> {
+        match newline(bytes) {
+            Some(at) if chunk > 0 && at < LINE_BYTES_MAX as usize => {
+                self.cut_behind((task, links), chunk, at + 1).await
+            }
+            _ => self.cut((task, links), chunk).await,
+        }
+    }
+
+    async fn cut_behind(
+        &self,
+        (task, links): (&Task, &[Link]),
+        chunk: u32,
+        head: usize,
+    ) -> Result<Cut, Unknown> {
+        let bytes = task.layout.chunk_len(chunk);
+        let head = u32::try_from(head).expect("at most a line");
+        if head > bytes || chunk + 1 == task.layout.chunks() {
+            return Ok(Cut::new(bytes, head, &[]));
+        }
+        let next = self.head((task, links), chunk + 1).await?;
+        Ok(Cut::new(bytes, head, &next))
+    }
+
+    /// The bytes from the beginning of `chunk` to the first newline, or to the object's end.
+    async fn head(
+        &self,
+        (task, links): (&Task, &[Link]),
+        chunk: u32,
+    ) -> Result<Rc<Vec<u8>>, Unknown> {
+        let head = {
+            let mut all = self.0.borrow_mut();
+            let new = || Head {
+                asked: Cell::new(false),
+                lock: Semaphore::new(1),
+                bytes: RefCell::default(),
+            };
+            let head = Rc::clone(all.entry(chunk).or_insert_with(|| Rc::new(new())));
+            if head.asked.replace(true) {
+                all.remove(&chunk);
+            }
+            head
+        };
+        let _alone = head.lock.acquire(1).await;
+        let known = head.bytes.borrow().clone();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let read = Rc::new(read(task, links, chunk).await?);
+        head.bytes.replace(Some(Rc::clone(&read)));
+        Ok(read)
+    }
+}
+
+fn newline(bytes: &[u8]) -> Option<usize> {
+    bytes.iter().position(|byte| *byte == b'\n')
+}
+
+async fn read(task: &Task, links: &[Link], chunk: u32) -> Result<Vec<u8>, Unknown> {
+    let (entry, layout) = (&task.inputs[0], &task.layout);
+    let mut head = Vec::new();
+    for next in chunk..layout.chunks() {
+        let (member, length) = (layout.member(next), layout.chunk_len(next));
+        let mut wanted = FIRST_BYTES.min(length);
+        loop {
+            let front = async |drive: &Rc<_>| read_front(drive, entry, next, wanted).await;
+            let bytes = links[member].run(front).await.map_err(|error| (member, error))?;
+            let end = newline(&bytes).map(|at| at + 1);
+            let known = end.unwrap_or(bytes.len());
+            if head.len() + known > LINE_BYTES_MAX as usize {
+                return Err((member, too_long(&entry.name, chunk)));
+            }
+            if end.is_some() || wanted == length {
+                head.extend_from_slice(&bytes[..known]);
+                if end.is_some() {
+                    return Ok(head);
+                }
+                break;
+            }
+            wanted = wanted.saturating_mul(GROWTH).min(LINE_BYTES_MAX + 1).min(length);
+        }
+    }
+    Ok(head)
+}
+
+fn too_long(name: &str, chunk: u32) -> Error {
+    Error::Unfit(Unfit(format!(
+        "a line of {name:?} goes on for more than {} KiB after chunk {chunk} begins: that is too \
+         long for a program that reads lines",
+        LINE_BYTES_MAX >> 10
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first bytes of `text` from `at` on, up to a newline.
+    fn head(text: &[u8], at: usize) -> &[u8] {
+        let rest = &text[at..];
+        &rest[..newline(rest).map_or(rest.len(), |at| at + 1)]
+    }
+
+    #[test]
+    fn every_byte_is_seen_once_and_lines_are_whole() {
+        let texts: [&[u8]; 9] = [
+            b"a",
+            b"\n",
+            b"ab\ncd\nef",
+            b"\n\n\n\n\n\n",
+            b"abcdefghijklmnop",
+            b"abc\ndef\nghi\n",
+            b"abcd\nefgh\nij\n",
+            b"abcdefghij\nk\n",
+            b"abc\n\n\ndefghijklm\n\nn",
+        ];
+        for text in texts {
+            for size in 1..=text.len() + 1 {
+                let chunks: Vec<&[u8]> = text.chunks(size).collect();
+                let mut seen = Vec::new();
+                for (chunk, bytes) in chunks.iter().enumerate() {
+                    let before = if chunk == 0 { 0 } else { head(text, chunk * size).len() };
+                    let next =
+                        text.get((chunk + 1) * size..).map(|_| head(text, (chunk + 1) * size));
+                    let length = u32::try_from(bytes.len()).unwrap();
+                    let before = u32::try_from(before).unwrap();
+                    let cut = Cut::new(length, before, next.unwrap_or_default());
+                    let own = &bytes[cut.skip as usize..];
+                    let whole = [own, &cut.handed].concat();
+                    assert_eq!(cut.is_empty(length), whole.is_empty());
+                    seen.extend_from_slice(&whole);
+                    let is_whole = whole.is_empty() || whole.ends_with(b"\n") || seen == text;
+                    assert!(is_whole, "{text:?} in {size}: {whole:?}");
+                }
+                assert_eq!(seen, text, "in chunks of {size}");
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! An array over several machines: three network namespaces with an address each, and a switch
+//! between them. Needs root and `ip`; says so and passes where it has not.
+
+use std::fs::{self, Permissions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::harness::{Array, Done, Running, binary, finish, small_i32, wait_until};
+
+const HOST: &str = "nqn.2026-11.io.csdstore:lab";
+
+/// Three machines, gone when the value is dropped.
+struct Machines {
+    prefix: String,
+    array: Array,
+    drives: Vec<Running>,
+}
+
+fn ip(arguments: &str) -> Result<(), String> {
+    let done = Command::new("ip").args(arguments.split(' ')).output();
+    let done = done.map_err(|error| format!("ip: {error}"))?;
+    match done.status.success() {
+        true => Ok(()),
+        false => Err(format!("ip {arguments}: {}", String::from_utf8_lossy(&done.stderr))),
+    }
+}
+
+fn address(machine: usize) -> String {
+    format!("10.77.0.{}", machine + 1)
+}
+
+impl Machines {
+    fn new() -> Result<Self, String> {
+        let prefix = format!("csd{}", std::process::id());
+        let array = Array { folder: TempDir::new().unwrap() };
+        let machines = Self { prefix, array, drives: Vec::new() };
+        let switch = machines.name(3);
+        for machine in 0..4 {
+            ip(&format!("netns add {}", machines.name(machine)))?;
+        }
+        ip(&format!("-n {switch} link add switch type bridge"))?;
+        ip(&format!("-n {switch} link set switch up"))?;
+        for machine in 0..3 {
+            let name = machines.name(machine);
+            ip(&format!(
+                "link add net netns {name} type veth peer name p{machine} netns {switch}"
+            ))?;
+            ip(&format!("-n {switch} link set p{machine} master switch up"))?;
+            ip(&format!("-n {name} address add {}/24 dev net", address(machine)))?;
+            ip(&format!("-n {name} link set net up"))?;
+            ip(&format!("-n {name} link set lo up"))?;
+        }
+        Ok(machines)
+    }
+
+    fn name(&self, machine: usize) -> String {
+        format!("{}-{machine}", self.prefix)
+    }
+
+    fn spawn(&self, machine: usize, arguments: &[&str]) -> Running {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name(machine)]).arg(binary());
+        self.array.spawn_as(command, arguments, Stdio::null())
+    }
+
+    #[track_caller]
+    fn csd(&self, machine: usize, arguments: &[&str]) -> Done {
+        let secrets = ["--secrets", "host.secrets"];
+        finish(self.spawn(machine, &[arguments, &secrets].concat()))
+    }
+
+    /// What the guide says to do on a machine that serves a drive.
+    fn serve(&mut self, machine: usize) {
+        let (listen, nqn) = (format!("{}:4420", address(machine)), nqn(machine));
+        let (media, ready) = (format!("d{machine}.media"), format!("ready{machine}"));
+        let running = self.spawn(
+            machine,
+            &[
+                "drive",
+                "serve",
+                "--media",
+                &media,
+                "--size",
+                "128M",
+                "--listen",
+                &listen,
+                "--nqn",
+                &nqn,
+                "--secrets",
+                "drive.secrets",
+                "--ready-file",
+                &ready,
+            ],
+        );
+        self.drives.push(running);
+        wait_until("the drive serves", || self.array.path(&ready).exists());
+        assert_eq!(fs::read_to_string(self.array.path(&ready)).unwrap(), url(machine));
+    }
+
+    fn write_secrets(&self) {
+        let new = ["secret", "new", "--nqn", HOST];
+        let host = finish(self.spawn(0, &new)).expect(0, &[]).text();
+        for name in ["drive.secrets", "host.secrets"] {
+            self.array.file(name, host.as_bytes());
+            fs::set_permissions(self.array.path(name), Permissions::from_mode(0o600)).unwrap();
+        }
+    }
+
+    /// Cuts a machine off, or plugs it in.
+    fn link(&self, machine: usize, state: &str) {
+        ip(&format!("-n {} link set p{machine} {state}", self.name(3))).unwrap();
+        // So that nobody waits for answers of one whose hardware address it still knows.
+        for other in 0..3 {
+            ip(&format!("-n {} neigh flush all", self.name(other))).unwrap();
+        }
+    }
+}
+
+impl Drop for Machines {
+    fn drop(&mut self) {
+        for drive in &mut self.drives {
+            let _gone = drive.child.kill();
+            let _reaped = drive.child.wait();
+        }
+        for machine in 0..4 {
+            let _gone = ip(&format!("netns del {}", self.name(machine)));
+        }
+    }
+}
+
+fn nqn(machine: usize) -> String {
+    format!("nqn.2026-11.io.csdstore:d{machine}")
+}
+
+fn url(machine: usize) -> String {
+    format!("nvme+tcp://{}:4420/{}", address(machine), nqn(machine))
+}
+
+/// The array file of the guide, with one drive.
+fn array_file() -> String {
+    let head = "schema = 1\nname = \"rack\"\nuuid = \"5f0c1d2e3a4b5c6d7e8f901122334455\"\n";
+    format!("{head}\n[[drives]]\nname = \"d0\"\nurl = \"{}\"\n", url(0))
+}
+
+#[test]
+fn drives_of_several_machines_are_an_array_for_each_of_them() {
+    let mut machines = match Machines::new() {
+        Ok(machines) => machines,
+        Err(why) => {
+            // Not by a macro: what these print is not shown for a test that passes.
+            let _gone = writeln!(std::io::stderr(), "several machines: skipped: {why}");
+            return;
+        }
+    };
+    machines.write_secrets();
+    (0..3).for_each(|machine| machines.serve(machine));
+    machines.array.file("csd-array.toml", array_file().as_bytes());
+    let (data, sevens) = small_i32(9, 2_000_000);
+    machines.array.file("old.bin", &data);
+    machines.csd(0, &["put", "old.bin", "old", "--type", "i32"]).expect(0, &[]);
+    let stranger = finish(machines.spawn(0, &["array", "add", &url(1)]));
+    assert_eq!(stranger.code, 1, "it has no secret: {}", stranger.stderr);
+    machines.csd(0, &["array", "add", &url(1), &url(2)]).expect(0, &[]);
+    machines.csd(0, &["put", "old.bin", "new", "--type", "i32"]).expect(0, &[]);
+
+    // Another machine uses the array with a copy of the file.
+    let file = fs::read_to_string(machines.array.path("csd-array.toml")).unwrap();
+    fs::create_dir(machines.array.path("copy")).unwrap();
+    machines.array.file("copy/csd-array.toml", file.as_bytes());
+    let copy = ["--array", "copy/csd-array.toml"];
+    let count = ["run", "count", "new", "--equal", "7", "--on", "all", "--json"];
+    for machine in 0..3 {
+        let counted = machines.csd(machine, &[&count[..], &copy].concat()).expect(0, &[]).json();
+        assert_eq!(counted["result"]["count"], sevens);
+        assert!(machines.csd(machine, &["get", "old", "-"]).expect(0, &[]).stdout == data);
+    }
+    let status = machines.csd(1, &["drive", "status", "--json"]).expect(0, &[]).json();
+    assert_eq!(status["result"]["drives"].as_array().unwrap().len(), 3);
+    machines.csd(2, &["array", "down"]).expect(0, &[]);
+    machines.csd(2, &["array", "up"]).expect(0, &[]);
+
+    // A machine is cut off, and comes back.
+    machines.link(2, "down");
+    let listed = machines.csd(0, &["ls"]).expect(4, &["d2", "is down"]).text();
+    assert!(listed.contains("old") && listed.contains("new"), "{listed}");
+    assert!(machines.csd(1, &["get", "old", "-"]).expect(0, &[]).stdout == data);
+    machines.csd(0, &["get", "new", "-"]).expect(1, &["d2"]);
+    machines.csd(2, &["ls"]).expect(1, &["of 3 drives are up"]);
+    machines.link(2, "up");
+    wait_until("the machine is back", || machines.csd(0, &["ls"]).code == 0);
+    assert!(machines.csd(2, &["get", "new", "-"]).expect(0, &[]).stdout == data);
+}
