@@ -15,7 +15,7 @@ csd=${CARGO_TARGET_DIR:-target}/release/csd
 "$csd" man "$out/man"
 
 command -v cargo-deb >/dev/null || cargo install --locked cargo-deb
-cargo deb --no-build --locked -p csd --output "$out/"
+cargo deb --no-build --strip --locked -p csd --output "$out/"
 
 triple=x86_64-unknown-linux-musl
 if command -v rustup >/dev/null; then rustup target add "$triple" || true; fi

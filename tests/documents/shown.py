@@ -2,13 +2,20 @@
 
 Lines of the page must be lines of the output, in the same order. Whole numbers must be the same:
 4,000 is 4,000. Numbers that measure may differ: those with a fraction or a unit, and those within
-a word, such as an address. ``...`` stands for anything, within a line or as one.
+a word, such as an address; and so may a time in ms be one in s. ``...`` stands for anything, within
+a line or as one.
 """
 
 import re
 from itertools import pairwise
 
 UNIT = re.compile(r"\(?(ns|us|ms|s|min|[KMGT]?i?B(/s)?)\b|%")
+# Units that stand for each other, after a number.
+ALIKE = {
+    " time": re.compile(r"(?<=0) (ns|us|ms|s|min)\b"),
+    " size": re.compile(r"(?<=0) [KMGT]?i?B\b(?!/)"),
+    " rate": re.compile(r"(?<=0) [KMGT]?i?B/s\b"),
+}
 # What tables are drawn with.
 DRAWN = re.compile(r"[\u2500-\u257f]+")
 
@@ -27,7 +34,10 @@ def missing(shown: list[str], printed: str) -> str | None:
 def shape(line: str) -> str:
     """Make lines equal that differ only in what may differ."""
     words = DRAWN.sub(" ", line).split()
-    return " ".join(shape_of_word(*pair) for pair in pairwise([*words, ""]))
+    alike = " ".join(shape_of_word(*pair) for pair in pairwise([*words, ""]))
+    for name, unit in ALIKE.items():
+        alike = unit.sub(name, alike)
+    return alike
 
 
 def shape_of_word(word: str, following: str) -> str:

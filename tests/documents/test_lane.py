@@ -78,6 +78,8 @@ def test_what_would_be_left_out_unseen_is_an_error(text: str) -> None:
     ("line", "printed"),
     [
         ("count 4,000  12.5 ms", "count  4,000   3.75 ms"),
+        ("wall 12 ms, (0.5 us)", "wall 1.02 s, (3 ms)"),
+        ("5.3 MiB at 0.6 GB/s", "0 B at 17 MB/s"),
         ("x 256 MiB in 2 chunks", "x 15 MiB in 2 chunks"),
         ("digest 1c0f...", "digest 488a7871da305c64"),
         ("at 127.0.0.1:4420", "at 127.0.0.1:37621"),
@@ -97,7 +99,8 @@ def test_lines_agree_that_differ_in_what_is_measured(line: str, printed: str) ->
         (["d0 stopped"], "d1 stopped"),
         (["a", "b"], "b\na"),
         (["a"], ""),
-        (["12 ms"], "12 s"),
+        (["12 ms"], "12 MiB"),
+        (["12 MB/s"], "12 MB"),
     ],
 )
 def test_lines_differ_in_counts_words_and_order(lines: list[str], printed: str) -> None:
