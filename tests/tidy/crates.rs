@@ -4,7 +4,7 @@ use crate::tree::Tree;
 
 /// The allowed edges; whoever is not listed may depend on none of ours.
 const EDGES: [(&str, &[&str]); 5] = [
-    ("drive", &["nvme", "sched", "kernels", "reactor", "initiator"]),
+    ("drive", &["nvme", "kernels", "reactor"]),
     ("initiator", &["nvme", "reactor"]),
     ("store", &["initiator", "kernels", "nvme", "reactor"]),
     ("wasm", &["drive", "nvme"]),
@@ -22,6 +22,28 @@ pub(crate) fn edges(tree: &Tree) -> Vec<String> {
         let allowed = EDGES.iter().find(|(from, _)| *from == name).map_or(&[][..], |edge| edge.1);
         let wrong = ours(text).filter(|to| !allowed.contains(to));
         violations.extend(wrong.map(|to| format!("{path}: {name} may not depend on {to}")));
+    }
+    violations
+}
+
+/// Every allowed edge is there, and stands in the map of ARCHITECTURE.md.
+pub(crate) fn edges_exist(tree: &Tree) -> Vec<String> {
+    let mut violations = Vec::new();
+    let map = tree.text("ARCHITECTURE.md").unwrap_or("");
+    for (name, allowed) in EDGES {
+        let manifest = tree.text(&format!("crates/{name}/Cargo.toml")).unwrap_or("");
+        let used: Vec<&str> = ours(manifest).collect();
+        let unused = allowed.iter().filter(|to| !used.contains(to));
+        violations.extend(unused.map(|to| format!("{name} does not use {to}")));
+        let row = map.lines().find(|line| line.starts_with(&format!("| `crates/{name}` |")));
+        let cell = row.and_then(|row| row.trim_end_matches([' ', '|']).rsplit('|').next());
+        let mut drawn: Vec<&str> = cell.unwrap_or("").split(',').map(str::trim).collect();
+        let mut allowed = allowed.to_vec();
+        drawn.sort_unstable();
+        allowed.sort_unstable();
+        if drawn != allowed {
+            violations.push(format!("ARCHITECTURE.md: {name} uses {}", allowed.join(", ")));
+        }
     }
     violations
 }
@@ -117,4 +139,21 @@ fn files_that_no_module_declares_are_found() {
             "crates/a/src/dead.rs: no parent declares `mod dead;`",
         ]
     );
+}
+
+#[test]
+fn edges_that_are_not_there_or_not_drawn_are_found() {
+    let crates = |map: &'static str| {
+        let used = "[dependencies]\ncsd-nvme = 1\ncsd-reactor = 1\n";
+        let tree = Tree::made_up(&[
+            ("crates/initiator/Cargo.toml", used),
+            ("crates/wasm/Cargo.toml", "[dependencies]\ncsd-nvme = 1\n"),
+            ("ARCHITECTURE.md", map),
+        ]);
+        let found = edges_exist(&tree);
+        let of = |name: &str| found.iter().filter(|found| found.contains(name)).count();
+        (of("initiator uses"), of("wasm does not use"))
+    };
+    assert_eq!(crates("| `crates/initiator` | x | nvme, reactor |\n"), (0, 1));
+    assert_eq!(crates("| `crates/initiator` | x | nvme |\n"), (1, 1));
 }

@@ -62,6 +62,12 @@ fn modules_need_each_other_in_no_new_circle() {
 }
 
 #[test]
+fn rules_name_edges_and_paths_that_exist() {
+    hold(crates::edges_exist);
+    hold(words::leave_of_missing_paths);
+}
+
+#[test]
 fn crates_depend_as_designed() {
     hold(crates::edges);
 }

@@ -1,9 +1,8 @@
 //! A host's side of NVMe/TCP: connect, queues, batching.
 //!
-//! Used by hosts, and by drives that talk to drives. A [`Controller`] lives on one core of the
-//! reactor; every queue is one connection and one task, which first takes in what arrived and then
-//! sends, in one call, what the turn's commands made. Data of a command is received straight into
-//! its buffer and sent straight from it.
+//! A [`Controller`] lives on one core of the reactor; every queue is one connection and one task,
+//! which first takes in what arrived and then sends, in one call, what the turn's commands made.
+//! Data of a command is received straight into its buffer and sent straight from it.
 //!
 //! Never: retries, media, a clock or a thread of its own, `unsafe`. Invariants: a command given to
 //! [`Controller::submit`] ends, with an answer or an error, at the latest when its time is up; an
