@@ -3,8 +3,9 @@
 use csd_initiator::{Address, Controller, Error};
 use csd_store::array::Array;
 
-use crate::context::{Context, runtime};
+use crate::context::Context;
 use crate::report::Failure;
+use crate::runtime::runtime;
 
 /// Drives by name or URL, each with its answer or why there is none.
 pub(crate) type Answers<T> = Vec<(String, Result<T, String>)>;

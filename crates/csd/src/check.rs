@@ -8,8 +8,8 @@ use csd_reactor::block_on;
 use serde_json::{Value, json};
 
 use crate::cli::Check;
-use crate::context::runtime;
 use crate::report::{Failure, Report};
+use crate::runtime::runtime;
 use crate::table::{Align, Table};
 use crate::units::{grouped, size};
 

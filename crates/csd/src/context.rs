@@ -11,6 +11,7 @@ use csd_store::array::{Array, ArrayFile, DEFAULT_PATH, Plan};
 use crate::array::lock::Writers;
 use crate::cli::parse_nqn;
 use crate::report::{self, Failure, Style};
+use crate::runtime::runtime;
 use crate::{host, secret};
 
 /// Longest that connecting with authentication may take.
@@ -141,25 +142,6 @@ pub(crate) fn with_plan<T: Send + 'static>(
         done
     });
     done.map_err(Failure::run)?
-}
-
-/// How this host's cores run.
-pub(crate) fn runtime() -> csd_reactor::Config {
-    csd_reactor::Config {
-        name: "host".to_owned(),
-        lane_yields: false,
-        ..csd_reactor::Config::default()
-    }
-}
-
-/// Random bytes, which are the reactor's to give.
-pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
-    let random = csd_reactor::block_on(&runtime(), || async {
-        let mut bytes = [0; N];
-        csd_reactor::random_bytes(&mut bytes);
-        bytes
-    });
-    random.map_err(Failure::run)
 }
 
 /// A progress that nobody sees.

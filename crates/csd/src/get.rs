@@ -4,7 +4,6 @@
 //! else is the object's bytes as they are.
 
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 use csd_store::ElementType;
@@ -14,7 +13,7 @@ use csd_store::object::{self, Error, Form};
 
 use crate::cli;
 use crate::context::Context;
-use crate::object::describe;
+use crate::object::{describe, is_npy};
 use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::target::Target;
@@ -64,11 +63,6 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
     };
     let text = format!("{file}: {}, {kind}, {}\n", size(entry.bytes), seen(&entry));
     Ok(Report::new(text, result))
-}
-
-/// Whether a file's name says that it is a NumPy array.
-pub(crate) fn is_npy(file: &str) -> bool {
-    Path::new(file).extension().is_some_and(|extension| extension == "npy")
 }
 
 /// Bytes have no place in a NumPy array: an object of bytes is a file as it was.

@@ -7,8 +7,8 @@
 use std::fs;
 
 use crate::cli::parse_nqn;
-use crate::context::random;
 use crate::report::Failure;
+use crate::runtime::random;
 
 /// Where nvme-cli keeps the name of the host.
 const NQN_FILE: &str = "/etc/nvme/hostnqn";

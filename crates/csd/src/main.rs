@@ -40,6 +40,7 @@ mod progress;
 mod report;
 mod room;
 mod run;
+mod runtime;
 mod secret;
 mod table;
 mod target;

@@ -19,7 +19,6 @@ use crate::cli::run::Layout;
 use crate::context::Context;
 use crate::each::each;
 use crate::edges;
-use crate::get::is_npy;
 use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::room::takes;
@@ -132,6 +131,11 @@ fn open(file: &str, options: &cli::Put) -> Result<Opened, Failure> {
     let bytes = bytes.filter(|_| !options.csv);
     let source = source.map_err(|error| Failure::at_fault(error.fault(), error))?;
     Ok(Opened { source, bytes, arrange, chunk_bytes: options.chunk })
+}
+
+/// Whether a file's name says that it is a NumPy array.
+pub(crate) fn is_npy(file: &str) -> bool {
+    Path::new(file).extension().is_some_and(|extension| extension == "npy")
 }
 
 /// A file that its name says is CSV holds no numbers as they lie in memory.

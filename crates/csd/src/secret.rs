@@ -11,8 +11,8 @@ use csd_initiator::{Secret, Secrets};
 use serde_json::json;
 
 use crate::cli::NewSecret;
-use crate::context::random;
 use crate::report::{Failure, Report};
+use crate::runtime::random;
 
 /// Permissions of group and others.
 const NOT_OWNER: u32 = 0o077;

@@ -11,10 +11,8 @@ use crate::error::Error;
 use crate::media::Media;
 use crate::namespace::kv::record::RECORDS_OFFSET;
 
-/// Unit of the split and of the superblock itself.
-pub const PAGE_BYTES: u64 = 4096;
-/// Space before the first namespace: two copies of the superblock, and room to grow.
-pub const HEAD_BYTES: u64 = 1 << 20;
+pub use crate::media::{HEAD_BYTES, PAGE_BYTES};
+
 /// Offset of the second copy of the superblock.
 const COPY_OFFSET: u64 = HEAD_BYTES / 2;
 /// Offsets of the two pages of settings ([`crate::controller::Settings`]).

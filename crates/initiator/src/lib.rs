@@ -13,18 +13,18 @@
 //! - `address`, `options`, `error`: where to, how, and what may go wrong
 //! - `controller`: connecting, identity, the choice of a queue, keep-alive
 //! - `connection`: one queue, its commands in flight, its task
-//! - `fate`: what the connections of a controller share: they fail together
+//! - `association`: what the connections of a controller share: they fail together
 //! - `handle`: a drive and a namespace id
 //! - `kv`, `block`, `memory`, `compute`: the command sets as typed calls
 //! - `program`: programs that a host loads
 
 mod address;
+mod association;
 mod block;
 mod compute;
 mod connection;
 mod controller;
 mod error;
-mod fate;
 mod handle;
 mod kv;
 mod memory;
@@ -32,12 +32,12 @@ mod options;
 mod program;
 
 pub use address::Address;
+pub use association::Traffic;
 pub use block::Block;
 pub use compute::Compute;
 pub use connection::Reply;
 pub use controller::{Controller, Namespace, NamespaceKind, discover};
 pub use error::Error;
-pub use fate::Traffic;
 pub use handle::Handle;
 pub use kv::Kv;
 pub use memory::Memory;

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use csd_drive::namespace::compute::{Compiled, Engine, Failure, Limits, Program, digest};
 use wasmtime::{Config, ExternType, InstancePre, Linker, OptLevel, ValType};
 
+use crate::exports::{Entry, MEMORY};
 use crate::guest::Guest;
 use crate::host::{self, State};
 use crate::limits;
@@ -17,33 +18,6 @@ use crate::remembered::Remembered;
 
 /// Program type of WebAssembly: ours, from the vendor range. It is said here and nowhere else.
 pub const PROGRAM_TYPE: u8 = 0xC1;
-
-/// A function of type () -> i64 that a module exports, to be called from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
-    /// The program.
-    Run,
-    /// Makes one answer of two: stream 0 is the first, stream 1 the second.
-    Fold,
-    /// Says what a record of its inputs is.
-    Records,
-}
-
-impl Entry {
-    const ALL: [Self; 3] = [Self::Run, Self::Fold, Self::Records];
-
-    /// Its name in a module.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Run => "csd_run",
-            Self::Fold => "csd_fold",
-            Self::Records => "csd_records",
-        }
-    }
-}
-
-/// Name of a program's memory.
-pub(crate) const MEMORY: &str = "memory";
 
 /// Most memory of the compiled modules that are remembered, bytes.
 const REMEMBERED_BYTES_MAX: u64 = 64 << 20;

@@ -10,11 +10,11 @@ use std::task::{Context, Poll, Waker};
 
 use csd_drive::namespace::compute::{Failure, Inputs, Limits, Output, Program, Step};
 use csd_nvme::status::Status;
-use wasmtime::{Error, InstancePre, ResourceLimiter, Store, Trap};
+use wasmtime::{Error, InstancePre, Store, Trap};
 
-use crate::engine::Entry;
+use crate::exports::Entry;
 use crate::host::{Lent, State, Wants, lock};
-use crate::limits::TABLE_ELEMENTS_MAX;
+use crate::resources::Resources;
 
 /// One execution of a module.
 pub(crate) struct Guest {
@@ -35,7 +35,7 @@ impl Guest {
             lent: Arc::clone(&lent),
             parameters,
             output_bytes_max: limits.output_bytes,
-            room: Room { memory_bytes, elements: TABLE_ELEMENTS_MAX },
+            resources: Resources::new(memory_bytes),
             memory: None,
         };
         Self { lent, run: Box::pin(run(module, entry, state)) }
@@ -64,52 +64,13 @@ impl Program for Guest {
 
 async fn run(module: InstancePre<State>, entry: Entry, state: State) -> Result<u64, Failure> {
     let mut store = Store::new(module.module().engine(), state);
-    store.limiter(|state| &mut state.room);
+    store.limiter(|state| &mut state.resources);
     // At the next tick it gives the lane back, and again at every one after that.
     store.set_epoch_deadline(1);
     store.epoch_deadline_async_yield_and_update(1);
     let instance = module.instantiate_async(&mut store).await.map_err(why)?;
     let entry = instance.get_typed_func::<(), u64>(&mut store, entry.name()).map_err(why)?;
     entry.call_async(&mut store, ()).await.map_err(why)
-}
-
-/// What a guest may still take.
-pub(crate) struct Room {
-    /// Longest that its memory may be, bytes.
-    memory_bytes: usize,
-    /// Elements that its tables may have more than they have, all together.
-    elements: u64,
-}
-
-impl ResourceLimiter for Room {
-    fn memory_growing(
-        &mut self,
-        _: usize,
-        desired: usize,
-        _: Option<usize>,
-    ) -> Result<bool, Error> {
-        Ok(desired <= self.memory_bytes)
-    }
-
-    fn table_growing(
-        &mut self,
-        current: usize,
-        desired: usize,
-        _: Option<usize>,
-    ) -> Result<bool, Error> {
-        let more = desired.saturating_sub(current) as u64;
-        let left = self.elements.checked_sub(more);
-        self.elements = left.unwrap_or(self.elements);
-        Ok(left.is_some())
-    }
-
-    fn instances(&self) -> usize {
-        1
-    }
-
-    fn memories(&self) -> usize {
-        1
-    }
 }
 
 /// What an execution ended of, in words.

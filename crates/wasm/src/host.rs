@@ -20,8 +20,8 @@ use csd_drive::namespace::compute::{Failure, Inputs, Output};
 use csd_nvme::status::Status;
 use wasmtime::{Caller, Error, Extern, Linker, Memory};
 
-use crate::engine::MEMORY;
-use crate::guest::Room;
+use crate::exports::MEMORY;
+use crate::resources::Resources;
 
 /// Longest words that a guest may end with, bytes.
 const WORDS_BYTES_MAX: u32 = 256;
@@ -31,7 +31,7 @@ pub(crate) struct State {
     pub(crate) lent: Arc<Mutex<Lent>>,
     pub(crate) parameters: Vec<u8>,
     pub(crate) output_bytes_max: u64,
-    pub(crate) room: Room,
+    pub(crate) resources: Resources,
     /// Its memory, once it was looked up.
     pub(crate) memory: Option<Memory>,
 }

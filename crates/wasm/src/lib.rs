@@ -12,13 +12,17 @@
 //! memory alone, at most as much of it as its limits say; whatever its bytes are, it is refused in
 //! words, or runs and is ended in words.
 //!
-//! Modules: `limits` bounds a module before it is compiled, `engine` compiles and checks,
-//! `remembered` keeps what was compiled, `host` is what a guest may call, `guest` is one execution.
+//! Modules: `exports` names what a module exports, `limits` bounds a module before it is compiled,
+//! `engine` compiles and checks, `remembered` keeps what was compiled, `host` is what a guest may
+//! call, `resources` what it may take, `guest` is one execution.
 
 mod engine;
+mod exports;
 mod guest;
 mod host;
 mod limits;
 mod remembered;
+mod resources;
 
-pub use engine::{Entry, Module, PROGRAM_TYPE, Wasm};
+pub use engine::{Module, PROGRAM_TYPE, Wasm};
+pub use exports::Entry;

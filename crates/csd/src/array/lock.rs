@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use csd_reactor::{block_on, sleep, timeout};
 
-use crate::context::runtime;
 use crate::report::{self, Failure};
+use crate::runtime::runtime;
 
 /// Longest wait for another command. One that starts drives waits 60 s for them.
 const WITHIN: Duration = Duration::from_secs(90);

@@ -13,9 +13,9 @@ use csd_reactor::{block_on, sleep, timeout};
 use csd_store::array::{DriveRecord, Home};
 
 use super::process;
-use crate::context::runtime;
 use crate::log_file;
 use crate::report::Failure;
+use crate::runtime::runtime;
 
 /// Longest wait for a medium's lock: what a killed drive had under way keeps it for a while.
 const LOCKED_MAX: Duration = Duration::from_secs(5);

@@ -16,9 +16,9 @@ use csd_reactor::{block_on, sleep, timeout};
 use csd_store::array::DriveRecord;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::context::runtime;
 use crate::log_file;
 use crate::report::Failure;
+use crate::runtime::runtime;
 
 /// Longest wait for a drive to serve: formatting or recovering its media takes time.
 const READY_WITHIN: Duration = Duration::from_secs(60);

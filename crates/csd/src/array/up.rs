@@ -16,8 +16,9 @@ use super::process::{self, Standing};
 use super::start::{self, Shape};
 use super::{Local, add, home};
 use crate::cli;
-use crate::context::{Context, random};
+use crate::context::Context;
 use crate::report::{Failure, Report};
+use crate::runtime::random;
 
 /// Drives of a new array unless the user says otherwise.
 const DRIVES: u16 = 2;

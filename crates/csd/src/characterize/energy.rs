@@ -8,8 +8,8 @@ use csd_store::characterize::{Counter, Meter, Subject};
 
 use super::rapl::Rapl;
 use crate::cli::characterize::Characterize;
-use crate::context::runtime;
 use crate::report::Failure;
+use crate::runtime::runtime;
 
 /// Who tells energies.
 pub(super) struct Energies {

@@ -17,8 +17,8 @@ use csd_store::characterize::{Error, Holding, Limited, Overlap, Rivals};
 use serde_json::{Value, json};
 
 use super::cgroup::MemoryGroup;
-use crate::context::runtime;
 use crate::report::{Failure, Report};
+use crate::runtime::runtime;
 
 /// Memory that the process needs besides the working set that it holds: code, connections, and
 /// what is under way.

@@ -25,9 +25,10 @@ use csd_store::profile::{Overload, OverloadKind, Profile};
 use serde_json::json;
 
 use crate::cli::characterize::{Burden, Characterize};
-use crate::context::{Context, runtime};
+use crate::context::Context;
 use crate::progress::Steps;
 use crate::report::{Class, Failure, Report};
+use crate::runtime::runtime;
 use energy::Energies;
 use intake::TakenIn;
 use target::Target;

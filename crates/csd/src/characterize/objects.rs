@@ -18,8 +18,9 @@ use csd_store::object::{self, Arrange, On, PutOptions};
 use csd_store::source::Source;
 
 use crate::array::lock::Writers;
-use crate::context::{Context, random, silent, with_plan};
+use crate::context::{Context, silent, with_plan};
 use crate::report::Failure;
+use crate::runtime::random;
 
 /// A drive, and what it holds of the objects.
 pub(super) struct OnDrive {

@@ -18,8 +18,9 @@ use csd_store::characterize::{self, Options, Place, Subject, survey};
 use super::{machine, scratch_folder};
 use crate::array::process;
 use crate::cli::characterize::Characterize;
-use crate::context::{Context, random, runtime};
+use crate::context::Context;
 use crate::report::Failure;
+use crate::runtime::{random, runtime};
 
 /// Repetitions of the measurement of what the host can take in.
 const INGEST_REPEAT: usize = 3;

@@ -13,8 +13,9 @@ use super::objects::Objects;
 use super::sorted;
 use super::started::Started;
 use crate::cli::characterize::Characterize;
-use crate::context::{Context, runtime};
+use crate::context::Context;
 use crate::report::Failure;
+use crate::runtime::runtime;
 
 /// The drives that are measured.
 pub(super) struct Target {

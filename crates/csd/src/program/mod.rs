@@ -21,8 +21,9 @@ use csd_store::array::ArrayFile;
 use serde_json::{Value, json};
 
 use crate::cli::program::{Load, Program, Subject, Where};
-use crate::context::{Context, runtime};
+use crate::context::Context;
 use crate::report::{Failure, Report};
+use crate::runtime::runtime;
 use crate::table::{Align, Table};
 
 /// The type of WebAssembly modules, and how these begin.

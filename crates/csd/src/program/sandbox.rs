@@ -11,8 +11,8 @@ use csd_store::run::program::{Answer, Function, Limits, Records, Running, Sandbo
 use csd_wasm::{Entry, Wasm};
 
 use super::WASM;
-use crate::context::runtime;
 use crate::report::Failure;
+use crate::runtime::runtime;
 
 /// A program in WebAssembly.
 struct Module {

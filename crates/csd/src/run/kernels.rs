@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use super::{Desk, look_up, report};
 use crate::cli::run::{Count, Pair, Verify, Ways, Who};
-use crate::context::{Context, runtime, silent};
+use crate::context::{Context, silent};
 use crate::report::{Failure, Report};
+use crate::runtime::runtime;
 
 /// Bytes of each drive that a plan is tried on.
 const SAMPLE_BYTES: u32 = 32 << 20;

@@ -22,9 +22,10 @@ use crate::account;
 use crate::array::lock::Writers;
 use crate::cli::Run;
 use crate::cli::run::{Ways, Who};
-use crate::context::{Context, random, runtime, with_plan};
+use crate::context::{Context, with_plan};
 use crate::progress::Bar;
 use crate::report::{Class, Failure, Report};
+use crate::runtime::{random, runtime};
 
 /// Runs what the command line says.
 pub(crate) fn run(options: &Run, context: &Context) -> Result<Report, Failure> {

@@ -16,9 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use csd_reactor::{Buffer, DirectAlignment, File, FileOptions};
 
-use super::Returned;
+use super::{HEAD_BYTES, PAGE_BYTES, Returned};
 use crate::error::{Error, MediaError};
-use crate::format::{HEAD_BYTES, PAGE_BYTES};
 
 /// Longest piece into which unaligned writes are copied.
 const BOUNCE_BYTES: usize = 1 << 20;

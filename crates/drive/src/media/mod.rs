@@ -25,6 +25,11 @@ use csd_reactor::{Buffer, Class, JoinHandle, spawn, yield_now};
 
 use crate::error::MediaError;
 
+/// Unit in which a medium is split, and size of the superblock.
+pub const PAGE_BYTES: u64 = 4096;
+/// Space before the first namespace: two copies of the superblock, and room to grow. A medium that
+/// is to be formatted must hold nothing there.
+pub const HEAD_BYTES: u64 = 1 << 20;
 /// Zeros are written in pieces of this many bytes.
 const ZERO_BYTES: u64 = 1 << 20;
 /// Bytes copied from or to memory between two looks at whether others want the core: a few

@@ -19,7 +19,7 @@ use csd_reactor::{Sleep, Stream, now, sleep_until};
 use super::outgoing::SLICES;
 use super::{Connection, State, Stop};
 use crate::Error;
-use crate::fate::Fate;
+use crate::association::Association;
 
 /// Transfers of one turn, before other tasks have theirs.
 const TRANSFERS: usize = 32;
@@ -37,12 +37,13 @@ thread_local! {
 
 /// Waits for the drive's ICResp; returns the most bytes of one H2CData PDU.
 pub(super) async fn initialise(
-    fate: &Fate,
+    association: &Association,
     stream: &Stream,
     queue: &mut Queue,
 ) -> Result<u32, Error> {
-    let protocol = |reason| Error::Protocol { drive: Arc::clone(&fate.drive), reason };
-    let lost = |cause| Error::Lost { drive: Arc::clone(&fate.drive), cause: Arc::new(cause) };
+    let protocol = |reason| Error::Protocol { drive: Arc::clone(&association.drive), reason };
+    let lost =
+        |cause| Error::Lost { drive: Arc::clone(&association.drive), cause: Arc::new(cause) };
     let mut response = [0; HEADER_BYTES_MAX];
     let mut left = HEADER_BYTES_MAX; // exactly an ICResp: nothing lawful follows it yet
     while left > 0 {
@@ -85,7 +86,7 @@ impl Driver {
     }
 
     fn lost(&self, cause: io::Error) -> Stop {
-        let drive = Arc::clone(&self.connection.fate.drive);
+        let drive = Arc::clone(&self.connection.association.drive);
         Error::Lost { drive, cause: Arc::new(cause) }.into()
     }
 
@@ -104,7 +105,7 @@ impl Driver {
                 Some(0) => return Err(self.lost(io::ErrorKind::UnexpectedEof.into())),
                 Some(count) => {
                     let count = count as u64;
-                    self.connection.fate.count(|traffic| traffic.wire_to_host += count);
+                    self.connection.association.count(|traffic| traffic.wire_to_host += count);
                 }
                 None => {}
             }
@@ -125,7 +126,7 @@ impl Driver {
         let received = self.stream.try_recv(into).map_err(|cause| self.lost(cause))?;
         if let Some(count) = received {
             queue.data_received(&into[..count]);
-            self.connection.fate.count(|traffic| traffic.payload_to_host += count as u64);
+            self.connection.association.count(|traffic| traffic.payload_to_host += count as u64);
             // The end of data without a digest takes no further byte: it must be asked for.
             state.receive(&self.connection, &[])?;
         }
@@ -164,7 +165,7 @@ impl Driver {
             let sent = self.stream.try_send(&slices[..count]);
             if let Some(count) = sent.map_err(|cause| self.lost(cause))? {
                 let payload = outgoing.consume(count, commands);
-                self.connection.fate.count(|traffic| {
+                self.connection.association.count(|traffic| {
                     traffic.wire_to_drive += count as u64;
                     traffic.payload_to_drive += payload;
                 });
@@ -177,7 +178,7 @@ impl Driver {
     ///
     /// The timer is set anew only when it fires, so commands that are answered in time cost none.
     fn watch(&mut self, cx: &mut Context<'_>) -> Result<(), Stop> {
-        let fate = &self.connection.fate;
+        let association = &self.connection.association;
         loop {
             if let Some(deadline) = &mut self.deadline
                 && Pin::new(deadline).poll(cx).is_pending()
@@ -189,10 +190,10 @@ impl Driver {
                 self.deadline = None;
                 return Ok(());
             };
-            let after = fate.command_timeout;
+            let after = association.command_timeout;
             let at = oldest.started + after;
             if now() >= at {
-                let drive = Arc::clone(&fate.drive);
+                let drive = Arc::clone(&association.drive);
                 return Err(Error::Timeout { drive, what: oldest.what, after }.into());
             }
             self.deadline = Some(sleep_until(at));
@@ -222,7 +223,7 @@ impl Future for Driver {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         this.connection.driver.replace(Some(cx.waker().clone()));
-        if this.connection.fate.is_sealed() {
+        if this.connection.association.is_sealed() {
             return Poll::Ready(());
         }
         match this.turn(cx) {
@@ -234,9 +235,9 @@ impl Future for Driver {
             }
             Err(Stop::Fatal(fatal)) => {
                 this.terminate(&fatal);
-                this.connection.fate.fail(&this.connection.protocol(fatal.to_string()));
+                this.connection.association.fail(&this.connection.protocol(fatal.to_string()));
             }
-            Err(Stop::Error(error)) => this.connection.fate.fail(&error),
+            Err(Stop::Error(error)) => this.connection.association.fail(&error),
         }
         Poll::Ready(())
     }

@@ -26,7 +26,7 @@ use csd_nvme::tcp::{Digests, Fatal};
 use csd_reactor::{Buffer, Class, Permit, Stream, now, spawn};
 
 use crate::Error;
-use crate::fate::Fate;
+use crate::association::{Association, Member};
 use commands::{Commands, InFlight, Tickets};
 use driver::Driver;
 use outgoing::Outgoing;
@@ -57,7 +57,7 @@ pub(crate) struct Request {
 
 /// One queue of a controller.
 pub(crate) struct Connection {
-    fate: Rc<Fate>,
+    association: Rc<Association>,
     state: RefCell<State>,
     driver: RefCell<Option<Waker>>,
 }
@@ -69,20 +69,35 @@ struct State {
     outgoing: Outgoing,
 }
 
+impl Member for Connection {
+    fn fail(&self, error: &Error) {
+        let mut state = self.state.borrow_mut();
+        let State { commands, tickets, .. } = &mut *state;
+        let ended = commands.drain();
+        for ticket in ended.iter().filter_map(|command| command.ticket) {
+            tickets.give(ticket, Err(error.clone()));
+        }
+        drop(state);
+        drop(ended); // their permits wake those who wait for room
+        self.wake();
+    }
+}
+
 impl Connection {
     /// Initialises `stream` for a queue of `entries`, and starts the queue's task.
     pub(crate) async fn open(
-        fate: &Rc<Fate>,
+        association: &Rc<Association>,
         stream: Stream,
         entries: u16,
         digests: Digests,
     ) -> Result<Rc<Self>, Error> {
         let (mut queue, request) = Queue::new(entries, digests);
-        let lost = |cause| Error::Lost { drive: Arc::clone(&fate.drive), cause: Arc::new(cause) };
+        let lost =
+            |cause| Error::Lost { drive: Arc::clone(&association.drive), cause: Arc::new(cause) };
         stream.send_all(&request).await.map_err(lost)?;
-        let h2c_data_bytes_max = driver::initialise(fate, &stream, &mut queue).await?;
+        let h2c_data_bytes_max = driver::initialise(association, &stream, &mut queue).await?;
         let connection = Rc::new(Self {
-            fate: Rc::clone(fate),
+            association: Rc::clone(association),
             state: RefCell::new(State {
                 queue,
                 commands: Commands::new(entries),
@@ -91,7 +106,8 @@ impl Connection {
             }),
             driver: RefCell::default(),
         });
-        fate.join(&connection);
+        let member = Rc::downgrade(&connection);
+        association.join(member);
         drop(spawn(Class::Foreground, Driver::new(&connection, stream)));
         Ok(connection)
     }
@@ -106,13 +122,13 @@ impl Connection {
     /// # Panics
     /// When the queue has no room: whoever starts a command holds a permit for it.
     pub(crate) fn start(self: &Rc<Self>, request: Request) -> Result<Answer, Error> {
-        if let Some(error) = self.fate.error() {
+        if let Some(error) = self.association.error() {
             return Err(error);
         }
         let Request { mut sqe, what, payload, in_capsule, to_host, permit } = request;
         let bytes: usize = payload.iter().map(|part| part.len()).sum();
         let bytes = u32::try_from(bytes).map_err(|_| Error::TooLarge {
-            drive: Arc::clone(&self.fate.drive),
+            drive: Arc::clone(&self.association.drive),
             bytes: bytes as u64,
             bytes_max: u32::MAX.into(),
         })?;
@@ -142,19 +158,6 @@ impl Connection {
         Ok(Answer { connection: Rc::clone(self), ticket: Some(ticket) })
     }
 
-    /// Ends every command in flight with `error` and lets the task stop.
-    pub(crate) fn fail(&self, error: &Error) {
-        let mut state = self.state.borrow_mut();
-        let State { commands, tickets, .. } = &mut *state;
-        let ended = commands.drain();
-        for ticket in ended.iter().filter_map(|command| command.ticket) {
-            tickets.give(ticket, Err(error.clone()));
-        }
-        drop(state);
-        drop(ended); // their permits wake those who wait for room
-        self.wake();
-    }
-
     fn wake(&self) {
         if let Some(driver) = &*self.driver.borrow() {
             driver.wake_by_ref();
@@ -163,7 +166,7 @@ impl Connection {
 
     /// An error of the drive against the protocol.
     fn protocol(&self, reason: impl Into<String>) -> Error {
-        Error::Protocol { drive: Arc::clone(&self.fate.drive), reason: reason.into() }
+        Error::Protocol { drive: Arc::clone(&self.association.drive), reason: reason.into() }
     }
 }
 
@@ -176,7 +179,7 @@ impl State {
                 Some(Event::Data { cid, offset, bytes }) => {
                     self.commands.store(cid, offset, bytes);
                     let count = bytes.len() as u64;
-                    connection.fate.count(|traffic| traffic.payload_to_host += count);
+                    connection.association.count(|traffic| traffic.payload_to_host += count);
                 }
                 Some(Event::Send { cid, ttag, offset, length }) => {
                     self.grant(cid, ttag, offset, length)?;
@@ -217,7 +220,7 @@ impl State {
             // The drive failed the command early: PDUs under way must still be whole.
             self.outgoing.orphan(cid, &command.payload);
         }
-        let drive = || Arc::clone(&connection.fate.drive);
+        let drive = || Arc::clone(&connection.association.drive);
         let status = completion.cqe.status();
         let reply = if !status.is_success() {
             Err(Error::Status { drive: drive(), what: command.what, status })

@@ -14,8 +14,8 @@ use csd_nvme::capsule::Sqe;
 use csd_reactor::{Buffer, Class, compute_fn, random_bytes};
 
 use super::admin;
+use crate::association::Association;
 use crate::connection::{Connection, Reply, Request};
-use crate::fate::Fate;
 use crate::{Address, Error, Options};
 
 /// Modelled cost of a step: two exponentiations in a group of 3,072 bits.
@@ -23,12 +23,13 @@ const STEP_COST_NS: u64 = 5_000_000;
 
 /// Authenticates a queue if the drive wants it, or this host does.
 pub(super) async fn authenticate(
-    fate: &Fate,
+    association: &Association,
     connection: &Rc<Connection>,
     (address, options): (&Address, &Options),
     (qid, required): (u16, bool),
 ) -> Result<(), Error> {
-    let failed = |reason: String| Error::Authentication { drive: Arc::clone(&fate.drive), reason };
+    let failed =
+        |reason: String| Error::Authentication { drive: Arc::clone(&association.drive), reason };
     let Some(keys) = options.secrets.keys(&options.host_nqn, &address.nqn) else {
         return match required {
             true => Err(failed(format!("it wants a secret of {}", options.host_nqn))),
@@ -42,12 +43,12 @@ pub(super) async fn authenticate(
             None => Ok(()),
         };
     }
-    prove(fate, connection, keys, qid).await?.map_err(failed)
+    prove(association, connection, keys, qid).await?.map_err(failed)
 }
 
 /// Runs the protocol; the inner error is why it failed.
 async fn prove(
-    fate: &Fate,
+    association: &Association,
     connection: &Rc<Connection>,
     keys: Keys,
     qid: u16,
@@ -58,8 +59,8 @@ async fn prove(
     loop {
         match next {
             Next::Exchange(text) => {
-                send(fate, connection, qid, &text).await?;
-                let answer = receive(fate, connection, qid).await?.data.to_vec();
+                send(association, connection, qid, &text).await?;
+                let answer = receive(association, connection, qid).await?.data.to_vec();
                 let stepped = compute_fn(Class::System, STEP_COST_NS, move || {
                     let next = host.receive(&answer);
                     (host, next)
@@ -69,12 +70,14 @@ async fn prove(
                 };
                 (host, next) = stepped;
             }
-            Next::Confirm(text) => return send(fate, connection, qid, &text).await.map(|_| Ok(())),
+            Next::Confirm(text) => {
+                return send(association, connection, qid, &text).await.map(|_| Ok(()));
+            }
             Next::Done => return Ok(Ok(())),
             Next::Refused(reason) => return Ok(Err(format!("it refused this host: {reason}"))),
             Next::Distrust { message, reason } => {
                 // It is told if it still listens; this side has made up its mind.
-                let _told = send(fate, connection, qid, &message).await;
+                let _told = send(association, connection, qid, &message).await;
                 return Ok(Err(format!("its proof does not hold: {reason}")));
             }
         }
@@ -82,23 +85,27 @@ async fn prove(
 }
 
 async fn send(
-    fate: &Fate,
+    association: &Association,
     connection: &Rc<Connection>,
     qid: u16,
     text: &[u8],
 ) -> Result<Reply, Error> {
     let sqe = message::send(u32::try_from(text.len()).expect("messages are short"));
-    exchange(fate, connection, qid, sqe, text, 0).await
+    exchange(association, connection, qid, sqe, text, 0).await
 }
 
-async fn receive(fate: &Fate, connection: &Rc<Connection>, qid: u16) -> Result<Reply, Error> {
+async fn receive(
+    association: &Association,
+    connection: &Rc<Connection>,
+    qid: u16,
+) -> Result<Reply, Error> {
     let sqe = message::receive(MESSAGE_BYTES_MAX);
-    exchange(fate, connection, qid, sqe, &[], MESSAGE_BYTES_MAX).await
+    exchange(association, connection, qid, sqe, &[], MESSAGE_BYTES_MAX).await
 }
 
 /// One command. On the admin queue it waits in line; an I/O queue is nobody else's yet.
 async fn exchange(
-    fate: &Fate,
+    association: &Association,
     connection: &Rc<Connection>,
     qid: u16,
     sqe: Sqe,
@@ -106,7 +113,7 @@ async fn exchange(
     to_host: u32,
 ) -> Result<Reply, Error> {
     if qid == 0 {
-        return admin(fate, connection, sqe, data, to_host).await;
+        return admin(association, connection, sqe, data, to_host).await;
     }
     let payload = match data {
         [] => Vec::new(),

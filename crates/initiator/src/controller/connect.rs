@@ -18,8 +18,8 @@ use csd_nvme::property::{self, Capabilities, Configuration, ControllerStatus};
 use csd_reactor::{Class, Stream, random_bytes, sleep, spawn, timeout};
 
 use super::{Controller, Inner, PROPERTY_PAUSE, admin, auth, describe, keep_alive, low};
+use crate::association::{Association, Closer};
 use crate::connection::{Connection, Reply, Request};
-use crate::fate::{Closer, Fate};
 use crate::{Address, Error, Options};
 
 /// Entries of the admin queue: the least that a fabrics drive has.
@@ -49,7 +49,7 @@ pub(super) async fn admin_only(
     let drive: Arc<str> = address.to_string().into();
     let step = Cell::new("the connection");
     let connecting = Connecting::new(address, options, &drive, &step);
-    let closer = Closer(Rc::clone(&connecting.fate));
+    let closer = Closer(Rc::clone(&connecting.association));
     let steps = async {
         let (connection, cntlid) = connecting.admin_queue().await?;
         connecting.enable(&connection, cntlid).await?;
@@ -66,7 +66,7 @@ struct Connecting<'a> {
     address: &'a Address,
     options: &'a Options,
     host_id: [u8; 16],
-    fate: Rc<Fate>,
+    association: Rc<Association>,
     /// What is being done, for the error when time runs out.
     step: &'a Cell<&'static str>,
 }
@@ -89,23 +89,23 @@ impl<'a> Connecting<'a> {
         if host_id == [0; 16] {
             random_bytes(&mut host_id);
         }
-        let fate = Fate::new(Arc::clone(drive), options.command_timeout);
-        Self { address, options, host_id, fate, step }
+        let association = Association::new(Arc::clone(drive), options.command_timeout);
+        Self { address, options, host_id, association, step }
     }
 
     async fn run(&self) -> Result<Controller, Error> {
         // From here on, whatever ends this future early closes all connections.
-        let closer = Closer(Rc::clone(&self.fate));
+        let closer = Closer(Rc::clone(&self.association));
         let (connection, cntlid) = self.admin_queue().await?;
         let told = self.enable(&connection, cntlid).await?;
         self.step.set("Identify");
         let identity = self.identify(&connection).await?;
-        let namespaces = describe::namespaces(&self.fate, &connection).await?;
+        let namespaces = describe::namespaces(&self.association, &connection).await?;
         self.step.set("the connection of the I/O queues");
         let io = self.io_queues(&connection, &told).await?;
         let inner = Inner {
             address: self.address.clone(),
-            fate: Rc::clone(&self.fate),
+            association: Rc::clone(&self.association),
             admin: connection,
             io,
             configuration: told.configuration,
@@ -129,7 +129,7 @@ impl<'a> Connecting<'a> {
         let unreachable =
             |cause| Error::Unreachable { drive: self.drive(), cause: Arc::new(cause) };
         let stream = Stream::connect(self.address.socket).await.map_err(unreachable)?;
-        Connection::open(&self.fate, stream, entries, self.options.digests).await
+        Connection::open(&self.association, stream, entries, self.options.digests).await
     }
 
     /// Connects the queue `qid` of `entries` entries: the controller's id, and whether the drive
@@ -162,14 +162,14 @@ impl<'a> Connecting<'a> {
     ) -> Result<(), Error> {
         self.step.set("authentication");
         let parties = (self.address, self.options);
-        auth::authenticate(&self.fate, connection, parties, (qid, required)).await
+        auth::authenticate(&self.association, connection, parties, (qid, required)).await
     }
 
     async fn admin_queue(&self) -> Result<(Rc<Connection>, u16), Error> {
         let connection = self.open(ADMIN_ENTRIES).await?;
         self.step.set("Connect");
         let (cntlid, required) = self.queue(&connection, 0, ADMIN_ENTRIES, None).await?;
-        self.fate.admin_room.add(connection.room());
+        self.association.admin_room.add(connection.room());
         self.authenticate(&connection, 0, required).await?;
         Ok((connection, cntlid))
     }
@@ -180,7 +180,7 @@ impl<'a> Connecting<'a> {
         sqe: Sqe,
         to_host: u32,
     ) -> Result<Reply, Error> {
-        admin(&self.fate, connection, sqe, &[], to_host).await
+        admin(&self.association, connection, sqe, &[], to_host).await
     }
 
     /// Enables the controller with all its command sets and waits until it is ready.
@@ -216,7 +216,7 @@ impl<'a> Connecting<'a> {
         &self,
         connection: &Rc<Connection>,
     ) -> Result<Box<IdentifyController>, Error> {
-        let data = describe::controller(&self.fate, connection).await?;
+        let data = describe::controller(&self.association, connection).await?;
         Ok(Box::new(data))
     }
 
@@ -240,14 +240,14 @@ impl<'a> Connecting<'a> {
             let queue = self.open(entries).await?;
             let (_, required) = self.queue(&queue, qid, entries, Some(told.cntlid)).await?;
             self.authenticate(&queue, qid, required).await?;
-            self.fate.io_room.add(queue.room());
+            self.association.io_room.add(queue.room());
             queues.push(queue);
         }
         Ok(queues)
     }
 
     fn drive(&self) -> Arc<str> {
-        Arc::clone(&self.fate.drive)
+        Arc::clone(&self.association.drive)
     }
 }
 

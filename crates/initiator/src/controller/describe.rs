@@ -16,8 +16,8 @@ use csd_reactor::Buffer;
 
 use super::admin;
 use crate::Error;
+use crate::association::Association;
 use crate::connection::Connection;
-use crate::fate::Fate;
 
 /// One namespace of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,45 +68,49 @@ const NAMESPACES_MAX: usize = 4096;
 const LBADS: std::ops::RangeInclusive<u32> = 9..=16;
 
 async fn identify_data(
-    fate: &Fate,
+    association: &Association,
     connection: &Rc<Connection>,
     sqe: Sqe,
 ) -> Result<Buffer, Error> {
     let bytes = u32::try_from(IDENTIFY_BYTES).expect("4096");
-    let reply = admin(fate, connection, sqe, &[], bytes).await?;
+    let reply = admin(association, connection, sqe, &[], bytes).await?;
     if reply.data.len() != IDENTIFY_BYTES {
-        return Err(protocol(fate, "data of Identify is not 4096 bytes"));
+        return Err(protocol(association, "data of Identify is not 4096 bytes"));
     }
     Ok(reply.data)
 }
 
-fn protocol(fate: &Fate, reason: impl Into<String>) -> Error {
-    Error::Protocol { drive: Arc::clone(&fate.drive), reason: reason.into() }
+fn protocol(association: &Association, reason: impl Into<String>) -> Error {
+    Error::Protocol { drive: Arc::clone(&association.drive), reason: reason.into() }
 }
 
 pub(super) async fn controller(
-    fate: &Fate,
+    association: &Association,
     connection: &Rc<Connection>,
 ) -> Result<IdentifyController, Error> {
-    let data = identify_data(fate, connection, identify(Cns::CONTROLLER, 0, Csi::NVM)).await?;
+    let data =
+        identify_data(association, connection, identify(Cns::CONTROLLER, 0, Csi::NVM)).await?;
     Ok(IdentifyController::parse(&data).expect("4096 bytes"))
 }
 
 pub(super) async fn namespaces(
-    fate: &Fate,
+    association: &Association,
     connection: &Rc<Connection>,
 ) -> Result<Vec<Namespace>, Error> {
     let mut namespaces = Vec::new();
     let mut after = 0;
     loop {
         let list = identify(Cns::ACTIVE_LIST, after, Csi::NVM);
-        let ids = parse_namespace_list(&identify_data(fate, connection, list).await?);
+        let ids = parse_namespace_list(&identify_data(association, connection, list).await?);
         for nsid in &ids {
             if *nsid <= after || namespaces.len() >= NAMESPACES_MAX {
-                return Err(protocol(fate, "its list of namespaces does not rise, or not end"));
+                return Err(protocol(
+                    association,
+                    "its list of namespaces does not rise, or not end",
+                ));
             }
             after = *nsid;
-            namespaces.push(namespace(fate, connection, *nsid).await?);
+            namespaces.push(namespace(association, connection, *nsid).await?);
         }
         if ids.len() < LIST_IDS {
             return Ok(namespaces);
@@ -115,22 +119,23 @@ pub(super) async fn namespaces(
 }
 
 async fn namespace(
-    fate: &Fate,
+    association: &Association,
     connection: &Rc<Connection>,
     nsid: u32,
 ) -> Result<Namespace, Error> {
     let sqe = identify(Cns::DESCRIPTORS, nsid, Csi::NVM);
-    let csi = descriptor_csi(&identify_data(fate, connection, sqe).await?);
+    let csi = descriptor_csi(&identify_data(association, connection, sqe).await?);
     let kind = match csi {
         Csi::NVM => {
             let sqe = identify(Cns::NAMESPACE, nsid, Csi::NVM);
-            let data = identify_data(fate, connection, sqe).await?;
+            let data = identify_data(association, connection, sqe).await?;
             let data = IdentifyNamespace::parse(&data).expect("4096 bytes");
-            block(&data).map_err(|reason| protocol(fate, format!("namespace {nsid} {reason}")))?
+            block(&data)
+                .map_err(|reason| protocol(association, format!("namespace {nsid} {reason}")))?
         }
         Csi::KV => {
             let sqe = identify(Cns::NAMESPACE_FOR_CSI, nsid, Csi::KV);
-            let data = identify_data(fate, connection, sqe).await?;
+            let data = identify_data(association, connection, sqe).await?;
             let data = IdentifyKvNamespace::parse(&data).expect("4096 bytes");
             NamespaceKind::Kv {
                 bytes: data.nsze(),
@@ -140,7 +145,7 @@ async fn namespace(
         }
         Csi::SLM => {
             let sqe = identify(Cns::NAMESPACE_FOR_CSI, nsid, Csi::SLM);
-            let data = identify_data(fate, connection, sqe).await?;
+            let data = identify_data(association, connection, sqe).await?;
             let data = IdentifyMemoryNamespace::parse(&data).expect("4096 bytes");
             NamespaceKind::Memory { bytes: data.nsze() }
         }

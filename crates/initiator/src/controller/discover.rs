@@ -28,8 +28,9 @@ pub async fn discover(
 ) -> Result<Vec<DiscoveryRecord>, Error> {
     let address = Address::new(socket, DISCOVERY_NQN);
     let (connection, closer) = admin_only(&address, options).await?;
-    let fate = Arc::clone(&closer.0.drive);
-    let protocol = |reason: &str| Error::Protocol { drive: fate.clone(), reason: reason.into() };
+    let association = Arc::clone(&closer.0.drive);
+    let protocol =
+        |reason: &str| Error::Protocol { drive: association.clone(), reason: reason.into() };
     let read = async |bytes: u32| -> Result<Buffer, Error> {
         let sqe = get_log_page(LogId::DISCOVERY, 0, Csi::NVM, 0, bytes);
         let reply = super::admin(&closer.0, &connection, sqe, &[], bytes).await?;

@@ -28,8 +28,8 @@ use csd_reactor::{Buffer, JoinHandle, sleep, timeout};
 pub use describe::{Namespace, NamespaceKind};
 pub use discover::discover;
 
+use crate::association::{Association, Closer, Traffic};
 use crate::connection::{Connection, Reply, Request};
-use crate::fate::{Closer, Fate, Traffic};
 use crate::{Address, Error, Options};
 
 /// Most data that a command of the admin queue carries in its capsule, bytes.
@@ -45,7 +45,7 @@ pub struct Controller(Rc<Inner>);
 
 struct Inner {
     address: Address,
-    fate: Rc<Fate>,
+    association: Rc<Association>,
     admin: Rc<Connection>,
     io: Vec<Rc<Connection>>,
     configuration: Configuration,
@@ -124,13 +124,13 @@ impl Controller {
     /// All that crossed the wire so far.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
-        self.0.fate.traffic()
+        self.0.association.traffic()
     }
 
     /// Why the controller is closed; `None` while it is open.
     #[must_use]
     pub fn closed(&self) -> Option<Error> {
-        self.0.fate.error()
+        self.0.association.error()
     }
 
     /// Sends an admin command with `data`, expecting at most `to_host` bytes back.
@@ -138,7 +138,7 @@ impl Controller {
     /// # Errors
     /// Any of a command's.
     pub async fn admin(&self, sqe: Sqe, data: &[u8], to_host: u32) -> Result<Reply, Error> {
-        admin(&self.0.fate, &self.0.admin, sqe, data, to_host).await
+        admin(&self.0.association, &self.0.admin, sqe, data, to_host).await
     }
 
     /// Sends an I/O command on the queue with the most room, waiting in line when all are full.
@@ -159,8 +159,8 @@ impl Controller {
         if most > inner.transfer_bytes_max.into() {
             return Err(self.too_large(most, inner.transfer_bytes_max.into()));
         }
-        let permit = inner.fate.io_room.acquire(1).await;
-        if let Some(error) = inner.fate.error() {
+        let permit = inner.association.io_room.acquire(1).await;
+        if let Some(error) = inner.association.error() {
             return Err(error);
         }
         let queue = inner.io.iter().max_by_key(|queue| queue.room());
@@ -178,7 +178,7 @@ impl Controller {
         // A drive that does not shut down in order is left all the same.
         let shutdown = timeout(SHUTDOWN_TIMEOUT, self.shut_down()).await;
         drop(shutdown);
-        inner.fate.close();
+        inner.association.close();
     }
 
     async fn shut_down(&self) -> Result<(), Error> {
@@ -209,15 +209,15 @@ impl Controller {
     }
 
     pub(crate) fn too_large(&self, bytes: u64, bytes_max: u64) -> Error {
-        Error::TooLarge { drive: Arc::clone(&self.0.fate.drive), bytes, bytes_max }
+        Error::TooLarge { drive: Arc::clone(&self.0.association.drive), bytes, bytes_max }
     }
 
     pub(crate) fn misuse(&self, reason: impl Into<String>) -> Error {
-        Error::Misuse { drive: Arc::clone(&self.0.fate.drive), reason: reason.into() }
+        Error::Misuse { drive: Arc::clone(&self.0.association.drive), reason: reason.into() }
     }
 
     pub(crate) fn protocol(&self, reason: impl Into<String>) -> Error {
-        Error::Protocol { drive: Arc::clone(&self.0.fate.drive), reason: reason.into() }
+        Error::Protocol { drive: Arc::clone(&self.0.association.drive), reason: reason.into() }
     }
 }
 
@@ -243,7 +243,7 @@ fn low(result: u64) -> u32 {
 
 /// Sends an admin command, waiting in line when the admin queue is full.
 async fn admin(
-    fate: &Fate,
+    association: &Association,
     connection: &Rc<Connection>,
     sqe: Sqe,
     data: &[u8],
@@ -254,7 +254,7 @@ async fn admin(
         opcode => opcode.text(),
     };
     let what = what.unwrap_or("an admin command");
-    let permit = Some(fate.admin_room.acquire(1).await);
+    let permit = Some(association.admin_room.acquire(1).await);
     let payload = if data.is_empty() { Vec::new() } else { vec![Buffer::from_slice(data)] };
     let in_capsule = data.len() <= ADMIN_IN_CAPSULE_BYTES;
     connection.start(Request { sqe, what, payload, in_capsule, to_host, permit })?.await

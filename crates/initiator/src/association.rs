@@ -1,7 +1,7 @@
-//! [`Fate`]: what the connections of one controller share. They live and fail together.
+//! [`Association`]: what the connections of one controller share. They fail together.
 //!
-//! Never: bytes. Invariants: a controller fails once, with the first reason; from then on every
-//! command in flight has ended and every new one ends at once.
+//! Does not touch bytes. Invariants: an association fails once, with the first reason; from then on
+//! every command in flight has ended and every new one ends at once.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -11,7 +11,6 @@ use std::time::Duration;
 use csd_reactor::Semaphore;
 
 use crate::Error;
-use crate::connection::Connection;
 
 /// Bytes that crossed the wire on a controller's connections, both ways.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,8 +25,14 @@ pub struct Traffic {
     pub wire_to_drive: u64,
 }
 
+/// A connection of the association.
+pub(crate) trait Member {
+    /// Ends every command in flight with this error, and the connection's task.
+    fn fail(&self, error: &Error);
+}
+
 /// See the module's text.
-pub(crate) struct Fate {
+pub(crate) struct Association {
     /// The drive's address, for errors.
     pub(crate) drive: Arc<str>,
     /// Longest that a command may take.
@@ -38,13 +43,13 @@ pub(crate) struct Fate {
     pub(crate) io_room: Semaphore,
     traffic: Cell<Traffic>,
     error: RefCell<Option<Error>>,
-    connections: RefCell<Vec<Weak<Connection>>>,
+    connections: RefCell<Vec<Weak<dyn Member>>>,
 }
 
 /// More permits than there can be commands: they let everyone who waits for room pass.
 const LET_ALL_PASS: usize = 1 << 32;
 
-impl Fate {
+impl Association {
     pub(crate) fn new(drive: Arc<str>, command_timeout: Duration) -> Rc<Self> {
         Rc::new(Self {
             drive,
@@ -58,8 +63,8 @@ impl Fate {
     }
 
     /// Adds a connection, which fails from now on when the others do.
-    pub(crate) fn join(&self, connection: &Rc<Connection>) {
-        self.connections.borrow_mut().push(Rc::downgrade(connection));
+    pub(crate) fn join(&self, connection: Weak<dyn Member>) {
+        self.connections.borrow_mut().push(connection);
     }
 
     /// Why the controller is closed, if it is.
@@ -105,7 +110,7 @@ impl Fate {
 }
 
 /// Closes a controller when its last user is gone, or when connecting was given up.
-pub(crate) struct Closer(pub(crate) Rc<Fate>);
+pub(crate) struct Closer(pub(crate) Rc<Association>);
 
 impl Drop for Closer {
     fn drop(&mut self) {
