@@ -8,9 +8,9 @@ use csd_nvme::kv::Key;
 
 use crate::lives::{self, Lives, NSID, SMALL, keys_of};
 
-/// Doomed keys, and the shard's three others: two anchors that keep the doomed keys' segment
-/// alive, and one to churn with.
-const DOOMED: usize = 100;
+/// Doomed keys, twice as many as the shard's log has segments. The shard has three other keys: two
+/// anchors that keep the doomed keys' segment alive, and one to churn with.
+const DOOMED: usize = 300;
 
 /// Keys of one shard.
 fn keys() -> Vec<Key> {
@@ -21,8 +21,8 @@ async fn store(core: &Core, key: Key, bytes: usize) {
     lives::store(core, key, &vec![0; bytes]).await.expect("stored");
 }
 
-/// First life: doomed keys and anchors in the oldest segment; then one of them deleted beside
-/// every churned value, so that no segment is worth cleaning more than one with a tombstone.
+/// First life: doomed keys and anchors in the oldest segment; then one of them deleted for every
+/// segment that churned values fill, so that nearly every segment that is cleaned has a tombstone.
 async fn bury(core: &Core) {
     let keys = keys();
     let (doomed, others) = keys.split_at(DOOMED);
@@ -33,11 +33,13 @@ async fn bury(core: &Core) {
     store(core, others[1], 130 << 10).await;
     for key in doomed {
         core.kv.delete(NSID, *key).await.expect("deleted");
-        for _ in 0..4 {
+        for _ in 0..2 {
             store(core, others[2], 256 << 10).await;
         }
     }
-    assert!(core.shared.segments.cleaned_count() > 40, "segments with tombstones were cleaned");
+    let segments = &core.shared.segments;
+    assert!(segments.count < 200, "{} segments", segments.count);
+    assert!(segments.cleaned_count() > 80, "segments with tombstones were cleaned");
 }
 
 #[test]
