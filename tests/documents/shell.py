@@ -75,10 +75,11 @@ class Shell:
             os.close(fd)
 
     def write(self, line: str) -> None:
-        """Give the shell a line."""
+        """Give the shell a line; one that has ended is noticed by the missing exit code."""
         assert self.bash.stdin is not None
-        self.bash.stdin.write(line + "\n")
-        self.bash.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):
+            self.bash.stdin.write(line + "\n")
+            self.bash.stdin.flush()
 
     def run(self, command: str, *, answers: str = "", in_background: bool = False) -> Outcome:
         """Run a command; one in the background until it says that it serves."""
@@ -93,7 +94,8 @@ class Shell:
         code = self.answer()
         if in_background:
             code = self.serving(output)
-        return Outcome(code, output.read_text(encoding="utf-8", errors="replace"))
+        said = output.read_text(encoding="utf-8", errors="replace") if output.exists() else ""
+        return Outcome(code, said)
 
     def answer(self) -> int:
         """Wait for a command's exit code; 124 when it hangs, 125 when the shell has ended."""
