@@ -111,7 +111,7 @@ struct Place {
 impl Drop for Place {
     fn drop(&mut self) {
         // Also after a round that failed: no drive is left behind.
-        let down = ["array", "down", "--delete"];
+        let down = ["array", "down", "--delete", "--yes"];
         let _ = Command::new(&self.csd).args(down).current_dir(&self.dir).output();
         let _ = std::fs::remove_dir_all(&self.dir);
     }
