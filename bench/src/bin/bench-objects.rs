@@ -1,4 +1,5 @@
-//! `csd put` and `csd get` of a file beside the smaller of two floors: loopback, and cp with sync.
+//! Compares `csd put` and `csd get` of a file with the smaller of two floors: the loopback network,
+//! and cp with sync.
 //!
 //! Runs the built `csd` over drives in memory, in a folder on the disk to be measured. A round is
 //! cp and sync, bytes through a bare loopback socket, put and sync, get and sync; every round has
@@ -16,7 +17,7 @@ use clap::Parser;
 use csd_bench::report::{self, SPREAD_MAX, quartiles};
 use serde_json::json;
 
-/// Put and get of a file beside loopback and cp.
+/// Compare put and get of a file with the loopback network and with cp.
 #[derive(Parser)]
 struct Arguments {
     /// Rounds that count, after one for warmth.
@@ -46,8 +47,8 @@ const PIECE: usize = 1 << 20;
 
 fn main() {
     let arguments = Arguments::parse();
-    let beside = std::env::current_exe().expect("our own path").with_file_name("csd");
-    let csd = arguments.csd.clone().unwrap_or(beside);
+    let default = std::env::current_exe().expect("our own path").with_file_name("csd");
+    let csd = arguments.csd.clone().unwrap_or(default);
     let csd = csd.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", csd.display()));
     std::fs::create_dir_all(arguments.dir.parent().unwrap_or(Path::new(".")))
         .and_then(|()| std::fs::create_dir(&arguments.dir))

@@ -9,6 +9,7 @@ use std::fs;
 use crate::cli::parse_nqn;
 use crate::report::Failure;
 use crate::runtime::random;
+use crate::units::hex;
 
 /// Where nvme-cli keeps the name of the host.
 const NQN_FILE: &str = "/etc/nvme/hostnqn";
@@ -51,7 +52,7 @@ fn derived(machine_id: &str) -> Option<String> {
 fn nqn_of(mut uuid: [u8; 16]) -> String {
     uuid[6] = uuid[6] & 0x0F | 0x80;
     uuid[8] = uuid[8] & 0x3F | 0x80;
-    let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(&uuid);
     let groups = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
     format!("nqn.2014-08.org.nvmexpress:uuid:{}", groups.join("-"))
 }

@@ -23,7 +23,7 @@ use crate::progress::Bar;
 use crate::report::{Failure, Report};
 use crate::room::takes;
 use crate::table::{Align, Table, pairs};
-use crate::units::{grouped, size};
+use crate::units::{grouped, hex, size};
 
 /// Stores files.
 pub(crate) fn put(options: &cli::Put, context: &Context) -> Result<Report, Failure> {
@@ -300,10 +300,6 @@ fn shape(lengths: &[u64]) -> String {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -311,6 +307,5 @@ mod tests {
     #[test]
     fn shapes_and_ids_read_well() {
         assert_eq!([shape(&[]), shape(&[5]), shape(&[2, 3])], ["scalar", "5", "2 x 3"]);
-        assert_eq!(hex(&[0, 0xAB]), "00ab");
     }
 }

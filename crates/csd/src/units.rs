@@ -25,6 +25,11 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     u64::try_from(bytes).map_err(|_| format!("{text:?} is too large"))
 }
 
+/// Bytes as hexadecimal digits, two each.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// More digits than any fraction of a unit needs.
 const FRACTION_DIGITS_MAX: usize = 15;
 
@@ -116,6 +121,11 @@ fn real(number: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_byte_has_two_hexadecimal_digits() {
+        assert_eq!(hex(&[0, 0xAB]), "00ab");
+    }
 
     #[test]
     fn sizes_are_read_as_people_write_them() {

@@ -54,7 +54,7 @@ pub(crate) fn add(options: &cli::Add, context: &Context) -> Result<Report, Failu
 /// New drives of this machine.
 fn planned(options: &cli::Add, local: &Local, count: u16) -> Result<Vec<DriveRecord>, Failure> {
     let like = local.file.drives.iter().rev().find(|drive| drive.media.is_some());
-    let in_memory = like.is_some_and(|drive| drive.media.as_deref() == Some("memory"));
+    let in_memory = like.is_some_and(DriveRecord::is_in_memory);
     let media = if in_memory { cli::Media::Memory } else { cli::Media::File };
     let size_bytes = options.size.or(like.and_then(|drive| drive.size_bytes));
     let cores_said = options.drive.said.contains_key("cores");

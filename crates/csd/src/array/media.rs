@@ -16,13 +16,14 @@ use super::process;
 use crate::log_file;
 use crate::report::Failure;
 use crate::runtime::runtime;
+use crate::units::hex;
 
 /// Longest wait for a medium's lock: what a killed drive had under way keeps it for a while.
 const LOCKED_MAX: Duration = Duration::from_secs(5);
 /// Pause between two tries.
 const TRY_EVERY: Duration = Duration::from_millis(20);
 
-/// What is under the name of a drive's medium.
+/// The file that has the name of a drive's medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// Nothing.
@@ -60,7 +61,7 @@ fn compare(drive: &DriveRecord, path: &Path, file: &File) -> Result<Found, Failu
     Ok(match (identity, &drive.media_uuid) {
         (Identity::Blank, _) => Found::Blank,
         (Identity::Drive(_), None) => Found::Unknown,
-        (Identity::Drive(uuid), Some(recorded)) if hex(uuid) == *recorded => Found::Own,
+        (Identity::Drive(uuid), Some(recorded)) if hex(&uuid) == *recorded => Found::Own,
         _ => Found::Foreign,
     })
 }
@@ -73,14 +74,10 @@ pub(super) fn record(drive: &mut DriveRecord, home: &Home) -> Result<(), Failure
     {
         let identity = identify(&file).map_err(|error| cannot_read(drive, &path, &error))?;
         if let Identity::Drive(uuid) = identity {
-            drive.media_uuid = Some(hex(uuid));
+            drive.media_uuid = Some(hex(&uuid));
         }
     }
     Ok(())
-}
-
-fn hex(uuid: [u8; 16]) -> String {
-    uuid.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn cannot_read(drive: &DriveRecord, path: &Path, error: &std::io::Error) -> Failure {

@@ -36,7 +36,8 @@ pub(super) fn of_new(
     Ok(options)
 }
 
-/// What is said, for the drive behind so many others: each serves metrics at a port of its own.
+/// The options for one of several drives, of which `before` come first: each serves metrics at a
+/// port of its own.
 fn at_place(said: &DriveOptions, before: usize) -> Result<DriveOptions, Failure> {
     let mut options = said.clone();
     if let Some(Words::One(metrics)) = options.get_mut("metrics") {
@@ -70,7 +71,7 @@ pub(super) fn arguments(drive: &DriveRecord) -> Result<Vec<String>, Failure> {
     Ok(kept.iter().flat_map(|(name, words)| words.arguments(name)).collect())
 }
 
-/// What options mean, by which two sets of them can be compared.
+/// A text of the values that options have: equal texts mean equal options.
 fn meaning(drive: &DriveRecord, options: &DriveOptions) -> Result<String, Failure> {
     let tuning = understand(options).map_err(|why| {
         let name = &drive.name;
@@ -97,7 +98,7 @@ pub(super) fn leave_blocks(bytes: u64, options: &DriveOptions) -> Result<(), Fai
     }
 }
 
-/// What is asked for of drives of an array that there is.
+/// The options that a user gives for the drives of an existing array.
 pub(super) struct Asked<'a> {
     pub(super) size: Option<u64>,
     pub(super) media: Option<Media>,
@@ -145,7 +146,7 @@ fn difference(
     {
         return Ok(Some(("size".to_owned(), format!("--size {}", size(has)), size(wanted))));
     }
-    let in_memory = drive.media.as_deref() == Some("memory");
+    let in_memory = drive.is_in_memory();
     if let Some(wanted) = asked.media
         && (wanted == Media::Memory) != in_memory
     {

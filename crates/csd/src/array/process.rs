@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use csd_nvme::controller::connect::is_nqn;
 use csd_reactor::{block_on, sleep, timeout};
-use csd_store::array::DriveRecord;
+use csd_store::array::{DriveRecord, IN_MEMORY};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::log_file;
@@ -65,7 +65,7 @@ pub(crate) fn start(
     let output = log_file::fresh(&log, log_file::FILES).map_err(cannot)?;
     let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
     command.args(["drive", "serve", "--session", "--listen", "127.0.0.1:0"]);
-    command.arg("--media").arg(media.unwrap_or(Path::new("memory")));
+    command.arg("--media").arg(media.unwrap_or(Path::new(IN_MEMORY)));
     command.args(["--size", &drive.size_bytes.unwrap_or(1 << 30).to_string()]);
     command.args(arguments);
     command.args(["--nqn", drive.nqn()]);
@@ -129,7 +129,7 @@ pub(crate) fn wait_ready(
     waited.map_err(Failure::run)?.map_err(Failure::run)
 }
 
-/// What the process is that the array file names for a drive.
+/// State of the process that the array file names for a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// It serves the drive for this array.
@@ -157,7 +157,7 @@ pub(crate) fn standing(drive: &DriveRecord, folder: &Path) -> Standing {
     }
 }
 
-/// Whether the drive's process runs, for this array.
+/// Whether the process that serves the drive for this array runs.
 pub(crate) fn is_running(drive: &DriveRecord, folder: &Path) -> bool {
     standing(drive, folder) == Standing::Runs
 }

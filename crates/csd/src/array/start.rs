@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::Child;
 
-use csd_store::array::{ArrayFile, DriveOptions, DriveRecord};
+use csd_store::array::{ArrayFile, DriveOptions, DriveRecord, IN_MEMORY};
 
 use super::{Local, media, options, process};
 use crate::cli;
@@ -15,7 +15,7 @@ use crate::report::Failure;
 /// Size of a new drive's media unless the user says otherwise, bytes.
 pub(super) const SIZE_BYTES: u64 = 1 << 30;
 
-/// What a new drive is like.
+/// Properties of a new drive.
 pub(super) struct Shape {
     pub(super) media: cli::Media,
     pub(super) size_bytes: u64,
@@ -27,7 +27,7 @@ impl Shape {
     /// A drive that has never served. `media` is the name of its media file.
     pub(super) fn drive(mut self, array_uuid: &str, name: &str, media: &Path) -> DriveRecord {
         let media = match self.media {
-            cli::Media::Memory => "memory".to_owned(),
+            cli::Media::Memory => IN_MEMORY.to_owned(),
             cli::Media::File => media.to_string_lossy().into_owned(),
         };
         // The array file has the number of cores apart.
@@ -45,7 +45,7 @@ impl Shape {
     }
 }
 
-/// Which drives of an array file are meant.
+/// Selects the drives of an array file, or those that are joining it.
 pub(super) type Which = fn(&mut ArrayFile) -> &mut Vec<DriveRecord>;
 
 /// Starts those of `which` drives that have these places, waits until they serve, and records

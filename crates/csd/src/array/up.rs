@@ -1,7 +1,7 @@
 //! `csd array up`.
 //!
-//! Invariant: nothing is started before every drive's medium was looked at; no medium of an array
-//! that may have objects is made anew, unless the user insists.
+//! Invariants: no drive is started before the media of all drives were looked at; missing media of
+//! an array that may have objects are not created again, unless the user insists.
 
 use std::path::{Path, PathBuf};
 
@@ -19,6 +19,7 @@ use crate::cli;
 use crate::context::Context;
 use crate::report::{Failure, Report};
 use crate::runtime::random;
+use crate::units::hex;
 
 /// Drives of a new array unless the user says otherwise.
 const DRIVES: u16 = 2;
@@ -43,7 +44,7 @@ pub(crate) fn up(options: &cli::Up, context: &Context) -> Result<Report, Failure
     let places = stopped(options, &mut local)?;
     for &place in &places {
         let drive = &local.file.drives[place];
-        if drive.pid.is_some() && drive.media.as_deref() == Some("memory") {
+        if drive.pid.is_some() && drive.is_in_memory() {
             let name = &drive.name;
             warnings.push(format!("drive {name} keeps its data in memory and came up empty"));
         }
@@ -158,7 +159,7 @@ fn plan(options: &cli::Up, path: &Path, home: &Home) -> Result<ArrayFile, Failur
     let folder = home.own(&folder).map_err(|why| {
         Failure::usage(format!("--dir: {why}; name an array file in that folder with --array"))
     })?;
-    let uuid: String = random::<16>()?.iter().map(|byte| format!("{byte:02x}")).collect();
+    let uuid = hex(&random::<16>()?);
     let name = path.file_stem().map_or_else(|| "array".into(), |stem| stem.to_string_lossy());
     let size_bytes = options.size.unwrap_or(start::SIZE_BYTES);
     let folder = home.relative(&folder);

@@ -21,6 +21,7 @@ use crate::array::lock::Writers;
 use crate::context::{Context, silent, with_plan};
 use crate::report::Failure;
 use crate::runtime::random;
+use crate::units::hex;
 
 /// A drive, and what it holds of the objects.
 pub(super) struct OnDrive {
@@ -54,7 +55,7 @@ impl Objects {
         let _writers = Writers::share(context.array_path())?;
         let file = ArrayFile::load(context.array_path())?;
         let plan = Plan::new(&file);
-        let id: String = random::<4>()?.iter().map(|byte| format!("{byte:02x}")).collect();
+        let id = hex(&random::<4>()?);
         let (connection, names) = (context.options()?, Vec::new());
         let look = async |array: &Array| {
             array.require_majority().map_err(Failure::from)?;

@@ -21,6 +21,7 @@ use crate::cli::characterize::Characterize;
 use crate::context::Context;
 use crate::report::Failure;
 use crate::runtime::{random, runtime};
+use crate::units::hex;
 
 /// Repetitions of the measurement of what the host can take in.
 const INGEST_REPEAT: usize = 3;
@@ -59,7 +60,7 @@ impl Started {
         (in_memory, size): (bool, u64),
         cores: usize,
     ) -> Result<Self, Failure> {
-        let id: String = random::<8>()?.iter().map(|byte| format!("{byte:02x}")).collect();
+        let id = hex(&random::<8>()?);
         let folder = scratch_folder(options).join(format!("csd-characterize-{id}"));
         let cannot = |error: std::io::Error| {
             Failure::run(format!("cannot start a drive in {}: {error}", folder.display()))

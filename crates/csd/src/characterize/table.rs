@@ -69,7 +69,7 @@ fn bandwidths(profile: &Profile) -> String {
     text
 }
 
-/// How much longer something took, marked when a side of the division is unsteady.
+/// Ratio of two times, marked when one of them is unsteady.
 fn factor(burdened: &Samples, free: &Samples) -> Option<String> {
     let (burdened, free) = (burdened.spread()?, free.spread()?);
     let mark = match burdened.is_unsteady() || free.is_unsteady() {

@@ -56,7 +56,7 @@ pub(crate) struct Up {
     /// Size of each new drive's media [default: 1G]
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     pub(crate) size: Option<u64>,
-    /// Where drives keep their bytes [default: file]
+    /// Media of new drives [default: file]
     #[arg(long, value_enum)]
     pub(crate) media: Option<Media>,
     #[command(flatten)]

@@ -25,6 +25,7 @@ use crate::context::Context;
 use crate::report::{Failure, Report};
 use crate::runtime::runtime;
 use crate::table::{Align, Table};
+use crate::units::hex;
 
 /// The type of WebAssembly modules, and how these begin.
 const WASM: &str = "wasm";
@@ -156,7 +157,7 @@ fn load(options: Load, context: &Context) -> Result<Report, Failure> {
         }
         Ok(())
     })?;
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(&digest[..]);
     let drives: Vec<&String> = done.iter().map(|(drive, ())| drive).collect();
     let line =
         |drive: &&String| format!("loaded {file} at index {index} of {}\n", context.shown(drive));

@@ -20,7 +20,7 @@ use crate::progress::Bar;
 use crate::report::{Class, Failure, Report};
 use crate::run::{look_up, text, ways};
 use crate::runtime::runtime;
-use crate::table::{Align, Table, pairs};
+use crate::table::pairs;
 use crate::target::Target;
 use crate::units::{duration, grouped, percent, rate, size};
 
@@ -201,14 +201,7 @@ fn text_of_one(outcome: &Outcome, task: &Task) -> String {
 }
 
 fn text_of_many(outcomes: &[Outcome], task: &Task) -> String {
-    let mut table = Table::new(&[
-        ("on", Align::Left),
-        ("result", Align::Right),
-        ("wall", Align::Right),
-        ("rate", Align::Right),
-        ("crossed", Align::Right),
-        ("shares of elements (busy)", Align::Left),
-    ]);
+    let mut table = text::table_of_ways("result");
     for outcome in outcomes {
         table.row(vec![
             text::who(outcome.way, outcome.cores),

@@ -43,14 +43,8 @@ fn of_one(name: &'static str, outcome: &Outcome) -> String {
 }
 
 fn of_many(name: &'static str, outcomes: &[Outcome]) -> String {
-    let mut table = Table::new(&[
-        ("on", Align::Left),
-        (if outcomes[0].answer.digest.is_some() { "digest" } else { name }, Align::Right),
-        ("wall", Align::Right),
-        ("rate", Align::Right),
-        ("crossed", Align::Right),
-        ("shares of elements (busy)", Align::Left),
-    ]);
+    let mut table =
+        table_of_ways(if outcomes[0].answer.digest.is_some() { "digest" } else { name });
     for outcome in outcomes {
         table.row(vec![
             who(outcome.way, outcome.cores),
@@ -62,6 +56,18 @@ fn of_many(name: &'static str, outcomes: &[Outcome]) -> String {
         ]);
     }
     table.render() + "answers agree\n"
+}
+
+/// An empty table of ways to run, whose answers have this name.
+pub(crate) fn table_of_ways(answer: &'static str) -> Table {
+    Table::new(&[
+        ("on", Align::Left),
+        (answer, Align::Right),
+        ("wall", Align::Right),
+        ("rate", Align::Right),
+        ("crossed", Align::Right),
+        ("shares of elements (busy)", Align::Left),
+    ])
 }
 
 /// Who computed.

@@ -250,12 +250,21 @@ impl ArrayFile {
     }
 }
 
+/// In place of a media file: the drive keeps its bytes in memory.
+pub const IN_MEMORY: &str = "memory";
+
 impl DriveRecord {
     /// The NQN in its address; empty when there is none.
     #[must_use]
     pub fn nqn(&self) -> &str {
         let path = self.url.rsplit('/').next().unwrap_or("");
         path.split('?').next().unwrap_or("")
+    }
+
+    /// Whether it is a process of this machine that keeps its bytes in memory.
+    #[must_use]
+    pub fn is_in_memory(&self) -> bool {
+        self.media.as_deref() == Some(IN_MEMORY)
     }
 
     /// Whether it has never served: `csd array up` wrote the address, and no port is known yet.

@@ -80,8 +80,8 @@ impl Home {
     /// # Errors
     /// As [`Self::own`].
     pub fn media(&self, drive: &DriveRecord) -> Result<Option<PathBuf>, String> {
-        match drive.media.as_deref() {
-            None | Some("memory") => Ok(None),
+        match drive.media.as_deref().filter(|_| !drive.is_in_memory()) {
+            None => Ok(None),
             Some(media) => self.own(Path::new(media)).map(Some),
         }
     }

@@ -16,7 +16,9 @@ use csd_reactor::{Class, spawn};
 
 use crate::fault::Fault;
 
-pub use file::{ArrayFile, DEFAULT_PATH, DriveOptions, DriveRecord, FileError, SCHEMA, Words};
+pub use file::{
+    ArrayFile, DEFAULT_PATH, DriveOptions, DriveRecord, FileError, IN_MEMORY, SCHEMA, Words,
+};
 pub use home::{DEFAULT_FOLDER, Home};
 
 /// Block namespace of a drive.

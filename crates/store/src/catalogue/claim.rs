@@ -106,6 +106,13 @@ impl Claims {
     }
 }
 
+/// The keys of claims on one drive.
+pub(super) async fn keys(drive: &Drive) -> Result<Vec<Key>, Error> {
+    let mut first = [0; 16];
+    first[0] = CLAIM_PREFIX;
+    super::keys_with_prefix(drive, &[CLAIM_PREFIX], &first).await
+}
+
 /// The claim under `key` on one drive.
 pub(super) async fn read_one(drive: &Drive, key: &Key) -> Result<Option<Entry>, Error> {
     let name = "of a claim";
@@ -225,11 +232,9 @@ pub(super) async fn release(array: &Array, name: &str, epochs: std::ops::RangeIn
 /// # Errors
 /// As [`super::read`], or a corrupt claim.
 pub async fn release_passed(array: &Array) -> Result<usize, Error> {
-    let mut first = [0; 16];
-    first[0] = CLAIM_PREFIX;
     let mut released = 0;
     for drive in array.drives() {
-        for key in super::keys_with_prefix(drive, &[CLAIM_PREFIX], &first).await? {
+        for key in keys(drive).await? {
             let Some(claim) = read_one(drive, &key).await? else { continue };
             let found = super::read(array, &entry::key(&claim.name), &claim.name).await?;
             if found.newest().is_some_and(|newest| newest.epoch >= claim.epoch) {

@@ -20,7 +20,7 @@ use std::rc::Rc;
 use csd_nvme::kv::Key;
 use csd_reactor::{Buffer, Class, JoinHandle, spawn};
 
-use super::claim::{self, CLAIM_PREFIX};
+use super::claim;
 use super::entry::{self, Entry};
 use crate::array::{self, Array, Drive};
 use crate::extent;
@@ -153,10 +153,8 @@ pub async fn spread(array: &Array, before: usize) -> Result<usize, Error> {
 
 /// Writes the entries of writers that were cut off after they had won their epoch.
 async fn settle_claims(old: &Array) -> Result<(), Error> {
-    let mut first = [0; 16];
-    first[0] = CLAIM_PREFIX;
     for drive in old.drives() {
-        for key in super::keys_with_prefix(drive, &[CLAIM_PREFIX], &first).await? {
+        for key in claim::keys(drive).await? {
             if let Some(claimed) = claim::read_one(drive, &key).await? {
                 super::settle(old, &claimed.name).await?;
             }

@@ -7,10 +7,9 @@
 
 use std::arch::x86_64::*;
 
-use super::{Functions, POLYNOMIAL, each_group, sse42};
+use super::{POLYNOMIAL, functions, sse42};
 
-/// The functions of this version.
-pub(super) const FUNCTIONS: Functions = Functions { update, pages };
+functions!();
 
 /// Bytes of one turn: four vectors.
 const TURN: usize = 256;
@@ -33,21 +32,6 @@ const fn power(exponent: u32) -> u32 {
         step += 1;
     }
     value
-}
-
-fn update(state: u32, bytes: &[u8]) -> u32 {
-    // SAFETY: this version is only offered where the features were detected.
-    let [state] = unsafe { states([bytes], [state]) };
-    state
-}
-
-fn pages(data: &[u8], page: usize, unroll: u8, out: &mut Vec<u32>) {
-    each_group!(data, page, unroll, out, |pages| group(pages));
-}
-
-fn group<const N: usize>(pages: [&[u8]; N]) -> [u32; N] {
-    // SAFETY: this version is only offered where its features were detected.
-    unsafe { states(pages, [!0; N]) }
 }
 
 /// The states of several pages of one length after all their bytes.

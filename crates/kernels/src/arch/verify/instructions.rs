@@ -5,25 +5,9 @@ macro_rules! instructions {
     ($arch:ident, $feature:literal, $word:expr, $byte:ident) => {
         use std::arch::$arch::*;
 
-        use super::{Functions, each_group, together};
+        use super::{functions, together};
 
-        /// The functions of this version.
-        pub(super) const FUNCTIONS: Functions = Functions { update, pages };
-
-        pub(super) fn update(state: u32, bytes: &[u8]) -> u32 {
-            // SAFETY: this version is only offered where the feature was detected.
-            let [state] = unsafe { states([bytes], [state]) };
-            state
-        }
-
-        fn pages(data: &[u8], page: usize, unroll: u8, out: &mut Vec<u32>) {
-            each_group!(data, page, unroll, out, |pages| group(pages));
-        }
-
-        fn group<const N: usize>(pages: [&[u8]; N]) -> [u32; N] {
-            // SAFETY: this version is only offered where its features were detected.
-            unsafe { states(pages, [!0; N]) }
-        }
+        functions!();
 
         #[target_feature(enable = $feature)]
         fn states<const N: usize>(pages: [&[u8]; N], before: [u32; N]) -> [u32; N] {

@@ -51,7 +51,33 @@ macro_rules! each_group {
         }
     }};
 }
+/// The functions of a version whose `states` need processor features. `states` gives the states of
+/// several pages of one length after all their bytes, from those before.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! functions {
+    () => {
+        /// The functions of this version.
+        pub(super) const FUNCTIONS: super::Functions = super::Functions { update, pages };
+
+        pub(super) fn update(state: u32, bytes: &[u8]) -> u32 {
+            // SAFETY: this version is only offered where its features were detected.
+            let [state] = unsafe { states([bytes], [state]) };
+            state
+        }
+
+        fn pages(data: &[u8], page: usize, unroll: u8, out: &mut Vec<u32>) {
+            super::each_group!(data, page, unroll, out, |pages| group(pages));
+        }
+
+        fn group<const N: usize>(pages: [&[u8]; N]) -> [u32; N] {
+            // SAFETY: this version is only offered where its features were detected.
+            unsafe { states(pages, [!0; N]) }
+        }
+    };
+}
 use each_group;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use functions;
 
 /// The polynomial, reflected.
 const POLYNOMIAL: u32 = 0x82F6_3B78;
