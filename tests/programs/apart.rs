@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use csd_drive::namespace::compute::{Compiled, Engine};
+use csd_kernels::program::{Compiled, Engine};
 
 use crate::host::{Host, INDEX};
 use crate::wire::Command;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use csd_drive::Provision;
 use csd_drive::log::{Level, Log};
-use csd_drive::namespace::compute::{Admission, Engine, Limits};
+use csd_drive::namespace::compute::Admission;
+use csd_kernels::program::{Engine, Limits};
 use csd_wasm::{PROGRAM_TYPE, Wasm};
 
 use crate::wire::{Command, Reply, Wire};

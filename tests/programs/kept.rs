@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use csd_drive::namespace::compute::{Compiled, Engine, Failure, Limits, Program};
+use csd_kernels::program::{Compiled, Engine, Failure, Limits, Program};
 
 use crate::host::{Host, INDEX};
 use crate::wire::Command;
@@ -32,7 +32,7 @@ impl Engine for Large {
 
 impl Compiled for Large {
     fn start(&self, _: &[u8], _: &Limits) -> Result<Box<dyn Program>, Failure> {
-        Err(Failure::misuse("it is only large"))
+        Err(Failure::parameters("it is only large"))
     }
 
     fn bytes(&self) -> u64 {

@@ -5,8 +5,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use csd_drive::Provision;
-use csd_drive::namespace::compute::Limits;
 use csd_initiator::Address;
+use csd_kernels::program::Limits;
 use csd_reactor::{BackendKind, Config, block_on};
 
 use crate::{MEMORY_BYTES, NQN, abort, equal_everywhere, leave};

@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use csd_drive::Provision;
-use csd_drive::namespace::compute::{
-    Admission, Compiled, Engine, Failure, Inputs, Limits, Output, Program, Step,
+use csd_drive::namespace::compute::Admission;
+use csd_kernels::program::{
+    Cause, Compiled, Engine, Failure, Inputs, Limits, Output, Program, Step,
 };
 
 use crate::wire::{Command, Reply, Wire};
@@ -49,7 +50,7 @@ impl Engine for Toy {
 impl Compiled for Word {
     fn start(&self, parameters: &[u8], _: &Limits) -> Result<Box<dyn Program>, Failure> {
         if parameters == b"wrong" {
-            return Err(Failure::misuse("that is wrong"));
+            return Err(Failure::parameters("that is wrong"));
         }
         Ok(Box::new(Run { word: self.0.clone(), copied: 0 }))
     }
@@ -63,7 +64,7 @@ impl Program for Run {
     fn step(&mut self, inputs: &mut Inputs, output: &mut Output) -> Result<Step, Failure> {
         match &self.word[..] {
             b"spin" => Ok(Step::More),
-            b"fail" => Err(Failure::new(csd_nvme::status::Status::PROGRAM_FAILED, "it fails")),
+            b"fail" => Err(Failure::new(Cause::Program, "it fails")),
             _ if inputs.is_over(0) => Ok(Step::Done { result: self.copied }),
             _ => {
                 let count = inputs.peek(0).len();

@@ -3,11 +3,13 @@
 use crate::tree::Tree;
 
 /// The allowed edges; whoever is not listed may depend on none of ours.
-const EDGES: [(&str, &[&str]); 5] = [
+const EDGES: [(&str, &[&str]); 7] = [
+    ("kernels", &["buffer"]),
+    ("reactor", &["buffer"]),
     ("drive", &["nvme", "kernels", "reactor"]),
     ("initiator", &["nvme", "reactor"]),
     ("store", &["initiator", "kernels", "nvme", "reactor"]),
-    ("wasm", &["drive", "nvme"]),
+    ("wasm", &["kernels"]),
     ("csd", &["drive", "store", "reactor", "nvme", "kernels", "initiator", "wasm"]),
 ];
 

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use csd_drive::namespace::compute::{Admission, Engine, Limits};
+use csd_drive::namespace::compute::Admission;
 use csd_drive::transport::budget::BYTES_MIN;
 use csd_drive::{Access, Config, HostLimits, MediaKind, Provision};
+use csd_kernels::program::{Engine, Limits};
 use csd_nvme::auth::Offer;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};

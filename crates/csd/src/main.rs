@@ -61,7 +61,7 @@ fn main() -> ExitCode {
         Err(error) => return refuse(&error),
     };
     let (command, style) = (cli.command.words(), style(&cli));
-    report::finish(command, dispatch(cli), style)
+    report::finish(&command, dispatch(cli), style)
 }
 
 fn style(cli: &Cli) -> Style {

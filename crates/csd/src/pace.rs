@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use csd_drive::pace::{Cost, Model};
+use csd_kernels::registry::BUILTIN;
 use csd_store::account;
-use csd_store::characterize::kernel;
 use csd_store::profile::{Overlap, Profile};
 
 use crate::report::Failure;
@@ -42,14 +42,14 @@ pub(crate) fn load(text: &str) -> Result<(Profile, String), Failure> {
 pub(crate) fn model(text: &String) -> Result<Model, Failure> {
     let (profile, name) = load(text)?;
     let device = &profile.device[&name];
-    let programs = kernel::all().into_iter().filter_map(|kernel| {
+    let programs = BUILTIN.into_iter().filter_map(|kernel| {
         let rates = account::drive(&profile, &name, kernel.name())?;
         let cost = Cost {
             load_ns_per_byte: rates.load_s_per_byte * 1e9,
             compute_ns_per_byte: rates.comp_s_per_byte * 1e9,
             pipelined: rates.overlap == Overlap::Pipelined,
         };
-        Some((kernel.program(), cost))
+        Some((kernel.program_id(), cost))
     });
     let model = Model {
         read_bytes_per_s: device.ext_read_Bps,

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
+use csd_kernels::program::Limits;
 use csd_nvme::controller::Subsystem;
 use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_id, keep, random_u64};
 
@@ -20,7 +21,7 @@ use crate::log::Log;
 use crate::media::{Media, Syncer};
 use crate::metrics::{CoreMetrics, Metrics};
 use crate::namespace::block::{Block, COPY_BYTES_MAX};
-use crate::namespace::compute::{Compute, Executions, Library, Limits, RangeSets};
+use crate::namespace::compute::{Compute, Executions, Library, RangeSets};
 use crate::namespace::gate::Gate;
 use crate::namespace::kv::Kv;
 use crate::namespace::kv::recover::{Found, survey};

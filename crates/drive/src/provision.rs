@@ -5,9 +5,11 @@
 
 use std::sync::Arc;
 
+use csd_kernels::program::{Engine, Limits};
+
 use crate::error::Error;
 use crate::format::PAGE_BYTES;
-use crate::namespace::compute::{Admission, Engine, Limits};
+use crate::namespace::compute::Admission;
 use crate::namespace::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
 
 /// Which namespaces hosts see.

@@ -11,6 +11,9 @@
 //! - `element`: the types that elements have ([`ElementType`])
 //! - `value`: one element's value, as a user types it ([`Scalar`])
 //! - `numeric`: the types that kernels compute with ([`Numeric`]), and what parameters share
+//! - [`kernel`]: the interface of the built-in kernels
+//! - [`registry`]: their list
+//! - [`program`]: computations in bounded steps, as drives and hosts run them
 //! - [`count`]: how many elements equal a value
 //! - [`vector_add`]: the sum of two arrays, element by element
 //! - [`array_merge`]: two sorted arrays as one, every value once
@@ -22,8 +25,11 @@ mod arch;
 pub mod array_merge;
 pub mod count;
 mod element;
+pub mod kernel;
 mod numeric;
 pub mod page_rank;
+pub mod program;
+pub mod registry;
 mod value;
 pub mod vector_add;
 pub mod verify;

@@ -1,7 +1,11 @@
 //! Every compiled version of verify that this machine runs, held to the byte-wise reference: all
 //! page sizes, numbers of pages under way, alignments and cuts.
 
-use csd_kernels::verify::{COMBINATIONS, Plan, Version, checksums, scalar, wrong_pages};
+use csd_kernels::kernel::Kernel;
+use csd_kernels::verify::{
+    COMBINATIONS, Digest, KERNEL, Parameters, Plan, Spacing, Version, checksums, scalar,
+    wrong_pages,
+};
 use proptest::prelude::*;
 
 fn data(seed: u64, bytes: usize) -> Vec<u8> {
@@ -78,5 +82,21 @@ fn units_by_their_batches_find_what_one_finds() {
             })
             .collect();
         assert_eq!(found, expected, "{pages} x {units}");
+    }
+}
+
+#[test]
+fn digests_of_parts_join_to_that_of_the_whole() {
+    let sums: Vec<u32> = (1..=10).map(|n| n * 0x0101_0107).collect();
+    for spacing in [Spacing::default(), Spacing { every: 2, gap: 7 }] {
+        let digest = |sums: &[u32]| {
+            let mut digest = Digest::new(spacing);
+            digest.push(sums);
+            u64::from(digest.value()) | (sums.len() as u64) << 32
+        };
+        let parameters = Parameters { plan: Plan::sequential(512), spacing }.encode();
+        // The last page is short.
+        let parts = [(0..2048, digest(&sums[..4])), (2048..4700, digest(&sums[4..]))];
+        assert_eq!(KERNEL.join(&parameters, &parts), digest(&sums), "{spacing:?}");
     }
 }

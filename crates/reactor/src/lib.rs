@@ -23,7 +23,6 @@
 //! | `busy` | where the time went |
 //! | `sync` | notify, semaphore, channels, all within a core |
 //! | `pool` | a connection's commands in flight |
-//! | `buffer` | aligned bytes with head- and tailroom |
 //! | `net`, `file` | sockets by readiness, files by completion |
 //! | `outlet` | lines to a writer that may block, such as a log's |
 //! | `mapped` | memory that pages to a file, for measuring |
@@ -32,7 +31,7 @@
 //! | `sim` | the world that stands in for it |
 
 mod backend;
-mod buffer;
+
 mod busy;
 mod class;
 mod config;
@@ -58,7 +57,6 @@ mod timer;
 
 pub use backend::thread::{lead_session, redirect_stderr};
 pub use backend::{BackendKind, UnknownBackend};
-pub use buffer::{ALIGNMENT, Buffer};
 pub use busy::BusyTimes;
 pub use class::Class;
 pub use config::Config;
@@ -66,6 +64,7 @@ pub use core::{
     CoreGone, CoreId, backend_name, busy, call, core_count, core_id, keep, kept, post,
     random_bytes, random_u64, spawn, stop_requested, yield_now,
 };
+pub use csd_buffer::{ALIGNMENT, Buffer};
 pub use file::{DirectAlignment, File, FileOptions};
 pub use instant::Instant;
 pub use lane::{Compute, Job, LaneFailed, Progress, Single, compute, compute_apart, compute_fn};

@@ -10,7 +10,7 @@
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::cast_possible_truncation)]
 #![allow(clippy::cast_precision_loss)]
 
-use csd_drive::namespace::compute::Engine;
+use csd_kernels::program::Engine;
 use csd_wasm::Wasm;
 
 #[allow(dead_code)]

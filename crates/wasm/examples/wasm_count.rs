@@ -10,9 +10,10 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
-use csd_drive::namespace::compute::{Engine, Limits, Program, run_here, start_builtin};
-use csd_nvme::execute::{Execution, Output, Place};
-use csd_reactor::Buffer;
+use csd_buffer::Buffer;
+use csd_kernels::count;
+use csd_kernels::kernel::{Kernel, Wanted};
+use csd_kernels::program::{Engine, Limits, Program, run};
 use csd_wasm::Wasm;
 
 const ROUNDS: usize = 21;
@@ -39,18 +40,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Element type i32, equal to, six zeros, the value.
     let mut parameters = vec![1, 0, 0, 0, 0, 0, 0, 0];
     parameters.extend_from_slice(&i64::from(WANTED).to_le_bytes());
-    let own = Execution {
-        program: 1,
-        output: Output::Completion,
-        sources: vec![Place::Memory { nsid: 4, start: 0, bytes: 4 }.into()],
-        inline: vec![],
-        parameters,
-        serial: false,
-        cores: 1,
-    };
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
-        let (own_s, own) = timed(start_builtin(&own)?, &data)?;
+        let (own_s, own) = timed(count::KERNEL.start(&parameters, Wanted::Result)?, &data)?;
         let guest = guest.start(&WANTED.to_le_bytes(), &Limits::default())?;
         let (guest_s, guest) = timed(guest, &data)?;
         assert_eq!(own, guest, "both count the same");
@@ -73,6 +65,6 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn timed(program: Box<dyn Program>, data: &[Buffer]) -> Result<(f64, u64), Box<dyn Error>> {
     let chunks = data.iter().map(|chunk| Buffer::from_slice(chunk)).collect();
     let began = Instant::now();
-    let (result, _) = run_here(program, vec![chunks])?;
+    let (result, _) = run(program, vec![chunks])?;
     Ok((began.elapsed().as_secs_f64(), result))
 }

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use csd_drive::namespace::compute::{Compiled, Engine, Failure, Limits, Program, digest};
+use csd_kernels::program::{Compiled, Engine, Failure, Limits, Program};
 use wasmtime::{Config, ExternType, InstancePre, Linker, OptLevel, ValType};
 
 use crate::exports::{Entry, MEMORY};
@@ -111,7 +111,7 @@ impl Wasm {
     /// # Errors
     /// What is wrong with it, in words.
     pub fn module(&self, bytes: &[u8]) -> Result<Arc<Module>, String> {
-        let digest = digest(bytes);
+        let digest = *blake3::hash(bytes).as_bytes();
         if let Some(known) = self.remembered().get(&digest) {
             return Ok(known);
         }

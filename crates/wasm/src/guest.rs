@@ -8,8 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use csd_drive::namespace::compute::{Failure, Inputs, Limits, Output, Program, Step};
-use csd_nvme::status::Status;
+use csd_kernels::program::{Cause, Failure, Inputs, Limits, Output, Program, Step};
 use wasmtime::{Error, InstancePre, Store, Trap};
 
 use crate::exports::Entry;
@@ -83,5 +82,5 @@ fn why(error: Error) -> Failure {
         Some(trap) => format!("the program trapped: {trap}"),
         None => format!("{:#}", error.root_cause()),
     };
-    Failure::new(Status::PROGRAM_FAILED, reason)
+    Failure::new(Cause::Program, reason)
 }

@@ -16,8 +16,7 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
-use csd_drive::namespace::compute::{Failure, Inputs, Output};
-use csd_nvme::status::Status;
+use csd_kernels::program::{Cause, Failure, Inputs, Output};
 use wasmtime::{Caller, Error, Extern, Linker, Memory};
 
 use crate::exports::MEMORY;
@@ -58,7 +57,7 @@ pub(crate) fn lock(lent: &Mutex<Lent>) -> MutexGuard<'_, Lent> {
 }
 
 fn failure(reason: impl std::fmt::Display) -> Error {
-    Error::new(Failure::new(Status::PROGRAM_FAILED, reason))
+    Error::new(Failure::new(Cause::Program, reason))
 }
 
 /// A guest's memory and the rest of its state.

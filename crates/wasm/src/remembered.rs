@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use csd_drive::namespace::compute::Compiled;
+use csd_kernels::program::Compiled;
 
 /// Compiled programs by the digest of their bytes, the last used first.
 pub(crate) struct Remembered<T> {
@@ -48,8 +48,7 @@ impl<T: Compiled> Remembered<T> {
 
 #[cfg(test)]
 mod tests {
-    use csd_drive::namespace::compute::{Failure, Limits, Program};
-    use csd_nvme::status::Status;
+    use csd_kernels::program::{Failure, Limits, Program};
 
     use super::*;
 
@@ -57,7 +56,7 @@ mod tests {
 
     impl Compiled for Sized {
         fn start(&self, _: &[u8], _: &Limits) -> Result<Box<dyn Program>, Failure> {
-            Err(Status::INVALID_OPCODE.into())
+            Err(Failure::parameters("only its size counts"))
         }
 
         fn bytes(&self) -> u64 {

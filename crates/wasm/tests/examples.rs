@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use csd_drive::namespace::compute::{Engine, Failure, Limits, digest, run_here};
-use csd_reactor::Buffer;
+use csd_buffer::Buffer;
+use csd_kernels::program::{self, Engine, Failure, Limits};
 use csd_wasm::{Entry, Wasm};
 
 fn sdk() -> PathBuf {
@@ -34,7 +34,7 @@ fn run(program: &Path, parameters: &[u8], data: &[u8]) -> Result<(u64, Vec<u8>),
             break;
         }
     }
-    run_here(program, vec![chunks])
+    program::run(program, vec![chunks])
 }
 
 /// The program's answer over each half of the data, folded: it must be that over the whole.
@@ -48,11 +48,11 @@ fn folds(program: &Path, parameters: &[u8], data: &[u8], cut: usize) {
     };
     let (before, after) = data.split_at(cut);
     let fold = module.begin(Entry::Fold, parameters, &Limits::default());
-    let folded = run_here(fold, vec![part(before), part(after)]).unwrap();
+    let folded = program::run(fold, vec![part(before), part(after)]).unwrap();
     assert!(folded == run(program, parameters, data).unwrap(), "{}", program.display());
     let fold = module.begin(Entry::Fold, parameters, &Limits::default());
     let half = vec![vec![Buffer::from_slice(&[0; 7])], part(after)];
-    let torn = run_here(fold, half).unwrap_err();
+    let torn = program::run(fold, half).unwrap_err();
     assert!(torn.reason.contains("no partial answer"), "{torn}");
 }
 
@@ -138,7 +138,7 @@ fn grep(program: &Path) {
     assert!(output == lines.as_bytes());
     let module = wasm().module(&std::fs::read(program).unwrap()).unwrap();
     let records = module.begin(Entry::Records, &[], &Limits::default());
-    assert_eq!(run_here(records, vec![]), Ok((1, vec![])), "its records are lines");
+    assert_eq!(program::run(records, vec![]), Ok((1, vec![])), "its records are lines");
     let long_hit = [&vec![b'y'; 66_000][..], b"x\n"].concat();
     for word in [&b""[..], b"a\nb"] {
         let wrong = run(program, word, b"a\nb\n").unwrap_err();
@@ -185,7 +185,8 @@ fn the_examples_that_are_kept_are_right() {
 #[test]
 fn the_guide_has_the_digest_of_grep_as_it_is_kept() {
     let grep = std::fs::read(sdk().join("built/rust-grep.wasm")).unwrap();
-    let digest: String = digest(&grep).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest: String =
+        blake3::hash(&grep).as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
     let guide = std::fs::read_to_string(sdk().join("../docs/guide/programs.md")).unwrap();
     assert!(guide.contains(&format!("digest {digest}\n")), "it is {digest}");
 }

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use csd_kernels::registry;
 use csd_store::characterize::host::{self, HostJob, Timed};
-use csd_store::characterize::kernel;
 use csd_store::characterize::region::Region;
 use csd_store::characterize::{Error, Holding, Limited, Overlap, Rivals};
 use serde_json::{Value, json};
@@ -121,7 +121,7 @@ fn parse(request: &Value, connection: &csd_initiator::Options) -> Option<(HostJo
     let job = HostJob {
         address: request["url"].as_str()?.parse().ok()?,
         connection: connection.clone(),
-        kernel: Arc::from(kernel::named(request["kernel"].as_str()?)?),
+        kernel: registry::by_name(request["kernel"].as_str()?)?,
         region: Region::new(nsid, ranges.collect::<Option<_>>()?),
         bytes: request["bytes"].as_u64()?,
         units: 1,

@@ -19,7 +19,8 @@ mod target;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use csd_store::characterize::kernel::{self, Kernel};
+use csd_kernels::kernel::Kernel;
+use csd_kernels::registry::{self, BUILTIN};
 use csd_store::characterize::{self, Error, Options, Overloaded, compose};
 use csd_store::profile::{Overload, OverloadKind, Profile};
 use serde_json::json;
@@ -99,10 +100,10 @@ fn counts(options: &Characterize, warnings: &mut Vec<String>) -> Vec<usize> {
 }
 
 /// The kernels by name.
-fn kernels(names: &[String]) -> Result<Vec<Arc<dyn Kernel>>, Failure> {
-    let known = || kernel::all().iter().map(|kernel| kernel.name()).collect::<Vec<_>>().join(", ");
+fn kernels(names: &[String]) -> Result<Vec<&'static dyn Kernel>, Failure> {
+    let known = || BUILTIN.iter().map(|kernel| kernel.name()).collect::<Vec<_>>().join(", ");
     let named = |name: &String| {
-        let kernel = kernel::named(name.trim()).map(Arc::from);
+        let kernel = registry::by_name(name.trim());
         kernel.ok_or_else(|| Failure::usage(format!("there is no kernel {name:?}: {}", known())))
     };
     names.iter().map(named).collect()

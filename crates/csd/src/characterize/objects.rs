@@ -6,12 +6,11 @@
 
 use std::io::{self, Read};
 use std::rc::Rc;
-use std::sync::Arc;
 
+use csd_kernels::kernel::{Kernel, Sample};
 use csd_store::ElementType;
 use csd_store::array::{Array, ArrayFile, BLOCK_NSID, Drive, Plan};
 use csd_store::catalogue::Placement;
-use csd_store::characterize::kernel::{Kernel, fill_set};
 use csd_store::characterize::region::{PIECE_BYTES, Region};
 use csd_store::extent::byte_ranges;
 use csd_store::object::{self, Arrange, On, PutOptions};
@@ -49,7 +48,7 @@ impl Objects {
     /// Puts an object for each kernel and size.
     pub(super) fn put(
         context: &Context,
-        kernels: &[Arc<dyn Kernel>],
+        kernels: &[&'static dyn Kernel],
         sizes: &[u64],
     ) -> Result<Self, Failure> {
         let _writers = Writers::share(context.array_path())?;
@@ -68,7 +67,7 @@ impl Objects {
         };
         let (drives, down) = with_plan(&plan, connection.clone(), look)?;
         let mut objects = Self { drives, down, plan, connection, names, _writers };
-        for kernel in kernels {
+        for &kernel in kernels {
             for &bytes in sizes {
                 let name = format!("characterize-{id}/{}-{}K", kernel.name(), bytes >> 10);
                 objects.one(kernel, bytes, name)?;
@@ -77,13 +76,17 @@ impl Objects {
         Ok(objects)
     }
 
-    fn one(&mut self, kernel: &Arc<dyn Kernel>, bytes: u64, name: String) -> Result<(), Failure> {
+    fn one(
+        &mut self,
+        kernel: &'static dyn Kernel,
+        bytes: u64,
+        name: String,
+    ) -> Result<(), Failure> {
         self.names.push(name.clone());
-        let filler = Arc::clone(kernel);
         let on_drives =
             with_plan(&self.plan, self.connection.clone(), async move |array: &Array| {
                 let members = array.drives().count() as u64;
-                let dealt = Dealt::new(filler, bytes, members);
+                let dealt = Dealt::new(kernel.sample(), bytes, members);
                 let chunk_bytes = Some(dealt.chunk_bytes);
                 let source = Source::raw(&name, Box::new(dealt), ElementType::Bytes);
                 let options = PutOptions {
@@ -146,7 +149,7 @@ impl Drop for Objects {
 
 /// A working set for each of the members, dealt as chunks of an object are.
 struct Dealt {
-    kernel: Arc<dyn Kernel>,
+    sample: Sample,
     bytes: u64,
     members: u64,
     /// A power of two that divides the working set.
@@ -157,9 +160,9 @@ struct Dealt {
 }
 
 impl Dealt {
-    fn new(kernel: Arc<dyn Kernel>, bytes: u64, members: u64) -> Self {
+    fn new(sample: Sample, bytes: u64, members: u64) -> Self {
         let chunk_bytes = PIECE_BYTES.min(1 << bytes.trailing_zeros());
-        Self { kernel, bytes, members, chunk_bytes, piece: Vec::new(), chunk: None, at: 0 }
+        Self { sample, bytes, members, chunk_bytes, piece: Vec::new(), chunk: None, at: 0 }
     }
 }
 
@@ -173,7 +176,7 @@ impl Read for Dealt {
             // Chunk k is the (k / members)th of its member.
             let start = chunk / self.members * self.chunk_bytes;
             self.piece.resize(usize::try_from(self.chunk_bytes).expect("at most a MiB"), 0);
-            fill_set(&*self.kernel, self.bytes, start, &mut self.piece);
+            self.sample.fill_set(self.bytes, start, &mut self.piece);
             self.chunk = Some(chunk);
         }
         let from = usize::try_from(self.at % self.chunk_bytes).expect("below a MiB");
@@ -186,7 +189,7 @@ impl Read for Dealt {
 
 #[cfg(test)]
 mod tests {
-    use csd_store::characterize::kernel;
+    use csd_kernels::registry;
 
     use super::*;
 
@@ -195,11 +198,11 @@ mod tests {
         let cases =
             [("count", 1, 3 << 20), ("vector-add", 2, 320 << 10), ("array-merge", 3, 4 << 20)];
         for (name, members, bytes) in cases {
-            let kernel: Arc<dyn Kernel> = kernel::named(name).map(Arc::from).unwrap();
+            let sample = || registry::by_name(name).unwrap().sample();
             let mut whole = vec![0; usize::try_from(bytes).unwrap()];
-            fill_set(&*kernel, bytes, 0, &mut whole);
+            sample().fill_set(bytes, 0, &mut whole);
             let mut dealt = Vec::new();
-            Dealt::new(kernel, bytes, members).read_to_end(&mut dealt).unwrap();
+            Dealt::new(sample(), bytes, members).read_to_end(&mut dealt).unwrap();
             let chunk_bytes = (1 << 20).min(1 << bytes.trailing_zeros());
             let chunks: Vec<&[u8]> = dealt.chunks(chunk_bytes).collect();
             let members = usize::try_from(members).unwrap();

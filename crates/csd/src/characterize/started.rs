@@ -7,11 +7,10 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 
 use csd_initiator::Address;
+use csd_kernels::kernel::Kernel;
 use csd_store::array::{DriveOptions, DriveRecord};
-use csd_store::characterize::kernel::Kernel;
 use csd_store::characterize::region::Region;
 use csd_store::characterize::{self, Options, Place, Subject, survey};
 
@@ -40,14 +39,17 @@ impl Started {
     /// Starts a drive large enough for the working sets, on as many cores as are measured.
     pub(super) fn new(
         options: &Characterize,
-        kernels: &[Arc<dyn Kernel>],
+        kernels: &[&'static dyn Kernel],
         context: &Context,
     ) -> Result<Self, Failure> {
         let largest = options.size.iter().copied().max().unwrap_or(0);
         // Half of the media is blocks: the working set, and behind it a result as long. The other
         // half takes results that the drive stores as values.
-        let size =
-            if kernels.iter().any(|kernel| kernel.stores()) { 6 * largest } else { 3 * largest };
+        let size = if kernels.iter().any(|kernel| kernel.sample().stores) {
+            6 * largest
+        } else {
+            3 * largest
+        };
         let counts = options.cores.as_ref().and_then(|counts| counts.0.iter().max().copied());
         let cores = counts.unwrap_or_else(machine::cores);
         let in_memory = options.media == "memory";

@@ -2,10 +2,8 @@
 //!
 //! Invariant: what was begun for this has ended when the value is dropped, whatever happens.
 
-use std::sync::Arc;
-
 use csd_initiator::Address;
-use csd_store::characterize::kernel::Kernel;
+use csd_kernels::kernel::Kernel;
 use csd_store::characterize::region::Region;
 use csd_store::characterize::{Place, Subject, Survey, survey};
 
@@ -48,7 +46,7 @@ pub(super) enum Kind {
 impl Target {
     pub(super) fn find(
         options: &Characterize,
-        kernels: &[Arc<dyn Kernel>],
+        kernels: &[&'static dyn Kernel],
         context: &Context,
     ) -> Result<Self, Failure> {
         let alone = |url: &String| vec![(String::new(), url.clone(), Vec::new())];
@@ -87,14 +85,14 @@ impl Target {
     /// sorted array.
     pub(super) fn fit(
         &self,
-        kernels: Vec<Arc<dyn Kernel>>,
+        kernels: Vec<&'static dyn Kernel>,
         warnings: &mut Vec<String>,
-    ) -> Vec<Arc<dyn Kernel>> {
+    ) -> Vec<&'static dyn Kernel> {
         if !matches!(self.kind, Kind::Named { write: false }) {
             return kernels;
         }
         let (fit, not): (Vec<_>, Vec<_>) =
-            kernels.into_iter().partition(|kernel| kernel.takes_any_bytes());
+            kernels.into_iter().partition(|kernel| kernel.sample().takes_any_bytes);
         warnings.extend(not.iter().map(|kernel| {
             format!("{} needs data of its own, and the drive is not written", kernel.name())
         }));
@@ -131,7 +129,7 @@ impl Target {
     pub(super) fn subjects(
         &self,
         sizes: &[u64],
-        kernels: &[Arc<dyn Kernel>],
+        kernels: &[&'static dyn Kernel],
     ) -> Result<Vec<Subject>, Failure> {
         if kernels.is_empty() {
             return Err(Failure::usage("no kernel is left that this drive can be measured with"));
@@ -152,11 +150,11 @@ impl Target {
         &self,
         drive: &Surveyed,
         sizes: &[u64],
-        kernels: &[Arc<dyn Kernel>],
+        kernels: &[&'static dyn Kernel],
     ) -> Result<Place, Failure> {
         let (nsid, bytes, _) = drive.survey.block;
         let largest = sizes.iter().copied().max().unwrap_or(0);
-        let stores = self.writes() && kernels.iter().any(|kernel| kernel.stores());
+        let stores = self.writes() && kernels.iter().any(|kernel| kernel.sample().stores);
         let needed = if stores { 2 * largest } else { largest };
         if needed > bytes {
             return Err(Failure::usage(format!(

@@ -8,11 +8,13 @@ pub(crate) mod characterize;
 mod drive;
 pub(crate) mod drive_log;
 pub(crate) mod drive_status;
+pub(crate) mod kernel;
 mod object;
 pub(crate) mod program;
 pub(crate) mod run;
 mod secret;
 pub(crate) mod tuning;
+pub(crate) mod ways;
 
 pub(crate) use array::{Add, Array, Down, Media, Up};
 pub(crate) use drive::{Check, Drive, Serve};
@@ -197,8 +199,8 @@ pub(crate) fn parse_nqn(text: &str) -> Result<String, String> {
 
 impl Command {
     /// The command's words, as JSON output names it.
-    pub(crate) fn words(&self) -> &'static str {
-        match self {
+    pub(crate) fn words(&self) -> String {
+        let words = match self {
             Self::Drive(Drive::Serve(_)) => "drive serve",
             Self::Drive(Drive::Check(_)) => "drive check",
             Self::Drive(Drive::Log(_)) => "drive log",
@@ -215,11 +217,12 @@ impl Command {
             Self::Stat(_) => "stat",
             Self::Rm(_) => "rm",
             Self::Characterize(_) => "characterize",
-            Self::Run(run) => run.words(),
+            Self::Run(run) => return run.words(),
             Self::Program(command) => command.words(),
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",
-        }
+        };
+        words.to_owned()
     }
 }
 

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use csd_initiator::Address;
 
 use crate::cli::cores;
-use crate::cli::run::Who;
+use crate::cli::ways::Who;
 use crate::program::parameter::Parameter;
 use crate::units::parse_size;
 

@@ -13,8 +13,9 @@ fn the_declaration_is_consistent() {
 fn negative_numbers_and_global_options_parse() {
     let cli = Cli::try_parse_from(["csd", "run", "count", "x", "--equal", "-1", "--json"]).unwrap();
     assert!(cli.json);
-    let Command::Run(Run::Count(count)) = cli.command else { panic!("{:?}", cli.command) };
-    assert_eq!((count.equal.as_str(), count.ways.on), ("-1", crate::cli::run::Who::Drives));
+    let Command::Run(Run::Kernel(count)) = cli.command else { panic!("{:?}", cli.command) };
+    let given = (count.kernel.name(), count.arguments.text("equal"), count.ways.on);
+    assert_eq!(given, ("count", Some("-1"), crate::cli::ways::Who::Drives));
 }
 
 #[test]

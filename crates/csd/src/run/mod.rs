@@ -1,7 +1,7 @@
 //! `csd run`: a kernel one way, or several ways side by side and compared.
 //!
 //! - this module: objects, ways, products, comparison
-//! - `kernels`: each kernel's job, and what its answer looks like
+//! - `kernels`: the kernels that declare their options themselves
 //! - `rank`: page rank, whose ranks are kept by the host
 //! - `text`: outcomes for people and for programs
 
@@ -11,6 +11,7 @@ pub(crate) mod text;
 
 use std::sync::Arc;
 
+use csd_kernels::kernel::Description;
 use csd_kernels::page_rank::Options as RankOptions;
 use csd_store::array::{Array, Plan};
 use csd_store::catalogue::Entry;
@@ -21,7 +22,7 @@ use serde_json::{Value, json};
 use crate::account;
 use crate::array::lock::Writers;
 use crate::cli::Run;
-use crate::cli::run::{Ways, Who};
+use crate::cli::ways::{Ways, Who};
 use crate::context::{Context, with_plan};
 use crate::progress::Bar;
 use crate::report::{Class, Failure, Report};
@@ -32,10 +33,7 @@ pub(crate) fn run(options: &Run, context: &Context) -> Result<Report, Failure> {
     // Some runs store what they compute.
     let _writers = Writers::share(context.array_path())?;
     match options {
-        Run::Count(options) => kernels::count(options, context),
-        Run::VectorAdd(options) => kernels::vector_add(options, context),
-        Run::ArrayMerge(options) => kernels::array_merge(options, context),
-        Run::Verify(options) => kernels::verify(options, context),
+        Run::Kernel(options) => kernels::run(options, context),
         Run::PageRank(options) => rank::page_rank(options, context),
     }
 }
@@ -109,9 +107,15 @@ impl Desk<'_> {
                 (Some(first), Some(other)) => self.compare_objects(&first.entry, other.entry, way),
                 (Some(_), None) => Ok(()),
             };
-            compared.and_then(|()| compare(&results.outcomes))?;
+            let describe = |answer: &Answer| self.describe(answer);
+            compared.and_then(|()| compare(&results.outcomes, &describe))?;
         }
         Ok(results)
+    }
+
+    /// Describes an answer of the job.
+    fn describe(&self, answer: &Answer) -> Description {
+        self.job.describe(&answer.whole)
     }
 
     fn with_array<T: Send + 'static>(
@@ -197,16 +201,17 @@ fn beside(name: &str) -> Result<String, Failure> {
 }
 
 /// Different answers are a failure of their own: somebody computed wrongly.
-fn compare(outcomes: &[Outcome]) -> Result<(), Failure> {
+fn compare(outcomes: &[Outcome], describe: &dyn Fn(&Answer) -> Description) -> Result<(), Failure> {
     let same = |pair: &[Outcome]| pair[0].answer == pair[1].answer;
     if outcomes.windows(2).all(same) {
         return Ok(());
     }
-    let answers: Vec<_> =
-        outcomes.iter().map(|o| format!("{}: {}", o.way, text::answer(&o.answer))).collect();
+    let shown = |o: &Outcome| text::shown(&o.answer, &describe(&o.answer)).1;
+    let answers: Vec<_> = outcomes.iter().map(|o| format!("{}: {}", o.way, shown(o))).collect();
+    let detail = outcomes.iter().map(|o| text::describe("value", &describe(&o.answer), o));
     let message = format!("answers differ: {}", answers.join(", "));
     Err(Failure {
-        detail: outcomes.iter().map(|o| text::describe("value", o)).collect::<Vec<_>>().into(),
+        detail: detail.collect::<Vec<_>>().into(),
         ..Failure::new(Class::Differ, message)
     })
 }
@@ -215,25 +220,26 @@ fn compare(outcomes: &[Outcome]) -> Result<(), Failure> {
 fn report(
     desk: &Desk<'_>,
     results: &Results,
-    name: &'static str,
     more: Value,
     warnings: Vec<String>,
 ) -> Result<Report, Failure> {
     let objects: Vec<_> = desk.job.inputs.iter().map(|entry| entry.name.clone()).collect();
-    let first = &results.outcomes[0];
+    let describe = |answer: &Answer| desk.describe(answer);
+    let first = describe(&results.outcomes[0].answer);
+    let run = |o: &Outcome| text::describe(first.name, &describe(&o.answer), o);
     let mut result = json!({
         "kernel": desk.job.name(),
         "type": desk.job.inputs[0].element.name(),
         "elements": desk.job.elements(),
         "bytes": desk.job.bytes(),
         "checked": results.outcomes.len() > 1,
-        "runs": results.outcomes.iter().map(|o| text::describe(name, o)).collect::<Vec<_>>(),
+        "runs": results.outcomes.iter().map(run).collect::<Vec<_>>(),
     });
     match &objects[..] {
         [object] => result["object"] = object.as_str().into(),
         objects => result["objects"] = objects.into(),
     }
-    result[name] = first.answer.value.into();
+    result[first.name] = first.value.into();
     if let Value::Object(more) = more {
         more.into_iter().for_each(|(key, value)| result[key] = value);
     }
@@ -243,7 +249,7 @@ fn report(
         all.extend(stored.warnings.iter().cloned());
         all.dedup();
     }
-    let mut text = text::of(name, &results.outcomes, results.stored.as_ref());
+    let mut text = text::of(&describe, &results.outcomes, results.stored.as_ref());
     let runs: Vec<_> = results.outcomes.iter().map(|o| (o.way, o.cores)).collect();
     let account = &desk.ways.account;
     let mut notes = Vec::new();
@@ -261,11 +267,19 @@ fn report(
 mod tests {
     use super::*;
 
+    fn whole(result: u64) -> csd_kernels::kernel::Answer {
+        csd_kernels::kernel::Answer { result, bytes: Vec::new() }
+    }
+
+    fn described(answer: &Answer) -> Description {
+        Description::count("value", answer.whole.result)
+    }
+
     fn outcome(way: Way, value: u64) -> Outcome {
         Outcome {
             way,
             cores: 1,
-            answer: Answer { value, ..Answer::default() },
+            answer: Answer { whole: whole(value), ..Answer::default() },
             elements: 8,
             bytes: 32,
             wall_s: 1.0,
@@ -286,11 +300,13 @@ mod tests {
 
     #[test]
     fn answers_that_differ_are_a_failure_with_all_of_them() {
-        assert!(compare(&[outcome(Way::Drives, 3)]).is_ok());
-        assert!(compare(&[outcome(Way::Drives, 3), outcome(Way::Host, 3)]).is_ok());
-        let failure =
-            compare(&[outcome(Way::Drives, 3), outcome(Way::Host, 4), outcome(Way::Split, 3)])
-                .unwrap_err();
+        assert!(compare(&[outcome(Way::Drives, 3)], &described).is_ok());
+        assert!(compare(&[outcome(Way::Drives, 3), outcome(Way::Host, 3)], &described).is_ok());
+        let failure = compare(
+            &[outcome(Way::Drives, 3), outcome(Way::Host, 4), outcome(Way::Split, 3)],
+            &described,
+        )
+        .unwrap_err();
         assert_eq!(failure.class, Class::Differ);
         assert_eq!(failure.message, "answers differ: drives: 3, host: 4, split: 3");
     }

@@ -4,7 +4,8 @@ use std::fmt::Write;
 use std::io::Cursor;
 use std::sync::Arc;
 
-use csd_kernels::page_rank::Options as RankOptions;
+use csd_kernels::kernel::Arguments;
+use csd_kernels::page_rank::{self, Options as RankOptions};
 use csd_store::ElementType;
 use csd_store::array::Array;
 use csd_store::object::{self, Arrange, On, PutOptions};
@@ -30,7 +31,8 @@ pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report,
         put(context, &options.name, input.source, input.arrange, input.chunk_bytes)?;
     }
     let (plan, mut entries, warnings) = look_up(context, vec![options.name.clone()])?;
-    let job = Arc::new(Job::page_rank(entries.remove(0))?);
+    let job =
+        Arc::new(Job::new(&page_rank::KERNEL, vec![entries.remove(0)], &Arguments::default())?);
     let ranks = RankOptions {
         damping: options.damping,
         tolerance: options.tolerance,
@@ -47,7 +49,7 @@ pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report,
         "top": top.iter().map(|&node| json!({ "node": node, "rank": ranks.ranks[node] }))
             .collect::<Vec<_>>(),
     });
-    let mut report = report(&desk, &results, "nodes", more, warnings)?;
+    let mut report = report(&desk, &results, more, warnings)?;
     let mut table = Table::new(&[("node", Align::Right), ("rank", Align::Right)]);
     for node in top {
         table.row(vec![node.to_string(), format!("{:.6e}", ranks.ranks[node])]);

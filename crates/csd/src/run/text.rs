@@ -1,5 +1,6 @@
 //! Outcomes for people and for programs.
 
+use csd_kernels::kernel::{self, Description};
 use csd_store::object::Stored;
 use csd_store::run::{Answer, Outcome, Share, Way};
 use serde_json::{Value, json};
@@ -7,48 +8,53 @@ use serde_json::{Value, json};
 use crate::table::{Align, Table, pairs};
 use crate::units::{duration, grouped, percent, rate, size};
 
-/// An answer in few words.
-pub(super) fn answer(answer: &Answer) -> String {
-    if let Some(digest) = answer.digest {
-        return format!("{digest:08x}");
-    }
-    match &answer.ranks {
-        Some(ranks) => format!("{} steps", grouped(ranks.iterations.into())),
-        None => grouped(answer.value),
+/// Name and value of an answer, in few words.
+pub(super) fn shown(answer: &Answer, described: &Description) -> (&'static str, String) {
+    match (&answer.ranks, &described.shown) {
+        (Some(ranks), _) => (described.name, format!("{} steps", grouped(ranks.iterations.into()))),
+        (None, Some(shown)) => shown.clone(),
+        (None, None) => (described.name, grouped(described.value)),
     }
 }
 
-/// One outcome, or several side by side; `name` says what the answer is.
-pub(super) fn of(name: &'static str, outcomes: &[Outcome], stored: Option<&Stored>) -> String {
+/// One outcome, or a table of several.
+pub(super) fn of(
+    describe: &dyn Fn(&Answer) -> Description,
+    outcomes: &[Outcome],
+    stored: Option<&Stored>,
+) -> String {
     let text = match outcomes {
-        [outcome] => of_one(name, outcome),
-        outcomes => of_many(name, outcomes),
+        [outcome] => of_one(&describe(&outcome.answer), outcome),
+        outcomes => of_many(describe, outcomes),
     };
     let Some(Stored { entry, .. }) = stored else { return text };
     let (elements, bytes) = (grouped(entry.elements()), size(entry.bytes));
     text + &format!("{}: {elements} {}, {bytes}\n", entry.name, entry.element)
 }
 
-fn of_one(name: &'static str, outcome: &Outcome) -> String {
-    let named = if outcome.answer.digest.is_some() { "digest" } else { name };
-    pairs(&[
-        (named, answer(&outcome.answer)),
+fn of_one(described: &Description, outcome: &Outcome) -> String {
+    let main = shown(&outcome.answer, described);
+    let fields = described.fields.iter().filter(|(name, _)| *name != main.0);
+    let mut rows = vec![main.clone()];
+    rows.extend(fields.map(|(name, value)| (*name, text_of(value))));
+    rows.extend([
         ("elements", grouped(outcome.elements)),
         ("on", who(outcome.way, outcome.cores)),
         ("time", duration(outcome.wall_s)),
         ("rate", rate(outcome.bytes, outcome.wall_s)),
         ("crossed", size(outcome.crossed_bytes)),
         ("shares", shares(&outcome.shares, outcome.elements)),
-    ])
+    ]);
+    pairs(&rows)
 }
 
-fn of_many(name: &'static str, outcomes: &[Outcome]) -> String {
-    let mut table =
-        table_of_ways(if outcomes[0].answer.digest.is_some() { "digest" } else { name });
+fn of_many(describe: &dyn Fn(&Answer) -> Description, outcomes: &[Outcome]) -> String {
+    let first = &outcomes[0].answer;
+    let mut table = table_of_ways(shown(first, &describe(first)).0);
     for outcome in outcomes {
         table.row(vec![
             who(outcome.way, outcome.cores),
-            answer(&outcome.answer),
+            shown(&outcome.answer, &describe(&outcome.answer)).1,
             duration(outcome.wall_s),
             rate(outcome.bytes, outcome.wall_s),
             size(outcome.crossed_bytes),
@@ -56,6 +62,28 @@ fn of_many(name: &'static str, outcomes: &[Outcome]) -> String {
         ]);
     }
     table.render() + "answers agree\n"
+}
+
+/// A value of a description, for people.
+fn text_of(value: &kernel::Value) -> String {
+    match value {
+        kernel::Value::Count(count) => grouped(*count),
+        kernel::Value::Integer(number) => number.to_string(),
+        kernel::Value::Number(number) => number.to_string(),
+        kernel::Value::Text(text) => text.clone(),
+        kernel::Value::None => "-".to_owned(),
+    }
+}
+
+/// A value of a description, for programs.
+pub(super) fn json_of(value: &kernel::Value) -> Value {
+    match value {
+        kernel::Value::Count(count) => (*count).into(),
+        kernel::Value::Integer(number) => (*number).into(),
+        kernel::Value::Number(number) => (*number).into(),
+        kernel::Value::Text(text) => text.as_str().into(),
+        kernel::Value::None => Value::Null,
+    }
 }
 
 /// An empty table of ways to run, whose answers have this name.
@@ -97,18 +125,18 @@ pub(crate) fn describe_shares(shares: &[Share]) -> Vec<Value> {
     shares.iter().map(describe).collect()
 }
 
-/// An outcome for programs.
-pub(super) fn describe(name: &str, outcome: &Outcome) -> Value {
+/// An outcome for programs; `name` is that of the main value.
+pub(super) fn describe(name: &str, described: &Description, outcome: &Outcome) -> Value {
     let mut run = json!({
         "on": outcome.way.to_string(),
         "cores": outcome.cores,
-        name: outcome.answer.value,
+        name: described.value,
         "wall_s": outcome.wall_s,
         "crossed_bytes": outcome.crossed_bytes,
         "shares": describe_shares(&outcome.shares),
     });
-    if let Some(digest) = outcome.answer.digest {
-        run["digest"] = format!("{digest:08x}").into();
+    for (field, value) in &described.fields {
+        run[*field] = json_of(value);
     }
     if let Some(ranks) = &outcome.answer.ranks {
         run["iterations"] = ranks.iterations.into();

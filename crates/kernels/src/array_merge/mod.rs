@@ -8,11 +8,14 @@
 //! however the inputs were cut into pieces; parts that [`range`] cut merge to the parts of the
 //! whole.
 
+mod kernel;
 pub(crate) mod key;
 mod merger;
+mod program;
 pub mod range;
 pub mod scalar;
 
+pub use kernel::KERNEL;
 use std::fmt;
 
 use crate::arch;

@@ -7,10 +7,13 @@
 //! Never: elements cut by a chunk's end. Invariant: counts of pieces, merged in any order, are the
 //! count of the whole.
 
+mod kernel;
 mod parameters;
+mod program;
 pub mod scalar;
 
 pub use crate::numeric::Misaligned;
+pub use kernel::KERNEL;
 pub use parameters::{Malformed, PARAMETER_BYTES, Parameters};
 
 use crate::arch::{self, count::Pattern};

@@ -33,6 +33,12 @@ impl<V: AsRef<[f32]>> Dense<V> {
         Self { vector, version, lanes: [0.0; LANES_DENSE], column: 0, rows: 0, elements: 0 }
     }
 
+    /// Keeps the vector and forgets the rows.
+    pub(super) fn restart(&mut self) {
+        self.lanes = [0.0; LANES_DENSE];
+        (self.column, self.rows, self.elements) = (0, 0, 0);
+    }
+
     /// Takes the next bytes of the rows and appends the sums of those that end in them.
     ///
     /// # Errors

@@ -13,13 +13,16 @@
 mod dense;
 mod graph;
 mod iteration;
+mod kernel;
 mod parameters;
+mod program;
 pub mod scalar;
 mod sparse;
 
 pub use dense::{Dense, DenseVersion, advance_dense};
 pub use graph::{Graph, NoSuchNode, Part};
 pub use iteration::{Iteration, Options, Progress, WrongOption};
+pub use kernel::KERNEL;
 pub use parameters::{Form, Parameters};
 pub use sparse::{Error, Sparse, SparseVersion};
 
@@ -29,6 +32,9 @@ use std::fmt;
 pub const PROGRAM_ID: u64 = 4;
 /// Name of the kernel.
 pub const NAME: &str = "page-rank";
+
+/// Size of the largest vector that a program keeps, bytes: as much as one execution may read.
+pub const VECTOR_BYTES_MAX: u64 = 256 << 20;
 
 /// Lanes of a dense row's sum.
 pub const LANES_DENSE: usize = 64;

@@ -42,6 +42,18 @@ impl Parameters {
         data
     }
 
+    /// Returns the size of an element of the vector and of a row's sum, bytes.
+    #[must_use]
+    pub fn element_bytes(&self) -> u32 {
+        if self.form == Form::Dense { 4 } else { 8 }
+    }
+
+    /// Returns the size of the vector, bytes.
+    #[must_use]
+    pub fn vector_bytes(&self) -> u64 {
+        self.columns.saturating_mul(self.element_bytes().into())
+    }
+
     /// Parses the parameters' bytes.
     ///
     /// # Errors

@@ -68,6 +68,11 @@ impl<V: AsRef<[f64]>> Sparse<V> {
         Self { vector, version, cut: None, failed: None, rows: 0, edges: 0 }
     }
 
+    /// Keeps the vector and forgets the rows.
+    pub(super) fn restart(&mut self) {
+        (self.cut, self.failed, self.rows, self.edges) = (None, None, 0, 0);
+    }
+
     /// Takes the next bytes of the rows and appends the sums of those that end in them.
     ///
     /// # Errors

@@ -7,8 +7,11 @@
 //! Never: elements cut by a piece's end, inputs of different lengths. Invariant: pieces fed in any
 //! order give the pieces of the whole.
 
+mod kernel;
+mod program;
 pub mod scalar;
 
+pub use kernel::KERNEL;
 use std::fmt;
 
 use crate::arch;

@@ -38,6 +38,16 @@ impl Spacing {
         data
     }
 
+    /// Returns the number of checksums of others in the gaps after the first `checksums`.
+    pub(super) fn gaps(&self, checksums: u64) -> u64 {
+        checksums.checked_div(self.every.into()).map_or(0, |gaps| gaps * self.gap)
+    }
+
+    /// Returns the number of checksums from the first to the last of `checksums`, gaps included.
+    pub(super) fn span(&self, checksums: u64) -> u64 {
+        checksums + self.gaps(checksums.saturating_sub(1))
+    }
+
     /// Parses a spacing's bytes.
     ///
     /// # Errors

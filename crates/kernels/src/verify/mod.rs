@@ -9,10 +9,13 @@
 //! checksums do not depend on the plan, save on its page size, nor on how the data was cut.
 
 mod digest;
+mod kernel;
 mod plan;
+mod program;
 pub mod scalar;
 
 pub use digest::{Digest, Spacing, Whole};
+pub use kernel::KERNEL;
 pub use plan::{Batch, COMBINATIONS, Plan, UNROLL_MAX};
 
 use crate::arch;

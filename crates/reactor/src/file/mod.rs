@@ -11,9 +11,9 @@ mod threads;
 use std::io;
 use std::path::Path;
 
-use crate::buffer::Buffer;
 use crate::core::current;
 use crate::oneshot::oneshot;
+use csd_buffer::Buffer;
 pub use handle::{DirectAlignment, File, FileOptions};
 use op::vanished;
 pub(crate) use op::{Action, FileDone, FileOp, slices_after};

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use super::handle::{File, FileOptions};
 use super::open;
 use crate::backend::os;
-use crate::buffer::Buffer;
+use csd_buffer::Buffer;
 
 /// Only a core that is being torn down leaves an operation without an answer.
 pub(super) fn vanished() -> io::Error {

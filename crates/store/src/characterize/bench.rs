@@ -3,13 +3,11 @@
 //! Never: what the numbers mean. Invariant: within a repetition every cell of every drive is
 //! measured once, drive after host, so that a slow spell of the machine meets all.
 
-use std::sync::Arc;
-
 use csd_initiator::{Block, Controller};
+use csd_kernels::kernel::Kernel;
 
 use super::host::{self, HostJob, Timed};
 use super::inside::{self, DriveJob};
-use super::kernel::{Kernel, fill_set};
 use super::plan::{Cell, Found, Options, Overloaded, Step, Subject};
 use super::region::{PIECE_BYTES, Region};
 use super::spread::Samples;
@@ -32,7 +30,7 @@ pub fn characterize(options: &Options, progress: &dyn Fn(&Step)) -> Result<Found
             false => Default::default(),
         });
     }
-    for kernel in &options.kernels {
+    for &kernel in &options.kernels {
         for &bytes in &options.sizes {
             bench.one(kernel, bytes, &mut found)?;
         }
@@ -65,7 +63,7 @@ impl Bench<'_> {
     /// One kernel over one working set: every cell once for warmth, then in turns.
     fn one(
         &mut self,
-        kernel: &Arc<dyn Kernel>,
+        kernel: &'static dyn Kernel,
         bytes: u64,
         found: &mut Found,
     ) -> Result<(), Error> {
@@ -76,7 +74,7 @@ impl Bench<'_> {
                 self.fill(kernel, subject, bytes)?;
             }
             let cells = |side, units: &[usize]| -> Vec<Cell> {
-                let cell = |n: &usize| Cell::new(&**kernel, (index, side), *n, bytes);
+                let cell = |n: &usize| Cell::new(kernel, (index, side), *n, bytes);
                 units.iter().map(cell).collect()
             };
             let drive_units = subject.compute_nsid.map_or(&[][..], |_| &options.drive_units);
@@ -84,7 +82,7 @@ impl Bench<'_> {
                 subject,
                 host: cells(Where::Host, &options.host_units),
                 drive: cells(Where::Drive, drive_units),
-                answers: Answers::new(kernel.name(), kernel.adds_up()),
+                answers: Answers::new(kernel.name(), kernel.sample().adds_up),
             });
         }
         for turn in 0..=options.repeat {
@@ -106,7 +104,7 @@ impl Bench<'_> {
     /// Every cell of a drive once.
     fn turn(
         &mut self,
-        kernel: &Arc<dyn Kernel>,
+        kernel: &'static dyn Kernel,
         row: &mut Row<'_>,
         counts: bool,
         found: &mut Found,
@@ -134,21 +132,21 @@ impl Bench<'_> {
 
     fn host_job(
         &self,
-        kernel: &Arc<dyn Kernel>,
+        kernel: &'static dyn Kernel,
         subject: &Subject,
         units: usize,
         bytes: u64,
     ) -> HostJob {
         let options = self.options;
         let region = subject.place.region(kernel.name(), bytes);
-        let output = (subject.place.write && kernel.stores()).then(|| {
+        let output = (subject.place.write && kernel.sample().stores).then(|| {
             // Behind the working set, and as long.
             Region::new(region.nsid, region.cut(bytes..bytes * 2))
         });
         HostJob {
             address: subject.address.clone(),
             connection: options.connection.clone(),
-            kernel: Arc::clone(kernel),
+            kernel,
             region: region.clone(),
             bytes,
             units,
@@ -162,7 +160,7 @@ impl Bench<'_> {
 
     fn host(
         &mut self,
-        kernel: &Arc<dyn Kernel>,
+        kernel: &'static dyn Kernel,
         subject: &Subject,
         cell: &mut Cell,
         counts: bool,
@@ -185,7 +183,7 @@ impl Bench<'_> {
     /// False when the drive does not have the program.
     fn drive(
         &mut self,
-        kernel: &Arc<dyn Kernel>,
+        kernel: &'static dyn Kernel,
         subject: &Subject,
         cell: &mut Cell,
         counts: bool,
@@ -197,7 +195,7 @@ impl Bench<'_> {
             address: subject.address.clone(),
             connection: options.connection.clone(),
             compute_nsid: subject.compute_nsid.expect("drive cells need it"),
-            kernel: Arc::clone(kernel),
+            kernel,
             region: subject.place.region(kernel.name(), cell.bytes).clone(),
             bytes: cell.bytes,
             units: cell.units,
@@ -220,13 +218,13 @@ impl Bench<'_> {
     /// Host(1) under a burden, serial, everything loaded before it computes.
     fn overloaded(
         &mut self,
-        kernel: &Arc<dyn Kernel>,
+        kernel: &'static dyn Kernel,
         bytes: u64,
         overloaded: &Overloaded,
     ) -> Result<Cell, Error> {
         let Overloaded { overload, limited } = overloaded;
         let repeat = self.options.repeat;
-        let mut cell = Cell::new(&**kernel, (0, Where::Host), 1, bytes);
+        let mut cell = Cell::new(kernel, (0, Where::Host), 1, bytes);
         cell.overload = Some(*overload);
         self.step(&format!("{} on Host(1), overloaded", cell.kernel), repeat + 1);
         let rivals = usize::try_from(overload.rivals.unwrap_or(0)).unwrap_or(usize::MAX);
@@ -251,9 +249,14 @@ impl Bench<'_> {
     }
 
     /// Writes the working set of a kernel.
-    fn fill(&self, kernel: &Arc<dyn Kernel>, subject: &Subject, bytes: u64) -> Result<(), Error> {
-        let kernel = Arc::clone(kernel);
-        let fill = move |at, piece: &mut [u8]| fill_set(&*kernel, bytes, at, piece);
+    fn fill(
+        &self,
+        kernel: &'static dyn Kernel,
+        subject: &Subject,
+        bytes: u64,
+    ) -> Result<(), Error> {
+        let sample = kernel.sample();
+        let fill = move |at, piece: &mut [u8]| sample.fill_set(bytes, at, piece);
         write(self.options, subject, fill, bytes).map(drop)
     }
 

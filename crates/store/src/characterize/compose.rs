@@ -195,9 +195,9 @@ fn energy(cell: &Cell, machine: &Machine) -> Option<Energy> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kernel;
     use super::*;
     use crate::profile::{Overload, OverloadKind};
+    use csd_kernels::registry;
 
     fn samples(values: [f64; 3]) -> Samples {
         let mut samples = Samples::default();
@@ -206,9 +206,9 @@ mod tests {
     }
 
     fn found() -> Found {
-        let kernel = kernel::named("vector-add").unwrap();
+        let kernel = registry::by_name("vector-add").unwrap();
         let cell = |side, units| {
-            let mut cell = Cell::new(&*kernel, (0, side), units, 2 << 20);
+            let mut cell = Cell::new(kernel, (0, side), units, 2 << 20);
             (cell.load, cell.comp) = (samples([0.3, 0.1, 0.2]), samples([0.02, 0.01, 0.03]));
             (cell.pipelined, cell.cpu) = (samples([0.21; 3]), samples([0.2; 3]));
             cell.work = 1 << 18;

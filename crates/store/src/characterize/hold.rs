@@ -73,26 +73,29 @@ impl Hold {
         Ok(())
     }
 
-    /// Gives all pieces in order.
-    pub(super) fn each(&self, mut take: impl FnMut(&[&[u8]])) {
+    /// Calls `take` with all pieces in order, a piece of every stream at a time. Pieces in mapped
+    /// files are copied into memory.
+    ///
+    /// # Errors
+    /// The first error of `take`.
+    pub(super) fn each(
+        self,
+        mut take: impl FnMut(Vec<Buffer>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         match self {
-            Self::Memory(kept) => {
-                for streams in kept {
-                    let streams: Vec<&[u8]> = streams.iter().map(|piece| &**piece).collect();
-                    take(&streams);
-                }
-            }
+            Self::Memory(kept) => kept.into_iter().try_for_each(take),
             Self::Paged { map, pieces, .. } => {
                 let mut rest = map.bytes();
                 for lengths in pieces {
                     let mut streams = Vec::with_capacity(lengths.len());
-                    for &length in lengths {
+                    for length in lengths {
                         let (piece, after) = rest.split_at(length);
-                        streams.push(piece);
+                        streams.push(Buffer::from_slice(piece));
                         rest = after;
                     }
-                    take(&streams);
+                    take(streams)?;
                 }
+                Ok(())
             }
         }
     }
@@ -112,8 +115,12 @@ mod tests {
             let buffer = |bytes: &[u8]| Buffer::from_slice(bytes);
             hold.keep(vec![buffer(&[1, 2]), buffer(&[3, 4])]).unwrap();
             hold.keep(vec![buffer(&[5, 6, 7]), buffer(&[8, 9, 10])]).unwrap();
-            let mut seen = Vec::new();
-            hold.each(|streams| seen.push(streams.concat()));
+            let mut seen: Vec<Vec<u8>> = Vec::new();
+            let take = |streams: Vec<Buffer>| {
+                seen.push(streams.iter().flat_map(|piece| piece.to_vec()).collect());
+                Ok(())
+            };
+            hold.each(take).unwrap();
             assert_eq!(seen, [vec![1, 2, 3, 4], vec![5, 6, 7, 8, 9, 10]], "{holding:?}");
         }
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");

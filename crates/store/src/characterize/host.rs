@@ -12,17 +12,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use csd_initiator::{Address, Block, Controller, Options};
+use csd_kernels::kernel::{Kernel, Sample, Wanted};
+use csd_kernels::program::{Execution, Output};
 use csd_reactor::{Buffer, Class, CoreId, Instant, JoinHandle, busy, now, spawn};
 
-use super::gathered::Gathered;
 use super::hold::{Hold, Holding};
-use super::kernel::{GRAIN_BYTES, Kernel};
 use super::meeting::Meeting;
 use super::meter::{Mark, Meter};
 use super::region::{PIECE_BYTES, Region, WorkingSet, pieces};
 use super::rival::{self, Rivals};
 use super::{Error, Overlap};
 
+/// Size of the chunks in which the output is gathered.
+const OUTPUT_CHUNK_BYTES: usize = 1 << 20;
 /// Pieces that a core has asked for at once, as in a run.
 pub(super) const AHEAD: usize = 8;
 
@@ -34,7 +36,7 @@ pub struct HostJob {
     /// How to connect to it.
     pub connection: Options,
     /// The kernel.
-    pub kernel: Arc<dyn Kernel>,
+    pub kernel: &'static dyn Kernel,
     /// Where the working set lies.
     pub region: Region,
     /// Its length, bytes.
@@ -147,24 +149,22 @@ async fn work(core: CoreId, shared: &Shared) -> Result<Option<Part>, Error> {
     let job = &shared.job;
     let controller = Controller::connect(&job.address, &job.connection).await?;
     let block = Block::open(&controller, job.region.nsid)?;
-    let set = WorkingSet { bytes: job.bytes, streams: job.kernel.streams() };
-    let own = set.part(core.0 as u64, job.units as u64, GRAIN_BYTES);
+    let set = WorkingSet { bytes: job.bytes, streams: job.kernel.sample().streams };
+    let own = set.part(core.0 as u64, job.units as u64, Sample::GRAIN_BYTES);
     let mut hold = Hold::new(&job.holding, core.0, set.streams as u64 * (own.end - own.start))?;
     if !shared.meeting.meet(1).await {
         return Ok(None);
     }
     let mark = || job.meter.as_ref().and_then(Meter::mark);
     let (before, marked) = (busy(), mark());
-    let mut running = job.kernel.start();
-    let mut output = Gathered::default();
+    let mut running = Running::new(job)?;
     let begin = now();
     let mut arriving = Arriving::new(&block, &job.region, set, own);
     let (loaded, computing);
     match job.overlap {
         Overlap::Pipelined => {
             while let Some(streams) = arriving.next().await? {
-                let streams: Vec<&[u8]> = streams.iter().map(|piece| &**piece).collect();
-                running.feed(&streams, &mut output);
+                running.feed(streams)?;
             }
             (loaded, computing) = (now(), begin);
         }
@@ -177,9 +177,10 @@ async fn work(core: CoreId, shared: &Shared) -> Result<Option<Part>, Error> {
                 return Ok(None);
             }
             computing = now();
-            hold.each(|streams| running.feed(streams, &mut output));
+            hold.each(|streams| running.feed(streams))?;
         }
     }
+    let (result, work, output) = running.finish()?;
     let computed = now();
     let store = store(core, shared, &block, &output).await?;
     let cpu_s = Duration::from_nanos(busy().since(&before).busy_ns()).as_secs_f64();
@@ -189,12 +190,76 @@ async fn work(core: CoreId, shared: &Shared) -> Result<Option<Part>, Error> {
         load: (begin, loaded),
         comp: (computing, computed),
         store,
-        work: running.work(),
-        result: running.result(),
-        stored_bytes: job.output.as_ref().map_or(0, |_| output.bytes()),
+        work,
+        result,
+        stored_bytes: job.output.as_ref().map_or(0, |_| length(&output)),
         cpu_s,
         marks,
     }))
+}
+
+/// The kernel's program over the pieces that a core has loaded.
+struct Running(Execution);
+
+impl Running {
+    fn new(job: &HostJob) -> Result<Self, Error> {
+        let sample = job.kernel.sample();
+        let (wanted, output) = match sample.stores {
+            true => (Wanted::Bytes, Output::in_chunks(OUTPUT_CHUNK_BYTES)),
+            false => (Wanted::Result, Output::default()),
+        };
+        let program = job.kernel.start(&sample.parameters, wanted).map_err(unable)?;
+        let streams = sample.streams + usize::from(sample.resident.is_some());
+        let mut execution = Execution::new(program, streams, output);
+        if let Some(resident) = &sample.resident {
+            execution.push(sample.streams, Buffer::from_slice(resident));
+            execution.end_of(sample.streams);
+        }
+        Ok(Self(execution))
+    }
+
+    /// Computes over the next piece of every stream.
+    fn feed(&mut self, streams: Vec<Buffer>) -> Result<(), Error> {
+        for (stream, piece) in streams.into_iter().enumerate() {
+            self.0.push(stream, piece);
+        }
+        self.0.advance().map_err(unable)?;
+        Ok(())
+    }
+
+    /// Returns the result, the work done and the output.
+    fn finish(mut self) -> Result<(u64, u64, Vec<Buffer>), Error> {
+        self.0.end();
+        let result = self.0.advance().map_err(unable)?.expect("every stream has ended");
+        let work = self.0.work();
+        Ok((result, work, self.0.into_parts().1))
+    }
+}
+
+fn unable(failure: csd_kernels::program::Failure) -> Error {
+    Error::Unable(failure.reason)
+}
+
+/// Returns the number of bytes in all chunks.
+fn length(chunks: &[Buffer]) -> u64 {
+    chunks.iter().map(|chunk| chunk.len() as u64).sum()
+}
+
+/// Copies bytes of an output from `at` on into `piece`, as far as there are any. All chunks but
+/// the last are equally long.
+fn copy(chunks: &[Buffer], at: u64, mut piece: &mut [u8]) {
+    let chunk_bytes = OUTPUT_CHUNK_BYTES as u64;
+    let mut skip = usize::try_from(at % chunk_bytes).expect("less than a chunk");
+    for chunk in chunks.iter().skip(usize::try_from(at / chunk_bytes).unwrap_or(usize::MAX)) {
+        let from = &chunk[skip.min(chunk.len())..];
+        let bytes = from.len().min(piece.len());
+        let (head, rest) = std::mem::take(&mut piece).split_at_mut(bytes);
+        head.copy_from_slice(&from[..bytes]);
+        (piece, skip) = (rest, 0);
+        if piece.is_empty() {
+            break;
+        }
+    }
 }
 
 /// Writes this core's part of the result, if results are written.
@@ -202,7 +267,7 @@ async fn store(
     core: CoreId,
     shared: &Shared,
     block: &Block,
-    output: &Gathered,
+    output: &[Buffer],
 ) -> Result<(Instant, Instant), Error> {
     let job = &shared.job;
     let Some(region) = &job.output else { return Ok((now(), now())) };
@@ -211,11 +276,11 @@ async fn store(
     }
     let begin = now();
     // A part's result is never longer than its part of the region.
-    let share = region.bytes() / job.units as u64 / GRAIN_BYTES * GRAIN_BYTES;
+    let share = region.bytes() / job.units as u64 / Sample::GRAIN_BYTES * Sample::GRAIN_BYTES;
     let start = share * core.0 as u64;
-    let end = start + output.bytes().next_multiple_of(GRAIN_BYTES);
+    let end = start + length(output).next_multiple_of(Sample::GRAIN_BYTES);
     assert!(end <= start + share, "a result fits the room for it");
-    write(block, region, start..end, |at, piece| output.copy(at - start, piece)).await?;
+    write(block, region, start..end, |at, piece| copy(output, at - start, piece)).await?;
     Ok((begin, now()))
 }
 

@@ -6,16 +6,15 @@
 //! Invariant: a round ends before the next begins, as loads of a memory that is too small do.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use csd_initiator::{Address, Block, Compute, Controller, Kv, Options};
+use csd_kernels::kernel::{Kernel, Sample};
 use csd_nvme::execute::{Execution, Output, Place, SOURCES_MAX, chunk_key};
 use csd_nvme::executions::Entry;
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, now, random_bytes, spawn};
 
 use super::host::Timed;
-use super::kernel::{GRAIN_BYTES, Kernel};
 use super::meter::Meter;
 use super::region::{Region, WorkingSet};
 use super::{Error, Overlap};
@@ -33,7 +32,7 @@ pub struct DriveJob {
     /// Its compute namespace.
     pub compute_nsid: u32,
     /// The kernel.
-    pub kernel: Arc<dyn Kernel>,
+    pub kernel: &'static dyn Kernel,
     /// Where the working set lies.
     pub region: Region,
     /// Its length, bytes.
@@ -73,7 +72,8 @@ async fn work(job: &DriveJob) -> Result<Option<Timed>, Error> {
     let connection = Options { io_queues: queues, ..job.connection.clone() };
     let controller = Controller::connect(&job.address, &connection).await?;
     let programs = programs(&controller, job.compute_nsid).await?;
-    let Some(index) = programs.iter().position(|program| *program == job.kernel.program()) else {
+    let Some(index) = programs.iter().position(|program| *program == job.kernel.program_id())
+    else {
         controller.disconnect().await;
         return Ok(None);
     };
@@ -84,13 +84,13 @@ async fn work(job: &DriveJob) -> Result<Option<Timed>, Error> {
     }
     let values = match job.values_nsid {
         Some(nsid) => Some(Kv::open(&controller, nsid)?),
-        None if job.kernel.stores() => return Ok(None),
+        None if job.kernel.sample().stores => return Ok(None),
         None => None,
     };
     let index = u16::try_from(index).expect("the list was indexed by 16 bits");
     let compute = Compute::open(&controller, job.compute_nsid)?;
     let block_bytes = Block::open(&controller, job.region.nsid)?.block_bytes();
-    let set = WorkingSet { bytes: job.bytes, streams: job.kernel.streams() };
+    let set = WorkingSet { bytes: job.bytes, streams: job.kernel.sample().streams };
     let resident = resident(job, values.as_ref()).await?;
     let session = Session { job, compute, values, resident, index, set, block_bytes };
     let rounds = job.bytes.div_ceil(EXECUTION_BYTES_MAX * job.units as u64);
@@ -135,7 +135,9 @@ fn random_prefix() -> [u8; 12] {
 
 /// Stores what the kernel wants resident as a value.
 async fn resident(job: &DriveJob, values: Option<&Kv>) -> Result<Option<[u8; 12]>, Error> {
-    let (Some(bytes), Some(values)) = (job.kernel.resident(), values) else { return Ok(None) };
+    let (Some(bytes), Some(values)) = (job.kernel.sample().resident, values) else {
+        return Ok(None);
+    };
     let prefix = random_prefix();
     values.store(&chunk_key(&prefix, 0), vec![Buffer::from_slice(&bytes)], 0).await?;
     Ok(Some(prefix))
@@ -150,7 +152,7 @@ impl Session<'_> {
         let mut executing = Vec::with_capacity(self.job.units);
         let mut prefixes = Vec::new();
         for unit in 0..units {
-            let range = self.set.part(round * units + unit, rounds * units, GRAIN_BYTES);
+            let range = self.set.part(round * units + unit, rounds * units, Sample::GRAIN_BYTES);
             let prefix = random_prefix();
             prefixes.push(prefix);
             let (compute, execution) = (self.compute.clone(), self.execution(&range, prefix)?);
@@ -169,7 +171,7 @@ impl Session<'_> {
 
     /// Deletes what the executions stored.
     async fn sweep(&self, prefixes: &[[u8; 12]]) -> Result<(), Error> {
-        let Some(values) = self.values.as_ref().filter(|_| self.job.kernel.stores()) else {
+        let Some(values) = self.values.as_ref().filter(|_| self.job.kernel.sample().stores) else {
             return Ok(());
         };
         for prefix in prefixes {
@@ -198,7 +200,7 @@ impl Session<'_> {
         let slowest = ours.iter().max_by_key(|entry| phases_ns(entry)).expect("a part each");
         timed.load_s += seconds(slowest.reading_ns());
         timed.comp_s += seconds(slowest.computing_ns());
-        if self.job.kernel.stores() && slowest.bytes_written() > 0 {
+        if self.job.kernel.sample().stores && slowest.bytes_written() > 0 {
             timed.stored_bytes += ours.iter().map(|entry| entry.bytes_written()).sum::<u64>();
             // A pipelined run is told without its stores.
             timed.total_s -= seconds(slowest.writing_ns());
@@ -231,7 +233,7 @@ impl Session<'_> {
             sources.push(place.on(number));
         }
         let output = match self.job.values_nsid {
-            Some(nsid) if self.job.kernel.stores() => {
+            Some(nsid) if self.job.kernel.sample().stores => {
                 let longest = self.values.as_ref().map_or(VALUE_BYTES, Kv::value_bytes_max);
                 let chunk_bytes = VALUE_BYTES.min(longest);
                 Output::KvChunks { nsid, prefix, first: 0, stride: 1, chunk_bytes }
@@ -243,11 +245,11 @@ impl Session<'_> {
             return Err(Error::Unable(why));
         }
         Ok(Execution {
-            program: self.job.kernel.program(),
+            program: self.job.kernel.program_id(),
             output,
             sources,
             inline: vec![],
-            parameters: self.job.kernel.parameters(),
+            parameters: self.job.kernel.sample().parameters,
             serial: self.job.overlap == Overlap::Serial,
             cores: 1,
         })

@@ -7,13 +7,13 @@
 use std::sync::Arc;
 
 use csd_initiator::{Block, Controller};
+use csd_kernels::kernel::{Kernel, Sample};
 use csd_reactor::{Class, CoreId, Instant, now, spawn};
 
 use super::Error;
 use super::bench::{pattern, write};
 use super::compose::bandwidth;
 use super::host::Arriving;
-use super::kernel::{GRAIN_BYTES, Kernel};
 use super::meeting::Meeting;
 use super::plan::{Options, Subject};
 use super::region::{Region, WorkingSet};
@@ -57,7 +57,7 @@ struct Shared {
 /// # Errors
 /// What the drives or the network did.
 pub fn intake(options: &Options, cores: usize) -> Result<Intake, Error> {
-    let (bytes, kernel) = (options.largest(), &options.kernels[0]);
+    let (bytes, kernel) = (options.largest(), options.kernels[0]);
     for subject in options.subjects.iter().filter(|subject| subject.place.write) {
         write(options, subject, pattern(), bytes)?;
     }
@@ -74,7 +74,7 @@ pub fn intake(options: &Options, cores: usize) -> Result<Intake, Error> {
 }
 
 /// Takes all in once: seconds from the first begin to the last end.
-fn once(options: &Options, kernel: &Arc<dyn Kernel>, cores: usize) -> Result<f64, Error> {
+fn once(options: &Options, kernel: &'static dyn Kernel, cores: usize) -> Result<f64, Error> {
     let region = |subject: &Subject| subject.place.region(kernel.name(), options.largest()).clone();
     let shared = Arc::new(Shared {
         options: options.clone(),
@@ -137,7 +137,7 @@ async fn load(
     let region = &shared.regions[drive];
     let block = Block::open(controller, region.nsid)?;
     let set = WorkingSet { bytes: shared.options.largest(), streams: 1 };
-    let own = set.part(core.0 as u64, shared.cores as u64, GRAIN_BYTES);
+    let own = set.part(core.0 as u64, shared.cores as u64, Sample::GRAIN_BYTES);
     let mut arriving = Arriving::new(&block, region, set, own);
     while arriving.next().await?.is_some() {}
     Ok(())

@@ -7,9 +7,8 @@
 //! measured, is a count, or is said to be inferred.
 //!
 //! Modules, in the order of a measurement:
-//! - [`kernel`]: one small description for each kernel
 //! - [`region`]: where working sets lie, and how they are cut
-//! - [`host`], `meeting`, `hold`, `gathered`, `rival`: the host's side
+//! - [`host`], `meeting`, `hold`, `rival`: the host's side
 //! - [`inside`]: the drive's side
 //! - [`spread`]: medians and quartiles
 //! - `meter`: energy, where a counter is read
@@ -19,12 +18,10 @@
 
 mod bench;
 mod compose;
-mod gathered;
 mod hold;
 pub mod host;
 pub mod inside;
 mod intake;
-pub mod kernel;
 mod meeting;
 mod meter;
 mod plan;
@@ -40,7 +37,6 @@ use std::path::PathBuf;
 pub use crate::profile::Overlap;
 pub use bench::characterize;
 pub use compose::{About, Machine, Watts, compose};
-pub use gathered::Gathered;
 pub use hold::Holding;
 pub use intake::{Intake, intake};
 pub use meter::{Counter, Meter};

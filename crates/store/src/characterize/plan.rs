@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use csd_initiator::{Address, Block, Controller, NamespaceKind};
+use csd_kernels::kernel::Kernel;
 
 use super::host::{HostJob, Timed};
-use super::kernel::Kernel;
 use super::meter::Meter;
 use super::region::Region;
 use super::spread::Samples;
@@ -73,7 +73,7 @@ pub struct Options {
     /// The drives, at least one, each by itself and taking turns; burdens with the first alone.
     pub subjects: Vec<Subject>,
     /// The kernels.
-    pub kernels: Vec<Arc<dyn Kernel>>,
+    pub kernels: Vec<&'static dyn Kernel>,
     /// Working sets, bytes.
     pub sizes: Vec<u64>,
     /// Numbers of host cores.
@@ -223,7 +223,7 @@ impl Cell {
         Self {
             subject,
             kernel: kernel.name(),
-            note: kernel.note(),
+            note: kernel.sample().note,
             side,
             units,
             bytes,

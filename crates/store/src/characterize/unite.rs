@@ -78,13 +78,13 @@ impl Cell {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kernel;
     use super::*;
     use crate::profile::{Overload, OverloadKind, Where};
+    use csd_kernels::registry;
 
     fn cell(subject: usize, side: Where, load: [f64; 3]) -> Cell {
-        let kernel = kernel::named("count").unwrap();
-        let mut cell = Cell::new(&*kernel, (subject, side), 1, 1 << 20);
+        let kernel = registry::by_name("count").unwrap();
+        let mut cell = Cell::new(kernel, (subject, side), 1, 1 << 20);
         load.iter().for_each(|value| cell.load.push(*value));
         [0.1; 3].iter().for_each(|value| cell.comp.push(*value));
         cell

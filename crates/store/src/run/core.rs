@@ -9,20 +9,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use csd_initiator::Options;
+use csd_initiator::{Memory, Options};
 use csd_kernels::page_rank::Progress as Step;
 use csd_reactor::{Class, CoreId, Instant, now, random_u64, sleep, spawn};
 
 use super::drives::{self, Part};
 use super::host;
-use super::kernel::{Tally, Vector};
 use super::lease::Leases;
 use super::link::Link;
 use super::queue::Queue;
 use super::rank::{self, Ranking};
 use super::site::{Losses, Site};
-use super::target::Target;
-use super::{Answer, Error, How, Job, Share, Way};
+use super::tally::Tally;
+use super::target::{MEMORY_NSID, Target};
+use super::{Answer, Error, How, Job, Share, Unfit, Way};
 use crate::array::{Array, Plan};
 
 /// How often a core looks whether the others have come to a barrier.
@@ -35,17 +35,19 @@ pub(super) struct Shared {
     job: Arc<Job>,
     how: How,
     target: Target,
-    vector_bytes: u32,
     losses: Arc<Losses>,
     arrivals: AtomicUsize,
     state: Mutex<State>,
 }
 
-/// What changes from step to step.
+/// Work of a step: its units, and the vector that all of them read, little-endian.
+type Work = (Arc<Queue>, Arc<Vec<u8>>);
+
+/// State that changes from step to step.
 #[derive(Default)]
 struct State {
     /// The step's work; `None` once the run is over.
-    step: Option<(Arc<Queue>, Arc<Vector>)>,
+    step: Option<Work>,
     ranking: Option<Ranking>,
     tally: Tally,
     bytes: u64,
@@ -70,23 +72,19 @@ impl Shared {
         job: &Arc<Job>,
         target: Option<Target>,
         how: &How,
-    ) -> Result<Self, Error> {
-        let (target, vector_bytes) = match rank::parameters(job) {
-            Some(parameters) => (rank::target(&parameters), rank::vector_bytes(&parameters)?),
-            None => (target.unwrap_or(Target::Nothing), 0),
-        };
+    ) -> Self {
+        let target = target.unwrap_or_else(|| Target::without_object(job));
         let step = (Arc::new(Queue::new(job.piles())), Arc::default());
-        Ok(Self {
+        Self {
             plan: plan.clone(),
             options: options.clone(),
             job: Arc::clone(job),
             how: how.clone(),
             target,
-            vector_bytes,
             losses: Arc::default(),
             arrivals: AtomicUsize::new(0),
             state: Mutex::new(State { step: Some(step), ..State::default() }),
-        })
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -109,7 +107,7 @@ impl Shared {
     }
 
     /// The step to make, unless the run is over.
-    fn step(&self) -> Option<(Arc<Queue>, Arc<Vector>)> {
+    fn step(&self) -> Option<Work> {
         let state = self.state();
         state.step.clone().filter(|_| !state.failed)
     }
@@ -175,7 +173,7 @@ fn links(array: &Array, shared: &Shared) -> Result<Vec<Link>, Error> {
 async fn steps(core: CoreId, links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<(), Error> {
     let leads = core == CoreId(0);
     let (mut leases, mut failure) = (None, None);
-    if leads && rank::parameters(&shared.job).is_some() {
+    if leads {
         match prepare(links, shared).await {
             Ok(taken) => leases = taken,
             Err(error) => {
@@ -210,11 +208,7 @@ async fn steps(core: CoreId, links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Res
     failure.map_or(Ok(()), Err)
 }
 
-fn site(
-    links: &Rc<Vec<Link>>,
-    shared: &Shared,
-    (queue, vector): (Arc<Queue>, Arc<Vector>),
-) -> Site {
+fn site(links: &Rc<Vec<Link>>, shared: &Shared, (queue, vector): Work) -> Site {
     Site {
         job: Arc::clone(&shared.job),
         way: shared.how.way,
@@ -223,28 +217,32 @@ fn site(
         links: Rc::clone(links),
         target: shared.target.clone(),
         vector,
-        vector_bytes: shared.vector_bytes,
         holder: shared.state().holder,
         progress: Arc::clone(&shared.how.progress),
         losses: Arc::clone(&shared.losses),
     }
 }
 
-/// Before the first step of page rank: the drives' memory, the first ranks, their way there.
+/// Prepares the first step: leases the drives' memory if the job needs some, and makes the first
+/// ranks if it is page rank.
 async fn prepare(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<Option<Leases>, Error> {
-    shared.state().holder = random_u64();
-    let (queue, _) = shared.state().step.clone().expect("the first step");
-    let site = Rc::new(site(links, shared, (queue, Arc::default())));
-    let leases = match shared.how.way {
-        Way::Host => None,
-        Way::Drives | Way::Split => {
-            rank::check_memory(&site)?;
-            Some(Leases::take(links, site.holder).await?)
-        }
+    let step = shared.state().step.clone().expect("the first step");
+    let memory_bytes = match shared.how.way {
+        Way::Host => 0,
+        Way::Drives | Way::Split => shared.target.memory_bytes(&shared.job),
     };
+    let mut leases = None;
+    if memory_bytes > 0 {
+        check_memory(links, memory_bytes)?;
+        let holder = random_u64().max(1);
+        shared.state().holder = holder;
+        leases = Some(Leases::take(links, holder).await?);
+    }
     let begun = async {
-        let ranking = Ranking::begin(&site, shared.how.ranks).await?;
-        shared.begin(ranking);
+        if shared.job.has_row_sums() {
+            let site = Rc::new(site(links, shared, step));
+            shared.begin(Ranking::begin(&site, shared.how.ranks).await?);
+        }
         publish(links, shared).await
     };
     match (begun.await, leases) {
@@ -257,11 +255,28 @@ async fn prepare(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<Option<L
     }
 }
 
+/// Checks that every drive has this much memory for programs.
+fn check_memory(links: &[Link], needed: u64) -> Result<(), Error> {
+    for link in links {
+        let drive = link.drive();
+        let memory = Memory::open(&drive.controller, MEMORY_NSID);
+        let bytes = memory.map_or(0, |memory| memory.bytes());
+        if bytes < needed {
+            return Err(Error::Unfit(Unfit(format!(
+                "drive {} has {bytes} bytes of memory for programs, and {needed} are needed: start \
+                 it with a larger --memory, or use --on host",
+                drive.name
+            ))));
+        }
+    }
+    Ok(())
+}
+
 /// Sends the vector of the step that begins to the drives.
 async fn publish(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<(), Error> {
     let step = shared.state().step.clone();
     match step {
-        Some(step) if shared.vector_bytes > 0 && shared.how.way != Way::Host => {
+        Some(step) if shared.state().holder != 0 => {
             rank::broadcast(&Rc::new(site(links, shared, step))).await
         }
         _ => Ok(()),
@@ -278,9 +293,8 @@ fn lead(shared: &Shared) {
     if state.failed {
         return;
     }
-    state.answer.value = tally.value;
-    state.answer.digest = tally.digest(&shared.job);
-    state.answer.parts.clone_from(&tally.parts);
+    state.answer.whole = tally.answer;
+    state.answer.parts = tally.parts;
     state.answer.parts.sort_unstable();
     let Some(mut ranking) = state.ranking.take() else { return };
     // Without all sums there is no next step.
@@ -324,7 +338,7 @@ async fn work(core: CoreId, site: &Rc<Site>, shared: &Shared) -> Result<(), Erro
 
 fn add(shared: &Shared, part: Part, host: bool) {
     let mut state = shared.state();
-    state.tally.add(part.tally);
+    state.tally.add(&shared.job, part.tally);
     let Share { who, elements, busy_s } = part.share;
     let key = (host, who.clone());
     let share = state.shares.entry(key).or_insert(Share { who, elements: 0, busy_s: 0.0 });

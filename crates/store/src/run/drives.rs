@@ -6,16 +6,17 @@
 use std::rc::Rc;
 
 use csd_initiator::Memory;
+use csd_kernels::kernel::Answer;
 use csd_nvme::execute::{Execution, Place, Source};
 use csd_nvme::status::Status;
 use csd_reactor::{Class, Instant, now, spawn};
 
-use super::kernel::Tally;
 use super::link::is_lost;
 use super::queue::Taken;
 use super::rank;
 use super::site::Site;
-use super::target::{MEMORY_NSID, Target};
+use super::tally::{self, Tally};
+use super::target::{MEMORY_NSID, Slot};
 use super::{Error, Job, Share};
 use crate::array::{BLOCK_NSID, Drive, OBJECTS_NSID};
 use crate::catalogue::{Entry, Placement};
@@ -33,7 +34,7 @@ pub(super) struct Part {
 pub(super) async fn work(site: &Rc<Site>, member: usize) -> Result<Part, Error> {
     let (job, link) = (&site.job, &site.links[member]);
     let name = link.drive().name.clone();
-    let program = link.run(async |drive| program_index(drive, job.program()).await).await;
+    let program = link.run(async |drive| program_index(drive, job.kernel.program_id()).await).await;
     let program = match program {
         Err(error) if is_lost(&error) => {
             site.lose(member, &error, None);
@@ -46,13 +47,13 @@ pub(super) async fn work(site: &Rc<Site>, member: usize) -> Result<Part, Error> 
     // are short.
     let part = 2 * job.in_flight();
     let workers: Vec<_> = (0..job.in_flight())
-        .map(|_| {
+        .map(|number| {
             let site = Rc::clone(site);
             spawn(Class::Foreground, async move {
                 let mut done = Vec::new();
                 let most = site.job.most();
                 while let Some(taken) = site.queue.take_for_drive(member, part, most) {
-                    match execute(&site, program, &taken).await {
+                    match execute(&site, (program, number), &taken).await {
                         Ok(executed) => {
                             (site.progress)(executed.tally.bytes);
                             done.push(executed);
@@ -75,7 +76,7 @@ pub(super) async fn work(site: &Rc<Site>, member: usize) -> Result<Part, Error> 
         match worker.await {
             Ok(done) => {
                 for executed in done {
-                    tally.add(executed.tally);
+                    tally.add(job, executed.tally);
                     spans.push(executed.span);
                 }
             }
@@ -95,18 +96,24 @@ struct Executed {
     span: (Instant, Instant),
 }
 
-async fn execute(site: &Rc<Site>, program: u16, taken: &Taken) -> Result<Executed, Error> {
-    let (job, begin) = (&site.job, now());
-    let (result, sums) = site.links[taken.member]
+/// Runs the program over `taken` in its drive, as execution `number` of those at once.
+async fn execute(
+    site: &Rc<Site>,
+    (program, number): (u16, u32),
+    taken: &Taken,
+) -> Result<Executed, Error> {
+    let (begin, link) = (now(), &site.links[taken.member]);
+    let answer = link
         .run(async |drive| {
+            let slot = Slot { execution: number, renewals: link.renewals() };
             rank::renew(site, taken.member, drive).await?;
-            let result = execute_once(drive, site, program, taken).await?;
-            let sums = read_sums(drive, job, &site.target, taken).await?;
-            Ok((result, sums))
+            let result = execute_once(drive, site, program, (taken, slot)).await?;
+            let bytes = read_bytes(drive, site, taken, slot).await?;
+            Ok(Answer { result, bytes })
         })
         .await?;
-    let mut tally = Tally::of_bytes(bytes(job, &taken.run));
-    job.absorb(&mut tally, taken, result, sums);
+    let mut tally = Tally::default();
+    tally.add_execution(&site.job, taken, answer);
     Ok(Executed { tally, span: (begin, now()) })
 }
 
@@ -114,15 +121,15 @@ async fn execute_once(
     drive: &Drive,
     site: &Site,
     program: u16,
-    taken: &Taken,
+    (taken, slot): (&Taken, Slot),
 ) -> Result<u64, Error> {
     let job = &site.job;
     let execution = Execution {
-        program: job.program(),
-        output: site.target.output(job, taken),
+        program: job.kernel.program_id(),
+        output: site.target.output(job, taken, slot),
         sources: sources(site, drive.block.block_bytes(), taken),
         inline: vec![],
-        parameters: job.parameters(taken),
+        parameters: job.kernel.parameters_at(&job.plan.parameters, &tally::position(job, taken)),
         serial: false,
         cores: site.drive_cores,
     };
@@ -142,14 +149,14 @@ async fn execute_once(
     })
 }
 
-/// Fetches the sums that an execution left in the drive's memory.
-async fn read_sums(
+/// Reads the bytes that an execution left in the drive's memory.
+async fn read_bytes(
     drive: &Drive,
-    job: &Job,
-    target: &Target,
+    site: &Site,
     taken: &Taken,
+    slot: Slot,
 ) -> Result<Vec<u8>, Error> {
-    let (start, bytes) = target.sums(job, taken);
+    let (start, bytes) = site.target.place(&site.job, taken, slot);
     if bytes == 0 {
         return Ok(Vec::new());
     }
@@ -188,8 +195,9 @@ fn sources(site: &Site, block_bytes: u32, taken: &Taken) -> Vec<Source> {
         let places = places(entry, block_bytes, taken.member, &run);
         sources.extend(places.into_iter().map(|place| place.on(stream)));
     }
-    if site.vector_bytes > 0 {
-        let (nsid, start, bytes) = (MEMORY_NSID, 0, site.vector_bytes);
+    if !site.vector.is_empty() {
+        let bytes = u32::try_from(site.vector.len()).expect("checked when the job was made");
+        let (nsid, start) = (MEMORY_NSID, 0);
         sources.push(Place::Memory { nsid, start, bytes }.on(1));
     }
     sources

@@ -1,19 +1,22 @@
-//! The host's part of a run: the same chunks over the same wire, the same kernel on this core.
+//! The host's part of a run: the same chunks over the same wire, the same program on this core.
 //!
-//! The kernel runs on the core that received the chunks, not on a lane: `n` cores of a host are
-//! `n` threads, which receive and compute. Invariant: of a unit that is a part no more than its
-//! chunks are in memory, and what the kernel makes of them.
+//! The program runs on the core that received the chunks, not on its compute thread: `n` cores of a
+//! host are `n` threads, which receive and compute. Invariant: of a unit that is a part no more
+//! than its chunks are in memory, and the output of the program.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use csd_kernels::kernel::{Answer, Wanted};
+use csd_kernels::program::{Execution, Failure, Output, Program};
 use csd_reactor::{Buffer, Class, JoinHandle, busy, spawn};
 
 use super::drives::{self, Part};
-use super::kernel::Tally;
 use super::link::is_lost;
 use super::queue::Taken;
 use super::site::Site;
+use super::tally::{self, Tally};
 use super::target::Target;
 use super::{Error, Share, Way};
 use crate::catalogue::Entry;
@@ -22,9 +25,13 @@ use crate::object::read_chunk;
 
 /// Chunks that a core works on at once.
 const CHUNKS_AHEAD: usize = 8;
+/// Size of the chunks in which bytes of an answer are gathered.
+const BYTES_CHUNK: usize = 64 << 10;
 /// Parts that a core works on at once.
 const PARTS_AHEAD: usize = 2;
 
+/// Programs that have finished a part and may be given another of the same step.
+type Idle = Rc<RefCell<Vec<Box<dyn Program>>>>;
 type Unit = JoinHandle<Result<Tally, (Taken, Error)>>;
 
 /// Takes units until none is left.
@@ -32,6 +39,7 @@ pub(super) async fn work(site: &Rc<Site>) -> Result<Part, Error> {
     let before = busy();
     let mut pending: VecDeque<Unit> = VecDeque::new();
     let (mut tally, mut failed) = (Tally::default(), None);
+    let idle = Idle::default();
     let ahead = match (site.job.by_parts(), site.way) {
         (true, Way::Split) => 1,
         (true, _) => PARTS_AHEAD,
@@ -42,16 +50,16 @@ pub(super) async fn work(site: &Rc<Site>) -> Result<Part, Error> {
     loop {
         while failed.is_none() && pending.len() < ahead {
             let Some(taken) = site.queue.take_for_host() else { break };
-            let site = Rc::clone(site);
+            let (site, idle) = (Rc::clone(site), Rc::clone(&idle));
             pending.push_back(spawn(Class::Foreground, async move {
-                unit(&site, &taken).await.map_err(|error| (taken, error))
+                unit(&site, &taken, &idle).await.map_err(|error| (taken, error))
             }));
         }
         let Some(unit) = pending.pop_front() else { break };
         match unit.await {
             Ok(done) => {
                 (site.progress)(done.bytes);
-                tally.add(done);
+                tally.add(&site.job, done);
             }
             Err((taken, error)) if is_lost(&error) => {
                 site.lose(taken.member, &error, Some(taken.run));
@@ -71,8 +79,8 @@ pub(super) async fn work(site: &Rc<Site>) -> Result<Part, Error> {
     Ok(Part { tally, share: Share { who, elements, busy_s } })
 }
 
-/// Reads a unit, computes, and stores what came of it beside what it was made of.
-async fn unit(site: &Rc<Site>, taken: &Taken) -> Result<Tally, Error> {
+/// Reads a unit, computes, and stores the output on the drive that the unit came from.
+async fn unit(site: &Rc<Site>, taken: &Taken, idle: &Idle) -> Result<Tally, Error> {
     let job = &site.job;
     let mut inputs = Vec::with_capacity(job.inputs.len());
     for entry in &job.inputs {
@@ -82,19 +90,60 @@ async fn unit(site: &Rc<Site>, taken: &Taken) -> Result<Tally, Error> {
         };
         inputs.push(read_all(site, entry, taken.member, run).await?);
     }
-    let computed = job.compute(&inputs, &site.vector).map_err(|why| {
+    let computed = compute(site, taken, inputs, idle).map_err(|failure| {
         let names: Vec<_> = job.inputs.iter().map(|entry| entry.name.as_str()).collect();
         let drive = site.links[taken.member].drive().name.clone();
-        Error::Corrupt { drive, object: names.join(" or "), why }
+        Error::Corrupt { drive, object: names.join(" or "), why: failure.reason }
     });
-    let (result, mut bytes) = computed?;
-    if let Target::Object { entry, .. } = &site.target {
-        store_all(site, entry, taken, &bytes).await?;
-        bytes.clear();
-    }
-    let mut tally = Tally::of_bytes(drives::bytes(job, &taken.run));
-    job.absorb(&mut tally, taken, result, bytes);
+    let (result, written) = computed?;
+    let bytes = match &site.target {
+        Target::Object { entry, .. } => {
+            store_all(site, entry, taken, written).await?;
+            Vec::new()
+        }
+        _ => written.iter().flat_map(|chunk| chunk.iter().copied()).collect(),
+    };
+    let mut tally = Tally::default();
+    tally.add_execution(job, taken, Answer { result, bytes });
     Ok(tally)
+}
+
+/// Runs the program over the chunks of each input. Returns its result and the chunks of its output.
+fn compute(
+    site: &Site,
+    taken: &Taken,
+    inputs: Vec<Vec<Buffer>>,
+    idle: &Idle,
+) -> Result<(u64, Vec<Buffer>), Failure> {
+    let (job, wanted, vector) = (&site.job, site.target.wanted(), inputs.len());
+    let output = match wanted {
+        Wanted::Result => Output::default(),
+        Wanted::Bytes => Output::in_chunks(BYTES_CHUNK),
+        Wanted::Chunks(bytes) => Output::in_chunks(bytes as usize),
+    };
+    let reused = idle.borrow_mut().pop();
+    let is_new = reused.is_none();
+    let program = match reused {
+        Some(program) => program,
+        None => {
+            let position = tally::position(job, taken);
+            job.kernel.start(&job.kernel.parameters_at(&job.plan.parameters, &position), wanted)?
+        }
+    };
+    let mut execution = Execution::new(program, inputs.len() + 1, output);
+    for (stream, chunks) in inputs.into_iter().enumerate() {
+        chunks.into_iter().for_each(|chunk| execution.push(stream, chunk));
+    }
+    if is_new && !site.vector.is_empty() {
+        execution.push(vector, Buffer::from_slice(&site.vector));
+    }
+    execution.end();
+    let result = execution.advance()?.expect("it cannot wait: every stream has ended");
+    let (mut program, written) = execution.into_parts();
+    if program.next_part() {
+        idle.borrow_mut().push(program);
+    }
+    Ok((result, written))
 }
 
 /// The chunks of a run, several at once.
@@ -123,15 +172,15 @@ async fn read_all(
     }
 }
 
-/// Stores the chunks of what a unit gave.
+/// Stores the chunks of a unit's output.
 async fn store_all(
     site: &Rc<Site>,
     entry: &Entry,
     taken: &Taken,
-    bytes: &[u8],
+    chunks: Vec<Buffer>,
 ) -> Result<(), Error> {
     let (mut number, stride) = site.target.numbers(taken);
-    for chunk in bytes.chunks(entry.chunk_bytes as usize) {
+    for chunk in &chunks {
         let key = csd_nvme::execute::chunk_key(&entry.id.0, number);
         let store = async |drive: &Rc<crate::array::Drive>| {
             let stored = drive.objects.store(&key, vec![Buffer::from_slice(chunk)], 0).await;

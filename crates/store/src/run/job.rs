@@ -2,13 +2,12 @@
 //!
 //! Never: I/O. Invariant: what a job's drives are to work on together lies together.
 
-use csd_kernels::page_rank::Form;
-use csd_kernels::verify::Plan;
-use csd_kernels::{
-    ElementType, Numeric, Scalar, array_merge, count, page_rank, vector_add, verify,
+use csd_kernels::kernel::{
+    self, AnswerForm, Arguments, Description, Field, Input, Kernel, Layout, Pairing, Plan, Unit,
 };
 use csd_nvme::execute::CHUNKS_MAX;
 
+use super::tally;
 use crate::catalogue::Entry;
 use crate::error::Unfit;
 use crate::layout::{Kind, Parts, Run};
@@ -17,145 +16,64 @@ use crate::layout::{Kind, Parts, Run};
 /// 8 MiB scattered at worst this stays below the format's 256 MiB.
 pub(super) const BYTES_MAX: u32 = 192 << 20;
 
-/// What to compute.
+/// A kernel over objects.
 #[derive(Clone, Debug)]
 pub struct Job {
-    pub(super) kernel: Kernel,
+    pub(super) kernel: &'static dyn Kernel,
+    pub(super) plan: Plan,
     /// The objects that the kernel reads.
     pub inputs: Vec<Entry>,
-    /// Most chunks of each drive, when only a sample is worked on.
+    /// Number of chunks of each drive, if only a sample is worked on.
     sample: Option<u32>,
 }
 
-/// A kernel with its parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Kernel {
-    Count(count::Parameters),
-    VectorAdd(Numeric),
-    ArrayMerge(Numeric),
-    Verify(Plan),
-    PageRank(page_rank::Parameters),
-}
-
 impl Job {
-    /// Count the elements of `entry` that equal the number `value`.
+    /// Fits a kernel to objects.
     ///
     /// # Errors
-    /// [`Unfit`] when `value` is not of the object's type.
-    pub fn count(entry: Entry, value: &str) -> Result<Self, Unfit> {
-        let scalar = Scalar::parse(entry.element, value).map_err(|error| {
-            Unfit(format!("--equal {value}: {error} (object {:?})", entry.name))
-        })?;
-        let kernel = Kernel::Count(count::Parameters { value: scalar });
-        Ok(Self { kernel, inputs: vec![entry], sample: None })
-    }
-
-    /// The sums of the elements of two objects.
-    ///
-    /// # Errors
-    /// [`Unfit`] when they differ in type, length or place.
-    pub fn vector_add(left: Entry, right: Entry) -> Result<Self, Unfit> {
-        let element = one_type(&left, &right)?;
-        if left.bytes != right.bytes {
-            let (a, b) = (left.elements(), right.elements());
-            return Err(Unfit(format!(
-                "{:?} has {a} elements and {:?} has {b}: vector-add needs equally many",
-                left.name, right.name
-            )));
+    /// [`Unfit`] if the kernel does not take them or its arguments, or they do not lie alike.
+    pub fn new(
+        kernel: &'static dyn Kernel,
+        inputs: Vec<Entry>,
+        arguments: &Arguments,
+    ) -> Result<Self, Unfit> {
+        let seen: Vec<Input<'_>> = inputs.iter().map(input).collect();
+        let plan = kernel.plan(&seen, arguments).map_err(Unfit)?;
+        if let [left, right] = &inputs[..] {
+            check_pair(plan.pairing, left, right)?;
         }
-        side_by_side(&left, &right)?;
-        if left.layout() != right.layout() {
-            return Err(mislaid(&left, &right, "are not cut alike"));
+        let job = Self { kernel, plan, inputs, sample: None };
+        if let Unit::Part { remedy } = job.plan.unit {
+            job.check_parts(remedy)?;
         }
-        Ok(Self { kernel: Kernel::VectorAdd(element), inputs: vec![left, right], sample: None })
-    }
-
-    /// Two sorted objects as one, every value once.
-    ///
-    /// # Errors
-    /// [`Unfit`] when they differ in type, are not cut by ranges of values, or not by the same.
-    pub fn array_merge(left: Entry, right: Entry) -> Result<Self, Unfit> {
-        let element = one_type(&left, &right)?;
-        let [a, b] = [&left, &right].map(|entry| {
-            let range = |parts: &&Parts| parts.kind() == Kind::Range;
-            entry.parts.as_ref().filter(range).ok_or_else(|| {
-                Unfit(format!(
-                    "{:?} is not cut by ranges of its values: put it with --layout range, or \
-                     with --align to the other input",
-                    entry.name
-                ))
-            })
-        });
-        let (a, b) = (a?, b?);
-        side_by_side(&left, &right)?;
-        let marks = |parts: &Parts| parts.parts().iter().map(|p| (p.member, p.mark)).collect();
-        let (of_left, of_right): (Vec<_>, Vec<_>) = (marks(a), marks(b));
-        if of_left != of_right {
-            return Err(mislaid(&left, &right, "are cut at different values"));
-        }
-        let kernel = Kernel::ArrayMerge(element);
-        let job = Self { kernel, inputs: vec![left, right], sample: None };
-        job.check_parts()?;
         Ok(job)
     }
 
-    /// The checksums of an object's pages.
-    ///
-    /// # Errors
-    /// [`Unfit`] when pages do not divide chunks.
-    pub fn verify(entry: Entry, plan: Plan) -> Result<Self, Unfit> {
-        if !entry.chunk_bytes.is_multiple_of(plan.page_bytes()) {
-            return Err(Unfit(format!(
-                "pages of {} bytes do not divide the chunks of {:?}, which have {} bytes: use a \
-                 power of two",
-                plan.page_bytes(),
-                entry.name,
-                entry.chunk_bytes
-            )));
-        }
-        Ok(Self { kernel: Kernel::Verify(plan), inputs: vec![entry], sample: None })
+    /// Returns jobs that give the same answer and may be faster, each with at most this many
+    /// executions of a drive at once.
+    #[must_use]
+    pub fn alternatives(&self, executions_max: u16) -> Vec<Self> {
+        let all = self.kernel.alternatives(&self.plan.parameters, executions_max).into_iter();
+        let replan = |parameters| self.kernel.replan(&self.plan, parameters);
+        all.map(|parameters| Self { plan: replan(parameters), ..self.clone() }).collect()
     }
 
-    /// Products of an object's rows with a vector, for page rank.
-    ///
-    /// # Errors
-    /// [`Unfit`] when it is neither a matrix nor a graph, or has no node.
-    pub fn page_rank(entry: Entry) -> Result<Self, Unfit> {
-        let name = entry.name.clone();
-        let parameters = match entry.parts.as_ref().map(Parts::kind) {
-            Some(Kind::Graph) => {
-                let columns = entry.parts.as_ref().and_then(|parts| parts.parts().last());
-                let columns = columns.map_or(0, |degrees| degrees.mark);
-                page_rank::Parameters { form: Form::Sparse, columns }
-            }
-            Some(Kind::Rows) if entry.element == ElementType::F32 => match entry.shape[..] {
-                [rows, columns] if rows == columns => {
-                    page_rank::Parameters { form: Form::Dense, columns }
-                }
-                _ => {
-                    let shape = entry.shape.iter().map(u64::to_string).collect::<Vec<_>>();
-                    let shape = shape.join(" x ");
-                    return Err(Unfit(format!("{name:?} is {shape}: page rank needs a square")));
-                }
-            },
-            Some(Kind::Rows) => {
-                let element = entry.element;
-                return Err(Unfit(format!("{name:?} is of type {element}: dense rows are f32")));
-            }
-            _ => {
-                return Err(Unfit(format!(
-                    "the rows of {name:?} may be split across drives: put a matrix with --layout \
-                     rows, or a list of edges with --graph"
-                )));
-            }
-        };
-        if parameters.columns == 0 {
-            return Err(Unfit(format!("{name:?} has no node: there is nothing to rank")));
-        }
-        let kernel = Kernel::PageRank(parameters);
-        let job = Self { kernel, inputs: vec![entry], sample: None };
-        job.check_parts()?;
-        Ok(job)
+    /// Describes the answer of a run.
+    #[must_use]
+    pub fn describe(&self, answer: &kernel::Answer) -> Description {
+        self.kernel.describe(&self.plan.parameters, answer, tally::items(self))
+    }
+
+    /// Returns the settings that the job runs with, in words.
+    #[must_use]
+    pub fn settings_in_words(&self) -> String {
+        self.kernel.settings_in_words(&self.plan.parameters)
+    }
+
+    /// Returns the settings that the job runs with, to be shown with its answer.
+    #[must_use]
+    pub fn settings(&self) -> Vec<Field> {
+        self.kernel.settings(&self.plan.parameters)
     }
 
     /// The same over at most this many of each drive's first chunks, which gives no whole answer
@@ -166,32 +84,28 @@ impl Job {
         Self { sample: Some(chunks), ..self.clone() }
     }
 
-    /// Name of the kernel.
+    /// Returns the name of the kernel.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        match self.kernel {
-            Kernel::Count(_) => count::NAME,
-            Kernel::VectorAdd(_) => vector_add::NAME,
-            Kernel::ArrayMerge(_) => array_merge::NAME,
-            Kernel::Verify(_) => verify::NAME,
-            Kernel::PageRank(_) => page_rank::NAME,
-        }
+        self.kernel.name()
     }
 
-    /// The kernel's program identifier.
-    pub(super) fn program(&self) -> u64 {
-        match self.kernel {
-            Kernel::Count(_) => count::PROGRAM_ID,
-            Kernel::VectorAdd(_) => vector_add::PROGRAM_ID,
-            Kernel::ArrayMerge(_) => array_merge::PROGRAM_ID,
-            Kernel::Verify(_) => verify::PROGRAM_ID,
-            Kernel::PageRank(_) => page_rank::PROGRAM_ID,
-        }
-    }
-
-    /// Whether a unit of its work is a part; else it is a chunk.
+    /// Returns true if a unit of work is a part; else it is a chunk.
     pub(super) fn by_parts(&self) -> bool {
-        matches!(self.kernel, Kernel::ArrayMerge(_) | Kernel::PageRank(_))
+        matches!(self.plan.unit, Unit::Part { .. })
+    }
+
+    /// Returns true if an execution answers with sums of rows, and needs a vector.
+    pub(super) fn has_row_sums(&self) -> bool {
+        matches!(self.plan.answer, AnswerForm::RowSums { .. })
+    }
+
+    /// Returns the size of the vector that every execution reads, bytes; 0 if there is none.
+    pub(super) fn vector_bytes(&self) -> u64 {
+        match self.plan.answer {
+            AnswerForm::RowSums { vector_bytes, .. } => vector_bytes,
+            AnswerForm::Result | AnswerForm::Bytes(_) => 0,
+        }
     }
 
     /// Parts of input `index` that are worked on.
@@ -230,25 +144,15 @@ impl Job {
             return 1;
         }
         let inputs = u32::try_from(self.inputs.len()).expect("one or two");
-        let most = (CHUNKS_MAX.min(BYTES_MAX / self.inputs[0].chunk_bytes) / inputs).max(1);
-        match self.kernel {
-            Kernel::Verify(plan) => {
-                let pages = self.inputs[0].chunk_bytes / plan.page_bytes();
-                match plan.pages_per_unit() {
-                    1 => most,
-                    wanted => most.min(wanted.div_ceil(pages)),
-                }
-            }
-            _ => most,
-        }
+        let chunk_bytes = self.inputs[0].chunk_bytes;
+        let most = (CHUNKS_MAX.min(BYTES_MAX / chunk_bytes) / inputs).max(1);
+        let wanted = self.plan.execution_bytes.map(|bytes| bytes.div_ceil(chunk_bytes.into()));
+        wanted.and_then(|wanted| u32::try_from(wanted).ok()).map_or(most, |wanted| most.min(wanted))
     }
 
-    /// Executions of one drive in flight at once.
+    /// Returns the number of executions of one drive in flight at once.
     pub(super) fn in_flight(&self) -> u32 {
-        match self.kernel {
-            Kernel::Verify(plan) if plan.units() > 1 => plan.units().min(64).into(),
-            _ => 4,
-        }
+        self.plan.in_flight.map_or(4, u32::from)
     }
 
     /// Elements that the kernel looks at, in one step.
@@ -272,7 +176,7 @@ impl Job {
     }
 
     /// An execution takes a part whole.
-    fn check_parts(&self) -> Result<(), Unfit> {
+    fn check_parts(&self, remedy: &str) -> Result<(), Unfit> {
         for index in 0..self.parts(0).content().len() {
             let chunks = (0..self.inputs.len()).map(|input| {
                 let chunks = self.parts(input).part_chunks(index);
@@ -281,15 +185,8 @@ impl Job {
             let chunks: u64 = chunks.sum();
             let most = u64::from(CHUNKS_MAX.min(BYTES_MAX / self.inputs[0].chunk_bytes));
             if chunks > most {
-                let what = match self.kernel {
-                    Kernel::ArrayMerge(_) => {
-                        "align the denser input first (put it with --layout range, then the other \
-                         with --align), or use larger chunks; equal elements stay together"
-                    }
-                    _ => "put it with larger chunks: a row is never cut",
-                };
                 return Err(Unfit(format!(
-                    "part {index} has {chunks} chunks, and an execution takes {most}: {what}"
+                    "part {index} has {chunks} chunks, and an execution takes {most}: {remedy}"
                 )));
             }
         }
@@ -307,14 +204,44 @@ fn head(runs: Vec<Run>, mut most: u32) -> Vec<Run> {
     runs.into_iter().map(cut).filter(|run| !run.locals.is_empty()).collect()
 }
 
-fn one_type(left: &Entry, right: &Entry) -> Result<Numeric, Unfit> {
-    if left.element != right.element {
-        return Err(Unfit(format!(
-            "{:?} is of type {} and {:?} of type {}: put one of them again with the other's type",
-            left.name, left.element, right.name, right.element
-        )));
+/// Returns an object as kernels see it.
+fn input(entry: &Entry) -> Input<'_> {
+    let parts = entry.parts.as_ref();
+    let layout = match parts.map(Parts::kind) {
+        None => Layout::Chunks,
+        Some(Kind::Range) => Layout::Ranges,
+        Some(Kind::Rows) => Layout::Rows,
+        Some(Kind::Graph) => {
+            let degrees = parts.and_then(|parts| parts.parts().last());
+            Layout::Graph { nodes: degrees.map_or(0, |degrees| degrees.mark) }
+        }
+    };
+    Input {
+        name: &entry.name,
+        element: entry.element,
+        elements: entry.elements(),
+        shape: &entry.shape,
+        chunk_bytes: entry.chunk_bytes,
+        layout,
     }
-    Numeric::try_from(left.element).map_err(|error| Unfit(format!("{:?}: {error}", left.name)))
+}
+
+/// Checks that two inputs have the relation that the kernel needs.
+fn check_pair(pairing: Pairing, left: &Entry, right: &Entry) -> Result<(), Unfit> {
+    side_by_side(left, right)?;
+    let marks = |entry: &Entry| -> Option<Vec<_>> {
+        let parts = entry.parts.as_ref()?.parts().iter();
+        Some(parts.map(|part| (part.member, part.mark)).collect())
+    };
+    match pairing {
+        Pairing::Elements if left.layout() != right.layout() => {
+            Err(mislaid(left, right, "are not cut alike"))
+        }
+        Pairing::Ranges if marks(left) != marks(right) => {
+            Err(mislaid(left, right, "are cut at different values"))
+        }
+        Pairing::None | Pairing::Elements | Pairing::Ranges => Ok(()),
+    }
 }
 
 pub(super) fn side_by_side(left: &Entry, right: &Entry) -> Result<(), Unfit> {

@@ -25,8 +25,8 @@ pub(super) struct Link {
     options: Options,
     drive: RefCell<Rc<Drive>>,
     renewals: Cell<u32>,
-    /// Renewals when the drive was sent the vector of the step.
-    vector: Cell<Option<u32>>,
+    /// Number of the connection on which the drive's memory was prepared for the step.
+    prepared: Cell<Option<u32>>,
     lost: RefCell<Option<String>>,
     lock: Semaphore,
     /// Bytes that crossed on connections that are gone.
@@ -50,7 +50,7 @@ impl Link {
             options: options.clone(),
             drive: RefCell::new(drive),
             renewals: Cell::new(0),
-            vector: Cell::new(None),
+            prepared: Cell::new(None),
             lost: RefCell::new(None),
             lock: Semaphore::new(1),
             crossed: Cell::new(0),
@@ -67,14 +67,14 @@ impl Link {
         self.renewals.get()
     }
 
-    /// Notes that the drive was sent the vector when it had been connected anew so often.
-    pub(super) fn vector_sent(&self, renewals: u32) {
-        self.vector.set(Some(renewals));
+    /// Notes that the drive's memory was prepared on the connection of this number.
+    pub(super) fn note_prepared(&self, renewals: u32) {
+        self.prepared.set(Some(renewals));
     }
 
-    /// Whether the drive was sent the vector since it was connected to.
-    pub(super) fn has_vector(&self) -> bool {
-        self.vector.get() == Some(self.renewals.get())
+    /// Returns true if the drive's memory was prepared on this connection.
+    pub(super) fn is_prepared(&self) -> bool {
+        self.prepared.get() == Some(self.renewals.get())
     }
 
     /// Bytes that crossed the wire, both ways.

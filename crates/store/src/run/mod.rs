@@ -9,20 +9,20 @@ mod core;
 mod drives;
 mod host;
 mod job;
-mod kernel;
 mod lease;
 mod link;
 pub mod program;
 mod queue;
 mod rank;
 mod site;
+mod tally;
 mod target;
 
 use std::fmt;
 use std::sync::Arc;
 
 use csd_initiator::Options;
-use csd_kernels::page_rank;
+use csd_kernels::{kernel, page_rank};
 use csd_reactor::Instant;
 
 use crate::array::Plan;
@@ -67,14 +67,12 @@ pub struct Share {
     pub busy_s: f64,
 }
 
-/// What a run found.
+/// Answer of a run; [`Job::describe`] shows it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// Elements counted, added or merged; pages verified; rows multiplied.
-    pub value: u64,
-    /// CRC-32C of all pages' checksums, in order.
-    pub digest: Option<u32>,
-    /// Elements that each part gave.
+    /// The combined answer of all executions.
+    pub whole: kernel::Answer,
+    /// Result of each part, in order, where a unit of work is a part.
     pub parts: Vec<(usize, u64)>,
     /// The ranks.
     pub ranks: Option<Ranks>,
@@ -133,7 +131,7 @@ pub fn run(
     let config = csd_reactor::Config { cores, ..config.clone() };
     let target = product.map(Product::target);
     let shared = core::Shared::new(plan, options, job, target, &How { cores, ..how.clone() });
-    let shared = Arc::new(shared.map_err(Failed::Run)?);
+    let shared = Arc::new(shared);
     let on_cores = Arc::clone(&shared);
     let parts = csd_reactor::run(&config, move |core| core::main(core, Arc::clone(&on_cores)));
     let parts = parts.map_err(Failed::Runtime)?;

@@ -10,12 +10,11 @@ use csd_initiator::Memory;
 use csd_kernels::page_rank::{self, Form, Iteration, Options, Progress, advance_dense};
 use csd_reactor::Buffer;
 
-use super::job::{Job, Kernel};
-use super::kernel::Vector;
+use super::job::Job;
 use super::lease;
 use super::link::Link;
 use super::site::Site;
-use super::target::{MEMORY_NSID, Target};
+use super::target::MEMORY_NSID;
 use crate::array::Drive;
 use crate::object::{Error, read_chunk};
 
@@ -45,37 +44,9 @@ pub struct Ranks {
     pub converged: bool,
 }
 
-/// The parameters of a page rank job.
-pub(super) fn parameters(job: &Job) -> Option<page_rank::Parameters> {
-    match job.kernel {
-        Kernel::PageRank(parameters) => Some(parameters),
-        _ => None,
-    }
-}
-
-/// Where sums go in a drive's memory, behind the vector.
-pub(super) fn target(parameters: &page_rank::Parameters) -> Target {
-    let bytes = element_bytes(parameters.form);
-    let start = (parameters.columns * bytes).next_multiple_of(4096);
-    Target::Sums { start, bytes }
-}
-
-fn element_bytes(form: Form) -> u64 {
-    if form == Form::Dense { 4 } else { 8 }
-}
-
-/// Length of the vector, bytes.
-pub(super) fn vector_bytes(parameters: &page_rank::Parameters) -> Result<u32, Error> {
-    let bytes = parameters.columns * element_bytes(parameters.form);
-    match u32::try_from(bytes) {
-        Ok(small) if bytes <= csd_nvme::execute::SOURCE_BYTES_MAX => Ok(small),
-        _ => Err(Error::Unfit(super::Unfit(format!(
-            "a vector of {} elements is more than a drive keeps: {} bytes of at most {}",
-            parameters.columns,
-            bytes,
-            csd_nvme::execute::SOURCE_BYTES_MAX
-        )))),
-    }
+/// Returns the parameters of a page rank job; `None` if it is another job.
+fn parameters(job: &Job) -> Option<page_rank::Parameters> {
+    job.has_row_sums().then(|| page_rank::Parameters::parse(&job.plan.parameters).ok())?
 }
 
 impl Ranking {
@@ -101,12 +72,14 @@ impl Ranking {
         Ok(Self { options, state })
     }
 
-    /// The vector of the next product.
-    pub(super) fn vector(&self) -> Vector {
+    /// Returns the vector of the next product, little-endian.
+    pub(super) fn vector(&self) -> Vec<u8> {
         match &self.state {
-            State::Dense { ranks, .. } => Vector { dense: ranks.clone(), sparse: Vec::new() },
+            State::Dense { ranks, .. } => {
+                ranks.iter().flat_map(|rank| rank.to_le_bytes()).collect()
+            }
             State::Sparse(iteration) => {
-                Vector { dense: Vec::new(), sparse: iteration.contributions() }
+                iteration.contributions().iter().flat_map(|value| value.to_le_bytes()).collect()
             }
         }
     }
@@ -172,31 +145,11 @@ async fn degrees(site: &Rc<Site>, nodes: u64) -> Result<Vec<u32>, Error> {
     Ok(degrees)
 }
 
-/// Checks that every drive's memory has room for the vector and its sums.
-pub(super) fn check_memory(site: &Site) -> Result<(), Error> {
-    let parameters = parameters(&site.job).expect("a job of page rank");
-    let Target::Sums { start, bytes } = target(&parameters) else { return Ok(()) };
-    let needed = start + parameters.columns * bytes;
-    for link in site.links.iter() {
-        let drive = link.drive();
-        let memory = Memory::open(&drive.controller, MEMORY_NSID);
-        let bytes = memory.map_or(0, |memory| memory.bytes());
-        if bytes < needed {
-            return Err(Error::Unfit(super::Unfit(format!(
-                "drive {} has {bytes} bytes of memory for programs, and {needed} are needed: start \
-                 it with a larger --memory, or use --on host",
-                drive.name
-            ))));
-        }
-    }
-    Ok(())
-}
-
 /// Sends the vector to every member's drive; a lost one is noted.
 pub(super) async fn broadcast(site: &Rc<Site>) -> Result<(), Error> {
     for member in 0..site.links.len() {
         let link = &site.links[member];
-        match link.run(async |drive| send(site, link, drive).await).await {
+        match link.run(async |drive| prepare(site, link, drive).await).await {
             Err(error) if super::link::is_lost(&error) => site.lose(member, &error, None),
             written => written?,
         }
@@ -204,23 +157,25 @@ pub(super) async fn broadcast(site: &Rc<Site>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Sends the vector again to a drive that was connected to anew since it had it: if it was
-/// restarted its memory is empty, and products with zeros would pass for products.
+/// Prepares the memory of a drive that was connected to again: a drive that restarted has lost the
+/// vector, and products with zeros would pass for products; and it may have lost its lease.
 pub(super) async fn renew(site: &Site, member: usize, drive: &Drive) -> Result<(), Error> {
     let link = &site.links[member];
-    match site.vector_bytes == 0 || link.has_vector() {
+    match site.holder == 0 || link.is_prepared() {
         true => Ok(()),
-        false => send(site, link, drive).await,
+        false => prepare(site, link, drive).await,
     }
 }
 
-async fn send(site: &Site, link: &Link, drive: &Drive) -> Result<(), Error> {
+/// Confirms the lease of a drive's memory, and writes the vector there if there is one.
+async fn prepare(site: &Site, link: &Link, drive: &Drive) -> Result<(), Error> {
     let renewals = link.renewals();
     lease::hold(drive, site.holder).await?;
-    let failed = |error| Error::command(drive, error);
-    let memory = Memory::open(&drive.controller, MEMORY_NSID).map_err(failed)?;
-    let vector = vec![Buffer::from_slice(&site.vector.bytes())];
-    memory.write(0, vector).await.map_err(failed)?;
-    link.vector_sent(renewals);
+    if !site.vector.is_empty() {
+        let failed = |error| Error::command(drive, error);
+        let memory = Memory::open(&drive.controller, MEMORY_NSID).map_err(failed)?;
+        memory.write(0, vec![Buffer::from_slice(&site.vector)]).await.map_err(failed)?;
+    }
+    link.note_prepared(renewals);
     Ok(())
 }

@@ -4,7 +4,6 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::kernel::Vector;
 use super::link::Link;
 use super::queue::Queue;
 use super::target::Target;
@@ -21,10 +20,10 @@ pub(super) struct Site {
     /// By member.
     pub(super) links: Rc<Vec<Link>>,
     pub(super) target: Target,
-    pub(super) vector: Arc<Vector>,
-    /// Length of the vector in the drives' memory, bytes; 0 without one.
-    pub(super) vector_bytes: u32,
-    /// Whose the drives' memory is: a number that no other run has.
+    /// The vector that every unit reads, little-endian; empty if there is none.
+    pub(super) vector: Arc<Vec<u8>>,
+    /// Holder of the lease of the drives' memory: a number that no other run has; 0 if the run
+    /// needs no memory.
     pub(super) holder: u64,
     pub(super) progress: Progress,
     pub(super) losses: Arc<Losses>,

@@ -5,11 +5,13 @@
 use std::sync::Arc;
 
 use csd_kernels::ElementType;
+use csd_kernels::kernel::{AnswerForm, Wanted, Writes};
 use csd_nvme::execute::Output;
 
-use super::job::{Job, Kernel};
+use super::job::Job;
+use super::link::TRIES;
 use super::queue::Taken;
-use super::{Answer, kernel};
+use super::{Answer, tally};
 use crate::array::{Array, OBJECTS_NSID};
 use crate::catalogue::Entry;
 use crate::error::Unfit;
@@ -19,10 +21,10 @@ use crate::object::{Draft, Error, On, Shape, Stored, read_chunk};
 /// Memory namespace of a drive.
 pub(super) const MEMORY_NSID: u32 = 4;
 
-/// Where bytes go.
+/// Destination of the bytes that executions write.
 #[derive(Clone, Debug)]
 pub(super) enum Target {
-    /// Only results are wanted.
+    /// None: only results are wanted.
     Nothing,
     /// Chunks of an object.
     Object {
@@ -34,14 +36,44 @@ pub(super) enum Target {
     Sums {
         /// First byte of the sums of row 0.
         start: u64,
-        /// Bytes of a sum.
+        /// Size of a sum, bytes.
         bytes: u64,
+    },
+    /// Bytes of answers, by way of areas of a drive's memory: one for each execution at once.
+    Areas {
+        /// Size of an area, bytes.
+        bytes: u32,
+        /// Number of executions at once.
+        count: u32,
     },
 }
 
+/// Area of a drive's memory that an execution may use: of executions at once, and of connections,
+/// so that an execution that outlives its connection disturbs no other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    /// Number of the execution among those at once.
+    pub(super) execution: u32,
+    /// Number of times that the drive was connected to again.
+    pub(super) renewals: u32,
+}
+
 impl Target {
-    /// Where an execution over `taken` writes.
-    pub(super) fn output(&self, job: &Job, taken: &Taken) -> Output {
+    /// Returns the destination of a job whose bytes go to no object.
+    pub(super) fn without_object(job: &Job) -> Self {
+        match job.plan.answer {
+            AnswerForm::Result => Self::Nothing,
+            AnswerForm::Bytes(bytes) => Self::Areas { bytes, count: job.in_flight() },
+            AnswerForm::RowSums { bytes, vector_bytes } => {
+                // The sums follow the vector.
+                let start = vector_bytes.next_multiple_of(4096);
+                Self::Sums { start, bytes: bytes.into() }
+            }
+        }
+    }
+
+    /// Returns the destination of an execution over `taken`.
+    pub(super) fn output(&self, job: &Job, taken: &Taken, slot: Slot) -> Output {
         match self {
             Self::Nothing => Output::Completion,
             Self::Object { entry, .. } => {
@@ -54,11 +86,20 @@ impl Target {
                     chunk_bytes: entry.chunk_bytes,
                 }
             }
-            Self::Sums { .. } => {
-                let (start, bytes) = self.sums(job, taken);
+            Self::Sums { .. } | Self::Areas { .. } => {
+                let (start, bytes) = self.place(job, taken, slot);
                 let bytes = u32::try_from(bytes).expect("fewer sums than bytes of rows");
                 Output::Memory { nsid: MEMORY_NSID, start, bytes }
             }
+        }
+    }
+
+    /// Returns the output that a program on the host is asked for.
+    pub(super) fn wanted(&self) -> Wanted {
+        match self {
+            Self::Nothing => Wanted::Result,
+            Self::Object { entry, .. } => Wanted::Chunks(entry.chunk_bytes),
+            Self::Sums { .. } | Self::Areas { .. } => Wanted::Bytes,
         }
     }
 
@@ -70,12 +111,31 @@ impl Target {
         }
     }
 
-    /// The place of the sums of a part's rows.
-    pub(super) fn sums(&self, job: &Job, taken: &Taken) -> (u64, u64) {
-        let Self::Sums { start, bytes } = self else { return (0, 0) };
-        let part = taken.run.part.expect("rows come in parts");
-        let rows = rows(job, part);
-        (start + rows.start * bytes, (rows.end - rows.start) * bytes)
+    /// Returns the first byte and the number of bytes of memory that an execution over `taken`
+    /// writes.
+    pub(super) fn place(&self, job: &Job, taken: &Taken, slot: Slot) -> (u64, u64) {
+        match self {
+            Self::Nothing | Self::Object { .. } => (0, 0),
+            Self::Sums { start, bytes } => {
+                let rows = rows(job, taken.run.part.expect("rows come in parts"));
+                (start + rows.start * bytes, (rows.end - rows.start) * bytes)
+            }
+            Self::Areas { bytes, count } => {
+                let area = u64::from(slot.renewals) * u64::from(*count) + u64::from(slot.execution);
+                (area * u64::from(*bytes), (*bytes).into())
+            }
+        }
+    }
+
+    /// Returns the memory of a drive that the job needs, bytes.
+    pub(super) fn memory_bytes(&self, job: &Job) -> u64 {
+        match self {
+            Self::Nothing | Self::Object { .. } => 0,
+            Self::Sums { start, .. } => start + job.vector_bytes(),
+            Self::Areas { bytes, count } => {
+                u64::from(*bytes) * u64::from(*count) * u64::from(TRIES + 1)
+            }
+        }
     }
 }
 
@@ -107,23 +167,23 @@ impl Product {
             members: first.members.clone(),
         };
         let mut rooms = Vec::new();
-        match job.kernel {
-            Kernel::VectorAdd(_) => {}
-            Kernel::ArrayMerge(_) => rooms = merge_rooms(job)?,
-            Kernel::Verify(plan) => {
-                shape.element = ElementType::I32;
-                shape.chunk_bytes = first.chunk_bytes / plan.page_bytes() * 4;
+        match job.plan.writes {
+            Writes::SameShape => {}
+            Writes::Ranges => rooms = merge_rooms(job)?,
+            Writes::PerItem { element } => {
+                let items = first.chunk_bytes / job.plan.item_bytes;
+                shape.element = element;
+                shape.chunk_bytes = items * element_bytes(element);
                 if shape.chunk_bytes < crate::layout::CHUNK_BYTES_VALUE_MIN
                     || shape.chunk_bytes > crate::layout::CHUNK_BYTES_MAX
                 {
                     return Err(Error::Unfit(Unfit(format!(
                         "checksums of pages of {} bytes make chunks of {} bytes: use other pages",
-                        plan.page_bytes(),
-                        shape.chunk_bytes
+                        job.plan.item_bytes, shape.chunk_bytes
                     ))));
                 }
             }
-            Kernel::Count(_) | Kernel::PageRank(_) => {
+            Writes::Nothing => {
                 let why = format!("{} gives no array in place", job.name());
                 return Err(Error::Unfit(Unfit(why)));
             }
@@ -142,36 +202,37 @@ impl Product {
         let (first, entry) = (&job.inputs[0], &mut self.draft.entry);
         let members = u16::try_from(entry.members.len()).expect("at most 1024 drives");
         let parts = first.parts.as_ref();
-        match job.kernel {
-            Kernel::ArrayMerge(element) => {
+        match job.plan.writes {
+            Writes::Ranges => {
                 let mut merged: Vec<Part> = job.parts(0).parts().to_vec();
                 for (part, number) in merged.iter_mut().zip(self.rooms.iter()) {
                     (part.bytes, part.number) = (0, *number);
                 }
                 for &(part, elements) in &answer.parts {
-                    merged[part].bytes = elements * element.bytes() as u64;
+                    merged[part].bytes = elements * entry.element.bytes() as u64;
                 }
                 entry.bytes = merged.iter().map(|part| part.bytes).sum();
                 entry.parts = Parts::new(Kind::Range, entry.chunk_bytes, members, merged)?;
                 entry.shape = vec![entry.elements()];
             }
-            Kernel::Verify(plan) => {
-                let pages = |bytes: u64| bytes.div_ceil(plan.page_bytes().into());
-                entry.bytes = kernel::pages(job, plan.page_bytes()) * 4;
+            Writes::PerItem { element } => {
+                let bytes = u64::from(element_bytes(element));
+                let items = |input: u64| input.div_ceil(job.plan.item_bytes.into());
+                entry.bytes = tally::items(job) * bytes;
                 entry.shape = vec![entry.elements()];
                 let mut at = 0;
-                let sums = |part: &Part| {
+                let written = |part: &Part| {
                     let mark = at;
-                    at += pages(part.bytes);
-                    Part { bytes: pages(part.bytes) * 4, mark, ..*part }
+                    at += items(part.bytes);
+                    Part { bytes: items(part.bytes) * bytes, mark, ..*part }
                 };
-                let sums = parts.map(|parts| parts.parts().iter().map(sums).collect::<Vec<_>>());
-                entry.parts = match sums {
-                    Some(sums) => Parts::new(Kind::Rows, entry.chunk_bytes, members, sums)?,
+                let parts = parts.map(|parts| parts.parts().iter().map(written).collect());
+                entry.parts = match parts {
+                    Some(parts) => Parts::new(Kind::Rows, entry.chunk_bytes, members, parts)?,
                     None => None,
                 };
             }
-            _ => {
+            Writes::SameShape | Writes::Nothing => {
                 entry.bytes = first.bytes;
                 entry.shape.clone_from(&first.shape);
                 entry.parts.clone_from(&first.parts);
@@ -203,6 +264,10 @@ impl Product {
     pub async fn abandon(self, array: &Array) {
         self.draft.abandon(array).await;
     }
+}
+
+fn element_bytes(element: ElementType) -> u32 {
+    u32::try_from(element.bytes()).expect("at most 16")
 }
 
 /// Where each part's chunks may begin: a merge is at most as long as both inputs.

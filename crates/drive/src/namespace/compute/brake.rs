@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use csd_kernels::program::{Engine, Limits};
 use csd_nvme::status::Status;
 use csd_reactor::{Class, JoinHandle, sleep, spawn, timeout};
 
 use super::Failure;
-use super::engine::{Engine, Limits};
 
 /// Time between two looks of an engine at its programs.
 const TICK: Duration = Duration::from_millis(1);

@@ -4,6 +4,7 @@
 //! program's parameters, after the ranges that stand in it: every range is a stream, in order,
 //! but the one that the program writes.
 
+use csd_kernels::program::{Limits, Program, TooMuch};
 use csd_nvme::compute::{Controls, Ranges};
 use csd_nvme::execute::{Execution, Output, Place};
 use csd_nvme::memory::Range;
@@ -11,10 +12,9 @@ use csd_nvme::program::{DOWNLOADABLE_FIRST, MemoryRange, RANGE_BYTES};
 use csd_nvme::status::Status;
 
 use super::brake::Caller;
-use super::engine::Limits;
 use super::library::Running;
 use super::ranges::{self, Taken};
-use super::{Compute, Failure, Program, builtin};
+use super::{Compute, Failure, builtin};
 use crate::drive::Shared;
 use crate::namespace::memory::LocalMemory;
 
@@ -54,7 +54,9 @@ impl Prepared {
     /// The program, before its first step.
     pub(super) fn start(&self) -> Result<Box<dyn Program>, Failure> {
         match &self.loaded {
-            Some(running) => running.compiled.start(&self.execution.parameters, &self.limits),
+            Some(running) => {
+                Ok(running.compiled.start(&self.execution.parameters, &self.limits)?)
+            }
             None => builtin::start(&self.execution),
         }
     }
@@ -115,7 +117,8 @@ impl Shared {
     /// [`Status::INSUFFICIENT_PROGRAM_RESOURCES`] when it asks for more than there is.
     pub(super) fn limits_of(&self, controls: Controls) -> Result<Limits, Status> {
         let time_ms = u32::try_from(controls.time_ms()).expect("32 bits");
-        self.limits.lowered(time_ms, controls.memory_mib() << 20)
+        let lowered = self.limits.lowered(time_ms, controls.memory_mib() << 20);
+        lowered.map_err(|TooMuch| Status::INSUFFICIENT_PROGRAM_RESOURCES)
     }
 }
 

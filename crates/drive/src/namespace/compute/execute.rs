@@ -3,13 +3,14 @@
 //! Invariants: when an execution ends, however it does, no read and no store of it goes on; a
 //! panic of a program fails its execution and nothing else.
 
+use csd_kernels::program::{self, Cause, Inputs, Output, Program, Step};
 use csd_nvme::execute::Execution;
 use csd_nvme::status::Status;
 use csd_reactor::{Class, Job, Progress, compute, now, spawn};
 
-use super::output::Drain;
+use super::output::{self, Drain};
 use super::sources::{Batch, Sources};
-use super::{Brake, Compute, Failure, Inputs, Output, Program, Step};
+use super::{Brake, Compute, Failure};
 
 /// What an execution took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,7 +80,7 @@ impl Compute {
         let mut desk = Desk {
             program,
             inputs: Inputs::new(execution.streams()),
-            output: Output::new(&execution.output).serial(execution.serial),
+            output: output::gather(&execution.output, execution.serial),
             brake: brake.clone(),
         };
         let done = self.rounds(&mut desk, &mut sources, &mut drain, meter).await;
@@ -183,7 +184,7 @@ impl Desk {
         let nobody = Self {
             program: Box::new(Nobody),
             inputs: Inputs::new(0),
-            output: Output::new(&csd_nvme::execute::Output::Completion),
+            output: Output::default(),
             brake: Brake::default(),
         };
         std::mem::replace(self, nobody)
@@ -212,8 +213,8 @@ impl Desk {
 struct Nobody;
 
 impl Program for Nobody {
-    fn step(&mut self, _: &mut Inputs, _: &mut Output) -> Result<Step, Failure> {
-        Err(Failure::new(Status::PROGRAM_FAILED, "the program is gone"))
+    fn step(&mut self, _: &mut Inputs, _: &mut Output) -> Result<Step, program::Failure> {
+        Err(program::Failure::new(Cause::Program, "the program is gone"))
     }
 }
 
@@ -230,8 +231,10 @@ impl Job for LaneJob {
         let Desk { program, inputs, output, brake } =
             self.desk.as_mut().expect("a job that is done is not stepped again");
         let before = inputs.consumed();
-        let looked = brake.look().and_then(|()| inputs.admit());
-        let stepped = looked.and_then(|()| program.step(inputs, output));
+        let stepped = brake.look().and_then(|()| {
+            inputs.admit()?;
+            Ok(program.step(inputs, output)?)
+        });
         // The simulated clock is charged 10 GB/s: the order of one core's memory bandwidth.
         let cost_ns = (inputs.consumed() - before) / 10;
         match stepped {

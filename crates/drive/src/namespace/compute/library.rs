@@ -13,13 +13,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use csd_kernels::program::{Compiled, Engine};
 use csd_nvme::compute::{DOWNLOADED, ProgramDescriptor, ProgramState};
 use csd_nvme::program::{
     ACTIVE_MAX, ALL_PROGRAMS_BYTES_MAX, DOWNLOADABLE_COUNT, DOWNLOADABLE_FIRST, Part, ProgramType,
 };
 use csd_nvme::status::Status;
 
-use super::engine::{Compiled, Engine};
 use super::owner;
 
 /// Most bytes of all programs together; a host has half of that, unless all hosts share.

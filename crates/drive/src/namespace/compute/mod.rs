@@ -1,13 +1,11 @@
 //! The compute namespace: runs programs where their sources lie.
 //!
-//! A program's arithmetic is elsewhere (`kernels`). Invariant: the memory that executions take on a
+//! Programs and kernels are in `csd-kernels`. Invariant: the memory that executions take on a
 //! core is bounded, whether they wait or run (`room`).
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `program` | what a program is: steps over inputs, towards an output |
-//! | `inputs` | what a program reads: streams of bytes at hand |
-//! | `output` | what a program writes, and where that goes |
+//! | `output` | stores the output of an execution |
 //! | `sources` | an execution's sources, read ahead |
 //! | `call` | what Execute Program asks for |
 //! | `parts` | how an execution is cut for several cores |
@@ -16,23 +14,22 @@
 //! | `admin` | loading, activating and unloading programs; memory range sets |
 //! | `room` | what the executions of a core may hold at once |
 //! | `brake` | ending executions early |
-//! | `builtin` | the programs of every drive |
-//! | `engine`, `library` | programs that users bring, and what runs them |
+//! | `builtin` | the built-in programs |
+//! | `library` | programs that hosts load |
+//! | `failure` | why an execution failed |
 //! | `ranges` | memory range sets |
-//! | `here` | a program run without a drive around it |
+//! | `here` | a program that a host runs under the limits of a drive |
 
 mod admin;
 mod brake;
 mod builtin;
 mod call;
-mod engine;
 mod execute;
+mod failure;
 mod here;
-mod inputs;
 mod library;
 mod output;
 mod parts;
-mod program;
 mod ranges;
 mod room;
 mod sources;
@@ -55,15 +52,12 @@ use crate::log::Level;
 
 pub use admin::run as admin;
 pub use brake::{Brake, Caller, Executions, Listed, UnderWay};
-pub use builtin::{programs, start as start_builtin};
+pub use builtin::programs;
 pub use call::Call;
-pub use engine::{Compiled, Engine, Limits};
 pub use execute::{Meter, Report};
-pub use here::{run_here, run_within};
-pub use inputs::Inputs;
+pub use failure::Failure;
+pub use here::run_within;
 pub use library::{Admission, Library, digest};
-pub use output::Output;
-pub use program::{Failure, Program, Step};
 pub use ranges::RangeSets;
 pub use room::EXECUTIONS_MAX;
 

@@ -1,16 +1,17 @@
-//! [`Output`]: what a program writes, and where that goes.
+//! [`Drain`]: stores the output of an execution at its destination.
 //!
-//! In the lane bytes are gathered into chunks; between the lane's rounds full chunks are stored.
-//! No byte is written where the execution did not say. Invariants: at most [`FULL_BYTES`] and a
-//! chunk are gathered at once, [`SOURCE_BYTES_MAX`] and a chunk in a serial execution, and at most
-//! [`FULL_BYTES`] or a chunk are being stored ([`held_bytes`]); an execution that succeeded has its
-//! output stored, durable as any Store is. One that failed may have left some of it: whoever asked
-//! deletes that.
+//! A program gathers its output in chunks; between two rounds of the program full chunks are
+//! stored. Bytes are written to the destination that the execution names and nowhere else.
+//! Invariants: at most [`FULL_BYTES`] and a chunk are gathered at once ([`SOURCE_BYTES_MAX`] and a
+//! chunk in a serial execution), and at most [`FULL_BYTES`] or a chunk are being stored
+//! ([`held_bytes`]); the output of an execution that succeeded is stored, durable as any Store is.
+//! An execution that failed may have stored some of its output: the host deletes it.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use csd_kernels::program::{FULL_BYTES, Output};
 use csd_nvme::execute::{Output as Destination, SOURCE_BYTES_MAX, chunk_key};
 use csd_nvme::memory::Range;
 use csd_nvme::opcode::{self, Slm};
@@ -22,8 +23,6 @@ use crate::drive::Shared;
 use crate::namespace::kv::Kv;
 use crate::namespace::{NSID_KV, NSID_OBJECTS};
 
-/// Gathered bytes at which a program is asked to wait.
-const FULL_BYTES: usize = 8 << 20;
 /// Stores of one execution under way at once.
 const STORES: usize = 4;
 
@@ -42,118 +41,17 @@ pub(super) fn held_bytes(destination: &Destination) -> u64 {
     full + 2 * chunk + full.max(chunk)
 }
 
-/// Where a program writes, in the lane. Nobody wants what is written to the default.
-#[derive(Default)]
-pub struct Output {
-    /// Size of a chunk; `None` when nothing but the result is wanted.
-    chunk_bytes: Option<usize>,
-    full: VecDeque<Buffer>,
-    /// The chunk that is being filled, and how much of it is.
-    open: Option<(Buffer, usize)>,
-    gathered: usize,
-    /// Bytes at which a program is asked to wait.
-    full_bytes: usize,
-    written: u64,
-    work: u64,
-}
-
-impl Output {
-    pub(super) fn new(destination: &Destination) -> Self {
-        let chunk_bytes = match destination {
-            Destination::Completion => None,
-            Destination::Memory { .. } => Some(MEMORY_CHUNK_BYTES as usize),
-            Destination::KvChunks { chunk_bytes, .. } => Some(*chunk_bytes as usize),
-        };
-        Self {
-            chunk_bytes,
-            full: VecDeque::new(),
-            open: None,
-            gathered: 0,
-            full_bytes: FULL_BYTES,
-            written: 0,
-            work: 0,
-        }
-    }
-
-    /// The output of an execution that may be serial: then it is gathered as a whole, as far as
-    /// that is not longer than all that an execution may read.
-    pub(super) fn serial(self, serial: bool) -> Self {
-        let whole = usize::try_from(SOURCE_BYTES_MAX).expect("256 MiB");
-        Self { full_bytes: if serial { whole } else { FULL_BYTES }, ..self }
-    }
-
-    /// Whether the bytes are wanted; if not, they may be written and are dropped.
-    pub fn is_wanted(&self) -> bool {
-        self.chunk_bytes.is_some()
-    }
-
-    /// Whether a program should end its step with [`super::Step::Full`].
-    pub fn is_full(&self) -> bool {
-        self.gathered >= self.full_bytes
-    }
-
-    /// Room for at most `most` bytes, at least 1, in one piece; [`Self::commit`] says how many were
-    /// written there.
-    ///
-    /// # Panics
-    /// When the output is not wanted, or `most` is 0.
-    pub fn room(&mut self, most: usize) -> &mut [u8] {
-        let chunk_bytes = self.chunk_bytes.expect("room in an output that nobody wants");
-        assert!(most > 0, "no room asked for");
-        let open = || (Buffer::with_room(0, chunk_bytes, 0), 0);
-        let (buffer, filled) = self.open.get_or_insert_with(open);
-        let end = chunk_bytes.min(*filled + most);
-        &mut buffer[*filled..end]
-    }
-
-    /// Says that the first `bytes` of the last [`Self::room`] are written.
-    pub fn commit(&mut self, bytes: usize) {
-        let Some((buffer, filled)) = &mut self.open else { return };
-        *filled += bytes;
-        self.gathered += bytes;
-        self.written += bytes as u64;
-        if *filled == buffer.len() {
-            self.full.extend(self.open.take().map(|(buffer, _)| buffer));
-        }
-    }
-
-    /// Appends bytes, if they are wanted.
-    pub fn append(&mut self, mut bytes: &[u8]) {
-        while self.is_wanted() && !bytes.is_empty() {
-            let room = self.room(bytes.len());
-            let count = room.len();
-            let (head, rest) = bytes.split_at(count);
-            room.copy_from_slice(head);
-            self.commit(count);
-            bytes = rest;
-        }
-    }
-
-    /// Counts work done: elements, edges or bytes, as the program has it.
-    pub fn count_work(&mut self, work: u64) {
-        self.work += work;
-    }
-
-    /// Bytes written.
-    pub fn written(&self) -> u64 {
-        self.written
-    }
-
-    /// Work counted.
-    pub fn work(&self) -> u64 {
-        self.work
-    }
-
-    /// The chunks that are full, and at the `last` time what is left.
-    pub(super) fn take(&mut self, last: bool) -> VecDeque<Buffer> {
-        let mut chunks = std::mem::take(&mut self.full);
-        if last && let Some((mut buffer, filled)) = self.open.take() {
-            buffer.truncate(filled);
-            chunks.push_back(buffer);
-        }
-        self.gathered = self.open.as_ref().map_or(0, |(_, filled)| *filled);
-        chunks
-    }
+/// Returns an empty output for this destination. A serial execution gathers its output as a whole,
+/// as far as that is not longer than all that an execution may read.
+pub(super) fn gather(destination: &Destination, serial: bool) -> Output {
+    let chunk_bytes = match destination {
+        Destination::Completion => return Output::default(),
+        Destination::Memory { .. } => MEMORY_CHUNK_BYTES,
+        Destination::KvChunks { chunk_bytes, .. } => *chunk_bytes,
+    };
+    let whole = usize::try_from(SOURCE_BYTES_MAX).expect("256 MiB");
+    let full_bytes = if serial { whole } else { FULL_BYTES };
+    Output::in_chunks(chunk_bytes as usize).with_full_bytes(full_bytes)
 }
 
 /// Stores what was gathered.
@@ -260,53 +158,5 @@ impl Drain {
             result = result.and(self.wait_for_one().await);
         }
         result
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn output(chunk_bytes: u32) -> Output {
-        let destination = Destination::KvChunks {
-            nsid: NSID_OBJECTS,
-            prefix: [0; 12],
-            first: 0,
-            stride: 1,
-            chunk_bytes,
-        };
-        Output::new(&destination)
-    }
-
-    #[test]
-    fn bytes_come_out_in_chunks_and_the_rest_at_the_end() {
-        let mut output = output(4);
-        output.append(b"abcdefghij");
-        output.count_work(3);
-        let lengths = |chunks: VecDeque<Buffer>| chunks.iter().map(|c| c.len()).collect::<Vec<_>>();
-        assert_eq!(lengths(output.take(false)), [4, 4]);
-        output.room(9)[..1].copy_from_slice(b"k");
-        output.commit(1);
-        let rest = output.take(true);
-        assert_eq!(rest[0][..], b"ijk"[..]);
-        assert_eq!((output.written(), output.work(), output.take(true).len()), (11, 3, 0));
-    }
-
-    #[test]
-    fn a_full_output_says_so_until_it_is_drained() {
-        let mut output = output(1 << 20);
-        output.append(&vec![1; FULL_BYTES - 1]);
-        assert!(!output.is_full());
-        output.append(&[1]);
-        assert!(output.is_full());
-        output.take(false);
-        assert!(!output.is_full());
-    }
-
-    #[test]
-    fn an_output_that_nobody_wants_takes_no_memory() {
-        let mut output = Output::new(&Destination::Completion);
-        output.append(&[1; 100]);
-        assert_eq!((output.is_wanted(), output.written(), output.take(true).len()), (false, 0, 0));
     }
 }

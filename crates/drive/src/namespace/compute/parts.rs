@@ -1,60 +1,17 @@
-//! How an execution is cut into parts that several cores work on side by side.
+//! Splits an execution into parts that several cores work on in parallel.
 //!
 //! A part is an execution over a contiguous piece of the same sources, which writes its piece of
-//! the same output; results are folded. Never: a read or a computation. Invariants: parts are cut
-//! at whole units of the program, and where chunks of the output end; together they read every
-//! byte of the cut streams once and write every byte of the output once.
+//! the same output; the kernel joins their results. This module reads and computes nothing.
+//! Invariants: parts are split at whole units of the program, and where chunks of the output end;
+//! together they read every byte of the split streams once and write every byte of the output once.
 
 use std::ops::Range;
 
-use csd_kernels::verify::{Spacing, Whole};
+use csd_kernels::program::SplitRule;
 use csd_nvme::execute::{Execution, Output, Place, Source};
 
 /// Fewest bytes of a stream that a part is worth.
 const PART_BYTES_MIN: u64 = 64 << 10;
-
-/// How a program's executions may be cut.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Grain {
-    /// Streams that are cut, all at the same bytes, the first ones.
-    pub(super) cut: usize,
-    /// Streams that the program reads; those not cut are read by every part.
-    pub(super) streams: usize,
-    /// Bytes of an item of each cut stream.
-    pub(super) item_bytes: u64,
-    /// Bytes that the program writes for an item.
-    pub(super) written_bytes: u64,
-    /// Items that belong together.
-    pub(super) unit_items: u64,
-    /// What the results come to.
-    pub(super) fold: Fold,
-}
-
-impl Grain {
-    /// One stream, cut anywhere; nothing is written, and results are added up.
-    pub(super) const SUM: Self = Self {
-        cut: 1,
-        streams: 1,
-        item_bytes: 1,
-        written_bytes: 0,
-        unit_items: 1,
-        fold: Fold::Sum,
-    };
-}
-
-/// How the results of parts become that of the whole.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Fold {
-    /// Their sum.
-    Sum,
-    /// As results of `verify`: digests and numbers of pages.
-    Digest {
-        /// Bytes of a page.
-        page_bytes: u64,
-        /// How the pages lie among those of an object.
-        spacing: Spacing,
-    },
-}
 
 /// One core's part.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,7 +31,7 @@ pub(super) type Lengths = Vec<Vec<u64>>;
 /// without changing what the whole would do. Blocks have `block_bytes` bytes.
 pub(super) fn cut(
     execution: &Execution,
-    grain: &Grain,
+    rule: &SplitRule,
     lengths: &Lengths,
     cores: u64,
     block_bytes: u64,
@@ -88,73 +45,52 @@ pub(super) fn cut(
         sources.filter(|(at, _)| usize::from(at.stream) == stream).flat_map(|(_, l)| l).sum()
     };
     let whole = stream_bytes(0);
-    if (1..grain.cut).any(|stream| stream_bytes(stream) != whole) {
+    if (1..rule.split_streams).any(|stream| stream_bytes(stream) != whole) {
         return None;
     }
-    let (step_bytes, writes) = (step_bytes(execution, grain)?, grain.written_bytes > 0);
+    let (step_bytes, writes) = (step_bytes(execution, rule)?, rule.written_bytes > 0);
     if let (Output::Memory { bytes, .. }, true) = (execution.output, writes) {
         // The whole writes as much as there is room for before it fails.
-        if written(grain, whole) > u64::from(bytes) {
+        if written(rule, whole) > u64::from(bytes) {
             return None;
         }
     }
     let count = cores.min(whole / PART_BYTES_MIN);
     let mut ends: Vec<u64> = (1..count)
-        .map(|part| floor(execution, grain, lengths, step_bytes, whole / count * part))
+        .map(|part| floor(execution, rule, lengths, step_bytes, whole / count * part))
         .filter(|end| *end > 0)
         .collect();
     ends.dedup();
     ends.push(whole);
-    let rest_bytes: u64 = (grain.cut..grain.streams).map(stream_bytes).sum();
+    let rest_bytes: u64 = (rule.split_streams..rule.streams).map(stream_bytes).sum();
     let mut start = 0;
     let parts = ends.into_iter().map(|end| {
         let bytes = std::mem::replace(&mut start, end)..end;
-        let used_bytes = (bytes.end - bytes.start) * grain.cut as u64 + rest_bytes;
-        let sources = piece(execution, grain.cut, lengths, &bytes, (whole, block_bytes))?;
-        let output = output(execution.output, grain, &bytes)?;
+        let used_bytes = (bytes.end - bytes.start) * rule.split_streams as u64 + rest_bytes;
+        let sources = piece(execution, rule.split_streams, lengths, &bytes, (whole, block_bytes))?;
+        let output = output(execution.output, rule, &bytes)?;
         let execution = Execution { sources, output, cores: 1, ..execution.clone() };
         Some(Part { execution, bytes, used_bytes })
     });
     parts.collect::<Option<Vec<_>>>().filter(|parts| parts.len() > 1)
 }
 
-/// The result of the whole, from those of its parts.
-pub(super) fn fold(grain: &Grain, results: &[(Range<u64>, u64)]) -> u64 {
-    let Fold::Digest { page_bytes, spacing } = grain.fold else {
-        return results.iter().map(|(_, result)| result).sum();
-    };
-    let gaps = |pages: u64| match spacing.every {
-        0 => 0,
-        every => pages / u64::from(every) * spacing.gap,
-    };
-    let span = |pages: u64| pages + gaps(pages.saturating_sub(1));
-    let whole = results.last().map_or(0, |(bytes, _)| bytes.end.div_ceil(page_bytes));
-    let mut digest = Whole::new(span(whole));
-    for (bytes, result) in results {
-        let (before, pages) = (bytes.start / page_bytes, result >> 32);
-        let of_part = u32::try_from(result & u64::from(u32::MAX)).expect("masked");
-        // Parts begin where a gap ends.
-        digest.add(before + gaps(before), span(pages), of_part);
-    }
-    u64::from(digest.value()) | whole << 32
-}
-
 /// Bytes written for the first `bytes` of the cut streams.
-fn written(grain: &Grain, bytes: u64) -> u64 {
-    bytes.div_ceil(grain.item_bytes) * grain.written_bytes
+fn written(rule: &SplitRule, bytes: u64) -> u64 {
+    bytes.div_ceil(rule.item_bytes) * rule.written_bytes
 }
 
 /// Parts begin at multiples of this: whole units, for which whole chunks are written.
-fn step_bytes(execution: &Execution, grain: &Grain) -> Option<u64> {
+fn step_bytes(execution: &Execution, rule: &SplitRule) -> Option<u64> {
     let items = match execution.output {
-        Output::KvChunks { chunk_bytes, .. } if grain.written_bytes > 0 => {
+        Output::KvChunks { chunk_bytes, .. } if rule.written_bytes > 0 => {
             let chunk_bytes = u64::from(chunk_bytes);
-            chunk_bytes / common_divisor(chunk_bytes, grain.written_bytes)
+            chunk_bytes / common_divisor(chunk_bytes, rule.written_bytes)
         }
         _ => 1,
     };
-    let units = items / common_divisor(items, grain.unit_items);
-    grain.item_bytes.checked_mul(grain.unit_items)?.checked_mul(units).filter(|step| *step > 0)
+    let units = items / common_divisor(items, rule.unit_items);
+    rule.item_bytes.checked_mul(rule.unit_items)?.checked_mul(units).filter(|step| *step > 0)
 }
 
 fn common_divisor(mut one: u64, mut other: u64) -> u64 {
@@ -167,7 +103,7 @@ fn common_divisor(mut one: u64, mut other: u64) -> u64 {
 /// The last byte up to `bytes` at which the cut streams may be cut: no value is.
 fn floor(
     execution: &Execution,
-    grain: &Grain,
+    rule: &SplitRule,
     lengths: &Lengths,
     step_bytes: u64,
     mut bytes: u64,
@@ -176,7 +112,7 @@ fn floor(
         let before = bytes;
         bytes -= bytes % step_bytes;
         for (start, source, lengths) in placed(execution, lengths) {
-            let is_cut = usize::from(source.stream) < grain.cut;
+            let is_cut = usize::from(source.stream) < rule.split_streams;
             if !is_cut || !matches!(source.place, Place::KvChunks { .. }) {
                 continue;
             }
@@ -261,11 +197,11 @@ fn piece(
 }
 
 /// Where a part writes that covers `bytes` of the cut streams.
-fn output(output: Output, grain: &Grain, bytes: &Range<u64>) -> Option<Output> {
-    let before = written(grain, bytes.start);
+fn output(output: Output, rule: &SplitRule, bytes: &Range<u64>) -> Option<Output> {
+    let before = written(rule, bytes.start);
     Some(match output {
-        Output::Memory { nsid, start, .. } if grain.written_bytes > 0 => {
-            let bytes = u32::try_from(written(grain, bytes.end) - before).ok()?;
+        Output::Memory { nsid, start, .. } if rule.written_bytes > 0 => {
+            let bytes = u32::try_from(written(rule, bytes.end) - before).ok()?;
             Output::Memory { nsid, start: start.checked_add(before)?, bytes }
         }
         Output::KvChunks { nsid, prefix, first, stride, chunk_bytes } => {

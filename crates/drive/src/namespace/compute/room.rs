@@ -5,10 +5,11 @@
 //! (its budget). Invariant: at most [`EXECUTIONS_MAX`] executions run on a core, and together they
 //! hold at most [`Room::bytes`].
 
+use csd_kernels::program::Limits;
 use csd_nvme::execute::Execution;
 use csd_reactor::{Permit, Semaphore};
 
-use super::{Limits, builtin, output, sources};
+use super::{builtin, output, sources};
 
 /// Executions that run at once on a core; more wait.
 pub const EXECUTIONS_MAX: usize = 4;

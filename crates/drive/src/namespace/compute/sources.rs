@@ -11,13 +11,13 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use csd_kernels::program::{Check, Chunk};
 use csd_nvme::execute::{Execution, Place, SOURCE_BYTES_MAX, chunk_key};
 use csd_nvme::memory::Range;
 use csd_nvme::nvm::Extent;
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, JoinHandle, spawn};
 
-use super::inputs::{Check, Chunk};
 use super::{Compute, Failure};
 use crate::drive::Shared;
 use crate::namespace::block::Block;

@@ -7,13 +7,14 @@
 
 use std::rc::Rc;
 
+use csd_kernels::program::Program;
 use csd_nvme::execute::{Execution, Place, chunk_key};
 use csd_nvme::status::Status;
 use csd_reactor::{Class, CoreId, call, core_count, core_id, kept, spawn};
 
 use super::execute::Meter;
-use super::parts::{self, Grain, Lengths, Part};
-use super::{Brake, Compute, Failure, Program, Report, builtin};
+use super::parts::{self, Lengths, Part};
+use super::{Brake, Compute, Failure, Report, builtin};
 use crate::drive::Core;
 
 impl Compute {
@@ -24,17 +25,17 @@ impl Compute {
         if cores < 2 {
             return None;
         }
-        let grain = builtin::grain(execution)?;
+        let rule = builtin::split_rule(execution)?;
         let lengths = match self.lengths(execution).await {
             Ok(lengths) => lengths?,
             Err(failure) => return Some(Report::failed(execution.program, failure)),
         };
         let block_bytes = self.block.block_bytes().into();
-        let parts = parts::cut(execution, &grain, &lengths, cores as u64, block_bytes)?;
-        Some(self.side_by_side(&grain, parts, brake).await)
+        let parts = parts::cut(execution, &rule, &lengths, cores as u64, block_bytes)?;
+        Some(self.side_by_side(execution, parts, brake).await)
     }
 
-    async fn side_by_side(&self, grain: &Grain, parts: Vec<Part>, brake: &Brake) -> Report {
+    async fn side_by_side(&self, execution: &Execution, parts: Vec<Part>, brake: &Brake) -> Report {
         let mut running = Vec::new();
         for (index, part) in parts.into_iter().enumerate() {
             let core = CoreId((core_id().0 + index) % core_count());
@@ -61,7 +62,7 @@ impl Compute {
                 Err(why) => failure = failure.or(Some(why)),
             }
         }
-        whole.result = failure.map_or_else(|| Ok(parts::fold(grain, &results)), Err);
+        whole.result = failure.map_or_else(|| Ok(builtin::join(execution, &results)), Err);
         whole
     }
 

@@ -5,8 +5,9 @@ use super::*;
 const KIB: u64 = 1 << 10;
 const PREFIX: [u8; 12] = [7; 12];
 
-fn grain(cut: usize, item_bytes: u64, written_bytes: u64) -> Grain {
-    Grain { cut, streams: cut, item_bytes, written_bytes, unit_items: 1, fold: Fold::Sum }
+fn rule(streams: usize, item_bytes: u64, written_bytes: u64) -> SplitRule {
+    let split_streams = streams;
+    SplitRule { split_streams, streams, item_bytes, written_bytes, unit_items: 1 }
 }
 
 fn execution(sources: Vec<Source>, output: Output) -> Execution {
@@ -36,12 +37,12 @@ fn values(first: u32, count: u32) -> Place {
 /// Sources of each part, and its bytes in KiB.
 fn cuts(
     execution: &Execution,
-    grain: &Grain,
+    rule: &SplitRule,
     lengths: &[&[u64]],
     cores: u64,
 ) -> Option<Vec<(Vec<Source>, Range<u64>)>> {
     let lengths = lengths.iter().map(|lengths| lengths.to_vec()).collect();
-    let parts = cut(execution, grain, &lengths, cores, 4096)?;
+    let parts = cut(execution, rule, &lengths, cores, 4096)?;
     let told = parts.into_iter().map(|part| {
         assert_eq!(part.execution.cores, 1);
         (part.execution.sources, part.bytes.start / KIB..part.bytes.end / KIB)
@@ -54,13 +55,13 @@ fn bytes_are_cut_at_units_across_sources() {
     let sources = vec![blocks(10, 96, 100 * KIB).into(), memory(5, 200 * KIB).into()];
     let all = execution(sources, Output::Completion);
     let lengths: [&[u64]; 2] = [&[100 * KIB], &[200 * KIB]];
-    let parts = cuts(&all, &grain(1, KIB, 0), &lengths, 3).unwrap();
+    let parts = cuts(&all, &rule(1, KIB, 0), &lengths, 3).unwrap();
     // 100 KiB are 25 blocks.
     let first = (vec![blocks(10, 96, 100 * KIB).into()], 0..100);
     let second = (vec![memory(5, 100 * KIB).into()], 100..200);
     let third = (vec![memory(5 + 100 * KIB, 100 * KIB).into()], 200..300);
     assert_eq!(parts, [first, second, third]);
-    let parts = cuts(&all, &grain(1, 90 * KIB, 0), &lengths, 2).unwrap();
+    let parts = cuts(&all, &rule(1, 90 * KIB, 0), &lengths, 2).unwrap();
     let first = (vec![blocks(10, 96, 90 * KIB).into()], 0..90);
     let rest = vec![blocks(32, 96 + 2048, 10 * KIB).into(), memory(5, 200 * KIB).into()];
     assert_eq!(parts, [first, (rest, 90..300)]);
@@ -71,15 +72,15 @@ fn values_are_not_cut_and_empty_ones_not_lost() {
     let all = execution(vec![values(2, 6).into()], Output::Completion);
     let mib = 1 << 20;
     let lengths: [&[u64]; 1] = [&[mib, mib, 0, mib, mib / 2, 0]];
-    let parts = cuts(&all, &grain(1, 4, 0), &lengths, 2).unwrap();
+    let parts = cuts(&all, &rule(1, 4, 0), &lengths, 2).unwrap();
     let first = (vec![values(2, 1).into()], 0..1024);
     assert_eq!(parts, [first, (vec![values(5, 5).into()], 1024..3584)]);
     let halves: [&[u64]; 1] = [&[mib, mib, 0, mib, mib, 0]];
-    let parts = cuts(&all, &grain(1, 4, 0), &halves, 2).unwrap();
+    let parts = cuts(&all, &rule(1, 4, 0), &halves, 2).unwrap();
     let first = (vec![values(2, 2).into()], 0..2048);
     assert_eq!(parts, [first, (vec![values(8, 4).into()], 2048..4096)]);
     let odd: [&[u64]; 1] = [&[mib + 2, mib, 0, mib, mib, 0]];
-    assert_eq!(cuts(&all, &grain(1, 4, 0), &odd, 2), None, "no value ends with an element");
+    assert_eq!(cuts(&all, &rule(1, 4, 0), &odd, 2), None, "no value ends with an element");
 }
 
 #[test]
@@ -87,19 +88,19 @@ fn two_streams_are_cut_alike_and_a_third_is_everyones() {
     let sources = vec![values(0, 2).on(0), memory(0, 256 * KIB).on(1), memory(9, 7).on(2)];
     let all = execution(sources, Output::Completion);
     let lengths: [&[u64]; 3] = [&[64 * KIB, 192 * KIB], &[256 * KIB], &[7]];
-    let parts = cuts(&all, &grain(2, 8, 0), &lengths, 2).unwrap();
+    let parts = cuts(&all, &rule(2, 8, 0), &lengths, 2).unwrap();
     let first = vec![values(0, 1).on(0), memory(0, 64 * KIB).on(1), memory(9, 7).on(2)];
     let second = vec![values(3, 1).on(0), memory(64 * KIB, 192 * KIB).on(1), memory(9, 7).on(2)];
     assert_eq!(parts, [(first, 0..64), (second, 64..256)]);
     let unequal: [&[u64]; 3] = [&[64 * KIB, 192 * KIB], &[255 * KIB], &[7]];
-    assert_eq!(cuts(&all, &grain(2, 8, 0), &unequal, 2), None);
+    assert_eq!(cuts(&all, &rule(2, 8, 0), &unequal, 2), None);
 }
 
 #[test]
 fn small_ones_stay_whole() {
     let all = execution(vec![memory(0, 127 * KIB).into()], Output::Completion);
-    assert_eq!(cuts(&all, &grain(1, 4, 0), &[&[127 * KIB]], 8), None);
-    let big = grain(1, 100 * KIB, 0);
+    assert_eq!(cuts(&all, &rule(1, 4, 0), &[&[127 * KIB]], 8), None);
+    let big = rule(1, 100 * KIB, 0);
     assert_eq!(cuts(&all, &big, &[&[127 * KIB]], 8), None);
 }
 
@@ -108,7 +109,7 @@ fn outputs_follow_their_parts() {
     let outputs = |written: u64, output| {
         let all = execution(vec![memory(0, 300 * KIB).into()], output);
         let lengths = vec![vec![300 * KIB]];
-        let parts = cut(&all, &grain(1, KIB, written), &lengths, 2, 512)?;
+        let parts = cut(&all, &rule(1, KIB, written), &lengths, 2, 512)?;
         Some(parts.into_iter().map(|part| part.execution.output).collect::<Vec<_>>())
     };
     let to = |start, bytes| Output::Memory { nsid: 4, start, bytes };
@@ -128,28 +129,10 @@ fn outputs_follow_their_parts() {
 fn items_that_belong_together_stay_together() {
     let output = Output::Memory { nsid: 4, start: 0, bytes: 1200 };
     let all = execution(vec![memory(0, 300 * KIB).into()], output);
-    let grain = Grain { unit_items: 40, ..grain(1, KIB, 4) };
-    let parts = cut(&all, &grain, &vec![vec![300 * KIB]], 3, 512).unwrap();
+    let rule = SplitRule { unit_items: 40, ..rule(1, KIB, 4) };
+    let parts = cut(&all, &rule, &vec![vec![300 * KIB]], 3, 512).unwrap();
     let told = parts.iter().map(|part| (part.bytes.start / KIB, part.execution.output));
     let to = |start, bytes| Output::Memory { nsid: 4, start, bytes };
     let expected = [(0, to(0, 320)), (80, to(320, 480)), (200, to(800, 400))];
     assert_eq!(told.collect::<Vec<_>>(), expected);
-}
-
-#[test]
-fn digests_fold_to_that_of_the_whole() {
-    use csd_kernels::verify::Digest;
-    let sums: Vec<u32> = (1..=10).map(|n| n * 0x0101_0107).collect();
-    for spacing in [Spacing::default(), Spacing { every: 2, gap: 7 }] {
-        let digest = |sums: &[u32]| {
-            let mut digest = Digest::new(spacing);
-            digest.push(sums);
-            u64::from(digest.value()) | (sums.len() as u64) << 32
-        };
-        let fold_of = Fold::Digest { page_bytes: 512, spacing };
-        let grain = Grain { fold: fold_of, ..grain(1, 1024, 0) };
-        // The last page is short.
-        let parts = [(0..2048, digest(&sums[..4])), (2048..4700, digest(&sums[4..]))];
-        assert_eq!(fold(&grain, &parts), digest(&sums), "{spacing:?}");
-    }
 }

@@ -1,6 +1,6 @@
 //! [`Buffer`] against a model, its alignment, and its reuse.
 
-use csd_reactor::{ALIGNMENT, Buffer};
+use csd_buffer::{ALIGNMENT, Buffer};
 use proptest::prelude::*;
 
 #[derive(Clone, Copy, Debug)]

@@ -1,12 +1,9 @@
-//! `array-merge`: streams 0 and 1, both sorted, as one, every value once; the result is the number
-//! of elements written.
+//! The program of array merge: writes the elements of the sorted streams 0 and 1 in order, every
+//! value once; the result is the number of elements written.
 
-use csd_kernels::array_merge::{ArrayMerge, Error, NAME, Parameters, Piece};
-use csd_nvme::execute::Execution;
-use csd_nvme::status::Status;
-
-use super::{STEP_BYTES, after, require_output, require_whole};
-use crate::namespace::compute::{Failure, Inputs, Output, Program, Step};
+use super::{ArrayMerge, Error, NAME, Parameters, Piece};
+use crate::kernel::Wanted;
+use crate::program::{Cause, Failure, Inputs, Output, Program, STEP_BYTES, Step};
 
 /// Bytes of each stream in a step.
 const PIECE_BYTES: usize = STEP_BYTES / 2;
@@ -16,11 +13,10 @@ struct Merging {
     element_bytes: usize,
 }
 
-pub(super) fn start(execution: &Execution) -> Result<Box<dyn Program>, Failure> {
-    let parameters = Parameters::parse(&execution.parameters).map_err(Failure::misuse)?;
-    require_output(execution, NAME)?;
+pub(super) fn start(parameters: &[u8], wanted: Wanted) -> Result<Box<dyn Program>, Failure> {
+    let parameters = Parameters::parse(parameters).map_err(Failure::parameters)?;
     let element_bytes = parameters.element.bytes();
-    require_whole(execution, element_bytes)?;
+    wanted.require_elements(NAME, element_bytes)?;
     Ok(Box::new(Merging { merge: ArrayMerge::new(parameters), element_bytes }))
 }
 
@@ -49,14 +45,14 @@ impl Program for Merging {
         }
         // The merge waits for the stream that is used up and has more to come.
         let stream = usize::from(!inputs.peek(0).is_empty() || inputs.is_over(0));
-        Ok(after(inputs, stream))
+        Ok(Step::after(inputs, stream))
     }
 }
 
 fn refused(error: Error) -> Failure {
-    let status = match error {
-        Error::NotSorted { .. } | Error::Nan { .. } => Status::SOURCE_ORDER,
-        _ => Status::SOURCE_TYPE,
+    let cause = match error {
+        Error::NotSorted { .. } | Error::Nan { .. } => Cause::InputOrder,
+        _ => Cause::InputType,
     };
-    Failure::new(status, error)
+    Failure::new(cause, error)
 }

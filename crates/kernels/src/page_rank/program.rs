@@ -1,21 +1,17 @@
-//! `page-rank`: stream 0 is a matrix's rows, stream 1 the vector, read first and kept; the rows'
-//! sums are written, and the result is their number.
+//! The program of page rank: stream 0 holds rows of a matrix, stream 1 the vector, which is read
+//! first and kept. Writes the sum of each row; the result is the number of rows.
 
-use csd_kernels::page_rank::{Dense, Form, NAME, Parameters, Sparse};
-use csd_nvme::execute::{Execution, SOURCE_BYTES_MAX};
-use csd_nvme::status::Status;
+use super::{Dense, Form, NAME, Parameters, Sparse, VECTOR_BYTES_MAX};
+use crate::kernel::Wanted;
+use crate::program::{Cause, Failure, Inputs, Output, Program, STEP_BYTES, Step};
 
-use super::{STEP_BYTES, after, require_output};
-use crate::namespace::compute::parts::Grain;
-use crate::namespace::compute::{Failure, Inputs, Output, Program, Step};
-
-/// A product, once its vector is there.
+/// Product of rows with a vector.
 enum Product {
     Dense(Dense<Vec<f32>>),
     Sparse(Sparse<Vec<f64>>),
 }
 
-/// Elements of the vector that have come, in place for the product: no second copy is made.
+/// Elements of the vector that have arrived. The product takes them over without a copy.
 enum Vector {
     Dense(Vec<f32>),
     Sparse(Vec<f64>),
@@ -24,18 +20,18 @@ enum Vector {
 struct Ranking {
     parameters: Parameters,
     vector: Vector,
-    /// Bytes of an element that has come in part.
+    /// Bytes of an element of which some have arrived.
     rest: Vec<u8>,
     product: Option<Product>,
 }
 
-pub(super) fn start(execution: &Execution) -> Result<Box<dyn Program>, Failure> {
-    let parameters = Parameters::parse(&execution.parameters).map_err(Failure::misuse)?;
-    require_output(execution, NAME)?;
-    let vector_bytes = parameters.columns.saturating_mul(element_bytes(parameters.form));
-    if vector_bytes > SOURCE_BYTES_MAX {
+pub(super) fn start(parameters: &[u8], wanted: Wanted) -> Result<Box<dyn Program>, Failure> {
+    let parameters = Parameters::parse(parameters).map_err(Failure::parameters)?;
+    wanted.require_elements(NAME, 1)?;
+    let vector_bytes = parameters.vector_bytes();
+    if vector_bytes > VECTOR_BYTES_MAX {
         let reason = format!("a vector of {vector_bytes} bytes is more than a drive keeps");
-        return Err(Failure::misuse(reason));
+        return Err(Failure::parameters(reason));
     }
     let columns = usize::try_from(parameters.columns).expect("at most 256 MiB");
     let vector = match parameters.form {
@@ -43,29 +39,6 @@ pub(super) fn start(execution: &Execution) -> Result<Box<dyn Program>, Failure> 
         Form::Sparse => Vector::Sparse(Vec::with_capacity(columns)),
     };
     Ok(Box::new(Ranking { parameters, vector, rest: Vec::new(), product: None }))
-}
-
-fn element_bytes(form: Form) -> u64 {
-    match form {
-        Form::Dense => 4,
-        Form::Sparse => 8,
-    }
-}
-
-/// Bytes of the vector, as far as it is not refused.
-pub(super) fn vector_bytes(execution: &Execution) -> u64 {
-    let parameters = Parameters::parse(&execution.parameters).ok();
-    let bytes = parameters.map(|all| all.columns.saturating_mul(element_bytes(all.form)));
-    bytes.filter(|bytes| *bytes <= SOURCE_BYTES_MAX).unwrap_or(0)
-}
-
-/// Dense rows are equally long. Where a sparse one ends is known only when it has been read.
-pub(super) fn grain(execution: &Execution) -> Option<Grain> {
-    let parameters = Parameters::parse(&execution.parameters).ok()?;
-    if parameters.form != Form::Dense {
-        return None;
-    }
-    Some(Grain { streams: 2, item_bytes: parameters.columns * 4, written_bytes: 4, ..Grain::SUM })
 }
 
 impl Program for Ranking {
@@ -83,12 +56,16 @@ impl Program for Ranking {
         if inputs.is_over(0) {
             return Ok(Step::Done { result: product.finish()? });
         }
-        Ok(after(inputs, 0))
+        Ok(Step::after(inputs, 0))
+    }
+
+    fn next_part(&mut self) -> bool {
+        self.product.as_mut().map(Product::restart).is_some()
     }
 }
 
 impl Ranking {
-    /// Takes on the vector; the product begins when it is whole.
+    /// Reads the vector; the product begins when it is complete.
     fn gather(&mut self, inputs: &mut Inputs) -> Result<Step, Failure> {
         let bytes = inputs.peek(1);
         let bytes = &bytes[..bytes.len().min(STEP_BYTES)];
@@ -102,7 +79,7 @@ impl Ranking {
             return Err(self.wrong_length("longer"));
         }
         if !inputs.is_over(1) {
-            return Ok(after(inputs, 1));
+            return Ok(Step::after(inputs, 1));
         }
         if elements < columns {
             return Err(self.wrong_length("shorter"));
@@ -118,13 +95,13 @@ impl Ranking {
     fn wrong_length(&self, than: &str) -> Failure {
         let columns = self.parameters.columns;
         let reason = format!("the vector is {than} than {columns} elements");
-        Failure::new(Status::SOURCE_TYPE, reason)
+        Failure::new(Cause::InputType, reason)
     }
 }
 
 impl Vector {
-    /// Appends whole elements, `most` in all; the bytes that were taken, and the elements that
-    /// there are.
+    /// Appends whole elements, up to `most` in all. Returns the number of bytes taken and the
+    /// number of elements present.
     fn extend(&mut self, bytes: &[u8], most: usize) -> (usize, usize) {
         match self {
             Self::Dense(values) => {
@@ -144,9 +121,9 @@ impl Vector {
 }
 
 impl Product {
-    /// Takes rows, writes the sums of those that end, and gives the work done.
+    /// Reads rows and writes the sums of those that end. Returns the work done.
     fn feed(&mut self, rows: &[u8], output: &mut Output) -> Result<u64, Failure> {
-        let refused = |error: &dyn std::error::Error| Failure::new(Status::SOURCE_TYPE, error);
+        let refused = |error: &dyn std::error::Error| Failure::new(Cause::InputType, error);
         match self {
             Self::Dense(dense) => {
                 let (before, mut sums) = (dense.elements(), Vec::new());
@@ -165,11 +142,19 @@ impl Product {
         }
     }
 
+    /// Keeps the vector and forgets the rows.
+    fn restart(&mut self) {
+        match self {
+            Self::Dense(dense) => dense.restart(),
+            Self::Sparse(sparse) => sparse.restart(),
+        }
+    }
+
     fn finish(&self) -> Result<u64, Failure> {
         let (rows, finished) = match self {
             Self::Dense(dense) => (dense.rows(), dense.finish()),
             Self::Sparse(sparse) => (sparse.rows(), sparse.finish()),
         };
-        finished.map_err(|error| Failure::new(Status::SOURCE_TYPE, error)).map(|()| rows)
+        finished.map_err(|error| Failure::new(Cause::InputType, error)).map(|()| rows)
     }
 }

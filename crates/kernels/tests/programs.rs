@@ -1,36 +1,43 @@
 //! Every program against its kernel over the whole, for streams cut into many kinds of pieces.
 
+use csd_buffer::Buffer;
+use csd_kernels::kernel::Wanted;
 use csd_kernels::page_rank::{self, Form, Graph};
+use csd_kernels::program::{Cause, Failure, Inputs, Output, Program, Step};
+use csd_kernels::registry;
 use csd_kernels::verify::{Plan, Spacing};
 use csd_kernels::{Numeric, array_merge, vector_add, verify};
-use csd_nvme::execute::{Output as Destination, Place};
-use csd_reactor::Buffer;
 
-use super::*;
-use crate::namespace::compute::Output;
-use crate::namespace::compute::inputs::{Check, Chunk};
+const CHUNKS: Wanted = Wanted::Chunks(4096);
 
-const VALUES: Destination =
-    Destination::KvChunks { nsid: 3, prefix: [0; 12], first: 0, stride: 1, chunk_bytes: 4096 };
+type Started = (u64, Wanted, Vec<u8>);
 
-fn execution(program: u64, output: Destination, parameters: Vec<u8>) -> Execution {
-    let source = Place::Blocks { nsid: 1, slba: 0, skip: 0, bytes: 1 }.into();
-    Execution {
-        program,
-        output,
-        sources: vec![source],
-        inline: vec![],
-        parameters,
-        serial: false,
-        cores: 1,
+fn start((program, wanted, parameters): &Started) -> Result<Box<dyn Program>, Failure> {
+    registry::by_program_id(*program).expect("a kernel").start(parameters, *wanted)
+}
+
+fn output(wanted: Wanted) -> Output {
+    match wanted {
+        Wanted::Result => Output::default(),
+        Wanted::Bytes => Output::in_chunks(1 << 20),
+        Wanted::Chunks(bytes) => Output::in_chunks(bytes as usize),
     }
 }
 
-/// Runs a program over streams that come in pieces of `piece` bytes, one a round; its result and
-/// its output.
-fn run(execution: &Execution, streams: &[&[u8]], piece: usize) -> Result<(u64, Vec<u8>), Failure> {
-    let mut program = start(execution)?;
-    let (mut inputs, mut output) = (Inputs::new(streams.len()), Output::new(&execution.output));
+/// Runs a program over streams that arrive in pieces of `piece` bytes, one a round; returns its
+/// result and its output.
+fn run(started: &Started, streams: &[&[u8]], piece: usize) -> Result<(u64, Vec<u8>), Failure> {
+    let mut program = start(started)?;
+    part(&mut *program, output(started.1), streams, piece)
+}
+
+fn part(
+    program: &mut dyn Program,
+    mut output: Output,
+    streams: &[&[u8]],
+    piece: usize,
+) -> Result<(u64, Vec<u8>), Failure> {
+    let mut inputs = Inputs::new(streams.len());
     let mut pieces: Vec<_> = streams.iter().map(|stream| stream.chunks(piece)).collect();
     let mut written = Vec::new();
     loop {
@@ -43,10 +50,7 @@ fn run(execution: &Execution, streams: &[&[u8]], piece: usize) -> Result<(u64, V
             Step::Starved { stream } => {
                 assert!(!inputs.is_last(stream), "waits for what has ended");
                 match pieces[stream].next() {
-                    Some(piece) => {
-                        let bytes = Buffer::from_slice(piece);
-                        inputs.push(stream, Chunk { bytes, skip: 0, check: Check::Nothing });
-                    }
+                    Some(piece) => inputs.push(stream, Buffer::from_slice(piece).into()),
                     None => inputs.end(stream),
                 }
             }
@@ -60,27 +64,19 @@ fn i32s(values: impl Iterator<Item = i32>) -> Vec<u8> {
 }
 
 #[test]
-fn the_list_is_the_kernels_in_the_order_of_their_identifiers() {
-    let pids: Vec<u64> = programs().iter().map(ProgramDescriptor::pid).collect();
-    assert_eq!(pids, [1, 2, 3, 4, 5]);
-    let unknown = start(&execution(6, VALUES, Vec::new())).err().unwrap();
-    assert_eq!(unknown.status, Status::NO_PROGRAM);
-}
-
-#[test]
 fn sums_are_those_of_the_whole() {
     let left = i32s((0..10_000).map(|i| i * 7));
     let right = i32s((0..10_000).map(|i| 5 - i));
     let expected = i32s((0..10_000).map(|i| i * 6 + 5));
     let parameters = vector_add::Parameters { element: Numeric::I32 }.encode();
-    let execution = execution(2, VALUES, parameters);
+    let execution = (2, CHUNKS, parameters);
     for piece in [4, 1000, 4096, 100_000] {
         let run = run(&execution, &[&left, &right], piece);
         assert_eq!(run, Ok((10_000, expected.clone())), "{piece}");
     }
     let shorter = run(&execution, &[&left, &right[4..]], 4096).unwrap_err();
     assert_eq!(shorter.to_string(), "stream 1 ended before the other");
-    assert_eq!(run(&execution, &[&left, &right], 4098).unwrap_err().status, Status::SOURCE_TYPE);
+    assert_eq!(run(&execution, &[&left, &right], 4098).unwrap_err().cause, Cause::InputType);
     assert_eq!(run(&execution, &[&[], &[]], 4), Ok((0, Vec::new())));
 }
 
@@ -90,7 +86,7 @@ fn merges_are_those_of_the_whole_and_wait_for_the_right_stream() {
     let right = i32s((0..300).map(|i| i * 100));
     let expected = array_merge::merge(Numeric::I32, &left, &right).unwrap();
     let parameters = array_merge::Parameters { element: Numeric::I32 }.encode();
-    let execution = execution(3, VALUES, parameters);
+    let execution = (3, CHUNKS, parameters);
     let elements = expected.len() as u64 / 4;
     for piece in [4, 1000, 4096, 100_000] {
         for streams in [[&left[..], &right], [&right, &left]] {
@@ -101,7 +97,7 @@ fn merges_are_those_of_the_whole_and_wait_for_the_right_stream() {
     assert_eq!(run(&execution, &[&[], &right], 400), Ok((300, right.clone())));
     assert_eq!(run(&execution, &[&[], &[]], 400), Ok((0, Vec::new())));
     let unsorted = run(&execution, &[&left, &i32s([3, 1].into_iter())], 400).unwrap_err();
-    assert_eq!(unsorted.status, Status::SOURCE_ORDER);
+    assert_eq!(unsorted.cause, Cause::InputOrder);
     assert!(unsorted.reason.starts_with("element 1 of the right input"), "{unsorted}");
 }
 
@@ -114,7 +110,7 @@ fn products_are_those_of_the_whole_once_the_vector_is_there() {
     let expected: Vec<u8> = expected.iter().flat_map(|sum| sum.to_le_bytes()).collect();
     let vector: Vec<u8> = vector.iter().flat_map(|value| value.to_le_bytes()).collect();
     let parameters = page_rank::Parameters { form: Form::Sparse, columns: 700 }.encode();
-    let execution = execution(4, VALUES, parameters);
+    let execution = (4, CHUNKS, parameters);
     for piece in [8, 1000, 100_000] {
         let run = run(&execution, &[graph.rows(), &vector], piece);
         assert_eq!(run, Ok((700, expected.clone())), "{piece}");
@@ -125,7 +121,7 @@ fn products_are_those_of_the_whole_once_the_vector_is_there() {
         assert_eq!(wrong.reason, format!("the vector is {than} than 700 elements"));
     }
     let cut = run(&execution, &[&graph.rows()[..8], &vector], 1000);
-    assert_eq!(cut.unwrap_err().status, Status::SOURCE_TYPE);
+    assert_eq!(cut.unwrap_err().cause, Cause::InputType);
 }
 
 #[test]
@@ -137,7 +133,7 @@ fn dense_products_are_those_of_the_whole() {
     let expected: Vec<u8> = expected.iter().flat_map(|sum| sum.to_le_bytes()).collect();
     let vector: Vec<u8> = vector.iter().flat_map(|value| value.to_le_bytes()).collect();
     let parameters = page_rank::Parameters { form: Form::Dense, columns: 100 }.encode();
-    let execution = execution(4, VALUES, parameters);
+    let execution = (4, CHUNKS, parameters);
     for piece in [4, 1000, 100_000] {
         let run = run(&execution, &[&rows, &vector], piece);
         assert_eq!(run, Ok((50, expected.clone())), "{piece}");
@@ -153,9 +149,9 @@ fn checksums_are_those_of_the_whole_and_the_digest_comes_without_an_output() {
     let result = u64::from(crc32c::crc32c(&bytes)) | (expected.len() as u64) << 32;
     let parameters = verify::Parameters { plan, spacing: Spacing::default() }.encode();
     for piece in [1, 1000, 4096, 200_000] {
-        let run = |output| run(&execution(5, output, parameters.clone()), &[&data], piece);
-        assert_eq!(run(VALUES), Ok((result, bytes.clone())), "{piece}");
-        assert_eq!(run(Destination::Completion), Ok((result, Vec::new())), "{piece}");
+        let run = |wanted| run(&(5, wanted, parameters.clone()), &[&data], piece);
+        assert_eq!(run(CHUNKS), Ok((result, bytes.clone())), "{piece}");
+        assert_eq!(run(Wanted::Result), Ok((result, Vec::new())), "{piece}");
     }
 }
 
@@ -164,18 +160,34 @@ fn executions_that_make_no_sense_are_refused_before_they_read() {
     let element = vector_add::Parameters { element: Numeric::I64 }.encode();
     let sparse = page_rank::Parameters { form: Form::Sparse, columns: 1 }.encode();
     let wide = page_rank::Parameters { form: Form::Sparse, columns: 1 << 32 }.encode();
-    let odd =
-        Destination::KvChunks { nsid: 3, prefix: [0; 12], first: 0, stride: 1, chunk_bytes: 4097 };
-    for (program, output, parameters, reason) in [
-        (2, Destination::Completion, element.clone(), "vector-add needs an output"),
-        (3, Destination::Completion, element.clone(), "array-merge needs an output"),
-        (4, Destination::Completion, sparse, "page-rank needs an output"),
+    let odd = Wanted::Chunks(4097);
+    for (program, wanted, parameters, reason) in [
+        (2, Wanted::Result, element.clone(), "vector-add needs an output"),
+        (3, Wanted::Result, element.clone(), "array-merge needs an output"),
+        (4, Wanted::Result, sparse, "page-rank needs an output"),
         (2, odd, element.clone(), "chunks of 4097 bytes cut elements of 8 bytes"),
         (3, odd, element, "chunks of 4097 bytes cut elements of 8 bytes"),
-        (4, VALUES, wide, "a vector of 34359738368 bytes is more than a drive keeps"),
-        (5, VALUES, vec![0; 16], "malformed parameters of verify: the page size is 0"),
+        (4, CHUNKS, wide, "a vector of 34359738368 bytes is more than a drive keeps"),
+        (5, CHUNKS, vec![0; 16], "malformed parameters of verify: the page size is 0"),
     ] {
-        let failure = start(&execution(program, output, parameters)).err().unwrap();
-        assert_eq!((failure.status, &*failure.reason), (Status::INVALID_PROGRAM_DATA, reason));
+        let failure = start(&(program, wanted, parameters)).err().unwrap();
+        assert_eq!((failure.cause, &*failure.reason), (Cause::Parameters, reason));
     }
+}
+
+#[test]
+fn a_product_keeps_its_vector_for_the_next_part() {
+    let rows: Vec<u8> = (0..64u16).map(f32::from).flat_map(f32::to_le_bytes).collect();
+    let vector: Vec<u8> = [1f32, 2.0, 0.5, -1.0].into_iter().flat_map(f32::to_le_bytes).collect();
+    let parameters = page_rank::Parameters { form: Form::Dense, columns: 4 }.encode();
+    let started = (4, CHUNKS, parameters);
+    let whole = run(&started, &[&rows, &vector], 100).unwrap().1;
+    let mut program = start(&started).unwrap();
+    assert!(!program.next_part(), "it has no vector yet");
+    let (rows, rest) = rows.split_at(96);
+    let first = part(&mut *program, output(CHUNKS), &[rows, &vector], 100).unwrap();
+    assert!(program.next_part());
+    let second = part(&mut *program, output(CHUNKS), &[rest], 100).unwrap();
+    assert_eq!((first.0, second.0), (6, 10));
+    assert_eq!([first.1, second.1].concat(), whole);
 }

@@ -1,44 +1,52 @@
-//! [`Inputs`]: what a program reads, as streams of bytes at hand.
+//! [`Inputs`]: the streams of bytes that a program reads.
 //!
-//! Bytes come in chunks, in order; a program sees one chunk of each stream at a time and says how
-//! much of it it has used. It does no I/O. Invariants: the last bytes of a value are shown only
-//! after the value's checksum held, which is looked at in the lane, where the bytes are about to be
-//! read anyway; of a value that comes in several chunks the first ones are shown before, and the
-//! execution fails when the checksum does not hold, even if the program ends before
+//! Bytes arrive in chunks, in order. A program sees one chunk of each stream at a time and says how
+//! many of its bytes it has used. Checksums are verified right before a step, while the bytes are
+//! about to be read anyway. Invariants: the last bytes of a value are shown only after the value's
+//! checksum held; the first chunks of a value that arrives in several are shown before that, and
+//! the execution fails if the checksum does not hold, even if the program ends earlier
 //! ([`Inputs::check_rest`]).
 
 use std::collections::VecDeque;
 
-use csd_nvme::status::Status;
-use csd_reactor::Buffer;
+use csd_buffer::Buffer;
 
-use super::Failure;
+use super::{Cause, Failure};
 
-/// What one read of a source gave.
-pub(super) struct Chunk {
-    pub(super) bytes: Buffer,
-    /// Bytes at its beginning that no program is shown.
-    pub(super) skip: usize,
-    pub(super) check: Check,
+/// Bytes of an input, as one read returned them.
+pub struct Chunk {
+    /// The bytes.
+    pub bytes: Buffer,
+    /// Number of bytes at the beginning that the program is not shown.
+    pub skip: usize,
+    /// Checksum that covers the chunk.
+    pub check: Check,
 }
 
-/// What a chunk is checked against.
+impl From<Buffer> for Chunk {
+    /// A whole chunk without a checksum.
+    fn from(bytes: Buffer) -> Self {
+        Self { bytes, skip: 0, check: Check::Nothing }
+    }
+}
+
+/// Checksum that covers a chunk.
 #[derive(Clone, Copy)]
-pub(super) enum Check {
-    /// Nothing: it is of blocks or memory.
+pub enum Check {
+    /// None: the chunk comes from blocks or memory.
     Nothing,
-    /// It is of a value that goes on in the next chunk.
+    /// The chunk belongs to a value that continues in the next chunk.
     Part,
-    /// It ends a value, whose checksum this is.
+    /// The chunk ends a value with this CRC-32C.
     End(u32),
 }
 
-/// The checksum of a value that has come in part.
+/// Checksum of a value of which some chunks have arrived.
 #[derive(Default)]
 struct Running(Option<u32>);
 
 impl Running {
-    /// Goes on with the next chunk; false when a checksum does not hold.
+    /// Continues with the next chunk; returns false if a checksum does not hold.
     fn check(&mut self, chunk: &Chunk) -> bool {
         let sum = |running: Option<u32>| crc32c::crc32c_append(running.unwrap_or(0), &chunk.bytes);
         match chunk.check {
@@ -52,51 +60,56 @@ impl Running {
     }
 }
 
-/// The streams that a program reads. The default has none.
+/// The streams that a program reads. The default has no stream.
 #[derive(Default)]
 pub struct Inputs {
     streams: Vec<Stream>,
     consumed: u64,
-    /// Used up in the lane, whose thread has no use for their memory: the core's has.
+    /// Chunks that are used up. The thread that reads the inputs frees them: it reuses their
+    /// memory, the thread that runs the program would not.
     spent: Vec<Chunk>,
 }
 
 #[derive(Default)]
 struct Stream {
     chunks: VecDeque<Chunk>,
-    /// Bytes of the first chunk that are used.
+    /// Number of bytes of the first chunk that are used.
     at: usize,
-    /// The first chunk was checked.
+    /// True if the first chunk was checked.
     admitted: bool,
     running: Running,
-    /// Bytes not used of all chunks at hand.
+    /// Number of unused bytes in all chunks at hand.
     left: usize,
-    /// No chunk comes after those at hand.
+    /// True if no chunk follows those at hand.
     ended: bool,
 }
 
 impl Inputs {
-    pub(super) fn new(streams: usize) -> Self {
+    /// Makes inputs of this many streams, all empty.
+    #[must_use]
+    pub fn new(streams: usize) -> Self {
         let streams = (0..streams).map(|_| Stream::default()).collect();
         Self { streams, consumed: 0, spent: Vec::new() }
     }
 
-    /// Number of streams.
+    /// Returns the number of streams.
+    #[must_use]
     pub fn streams(&self) -> usize {
         self.streams.len()
     }
 
-    /// The next bytes of a stream; empty when none are at hand in this step.
+    /// Returns the next bytes of a stream; none if nothing is at hand in this step.
+    #[must_use]
     pub fn peek(&self, stream: usize) -> &[u8] {
         let shown = self.streams.get(stream).filter(|stream| stream.admitted);
         shown.map_or(&[], |stream| &stream.chunks[0].bytes[stream.at..])
     }
 
-    /// Says that a program has used the first `bytes` of what [`Self::peek`] shows. What comes
-    /// after the last of them is shown in the next step.
+    /// Takes off the first `bytes` bytes of those that [`Self::peek`] returns. When none is left,
+    /// the next chunk is shown in the next step.
     ///
     /// # Panics
-    /// When it was not shown as many.
+    /// If `peek` returns fewer.
     pub fn consume(&mut self, stream: usize, bytes: usize) {
         if bytes == 0 {
             return;
@@ -109,51 +122,61 @@ impl Inputs {
         stream.drop_used(&mut self.spent);
     }
 
-    /// Whether nothing comes after the bytes that [`Self::peek`] shows. A stream without sources
-    /// is at its end from the beginning.
+    /// Returns true if no bytes follow those that [`Self::peek`] returns. A stream that does not
+    /// exist has ended.
+    #[must_use]
     pub fn is_last(&self, stream: usize) -> bool {
         self.streams.get(stream).is_none_or(|stream| stream.ended && stream.left == shown(stream))
     }
 
-    /// Whether nothing is left of a stream.
+    /// Returns true if every byte of a stream was used.
+    #[must_use]
     pub fn is_over(&self, stream: usize) -> bool {
         self.is_last(stream) && self.peek(stream).is_empty()
     }
 
-    /// Bytes used of all streams.
+    /// Returns the number of bytes used, of all streams together.
+    #[must_use]
     pub fn consumed(&self) -> u64 {
         self.consumed
     }
 
-    /// Bytes at hand and not used, of every stream.
-    pub(super) fn all_left(&self) -> Vec<usize> {
+    /// Returns the number of unused bytes at hand, of every stream.
+    #[must_use]
+    pub fn all_left(&self) -> Vec<usize> {
         self.streams.iter().map(|stream| stream.left).collect()
     }
 
-    /// Whether a stream has a chunk at hand that was not shown yet.
-    pub(super) fn has_unseen(&self, stream: usize) -> bool {
+    /// Returns true if a stream has a chunk at hand that was not shown yet.
+    #[must_use]
+    pub fn has_unseen(&self, stream: usize) -> bool {
         self.streams.get(stream).is_some_and(|stream| !stream.admitted && !stream.chunks.is_empty())
     }
 
-    pub(super) fn push(&mut self, stream: usize, chunk: Chunk) {
+    /// Appends a chunk to a stream.
+    pub fn push(&mut self, stream: usize, chunk: Chunk) {
         let stream = &mut self.streams[stream];
         stream.left += chunk.bytes.len() - chunk.skip;
         stream.chunks.push_back(chunk);
         stream.drop_used(&mut self.spent);
     }
 
-    /// Frees the chunks that are used up. Called where chunks are read, because memory is kept
-    /// for the next one by the thread that frees it.
-    pub(super) fn free_spent(&mut self) {
+    /// Frees the chunks that are used up. The thread that reads the inputs calls this, because a
+    /// thread keeps the memory that it frees for its own next buffer.
+    pub fn free_spent(&mut self) {
         self.spent.clear();
     }
 
-    pub(super) fn end(&mut self, stream: usize) {
+    /// Marks a stream as complete.
+    pub fn end(&mut self, stream: usize) {
         self.streams[stream].ended = true;
     }
 
-    /// Checks the chunks that the next step shows for the first time.
-    pub(super) fn admit(&mut self) -> Result<(), Failure> {
+    /// Verifies the chunks that the next step shows for the first time.
+    ///
+    /// # Errors
+    /// [`Cause::Corrupt`] if a checksum does not hold.
+    pub fn admit(&mut self) -> Result<(), Failure> {
         for (index, stream) in self.streams.iter_mut().enumerate() {
             while let Some(first) = stream.chunks.front().filter(|_| !stream.admitted) {
                 if !stream.running.check(first) {
@@ -167,13 +190,17 @@ impl Inputs {
         Ok(())
     }
 
-    /// A stream of which the program was shown the beginning of a value whose end has not come.
-    pub(super) fn midway(&self) -> Option<usize> {
+    /// Returns a stream of which the program was shown the beginning of a value, but not its end.
+    #[must_use]
+    pub fn midway(&self) -> Option<usize> {
         self.streams.iter().position(|stream| stream.running.0.is_some())
     }
 
-    /// Checks what is at hand of such a value, which the program does not want.
-    pub(super) fn check_rest(&mut self, index: usize) -> Result<(), Failure> {
+    /// Verifies the chunks at hand of such a value without showing them to the program.
+    ///
+    /// # Errors
+    /// [`Cause::Corrupt`] if the checksum does not hold.
+    pub fn check_rest(&mut self, index: usize) -> Result<(), Failure> {
         let stream = &mut self.streams[index];
         if std::mem::take(&mut stream.admitted) {
             stream.chunks.pop_front();
@@ -191,11 +218,11 @@ impl Inputs {
 
 fn wrong_checksum(stream: usize) -> Failure {
     let reason = format!("a value of stream {stream} does not match its checksum");
-    Failure::new(Status::UNRECOVERED_ERROR, reason)
+    Failure::new(Cause::Corrupt, reason)
 }
 
 impl Stream {
-    /// Takes off chunks that are used up, empty ones too.
+    /// Removes chunks that are used up, empty ones too.
     fn drop_used(&mut self, spent: &mut Vec<Chunk>) {
         while self.chunks.front().is_some_and(|first| first.bytes.len() == self.at) {
             spent.extend(self.chunks.pop_front());
@@ -257,7 +284,7 @@ mod tests {
     fn a_wrong_checksum_is_found_before_a_byte_is_shown() {
         let mut inputs = Inputs::new(1);
         inputs.push(0, chunk(b"ab", Check::End(1)));
-        assert_eq!(inputs.admit().unwrap_err().status, Status::UNRECOVERED_ERROR);
+        assert_eq!(inputs.admit().unwrap_err().cause, Cause::Corrupt);
         assert_eq!(inputs.peek(0), b"");
     }
 

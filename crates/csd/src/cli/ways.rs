@@ -1,0 +1,39 @@
+//! [`Ways`]: options that say where a computation runs, and how that is checked.
+
+use clap::{Args, ValueEnum, value_parser};
+
+use crate::cli::account::Account;
+
+/// Who computes, and how that is checked.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Ways {
+    /// Who computes
+    #[arg(long, value_enum, default_value_t = Who::Drives)]
+    pub(crate) on: Who,
+    /// Cores of the host that compute [default: 1]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
+    pub(crate) cores: Option<u16>,
+    /// Cores of each drive that work on one execution, as far as it has them
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = value_parser!(u16).range(1..=1024))]
+    pub(crate) drive_cores: u16,
+    /// Also compute on the drives and on the host, compare all that is written byte for byte, and
+    /// fail when answers differ (exit code 3)
+    #[arg(long)]
+    pub(crate) check: bool,
+    #[command(flatten)]
+    pub(crate) account: Account,
+}
+
+/// Who computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Who {
+    /// The drives, where the chunks are
+    Drives,
+    /// The host; chunks cross the wire
+    Host,
+    /// Both, until no chunk is left
+    Split,
+    /// All three, side by side and compared
+    All,
+}

@@ -1,0 +1,55 @@
+//! [`Failure`]: why an execution failed, as a status for the host and words for the log.
+
+use std::fmt;
+
+use csd_kernels::program::{self, Cause};
+use csd_nvme::status::Status;
+
+/// Failure of an execution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Status of the completion.
+    pub status: Status,
+    /// The reason in words, for the log.
+    pub reason: String,
+}
+
+impl Failure {
+    /// Makes a failure of a status and its reason.
+    pub fn new(status: Status, reason: impl fmt::Display) -> Self {
+        Self { status, reason: reason.to_string() }
+    }
+
+    /// Makes the failure of an execution whose parameters, sources or output the program does not
+    /// take.
+    pub fn misuse(reason: impl fmt::Display) -> Self {
+        Self::new(Status::INVALID_PROGRAM_DATA, reason)
+    }
+}
+
+impl From<program::Failure> for Failure {
+    fn from(failure: program::Failure) -> Self {
+        let status = match failure.cause {
+            Cause::Parameters => Status::INVALID_PROGRAM_DATA,
+            Cause::InputType => Status::SOURCE_TYPE,
+            Cause::InputOrder => Status::SOURCE_ORDER,
+            Cause::Corrupt => Status::UNRECOVERED_ERROR,
+            Cause::Program => Status::PROGRAM_FAILED,
+        };
+        Self { status, reason: failure.reason }
+    }
+}
+
+impl From<Status> for Failure {
+    fn from(status: Status) -> Self {
+        Self::new(status, status)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+impl std::error::Error for Failure {}

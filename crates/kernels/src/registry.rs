@@ -1,0 +1,41 @@
+//! The list of the built-in kernels.
+
+use crate::kernel::Kernel;
+use crate::{array_merge, count, page_rank, vector_add, verify};
+
+/// The kernels of every drive, by program index.
+pub static BUILTIN: [&dyn Kernel; 5] = [
+    &count::KERNEL,
+    &vector_add::KERNEL,
+    &array_merge::KERNEL,
+    &page_rank::KERNEL,
+    &verify::KERNEL,
+];
+
+/// Returns the kernel with this program identifier.
+#[must_use]
+pub fn by_program_id(program_id: u64) -> Option<&'static dyn Kernel> {
+    BUILTIN.into_iter().find(|kernel| kernel.program_id() == program_id)
+}
+
+/// Returns the kernel of this name.
+#[must_use]
+pub fn by_name(name: &str) -> Option<&'static dyn Kernel> {
+    BUILTIN.into_iter().find(|kernel| kernel.name() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_have_names_and_identifiers_of_their_own_in_order() {
+        for (index, kernel) in BUILTIN.into_iter().enumerate() {
+            assert_eq!(kernel.program_id(), index as u64 + 1, "{}", kernel.name());
+            assert!(by_name(kernel.name()).is_some_and(|found| found.name() == kernel.name()));
+            let found = by_program_id(kernel.program_id());
+            assert!(found.is_some_and(|found| found.name() == kernel.name()));
+        }
+        assert!(by_name("sort").is_none() && by_program_id(0).is_none());
+    }
+}

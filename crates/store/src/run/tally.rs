@@ -1,0 +1,75 @@
+//! [`Tally`]: the answers of executions, combined, and the positions of their items in the whole.
+//!
+//! Performs no I/O. Invariant: a tally does not depend on the order in which answers are added.
+
+use csd_kernels::kernel::{Answer, Position};
+
+use super::job::Job;
+use super::queue::Taken;
+use crate::layout::Layout;
+
+/// Combined answers of executions.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    /// The combined answer.
+    pub(super) answer: Answer,
+    /// Number of bytes of inputs.
+    pub(super) bytes: u64,
+    /// Result of each part, where a unit is a part.
+    pub(super) parts: Vec<(usize, u64)>,
+    /// Sums of the rows of each part, where the host needs them.
+    pub(super) sums: Vec<(usize, Vec<u8>)>,
+}
+
+impl Tally {
+    /// Adds the answer of an execution over `taken`.
+    pub(super) fn add_execution(&mut self, job: &Job, taken: &Taken, mut answer: Answer) {
+        self.bytes += super::drives::bytes(job, &taken.run);
+        if let Some(part) = taken.run.part.filter(|_| job.by_parts()) {
+            self.parts.push((part, answer.result));
+            if job.has_row_sums() {
+                self.sums.push((part, std::mem::take(&mut answer.bytes)));
+            }
+        }
+        let placed = job.kernel.place(&position(job, taken), answer);
+        job.kernel.combine(&mut self.answer, placed);
+    }
+
+    /// Adds another tally of the same job.
+    pub(super) fn add(&mut self, job: &Job, other: Self) {
+        self.bytes += other.bytes;
+        job.kernel.combine(&mut self.answer, other.answer);
+        self.parts.extend(other.parts);
+        self.sums.extend(other.sums);
+    }
+}
+
+/// Returns the number of items of the job's first input.
+pub(super) fn items(job: &Job) -> u64 {
+    let items = |bytes: u64| bytes.div_ceil(job.plan.item_bytes.into());
+    match &job.inputs[0].parts {
+        Some(parts) => parts.parts().iter().map(|part| items(part.bytes)).sum(),
+        None => items(job.inputs[0].bytes),
+    }
+}
+
+/// Returns the position of the items of `taken` among all items of the job.
+pub(super) fn position(job: &Job, taken: &Taken) -> Position {
+    let (entry, item_bytes) = (&job.inputs[0], job.plan.item_bytes);
+    let (every, items) = (entry.chunk_bytes / item_bytes, items(job));
+    let Layout::Parts(parts) = entry.layout() else {
+        let gap = u64::from(every) * u64::from(taken.run.stride - 1);
+        let every_or_none = if gap == 0 { 0 } else { every };
+        let first = u64::from(taken.run.first) * u64::from(every);
+        return Position { first, every: every_or_none, gap, items };
+    };
+    let part = taken.run.part.expect("a run of a part");
+    let before = &parts.parts()[..part];
+    let before: u64 = before.iter().map(|part| part.bytes.div_ceil(item_bytes.into())).sum();
+    let within = match job.by_parts() {
+        true => 0,
+        false => taken.run.first - parts.part_chunks(part).start,
+    };
+    let first = before + u64::from(within) * u64::from(every);
+    Position { first, every: 0, gap: 0, items }
+}
