@@ -36,7 +36,8 @@ fn an_object_of_just_what_is_shown_fits_and_the_error_names_the_other_placement(
             put(&array, "exact", &format!("{on}-exact"), on).expect(0, &[]);
             assert_eq!(room(&array, on), 0, "{drives} drives");
             let free = room(&array, other);
-            long(&array, "more", 1 << 20);
+            // Long enough for chunks on every drive: the others may have a unit left.
+            long(&array, "more", 8 << 20);
             let full = put(&array, "more", "rest", on).expect(1, &["is full", "objects can take"]);
             assert!(full.stderr.contains(&format!("(--on {other})")), "{}", full.stderr);
             let full = array.csd(&["put", "more", "--on", on, "--json"]).expect(1, &[]).json();
