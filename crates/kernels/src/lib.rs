@@ -18,6 +18,7 @@
 //! - [`vector_add`]: the sum of two arrays, element by element
 //! - [`array_merge`]: two sorted arrays as one, every value once
 //! - [`page_rank`]: products of dense and sparse rows with a vector, and the iteration around them
+//! - [`summarize`]: count, exact sum, least and greatest element
 //! - [`verify`](mod@verify): the CRC-32C of every page
 //! - `arch`: versions for this machine's vectors, chosen once at run time
 
@@ -30,6 +31,7 @@ mod numeric;
 pub mod page_rank;
 pub mod program;
 pub mod registry;
+pub mod summarize;
 mod value;
 pub mod vector_add;
 pub mod verify;

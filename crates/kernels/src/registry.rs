@@ -1,15 +1,16 @@
 //! The list of the built-in kernels.
 
 use crate::kernel::Kernel;
-use crate::{array_merge, count, page_rank, vector_add, verify};
+use crate::{array_merge, count, page_rank, summarize, vector_add, verify};
 
 /// The kernels of every drive, by program index.
-pub static BUILTIN: [&dyn Kernel; 5] = [
+pub static BUILTIN: [&dyn Kernel; 6] = [
     &count::KERNEL,
     &vector_add::KERNEL,
     &array_merge::KERNEL,
     &page_rank::KERNEL,
     &verify::KERNEL,
+    &summarize::KERNEL,
 ];
 
 /// Returns the kernel with this program identifier.
