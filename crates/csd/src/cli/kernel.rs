@@ -31,10 +31,7 @@ impl KernelRun {
     pub(crate) fn command(name: &'static str, usage: &'static Usage) -> Command {
         let examples: Vec<_> = usage.examples.lines().map(|line| format!("  {line}")).collect();
         let examples = format!("Examples:\n{}", examples.join("\n"));
-        let mut command = Command::new(name).about(usage.about).after_help(examples);
-        if !usage.details.is_empty() {
-            command = command.long_about(format!("{}\n\n{}", usage.about, usage.details));
-        }
+        let mut command = Command::new(name).after_help(examples);
         for input in usage.inputs {
             command = command.arg(Arg::new(input.name).required(true).help(input.help));
         }
@@ -52,7 +49,12 @@ impl KernelRun {
             OutputUse::Optional(help) => command.arg(output.help(help)),
             OutputUse::Required(help) => command.arg(output.help(help).required(true)),
         };
-        Ways::augment_args(command)
+        // The last description counts: that of the ways would replace the kernel's.
+        let command = Ways::augment_args(command).about(usage.about);
+        match usage.details {
+            "" => command.long_about(None),
+            details => command.long_about(format!("{}\n\n{details}", usage.about)),
+        }
     }
 
     /// Reads the options that were given.
