@@ -143,7 +143,7 @@ pub async fn drain(shared: &Shared, limit: Duration) -> Result<(), Error> {
 
 /// Seals the kv log on all cores.
 async fn stop_kv(shared: &Shared) -> Result<(), MediaError> {
-    if shared.media().forgets_anyway() || shared.media().is_read_only() {
+    if shared.media().is_volatile() || shared.media().is_read_only() {
         return Ok(());
     }
     for core in 0..core_count() {
@@ -160,7 +160,7 @@ async fn stop_kv(shared: &Shared) -> Result<(), MediaError> {
 }
 
 /// Tells that hosts can connect, and how the drive runs.
-pub(crate) fn told_start(shared: &Shared, address: SocketAddr) {
+pub(crate) fn log_start(shared: &Shared, address: SocketAddr) {
     let fields = [
         ("address", address.to_string()),
         ("nqn", shared.subsystem.nqn.clone()),

@@ -37,13 +37,13 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
     let address = listener.local_addr().map_err(|error| Error::Runtime(error.to_string()))?;
     let scraped = config.metrics.map(|address| listen("--metrics", address)).transpose()?;
     let (media, is_new) = life::open_media(config, &split).await?;
-    let mut shared = open(media, is_new, &config.nqn, &split, &config.provision).await?;
+    let mut shared = open(media, is_new, &config.nqn, &split, &config.resources).await?;
     let alone = Arc::get_mut(&mut shared).expect("it was made just now");
     alone.log = config.log.clone();
     alone.access = config.access.clone();
     alone.host_limits = config.host_limits;
-    if let Some(model) = &config.pace {
-        alone.pace.set(model.clone());
+    if let Some(model) = &config.throttle {
+        alone.throttle.set(model.clone());
     }
     start_all(&shared).await?;
     let accepting = spawn(Class::System, accept(listener, Arc::clone(&shared)));
@@ -54,7 +54,7 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
     // From the moment that anybody knows of the drive a signal drains it.
     let stop = spawn(Class::System, stop_requested());
     yield_now().await;
-    life::told_start(&shared, address);
+    life::log_start(&shared, address);
     let ready = ready.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(ready) = ready {
         ready(&Started { address, media: shared.media.note().to_owned() });

@@ -10,7 +10,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
-use csd_drive::namespace::compute::{Engine, Limits, Program, run_here, start_builtin};
+use csd_drive::namespace::compute::{Engine, Limits, Program, run_in_place, start_builtin};
 use csd_nvme::execute::{Execution, Output, Place};
 use csd_reactor::Buffer;
 use csd_wasm::Wasm;
@@ -73,6 +73,6 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn timed(program: Box<dyn Program>, data: &[Buffer]) -> Result<(f64, u64), Box<dyn Error>> {
     let chunks = data.iter().map(|chunk| Buffer::from_slice(chunk)).collect();
     let began = Instant::now();
-    let (result, _) = run_here(program, vec![chunks])?;
+    let (result, _) = run_in_place(program, vec![chunks])?;
     Ok((began.elapsed().as_secs_f64(), result))
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use csd_drive::namespace::compute::{Compiled, Limits, run_here};
+use csd_drive::namespace::compute::{Compiled, Limits, run_in_place};
 use csd_wasm::{Entry, Wasm};
 
 fn module(body: &str) -> Vec<u8> {
@@ -24,8 +24,8 @@ fn fold_and_records_are_optional_and_of_the_programs_type() {
         let entry = if name == "csd_fold" { Entry::Fold } else { Entry::Records };
         assert!(good.has(entry));
         let limits = Limits::default();
-        assert_eq!(run_here(good.begin(entry, &[], &limits), vec![]), Ok((7, vec![])));
-        assert_eq!(run_here(good.start(&[], &limits).unwrap(), vec![]), Ok((1, vec![])));
+        assert_eq!(run_in_place(good.begin(entry, &[], &limits), vec![]), Ok((7, vec![])));
+        assert_eq!(run_in_place(good.start(&[], &limits).unwrap(), vec![]), Ok((1, vec![])));
         let wrong = format!(r#"(func (export "{name}") (result i32) (i32.const 7))"#);
         assert!(with(&wrong).unwrap_err().contains("is not of type () -> i64"));
         let wrong = format!(r#"(global (export "{name}") i64 (i64.const 7))"#);
@@ -43,6 +43,6 @@ fn nan_has_the_same_bits_everywhere() {
         (i64.reinterpret_f64 (f64.div (f64.load (i32.const 0)) (f64.load (i32.const 8)))))"#;
     let wasm = Wasm::new().unwrap();
     let nan = wasm.module(&module(body)).unwrap();
-    let bits = run_here(nan.start(&[], &Limits::default()).unwrap(), vec![]).unwrap().0;
+    let bits = run_in_place(nan.start(&[], &Limits::default()).unwrap(), vec![]).unwrap().0;
     assert_eq!(bits, 0x7FF8_0000_0000_0000);
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use csd_drive::namespace::compute::{Engine, Failure, Limits, digest, run_here};
+use csd_drive::namespace::compute::{Engine, Failure, Limits, digest, run_in_place};
 use csd_reactor::Buffer;
 use csd_wasm::{Entry, Wasm};
 
@@ -34,7 +34,7 @@ fn run(program: &Path, parameters: &[u8], data: &[u8]) -> Result<(u64, Vec<u8>),
             break;
         }
     }
-    run_here(program, vec![chunks])
+    run_in_place(program, vec![chunks])
 }
 
 /// The program's answer over each half of the data, folded: it must be that over the whole.
@@ -48,11 +48,11 @@ fn folds(program: &Path, parameters: &[u8], data: &[u8], cut: usize) {
     };
     let (before, after) = data.split_at(cut);
     let fold = module.begin(Entry::Fold, parameters, &Limits::default());
-    let folded = run_here(fold, vec![part(before), part(after)]).unwrap();
+    let folded = run_in_place(fold, vec![part(before), part(after)]).unwrap();
     assert!(folded == run(program, parameters, data).unwrap(), "{}", program.display());
     let fold = module.begin(Entry::Fold, parameters, &Limits::default());
     let half = vec![vec![Buffer::from_slice(&[0; 7])], part(after)];
-    let torn = run_here(fold, half).unwrap_err();
+    let torn = run_in_place(fold, half).unwrap_err();
     assert!(torn.reason.contains("no partial answer"), "{torn}");
 }
 
@@ -138,7 +138,7 @@ fn grep(program: &Path) {
     assert!(output == lines.as_bytes());
     let module = wasm().module(&std::fs::read(program).unwrap()).unwrap();
     let records = module.begin(Entry::Records, &[], &Limits::default());
-    assert_eq!(run_here(records, vec![]), Ok((1, vec![])), "its records are lines");
+    assert_eq!(run_in_place(records, vec![]), Ok((1, vec![])), "its records are lines");
     let long_hit = [&vec![b'y'; 66_000][..], b"x\n"].concat();
     for word in [&b""[..], b"a\nb"] {
         let wrong = run(program, word, b"a\nb\n").unwrap_err();

@@ -8,13 +8,11 @@
 mod access;
 mod counters;
 pub mod executions;
-mod health;
 mod settings;
 
 pub use access::Access;
-pub use counters::{CoreCounters, View};
+pub use counters::CoreCounters;
 pub use executions::ExecutionLog;
-pub(crate) use health::announce;
 pub use settings::Settings;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -25,10 +23,17 @@ use csd_nvme::controller::ERROR_ENTRIES_MAX;
 use csd_nvme::controller::connect::{Refused, Request};
 use csd_nvme::log::ErrorEntry;
 use csd_nvme::status::Status;
+use csd_reactor::{CoreId, now};
 
-use crate::transport::newcomers::Connection;
+/// Core of a connection, and its number on the drive.
+pub type ConnectionId = (CoreId, u64);
 
-/// Most controllers at once; ids are 1 to this.
+/// Returns the milliseconds of the drive's clock.
+pub fn now_ms() -> u64 {
+    now().ns() / 1_000_000
+}
+
+/// Most controllers at once; identifiers are 1 to this.
 pub const CONTROLLERS_MAX: u16 = 4096;
 
 /// One controller as all cores see it.
@@ -53,19 +58,19 @@ struct Queues {
     // By queue id.
     used: BTreeMap<u16, IoQueue>,
     // Connections whose hosts have yet to prove themselves: they hold no queue id.
-    claims: Vec<Connection>,
+    claims: Vec<ConnectionId>,
 }
 
 /// An I/O queue whose host has proved itself where it must.
 #[derive(Clone, Copy, Debug)]
 struct IoQueue {
-    connection: Connection,
+    connection: ConnectionId,
     // Its connection is lost, or is to end: no command of it begins, but some may go on.
     ending: bool,
 }
 
 impl IoQueue {
-    fn new(connection: Connection) -> Self {
+    fn new(connection: ConnectionId) -> Self {
         Self { connection, ending: false }
     }
 }
@@ -90,7 +95,7 @@ impl Association {
     }
 
     /// Ends all I/O queues: where their connections are, core and connection number.
-    pub fn end_queues(&self) -> Vec<Connection> {
+    pub fn end_queues(&self) -> Vec<ConnectionId> {
         let mut queues = self.queues();
         queues.used.values_mut().for_each(|queue| queue.ending = true);
         let used = queues.used.values().map(|queue| queue.connection);
@@ -99,7 +104,7 @@ impl Association {
 
     /// Notes that an I/O queue has lost its connection. It stays until its commands have ended.
     /// False when the connection had no queue, because its host has not proved itself.
-    pub fn part(&self, qid: u16, connection: Connection) -> bool {
+    pub fn part(&self, qid: u16, connection: ConnectionId) -> bool {
         let mut queues = self.queues();
         let queue = queues.used.get_mut(&qid).filter(|queue| queue.connection == connection);
         queue.map(|queue| queue.ending = true).is_some()
@@ -146,7 +151,7 @@ impl Association {
 
     /// The host of an I/O queue's connection has proved itself: from now on the queue id is in
     /// use. False when another connection was first, or the controller has ended its queues.
-    pub fn proved(&self, qid: u16, connection: Connection) -> bool {
+    pub fn proved(&self, qid: u16, connection: ConnectionId) -> bool {
         let mut queues = self.queues();
         queues.claims.retain(|claim| *claim != connection);
         let queue = || IoQueue::new(connection);
@@ -155,7 +160,7 @@ impl Association {
     }
 
     /// Forgets an I/O queue whose connection and commands have ended.
-    pub fn leave(&self, qid: u16, connection: Connection) {
+    pub fn leave(&self, qid: u16, connection: ConnectionId) {
         let mut queues = self.queues();
         queues.claims.retain(|claim| *claim != connection);
         if queues.used.get(&qid).is_some_and(|queue| queue.connection == connection) {
@@ -219,7 +224,7 @@ impl Controllers {
     pub fn join(
         &self,
         request: &Request,
-        connection: Connection,
+        connection: ConnectionId,
         must_prove: bool,
     ) -> Result<Arc<Association>, Refused> {
         let found = self.all().live.get(&request.cntlid).filter(|found| !found.discovery).cloned();

@@ -20,7 +20,7 @@ use crate::error::{Error, MediaError};
 use crate::format::SETTINGS_OFFSETS;
 use crate::media::{Media, Syncer};
 use crate::namespace::kv::segments::Segments;
-use crate::namespace::{NSID_BLOCK, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
+use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
 
 /// "CSDSETS\0".
 const MAGIC: u64 = u64::from_le_bytes(*b"CSDSETS\0");

@@ -66,7 +66,7 @@ impl Media {
     }
 
     /// True when a sync costs nothing because there is nothing that outlives the process.
-    pub fn forgets_anyway(&self) -> bool {
+    pub fn is_volatile(&self) -> bool {
         matches!(self, Self::Memory(_))
     }
 
@@ -107,7 +107,7 @@ impl Media {
     }
 
     /// True when [`Self::read_now`] and [`Self::write_now`] do on this medium what the others do.
-    pub fn answers_at_once(&self) -> bool {
+    pub fn is_synchronous(&self) -> bool {
         matches!(self, Self::Memory(_))
     }
 

@@ -57,7 +57,7 @@ impl Syncer {
     /// What the medium said, when any sync failed meanwhile; [`MediaError::ReadOnly`] when one had
     /// failed before.
     pub async fn sync(&self) -> Result<(), MediaError> {
-        if self.0.media.forgets_anyway() {
+        if self.0.media.is_volatile() {
             return Ok(());
         }
         let (mut asked, is_first) = self.0.ask()?;

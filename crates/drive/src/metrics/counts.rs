@@ -1,63 +1,96 @@
-//! What is counted of commands: number, bytes and latency by operation, errors by status.
+//! Counts of commands: number, bytes and latency by operation, errors by status.
 //!
-//! Each core counts for itself, with plain loads and stores; whoever asks adds up. Latency is
-//! measured only when somebody can ask ([`Metrics::measure`]), because a look at the clock costs
-//! what a tenth of a small read costs. Never: a lock.
-
-mod endpoint;
-
-pub use endpoint::{render, serve};
+//! Each core counts for itself, with plain loads and stores; a reader adds up. Latency is measured
+//! only when there is an endpoint ([`Metrics::measure`]), because reading the clock costs a tenth
+//! of a small read. No lock is taken.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use csd_nvme::capsule::Sqe;
+use csd_nvme::opcode::{Cp, Kv, Nvm, Slm};
 use csd_nvme::status::Status;
+use csd_nvme::vendor::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
 use csd_reactor::{Instant, now};
 
 use crate::controller::CoreCounters;
-use crate::namespace::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
 
-/// An operation as it is counted: namespace, opcode, their names, and whether it moves data.
-struct Op(u32, u8, &'static str, &'static str, bool);
+/// Bytes that a command is counted with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bytes {
+    /// None: the command moves no data of a host, or only lists.
+    None,
+    /// Length of its data.
+    Data,
+    /// Its result, the length of the value, but not more than its data.
+    Result,
+}
 
-const BLOCK: &str = "block";
-const KV: &str = "kv";
-const OBJECTS: &str = "objects";
-const MEMORY: &str = "memory";
+/// An operation with counters of its own.
+#[derive(Debug)]
+pub(super) struct Op {
+    nsid: u32,
+    opcode: u8,
+    /// Label of the namespace.
+    pub(super) namespace: &'static str,
+    /// Label of the operation.
+    pub(super) name: &'static str,
+    /// Bytes that it is counted with.
+    pub(super) bytes: Bytes,
+}
 
-/// Every operation that has a line of its own; what is not here is `other`.
-const OPS: [Op; 26] = [
-    Op(0, 0, "other", "other", false),
-    Op(NSID_BLOCK, 0x00, BLOCK, "flush", false),
-    Op(NSID_BLOCK, 0x01, BLOCK, "write", true),
-    Op(NSID_BLOCK, 0x02, BLOCK, "read", true),
-    Op(NSID_BLOCK, 0x05, BLOCK, "compare", true),
-    Op(NSID_BLOCK, 0x08, BLOCK, "write_zeroes", false),
-    Op(NSID_BLOCK, 0x09, BLOCK, "dataset_management", false),
-    Op(NSID_BLOCK, 0x0C, BLOCK, "verify", false),
-    Op(NSID_BLOCK, 0x19, BLOCK, "copy", false),
-    Op(NSID_KV, 0x00, KV, "flush", false),
-    Op(NSID_KV, 0x01, KV, "store", true),
-    Op(NSID_KV, 0x02, KV, "retrieve", true),
-    Op(NSID_KV, 0x06, KV, "list", false),
-    Op(NSID_KV, 0x10, KV, "delete", false),
-    Op(NSID_KV, 0x14, KV, "exist", false),
-    Op(NSID_OBJECTS, 0x00, OBJECTS, "flush", false),
-    Op(NSID_OBJECTS, 0x01, OBJECTS, "store", true),
-    Op(NSID_OBJECTS, 0x02, OBJECTS, "retrieve", true),
-    Op(NSID_OBJECTS, 0x06, OBJECTS, "list", false),
-    Op(NSID_OBJECTS, 0x10, OBJECTS, "delete", false),
-    Op(NSID_OBJECTS, 0x14, OBJECTS, "exist", false),
-    Op(NSID_MEMORY, 0x01, MEMORY, "copy", false),
-    Op(NSID_MEMORY, 0x02, MEMORY, "read", true),
-    Op(NSID_MEMORY, 0x04, MEMORY, "fill", false),
-    Op(NSID_MEMORY, 0x05, MEMORY, "write", true),
-    Op(NSID_COMPUTE, 0x01, "compute", "execute", true),
+const fn block(opcode: Nvm, name: &'static str, bytes: Bytes) -> Op {
+    Op { nsid: NSID_BLOCK, opcode: opcode.0, namespace: "block", name, bytes }
+}
+
+const fn kv(opcode: Kv, name: &'static str, bytes: Bytes) -> Op {
+    Op { nsid: NSID_KV, opcode: opcode.0, namespace: "kv", name, bytes }
+}
+
+const fn objects(opcode: Kv, name: &'static str, bytes: Bytes) -> Op {
+    Op { nsid: NSID_OBJECTS, opcode: opcode.0, namespace: "objects", name, bytes }
+}
+
+const fn memory(opcode: Slm, name: &'static str, bytes: Bytes) -> Op {
+    Op { nsid: NSID_MEMORY, opcode: opcode.0, namespace: "memory", name, bytes }
+}
+
+const fn compute(opcode: Cp, name: &'static str, bytes: Bytes) -> Op {
+    Op { nsid: NSID_COMPUTE, opcode: opcode.0, namespace: "compute", name, bytes }
+}
+
+/// Every operation with counters of its own. The first one stands for all others.
+pub(super) const OPS: [Op; 26] = [
+    Op { nsid: 0, opcode: 0, namespace: "other", name: "other", bytes: Bytes::None },
+    block(Nvm::FLUSH, "flush", Bytes::None),
+    block(Nvm::WRITE, "write", Bytes::Data),
+    block(Nvm::READ, "read", Bytes::Data),
+    block(Nvm::COMPARE, "compare", Bytes::Data),
+    block(Nvm::WRITE_ZEROES, "write_zeroes", Bytes::None),
+    block(Nvm::DATASET_MANAGEMENT, "dataset_management", Bytes::None),
+    block(Nvm::VERIFY, "verify", Bytes::None),
+    block(Nvm::COPY, "copy", Bytes::None),
+    kv(Kv::FLUSH, "flush", Bytes::None),
+    kv(Kv::STORE, "store", Bytes::Data),
+    kv(Kv::RETRIEVE, "retrieve", Bytes::Result),
+    kv(Kv::LIST, "list", Bytes::None),
+    kv(Kv::DELETE, "delete", Bytes::None),
+    kv(Kv::EXIST, "exist", Bytes::None),
+    objects(Kv::FLUSH, "flush", Bytes::None),
+    objects(Kv::STORE, "store", Bytes::Data),
+    objects(Kv::RETRIEVE, "retrieve", Bytes::Result),
+    objects(Kv::LIST, "list", Bytes::None),
+    objects(Kv::DELETE, "delete", Bytes::None),
+    objects(Kv::EXIST, "exist", Bytes::None),
+    memory(Slm::COPY, "copy", Bytes::None),
+    memory(Slm::READ, "read", Bytes::Data),
+    memory(Slm::FILL, "fill", Bytes::None),
+    memory(Slm::WRITE, "write", Bytes::Data),
+    compute(Cp::EXECUTE_PROGRAM, "execute", Bytes::Data),
 ];
 
-/// Namespace ids that have operations are below this.
-const NSIDS: usize = 6;
+/// Bound of the namespace identifiers that have operations.
+const NSIDS: usize = NSID_COMPUTE as usize + 1;
 
 /// Index into [`OPS`] by namespace and opcode.
 static INDEX: [[u8; 256]; NSIDS] = {
@@ -65,38 +98,38 @@ static INDEX: [[u8; 256]; NSIDS] = {
     let mut op = 1;
     while op < OPS.len() {
         // Fewer operations than 256.
-        index[OPS[op].0 as usize][OPS[op].1 as usize] = op.to_le_bytes()[0];
+        index[OPS[op].nsid as usize][OPS[op].opcode as usize] = op.to_le_bytes()[0];
         op += 1;
     }
     index
 };
 
 /// Upper bounds of the latency buckets, microseconds; the last bucket has none.
-const BUCKETS_US: [u64; 15] = [
+pub(super) const BUCKETS_US: [u64; 15] = [
     10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 500_000,
     2_000_000,
 ];
 
 /// Status Code Type has 3 bits, Status Code 8.
-const STATUSES: usize = 1 << 11;
+pub(super) const STATUSES: usize = 1 << 11;
 
 #[derive(Debug, Default)]
-struct OpCounters {
-    done: AtomicU64,
-    bytes: AtomicU64,
-    latency_ns: AtomicU64,
-    buckets: [AtomicU64; BUCKETS_US.len() + 1],
+pub(super) struct OpCounters {
+    pub(super) done: AtomicU64,
+    pub(super) bytes: AtomicU64,
+    pub(super) latency_ns: AtomicU64,
+    pub(super) buckets: [AtomicU64; BUCKETS_US.len() + 1],
 }
 
-/// What one core counts: only that core writes it, anyone reads.
+/// Counts of one core. Only that core writes them; every core reads them.
 #[derive(Debug)]
 pub struct CoreMetrics {
-    ops: [OpCounters; OPS.len()],
-    errors: Vec<AtomicU64>,
+    pub(super) ops: [OpCounters; OPS.len()],
+    pub(super) errors: Vec<AtomicU64>,
     measured: Arc<AtomicBool>,
 }
 
-/// A command that is being counted.
+/// A command that began and is not counted yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Begun {
     op: usize,
@@ -105,7 +138,7 @@ pub struct Begun {
 }
 
 impl CoreMetrics {
-    /// A command begins.
+    /// Begins a command.
     pub fn begin(&self, sqe: &Sqe) -> Begun {
         let row = usize::try_from(sqe.nsid()).ok().and_then(|nsid| INDEX.get(nsid));
         Begun {
@@ -115,20 +148,20 @@ impl CoreMetrics {
         }
     }
 
-    /// It has ended well, with this result: of a Retrieve that is the value's length.
+    /// Counts a command that succeeded with this result.
     pub fn end(&self, begun: Begun, result: u64) {
-        let Op(_, _, _, name, has_data) = OPS[begun.op];
         let counters = &self.ops[begun.op];
         CoreCounters::add(&counters.done, 1);
-        if has_data {
-            let most = u64::from(begun.bytes_max);
-            let bytes = if name == "retrieve" { result.min(most) } else { most };
-            CoreCounters::add(&counters.bytes, bytes);
+        let data = u64::from(begun.bytes_max);
+        match OPS[begun.op].bytes {
+            Bytes::None => {}
+            Bytes::Data => CoreCounters::add(&counters.bytes, data),
+            Bytes::Result => CoreCounters::add(&counters.bytes, result.min(data)),
         }
         self.time(begun);
     }
 
-    /// It has failed.
+    /// Counts a command that failed.
     pub fn fail(&self, begun: Begun, status: Status) {
         CoreCounters::add(&self.ops[begun.op].done, 1);
         CoreCounters::add(&self.errors[usize::from(status.0) % STATUSES], 1);
@@ -147,7 +180,7 @@ impl CoreMetrics {
     }
 }
 
-/// What all cores count.
+/// Counts of all cores.
 #[derive(Debug)]
 pub struct Metrics {
     cores: Vec<Arc<CoreMetrics>>,
@@ -155,7 +188,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// For this many cores; latency is not measured yet.
+    /// Makes counts for this many cores that do not measure latency yet.
     pub fn new(cores: usize) -> Self {
         let measured = Arc::<AtomicBool>::default();
         let core = || CoreMetrics {
@@ -166,17 +199,18 @@ impl Metrics {
         Self { cores: (0..cores).map(|_| Arc::new(core())).collect(), measured }
     }
 
-    /// What a core counts.
+    /// Returns the counts of a core.
     pub fn core(&self, index: usize) -> Arc<CoreMetrics> {
         Arc::clone(&self.cores[index])
     }
 
-    /// Measures latency from now on.
+    /// Starts to measure latency.
     pub fn measure(&self) {
         self.measured.store(true, Relaxed);
     }
 
-    fn sum(&self, counter: impl Fn(&CoreMetrics) -> &AtomicU64) -> u64 {
+    /// Sums a counter over all cores.
+    pub(super) fn sum(&self, counter: impl Fn(&CoreMetrics) -> &AtomicU64) -> u64 {
         self.cores.iter().map(|core| counter(core).load(Relaxed)).sum()
     }
 }
@@ -188,13 +222,14 @@ mod tests {
     #[test]
     fn every_operation_has_its_own_line() {
         for (index, op) in OPS.iter().enumerate().skip(1) {
-            assert_eq!(usize::from(INDEX[op.0 as usize][usize::from(op.1)]), index, "{}", op.3);
+            let found = INDEX[op.nsid as usize][usize::from(op.opcode)];
+            assert_eq!(usize::from(found), index, "{}", op.name);
         }
         assert!(BUCKETS_US.is_sorted());
     }
 
     #[test]
-    fn what_is_counted_is_what_happened() {
+    fn counts_are_those_of_the_commands() {
         let metrics = Metrics::new(2);
         let mut retrieve = Sqe::zeroed();
         retrieve.set_opcode(0x02).set_nsid(NSID_KV);

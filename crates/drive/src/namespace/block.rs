@@ -11,7 +11,7 @@ use csd_nvme::nvm::{COPY_RANGES_MAX, Extent};
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, core_id, spawn};
 
-use super::gate::{Gate, Inside};
+use super::write_gate::{Inside, WriteGate};
 use crate::error::Access;
 use crate::media::{Media, Syncer};
 
@@ -27,7 +27,7 @@ const FUSED_BLOCKS_MAX: u32 = 1;
 pub struct Block {
     media: Media,
     syncer: Rc<Syncer>,
-    gate: Arc<Gate>,
+    gate: Arc<WriteGate>,
     offset: u64,
     blocks: u64,
     block_bytes: u32,
@@ -39,7 +39,7 @@ impl Block {
     pub fn new(
         media: Media,
         syncer: Rc<Syncer>,
-        gate: Arc<Gate>,
+        gate: Arc<WriteGate>,
         (offset, length): (u64, u64),
         block_bytes: u32,
     ) -> Self {
@@ -92,8 +92,8 @@ impl Block {
     }
 
     /// True when [`Self::read_now`] and [`Self::write_now`] are worth trying.
-    pub fn answers_at_once(&self) -> bool {
-        self.media.answers_at_once()
+    pub fn is_synchronous(&self) -> bool {
+        self.media.is_synchronous()
     }
 
     /// Reads the `into.len()` bytes of an extent that [`Self::length`] has checked, without

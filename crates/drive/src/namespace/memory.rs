@@ -15,8 +15,8 @@ use csd_nvme::memory::Range;
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, yield_now};
 
-use super::NSID_MEMORY;
 use crate::media::{COPY_BYTES, in_turns};
+use csd_nvme::vendor::NSID_MEMORY;
 
 /// Bytes of a page.
 const PAGE_BYTES: usize = 64 << 10;

@@ -1,37 +1,43 @@
-//! Room for answers: a command waits for it before it reads the bytes that it will send.
+//! Backpressure of a connection: a command waits for space before it reads the bytes that it will
+//! send.
 //!
-//! It does not send. Invariant: a command whose host is gone waits no more ([`super::Presence`]).
+//! Invariant: a command whose host is gone stops waiting ([`super::presence::Presence`]).
 
-use csd_reactor::Permit as Held;
+use csd_reactor::Permit as SemaphorePermit;
 
-use super::{ANSWERS_BYTES_MAX, Link, UNIT_BYTES};
+use super::link::Link;
 
-/// Commands that send data wait while this much is queued.
+/// Queued bytes at which commands that send data wait.
 const QUEUED_BYTES_MAX: usize = 1 << 20;
 
 impl Link {
+    /// Returns true while so much is queued that no more should be received.
+    pub fn is_congested(&self) -> bool {
+        self.is_full() || self.must_wait()
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.outgoing.borrow().queued_bytes() >= QUEUED_BYTES_MAX
     }
 
-    /// True when the memory for answers is used up and a part of it is this connection's.
-    pub(super) fn must_wait(&self) -> bool {
+    /// Returns true when the memory for answers is used up and this connection has a part of it.
+    fn must_wait(&self) -> bool {
         let own = !self.outgoing.borrow().is_empty() || self.reserved.get() > 0;
         own && self.budget.is_congested()
     }
 
     /// Waits until a command may queue data.
-    pub async fn room(&self) {
+    pub async fn wait_for_space(&self) {
         while self.is_full() {
-            self.host.there(self.room.notified()).await;
+            self.host.there(self.space.notified()).await;
         }
     }
 
-    /// Waits until there is memory for `bytes` bytes of an answer: before they are read, and kept
-    /// until they are queued.
+    /// Waits until there is memory for `bytes` bytes of an answer. The caller acquires it before it
+    /// reads the bytes, and holds it until they are queued.
     pub async fn reserve(&self, bytes: u64) -> Reserved<'_> {
         while self.must_wait() {
-            self.host.there(self.room.notified()).await;
+            self.host.there(self.space.notified()).await;
         }
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         self.reserved.set(self.reserved.get() + bytes);
@@ -39,11 +45,10 @@ impl Link {
         Reserved { link: self, bytes }
     }
 
-    /// Waits for the right to hold `bytes` bytes of an answer (one that is longer than all that
-    /// may be held has it for itself): taken before the bytes are read, kept until they are queued.
-    pub async fn answer(&self, bytes: u64) -> Held {
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(ANSWERS_BYTES_MAX);
-        self.host.there(self.answers.acquire(bytes.div_ceil(UNIT_BYTES) as usize)).await
+    /// Waits for the connection's right to hold `bytes` bytes of an answer. The caller acquires it
+    /// before it reads the bytes, and holds it until they are queued.
+    pub async fn acquire_answer(&self, bytes: u64) -> SemaphorePermit {
+        self.host.there(self.grants.acquire_answer(bytes)).await
     }
 }
 
@@ -58,9 +63,9 @@ impl Drop for Reserved<'_> {
         let link = self.link;
         link.reserved.set(link.reserved.get() - self.bytes);
         link.budget.answered(self.bytes);
-        // Nothing was queued, so nothing that is sent will wake who waits.
+        // Nothing was queued, so no later send wakes the commands that wait.
         if link.outgoing.borrow().is_empty() {
-            link.room.notify_all();
+            link.space.notify_all();
         }
     }
 }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Notify};
 
-use super::PDU_DATA_BYTES_MAX;
+use crate::limits::PDU_DATA_BYTES_MAX;
 
 /// Data that a host was granted to send: shared by the connection, which fills it, and the command,
 /// which waits for it. The tag belongs to the connection alone and may be used again as soon as

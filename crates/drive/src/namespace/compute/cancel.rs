@@ -1,9 +1,9 @@
-//! Executions under way, and how they are ended early: by their hosts, or because their time is up.
-//! Time is what the compute lane really spent on it, so that a busy machine ends no program that
-//! is sound; time on the clock is bounded, too, so that a host is answered before it gives up.
+//! [`CancelToken`]: cancellation of executions, by their hosts or because their time is up.
 //!
-//! Never ends a step: whoever steps a program looks at its [`Brake`] before each. Invariant: an
-//! execution whose brake is pulled ends with the first reason that was given.
+//! Two times are bounded: the time that compute threads spent on an execution, so that a busy
+//! machine ends no sound program; and the time on the clock, so that a host is answered before it
+//! gives the command up. A step is not interrupted: the token is checked before each. Invariant: a
+//! cancelled execution ends with the first reason that was given.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -17,81 +17,81 @@ use csd_reactor::{Class, JoinHandle, sleep, spawn, timeout};
 use super::Failure;
 use super::engine::{Engine, Limits};
 
-/// Time between two looks of an engine at its programs.
+/// Time between two ticks of an engine.
 const TICK: Duration = Duration::from_millis(1);
 
-/// Time between two looks at whether an execution that waits for its turn is still wanted.
-const LOOK: Duration = Duration::from_millis(5);
+/// Time between two checks of an execution that waits for its turn.
+const CHECK_EVERY: Duration = Duration::from_millis(5);
 
-const RELEASED: u8 = 0;
+const RUNNING: u8 = 0;
 const ABORTED: u8 = 1;
 const OVERDUE: u8 = 2;
 const LATE: u8 = 3;
 const FAILED: u8 = 4;
 
-/// Ends one execution early. Clones are the same brake.
+/// Cancels one execution. Clones are the same token.
 #[derive(Clone, Debug, Default)]
-pub struct Brake(Arc<Held>);
+pub struct CancelToken(Arc<State>);
 
 #[derive(Debug, Default)]
-struct Held {
+struct State {
     why: AtomicU8,
-    /// Time that lanes have spent on it, ns.
+    /// Time that compute threads have spent on it, ns.
     ran_ns: AtomicU64,
-    /// Most of that; 0 before it is known.
+    /// Limit of that time; 0 before it is known.
     time_ns: AtomicU64,
-    /// Why a part of it failed.
+    /// Failure of one of its parts.
     failure: OnceLock<Failure>,
 }
 
-impl Brake {
-    /// The host wants it to end.
+impl CancelToken {
+    /// Cancels the execution for its host.
     pub fn abort(&self) {
-        self.pull(ABORTED);
+        self.cancel(ABORTED);
     }
 
-    /// A lane has spent so much on it.
+    /// Adds time that a compute thread has spent on it.
     pub(super) fn ran(&self, spent_ns: u64) {
         let ran_ns = self.0.ran_ns.fetch_add(spent_ns, Relaxed) + spent_ns;
         let time_ns = self.0.time_ns.load(Relaxed);
         if time_ns > 0 && ran_ns > time_ns {
-            self.pull(OVERDUE);
+            self.cancel(OVERDUE);
         }
     }
 
-    /// One of its parts has failed: the others end, too.
+    /// Notes that one of its parts has failed, which ends the others.
     pub(super) fn fail(&self, failure: &Failure) {
         // The first failure stays.
         let _ = self.0.failure.set(failure.clone());
-        self.pull(FAILED);
+        self.cancel(FAILED);
     }
 
-    /// Waits for something, unless the execution is to end before.
+    /// Waits for a future, unless the execution is cancelled before.
     ///
     /// # Errors
-    /// Why it is to end.
-    pub(super) async fn unless_pulled<F: Future>(&self, what: F) -> Result<F::Output, Failure> {
+    /// The reason of the cancellation.
+    pub(super) async fn unless_cancelled<F: Future>(&self, what: F) -> Result<F::Output, Failure> {
         let mut what = pin!(what);
         loop {
-            match timeout(LOOK, what.as_mut()).await {
+            match timeout(CHECK_EVERY, what.as_mut()).await {
                 Ok(output) => return Ok(output),
-                Err(_) => self.look()?,
+                Err(_) => self.check()?,
             }
         }
     }
 
-    fn pull(&self, why: u8) {
-        // One that is pulled already stays as it is.
-        let _ = self.0.why.compare_exchange(RELEASED, why, Relaxed, Relaxed);
+    fn cancel(&self, why: u8) {
+        // The first reason stays.
+        let _ = self.0.why.compare_exchange(RUNNING, why, Relaxed, Relaxed);
     }
 
-    /// Whether the execution may go on.
+    /// Checks that the execution may go on.
     ///
     /// # Errors
-    /// Why not.
-    pub(super) fn look(&self) -> Result<(), Failure> {
+    /// The reason of the cancellation.
+    pub(super) fn check(&self) -> Result<(), Failure> {
         match self.0.why.load(Relaxed) {
-            RELEASED => Ok(()),
+            RUNNING => Ok(()),
             ABORTED => Err(Failure::new(Status::ABORT_REQUESTED, "aborted by its host")),
             OVERDUE => Err(Failure::new(Status::PROGRAM_FAILED, "its time was up")),
             FAILED => {
@@ -106,21 +106,21 @@ impl Brake {
     }
 }
 
-/// What goes on beside an execution until it is dropped.
+/// A background task of an execution, which ends when this is dropped.
 pub(super) struct Watch(JoinHandle<()>);
 
 impl Watch {
-    /// Pulls the brake when its time on the clock is up, and holds it to its time in lanes.
-    pub(super) fn clock(brake: Brake, limits: Limits) -> Self {
-        brake.0.time_ns.store(u64::from(limits.time_ms) * 1_000_000, Relaxed);
+    /// Cancels the execution when its time on the clock is up, and sets its limit of compute time.
+    pub(super) fn clock(token: CancelToken, limits: Limits) -> Self {
+        token.0.time_ns.store(u64::from(limits.time_ms) * 1_000_000, Relaxed);
         let wall = Duration::from_millis(limits.wall_ms.into());
         Self(spawn(Class::System, async move {
             sleep(wall).await;
-            brake.pull(LATE);
+            token.cancel(LATE);
         }))
     }
 
-    /// Tells an engine that time passes: a program that does not end its step must.
+    /// Ticks an engine, so that a program that does not end its step must.
     pub(super) fn ticks(engine: Arc<dyn Engine>) -> Self {
         Self(spawn(Class::System, async move {
             loop {
@@ -137,78 +137,77 @@ impl Drop for Watch {
     }
 }
 
-/// An execution from when its host asks for it until it is answered: it can be aborted, and its
-/// time on the clock runs.
+/// An execution from its command to its answer: it can be aborted, and its time on the clock runs.
 pub struct UnderWay {
     listed: Listed,
     _clock: Watch,
 }
 
 impl UnderWay {
-    /// Begins its clock.
+    /// Starts its clock.
     pub(super) fn new(listed: Listed, limits: Limits) -> Self {
-        let clock = Watch::clock(listed.brake.clone(), limits);
+        let clock = Watch::clock(listed.token.clone(), limits);
         Self { listed, _clock: clock }
     }
 
-    /// Waits for something, unless the execution is to end before.
+    /// Waits for a future, unless the execution is cancelled before.
     ///
     /// # Errors
-    /// The status that it ends with.
+    /// The status of the cancellation.
     pub async fn wait<F: Future>(&self, what: F) -> Result<F::Output, Status> {
-        self.brake().unless_pulled(what).await.map_err(|failure| failure.status)
+        self.token().unless_cancelled(what).await.map_err(|failure| failure.status)
     }
 
-    /// Its brake.
-    pub(super) fn brake(&self) -> &Brake {
-        &self.listed.brake
+    /// Returns its token.
+    pub(super) fn token(&self) -> &CancelToken {
+        &self.listed.token
     }
 }
 
-/// Controller, queue and command that an execution answers to.
+/// Identifiers of the controller, the queue and the command of an execution.
 pub type Caller = (u16, u16, u16);
 
 /// The executions of a drive that can be aborted.
 #[derive(Debug, Default)]
-pub struct Executions(Mutex<BTreeMap<Caller, Brake>>);
+pub struct Executions(Mutex<BTreeMap<Caller, CancelToken>>);
 
 impl Executions {
-    /// Notes an execution until the returned guard is dropped.
+    /// Lists an execution until the returned guard is dropped.
     pub fn begin(self: &Arc<Self>, caller: Caller) -> Listed {
-        let brake = Brake::default();
-        self.all().insert(caller, brake.clone());
-        Listed { all: Arc::clone(self), caller, brake }
+        let token = CancelToken::default();
+        self.all().insert(caller, token.clone());
+        Listed { all: Arc::clone(self), caller, token }
     }
 
-    /// Pulls the brake of an execution; false when there is none such.
+    /// Cancels an execution; false when there is no such execution.
     pub fn abort(&self, caller: Caller) -> bool {
         let found = self.all().get(&caller).cloned();
-        found.inspect(Brake::abort).is_some()
+        found.inspect(CancelToken::abort).is_some()
     }
 
-    /// Pulls the brakes of all executions of a queue.
+    /// Cancels all executions of a queue.
     pub fn abort_all(&self, controller: u16, queue: u16) {
         let of_queue = (controller, queue, 0)..=(controller, queue, u16::MAX);
-        self.all().range(of_queue).for_each(|(_, brake)| brake.abort());
+        self.all().range(of_queue).for_each(|(_, token)| token.abort());
     }
 
-    fn all(&self) -> MutexGuard<'_, BTreeMap<Caller, Brake>> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<Caller, CancelToken>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// An execution that can be aborted; no more when dropped, and what is left of it ends.
+/// A guard of an execution that can be aborted. Dropping it cancels the rest of the execution.
 #[derive(Debug)]
 pub struct Listed {
     all: Arc<Executions>,
     caller: Caller,
-    /// Its brake.
-    pub brake: Brake,
+    /// Token of the execution.
+    pub token: CancelToken,
 }
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        self.brake.abort();
+        self.token.abort();
         self.all.all().remove(&self.caller);
     }
 }
@@ -222,43 +221,43 @@ mod tests {
         let all = Arc::<Executions>::default();
         let listed = all.begin((1, 2, 3));
         assert!(!all.abort((1, 2, 4)) && !all.abort((2, 2, 3)));
-        assert_eq!(listed.brake.look(), Ok(()));
+        assert_eq!(listed.token.check(), Ok(()));
         all.abort_all(1, 1);
-        assert_eq!(listed.brake.look(), Ok(()));
+        assert_eq!(listed.token.check(), Ok(()));
         let other = all.begin((1, 2, 9));
         all.abort_all(1, 2);
-        assert!(other.brake.look().is_err());
+        assert!(other.token.check().is_err());
         assert!(all.abort((1, 2, 3)));
-        let why = listed.brake.look().unwrap_err();
+        let why = listed.token.check().unwrap_err();
         assert_eq!(why.status, Status::ABORT_REQUESTED);
-        listed.brake.pull(LATE);
-        assert_eq!(listed.brake.look(), Err(why), "the first reason stays");
+        listed.token.cancel(LATE);
+        assert_eq!(listed.token.check(), Err(why), "the first reason stays");
         drop(listed);
         assert!(!all.abort((1, 2, 3)));
     }
 
     #[test]
-    fn what_is_given_up_ends_and_a_part_that_fails_ends_the_others() {
+    fn an_execution_that_is_given_up_ends_and_a_part_that_fails_ends_the_others() {
         let all = Arc::<Executions>::default();
         let listed = all.begin((1, 2, 3));
-        let (part, other) = (listed.brake.clone(), all.begin((1, 2, 4)));
+        let (part, other) = (listed.token.clone(), all.begin((1, 2, 4)));
         drop(listed);
-        assert_eq!(part.look().unwrap_err().status, Status::ABORT_REQUESTED);
+        assert_eq!(part.check().unwrap_err().status, Status::ABORT_REQUESTED);
         let failure = Failure::new(Status::SOURCE_TYPE, "no");
-        other.brake.fail(&failure);
-        other.brake.fail(&Status::INTERNAL_ERROR.into());
-        assert_eq!(other.brake.look(), Err(failure));
+        other.token.fail(&failure);
+        other.token.fail(&Status::INTERNAL_ERROR.into());
+        assert_eq!(other.token.check(), Err(failure));
     }
 
     #[test]
     fn the_lanes_time_is_bounded_once_it_is_known() {
-        let brake = Brake::default();
-        brake.ran(1 << 40);
-        assert_eq!(brake.look(), Ok(()));
-        brake.0.time_ns.store((1 << 40) + 1, Relaxed);
-        brake.ran(1);
-        assert_eq!(brake.look(), Ok(()));
-        brake.ran(1);
-        assert_eq!(brake.look().unwrap_err().reason, "its time was up");
+        let token = CancelToken::default();
+        token.ran(1 << 40);
+        assert_eq!(token.check(), Ok(()));
+        token.0.time_ns.store((1 << 40) + 1, Relaxed);
+        token.ran(1);
+        assert_eq!(token.check(), Ok(()));
+        token.ran(1);
+        assert_eq!(token.check().unwrap_err().reason, "its time was up");
     }
 }

@@ -1,7 +1,7 @@
 //! The seam to programs that users bring: an [`Engine`] makes a [`Compiled`] program of bytes, and
 //! that begins as many executions as are asked for.
 //!
-//! The drive knows no engine itself: it is given some ([`crate::Provision`]). Never: a thread or a
+//! The drive knows no engine itself: it is given some ([`crate::Resources`]). Never: a thread or a
 //! clock in an engine; it is called in the compute lane, and told that time passes
 //! ([`Engine::tick`]). Invariant: whatever the bytes are, an engine answers with an error in words
 //! or with a program that its limits hold.

@@ -20,7 +20,7 @@ use csd_nvme::program::{
 use csd_nvme::status::Status;
 
 use super::engine::{Compiled, Engine};
-use super::owner;
+use super::ranges::owner;
 
 /// Most bytes of all programs together; a host has half of that, unless all hosts share.
 const LOADED_BYTES_MAX: usize = ALL_PROGRAMS_BYTES_MAX as usize;

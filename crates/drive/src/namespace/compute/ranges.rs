@@ -10,13 +10,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use csd_nvme::program::{MemoryRange, RANGE_SETS_MAX, RangeSet};
 use csd_nvme::status::Status;
 
-use super::owner;
 use crate::namespace::memory::LocalMemory;
 
 /// Most sets of all hosts together.
 const SETS_MAX: usize = 16 * RANGE_SETS_MAX as usize;
 
-/// The memory range sets of a drive.
+/// Returns the owner of a host's programs and range sets: the host by its NQN, or all hosts.
+pub(super) fn owner(shared: bool, host: &str) -> &str {
+    if shared { "" } else { host }
+}
+
+/// Memory range sets of a drive.
 #[derive(Debug, Default)]
 pub struct RangeSets {
     shared: bool,

@@ -1,8 +1,8 @@
-//! A program run over bytes at hand, without a drive around it: by a host, held to a drive's limits
-//! ([`run_within`]), or on the spot, to measure programs and to test engines ([`run_here`]).
+//! Runs of a program without a drive: by a host within a drive's limits ([`run_within`]), or on the
+//! caller's thread, to measure programs and to test engines ([`run_in_place`]).
 //!
-//! Never used by a drive. Invariants: a program sees what it would see in a drive; within limits it
-//! is ended where a drive would end it.
+//! Invariants: a program sees the same inputs as in a drive; within limits it is ended where a
+//! drive would end it.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use csd_nvme::execute::Output as Destination;
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class};
 
-use super::brake::Watch;
+use super::cancel::Watch;
 use super::engine::{Engine, Limits};
-use super::execute::Desk;
+use super::execute::ExecutionState;
 use super::inputs::{Check, Chunk};
-use super::{Brake, Failure, Inputs, Output, Program, Step};
+use super::{CancelToken, Failure, Inputs, Output, Program, Step};
 
-/// Steps that do nothing after which a program is given up.
+/// Most steps without progress before a program is given up.
 const IDLE_STEPS_MAX: usize = 1 << 20;
 
-/// All of the streams, each in chunks.
+/// Makes inputs of streams, each in chunks.
 fn at_hand(streams: Vec<Vec<Buffer>>) -> Inputs {
     let mut inputs = Inputs::new(streams.len());
     for (index, chunks) in streams.into_iter().enumerate() {
@@ -30,16 +30,16 @@ fn at_hand(streams: Vec<Vec<Buffer>>) -> Inputs {
     inputs
 }
 
-/// An output whose bytes are wanted, however many.
+/// Makes an output that takes any number of bytes.
 fn wanted() -> Output {
     Output::new(&Destination::Memory { nsid: 0, start: 0, bytes: u32::MAX })
 }
 
-/// Runs a program of `engine` over streams in this core's compute lane; its result, and the bytes
-/// that it wrote. How many these may be is the engine's to hold it to.
+/// Runs a program of `engine` over streams on this core's compute thread. Returns its result, and
+/// the bytes that it wrote. The engine limits their number.
 ///
 /// # Errors
-/// Why it failed, or that its time was up.
+/// The failure of the program, or that its time was up.
 ///
 /// # Panics
 /// Outside a core.
@@ -49,31 +49,31 @@ pub async fn run_within(
     limits: Limits,
     streams: Vec<Vec<Buffer>>,
 ) -> Result<(u64, Vec<u8>), Failure> {
-    let brake = Brake::default();
-    let _clock = Watch::clock(brake.clone(), limits);
+    let cancel = CancelToken::default();
+    let _clock = Watch::clock(cancel.clone(), limits);
     let _ticks = Watch::ticks(engine);
-    let mut desk = Desk { program, inputs: at_hand(streams), output: wanted(), brake };
+    let mut state = ExecutionState { program, inputs: at_hand(streams), output: wanted(), cancel };
     let mut written = Vec::new();
     loop {
-        desk.inputs.free_spent();
-        let (back, step) = desk.work(Class::Foreground).await?;
-        desk = back;
+        state.inputs.free_spent();
+        let (back, step) = state.work(Class::Foreground).await?;
+        state = back;
         let step = step?;
         let is_done = matches!(step, Step::Done { .. });
-        desk.output.take(is_done).iter().for_each(|chunk| written.extend_from_slice(chunk));
+        state.output.take(is_done).iter().for_each(|chunk| written.extend_from_slice(chunk));
         if let Step::Done { result } = step {
             return Ok((result, written));
         }
-        desk.check(step)?;
+        state.check(step)?;
     }
 }
 
-/// Runs a program over streams, each in chunks, on this thread and without limits; its result, and
-/// the bytes that it wrote.
+/// Runs a program over streams, each in chunks, on this thread and without limits. Returns its
+/// result, and the bytes that it wrote.
 ///
 /// # Errors
-/// Why it failed; also when it waits for what cannot come.
-pub fn run_here(
+/// The failure of the program, also when it waits for input of a stream that has ended.
+pub fn run_in_place(
     mut program: Box<dyn Program>,
     streams: Vec<Vec<Buffer>>,
 ) -> Result<(u64, Vec<u8>), Failure> {

@@ -19,10 +19,10 @@ use csd_reactor::{Buffer, Class, JoinHandle, spawn};
 
 use super::inputs::{Check, Chunk};
 use super::{Compute, Failure};
-use crate::drive::Shared;
 use crate::namespace::block::Block;
 use crate::namespace::kv::Value;
-use crate::namespace::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
+use crate::namespace::memory::LocalMemory;
+use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
 
 /// Bytes of all streams that are read while the lane works.
 const AHEAD_BYTES: usize = 8 << 20;
@@ -173,7 +173,7 @@ impl Sources {
                 }
                 Place::Memory { nsid, start, bytes } => {
                     let range = Range { start, length: bytes.into() };
-                    compute.drive.memory.check_of(nsid, range)?;
+                    compute.shared.memory.check_of(nsid, range)?;
                     plan_memory(range, reads);
                 }
             }
@@ -294,8 +294,8 @@ async fn open(compute: &Compute, read: Read) -> Result<Opened, Failure> {
             Ok(Opened::Piece(Piece::Blocks { block, slba, skip, bytes }))
         }
         Read::Memory { start, bytes } => {
-            let drive = Arc::clone(&compute.drive);
-            Ok(Opened::Piece(Piece::Memory { drive, start, bytes }))
+            let memory = Arc::clone(&compute.shared.memory);
+            Ok(Opened::Piece(Piece::Memory { memory, start, bytes }))
         }
     }
 }
@@ -310,7 +310,7 @@ enum Opened {
 enum Piece {
     Value { value: Rc<Value>, at: u32, bytes: u32, skip: usize },
     Blocks { block: Block, slba: u64, skip: u64, bytes: u32 },
-    Memory { drive: Arc<Shared>, start: u64, bytes: u32 },
+    Memory { memory: Arc<LocalMemory>, start: u64, bytes: u32 },
     Inline { bytes: Buffer },
 }
 
@@ -338,9 +338,9 @@ impl Piece {
                 Ok(Chunk { bytes, skip: 0, check: Check::Nothing })
             }
             Self::Inline { bytes } => Ok(Chunk { bytes, skip: 0, check: Check::Nothing }),
-            Self::Memory { drive, start, bytes } => {
+            Self::Memory { memory, start, bytes } => {
                 let mut buffer = Buffer::with_room(0, bytes as usize, 0);
-                drive.memory.read_in_turns(start, &mut buffer).await;
+                memory.read_in_turns(start, &mut buffer).await;
                 Ok(Chunk { bytes: buffer, skip: 0, check: Check::Nothing })
             }
         }

@@ -1,73 +1,62 @@
-//! Commands that are answered where they are parsed: single reads and writes of blocks, of at most
-//! one PDU of data, on a medium that makes nobody wait.
+//! Fast path: single reads and writes of blocks, of at most one PDU of data, on a medium that
+//! completes synchronously. They are answered where they are parsed.
 //!
-//! They take no future, no slot and no share of the connection's memory, because they never wait
-//! holding any. Never: an answer of its own to what is unusual; everything but success is left to
-//! [`run_io`](super::command::run_io), which starts from the beginning. Invariant: a command is
-//! either answered here or handed back untouched.
+//! A command here takes no future, no slot of the pool and no share of the connection's memory,
+//! because it never waits. Only success is answered here; everything else takes the long way
+//! ([`super::run_io`]) from the beginning. Invariant: a command is either answered, or handed back
+//! untouched.
 
-use csd_nvme::capsule::{SGL_IN_CAPSULE, Sqe};
-use csd_nvme::controller::queue::Permit;
+use csd_nvme::capsule::SGL_IN_CAPSULE;
 use csd_nvme::nvm::{Command, Extent};
-use csd_nvme::status::Status;
+use csd_nvme::vendor::NSID_BLOCK;
 use csd_reactor::Buffer;
 
-use super::PDU_DATA_BYTES_MAX;
-use super::command::check_buffer;
-use super::link::{HEADROOM, Link, TAILROOM};
-use crate::drive::Core;
-use crate::namespace::NSID_BLOCK;
+use super::super::link::{HEADROOM, TAILROOM};
+use super::super::request::Request;
+use crate::limits::PDU_DATA_BYTES_MAX;
 
-/// Answers a read; the permit comes back when the command has to take the long way.
-pub(super) fn read(core: &Core, link: &Link, permit: Permit, sqe: &Sqe) -> Result<(), Permit> {
-    let Some((extent, bytes)) = wanted(core, sqe, true) else { return Err(permit) };
-    if link.is_congested() || check_buffer(core, sqe, u64::from(bytes)).is_err() {
-        return Err(permit);
+/// Answers a read. Returns the request when it has to take the long way.
+pub(in super::super) fn read(request: Request) -> Option<Request> {
+    let Some((extent, bytes)) = wanted(&request, true) else { return Some(request) };
+    if request.link.is_congested() || request.check_buffer(u64::from(bytes)).is_err() {
+        return Some(request);
     }
-    let begun = core.metrics.begin(sqe);
     let mut buffer = Buffer::with_room(HEADROOM, bytes as usize, TAILROOM);
-    if !core.block.read_now(extent, &mut buffer) {
-        return Err(permit);
+    if !request.core.block.read_now(extent, &mut buffer) {
+        return Some(request);
     }
-    link.send_data(&permit, 0, buffer, true, true);
-    core.count_read(u64::from(bytes));
-    core.metrics.end(begun, 0);
-    link.finish_data(permit, 0);
-    Ok(())
+    request.send_data(0, buffer, true, true);
+    request.core.count_read(u64::from(bytes));
+    request.finish_data(0);
+    None
 }
 
-/// Answers a write whose data came with its capsule, likewise.
-pub(super) fn write(
-    core: &Core,
-    link: &Link,
-    permit: Permit,
-    sqe: &Sqe,
-    data: &[u8],
-) -> Result<(), Permit> {
-    let Some((extent, bytes)) = wanted(core, sqe, false) else { return Err(permit) };
-    let sgl = sqe.sgl();
+/// Answers a write whose data came with its capsule. Returns the request when it has to take the
+/// long way.
+pub(in super::super) fn write(request: Request, data: &[u8]) -> Option<Request> {
+    let Some((extent, bytes)) = wanted(&request, false) else { return Some(request) };
+    let sgl = request.sqe.sgl();
     let described = (sgl.kind(), sgl.address(), sgl.length()) == (SGL_IN_CAPSULE, 0, bytes);
-    let refused = core.shared.settings.refuses(NSID_BLOCK, sqe.opcode());
+    let refused = request.core.shared.settings.refuses(NSID_BLOCK, request.sqe.opcode());
     if !described || refused || data.len() != bytes as usize {
-        return Err(permit);
+        return Some(request);
     }
-    let begun = core.metrics.begin(sqe);
-    if !core.block.write_now(extent, data) {
-        return Err(permit);
+    if !request.core.block.write_now(extent, data) {
+        return Some(request);
     }
-    core.count_write(u64::from(bytes));
-    core.metrics.end(begun, 0);
-    link.complete(permit, Status::SUCCESS, 0);
-    Ok(())
+    request.core.count_write(u64::from(bytes));
+    request.complete(0);
+    None
 }
 
-/// The extent of a plain read or write, and its bytes, if it may be answered at once.
-fn wanted(core: &Core, sqe: &Sqe, read: bool) -> Option<(Extent, u32)> {
-    let is_paced = core.shared.pace.is_set();
-    if sqe.nsid() != NSID_BLOCK || is_paced || !core.block.answers_at_once() {
+/// Returns the extent of a plain read or write, and its bytes, if it may be answered here.
+fn wanted(request: &Request, read: bool) -> Option<(Extent, u32)> {
+    let core = &request.core;
+    let is_throttled = core.shared.throttle.is_set();
+    if request.sqe.nsid() != NSID_BLOCK || is_throttled || !core.block.is_synchronous() {
         return None;
     }
-    let extent = match Command::parse(sqe) {
+    let extent = match Command::parse(&request.sqe) {
         Ok(Command::Read(extent)) if read => extent,
         Ok(Command::Write { extent, .. }) if !read => extent,
         _ => return None,

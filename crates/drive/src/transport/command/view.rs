@@ -1,8 +1,7 @@
-//! What the drive counts, per core without contention, and the view of it that admin commands get.
-
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+//! [`View`]: the drive's state as admin commands of one controller see it.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use csd_nvme::compute::ProgramDescriptor;
 use csd_nvme::controller::{Backing, Event, NamespaceKind};
@@ -12,46 +11,21 @@ use csd_nvme::feature::FeatureId;
 use csd_nvme::log::{ErrorEntry, Smart, WARNING_READ_ONLY};
 use csd_nvme::program::{ProgramType, RangeSet};
 
-use super::Association;
-use super::health::announce;
+use super::super::connections::announce;
+use crate::controller::{Association, CoreCounters};
 use crate::drive::Shared;
 
-/// Generation of the discovery log: what a drive serves does not change while it runs.
+/// Generation of the discovery log. Its records do not change while a drive runs.
 const DISCOVERY_GENERATION: u64 = 1;
 
-/// Counters of one core: only that core writes them, anyone reads.
-#[derive(Debug, Default)]
-pub struct CoreCounters {
-    /// Read commands.
-    pub reads: AtomicU64,
-    /// Write commands.
-    pub writes: AtomicU64,
-    /// Bytes read by hosts.
-    pub read_bytes: AtomicU64,
-    /// Bytes written by hosts.
-    pub written_bytes: AtomicU64,
-    /// Commands that failed for the media.
-    pub media_errors: AtomicU64,
-    /// Powers computed for hosts that authenticate themselves.
-    pub powers: AtomicU64,
-}
-
-impl CoreCounters {
-    /// Adds to a counter that only this core writes: a load and a store, no locked instruction.
-    pub fn add(counter: &AtomicU64, amount: u64) {
-        counter.store(counter.load(Relaxed) + amount, Relaxed);
-    }
-}
-
-/// The drive as [`csd_nvme::controller`] asks about it, for one controller.
+/// The drive's state for one controller.
 #[derive(Debug)]
-pub struct View<'a> {
-    /// The drive.
-    pub drive: &'a Shared,
-    /// The controller that asks.
-    pub association: &'a Association,
-    /// The address that its host connected to.
-    pub local: Option<SocketAddr>,
+pub(super) struct View<'a> {
+    pub(super) drive: &'a Shared,
+    /// Controller that asks.
+    pub(super) association: &'a Association,
+    /// Address that its host connected to.
+    pub(super) local: Option<SocketAddr>,
 }
 
 impl View<'_> {
@@ -86,8 +60,8 @@ impl Backing for View<'_> {
         let units = |bytes: u64| bytes.div_ceil(512 * 1000);
         let read_only = self.drive.read_only.load(Relaxed);
         smart.set_critical_warning(if read_only { WARNING_READ_ONLY } else { 0 });
-        // There is no thermometer: the temperature of a room, in kelvin. Thresholds are compared
-        // with it all the same, by each controller for itself.
+        // Room temperature in kelvin, because there is no thermometer. Each controller compares its
+        // thresholds with it all the same.
         smart.set_temperature(298).set_available_spare(100).set_spare_threshold(10);
         smart.set_data_units_read(units(self.sum(|core| &core.read_bytes)));
         smart.set_data_units_written(units(self.sum(|core| &core.written_bytes)));
