@@ -4,15 +4,15 @@
 //! well. Invariant: what a host or a medium can cause again and again goes through
 //! [`Log::write_rated`], and all of that together takes at most [`BYTES_MAX`] in an hour.
 
-mod allowance;
+mod rate_limiter;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use csd_reactor::now;
 
-use allowance::Allowance;
-pub use allowance::BYTES_MAX;
+pub use rate_limiter::BYTES_MAX;
+use rate_limiter::RateLimiter;
 
 /// How much an event matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,7 +75,7 @@ type Sink = dyn Fn(&Record<'_>) + Send + Sync;
 struct Inner {
     most: Level,
     sink: Box<Sink>,
-    allowance: Mutex<Allowance>,
+    rate_limiter: Mutex<RateLimiter>,
 }
 
 /// Where events go; clones go to the same place, and share what is allowed.
@@ -93,8 +93,8 @@ impl fmt::Debug for Log {
 impl Log {
     /// Gives `sink` the events up to `level`. It is called on a drive's core and must not block.
     pub fn new(level: Level, sink: impl Fn(&Record<'_>) + Send + Sync + 'static) -> Self {
-        let (sink, allowance) = (Box::new(sink), Mutex::default());
-        Self { inner: Some(Arc::new(Inner { most: level, sink, allowance })) }
+        let (sink, rate_limiter) = (Box::new(sink), Mutex::default());
+        Self { inner: Some(Arc::new(Inner { most: level, sink, rate_limiter })) }
     }
 
     /// Tells of an event that the drive itself or who runs it gave rise to.
@@ -125,7 +125,9 @@ impl Log {
         // With room for the number of those held back.
         fields.push(("more", u64::MAX.to_string()));
         let bytes = Record { level, event, fields: &fields, rated: true }.bytes_max();
-        let Some(more) = inner.allowance().pass(level, event, bytes, now().ns()) else { return };
+        let Some(more) = inner.rate_limiter().try_acquire(level, event, bytes, now().ns()) else {
+            return;
+        };
         fields.pop();
         if more > 0 {
             fields.push(("more", more.to_string()));
@@ -147,7 +149,7 @@ impl Log {
             let record = Record { level: Level::Info, event, fields, rated: true };
             if is_last { 0 } else { record.bytes_max() }
         };
-        let held_back = inner.allowance().held_back(bytes, now().ns());
+        let held_back = inner.rate_limiter().held_back(bytes, now().ns());
         for (level, of, more) in held_back {
             (inner.sink)(&Record { level, event, fields: &fields(of, more), rated: true });
         }
@@ -159,7 +161,7 @@ impl Log {
 }
 
 impl Inner {
-    fn allowance(&self) -> MutexGuard<'_, Allowance> {
-        self.allowance.lock().unwrap_or_else(PoisonError::into_inner)
+    fn rate_limiter(&self) -> MutexGuard<'_, RateLimiter> {
+        self.rate_limiter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

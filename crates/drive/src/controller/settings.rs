@@ -67,7 +67,7 @@ type Values = BTreeMap<(u8, u32), u32>;
 struct State {
     saved: Values,
     // Set until the drive stops.
-    passing: Values,
+    until_power_cycle: Values,
     sequence: u64,
     dirty: bool,
 }
@@ -134,13 +134,13 @@ impl Settings {
     /// Write protection state of a namespace.
     pub fn protection(&self, nsid: u32) -> u32 {
         let (state, key) = (self.state(), (FeatureId::WRITE_PROTECTION.0, nsid));
-        state.passing.get(&key).or_else(|| state.saved.get(&key)).copied().unwrap_or(0)
+        state.until_power_cycle.get(&key).or_else(|| state.saved.get(&key)).copied().unwrap_or(0)
     }
 
     /// Sets the write protection state of a namespace.
     pub fn set_protection(&self, nsid: u32, value: u32) {
         if value == PROTECT_UNTIL_POWER_CYCLE {
-            self.state().passing.insert((FeatureId::WRITE_PROTECTION.0, nsid), value);
+            self.state().until_power_cycle.insert((FeatureId::WRITE_PROTECTION.0, nsid), value);
         } else {
             self.save(FeatureId::WRITE_PROTECTION, nsid, value);
         }

@@ -3,7 +3,7 @@
 //!
 //! Invariant: a command whose host is gone stops waiting ([`super::presence::Presence`]).
 
-use csd_reactor::Permit as SemaphorePermit;
+use csd_reactor::SemaphorePermit;
 
 use super::link::Link;
 

@@ -19,7 +19,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use csd_reactor::{Permit as SemaphorePermit, Semaphore};
+use csd_reactor::{Semaphore, SemaphorePermit};
 
 use super::budget::{Budget, FLOOR_BYTES};
 use super::transfer::{Transfer, Transfers};

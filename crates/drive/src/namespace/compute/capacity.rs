@@ -6,7 +6,7 @@
 //! at most [`Capacity::bytes`].
 
 use csd_nvme::execute::Execution;
-use csd_reactor::{Permit as SemaphorePermit, Semaphore};
+use csd_reactor::{Semaphore, SemaphorePermit};
 
 use super::{Limits, builtin, output, sources};
 

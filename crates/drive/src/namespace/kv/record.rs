@@ -105,7 +105,12 @@ pub struct Record {
     pub group_page: u32,
 }
 
-/// Bytes that a record of a value of this length takes in its segment.
+/// Returns the offset of a record's value, from the offset of the record.
+pub const fn value_offset(record_offset: u64) -> u64 {
+    record_offset + RecordHeader::SIZE as u64
+}
+
+/// Returns the bytes that a record of a value of this length takes in its segment.
 pub const fn footprint(value_bytes: u64) -> u64 {
     (RecordHeader::SIZE as u64 + value_bytes).next_multiple_of(RECORD_ALIGNMENT)
 }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, core_id, kept, post};
 
-use super::record::{EntryKey, RecordHeader};
+use super::record::{EntryKey, value_offset};
 use super::segments::Segments;
 use super::shard::{Location, Shard};
 use super::{Kv, owner};
@@ -88,8 +88,7 @@ impl Value {
 
     /// The value at a pinned location.
     pub(super) fn new(media: Media, segments: &Segments, location: Location, pin: Pin) -> Self {
-        let header = RecordHeader::SIZE as u64;
-        let at = segments.at(location.segment, location.offset) + header;
+        let at = segments.at(location.segment, value_offset(location.offset));
         Self { media, at, location, read: 0, crc: 0, _pin: pin }
     }
 
@@ -118,9 +117,7 @@ impl Value {
         if left == 0 {
             return Ok(None);
         }
-        let buffer = Buffer::with_room(head, left.min(most), tail);
-        let (result, buffer) = self.media.read(self.at + u64::from(self.read), buffer).await;
-        result.map_err(|error| error.status(Access::Value))?;
+        let buffer = self.read_at(self.read, Buffer::with_room(head, left.min(most), tail)).await?;
         self.read += u32::try_from(buffer.len()).expect("a value is at most 16 MiB");
         self.crc = crc32c::crc32c_append(self.crc, &buffer);
         if self.read == self.bytes() && self.crc != self.checksum() {
@@ -135,7 +132,10 @@ impl Value {
     /// # Errors
     /// [`Status::UNRECOVERED_ERROR`] when the medium fails.
     pub async fn read_unchecked(&self, at: u32, bytes: u32) -> Result<Buffer, Status> {
-        let buffer = Buffer::with_room(0, bytes as usize, 0);
+        self.read_at(at, Buffer::with_room(0, bytes as usize, 0)).await
+    }
+
+    async fn read_at(&self, at: u32, buffer: Buffer) -> Result<Buffer, Status> {
         let (result, buffer) = self.media.read(self.at + u64::from(at), buffer).await;
         result.map_err(|error| error.status(Access::Value))?;
         Ok(buffer)

@@ -5,7 +5,9 @@
 
 use csd_reactor::Buffer;
 
-use super::record::{PAGE_BYTES, RECORD_ALIGNMENT, RECORDS_OFFSET, Record, RecordHeader};
+use super::record::{
+    PAGE_BYTES, RECORD_ALIGNMENT, RECORDS_OFFSET, Record, RecordHeader, value_offset,
+};
 use super::segments::Segments;
 use crate::error::MediaError;
 use crate::media::Media;
@@ -144,7 +146,7 @@ impl Walk {
     /// When the medium cannot be read.
     pub async fn value(&self, offset: u64, record: &Record) -> Result<Option<Buffer>, MediaError> {
         let length = record.value_bytes.unwrap_or(0) as usize;
-        let at = offset + RecordHeader::SIZE as u64;
+        let at = value_offset(offset);
         let inside =
             at >= self.window_at && at + length as u64 <= self.window_at + self.window.len() as u64;
         let value = if inside {
@@ -165,7 +167,7 @@ impl Walk {
     }
 
     async fn record_at(&mut self, at: u64) -> Result<Option<Record>, MediaError> {
-        if at + RecordHeader::SIZE as u64 > self.end {
+        if value_offset(at) > self.end {
             return Ok(None);
         }
         let (sequence, room) = (self.sequence, self.end - at);

@@ -1,4 +1,4 @@
-//! [`Allowance`]: how many bytes of a log events may take that others cause.
+//! [`RateLimiter`]: how many bytes of a log events may take that others cause.
 //!
 //! Every event has a bucket of its own, by its name, which fills with time and which its lines
 //! empty: a flood of one event does not drown another. Names beyond [`NAMED`] share a bucket.
@@ -46,15 +46,15 @@ impl Bucket {
 
 /// The buckets of a log.
 #[derive(Default)]
-pub(super) struct Allowance {
+pub(super) struct RateLimiter {
     /// In the order in which events first happened.
     buckets: Vec<Bucket>,
 }
 
-impl Allowance {
+impl RateLimiter {
     /// Whether a line of so many bytes is let through now: how many of its name were held back
     /// before it.
-    pub(super) fn pass(
+    pub(super) fn try_acquire(
         &mut self,
         level: Level,
         event: &'static str,
@@ -109,30 +109,30 @@ mod tests {
 
     #[test]
     fn an_hour_of_floods_of_all_names_is_bounded_and_counted() {
-        let mut allowance = Allowance::default();
+        let mut limiter = RateLimiter::default();
         let (mut through, mut told, mut count) = (0, 0, 0);
         for ms in (0..3_600_000).step_by(10) {
             for event in NAMES {
                 count += 1;
-                if let Some(more) = allowance.pass(Level::Warn, event, 150, ms * 1_000_000) {
+                if let Some(more) = limiter.try_acquire(Level::Warn, event, 150, ms * 1_000_000) {
                     through += 150;
                     told += 1 + more;
                 }
             }
         }
         assert!((800_000..=BYTES_MAX).contains(&through), "{through}");
-        let left: u64 = allowance.buckets.iter().map(|bucket| bucket.held_back).sum();
+        let left: u64 = limiter.buckets.iter().map(|bucket| bucket.held_back).sum();
         assert_eq!(told + left, count, "every one is told of or held back");
     }
 
     #[test]
     fn a_flood_of_one_does_not_drown_another_and_what_was_held_back_is_told_later() {
-        let mut allowance = Allowance::default();
-        while allowance.pass(Level::Warn, "flood", 100, 0).is_some() {}
-        assert_eq!(allowance.pass(Level::Error, "fire", 100, 0), Some(0));
-        assert!(allowance.held_back(|_| 100, 0).is_empty(), "not even that is allowed");
+        let mut limiter = RateLimiter::default();
+        while limiter.try_acquire(Level::Warn, "flood", 100, 0).is_some() {}
+        assert_eq!(limiter.try_acquire(Level::Error, "fire", 100, 0), Some(0));
+        assert!(limiter.held_back(|_| 100, 0).is_empty(), "not even that is allowed");
         let later_ns = 100 * NS_PER_BYTE;
-        assert_eq!(allowance.held_back(|_| 100, later_ns), [(Level::Warn, "flood", 1)]);
-        assert_eq!(allowance.pass(Level::Warn, "flood", 100, 2 * later_ns), Some(0));
+        assert_eq!(limiter.held_back(|_| 100, later_ns), [(Level::Warn, "flood", 1)]);
+        assert_eq!(limiter.try_acquire(Level::Warn, "flood", 100, 2 * later_ns), Some(0));
     }
 }
