@@ -1,7 +1,7 @@
-//! Serving a drive: its life from opening the medium to the last answer.
+//! Serves a drive, from opening the medium to the last answer.
 //!
-//! Never: a command. Invariants: nobody is accepted before every core has started; with the stop
-//! request the drive takes no new connections or commands, answers those it has, and ends.
+//! Invariants: connections are accepted when every core has started; on a stop request the drive
+//! takes no new connections or commands, answers outstanding ones, and ends.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,12 +16,12 @@ use crate::life;
 use crate::metrics;
 use crate::transport::accept::accept;
 
-/// What is known of a drive once hosts can connect.
+/// Facts about a drive that hosts can connect to.
 #[derive(Clone, Debug)]
 pub struct Started {
-    /// The address it listens on.
+    /// Address that it listens on.
     pub address: SocketAddr,
-    /// How it uses its medium, in words: whether direct I/O is on.
+    /// Description of its medium, such as direct I/O on or off.
     pub media: String,
 }
 
@@ -51,7 +51,7 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
         shared.metrics.measure();
         drop(spawn(Class::System, metrics::serve(listener, Arc::clone(&shared))));
     }
-    // From the moment that anybody knows of the drive a signal drains it.
+    // A signal drains the drive as soon as its address is known.
     let stop = spawn(Class::System, stop_requested());
     yield_now().await;
     life::log_start(&shared, address);
@@ -80,7 +80,7 @@ pub fn serve(
     serve_told(config, move |started: &Started| ready(started.address))
 }
 
-/// As [`serve`], with all that is known once hosts can connect.
+/// As [`serve`], and calls `ready` with all facts.
 ///
 /// # Errors
 /// When the drive cannot be opened or served.

@@ -171,7 +171,7 @@ mod tests {
             for read in reads {
                 ends.push(read.await);
             }
-            // Who came first is the simulation's choice.
+            // The simulation chooses their order.
             ends.sort_unstable();
             (ends, others)
         });

@@ -1,18 +1,17 @@
-//! [`RateLimiter`]: how many bytes of a log events may take that others cause.
+//! [`RateLimiter`]: limit of the bytes of log events that peers cause.
 //!
-//! Every event has a bucket of its own, by its name, which fills with time and which its lines
-//! empty: a flood of one event does not drown another. Names beyond [`NAMED`] share a bucket.
-//! Does not know a clock. Invariant: in any hour all buckets together let at most [`BYTES_MAX`]
-//! through.
+//! Every event name has a token bucket of its own, which fills with time and which its lines empty:
+//! a flood of one event does not suppress another. Names beyond [`NAMED`] share a bucket.
+//! Invariant: in any hour all buckets together let at most [`BYTES_MAX`] through.
 
 use super::Level;
 
 /// Most bytes of the lines of rated events in an hour.
 pub const BYTES_MAX: u64 = 1_000_000;
 
-/// Names that have buckets of their own.
+/// Number of names that have buckets of their own.
 const NAMED: usize = 12;
-/// What a full bucket holds, bytes.
+/// Bytes of a full bucket.
 const BURST_BYTES: u64 = 24 << 10;
 /// Time in which a bucket fills by a byte.
 const NS_PER_BYTE: u64 = 1_000_000_000 / 12;
@@ -23,14 +22,14 @@ const _: () = assert!((NAMED as u64 + 1) * (BURST_BYTES + HOUR_NS / NS_PER_BYTE)
 struct Bucket {
     event: &'static str,
     level: Level,
-    /// What it holds, as the time in which that flows in.
+    /// Fill level, as the time in which that many bytes flow in.
     level_ns: u64,
     looked_ns: u64,
     held_back: u64,
 }
 
 impl Bucket {
-    /// Takes `bytes` out, if they are there.
+    /// Takes `bytes` bytes, if the bucket holds them.
     fn take(&mut self, bytes: u64, now_ns: u64) -> bool {
         let flowed_ns = now_ns.saturating_sub(self.looked_ns);
         let full_ns = BURST_BYTES * NS_PER_BYTE;
@@ -52,8 +51,8 @@ pub(super) struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// Whether a line of so many bytes is let through now: how many of its name were held back
-    /// before it.
+    /// Lets a line of `bytes` bytes through if the limit allows it. Returns the number of earlier
+    /// events of its name that were held back.
     pub(super) fn try_acquire(
         &mut self,
         level: Level,
@@ -69,8 +68,8 @@ impl RateLimiter {
         None
     }
 
-    /// Events that were held back, and how many. `bytes` says how long the line of one is that
-    /// tells so; what no line is allowed for stays for later.
+    /// Returns events that were held back and their numbers, as far as the limit allows lines for
+    /// them. `bytes` returns the length of the line of an event.
     pub(super) fn held_back(
         &mut self,
         bytes: impl Fn(&'static str) -> u64,

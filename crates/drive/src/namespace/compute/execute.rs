@@ -30,7 +30,7 @@ pub struct Meter {
     pub writing_ns: u64,
 }
 
-/// How an execution ended.
+/// Report of an execution that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Result of the program, or its failure.

@@ -2,8 +2,8 @@
 //! [`Compute`].
 //!
 //! `parts` splits the execution. Invariants: an execution holds a place on a core only while it
-//! runs there, so executions that wait for each other's cores go on; a part that fails ends the
-//! others; when the execution is cancelled, its parts end with their steps.
+//! runs there, so executions that wait for the same cores cannot deadlock; a part that fails ends
+//! the others; when the execution is cancelled, its parts end with their steps.
 
 use std::rc::Rc;
 

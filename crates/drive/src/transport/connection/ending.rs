@@ -1,4 +1,4 @@
-//! The end of a connection: its session ends, and commands that go on without their host finish.
+//! [`Ending`]: ends a connection's session, also when its commands run on without their host.
 
 use std::rc::Rc;
 
@@ -15,8 +15,8 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// Notes that the connection is over. The session of an I/O queue stays until the commands
-    /// have ended that go on without their host: true when there may be some.
+    /// Notes that the connection is over. The session of an I/O queue stays until its running
+    /// commands have ended: true when there may be some.
     pub(super) fn disconnect(&self) -> bool {
         self.link.queue().close();
         self.link.disconnect();
@@ -30,7 +30,7 @@ impl Ending {
         false
     }
 
-    /// Logs that commands go on for long after their connection is over.
+    /// Logs that commands run for long after their connection is over.
     pub(super) fn log_slow(&self, commands: usize) {
         let session = self.link.session.borrow();
         let host = session.association().map_or("", |association| association.host_nqn());
