@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
+use crate::programs::{activate, execute, execution, load, range, toys};
 use crate::wire::{Command, Wire};
 use crate::{NQN, config, io_queue, served, u64_at};
 
@@ -13,7 +14,8 @@ const BYTES: usize = 4096;
 /// A drive with a metrics page, and the address of that page.
 fn drive() -> (SocketAddr, SocketAddr) {
     let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    (served(csd_drive::Config { metrics: Some(metrics), ..config() }), metrics)
+    let config = csd_drive::Config { metrics: Some(metrics), resources: toys(), ..config() };
+    (served(config), metrics)
 }
 
 /// The value of a metric, 0 when the page does not have it.
@@ -55,6 +57,23 @@ fn a_refusal_by_write_protection_is_counted_and_in_the_error_log() {
     let entries = admin.command(log, &[], 64).data;
     assert_eq!(u64_at(&entries, 0), 2, "entries of the error log");
     // A namespace that a host protects says nothing of the medium.
+    assert_eq!(metric(metrics, "csd_media_errors_total"), 0);
+    assert_eq!(metric(metrics, "csd_media_read_only"), 0);
+}
+
+#[test]
+fn an_execution_that_meets_write_protection_says_nothing_of_the_medium() {
+    let (address, metrics) = drive();
+    let mut admin = Wire::open(address);
+    let cntlid = admin.admin(NQN);
+    let mut io = io_queue(address, cntlid, 1, true);
+    assert_eq!((load(&mut admin, 16, b"copy"), activate(&mut admin, 16, true)), (0, 0));
+    let protect = Command::new(0x09, 4).dword(10, 0x84).dword(11, 1);
+    assert_eq!(admin.command(protect, &[], 0).status, 0);
+    let ranges = [range(4, 0, 64), range(4, 4096, 64)].concat();
+    let command = execution(16, 0, 2, ranges.len(), 2);
+    assert_eq!(execute(&mut io, command, &ranges).status, 0x020);
+    assert_eq!(refused(metrics, "020", "namespace is write protected"), 1);
     assert_eq!(metric(metrics, "csd_media_errors_total"), 0);
     assert_eq!(metric(metrics, "csd_media_read_only"), 0);
 }
