@@ -80,7 +80,7 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
     };
     let (json, quiet) = (context.json, context.quiet);
     let (nqn, ready_file) = (options.nqn.clone(), options.ready_file.clone());
-    let served = csd_drive::serve_told(&config, move |started| {
+    let served = csd_drive::serve_with(&config, move |started| {
         let url = format!("nvme+tcp://{}/{nqn}", started.address);
         announce(&url, &started.media, ready_file.as_deref(), json, quiet);
     });

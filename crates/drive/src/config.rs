@@ -72,13 +72,13 @@ pub struct Config {
     pub media: MediaKind,
     /// Size of a new medium in bytes; 0 for all of a block device.
     pub size_bytes: u64,
-    /// True if a damaged medium is served read-only, as far as it is whole.
+    /// True to serve the intact part of a damaged medium, read-only.
     pub salvage: bool,
     /// Direct I/O of a file or device.
     pub direct: Direct,
     /// Share of the kv namespaces in percent.
     pub kv_percent: u8,
-    /// Share in percent that stays free for cleaning.
+    /// Share in percent that is not assigned to any namespace.
     pub reserve_percent: u8,
     /// Size of a logical block in bytes: 512 or 4096.
     pub block_bytes: u32,

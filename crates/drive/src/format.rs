@@ -26,16 +26,16 @@ pub const SHARDS: u32 = 16;
 /// Smallest drive: the kv log needs a segment per shard and some to clean with.
 pub const DRIVE_BYTES_MIN: u64 = 128 << 20;
 
-/// Longest value whatever the segments (16 MiB: what MDTS 12 carries).
+/// Longest value of any drive: 16 MiB, the transfer limit of MDTS 12.
 const VALUE_BYTES_MAX: u64 = 16 << 20;
 /// Longest value of a small drive.
 const VALUE_BYTES_MIN: u64 = 256 << 10;
 const SEGMENT_BYTES_MIN: u64 = segment_bytes(2, VALUE_BYTES_MIN);
 const SEGMENT_BYTES_MAX: u64 = segment_bytes(3, VALUE_BYTES_MAX);
-/// Shortest segment that an older log may have: without room for short records.
+/// Shortest segment that an older log may have: without space for short records.
 const SEGMENT_BYTES_READ_MIN: u64 = RECORDS_OFFSET + 2 * (VALUE_BYTES_MIN + PAGE_BYTES);
-/// One byte for short records for so many bytes of the longest values. Without them a short record
-/// would take the place of a long one.
+/// Divisor of the share of a segment for short records. Without that share a short record would
+/// take the place of a long one.
 const SHORT_SHARE: u64 = 64;
 /// Number of segments that a kv log should have at least: every shard has an open one, and their
 /// space is not announced as capacity.
@@ -97,7 +97,7 @@ layout! {
 /// Split of a new medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// Share of kv namespaces in percent of what is not reserved.
+    /// Share in percent of the kv namespaces in the bytes that are not reserved.
     pub kv_percent: u8,
     /// Share in percent that is not assigned to any namespace.
     pub reserve_percent: u8,
@@ -180,7 +180,7 @@ impl Superblock {
             let (was, is) = (self.bytes(), bytes);
             return Err(format!("it was formatted with {was} bytes and has only {is}"));
         }
-        // From the end of the head on, in whole pages.
+        // Areas begin behind the head and are whole pages.
         let within = |offset: u64, length: u64| {
             offset >= HEAD_BYTES
                 && (offset | length).is_multiple_of(PAGE_BYTES)
@@ -220,7 +220,7 @@ pub async fn format(media: &Media, split: &Split) -> Result<Superblock, Error> {
 /// Reads the superblock of a medium, from its second copy when the first is damaged.
 ///
 /// # Errors
-/// [`Error::Format`] that says what is wrong.
+/// [`Error::Format`] with the reason.
 pub async fn open(media: &Media) -> Result<Superblock, Error> {
     let mut complaint = String::new();
     for offset in [0, COPY_OFFSET] {

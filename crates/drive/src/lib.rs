@@ -42,4 +42,4 @@ pub use config::{Config, HostLimits, MediaKind};
 pub use controller::Access;
 pub use error::Error;
 pub use resources::{Expose, Resources};
-pub use serve::{Started, serve, serve_told};
+pub use serve::{Started, serve, serve_with};

@@ -266,7 +266,7 @@ mod tests {
                 *waits += 1;
                 on_wait(user);
             });
-            // A blank one: the wait is what is looked at.
+            // A blank medium: the test is about the wait.
             let config = Config {
                 media: MediaKind::File(path),
                 size_bytes: SIZE_BYTES,

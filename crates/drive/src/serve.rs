@@ -77,14 +77,14 @@ pub fn serve(
     config: &Config,
     ready: impl FnOnce(SocketAddr) + Send + 'static,
 ) -> Result<(), Error> {
-    serve_told(config, move |started: &Started| ready(started.address))
+    serve_with(config, move |started: &Started| ready(started.address))
 }
 
 /// As [`serve`], and calls `ready` with all facts.
 ///
 /// # Errors
 /// When the drive cannot be opened or served.
-pub fn serve_told(
+pub fn serve_with(
     config: &Config,
     ready: impl FnOnce(&Started) + Send + 'static,
 ) -> Result<(), Error> {

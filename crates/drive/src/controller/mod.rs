@@ -57,7 +57,8 @@ pub struct Association {
 struct Queues {
     // By queue id.
     used: BTreeMap<u16, IoQueue>,
-    // Connections whose hosts have yet to authenticate themselves: they hold no queue identifier.
+    // Connections of hosts that have not authenticated themselves yet: they hold no queue
+    // identifier.
     claims: Vec<ConnectionId>,
 }
 
@@ -65,7 +66,7 @@ struct Queues {
 #[derive(Clone, Copy, Debug)]
 struct IoQueue {
     connection: ConnectionId,
-    // True if its connection is lost or is to end: no command of it begins, but some may run.
+    // True if its connection is lost or must end: no command of it begins, but some may run.
     ending: bool,
 }
 

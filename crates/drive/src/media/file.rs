@@ -58,8 +58,8 @@ impl FileMedia {
     /// `bytes` bytes are used, or all of it if that is 0.
     ///
     /// # Errors
-    /// [`Error::Media`] when it cannot be opened, is in use, or has no room; [`Error::Usage`] when
-    /// a device is smaller than `bytes`, or direct I/O is wanted and refused.
+    /// [`Error::Media`] when it cannot be opened, is in use, or has no space; [`Error::Usage`] when
+    /// a device is smaller than `bytes`, or direct I/O is required and refused.
     pub async fn open(path: &Path, bytes: u64, direct: Direct) -> Result<(Self, bool), Error> {
         let options =
             FileOptions { read: true, write: true, create: true, ..FileOptions::default() };
@@ -169,8 +169,8 @@ impl FileMedia {
         Ok(head.iter().all(|byte| *byte == 0))
     }
 
-    /// Fills `buffer` from `offset` on. The buffer returned may be another one, of the same length
-    /// and with at least the room of the one given.
+    /// Fills `buffer` from `offset` on. May return another buffer of the same length, with at least
+    /// the headroom and tailroom of the given one.
     pub async fn read(&self, offset: u64, buffer: Buffer) -> Returned<Buffer> {
         let wanted = buffer.len();
         let (skip, covering) = match self.alignment {

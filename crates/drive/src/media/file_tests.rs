@@ -1,4 +1,4 @@
-//! Aligned and unaligned transfers with and without direct I/O, and who may open a medium.
+//! Aligned and unaligned transfers with and without direct I/O, and exclusive opening of a medium.
 
 use csd_reactor::{Config, block_on};
 

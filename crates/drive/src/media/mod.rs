@@ -26,8 +26,8 @@ use crate::error::MediaError;
 
 /// Unit in which a medium is split, and size of the superblock.
 pub const PAGE_BYTES: u64 = 4096;
-/// Space before the first namespace: two copies of the superblock, and room to grow. A medium that
-/// is to be formatted must hold nothing there.
+/// Space before the first namespace: two copies of the superblock, and reserve. A medium must be
+/// empty there to be formatted.
 pub const HEAD_BYTES: u64 = 1 << 20;
 /// Length of the pieces in which zeros are written.
 const ZERO_BYTES: u64 = 1 << 20;
@@ -86,8 +86,8 @@ impl Media {
         }
     }
 
-    /// Fills `buffer` from `offset` on. The buffer returned may be another one, of the same length
-    /// and with at least the room of the one given.
+    /// Fills `buffer` from `offset` on. May return another buffer of the same length, with at least
+    /// the headroom and tailroom of the given one.
     pub async fn read(&self, offset: u64, mut buffer: Buffer) -> Returned<Buffer> {
         if !self.holds(offset, buffer.len()) {
             return (Err(MediaError::OutOfRange), buffer);

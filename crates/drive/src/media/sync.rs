@@ -30,7 +30,7 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct State {
-    // Numbers of the last sync that is wanted, has begun, has ended.
+    // Numbers of the last sync that was requested, has begun, has ended.
     wanted: u64,
     begun: u64,
     ended: u64,
@@ -106,7 +106,7 @@ impl Inner {
     }
 }
 
-/// Runs syncs as long as one is wanted that has not begun.
+/// Runs syncs until every requested sync has begun.
 async fn run(running: Running) {
     loop {
         running.0.state().begun += 1;

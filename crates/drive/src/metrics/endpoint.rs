@@ -43,7 +43,7 @@ pub async fn serve(listener: Listener, shared: Arc<Shared>) {
         }
         let shared = Arc::clone(&shared);
         scrapers.push_back(spawn(Class::System, async move {
-            // A scraper notices an error by itself.
+            // An error ends the connection, which the scraper sees.
             let _ = timeout(PATIENCE, answer(&stream, &shared)).await;
         }));
     }

@@ -135,7 +135,8 @@ impl Link {
         *self.queue.borrow_mut() = queue;
     }
 
-    /// Begins a turn of the connection's loop, which sees changes by itself until its end.
+    /// Begins a turn of the connection's loop. Until its end the loop sees changes without being
+    /// woken.
     pub fn begin_turn(&self, waker: &Waker) {
         self.in_turn.set(true);
         let mut known = self.waker.borrow_mut();
@@ -164,7 +165,7 @@ impl Link {
         self.wake();
     }
 
-    /// Returns true once the connection is to end.
+    /// Returns true once the connection must end.
     pub fn ended(&self) -> bool {
         self.ended.get()
     }
@@ -237,7 +238,7 @@ impl Link {
         }
     }
 
-    /// Queues bytes of a whole PDU.
+    /// Queues a whole PDU.
     pub fn push(&self, bytes: &[u8]) {
         self.outgoing.borrow_mut().push_small(bytes);
         self.budget.answer(bytes.len());

@@ -28,7 +28,7 @@ struct State {
     all: BTreeMap<u64, Newcomer>,
     // Those that were asked to end and have not ended yet.
     leaving: BTreeSet<u64>,
-    // Those whose final PDU is on its way.
+    // Those whose final PDU is being sent.
     lingering: BTreeSet<u64>,
 }
 
@@ -67,7 +67,7 @@ impl Newcomers {
         self.state().all.insert(number, Newcomer { core, origin, settled: false });
     }
 
-    /// Returns true when the connection is to give way.
+    /// Returns true when the connection must give way.
     pub fn must_leave(&self, number: u64) -> bool {
         self.state().leaving.contains(&number)
     }
@@ -80,7 +80,7 @@ impl Newcomers {
     }
 
     /// Returns true if a connection whose host broke a rule is kept until the host has received the
-    /// final PDU. Of newcomers only [`LINGERING_MAX`] are kept at once.
+    /// final PDU. Of newcomers only `LINGERING_MAX` are kept at once.
     pub fn may_linger(&self, number: u64) -> bool {
         let mut state = self.state();
         if state.all.remove(&number).is_none() {

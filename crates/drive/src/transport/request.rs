@@ -2,7 +2,7 @@
 //!
 //! A request owns the right to answer its command, and every way to answer consumes it. So a
 //! command is answered exactly once, a command of an I/O queue is counted exactly once, and a
-//! failure is in the error log. It does not know what a command does.
+//! failure is in the error log.
 
 use std::rc::Rc;
 
@@ -176,7 +176,7 @@ impl Request {
         self.link.complete(self.permit, Status::SUCCESS, result);
     }
 
-    /// Answers a command that succeeded and whose data is queued.
+    /// Answers a command that succeeded and has queued its data.
     pub fn finish_data(self, result: u64) {
         self.count(Ok(result));
         self.link.finish_data(self.permit, result);

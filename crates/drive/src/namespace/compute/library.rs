@@ -91,7 +91,7 @@ impl std::fmt::Debug for Slot {
 
 /// Result of loading a part of a program.
 pub enum Loaded {
-    /// More parts are to come.
+    /// More parts follow.
     Partly,
     /// It was the last part: the caller compiles these bytes, then calls [`Compiling::finish`].
     Whole {
@@ -244,7 +244,7 @@ impl Library {
         self.slots().values().map(|slot| slot.bytes.len() as u64).sum()
     }
 
-    /// Returns descriptors of a host's programs that are whole, by index.
+    /// Returns the descriptors of a host's whole programs, by index.
     pub fn descriptors(&self, host: &str) -> Vec<(u16, ProgramDescriptor)> {
         let slots = self.slots();
         let own = slots.range(self.key(host, 0)..=self.key(host, u16::MAX));

@@ -126,9 +126,8 @@ impl Stream {
         Some(read.await)
     }
 
-    /// Returns true if the oldest read is to be handed over with this round: it is of the older
-    /// half of the bytes being read, it has ended, or nothing comes after the reads that have
-    /// begun.
+    /// Returns true if this round hands over the oldest read: it is of the older half of the bytes
+    /// being read, it has ended, or nothing comes after the reads that have begun.
     fn is_due(&self, share: usize) -> bool {
         let Some((_, oldest)) = self.under_way.front() else { return false };
         self.is_begun() || self.under_way_bytes > share / 2 || oldest.is_finished()

@@ -190,9 +190,9 @@ impl Shard {
 
 /// Returns the bytes of space that cleaning a segment gives back, at least or most likely.
 ///
-/// Moved records take `kept` bytes of room, and the end of the open segment is lost when the next
-/// of them is too long for it. That loss is at most the longest record. Where records are alike it
-/// is the same as at this segment's own end, so that the dead bytes before its end are the gain.
+/// Moved records take `kept` bytes of space, and the end of the open segment is lost when the next
+/// record is too long for it. That loss is at most the longest record. Where records are alike, the
+/// loss equals that at this segment's own end, so the gain is the dead bytes before its end.
 fn gain(segment: &Segment, is_oldest: bool, open_room: u64, payload: u64) -> u64 {
     let kept = segment.live - if is_oldest { segment.tombstones } else { 0 };
     let dead = segment.filled.saturating_sub(RECORDS_OFFSET + kept);
@@ -218,10 +218,10 @@ mod tests {
         // Full of alike records, a quarter of them dead.
         let full = segment(PAYLOAD, PAYLOAD / 4 * 3, PAYLOAD / 4);
         assert_eq!(gain(&full, false, 0, PAYLOAD), PAYLOAD / 4);
-        // Cut off early: what it keeps fits the open segment, so that all of its room comes back.
+        // Cut off early: its records fit the open segment, so all of its space is freed.
         let short = segment(PAYLOAD / 8, PAYLOAD / 8, 4096);
         assert!(gain(&short, false, PAYLOAD / 2, PAYLOAD) > PAYLOAD / 8 * 7 - 2 * PAGE_BYTES);
-        // One long record: moved, it would leave as much room behind it elsewhere.
+        // One long record: moved, it would leave as much unused space behind it elsewhere.
         let long = segment(PAYLOAD / 3 * 2, PAYLOAD / 3 * 2, PAYLOAD / 3 * 2);
         assert!(gain(&long, false, PAYLOAD / 2, PAYLOAD) < PAYLOAD / 64);
         assert_eq!(gain(&segment(PAYLOAD, 0, 4096), false, 0, PAYLOAD), PAYLOAD, "nothing to move");

@@ -37,8 +37,6 @@ use segments::Segments;
 use shard::Shard;
 pub use value::{Progress, Value};
 
-/// Bytes of a value that move at once between medium and wire.
-pub const PIECE_BYTES: usize = 128 << 10;
 /// Pause between two looks at cleaning that has to end when the drive stops.
 const STOP_PAUSE: Duration = Duration::from_millis(1);
 

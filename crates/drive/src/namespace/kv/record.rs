@@ -136,8 +136,8 @@ impl Record {
         header
     }
 
-    /// Decodes the header of a record in the segment with this sequence, with `room` bytes from its
-    /// start to the end of the segment; `None` when it is no valid header.
+    /// Decodes the header of a record in the segment with this sequence; `None` when it is no valid
+    /// header. `room` is the number of bytes from the record's start to the end of the segment.
     pub fn decode(bytes: &[u8], sequence: u64, room: u64) -> Option<Self> {
         let header = RecordHeader::parse(bytes)?;
         let mut unsigned = header;

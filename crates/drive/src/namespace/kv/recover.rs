@@ -125,7 +125,8 @@ pub fn check_seals(own: &[Found]) -> Result<(), String> {
 }
 
 impl Shard {
-    /// Builds the index from the shard's segments, oldest first, and closes what was left open.
+    /// Builds the index from the shard's segments, oldest first, and seals a segment that was left
+    /// open.
     ///
     /// # Errors
     /// When the medium fails, or is damaged.

@@ -20,7 +20,7 @@ use crate::format::SHARDS;
 pub enum Need {
     /// A host stores a value.
     Store,
-    /// A host deletes a key: this must not fail on a full drive, because it makes room.
+    /// A host deletes a key. This must not fail on a full drive, because it frees space.
     Delete,
     /// Cleaning moves records. One segment's records fill at most two others, because the end of
     /// the first may be too short for the next record.
@@ -138,7 +138,7 @@ impl Segments {
         self.offset + u64::from(segment) * self.segment_bytes + offset
     }
 
-    /// Returns the bytes of records that a segment has room for.
+    /// Returns the bytes of records that fit a segment.
     pub fn payload_bytes(&self) -> u64 {
         self.segment_bytes - RECORDS_OFFSET
     }

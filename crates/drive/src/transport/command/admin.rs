@@ -1,8 +1,8 @@
 //! Commands of an admin queue, of a connection without a queue, and of one whose host has not
 //! authenticated itself.
 //!
-//! The controller's state machine ([`csd_nvme::controller`]) answers admin commands; this module
-//! moves their data and does what its answers ask for.
+//! The controller's state machine ([`csd_nvme::controller`]) answers admin commands. This module
+//! moves their data and carries out the answers.
 
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -39,7 +39,7 @@ pub(in super::super) async fn run(mut request: Request) {
         Ok(data) => data.joined(),
         Err(status) => return request.fail(status),
     };
-    // An answer is queued whole: there must be space before it is made.
+    // An answer is queued whole, so there must be space before it is made.
     link.wait_for_space().await;
     // Connect may have shut the gate meanwhile.
     if let Err(status) = link.auth.pass(&request.sqe) {
@@ -48,8 +48,7 @@ pub(in super::super) async fn run(mut request: Request) {
     if is_auth(&request.sqe) {
         return auth::run(request, &data).await;
     }
-    // A long answer, such as a log page, is made as a whole: it takes memory as data does that a
-    // host sends.
+    // A long answer, such as a log page, is made whole: it takes memory as data of a host does.
     let (core, sgl) = (Rc::clone(&request.core), request.sqe.sgl());
     let long = sgl.length().min(core.shared.subsystem.transfer_bytes_max());
     let _held = match long > FLOOR_BYTES {

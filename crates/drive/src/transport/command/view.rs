@@ -60,8 +60,8 @@ impl Backing for View<'_> {
         let units = |bytes: u64| bytes.div_ceil(512 * 1000);
         let read_only = self.drive.read_only.load(Relaxed);
         smart.set_critical_warning(if read_only { WARNING_READ_ONLY } else { 0 });
-        // Room temperature in kelvin, because there is no thermometer. Each controller compares its
-        // thresholds with it all the same.
+        // Room temperature in kelvin, because there is no thermometer. Each controller still
+        // compares its thresholds with it.
         smart.set_temperature(298).set_available_spare(100).set_spare_threshold(10);
         smart.set_data_units_read(units(self.sum(|core| &core.read_bytes)));
         smart.set_data_units_written(units(self.sum(|core| &core.written_bytes)));

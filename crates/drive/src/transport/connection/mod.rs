@@ -81,8 +81,8 @@ pub async fn serve(stream: Stream, core: Rc<Core>, number: u64, surplus: bool) {
     if core.shared.newcomers.must_leave(number) {
         link.end();
     }
-    // A full queue, and the two commands that may be left of the queue before Connect: there is
-    // always room for the next command, so that data of granted ones is always received.
+    // A full queue, and the two commands that the queue before Connect may have left: the next
+    // command always has a slot, so that data of granted ones is always received.
     let pool = TaskPool::new(usize::from(core.shared.subsystem.queue_entries_max) + 2);
     let mut connection = Connection {
         stream,
@@ -123,7 +123,7 @@ pub async fn serve(stream: Stream, core: Rc<Core>, number: u64, surplus: bool) {
     }
 }
 
-/// Runs commands whose host is gone to their end.
+/// Runs the commands of a host that is gone to their end.
 async fn finish<F: Future<Output = ()>>(mut commands: TaskPool<F>, ending: Ending) {
     commands.wake_all();
     let mut logged = false;
@@ -160,7 +160,7 @@ struct Connection<S, F: Future> {
     link: Rc<Link>,
     start: S,
     pool: TaskPool<F>,
-    // A command whose in-capsule data is still coming.
+    // Command whose in-capsule data is incomplete.
     capsule: Option<Capsule>,
     // First half of a fused pair. Its second half must be the next command.
     first: Option<Box<Request>>,

@@ -1,6 +1,6 @@
 //! Timeouts of a host: Keep Alive, Connect and authentication, and data that does not move.
 //!
-//! It only says when a connection is to close. Invariants: a host that never connects a queue, or
+//! It only reports that a connection must close. Invariants: a host that never connects a queue, or
 //! never authenticates itself, holds its connection no longer than [`PATIENCE`]; a host that moves
 //! no data for [`STALLED_MS_MAX`] does not keep memory; when others wait for the memory, a host
 //! that would not be done within that time keeps it for at most two looks.
@@ -50,7 +50,7 @@ impl Watch {
         Self { timer, began_ms, looked_ms: began_ms, last, stalled: None }
     }
 
-    /// Returns true when the connection is to close. Wakes the task when the next look is due.
+    /// Returns true when the connection must close. Wakes the task when the next look is due.
     pub(super) fn is_over(&mut self, link: &Link, cx: &mut Context<'_>) -> bool {
         while Pin::new(&mut self.timer).poll(cx).is_ready() {
             let now = now_ms();
