@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use csd_drive::Provision;
+use csd_drive::Resources;
 use csd_drive::drive;
 use csd_drive::format::Split;
 use csd_drive::media::{Media, Memory};
@@ -82,8 +82,8 @@ fuzz_target!(|data: &[u8]| {
         async move {
             if core == CoreId(0) {
                 let media = Media::Memory(Arc::new(Memory::new(128 << 20)));
-                let (nqn, provision) = (csd_fuzz::NQN, Provision::default());
-                let opened = drive::open(media, true, nqn, &SPLIT, &provision).await;
+                let (nqn, resources) = (csd_fuzz::NQN, Resources::default());
+                let opened = drive::open(media, true, nqn, &SPLIT, &resources).await;
                 let shared = opened.expect("opens");
                 drive::start_all(&shared).await.expect("starts");
                 let listener = Listener::bind(SocketAddr::from((DRIVE, 4420))).expect("free");

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use csd_drive::Provision;
+use csd_drive::Resources;
 use csd_drive::log::{Level, Log};
 use csd_drive::namespace::compute::Admission;
 use csd_kernels::program::{Engine, Limits};
@@ -39,18 +39,18 @@ impl Host {
             let reason = reason.map_or("", |(_, reason)| reason.as_str());
             sink.lock().unwrap().push(format!("{}: {reason}", record.event));
         });
-        let provision = Provision {
+        let resources = Resources {
             engines,
             admission: Admission::Any,
             limits: Limits { memory_bytes: 4 << 20, output_bytes: 8 << 20, ..Limits::for_s(120) },
-            ..Provision::default()
+            ..Resources::default()
         };
         let config = csd_drive::Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             nqn: NQN.into(),
             size_bytes: 256 << 20,
             cores,
-            provision,
+            resources,
             log,
             ..csd_drive::Config::default()
         };

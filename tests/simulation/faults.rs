@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use csd_drive::Provision;
+use csd_drive::Resources;
 use csd_drive::drive;
 use csd_drive::format::Split;
 use csd_drive::media::{FaultConfig, Faulty, Media, Memory};
@@ -44,7 +44,7 @@ where
         let (media, told) = (media.clone(), Rc::clone(&told));
         async move {
             if core == CoreId(0) {
-                let shared = drive::open(media, true, NQN, &SPLIT, &Provision::default())
+                let shared = drive::open(media, true, NQN, &SPLIT, &Resources::default())
                     .await
                     .expect("opens");
                 drive::start_all(&shared).await.expect("starts");

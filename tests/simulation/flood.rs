@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use csd_drive::Provision;
+use csd_drive::Resources;
 use csd_drive::drive;
 use csd_drive::format::Split;
 use csd_drive::log::{BYTES_MAX, Level, Log, Record};
@@ -97,8 +97,8 @@ fn run(log: &Log) -> u64 {
         let (media, told, log) = (media.clone(), Rc::clone(&told), log.clone());
         async move {
             if core == CoreId(0) {
-                let provision = Provision::default();
-                let mut shared = drive::open(media, true, NQN, &SPLIT, &provision).await.unwrap();
+                let resources = Resources::default();
+                let mut shared = drive::open(media, true, NQN, &SPLIT, &resources).await.unwrap();
                 Arc::get_mut(&mut shared).unwrap().log = log;
                 drive::start_all(&shared).await.unwrap();
                 let listener = Listener::bind(SocketAddr::from((DRIVE, 4420))).unwrap();

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use csd_drive::Provision;
+use csd_drive::Resources;
 use csd_drive::drive;
 use csd_drive::format::Split;
 use csd_drive::media::{Media, Volatile, VolatileConfig};
@@ -57,7 +57,7 @@ fn no_step_is_lost_between_hosts_on_several_cores() {
             let (media, told) = (Media::Volatile(Arc::clone(&disk)), Rc::clone(&told));
             async move {
                 if core == CoreId(0) {
-                    let shared = drive::open(media, true, NQN, &SPLIT, &Provision::default())
+                    let shared = drive::open(media, true, NQN, &SPLIT, &Resources::default())
                         .await
                         .expect("opens");
                     drive::start_all(&shared).await.expect("starts");

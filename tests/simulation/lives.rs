@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use csd_drive::Provision;
+use csd_drive::Resources;
 use csd_drive::drive::{self, Core};
 use csd_drive::format::Split;
 use csd_drive::life::drain;
@@ -136,7 +136,7 @@ impl Lives {
 }
 
 async fn open(media: Media, is_new: bool, split: &Split) -> Result<Rc<Core>, csd_drive::Error> {
-    let shared = drive::open(media, is_new, "", split, &Provision::default()).await?;
+    let shared = drive::open(media, is_new, "", split, &Resources::default()).await?;
     drive::start_all(&shared).await?;
     Ok(kept::<Core>().expect("started"))
 }

@@ -40,7 +40,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use csd_drive::Provision;
+use csd_drive::Resources;
 use csd_drive::drive;
 use csd_drive::format::Split;
 use csd_drive::media::{Losses, Media, Volatile, VolatileConfig};
@@ -111,7 +111,7 @@ impl Simulation {
             let (media, told, slot) = (media.clone(), Rc::clone(&told), Rc::clone(&slot));
             async move {
                 if core == CoreId(0) {
-                    let shared = drive::open(media, is_new, NQN, &split, &Provision::default())
+                    let shared = drive::open(media, is_new, NQN, &split, &Resources::default())
                         .await
                         .expect("opens");
                     drive::start_all(&shared).await.expect("recovers");

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use csd_drive::Provision;
+use csd_drive::Resources;
 use csd_drive::drive;
 use csd_drive::format::Split;
 use csd_drive::media::{Media, Volatile, VolatileConfig};
@@ -144,8 +144,8 @@ fn hosts_on_several_cores_keep_their_stripes() {
             let (media, told) = (Media::Volatile(Arc::clone(&disk)), Rc::clone(&told));
             async move {
                 if core == CoreId(0) {
-                    let provision = Provision::default();
-                    let shared = drive::open(media, true, NQN, &SPLIT, &provision).await;
+                    let resources = Resources::default();
+                    let shared = drive::open(media, true, NQN, &SPLIT, &resources).await;
                     let shared = shared.expect("opens");
                     drive::start_all(&shared).await.expect("starts");
                     let listener = Listener::bind(socket).unwrap();

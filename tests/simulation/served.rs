@@ -10,7 +10,7 @@ use csd_drive::drive;
 use csd_drive::format::Split;
 use csd_drive::media::Media;
 use csd_drive::transport::accept;
-use csd_drive::{HostLimits, Provision};
+use csd_drive::{HostLimits, Resources};
 use csd_initiator::Address;
 use csd_reactor::sim::{MachineId, World, WorldConfig};
 use csd_reactor::{CoreId, Listener, sleep};
@@ -48,8 +48,8 @@ impl Served {
             let (media, slot) = (media.clone(), Rc::clone(&slot));
             async move {
                 if core == CoreId(0) {
-                    let provision = Provision::default();
-                    let opened = drive::open(media, is_new, NQN, &SPLIT, &provision);
+                    let resources = Resources::default();
+                    let opened = drive::open(media, is_new, NQN, &SPLIT, &resources);
                     let mut shared = opened.await.expect("opens");
                     Arc::get_mut(&mut shared).expect("made just now").host_limits = limits;
                     drive::start_all(&shared).await.expect("starts");

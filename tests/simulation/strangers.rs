@@ -12,7 +12,7 @@ use std::time::Duration;
 use csd_drive::format::Split;
 use csd_drive::media::{Media, Volatile, VolatileConfig};
 use csd_drive::transport::accept;
-use csd_drive::{Access, Provision, drive};
+use csd_drive::{Access, Resources, drive};
 use csd_initiator::{Address, Block, Controller, Options, Secrets};
 use csd_nvme::auth::{Hash, Secret};
 use csd_reactor::sim::{World, WorldConfig};
@@ -110,7 +110,7 @@ fn start(world: &World, secrets: &Secrets) -> Arc<drive::Shared> {
         let (media, told) = (Media::Volatile(Arc::clone(&disk)), Rc::clone(&told));
         let access = Access { secrets: known.clone(), ..Access::default() };
         async move {
-            let opened = drive::open(media, true, NQN, &SPLIT, &Provision::default()).await;
+            let opened = drive::open(media, true, NQN, &SPLIT, &Resources::default()).await;
             let mut shared = opened.expect("opens");
             Arc::get_mut(&mut shared).expect("nobody else has it").access = access;
             drive::start_all(&shared).await.expect("recovers");

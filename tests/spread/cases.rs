@@ -4,8 +4,8 @@ use csd_initiator::{Block, Controller, Kv, Memory};
 use csd_nvme::execute::{Execution, Output, Place, Source, chunk_key};
 use csd_reactor::Buffer;
 
-pub const MEMORY_NSID: u32 = 4;
-const KV_NSID: u32 = 2;
+use csd_nvme::vendor::NSID_KV as KV_NSID;
+pub use csd_nvme::vendor::NSID_MEMORY as MEMORY_NSID;
 /// Bytes of each input.
 const BYTES: u32 = 600 << 10;
 /// Values of this many bytes: 20 KiB of them are in the last.

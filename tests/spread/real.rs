@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use csd_drive::Provision;
+use csd_drive::Resources;
 use csd_initiator::Address;
 use csd_kernels::program::Limits;
 use csd_reactor::{BackendKind, Config, block_on};
@@ -17,14 +17,14 @@ const LONG: usize = 256;
 /// A drive in this process, which nobody stops.
 fn drive(backend: BackendKind, cores: u16) -> Address {
     let limits = Limits::for_s(300);
-    let provision = Provision { memory_bytes: MEMORY_BYTES, limits, ..Provision::default() };
+    let resources = Resources { memory_bytes: MEMORY_BYTES, limits, ..Resources::default() };
     let config = csd_drive::Config {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         nqn: NQN.into(),
         size_bytes: 128 << 20,
         cores: cores.into(),
         backend,
-        provision,
+        resources,
         ..csd_drive::Config::default()
     };
     let (sender, ready) = mpsc::channel();

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use csd_drive::Provision;
+use csd_drive::Resources;
 use csd_drive::drive;
 use csd_drive::format::Split;
 use csd_drive::media::{Media, Volatile, VolatileConfig};
@@ -48,9 +48,9 @@ impl Simulation {
             let looked = Rc::clone(&looked);
             async move {
                 if core == CoreId(0) {
-                    let provision =
-                        Provision { memory_bytes: MEMORY_BYTES, ..Provision::default() };
-                    let opened = drive::open(media, true, NQN, &SPLIT, &provision).await;
+                    let resources =
+                        Resources { memory_bytes: MEMORY_BYTES, ..Resources::default() };
+                    let opened = drive::open(media, true, NQN, &SPLIT, &resources).await;
                     let shared = opened.expect("opens");
                     drive::start_all(&shared).await.expect("starts");
                     let listener = Listener::bind(socket).unwrap();

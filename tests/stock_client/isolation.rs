@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use csd_drive::{Config, Provision};
+use csd_drive::{Config, Resources};
 
 use crate::programs::{
     INDEX, activate, create_set, delete_set, execute, execution, load, log, payload, range, toys,
@@ -18,7 +18,7 @@ const NO_PROGRAM: u16 = 0x196;
 const NO_SET: u16 = 0x18D;
 
 fn drive(shared_compute: bool) -> SocketAddr {
-    served(Config { provision: Provision { shared_compute, ..toys() }, ..config() })
+    served(Config { resources: Resources { shared_compute, ..toys() }, ..config() })
 }
 
 /// Connects a queue as the host of this name and identifier: its status, and the controller's id.

@@ -7,6 +7,7 @@
 mod admin;
 mod auth;
 mod blocks;
+mod counted;
 mod discovery;
 mod fused;
 mod isolation;

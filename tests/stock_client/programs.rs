@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use csd_drive::Provision;
+use csd_drive::Resources;
 use csd_drive::namespace::compute::Admission;
 use csd_kernels::program::{
     Cause, Compiled, Engine, Failure, Inputs, Limits, Output, Program, Step,
@@ -78,14 +78,14 @@ impl Program for Run {
 }
 
 fn drive(admission: Admission) -> SocketAddr {
-    let provision = Provision { admission, ..toys() };
-    served(csd_drive::Config { provision, ..config() })
+    let resources = Resources { admission, ..toys() };
+    served(csd_drive::Config { resources, ..config() })
 }
 
 /// What a drive is given that runs toys, whoever's.
-pub(super) fn toys() -> Provision {
+pub(super) fn toys() -> Resources {
     let admission = Admission::Any;
-    Provision { engines: vec![Arc::new(Toy)], admission, ..Provision::default() }
+    Resources { engines: vec![Arc::new(Toy)], admission, ..Resources::default() }
 }
 
 fn hosts(address: SocketAddr) -> (Wire, Wire) {

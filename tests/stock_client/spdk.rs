@@ -138,10 +138,10 @@ fn a_host_without_a_name_may_connect_where_any_host_may() {
 
 #[test]
 fn a_drive_that_exposes_one_kind_has_no_other() {
-    use csd_drive::{Expose, Provision};
+    use csd_drive::{Expose, Resources};
     for (expose, ids) in [(Expose::Block, &[1][..]), (Expose::Kv, &[2, 3])] {
-        let provision = Provision { expose, ..Provision::default() };
-        let address = served(csd_drive::Config { provision, ..config() });
+        let resources = Resources { expose, ..Resources::default() };
+        let address = served(csd_drive::Config { resources, ..config() });
         let mut admin = Wire::open(address);
         let cntlid = admin.admin(NQN);
         let list = identify(&mut admin, 0, 0x02, 0);

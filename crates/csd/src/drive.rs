@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use csd_drive::namespace::compute::Admission;
 use csd_drive::transport::budget::BYTES_MIN;
-use csd_drive::{Access, Config, HostLimits, MediaKind, Provision};
+use csd_drive::{Access, Config, HostLimits, MediaKind, Resources};
 use csd_kernels::program::{Engine, Limits};
 use csd_nvme::auth::Offer;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -66,7 +66,7 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         kv_percent: options.tuning.kv.unwrap_or(KV_PERCENT),
         reserve_percent: options.tuning.reserve,
         block_bytes: options.tuning.block,
-        provision: provision(options)?,
+        resources: resources(options)?,
         cores: options.tuning.cores.into(),
         backend: options.tuning.backend,
         spin_us: options.tuning.spin,
@@ -75,13 +75,13 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         size_bytes: options.size.unwrap_or(0),
         direct: options.tuning.direct.into(),
         metrics: options.tuning.metrics,
-        pace: options.pace.as_ref().map(crate::pace::model).transpose()?,
+        throttle: options.pace.as_ref().map(crate::pace::model).transpose()?,
         log,
         drain: Duration::from_secs(options.tuning.drain.into()),
     };
     let (json, quiet) = (context.json, context.quiet);
     let (nqn, ready_file) = (options.nqn.clone(), options.ready_file.clone());
-    let served = csd_drive::serve_told(&config, move |started| {
+    let served = csd_drive::serve_with(&config, move |started| {
         let url = format!("nvme+tcp://{}/{nqn}", started.address);
         announce(&url, &started.media, ready_file.as_deref(), json, quiet);
     });
@@ -167,7 +167,7 @@ fn engines() -> Result<Vec<Arc<dyn Engine>>, Failure> {
 }
 
 /// What the drive is given beside its medium.
-fn provision(options: &Serve) -> Result<Provision, Failure> {
+fn resources(options: &Serve) -> Result<Resources, Failure> {
     let programs = &options.tuning.programs;
     let mut digests = Vec::new();
     let mut any = programs.allow_program.is_empty() && options.listen.ip().is_loopback();
@@ -177,7 +177,7 @@ fn provision(options: &Serve) -> Result<Provision, Failure> {
             Allowed::Digest(digest) => digests.push(*digest),
         }
     }
-    Ok(Provision {
+    Ok(Resources {
         expose: options.expose.into(),
         memory_bytes: options.tuning.memory,
         engines: engines()?,
@@ -196,8 +196,8 @@ fn announce(url: &str, media: &str, ready_file: Option<&Path>, json: bool, quiet
         let object = Report::new("", json!({ "url": url, "media": media }));
         report::print_json("drive serve", &Ok(object));
     } else if !quiet {
-        let lines = [("block", 1), ("kv", 2), ("objects", 3), ("memory", 4), ("compute", 5)]
-            .map(|(what, nsid)| format!("  {what:<8} {url}?nsid={nsid}\n"));
+        let lines = csd_nvme::vendor::NAMESPACES
+            .map(|(nsid, what)| format!("  {what:<8} {url}?nsid={nsid}\n"));
         report::print(&format!("serving {url}\n{}  media    {media}\n", lines.concat()));
     }
     if let Some(path) = ready_file

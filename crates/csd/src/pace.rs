@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use csd_drive::pace::{Cost, Model};
+use csd_drive::throttle::{Cost, Model};
 use csd_kernels::registry::BUILTIN;
 use csd_store::account;
 use csd_store::profile::{Overlap, Profile};

@@ -1,8 +1,8 @@
-//! The offline check of a medium that nobody serves: superblocks, segments, records, checksums.
+//! The offline check of a medium: superblocks, segments, records, checksums.
 //!
-//! It writes nothing and reports every place that cannot be read or whose checksum does not hold.
-//! Invariant: a medium that a drive left behind, by whatever power cut, has no damage; a torn end
-//! of the log is not damage, because nothing there was acknowledged.
+//! The check writes nothing, and reports every place that cannot be read or whose checksum does not
+//! hold. Invariant: a medium that a drive left behind, after any power cut, has no damage; a torn
+//! end of the log is not damage, because nothing there was acknowledged.
 
 use std::collections::BTreeMap;
 
@@ -16,35 +16,35 @@ use crate::namespace::kv::recover::{Found, check_seals};
 use crate::namespace::kv::segments::Segments;
 use crate::namespace::kv::walk::Step;
 
-/// What was found in one shard of the kv log.
+/// Findings in one shard of the kv log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShardReport {
     /// Shard number.
     pub shard: u32,
-    /// Segments that it owns.
+    /// Number of segments that it owns.
     pub segments: u32,
-    /// Records, superseded ones and tombstones included.
+    /// Number of records, superseded ones and tombstones included.
     pub records: u64,
-    /// Keys that exist.
+    /// Number of keys that exist.
     pub keys: u64,
     /// Bytes of their values.
     pub value_bytes: u64,
-    /// Places that are damaged.
+    /// Number of damaged places.
     pub damage: u64,
 }
 
-/// What was found on a medium.
+/// Findings on a medium.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The superblock that counts.
+    /// Superblock in force.
     pub superblock: Superblock,
-    /// Segments of the log, used or free.
+    /// Number of segments of the log, used or free.
     pub segments: u32,
-    /// Segments in no use.
+    /// Number of free segments.
     pub segments_free: u32,
     /// Shards in their order.
     pub shards: Vec<ShardReport>,
-    /// Every damage, in words, with its place.
+    /// Description of every damaged place.
     pub damage: Vec<String>,
 }
 

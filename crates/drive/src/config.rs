@@ -1,7 +1,6 @@
-//! How to serve a drive: everything that its user can choose.
+//! [`Config`]: the options of a drive that its user can choose.
 //!
-//! Never: what follows from it. Invariant: the default is a drive in memory that only this machine
-//! can reach.
+//! Invariant: the default is a drive in memory that only this machine can reach.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,25 +11,26 @@ use csd_reactor::{BackendKind, core_count};
 use crate::controller::Access;
 use crate::log::Log;
 use crate::media::Direct;
-use crate::pace::Model;
-use crate::provision::Provision;
+use crate::resources::Resources;
+use crate::throttle::Model;
 use crate::transport::budget::{self, Budget};
 
-/// What keeps a drive's bytes.
+/// Kind of medium.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MediaKind {
-    /// Memory: gone when the drive stops.
+    /// Memory, which is lost when the drive stops.
     Memory,
     /// A plain file, created when it does not exist, or a block device.
     File(PathBuf),
 }
 
-/// How much of its hosts a drive takes.
+/// Limits of connections and of the memory for their data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostLimits {
     /// Most connections at once, admin queues included.
     pub connections: usize,
-    /// Most memory for data on its way, over all cores, in bytes; 0 for the default of each core.
+    /// Most memory for data between hosts and the medium, over all cores, in bytes; 0 for the
+    /// default of each core.
     pub transfer_memory_bytes: u64,
 }
 
@@ -41,7 +41,7 @@ impl Default for HostLimits {
 }
 
 impl HostLimits {
-    /// The memory of each of this runtime's cores.
+    /// Returns the memory of each of this runtime's cores.
     pub(crate) fn core_transfer_memory_bytes(&self) -> u64 {
         match self.transfer_memory_bytes {
             0 => budget::BYTES_DEFAULT,
@@ -49,7 +49,7 @@ impl HostLimits {
         }
     }
 
-    /// What each of this runtime's cores has for data on its way.
+    /// Makes the budget of one of this runtime's cores.
     pub(crate) fn core_budget(&self) -> Budget {
         // Connections go to the core with the fewest.
         let connections = self.connections.div_ceil(core_count());
@@ -57,46 +57,46 @@ impl HostLimits {
     }
 }
 
-/// How to serve a drive.
+/// Options of a drive.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Address to listen on; port 0 lets the kernel choose.
     pub listen: SocketAddr,
-    /// NVMe Qualified Name of the subsystem; empty for one made from the drive's identifier.
+    /// NVMe Qualified Name of the subsystem; if empty, one is made from the drive's identifier.
     pub nqn: String,
-    /// Who may connect.
+    /// Hosts that may connect.
     pub access: Access,
-    /// How much of its hosts it takes.
+    /// Limits of connections and of the memory for their data.
     pub host_limits: HostLimits,
-    /// What keeps the bytes.
+    /// Medium.
     pub media: MediaKind,
     /// Size of a new medium in bytes; 0 for all of a block device.
     pub size_bytes: u64,
-    /// Serves what is whole of a damaged medium, and writes nothing to it.
+    /// True to serve the intact part of a damaged medium, read-only.
     pub salvage: bool,
-    /// Whether a file or device is used past the page cache.
+    /// Direct I/O of a file or device.
     pub direct: Direct,
     /// Share of the kv namespaces in percent.
     pub kv_percent: u8,
-    /// Share kept free for the drive's own work in percent.
+    /// Share in percent that is not assigned to any namespace.
     pub reserve_percent: u8,
     /// Size of a logical block in bytes: 512 or 4096.
     pub block_bytes: u32,
-    /// What it is given beside its medium.
-    pub provision: Provision,
+    /// Resources other than the medium.
+    pub resources: Resources,
     /// Number of cores.
     pub cores: usize,
     /// Back end of the reactor.
     pub backend: BackendKind,
     /// Microseconds to spin after work before sleeping.
     pub spin_us: u32,
-    /// Longest wait for commands in flight when the drive is asked to stop.
+    /// Longest wait for outstanding commands when the drive is asked to stop.
     pub drain: Duration,
     /// Address of the Prometheus endpoint; none without it.
     pub metrics: Option<SocketAddr>,
-    /// The device whose pace it keeps, if any.
-    pub pace: Option<Model>,
-    /// Where events are told.
+    /// Device model that answers are delayed by, if any.
+    pub throttle: Option<Model>,
+    /// Log of events.
     pub log: Log,
 }
 
@@ -114,13 +114,13 @@ impl Default for Config {
             kv_percent: 50,
             reserve_percent: 10,
             block_bytes: 4096,
-            provision: Provision::default(),
+            resources: Resources::default(),
             cores: 1,
             backend: BackendKind::Auto,
             spin_us: 50,
             drain: Duration::from_secs(5),
             metrics: None,
-            pace: None,
+            throttle: None,
             log: Log::default(),
         }
     }

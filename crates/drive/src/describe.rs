@@ -1,31 +1,28 @@
-//! What a drive says it is: its name, its namespaces and their sizes.
+//! The drive's identity: its name, its exposed namespaces and their sizes.
 //!
-//! Does not tell what changes while it serves, nor of namespaces that hosts are not to see.
-//! Invariant: a namespace's unique identifier is the drive's,
-//! with the namespace's number added to its last byte.
+//! Invariant: a namespace's globally unique identifier (NGUID) is the drive's identifier with the
+//! namespace identifier added to its last byte.
 
 use csd_nvme::controller::{Namespace, NamespaceKind, Subsystem};
 
 use crate::format::Superblock;
+use crate::limits::{IN_CAPSULE_BYTES_MAX, MDTS};
 use crate::namespace::compute;
 use crate::namespace::kv::segments::Segments;
-use crate::namespace::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
-use crate::provision::Provision;
-use crate::transport::IN_CAPSULE_BYTES_MAX;
+use crate::resources::Resources;
+use csd_nvme::vendor::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
 
 /// Most I/O queues of one controller.
 const IO_QUEUES_MAX: u16 = 128;
 /// Most entries of a queue.
 const QUEUE_ENTRIES_MAX: u16 = 1024;
-/// Maximum data transfer size: 2^12 pages of 4 KiB are 16 MiB, the longest value.
-pub(crate) const MDTS: u8 = 12;
 
-/// The subsystem of a drive; without memory there is no memory namespace.
+/// Describes the subsystem of a drive. Without memory there is no memory namespace.
 pub(crate) fn subsystem(
     nqn: &str,
     superblock: &Superblock,
     segments: &Segments,
-    provision: &Provision,
+    resources: &Resources,
 ) -> Subsystem {
     let uuid = superblock.uuid();
     let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -50,13 +47,13 @@ pub(crate) fn subsystem(
         namespace(NSID_KV, kv.clone()),
         namespace(NSID_OBJECTS, kv),
     ];
-    let bytes = provision.memory_bytes;
+    let bytes = resources.memory_bytes;
     if bytes > 0 {
         namespaces.push(namespace(NSID_MEMORY, NamespaceKind::Memory { bytes }));
     }
     let programs = compute::programs();
     namespaces.push(namespace(NSID_COMPUTE, NamespaceKind::Compute { programs }));
-    namespaces.retain(|namespace| provision.expose.has(namespace.nsid));
+    namespaces.retain(|namespace| resources.expose.has(namespace.nsid));
     Subsystem {
         nqn,
         serial: hex[..20].to_owned(),

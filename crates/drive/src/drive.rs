@@ -1,7 +1,7 @@
-//! A drive put together: medium, namespaces, controllers; one [`Core`] per core.
+//! Assembly of a drive: [`Shared`] over all cores, one [`Core`] per core.
 //!
-//! Never: bytes of the wire, nor a socket. Invariant: the medium is formatted or surveyed before
-//! a core starts, and a core recovers its shards before it is kept.
+//! Invariant: the medium is formatted or surveyed before a core starts, and a core recovers its
+//! shards before other cores can reach it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,105 +10,106 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use csd_kernels::program::Limits;
 use csd_nvme::controller::Subsystem;
+use csd_nvme::vendor::{NSID_KV, NSID_OBJECTS};
 use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_id, keep, random_u64};
 
 use crate::config::HostLimits;
 use crate::controller::{Access, Controllers, CoreCounters, ExecutionLog, Settings};
-use crate::describe::{self, MDTS};
+use crate::describe;
 use crate::error::Error;
 use crate::format::{self, SHARDS, Split, Superblock};
+use crate::limits::MDTS;
 use crate::log::Log;
 use crate::media::{Media, Syncer};
 use crate::metrics::{CoreMetrics, Metrics};
 use crate::namespace::block::{Block, COPY_BYTES_MAX};
-use crate::namespace::compute::{Compute, Executions, Library, RangeSets};
-use crate::namespace::gate::Gate;
+use crate::namespace::compute::{self, Compute, Executions, Library, RangeSets};
 use crate::namespace::kv::Kv;
 use crate::namespace::kv::recover::{Found, survey};
 use crate::namespace::kv::segments::Segments;
 use crate::namespace::memory::LocalMemory;
-use crate::namespace::{NSID_KV, NSID_OBJECTS};
-use crate::pace::Pace;
-use crate::provision::{Expose, Provision};
-use crate::transport::accept::Connections;
+use crate::namespace::write_gate::WriteGate;
+use crate::resources::{Expose, Resources};
+use crate::throttle::Throttle;
 use crate::transport::budget::Budget;
+use crate::transport::connections::Connections;
 use crate::transport::newcomers::Newcomers;
 use crate::transport::turns::Turns;
 
-/// Bytes received at once on a core, whatever the connection.
+/// Most bytes that one receive call of a core takes.
 const SCRATCH_BYTES: usize = 256 << 10;
 
-/// A Copy may be as long as a transfer: that is what Identify says.
+/// A Copy may be as long as a transfer, as Identify says.
 const _: () = assert!(COPY_BYTES_MAX == 4096 << MDTS);
 
-/// What the cores of a drive share.
+/// State that the cores of a drive share.
 #[derive(Debug)]
 pub struct Shared {
-    /// What the drive is.
+    /// Identity of the drive, with its namespaces.
     pub subsystem: Subsystem,
-    /// Who may connect.
+    /// Hosts that may connect.
     pub access: Access,
-    /// The superblock of its medium.
+    /// Superblock of the medium.
     pub superblock: Superblock,
-    /// Segments of the kv log, and what its namespaces count.
+    /// Segments of the kv log, and counters of its namespaces.
     pub segments: Arc<Segments>,
     /// Controllers.
     pub controllers: Controllers,
-    /// The last executions.
+    /// Log of the last executions.
     pub execution_log: ExecutionLog,
-    /// How slow it is to be.
-    pub pace: Pace,
+    /// Device model that answers are delayed by.
+    pub throttle: Throttle,
     /// Counters by core.
     pub counters: Vec<Arc<CoreCounters>>,
-    /// Connections by core.
+    /// Number of connections by core.
     pub connections: Vec<AtomicUsize>,
-    /// How much of them there may be.
+    /// Limits of connections and of their memory.
     pub host_limits: HostLimits,
-    /// Those of them whose hosts have not proved who they are.
+    /// Connections whose hosts have not authenticated themselves.
     pub newcomers: Newcomers,
-    /// Connections that were refused because there were too many.
+    /// Number of connections that were refused because there were too many.
     pub surplus: AtomicU64,
-    /// What hosts have saved.
+    /// Settings of hosts: saved features and write protection.
     pub settings: Arc<Settings>,
-    /// The memory namespace.
-    pub memory: LocalMemory,
+    /// Memory namespace.
+    pub memory: Arc<LocalMemory>,
     /// Programs that hosts have loaded.
     pub library: Arc<Library>,
     /// Memory range sets.
     pub range_sets: Arc<RangeSets>,
-    /// Executions under way.
+    /// Executions that run.
     pub executions: Arc<Executions>,
-    /// What one execution may take.
+    /// Limits of one execution.
     pub limits: Limits,
-    /// Keeps writers of blocks out while a fused pair runs.
-    pub gate: Arc<Gate>,
-    /// The medium has become read-only.
+    /// Gate that keeps writers of blocks out while a fused pair runs.
+    pub write_gate: Arc<WriteGate>,
+    /// True once the medium has become read-only.
     pub read_only: AtomicBool,
-    /// What is counted of commands.
+    /// Counts of commands.
     pub metrics: Metrics,
-    /// Which namespaces hosts see.
+    /// Namespaces that hosts see.
     expose: Expose,
-    /// Where events are told.
+    /// Log of events.
     pub log: Log,
-    /// The medium.
+    /// Medium.
     pub media: Media,
-    /// Its syncs.
+    /// Syncs of the medium.
     pub syncer: Syncer,
     found: Vec<Found>,
 }
 
 impl Shared {
-    /// The medium.
+    /// Returns the medium.
     pub fn media(&self) -> &Media {
         &self.media
     }
 
-    /// Whether I/O commands may name this namespace; that of all namespaces is not one.
+    /// Returns true if I/O commands may name this namespace. NSID FFFFFFFFh is none.
     pub fn serves(&self, nsid: u32) -> bool {
         self.expose.has(nsid)
     }
 
-    /// Where events are told.
+    /// Returns the log of events.
     pub fn log(&self) -> &Log {
         &self.log
     }
@@ -116,42 +117,42 @@ impl Shared {
 
 /// A drive on one of its cores.
 pub struct Core {
-    /// What the cores share.
+    /// State that the cores share.
     pub shared: Arc<Shared>,
-    /// The block namespace.
+    /// Block namespace.
     pub block: Block,
-    /// The kv namespaces.
+    /// kv namespaces.
     pub kv: Rc<Kv>,
-    /// The compute namespace.
-    pub compute: Compute,
-    /// Longest value in bytes.
+    /// Compute namespace.
+    pub compute: Rc<Compute>,
+    /// Longest value of the kv namespaces in bytes.
     pub value_bytes_max: u32,
-    /// This core's counters.
+    /// Counters of this core.
     pub counters: Arc<CoreCounters>,
-    /// This core's count of commands.
+    /// Counts of commands on this core.
     pub metrics: Arc<CoreMetrics>,
-    /// This core's connections.
-    pub connections: Connections,
-    /// Turns at what authentication computes.
+    /// Connections of this core.
+    pub connections: Rc<Connections>,
+    /// Turns at the computations of authentication.
     pub turns: Rc<Turns>,
-    /// Memory for data on its way.
+    /// Memory for data between hosts and the medium.
     pub budget: Rc<Budget>,
-    /// Where bytes are received, by one connection at a time.
+    /// Receive buffer, used by one connection at a time.
     pub scratch: RefCell<Buffer>,
 }
 
 /// Opens a medium: formats a new one, surveys an old one. Runs on the drive's first core.
 ///
 /// # Errors
-/// When the medium is unusable, or the provision impossible.
+/// When the medium is unusable, or the resources are impossible.
 pub async fn open(
     media: Media,
     is_new: bool,
     nqn: &str,
     split: &Split,
-    provision: &Provision,
+    resources: &Resources,
 ) -> Result<Arc<Shared>, Error> {
-    provision.check()?;
+    resources.check()?;
     let superblock = match is_new {
         true => format::format(&media, split).await?,
         false => format::open(&media).await?,
@@ -170,13 +171,13 @@ pub async fn open(
     settings.apply(&segments);
     let cores = core_count();
     Ok(Arc::new(Shared {
-        subsystem: describe::subsystem(nqn, &superblock, &segments, provision),
+        subsystem: describe::subsystem(nqn, &superblock, &segments, resources),
         access: Access::default(),
         superblock,
         segments,
         controllers: Controllers::default(),
         execution_log: ExecutionLog::default(),
-        pace: Pace::default(),
+        throttle: Throttle::default(),
         counters: (0..cores).map(|_| Arc::default()).collect(),
         connections: (0..cores).map(|_| AtomicUsize::new(0)).collect(),
         host_limits: HostLimits::default(),
@@ -184,22 +185,22 @@ pub async fn open(
         surplus: AtomicU64::new(0),
         settings: Arc::new(settings),
         library: Arc::new(Library::new(
-            provision.engines.clone(),
-            provision.admission.clone(),
-            provision.shared_compute,
+            resources.engines.clone(),
+            resources.admission.clone(),
+            resources.shared_compute,
         )),
-        range_sets: Arc::new(RangeSets::new(provision.shared_compute)),
-        // What hosts do not see is not there for their copies either.
-        memory: LocalMemory::new(match provision.expose {
-            Expose::All => provision.memory_bytes,
+        range_sets: Arc::new(RangeSets::new(resources.shared_compute)),
+        // Copies cannot name a namespace that hosts do not see.
+        memory: Arc::new(LocalMemory::new(match resources.expose {
+            Expose::All => resources.memory_bytes,
             _ => 0,
-        }),
+        })),
         executions: Arc::default(),
-        limits: provision.limits,
-        gate: Arc::new(Gate::new(cores)),
+        limits: resources.limits,
+        write_gate: Arc::new(WriteGate::new(cores)),
         read_only: AtomicBool::new(media.is_read_only()),
         metrics: Metrics::new(cores),
-        expose: provision.expose,
+        expose: resources.expose,
         log: Log::default(),
         syncer: Syncer::new(media.clone()),
         media,
@@ -207,7 +208,7 @@ pub async fn open(
     }))
 }
 
-/// Starts a drive on this core: recovers its shards and keeps the [`Core`].
+/// Starts a drive on this core: recovers its shards and makes its [`Core`] a core-local value.
 ///
 /// # Errors
 /// When the medium fails.
@@ -218,21 +219,23 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
     let block = Block::new(
         media.clone(),
         Rc::clone(&syncer),
-        Arc::clone(&shared.gate),
+        Arc::clone(&shared.write_gate),
         (superblock.block_offset(), superblock.block_length()),
         superblock.block_bytes(),
     );
     let value_bytes_max = superblock.value_bytes_max();
     let segments = Arc::clone(&shared.segments);
     let kv = Kv::recover(media, segments, value_bytes_max, syncer, &shared.found).await?;
+    let connections = Rc::<Connections>::default();
+    keep(Rc::clone(&connections));
     let core = Rc::new(Core {
-        compute: Compute::new(block.clone(), Rc::clone(&kv), Arc::clone(&shared)),
+        compute: Compute::start(block.clone(), Rc::clone(&kv), executed(&shared)),
         block,
         kv,
         value_bytes_max,
         counters: Arc::clone(&shared.counters[core_id().0]),
         metrics: shared.metrics.core(core_id().0),
-        connections: Connections::default(),
+        connections,
         budget: Rc::new(shared.host_limits.core_budget()),
         turns: Rc::new(Turns::new(Arc::clone(&shared.counters[core_id().0]))),
         scratch: RefCell::new(Buffer::zeroed(SCRATCH_BYTES)),
@@ -242,10 +245,24 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
     Ok(core)
 }
 
+/// Returns the state that executions share.
+fn executed(shared: &Shared) -> compute::Shared {
+    compute::Shared {
+        memory: Arc::clone(&shared.memory),
+        library: Arc::clone(&shared.library),
+        range_sets: Arc::clone(&shared.range_sets),
+        executions: Arc::clone(&shared.executions),
+        limits: shared.limits,
+        value_bytes_max: shared.superblock.value_bytes_max(),
+        settings: Arc::clone(&shared.settings),
+        log: shared.log.clone(),
+    }
+}
+
 /// Starts a drive on all cores, from the first one.
 ///
 /// # Errors
-/// When the medium fails on any.
+/// When the medium fails on any core.
 pub async fn start_all(shared: &Arc<Shared>) -> Result<(), Error> {
     for core in 0..core_count() {
         let shared = Arc::clone(shared);

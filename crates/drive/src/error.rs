@@ -1,5 +1,4 @@
-//! What can go wrong in a drive, by who is at fault, and the one place that turns it into a
-//! status for the wire.
+//! Errors of a drive, by the party at fault, and their mapping to status codes.
 
 use std::path::PathBuf;
 
@@ -9,28 +8,28 @@ use csd_nvme::status::Status;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The caller's wish is impossible: the text says what to change.
+    /// The caller asks for something impossible. The text says what to change.
     Usage(String),
     /// The media cannot be opened, created or resized.
     Media {
-        /// Which.
+        /// Path of the medium.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// What is on the media is not a drive of ours, or of a version we do not read.
+    /// The medium holds no drive of this format, or a version that this program does not read.
     Format(String),
-    /// The log is damaged where it was acknowledged: the text says where.
+    /// The log is damaged where it was acknowledged. The text has the place.
     Damaged(String),
     /// Reading or writing the media failed.
     Access(MediaError),
     /// The address cannot be listened on.
     Listen {
-        /// The option that gave it.
+        /// Option that set the address.
         option: &'static str,
-        /// Which.
+        /// Address.
         address: std::net::SocketAddr,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The runtime could not start, or a core ended in a panic.
@@ -64,15 +63,15 @@ impl std::error::Error for Error {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MediaError {
-    /// The range is not on the media: a bug of ours, refused before it does harm.
+    /// The range is not on the medium. This is an error of the program, and the access is refused.
     OutOfRange,
-    /// The file system, the user's share of it, or the process's limit of file size has no room for
-    /// the write.
+    /// The file system, the user's quota or the process's limit of file size has no space for the
+    /// write.
     Full,
     /// The operating system failed the access.
     Io(String),
-    /// An earlier sync failed: the media is read-only from then on, because what the failed sync
-    /// held may be lost and a retry would hide that.
+    /// An earlier sync failed. The medium is read-only from then on, because data of the failed
+    /// sync may be lost, and a retry would hide that.
     ReadOnly,
     /// The power is cut (simulated media only).
     PowerCut,
@@ -102,19 +101,19 @@ impl From<&std::io::Error> for MediaError {
     }
 }
 
-/// Which way an access went, for the status of its failure.
+/// Kind of an access, for the status of its failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Reading blocks.
     Read,
-    /// Reading a value: its command set has a status of its own for that.
+    /// Reading a value. The Key Value command set has a status of its own for that.
     Value,
     /// Writing or syncing.
     Write,
 }
 
 impl MediaError {
-    /// The status that a command fails with.
+    /// Returns the status that a command fails with.
     pub fn status(&self, access: Access) -> Status {
         match (self, access) {
             (Self::OutOfRange, _) => Status::INTERNAL_ERROR,

@@ -1,8 +1,8 @@
-//! The superblock: what a medium is, and how it is split among namespaces.
+//! The superblock: identity of a medium, and its split among namespaces.
 //!
-//! `docs/internals/format.md` draws it. Never: the contents of a namespace. Invariants: the split
-//! is fixed at format time; a superblock whose checksum, version or bounds are wrong is refused in
-//! words, never guessed at; nothing is written to a medium that holds something else.
+//! `docs/internals/format.md` draws it. Invariants: the split is fixed at format time; a superblock
+//! whose checksum, version or bounds are wrong is refused with the reason; a medium that holds
+//! something else is not written.
 
 use csd_nvme::layout;
 use csd_reactor::{Buffer, random_bytes};
@@ -26,31 +26,31 @@ pub const SHARDS: u32 = 16;
 /// Smallest drive: the kv log needs a segment per shard and some to clean with.
 pub const DRIVE_BYTES_MIN: u64 = 128 << 20;
 
-/// Longest value whatever the segments (16 MiB: what MDTS 12 carries).
+/// Longest value of any drive: 16 MiB, the transfer limit of MDTS 12.
 const VALUE_BYTES_MAX: u64 = 16 << 20;
 /// Longest value of a small drive.
 const VALUE_BYTES_MIN: u64 = 256 << 10;
 const SEGMENT_BYTES_MIN: u64 = segment_bytes(2, VALUE_BYTES_MIN);
 const SEGMENT_BYTES_MAX: u64 = segment_bytes(3, VALUE_BYTES_MAX);
-/// Shortest segment that an older log may have: without room for short records.
+/// Shortest segment that an older log may have: without space for short records.
 const SEGMENT_BYTES_READ_MIN: u64 = RECORDS_OFFSET + 2 * (VALUE_BYTES_MIN + PAGE_BYTES);
-/// One byte for short records for so many bytes of the longest values. Without them a short record
-/// would take the place of a long one.
+/// Divisor of the share of a segment for short records. Without that share a short record would
+/// take the place of a long one.
 const SHORT_SHARE: u64 = 64;
-/// Segments that a kv log should have at least: every shard has an open one, and what those have
-/// room for is not announced as capacity.
+/// Number of segments that a kv log should have at least: every shard has an open one, and their
+/// space is not announced as capacity.
 const SEGMENTS_WANTED: u64 = 208;
 /// Segments that a new log must have, and that an older one may have.
 const SEGMENTS_MIN: u64 = 2 * SHARDS as u64;
 const SEGMENTS_READ_MIN: u64 = SHARDS as u64 + 4;
 
-/// Size of a segment that holds `values` of the longest values, each in a group of its own, and
-/// some short records.
+/// Returns the size of a segment that holds `values` of the longest values, each in a group of its
+/// own, and some short records.
 const fn segment_bytes(values: u64, value_bytes: u64) -> u64 {
     RECORDS_OFFSET + values * (value_bytes + PAGE_BYTES + value_bytes / SHORT_SHARE)
 }
 
-/// The longest segments of which a log of `bytes` bytes has enough.
+/// Returns the size of the longest segments of which a log of `bytes` bytes has enough.
 fn plan_segments(bytes: u64) -> u64 {
     let mut value_bytes = VALUE_BYTES_MAX;
     loop {
@@ -94,12 +94,12 @@ layout! {
     }
 }
 
-/// How to split a new medium.
+/// Split of a new medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// Share of kv namespaces in percent of what is not reserved.
+    /// Share in percent of the kv namespaces in the bytes that are not reserved.
     pub kv_percent: u8,
-    /// Share kept free for the drive's own work, in percent.
+    /// Share in percent that is not assigned to any namespace.
     pub reserve_percent: u8,
     /// Size of a logical block in bytes: 512 or 4096.
     pub block_bytes: u32,
@@ -148,8 +148,8 @@ impl Superblock {
         Ok(block)
     }
 
-    /// Longest value of the kv namespaces in bytes: a power of two of which two fit a segment, at
-    /// most 16 MiB.
+    /// Returns the longest value of the kv namespaces in bytes: a power of two of which two fit a
+    /// segment, at most 16 MiB.
     pub fn value_bytes_max(&self) -> u32 {
         let half = (self.segment_bytes() - RECORDS_OFFSET) / 2 - PAGE_BYTES;
         let most = half.checked_ilog2().map_or(0, |bits| 1 << bits).min(VALUE_BYTES_MAX);
@@ -162,7 +162,7 @@ impl Superblock {
         crc32c::crc32c(copy.as_bytes())
     }
 
-    /// Checks what was read from a medium of `bytes` bytes.
+    /// Checks a superblock that was read from a medium of `bytes` bytes.
     fn check(&self, bytes: u64) -> Result<(), String> {
         if self.magic() != MAGIC {
             return Err("it holds something else (no CSDStore superblock)".into());
@@ -180,7 +180,7 @@ impl Superblock {
             let (was, is) = (self.bytes(), bytes);
             return Err(format!("it was formatted with {was} bytes and has only {is}"));
         }
-        // From the end of the head on, in whole pages.
+        // Areas begin behind the head and are whole pages.
         let within = |offset: u64, length: u64| {
             offset >= HEAD_BYTES
                 && (offset | length).is_multiple_of(PAGE_BYTES)
@@ -220,7 +220,7 @@ pub async fn format(media: &Media, split: &Split) -> Result<Superblock, Error> {
 /// Reads the superblock of a medium, from its second copy when the first is damaged.
 ///
 /// # Errors
-/// [`Error::Format`] that says what is wrong.
+/// [`Error::Format`] with the reason.
 pub async fn open(media: &Media) -> Result<Superblock, Error> {
     let mut complaint = String::new();
     for offset in [0, COPY_OFFSET] {
@@ -240,10 +240,10 @@ pub async fn open(media: &Media) -> Result<Superblock, Error> {
     Err(Error::Format(complaint))
 }
 
-/// What the beginning of a medium says of it, whether a drive serves it or not.
+/// Identity of a medium by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identity {
-    /// Nothing but zeros where the superblocks are, or too short for them: never formatted.
+    /// Zeros where the superblocks are, or too short for them: never formatted.
     Blank,
     /// A drive's medium, with this identifier.
     Drive([u8; 16]),
@@ -251,7 +251,8 @@ pub enum Identity {
     Other,
 }
 
-/// Looks at a file without its lock: a superblock does not change once it is written. Blocks.
+/// Identifies a file without its lock, because a superblock does not change once it is written.
+/// Blocks the thread.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -274,7 +275,7 @@ pub fn identify(file: &std::fs::File) -> std::io::Result<Identity> {
     Ok(if blank && (bytes == 0 || bytes >= HEAD_BYTES) { Identity::Blank } else { Identity::Other })
 }
 
-/// Copies of the superblock that are damaged, in words, on a medium that [`open`] has accepted.
+/// Describes the damaged copies of the superblock on a medium that [`open`] has accepted.
 ///
 /// # Errors
 /// When the medium cannot be read.
@@ -313,8 +314,8 @@ mod tests {
         assert_eq!(longest(16 << 30), 16 << 20);
     }
 
-    /// What the log announces of the bytes that it was given, but for the 64th part that hosts
-    /// leave to short records, on media of all sizes.
+    /// Announces nearly all bytes of a log, except the 64th part for short records, on media of all
+    /// sizes.
     #[test]
     fn most_of_what_a_log_is_given_is_announced() {
         for kv_percent in [20, 50, 80, 100] {

@@ -1,23 +1,23 @@
 //! A computational storage drive in one process: NVMe/TCP in front, memory or a file behind.
 //!
-//! Never: a clock, a thread or a system call of its own; all of that is the reactor's, so the same
-//! drive runs in the simulation. Invariants: a command is answered once; nothing acknowledged as
-//! durable is lost; no byte of a host or of the medium can make it panic.
+//! Time, threads and system calls are the reactor's, so the same drive runs in the simulation.
+//! Invariants: a command is answered once; nothing acknowledged as durable is lost; no byte of a
+//! host or of the medium can make it panic.
 //!
 //! Modules, in the order of a command's way:
 //! - [`transport`]: sockets to commands and back
-//! - [`controller`]: who is connected, and what is counted
+//! - [`controller`]: controllers, their hosts and settings
 //! - [`namespace`]: block, kv, memory, compute
 //! - [`media`]: memory, file, simulated disk
 //! - [`mod@format`]: the superblock
-//! - [`drive`]: all of it put together, per core
-//! - [`config`], [`serve`](mod@serve), [`life`]: how it is to serve, its beginning and end
-//! - `describe`: what it says it is
-//! - `provision`: what it is given beside its medium
-//! - [`pace`]: as slow as another device
+//! - [`drive`]: assembly, per core
+//! - [`config`], `resources`, [`limits`]: options, resources and announced sizes
+//! - [`serve`](mod@serve), [`life`]: serving, start and stop
+//! - `describe`: identity and namespaces
+//! - [`throttle`]: delays of a modelled device
 //! - [`health`]: failing media
-//! - [`mod@log`], [`metrics`]: what is told and counted while it serves
-//! - [`check`]: a look at a medium that nobody serves
+//! - [`mod@log`], [`metrics`]: events and counts
+//! - [`check`]: the offline check of a medium
 
 pub mod check;
 pub mod config;
@@ -28,17 +28,18 @@ pub mod error;
 pub mod format;
 pub mod health;
 pub mod life;
+pub mod limits;
 pub mod log;
 pub mod media;
 pub mod metrics;
 pub mod namespace;
-pub mod pace;
-mod provision;
+mod resources;
 pub mod serve;
+pub mod throttle;
 pub mod transport;
 
 pub use config::{Config, HostLimits, MediaKind};
 pub use controller::Access;
 pub use error::Error;
-pub use provision::{Expose, Provision};
-pub use serve::{Started, serve, serve_told};
+pub use resources::{Expose, Resources};
+pub use serve::{Started, serve, serve_with};

@@ -1,8 +1,8 @@
-//! A drive's beginning and end: opening its medium, and letting go of its hosts.
+//! Start and stop of a drive: opens its medium, and drains its connections.
 //!
-//! Never: a command. Invariants: a medium that cannot keep the drive's promises is refused before
-//! anything is written to it; at the end no new command begins, and one that has begun is answered
-//! unless the time for it is over.
+//! Invariants: a medium that cannot keep the drive's promises is refused before anything is written
+//! to it; during the stop no new command begins, and every command that has begun is answered
+//! within the time limit.
 
 use std::cell::Cell;
 use std::io::ErrorKind;
@@ -26,25 +26,25 @@ use crate::media::{Direct, FileMedia, Media, Memory, require_device};
 /// Pause between two looks at how many connections are left.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// Longest wait for a medium that somebody else has. What a killed drive had under way keeps it
-/// until it has ended.
+/// Longest wait for a medium that another process has open. The operations of a killed drive keep
+/// it open until they have ended.
 const BUSY_MAX: Duration = Duration::from_secs(5);
 /// Pause between two tries.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
-/// Opens a medium that somebody else may be about to give up.
+/// Opens a medium, waiting for another process that may be about to release it.
 async fn when_free<T>(
     config: &Config,
     open: impl AsyncFn() -> Result<T, Error>,
 ) -> Result<T, Error> {
     let begun = now();
-    let mut told = false;
+    let mut logged = false;
     loop {
         match open().await {
             Err(Error::Media { path, source })
                 if source.kind() == ErrorKind::ResourceBusy && begun.elapsed() < BUSY_MAX =>
             {
-                if !std::mem::replace(&mut told, true) {
+                if !std::mem::replace(&mut logged, true) {
                     let seconds = BUSY_MAX.as_secs().to_string();
                     let fields =
                         [("media", path.display().to_string()), ("seconds_at_most", seconds)];
@@ -58,7 +58,7 @@ async fn when_free<T>(
     }
 }
 
-/// Opens the medium, and tells whether it is new. Waits a while for one that is in use.
+/// Opens the medium, and returns true with it if it is new. Waits a while for one that is in use.
 ///
 /// # Errors
 /// When it cannot be opened, holds something else, or its size is impossible.
@@ -74,10 +74,10 @@ pub(crate) async fn open_media(config: &Config, split: &Split) -> Result<(Media,
         let media = when_free(config, || FileMedia::open_read_only(path)).await?;
         return Ok((Media::File(media), false));
     }
-    // Before a size is asked for: none makes a device of a mistyped name.
+    // Checked before the size: a mistyped name must not make a file among devices.
     require_device(path)?;
     if path.metadata().map_or(true, |meta| meta.is_file() && meta.len() == 0) {
-        // Impossible sizes are refused before a file is made.
+        // Impossible sizes are refused before a file is created.
         Superblock::plan(config.size_bytes, split, [0; 16])?;
     }
     let open = |direct| when_free(config, move || FileMedia::open(path, config.size_bytes, direct));
@@ -96,16 +96,16 @@ pub(crate) async fn open_media(config: &Config, split: &Split) -> Result<(Media,
              {block_bytes}: use --direct auto"
         )));
     }
-    // One user at a time, and that is still us.
+    // The lock is for one user, and this process still holds it.
     drop(file);
     let (file, _) = open(Direct::Off).await?;
     let file = file.noted("direct I/O off: its blocks are longer than the drive's");
     Ok((Media::File(file), is_new))
 }
 
-/// Lets every command that has begun end, within `limit`; then seals the kv log and makes all
-/// durable. Connections close as they fall silent, those of admin queues last because their
-/// controllers end with them.
+/// Stops a drive: lets every command that has begun end within `limit`, seals the kv log and makes
+/// everything durable. Connections close as they fall silent, those of admin queues last because
+/// their controllers end with them.
 ///
 /// # Errors
 /// When the last sync fails.
@@ -143,7 +143,7 @@ pub async fn drain(shared: &Shared, limit: Duration) -> Result<(), Error> {
 
 /// Seals the kv log on all cores.
 async fn stop_kv(shared: &Shared) -> Result<(), MediaError> {
-    if shared.media().forgets_anyway() || shared.media().is_read_only() {
+    if shared.media().is_volatile() || shared.media().is_read_only() {
         return Ok(());
     }
     for core in 0..core_count() {
@@ -153,14 +153,14 @@ async fn stop_kv(shared: &Shared) -> Result<(), MediaError> {
                 None => Ok(()),
             }
         };
-        // A core that is gone has nothing open that anybody can still write to.
+        // A core that is gone has no open segment that could still be written.
         call(CoreId(core), Class::System, stop).await.unwrap_or(Ok(()))?;
     }
     Ok(())
 }
 
-/// Tells that hosts can connect, and how the drive runs.
-pub(crate) fn told_start(shared: &Shared, address: SocketAddr) {
+/// Logs that hosts can connect, and the drive's configuration.
+pub(crate) fn log_start(shared: &Shared, address: SocketAddr) {
     let fields = [
         ("address", address.to_string()),
         ("nqn", shared.subsystem.nqn.clone()),
@@ -178,8 +178,8 @@ fn open_connections(shared: &Shared) -> usize {
     shared.connections.iter().map(|count| count.load(Relaxed)).sum()
 }
 
-/// Connections that may still answer commands, of admin queues or not. One that is only told which
-/// rule it broke is not among them.
+/// Returns the number of connections that may still answer commands, of admin queues or of the
+/// others. Connections that only send their final PDU do not count.
 async fn answering(of_admin_queues: bool) -> usize {
     let mut all = 0;
     for core in 0..core_count() {
@@ -202,11 +202,11 @@ fn on_all(act: fn(&Core)) {
     }
 }
 
-/// Tells a core other than the first to end.
+/// A signal that ends a core other than the first.
 #[derive(Default)]
 struct Ended {
     flag: Cell<bool>,
-    told: Notify,
+    changed: Notify,
 }
 
 impl Ended {
@@ -219,23 +219,23 @@ impl Ended {
     }
 }
 
-/// Has every core but the first end.
+/// Ends every core but the first.
 pub(crate) fn end_others() {
     for core in 1..core_count() {
         // A core that is gone has ended.
         let _ = post(CoreId(core), Class::System, || {
             let ended = Ended::here();
             ended.flag.set(true);
-            ended.told.notify_all();
+            ended.changed.notify_all();
         });
     }
 }
 
-/// The main of a core other than the first.
+/// Runs on a core other than the first until the drive ends.
 pub(crate) async fn other_core() {
     let ended = Ended::here();
     while !ended.flag.get() {
-        ended.told.notified().await;
+        ended.changed.notified().await;
     }
 }
 
@@ -251,9 +251,9 @@ mod tests {
     const SIZE_BYTES: u64 = 64 << 20;
     const SPLIT: Split = Split { kv_percent: 50, reserve_percent: 5, block_bytes: 4096 };
 
-    /// Opens a medium that has a user. `on_told` is called with that one when it is told that the
-    /// opening waits.
-    fn open_in_use(on_told: fn(&mut Option<FileMedia>)) -> (usize, Result<bool, Error>) {
+    /// Opens a medium that is in use. `on_wait` is called with its user when the log says that the
+    /// opening waits. Returns the number of such events.
+    fn open_in_use(on_wait: fn(&mut Option<FileMedia>)) -> (usize, Result<bool, Error>) {
         block_on(&csd_reactor::Config::default(), move || async move {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("m");
@@ -262,11 +262,11 @@ mod tests {
             let seen = Arc::clone(&state);
             let log = Log::new(Level::Warn, move |record| {
                 assert!(record.event.starts_with("waiting for the medium"), "{record:?}");
-                let (told, user) = &mut *seen.lock().unwrap();
-                *told += 1;
-                on_told(user);
+                let (waits, user) = &mut *seen.lock().unwrap();
+                *waits += 1;
+                on_wait(user);
             });
-            // A blank one: the wait is what is looked at.
+            // A blank medium: the test is about the wait.
             let config = Config {
                 media: MediaKind::File(path),
                 size_bytes: SIZE_BYTES,
@@ -274,24 +274,24 @@ mod tests {
                 ..Config::default()
             };
             let opened = open_media(&config, &SPLIT).await.map(|(_, is_new)| is_new);
-            let told = state.lock().unwrap().0;
-            (told, opened)
+            let waits = state.lock().unwrap().0;
+            (waits, opened)
         })
         .unwrap()
     }
 
     #[test]
     fn a_medium_whose_user_ends_is_waited_for_and_the_log_says_so() {
-        let (told, opened) = open_in_use(|user| drop(user.take()));
+        let (waits, opened) = open_in_use(|user| drop(user.take()));
         // It was reserved and never formatted: opening got as far as looking at it.
         assert!(opened.unwrap_err().to_string().contains("not a usable drive"));
-        assert_eq!(told, 1);
+        assert_eq!(waits, 1);
     }
 
     #[test]
     fn a_medium_that_stays_in_use_is_refused() {
-        let (told, opened) = open_in_use(|_| {});
+        let (waits, opened) = open_in_use(|_| {});
         assert!(opened.unwrap_err().to_string().contains("in use"));
-        assert_eq!(told, 1);
+        assert_eq!(waits, 1);
     }
 }

@@ -1,32 +1,32 @@
-//! What a drive says of itself while it serves: events with fields, to a sink of the caller's.
+//! Events of a drive with fields, for a sink of the caller's.
 //!
-//! Never a clock, a file or a format: those are the sink's. Never an event for a command that went
-//! well. Invariant: what a host or a medium can cause again and again goes through
-//! [`Log::write_rated`], and all of that together takes at most [`BYTES_MAX`] in an hour.
+//! The sink adds time and format, and writes the file. Commands that succeed cause no event.
+//! Invariant: events that a host or a medium can cause repeatedly go through [`Log::write_rated`],
+//! and all of them together take at most [`BYTES_MAX`] in an hour.
 
-mod allowance;
+mod rate_limiter;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use csd_reactor::now;
 
-use allowance::Allowance;
-pub use allowance::BYTES_MAX;
+pub use rate_limiter::BYTES_MAX;
+use rate_limiter::RateLimiter;
 
-/// How much an event matters.
+/// Severity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Something is lost or refused that should not be.
     Error,
     /// A peer or the surroundings misbehave.
     Warn,
-    /// The drive's and its hosts' coming and going.
+    /// A start or stop of the drive, or a connection of a host.
     Info,
 }
 
 impl Level {
-    /// Its name, in small letters.
+    /// Returns its name in lower case.
     pub fn name(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -39,19 +39,19 @@ impl Level {
 /// One event.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// How much it matters.
+    /// Severity.
     pub level: Level,
-    /// What happened.
+    /// Event.
     pub event: &'static str,
-    /// To whom, where and why.
+    /// Details.
     pub fields: &'a [(&'static str, String)],
-    /// Others can cause it as often as they like; it is held back when they do.
+    /// True if peers can cause it repeatedly, so that it is rate limited.
     pub rated: bool,
 }
 
 impl Record<'_> {
-    /// Most bytes of its line, in whatever form a sink writes it: with a time, names in quotes, and
-    /// what is not plain ASCII escaped.
+    /// Returns the most bytes of its line in any form that a sink writes: with a time, names in
+    /// quotes, and characters other than plain ASCII escaped.
     pub fn bytes_max(&self) -> u64 {
         const FRAME: usize = 80;
         const FIELD: usize = 6;
@@ -67,7 +67,7 @@ impl Record<'_> {
     }
 }
 
-/// Most characters of a field of an event that is rated; the rest is cut off.
+/// Most characters of a field of a rate limited event; the rest is cut off.
 const FIELD_CHARS_MAX: usize = 300;
 
 type Sink = dyn Fn(&Record<'_>) + Send + Sync;
@@ -75,10 +75,10 @@ type Sink = dyn Fn(&Record<'_>) + Send + Sync;
 struct Inner {
     most: Level,
     sink: Box<Sink>,
-    allowance: Mutex<Allowance>,
+    rate_limiter: Mutex<RateLimiter>,
 }
 
-/// Where events go; clones go to the same place, and share what is allowed.
+/// Log of events. Clones share the sink and the rate limit.
 #[derive(Clone, Default)]
 pub struct Log {
     inner: Option<Arc<Inner>>,
@@ -91,22 +91,23 @@ impl fmt::Debug for Log {
 }
 
 impl Log {
-    /// Gives `sink` the events up to `level`. It is called on a drive's core and must not block.
+    /// Makes a log that passes events up to `level` to `sink`, which runs on a drive's core and
+    /// must not block.
     pub fn new(level: Level, sink: impl Fn(&Record<'_>) + Send + Sync + 'static) -> Self {
-        let (sink, allowance) = (Box::new(sink), Mutex::default());
-        Self { inner: Some(Arc::new(Inner { most: level, sink, allowance })) }
+        let (sink, rate_limiter) = (Box::new(sink), Mutex::default());
+        Self { inner: Some(Arc::new(Inner { most: level, sink, rate_limiter })) }
     }
 
-    /// Tells of an event that the drive itself or who runs it gave rise to.
+    /// Logs an event that the drive itself or its user caused.
     pub fn write(&self, level: Level, event: &'static str, fields: &[(&'static str, String)]) {
         if let Some(inner) = self.listening(level) {
             (inner.sink)(&Record { level, event, fields, rated: false });
         }
     }
 
-    /// Tells of an event that a peer can cause again and again, or a medium. What is too much is
-    /// held back and counted; the next event of its name says how many there were (`more`), or
-    /// [`Self::summarise`]. Events of other names do not suffer.
+    /// Logs an event that a peer or a medium can cause repeatedly. Events beyond the limit are held
+    /// back and counted; the next event of the same name has their number (`more`), or
+    /// [`Self::summarise`]. Each name has its own limit.
     ///
     /// # Panics
     /// Outside a core.
@@ -122,10 +123,12 @@ impl Log {
             (*name, value[..end].to_owned())
         };
         let mut fields: Vec<_> = fields.iter().map(cut).collect();
-        // With room for the number of those held back.
+        // With space for the number of events held back.
         fields.push(("more", u64::MAX.to_string()));
         let bytes = Record { level, event, fields: &fields, rated: true }.bytes_max();
-        let Some(more) = inner.allowance().pass(level, event, bytes, now().ns()) else { return };
+        let Some(more) = inner.rate_limiter().try_acquire(level, event, bytes, now().ns()) else {
+            return;
+        };
         fields.pop();
         if more > 0 {
             fields.push(("more", more.to_string()));
@@ -133,8 +136,8 @@ impl Log {
         (inner.sink)(&Record { level, event, fields: &fields, rated: true });
     }
 
-    /// Tells how many events were held back that nothing has told of yet: as far as is allowed, or
-    /// all because the drive stops, which is a line for each name at most.
+    /// Logs the numbers of events held back that no later event has reported: as far as the limit
+    /// allows, or all of them because the drive stops (at most one line for each name).
     ///
     /// # Panics
     /// Outside a core.
@@ -147,7 +150,7 @@ impl Log {
             let record = Record { level: Level::Info, event, fields, rated: true };
             if is_last { 0 } else { record.bytes_max() }
         };
-        let held_back = inner.allowance().held_back(bytes, now().ns());
+        let held_back = inner.rate_limiter().held_back(bytes, now().ns());
         for (level, of, more) in held_back {
             (inner.sink)(&Record { level, event, fields: &fields(of, more), rated: true });
         }
@@ -159,7 +162,7 @@ impl Log {
 }
 
 impl Inner {
-    fn allowance(&self) -> MutexGuard<'_, Allowance> {
-        self.allowance.lock().unwrap_or_else(PoisonError::into_inner)
+    fn rate_limiter(&self) -> MutexGuard<'_, RateLimiter> {
+        self.rate_limiter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,7 @@
-//! Serving a drive: its life from opening the medium to the last answer.
+//! Serves a drive, from opening the medium to the last answer.
 //!
-//! Never: a command. Invariants: nobody is accepted before every core has started; with the stop
-//! request the drive takes no new connections or commands, answers those it has, and ends.
+//! Invariants: connections are accepted when every core has started; on a stop request the drive
+//! takes no new connections or commands, answers outstanding ones, and ends.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,12 +16,12 @@ use crate::life;
 use crate::metrics;
 use crate::transport::accept::accept;
 
-/// What is known of a drive once hosts can connect.
+/// Facts about a drive that hosts can connect to.
 #[derive(Clone, Debug)]
 pub struct Started {
-    /// The address it listens on.
+    /// Address that it listens on.
     pub address: SocketAddr,
-    /// How it uses its medium, in words: whether direct I/O is on.
+    /// Description of its medium, such as direct I/O on or off.
     pub media: String,
 }
 
@@ -37,13 +37,13 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
     let address = listener.local_addr().map_err(|error| Error::Runtime(error.to_string()))?;
     let scraped = config.metrics.map(|address| listen("--metrics", address)).transpose()?;
     let (media, is_new) = life::open_media(config, &split).await?;
-    let mut shared = open(media, is_new, &config.nqn, &split, &config.provision).await?;
+    let mut shared = open(media, is_new, &config.nqn, &split, &config.resources).await?;
     let alone = Arc::get_mut(&mut shared).expect("it was made just now");
     alone.log = config.log.clone();
     alone.access = config.access.clone();
     alone.host_limits = config.host_limits;
-    if let Some(model) = &config.pace {
-        alone.pace.set(model.clone());
+    if let Some(model) = &config.throttle {
+        alone.throttle.set(model.clone());
     }
     start_all(&shared).await?;
     let accepting = spawn(Class::System, accept(listener, Arc::clone(&shared)));
@@ -51,10 +51,10 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
         shared.metrics.measure();
         drop(spawn(Class::System, metrics::serve(listener, Arc::clone(&shared))));
     }
-    // From the moment that anybody knows of the drive a signal drains it.
+    // A signal drains the drive as soon as its address is known.
     let stop = spawn(Class::System, stop_requested());
     yield_now().await;
-    life::told_start(&shared, address);
+    life::log_start(&shared, address);
     let ready = ready.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(ready) = ready {
         ready(&Started { address, media: shared.media.note().to_owned() });
@@ -77,14 +77,14 @@ pub fn serve(
     config: &Config,
     ready: impl FnOnce(SocketAddr) + Send + 'static,
 ) -> Result<(), Error> {
-    serve_told(config, move |started: &Started| ready(started.address))
+    serve_with(config, move |started: &Started| ready(started.address))
 }
 
-/// As [`serve`], with all that is known once hosts can connect.
+/// As [`serve`], and calls `ready` with all facts.
 ///
 /// # Errors
 /// When the drive cannot be opened or served.
-pub fn serve_told(
+pub fn serve_with(
     config: &Config,
     ready: impl FnOnce(&Started) + Send + 'static,
 ) -> Result<(), Error> {

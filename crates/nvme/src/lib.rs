@@ -24,6 +24,7 @@
 //! - [`program`]: programs that hosts load, and memory ranges
 //! - [`discovery`]: what a host may connect to
 //! - [`identify`], [`log`], [`feature`]: what the admin queue talks of
+//! - [`vendor`]: numbers that the standard leaves to vendors
 //! - [`auth`]: DH-HMAC-CHAP, messages and both sides
 //! - [`controller`]: queues, admin commands, features and events of the drive's side
 //! - [`host`]: the commands and connection steps of the host's side
@@ -49,6 +50,7 @@ pub mod program;
 pub mod property;
 pub mod status;
 pub mod tcp;
+pub mod vendor;
 pub mod wire;
 
 /// Longest NVMe Qualified Name in bytes, without the terminating zero.

@@ -73,6 +73,6 @@ pub use net::{DetachedStream, Listener, Stream};
 pub use outlet::Outlet;
 pub use pool::TaskPool;
 pub use runtime::{Error, block_on, run};
-pub use sync::{Acquire, Notify, Permit, Semaphore, channel};
+pub use sync::{Acquire, Notify, Semaphore, SemaphorePermit, channel};
 pub use task::JoinHandle;
 pub use time::{Elapsed, Sleep, now, sleep, sleep_until, timeout};

@@ -16,8 +16,8 @@ use crate::host::{self, State};
 use crate::limits;
 use crate::remembered::Remembered;
 
-/// Program type of WebAssembly: ours, from the vendor range. It is said here and nowhere else.
-pub const PROGRAM_TYPE: u8 = 0xC1;
+/// Program type of WebAssembly.
+pub const PROGRAM_TYPE: u8 = csd_nvme::vendor::PROGRAM_TYPE_WASM;
 
 /// Most memory of the compiled modules that are remembered, bytes.
 const REMEMBERED_BYTES_MAX: u64 = 64 << 20;

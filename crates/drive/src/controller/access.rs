@@ -1,32 +1,31 @@
-//! Who may connect: hosts by name, and hosts by secret.
+//! [`Access`]: hosts that may connect, by name or by secret.
 //!
-//! Never: the proof itself, which is `transport::auth`'s. Invariant: a host that has a secret is
-//! never served before it has proven that it knows it; the discovery log alone is told on its name,
-//! as stock hosts ask for it without a secret.
+//! Invariant: a host that has a secret is served only after it has authenticated itself. Only the
+//! discovery log needs no secret, because stock hosts ask for it without one.
 
 use csd_nvme::auth::{Offer, Secrets};
 
-/// Who may connect.
+/// Hosts that may connect.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     /// NQNs that may connect without a secret. A name alone is a claim, not a proof.
     pub hosts: Vec<String>,
-    /// Hosts that are neither named nor have a secret may connect too.
+    /// True if hosts that are neither named nor have a secret may connect too.
     pub any_host: bool,
-    /// Secrets of hosts, which must then prove theirs, and of this drive.
+    /// Secrets of hosts, which must then authenticate themselves, and of this drive.
     pub secrets: Secrets,
     /// Hash functions and groups that authentication may use, best first.
     pub offer: Offer,
 }
 
 impl Access {
-    /// Whether nobody is named and nobody has a secret, so that a host needs no name.
+    /// Returns true if no host is named and none has a secret, so that a host needs no name.
     pub fn is_open(&self) -> bool {
         self.hosts.is_empty() && self.secrets.is_empty()
     }
 
-    /// Whether the host may connect, if it proves its secret where it has one. A drive for which
-    /// nobody is named takes every host.
+    /// Returns true if the host may connect, after authentication if it has a secret. A drive that
+    /// names no host takes every host.
     pub fn admits(&self, host: &str) -> bool {
         let named = self.hosts.iter().any(|nqn| nqn == host);
         self.any_host || self.is_open() || named || self.secrets.host(host).is_some()

@@ -1,38 +1,21 @@
-//! What the drive counts, per core without contention, and the view of it that admin commands get.
+//! Counters of one core that the health log reports.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use std::net::SocketAddr;
-
-use csd_nvme::compute::ProgramDescriptor;
-use csd_nvme::controller::{Backing, Event, NamespaceKind};
-use csd_nvme::discovery::{DISCOVERY_NQN, DiscoveryRecord, SUBTYPE_CURRENT_DISCOVERY, SUBTYPE_NVM};
-use csd_nvme::executions::Entry;
-use csd_nvme::feature::FeatureId;
-use csd_nvme::log::{ErrorEntry, Smart, WARNING_READ_ONLY};
-use csd_nvme::program::{ProgramType, RangeSet};
-
-use super::Association;
-use super::health::announce;
-use crate::drive::Shared;
-
-/// Generation of the discovery log: what a drive serves does not change while it runs.
-const DISCOVERY_GENERATION: u64 = 1;
-
-/// Counters of one core: only that core writes them, anyone reads.
+/// Counters of one core. Only that core writes them; every core reads them.
 #[derive(Debug, Default)]
 pub struct CoreCounters {
-    /// Read commands.
+    /// Number of read commands.
     pub reads: AtomicU64,
-    /// Write commands.
+    /// Number of write commands.
     pub writes: AtomicU64,
     /// Bytes read by hosts.
     pub read_bytes: AtomicU64,
     /// Bytes written by hosts.
     pub written_bytes: AtomicU64,
-    /// Commands that failed for the media.
+    /// Number of commands that failed because of the medium.
     pub media_errors: AtomicU64,
-    /// Powers computed for hosts that authenticate themselves.
+    /// Number of modular powers computed for hosts that authenticate themselves.
     pub powers: AtomicU64,
 }
 
@@ -40,131 +23,5 @@ impl CoreCounters {
     /// Adds to a counter that only this core writes: a load and a store, no locked instruction.
     pub fn add(counter: &AtomicU64, amount: u64) {
         counter.store(counter.load(Relaxed) + amount, Relaxed);
-    }
-}
-
-/// The drive as [`csd_nvme::controller`] asks about it, for one controller.
-#[derive(Debug)]
-pub struct View<'a> {
-    /// The drive.
-    pub drive: &'a Shared,
-    /// The controller that asks.
-    pub association: &'a Association,
-    /// The address that its host connected to.
-    pub local: Option<SocketAddr>,
-}
-
-impl View<'_> {
-    fn sum(&self, counter: impl Fn(&CoreCounters) -> &AtomicU64) -> u64 {
-        self.drive.counters.iter().map(|core| counter(core).load(Relaxed)).sum()
-    }
-}
-
-fn flag(nsid: u32, drive: &Shared) -> Option<&AtomicBool> {
-    let nsid = u16::try_from(nsid).ok()?;
-    drive.segments.namespace(nsid).map(|namespace| &namespace.absent_delete_is_error)
-}
-
-impl Backing for View<'_> {
-    fn used(&self, nsid: u32) -> u64 {
-        match self.drive.subsystem.namespace(nsid).map(|namespace| &namespace.kind) {
-            // Blocks are not allocated on write: all of them are in use.
-            Some(NamespaceKind::Block { blocks, .. }) => *blocks,
-            Some(NamespaceKind::Kv { .. }) => {
-                let namespace =
-                    u16::try_from(nsid).ok().map(|nsid| self.drive.segments.namespace(nsid));
-                namespace.flatten().map_or(0, |namespace| namespace.used_bytes.load(Relaxed))
-            }
-            Some(NamespaceKind::Memory { .. }) => self.drive.memory.allocated_bytes(),
-            Some(NamespaceKind::Compute { .. }) => self.drive.library.bytes(),
-            None => 0,
-        }
-    }
-
-    fn smart(&self) -> Smart {
-        let mut smart = Smart::zeroed();
-        let units = |bytes: u64| bytes.div_ceil(512 * 1000);
-        let read_only = self.drive.read_only.load(Relaxed);
-        smart.set_critical_warning(if read_only { WARNING_READ_ONLY } else { 0 });
-        // There is no thermometer: the temperature of a room, in kelvin. Thresholds are compared
-        // with it all the same, by each controller for itself.
-        smart.set_temperature(298).set_available_spare(100).set_spare_threshold(10);
-        smart.set_data_units_read(units(self.sum(|core| &core.read_bytes)));
-        smart.set_data_units_written(units(self.sum(|core| &core.written_bytes)));
-        smart.set_host_reads(self.sum(|core| &core.reads));
-        smart.set_host_writes(self.sum(|core| &core.writes));
-        smart.set_media_errors(self.sum(|core| &core.media_errors));
-        smart.set_error_entries(self.association.error_count());
-        smart.set_power_cycles(1).set_power_on_hours(csd_reactor::now().ns() / 3_600_000_000_000);
-        smart
-    }
-
-    fn absent_delete_is_error(&self, nsid: u32) -> bool {
-        flag(nsid, self.drive).is_some_and(|flag| flag.load(Relaxed))
-    }
-
-    fn set_absent_delete_is_error(&self, nsid: u32, error: bool) {
-        if let Some(flag) = flag(nsid, self.drive) {
-            flag.store(error, Relaxed);
-        }
-    }
-
-    fn saved(&self, id: FeatureId, nsid: u32) -> Option<u32> {
-        self.drive.settings.saved(id, nsid)
-    }
-
-    fn save(&self, id: FeatureId, nsid: u32, value: u32) {
-        self.drive.settings.save(id, nsid, value);
-    }
-
-    fn protection(&self, nsid: u32) -> u32 {
-        self.drive.settings.protection(nsid)
-    }
-
-    fn set_protection(&self, nsid: u32, value: u32) {
-        self.drive.settings.set_protection(nsid, value);
-        announce(Event::NamespaceChanged(nsid), Some(self.association.cntlid));
-    }
-
-    fn errors(&self) -> Vec<ErrorEntry> {
-        self.association.recent_errors()
-    }
-
-    fn executions(&self) -> (u64, Vec<Entry>) {
-        self.drive.execution_log.recent()
-    }
-
-    fn controllers(&self) -> Vec<u16> {
-        self.drive.controllers.ids()
-    }
-
-    fn io_queues(&self) -> usize {
-        self.association.io_queues()
-    }
-
-    fn loaded_programs(&self) -> Vec<(u16, ProgramDescriptor)> {
-        self.drive.library.descriptors(self.association.host_nqn())
-    }
-
-    fn program_types(&self) -> Vec<ProgramType> {
-        self.drive.library.types()
-    }
-
-    fn range_sets(&self) -> Vec<RangeSet> {
-        self.drive.range_sets.list(self.association.host_nqn())
-    }
-
-    fn abort(&self, qid: u16, cid: u16) -> bool {
-        self.drive.executions.abort((self.association.cntlid, qid, cid))
-    }
-
-    fn discovery(&self) -> (u64, Vec<DiscoveryRecord>) {
-        let record = |address: SocketAddr| {
-            [
-                DiscoveryRecord::tcp(address, &self.drive.subsystem.nqn, SUBTYPE_NVM),
-                DiscoveryRecord::tcp(address, DISCOVERY_NQN, SUBTYPE_CURRENT_DISCOVERY),
-            ]
-        };
-        (DISCOVERY_GENERATION, self.local.into_iter().flat_map(record).collect())
     }
 }

@@ -1,8 +1,7 @@
-//! The last executions of the drive, for its log.
+//! [`ExecutionLog`]: the last executions of the drive, for its log page.
 //!
-//! Touched once per execution, by whatever core it ran on. Never: the counting, which is the
-//! compute namespace's. Invariant: numbers rise by one in the order of the ends, and the log holds
-//! the last [`EXECUTIONS_MAX`] of them.
+//! Each execution adds one entry, on any core. Invariant: numbers rise by one in the order in which
+//! executions end, and the log holds the last [`EXECUTIONS_MAX`] of them.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +11,7 @@ use csd_reactor::{Instant, now};
 
 use crate::namespace::compute::Report;
 
-/// What the log says of an execution that ends now, save for who asked.
+/// Makes the entry of an execution that ends now, without its caller.
 pub fn entry(report: &Report, index: u16, begun: Instant) -> Entry {
     let Report { result, meter, program, cores } = report;
     let mut entry = Entry::zeroed();
@@ -28,7 +27,7 @@ pub fn entry(report: &Report, index: u16, begun: Instant) -> Entry {
     entry
 }
 
-/// The log of executions.
+/// Log of executions.
 #[derive(Debug, Default)]
 pub struct ExecutionLog(Mutex<State>);
 
@@ -40,7 +39,7 @@ struct State {
 }
 
 impl ExecutionLog {
-    /// Notes an execution that has ended; its number is set here.
+    /// Adds an execution that has ended, and sets its number.
     pub fn note(&self, mut entry: Entry) {
         let mut state = self.state();
         state.ended += 1;
@@ -49,7 +48,7 @@ impl ExecutionLog {
         state.entries.push_front(entry);
     }
 
-    /// How many executions have ended, and the entries, newest first.
+    /// Returns the number of executions that have ended, and the entries, newest first.
     pub fn recent(&self) -> (u64, Vec<Entry>) {
         let state = self.state();
         (state.ended, state.entries.iter().copied().collect())

@@ -1,20 +1,18 @@
-//! Controllers of the drive: who is connected, with which queues.
+//! Controllers of the drive: associations with hosts, and their queues.
 //!
-//! The admin commands themselves are answered by [`csd_nvme::controller`]; here is what its cores
-//! share. Touched at Connect and at the end of a connection, never per command. Invariants: a
-//! queue id is in use once per controller, from when its host has proved itself where it must;
-//! with its admin queue a controller ends, and with it every I/O queue, on whatever core.
+//! [`csd_nvme::controller`] answers admin commands; this module has the state that cores share. It
+//! is used at Connect and at the end of a connection, not per command. Invariants: a queue
+//! identifier is in use once per controller, from when its host has authenticated itself if it
+//! must; a controller ends with its admin queue, and with it every I/O queue, on any core.
 
 mod access;
 mod counters;
 pub mod executions;
-mod health;
 mod settings;
 
 pub use access::Access;
-pub use counters::{CoreCounters, View};
+pub use counters::CoreCounters;
 pub use executions::ExecutionLog;
-pub(crate) use health::announce;
 pub use settings::Settings;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -25,22 +23,29 @@ use csd_nvme::controller::ERROR_ENTRIES_MAX;
 use csd_nvme::controller::connect::{Refused, Request};
 use csd_nvme::log::ErrorEntry;
 use csd_nvme::status::Status;
+use csd_reactor::{CoreId, now};
 
-use crate::transport::newcomers::Connection;
+/// Core of a connection, and its number on the drive.
+pub type ConnectionId = (CoreId, u64);
 
-/// Most controllers at once; ids are 1 to this.
+/// Returns the milliseconds of the drive's clock.
+pub fn now_ms() -> u64 {
+    now().ns() / 1_000_000
+}
+
+/// Most controllers at once. Their identifiers are 1 to this number.
 pub const CONTROLLERS_MAX: u16 = 4096;
 
-/// One controller as all cores see it.
+/// State of one controller that all cores share.
 #[derive(Debug)]
 pub struct Association {
     /// Controller id.
     pub cntlid: u16,
     hostnqn: String,
     hostid: [u8; 16],
-    /// CC.EN is set and the controller is not shut down: I/O queues may connect.
+    /// True if CC.EN is set and the controller is not shut down: I/O queues may connect.
     pub ready: AtomicBool,
-    /// When its host was last heard, in milliseconds of the drive's clock.
+    /// Time at which its host was last heard, in milliseconds of the drive's clock.
     pub heard_ms: AtomicU64,
     queues: Mutex<Queues>,
     discovery: bool,
@@ -52,20 +57,21 @@ pub struct Association {
 struct Queues {
     // By queue id.
     used: BTreeMap<u16, IoQueue>,
-    // Connections whose hosts have yet to prove themselves: they hold no queue id.
-    claims: Vec<Connection>,
+    // Connections of hosts that have not authenticated themselves yet: they hold no queue
+    // identifier.
+    claims: Vec<ConnectionId>,
 }
 
-/// An I/O queue whose host has proved itself where it must.
+/// An I/O queue whose host has authenticated itself if it must.
 #[derive(Clone, Copy, Debug)]
 struct IoQueue {
-    connection: Connection,
-    // Its connection is lost, or is to end: no command of it begins, but some may go on.
+    connection: ConnectionId,
+    // True if its connection is lost or must end: no command of it begins, but some may run.
     ending: bool,
 }
 
 impl IoQueue {
-    fn new(connection: Connection) -> Self {
+    fn new(connection: ConnectionId) -> Self {
         Self { connection, ending: false }
     }
 }
@@ -84,13 +90,13 @@ impl Association {
         self.heard_ms.store(now_ms, Relaxed);
     }
 
-    /// NVMe Qualified Name of the host, as it says.
+    /// Returns the NVMe Qualified Name that the host has given.
     pub fn host_nqn(&self) -> &str {
         &self.hostnqn
     }
 
-    /// Ends all I/O queues: where their connections are, core and connection number.
-    pub fn end_queues(&self) -> Vec<Connection> {
+    /// Marks all I/O queues as ending. Returns their connections.
+    pub fn end_queues(&self) -> Vec<ConnectionId> {
         let mut queues = self.queues();
         queues.used.values_mut().for_each(|queue| queue.ending = true);
         let used = queues.used.values().map(|queue| queue.connection);
@@ -98,30 +104,30 @@ impl Association {
     }
 
     /// Notes that an I/O queue has lost its connection. It stays until its commands have ended.
-    /// False when the connection had no queue, because its host has not proved itself.
-    pub fn part(&self, qid: u16, connection: Connection) -> bool {
+    /// False when the connection had no queue, because its host has not authenticated itself.
+    pub fn part(&self, qid: u16, connection: ConnectionId) -> bool {
         let mut queues = self.queues();
         let queue = queues.used.get_mut(&qid).filter(|queue| queue.connection == connection);
         queue.map(|queue| queue.ending = true).is_some()
     }
 
-    /// True when no command goes on of a queue that has ended.
+    /// Returns true when no command runs of a queue that is ending.
     fn is_settled(&self) -> bool {
         self.queues().used.values().all(|queue| !queue.ending)
     }
 
-    /// True for a controller of the host that asks: by its name, or by its identifier.
+    /// Returns true for a controller of the host that asks, by its name or by its identifier.
     fn is_of(&self, request: &Request) -> bool {
         let identified = request.hostid != [0; 16] && self.hostid == request.hostid;
         identified || self.hostnqn == request.hostnqn
     }
 
-    /// Number of I/O queues, those included that have ended and whose commands have not.
+    /// Returns the number of I/O queues, ending ones included.
     pub fn io_queues(&self) -> usize {
         self.queues().used.len()
     }
 
-    /// Notes an error; its count is set here.
+    /// Adds an error, and sets its count.
     pub fn note_error(&self, mut entry: ErrorEntry) {
         let mut errors = self.errors();
         errors.count += 1;
@@ -130,12 +136,12 @@ impl Association {
         errors.entries.push_front(entry);
     }
 
-    /// Recent errors, newest first.
+    /// Returns the recent errors, newest first.
     pub fn recent_errors(&self) -> Vec<ErrorEntry> {
         self.errors().entries.iter().copied().collect()
     }
 
-    /// Number of errors in the controller's life.
+    /// Returns the number of errors in the life of the controller.
     pub fn error_count(&self) -> u64 {
         self.errors().count
     }
@@ -144,9 +150,10 @@ impl Association {
         self.errors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The host of an I/O queue's connection has proved itself: from now on the queue id is in
-    /// use. False when another connection was first, or the controller has ended its queues.
-    pub fn proved(&self, qid: u16, connection: Connection) -> bool {
+    /// Notes that the host of an I/O queue's connection has authenticated itself: from now on the
+    /// queue identifier is in use. False when another connection was first, or the controller has
+    /// ended its queues.
+    pub fn proved(&self, qid: u16, connection: ConnectionId) -> bool {
         let mut queues = self.queues();
         queues.claims.retain(|claim| *claim != connection);
         let queue = || IoQueue::new(connection);
@@ -154,8 +161,8 @@ impl Association {
             && queues.used.entry(qid).or_insert_with(queue).connection == connection
     }
 
-    /// Forgets an I/O queue whose connection and commands have ended.
-    pub fn leave(&self, qid: u16, connection: Connection) {
+    /// Removes an I/O queue whose connection and commands have ended.
+    pub fn leave(&self, qid: u16, connection: ConnectionId) {
         let mut queues = self.queues();
         queues.claims.retain(|claim| *claim != connection);
         if queues.used.get(&qid).is_some_and(|queue| queue.connection == connection) {
@@ -175,7 +182,7 @@ pub struct Controllers(Mutex<Table>);
 #[derive(Debug, Default)]
 struct Table {
     live: BTreeMap<u16, Arc<Association>>,
-    // Without an admin queue any more, while commands of their I/O queues go on.
+    // Controllers without an admin queue, while commands of their I/O queues run.
     ending: Vec<Arc<Association>>,
 }
 
@@ -210,8 +217,8 @@ impl Controllers {
         Ok(association)
     }
 
-    /// Joins an I/O queue to its controller; where its host must prove itself, its queue id stays
-    /// free until [`Association::proved`].
+    /// Joins an I/O queue to its controller. If its host must authenticate itself, its queue
+    /// identifier stays free until [`Association::proved`].
     ///
     /// # Errors
     /// [`Refused`] when the controller does not exist, belongs to another host, is not enabled, or
@@ -219,7 +226,7 @@ impl Controllers {
     pub fn join(
         &self,
         request: &Request,
-        connection: Connection,
+        connection: ConnectionId,
         must_prove: bool,
     ) -> Result<Arc<Association>, Refused> {
         let found = self.all().live.get(&request.cntlid).filter(|found| !found.discovery).cloned();
@@ -231,8 +238,8 @@ impl Controllers {
             return Err(Refused::data(0));
         }
         let qid = request.connect.qid();
-        // Asked under the lock under which an ending controller collects its queues: one that
-        // joins is collected, one that comes too late sees that it does.
+        // Checked under the lock under which an ending controller collects its queues: a queue that
+        // joins before is collected, one that joins later sees the end.
         let mut queues = association.queues();
         if !association.ready.load(Relaxed) {
             return Err(Refused { status: Status::COMMAND_SEQUENCE_ERROR, dword0: 0 });
@@ -249,13 +256,13 @@ impl Controllers {
         Ok(association)
     }
 
-    /// Ids of the controllers that have namespaces, rising.
+    /// Returns the identifiers of the controllers that have namespaces, rising.
     pub fn ids(&self) -> Vec<u16> {
         let all = self.all();
         all.live.values().filter(|found| !found.discovery).map(|found| found.cntlid).collect()
     }
 
-    /// Ends a controller whose I/O queues are ending.
+    /// Removes a controller. It is kept aside while commands of its I/O queues run.
     pub fn remove(&self, cntlid: u16) {
         let mut all = self.all();
         all.forget_ended();
@@ -263,8 +270,8 @@ impl Controllers {
         all.ending.extend(ended);
     }
 
-    /// True when no command goes on of any queue that the host which asks has lost or ended: what
-    /// it begins now is overtaken by nothing older.
+    /// Returns true when no command runs of any queue that the host has lost or ended, so that no
+    /// older command overtakes one that begins now.
     pub fn is_settled(&self, request: &Request) -> bool {
         let all = self.all();
         let of_host = all.live.values().chain(&all.ending).filter(|one| one.is_of(request));

@@ -1,9 +1,9 @@
-//! What hosts set and the drive keeps over restarts: saved features and write protection.
+//! [`Settings`] that the drive keeps over restarts: saved features and write protection.
 //!
-//! Two pages in the medium's head, written in turn, so that a torn write leaves the other whole
-//! (`docs/internals/format.md`). Never: what a feature means. Invariants: of two whole pages the
-//! one with the higher sequence counts; a Set Features that saves is answered when its page is
-//! durable; protection "until power cycle" is never on the medium.
+//! Two pages in the medium's head are written in turn, so that a torn write leaves the other one
+//! whole (`docs/internals/format.md`). Invariants: of two whole pages the one with the higher
+//! sequence counts; a Set Features that saves is answered when its page is durable; protection
+//! "until power cycle" is not on the medium.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -20,15 +20,15 @@ use crate::error::{Error, MediaError};
 use crate::format::SETTINGS_OFFSETS;
 use crate::media::{Media, Syncer};
 use crate::namespace::kv::segments::Segments;
-use crate::namespace::{NSID_BLOCK, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
+use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
 
 /// "CSDSETS\0".
 const MAGIC: u64 = u64::from_le_bytes(*b"CSDSETS\0");
 const VERSION: u32 = 1;
-/// Entries begin behind the header, 16 bytes each.
+/// Offset of the first entry, behind the header. Entries have 16 bytes.
 const ENTRIES_OFFSET: usize = 64;
 const ENTRIES_MAX: usize = (Page::SIZE - ENTRIES_OFFSET) / Entry::SIZE;
-/// Wait for another core's page to be written.
+/// Pause while another core writes its page.
 const PAUSE: Duration = Duration::from_micros(50);
 
 layout! {
@@ -42,7 +42,7 @@ layout! {
         checksum / set_checksum: u32 @ 12,
         /// Identifier of the drive.
         uuid / set_uuid: [16] @ 16,
-        /// Number of the writing.
+        /// Sequence number of the write.
         sequence / set_sequence: u64 @ 32,
         /// Number of entries.
         count / set_count: u32 @ 40,
@@ -66,24 +66,24 @@ type Values = BTreeMap<(u8, u32), u32>;
 #[derive(Debug, Default)]
 struct State {
     saved: Values,
-    // Set until the drive stops.
-    passing: Values,
+    // Values that last until the drive stops.
+    until_power_cycle: Values,
     sequence: u64,
     dirty: bool,
 }
 
-/// The settings of one drive, shared by its cores.
+/// Settings of one drive, shared by its cores.
 #[derive(Debug)]
 pub struct Settings {
     uuid: [u8; 16],
     state: Mutex<State>,
-    // Bit n: namespace n is write protected. What commands look at.
+    // Bit n is set if namespace n is write protected. Commands read it.
     protected: AtomicU64,
     writing: AtomicBool,
 }
 
 impl Settings {
-    /// Reads the settings of a medium; none are there on a new one.
+    /// Reads the settings of a medium. A new one has none.
     ///
     /// # Errors
     /// When the medium cannot be read.
@@ -106,7 +106,7 @@ impl Settings {
         Ok(Self { uuid, state: Mutex::new(state), protected, writing })
     }
 
-    /// Gives the kv namespaces what was saved for them.
+    /// Applies saved settings to the kv namespaces.
     pub fn apply(&self, segments: &Segments) {
         for ((fid, nsid), value) in &self.state().saved {
             let namespace = u16::try_from(*nsid).ok().and_then(|nsid| segments.namespace(nsid));
@@ -118,12 +118,12 @@ impl Settings {
         }
     }
 
-    /// A saved value.
+    /// Returns a saved value.
     pub fn saved(&self, id: FeatureId, nsid: u32) -> Option<u32> {
         self.state().saved.get(&(id.0, nsid)).copied()
     }
 
-    /// Saves a value; durable after [`Self::persist`].
+    /// Saves a value. It is durable after [`Self::persist`].
     pub fn save(&self, id: FeatureId, nsid: u32, value: u32) {
         let mut state = self.state();
         if state.saved.len() < ENTRIES_MAX || state.saved.contains_key(&(id.0, nsid)) {
@@ -131,16 +131,16 @@ impl Settings {
         }
     }
 
-    /// Write protection state of a namespace.
+    /// Returns the write protection state of a namespace.
     pub fn protection(&self, nsid: u32) -> u32 {
         let (state, key) = (self.state(), (FeatureId::WRITE_PROTECTION.0, nsid));
-        state.passing.get(&key).or_else(|| state.saved.get(&key)).copied().unwrap_or(0)
+        state.until_power_cycle.get(&key).or_else(|| state.saved.get(&key)).copied().unwrap_or(0)
     }
 
     /// Sets the write protection state of a namespace.
     pub fn set_protection(&self, nsid: u32, value: u32) {
         if value == PROTECT_UNTIL_POWER_CYCLE {
-            self.state().passing.insert((FeatureId::WRITE_PROTECTION.0, nsid), value);
+            self.state().until_power_cycle.insert((FeatureId::WRITE_PROTECTION.0, nsid), value);
         } else {
             self.save(FeatureId::WRITE_PROTECTION, nsid, value);
         }
@@ -150,7 +150,7 @@ impl Settings {
         };
     }
 
-    /// True when the namespace is write protected and the command would change it.
+    /// Returns true when the namespace is write protected and the command would change it.
     pub fn refuses(&self, nsid: u32, opcode: u8) -> bool {
         let changes = match nsid {
             NSID_BLOCK => nvm::Command::changes(opcode),
@@ -161,12 +161,12 @@ impl Settings {
         changes && self.protected.load(SeqCst) & bit(nsid) != 0
     }
 
-    /// Makes what was saved durable. Goes on to its end even if the caller is dropped.
+    /// Makes saved values durable. Runs to its end even if the caller is dropped.
     ///
     /// # Errors
     /// When the medium fails.
     pub async fn persist(self: &Arc<Self>, syncer: &Syncer) -> Result<(), MediaError> {
-        // Another core's page that is being written may hold what we wait for.
+        // A page that another core is writing may have the value of this caller.
         if !self.state().dirty && !self.writing.load(SeqCst) {
             return Ok(());
         }

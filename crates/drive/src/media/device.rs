@@ -1,8 +1,7 @@
-//! [`require_device`]: in `/dev` a medium is a block device that is there.
+//! [`require_device`]: refuses a medium in `/dev` that is no block device.
 //!
-//! A file that is made there lies in the machine's memory and is gone after a start: so a mistyped
-//! name of a device must not become one. `/dev/shm` is for files, and is left out. Does not open
-//! or make anything.
+//! A file created in `/dev` lies in the machine's memory and is lost at the next boot, so a
+//! mistyped name of a device must not create one. `/dev/shm` is for files, and is left out.
 
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -13,8 +12,7 @@ use crate::error::Error;
 /// Most links that are followed, as many as the kernel does.
 const LINKS_MAX: usize = 40;
 
-/// Checks a medium's path, whatever links it goes through. A path that leads nowhere else is for
-/// opening to refuse.
+/// Checks a medium's path, through any links. The opening refuses a path that leads nowhere.
 ///
 /// # Errors
 /// [`Error::Usage`] when it leads into `/dev` and no block device is there.
@@ -31,7 +29,7 @@ pub(crate) fn require_device(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// What opening `path` would open or make.
+/// Returns the path that opening `path` would open or create.
 fn target(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {

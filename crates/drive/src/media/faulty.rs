@@ -1,10 +1,9 @@
-//! A medium that misbehaves as told, around any other: late, failing, torn, flipped.
+//! A medium with injected faults, around any other medium: late, failing, torn, flipped.
 //!
-//! Used by tests. Never in a served drive. Everything is drawn from one seed, so a run repeats.
-//! Invariants: a write that is answered with success can be read, whole; a torn write is answered
-//! with an error; a write that is lost on its way from the cache to the disk fails exactly one
-//! sync, the first that ends after it, as Linux has it for an open file; after a failed sync the
-//! medium takes no more writes.
+//! For tests only. All faults are drawn from one seed, so a run repeats. Invariants: a write that
+//! is answered with success can be read, whole; a torn write is answered with an error; a write
+//! that is lost between cache and disk fails exactly one sync, the first that ends after it, as
+//! Linux reports it for an open file; after a failed sync the medium takes no more writes.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, Ordering::Relaxed};
@@ -16,14 +15,14 @@ use csd_reactor::{Buffer, sleep};
 use super::{Media, Returned, TORN_BYTES};
 use crate::error::MediaError;
 
-/// How often what goes wrong: chances out of a million for each access.
+/// Rates of faults: chances out of a million for each access.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FaultConfig {
     /// Latency added to each access, microseconds; an empty range adds none.
     pub latency_us: Range<u64>,
     /// Reads that fail.
     pub failed_reads_ppm: u32,
-    /// Reads that return one wrong bit as if nothing had happened.
+    /// Reads that return one wrong bit without an error.
     pub flipped_reads_ppm: u32,
     /// Writes that fail and leave the medium as it was.
     pub failed_writes_ppm: u32,
@@ -31,12 +30,12 @@ pub struct FaultConfig {
     pub torn_writes_ppm: u32,
     /// Syncs that fail.
     pub failed_syncs_ppm: u32,
-    /// Syncs that lose, on their way, all that was written and is not durable: whichever sync ends
-    /// next fails. Of a simulated disk with a volatile cache only.
+    /// Syncs that lose everything written and not durable; the sync that ends next fails. Only for
+    /// a simulated disk with a volatile cache.
     pub failed_writebacks_ppm: u32,
 }
 
-/// How often something went wrong.
+/// Numbers of injected faults.
 #[derive(Debug, Default)]
 pub struct Injected {
     /// Failed reads.
@@ -49,7 +48,7 @@ pub struct Injected {
     pub torn_writes: AtomicU64,
     /// Failed syncs.
     pub failed_syncs: AtomicU64,
-    /// Syncs on whose way something was lost.
+    /// Syncs that lost something.
     pub failed_writebacks: AtomicU64,
     /// Accesses that took longer.
     pub delays: AtomicU64,
@@ -57,26 +56,26 @@ pub struct Injected {
     pub overlapping_syncs: AtomicU64,
 }
 
-/// The medium.
+/// A medium with injected faults.
 #[derive(Debug)]
 pub struct Faulty {
     inner: Media,
     config: Mutex<FaultConfig>,
     seed: AtomicU64,
     read_only: AtomicBool,
-    // Something was lost, and no sync has said so.
+    // True if something was lost, and no sync has reported it.
     unreported: AtomicBool,
     syncing: AtomicU64,
-    /// Bytes of writes under way.
+    /// Bytes of writes that run.
     pub writing_bytes: AtomicU64,
-    /// The most that they ever were.
+    /// Largest value of these bytes.
     pub writing_bytes_most: AtomicU64,
-    /// What went wrong so far.
+    /// Faults so far.
     pub injected: Injected,
 }
 
 impl Faulty {
-    /// `inner`, without faults until [`Self::set`].
+    /// Makes a medium around `inner`, without faults until [`Self::set`].
     pub fn new(inner: Media, seed: u64) -> Self {
         Self {
             inner,
@@ -91,22 +90,22 @@ impl Faulty {
         }
     }
 
-    /// The medium below, without its faults.
+    /// Returns the medium below, which has no faults.
     pub fn inner(&self) -> &Media {
         &self.inner
     }
 
-    /// Changes what goes wrong from now on.
+    /// Changes the rates of faults.
     pub fn set(&self, config: FaultConfig) {
         *self.config() = config;
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> u64 {
         self.inner.bytes()
     }
 
-    /// True once a sync has failed.
+    /// Returns true once a sync has failed.
     pub fn is_read_only(&self) -> bool {
         self.read_only.load(Ordering::Acquire) || self.inner.is_read_only()
     }
@@ -144,7 +143,7 @@ impl Faulty {
             let pieces = self.draw(whole.len() as u64 / TORN_BYTES + 1);
             let length = usize::try_from(pieces * TORN_BYTES).expect("a part of a buffer");
             let part = vec![Buffer::from_slice(&whole[..length])];
-            // Whatever becomes of the part, the answer is that the write failed.
+            // The write fails even if this part succeeds.
             let _ = self.inner.write(offset, part).await;
             return (Err(failed("torn write")), buffers);
         }
@@ -154,7 +153,7 @@ impl Faulty {
     /// Makes completed writes durable, or fails and takes no more.
     ///
     /// # Errors
-    /// As told; [`MediaError::ReadOnly`] after the first.
+    /// An injected failure; [`MediaError::ReadOnly`] after the first.
     pub async fn sync(&self) -> Result<(), MediaError> {
         let _under_way = UnderWay::new(&self.syncing, 1);
         if self.syncing.load(Relaxed) > 1 {
@@ -205,7 +204,7 @@ impl Faulty {
         hit
     }
 
-    /// A number below `limit`, from the seed (SplitMix64).
+    /// Draws a number below `limit` from the seed (SplitMix64).
     fn draw(&self, limit: u64) -> u64 {
         let state = self.seed.fetch_add(0x9E37_79B9_7F4A_7C15, Relaxed);
         let mut z = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -219,7 +218,7 @@ impl Faulty {
     }
 }
 
-/// Counts what is under way until it is dropped.
+/// A guard that counts an operation until it is dropped.
 struct UnderWay<'a>(&'a AtomicU64, u64);
 
 impl<'a> UnderWay<'a> {

@@ -1,13 +1,13 @@
-//! A plain file or a block device as a medium, past the page cache where that is possible.
+//! A plain file or a block device as a medium, with direct I/O where that is possible.
 //!
-//! Direct I/O takes aligned transfers only. Payloads are aligned as they come, so they move without
-//! a copy. A read that is not aligned reads the covering blocks into a buffer of its own, whose
-//! live range is then narrowed: no copy either. A write whose pieces are not aligned, such as a
-//! group of records, is copied into aligned pieces once.
+//! Direct I/O takes aligned transfers only. Payloads arrive aligned, so they move without a copy. A
+//! read that is not aligned reads the covering blocks into a buffer of its own, whose live range is
+//! then narrowed: no copy either. A write whose pieces are not aligned, such as a group of records,
+//! is copied into aligned pieces once.
 //!
-//! Never: formats; nothing is written to a device that holds something. Invariants: after a failed
-//! sync every write and sync is refused (the kernel drops the error and the dirty pages with it, so
-//! a second sync would lie); no other process has the medium open at the same time.
+//! Invariants: a device that holds something else is not written; after a failed sync every write
+//! and sync is refused (the kernel drops the error and the dirty pages with it, so a second sync
+//! would report success wrongly); no other process has the medium open at the same time.
 
 use std::io;
 use std::path::Path;
@@ -22,15 +22,15 @@ use crate::error::{Error, MediaError};
 /// Longest piece into which unaligned writes are copied.
 const BOUNCE_BYTES: usize = 1 << 20;
 
-/// Whether to bypass the page cache.
+/// Use of direct I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direct {
-    /// Where the file system takes it.
+    /// Direct I/O where the file system takes it.
     #[default]
     Auto,
-    /// Always: an error where that is refused.
+    /// Direct I/O, or an error.
     On,
-    /// Never.
+    /// No direct I/O.
     Off,
 }
 
@@ -39,7 +39,7 @@ pub enum Direct {
 pub struct FileMedia {
     file: File,
     bytes: u64,
-    // Of direct I/O; `None` when transfers go through the page cache.
+    // Alignment of direct I/O; `None` when transfers go through the page cache.
     alignment: Option<DirectAlignment>,
     note: Arc<str>,
     read_only: Arc<AtomicBool>,
@@ -52,14 +52,14 @@ impl std::fmt::Debug for FileMedia {
 }
 
 impl FileMedia {
-    /// Opens `path`, and tells whether it is new: a file that was not there or empty, or a block
-    /// device that begins with zeros. A new file gets `bytes` bytes, reserved on its file system so
-    /// that a full folder is found now and not in the middle of a write; a new device is used as
-    /// far as `bytes`, or whole if that is 0.
+    /// Opens `path`, and returns true with it if it is new: a file that did not exist or was empty,
+    /// or a block device that begins with zeros. A new file gets `bytes` bytes, reserved on its
+    /// file system so that a lack of space shows now and not during a write. Of a new device
+    /// `bytes` bytes are used, or all of it if that is 0.
     ///
     /// # Errors
-    /// [`Error::Media`] when it cannot be opened, is in use, or has no room; [`Error::Usage`] when
-    /// a device is smaller than `bytes`, or direct I/O is wanted and refused.
+    /// [`Error::Media`] when it cannot be opened, is in use, or has no space; [`Error::Usage`] when
+    /// a device is smaller than `bytes`, or direct I/O is required and refused.
     pub async fn open(path: &Path, bytes: u64, direct: Direct) -> Result<(Self, bool), Error> {
         let options =
             FileOptions { read: true, write: true, create: true, ..FileOptions::default() };
@@ -80,7 +80,7 @@ impl FileMedia {
         }
         let failed = |source| Error::Media { path: path.to_owned(), source };
         if let Err(source) = media.file.allocate(0, bytes).await {
-            // Leave no half-made media behind that a next start would take for a drive.
+            // No half-made media stays behind that a next start would take for a drive.
             let _ = media.file.set_len(0).await;
             return Err(failed(source));
         }
@@ -89,7 +89,7 @@ impl FileMedia {
         Ok((media, true))
     }
 
-    /// Opens `path` to look at it: nothing can be written through what this returns.
+    /// Opens `path` read-only.
     ///
     /// # Errors
     /// [`Error::Media`] when it cannot be opened, or a drive serves it.
@@ -102,7 +102,7 @@ impl FileMedia {
 
     async fn open_as(path: &Path, plain: FileOptions, direct: Direct) -> Result<Self, Error> {
         let failed = |source| Error::Media { path: path.to_owned(), source };
-        // Only an open file tells what it can. It is closed again before the lock is taken.
+        // The alignment is known only of an open file. It is closed again before the lock is taken.
         let seen = File::open(path, &plain).await.map_err(failed)?;
         let alignment = seen.direct_alignment().filter(|alignment| {
             let fits = |bytes: u32| bytes.is_power_of_two() && u64::from(bytes) <= PAGE_BYTES;
@@ -135,33 +135,33 @@ impl FileMedia {
         Ok(Self { file, bytes, alignment: None, note: note.into(), read_only: Arc::default() })
     }
 
-    /// The smallest write, bytes: 1 through the page cache.
+    /// Returns the smallest write in bytes; 1 through the page cache.
     pub fn write_unit(&self) -> u32 {
         self.alignment.map_or(1, |alignment| alignment.offset_bytes)
     }
 
-    /// Whether direct I/O is on, in words, and if not, why.
+    /// Returns a description of direct I/O: on, or the reason why not.
     pub fn note(&self) -> &str {
         &self.note
     }
 
-    /// The same medium with another [`Self::note`].
+    /// Returns the medium with another [`Self::note`].
     pub(crate) fn noted(mut self, note: &str) -> Self {
         self.note = note.into();
         self
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// True when nothing can be written any more.
+    /// Returns true when nothing can be written any more.
     pub fn is_read_only(&self) -> bool {
         self.read_only.load(Ordering::Acquire)
     }
 
-    /// True when the place of the superblocks holds nothing but zeros.
+    /// Returns true when the place of the superblocks holds nothing but zeros.
     async fn is_blank(&self) -> Result<bool, Error> {
         let length = usize::try_from(HEAD_BYTES.min(self.bytes)).expect("at most 1 MiB");
         let (result, head) = self.read(0, Buffer::with_room(0, length, 0)).await;
@@ -169,8 +169,8 @@ impl FileMedia {
         Ok(head.iter().all(|byte| *byte == 0))
     }
 
-    /// Fills `buffer` from `offset` on. The buffer returned may be another one, of the same length
-    /// and with at least the room of the one given.
+    /// Fills `buffer` from `offset` on. May return another buffer of the same length, with at least
+    /// the headroom and tailroom of the given one.
     pub async fn read(&self, offset: u64, buffer: Buffer) -> Returned<Buffer> {
         let wanted = buffer.len();
         let (skip, covering) = match self.alignment {
@@ -183,7 +183,7 @@ impl FileMedia {
         buffer.advance(skip);
         buffer.truncate(wanted);
         let result = match result {
-            // The covering blocks may reach beyond the end of a file; what was wanted may not.
+            // The covering blocks may extend beyond the end of a file; the range asked for may not.
             Ok(count) if count >= skip + wanted => Ok(()),
             Ok(_) => Err(MediaError::Io("the file has become shorter".into())),
             Err(error) => Err(MediaError::Io(error.to_string())),
@@ -203,7 +203,7 @@ impl FileMedia {
                 let total: usize = buffers.iter().map(|buffer| buffer.len()).sum();
                 let unit = u64::from(alignment.offset_bytes);
                 if !offset.is_multiple_of(unit) || !(total as u64).is_multiple_of(unit) {
-                    // Part of a block: the drive is opened so that nobody asks for it.
+                    // Part of a block. The drive is opened so that this does not happen.
                     return (Err(MediaError::OutOfRange), buffers);
                 }
                 (self.file.write_vectored_at(offset, bounced(&buffers, total)).await.0, buffers)
@@ -213,8 +213,8 @@ impl FileMedia {
         (result.map_err(|error| MediaError::from(&error)), buffers)
     }
 
-    /// Gives a range's space back, so that it reads as zeros; false when the file system cannot,
-    /// and nothing was done.
+    /// Deallocates a range, so that it reads as zeros; false when the file system cannot, and
+    /// nothing was done.
     ///
     /// # Errors
     /// When the file is read-only, or the operating system failed for another reason.
@@ -232,7 +232,7 @@ impl FileMedia {
     /// Makes completed writes durable.
     ///
     /// # Errors
-    /// The first failure is the operating system's, later ones are [`MediaError::ReadOnly`].
+    /// The error of the operating system at first, [`MediaError::ReadOnly`] later.
     pub async fn sync(&self) -> Result<(), MediaError> {
         if self.is_read_only() {
             return Err(MediaError::ReadOnly);
@@ -244,7 +244,7 @@ impl FileMedia {
     }
 }
 
-/// Opens for direct I/O, and tries it, because not every refusal comes with the opening.
+/// Opens a file for direct I/O and tries a transfer, because some file systems refuse only that.
 async fn open_direct(
     path: &Path,
     options: &FileOptions,
@@ -268,8 +268,8 @@ fn is_aligned(alignment: DirectAlignment, offset: u64, buffer: &Buffer) -> bool 
         && offset.is_multiple_of(unit.into())
 }
 
-/// A buffer for the blocks that cover a read, with the room that `wanted` has, and how many of its
-/// bytes come before what is wanted.
+/// Makes a buffer for the blocks that cover a read, with the headroom and tailroom of `wanted`.
+/// Returns it with the number of bytes before the read.
 fn cover(alignment: DirectAlignment, offset: u64, wanted: Buffer) -> (usize, Buffer) {
     let unit = alignment.offset_bytes as usize;
     let skip = usize::try_from(offset % unit as u64).expect("less than a block");
@@ -277,7 +277,7 @@ fn cover(alignment: DirectAlignment, offset: u64, wanted: Buffer) -> (usize, Buf
     (skip, Buffer::with_room(wanted.headroom(), length, wanted.tailroom()))
 }
 
-/// The same bytes in aligned pieces.
+/// Copies the bytes to aligned pieces.
 fn bounced(buffers: &[Buffer], total: usize) -> Vec<Buffer> {
     let mut pieces = Vec::with_capacity(total.div_ceil(BOUNCE_BYTES));
     let mut sources = buffers.iter();
@@ -303,7 +303,7 @@ fn bounced(buffers: &[Buffer], total: usize) -> Vec<Buffer> {
     pieces
 }
 
-/// Makes a new file's name durable: without this a power cut may take the whole drive.
+/// Makes a new file's name durable: without it a power cut may lose the whole drive.
 async fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

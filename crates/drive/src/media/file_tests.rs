@@ -1,4 +1,4 @@
-//! Aligned and unaligned transfers with and without direct I/O, and who may open a medium.
+//! Aligned and unaligned transfers with and without direct I/O, and exclusive opening of a medium.
 
 use csd_reactor::{Config, block_on};
 
@@ -14,7 +14,7 @@ fn on_core<F: Future<Output = ()> + 'static>(body: impl FnOnce() -> F + Send + '
     block_on(&Config::default(), body).expect("a core");
 }
 
-/// A folder on the disk that the build is on: `/tmp` may be memory.
+/// Makes a folder on the disk of the build, because `/tmp` may be memory.
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(std::env::current_exe().unwrap().parent().unwrap()).unwrap()
 }

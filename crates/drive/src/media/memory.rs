@@ -1,8 +1,8 @@
 //! Memory as a medium, shared by all cores.
 //!
 //! Stripes of 64 KiB are allocated when first written and locked for the time of one copy, so a
-//! reader sees an aligned write of up to a stripe whole or not at all. The lock is free unless two
-//! cores touch one stripe at the same moment. Never: a system call.
+//! reader sees an aligned write of up to a stripe whole or not at all. Two cores wait for each
+//! other only when they access one stripe at the same moment. No system call is made.
 
 use std::sync::RwLock;
 
@@ -24,14 +24,14 @@ impl std::fmt::Debug for Memory {
 }
 
 impl Memory {
-    /// A medium of `bytes` bytes; allocates nothing yet.
+    /// Makes a medium of `bytes` bytes, and allocates nothing yet.
     pub fn new(bytes: u64) -> Self {
         let count = bytes.div_ceil(STRIPE_BYTES as u64);
         let stripes = (0..count).map(|_| Stripe::default()).collect();
         Self { stripes, bytes }
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -59,7 +59,7 @@ impl Memory {
         });
     }
 
-    /// Makes a range zeros; whole stripes of it are given back. The range must be on the medium.
+    /// Makes a range read as zeros, and frees whole stripes. The range must be on the medium.
     pub fn discard(&self, offset: u64, bytes: u64) {
         let length = usize::try_from(bytes).expect("memory media fit into memory");
         for_stripes(offset, length, |stripe, within, range| {

@@ -1,9 +1,8 @@
-//! What keeps the bytes: memory, a file or block device, or a simulated disk that forgets what was
-//! not flushed; and for tests any of them with faults.
+//! Media: memory, a file or block device, or a simulated disk that loses on a power cut what was
+//! not flushed; for tests also any of them with faults.
 //!
-//! Never: formats or commands. Invariants: a read returns what the last completed write put there;
-//! after [`Media::sync`] every write completed before it began is durable; after a failed sync the
-//! media takes no more writes.
+//! Invariants: a read returns the last completed write; after [`Media::sync`] every write completed
+//! before it began is durable; after a failed sync the medium takes no more writes.
 
 mod device;
 mod faulty;
@@ -27,35 +26,34 @@ use crate::error::MediaError;
 
 /// Unit in which a medium is split, and size of the superblock.
 pub const PAGE_BYTES: u64 = 4096;
-/// Space before the first namespace: two copies of the superblock, and room to grow. A medium that
-/// is to be formatted must hold nothing there.
+/// Space before the first namespace: two copies of the superblock, and reserve. A medium must be
+/// empty there to be formatted.
 pub const HEAD_BYTES: u64 = 1 << 20;
-/// Zeros are written in pieces of this many bytes.
+/// Length of the pieces in which zeros are written.
 const ZERO_BYTES: u64 = 1 << 20;
-/// Bytes copied from or to memory between two looks at whether others want the core: a few
-/// microseconds.
+/// Bytes copied from or to memory between two yields to other tasks: a few microseconds.
 pub(crate) const COPY_BYTES: usize = 16 << 10;
-/// Bytes of memory given back between two such looks.
+/// Bytes of memory freed between two yields.
 const DISCARD_BYTES: u64 = 256 << 10;
 
-/// Result of an access that gives its buffer back.
+/// Result of an access that returns its buffer.
 pub type Returned<T> = (Result<(), MediaError>, T);
 
-/// A medium; clones are the same medium, usable from every core.
+/// A medium. Clones are the same medium, usable from every core.
 #[derive(Clone, Debug)]
 pub enum Media {
-    /// Memory: lost with the process.
+    /// Memory, which is lost with the process.
     Memory(Arc<Memory>),
     /// A plain file or a block device.
     File(FileMedia),
-    /// Simulated: forgets on a power cut what was not flushed.
+    /// Simulated disk, which loses on a power cut what was not flushed.
     Volatile(Arc<Volatile>),
     /// Another medium, with faults.
     Faulty(Arc<Faulty>),
 }
 
 impl Media {
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> u64 {
         match self {
             Self::Memory(memory) => memory.bytes(),
@@ -65,12 +63,12 @@ impl Media {
         }
     }
 
-    /// True when a sync costs nothing because there is nothing that outlives the process.
-    pub fn forgets_anyway(&self) -> bool {
+    /// Returns true when a sync costs nothing because nothing outlives the process.
+    pub fn is_volatile(&self) -> bool {
         matches!(self, Self::Memory(_))
     }
 
-    /// True when no write can succeed any more, because a sync has failed.
+    /// Returns true when a sync has failed, so that no write can succeed.
     pub fn is_read_only(&self) -> bool {
         match self {
             Self::Memory(_) | Self::Volatile(_) => false,
@@ -79,7 +77,7 @@ impl Media {
         }
     }
 
-    /// What is to be told of it when a drive starts.
+    /// Returns a description for the log of the start.
     pub fn note(&self) -> &str {
         match self {
             Self::Memory(_) => "in memory, lost when the drive stops",
@@ -88,8 +86,8 @@ impl Media {
         }
     }
 
-    /// Fills `buffer` from `offset` on. The buffer returned may be another one, of the same length
-    /// and with at least the room of the one given.
+    /// Fills `buffer` from `offset` on. May return another buffer of the same length, with at least
+    /// the headroom and tailroom of the given one.
     pub async fn read(&self, offset: u64, mut buffer: Buffer) -> Returned<Buffer> {
         if !self.holds(offset, buffer.len()) {
             return (Err(MediaError::OutOfRange), buffer);
@@ -106,8 +104,8 @@ impl Media {
         }
     }
 
-    /// True when [`Self::read_now`] and [`Self::write_now`] do on this medium what the others do.
-    pub fn answers_at_once(&self) -> bool {
+    /// Returns true when [`Self::read_now`] and [`Self::write_now`] work on this medium.
+    pub fn is_synchronous(&self) -> bool {
         matches!(self, Self::Memory(_))
     }
 
@@ -156,11 +154,11 @@ impl Media {
         }
     }
 
-    /// Makes a range read as zeros, and gives its space back where the medium can. As a write it
-    /// is durable after the next sync, and may tear at 512 bytes.
+    /// Makes a range read as zeros, and frees its space where the medium can. Like a write it is
+    /// durable after the next sync, and may tear at 512 bytes.
     ///
     /// # Errors
-    /// As a write; the range is then partly zeros, partly what it was.
+    /// As a write. The range then has zeros in part and its old bytes in part.
     pub async fn discard(&self, offset: u64, bytes: u64) -> Result<(), MediaError> {
         if offset.checked_add(bytes).is_none_or(|end| end > self.bytes()) {
             return Err(MediaError::OutOfRange);
@@ -175,13 +173,13 @@ impl Media {
         }
     }
 
-    /// Writes zeros; the range's space stays its own.
+    /// Writes zeros, and keeps the range's space.
     ///
     /// # Errors
-    /// As a write; the range is then partly zeros, partly what it was.
+    /// As a write. The range then has zeros in part and its old bytes in part.
     pub async fn zero(&self, offset: u64, bytes: u64) -> Result<(), MediaError> {
         if let Self::Memory(memory) = self {
-            // In memory there is nothing that a later write could miss.
+            // In memory no later write can miss its space.
             return match offset.checked_add(bytes) {
                 Some(end) if end <= self.bytes() => {
                     discard(memory, offset, bytes).await;
@@ -206,11 +204,11 @@ impl Media {
         Ok(())
     }
 
-    /// Makes every completed write durable. While a drive runs [`Syncer`] alone calls this: of two
-    /// syncs that overlap a file tells only one that a write was lost.
+    /// Makes every completed write durable. While a drive runs only [`Syncer`] calls this, because
+    /// of two syncs of a file that overlap only one reports a lost write.
     ///
     /// # Errors
-    /// When the medium cannot promise it; it is read-only then.
+    /// When the medium cannot promise it. It is read-only then.
     pub async fn sync(&self) -> Result<(), MediaError> {
         match self {
             Self::Memory(_) => Ok(()),
@@ -231,17 +229,17 @@ impl Media {
     }
 }
 
-/// Runs an access of a simulated medium as an operating system runs one of a file: it goes on to
-/// its end when nobody waits for it any more.
+/// Runs an access of a simulated medium as an operating system runs one of a file: to its end, even
+/// when its caller is gone.
 fn on_its_own<T: 'static>(access: impl Future<Output = T> + 'static) -> JoinHandle<T> {
     spawn(Class::Foreground, access)
 }
 
-/// Makes a range of memory zeros, letting others have the core now and then.
+/// Makes a range of memory zeros, and yields to other tasks regularly.
 async fn discard(memory: &Memory, offset: u64, bytes: u64) {
     let (mut at, end) = (offset, offset + bytes);
     while at < end {
-        // Whole pieces, so that what can be given back is.
+        // Whole pieces, so that their stripes are freed.
         let next = (at + 1).next_multiple_of(DISCARD_BYTES).min(end);
         memory.discard(at, next - at);
         at = next;
@@ -251,8 +249,8 @@ async fn discard(memory: &Memory, offset: u64, bytes: u64) {
     }
 }
 
-/// Calls `copy` with each piece and where it stands, letting others have the core whenever
-/// [`COPY_BYTES`] have been copied: small pieces are copied together.
+/// Calls `copy` with each piece and its offset, and yields to other tasks after every
+/// [`COPY_BYTES`] bytes: small pieces are copied together.
 pub(crate) async fn in_turns<P: AsRef<[u8]>>(
     start: u64,
     pieces: impl Iterator<Item = P>,

@@ -1,11 +1,12 @@
-//! One sync at a time for all cores of a drive: those who ask while one runs share the next.
+//! [`Syncer`]: runs one sync at a time for all cores of a drive. Requests during a sync share the
+//! next one.
 //!
-//! Linux tells one `fdatasync` of an open file that a write was lost on its way to the disk, and no
-//! other: of two that overlap, either may be the one, and the other ends well. So no two overlap.
+//! Linux reports a write that was lost on its way to the disk to one `fdatasync` of an open file
+//! only. Of two that overlap, either may get the error, and the other succeeds. So no two overlap.
 //!
-//! Never holds its lock across an await. Invariants: at most one sync of the medium runs; whoever
-//! asks is answered by a sync that began after the asking; after a failure everyone who waits, and
-//! everyone who asks later, is answered with an error; a sync goes on to its end whoever is gone.
+//! The lock is not held across an await. Invariants: at most one sync of the medium runs; a request
+//! is answered by a sync that began after the request; after a failure every waiting and every
+//! later request fails; a sync runs to its end even if its callers are gone.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -17,7 +18,7 @@ use csd_reactor::{Class, spawn};
 use super::Media;
 use crate::error::MediaError;
 
-/// The syncs of a medium; clones are the same, usable from every core.
+/// Syncs of a medium. Clones are the same, usable from every core.
 #[derive(Clone, Debug)]
 pub struct Syncer(Arc<Inner>);
 
@@ -29,19 +30,19 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct State {
-    // Numbers of syncs: the last that is wanted, has begun, has ended.
+    // Numbers of the last sync that was requested, has begun, has ended.
     wanted: u64,
     begun: u64,
     ended: u64,
     running: bool,
     failure: Option<MediaError>,
-    // By ticket: the sync that is waited for, and who waits.
+    // Waiting requests by ticket: the sync that each waits for, and its waker.
     waiting: BTreeMap<u64, (u64, Waker)>,
     tickets: u64,
 }
 
 impl Syncer {
-    /// For this medium, whose only one it must be.
+    /// Makes the only syncer of a medium.
     pub fn new(media: Media) -> Self {
         Self(Arc::new(Inner { media, state: Mutex::default() }))
     }
@@ -54,10 +55,10 @@ impl Syncer {
     /// Waits until a sync that begins from now on has ended.
     ///
     /// # Errors
-    /// What the medium said, when any sync failed meanwhile; [`MediaError::ReadOnly`] when one had
+    /// The error of the medium, when a sync failed meanwhile; [`MediaError::ReadOnly`] when one had
     /// failed before.
     pub async fn sync(&self) -> Result<(), MediaError> {
-        if self.0.media.forgets_anyway() {
+        if self.0.media.is_volatile() {
             return Ok(());
         }
         let (mut asked, is_first) = self.0.ask()?;
@@ -69,12 +70,12 @@ impl Syncer {
 }
 
 impl Inner {
-    /// No code that can panic runs under this lock, so a poisoned one is still in order.
+    /// Locks the state. No code that can panic runs under the lock, so a poisoned lock is in order.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for the next sync; true when nobody works off what is asked for.
+    /// Requests the next sync. Returns true when the caller must start the task that runs syncs.
     fn ask(&self) -> Result<(Asked<'_>, bool), MediaError> {
         let mut state = self.state();
         if state.failure.is_some() {
@@ -86,7 +87,7 @@ impl Inner {
         Ok((asked, !std::mem::replace(&mut state.running, true)))
     }
 
-    /// Ends a sync, and wakes those whom that concerns.
+    /// Ends a sync, and wakes the requests that it answers.
     fn end(&self, failure: Option<MediaError>) {
         let mut state = self.state();
         state.ended = state.begun;
@@ -105,7 +106,7 @@ impl Inner {
     }
 }
 
-/// Syncs for as long as a sync is wanted that has not begun.
+/// Runs syncs until every requested sync has begun.
 async fn run(running: Running) {
     loop {
         running.0.state().begun += 1;
@@ -119,7 +120,8 @@ async fn run(running: Running) {
     }
 }
 
-/// A sync that is dropped with its core leaves nobody waiting: what became of it is not known.
+/// A guard of the task that runs syncs. If it is dropped with its core, waiting requests fail,
+/// because the result of the sync is unknown.
 struct Running(Arc<Inner>);
 
 impl Drop for Running {
@@ -130,7 +132,7 @@ impl Drop for Running {
     }
 }
 
-/// Somebody who waits.
+/// A waiting request.
 struct Asked<'a> {
     of: &'a Inner,
     target: u64,
@@ -171,9 +173,9 @@ mod tests {
 
     type Ended = (Instant, Result<(), MediaError>);
 
-    /// Has somebody ask at each of these times, in microseconds, on a disk whose syncs take 1 ms,
-    /// and drops the first after half of that; when the others were answered, in microseconds, and
-    /// how.
+    /// Requests a sync at each of these times, in microseconds, on a disk whose syncs take 1 ms,
+    /// and drops the first after half of that. Returns the times at which the others were answered,
+    /// in microseconds, and their results.
     fn asked_at(times_us: &[u64], faults: FaultConfig) -> Vec<(u64, Result<(), MediaError>)> {
         let world = World::new(1, WorldConfig { cpu_ns_per_poll: 0, ..WorldConfig::default() });
         let machine = world.machine("drive", Ipv4Addr::LOCALHOST, 1);

@@ -1,8 +1,8 @@
 //! A simulated disk with a volatile cache: writes stay in memory until a sync, and a power cut
 //! lets any subset of the others through, torn at 512 bytes.
 //!
-//! Used by every crash test. Never in a served drive. Invariants: a sync makes durable exactly the
-//! writes completed before it began (and perhaps more); a read sees every completed write.
+//! For tests only. Invariants: a sync makes durable exactly the writes completed before it began
+//! (and perhaps more); a read sees every completed write.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,10 +17,10 @@ use crate::error::MediaError;
 /// A write tears at multiples of this many bytes.
 pub const TORN_BYTES: u64 = 512;
 
-/// How the simulated disk behaves.
+/// Latencies of the simulated disk.
 #[derive(Clone, Debug)]
 pub struct VolatileConfig {
-    /// Latency of a read or a write in microseconds, drawn anew for each.
+    /// Latency of a read or a write in microseconds, drawn for each access.
     pub access_us: Range<u64>,
     /// Latency of a sync in microseconds.
     pub sync_us: Range<u64>,
@@ -37,7 +37,8 @@ struct Pending {
     offset: u64,
     bytes: Vec<u8>,
     completed: bool,
-    // It failed on its way to the disk: it can be read until the power goes, and no sync covers it.
+    // True if it failed on its way to the disk: it can be read until the power cut, and no sync
+    // covers it.
     lost: bool,
 }
 
@@ -51,21 +52,21 @@ struct State {
     losses: Losses,
 }
 
-/// What power cuts have come to: writes that were submitted and not yet durable.
+/// Results of power cuts, for writes that were submitted and not yet durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Power cuts.
+    /// Number of power cuts.
     pub cuts: u64,
-    /// Writes of which a part landed.
+    /// Number of writes of which a part landed.
     pub torn_writes: u64,
-    /// Sectors of 512 bytes that landed.
+    /// Number of sectors of 512 bytes that landed.
     pub landed_sectors: u64,
-    /// Sectors that did not.
+    /// Number of sectors that did not.
     pub lost_sectors: u64,
 }
 
 impl Losses {
-    /// Adds those of another disk.
+    /// Adds the losses of another disk.
     pub fn add(&mut self, other: Self) {
         self.cuts += other.cuts;
         self.torn_writes += other.torn_writes;
@@ -74,7 +75,7 @@ impl Losses {
     }
 }
 
-/// The disk.
+/// A simulated disk.
 #[derive(Debug)]
 pub struct Volatile {
     config: VolatileConfig,
@@ -83,7 +84,7 @@ pub struct Volatile {
 }
 
 impl Volatile {
-    /// An empty disk of `bytes` bytes.
+    /// Makes an empty disk of `bytes` bytes.
     pub fn new(bytes: u64, config: VolatileConfig) -> Self {
         let durable = Memory::new(bytes);
         let state = State {
@@ -96,18 +97,18 @@ impl Volatile {
         Self { config, bytes, state: Mutex::new(state) }
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Bytes written and not yet durable.
+    /// Returns the bytes written and not yet durable.
     pub fn pending_bytes(&self) -> u64 {
         self.state().pending.values().map(|write| write.bytes.len() as u64).sum()
     }
 
     /// Loses every completed write that is not durable, as a page cache does when the disk fails
-    /// it: the bytes can be read until the power goes. Says whether there were any.
+    /// it: the bytes can be read until the power cut. Returns true if there were any.
     pub fn lose_unsynced(&self) -> bool {
         let mut state = self.state();
         let open = state.pending.values_mut().filter(|write| write.completed && !write.lost);
@@ -144,7 +145,7 @@ impl Volatile {
         self.state().losses
     }
 
-    /// Gives the power back; what is there is what was durable.
+    /// Restores the power. The disk then has what was durable.
     pub fn power_on(&self) {
         self.state().power = true;
     }
@@ -207,7 +208,7 @@ impl Volatile {
             }
             let write = state.pending.remove(&number).expect("seen just now");
             state.durable.write(write.offset, &write.bytes);
-            // What was lost before it is no longer to be seen there.
+            // Lost bytes are no longer visible.
             for older in state.pending.range_mut(..number).map(|(_, older)| older) {
                 if older.lost {
                     let at = older.offset;
@@ -228,7 +229,7 @@ impl Volatile {
     }
 }
 
-/// A write that the disk has: it completes even if its core is gone.
+/// A write that the disk has accepted. It completes even if its core is gone.
 struct Submitted<'a> {
     disk: &'a Volatile,
     number: u64,
@@ -249,7 +250,7 @@ impl Drop for Submitted<'_> {
     }
 }
 
-/// The pieces in which a write may tear.
+/// Splits a write into the pieces that a power cut may separate.
 fn torn(offset: u64, bytes: &[u8]) -> Vec<(u64, &[u8])> {
     let mut pieces = Vec::new();
     let (mut at, mut rest) = (offset, bytes);

@@ -1,8 +1,8 @@
-//! The Prometheus endpoint: one page of text for whoever asks over HTTP.
+//! The Prometheus endpoint: one page of text over HTTP.
 //!
-//! A scrape costs a walk over the counters and a letter to every core; between scrapes nothing.
-//! It changes nothing of the drive. Invariants: a scraper that says nothing, or too much, is let
-//! go; scrapers that are slow keep nobody waiting.
+//! A scrape costs a walk over the counters and a message to every core. It does not change the
+//! drive. Invariants: a scraper that sends nothing, or too much, is disconnected; slow scrapers do
+//! not block others.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -16,15 +16,15 @@ use csd_reactor::{
     spawn, timeout,
 };
 
-use super::{BUCKETS_US, OPS, Op, STATUSES};
+use super::counts::{BUCKETS_US, Bytes, OPS, Op, STATUSES};
 use crate::drive::{Core, Shared};
 use crate::transport::budget::Use;
 
 /// Longest request that is read, bytes.
 const REQUEST_BYTES_MAX: usize = 8 << 10;
-/// A scraper must have asked and listened within this time.
+/// Time within which a scraper must send its request and receive the page.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Scrapers at a time; when another comes, the one that came first is let go.
+/// Most scrapers at a time. When another connects, the oldest is disconnected.
 const SCRAPERS_MAX: usize = 16;
 
 /// Answers scrapes until the listener is dropped.
@@ -43,7 +43,7 @@ pub async fn serve(listener: Listener, shared: Arc<Shared>) {
         }
         let shared = Arc::clone(&shared);
         scrapers.push_back(spawn(Class::System, async move {
-            // Whatever goes wrong is the scraper's to notice.
+            // An error ends the connection, which the scraper sees.
             let _ = timeout(PATIENCE, answer(&stream, &shared)).await;
         }));
     }
@@ -76,7 +76,7 @@ async fn answer(stream: &Stream, shared: &Shared) -> std::io::Result<()> {
     stream.send_all((head + &page).as_bytes()).await
 }
 
-/// The page, in the text format of Prometheus.
+/// Renders the page in the text format of Prometheus.
 pub async fn render(shared: &Shared) -> String {
     let mut page = String::new();
     operations(&mut page, shared);
@@ -101,14 +101,14 @@ fn head(page: &mut String, name: &str, kind: &str, help: &str) {
 
 fn operations(page: &mut String, shared: &Shared) {
     let metrics = &shared.metrics;
-    let labels = |Op(_, _, namespace, op, _): &Op| format!("namespace=\"{namespace}\",op=\"{op}\"");
+    let labels = |op: &Op| format!("namespace=\"{}\",op=\"{}\"", op.namespace, op.name);
     head(page, "csd_commands_total", "counter", "I/O commands answered.");
     for (index, op) in OPS.iter().enumerate() {
         let done = metrics.sum(|core| &core.ops[index].done);
         let _ = writeln!(page, "csd_commands_total{{{}}} {done}", labels(op));
     }
     head(page, "csd_bytes_total", "counter", "Bytes of their data that were moved.");
-    for (index, op) in OPS.iter().enumerate().filter(|(_, op)| op.4) {
+    for (index, op) in OPS.iter().enumerate().filter(|(_, op)| op.bytes != Bytes::None) {
         let bytes = metrics.sum(|core| &core.ops[index].bytes);
         let _ = writeln!(page, "csd_bytes_total{{{}}} {bytes}", labels(op));
     }
@@ -169,7 +169,7 @@ fn cores(page: &mut String, times: &[BusyTimes]) {
     }
 }
 
-/// What hosts take of the drive.
+/// Writes connections, and memory that hosts take.
 fn hosts(page: &mut String, shared: &Shared, memory: &[Use]) {
     head(page, "csd_connections", "gauge", "Open connections, admin queues included.");
     for (core, count) in shared.connections.iter().enumerate() {
@@ -269,7 +269,7 @@ fn log(page: &mut String, shared: &Shared) {
     }
 }
 
-/// Nanoseconds as seconds, exactly.
+/// Formats nanoseconds as seconds, exactly.
 fn seconds(ns: u64) -> String {
     let (whole, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
     match rest {

@@ -1,8 +1,8 @@
-//! The block namespace: the NVM command set on a run of the medium.
+//! The block namespace: the NVM command set on a range of the medium.
 //!
-//! Never: partial blocks, queues or PDUs. Invariants: a block lies at `slba * block_bytes` of the
-//! run; a change is durable after Flush, or at completion with FUA; a fused Compare and Write has
-//! the namespace to itself; a deallocated block reads as zeros.
+//! Invariants: a block lies at `slba * block_bytes` of the range; a change is durable after Flush,
+//! or at completion with FUA; a fused Compare and Write has the namespace to itself; a deallocated
+//! block reads as zeros.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use csd_nvme::nvm::{COPY_RANGES_MAX, Extent};
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, core_id, spawn};
 
-use super::gate::{Gate, Inside};
+use super::write_gate::{Inside, WriteGate};
 use crate::error::Access;
 use crate::media::{Media, Syncer};
 
 /// Compare, Verify and Copy read in pieces of this many bytes.
 pub const PIECE_BYTES: u32 = 1 << 20;
-/// Most bytes that one Copy moves, and one of its sources (MCL, MSSRL): they are in memory at once.
+/// Most bytes that one Copy moves, and one of its sources (MCL, MSSRL). They are in memory at once.
 pub const COPY_BYTES_MAX: u32 = 16 << 20;
 /// Most blocks of a fused Compare and Write (ACWU).
 const FUSED_BLOCKS_MAX: u32 = 1;
@@ -27,36 +27,36 @@ const FUSED_BLOCKS_MAX: u32 = 1;
 pub struct Block {
     media: Media,
     syncer: Rc<Syncer>,
-    gate: Arc<Gate>,
+    gate: Arc<WriteGate>,
     offset: u64,
     blocks: u64,
     block_bytes: u32,
 }
 
 impl Block {
-    /// The namespace on `length` bytes of the medium from `offset` on, whose writers go through
+    /// Makes the namespace on `length` bytes of the medium from `offset` on, whose writers pass
     /// `gate`.
     pub fn new(
         media: Media,
         syncer: Rc<Syncer>,
-        gate: Arc<Gate>,
+        gate: Arc<WriteGate>,
         (offset, length): (u64, u64),
         block_bytes: u32,
     ) -> Self {
         Self { media, syncer, gate, offset, blocks: length / u64::from(block_bytes), block_bytes }
     }
 
-    /// Number of blocks.
+    /// Returns the number of blocks.
     pub fn blocks(&self) -> u64 {
         self.blocks
     }
 
-    /// Size of a block in bytes.
+    /// Returns the size of a block in bytes.
     pub fn block_bytes(&self) -> u32 {
         self.block_bytes
     }
 
-    /// Length of an extent in bytes.
+    /// Returns the length of an extent in bytes.
     ///
     /// # Errors
     /// [`Status::LBA_OUT_OF_RANGE`] when it is not on the namespace.
@@ -68,8 +68,8 @@ impl Block {
         Ok(u64::from(extent.blocks) * u64::from(self.block_bytes))
     }
 
-    /// Reads `buffer.len()` bytes from `skip` bytes into block `slba` on; the caller has checked
-    /// the extent with [`Self::length`].
+    /// Reads `buffer.len()` bytes from byte `skip` of block `slba` on. The caller has checked the
+    /// extent with [`Self::length`].
     ///
     /// # Errors
     /// [`Status::UNRECOVERED_READ_ERROR`].
@@ -91,9 +91,9 @@ impl Block {
         self.flush_if(fua).await
     }
 
-    /// True when [`Self::read_now`] and [`Self::write_now`] are worth trying.
-    pub fn answers_at_once(&self) -> bool {
-        self.media.answers_at_once()
+    /// Returns true when [`Self::read_now`] and [`Self::write_now`] are worth trying.
+    pub fn is_synchronous(&self) -> bool {
+        self.media.is_synchronous()
     }
 
     /// Reads the `into.len()` bytes of an extent that [`Self::length`] has checked, without
@@ -102,8 +102,8 @@ impl Block {
         self.media.read_now(self.at(extent.slba), into)
     }
 
-    /// Writes an extent that [`Self::length`] has checked, without waiting; false when that
-    /// cannot be done. What can be written so is as durable as it will ever be.
+    /// Writes an extent that [`Self::length`] has checked, without waiting; false when that cannot
+    /// be done. A write that succeeds is as durable as it can be on such a medium.
     pub fn write_now(&self, extent: Extent, data: &[u8]) -> bool {
         let inside = self.gate.try_enter(core_id().0);
         inside.is_some() && self.media.write_now(self.at(extent.slba), data)
@@ -126,8 +126,9 @@ impl Block {
         Ok(())
     }
 
-    /// Compares, and writes if that held, with nobody between the two; the results of both. Goes
-    /// on to its end even if the caller is dropped, lest a pair be cut in two.
+    /// Compares, and writes if the data is equal, with no other change between the two. Returns the
+    /// results of both. Runs to its end even if the caller is dropped, so that a pair is not cut in
+    /// two.
     pub async fn compare_and_write(
         &self,
         extent: Extent,
@@ -153,8 +154,8 @@ impl Block {
         pair.await
     }
 
-    /// Makes an extent that [`Self::length`] has checked read as zeros, and gives its space back
-    /// where that is wanted and possible.
+    /// Makes an extent that [`Self::length`] has checked read as zeros, and frees its space if that
+    /// is wanted and possible.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -171,7 +172,7 @@ impl Block {
         self.flush_if(fua).await
     }
 
-    /// Gives back the space of ranges. Nothing is changed when one is not on the namespace.
+    /// Deallocates ranges. Changes none when one is not on the namespace.
     ///
     /// # Errors
     /// [`Status::LBA_OUT_OF_RANGE`], or as [`Self::write`].
@@ -198,13 +199,13 @@ impl Block {
         Ok(())
     }
 
-    /// Copies sources one behind the other to `to`: as if all had been read before the first block
+    /// Copies sources one behind the other to `to`, as if all had been read before the first block
     /// is written. Returns the number of bytes.
     ///
     /// # Errors
     /// [`Status::COPY_LIMIT_EXCEEDED`], [`Status::LBA_OUT_OF_RANGE`], or as [`Self::read`] and
-    /// [`Self::write`]. The block at which a failed copy stopped is not told (dword 0 is 0: no
-    /// range is known to be complete).
+    /// [`Self::write`]. A failed copy does not report the block at which it stopped (dword 0 is 0:
+    /// no range is known to be complete).
     pub async fn copy(&self, sources: &[Extent], to: u64, fua: bool) -> Result<u64, Status> {
         let most = COPY_BYTES_MAX / self.block_bytes;
         let blocks: u64 = sources.iter().map(|source| u64::from(source.blocks)).sum();

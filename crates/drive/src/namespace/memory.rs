@@ -1,12 +1,11 @@
-//! The memory namespace: bytes that programs and hosts share, in the drive's RAM.
+//! The memory namespace (SLM): bytes in the drive's RAM that programs and hosts share.
 //!
-//! Every core reads and writes it in place, so there is no owner to ask and no byte to hand over.
-//! Pages of 64 KiB come into being when they are first written; each has a lock that is held for
-//! one copy within the page, a few microseconds, never across an await, and never by the compute
-//! lane, whose thread may stand still for long: a core that finds a page locked waits for another
-//! core's memcpy and nothing else. Never: the medium; what is here is gone when the drive stops.
-//! Invariants: a page that does not exist reads as zeros; concurrent writes of one page follow one
-//! another; ranges of several pages are not atomic.
+//! Every core reads and writes it in place, so no byte moves between cores. Pages of 64 KiB are
+//! allocated when they are first written. Each has a lock that is held for one copy within the
+//! page, a few microseconds, never across an await, and never by a compute thread, which may be
+//! descheduled for long: a core that finds a page locked waits for another core's memcpy only. The
+//! contents are lost when the drive stops. Invariants: a page that does not exist reads as zeros;
+//! concurrent writes of one page are serialised; ranges of several pages are not atomic.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{PoisonError, RwLock};
@@ -15,8 +14,8 @@ use csd_nvme::memory::Range;
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, yield_now};
 
-use super::NSID_MEMORY;
 use crate::media::{COPY_BYTES, in_turns};
+use csd_nvme::vendor::NSID_MEMORY;
 
 /// Bytes of a page.
 const PAGE_BYTES: usize = 64 << 10;
@@ -32,24 +31,24 @@ pub struct LocalMemory {
 }
 
 impl LocalMemory {
-    /// `bytes` bytes, all zero; none of them takes memory yet.
+    /// Makes a memory of `bytes` bytes, all zero and none allocated.
     pub fn new(bytes: u64) -> Self {
         let count = usize::try_from(bytes.div_ceil(PAGE_BYTES as u64)).unwrap_or(usize::MAX);
         let pages = std::iter::repeat_with(RwLock::default).take(count).collect();
         Self { pages, bytes, allocated_bytes: AtomicU64::new(0) }
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Bytes that take memory.
+    /// Returns the allocated bytes.
     pub fn allocated_bytes(&self) -> u64 {
         self.allocated_bytes.load(Relaxed)
     }
 
-    /// That a range of namespace `nsid` is one of this memory.
+    /// Checks that a range of namespace `nsid` is in this memory.
     ///
     /// # Errors
     /// [`Status::INVALID_MEMORY_NAMESPACE`], [`Status::LBA_OUT_OF_RANGE`] beyond the end.
@@ -60,7 +59,7 @@ impl LocalMemory {
         self.check(range)
     }
 
-    /// That a range lies in this memory.
+    /// Checks that a range lies in this memory.
     ///
     /// # Errors
     /// [`Status::LBA_OUT_OF_RANGE`].
@@ -98,17 +97,17 @@ impl LocalMemory {
         }
     }
 
-    /// As [`Self::read`], letting others have the core now and then.
+    /// As [`Self::read`], with regular yields to other tasks.
     pub async fn read_in_turns(&self, start: u64, out: &mut [u8]) {
         in_turns(start, out.chunks_mut(COPY_BYTES), |at, piece| self.read(at, piece)).await;
     }
 
-    /// As [`Self::write`], letting others have the core now and then.
+    /// As [`Self::write`], with regular yields to other tasks.
     pub async fn write_in_turns(&self, start: u64, data: &[u8]) {
         in_turns(start, data.chunks(COPY_BYTES), |at, piece| self.write(at, piece)).await;
     }
 
-    /// Makes a range that [`Self::check`] has passed zero; whole pages cease to be.
+    /// Makes a range that [`Self::check`] has passed zero, and frees whole pages.
     fn zero(&self, start: u64, length: usize) {
         for (page, at, length) in parts(start, length) {
             let mut page = self.pages[page].write().unwrap_or_else(PoisonError::into_inner);
@@ -135,7 +134,7 @@ impl LocalMemory {
         Ok(())
     }
 
-    /// Copies ranges one behind the other to `to`. Nothing is changed when one of them is not in
+    /// Copies ranges one behind the other to `to`. Changes nothing when one of them is not in
     /// memory or shares a byte with the destination.
     ///
     /// # Errors
@@ -162,7 +161,8 @@ impl LocalMemory {
         Ok(())
     }
 
-    /// The bytes of a range that [`Self::check`] has passed, in buffers of at most `piece` bytes.
+    /// Reads the bytes of a range that [`Self::check`] has passed, in buffers of at most `piece`
+    /// bytes.
     pub async fn collect(&self, range: Range, piece: usize) -> Vec<Buffer> {
         let mut pieces = Vec::new();
         let mut done = 0;
@@ -178,7 +178,7 @@ impl LocalMemory {
     }
 }
 
-/// The parts of a range by page: page, first byte in it, number of bytes.
+/// Splits a range by page: page, first byte in it, number of bytes.
 fn parts(start: u64, length: usize) -> impl Iterator<Item = (usize, usize, usize)> {
     let page_bytes = PAGE_BYTES as u64;
     let mut page = usize::try_from(start / page_bytes).unwrap_or(usize::MAX);
@@ -191,7 +191,7 @@ fn parts(start: u64, length: usize) -> impl Iterator<Item = (usize, usize, usize
     })
 }
 
-/// A range cut at the bounds of pages, so that whole ones stay whole.
+/// Splits a range at the bounds of pages, so that whole pages stay whole.
 fn turns(range: Range) -> impl Iterator<Item = (u64, usize)> {
     let end = range.start + range.length;
     let mut at = range.start;
@@ -265,7 +265,7 @@ mod tests {
         });
     }
 
-    /// Against a plain vector, for sources and destinations that lie every way to each other.
+    /// Compares with a plain vector, for sources and destinations in every relative position.
     #[test]
     fn copies_are_whole_or_refused_when_they_overlap() {
         run(|| async {

@@ -1,40 +1,39 @@
-//! The memory of a core for data on its way between hosts and the medium, over all connections.
+//! Per-core limit of the bytes buffered between hosts and the medium, over all connections.
 //!
-//! A connection's own share is [`super::link`]'s. Invariant: a connection that has no answer
+//! A connection's own share is in [`super::grants`]. Invariant: a connection that has no answer
 //! waiting may always make one, one that holds no capsule may always receive, and one that holds
 //! no granted data may always be granted [`FLOOR_BYTES`], so that hosts which do not move their
-//! data cannot use up what serves the others. Longer transfers share one pool, for which they wait
-//! in line.
+//! data cannot block others. Longer transfers wait in line for one shared pool.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use csd_reactor::{Acquire, Semaphore};
 
-/// Least memory of a core: 7/16 of it are granted, and the longest transfer is 16 MiB.
+/// Smallest budget of a core: 7/16 of it are granted, and the longest transfer is 16 MiB.
 pub const BYTES_MIN: u64 = 64 << 20;
-/// Memory of a core, unless its user says otherwise.
+/// Default budget of a core.
 pub const BYTES_DEFAULT: u64 = 192 << 20;
-/// Granted data that a connection may always hold: the floor. The sum of all floors is bounded by
-/// the number of connections, and comes on top of the memory of the cores.
+/// Floor: granted data that a connection may always hold. The sum of all floors is bounded by the
+/// number of connections, and comes on top of the budgets of the cores.
 pub const FLOOR_BYTES: u32 = 128 << 10;
-/// Unit in which waiting is counted.
+/// Unit of the semaphores in bytes.
 const UNIT_BYTES: u32 = 4096;
 
-/// Data in use, in bytes.
+/// Memory in use, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Use {
-    /// Granted to hosts, or being written.
+    /// Data granted to hosts, or being written.
     pub granted: usize,
-    /// Came with executions that wait or run, or was granted for them.
+    /// Data of executions that wait or run.
     pub executions: usize,
-    /// Answers with data: being read, waiting, or queued.
+    /// Answers with data that are being read, wait, or are queued.
     pub answers: usize,
-    /// Came with commands that are not answered.
+    /// In-capsule data of commands that are not answered.
     pub capsules: usize,
 }
 
-/// The memory of one core.
+/// Budget of one core.
 pub struct Budget {
     granted: Semaphore,
     granted_units: usize,
@@ -53,8 +52,8 @@ fn units(bytes: u64) -> usize {
 }
 
 impl Budget {
-    /// So many bytes: seven sixteenths of them to be granted, one for the data of executions, six
-    /// for answers, two for capsules; and the floors of so many connections.
+    /// Makes a budget of `bytes` bytes: seven sixteenths for granted data, one for the data of
+    /// executions, six for answers, two for capsules. The floors of `connections` come on top.
     pub fn new(bytes: u64, connections: usize) -> Self {
         let bytes = bytes.max(BYTES_MIN);
         let part = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -81,7 +80,7 @@ impl Budget {
     }
 
     /// Waits for the right to hold `bytes` bytes, at most [`FLOOR_BYTES`], of a connection's floor.
-    /// It is there unless writes of connections that are gone still go on.
+    /// Waits only while writes of connections that are gone still run.
     pub fn floor(&self, bytes: u32) -> Acquire {
         self.floors.acquire(units(bytes.into()))
     }
@@ -91,7 +90,7 @@ impl Budget {
         self.executions.acquire(units(bytes.into()).min(self.executions_units))
     }
 
-    /// True while somebody waits for memory that others were granted.
+    /// Returns true while a command waits for memory that others were granted.
     pub fn is_waited_for(&self) -> bool {
         self.granted.is_waited_for() || self.executions.is_waited_for()
     }
@@ -106,17 +105,17 @@ impl Budget {
         self.answers.set(self.answers.get() - bytes);
     }
 
-    /// True while answers hold so much that only connections without any may make one.
+    /// Returns true while answers hold so much that only connections without one may make one.
     pub fn is_congested(&self) -> bool {
         self.answers.get() >= self.answers_max
     }
 
-    /// True while capsules hold so much that only connections without any may receive.
-    pub fn is_laden(&self) -> bool {
+    /// Returns true while capsules hold so much that only connections without one may receive.
+    pub fn is_full_of_capsules(&self) -> bool {
         self.capsules.get() >= self.capsules_max
     }
 
-    /// What is in use.
+    /// Returns the memory in use.
     pub fn used(&self) -> Use {
         let floors = self.floors_units - self.floors.available();
         let granted = self.granted_units - self.granted.available() + floors;
@@ -130,15 +129,15 @@ impl Budget {
     }
 }
 
-/// The bytes of one command's capsule, while the command runs.
-pub struct Laden {
+/// A charge for one command's capsule, until the command ends.
+pub struct CapsuleCharge {
     memory: Rc<Budget>,
     own: Rc<Cell<usize>>,
     bytes: usize,
 }
 
-impl Laden {
-    /// Counts `bytes` bytes against the core and, in `own`, against the connection.
+impl CapsuleCharge {
+    /// Charges `bytes` bytes to the core and, in `own`, to the connection.
     pub fn new(memory: &Rc<Budget>, own: &Rc<Cell<usize>>, bytes: usize) -> Self {
         memory.capsules.set(memory.capsules.get() + bytes);
         own.set(own.get() + bytes);
@@ -146,7 +145,7 @@ impl Laden {
     }
 }
 
-impl Drop for Laden {
+impl Drop for CapsuleCharge {
     fn drop(&mut self) {
         self.memory.capsules.set(self.memory.capsules.get() - self.bytes);
         self.own.set(self.own.get() - self.bytes);
@@ -170,10 +169,10 @@ mod tests {
     fn capsules_and_answers_are_counted_until_they_go() {
         let memory = Rc::new(Budget::new(BYTES_MIN, 1));
         let own = Rc::new(Cell::new(0));
-        let laden = Laden::new(&memory, &own, 8 << 20);
-        assert!(memory.is_laden() && own.get() == 8 << 20);
-        drop(laden);
-        assert!(!memory.is_laden() && own.get() == 0);
+        let charge = CapsuleCharge::new(&memory, &own, 8 << 20);
+        assert!(memory.is_full_of_capsules() && own.get() == 8 << 20);
+        drop(charge);
+        assert!(!memory.is_full_of_capsules() && own.get() == 0);
         memory.answer(24 << 20);
         assert!(memory.is_congested());
         memory.answered(1);

@@ -1,10 +1,8 @@
-//! What a connection's loop and its commands share: the wire's state, what is to be sent, what is
-//! being received.
+//! [`Link`]: the state that a connection's loop and its commands share.
 //!
-//! Never: the socket. Invariants: pieces leave in the order in which they were pushed; a grant is
-//! made only for buffers that are there.
-
-mod room;
+//! It owns the transport's state machine, the queue of outgoing bytes and the session. It does not
+//! touch the socket. Invariants: pieces leave in the order in which they were pushed; an R2T is
+//! sent only when buffers for its data exist.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -16,35 +14,30 @@ use csd_nvme::capsule::Cqe;
 use csd_nvme::controller::queue::{Permit, Queue};
 use csd_nvme::status::Status;
 use csd_nvme::tcp::controller::Connection as Wire;
-use csd_reactor::{Buffer, Notify, Semaphore};
+use csd_reactor::{Buffer, Notify};
 
-use super::auth::Gate;
-use super::budget::{Budget, Laden};
-use super::lend::Lender;
+use super::auth_gate::AuthGate;
+use super::budget::{Budget, CapsuleCharge};
+use super::grants::Grants;
 use super::outgoing::Outgoing;
 use super::presence::Presence;
 use super::session::Session;
-use super::transfer::Transfers;
-use super::{LIMITS, PDU_DATA_BYTES_MAX};
 use crate::controller::Association;
+use crate::limits::{PDU_DATA_BYTES_MAX, TRANSPORT};
 
-/// Most bytes that a connection's commands hold for answers being read, a piece at least each.
-const ANSWERS_BYTES_MAX: u32 = 4 << 20;
-/// Unit in which these are counted.
-const UNIT_BYTES: u32 = 4096;
 /// Headroom that a buffer of data needs before it, whatever the alignment asked for.
 pub const HEADROOM: usize = 256;
 /// Tailroom for the data digest.
 pub const TAILROOM: usize = 4;
 
-/// What moved since somebody last looked, and what waits.
+/// Bytes that moved since the last look, and bytes that wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Motion {
     /// Bytes of granted data that were received.
     pub received: usize,
     /// Bytes that were sent.
     pub sent: usize,
-    /// The oldest grant whose data is not complete.
+    /// Number of the oldest grant whose data is not complete.
     pub granted: Option<u64>,
     /// Bytes of all such grants.
     pub granted_bytes: usize,
@@ -52,87 +45,86 @@ pub struct Motion {
     pub queued: usize,
 }
 
-/// One connection's shared state.
+/// Shared state of one connection.
 pub struct Link {
-    /// The transport's state machine.
+    /// Number of the connection; unique on its drive.
+    pub number: u64,
+    /// State machine of the transport.
     pub wire: RefCell<Wire>,
-    /// What is to be sent.
+    /// Queue of bytes to send.
     pub outgoing: RefCell<Outgoing>,
-    /// The session: admin queue, I/O queue, or not connected yet.
+    /// Session: admin queue, I/O queue, or not connected yet.
     pub session: RefCell<Session>,
     /// Authentication.
-    pub gate: Gate,
-    /// Whether the host is there.
+    pub auth: AuthGate,
+    /// Presence of the host.
     pub host: Presence,
-    queue: RefCell<Queue>,
-    transfers: Transfers,
-    room: Notify,
+    /// Memory that the connection holds.
+    pub grants: Grants,
+    /// Address that the host connected to.
+    pub local: Option<SocketAddr>,
+    /// Address that the host connected from.
+    pub peer: Option<SocketAddr>,
+    pub(super) budget: Rc<Budget>,
+    // Wakes commands that wait for space in the queue of outgoing bytes.
+    pub(super) space: Notify,
     // Bytes of answers that are being made.
-    reserved: Cell<usize>,
-    answers: Semaphore,
-    /// Memory for granted data.
-    pub lender: Lender,
-    received_bytes: Cell<usize>,
+    pub(super) reserved: Cell<usize>,
+    queue: RefCell<Queue>,
     sent_bytes: Cell<usize>,
-    budget: Rc<Budget>,
     // Bytes of capsules whose commands are not answered.
     capsules: Rc<Cell<usize>>,
-    // The drive has as many connections as it may: this one is only told so.
+    // True if the drive already has as many connections as it takes: Connect says so.
     surplus: bool,
     ended: Cell<bool>,
-    // The connection ends when all is sent.
-    leaving: Cell<bool>,
-    /// The address that the host connected to.
-    pub local: Option<SocketAddr>,
-    /// The address that it connected from.
-    pub peer: Option<SocketAddr>,
+    // True if the connection ends when everything queued was sent.
+    closing: Cell<bool>,
     draining: Cell<bool>,
-    // The loop's waker, for changes that come from outside its turns.
+    // Waker of the loop, for changes that come from outside its turns.
     waker: RefCell<Option<Waker>>,
     in_turn: Cell<bool>,
 }
 
 impl Link {
-    /// A connection, between our address and the peer's, on which nothing was received; one that
-    /// is in surplus is told so when it connects a queue.
+    /// Makes the state of a new connection between our address and the peer's. Connect of a
+    /// connection in surplus is refused.
     pub fn new(
+        number: u64,
         (local, peer): (Option<SocketAddr>, Option<SocketAddr>),
         budget: Rc<Budget>,
         surplus: bool,
     ) -> Self {
         Self {
-            budget,
-            capsules: Rc::default(),
-            surplus,
-            wire: RefCell::new(Wire::new(LIMITS)),
+            number,
+            wire: RefCell::new(Wire::new(TRANSPORT)),
             outgoing: RefCell::default(),
             session: RefCell::new(Session::Unconnected),
-            gate: Gate::default(),
+            auth: AuthGate::default(),
             host: Presence::default(),
-            queue: RefCell::new(Queue::unconnected()),
-            transfers: Transfers::default(),
-            room: Notify::new(),
-            reserved: Cell::new(0),
-            answers: Semaphore::new((ANSWERS_BYTES_MAX / UNIT_BYTES) as usize),
-            lender: Lender::default(),
-            received_bytes: Cell::new(0),
-            sent_bytes: Cell::new(0),
-            ended: Cell::new(false),
-            leaving: Cell::new(false),
+            grants: Grants::default(),
             local,
             peer,
+            budget,
+            space: Notify::new(),
+            reserved: Cell::new(0),
+            queue: RefCell::new(Queue::unconnected()),
+            sent_bytes: Cell::new(0),
+            capsules: Rc::default(),
+            surplus,
+            ended: Cell::new(false),
+            closing: Cell::new(false),
             draining: Cell::new(false),
             waker: RefCell::new(None),
             in_turn: Cell::new(false),
         }
     }
 
-    /// The address of the host, for the log.
+    /// Returns the address of the host, for the log.
     pub fn peer(&self) -> String {
         self.peer.map_or_else(|| "?".to_owned(), |peer| peer.to_string())
     }
 
-    /// The connection's queue.
+    /// Returns the connection's queue.
     pub fn queue(&self) -> Queue {
         self.queue.borrow().clone()
     }
@@ -143,17 +135,18 @@ impl Link {
         *self.queue.borrow_mut() = queue;
     }
 
-    /// The connection's loop begins a turn: what changes now it will see by itself.
+    /// Begins a turn of the connection's loop. Until its end the loop sees changes without being
+    /// woken.
     pub fn begin_turn(&self, waker: &Waker) {
         self.in_turn.set(true);
-        let mut kept = self.waker.borrow_mut();
-        match &mut *kept {
-            Some(kept) => kept.clone_from(waker),
-            None => *kept = Some(waker.clone()),
+        let mut known = self.waker.borrow_mut();
+        match &mut *known {
+            Some(known) => known.clone_from(waker),
+            None => *known = Some(waker.clone()),
         }
     }
 
-    /// The loop's turn is over: changes wake it.
+    /// Ends the turn: from here on changes wake the loop.
     pub fn end_turn(&self) {
         self.in_turn.set(false);
     }
@@ -172,113 +165,80 @@ impl Link {
         self.wake();
     }
 
-    /// True once the connection is to end.
+    /// Returns true once the connection must end.
     pub fn ended(&self) -> bool {
         self.ended.get()
     }
 
-    /// Asks the loop to end when all that is queued was sent.
-    pub fn end_when_sent(&self) {
-        self.leaving.set(true);
+    /// Asks the loop to end when everything queued was sent.
+    pub fn close_after_flush(&self) {
+        self.closing.set(true);
         self.wake();
     }
 
-    /// True when [`Self::end_when_sent`] was asked for and all is sent.
-    pub fn farewell(&self) -> bool {
-        self.leaving.get() && self.outgoing.borrow().is_empty()
+    /// Returns true when [`Self::close_after_flush`] was called and everything is sent.
+    pub fn is_closed_after_flush(&self) -> bool {
+        self.closing.get() && self.outgoing.borrow().is_empty()
     }
 
-    /// Has the connection take no new commands, and close once those it has are answered.
+    /// Makes the connection take no new commands, and close when those it has are answered.
     pub fn drain(&self) {
         self.draining.set(true);
         self.wake();
     }
 
-    /// True once no new commands are taken.
+    /// Returns true once no new commands are taken.
     pub fn is_draining(&self) -> bool {
         self.draining.get()
     }
 
-    /// True for the connection of an admin queue.
+    /// Returns true for the connection of an admin queue.
     pub fn is_admin(&self) -> bool {
         matches!(*self.session.borrow(), Session::Admin(_))
     }
 
-    /// True while so much is queued that no more should be received.
-    pub fn is_congested(&self) -> bool {
-        self.is_full() || self.must_wait()
+    /// Returns true while capsules of this and other connections hold so much memory that no more
+    /// should be received, unless it is granted data.
+    pub fn is_full_of_capsules(&self) -> bool {
+        self.budget.is_full_of_capsules() && self.capsules.get() > 0 && self.grants.is_empty()
     }
 
-    /// True while so much came with commands of this and other connections that no more should be
-    /// received, unless it is data that was asked for.
-    pub fn is_laden(&self) -> bool {
-        self.budget.is_laden() && self.capsules.get() > 0 && self.transfers.is_empty()
+    /// Charges a command's in-capsule data to the core's budget for as long as the command runs.
+    pub fn charge_capsule(&self, bytes: usize) -> Option<CapsuleCharge> {
+        (bytes > 0).then(|| CapsuleCharge::new(&self.budget, &self.capsules, bytes))
     }
 
-    /// Counts a command's in-capsule data for as long as the command runs.
-    pub fn laden(&self, bytes: usize) -> Option<Laden> {
-        (bytes > 0).then(|| Laden::new(&self.budget, &self.capsules, bytes))
-    }
-
-    /// True when the drive has as many connections as it may without this one.
+    /// Returns true when the drive has as many connections as it takes without this one.
     pub fn is_surplus(&self) -> bool {
         self.surplus
     }
 
-    /// True while others wait for memory of which this connection may hold a part.
+    /// Returns true while others wait for memory of which this connection may hold a part.
     pub fn others_wait(&self) -> bool {
         self.budget.is_waited_for() || self.budget.is_congested()
     }
 
-    /// What moved since this was last asked.
+    /// Returns the bytes that moved since the last call.
     pub fn motion(&self) -> Motion {
         Motion {
-            received: self.received_bytes.take(),
+            received: self.grants.take_received(),
             sent: self.sent_bytes.take(),
-            granted: self.transfers.oldest(),
-            granted_bytes: self.transfers.bytes(),
+            granted: self.grants.oldest(),
+            granted_bytes: self.grants.bytes(),
             queued: self.outgoing.borrow().queued_bytes(),
         }
     }
 
-    /// Copies received data to its place in a transfer.
-    pub fn fill(&self, ttag: u16, offset: u32, bytes: &[u8]) {
-        self.note_received(bytes.len());
-        self.transfers.fill(ttag, offset, bytes);
-    }
-
-    /// Calls `visit` with the place for data of a transfer: from `offset` on, at most `most` bytes
-    /// and not beyond one piece.
-    pub fn with_slice<T>(
-        &self,
-        ttag: u16,
-        offset: u32,
-        most: usize,
-        visit: impl FnOnce(&mut [u8]) -> T,
-    ) -> T {
-        self.transfers.with_slice(ttag, offset, most, visit)
-    }
-
-    /// Notes the end of a PDU of a transfer; with the last one the connection forgets it.
-    pub fn transfer_end(&self, ttag: u16, complete: bool, digest_matches: bool) {
-        self.transfers.end(ttag, complete, digest_matches);
-    }
-
-    /// Notes granted data that was received.
-    pub fn note_received(&self, bytes: usize) {
-        self.received_bytes.set(self.received_bytes.get() + bytes);
-    }
-
-    /// Tells waiting commands that something was sent.
+    /// Notes bytes that were sent, and wakes commands that wait for space.
     pub fn sent(&self, bytes: usize) {
         self.sent_bytes.set(self.sent_bytes.get() + bytes);
         self.budget.answered(bytes);
         if !self.is_full() {
-            self.room.notify_all();
+            self.space.notify_all();
         }
     }
 
-    /// Queues bytes that stand for themselves.
+    /// Queues a whole PDU.
     pub fn push(&self, bytes: &[u8]) {
         self.outgoing.borrow_mut().push_small(bytes);
         self.budget.answer(bytes.len());
@@ -296,8 +256,8 @@ impl Link {
         self.push(&response);
     }
 
-    /// Queues a C2HData PDU: the buffer is the data, with room before and behind it. The last one
-    /// of a successful command without a result may stand for the response.
+    /// Queues a C2HData PDU. `data` needs [`HEADROOM`] and [`TAILROOM`]. The `last` PDU of a
+    /// command that succeeded without a result (`bare`) may take the place of the response.
     pub fn send_data(&self, permit: &Permit, offset: u32, data: Buffer, last: bool, bare: bool) {
         let wire = self.wire.borrow();
         let length = u32::try_from(data.len()).expect("a PDU has at most 128 KiB");
@@ -316,7 +276,7 @@ impl Link {
         self.wake();
     }
 
-    /// Ends a command whose data was sent: with a response, unless the data stood for it.
+    /// Ends a command whose data was queued: with a response, unless the data takes its place.
     pub fn finish_data(&self, permit: Permit, result: u64) {
         let skip = result == 0 && permit.queue().may_skip_response();
         let cqe = permit.complete(Status::SUCCESS, result);
@@ -325,29 +285,29 @@ impl Link {
         }
     }
 
-    /// The controller that the connection is of.
+    /// Returns the controller of the connection's queue.
     pub fn association(&self) -> Option<Arc<Association>> {
         self.session.borrow().association().map(Arc::clone)
     }
 
-    /// Receives `bytes` bytes of a command's data by transfer, in pieces of 128 KiB.
+    /// Receives `bytes` bytes of a command's data by transfer (R2T), in pieces of 128 KiB.
     ///
     /// # Errors
     /// [`Status::TRANSIENT_TRANSPORT_ERROR`] when a data digest did not hold.
     pub async fn receive(&self, cid: u16, bytes: u32) -> Result<Vec<Buffer>, Status> {
         let (ttag, r2t) = self.wire.borrow_mut().grant(cid, 0, bytes);
-        let transfer = self.transfers.begin(ttag, bytes);
+        let transfer = self.grants.begin(ttag, bytes);
         self.push(&r2t);
         self.host.there(transfer.whole()).await
     }
 
-    /// The host is gone: nothing more is received.
-    pub fn part(&self) {
+    /// Notes that the host is gone: nothing more is received.
+    pub fn disconnect(&self) {
         self.host.leave();
-        self.transfers.clear();
+        self.grants.clear();
     }
 
-    /// Drops what is queued.
+    /// Drops the bytes that are queued.
     pub fn forget_outgoing(&self) {
         self.budget.answered(self.outgoing.take().queued_bytes());
     }

@@ -1,10 +1,11 @@
-//! Connections whose hosts have not proved who they are, on a drive that knows secrets.
+//! [`Newcomers`]: connections whose hosts have not authenticated themselves, on a drive that has
+//! secrets.
 //!
-//! They may fill at most half of the connections that a drive takes, and of its controllers. When
-//! that is full the oldest gives way to a new one, of the address that has most; connections of
-//! hosts that need not prove anything do so last. Does not close connections: it says which are to
-//! be. Invariant: a connection is here until its host has proved itself, it is to give way, or it
-//! has ended.
+//! They fill at most half of the drive's connections and controllers. When that half is full, the
+//! oldest connection of the address that has most gives way to a new one; connections of hosts that
+//! need no authentication give way last. This module only chooses; its callers close connections.
+//! Invariant: a connection is here until its host has authenticated itself, it gives way, or it has
+//! ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -12,13 +13,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use csd_reactor::CoreId;
 
-use crate::controller::CONTROLLERS_MAX;
+use crate::controller::{CONTROLLERS_MAX, ConnectionId};
 
-/// Newcomers that are waited for to take the last word after they broke a rule.
+/// Most newcomers that are waited for to receive the final PDU after they broke a rule.
 const LINGERING_MAX: usize = 32;
-
-/// A connection: its core, and its number.
-pub type Connection = (CoreId, u64);
 
 /// The newcomers of a drive.
 #[derive(Debug, Default)]
@@ -28,9 +26,9 @@ pub struct Newcomers(Mutex<State>);
 struct State {
     // By number, and so by age.
     all: BTreeMap<u64, Newcomer>,
-    // Those that were told to end and have not, which they do in a moment.
+    // Those that were asked to end and have not ended yet.
     leaving: BTreeSet<u64>,
-    // Those whose last word is on its way.
+    // Those whose final PDU is being sent.
     lingering: BTreeSet<u64>,
 }
 
@@ -38,19 +36,19 @@ struct State {
 struct Newcomer {
     core: CoreId,
     origin: IpAddr,
-    // Its host has no secret to prove.
+    // Its host needs no authentication.
     settled: bool,
 }
 
 impl Newcomers {
-    /// How many connections count that are open: those that give way do not.
+    /// Returns how many of `open` connections count: those that give way do not.
     pub fn count(&self, open: usize) -> usize {
         let state = self.state();
         open.saturating_sub(state.leaving.len() + state.lingering.len())
     }
 
-    /// The connection that gives way to another one, if there is one: `open` count of `most`.
-    pub fn give_way(&self, open: usize, most: usize) -> Option<Connection> {
+    /// Chooses the connection that gives way to another one, when `open` of `most` count.
+    pub fn give_way(&self, open: usize, most: usize) -> Option<ConnectionId> {
         let mut state = self.state();
         let share = (most / 2).min(usize::from(CONTROLLERS_MAX) / 2).max(1);
         let is_full = state.all.len() >= share;
@@ -64,25 +62,25 @@ impl Newcomers {
         Some((newcomer.core, number))
     }
 
-    /// Notes a connection from an address, as of now.
-    pub fn enter(&self, (core, number): Connection, origin: IpAddr) {
+    /// Adds a new connection from an address.
+    pub fn enter(&self, (core, number): ConnectionId, origin: IpAddr) {
         self.state().all.insert(number, Newcomer { core, origin, settled: false });
     }
 
-    /// True when the connection is to give way.
+    /// Returns true when the connection must give way.
     pub fn must_leave(&self, number: u64) -> bool {
         self.state().leaving.contains(&number)
     }
 
-    /// Its host has connected and has no secret to prove.
+    /// Notes that its host has connected and needs no authentication.
     pub fn settle(&self, number: u64) {
         if let Some(newcomer) = self.state().all.get_mut(&number) {
             newcomer.settled = true;
         }
     }
 
-    /// Whether a connection whose host broke a rule is kept until it has taken the last word: of
-    /// newcomers only so many at once.
+    /// Returns true if a connection whose host broke a rule is kept until the host has received the
+    /// final PDU. Of newcomers only `LINGERING_MAX` are kept at once.
     pub fn may_linger(&self, number: u64) -> bool {
         let mut state = self.state();
         if state.all.remove(&number).is_none() {
@@ -95,7 +93,7 @@ impl Newcomers {
         may
     }
 
-    /// Forgets a connection whose host has proved itself, or that has ended.
+    /// Removes a connection whose host has authenticated itself, or that has ended.
     pub fn remove(&self, number: u64) {
         let mut state = self.state();
         state.all.remove(&number);
@@ -109,7 +107,7 @@ impl Newcomers {
 }
 
 impl State {
-    /// The oldest of the address that has most.
+    /// Returns the oldest connection of the address that has most.
     fn oldest(&self, settled: bool) -> Option<u64> {
         let mut origins: BTreeMap<IpAddr, (usize, u64)> = BTreeMap::new();
         let these = self.all.iter().filter(|(_, newcomer)| newcomer.settled == settled);

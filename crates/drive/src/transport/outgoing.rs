@@ -1,19 +1,20 @@
-//! What a connection is to send: capsules gathered, PDUs with data as they are.
+//! [`Outgoing`]: queue of the bytes that a connection sends. Capsules are copied together, PDUs
+//! with data stay as they are.
 //!
-//! Never: the socket. Invariant: bytes leave in the order in which they were queued, whatever part
-//! of them a send takes.
+//! Invariant: bytes leave in the order in which they were queued, whatever part of them a send
+//! takes.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
 use csd_reactor::Buffer;
 
-/// Slices given to one send.
+/// Most slices of one send.
 pub const SLICES_MAX: usize = 64;
 
 #[derive(Debug)]
 enum Piece {
-    /// Capsules, gathered.
+    /// Capsules, copied together.
     Small(Vec<u8>),
     /// A PDU with data.
     Large(Buffer),
@@ -28,11 +29,11 @@ impl Piece {
     }
 }
 
-/// What is to be sent, in order.
+/// Queue of the bytes to send.
 #[derive(Debug, Default)]
 pub struct Outgoing {
     pieces: VecDeque<Piece>,
-    // Bytes of the first piece that are gone.
+    // Bytes of the first piece that were sent.
     gone: usize,
     queued: usize,
     spare: Vec<Vec<u8>>,
@@ -56,17 +57,17 @@ impl Outgoing {
         self.pieces.push_back(Piece::Large(pdu));
     }
 
-    /// Bytes that are queued and not sent.
+    /// Returns the bytes that are queued and not sent.
     pub fn queued_bytes(&self) -> usize {
         self.queued
     }
 
-    /// True when there is nothing to send.
+    /// Returns true when there is nothing to send.
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// Calls `send` with what is to be sent next; it says how much of it went.
+    /// Calls `send` with the next slices. It returns the number of bytes that it sent.
     pub fn send<E>(
         &mut self,
         send: impl FnOnce(&[IoSlice<'_>]) -> Result<Option<usize>, E>,

@@ -1,31 +1,31 @@
-//! Whether a connection's host is still there, and what becomes of its commands when it is not.
+//! [`Presence`] of a connection's host, and the end of its commands when the host is gone.
 //!
-//! A command that has begun to read or write goes on to its end without its host: what it writes
-//! must not land later than anybody can know, and what it holds (its place among the writers of
-//! blocks, its memory) is in use until then. A command that waits for its host is given up.
+//! A command that has begun to read or write runs to its end without its host: a write must not
+//! land at an unknown later time, and the resources that it holds (its place among the writers of
+//! blocks, its memory) are in use until then. A command that waits for its host is given up.
 //!
-//! Never: an answer. Invariant: a command whose host is gone does not wait for it.
+//! Invariant: a command whose host is gone does not wait for it.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
-/// A connection's host.
+/// Presence of a connection's host.
 #[derive(Debug, Default)]
 pub struct Presence {
     gone: Cell<bool>,
-    // The command that is being polled waits for a host that is gone.
+    // True if the command that is being polled waits for a host that is gone.
     given_up: Cell<bool>,
 }
 
 impl Presence {
-    /// The host is gone, for good: every command of the connection is to be polled once.
+    /// Notes that the host is gone. Every command of the connection must then be polled once.
     pub fn leave(&self) {
         self.gone.set(true);
     }
 
-    /// Waits for what only makes sense, or only happens, while the host is there. Without it this
+    /// Waits for a future that only makes sense while the host is there. Without the host this
     /// never returns, and the command is given up.
     pub async fn there<T>(&self, wait: impl Future<Output = T>) -> T {
         let mut wait = pin!(wait);
@@ -39,7 +39,7 @@ impl Presence {
         .await
     }
 
-    /// Runs a command to its end, or to where it is given up.
+    /// Runs a command until it ends or is given up.
     pub async fn run(&self, command: impl Future<Output = ()>) {
         let mut command = pin!(command);
         poll_fn(|cx| match command.as_mut().poll(cx) {

@@ -1,7 +1,7 @@
-//! Data that hosts were granted to send, and the commands that wait for it.
+//! [`Transfers`]: data that a host is granted to send (R2T), and the commands that wait for it.
 //!
-//! Never: whether there is memory for it, nor the bytes of a PDU. Invariant: a tag belongs to the
-//! connection alone, and may be granted again as soon as its data is complete.
+//! Invariant: a tag belongs to one connection, and may be granted again as soon as its data is
+//! complete.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -10,25 +10,24 @@ use std::rc::Rc;
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Notify};
 
-use super::PDU_DATA_BYTES_MAX;
+use crate::limits::PDU_DATA_BYTES_MAX;
 
-/// Data that a host was granted to send: shared by the connection, which fills it, and the command,
-/// which waits for it. The tag belongs to the connection alone and may be used again as soon as
-/// the data is complete, before the command has looked.
+/// One transfer, shared by the connection, which fills it, and the command, which waits for it. Its
+/// tag may be used again as soon as the data is complete, before the command has seen it.
 #[derive(Default)]
 pub(super) struct Transfer {
     pieces: RefCell<Vec<Buffer>>,
-    // A data digest did not hold: fails the command, but only when all of its data has come.
+    // True if a data digest did not hold. The command fails when all of its data has arrived.
     damaged: Cell<bool>,
     complete: Cell<bool>,
     done: Notify,
-    // Counts the connection's grants: tells an old transfer from a new one under its tag.
+    // Number of the grant on its connection, which tells transfers under one tag apart.
     number: u64,
     bytes: u32,
 }
 
 impl Transfer {
-    /// The data, when all of it has come.
+    /// Returns the data, when all of it has come.
     ///
     /// # Errors
     /// [`Status::TRANSIENT_TRANSPORT_ERROR`] when a data digest did not hold.
@@ -43,7 +42,7 @@ impl Transfer {
     }
 }
 
-/// The transfers of a connection, by tag.
+/// Transfers of a connection, by tag.
 #[derive(Default)]
 pub(super) struct Transfers {
     open: RefCell<BTreeMap<u16, Rc<Transfer>>>,
@@ -51,7 +50,7 @@ pub(super) struct Transfers {
 }
 
 impl Transfers {
-    /// A transfer of `bytes` bytes under a tag that was just granted.
+    /// Begins a transfer of `bytes` bytes under a tag that was just granted.
     pub(super) fn begin(&self, ttag: u16, bytes: u32) -> Rc<Transfer> {
         let number = self.made.get();
         self.made.set(number + 1);
@@ -62,22 +61,22 @@ impl Transfers {
         transfer
     }
 
-    /// True when no data is to come.
+    /// Returns true when no data is outstanding.
     pub(super) fn is_empty(&self) -> bool {
         self.open.borrow().is_empty()
     }
 
-    /// Forgets all transfers: no data is to come any more.
+    /// Drops all transfers.
     pub(super) fn clear(&self) {
         self.open.borrow_mut().clear();
     }
 
-    /// Number of the oldest transfer whose data is not complete.
+    /// Returns the number of the oldest transfer whose data is not complete.
     pub(super) fn oldest(&self) -> Option<u64> {
         self.open.borrow().values().map(|transfer| transfer.number).min()
     }
 
-    /// Bytes of the transfers whose data is not complete.
+    /// Returns the bytes of the transfers whose data is not complete.
     pub(super) fn bytes(&self) -> usize {
         self.open.borrow().values().map(|transfer| transfer.bytes as usize).sum()
     }
@@ -113,7 +112,7 @@ impl Transfers {
         visit(&mut piece[start..end])
     }
 
-    /// Notes the end of a PDU of a transfer; with the last one the connection forgets it.
+    /// Notes the end of a PDU of a transfer. The last one ends the transfer.
     pub(super) fn end(&self, ttag: u16, complete: bool, digest_matches: bool) {
         let mut transfers = self.open.borrow_mut();
         let transfer = transfers.get(&ttag).expect("the wire knows which tags are granted");
@@ -127,7 +126,7 @@ impl Transfers {
     }
 }
 
-/// Buffers for `bytes` bytes, each but the last of 128 KiB.
+/// Allocates buffers for `bytes` bytes, each but the last of 128 KiB.
 fn pieces(bytes: u32) -> Vec<Buffer> {
     let mut pieces = Vec::with_capacity(bytes.div_ceil(PDU_DATA_BYTES_MAX) as usize);
     let mut left = bytes;

@@ -1,12 +1,11 @@
-//! Turns at the powers that authentication computes: strangers can ask for them, and one takes
-//! milliseconds.
+//! [`Turns`]: fair scheduling of the modular powers of authentication. Strangers can ask for them,
+//! and one takes milliseconds.
 //!
-//! A core computes one at a time, and together they take at most `SHARE` of its time beyond
-//! `SAVED_NS_MAX` that was saved up. The next turn goes to those for whom least was computed
-//! lately, told apart by address and group: hosts that ask for little are served between those
-//! that ask for much, however many they are. What an exchange that ended well took is given back.
-//! Does not know the protocol. Invariant: a power that was begun is paid for, also when the host
-//! that asked for it has left.
+//! A core computes one at a time, and together they take at most 1/`SHARE` of its time beyond
+//! `SAVED_NS_MAX` that was saved up. The next turn goes to the asker for whom least was computed
+//! lately, by address and group: hosts that ask for little are served between those that ask for
+//! much. The time of a successful exchange is given back. Invariant: a computation that was begun
+//! is charged, also when the host has left.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -20,17 +19,17 @@ use csd_reactor::{Class, Instant, LaneFailed, Notify, compute_fn, now, spawn, ti
 
 use crate::controller::CoreCounters;
 
-/// One part in so many of a core's time.
+/// Divisor of the share of a core's time.
 const SHARE: u64 = 4;
-/// Most time that is saved up while nobody asks: the queues of a host come all at once.
+/// Most time that is saved up while no host asks, because the queues of a host connect all at once.
 const SAVED_NS_MAX: i64 = 1_000_000_000;
 /// Modelled cost of a power for each squared byte of its group: 3 ms for 3,072 bits.
 const COST_NS_PER_SQUARED_BYTE: u64 = 20;
 
-/// Who asks: an address (of IPv6 the first 64 bits, which are one network's), and a group.
+/// Asker: an address (of IPv6 the first 64 bits, which belong to one network), and a group.
 pub type Asker = (IpAddr, Group);
 
-/// Where a host is, as far as hosts are told apart by it.
+/// Returns the part of a host's address that tells hosts apart.
 pub fn origin(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -46,7 +45,7 @@ fn cost_ns(group: Group) -> u64 {
     bytes * bytes * COST_NS_PER_SQUARED_BYTE
 }
 
-/// The turns of one core.
+/// Turns of one core.
 pub struct Turns {
     counters: Arc<CoreCounters>,
     state: RefCell<State>,
@@ -57,17 +56,17 @@ struct State {
     saved_ns: i64,
     counted: Instant,
     computing: bool,
-    // By arrival.
+    // Waiting askers by arrival.
     waiting: Vec<(u64, Asker)>,
     next: Option<u64>,
     arrivals: u64,
-    // Virtual time: how far it is, and until when who is served.
+    // Virtual time, and by asker the virtual time until which it is served.
     clock_ns: u64,
     served_ns: BTreeMap<Asker, u64>,
 }
 
 impl Turns {
-    /// The turns of a core, at which nobody waits.
+    /// Makes the turns of a core.
     pub fn new(counters: Arc<CoreCounters>) -> Self {
         let state = State {
             saved_ns: SAVED_NS_MAX,
@@ -82,7 +81,8 @@ impl Turns {
         Self { counters, state: RefCell::new(state), changed: Notify::new() }
     }
 
-    /// Waits for a turn and computes in the lane: what came of it, and the time that it took.
+    /// Waits for a turn and computes on the compute thread. Returns the result, and the time that
+    /// it took.
     ///
     /// # Errors
     /// When the computation panicked.
@@ -103,7 +103,7 @@ impl Turns {
         }
         drop(place);
         CoreCounters::add(&self.counters.powers, 1);
-        // A task of its own: it goes on when the host leaves, and is paid for.
+        // A task of its own, which runs and is charged even if the host leaves.
         let this = Rc::clone(self);
         let computing = spawn(Class::System, async move {
             let begun = now();
@@ -123,7 +123,7 @@ impl Turns {
         self.changed.notify_all();
     }
 
-    /// Gives back what the exchange of a host took that has proved itself.
+    /// Gives back the time of a successful exchange.
     pub fn give_back(&self, spent: Duration) {
         let mut state = self.state.borrow_mut();
         state.saved_ns = (state.saved_ns + nanoseconds(spent)).min(SAVED_NS_MAX);
@@ -138,7 +138,7 @@ fn nanoseconds(time: Duration) -> i64 {
 
 enum Go {
     Now,
-    /// When nothing changes before.
+    /// After this time, unless something changes before.
     After(Duration),
     /// When something has changed.
     Later,
@@ -172,7 +172,8 @@ impl State {
         self.served_ns.get(asker).copied().unwrap_or(0)
     }
 
-    /// Chooses whose turn is next: those who would have been served least after it, by arrival.
+    /// Chooses the next asker: the one that would have been served least after its turn, by
+    /// arrival.
     fn choose(&mut self) {
         let until = |asker: &Asker| self.served(asker).max(self.clock_ns) + cost_ns(asker.1);
         let least = self.waiting.iter().min_by_key(|(number, asker)| (until(asker), *number));
@@ -180,7 +181,7 @@ impl State {
     }
 }
 
-/// A place among those who wait, until it is dropped.
+/// A guard of a place among the waiting askers.
 struct Place<'a> {
     turns: &'a Turns,
     number: u64,

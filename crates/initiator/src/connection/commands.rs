@@ -6,7 +6,7 @@
 
 use std::task::{Poll, Waker};
 
-use csd_reactor::{Buffer, Instant, Permit};
+use csd_reactor::{Buffer, Instant, SemaphorePermit};
 
 use super::Reply;
 use crate::Error;
@@ -29,7 +29,7 @@ pub(super) struct InFlight {
     pub(super) started: Instant,
     /// Room in the queue; given back when the command has ended.
     #[allow(dead_code)] // held for its destructor
-    pub(super) permit: Option<Permit>,
+    pub(super) permit: Option<SemaphorePermit>,
 }
 
 /// Commands in flight by identifier.

@@ -23,7 +23,7 @@ use csd_nvme::capsule::Sqe;
 use csd_nvme::host::queue::{Completion, Event, Queue, Transfer};
 use csd_nvme::pdu::FatalStatus;
 use csd_nvme::tcp::{Digests, Fatal};
-use csd_reactor::{Buffer, Class, Permit, Stream, now, spawn};
+use csd_reactor::{Buffer, Class, SemaphorePermit, Stream, now, spawn};
 
 use crate::Error;
 use crate::association::{Association, Member};
@@ -52,7 +52,7 @@ pub(crate) struct Request {
     /// Size of the receive buffer in bytes.
     pub(crate) to_host: u32,
     /// Holds room in the queue until the answer has come.
-    pub(crate) permit: Option<Permit>,
+    pub(crate) permit: Option<SemaphorePermit>,
 }
 
 /// One queue of a controller.

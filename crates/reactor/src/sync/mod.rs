@@ -8,7 +8,7 @@ mod notify;
 mod semaphore;
 
 pub use notify::{Notified, Notify};
-pub use semaphore::{Acquire, Permit, Semaphore};
+pub use semaphore::{Acquire, Semaphore, SemaphorePermit};
 
 use std::collections::VecDeque;
 use std::task::Waker;

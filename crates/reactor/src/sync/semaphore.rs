@@ -56,13 +56,13 @@ impl Semaphore {
 
     /// Takes `permits` if they are free and nobody waits.
     #[must_use]
-    pub fn try_acquire(&self, permits: usize) -> Option<Permit> {
+    pub fn try_acquire(&self, permits: usize) -> Option<SemaphorePermit> {
         let inner = &self.0;
         if !inner.line.borrow().is_empty() || inner.free.get() < permits {
             return None;
         }
         inner.free.set(inner.free.get() - permits);
-        Some(Permit { inner: Rc::clone(inner), permits })
+        Some(SemaphorePermit { inner: Rc::clone(inner), permits })
     }
 }
 
@@ -100,9 +100,9 @@ pub struct Acquire {
 }
 
 impl Future for Acquire {
-    type Output = Permit;
+    type Output = SemaphorePermit;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Permit> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<SemaphorePermit> {
         let this = &mut *self;
         if let Some(waiter) = &this.waiter {
             if !waiter.granted.get() {
@@ -110,7 +110,10 @@ impl Future for Acquire {
                 return Poll::Pending;
             }
             this.waiter = None;
-            return Poll::Ready(Permit { inner: Rc::clone(&this.inner), permits: this.permits });
+            return Poll::Ready(SemaphorePermit {
+                inner: Rc::clone(&this.inner),
+                permits: this.permits,
+            });
         }
         if let Some(permit) = Semaphore(Rc::clone(&this.inner)).try_acquire(this.permits) {
             return Poll::Ready(permit);
@@ -140,12 +143,12 @@ impl Drop for Acquire {
 
 /// Permits held; given back when dropped.
 #[must_use = "dropping it gives the permits back"]
-pub struct Permit {
+pub struct SemaphorePermit {
     inner: Rc<Inner>,
     permits: usize,
 }
 
-impl Permit {
+impl SemaphorePermit {
     /// How many.
     #[must_use]
     pub fn count(&self) -> usize {
@@ -158,7 +161,7 @@ impl Permit {
     }
 }
 
-impl Drop for Permit {
+impl Drop for SemaphorePermit {
     fn drop(&mut self) {
         if self.permits > 0 {
             self.inner.release(self.permits);

@@ -21,14 +21,9 @@ pub use file::{
 };
 pub use home::{DEFAULT_FOLDER, Home};
 
-/// Block namespace of a drive.
-pub const BLOCK_NSID: u32 = 1;
-/// kv namespace of a drive that is the user's.
-pub const USER_NSID: u32 = 2;
-/// kv namespace of a drive that holds objects.
-pub const OBJECTS_NSID: u32 = 3;
-/// Compute namespace of a drive.
-pub const COMPUTE_NSID: u32 = 5;
+pub use csd_nvme::vendor::{
+    NSID_BLOCK as BLOCK_NSID, NSID_COMPUTE as COMPUTE_NSID, NSID_OBJECTS as OBJECTS_NSID,
+};
 
 /// Where the drives are: an array file with its addresses resolved.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use csd_reactor::{Buffer, Class, Instant, Permit, Semaphore, compute_fn, now, spawn};
+use csd_reactor::{Buffer, Class, Instant, Semaphore, SemaphorePermit, compute_fn, now, spawn};
 
 use super::cut::{Arrange, Cutter, Packed, Packer, Read};
 use super::draft::{Draft, Shape};
@@ -271,7 +271,7 @@ impl<'a> Writer<'a> {
     async fn finish(self) -> Result<Option<Vec<catalogue::Extents>>, Error> {
         let mut extents = Vec::new();
         for member in self.lanes {
-            let _all: Permit = member.window.acquire(WINDOW).await;
+            let _all: SemaphorePermit = member.window.acquire(WINDOW).await;
             // Writes to a block namespace are durable after a flush; a sealed object must be.
             if let Some(claimer) = member.claimer {
                 let flushed = member.drive.block.flush().await;
@@ -315,7 +315,7 @@ async fn store_chunk(
     place: Place,
     mut chunk: Buffer,
     failure: Rc<RefCell<Option<Error>>>,
-    _permit: Permit,
+    _permit: SemaphorePermit,
 ) {
     let stored = match place {
         Place::Value(key) => drive.objects.store(&key, vec![chunk], 0).await,

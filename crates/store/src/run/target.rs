@@ -18,8 +18,7 @@ use crate::error::Unfit;
 use crate::layout::{Kind, Layout, Part, Parts};
 use crate::object::{Draft, Error, On, Shape, Stored, read_chunk};
 
-/// Memory namespace of a drive.
-pub(super) const MEMORY_NSID: u32 = 4;
+pub(super) use csd_nvme::vendor::NSID_MEMORY as MEMORY_NSID;
 
 /// Destination of the bytes that executions write.
 #[derive(Clone, Debug)]

@@ -1,62 +1,60 @@
 //! Admin commands of the compute namespace: loading, activating and unloading programs, memory
 //! range sets.
 //!
-//! Never: the wire. Invariants: what a program was refused for is told in the drive's log, because
-//! a status cannot; compiling keeps neither the core nor the lane's other work waiting.
-
-use std::sync::Arc;
+//! Invariants: the drive's log has the reason of every refused program; compiling blocks neither
+//! the core nor other work of the compute thread.
 
 use csd_nvme::program::{Command, MemoryRange, Part};
 use csd_nvme::status::Status;
 use csd_reactor::compute_apart;
 
 use super::library::{Loaded, digest};
-use crate::drive::Shared;
+use super::{Compute, Shared};
 use crate::log::Level;
 
-/// Modelled cost of compiling a byte, ns.
+/// Cost of compiling a byte in the simulation, ns.
 const COMPILE_NS_PER_BYTE: u64 = 1000;
 
-/// Runs a command of a host; its result for dwords 0 and 1.
-///
-/// # Errors
-/// The status to answer with.
-pub async fn run(
-    drive: &Arc<Shared>,
-    host: &str,
-    command: Command,
-    data: &[u8],
-) -> Result<u64, Status> {
-    let (library, range_sets) = (&drive.library, &drive.range_sets);
-    match command {
-        Command::Load(part) => load(drive, host, part, data).await.map(|()| 0),
-        Command::Unload { index } => library.unload(host, index).map(|()| 0),
-        Command::Activate { index, active } => library.activate(host, index, active).map(|()| 0),
-        Command::CreateRangeSet { .. } => {
-            let ranges = MemoryRange::parse_all(data);
-            range_sets.create(host, &drive.memory, ranges).map(u64::from)
+impl Compute {
+    /// Runs a command of a host. Returns its result for dwords 0 and 1.
+    ///
+    /// # Errors
+    /// The status to answer with.
+    pub async fn admin(&self, host: &str, command: Command, data: &[u8]) -> Result<u64, Status> {
+        let shared = &*self.shared;
+        let (library, range_sets) = (&shared.library, &shared.range_sets);
+        match command {
+            Command::Load(part) => load(shared, host, part, data).await.map(|()| 0),
+            Command::Unload { index } => library.unload(host, index).map(|()| 0),
+            Command::Activate { index, active } => {
+                library.activate(host, index, active).map(|()| 0)
+            }
+            Command::CreateRangeSet { .. } => {
+                let ranges = MemoryRange::parse_all(data);
+                range_sets.create(host, &shared.memory, ranges).map(u64::from)
+            }
+            Command::DeleteRangeSet { rsid } => range_sets.delete(host, rsid).map(|()| 0),
         }
-        Command::DeleteRangeSet { rsid } => range_sets.delete(host, rsid).map(|()| 0),
     }
 }
 
-async fn load(drive: &Arc<Shared>, host: &str, part: Part, data: &[u8]) -> Result<(), Status> {
-    let (engine, bytes, compiling) = match drive.library.load(host, part, data) {
+async fn load(shared: &Shared, host: &str, part: Part, data: &[u8]) -> Result<(), Status> {
+    let (engine, bytes, compiling) = match shared.library.load(host, part, data) {
         Ok(Loaded::Partly) => return Ok(()),
         Err(status) => {
-            told(drive, part, data, Err(&status.to_string()));
+            log_loaded(shared, part, data, Err(&status.to_string()));
             return Err(status);
         }
         Ok(Loaded::Whole { engine, bytes, compiling }) => (engine, bytes, compiling),
     };
     let cost_ns = bytes.len() as u64 * COMPILE_NS_PER_BYTE;
-    // The index goes along: as long as the job is there, also one whose host has gone, no other
-    // takes its place.
+    // The job owns the index: no other program takes it while the job runs, even if the host is
+    // gone.
     let compiled = compute_apart(cost_ns, move || (engine.compile(&bytes), bytes, compiling));
     let (compiled, bytes, compiling) = match compiled.await {
         Ok(done) => done,
         Err(failed) => {
-            told(drive, part, &[], Err(&failed.to_string()));
+            log_loaded(shared, part, &[], Err(&failed.to_string()));
             return Err(Status::INVALID_PROGRAM_DATA);
         }
     };
@@ -68,21 +66,21 @@ async fn load(drive: &Arc<Shared>, host: &str, part: Part, data: &[u8]) -> Resul
         }
     };
     let reason = ended.as_ref().err().map(|(_, reason)| reason.as_str());
-    told(drive, part, &bytes, reason.map_or(Ok(()), Err));
+    log_loaded(shared, part, &bytes, reason.map_or(Ok(()), Err));
     ended.map_err(|(status, _)| status)
 }
 
-fn told(drive: &Shared, part: Part, bytes: &[u8], outcome: Result<(), &str>) {
+fn log_loaded(shared: &Shared, part: Part, bytes: &[u8], outcome: Result<(), &str>) {
     let mut fields = vec![("index", part.index.to_string()), ("bytes", part.size.to_string())];
     if bytes.len() == part.size as usize {
         let hex: String = digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         fields.push(("digest", hex));
     }
     match outcome {
-        Ok(()) => drive.log().write_rated(Level::Info, "program loaded", &fields),
+        Ok(()) => shared.log.write_rated(Level::Info, "program loaded", &fields),
         Err(reason) => {
             fields.push(("reason", reason.to_owned()));
-            drive.log().write_rated(Level::Warn, "program refused", &fields);
+            shared.log.write_rated(Level::Warn, "program refused", &fields);
         }
     }
 }

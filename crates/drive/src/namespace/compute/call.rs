@@ -1,57 +1,56 @@
-//! What Execute Program asks for: which program, over which bytes, with which limits.
+//! Parameters of Execute Program: the program, the bytes that it reads, and its limits.
 //!
 //! Without memory ranges the data is a payload of [`csd_nvme::execute`]. With ranges it is the
-//! program's parameters, after the ranges that stand in it: every range is a stream, in order,
-//! but the one that the program writes.
+//! ranges, if they are not in a set, and then the program's parameters: every range is a stream, in
+//! order, except the one that the program writes.
 
-use csd_kernels::program::{Limits, Program, TooMuch};
+use csd_kernels::program::{Limits, Program};
 use csd_nvme::compute::{Controls, Ranges};
 use csd_nvme::execute::{Execution, Output, Place};
 use csd_nvme::memory::Range;
 use csd_nvme::program::{DOWNLOADABLE_FIRST, MemoryRange, RANGE_BYTES};
 use csd_nvme::status::Status;
 
-use super::brake::Caller;
+use super::cancel::Caller;
 use super::library::Running;
 use super::ranges::{self, Taken};
 use super::{Compute, Failure, builtin};
-use crate::drive::Shared;
 use crate::namespace::memory::LocalMemory;
 
 /// An Execute Program command.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// Who asks.
+    /// Identifiers of the command.
     pub caller: Caller,
     /// NQN of its host, whose programs and range sets it may name.
     pub host: &'a str,
     /// Program index.
     pub index: u16,
-    /// Its memory ranges.
+    /// Memory ranges.
     pub ranges: Ranges,
-    /// Its limits, and which range it writes.
+    /// Limits, and the range that the program writes.
     pub controls: Controls,
 }
 
-/// A call that can be run: what it uses is given back when it is dropped.
+/// A call that can run. Its program and range set are released when it is dropped.
 pub(super) struct Prepared {
     pub(super) execution: Execution,
     pub(super) limits: Limits,
-    /// The program, when a host has loaded it.
+    /// Program, if a host has loaded it.
     pub(super) loaded: Option<Running>,
-    /// Its range set, which nobody else uses meanwhile.
+    /// Range set, which no other execution uses meanwhile.
     _set: Option<Taken>,
 }
 
 impl Prepared {
-    /// Tells how much the program wrote, where that was asked for.
-    pub(super) fn count(&self, memory: &LocalMemory, controls: Controls, written_bytes: u64) {
+    /// Writes the number of bytes that the program wrote to memory, if the call asks for it.
+    pub(super) fn write_count(&self, memory: &LocalMemory, controls: Controls, written_bytes: u64) {
         if let (1, Output::Memory { start, .. }) = (controls.counted(), self.execution.output) {
             memory.write(start - u64::from(COUNT_BYTES), &written_bytes.to_le_bytes());
         }
     }
 
-    /// The program, before its first step.
+    /// Starts the program, before its first step.
     pub(super) fn start(&self) -> Result<Box<dyn Program>, Failure> {
         match &self.loaded {
             Some(running) => {
@@ -63,10 +62,10 @@ impl Prepared {
 }
 
 impl Compute {
-    /// Checks a call as far as that needs no reading. What is kept of its data is its parameters.
+    /// Checks a call as far as that needs no reading. Keeps only the parameters of its data.
     pub(super) fn prepare(&self, call: &Call<'_>, data: Vec<u8>) -> Result<Prepared, Failure> {
         let data = &data[..];
-        let (drive, controls) = (&self.drive, call.controls);
+        let (shared, controls) = (&self.shared, call.controls);
         let (set, mut execution) = match call.ranges {
             Ranges::None => {
                 let mut parsed = Execution::parse(data).map_err(Failure::misuse)?;
@@ -76,7 +75,7 @@ impl Compute {
                 (None, parsed)
             }
             Ranges::Set(rsid) => {
-                let set = drive.range_sets.take(call.host, rsid)?;
+                let set = shared.range_sets.take(call.host, rsid)?;
                 let execution = over(&set.ranges, controls, data)?;
                 (Some(set), execution)
             }
@@ -85,7 +84,7 @@ impl Compute {
                 let (head, parameters) =
                     data.split_at_checked(head).ok_or(Status::INVALID_PROGRAM_DATA)?;
                 let all = MemoryRange::parse_all(head);
-                ranges::check(&drive.memory, &all)?;
+                ranges::check(&shared.memory, &all)?;
                 (None, over(&all, controls, parameters)?)
             }
         };
@@ -100,32 +99,20 @@ impl Compute {
             execution.program = pid;
             None
         } else {
-            let running = drive.library.begin(call.host, call.index, named)?;
+            let running = shared.library.begin(call.host, call.index, named)?;
             execution.program = running.pid;
             Some(running)
         };
         apart(&execution)?;
-        let limits = drive.limits_of(controls)?;
+        let limits = shared.limits_of(controls)?;
         Ok(Prepared { execution, limits, loaded, _set: set })
     }
 }
 
-impl Shared {
-    /// What an execution with these controls may take.
-    ///
-    /// # Errors
-    /// [`Status::INSUFFICIENT_PROGRAM_RESOURCES`] when it asks for more than there is.
-    pub(super) fn limits_of(&self, controls: Controls) -> Result<Limits, Status> {
-        let time_ms = u32::try_from(controls.time_ms()).expect("32 bits");
-        let lowered = self.limits.lowered(time_ms, controls.memory_mib() << 20);
-        lowered.map_err(|TooMuch| Status::INSUFFICIENT_PROGRAM_RESOURCES)
-    }
-}
-
-/// Bytes of the number of bytes written, in front of them.
+/// Bytes of the count of bytes written, which precedes them.
 const COUNT_BYTES: u32 = 8;
 
-/// The output behind the number of bytes written.
+/// Returns the output behind the count of bytes written.
 fn behind_count(output: Output) -> Result<Output, Failure> {
     let Output::Memory { nsid, start, bytes } = output else {
         return Err(Failure::misuse("what is counted goes to memory"));
@@ -138,7 +125,7 @@ fn behind_count(output: Output) -> Result<Output, Failure> {
     }
 }
 
-/// An execution over memory ranges.
+/// Makes an execution over memory ranges.
 fn over(all: &[MemoryRange], controls: Controls, data: &[u8]) -> Result<Execution, Status> {
     let written = usize::try_from(controls.output()).expect("8 bits").checked_sub(1);
     if written.is_some_and(|written| written >= all.len()) {
@@ -171,7 +158,7 @@ fn over(all: &[MemoryRange], controls: Controls, data: &[u8]) -> Result<Executio
     Ok(execution)
 }
 
-/// That what is written to memory is not read from there.
+/// Checks that no source overlaps the output in memory.
 fn apart(execution: &Execution) -> Result<(), Status> {
     let Output::Memory { nsid, start, bytes } = execution.output else { return Ok(()) };
     let written = Range { start, length: bytes.into() };

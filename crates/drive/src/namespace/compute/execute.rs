@@ -1,7 +1,7 @@
-//! One execution: reads go on while the lane works, and stores of what it wrote.
+//! One execution on one core: reads of its sources and stores of its output overlap with computing.
 //!
-//! Invariants: when an execution ends, however it does, no read and no store of it goes on; a
-//! panic of a program fails its execution and nothing else.
+//! Invariants: when an execution ends, no read and no store of it runs; a panic of a program fails
+//! its execution and nothing else.
 
 use csd_kernels::program::{self, Cause, Inputs, Output, Program, Step};
 use csd_nvme::execute::Execution;
@@ -10,42 +10,42 @@ use csd_reactor::{Class, Job, Progress, compute, now, spawn};
 
 use super::output::{self, Drain};
 use super::sources::{Batch, Sources};
-use super::{Brake, Compute, Failure};
+use super::{CancelToken, Compute, Failure};
 
-/// What an execution took.
+/// Cost of an execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meter {
     /// Bytes read from its sources.
     pub read_bytes: u64,
-    /// Bytes of them that its program used.
+    /// Bytes of these that its program used.
     pub used_bytes: u64,
     /// Bytes that the program wrote.
     pub written_bytes: u64,
     /// Work as the program counts it: elements, edges or bytes.
     pub work: u64,
-    /// Time in which the lane waited for reads, ns.
+    /// Time in which computing waited for reads, ns.
     pub reading_ns: u64,
-    /// Time with the lane, its queue included, ns.
+    /// Time on the compute thread, its queue included, ns.
     pub computing_ns: u64,
-    /// Time in which the lane waited for stores, ns.
+    /// Time in which computing waited for stores, ns.
     pub writing_ns: u64,
 }
 
-/// How an execution ended.
+/// Report of an execution that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The program's result, or why there is none.
+    /// Result of the program, or its failure.
     pub result: Result<u64, Failure>,
-    /// What it took until then.
+    /// Cost until then.
     pub meter: Meter,
-    /// Identifier of the program; 0 when none was named that there is.
+    /// Identifier of the program; 0 when no existing program was named.
     pub program: u64,
-    /// Cores whose lanes worked; 0 when the program did not begin.
+    /// Number of cores that computed; 0 when the program did not begin.
     pub cores: u16,
 }
 
 impl Report {
-    /// Of an execution that did not begin.
+    /// Makes the report of an execution that did not begin.
     pub(super) fn failed(program: u64, failure: Failure) -> Self {
         Self { result: Err(failure), meter: Meter::default(), program, cores: 0 }
     }
@@ -56,13 +56,13 @@ impl Compute {
     pub(super) async fn run(
         &self,
         execution: &Execution,
-        brake: &Brake,
+        cancel: &CancelToken,
         program: Result<Box<dyn Program>, Failure>,
     ) -> Report {
         let mut meter = Meter::default();
         match program {
             Ok(program) => {
-                let result = self.work((execution, brake), program, &mut meter).await;
+                let result = self.work((execution, cancel), program, &mut meter).await;
                 Report { result, meter, program: execution.program, cores: 1 }
             }
             Err(failure) => Report::failed(execution.program, failure),
@@ -71,88 +71,89 @@ impl Compute {
 
     async fn work(
         &self,
-        (execution, brake): (&Execution, &Brake),
+        (execution, cancel): (&Execution, &CancelToken),
         program: Box<dyn Program>,
         meter: &mut Meter,
     ) -> Result<u64, Failure> {
         let mut drain = Drain::new(self, execution.output)?;
         let mut sources = Sources::plan(self, execution)?;
-        let mut desk = Desk {
+        let mut state = ExecutionState {
             program,
             inputs: Inputs::new(execution.streams()),
             output: output::gather(&execution.output, execution.serial),
-            brake: brake.clone(),
+            cancel: cancel.clone(),
         };
-        let done = self.rounds(&mut desk, &mut sources, &mut drain, meter).await;
+        let done = self.rounds(&mut state, &mut sources, &mut drain, meter).await;
         sources.settle().await;
         let began = now();
         let last = match &done {
-            Ok(_) => drain.drain(&mut desk.output, true).await,
+            Ok(_) => drain.drain(&mut state.output, true).await,
             Err(_) => Ok(()),
         };
         let finished = drain.finish().await;
         meter.writing_ns += now().ns() - began.ns();
-        meter.written_bytes = desk.output.written();
-        meter.work = desk.output.work();
-        meter.used_bytes = desk.inputs.consumed();
+        meter.written_bytes = state.output.written();
+        meter.work = state.output.work();
+        meter.used_bytes = state.inputs.consumed();
         done.and_then(|result| last.and(finished).map(|()| result))
     }
 
-    /// Rounds of reading, computing and storing side by side, until the program is done.
+    /// Reads, computes and stores in parallel rounds, until the program is done.
     async fn rounds(
         &self,
-        desk: &mut Desk,
+        state: &mut ExecutionState,
         sources: &mut Sources,
         drain: &mut Drain,
         meter: &mut Meter,
     ) -> Result<u64, Failure> {
         let began = now();
-        let batch = sources.read(self, &desk.at_hand()).await?;
+        let batch = sources.read(self, &state.at_hand()).await?;
         meter.reading_ns += now().ns() - began.ns();
-        desk.take(batch, meter);
+        state.take(batch, meter);
         loop {
-            // What comes next is read by a task of its own while the lane works.
-            let (this, at_hand) = (self.clone(), desk.at_hand());
+            // A task of its own reads the next batch while the compute thread works.
+            let (this, at_hand) = (self.clone(), state.at_hand());
             let mut rest = std::mem::take(sources);
             let next = spawn(Class::Background, async move {
                 let batch = rest.read(&this, &at_hand).await;
                 (batch, rest)
             });
             let began = now();
-            let worked = desk.lend().work(Class::Background).await;
+            let worked = state.take_out().work(Class::Background).await;
             let computed = now();
             let (batch, rest) = next.await;
             meter.computing_ns += computed.ns() - began.ns();
             meter.reading_ns += now().ns() - computed.ns();
             *sources = rest;
             let (back, step) = worked?;
-            *desk = back;
+            *state = back;
             let step = step?;
             if let Step::Done { result } = step {
-                if desk.inputs.midway().is_some() {
-                    desk.take(batch?, meter);
-                    desk.check_rest(sources).await?;
+                if state.inputs.midway().is_some() {
+                    state.take(batch?, meter);
+                    state.check_rest(sources).await?;
                 }
                 return Ok(result);
             }
-            desk.take(batch?, meter);
+            state.take(batch?, meter);
             let began = now();
-            drain.drain(&mut desk.output, false).await?;
+            drain.drain(&mut state.output, false).await?;
             meter.writing_ns += now().ns() - began.ns();
-            desk.check(step)?;
+            state.check(step)?;
         }
     }
 }
 
-/// A program with what it reads and writes: it goes to the lane and comes back.
-pub(super) struct Desk {
+/// State of an execution that moves to the compute thread and back: the program, its inputs and its
+/// output.
+pub(super) struct ExecutionState {
     pub(super) program: Box<dyn Program>,
     pub(super) inputs: Inputs,
     pub(super) output: Output,
-    pub(super) brake: Brake,
+    pub(super) cancel: CancelToken,
 }
 
-impl Desk {
+impl ExecutionState {
     fn at_hand(&self) -> Vec<usize> {
         self.inputs.all_left()
     }
@@ -166,8 +167,8 @@ impl Desk {
         batch.ended.into_iter().for_each(|stream| self.inputs.end(stream));
     }
 
-    /// Checks the rest of values of which the program has used the beginning: what it found there
-    /// may be wrong.
+    /// Checks the rest of values of which the program has used only the beginning, which may be
+    /// wrong.
     async fn check_rest(&mut self, sources: &mut Sources) -> Result<(), Failure> {
         while let Some(stream) = self.inputs.midway() {
             self.inputs.check_rest(stream)?;
@@ -179,25 +180,25 @@ impl Desk {
         Ok(())
     }
 
-    /// Leaves a program that does nothing in its place.
-    fn lend(&mut self) -> Self {
-        let nobody = Self {
-            program: Box::new(Nobody),
+    /// Takes the state, and leaves a program that does nothing in its place.
+    fn take_out(&mut self) -> Self {
+        let empty = Self {
+            program: Box::new(NullProgram),
             inputs: Inputs::new(0),
             output: Output::default(),
-            brake: Brake::default(),
+            cancel: CancelToken::default(),
         };
-        std::mem::replace(self, nobody)
+        std::mem::replace(self, empty)
     }
 
-    /// Steps the program in the lane until it needs something that the lane cannot give.
+    /// Steps the program on the compute thread until it needs input or space for its output.
     pub(super) async fn work(self, class: Class) -> Result<(Self, Result<Step, Failure>), Failure> {
-        let job = LaneJob { brake: self.brake.clone(), desk: Some(self) };
+        let job = LaneJob { cancel: self.cancel.clone(), state: Some(self) };
         let panicked = |_| Failure::new(Status::PROGRAM_FAILED, "the program panicked");
         compute(class, job).await.map_err(panicked)
     }
 
-    /// A program that waits for what cannot come would wait forever.
+    /// Checks that a program does not wait for input of a stream that has ended.
     pub(super) fn check(&self, step: Step) -> Result<(), Failure> {
         match step {
             Step::Starved { stream } if self.inputs.is_last(stream) => {
@@ -209,29 +210,29 @@ impl Desk {
     }
 }
 
-/// Stands where a program was that is in the lane.
-struct Nobody;
+/// A program in the place of one that is on the compute thread.
+struct NullProgram;
 
-impl Program for Nobody {
+impl Program for NullProgram {
     fn step(&mut self, _: &mut Inputs, _: &mut Output) -> Result<Step, program::Failure> {
         Err(program::Failure::new(Cause::Program, "the program is gone"))
     }
 }
 
-/// Steps a program until it needs something that the lane cannot give.
+/// A job that steps a program until it needs input or space for its output.
 struct LaneJob {
-    desk: Option<Desk>,
-    brake: Brake,
+    state: Option<ExecutionState>,
+    cancel: CancelToken,
 }
 
 impl Job for LaneJob {
-    type Output = (Desk, Result<Step, Failure>);
+    type Output = (ExecutionState, Result<Step, Failure>);
 
     fn step(&mut self) -> Progress<Self::Output> {
-        let Desk { program, inputs, output, brake } =
-            self.desk.as_mut().expect("a job that is done is not stepped again");
+        let ExecutionState { program, inputs, output, cancel } =
+            self.state.as_mut().expect("a job that is done is not stepped again");
         let before = inputs.consumed();
-        let stepped = brake.look().and_then(|()| {
+        let stepped = cancel.check().and_then(|()| {
             inputs.admit()?;
             Ok(program.step(inputs, output)?)
         });
@@ -244,11 +245,11 @@ impl Job for LaneJob {
             }
             _ => {}
         }
-        let desk = self.desk.take().expect("looked at above");
-        Progress::Done { cost_ns, output: (desk, stepped) }
+        let state = self.state.take().expect("looked at above");
+        Progress::Done { cost_ns, output: (state, stepped) }
     }
 
     fn ran(&mut self, spent_ns: u64) {
-        self.brake.ran(spent_ns);
+        self.cancel.ran(spent_ns);
     }
 }

@@ -1,14 +1,12 @@
-//! Programs that hosts load: from their first byte to an execution.
+//! [`Library`]: programs that hosts load, from their first byte to an execution.
 //!
-//! Kept in memory: they are gone when the drive stops. A program is loaded in parts, in order; with
-//! the last part it is looked up in the allow-list and compiled, next to the compute lane. It does
-//! not know what a program computes.
+//! Programs are kept in memory, and lost when the drive stops. A program is loaded in parts, in
+//! order. With the last part it is looked up in the allow-list and compiled on a thread of its own.
 //!
-//! Invariants: a program belongs to the host that loaded it, by its NQN, and to others it does not
-//! exist; an index of a host holds one program; a program that is compiled, active or running is
-//! neither replaced nor unloaded, one that runs is not deactivated; no bytes of a program are kept
-//! that are not counted against [`LOADED_BYTES_MAX`], and compiled programs that are loaded take at
-//! most [`COMPILED_BYTES_MAX`].
+//! Invariants: a program belongs to the host that loaded it, by its NQN, and does not exist for
+//! others; an index of a host holds one program; a program that is compiled, active or running is
+//! neither replaced nor unloaded, one that runs is not deactivated; every byte of a program counts
+//! against [`LOADED_BYTES_MAX`], and compiled programs take at most [`COMPILED_BYTES_MAX`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +18,7 @@ use csd_nvme::program::{
 };
 use csd_nvme::status::Status;
 
-use super::owner;
+use super::ranges::owner;
 
 /// Most bytes of all programs together; a host has half of that, unless all hosts share.
 const LOADED_BYTES_MAX: usize = ALL_PROGRAMS_BYTES_MAX as usize;
@@ -30,17 +28,17 @@ const LOADED_MAX: usize = 4 * DOWNLOADABLE_COUNT as usize;
 /// hosts share.
 const COMPILED_BYTES_MAX: u64 = 128 << 20;
 
-/// Whose programs a drive takes.
+/// Rule by which programs are admitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// Anybody's.
+    /// All programs.
     Any,
     /// Those with one of these BLAKE3 digests.
     Digests(Vec<[u8; 32]>),
 }
 
 impl Admission {
-    /// Whether a program is taken.
+    /// Returns true if a program is admitted.
     pub fn admits(&self, digest: &[u8; 32]) -> bool {
         match self {
             Self::Any => true,
@@ -49,8 +47,8 @@ impl Admission {
     }
 }
 
-/// The programs that hosts have loaded, shared by a drive's cores. Its lock is taken by admin
-/// commands and once at the beginning and end of an execution.
+/// Programs that hosts have loaded, shared by a drive's cores. Admin commands take its lock, and
+/// executions at their beginning and end.
 #[derive(Debug)]
 pub struct Library {
     engines: Vec<Arc<dyn Engine>>,
@@ -67,7 +65,7 @@ struct Slot {
     part: Part,
     bytes: Vec<u8>,
     compiled: Option<Arc<dyn Compiled>>,
-    /// Somebody has the [`Compiling`] of it.
+    /// True while a [`Compiling`] of it exists.
     compiling: bool,
     active: bool,
     running: usize,
@@ -79,7 +77,7 @@ impl Slot {
         Self { part, bytes, compiled, compiling: false, active: false, running: 0 }
     }
 
-    /// Whether it must stay as it is.
+    /// Returns true if it must not change.
     fn is_in_use(&self) -> bool {
         self.compiling || self.active || self.running > 0
     }
@@ -91,28 +89,28 @@ impl std::fmt::Debug for Slot {
     }
 }
 
-/// What a part of a program came to.
+/// Result of loading a part of a program.
 pub enum Loaded {
-    /// More parts are to come.
+    /// More parts follow.
     Partly,
-    /// It was the last: compile these bytes, then call [`Compiling::finish`].
+    /// It was the last part: the caller compiles these bytes, then calls [`Compiling::finish`].
     Whole {
-        /// What compiles it.
+        /// Engine that compiles it.
         engine: Arc<dyn Engine>,
         /// The program.
         bytes: Vec<u8>,
-        /// Its index.
+        /// Guard of its index.
         compiling: Compiling,
     },
 }
 
-/// Digest of a program, as the allow-list has it.
+/// Returns the digest of a program, as the allow-list has it.
 pub fn digest(bytes: &[u8]) -> [u8; 32] {
     *blake3::hash(bytes).as_bytes()
 }
 
 impl Library {
-    /// An empty library; the programs in it belong to all hosts together, if they are shared.
+    /// Makes an empty library. If `shared`, the programs in it belong to all hosts together.
     pub fn new(engines: Vec<Arc<dyn Engine>>, admission: Admission, shared: bool) -> Self {
         Self { engines, admission, shared, slots: Mutex::default() }
     }
@@ -121,7 +119,7 @@ impl Library {
         (owner(self.shared, host).to_owned(), index)
     }
 
-    /// That there is room for one more program at `key`, or for more bytes of it.
+    /// Checks the limits for one more program at `key`, or for more bytes of it.
     fn check_room(&self, slots: &Slots, key: &Key, more: usize) -> Result<(), Status> {
         let bytes = |owner: Option<&str>| -> usize {
             let counted = slots.iter().filter(|((of, _), _)| owner.is_none_or(|owner| owner == of));
@@ -137,7 +135,7 @@ impl Library {
         Ok(())
     }
 
-    /// Takes a part of a host's program. Offset 0 begins anew, whatever stood at the index.
+    /// Loads a part of a host's program. Offset 0 starts over, whatever the index held.
     ///
     /// # Errors
     /// [`Status::INVALID_PROGRAM_INDEX`], [`Status::NOT_DOWNLOADABLE`],
@@ -175,7 +173,7 @@ impl Library {
         Ok(Loaded::Whole { engine: Arc::clone(engine), bytes: slot.bytes.clone(), compiling })
     }
 
-    /// Forgets a program, or the part of it that there is.
+    /// Unloads a program, or the part of it that is loaded.
     ///
     /// # Errors
     /// [`Status::INVALID_PROGRAM_INDEX`], [`Status::NOT_DOWNLOADABLE`], [`Status::NO_PROGRAM`],
@@ -191,10 +189,10 @@ impl Library {
         Ok(())
     }
 
-    /// Allows or forbids executions. Programs of the drive's own are always active.
+    /// Activates or deactivates a program. Built-in programs are always active.
     ///
     /// # Errors
-    /// As [`Self::unload`]; a program that is not whole is none. [`Status::ACTIVATED_EXCEEDED`].
+    /// As [`Self::unload`], also for a program that is not whole; [`Status::ACTIVATED_EXCEEDED`].
     pub fn activate(&self, host: &str, index: u16, active: bool) -> Result<(), Status> {
         downloadable(index)?;
         let (mut slots, key) = (self.slots(), self.key(host, index));
@@ -214,7 +212,7 @@ impl Library {
         Ok(())
     }
 
-    /// Takes a program for one execution, which names it by `pid` too where it can.
+    /// Begins an execution of a program, which the command also names by `pid` if it can.
     ///
     /// # Errors
     /// [`Status::INVALID_PROGRAM_INDEX`], [`Status::NO_PROGRAM`],
@@ -241,12 +239,12 @@ impl Library {
         Ok(Running { library: Arc::clone(self), key, pid: slot.part.pid, compiled, engine })
     }
 
-    /// Bytes of all loaded programs.
+    /// Returns the bytes of all loaded programs.
     pub fn bytes(&self) -> u64 {
         self.slots().values().map(|slot| slot.bytes.len() as u64).sum()
     }
 
-    /// Descriptors of a host's programs that are whole, by index.
+    /// Returns the descriptors of a host's whole programs, by index.
     pub fn descriptors(&self, host: &str) -> Vec<(u16, ProgramDescriptor)> {
         let slots = self.slots();
         let own = slots.range(self.key(host, 0)..=self.key(host, u16::MAX));
@@ -263,7 +261,7 @@ impl Library {
         told.collect()
     }
 
-    /// The types of program that can be loaded.
+    /// Returns the types of program that can be loaded.
     pub fn types(&self) -> Vec<ProgramType> {
         let told = self.engines.iter().map(|engine| {
             let name = engine.name().to_owned();
@@ -285,18 +283,19 @@ fn downloadable(index: u16) -> Result<(), Status> {
     }
 }
 
-/// The index of a program that is being compiled; dropped without an end, the index is empty again.
+/// A guard of the index of a program that is being compiled. Dropping it unfinished empties the
+/// index.
 pub struct Compiling {
     library: Arc<Library>,
     key: Key,
 }
 
 impl Compiling {
-    /// Puts what was compiled in its place.
+    /// Stores the compiled program at its index.
     ///
     /// # Errors
-    /// [`Status::PROGRAM_BYTES_EXCEEDED`] when the programs that are loaded would take more than
-    /// there may be; the index is empty then.
+    /// [`Status::PROGRAM_BYTES_EXCEEDED`] when loaded programs would take more memory than the
+    /// limit; the index is empty then.
     pub fn finish(self, compiled: Arc<dyn Compiled>) -> Result<(), Status> {
         let mut slots = self.library.slots();
         let bytes = |owner: Option<&str>| {
@@ -323,15 +322,15 @@ impl Drop for Compiling {
     }
 }
 
-/// A program that an execution uses; given back when dropped.
+/// A guard of a program that an execution uses.
 pub struct Running {
     library: Arc<Library>,
     key: Key,
     /// Its identifier.
     pub pid: u64,
-    /// What is run.
+    /// Compiled program.
     pub compiled: Arc<dyn Compiled>,
-    /// What runs it.
+    /// Engine that runs it.
     pub engine: Arc<dyn Engine>,
 }
 

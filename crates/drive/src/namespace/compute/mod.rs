@@ -1,129 +1,120 @@
 //! The compute namespace: runs programs where their sources lie.
 //!
-//! Programs and kernels are in `csd-kernels`. Invariant: the memory that executions take on a
-//! core is bounded, whether they wait or run (`room`).
+//! Programs and kernels are in `csd-kernels`. Invariant: the memory that the executions of a core
+//! take is bounded, whether they wait or run (`capacity`).
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
 //! | `output` | stores the output of an execution |
 //! | `sources` | an execution's sources, read ahead |
-//! | `call` | what Execute Program asks for |
-//! | `parts` | how an execution is cut for several cores |
-//! | `spread` | its parts, side by side on them |
+//! | `call` | the parameters of Execute Program |
+//! | `parts` | the split of an execution for several cores |
+//! | `parallel` | an execution on several cores |
 //! | `execute` | one execution on one core, from its first read to its last write |
 //! | `admin` | loading, activating and unloading programs; memory range sets |
-//! | `room` | what the executions of a core may hold at once |
-//! | `brake` | ending executions early |
+//! | `capacity` | limits of the executions of a core |
+//! | `cancel` | cancellation of executions |
 //! | `builtin` | the built-in programs |
 //! | `library` | programs that hosts load |
-//! | `failure` | why an execution failed |
+//! | `failure` | failures of executions, as statuses and in words |
 //! | `ranges` | memory range sets |
-//! | `here` | a program that a host runs under the limits of a drive |
+//! | `shared` | state that executions share |
+//! | `run_within` | a program that a host runs under the limits of a drive |
 
 mod admin;
-mod brake;
 mod builtin;
 mod call;
+mod cancel;
+mod capacity;
 mod execute;
 mod failure;
-mod here;
 mod library;
 mod output;
+mod parallel;
 mod parts;
 mod ranges;
-mod room;
+mod run_within;
+mod shared;
 mod sources;
-mod spread;
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use csd_nvme::compute::Controls;
-use csd_nvme::status::Status;
+use csd_reactor::keep;
 
-use brake::Watch;
 use call::Prepared;
-use room::Room;
+use cancel::Watch;
+use capacity::Capacity;
 
 use super::block::Block;
 use super::kv::Kv;
-use crate::drive::Shared;
 use crate::log::Level;
 
-pub use admin::run as admin;
-pub use brake::{Brake, Caller, Executions, Listed, UnderWay};
 pub use builtin::programs;
 pub use call::Call;
+pub use cancel::{Caller, CancelToken, Executions, Listed, UnderWay};
+pub use capacity::EXECUTIONS_MAX;
 pub use execute::{Meter, Report};
 pub use failure::Failure;
-pub use here::run_within;
 pub use library::{Admission, Library, digest};
 pub use ranges::RangeSets;
-pub use room::EXECUTIONS_MAX;
-
-/// Whose programs and range sets a host's are: its own, by its NQN, or all hosts' together.
-fn owner(shared: bool, host: &str) -> &str {
-    if shared { "" } else { host }
-}
+pub use run_within::run_within;
+pub use shared::Shared;
 
 /// The compute namespace as one core sees it.
 #[derive(Clone)]
 pub struct Compute {
     block: Block,
     kv: Rc<Kv>,
-    drive: Arc<Shared>,
-    room: Room,
+    shared: Arc<Shared>,
+    capacity: Capacity,
 }
 
 impl Compute {
-    /// A namespace whose sources are these namespaces, and the memory of the drive.
-    pub fn new(block: Block, kv: Rc<Kv>, drive: Arc<Shared>) -> Self {
-        let room = Room::new(&drive.limits);
-        Self { block, kv, drive, room }
+    /// Makes the namespace of this core and keeps it as a core-local value, for parts of executions
+    /// of other cores. Its sources are these namespaces and the drive's memory.
+    pub fn start(block: Block, kv: Rc<Kv>, shared: Shared) -> Rc<Self> {
+        let capacity = Capacity::new(&shared.limits);
+        let this = Rc::new(Self { block, kv, shared: Arc::new(shared), capacity });
+        keep(Rc::clone(&this));
+        this
     }
 
-    /// That a namespace may be changed by what a command of this opcode changes.
-    fn may_change(&self, nsid: u32, opcode: u8) -> Result<(), Failure> {
-        match self.drive.settings.refuses(nsid, opcode) {
-            true => Err(Status::NAMESPACE_WRITE_PROTECTED.into()),
-            false => Ok(()),
-        }
-    }
-
-    /// Notes that a host asks for an execution, which it may abort from here on. The host waits
-    /// from here on, too: for room for its data, for its turn, and for the program.
+    /// Begins an execution that a host asks for. From here on the host may abort it, and its time
+    /// on the clock runs: it may wait for memory, for its turn, and for the program.
     pub fn begin(&self, caller: Caller, controls: Controls) -> UnderWay {
-        let listed = self.drive.executions.begin(caller);
-        // A host that asks for more than there is is refused when its data is looked at.
-        let limits = self.drive.limits_of(controls).unwrap_or(self.drive.limits);
+        let listed = self.shared.executions.begin(caller);
+        // Limits that are too high are refused when the data is parsed.
+        let limits = self.shared.limits_of(controls).unwrap_or(self.shared.limits);
         UnderWay::new(listed, limits)
     }
 
-    /// Runs a program: its result for dwords 0 and 1, or why there is none, and what it took.
+    /// Runs a program. The report has its result for dwords 0 and 1, or the failure.
     pub async fn execute(&self, under_way: &UnderWay, call: &Call<'_>, data: Vec<u8>) -> Report {
         let report = match self.prepare(call, data) {
             Ok(prepared) => {
-                let report = self.run_prepared(&prepared, under_way.brake()).await;
+                let report = self.run_prepared(&prepared, under_way.token()).await;
                 if report.result.is_ok() {
                     let written = report.meter.written_bytes;
-                    prepared.count(&self.drive.memory, call.controls, written);
+                    prepared.write_count(&self.shared.memory, call.controls, written);
                 }
                 report
             }
             Err(failure) => Report::failed(0, failure),
         };
         if let Err(failure) = &report.result {
-            self.told(call, failure);
+            self.log_failure(call, failure);
         }
         report
     }
 
-    async fn run_prepared(&self, prepared: &Prepared, brake: &Brake) -> Report {
+    async fn run_prepared(&self, prepared: &Prepared, cancel: &CancelToken) -> Report {
         let execution = &prepared.execution;
         let Some(loaded) = &prepared.loaded else {
-            return match self.spread(execution, brake).await {
+            return match self.run_parallel(execution, cancel).await {
                 Some(report) => report,
-                None => self.in_turn((execution, 0), brake, || prepared.start()).await,
+                None => self.in_turn((execution, 0), cancel, || prepared.start()).await,
             };
         };
         let mut ticks = None;
@@ -131,11 +122,11 @@ impl Compute {
             ticks = Some(Watch::ticks(Arc::clone(&loaded.engine)));
             prepared.start()
         };
-        self.in_turn((execution, prepared.limits.memory_bytes), brake, start).await
+        self.in_turn((execution, prepared.limits.memory_bytes), cancel, start).await
     }
 
-    /// Tells why an execution failed: a status cannot.
-    fn told(&self, call: &Call<'_>, failure: &Failure) {
+    /// Logs the reason of a failure, for which a status has no space.
+    fn log_failure(&self, call: &Call<'_>, failure: &Failure) {
         let (controller, queue, command) = call.caller;
         let fields = [
             ("index", call.index.to_string()),
@@ -145,6 +136,6 @@ impl Compute {
             ("status", failure.status.to_string()),
             ("reason", failure.reason.clone()),
         ];
-        self.drive.log().write_rated(Level::Warn, "execution failed", &fields);
+        self.shared.log.write_rated(Level::Warn, "execution failed", &fields);
     }
 }

@@ -18,10 +18,9 @@ use csd_nvme::opcode::{self, Slm};
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, JoinHandle, spawn};
 
-use super::{Compute, Failure};
-use crate::drive::Shared;
+use super::{Compute, Failure, Shared};
 use crate::namespace::kv::Kv;
-use crate::namespace::{NSID_KV, NSID_OBJECTS};
+use csd_nvme::vendor::{NSID_KV, NSID_OBJECTS};
 
 /// Stores of one execution under way at once.
 const STORES: usize = 4;
@@ -57,7 +56,7 @@ pub(super) fn gather(destination: &Destination, serial: bool) -> Output {
 /// Stores what was gathered.
 pub(super) struct Drain {
     kv: Rc<Kv>,
-    drive: Arc<Shared>,
+    shared: Arc<Shared>,
     destination: Destination,
     chunks: u32,
     /// Bytes that went to memory.
@@ -74,8 +73,8 @@ impl Drain {
             Destination::KvChunks { nsid, chunk_bytes, .. }
                 if [NSID_KV, NSID_OBJECTS].contains(&nsid) =>
             {
-                compute.may_change(nsid, opcode::Kv::STORE.0)?;
-                let most = compute.drive.superblock.value_bytes_max();
+                compute.shared.may_change(nsid, opcode::Kv::STORE.0)?;
+                let most = compute.shared.value_bytes_max;
                 if chunk_bytes > most {
                     let reason = format!("values of {chunk_bytes} bytes: at most {most}");
                     return Err(Failure::new(Status::INVALID_VALUE_SIZE, reason));
@@ -83,17 +82,17 @@ impl Drain {
             }
             Destination::Memory { nsid, start, bytes } => {
                 let range = Range { start, length: bytes.into() };
-                compute.drive.memory.check_of(nsid, range)?;
-                compute.may_change(nsid, Slm::WRITE.0)?;
+                compute.shared.memory.check_of(nsid, range)?;
+                compute.shared.may_change(nsid, Slm::WRITE.0)?;
             }
             Destination::KvChunks { nsid, .. } => {
                 let reason = format!("namespace {nsid} is none that a program's output can go to");
                 return Err(Failure::new(Status::INVALID_NAMESPACE, reason));
             }
         }
-        let (kv, drive) = (Rc::clone(&compute.kv), Arc::clone(&compute.drive));
+        let (kv, shared) = (Rc::clone(&compute.kv), Arc::clone(&compute.shared));
         let (under_way, under_way_bytes) = (VecDeque::new(), 0);
-        Ok(Self { kv, drive, destination, chunks: 0, remembered: 0, under_way, under_way_bytes })
+        Ok(Self { kv, shared, destination, chunks: 0, remembered: 0, under_way, under_way_bytes })
     }
 
     /// Begins to store the chunks that are full, and at the `last` time what is left.
@@ -140,7 +139,7 @@ impl Drain {
             let reason = format!("the program writes more than the {bytes} bytes of its output");
             return Err(Failure::new(Status::PROGRAM_FAILED, reason));
         }
-        self.drive.memory.write_in_turns(start + self.remembered, chunk).await;
+        self.shared.memory.write_in_turns(start + self.remembered, chunk).await;
         self.remembered = end;
         Ok(())
     }

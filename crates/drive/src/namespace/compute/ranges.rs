@@ -1,8 +1,8 @@
-//! Memory range sets: which bytes of memory an execution is given.
+//! Memory range sets: ranges of memory that executions are given.
 //!
-//! Never: the bytes. Invariants: the ranges of a set lie in memory, hold a byte, and share none;
-//! a set is used by one execution at a time, and not deleted then. Sets belong to the host that
-//! made them, by its NQN: to others they do not exist. They last until the drive stops.
+//! Invariants: the ranges of a set lie in memory, hold a byte, and share none; a set is used by one
+//! execution at a time, and not deleted then. Sets belong to the host that made them, by its NQN,
+//! and do not exist for others. They last until the drive stops.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,13 +10,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use csd_nvme::program::{MemoryRange, RANGE_SETS_MAX, RangeSet};
 use csd_nvme::status::Status;
 
-use super::owner;
 use crate::namespace::memory::LocalMemory;
 
 /// Most sets of all hosts together.
 const SETS_MAX: usize = 16 * RANGE_SETS_MAX as usize;
 
-/// The memory range sets of a drive.
+/// Returns the owner of a host's programs and range sets: the host by its NQN, or all hosts.
+pub(super) fn owner(shared: bool, host: &str) -> &str {
+    if shared { "" } else { host }
+}
+
+/// Memory range sets of a drive.
 #[derive(Debug, Default)]
 pub struct RangeSets {
     shared: bool,
@@ -32,7 +36,7 @@ struct Set {
     in_use: bool,
 }
 
-/// That ranges can be given to an execution together.
+/// Checks that ranges can be given to one execution.
 ///
 /// # Errors
 /// [`Status::INVALID_MEMORY_NAMESPACE`]; [`Status::INVALID_RANGE_SET`] for one that is empty or
@@ -54,7 +58,7 @@ pub(super) fn check(memory: &LocalMemory, ranges: &[MemoryRange]) -> Result<(), 
 }
 
 impl RangeSets {
-    /// No sets; those to come belong to all hosts together, if they are shared.
+    /// Makes an empty table of sets. If `shared`, they belong to all hosts together.
     pub fn new(shared: bool) -> Self {
         Self { shared, sets: Mutex::default() }
     }
@@ -63,7 +67,7 @@ impl RangeSets {
         (owner(self.shared, host).to_owned(), rsid)
     }
 
-    /// Makes a set of a host; its identifier.
+    /// Makes a set of a host, and returns its identifier.
     ///
     /// # Errors
     /// [`Status::RANGE_SETS_EXCEEDED`] when the host or all hosts have too many, or as `check`.
@@ -83,7 +87,7 @@ impl RangeSets {
         Ok(rsid)
     }
 
-    /// Forgets a set.
+    /// Deletes a set.
     ///
     /// # Errors
     /// [`Status::INVALID_RANGE_SET_ID`], [`Status::RANGE_SET_IN_USE`].
@@ -113,7 +117,7 @@ impl RangeSets {
         Ok(Taken { sets: Arc::clone(self), key, ranges: set.ranges.clone() })
     }
 
-    /// The sets of a host, by identifier.
+    /// Returns the sets of a host, by identifier.
     pub fn list(&self, host: &str) -> Vec<RangeSet> {
         let sets = self.sets();
         let own = sets.range(self.key(host, 0)..=self.key(host, u16::MAX));
@@ -129,7 +133,7 @@ impl RangeSets {
     }
 }
 
-/// A set that an execution uses; free again when dropped.
+/// A guard of a set that an execution uses.
 #[derive(Debug)]
 pub struct Taken {
     sets: Arc<RangeSets>,

@@ -1,11 +1,11 @@
-//! An execution's sources, read ahead stream by stream.
+//! [`Sources`]: an execution's sources, read ahead stream by stream.
 //!
-//! A medium is kept busy: when half of what is under way has come, it is handed over, and as much
-//! again is asked for. It computes nothing, no checksum either. Invariants: a value's version is
-//! pinned from when it is opened until it is read; whatever the length of a source, it is read in
-//! pieces of at most [`PIECE_BYTES`]; of every stream at most twice [`AHEAD_BYTES`] divided by
-//! their number, and two pieces more, are in memory ([`held_bytes`]); of a serial execution all is,
-//! at most [`SOURCE_BYTES_MAX`].
+//! The medium stays busy: when half of the bytes being read has arrived, it is handed over, and as
+//! much again is requested. Checksums are computed elsewhere. Invariants: a value's version is
+//! pinned from when it is opened until it is read; every source is read in pieces of at most
+//! [`PIECE_BYTES`]; of every stream at most twice [`AHEAD_BYTES`] divided by their number, and two
+//! pieces more, are in memory ([`held_bytes`]); a serial execution is in memory whole, at most
+//! [`SOURCE_BYTES_MAX`].
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -19,17 +19,17 @@ use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, JoinHandle, spawn};
 
 use super::{Compute, Failure};
-use crate::drive::Shared;
 use crate::namespace::block::Block;
 use crate::namespace::kv::Value;
-use crate::namespace::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
+use crate::namespace::memory::LocalMemory;
+use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
 
-/// Bytes of all streams that are read while the lane works.
+/// Bytes of all streams that are read while the program computes.
 const AHEAD_BYTES: usize = 8 << 20;
 /// Longest piece of a source read at once.
 const PIECE_BYTES: u32 = 1 << 20;
 
-/// Most memory that so many streams of an execution that is not serial take.
+/// Returns the most memory of the streams of an execution that is not serial.
 pub(super) fn held_bytes(streams: usize) -> u64 {
     2 * (AHEAD_BYTES as u64 + streams as u64 * u64::from(PIECE_BYTES))
 }
@@ -57,17 +57,17 @@ pub(super) struct Sources {
 #[derive(Default)]
 struct Stream {
     left: std::vec::IntoIter<Read>,
-    /// A value of which reads of the first bytes, so many, have begun.
+    /// Value of which reads of the first bytes have begun, with their number.
     value: Option<(Rc<Value>, u32)>,
-    /// Bytes at the beginning of that value which no program is shown.
+    /// Bytes at the beginning of that value that are not shown to the program.
     skip: u32,
-    /// Those that have begun, in order.
+    /// Reads that have begun, in order, with their lengths.
     under_way: VecDeque<(usize, JoinHandle<Result<Chunk, Status>>)>,
     under_way_bytes: usize,
 }
 
 impl Stream {
-    /// Begins reads, in order, until as many bytes as these are under way.
+    /// Begins reads, in order, until `bytes` bytes are being read.
     async fn begin(
         &mut self,
         compute: &Compute,
@@ -96,7 +96,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Begins to read the next part of the value that is being read; its length.
+    /// Begins to read the next part of the value that is being read. Returns its length.
     fn begin_part(&mut self) -> Option<u64> {
         let (value, at) = self.value.take()?;
         let bytes = (value.bytes() - at).min(PIECE_BYTES);
@@ -114,28 +114,27 @@ impl Stream {
         self.under_way_bytes += bytes;
     }
 
-    /// Whether no read is left to begin.
+    /// Returns true if no read is left to begin.
     fn is_begun(&self) -> bool {
         self.value.is_none() && self.left.len() == 0
     }
 
-    /// The oldest that has begun, once it has ended.
+    /// Waits for the oldest read that has begun.
     async fn oldest(&mut self) -> Option<Result<Chunk, Status>> {
         let (bytes, read) = self.under_way.pop_front()?;
         self.under_way_bytes -= bytes;
         Some(read.await)
     }
 
-    /// Whether the oldest is to be handed over with this round: it is of the older half of what is
-    /// read at once, it has ended, or nothing comes after what is under way.
+    /// Returns true if this round hands over the oldest read: it is of the older half of the bytes
+    /// being read, it has ended, or nothing comes after the reads that have begun.
     fn is_due(&self, share: usize) -> bool {
         let Some((_, oldest)) = self.under_way.front() else { return false };
         self.is_begun() || self.under_way_bytes > share / 2 || oldest.is_finished()
     }
 }
 
-/// What a round of reads gave: the stream of each chunk, in order, and the streams that are read
-/// to their ends.
+/// Result of a round of reads: chunks with their streams, in order, and the streams that ended.
 pub(super) struct Batch {
     pub(super) chunks: Vec<(usize, Chunk)>,
     pub(super) ended: Vec<usize>,
@@ -143,7 +142,7 @@ pub(super) struct Batch {
 }
 
 impl Sources {
-    /// The single reads that the sources come to, checked as far as that needs no reading.
+    /// Plans the reads of an execution's sources, and checks them as far as that needs no reading.
     pub(super) fn plan(compute: &Compute, execution: &Execution) -> Result<Self, Failure> {
         let mut streams = vec![Vec::new(); execution.streams()];
         let mut inline = &execution.inline[..];
@@ -173,7 +172,7 @@ impl Sources {
                 }
                 Place::Memory { nsid, start, bytes } => {
                     let range = Range { start, length: bytes.into() };
-                    compute.drive.memory.check_of(nsid, range)?;
+                    compute.shared.memory.check_of(nsid, range)?;
                     plan_memory(range, reads);
                 }
             }
@@ -187,8 +186,8 @@ impl Sources {
         Ok(Self { streams, ahead_bytes, left_bytes })
     }
 
-    /// Reads on, every stream of which less than its share is `at_hand`: values are opened in order
-    /// until their sizes fill it, and the older half of them is awaited.
+    /// Reads streams of which less than their share is `at_hand`: opens values in order until their
+    /// sizes fill the share, and waits for the older half of them.
     pub(super) async fn read(
         &mut self,
         compute: &Compute,
@@ -215,7 +214,7 @@ impl Sources {
         Ok(batch)
     }
 
-    /// The next chunk of a value of which a part was read; `None` when no more of it comes.
+    /// Returns the next chunk of a value of which a part was read; `None` when none is left.
     pub(super) async fn next_part(&mut self, stream: usize) -> Option<Result<Chunk, Status>> {
         let stream = &mut self.streams[stream];
         if stream.under_way.is_empty() {
@@ -224,7 +223,7 @@ impl Sources {
         stream.oldest().await
     }
 
-    /// Waits for what is under way, so that none outlives its execution.
+    /// Waits for all reads that have begun, so that none outlives its execution.
     pub(super) async fn settle(mut self) {
         for stream in &mut self.streams {
             while stream.oldest().await.is_some() {}
@@ -237,7 +236,7 @@ fn no_namespace(kind: &str, nsid: u32) -> Failure {
     Failure::new(Status::INVALID_NAMESPACE, reason)
 }
 
-/// A kv namespace.
+/// Checks that a namespace is a kv namespace.
 fn values_of(nsid: u32) -> Result<u16, Failure> {
     match nsid {
         NSID_OBJECTS | NSID_KV => Ok(u16::try_from(nsid).expect("2 or 3")),
@@ -294,13 +293,13 @@ async fn open(compute: &Compute, read: Read) -> Result<Opened, Failure> {
             Ok(Opened::Piece(Piece::Blocks { block, slba, skip, bytes }))
         }
         Read::Memory { start, bytes } => {
-            let drive = Arc::clone(&compute.drive);
-            Ok(Opened::Piece(Piece::Memory { drive, start, bytes }))
+            let memory = Arc::clone(&compute.shared.memory);
+            Ok(Opened::Piece(Piece::Memory { memory, start, bytes }))
         }
     }
 }
 
-/// What a read turned out to be: a value of known size, whose version is pinned, or one piece.
+/// An opened read: a value of known size, whose version is pinned, or one piece.
 enum Opened {
     Value(Value, u32),
     Piece(Piece),
@@ -310,7 +309,7 @@ enum Opened {
 enum Piece {
     Value { value: Rc<Value>, at: u32, bytes: u32, skip: usize },
     Blocks { block: Block, slba: u64, skip: u64, bytes: u32 },
-    Memory { drive: Arc<Shared>, start: u64, bytes: u32 },
+    Memory { memory: Arc<LocalMemory>, start: u64, bytes: u32 },
     Inline { bytes: Buffer },
 }
 
@@ -338,9 +337,9 @@ impl Piece {
                 Ok(Chunk { bytes, skip: 0, check: Check::Nothing })
             }
             Self::Inline { bytes } => Ok(Chunk { bytes, skip: 0, check: Check::Nothing }),
-            Self::Memory { drive, start, bytes } => {
+            Self::Memory { memory, start, bytes } => {
                 let mut buffer = Buffer::with_room(0, bytes as usize, 0);
-                drive.memory.read_in_turns(start, &mut buffer).await;
+                memory.read_in_turns(start, &mut buffer).await;
                 Ok(Chunk { bytes: buffer, skip: 0, check: Check::Nothing })
             }
         }

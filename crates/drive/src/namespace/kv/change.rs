@@ -1,8 +1,8 @@
-//! Store and Delete on the core that owns the key: conditions, promised room, and cleaning when the
-//! log has no segment left.
+//! Store and Delete on the core that owns the key: conditions, promised space, and cleaning when
+//! the log has no free segment.
 //!
-//! A Store that the drive's capacity has room for and a Delete both succeed on a full log, because
-//! there is always a segment to clean then. A Store beyond the capacity fails at once.
+//! A Store within the drive's capacity and a Delete succeed on a full log, because some segment can
+//! then be cleaned. A Store beyond the capacity fails at once.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use super::segments::Segments;
 use super::shard::{Refused, Shard};
 use super::{Kv, owner};
 
-/// Most segments that one command has cleaned before it gives up.
+/// Most cleanings that one command starts before it gives up.
 const CLEANINGS_MAX: u32 = 64;
-/// Most pauses that one command makes while nothing is written: hosts read from every segment that
-/// could be cleaned. One that takes its value slowly lets go of it after 5 s.
+/// Most pauses of one command while nothing is written, because hosts read from every segment that
+/// could be cleaned. A slow reader releases its value after 5 s.
 const PAUSES_MAX: u32 = 10_000;
 /// Length of a pause.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -89,7 +89,7 @@ pub(super) async fn delete(shard: &Rc<Shard>, entry: EntryKey) -> Result<(), Sta
     }
 }
 
-/// One command's tries to have a segment freed.
+/// Attempts of one command to free a segment.
 struct Reclaim {
     segments: Arc<Segments>,
     cleanings: u32,
@@ -102,11 +102,10 @@ impl Reclaim {
         Self { segments: Arc::clone(segments), cleanings: 0, pauses: 0, written: 0 }
     }
 
-    /// Has the best segment of the drive cleaned, or waits a moment while another is.
+    /// Cleans the best segment of the drive, or waits a moment while another one is cleaned.
     ///
     /// # Errors
-    /// [`Status::CAPACITY_EXCEEDED`] when nothing is to be gained, or the status of a medium's
-    /// failure.
+    /// [`Status::CAPACITY_EXCEEDED`] when no cleaning helps, or the status of a medium's failure.
     async fn next(&mut self) -> Result<(), Status> {
         match clean_best(&self.segments).await? {
             Cleaned::Done => self.cleanings += 1,
@@ -128,20 +127,20 @@ fn clean_if_low(segments: &Arc<Segments>) {
     if segments.is_low() && !segments.is_cleaning() {
         let segments = Arc::clone(segments);
         drop(spawn(Class::Background, async move {
-            // What fails here fails the next store with its own status.
+            // A failure here fails the next Store with its own status.
             let _ = clean_best(&segments).await;
         }));
     }
 }
 
-/// Cleans the segment with most to gain among those of all cores. One shard cleans at a time,
-/// because the segments that are kept back are for one.
+/// Cleans the segment of all cores that gives back most. One shard cleans at a time, because the
+/// reserved segments are for one.
 async fn clean_best(segments: &Arc<Segments>) -> Result<Cleaned, Status> {
     if !segments.begin_cleaning() {
         return Ok(Cleaned::Busy);
     }
     let cleaning = Cleaning(Arc::clone(segments));
-    // Looked at only now: who stops the drive waits until nobody cleans.
+    // Checked only now: a drive that stops waits until no shard cleans.
     if segments.is_closing() {
         return Ok(Cleaned::Nothing);
     }
@@ -157,7 +156,7 @@ async fn clean_best(segments: &Arc<Segments>) -> Result<Cleaned, Status> {
         return Ok(if waits { Cleaned::Busy } else { Cleaned::Nothing });
     };
     let there = move || async move {
-        // Cleaning goes on even if nobody waits for it any more.
+        // Cleaning continues even if its caller is gone.
         let _cleaning = cleaning;
         let here = kept::<Kv>().ok_or(Status::NAMESPACE_NOT_READY)?;
         here.shard(number).clean().await
@@ -165,7 +164,7 @@ async fn clean_best(segments: &Arc<Segments>) -> Result<Cleaned, Status> {
     call(owner(number), Class::Background, there).await.unwrap_or(Err(Status::INTERNAL_ERROR))
 }
 
-/// This core's best segment and its shard, and whether one waits for its readers.
+/// Returns this core's best segment with its shard, and true if one waits for its readers.
 fn best_here() -> (Option<(Candidate, usize)>, bool) {
     let Some(here) = kept::<Kv>() else { return (None, false) };
     let shards = || here.shards.iter().flatten();
@@ -176,7 +175,7 @@ fn best_here() -> (Option<(Candidate, usize)>, bool) {
     (best.max(), shards().any(|shard| shard.waits_for_readers()))
 }
 
-/// Ends cleaning also when its task is dropped.
+/// A guard that ends cleaning, also when its task is dropped.
 struct Cleaning(Arc<Segments>);
 
 impl Drop for Cleaning {

@@ -1,10 +1,11 @@
-//! Cleaning: moves the records that still count out of a segment and frees it.
+//! Cleaning (garbage collection): moves the current records out of a segment and frees it.
 //!
 //! Records are moved in batches, each one group commit, so that they lie close together afterwards.
 //! Invariants: a moved record keeps its commit number; a tombstone is dropped only with the oldest
-//! segment of its shard, because older segments may hold what it deletes; a segment becomes free
-//! only when its header is durably gone and nobody reads from it. A reader may take for ever (its
-//! host takes nothing): cleaning never waits for one, it takes another segment.
+//! segment of its shard, because older segments may hold the record that it deletes; a segment
+//! becomes free only when its header is durably removed and it has no reader. A reader may take
+//! arbitrarily long, if its host takes no data: cleaning does not wait for one, it chooses another
+//! segment.
 
 use std::rc::Rc;
 
@@ -16,20 +17,20 @@ use super::shard::{Append, Change, Location, Outcome, Segment, Shard};
 use super::walk::{Step, Walk};
 use crate::error::Access;
 
-/// Bytes of records that are moved at once, and memory that cleaning takes; a longer value is moved
-/// alone.
+/// Bytes of records that are moved at once, which bounds the memory of cleaning. A longer value is
+/// moved alone.
 const BATCH_BYTES: u64 = 2 << 20;
 /// Bytes read at once from a segment that is cleaned.
 const WINDOW_BYTES: u64 = 256 << 10;
-/// A segment is cleaned when it gives back at least this share of its room.
+/// Divisor of the smallest share of a segment that cleaning it must give back.
 const WORTH_SHARE: u64 = 64;
 
-/// What cleaning came to; the greater of two is that of both.
+/// Outcome of one cleaning. The outcome of several shards is the greatest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cleaned {
     /// No segment is worth it.
     Nothing,
-    /// Another shard is cleaning, or a read goes on: ask again.
+    /// Another shard is cleaning, or a segment has readers: ask again.
     Busy,
     /// A segment was cleaned.
     Done,
@@ -38,7 +39,7 @@ pub enum Cleaned {
 /// A segment that is worth cleaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Candidate {
-    /// Bytes of room that cleaning it gives back.
+    /// Bytes of space that cleaning it gives back.
     pub gain: u64,
     /// Its number.
     pub segment: u32,
@@ -52,12 +53,12 @@ struct Batch {
 }
 
 impl Shard {
-    /// The sealed segment that nobody reads with most to gain, if one is worth the copying.
+    /// Returns the sealed segment without readers that gives back most, if it is worth the copying.
     pub fn candidate(&self) -> Option<Candidate> {
         self.best(|segment| segment.readers == 0)
     }
 
-    /// True when a segment would be worth it once its readers are done.
+    /// Returns true when a segment would be worth cleaning once its readers are done.
     pub fn waits_for_readers(&self) -> bool {
         self.best(|segment| segment.readers > 0).is_some()
     }
@@ -81,7 +82,7 @@ impl Shard {
         candidates.max().filter(|candidate| candidate.gain >= worth)
     }
 
-    /// Frees the best segment. The caller has made sure that no other shard cleans.
+    /// Frees the best segment. The caller makes sure that no other shard cleans.
     ///
     /// # Errors
     /// The status of a medium's failure.
@@ -106,14 +107,14 @@ impl Shard {
             return Ok(Cleaned::Busy);
         }
         if readers > 0 {
-            // Empty now: a cleaning after the last read frees it.
+            // The segment is empty now: a cleaning after the last read frees it.
             return Ok(Cleaned::Busy);
         }
         self.free(number).await?;
         Ok(Cleaned::Done)
     }
 
-    /// Moves every record of a segment that counts and whose value holds.
+    /// Moves every current record of a segment whose value is intact.
     async fn empty(self: &Rc<Self>, number: u32) -> Result<(), Status> {
         let (sequence, filled) = {
             let segment = &self.owned.borrow()[&number];
@@ -136,7 +137,7 @@ impl Shard {
                 None => None,
                 Some(_) => match walk.value(offset, &record).await {
                     Ok(Some(value)) => Some(vec![value]),
-                    // It stays where it is, an error to those who read it.
+                    // The record stays where it is, and reading it fails.
                     Ok(None) | Err(_) => continue,
                 },
             };
@@ -152,7 +153,7 @@ impl Shard {
         self.move_all(batch).await
     }
 
-    /// Sequence of the oldest segment.
+    /// Returns the sequence of the oldest segment.
     fn oldest(&self) -> Option<u64> {
         self.owned.borrow().values().map(|segment| segment.sequence).min()
     }
@@ -187,11 +188,11 @@ impl Shard {
     }
 }
 
-/// Bytes of room that cleaning a segment gives back, at least or most likely.
+/// Returns the bytes of space that cleaning a segment gives back, at least or most likely.
 ///
-/// Moved records take `kept` bytes of room, and the end of the open segment is lost when the next
-/// of them is too long for it. That loss is at most the longest record. Where records are alike it
-/// is the same as at this segment's own end, so that the dead bytes before its end are the gain.
+/// Moved records take `kept` bytes of space, and the end of the open segment is lost when the next
+/// record is too long for it. That loss is at most the longest record. Where records are alike, the
+/// loss equals that at this segment's own end, so the gain is the dead bytes before its end.
 fn gain(segment: &Segment, is_oldest: bool, open_room: u64, payload: u64) -> u64 {
     let kept = segment.live - if is_oldest { segment.tombstones } else { 0 };
     let dead = segment.filled.saturating_sub(RECORDS_OFFSET + kept);
@@ -217,10 +218,10 @@ mod tests {
         // Full of alike records, a quarter of them dead.
         let full = segment(PAYLOAD, PAYLOAD / 4 * 3, PAYLOAD / 4);
         assert_eq!(gain(&full, false, 0, PAYLOAD), PAYLOAD / 4);
-        // Cut off early: what it keeps fits the open segment, so that all of its room comes back.
+        // Cut off early: its records fit the open segment, so all of its space is freed.
         let short = segment(PAYLOAD / 8, PAYLOAD / 8, 4096);
         assert!(gain(&short, false, PAYLOAD / 2, PAYLOAD) > PAYLOAD / 8 * 7 - 2 * PAGE_BYTES);
-        // One long record: moved, it would leave as much room behind it elsewhere.
+        // One long record: moved, it would leave as much unused space behind it elsewhere.
         let long = segment(PAYLOAD / 3 * 2, PAYLOAD / 3 * 2, PAYLOAD / 3 * 2);
         assert!(gain(&long, false, PAYLOAD / 2, PAYLOAD) < PAYLOAD / 64);
         assert_eq!(gain(&segment(PAYLOAD, 0, 4096), false, 0, PAYLOAD), PAYLOAD, "nothing to move");

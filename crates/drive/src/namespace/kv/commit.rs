@@ -1,7 +1,7 @@
-//! Group commit: appends that came together leave together, by one write and one sync.
+//! Group commit: appends that arrive together are written by one write and one sync.
 //!
-//! The index changes only after the sync. Invariant: groups of a shard are strictly one after the
-//! other, so nothing behind a torn group was acknowledged.
+//! The index changes only after the sync. Invariant: groups of a shard are strictly sequential, so
+//! nothing behind a torn group was acknowledged.
 
 use std::rc::Rc;
 
@@ -24,7 +24,7 @@ impl Append {
 }
 
 impl Shard {
-    /// Makes sure that the queue is being worked off.
+    /// Starts the task that commits queued appends, unless it runs.
     pub(super) fn start_committing(self: &Rc<Self>) {
         if self.committing.replace(true) {
             return;
@@ -44,7 +44,7 @@ impl Shard {
         self.committing.set(false);
     }
 
-    /// Fails the first append of the queue; the others get their own try.
+    /// Fails the first append of the queue; the others are tried separately.
     fn fail_next(&self, status: Status) {
         if let Some(mut append) = self.queue.borrow_mut().pop_front() {
             let value = append.value.take();
@@ -52,7 +52,7 @@ impl Shard {
         }
     }
 
-    /// Takes appends that fit the open segment, opening a new one if need be.
+    /// Takes appends that fit the open segment, and opens a new one if necessary.
     async fn next_group(&self) -> Result<Group, Status> {
         let (length, need) = {
             let queue = self.queue.borrow();
@@ -69,7 +69,7 @@ impl Shard {
             }
             let append = queue.pop_front().expect("just seen");
             match &append.change {
-                // Superseded meanwhile: no longer worth a place, and not allowed one.
+                // The record was superseded meanwhile, and must not be written.
                 Change::Move { key, from } if !self.is_current(key, from) => append.answer(Ok(())),
                 _ => group.place(append, || self.segments.next_commit()),
             }
@@ -83,7 +83,7 @@ impl Shard {
         let (written, _) = self.media.write(at, buffers).await;
         let result = match written {
             Ok(()) => self.syncer.sync().await,
-            // Refused, not failed: nothing has changed.
+            // Refused before anything changed.
             Err(error @ MediaError::ReadOnly) => return fail(group, &error),
             Err(error) => Err(error),
         };
@@ -105,7 +105,7 @@ impl Shard {
         let key = append.key();
         match &mut append.change {
             Change::New { room, .. } => {
-                // The record counts from here on, and its room does not any more.
+                // The record counts from here on, and its promised space no longer does.
                 drop(room.take());
                 self.uncertain.borrow_mut().remove(&key);
                 self.apply(key, location);
@@ -117,8 +117,8 @@ impl Shard {
         append.answer(Ok(()));
     }
 
-    /// A group failed: its bytes may be anywhere between old and new. The segment is sealed before
-    /// them, so that recovery stops there and later groups go elsewhere.
+    /// Abandons a group that failed: its bytes may be old, new or mixed. The segment is sealed
+    /// before them, so that recovery stops there and later groups go elsewhere.
     async fn abandon(&self, group: Group, error: &MediaError) {
         if self.seal(group.segment, group.start).await.is_err() {
             let changed = group.placed.iter().map(|(append, _)| append);

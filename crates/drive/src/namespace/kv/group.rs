@@ -1,7 +1,8 @@
-//! One group commit in the making: the places of its records, and the bytes to write.
+//! [`Group`]: one group commit in preparation, with the places of its records and the bytes to
+//! write.
 //!
 //! Short records are copied one behind the other into shared buffers, so that a group of many takes
-//! few; long values are written from where they are. It reads and writes no medium.
+//! few buffers; long values are written in place. It does no I/O.
 
 use csd_reactor::Buffer;
 
@@ -17,7 +18,7 @@ const COPIED_BYTES_MAX: usize = 8 << 10;
 /// Size of the buffers that short records share.
 const SHARED_BYTES: usize = 32 << 10;
 
-/// The group.
+/// A group commit.
 pub(super) struct Group {
     /// Segment.
     pub segment: u32,
@@ -35,18 +36,18 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// An empty group.
+    /// Makes an empty group.
     pub(super) fn new(segment: u32, sequence: u64, start: u64) -> Self {
         let (placed, buffers) = (Vec::new(), Vec::new());
         Self { segment, sequence, start, end: start, placed, stored: 0, buffers }
     }
 
-    /// True when it takes no more records.
+    /// Returns true when it takes no more records.
     pub(super) fn is_full(&self) -> bool {
         self.end - self.start >= GROUP_BYTES || self.buffers.len() >= BUFFERS_MAX
     }
 
-    /// Gives an append its place; `new_commit` draws the commit number of a host's change.
+    /// Places an append; `new_commit` draws the commit number of a host's change.
     pub(super) fn place(&mut self, mut append: Append, new_commit: impl FnOnce() -> u64) {
         let value = append.value.take();
         let pieces = value.as_deref().unwrap_or(&[]);
@@ -80,8 +81,8 @@ impl Group {
         self.placed.push((append, location));
     }
 
-    /// The bytes from `start` on, filled up with zeros to the end of the last page, and the offset
-    /// of that end. A segment ends with a page.
+    /// Returns the bytes from `start` on, filled with zeros to the end of the last page, and the
+    /// offset of that end. A segment ends with a page.
     pub(super) fn take_buffers(&mut self) -> (Vec<Buffer>, u64) {
         let padded = self.end.next_multiple_of(PAGE_BYTES);
         let padding = usize::try_from(padded - self.end).expect("less than a page");
@@ -110,7 +111,7 @@ impl Group {
         rest.fill(0);
     }
 
-    /// The next `bytes` bytes to write, in the last buffer if it has room.
+    /// Returns the next `bytes` bytes to write, in the last buffer if they fit there.
     fn shared(&mut self, bytes: usize) -> &mut [u8] {
         if bytes == 0 {
             return &mut [];

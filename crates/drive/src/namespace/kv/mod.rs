@@ -1,8 +1,8 @@
 //! kv namespaces: Store, Retrieve, Exist, Delete and List over a log of 16 shards.
 //!
-//! A key's shard is fixed by a hash of namespace and key; shard s belongs to core s mod cores. The
-//! core of a connection asks the owner for a location and reads the value itself; a payload moves
-//! to the owner's core, which writes it. Queues and PDUs are not here.
+//! A key's shard is fixed by a hash of namespace and key; shard s belongs to core s mod cores. A
+//! read asks the owner for the location and reads the value on its own core; a write sends its
+//! payload to the owner's core.
 //!
 //! Invariants: a Store is answered when it is durable; a value read is the one that was current at
 //! some moment of the read, whole, and its checksum held; List's order is that of keys, by length
@@ -37,9 +37,7 @@ use segments::Segments;
 use shard::Shard;
 pub use value::{Progress, Value};
 
-/// Bytes of a value that move at once between medium and wire.
-pub const PIECE_BYTES: usize = 128 << 10;
-/// Pause between two looks at whether cleaning has ended when the drive stops.
+/// Pause between two looks at cleaning that has to end when the drive stops.
 const STOP_PAUSE: Duration = Duration::from_millis(1);
 
 /// The kv namespaces as one core sees them.
@@ -47,22 +45,23 @@ pub struct Kv {
     media: Media,
     segments: Arc<Segments>,
     value_bytes_max: u32,
-    // By shard number; those of other cores are `None`.
+    // By shard number. Shards of other cores are `None`.
     shards: Vec<Option<Rc<Shard>>>,
 }
 
+/// Returns the core that owns a shard.
 fn owner(shard: usize) -> CoreId {
     CoreId(shard % core_count())
 }
 
-/// The shard of a key, fixed for the life of the format.
+/// Returns the shard of a key, which is fixed by the format.
 pub fn shard_of(key: &EntryKey) -> usize {
     let seed = crc32c::crc32c(&key.0.to_le_bytes());
     crc32c::crc32c_append(seed, key.1.as_bytes()) as usize % SHARDS as usize
 }
 
 impl Kv {
-    /// Recovers this core's shards and keeps the result on the core, for the other cores to call.
+    /// Recovers this core's shards, and makes them a core-local value for other cores to call.
     ///
     /// # Errors
     /// When the medium fails.
@@ -89,7 +88,7 @@ impl Kv {
         Ok(this)
     }
 
-    /// Counters and numbers that all cores share.
+    /// Returns the state that all shards share.
     pub fn segments(&self) -> &Arc<Segments> {
         &self.segments
     }
@@ -98,8 +97,29 @@ impl Kv {
         self.shards[number].as_ref().expect("asked on the owner's core")
     }
 
-    /// Seals the segments of this core's shards, because the drive stops: the next start then knows
-    /// where the log ends. No command is under way any more.
+    /// Runs `ask` with a shard on the core that owns it: at once on this core, by a message on
+    /// another.
+    async fn on_owner<T, F>(
+        &self,
+        number: usize,
+        ask: impl FnOnce(Rc<Shard>) -> F + Send + 'static,
+    ) -> Result<T, Status>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Status>> + 'static,
+    {
+        if owner(number) == core_id() {
+            return ask(Rc::clone(self.shard(number))).await;
+        }
+        let there = move || async move {
+            let here = kept::<Self>().ok_or(Status::NAMESPACE_NOT_READY)?;
+            ask(Rc::clone(here.shard(number))).await
+        };
+        call(owner(number), Class::Foreground, there).await.unwrap_or(Err(Status::INTERNAL_ERROR))
+    }
+
+    /// Seals the segments of this core's shards when the drive stops, so that the next start knows
+    /// where the log ends. The caller makes sure that no command runs.
     ///
     /// # Errors
     /// When the medium fails.
@@ -130,15 +150,8 @@ impl Kv {
             return Err(Status::INVALID_VALUE_SIZE);
         }
         let entry = (nsid, key);
-        let number = shard_of(&entry);
-        if owner(number) == core_id() {
-            return change::store(self.shard(number), entry, value, options).await;
-        }
-        let there = move || async move {
-            let here = kept::<Self>().ok_or(Status::NAMESPACE_NOT_READY)?;
-            change::store(here.shard(number), entry, value, options).await
-        };
-        call(owner(number), Class::Foreground, there).await.unwrap_or(Err(Status::INTERNAL_ERROR))
+        let store = move |shard| async move { change::store(&shard, entry, value, options).await };
+        self.on_owner(shard_of(&entry), store).await
     }
 
     /// Deletes a key.
@@ -148,18 +161,11 @@ impl Kv {
     /// configured so.
     pub async fn delete(&self, nsid: u16, key: Key) -> Result<(), Status> {
         let entry = (nsid, key);
-        let number = shard_of(&entry);
-        if owner(number) == core_id() {
-            return change::delete(self.shard(number), entry).await;
-        }
-        let there = move || async move {
-            let here = kept::<Self>().ok_or(Status::NAMESPACE_NOT_READY)?;
-            change::delete(here.shard(number), entry).await
-        };
-        call(owner(number), Class::Foreground, there).await.unwrap_or(Err(Status::INTERNAL_ERROR))
+        let delete = move |shard| async move { change::delete(&shard, entry).await };
+        self.on_owner(shard_of(&entry), delete).await
     }
 
-    /// True when the key exists.
+    /// Returns true when the key exists.
     ///
     /// # Errors
     /// The status to answer with.
@@ -167,46 +173,30 @@ impl Kv {
         Ok(self.open(nsid, key).await?.is_some())
     }
 
-    /// Finds a value and holds on to its version; `None` when the key does not exist.
+    /// Opens a value and pins its version; `None` when the key does not exist.
     ///
     /// # Errors
     /// The status to answer with.
     pub async fn open(&self, nsid: u16, key: Key) -> Result<Option<Value>, Status> {
         let entry = (nsid, key);
-        let number = shard_of(&entry);
-        let found = if owner(number) == core_id() {
-            value::pin(self.shard(number), &entry).await?
-        } else {
-            let there = move || async move {
-                let here = kept::<Self>().ok_or(Status::NAMESPACE_NOT_READY)?;
-                value::pin(here.shard(number), &entry).await
-            };
-            let found = call(owner(number), Class::Foreground, there).await;
-            found.unwrap_or(Err(Status::INTERNAL_ERROR))?
-        };
+        let pin = move |shard| async move { value::pin(&shard, &entry).await };
+        let found = self.on_owner(shard_of(&entry), pin).await?;
         Ok(found
             .map(|(location, pin)| Value::new(self.media.clone(), &self.segments, location, pin)))
     }
 
-    /// The data of a List answer.
+    /// Returns the data of a List.
     ///
     /// # Errors
     /// The status to answer with.
     pub async fn list(&self, nsid: u16, from: Option<Key>, size: u32) -> Result<Vec<u8>, Status> {
         let mut list = KeyList::new(size)?;
-        // The shortest entry has four bytes: no shard need give more keys than fit.
+        // The shortest entry has four bytes, so a shard need not return more keys than that.
         let most = size as usize / 4;
         let mut keys = Vec::new();
         for number in 0..SHARDS as usize {
-            if owner(number) == core_id() {
-                keys.extend(self.shard(number).list(nsid, from, most));
-            } else {
-                let there = move || async move {
-                    kept::<Self>().map(|here| here.shard(number).list(nsid, from, most))
-                };
-                let found = call(owner(number), Class::Foreground, there).await;
-                keys.extend(found.ok().flatten().ok_or(Status::INTERNAL_ERROR)?);
-            }
+            let list = move |shard: Rc<Shard>| async move { Ok(shard.list(nsid, from, most)) };
+            keys.extend(self.on_owner(number, list).await?);
         }
         keys.sort_unstable();
         for key in &keys {

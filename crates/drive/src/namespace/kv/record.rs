@@ -1,8 +1,8 @@
-//! The kv log's bytes: segment header, seal, and records.
+//! The kv log's on-media structures: segment header, seal, and record header.
 //!
-//! `docs/internals/format.md` draws them. Never: I/O. Invariants: every structure carries a
-//! checksum over all its bytes and the sequence of its segment, so that what an earlier life of the
-//! segment left behind is never taken for this one's; no length is used before its checksum held.
+//! `docs/internals/format.md` draws them. Invariants: every structure has a checksum over all its
+//! bytes and the sequence of its segment, so that bytes of an earlier use of the segment are not
+//! taken for this one's; no length is used before its checksum held.
 
 use csd_nvme::kv::Key;
 use csd_nvme::layout;
@@ -105,18 +105,23 @@ pub struct Record {
     pub group_page: u32,
 }
 
-/// Bytes that a record of a value of this length takes in its segment.
+/// Returns the offset of a record's value, from the offset of the record.
+pub const fn value_offset(record_offset: u64) -> u64 {
+    record_offset + RecordHeader::SIZE as u64
+}
+
+/// Returns the bytes that a record of a value of this length takes in its segment.
 pub const fn footprint(value_bytes: u64) -> u64 {
     (RecordHeader::SIZE as u64 + value_bytes).next_multiple_of(RECORD_ALIGNMENT)
 }
 
 impl Record {
-    /// Bytes that the record takes in its segment.
+    /// Returns the bytes that the record takes in its segment.
     pub fn footprint(&self) -> u64 {
         footprint(u64::from(self.value_bytes.unwrap_or(0)))
     }
 
-    /// The record's header for the segment with this sequence.
+    /// Encodes the record's header for the segment with this sequence.
     pub fn encode(&self, sequence: u64) -> RecordHeader {
         let (nsid, key) = &self.key;
         let mut header = RecordHeader::zeroed();
@@ -131,8 +136,8 @@ impl Record {
         header
     }
 
-    /// Checks the bytes of a record header in the segment with this sequence, with `room` bytes
-    /// from its start to the end of the segment; `None` when there is no record.
+    /// Decodes the header of a record in the segment with this sequence; `None` when it is no valid
+    /// header. `room` is the number of bytes from the record's start to the end of the segment.
     pub fn decode(bytes: &[u8], sequence: u64, room: u64) -> Option<Self> {
         let header = RecordHeader::parse(bytes)?;
         let mut unsigned = header;
@@ -162,7 +167,7 @@ impl Record {
 }
 
 impl SegmentHeader {
-    /// The header of a segment.
+    /// Encodes the header of a segment.
     pub fn encode(uuid: &[u8; 16], sequence: u64, shard: u32) -> Self {
         let mut header = Self::zeroed();
         header.set_magic(SEGMENT_MAGIC).set_uuid(uuid).set_sequence(sequence).set_shard(shard);
@@ -171,7 +176,7 @@ impl SegmentHeader {
         header
     }
 
-    /// Reads a segment's first bytes on the drive with this identifier.
+    /// Decodes a segment's first bytes on the drive with this identifier.
     pub fn decode(bytes: &[u8], uuid: &[u8; 16]) -> Head {
         let Some(header) = Self::parse(bytes) else { return Head::Free };
         let mut unsigned = header;
@@ -207,7 +212,8 @@ pub enum Head {
 }
 
 impl SegmentSeal {
-    /// The seal of a segment; `stopped` is the number of the shard's segments when the drive stops.
+    /// Encodes the seal of a segment; `stopped` is the number of the shard's segments when the
+    /// drive stops.
     pub fn encode(sequence: u64, valid_bytes: u64, stopped: Option<u32>) -> Self {
         let mut seal = Self::zeroed();
         seal.set_magic(SEAL_MAGIC).set_sequence(sequence).set_valid_bytes(valid_bytes);
@@ -217,7 +223,7 @@ impl SegmentSeal {
         seal
     }
 
-    /// The seal of the segment with this sequence; `None` when it is not sealed.
+    /// Decodes the seal of the segment with this sequence; `None` when it is not sealed.
     pub fn decode(bytes: &[u8], sequence: u64, segment_bytes: u64) -> Option<Seal> {
         let seal = Self::parse(bytes)?;
         let mut unsigned = seal;

@@ -1,12 +1,12 @@
-//! Recovery: from the bytes on the medium to shards with an index.
+//! Recovery: rebuilds shards and their indexes from the medium.
 //!
-//! It trusts no length before its checksum. A sealed segment counts up to its seal; the newest
-//! segment of a shard counts up to its torn end, and is sealed there before the shard takes new
-//! records; one that was sealed because the drive stopped is opened again. Invariants: every
-//! acknowledged record is found, or the drive is not opened: behind a damaged header there may be
-//! the newest value of any key, and a segment that cleaning frees is gone for good. Only a medium
-//! that cannot be written is opened with damage, to copy off the records that are whole. Of two
-//! records of a key the higher commit number counts.
+//! A sealed segment counts up to its seal. The newest segment of a shard counts up to its torn end,
+//! and is sealed there before the shard takes new records; one that was sealed because the drive
+//! stopped is opened again. Invariants: no length is used before its checksum held; every
+//! acknowledged record is found, or the drive is not opened, because a damaged header may hide the
+//! newest value of any key, and cleaning could destroy it for good. Only a read-only medium is
+//! opened with damage, to copy its whole records. Of two records of a key the higher commit number
+//! counts.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -36,12 +36,13 @@ pub struct Found {
 /// Bytes read at once when recovery or the check walks records.
 pub const WINDOW_BYTES: u64 = 64 << 10;
 
-/// Each start passes over a random number of sequences below 2^44, so that 2^64 of them last for a
-/// million starts, and an earlier life's is met again less often than a checksum holds by chance.
+/// Each start skips a random number of sequences below 2^44, so that 2^64 of them last for a
+/// million starts, and the sequence of an earlier life recurs less often than a checksum holds by
+/// chance.
 const SKIP_BITS: u32 = 20;
 
-/// Reads every segment's head: those in use are returned, the others become free. `random` is a
-/// random number for this start.
+/// Reads the header and seal of every segment: returns segments in use, and adds the others to the
+/// free list. `random` is a random number for this start.
 ///
 /// # Errors
 /// When the medium cannot be read, a segment names a shard that does not exist, or its header is
@@ -81,10 +82,10 @@ pub async fn survey(
 }
 
 impl Found {
-    /// Reads the first two pages of a segment; `None` when it is free.
+    /// Decodes the first two pages of a segment; `None` when it is free.
     ///
     /// # Errors
-    /// The damage, in words.
+    /// The damage, described.
     pub fn decode(number: u32, pages: &[u8], segments: &Segments) -> Result<Option<Self>, String> {
         let (head, seal) = pages.split_at(usize::try_from(PAGE_BYTES).expect("a page"));
         match SegmentHeader::decode(head, &segments.uuid) {
@@ -97,14 +98,14 @@ impl Found {
         }
     }
 
-    /// A walk over the segment's records.
+    /// Makes a walk over the segment's records.
     pub fn walk(&self, media: &Media, segments: &Segments) -> Walk {
         let valid_bytes = self.seal.map(|seal| seal.valid_bytes);
         Walk::new(media, segments, (self.number, self.sequence), valid_bytes, WINDOW_BYTES)
     }
 }
 
-/// Compares the segments of one shard, oldest first, with what its seals say of them.
+/// Compares the segments of one shard, oldest first, with their seals.
 ///
 /// # Errors
 /// The damage, in words.
@@ -124,7 +125,8 @@ pub fn check_seals(own: &[Found]) -> Result<(), String> {
 }
 
 impl Shard {
-    /// Builds the index from the shard's segments, oldest first, and closes what was left open.
+    /// Builds the index from the shard's segments, oldest first, and seals a segment that was left
+    /// open.
     ///
     /// # Errors
     /// When the medium fails, or is damaged.
@@ -153,8 +155,8 @@ impl Shard {
                 self.open.set(Some(found.number));
                 self.has_stop_seal.set(true);
             } else if found.seal.is_none() {
-                // Directly behind the last whole record: the torn rest of its page is not part of
-                // the log.
+                // Directly behind the last whole record: the torn rest of its page does not belong
+                // to the log.
                 self.seal(found.number, filled).await?;
             }
         }
@@ -162,7 +164,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Adds a segment's records, and notes how far they fill it.
+    /// Adds a segment's records to the index, and sets how far they fill it.
     async fn recover_records(
         &self,
         found: &Found,
@@ -209,7 +211,7 @@ mod tests {
     use super::*;
     use crate::media::{Memory, Syncer};
 
-    /// The fuzz target calls it so: without a core, a clock or a random source.
+    /// Runs recovery as the fuzz target does, without a core, a clock or a random source.
     #[test]
     fn recovery_runs_outside_of_a_core() {
         let media = Media::Memory(Arc::new(Memory::new(16 << 20)));

@@ -1,4 +1,4 @@
-//! The beginning and the end of a shard's segments: headers, seals, and the pages they lie in.
+//! Segment headers and seals: how a shard's segments begin and end.
 //!
 //! Invariants: only a shard's newest segment is without a seal, because a durable seal comes before
 //! the next segment's header; nothing is appended behind a seal that is, or may be, on the medium.
@@ -18,7 +18,8 @@ use crate::error::{Access, MediaError};
 const STOP_PAUSE: Duration = Duration::from_millis(1);
 
 impl Shard {
-    /// A segment with room for `length` bytes: its number, sequence, and where to go on.
+    /// Returns a segment with space for `length` bytes: its number, its sequence, and the offset to
+    /// append at.
     pub(super) async fn segment_for(
         &self,
         length: u64,
@@ -39,7 +40,7 @@ impl Shard {
             self.remove_stop_seal().await.map_err(write)?;
             return Ok((number, sequence, filled));
         }
-        // The open segment is given up only for another: on a full drive small values and deletes
+        // The open segment is closed only for another one: on a full drive small values and deletes
         // still fit into it.
         let number = self.segments.take(need).ok_or(Status::CAPACITY_EXCEEDED)?;
         if let Some((open, _, filled)) = open
@@ -52,7 +53,7 @@ impl Shard {
         Ok((number, sequence, RECORDS_OFFSET))
     }
 
-    /// Begins a segment; its sequence.
+    /// Begins a segment, and returns its sequence.
     async fn begin(&self, number: u32) -> Result<u64, MediaError> {
         let sequence = self.segments.next_sequence();
         let header = SegmentHeader::encode(&self.segments.uuid, sequence, self.number);
@@ -60,7 +61,7 @@ impl Shard {
         self.owned.borrow_mut().insert(number, segment);
         let written = self.write_page(self.segments.at(number, 0), header.as_bytes()).await;
         if let Err(error) = written {
-            // The header may be on the medium: a seal makes an empty segment of it before another
+            // The header may be on the medium. A seal makes an empty segment of it before another
             // one begins.
             self.open.set(None);
             self.closing.set(Some((number, RECORDS_OFFSET)));
@@ -70,10 +71,10 @@ impl Shard {
         Ok(sequence)
     }
 
-    /// Closes a segment durably: `valid_bytes` of it count.
+    /// Seals a segment durably: `valid_bytes` of it count.
     pub(super) async fn seal(&self, number: u32, valid_bytes: u64) -> Result<(), MediaError> {
         self.open.set(None);
-        // Until the seal is durable it may be on the medium or not.
+        // Until then the seal may or may not be on the medium.
         self.closing.set(Some((number, valid_bytes)));
         let sequence = {
             let mut owned = self.owned.borrow_mut();
@@ -113,8 +114,8 @@ impl Shard {
         self.write_seal(number, SegmentSeal::encode(sequence, filled, Some(owned))).await
     }
 
-    /// Removes durably the seal that the open segment got when the drive stopped: it says how many
-    /// segments the shard owns, and where the last one ends.
+    /// Durably removes the seal that the open segment got when the drive stopped. That seal has the
+    /// number of the shard's segments, and the end of the last one.
     pub(super) async fn remove_stop_seal(&self) -> Result<(), MediaError> {
         if let Some(number) = self.open.get().filter(|_| self.has_stop_seal.get()) {
             self.write_page(self.segments.at(number, PAGE_BYTES), &[]).await?;
@@ -136,10 +137,10 @@ impl Shard {
         self.media.write(at, vec![page]).await.0
     }
 
-    /// The newest value's location; `None` when the key does not exist.
+    /// Returns the newest value's location; `None` when the key does not exist.
     ///
     /// # Errors
-    /// [`Status::UNRECOVERED_ERROR`] when the last change of the key failed, and it is not known
+    /// [`Status::UNRECOVERED_ERROR`] when the last change of the key failed, and it is unknown
     /// which value a restart would find: the group may be on the medium, and the seal before it
     /// could not be written. A host must not read the old value now and the new one later.
     pub(super) async fn find_certain(

@@ -1,7 +1,8 @@
-//! State that all shards of a drive share: free segments, commit numbers, counters of use.
+//! [`Segments`]: state that all shards of a drive share: free segments, commit numbers, counters of
+//! use.
 //!
-//! Shards touch it once per segment, group commit or command, never per byte. Invariants: a segment
-//! is in the free list or owned by one shard; the last free segments are for cleaning, and the one
+//! Shards use it once per segment, group commit or command, not per byte. Invariants: a segment is
+//! in the free list or owned by one shard; the last free segments are for cleaning, and the one
 //! before them for deletes ([`Need`]), so that a full drive can still be emptied; the records of
 //! all keys together never exceed [`Segments::capacity_bytes`].
 
@@ -14,12 +15,12 @@ use super::record::RECORDS_OFFSET;
 use crate::error::Error;
 use crate::format::SHARDS;
 
-/// Purpose of a new segment. The rarer the purpose, the fewer segments stay back for others.
+/// Purpose of a new segment. The rarer the purpose, the fewer segments are reserved for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// A host stores a value.
     Store,
-    /// A host deletes a key: this must not fail on a full drive, because it makes room.
+    /// A host deletes a key. This must not fail on a full drive, because it frees space.
     Delete,
     /// Cleaning moves records. One segment's records fill at most two others, because the end of
     /// the first may be too short for the next record.
@@ -27,7 +28,7 @@ pub enum Need {
 }
 
 impl Need {
-    /// Free segments that stay back.
+    /// Returns the number of free segments that are reserved for other purposes.
     fn kept_back(self) -> usize {
         match self {
             Self::Store => 3,
@@ -37,11 +38,11 @@ impl Need {
     }
 }
 
-/// Segments whose room is not announced: the open one of each shard, those that [`Need`] keeps
-/// back, and two for cleaning to choose from.
+/// Segments whose space is not announced: the open one of each shard, those that [`Need`] reserves,
+/// and two for cleaning to choose from.
 const UNANNOUNCED: u64 = SHARDS as u64 + 3 + 2;
-/// One segment of this many is not announced either: padding of groups and ends of segments that
-/// were too short for the next record.
+/// One segment in this many is not announced either, for padding of groups and ends of segments
+/// that were too short for the next record.
 const PADDING_SHARE: u64 = 50;
 
 /// A kv namespace's counters.
@@ -55,12 +56,12 @@ pub struct KvNamespace {
     pub absent_delete_is_error: AtomicBool,
 }
 
-/// Segments, numbers and counters.
+/// State that all shards share.
 #[derive(Debug)]
 pub struct Segments {
     /// Identifier of the drive.
     pub uuid: [u8; 16],
-    /// Where the log starts on the medium, in bytes.
+    /// Start of the log on the medium in bytes.
     pub offset: u64,
     /// Size of a segment in bytes.
     pub segment_bytes: u64,
@@ -69,7 +70,7 @@ pub struct Segments {
     /// kv namespaces.
     pub namespaces: Vec<KvNamespace>,
     free: Mutex<VecDeque<u32>>,
-    // Bytes of all records that keys have, and of those that stores under way will add.
+    // Bytes of all current records, and of those that outstanding Stores will add.
     promised: AtomicU64,
     commit: AtomicU64,
     sequence: AtomicU64,
@@ -83,7 +84,7 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// A log in which every segment is still to be classified.
+    /// Makes the state of a log whose segments are not surveyed yet.
     pub fn new(uuid: [u8; 16], offset: u64, segment_bytes: u64, count: u32, nsids: &[u16]) -> Self {
         let namespace = |nsid: &u16| KvNamespace {
             nsid: *nsid,
@@ -110,7 +111,7 @@ impl Segments {
         }
     }
 
-    /// Damage is noted from now on, and refused no more: nothing is written to this medium.
+    /// Makes damage a note instead of an error: this medium is not written.
     pub fn salvage(&self) {
         self.salvaging.store(true, Relaxed);
     }
@@ -127,33 +128,33 @@ impl Segments {
         Ok(())
     }
 
-    /// The damage that was passed over.
+    /// Returns the damage that was skipped.
     pub fn damage(&self) -> Vec<String> {
         self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Offset on the medium of a byte of a segment.
+    /// Returns the offset on the medium of a byte of a segment.
     pub fn at(&self, segment: u32, offset: u64) -> u64 {
         self.offset + u64::from(segment) * self.segment_bytes + offset
     }
 
-    /// Bytes of records that a segment has room for.
+    /// Returns the bytes of records that fit a segment.
     pub fn payload_bytes(&self) -> u64 {
         self.segment_bytes - RECORDS_OFFSET
     }
 
-    /// Bytes of records that the drive promises to keep, over all namespaces.
+    /// Returns the bytes of records that the drive promises to keep, over all namespaces.
     pub fn capacity_bytes(&self) -> u64 {
         let count = u64::from(self.count);
         count.saturating_sub(UNANNOUNCED + count / PADDING_SHARE) * self.payload_bytes()
     }
 
-    /// Counters of a namespace.
+    /// Returns counters of a namespace.
     pub fn namespace(&self, nsid: u16) -> Option<&KvNamespace> {
         self.namespaces.iter().find(|namespace| namespace.nsid == nsid)
     }
 
-    /// Counts a key's new record.
+    /// Counts a new current record.
     pub fn add_used(&self, nsid: u16, bytes: u64) {
         self.promised.fetch_add(bytes, Relaxed);
         if let Some(namespace) = self.namespace(nsid) {
@@ -161,7 +162,7 @@ impl Segments {
         }
     }
 
-    /// Counts a record that its key no longer has.
+    /// Counts a record that is no longer current.
     pub fn remove_used(&self, nsid: u16, bytes: u64) {
         self.promised.fetch_sub(bytes, Relaxed);
         if let Some(namespace) = self.namespace(nsid) {
@@ -169,7 +170,7 @@ impl Segments {
         }
     }
 
-    /// Promises room for `bytes` more bytes of records; `None` when the drive is full.
+    /// Promises space for `bytes` more bytes of records; `None` when the drive is full.
     pub fn promise(self: &Arc<Self>, bytes: u64) -> Option<Room> {
         let capacity = self.capacity_bytes();
         let more = |promised: u64| promised.checked_add(bytes).filter(|sum| *sum <= capacity);
@@ -177,35 +178,35 @@ impl Segments {
         fits.then(|| Room { segments: Arc::clone(self), bytes })
     }
 
-    /// A free segment; `None` when those that are left are kept back.
+    /// Takes a free segment; `None` when those that are left are reserved.
     pub fn take(&self, need: Need) -> Option<u32> {
         let mut free = self.free();
         if free.len() > need.kept_back() { free.pop_front() } else { None }
     }
 
-    /// Gives a segment back whose header is durably gone.
+    /// Frees a segment whose header is durably removed.
     pub fn give(&self, segment: u32) {
         self.free().push_back(segment);
     }
 
-    /// Gives a segment back that cleaning emptied.
+    /// Frees a segment that cleaning emptied.
     pub fn give_cleaned(&self, segment: u32) {
         self.cleaned.fetch_add(1, Relaxed);
         self.give(segment);
     }
 
-    /// Segments that cleaning has freed since the drive started.
+    /// Returns the number of segments that cleaning has freed since the drive started.
     pub fn cleaned_count(&self) -> u64 {
         self.cleaned.load(Relaxed)
     }
 
-    /// Number of free segments, the reserve included.
+    /// Returns the number of free segments, the reserve included.
     pub fn free_count(&self) -> usize {
         self.free().len()
     }
 
-    /// True when so few segments are free that cleaning should run in the background. The fewer
-    /// they are, the more of a segment is dead when it is cleaned.
+    /// Returns true when so few segments are free that cleaning should run in the background. The
+    /// fewer are free, the more of a segment is dead when it is cleaned.
     pub fn is_low(&self) -> bool {
         self.free_count() <= Need::Store.kept_back() + 2 + self.count as usize / 128
     }
@@ -216,50 +217,51 @@ impl Segments {
         self.written.fetch_add(written, Relaxed);
     }
 
-    /// Bytes of values that hosts have stored since the drive started.
+    /// Returns the bytes of values that hosts have stored since the drive started.
     pub fn stored_bytes(&self) -> u64 {
         self.stored.load(Relaxed)
     }
 
-    /// Bytes written to the log since the drive started, by hosts' commands and by cleaning.
+    /// Returns the bytes written to the log since the drive started, by hosts' commands and by
+    /// cleaning.
     pub fn written_bytes(&self) -> u64 {
         self.written.load(Relaxed)
     }
 
-    /// From now on no record is appended and no segment freed: the drive stops.
+    /// Stops the log: from now on no record is appended and no segment freed.
     pub fn close(&self) {
         self.closing.store(true, SeqCst);
     }
 
-    /// True once the drive stops.
+    /// Returns true once the drive stops.
     pub fn is_closing(&self) -> bool {
         self.closing.load(SeqCst)
     }
 
-    /// The next commit number.
+    /// Draws the next commit number.
     pub fn next_commit(&self) -> u64 {
         self.commit.fetch_add(1, Relaxed)
     }
 
-    /// The next segment sequence.
+    /// Draws the next segment sequence.
     pub fn next_sequence(&self) -> u64 {
         self.sequence.fetch_add(1, Relaxed)
     }
 
-    /// Notes numbers found on the medium: later ones are higher.
+    /// Notes numbers found on the medium, so that later ones are higher.
     pub fn seen(&self, commit: u64, sequence: u64) {
         self.commit.fetch_max(commit.saturating_add(1), Relaxed);
         self.sequence.fetch_max(sequence.saturating_add(1), Relaxed);
     }
 
-    /// Passes over this many sequences.
+    /// Skips this many sequences.
     pub fn skip_sequences(&self, count: u64) {
         let skipped = |sequence: u64| Some(sequence.saturating_add(count));
         let _ = self.sequence.fetch_update(Relaxed, Relaxed, skipped);
     }
 
-    /// Begins cleaning; false when it runs already. One shard cleans at a time, because the
-    /// reserve is for one.
+    /// Begins cleaning; false when it runs already. One shard cleans at a time, because the reserve
+    /// is for one.
     pub fn begin_cleaning(&self) -> bool {
         !self.cleaning.swap(true, SeqCst)
     }
@@ -269,7 +271,7 @@ impl Segments {
         self.cleaning.store(false, SeqCst);
     }
 
-    /// True while a shard cleans.
+    /// Returns true while a shard cleans.
     pub fn is_cleaning(&self) -> bool {
         self.cleaning.load(SeqCst)
     }
@@ -279,8 +281,8 @@ impl Segments {
     }
 }
 
-/// Room that is promised to a store under way. Dropping it takes the promise back; a store that
-/// has become durable drops it when its record is counted.
+/// A promise of space to a Store. Dropping it takes the promise back; a Store that has become
+/// durable drops it when its record is counted.
 #[derive(Debug)]
 pub struct Room {
     segments: Arc<Segments>,

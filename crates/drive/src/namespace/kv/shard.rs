@@ -1,12 +1,12 @@
-//! One shard of the kv log: its index, its segments, its queue of appends.
+//! [`Shard`]: one shard of the kv log, with its index, its segments and its queue of appends.
 //!
 //! A shard lives on one core. Stores, deletes and the records that cleaning moves are appended to
-//! its open segment in groups (`commit.rs`): one write, one sync, then every command is answered
-//! and the index changes. Routing and commands are not here.
+//! its open segment in groups (`commit.rs`): one write and one sync, then the index changes and
+//! every command is answered.
 //!
-//! Invariants: the index points only at durable records; hosts' changes of one key are made one
-//! after the other ([`Shard::lock`]); an acknowledged byte is never written again; only a shard's
-//! newest segment is without a seal.
+//! Invariants: the index points only at durable records; changes of one key by hosts are sequential
+//! ([`Shard::lock`]); an acknowledged byte is not written again; only a shard's newest segment is
+//! without a seal.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -21,10 +21,10 @@ use super::record::{EntryKey, footprint};
 use super::segments::{Room, Segments};
 use crate::media::{Media, Syncer};
 
-/// Where the newest record of a key is.
+/// Location of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// Segment.
+    /// Segment number.
     pub segment: u32,
     /// Offset of the record within it, in bytes.
     pub offset: u64,
@@ -37,7 +37,7 @@ pub struct Location {
 }
 
 impl Location {
-    /// Bytes of the record in its segment.
+    /// Returns the bytes of the record in its segment.
     pub fn footprint(&self) -> u64 {
         footprint(u64::from(self.value_bytes.unwrap_or(0)))
     }
@@ -56,46 +56,46 @@ pub struct Segment {
     pub tombstones: u64,
     /// Longest record, in bytes.
     pub longest: u64,
-    /// Reads that go on.
+    /// Number of reads that run.
     pub readers: u32,
-    /// No more records are appended.
+    /// True if no more records are appended.
     pub sealed: bool,
-    /// A record that counts cannot be read: cleaning leaves the segment as it is.
+    /// True if a current record cannot be read: cleaning leaves the segment as it is.
     pub damaged: bool,
 }
 
 /// An append to the log.
 pub struct Append {
-    /// What it changes.
+    /// Change.
     pub change: Change,
     /// Pieces of the value, `None` for a tombstone.
     pub value: Option<Vec<Buffer>>,
-    /// Filled in when the group is durable, or has failed.
+    /// Outcome, set when the group is durable or has failed.
     pub outcome: Rc<Outcome>,
 }
 
 /// The change that an append makes.
 pub enum Change {
-    /// A host's Store or Delete. The key is locked until this is durable or has failed, even if the
-    /// host is gone: later changes must not see it half done.
+    /// A host's Store or Delete. The key stays locked until this is durable or has failed, even if
+    /// the host is gone: later changes must not see it half done.
     New {
         /// Namespace and key.
         lock: KeyLock,
-        /// Room that was promised to a value.
+        /// Space that was promised to a value.
         room: Option<Room>,
     },
     /// Cleaning moves a record. It is written only if the index still points at `from` then, so
-    /// that no superseded record ever lies in a newer segment than the one that superseded it.
+    /// that no superseded record lies in a newer segment than the one that superseded it.
     Move {
         /// Namespace and key.
         key: EntryKey,
-        /// The record's place so far.
+        /// Location of the record so far.
         from: Location,
     },
 }
 
 impl Append {
-    /// Namespace and key.
+    /// Returns namespace and key.
     pub fn key(&self) -> EntryKey {
         match &self.change {
             Change::New { lock, .. } => lock.key(),
@@ -103,15 +103,15 @@ impl Append {
         }
     }
 
-    /// Bytes of the record in its segment.
+    /// Returns the bytes of the record in its segment.
     pub fn footprint(&self) -> u64 {
         footprint(self.value.iter().flatten().map(|piece| piece.len() as u64).sum())
     }
 
-    /// Records that the append was answered.
+    /// Answers the append.
     pub fn answer(self, result: Result<(), Refused>) {
         let Self { change, outcome, .. } = self;
-        // The key is unlocked before anybody learns of it.
+        // The key is unlocked before its waiter runs.
         drop(change);
         outcome.one_ended(result);
     }
@@ -120,9 +120,9 @@ impl Append {
 /// An append that was refused: nothing was written.
 #[derive(Debug)]
 pub struct Refused {
-    /// Why.
+    /// Status.
     pub status: Status,
-    /// The value, for another try when there was no room for it.
+    /// Value, for another attempt when there was no space for it.
     pub value: Option<Vec<Buffer>>,
 }
 
@@ -132,7 +132,7 @@ impl From<Status> for Refused {
     }
 }
 
-/// The answer to one append, or to several that are waited for together.
+/// Outcome of one append, or of several that are waited for together.
 pub struct Outcome {
     pending: Cell<usize>,
     failure: Cell<Option<Refused>>,
@@ -140,7 +140,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// For so many appends.
+    /// Makes the outcome of `count` appends.
     pub fn of(count: usize) -> Rc<Self> {
         Rc::new(Self { pending: Cell::new(count), failure: Cell::default(), done: Notify::new() })
     }
@@ -167,26 +167,27 @@ impl Outcome {
     }
 }
 
-/// The shard.
+/// A shard.
 pub struct Shard {
     /// Its number.
     pub number: u32,
     /// The medium.
     pub media: Media,
-    /// What all shards share.
+    /// State that all shards share.
     pub segments: Arc<Segments>,
     /// Syncs of this core.
     pub syncer: Rc<Syncer>,
     pub(super) index: RefCell<BTreeMap<EntryKey, Location>>,
     pub(super) owned: RefCell<BTreeMap<u32, Segment>>,
     pub(super) open: Cell<Option<u32>>,
-    // The open segment still has the seal that it got when the drive stopped.
+    // True if the open segment still has the seal that it got when the drive stopped.
     pub(super) has_stop_seal: Cell<bool>,
-    // A segment that is being sealed, and up to where: no other is begun before it is.
+    // Segment that is being sealed, and its valid bytes. No other segment begins before its seal is
+    // durable.
     pub(super) closing: Cell<Option<(u32, u64)>>,
     pub(super) queue: RefCell<VecDeque<Append>>,
     pub(super) committing: Cell<bool>,
-    // Keys whose last change failed, and may yet be found after a restart: `find_certain`.
+    // Keys whose last change failed, and may yet be found after a restart; see `find_certain`.
     pub(super) uncertain: RefCell<BTreeSet<EntryKey>>,
     locked: RefCell<BTreeSet<EntryKey>>,
     unlocked: Notify,
@@ -199,7 +200,7 @@ pub struct KeyLock {
 }
 
 impl KeyLock {
-    /// The key.
+    /// Returns the key.
     pub fn key(&self) -> EntryKey {
         self.key
     }
@@ -215,7 +216,7 @@ impl Drop for KeyLock {
 }
 
 impl Shard {
-    /// A shard that owns nothing yet.
+    /// Makes a shard that owns no segment.
     pub fn new(number: u32, media: Media, segments: Arc<Segments>, syncer: Rc<Syncer>) -> Self {
         Self {
             number,
@@ -235,7 +236,7 @@ impl Shard {
         }
     }
 
-    /// The newest value's location; `None` when the key does not exist.
+    /// Returns the newest value's location; `None` when the key does not exist.
     pub fn find(&self, key: &EntryKey) -> Option<Location> {
         let found = self.index.borrow().get(key).copied();
         found.filter(|location| location.value_bytes.is_some())
@@ -255,7 +256,7 @@ impl Shard {
         }
     }
 
-    /// Waits until nobody else changes this key.
+    /// Waits until no other command changes this key, and locks it.
     pub async fn lock(self: &Rc<Self>, key: EntryKey) -> KeyLock {
         while !self.locked.borrow_mut().insert(key) {
             self.unlocked.notified().await;
@@ -263,7 +264,7 @@ impl Shard {
         KeyLock { shard: Rc::downgrade(self), key }
     }
 
-    /// At most `most` keys of a namespace in order, from `from` on.
+    /// Returns at most `most` keys of a namespace in order, from `from` on.
     pub fn list(&self, nsid: u16, from: Option<Key>, most: usize) -> Vec<Key> {
         let first = from.unwrap_or_else(|| Key::new(&[0]).expect("the least key"));
         let index = self.index.borrow();
@@ -275,8 +276,7 @@ impl Shard {
     /// Appends a host's change, and waits until it is durable and in the index.
     ///
     /// # Errors
-    /// [`Status::CAPACITY_EXCEEDED`], with the value given back, or what the medium's failure
-    /// means.
+    /// [`Status::CAPACITY_EXCEEDED`], with the value returned, or the status of a medium's failure.
     pub async fn append(
         self: &Rc<Self>,
         lock: KeyLock,
@@ -314,7 +314,7 @@ impl Shard {
         }
     }
 
-    /// True when the index points at this record.
+    /// Returns true when the index points at this record.
     pub(super) fn is_current(&self, key: &EntryKey, location: &Location) -> bool {
         self.index.borrow().get(key) == Some(location)
     }
@@ -342,7 +342,7 @@ mod tests {
     use super::*;
     use crate::media::Memory;
 
-    /// A shard over memory that owns nothing yet, and a key of it.
+    /// Makes a shard over memory that owns no segment, and a key of it.
     fn shard() -> (Rc<Shard>, EntryKey) {
         let media = Media::Memory(Arc::new(Memory::new(16 << 20)));
         let segments = Arc::new(Segments::new([1; 16], 0, 2 << 20, 8, &[2]));

@@ -1,22 +1,22 @@
-//! A version of a value that is being read.
+//! [`Value`]: a version of a value that is being read.
 //!
 //! The owner of the key pins the segment; the core of the connection reads. Invariant: the pinned
-//! segment is not reused before the pin is dropped, whatever becomes of the reader.
+//! segment is not reused before the pin is dropped, even if the reader vanishes.
 
 use std::rc::Rc;
 
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, core_id, kept, post};
 
-use super::record::{EntryKey, RecordHeader};
+use super::record::{EntryKey, value_offset};
 use super::segments::Segments;
 use super::shard::{Location, Shard};
 use super::{Kv, owner};
 use crate::error::Access;
 use crate::media::Media;
 
-/// Finds a value on its owner's core and pins it there: an answer that is lost on its way gives the
-/// pin back by itself.
+/// Finds a value on its owner's core and pins it there. An answer that is lost on its way releases
+/// the pin.
 ///
 /// # Errors
 /// As [`Shard::find_certain`].
@@ -29,7 +29,7 @@ pub(super) async fn pin(
     Ok(Some((location, Pin { shard: shard.number as usize, segment: location.segment })))
 }
 
-/// Holds a segment until dropped, on whatever core.
+/// A pin: holds a segment until dropped, on any core.
 #[derive(Debug)]
 pub(super) struct Pin {
     shard: usize,
@@ -47,13 +47,13 @@ impl Drop for Pin {
         if owner(shard) == core_id() {
             unpin();
         } else {
-            // A core that is gone has nothing left to free.
+            // A core that is gone has no segment to release.
             let _ = post(owner(shard), Class::Foreground, unpin);
         }
     }
 }
 
-/// The value.
+/// An open version of a value.
 #[derive(Debug)]
 pub struct Value {
     media: Media,
@@ -64,7 +64,7 @@ pub struct Value {
     _pin: Pin,
 }
 
-/// How far the reading of a version has come.
+/// Progress of reading a version.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     commit: u64,
@@ -73,12 +73,12 @@ pub struct Progress {
 }
 
 impl Value {
-    /// How far its reading has come.
+    /// Returns the progress of its reading.
     pub fn progress(&self) -> Progress {
         Progress { commit: self.location.commit, read: self.read, crc: self.crc }
     }
 
-    /// Goes on where another reading of the same version stopped; `None` when this is another
+    /// Continues where another reading of the same version stopped; `None` when this is another
     /// version.
     #[must_use]
     pub fn resumed(self, from: Progress) -> Option<Self> {
@@ -86,25 +86,24 @@ impl Value {
         is_same.then_some(Self { read: from.read, crc: from.crc, ..self })
     }
 
-    /// The value at a pinned location.
+    /// Opens the value at a pinned location.
     pub(super) fn new(media: Media, segments: &Segments, location: Location, pin: Pin) -> Self {
-        let header = RecordHeader::SIZE as u64;
-        let at = segments.at(location.segment, location.offset) + header;
+        let at = segments.at(location.segment, value_offset(location.offset));
         Self { media, at, location, read: 0, crc: 0, _pin: pin }
     }
 
-    /// Length of the value in bytes.
+    /// Returns the length of the value in bytes.
     pub fn bytes(&self) -> u32 {
         self.location.value_bytes.unwrap_or(0)
     }
 
-    /// CRC-32C of the whole value, for those who read it all and check elsewhere.
+    /// Returns the CRC-32C of the whole value, for readers that check it themselves.
     pub fn checksum(&self) -> u32 {
         self.location.value_checksum
     }
 
-    /// The next piece of at most `most` bytes, with `head` bytes of headroom and `tail` of
-    /// tailroom; `None` behind the last. The last piece comes only if the checksum holds.
+    /// Reads the next piece of at most `most` bytes, with `head` bytes of headroom and `tail` of
+    /// tailroom; `None` behind the last. The last piece is returned only if the checksum holds.
     ///
     /// # Errors
     /// [`Status::UNRECOVERED_ERROR`].
@@ -118,9 +117,7 @@ impl Value {
         if left == 0 {
             return Ok(None);
         }
-        let buffer = Buffer::with_room(head, left.min(most), tail);
-        let (result, buffer) = self.media.read(self.at + u64::from(self.read), buffer).await;
-        result.map_err(|error| error.status(Access::Value))?;
+        let buffer = self.read_at(self.read, Buffer::with_room(head, left.min(most), tail)).await?;
         self.read += u32::try_from(buffer.len()).expect("a value is at most 16 MiB");
         self.crc = crc32c::crc32c_append(self.crc, &buffer);
         if self.read == self.bytes() && self.crc != self.checksum() {
@@ -129,13 +126,16 @@ impl Value {
         Ok(Some(buffer))
     }
 
-    /// `bytes` bytes from byte `at` on, unchecked: the caller compares [`Self::checksum`] with that
-    /// of the whole.
+    /// Reads `bytes` bytes from byte `at` on without a check. The caller compares
+    /// [`Self::checksum`] with that of the whole value.
     ///
     /// # Errors
     /// [`Status::UNRECOVERED_ERROR`] when the medium fails.
     pub async fn read_unchecked(&self, at: u32, bytes: u32) -> Result<Buffer, Status> {
-        let buffer = Buffer::with_room(0, bytes as usize, 0);
+        self.read_at(at, Buffer::with_room(0, bytes as usize, 0)).await
+    }
+
+    async fn read_at(&self, at: u32, buffer: Buffer) -> Result<Buffer, Status> {
         let (result, buffer) = self.media.read(self.at + u64::from(at), buffer).await;
         result.map_err(|error| error.status(Access::Value))?;
         Ok(buffer)

@@ -1,11 +1,13 @@
-//! A walk over the records of one segment, in the order of their offsets.
+//! [`Walk`]: reads the records of one segment, in the order of their offsets.
 //!
-//! Recovery, cleaning and the offline check read segments through it. It writes nothing. Invariant:
+//! Recovery, cleaning and the offline check read segments through it. It does not write. Invariant:
 //! no length is used before the checksum of its header held.
 
 use csd_reactor::Buffer;
 
-use super::record::{PAGE_BYTES, RECORD_ALIGNMENT, RECORDS_OFFSET, Record, RecordHeader};
+use super::record::{
+    PAGE_BYTES, RECORD_ALIGNMENT, RECORDS_OFFSET, Record, RecordHeader, value_offset,
+};
 use super::segments::Segments;
 use crate::error::MediaError;
 use crate::media::Media;
@@ -15,13 +17,13 @@ use crate::media::Media;
 pub enum Step {
     /// A record, and its offset.
     Record(u64, Record),
-    /// Nothing more was written here.
+    /// Nothing more was written to the segment.
     End,
-    /// At this offset there is neither a record nor the end.
+    /// This offset has neither a record nor the end.
     Damage(u64),
 }
 
-/// The walk.
+/// A walk over one segment.
 pub struct Walk {
     media: Media,
     // Offset of the segment on the medium.
@@ -37,8 +39,8 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// From the first record of a segment to its seal, or to the end of its log when it has none,
-    /// reading `window_bytes` at once.
+    /// Makes a walk from the first record of a segment to its seal, or to the end of its log when
+    /// it has none, which reads `window_bytes` at once.
     pub fn new(
         media: &Media,
         segments: &Segments,
@@ -60,13 +62,14 @@ impl Walk {
         }
     }
 
-    /// Offset behind the last whole record; after damage, where the walk goes on.
+    /// Returns the offset behind the last whole record, or after damage the offset at which the
+    /// walk continues.
     pub fn position(&self) -> u64 {
         self.at
     }
 
-    /// The next record, damage, or the end. Without a seal the last group may be torn: what is left
-    /// of it is the end, not damage.
+    /// Returns the next record, damage, or the end. Without a seal the last group may be torn: its
+    /// rest is the end, not damage.
     ///
     /// # Errors
     /// When the medium cannot be read.
@@ -87,8 +90,8 @@ impl Walk {
         Ok(step)
     }
 
-    /// A group starts on a page of its own: behind the last record of the one before there are
-    /// zeros up to there.
+    /// Takes one step. A group starts on a page of its own: zeros fill the page behind the last
+    /// record of the group before.
     async fn step(&mut self) -> Result<Step, MediaError> {
         if let Some(record) = self.record_at(self.at).await? {
             return Ok(self.took(self.at, record));
@@ -110,9 +113,9 @@ impl Walk {
         }
     }
 
-    /// True when no group begins behind `hole`. A group is begun only when the one before it is
-    /// durable: where a later one has begun, the hole is not the torn end of the log but damage.
-    /// Records that do not say where their group began prove nothing.
+    /// Returns true when no group begins behind `hole`. A group begins only when the one before it
+    /// is durable, so if a later one has begun, the hole is damage and not the torn end of the log.
+    /// Records without the page of their group prove nothing.
     async fn is_torn_end(&mut self, hole: u64) -> Result<bool, MediaError> {
         let mut page = (hole + 1).next_multiple_of(PAGE_BYTES);
         while page < self.end {
@@ -125,7 +128,7 @@ impl Walk {
         Ok(true)
     }
 
-    /// Passes over damage: to the next page that begins with a record, if there is one.
+    /// Skips damage: goes to the next page that begins with a record, if there is one.
     ///
     /// # Errors
     /// When the medium cannot be read.
@@ -138,13 +141,13 @@ impl Walk {
         }
     }
 
-    /// The value of a record; `None` when its checksum does not hold.
+    /// Reads the value of a record; `None` when its checksum does not hold.
     ///
     /// # Errors
     /// When the medium cannot be read.
     pub async fn value(&self, offset: u64, record: &Record) -> Result<Option<Buffer>, MediaError> {
         let length = record.value_bytes.unwrap_or(0) as usize;
-        let at = offset + RecordHeader::SIZE as u64;
+        let at = value_offset(offset);
         let inside =
             at >= self.window_at && at + length as u64 <= self.window_at + self.window.len() as u64;
         let value = if inside {
@@ -165,7 +168,7 @@ impl Walk {
     }
 
     async fn record_at(&mut self, at: u64) -> Result<Option<Record>, MediaError> {
-        if at + RecordHeader::SIZE as u64 > self.end {
+        if value_offset(at) > self.end {
             return Ok(None);
         }
         let (sequence, room) = (self.sequence, self.end - at);

@@ -1,12 +1,13 @@
 //! One connection's loop: flush, receive, execute; replies made in one turn leave in one send at
 //! the start of the next.
 //!
-//! Modules: `receive` turns bytes into commands, `pair` holds the first of a fused pair, `watch`
-//! says when a host was waited for long enough.
+//! `receive` turns bytes into commands, `pair` holds the first of a fused pair, `watch` enforces
+//! timeouts on the host (Keep Alive among them), `ending` ends the session.
 //!
-//! Never: meaning of a command. Invariants: bytes are received only when there is room for what
-//! they may bring; a fatal transport error is told to the host before the connection closes.
+//! Invariants: bytes are received only when there is memory for the commands and data that they may
+//! contain; a fatal transport error is reported to the host before the connection closes.
 
+mod ending;
 mod pair;
 mod receive;
 mod watch;
@@ -18,16 +19,15 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use csd_nvme::capsule::Sqe;
-use csd_nvme::controller::queue::Permit;
 use csd_nvme::pdu::Kind;
 use csd_nvme::tcp::Fatal;
 use csd_reactor::{Buffer, Class, Stream, TaskPool, spawn, timeout};
 
+use self::ending::Ending;
 use self::watch::{PATIENCE, Watch};
-use super::command::{Received, run_admin, run_io};
+use super::command::{run_admin, run_io, run_pair};
 use super::link::Link;
-use super::session::Ending;
+use super::request::Request;
 use crate::drive::Core;
 use crate::log::Level;
 
@@ -36,9 +36,9 @@ const TURNS_MAX: usize = 16;
 
 /// Why a loop ended.
 enum End {
-    /// The host closed, vanished or was terminated by us.
+    /// The host closed the connection or vanished, or the drive ends it.
     Closed,
-    /// The host broke the transport's rules: tell it.
+    /// The host broke the transport's rules: a C2HTermReq says so.
     Fatal(Fatal),
 }
 
@@ -54,38 +54,41 @@ impl From<Fatal> for End {
     }
 }
 
-/// Serves the connection of this number until it ends; one in surplus is only told that it is.
+/// A command to start, with the first half of its fused pair.
+pub(super) struct Start {
+    request: Request,
+    first: Option<Box<Request>>,
+    is_io: bool,
+}
+
+impl Start {
+    async fn run(self) {
+        let link = Rc::clone(&self.request.link);
+        let _charge = link.charge_capsule(self.request.capsule_bytes());
+        match (self.first, self.is_io) {
+            (Some(first), _) => link.host.run(run_pair(*first, self.request)).await,
+            (None, true) => link.host.run(run_io(self.request)).await,
+            (None, false) => link.host.run(run_admin(self.request)).await,
+        }
+    }
+}
+
+/// Serves the connection of this number until it ends. Connect of one in surplus is refused.
 pub async fn serve(stream: Stream, core: Rc<Core>, number: u64, surplus: bool) {
     let addresses = (stream.local_addr().ok(), stream.peer_addr().ok());
-    let link = Rc::new(Link::new(addresses, Rc::clone(&core.budget), surplus));
-    core.connections.insert(number, Rc::clone(&link));
+    let link = Rc::new(Link::new(number, addresses, Rc::clone(&core.budget), surplus));
+    core.connections.insert(Rc::clone(&link));
     if core.shared.newcomers.must_leave(number) {
         link.end();
     }
-    let start = {
-        let core = Rc::clone(&core);
-        move |link: Rc<Link>, received: Received, is_io: bool| {
-            let core = Rc::clone(&core);
-            async move {
-                let _laden = link.laden(received.capsule.as_ref().map_or(0, |data| data.len()));
-                let there = Rc::clone(&link);
-                if is_io {
-                    there.host.run(run_io(core, link, received)).await;
-                } else {
-                    there.host.run(run_admin(core, link, received)).await;
-                }
-            }
-        }
-    };
-    // A full queue, and the two commands that may be left of the queue before Connect: there is
-    // always room for the next command, so that data of granted ones is always received.
+    // A full queue, and the two commands that the queue before Connect may have left: the next
+    // command always has a slot, so that data of granted ones is always received.
     let pool = TaskPool::new(usize::from(core.shared.subsystem.queue_entries_max) + 2);
     let mut connection = Connection {
         stream,
         core: Rc::clone(&core),
         link: Rc::clone(&link),
-        number,
-        start,
+        start: Start::run,
         pool,
         capsule: None,
         first: None,
@@ -94,7 +97,7 @@ pub async fn serve(stream: Stream, core: Rc<Core>, number: u64, surplus: bool) {
     let link_log = core.shared.log().clone();
     // Declared after the pool's owner and so dropped first, if the core ends: closes the queue, so
     // that commands which are dropped unanswered are excused.
-    let ending = Ending { link: Rc::clone(&link), core, number };
+    let ending = Ending { link: Rc::clone(&link), core };
     let end = poll_fn(|cx| {
         link.begin_turn(cx.waker());
         let polled = connection.poll(cx);
@@ -102,7 +105,7 @@ pub async fn serve(stream: Stream, core: Rc<Core>, number: u64, surplus: bool) {
         polled
     })
     .await;
-    let commands = connection.part(ending.part());
+    let commands = connection.disconnect(ending.disconnect());
     let commands = commands.map(|commands| spawn(Class::Foreground, finish(commands, ending)));
     if let End::Fatal(fatal) = end {
         let fields = [("fault", format!("{fatal:?}"))];
@@ -110,9 +113,9 @@ pub async fn serve(stream: Stream, core: Rc<Core>, number: u64, surplus: bool) {
         link.push(&fatal.encode(Kind::C2H_TERM_REQ));
         let lingers = connection.core.shared.newcomers.may_linger(number);
         let patience = if lingers { PATIENCE } else { Duration::ZERO };
-        let _ = timeout(patience, connection.last_word()).await;
+        let _ = timeout(patience, connection.send_last()).await;
     }
-    // The host is to see that the connection is over, whatever its commands still do.
+    // The host sees that the connection is over, even while its commands still run.
     drop(connection);
     link.forget_outgoing();
     if let Some(commands) = commands {
@@ -120,10 +123,10 @@ pub async fn serve(stream: Stream, core: Rc<Core>, number: u64, surplus: bool) {
     }
 }
 
-/// Runs commands to their end whose host is gone.
+/// Runs the commands of a host that is gone to their end.
 async fn finish<F: Future<Output = ()>>(mut commands: TaskPool<F>, ending: Ending) {
     commands.wake_all();
-    let mut told = false;
+    let mut logged = false;
     loop {
         let all_done = poll_fn(|cx| {
             while let Poll::Ready(done) = commands.poll_next(cx) {
@@ -136,18 +139,18 @@ async fn finish<F: Future<Output = ()>>(mut commands: TaskPool<F>, ending: Endin
         if timeout(PATIENCE, all_done).await.is_ok() {
             return;
         }
-        if !std::mem::replace(&mut told, true) {
-            ending.told(commands.len());
+        if !std::mem::replace(&mut logged, true) {
+            ending.log_slow(commands.len());
         }
     }
 }
 
-/// A command and what came of its in-capsule data.
+/// A command whose in-capsule data is still being received.
 struct Capsule {
-    permit: Permit,
-    sqe: Sqe,
+    request: Request,
+    // Length of the data.
     bytes: u32,
-    // Made with the first bytes, when they are not all of it or must be checked first.
+    // Allocated with the first bytes, when they are not all of it or must be checked first.
     buffer: Buffer,
 }
 
@@ -155,19 +158,18 @@ struct Connection<S, F: Future> {
     stream: Stream,
     core: Rc<Core>,
     link: Rc<Link>,
-    number: u64,
     start: S,
     pool: TaskPool<F>,
-    // A command whose in-capsule data is still coming.
+    // Command whose in-capsule data is incomplete.
     capsule: Option<Capsule>,
-    // The first of a fused pair, whose second is to be the next command.
-    first: Option<Box<Received>>,
+    // First half of a fused pair. Its second half must be the next command.
+    first: Option<Box<Request>>,
     watch: Watch,
 }
 
 impl<S, F> Connection<S, F>
 where
-    S: Fn(Rc<Link>, Received, bool) -> F,
+    S: Fn(Start) -> F,
     F: Future<Output = ()>,
 {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
@@ -177,19 +179,19 @@ where
         }
     }
 
-    /// Turns the loop until nothing moves any more.
+    /// Runs turns of the loop until nothing moves any more.
     fn turns(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         for _ in 0..TURNS_MAX {
             if self.link.ended() {
-                // A last word, as far as the socket takes it.
+                // The last answers, as far as the socket takes them.
                 self.flush(cx)?;
                 return Err(End::Closed);
             }
             self.flush(cx)?;
-            if self.link.farewell() {
+            if self.link.is_closed_after_flush() {
                 return Err(End::Closed);
             }
-            // What the socket did not take: its readiness wakes us.
+            // The socket did not take all of it: its readiness wakes this task.
             let blocked = !self.link.outgoing.borrow().is_empty();
             while let Poll::Ready(Some(())) = self.pool.poll_next(cx) {}
             let received = self.receive(cx)?;
@@ -205,7 +207,7 @@ where
         Ok(())
     }
 
-    /// True when the connection is to close and owes its host nothing.
+    /// Returns true when the connection drains and owes its host nothing.
     fn is_drained(&self) -> bool {
         self.link.is_draining()
             && self.pool.is_empty()
@@ -213,7 +215,7 @@ where
             && self.link.outgoing.borrow().is_empty()
     }
 
-    /// Sends what is queued, as far as the socket takes it.
+    /// Sends queued bytes, as far as the socket takes them.
     fn flush(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         let mut count = 0;
         while !self.link.outgoing.borrow().is_empty() {
@@ -239,9 +241,9 @@ where
         }
     }
 
-    /// Drops what has not begun, and of a connection without an I/O queue what has: its queue is
-    /// closed. The commands that are left.
-    fn part(&mut self, is_io: bool) -> Option<TaskPool<F>> {
+    /// Drops commands that have not begun, and those that have of a connection without an I/O
+    /// queue. Returns the commands that are left.
+    fn disconnect(&mut self, is_io: bool) -> Option<TaskPool<F>> {
         self.capsule = None;
         self.first = None;
         if !is_io {
@@ -251,9 +253,9 @@ where
         (!commands.is_empty()).then_some(commands)
     }
 
-    /// Sends the rest, then waits for the host to close: closing over what it still sends would
-    /// reset the connection and take our last word with it.
-    async fn last_word(&mut self) {
+    /// Sends the rest, then waits for the host to close. To close while the host still sends would
+    /// reset the connection and lose the final PDU.
+    async fn send_last(&mut self) {
         poll_fn(|cx| self.poll_flush(cx)).await;
         if self.stream.shutdown(Shutdown::Write).is_err() {
             return;

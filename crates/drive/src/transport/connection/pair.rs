@@ -1,58 +1,52 @@
-//! Pairs of fused commands: the first waits for the second.
+//! Fused commands: the first half of a pair waits for the second.
 //!
-//! Never: what a pair does. Invariant: the two follow one another directly on their queue, or both
+//! Invariant: the two follow one another directly on their queue, or both
 //! are aborted.
 
 use std::future::Future;
-use std::rc::Rc;
 
 use csd_nvme::nvm::Fused;
 use csd_nvme::status::Status;
 
-use super::super::command::{Received, fail};
-use super::super::link::Link;
-use super::Connection;
+use super::super::request::Request;
+use super::{Connection, Start};
 
 impl<S, F> Connection<S, F>
 where
-    S: Fn(Rc<Link>, Received, bool) -> F,
+    S: Fn(Start) -> F,
     F: Future<Output = ()>,
 {
-    /// Holds the first command of a pair, joins the second to it; what can start now. Out of a
-    /// pair, each half is aborted for want of the other.
-    pub(super) fn pair(&mut self, mut received: Received, fused: Fused) -> Option<Received> {
+    /// Holds the first half of a pair, and joins the second to it. Returns the command that can
+    /// start, with the first half if it is a second one. A half without the other is aborted.
+    pub(super) fn pair(
+        &mut self,
+        request: Request,
+        fused: Fused,
+    ) -> Option<(Request, Option<Box<Request>>)> {
         match (fused, self.first.take()) {
-            (Fused::Second, Some(first)) => {
-                received.first = Some(first);
-                Some(received)
-            }
+            (Fused::Second, Some(first)) => Some((request, Some(first))),
             (fused, first) => {
                 self.first = first;
                 self.abandon_first();
                 match fused {
                     Fused::First => {
-                        self.first = Some(Box::new(received));
+                        self.first = Some(Box::new(request));
                         None
                     }
                     Fused::Second => {
-                        self.miss(received);
+                        request.fail(Status::ABORTED_MISSING_FUSED);
                         None
                     }
-                    Fused::Single | Fused::Reserved => Some(received),
+                    Fused::Single | Fused::Reserved => Some((request, None)),
                 }
             }
         }
     }
 
-    /// Aborts the first of a pair whose second did not come.
+    /// Aborts the first half of a pair whose second half did not come.
     pub(super) fn abandon_first(&mut self) {
         if let Some(first) = self.first.take() {
-            self.miss(*first);
+            first.fail(Status::ABORTED_MISSING_FUSED);
         }
-    }
-
-    fn miss(&self, received: Received) {
-        let Received { permit, sqe, .. } = received;
-        fail(&self.core, &self.link, permit, &sqe, Status::ABORTED_MISSING_FUSED);
     }
 }

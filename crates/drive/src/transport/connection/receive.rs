@@ -1,7 +1,7 @@
-//! Receiving: bytes to protocol data units to commands that are begun.
+//! Receiving: turns bytes into PDUs, and PDUs into commands that are begun.
 //!
-//! Never: meaning of a command. Invariants: bytes are received only when there is room for what
-//! they may bring; long data goes from the socket straight to its place.
+//! Invariants: bytes are received only when there is memory for the commands and data that they may
+//! contain; long data goes from the socket straight to its place.
 
 use std::future::Future;
 use std::io;
@@ -9,17 +9,16 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use csd_nvme::capsule::Sqe;
-use csd_nvme::controller::queue::{Permit, Refusal};
+use csd_nvme::controller::queue::Refusal;
 use csd_nvme::nvm::Fused;
 use csd_nvme::status::Status;
 use csd_nvme::tcp::controller::{Event, Target};
 use csd_reactor::Buffer;
 
-use super::super::command::{Received, fail};
-use super::super::link::Link;
-use super::super::now;
-use super::super::session::{Session, now_ms};
-use super::{Capsule, Connection, End};
+use super::super::command::fast_path;
+use super::super::request::Request;
+use super::{Capsule, Connection, End, Start};
+use crate::controller::now_ms;
 use crate::log::Level;
 
 /// Data of at least this many bytes is received straight into its buffer.
@@ -27,12 +26,12 @@ const DIRECT_BYTES_MIN: usize = 8 << 10;
 
 impl<S, F> Connection<S, F>
 where
-    S: Fn(Rc<Link>, Received, bool) -> F,
+    S: Fn(Start) -> F,
     F: Future<Output = ()>,
 {
-    /// Receives once; true when there was something.
+    /// Receives once. Returns true when there were bytes.
     pub(super) fn receive(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
-        if self.link.is_congested() || self.link.is_laden() || self.pool.is_full() {
+        if self.link.is_congested() || self.link.is_full_of_capsules() || self.pool.is_full() {
             return Ok(false);
         }
         loop {
@@ -71,14 +70,14 @@ where
         cx: &mut Context<'_>,
     ) -> Result<Option<usize>, End> {
         let (stream, link) = (&self.stream, &self.link);
-        let count = link.with_slice(ttag, offset, most, |slice| {
+        let count = link.grants.with_slice(ttag, offset, most, |slice| {
             let count = stream.try_recv(slice)?;
             if let Some(count) = count {
                 link.wire.borrow_mut().data_received(&slice[..count]);
             }
             io::Result::Ok(count)
         })?;
-        self.link.note_received(count.unwrap_or(0));
+        self.link.grants.note_received(count.unwrap_or(0));
         // The end of the PDU may need no further byte.
         self.parse(&[], cx)?;
         Ok(count)
@@ -104,15 +103,15 @@ where
                     self.capsule_data(offset, bytes);
                 }
                 Event::Data { target: Target::Transfer(ttag), offset, bytes } => {
-                    link.fill(ttag, offset, bytes);
+                    link.grants.fill(ttag, offset, bytes);
                 }
                 Event::DataEnd { target, complete, digest_matches } => {
                     if !digest_matches {
-                        self.tell_digest_error();
+                        self.log_digest_error();
                     }
                     match target {
                         Target::Capsule => self.capsule_end(digest_matches, cx),
-                        Target::Transfer(ttag) => link.transfer_end(ttag, complete, digest_matches),
+                        Target::Transfer(ttag) => link.grants.end(ttag, complete, digest_matches),
                     }
                 }
                 Event::Terminated(_) => return Err(End::Closed),
@@ -137,45 +136,42 @@ where
             }
             Err(Refusal::Overflow) => return Err(End::Closed),
         };
+        let request = Request::new(&self.core, &self.link, permit, sqe);
         if self.link.is_draining() {
-            // The host may try again elsewhere or later; its data is dropped as it comes.
-            self.link.complete(permit, Status::NAMESPACE_NOT_READY, 0);
+            // The host may try again elsewhere or later; its data is dropped as it arrives.
+            request.refuse(Status::NAMESPACE_NOT_READY, 0);
             return Ok(());
         }
         if data > 0 {
-            self.capsule = Some(Capsule { permit, sqe, bytes: data, buffer: Buffer::default() });
+            self.capsule = Some(Capsule { request, bytes: data, buffer: Buffer::default() });
             return Ok(());
         }
-        let permit = match self.is_plain(&sqe) {
-            true => now::read(&self.core, &self.link, permit, &sqe),
-            false => Err(permit),
-        };
-        if let Err(permit) = permit {
-            self.begin(permit, sqe, None, cx);
+        let left = if self.is_plain(&sqe) { fast_path::read(request) } else { Some(request) };
+        if let Some(request) = left {
+            self.begin(request, cx);
         }
         Ok(())
     }
 
-    /// True for a command of an I/O queue that stands for itself and that no gate stops.
+    /// Returns true for a single command of an I/O queue that authentication does not stop.
     fn is_plain(&self, sqe: &Sqe) -> bool {
         self.first.is_none()
             && Fused::of(sqe) == Fused::Single
             && self.core.shared.serves(sqe.nsid())
-            && matches!(*self.link.session.borrow(), Session::Io { .. })
-            && !self.link.gate.concerns(sqe)
+            && self.link.session.borrow().is_io()
+            && !self.link.auth.concerns(sqe)
     }
 
-    /// Takes bytes of in-capsule data: all at once, if they can be used from where they are.
+    /// Takes bytes of in-capsule data: without a copy, if they can be used from where they are.
     fn capsule_data(&mut self, offset: u32, bytes: &[u8]) {
-        let Some(Capsule { mut permit, sqe, bytes: whole, mut buffer }) = self.capsule.take()
-        else {
+        let Some(Capsule { mut request, bytes: whole, mut buffer }) = self.capsule.take() else {
             return;
         };
         let checked = self.link.wire.borrow().encoder().digests.data;
-        if !checked && bytes.len() == whole as usize && self.is_plain(&sqe) {
-            match now::write(&self.core, &self.link, permit, &sqe, bytes) {
-                Ok(()) => return,
-                Err(back) => permit = back,
+        if !checked && bytes.len() == whole as usize && self.is_plain(&request.sqe) {
+            match fast_path::write(request, bytes) {
+                None => return,
+                Some(left) => request = left,
             }
         }
         if offset == 0 {
@@ -183,49 +179,45 @@ where
         }
         let start = offset as usize;
         buffer[start..start + bytes.len()].copy_from_slice(bytes);
-        self.capsule = Some(Capsule { permit, sqe, bytes: whole, buffer });
+        self.capsule = Some(Capsule { request, bytes: whole, buffer });
     }
 
     fn capsule_end(&mut self, digest_matches: bool, cx: &mut Context<'_>) {
-        let Some(Capsule { permit, sqe, buffer, .. }) = self.capsule.take() else { return };
+        let Some(Capsule { mut request, buffer, .. }) = self.capsule.take() else { return };
         if digest_matches {
-            self.begin(permit, sqe, Some(buffer), cx);
+            request.set_capsule(buffer);
+            self.begin(request, cx);
         } else {
             self.abandon_first();
-            let status = Status::TRANSIENT_TRANSPORT_ERROR;
-            if matches!(*self.link.session.borrow(), Session::Io { .. }) {
-                self.core.metrics.fail(self.core.metrics.begin(&sqe), status);
-            }
-            fail(&self.core, &self.link, permit, &sqe, status);
+            request.fail(Status::TRANSIENT_TRANSPORT_ERROR);
         }
     }
 
-    /// Tells that data did not arrive as it was sent: a network that corrupts, or a host that
-    /// computes digests wrongly.
-    fn tell_digest_error(&self) {
+    /// Logs that data did not arrive as it was sent: the network corrupts it, or the host computes
+    /// digests wrongly.
+    fn log_digest_error(&self) {
         let association = self.link.association();
         let host = association.as_ref().map_or("?", |association| association.host_nqn());
         let fields = [("host", host.to_owned()), ("peer", self.link.peer())];
         self.core.shared.log().write_rated(Level::Warn, "data digest error", &fields);
     }
 
-    fn begin(&mut self, permit: Permit, sqe: Sqe, capsule: Option<Buffer>, cx: &mut Context<'_>) {
-        let is_io = matches!(*self.link.session.borrow(), Session::Io { .. })
-            && !self.link.gate.concerns(&sqe);
-        let fused = if is_io { Fused::of(&sqe) } else { Fused::Single };
-        let mut received = Received { permit, sqe, capsule, number: self.number, first: None };
+    fn begin(&mut self, request: Request, cx: &mut Context<'_>) {
+        let is_io = self.link.session.borrow().is_io() && !self.link.auth.concerns(&request.sqe);
+        let fused = if is_io { Fused::of(&request.sqe) } else { Fused::Single };
+        let mut start = Start { request, first: None, is_io };
         if self.first.is_some() || fused != Fused::Single {
-            match self.pair(received, fused) {
-                Some(paired) => received = paired,
+            match self.pair(start.request, fused) {
+                Some((request, first)) => start = Start { request, first, is_io },
                 None => return,
             }
         }
-        let future = (self.start)(Rc::clone(&self.link), received, is_io);
+        let future = (self.start)(start);
         // Most commands on memory end here, without ever being stored.
         let _ = self.pool.push(future, cx);
     }
 
-    /// The host is there: its controller lives on.
+    /// Notes that the host was heard: its controller's keep-alive timer starts again.
     fn heard(&self) {
         if let Some(association) = self.link.session.borrow().association() {
             association.heard(now_ms());

@@ -1,9 +1,9 @@
-//! Patience with a host: how long it may say nothing, and what it owes may stand still.
+//! Timeouts of a host: Keep Alive, Connect and authentication, and data that does not move.
 //!
-//! It closes nothing; it says when that is due. Invariants: a host that never connects a queue, or
-//! never authenticates itself, holds its connection no longer than [`PATIENCE`]; memory that
-//! nobody waits for is not held by a host that does not move for [`STALLED_MS_MAX`]; memory that
-//! others wait for is held for at most two looks by a host that would not be done within that time.
+//! It only reports that a connection must close. Invariants: a host that never connects a queue, or
+//! never authenticates itself, holds its connection no longer than [`PATIENCE`]; a host that moves
+//! no data for [`STALLED_MS_MAX`] does not keep memory; when others wait for the memory, a host
+//! that would not be done within that time keeps it for at most two looks.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,27 +14,28 @@ use std::time::Duration;
 use csd_reactor::{Sleep, sleep};
 
 use super::super::link::{Link, Motion};
-use super::super::session::{Session, now_ms};
+use super::super::session::Session;
+use crate::controller::now_ms;
 
-/// A host must have connected a queue, and authenticated itself if it must, within this time, and
-/// take a last word within it.
+/// Time within which a host must connect a queue, authenticate itself if it must, and receive the
+/// final PDU.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// Time between two looks at what a host moves.
+/// Time between two looks at the bytes that a host moved.
 const LOOK_MS: u64 = 5_000;
-/// A host that does not move for this long what it was granted, or what waits for it, is gone.
-/// Hosts give up a command no later than that themselves.
+/// Time after which a host that moves no granted data and no answer counts as gone. Hosts give up
+/// a command no later than that themselves.
 const STALLED_MS_MAX: u64 = 30_000;
-/// Data that moves slower than this between two looks does not move.
+/// Bytes between two looks below which data does not count as moving.
 const MOVING_BYTES_MIN: usize = 32 << 10;
-/// Looks until a host gives a command up: while others wait, what a host holds must move at the
-/// pace at which all of it has moved by then.
+/// Looks until a host gives a command up. While others wait for memory, the bytes that a host holds
+/// must move fast enough to be done by then.
 const LOOKS_MAX: usize = (STALLED_MS_MAX / LOOK_MS) as usize;
 
-/// What is known of a host's pace.
+/// Progress of a host at the last looks.
 pub(super) struct Watch {
     timer: Sleep,
     began_ms: u64,
-    // The last look, and what it saw.
+    // Time and result of the last look.
     looked_ms: u64,
     last: Motion,
     // Since when nothing moves, in milliseconds of the drive's clock.
@@ -42,19 +43,19 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Begins with the connection.
+    /// Starts the timer of a new connection.
     pub(super) fn new() -> Self {
         let (began_ms, timer) = (now_ms(), sleep(Duration::from_millis(LOOK_MS)));
         let last = Motion::default();
         Self { timer, began_ms, looked_ms: began_ms, last, stalled: None }
     }
 
-    /// True when patience is over. Wakes the task when it is to be asked again.
+    /// Returns true when the connection must close. Wakes the task when the next look is due.
     pub(super) fn is_over(&mut self, link: &Link, cx: &mut Context<'_>) -> bool {
         while Pin::new(&mut self.timer).poll(cx).is_ready() {
             let now = now_ms();
             let patient = Duration::from_millis(now - self.began_ms) < PATIENCE;
-            if (link.gate.is_shut() && !patient) || self.has_stalled(link, now) {
+            if (link.auth.is_shut() && !patient) || self.has_stalled(link, now) {
                 return true;
             }
             let session = link.session.borrow();
@@ -76,8 +77,8 @@ impl Watch {
         false
     }
 
-    /// True when granted data or answers have not moved for too long, or move too slowly for those
-    /// who wait for the memory that they take.
+    /// Returns true when granted data or answers have not moved for too long, or move too slowly
+    /// while others wait for the memory that they take.
     fn has_stalled(&mut self, link: &Link, now: u64) -> bool {
         if now < self.looked_ms + LOOK_MS {
             return false;
@@ -85,7 +86,7 @@ impl Watch {
         self.looked_ms = now;
         let motion = link.motion();
         let last = std::mem::replace(&mut self.last, motion);
-        // What was held at both looks: shorter transfers come and go in between.
+        // Bytes that were held at both looks. Shorter transfers come and go in between.
         let granted = last.granted_bytes.min(motion.granted_bytes);
         let queued = last.queued.min(motion.queued);
         let slow = |held: usize, moved: usize| moved < held / LOOKS_MAX;

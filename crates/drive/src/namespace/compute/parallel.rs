@@ -1,9 +1,9 @@
-//! An execution on several cores of the drive: a part on each, through that core's own
+//! An execution on several cores of the drive: one part on each, through that core's own
 //! [`Compute`].
 //!
-//! Never: how it is cut (`parts`). Invariants: an execution holds a place on a core only while it
-//! runs there, so executions that wait for each other's cores go on; a part that fails ends the
-//! others; when the execution is given up, its parts end with their steps.
+//! `parts` splits the execution. Invariants: an execution holds a place on a core only while it
+//! runs there, so executions that wait for the same cores cannot deadlock; a part that fails ends
+//! the others; when the execution is cancelled, its parts end with their steps.
 
 use std::rc::Rc;
 
@@ -14,13 +14,16 @@ use csd_reactor::{Class, CoreId, call, core_count, core_id, kept, spawn};
 
 use super::execute::Meter;
 use super::parts::{self, Lengths, Part};
-use super::{Brake, Compute, Failure, Report, builtin};
-use crate::drive::Core;
+use super::{CancelToken, Compute, Failure, Report, builtin};
 
 impl Compute {
-    /// Runs a program of the drive's own on as many cores as the execution asks for and as it can
-    /// be cut for; `None` when that is one.
-    pub(super) async fn spread(&self, execution: &Execution, brake: &Brake) -> Option<Report> {
+    /// Runs a built-in program on as many cores as the execution asks for and can be split for;
+    /// `None` when that is one.
+    pub(super) async fn run_parallel(
+        &self,
+        execution: &Execution,
+        cancel: &CancelToken,
+    ) -> Option<Report> {
         let cores = core_count().min(execution.cores.into());
         if cores < 2 {
             return None;
@@ -32,18 +35,23 @@ impl Compute {
         };
         let block_bytes = self.block.block_bytes().into();
         let parts = parts::cut(execution, &rule, &lengths, cores as u64, block_bytes)?;
-        Some(self.side_by_side(execution, parts, brake).await)
+        Some(self.run_parts(execution, parts, cancel).await)
     }
 
-    async fn side_by_side(&self, execution: &Execution, parts: Vec<Part>, brake: &Brake) -> Report {
+    async fn run_parts(
+        &self,
+        execution: &Execution,
+        parts: Vec<Part>,
+        cancel: &CancelToken,
+    ) -> Report {
         let mut running = Vec::new();
         for (index, part) in parts.into_iter().enumerate() {
             let core = CoreId((core_id().0 + index) % core_count());
             let (bytes, program) = (part.bytes.clone(), part.execution.program);
-            let brake = brake.clone();
+            let cancel = cancel.clone();
             let there = move || async move {
-                let here = kept::<Core>().ok_or(Status::NAMESPACE_NOT_READY)?;
-                Ok(here.compute.part(&part, &brake).await)
+                let here = kept::<Self>().ok_or(Status::NAMESPACE_NOT_READY)?;
+                Ok(here.part(&part, &cancel).await)
             };
             let asked = spawn(Class::Background, call(core, Class::Background, there));
             running.push((bytes, program, asked));
@@ -66,39 +74,39 @@ impl Compute {
         whole
     }
 
-    /// One part, on this core.
-    async fn part(&self, part: &Part, brake: &Brake) -> Report {
+    /// Runs one part on this core.
+    async fn part(&self, part: &Part, cancel: &CancelToken) -> Report {
         let start = || builtin::start(&part.execution);
-        let mut report = self.in_turn((&part.execution, 0), brake, start).await;
+        let mut report = self.in_turn((&part.execution, 0), cancel, start).await;
         if report.result.is_ok() && report.meter.used_bytes != part.used_bytes {
-            let reason = "a value was stored anew with another length while it was read";
+            let reason = "a value was stored again with another length while it was read";
             report.result = Err(Failure::new(Status::PROGRAM_FAILED, reason));
         }
         if let Err(failure) = &report.result {
-            brake.fail(failure);
+            cancel.fail(failure);
         }
         report
     }
 
-    /// Runs a program that takes at most so many bytes by itself, if a host has loaded it, when
-    /// there is room for it on this core; one that is given up before does not begin.
+    /// Runs a program on this core when the core has capacity for it. `program_bytes` is the most
+    /// memory of a program that a host has loaded. One that is cancelled before does not begin.
     pub(super) async fn in_turn(
         &self,
         (execution, program_bytes): (&Execution, u64),
-        brake: &Brake,
+        cancel: &CancelToken,
         start: impl FnOnce() -> Result<Box<dyn Program>, Failure>,
     ) -> Report {
-        let turn = brake.unless_pulled(self.room.turn(execution, program_bytes)).await;
+        let turn = cancel.unless_cancelled(self.capacity.acquire(execution, program_bytes)).await;
         let turn = match turn {
             Ok(turn) => turn,
             Err(failure) => return Report::failed(execution.program, failure),
         };
-        let report = self.run(execution, brake, start()).await;
+        let report = self.run(execution, cancel, start()).await;
         drop(turn);
         report
     }
 
-    /// How long the sources are; `None` when one of them is none of this drive.
+    /// Returns the lengths of the sources; `None` when one of them does not exist on this drive.
     async fn lengths(&self, execution: &Execution) -> Result<Option<Lengths>, Failure> {
         let mut lengths = Vec::new();
         for source in &execution.sources {

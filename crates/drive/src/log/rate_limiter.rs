@@ -1,18 +1,17 @@
-//! [`Allowance`]: how many bytes of a log events may take that others cause.
+//! [`RateLimiter`]: limit of the bytes of log events that peers cause.
 //!
-//! Every event has a bucket of its own, by its name, which fills with time and which its lines
-//! empty: a flood of one event does not drown another. Names beyond [`NAMED`] share a bucket.
-//! Does not know a clock. Invariant: in any hour all buckets together let at most [`BYTES_MAX`]
-//! through.
+//! Every event name has a token bucket of its own, which fills with time and which its lines empty:
+//! a flood of one event does not suppress another. Names beyond [`NAMED`] share a bucket.
+//! Invariant: in any hour all buckets together let at most [`BYTES_MAX`] through.
 
 use super::Level;
 
 /// Most bytes of the lines of rated events in an hour.
 pub const BYTES_MAX: u64 = 1_000_000;
 
-/// Names that have buckets of their own.
+/// Number of names that have buckets of their own.
 const NAMED: usize = 12;
-/// What a full bucket holds, bytes.
+/// Bytes of a full bucket.
 const BURST_BYTES: u64 = 24 << 10;
 /// Time in which a bucket fills by a byte.
 const NS_PER_BYTE: u64 = 1_000_000_000 / 12;
@@ -23,14 +22,14 @@ const _: () = assert!((NAMED as u64 + 1) * (BURST_BYTES + HOUR_NS / NS_PER_BYTE)
 struct Bucket {
     event: &'static str,
     level: Level,
-    /// What it holds, as the time in which that flows in.
+    /// Fill level, as the time in which that many bytes flow in.
     level_ns: u64,
     looked_ns: u64,
     held_back: u64,
 }
 
 impl Bucket {
-    /// Takes `bytes` out, if they are there.
+    /// Takes `bytes` bytes, if the bucket holds them.
     fn take(&mut self, bytes: u64, now_ns: u64) -> bool {
         let flowed_ns = now_ns.saturating_sub(self.looked_ns);
         let full_ns = BURST_BYTES * NS_PER_BYTE;
@@ -46,15 +45,15 @@ impl Bucket {
 
 /// The buckets of a log.
 #[derive(Default)]
-pub(super) struct Allowance {
+pub(super) struct RateLimiter {
     /// In the order in which events first happened.
     buckets: Vec<Bucket>,
 }
 
-impl Allowance {
-    /// Whether a line of so many bytes is let through now: how many of its name were held back
-    /// before it.
-    pub(super) fn pass(
+impl RateLimiter {
+    /// Lets a line of `bytes` bytes through if the limit allows it. Returns the number of earlier
+    /// events of its name that were held back.
+    pub(super) fn try_acquire(
         &mut self,
         level: Level,
         event: &'static str,
@@ -69,8 +68,8 @@ impl Allowance {
         None
     }
 
-    /// Events that were held back, and how many. `bytes` says how long the line of one is that
-    /// tells so; what no line is allowed for stays for later.
+    /// Returns events that were held back and their numbers, as far as the limit allows lines for
+    /// them. `bytes` returns the length of the line of an event.
     pub(super) fn held_back(
         &mut self,
         bytes: impl Fn(&'static str) -> u64,
@@ -109,30 +108,30 @@ mod tests {
 
     #[test]
     fn an_hour_of_floods_of_all_names_is_bounded_and_counted() {
-        let mut allowance = Allowance::default();
+        let mut limiter = RateLimiter::default();
         let (mut through, mut told, mut count) = (0, 0, 0);
         for ms in (0..3_600_000).step_by(10) {
             for event in NAMES {
                 count += 1;
-                if let Some(more) = allowance.pass(Level::Warn, event, 150, ms * 1_000_000) {
+                if let Some(more) = limiter.try_acquire(Level::Warn, event, 150, ms * 1_000_000) {
                     through += 150;
                     told += 1 + more;
                 }
             }
         }
         assert!((800_000..=BYTES_MAX).contains(&through), "{through}");
-        let left: u64 = allowance.buckets.iter().map(|bucket| bucket.held_back).sum();
+        let left: u64 = limiter.buckets.iter().map(|bucket| bucket.held_back).sum();
         assert_eq!(told + left, count, "every one is told of or held back");
     }
 
     #[test]
     fn a_flood_of_one_does_not_drown_another_and_what_was_held_back_is_told_later() {
-        let mut allowance = Allowance::default();
-        while allowance.pass(Level::Warn, "flood", 100, 0).is_some() {}
-        assert_eq!(allowance.pass(Level::Error, "fire", 100, 0), Some(0));
-        assert!(allowance.held_back(|_| 100, 0).is_empty(), "not even that is allowed");
+        let mut limiter = RateLimiter::default();
+        while limiter.try_acquire(Level::Warn, "flood", 100, 0).is_some() {}
+        assert_eq!(limiter.try_acquire(Level::Error, "fire", 100, 0), Some(0));
+        assert!(limiter.held_back(|_| 100, 0).is_empty(), "not even that is allowed");
         let later_ns = 100 * NS_PER_BYTE;
-        assert_eq!(allowance.held_back(|_| 100, later_ns), [(Level::Warn, "flood", 1)]);
-        assert_eq!(allowance.pass(Level::Warn, "flood", 100, 2 * later_ns), Some(0));
+        assert_eq!(limiter.held_back(|_| 100, later_ns), [(Level::Warn, "flood", 1)]);
+        assert_eq!(limiter.try_acquire(Level::Warn, "flood", 100, 2 * later_ns), Some(0));
     }
 }

@@ -1,18 +1,17 @@
-//! What a drive is given beside its medium: memory, and what it may compute with.
+//! [`Resources`] of a drive other than its medium: memory, and engines and limits of programs.
 //!
-//! Never: what it does with it. Invariant: by default nobody's programs are taken,
-//! and none are shared.
+//! Invariant: by default the drive takes no programs, and hosts share none.
 
 use std::sync::Arc;
 
 use csd_kernels::program::{Engine, Limits};
+use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
 
 use crate::error::Error;
 use crate::format::PAGE_BYTES;
 use crate::namespace::compute::Admission;
-use crate::namespace::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
 
-/// Which namespaces hosts see.
+/// Namespaces that hosts see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Expose {
     /// All of them.
@@ -25,7 +24,7 @@ pub enum Expose {
 }
 
 impl Expose {
-    /// Whether hosts see this namespace.
+    /// Returns true if hosts see this namespace.
     pub fn has(self, nsid: u32) -> bool {
         match self {
             Self::All => true,
@@ -35,25 +34,25 @@ impl Expose {
     }
 }
 
-/// What a drive is given beside its medium.
+/// Resources of a drive other than its medium.
 #[derive(Clone, Debug)]
-pub struct Provision {
-    /// Which namespaces hosts see.
+pub struct Resources {
+    /// Namespaces that hosts see.
     pub expose: Expose,
-    /// Size of the memory namespace in bytes, a multiple of 4,096; 0 for none. It takes memory as
-    /// it is written.
+    /// Size of the memory namespace in bytes, a multiple of 4,096; 0 for none. Its pages are
+    /// allocated when they are written.
     pub memory_bytes: u64,
-    /// What runs programs that hosts load; without any, none can be loaded.
+    /// Engines of programs that hosts load. Without an engine hosts can load none.
     pub engines: Vec<Arc<dyn Engine>>,
-    /// Whose programs are taken.
+    /// Rule by which programs of hosts are admitted.
     pub admission: Admission,
-    /// What one execution of a program may take.
+    /// Limits of one execution of a program.
     pub limits: Limits,
-    /// Programs and memory range sets belong to all hosts, not to the one that made them.
+    /// True if programs and memory range sets belong to all hosts, not to the one that made them.
     pub shared_compute: bool,
 }
 
-impl Default for Provision {
+impl Default for Resources {
     fn default() -> Self {
         Self {
             expose: Expose::All,
@@ -66,8 +65,8 @@ impl Default for Provision {
     }
 }
 
-impl Provision {
-    /// That all of it is possible.
+impl Resources {
+    /// Checks the values.
     ///
     /// # Errors
     /// [`Error::Usage`] that names the option.

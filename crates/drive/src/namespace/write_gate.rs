@@ -1,16 +1,17 @@
-//! Who may change blocks at this moment: many writers, or one fused Compare and Write alone.
+//! [`WriteGate`]: a lock that many writers of blocks share, or one fused Compare and Write has
+//! alone.
 //!
 //! Writers of a core count themselves in that core's own cell, so that they never meet on a cache
-//! line; a fused pair, which is rare, closes the gate for all cores and waits until those inside
-//! have left. Never: the media. Invariants: while a pair is inside nobody else is; a writer inside
-//! has finished before a pair enters.
+//! line. A fused pair, which is rare, closes the gate for all cores and waits until those inside
+//! have left. Invariants: while a pair is inside no other writer is; a writer inside has finished
+//! before a pair enters.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use csd_reactor::sleep;
 
-/// Wait before another look at a gate that is closed or not yet empty.
+/// Pause between two looks at a gate that is closed or not yet empty.
 const PAUSE: Duration = Duration::from_micros(20);
 
 /// A cell on a cache line of its own.
@@ -18,16 +19,16 @@ const PAUSE: Duration = Duration::from_micros(20);
 #[repr(align(128))]
 struct Cell(AtomicUsize);
 
-/// The gate of one namespace, shared by all cores.
+/// Gate of one namespace, shared by all cores.
 #[derive(Debug)]
-pub struct Gate {
+pub struct WriteGate {
     // Writers inside, by core.
     inside: Vec<Cell>,
     closed: AtomicBool,
 }
 
-impl Gate {
-    /// An open gate for this many cores.
+impl WriteGate {
+    /// Makes an open gate for this many cores.
     pub fn new(cores: usize) -> Self {
         Self {
             inside: (0..cores).map(|_| Cell::default()).collect(),
@@ -47,8 +48,8 @@ impl Gate {
 
     /// Enters as a writer of `core`, unless the gate is closed.
     pub fn try_enter(&self, core: usize) -> Option<Inside<'_>> {
-        // Counted before the look at the gate, while a pair looks in the other order: at least
-        // one of the two sees the other.
+        // The count comes before the look at the gate, and a pair does both in the other order: at
+        // least one of the two sees the other.
         let inside = Inside(&self.inside[core].0);
         inside.0.fetch_add(1, SeqCst);
         (!self.closed.load(SeqCst)).then_some(inside)
@@ -67,7 +68,7 @@ impl Gate {
     }
 }
 
-/// A writer inside; leaves when dropped.
+/// A guard of a writer inside, which leaves when the guard is dropped.
 #[derive(Debug)]
 pub struct Inside<'a>(&'a AtomicUsize);
 
@@ -77,7 +78,7 @@ impl Drop for Inside<'_> {
     }
 }
 
-/// The only one inside; opens the gate when dropped.
+/// A guard of the only one inside. The gate opens when the guard is dropped.
 #[derive(Debug)]
 pub struct Alone<'a>(&'a AtomicBool);
 

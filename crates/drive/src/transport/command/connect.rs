@@ -1,7 +1,7 @@
-//! Connect: how a connection becomes an admin queue or an I/O queue.
+//! Connect: makes an admin queue or an I/O queue of a connection.
 //!
-//! Its fields are checked in `nvme`; access, controllers and the host's earlier queues are looked
-//! at here. Invariant: a new queue begins only when nothing goes on of the queues that its host
+//! `nvme` checks the fields of the command; this module checks access, controllers and the host's
+//! earlier queues. Invariant: a new queue begins only when no command runs of a queue that its host
 //! has lost.
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,19 +16,20 @@ use csd_nvme::status::Status;
 use csd_nvme::wire::text_of;
 use csd_reactor::{core_id, now, sleep};
 
-use super::link::Link;
-use super::session::{Session, now_ms};
+use super::super::link::Link;
+use super::super::session::Session;
+use crate::controller::now_ms;
 use crate::drive::Core;
 use crate::log::Level;
 
-/// Longest that Connect waits for what the host's lost queues have begun: less than hosts wait for
-/// the answer, and than one that has not connected may take.
+/// Longest wait of Connect for commands of the host's lost queues. Hosts wait longer for the
+/// answer, and a connection without a queue may last longer.
 const SETTLING_MAX: Duration = Duration::from_secs(3);
-/// Pause between two looks at that.
+/// Pause between two looks at those commands.
 const SETTLING_PAUSE: Duration = Duration::from_millis(1);
 
-/// Tells of a refused Connect: who wanted it, from where, and what was wrong with which field.
-pub(super) fn tell_refused(core: &Core, link: &Link, refused: Refused, payload: &[u8]) {
+/// Logs a refused Connect with the host, its address and the field that was wrong.
+pub(super) fn log_refused(core: &Core, link: &Link, refused: Refused, payload: &[u8]) {
     let host = ConnectData::parse(payload).map(|data| data.hostnqn());
     let host = host.as_ref().and_then(|host| text_of(host)).unwrap_or("?");
     let mut fields = vec![
@@ -43,15 +44,14 @@ pub(super) fn tell_refused(core: &Core, link: &Link, refused: Refused, payload: 
     core.shared.log().write_rated(Level::Warn, "connect refused", &fields);
 }
 
-/// Joins the connection to a new controller, or to one of its host's, as a queue: the controller's
-/// id, and the queue.
+/// Makes the connection a queue of a new controller, or of one of its host's. Returns the
+/// controller's identifier, and the queue.
 ///
 /// # Errors
-/// [`Refused`]: what was wrong, and where.
+/// [`Refused`] with the status and the field that was wrong.
 pub(super) async fn run(
     core: &Core,
     link: &Link,
-    number: u64,
     sqe: &Sqe,
     payload: &[u8],
 ) -> Result<(u16, Queue), Refused> {
@@ -61,14 +61,14 @@ pub(super) async fn run(
         return Err(Refused { status: Status::CONTROLLER_BUSY, dword0: 0 });
     }
     let access = &core.shared.access;
-    // A host without a name is one of any.
+    // A host without a name is taken only where every host is.
     if request.hostnqn.is_empty() && !access.is_open() {
         return Err(Refused::data(HOSTNQN_OFFSET));
     }
     if !access.admits(&request.hostnqn) {
         return Err(Refused { status: Status::CONNECT_INVALID_HOST, dword0: 0 });
     }
-    // The discovery log tells a named host what it would need to know to connect, and no more.
+    // The discovery log needs no secret: it only says how to connect.
     let keys = access.secrets.keys(&request.hostnqn, &core.shared.subsystem.nqn);
     let keys = keys.filter(|_| !request.discovery);
     let controllers = &core.shared.controllers;
@@ -87,22 +87,22 @@ pub(super) async fn run(
         };
         Session::admin(controller, association)
     } else {
-        let connection = (core_id(), number);
+        let connection = (core_id(), link.number);
         let association = controllers.join(&request, connection, keys.is_some())?;
         Session::Io { association, qid: request.connect.qid(), connection }
     };
     let cntlid = session.association().map_or(0, |association| association.cntlid);
     *link.session.borrow_mut() = session;
     match keys {
-        Some(keys) => link.gate.require(keys, access.offer.clone()),
+        Some(keys) => link.auth.require(keys, access.offer.clone()),
         None if request.discovery => {}
-        None => core.shared.newcomers.settle(number),
+        None => core.shared.newcomers.settle(link.number),
     }
     Ok((cntlid, Queue::of(&request.connect)))
 }
 
-/// Waits until nothing goes on of what the host's lost queues have begun: a new queue's commands
-/// are not overtaken by older ones. A medium that is stuck makes the host try again later.
+/// Waits until no command runs of a queue that the host has lost, so that no older command
+/// overtakes one of the new queue. A stuck medium makes the host try again later.
 async fn settle(core: &Core, request: &Request) -> Result<(), Refused> {
     let begun = now();
     while !core.shared.controllers.is_settled(request) {

@@ -1,52 +1,52 @@
-//! What the executions of a core may hold at once: their turns, and their memory.
+//! [`Capacity`]: limits of the executions of a core, by number and by memory.
 //!
-//! It does not measure what is held: an execution's need is known before it begins, and each part
-//! of it is bounded where it is allocated. The data that comes with an execution is the transport's
-//! (its budget). Invariant: at most [`EXECUTIONS_MAX`] executions run on a core, and together they
-//! hold at most [`Room::bytes`].
+//! Memory is not measured: an execution's need is known before it begins, and each part of it is
+//! bounded where it is allocated. The data that comes with an execution belongs to the transport's
+//! budget. Invariant: at most [`EXECUTIONS_MAX`] executions run on a core, and together they hold
+//! at most [`Capacity::bytes`].
 
 use csd_kernels::program::Limits;
 use csd_nvme::execute::Execution;
-use csd_reactor::{Permit, Semaphore};
+use csd_reactor::{Semaphore, SemaphorePermit};
 
 use super::{builtin, output, sources};
 
 /// Executions that run at once on a core; more wait.
 pub const EXECUTIONS_MAX: usize = 4;
-/// Least memory of the executions of a core: a serial one reads 256 MiB and writes as much.
+/// Smallest memory of the executions of a core: a serial one reads 256 MiB and writes as much.
 const BYTES_MIN: u64 = 512 << 20;
-/// What an execution takes beside its program's memory, where that is the usual.
+/// Usual memory of an execution in addition to its program's.
 const STREAMS_BYTES: u64 = 64 << 20;
-/// Unit in which memory is counted.
+/// Unit of the memory semaphore in bytes.
 const UNIT_BYTES: u64 = 64 << 10;
 
-/// The room of one core.
+/// Capacity of one core.
 #[derive(Clone)]
-pub(super) struct Room {
+pub(super) struct Capacity {
     turns: Semaphore,
     memory: Semaphore,
     bytes: u64,
 }
 
-/// A place among the executions that run.
-pub(super) type Turn = (Permit, Permit);
+/// The rights of an execution that runs: its turn, and its memory.
+pub(super) type Turn = (SemaphorePermit, SemaphorePermit);
 
 fn units(bytes: u64) -> usize {
     usize::try_from(bytes.div_ceil(UNIT_BYTES)).expect("fewer units than bytes")
 }
 
-impl Room {
-    /// For executions whose programs take at most what these limits allow.
+impl Capacity {
+    /// Makes the capacity for executions whose programs have these limits.
     pub(super) fn new(limits: &Limits) -> Self {
         let usual = limits.memory_bytes.saturating_add(STREAMS_BYTES);
         let bytes = BYTES_MIN.max(usual.saturating_mul(EXECUTIONS_MAX as u64));
         Self { turns: Semaphore::new(EXECUTIONS_MAX), memory: Semaphore::new(units(bytes)), bytes }
     }
 
-    /// Waits until an execution may run whose program, if a host has loaded it, takes at most
-    /// `program_bytes`.
-    pub(super) async fn turn(&self, execution: &Execution, program_bytes: u64) -> Turn {
-        // What is loaded as a whole takes as much memory as all that run side by side.
+    /// Waits until an execution may run. `program_bytes` is the most memory of a program that a
+    /// host has loaded.
+    pub(super) async fn acquire(&self, execution: &Execution, program_bytes: u64) -> Turn {
+        // A serial execution, whose sources are loaded whole, takes the memory of all others.
         let (turns, bytes) = match execution.serial {
             true => (EXECUTIONS_MAX, self.bytes),
             false => (1, need_bytes(execution, program_bytes).min(self.bytes)),
@@ -56,7 +56,7 @@ impl Room {
     }
 }
 
-/// Most memory that an execution which is not serial takes.
+/// Returns the most memory of an execution that is not serial.
 fn need_bytes(execution: &Execution, program_bytes: u64) -> u64 {
     sources::held_bytes(execution.streams())
         .saturating_add(output::held_bytes(&execution.output))
@@ -88,8 +88,8 @@ mod tests {
 
     #[test]
     fn usual_executions_run_side_by_side_and_none_needs_more_than_there_is() {
-        let room = Room::new(&Limits::default());
-        assert_eq!(room.bytes, 512 << 20);
+        let capacity = Capacity::new(&Limits::default());
+        assert_eq!(capacity.bytes, 512 << 20);
         let values = |chunk_bytes| Output::KvChunks {
             nsid: 3,
             prefix: [0; 12],
@@ -98,15 +98,15 @@ mod tests {
             chunk_bytes,
         };
         let usual = need_bytes(&execution(2, values(1 << 20)), 64 << 20);
-        assert!(usual * EXECUTIONS_MAX as u64 <= room.bytes, "{usual}");
+        assert!(usual * EXECUTIONS_MAX as u64 <= capacity.bytes, "{usual}");
         let most = need_bytes(&execution(8, values(16 << 20)), 64 << 20);
-        assert!(most <= room.bytes, "{most}");
+        assert!(most <= capacity.bytes, "{most}");
         let mut ranked = execution(8, values(16 << 20));
         ranked.program = csd_kernels::page_rank::PROGRAM_ID;
         ranked.parameters = Parameters { form: Form::Sparse, columns: 32 << 20 }.encode();
         let most = need_bytes(&ranked, 0);
-        assert!(most > 256 << 20 && most <= room.bytes, "{most}");
-        let larger = Room::new(&Limits { memory_bytes: 1 << 30, ..Limits::default() });
+        assert!(most > 256 << 20 && most <= capacity.bytes, "{most}");
+        let larger = Capacity::new(&Limits { memory_bytes: 1 << 30, ..Limits::default() });
         assert_eq!(larger.bytes, 4 * ((1 << 30) + (64 << 20)));
     }
 }

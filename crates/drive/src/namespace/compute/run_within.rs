@@ -7,14 +7,14 @@ use std::sync::Arc;
 use csd_kernels::program::{Engine, Inputs, Limits, Output, Program, Step};
 use csd_reactor::{Buffer, Class};
 
-use super::brake::Watch;
-use super::execute::Desk;
-use super::{Brake, Failure};
+use super::cancel::Watch;
+use super::execute::ExecutionState;
+use super::{CancelToken, Failure};
 
 /// Size of the chunks in which output is gathered, bytes.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// All of the streams, each in chunks.
+/// Makes inputs of streams, each in chunks.
 fn at_hand(streams: Vec<Vec<Buffer>>) -> Inputs {
     let mut inputs = Inputs::new(streams.len());
     for (index, chunks) in streams.into_iter().enumerate() {
@@ -24,11 +24,11 @@ fn at_hand(streams: Vec<Vec<Buffer>>) -> Inputs {
     inputs
 }
 
-/// Runs a program of `engine` over streams in this core's compute lane; its result, and the bytes
-/// that it wrote. How many these may be is the engine's to hold it to.
+/// Runs a program of `engine` over streams on this core's compute thread. Returns its result, and
+/// the bytes that it wrote. The engine limits their number.
 ///
 /// # Errors
-/// Why it failed, or that its time was up.
+/// The failure of the program, or that its time was up.
 ///
 /// # Panics
 /// Outside a core.
@@ -38,22 +38,22 @@ pub async fn run_within(
     limits: Limits,
     streams: Vec<Vec<Buffer>>,
 ) -> Result<(u64, Vec<u8>), Failure> {
-    let brake = Brake::default();
-    let _clock = Watch::clock(brake.clone(), limits);
+    let cancel = CancelToken::default();
+    let _clock = Watch::clock(cancel.clone(), limits);
     let _ticks = Watch::ticks(engine);
     let output = Output::in_chunks(CHUNK_BYTES);
-    let mut desk = Desk { program, inputs: at_hand(streams), output, brake };
+    let mut state = ExecutionState { program, inputs: at_hand(streams), output, cancel };
     let mut written = Vec::new();
     loop {
-        desk.inputs.free_spent();
-        let (back, step) = desk.work(Class::Foreground).await?;
-        desk = back;
+        state.inputs.free_spent();
+        let (back, step) = state.work(Class::Foreground).await?;
+        state = back;
         let step = step?;
         let is_done = matches!(step, Step::Done { .. });
-        desk.output.take(is_done).iter().for_each(|chunk| written.extend_from_slice(chunk));
+        state.output.take(is_done).iter().for_each(|chunk| written.extend_from_slice(chunk));
         if let Step::Done { result } = step {
             return Ok((result, written));
         }
-        desk.check(step)?;
+        state.check(step)?;
     }
 }

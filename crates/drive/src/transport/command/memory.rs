@@ -1,40 +1,33 @@
-//! Commands of the memory namespace: what moves between the wire, memory and blocks.
+//! Commands of the Subsystem Local Memory command set: data between the wire, memory and blocks.
 //!
-//! Never: where a byte is kept. Invariants: a range is checked before any of its data moves; of a
-//! Copy that fails nobody is told how far it came.
+//! It does not know where a byte lies. Invariants: a range is checked before any of its data moves;
+//! a Copy that fails does not say how far it came.
 
-use csd_nvme::capsule::Sqe;
-use csd_nvme::controller::queue::Permit;
 use csd_nvme::memory::{Command, Range, Source, memory_sources, sources};
 use csd_nvme::nvm::Extent;
 use csd_nvme::status::Status;
+use csd_nvme::vendor::NSID_BLOCK;
 use csd_reactor::{Buffer, yield_now};
 
-use super::PDU_DATA_BYTES_MAX;
-use super::command::{Done, Payload, check_buffer, payload};
-use super::link::{HEADROOM, Link, TAILROOM};
+use super::super::link::{HEADROOM, TAILROOM};
+use super::super::request::{Done, Payload, Request};
 use crate::drive::Core;
-use crate::namespace::NSID_BLOCK;
+use crate::limits::PDU_DATA_BYTES_MAX;
 use crate::namespace::block::{COPY_BYTES_MAX, PIECE_BYTES};
 
 /// Bytes of a source descriptor.
 const DESCRIPTOR_BYTES: u32 = 32;
 
 /// Runs a command of the memory namespace.
-pub(super) async fn run(
-    core: &Core,
-    link: &Link,
-    permit: &Permit,
-    sqe: &Sqe,
-    capsule: Option<Buffer>,
-) -> Result<Done, Status> {
+pub(super) async fn run(request: &mut Request) -> Result<Done, Status> {
+    let core = request.core.clone();
     let memory = &core.shared.memory;
-    match Command::parse(sqe)? {
-        Command::Read(range) => read(core, link, permit, sqe, range).await,
+    match Command::parse(&request.sqe)? {
+        Command::Read(range) => read(request, range).await,
         Command::Write(range) => {
             memory.check(range)?;
-            let bytes = transfer(core, range)?;
-            let Payload { pieces, held } = payload(core, link, permit, sqe, capsule, bytes).await?;
+            let bytes = transfer_bytes(&core, range)?;
+            let Payload { pieces, held } = request.payload(bytes).await?;
             let mut at = range.start;
             for piece in &pieces {
                 memory.write_in_turns(at, piece).await;
@@ -48,52 +41,48 @@ pub(super) async fn run(
         Command::Copy { to, sources: count, format } => {
             memory.check(to)?;
             let bytes = u32::from(count) * DESCRIPTOR_BYTES;
-            let data = payload(core, link, permit, sqe, capsule, bytes).await?.joined();
-            copy(core, link, &sources(format, &data), to).await.map(|()| Done::Result(0))
+            let data = request.payload(bytes).await?.joined();
+            copy(request, &sources(format, &data), to).await.map(|()| Done::Result(0))
         }
     }
 }
 
-/// Length of a range as one transfer.
-fn transfer(core: &Core, range: Range) -> Result<u32, Status> {
+/// Returns the length of a range that one transfer moves.
+fn transfer_bytes(core: &Core, range: Range) -> Result<u32, Status> {
     let bytes = u32::try_from(range.length).map_err(|_| Status::INVALID_FIELD)?;
     let most = core.shared.subsystem.transfer_bytes_max();
     if bytes > most { Err(Status::INVALID_FIELD) } else { Ok(bytes) }
 }
 
-async fn read(
-    core: &Core,
-    link: &Link,
-    permit: &Permit,
-    sqe: &Sqe,
-    range: Range,
-) -> Result<Done, Status> {
+async fn read(request: &Request, range: Range) -> Result<Done, Status> {
+    let (core, link) = (&request.core, &request.link);
     core.shared.memory.check(range)?;
-    check_buffer(core, sqe, range.length)?;
-    let bytes = transfer(core, range)?;
+    request.check_buffer(range.length)?;
+    let bytes = transfer_bytes(core, range)?;
     let mut offset = 0;
     while offset < bytes {
         let length = (bytes - offset).min(PDU_DATA_BYTES_MAX);
-        let _held = link.answer(length.into()).await;
-        link.room().await;
+        let _held = link.acquire_answer(length.into()).await;
+        link.wait_for_space().await;
         let _reserved = link.reserve(length.into()).await;
         let mut buffer = Buffer::with_room(HEADROOM, length as usize, TAILROOM);
         core.shared.memory.read_in_turns(range.start + u64::from(offset), &mut buffer).await;
         let at = offset;
         offset += length;
-        link.send_data(permit, at, buffer, offset == bytes, true);
+        request.send_data(at, buffer, offset == bytes, true);
     }
     Ok(Done::Data(0))
 }
 
-/// Memory Copy: into memory, from blocks or from memory.
-async fn copy(core: &Core, link: &Link, sources: &[Source], to: Range) -> Result<(), Status> {
+/// Copies to memory, from blocks or from memory (Memory Copy).
+async fn copy(request: &Request, sources: &[Source], to: Range) -> Result<(), Status> {
+    let core = &request.core;
     let memory = &core.shared.memory;
     let (mut extents, mut ranges, mut bytes) = (Vec::new(), Vec::new(), 0u64);
     for source in sources {
         match *source {
             Source::Blocks { nsid, extent } => {
-                of_blocks(core, nsid)?;
+                check_block_namespace(core, nsid)?;
                 bytes = bytes.saturating_add(core.block.length(extent)?);
                 extents.push(extent);
             }
@@ -110,8 +99,8 @@ async fn copy(core: &Core, link: &Link, sources: &[Source], to: Range) -> Result
     if extents.is_empty() {
         return memory.copy(&ranges, to).await;
     }
-    // What is read waits in memory for a moment: as much as a Verify may take.
-    let budget = link.host.there(core.budget.grant(PIECE_BYTES)).await;
+    // One piece of the sources is in memory at a time, as in Verify.
+    let budget = request.link.host.there(core.budget.grant(PIECE_BYTES)).await;
     let mut at = to.start;
     for extent in &extents {
         at = from_blocks(core, *extent, at).await?;
@@ -120,8 +109,8 @@ async fn copy(core: &Core, link: &Link, sources: &[Source], to: Range) -> Result
     Ok(())
 }
 
-/// That a source of blocks names the block namespace.
-fn of_blocks(core: &Core, nsid: u32) -> Result<(), Status> {
+/// Checks that a source of blocks names the block namespace.
+fn check_block_namespace(core: &Core, nsid: u32) -> Result<(), Status> {
     match core.shared.subsystem.namespace(nsid) {
         Some(_) if nsid == NSID_BLOCK => Ok(()),
         Some(_) => Err(Status::INCOMPATIBLE_NAMESPACE),
@@ -129,7 +118,7 @@ fn of_blocks(core: &Core, nsid: u32) -> Result<(), Status> {
     }
 }
 
-/// Copies an extent to byte `at`; the byte behind it.
+/// Copies an extent to byte `at`. Returns the offset behind its last byte.
 async fn from_blocks(core: &Core, extent: Extent, at: u64) -> Result<u64, Status> {
     let bytes = core.block.length(extent)?;
     let mut done = 0;
@@ -142,14 +131,14 @@ async fn from_blocks(core: &Core, extent: Extent, at: u64) -> Result<u64, Status
     Ok(at + bytes)
 }
 
-/// The Copy command of blocks from memory (descriptor format 4h); returns the number of bytes.
+/// Copies from memory to blocks (Copy with descriptor format 4h). Returns the number of bytes.
 pub(super) async fn to_blocks(
-    core: &Core,
-    link: &Link,
+    request: &Request,
     descriptors: &[u8],
     slba: u64,
     fua: bool,
 ) -> Result<u64, Status> {
+    let core = &request.core;
     let memory = &core.shared.memory;
     let sources = memory_sources(descriptors);
     let mut bytes = 0u64;
@@ -168,7 +157,7 @@ pub(super) async fn to_blocks(
     let extent = Extent { slba, blocks };
     core.block.length(extent)?;
     let bytes_max = u32::try_from(bytes).expect("within the limit");
-    let budget = link.host.there(core.budget.grant(bytes_max)).await;
+    let budget = request.link.host.there(core.budget.grant(bytes_max)).await;
     let mut data = Vec::new();
     for (_, range) in sources {
         data.append(&mut memory.collect(range, PIECE_BYTES as usize).await);

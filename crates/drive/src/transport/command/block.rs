@@ -1,0 +1,159 @@
+//! Commands of the NVM command set: data between the wire and the block namespace.
+//!
+//! It does not know where a block lies. Invariants: an extent is checked before any of its data
+//! moves; both halves of a fused pair are answered, the first one first.
+
+use csd_nvme::nvm::{self, Command, Extent};
+use csd_nvme::status::Status;
+use csd_nvme::vendor::NSID_BLOCK;
+use csd_reactor::Buffer;
+
+use super::super::link::{HEADROOM, TAILROOM};
+use super::super::request::{Done, Payload, Request};
+use super::memory;
+use crate::limits::PDU_DATA_BYTES_MAX;
+use crate::namespace::block::{COPY_BYTES_MAX, PIECE_BYTES};
+
+/// Longest list of ranges: 256 of Dataset Management, 128 of Copy.
+const LIST_BYTES_MAX: u32 = 4096;
+
+/// Runs a single command of the block namespace.
+pub(super) async fn run(request: &mut Request) -> Result<Done, Status> {
+    let (core, link) = (request.core.clone(), request.link.clone());
+    let nothing = |()| Done::Result(0);
+    match Command::parse(&request.sqe)? {
+        Command::Flush => core.block.flush().await.map(nothing),
+        Command::Read(extent) => read(request, extent).await,
+        Command::Write { extent, fua } => {
+            let data = extent_payload(request, extent).await?;
+            core.count_write(core.block.length(extent)?);
+            let Payload { pieces, held } = data;
+            let written = core.block.write(extent, pieces, fua).await;
+            drop(held);
+            written.map(nothing)
+        }
+        Command::Compare(extent) => {
+            let data = extent_payload(request, extent).await?;
+            core.count_read(core.block.length(extent)?);
+            core.block.compare(extent, &data.pieces).await.map(nothing)
+        }
+        Command::WriteZeroes { extent, fua, deallocate } => {
+            core.block.zero(extent, deallocate, fua).await.map(nothing)
+        }
+        Command::Dataset { ranges, deallocate } => {
+            let data = list(request, u32::from(ranges) * 16).await?;
+            // The attributes other than Deallocate are hints, and none of them helps here.
+            if !deallocate {
+                return Ok(Done::Result(0));
+            }
+            core.block.deallocate(&nvm::dataset_ranges(&data)).await.map(nothing)
+        }
+        Command::Verify(extent) => {
+            core.block.length(extent)?;
+            let budget = link.host.there(core.budget.grant(PIECE_BYTES)).await;
+            let verified = core.block.verify(extent).await;
+            drop(budget);
+            verified.map(nothing)
+        }
+        Command::Copy { slba, ranges, fua } => {
+            let data = list(request, u32::from(ranges) * 32).await?;
+            let sources = nvm::copy_ranges(&data);
+            // All sources are in memory at once: they take as much of it as a host's own data.
+            let blocks: u64 = sources.iter().map(|source| u64::from(source.blocks)).sum();
+            let bytes = blocks * u64::from(core.block.block_bytes());
+            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(COPY_BYTES_MAX);
+            let budget = link.host.there(core.budget.grant(bytes)).await;
+            let copied = core.block.copy(&sources, slba, fua).await;
+            drop(budget);
+            core.count_write(copied?);
+            Ok(Done::Result(0))
+        }
+        Command::CopyMemory { slba, ranges, fua } => {
+            let data = request.payload(u32::from(ranges) * 32).await?.joined();
+            core.count_write(memory::to_blocks(request, &data, slba, fua).await?);
+            Ok(Done::Result(0))
+        }
+    }
+}
+
+async fn read(request: &Request, extent: Extent) -> Result<Done, Status> {
+    let (core, link) = (&request.core, &request.link);
+    let bytes = core.block.length(extent)?;
+    request.check_buffer(bytes)?;
+    let mut offset = 0;
+    while offset < bytes {
+        let length = (bytes - offset).min(u64::from(PDU_DATA_BYTES_MAX));
+        let _held = link.acquire_answer(length).await;
+        if core.block.is_synchronous() {
+            // Data that is read long before it is sent has left the cache.
+            link.wait_for_space().await;
+        }
+        let _reserved = link.reserve(length).await;
+        let size = usize::try_from(length).expect("at most 128 KiB");
+        let buffer = Buffer::with_room(HEADROOM, size, TAILROOM);
+        let buffer = core.block.read(extent.slba, offset, buffer).await?;
+        // The next piece is read while the one before is sent.
+        link.wait_for_space().await;
+        let at = u32::try_from(offset).expect("within the transfer limit");
+        offset += length;
+        request.send_data(at, buffer, offset == bytes, true);
+    }
+    core.count_read(bytes);
+    Ok(Done::Data(0))
+}
+
+/// Receives a list of ranges of `bytes` bytes. Hosts may send more than that, up to the length of
+/// the longest list: Linux does, for controllers that do not look at the number of ranges.
+async fn list(request: &mut Request, bytes: u32) -> Result<Vec<u8>, Status> {
+    let given = request.sqe.sgl().length();
+    if given < bytes || given > bytes.max(LIST_BYTES_MAX) {
+        return Err(Status::SGL_LENGTH_INVALID);
+    }
+    let mut data = request.payload(given).await?.joined();
+    data.truncate(bytes as usize);
+    Ok(data)
+}
+
+/// Receives the data of an extent.
+async fn extent_payload(request: &mut Request, extent: Extent) -> Result<Payload, Status> {
+    let bytes = request.core.block.length(extent)?;
+    if bytes > u64::from(request.core.shared.subsystem.transfer_bytes_max()) {
+        return Err(Status::INVALID_FIELD);
+    }
+    request.payload(u32::try_from(bytes).expect("within the transfer limit")).await
+}
+
+/// Runs a fused pair, and answers both halves.
+pub(in super::super) async fn run_pair(mut first: Request, mut second: Request) {
+    let (one, two) = pair(&mut first, &mut second).await;
+    first.answer(one.map(|()| Done::Result(0)));
+    second.answer(two.map(|()| Done::Result(0)));
+}
+
+type Ended = Result<(), Status>;
+
+async fn pair(first: &mut Request, second: &mut Request) -> (Ended, Ended) {
+    let core = first.core.clone();
+    let failed = Status::ABORTED_FAILED_FUSED;
+    let (extent, fua) = match nvm::compare_and_write(&first.sqe, &second.sqe) {
+        Ok(both) if first.sqe.nsid() == NSID_BLOCK && core.shared.serves(NSID_BLOCK) => both,
+        Ok(_) => return (Err(Status::INVALID_NAMESPACE), Err(Status::INVALID_NAMESPACE)),
+        Err(status) => return (Err(status), Err(status)),
+    };
+    if core.shared.settings.refuses(NSID_BLOCK, second.sqe.opcode()) {
+        return (Err(failed), Err(Status::NAMESPACE_WRITE_PROTECTED));
+    }
+    let compared = match extent_payload(first, extent).await {
+        Ok(data) => data,
+        Err(status) => return (Err(status), Err(failed)),
+    };
+    let data = match extent_payload(second, extent).await {
+        Ok(data) => data,
+        Err(status) => return (Err(failed), Err(status)),
+    };
+    core.count_write(u64::from(extent.blocks) * u64::from(core.block.block_bytes()));
+    let both = (compared.pieces, data.pieces);
+    let ended = core.block.compare_and_write(extent, both, fua).await;
+    drop((compared.held, data.held));
+    ended
+}

@@ -1,0 +1,106 @@
+//! Commands of the Key Value command set: data between the wire and the kv log.
+//!
+//! It does not know where a value lies. Invariants: a Retrieve sends one version of the value,
+//! whole and with the right checksum, or fails; a host that does not take its data keeps a version
+//! from being cleaned for at most [`PIN_TIME_MAX`] and one piece.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use csd_nvme::kv::{Command, Key};
+use csd_nvme::status::Status;
+use csd_reactor::{now, timeout};
+
+use super::super::link::{HEADROOM, TAILROOM};
+use super::super::request::{Done, Payload, Request};
+use crate::drive::Core;
+use crate::limits::PDU_DATA_BYTES_MAX;
+use crate::namespace::kv::{Progress, Value};
+
+/// Longest time that a version is pinned while it is sent. After that the pin is released whenever
+/// the command waits for its host, and the version is looked up again: it may have been moved,
+/// which changes nothing, or replaced, which ends the command.
+const PIN_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Runs a command of a kv namespace.
+pub(super) async fn run(request: &mut Request) -> Result<Done, Status> {
+    let nsid = u16::try_from(request.sqe.nsid()).expect("2 or 3");
+    let core = request.core.clone();
+    match Command::parse(&request.sqe)? {
+        // A Store is answered when it is durable: there is nothing left to flush.
+        Command::Flush => Ok(Done::Result(0)),
+        Command::Store { key, size, options } => {
+            if size > core.value_bytes_max {
+                return Err(Status::INVALID_VALUE_SIZE);
+            }
+            let Payload { pieces, held } = request.payload(size).await?;
+            core.count_write(u64::from(size));
+            let stored = core.kv.store(nsid, key, pieces, options).await;
+            drop(held);
+            stored.map(|()| Done::Result(0))
+        }
+        Command::Retrieve { key, size } => retrieve(request, (nsid, key), size).await,
+        Command::List { from, size } => {
+            request.check_buffer(u64::from(size))?;
+            let _held = request.link.acquire_answer(u64::from(size)).await;
+            let _reserved = request.link.reserve(u64::from(size)).await;
+            let data = core.kv.list(nsid, from, size).await?;
+            request.send(&data, true).await;
+            Ok(Done::Data(0))
+        }
+        Command::Delete(key) => core.kv.delete(nsid, key).await.map(|()| Done::Result(0)),
+        Command::Exist(key) => match core.kv.exist(nsid, key).await? {
+            true => Ok(Done::Result(0)),
+            false => Err(Status::KEY_DOES_NOT_EXIST),
+        },
+    }
+}
+
+async fn retrieve(request: &Request, at: (u16, Key), size: u32) -> Result<Done, Status> {
+    let (core, link) = (&request.core, &request.link);
+    request.check_buffer(u64::from(size))?;
+    let value = core.kv.open(at.0, at.1).await?;
+    let mut value = value.ok_or(Status::KEY_DOES_NOT_EXIST)?;
+    let mut opened = now();
+    let (whole, wanted) = (value.bytes(), value.bytes().min(size));
+    let mut sent = 0;
+    while sent < wanted {
+        let length = u64::from((wanted - sent).min(PDU_DATA_BYTES_MAX));
+        let space = async {
+            let held = link.acquire_answer(length).await;
+            link.wait_for_space().await;
+            (held, link.reserve(length).await)
+        };
+        let mut space = pin!(space);
+        let left = PIN_TIME_MAX.saturating_sub(opened.elapsed());
+        let _space = match timeout(left, space.as_mut()).await {
+            Ok(space) => space,
+            Err(_) => {
+                let progress = value.progress();
+                drop(value);
+                let space = space.await;
+                value = reopen(core, at, progress).await?;
+                opened = now();
+                space
+            }
+        };
+        let most = PDU_DATA_BYTES_MAX as usize;
+        let piece = value.next(most, HEADROOM, TAILROOM).await?;
+        let mut piece = piece.expect("a value is as long as it says");
+        piece.truncate((wanted - sent) as usize);
+        let offset = sent;
+        sent += u32::try_from(piece.len()).expect("at most 128 KiB");
+        // The value's size is the result: the response capsule is always sent.
+        request.send_data(offset, piece, sent == wanted, false);
+    }
+    // A part is right only if the checksum of the whole value holds.
+    while wanted > 0 && value.next(PDU_DATA_BYTES_MAX as usize, 0, 0).await?.is_some() {}
+    core.count_read(u64::from(wanted));
+    Ok(if wanted == 0 { Done::Result(u64::from(whole)) } else { Done::Data(u64::from(whole)) })
+}
+
+/// Opens the same version again, wherever it lies now.
+async fn reopen(core: &Core, (nsid, key): (u16, Key), progress: Progress) -> Result<Value, Status> {
+    let value = core.kv.open(nsid, key).await?;
+    value.and_then(|value| value.resumed(progress)).ok_or(Status::COMMAND_INTERRUPTED)
+}

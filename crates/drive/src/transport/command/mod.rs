@@ -1,0 +1,74 @@
+//! Commands: dispatch by queue and namespace, and one file for each command set.
+//!
+//! Invariants: a command's data descriptor is checked before any data moves; no more than the
+//! drive's transfer limit is buffered for one command.
+
+mod admin;
+mod auth;
+mod block;
+mod compute;
+mod connect;
+mod fabrics;
+pub(super) mod fast_path;
+mod kv;
+mod memory;
+mod view;
+
+use csd_nvme::NSID_ALL;
+use csd_nvme::opcode::{Admin, Nvm};
+use csd_nvme::status::Status;
+use csd_nvme::vendor::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
+
+use super::request::{Done, Request};
+use crate::controller::CoreCounters;
+use crate::drive::Core;
+
+pub(super) use admin::run as run_admin;
+pub(super) use block::run_pair;
+
+/// Runs a command of an I/O queue.
+pub(super) async fn run_io(mut request: Request) {
+    if request.sqe.opcode() == Admin::FABRICS.0 {
+        return fabrics::run_io(request);
+    }
+    if request.sqe.nsid() != NSID_COMPUTE {
+        let delay = request.core.shared.throttle.transfer(&request.sqe);
+        request.link.host.there(delay).await;
+    }
+    let ended = run(&mut request).await;
+    request.answer(ended);
+}
+
+async fn run(request: &mut Request) -> Result<Done, Status> {
+    let (nsid, opcode) = (request.sqe.nsid(), request.sqe.opcode());
+    let shared = &request.core.shared;
+    if nsid != NSID_ALL && !shared.serves(nsid) {
+        return Err(Status::INVALID_NAMESPACE);
+    }
+    if shared.settings.refuses(nsid, opcode) {
+        return Err(Status::NAMESPACE_WRITE_PROTECTED);
+    }
+    match nsid {
+        NSID_BLOCK => block::run(request).await,
+        NSID_KV | NSID_OBJECTS => kv::run(request).await,
+        NSID_MEMORY if shared.memory.bytes() > 0 => memory::run(request).await,
+        NSID_COMPUTE => compute::run(request).await,
+        // Flush is the only command that the standard lets name all namespaces.
+        NSID_ALL if opcode == Nvm::FLUSH.0 => {
+            request.core.block.flush().await.map(|()| Done::Result(0))
+        }
+        _ => Err(Status::INVALID_NAMESPACE),
+    }
+}
+
+impl Core {
+    fn count_read(&self, bytes: u64) {
+        CoreCounters::add(&self.counters.reads, 1);
+        CoreCounters::add(&self.counters.read_bytes, bytes);
+    }
+
+    fn count_write(&self, bytes: u64) {
+        CoreCounters::add(&self.counters.writes, 1);
+        CoreCounters::add(&self.counters.written_bytes, bytes);
+    }
+}

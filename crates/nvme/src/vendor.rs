@@ -1,0 +1,71 @@
+//! Numbers that the standard leaves to vendors, as this project's drives use them: namespace
+//! identifiers, and codes of the vendor specific ranges.
+//!
+//! The drives use no vendor specific opcode: admin commands C0h to FFh and I/O commands 80h to FFh
+//! are refused. `docs/internals/commands.md` has the same table, and a test compares the two.
+
+use crate::log::LogId;
+use crate::status::Status;
+
+/// Namespace identifier of the block namespace.
+pub const NSID_BLOCK: u32 = 1;
+/// Namespace identifier of the user's kv namespace.
+pub const NSID_KV: u32 = 2;
+/// Namespace identifier of the kv namespace that holds objects of arrays.
+pub const NSID_OBJECTS: u32 = 3;
+/// Namespace identifier of the memory namespace.
+pub const NSID_MEMORY: u32 = 4;
+/// Namespace identifier of the compute namespace.
+pub const NSID_COMPUTE: u32 = 5;
+
+/// Namespaces of a drive: identifier and name.
+pub const NAMESPACES: [(u32, &str); 5] = [
+    (NSID_BLOCK, "block"),
+    (NSID_KV, "kv"),
+    (NSID_OBJECTS, "objects"),
+    (NSID_MEMORY, "memory"),
+    (NSID_COMPUTE, "compute"),
+];
+
+/// Program type of WebAssembly modules (vendor range C0h to FFh).
+pub const PROGRAM_TYPE_WASM: u8 = 0xC1;
+
+/// Kind of a vendor's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Namespace identifier (NSID).
+    Namespace,
+    /// Log page identifier (LID).
+    LogPage,
+    /// Program type (PTYPE).
+    ProgramType,
+    /// Status Code Type and Status Code (SCT 7h).
+    Status,
+}
+
+impl Kind {
+    /// Returns the name of the kind in the documents.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Namespace => "namespace",
+            Self::LogPage => "log page",
+            Self::ProgramType => "program type",
+            Self::Status => "status",
+        }
+    }
+}
+
+/// All of these numbers: kind, number, name.
+pub const TABLE: [(Kind, u32, &str); 11] = [
+    (Kind::Namespace, NSID_BLOCK, NAMESPACES[0].1),
+    (Kind::Namespace, NSID_KV, NAMESPACES[1].1),
+    (Kind::Namespace, NSID_OBJECTS, NAMESPACES[2].1),
+    (Kind::Namespace, NSID_MEMORY, NAMESPACES[3].1),
+    (Kind::Namespace, NSID_COMPUTE, NAMESPACES[4].1),
+    (Kind::LogPage, LogId::EXECUTIONS.0 as u32, "executions"),
+    (Kind::ProgramType, PROGRAM_TYPE_WASM as u32, "WebAssembly"),
+    (Kind::Status, Status::PROGRAM_FAILED.0 as u32, "program failed"),
+    (Kind::Status, Status::SOURCE_MISSING.0 as u32, "source missing"),
+    (Kind::Status, Status::SOURCE_TYPE.0 as u32, "source of another type"),
+    (Kind::Status, Status::SOURCE_ORDER.0 as u32, "source not sorted"),
+];
