@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use csd_nvme::controller::Subsystem;
-use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_id, keep, random_u64};
+use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_id, random_u64, set_core_local};
 
 use crate::config::HostLimits;
 use crate::controller::{Access, Controllers, CoreCounters, ExecutionLog, Settings};
@@ -237,7 +237,7 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
         scratch: RefCell::new(Buffer::zeroed(SCRATCH_BYTES)),
         shared,
     });
-    keep(Rc::clone(&core));
+    set_core_local(Rc::clone(&core));
     Ok(core)
 }
 

@@ -124,35 +124,35 @@ where
     asked.await.ok_or(CoreGone)
 }
 
-/// Keeps `value` on this core until the core ends, for letters from other cores to find with
-/// [`kept`]. A value of the same type that was kept before is replaced.
+/// Stores `value` as this core's local value of its type, where closures posted by other cores find
+/// it with [`core_local`], until the core ends. Replaces an earlier value of the same type.
 ///
 /// # Panics
 /// Outside a core.
-pub fn keep<T: 'static>(value: Rc<T>) {
+pub fn set_core_local<T: 'static>(value: Rc<T>) {
     let core = current();
-    let mut kept = core.kept.borrow_mut();
+    let mut locals = core.locals.borrow_mut();
     let id = TypeId::of::<T>();
-    let replaced = match kept.iter_mut().find(|(known, _)| *known == id) {
+    let replaced = match locals.iter_mut().find(|(known, _)| *known == id) {
         Some((_, slot)) => Some(std::mem::replace(slot, value as Rc<dyn Any>)),
         None => {
-            kept.push((id, value));
+            locals.push((id, value));
             None
         }
     };
-    drop(kept);
+    drop(locals);
     drop(replaced);
 }
 
-/// The value of this type that [`keep`] was given on this core.
+/// Returns this core's local value of this type, if [`set_core_local`] stored one.
 ///
 /// # Panics
 /// Outside a core.
 #[must_use]
-pub fn kept<T: 'static>() -> Option<Rc<T>> {
+pub fn core_local<T: 'static>() -> Option<Rc<T>> {
     let core = current();
-    let kept = core.kept.borrow();
-    let found = kept.iter().find(|(known, _)| *known == TypeId::of::<T>())?;
+    let locals = core.locals.borrow();
+    let found = locals.iter().find(|(known, _)| *known == TypeId::of::<T>())?;
     Rc::clone(&found.1).downcast().ok()
 }
 
@@ -241,8 +241,8 @@ pub(crate) struct Core {
     outbox_used: Cell<bool>,
     /// Kept between turns for its capacity.
     taken: RefCell<Inbox>,
-    /// At most one value of a type; see [`keep`].
-    kept: RefCell<Vec<(TypeId, Rc<dyn Any>)>>,
+    /// At most one value of a type; see [`set_core_local`].
+    locals: RefCell<Vec<(TypeId, Rc<dyn Any>)>>,
 }
 
 impl Core {
@@ -259,7 +259,7 @@ impl Core {
             ready: Ready::default(),
             outbox_used: Cell::new(false),
             taken: RefCell::default(),
-            kept: RefCell::default(),
+            locals: RefCell::default(),
         })
     }
 
@@ -317,7 +317,7 @@ impl Core {
                 continue;
             }
             target.deliver(&mut letters);
-            // Destructors of refused letters may have posted anew: keep what they wrote.
+            // Destructors of refused letters may have posted more: keep what they wrote.
             let mut outbox = self.outbox.borrow_mut();
             if outbox[to].is_empty() {
                 outbox[to] = letters;
@@ -369,8 +369,8 @@ impl Core {
             }
             drop(futures);
         }
-        let kept = std::mem::take(&mut *self.kept.borrow_mut());
-        drop(kept);
+        let locals = std::mem::take(&mut *self.locals.borrow_mut());
+        drop(locals);
         let unsent: Vec<_> = self.outbox.borrow_mut().iter_mut().map(std::mem::take).collect();
         drop(unsent);
         self.ready.clear();

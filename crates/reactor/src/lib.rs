@@ -63,8 +63,8 @@ pub use busy::BusyTimes;
 pub use class::Class;
 pub use config::Config;
 pub use core::{
-    CoreGone, CoreId, backend_name, busy, call, core_count, core_id, keep, kept, post,
-    random_bytes, random_u64, spawn, stop_requested, yield_now,
+    CoreGone, CoreId, backend_name, busy, call, core_count, core_id, core_local, post,
+    random_bytes, random_u64, set_core_local, spawn, stop_requested, yield_now,
 };
 pub use file::{DirectAlignment, File, FileOptions};
 pub use instant::Instant;

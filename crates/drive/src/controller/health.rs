@@ -4,7 +4,7 @@
 //! every core that is there, the caller's too, but only after the caller's turn.
 
 use csd_nvme::controller::Event;
-use csd_reactor::{Class, CoreId, core_count, kept, post};
+use csd_reactor::{Class, CoreId, core_count, core_local, post};
 
 use crate::drive::Core;
 
@@ -13,7 +13,7 @@ pub(crate) fn announce(event: Event, except: Option<u16>) {
     for core in 0..core_count() {
         // A core that is gone has no hosts to tell.
         let _ = post(CoreId(core), Class::System, move || {
-            if let Some(core) = kept::<Core>() {
+            if let Some(core) = core_local::<Core>() {
                 core.connections.raise(event, except);
             }
         });

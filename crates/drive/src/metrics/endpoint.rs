@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use csd_nvme::status::Status;
 use csd_reactor::{
-    BusyTimes, Class, CoreId, JoinHandle, Listener, Stream, busy, call, core_count, kept, sleep,
-    spawn, timeout,
+    BusyTimes, Class, CoreId, JoinHandle, Listener, Stream, busy, call, core_count, core_local,
+    sleep, spawn, timeout,
 };
 
 use super::{BUCKETS_US, OPS, Op, STATUSES};
@@ -83,7 +83,7 @@ pub async fn render(shared: &Shared) -> String {
     errors(&mut page, shared);
     let (mut times, mut memory) = (Vec::new(), Vec::new());
     for core in 0..core_count() {
-        let look = || async { (busy(), kept::<Core>().map(|core| core.budget.used())) };
+        let look = || async { (busy(), core_local::<Core>().map(|core| core.budget.used())) };
         let (busy, used) = call(CoreId(core), Class::System, look).await.unwrap_or_default();
         times.push(busy);
         memory.push(used.unwrap_or_default());

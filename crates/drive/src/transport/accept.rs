@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use csd_nvme::controller::Event;
-use csd_reactor::{Class, CoreId, Listener, Stream, core_id, kept, post, sleep, spawn, yield_now};
+use csd_reactor::{
+    Class, CoreId, Listener, Stream, core_id, core_local, post, sleep, spawn, yield_now,
+};
 
 use super::connection;
 use super::link::Link;
@@ -79,7 +81,7 @@ pub async fn accept(listener: Listener, shared: Arc<Shared>) {
 }
 
 fn begin(stream: Stream, surplus: bool, leaving: Leaving) {
-    let core = kept::<Core>().expect("a drive's core keeps itself");
+    let core = core_local::<Core>().expect("a drive's core keeps itself");
     drop(spawn(Class::Foreground, async move {
         connection::serve(stream, core, leaving.number, surplus).await;
         drop(leaving);
@@ -90,7 +92,7 @@ fn begin(stream: Stream, surplus: bool, leaving: Leaving) {
 pub fn end(core: CoreId, number: u64) {
     // A core that is gone has no connections.
     let _ = post(core, Class::System, move || {
-        if let Some(core) = kept::<Core>() {
+        if let Some(core) = core_local::<Core>() {
             core.connections.end(number);
         }
     });

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use csd_nvme::execute::{Execution, Place, chunk_key};
 use csd_nvme::status::Status;
-use csd_reactor::{Class, CoreId, call, core_count, core_id, kept, spawn};
+use csd_reactor::{Class, CoreId, call, core_count, core_id, core_local, spawn};
 
 use super::execute::Meter;
 use super::parts::{self, Grain, Lengths, Part};
@@ -41,7 +41,7 @@ impl Compute {
             let (bytes, program) = (part.bytes.clone(), part.execution.program);
             let brake = brake.clone();
             let there = move || async move {
-                let here = kept::<Core>().ok_or(Status::NAMESPACE_NOT_READY)?;
+                let here = core_local::<Core>().ok_or(Status::NAMESPACE_NOT_READY)?;
                 Ok(here.compute.part(&part, &brake).await)
             };
             let asked = spawn(Class::Background, call(core, Class::Background, there));

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use csd_nvme::kv;
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, Class, CoreId, call, core_count, kept, sleep, spawn};
+use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_local, sleep, spawn};
 
 use super::clean::{Candidate, Cleaned};
 use super::record::{EntryKey, footprint};
@@ -159,7 +159,7 @@ async fn clean_best(segments: &Arc<Segments>) -> Result<Cleaned, Status> {
     let there = move || async move {
         // Cleaning goes on even if nobody waits for it any more.
         let _cleaning = cleaning;
-        let here = kept::<Kv>().ok_or(Status::NAMESPACE_NOT_READY)?;
+        let here = core_local::<Kv>().ok_or(Status::NAMESPACE_NOT_READY)?;
         here.shard(number).clean().await
     };
     call(owner(number), Class::Background, there).await.unwrap_or(Err(Status::INTERNAL_ERROR))
@@ -167,7 +167,7 @@ async fn clean_best(segments: &Arc<Segments>) -> Result<Cleaned, Status> {
 
 /// This core's best segment and its shard, and whether one waits for its readers.
 fn best_here() -> (Option<(Candidate, usize)>, bool) {
-    let Some(here) = kept::<Kv>() else { return (None, false) };
+    let Some(here) = core_local::<Kv>() else { return (None, false) };
     let shards = || here.shards.iter().flatten();
     let best = shards().filter_map(|shard| {
         let candidate = shard.candidate()?;

@@ -26,7 +26,9 @@ use std::time::Duration;
 
 use csd_nvme::kv::{Key, KeyList};
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_id, keep, kept, sleep};
+use csd_reactor::{
+    Buffer, Class, CoreId, call, core_count, core_id, core_local, set_core_local, sleep,
+};
 
 use crate::error::{Error, MediaError};
 use crate::format::SHARDS;
@@ -85,7 +87,7 @@ impl Kv {
             shards.push(Some(shard));
         }
         let this = Rc::new(Self { media, segments, value_bytes_max, shards });
-        keep(Rc::clone(&this));
+        set_core_local(Rc::clone(&this));
         Ok(this)
     }
 
@@ -135,7 +137,7 @@ impl Kv {
             return change::store(self.shard(number), entry, value, options).await;
         }
         let there = move || async move {
-            let here = kept::<Self>().ok_or(Status::NAMESPACE_NOT_READY)?;
+            let here = core_local::<Self>().ok_or(Status::NAMESPACE_NOT_READY)?;
             change::store(here.shard(number), entry, value, options).await
         };
         call(owner(number), Class::Foreground, there).await.unwrap_or(Err(Status::INTERNAL_ERROR))
@@ -153,7 +155,7 @@ impl Kv {
             return change::delete(self.shard(number), entry).await;
         }
         let there = move || async move {
-            let here = kept::<Self>().ok_or(Status::NAMESPACE_NOT_READY)?;
+            let here = core_local::<Self>().ok_or(Status::NAMESPACE_NOT_READY)?;
             change::delete(here.shard(number), entry).await
         };
         call(owner(number), Class::Foreground, there).await.unwrap_or(Err(Status::INTERNAL_ERROR))
@@ -178,7 +180,7 @@ impl Kv {
             value::pin(self.shard(number), &entry).await?
         } else {
             let there = move || async move {
-                let here = kept::<Self>().ok_or(Status::NAMESPACE_NOT_READY)?;
+                let here = core_local::<Self>().ok_or(Status::NAMESPACE_NOT_READY)?;
                 value::pin(here.shard(number), &entry).await
             };
             let found = call(owner(number), Class::Foreground, there).await;
@@ -202,7 +204,7 @@ impl Kv {
                 keys.extend(self.shard(number).list(nsid, from, most));
             } else {
                 let there = move || async move {
-                    kept::<Self>().map(|here| here.shard(number).list(nsid, from, most))
+                    core_local::<Self>().map(|here| here.shard(number).list(nsid, from, most))
                 };
                 let found = call(owner(number), Class::Foreground, there).await;
                 keys.extend(found.ok().flatten().ok_or(Status::INTERNAL_ERROR)?);
