@@ -99,6 +99,8 @@ fn a_drive_counts_what_it_does_for_prometheus() {
         ("csd_command_errors_total{code=\"087h\",status=\"key does not exist\"}", 1.0),
         ("csd_command_seconds_count{namespace=\"kv\",op=\"retrieve\"}", 4.0),
         ("csd_command_seconds_bucket{namespace=\"kv\",op=\"retrieve\",le=\"+Inf\"}", 4.0),
+        ("csd_core_compute_boosts_total{core=\"0\"}", 0.0),
+        ("csd_core_lane_lifts_total{core=\"0\"}", 0.0),
         ("csd_media_read_only", 0.0),
     ];
     for (name, value) in expected {

@@ -20,15 +20,15 @@ pub struct BusyTimes {
     /// Spinning for work that had not come yet, ns; not busy.
     pub spin_ns: u64,
     /// Steps of the compute lane, ns.
-    pub lane_ns: u64,
+    pub compute_ns: u64,
     /// Task polls.
     pub polls: u64,
     /// Rounds of the loop.
     pub turns: u64,
     /// Times the core went to sleep.
     pub sleeps: u64,
-    /// Times the compute lane was lifted to normal priority, because it starved.
-    pub lane_lifts: u64,
+    /// Times the compute lane was boosted to normal priority, because it starved.
+    pub compute_boosts: u64,
 }
 
 impl BusyTimes {
@@ -40,11 +40,11 @@ impl BusyTimes {
             background_ns: self.background_ns.saturating_sub(earlier.background_ns),
             system_ns: self.system_ns.saturating_sub(earlier.system_ns),
             spin_ns: self.spin_ns.saturating_sub(earlier.spin_ns),
-            lane_ns: self.lane_ns.saturating_sub(earlier.lane_ns),
+            compute_ns: self.compute_ns.saturating_sub(earlier.compute_ns),
             polls: self.polls.saturating_sub(earlier.polls),
             turns: self.turns.saturating_sub(earlier.turns),
             sleeps: self.sleeps.saturating_sub(earlier.sleeps),
-            lane_lifts: self.lane_lifts.saturating_sub(earlier.lane_lifts),
+            compute_boosts: self.compute_boosts.saturating_sub(earlier.compute_boosts),
         }
     }
 

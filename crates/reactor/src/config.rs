@@ -19,7 +19,7 @@ pub struct Config {
     pub name: String,
     /// Whether the compute lane yields to everything else that wants the CPU, as a drive's must;
     /// false where the computation is what its user waits for.
-    pub lane_yields: bool,
+    pub compute_yields: bool,
 }
 
 impl Default for Config {
@@ -31,7 +31,7 @@ impl Default for Config {
             pin: false,
             spin_us: 50,
             name,
-            lane_yields: true,
+            compute_yields: true,
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::backend::Backend;
 use crate::busy::{BusyTimes, Meter};
 use crate::class::Class;
 pub use crate::core_id::{CoreGone, CoreId};
-use crate::mailbox::{Inbox, Mail, Shared};
+use crate::mailbox::{Inbox, Message, Shared};
 use crate::oneshot::oneshot;
 use crate::ready::Ready;
 use crate::task::{JoinHandle, LocalFuture, TaskKey, Tasks, joinable};
@@ -56,8 +56,8 @@ pub fn backend_name() -> &'static str {
 #[must_use]
 pub fn busy() -> BusyTimes {
     let core = current();
-    let lane = core.backend.lane_load();
-    BusyTimes { lane_ns: lane.cpu_ns, lane_lifts: lane.lifts, ..core.meter.times.get() }
+    let load = core.backend.compute_load();
+    BusyTimes { compute_ns: load.cpu_ns, compute_boosts: load.boosts, ..core.meter.times.get() }
 }
 
 /// Starts a task on this core.
@@ -97,7 +97,7 @@ pub fn post(
     class: Class,
     run: impl FnOnce() + Send + 'static,
 ) -> Result<(), CoreGone> {
-    current().send(core, Mail { class, run: Box::new(run) })
+    current().send(core, Message { class, run: Box::new(run) })
 }
 
 /// Runs a future on another core and awaits its answer here; on this core, in place.
@@ -236,8 +236,8 @@ pub(crate) struct Core {
     pub(crate) meter: Meter,
     tasks: RefCell<Tasks>,
     pub(crate) ready: Ready,
-    /// Letters of this turn, by the core they go to.
-    outbox: RefCell<Vec<Vec<Mail>>>,
+    /// Messages of this turn, by the core they go to.
+    outbox: RefCell<Vec<Vec<Message>>>,
     outbox_used: Cell<bool>,
     /// Kept between turns for its capacity.
     taken: RefCell<Inbox>,
@@ -279,12 +279,12 @@ impl Core {
         drop(future);
     }
 
-    fn send(&self, to: CoreId, mail: Mail) -> Result<(), CoreGone> {
+    fn send(&self, to: CoreId, message: Message) -> Result<(), CoreGone> {
         let target = self.peers.get(to.0).ok_or(CoreGone)?;
         if target.is_closed() {
             return Err(CoreGone);
         }
-        self.outbox.borrow_mut()[to.0].push(mail);
+        self.outbox.borrow_mut()[to.0].push(message);
         self.outbox_used.set(true);
         Ok(())
     }
@@ -306,37 +306,37 @@ impl Core {
         Some(key.class)
     }
 
-    /// Sends this turn's letters, one lock and at most one wake-up call for each target.
-    pub(crate) fn flush_mail(&self) {
+    /// Sends this turn's messages, one lock and at most one wake-up call for each target.
+    pub(crate) fn flush_messages(&self) {
         if !self.outbox_used.replace(false) {
             return;
         }
         for (to, target) in self.peers.iter().enumerate() {
-            let mut letters = std::mem::take(&mut self.outbox.borrow_mut()[to]);
-            if letters.is_empty() {
+            let mut messages = std::mem::take(&mut self.outbox.borrow_mut()[to]);
+            if messages.is_empty() {
                 continue;
             }
-            target.deliver(&mut letters);
-            // Destructors of refused letters may have posted more: keep what they wrote.
+            target.deliver(&mut messages);
+            // Destructors of refused messages may have posted more: keep what they wrote.
             let mut outbox = self.outbox.borrow_mut();
             if outbox[to].is_empty() {
-                outbox[to] = letters;
+                outbox[to] = messages;
             }
         }
     }
 
-    /// Queues tasks that other threads woke, and runs the mail. `after` is told each letter's
+    /// Queues tasks that other threads woke, and runs the mail. `after` is told each message's
     /// class. Returns whether there was anything.
-    pub(crate) fn read_mail(&self, mut after: impl FnMut(Class)) -> bool {
+    pub(crate) fn read_messages(&self, mut after: impl FnMut(Class)) -> bool {
         let mut taken = std::mem::take(&mut *self.taken.borrow_mut());
         if !self.shared.take(&mut taken) {
             *self.taken.borrow_mut() = taken;
             return false;
         }
         taken.woken.drain(..).for_each(|key| self.ready.push(key));
-        for mail in taken.mail.drain(..) {
-            (mail.run)();
-            after(mail.class);
+        for message in taken.messages.drain(..) {
+            (message.run)();
+            after(message.class);
         }
         *self.taken.borrow_mut() = taken;
         true

@@ -30,7 +30,7 @@ impl Idling {
     pub(crate) fn wait(&mut self, core: &Core) -> io::Result<()> {
         let began = core.backend.now();
         // The lane runs on what we leave over: a spinning reactor would starve it.
-        let spins = self.credit > 0 && !self.spin.is_zero() && !core.backend.lane_load().works;
+        let spins = self.credit > 0 && !self.spin.is_zero() && !core.backend.compute_load().works;
         if spins && spin(core, began + self.spin)? {
             self.credit = CREDIT_MAX.min(self.credit + 1);
             return Ok(());
@@ -70,18 +70,18 @@ fn spin(core: &Core, until: Instant) -> io::Result<bool> {
 
 /// Sleeps in the back end until the next timer, mail or event.
 fn sleep(core: &Core) -> io::Result<()> {
-    if !core.shared.doze() {
+    if !core.shared.before_park() {
         return Ok(());
     }
     let timer = core.timers.borrow().next();
     let timer_ns = timer.map(|at| at.ns().saturating_sub(core.backend.now().ns()));
-    let wait_ns = [timer_ns, watch_lane(core)].into_iter().flatten().min();
+    let wait_ns = [timer_ns, guard_compute(core)].into_iter().flatten().min();
     let polled = core.backend.poll(wait_ns);
-    core.shared.rise();
+    core.shared.after_park();
     polled
 }
 
 /// Keeps the lane from starving; the time until that is due again, ns.
-pub(crate) fn watch_lane(core: &Core) -> Option<u64> {
-    core.backend.watch_lane(core.meter.times.get().foreground_ns)
+pub(crate) fn guard_compute(core: &Core) -> Option<u64> {
+    core.backend.guard_compute(core.meter.times.get().foreground_ns)
 }

@@ -19,7 +19,7 @@
 //! | `task`, `ready` | the slab of tasks, their wakers and handles; those to be polled |
 //! | `class` | priority classes of tasks and jobs |
 //! | `instant`, `time`, `timer` | points in time, the clock, and what waits for it |
-//! | `mailbox`, `oneshot` | what crosses threads: letters and answers |
+//! | `mailbox`, `oneshot` | what crosses threads: messages and answers |
 //! | `busy` | where the time went |
 //! | `sync` | notify, semaphore, channels, all within a core |
 //! | `pool` | a connection's commands in flight |
@@ -35,13 +35,13 @@ mod backend;
 mod buffer;
 mod busy;
 mod class;
+mod compute_thread;
 mod config;
 mod core;
 mod core_id;
 mod file;
 mod idling;
 mod instant;
-mod lane;
 mod mailbox;
 mod mapped;
 mod net;
@@ -61,6 +61,9 @@ pub use backend::{BackendKind, UnknownBackend};
 pub use buffer::{ALIGNMENT, Buffer};
 pub use busy::BusyTimes;
 pub use class::Class;
+pub use compute_thread::{
+    Compute, ComputeFailed, Job, Progress, Single, compute, compute_fn, compute_long,
+};
 pub use config::Config;
 pub use core::{
     CoreGone, CoreId, backend_name, busy, call, core_count, core_id, core_local, post,
@@ -68,7 +71,6 @@ pub use core::{
 };
 pub use file::{DirectAlignment, File, FileOptions};
 pub use instant::Instant;
-pub use lane::{Compute, Job, LaneFailed, Progress, Single, compute, compute_apart, compute_fn};
 pub use mapped::MappedFile;
 pub use net::{DetachedStream, Listener, Stream};
 pub use outlet::Outlet;

@@ -1,18 +1,18 @@
 //! What other threads may touch of a core: its mailbox, its list of woken tasks, its wake-up call.
 //!
-//! Never runs anything: the owner takes letters out with [`Shared::take`]. Invariants: a letter is
+//! Never runs anything: the owner takes messages out with [`Shared::take`]. Invariants: a message is
 //! taken once; after [`Shared::close`] none is accepted; between two sleeps of the owner at most
 //! one wake-up call (one write to an eventfd) is made.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::backend::Bell;
+use crate::backend::Notifier;
 use crate::class::Class;
 use crate::task::TaskKey;
 
 /// A closure on its way to another core.
-pub(crate) struct Mail {
+pub(crate) struct Message {
     pub(crate) class: Class,
     pub(crate) run: Box<dyn FnOnce() + Send>,
 }
@@ -22,40 +22,40 @@ pub(crate) struct Shared {
     inbox: Mutex<Inbox>,
     /// Set after something entered the inbox; cleared before it is taken out.
     pending: AtomicBool,
-    /// Set while the owner waits in its back end; whoever clears it rings the bell.
+    /// Set while the owner waits in its back end; whoever clears it rings the notifier.
     sleeping: AtomicBool,
     closed: AtomicBool,
-    bell: Box<dyn Bell>,
+    notifier: Box<dyn Notifier>,
 }
 
-/// Letters and woken tasks, in order of arrival.
+/// Messages and woken tasks, in order of arrival.
 #[derive(Default)]
 pub(crate) struct Inbox {
-    pub(crate) mail: Vec<Mail>,
+    pub(crate) messages: Vec<Message>,
     pub(crate) woken: Vec<TaskKey>,
 }
 
 impl Shared {
-    pub(crate) fn new(bell: Box<dyn Bell>) -> Self {
+    pub(crate) fn new(notifier: Box<dyn Notifier>) -> Self {
         Self {
             inbox: Mutex::default(),
             pending: AtomicBool::new(false),
             sleeping: AtomicBool::new(false),
             closed: AtomicBool::new(false),
-            bell,
+            notifier,
         }
     }
 
-    /// Delivers all letters at once, in order. Drops them if the core is gone: a letter's
+    /// Delivers all messages at once, in order. Drops them if the core is gone: a message's
     /// destructor tells its sender.
-    pub(crate) fn deliver(&self, letters: &mut Vec<Mail>) {
+    pub(crate) fn deliver(&self, messages: &mut Vec<Message>) {
         let mut inbox = self.lock();
         if self.is_closed() {
             drop(inbox);
-            letters.clear();
+            messages.clear();
             return;
         }
-        inbox.mail.append(letters);
+        inbox.messages.append(messages);
         drop(inbox);
         self.announce();
     }
@@ -73,11 +73,11 @@ impl Shared {
 
     /// Makes the owner go through its loop once more.
     pub(crate) fn announce(&self) {
-        // Both stores and the owner's matching pair in `doze` are sequentially consistent: either
+        // Both stores and the owner's matching pair in `before_park` are sequentially consistent: either
         // we see that it sleeps, or it sees that something is pending.
         self.pending.store(true, SeqCst);
         if self.sleeping.load(SeqCst) && self.sleeping.swap(false, SeqCst) {
-            self.bell.ring();
+            self.notifier.notify();
         }
     }
 
@@ -97,7 +97,7 @@ impl Shared {
     }
 
     /// Owner: announces that it goes to sleep. False if something came in: do not sleep then.
-    pub(crate) fn doze(&self) -> bool {
+    pub(crate) fn before_park(&self) -> bool {
         self.sleeping.store(true, SeqCst);
         if self.is_pending() {
             self.sleeping.store(false, SeqCst);
@@ -107,7 +107,7 @@ impl Shared {
     }
 
     /// Owner: is awake again.
-    pub(crate) fn rise(&self) {
+    pub(crate) fn after_park(&self) {
         self.sleeping.store(false, SeqCst);
     }
 

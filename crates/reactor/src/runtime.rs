@@ -15,16 +15,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::backend::Bell;
+use crate::backend::Notifier;
 use crate::backend::epoll::Epoll;
 use crate::backend::real::Real;
 use crate::backend::uring::Uring;
 use crate::backend::{Backend, BackendKind, os, thread};
 use crate::class::Class;
+use crate::compute_thread::ComputeThreads;
 use crate::config::Config;
 use crate::core::{Core, CoreId, Entered};
-use crate::idling::{Idling, watch_lane};
-use crate::lane::Lane;
+use crate::idling::{Idling, guard_compute};
 use crate::mailbox::Shared;
 
 /// Why a runtime did not return.
@@ -151,23 +151,25 @@ where
         return Err(refuse(none));
     }
     os::ignore_file_size_signal();
-    let bells =
+    let notifiers =
         (0..cores).map(|_| os::EventFd::new().map(Arc::new)).collect::<io::Result<Vec<_>>>();
-    let bells = bells.map_err(refuse)?;
-    let shared = |bell: &Arc<os::EventFd>| Arc::new(Shared::new(Box::new(Ring(Arc::clone(bell)))));
+    let notifiers = notifiers.map_err(refuse)?;
+    let shared = |notifier: &Arc<os::EventFd>| {
+        Arc::new(Shared::new(Box::new(EventNotifier(Arc::clone(notifier)))))
+    };
     let runtime = Arc::new(Runtime {
         config: config.clone(),
         started: std::time::Instant::now(),
-        peers: bells.iter().map(shared).collect(),
+        peers: notifiers.iter().map(shared).collect(),
         failed: AtomicBool::new(false),
     });
     let mut threads = Vec::with_capacity(cores);
     let mut unstarted = None;
-    for (index, bell) in bells.into_iter().enumerate() {
+    for (index, notifier) in notifiers.into_iter().enumerate() {
         let core = CoreId(index);
         let (main, runtime_of_core) = (main_of(core), Arc::clone(&runtime));
         let builder = std::thread::Builder::new().name(format!("{}-{index}", config.name));
-        match builder.spawn(move || run_core(&runtime_of_core, core, bell, main)) {
+        match builder.spawn(move || run_core(&runtime_of_core, core, notifier, main)) {
             Ok(thread) => threads.push((core, thread)),
             Err(source) => {
                 runtime.fail();
@@ -195,11 +197,11 @@ where
 }
 
 /// An eventfd that the core's poller and its mailbox share.
-struct Ring(Arc<os::EventFd>);
+struct EventNotifier(Arc<os::EventFd>);
 
-impl Bell for Ring {
-    fn ring(&self) {
-        self.0.ring();
+impl Notifier for EventNotifier {
+    fn notify(&self) {
+        self.0.notify();
     }
 }
 
@@ -242,7 +244,7 @@ impl Drop for Arming<'_> {
 fn run_core<Fut: Future + 'static>(
     runtime: &Runtime,
     id: CoreId,
-    bell: Arc<os::EventFd>,
+    notifier: Arc<os::EventFd>,
     main: impl FnOnce() -> Fut,
 ) -> Result<Fut::Output, Ended>
 where
@@ -254,7 +256,7 @@ where
         thread::pin_thread(id.0).map_err(Ended::Start)?;
     }
     let name = format!("{}-{id}", config.name);
-    let backend = make_backend(config, bell, runtime.started, &name).map_err(Ended::Start)?;
+    let backend = make_backend(config, notifier, runtime.started, &name).map_err(Ended::Start)?;
     let core = Core::new(id, Arc::clone(&runtime.peers), backend);
     let _entered = Entered::new(&core);
     let mut closing = Closing { core: Rc::clone(&core), runtime, orderly: false };
@@ -275,7 +277,7 @@ where
         }
         turn(&core, &mut idling, &|| output.borrow().is_some()).map_err(Ended::Backend)?;
     }
-    core.flush_mail();
+    core.flush_messages();
     closing.orderly = true;
     let value = output.borrow_mut().take();
     Ok(value.expect("the loop ends when there is one"))
@@ -283,22 +285,22 @@ where
 
 fn make_backend(
     config: &Config,
-    bell: Arc<os::EventFd>,
+    notifier: Arc<os::EventFd>,
     started: std::time::Instant,
     name: &str,
 ) -> io::Result<Rc<dyn Backend>> {
-    let lane = || Lane::new(name, config.lane_yields);
-    let uring = |bell| -> io::Result<Rc<dyn Backend>> {
-        Ok(Rc::new(Real::new(Uring::new(bell, name)?, started, lane())))
+    let threads = || ComputeThreads::new(name, config.compute_yields);
+    let uring = |notifier| -> io::Result<Rc<dyn Backend>> {
+        Ok(Rc::new(Real::new(Uring::new(notifier, name)?, started, threads())))
     };
-    let epoll = |bell| -> io::Result<Rc<dyn Backend>> {
-        Ok(Rc::new(Real::new(Epoll::new(bell, name)?, started, lane())))
+    let epoll = |notifier| -> io::Result<Rc<dyn Backend>> {
+        Ok(Rc::new(Real::new(Epoll::new(notifier, name)?, started, threads())))
     };
     match config.backend {
-        BackendKind::Uring => uring(bell),
-        BackendKind::Epoll => epoll(bell),
+        BackendKind::Uring => uring(notifier),
+        BackendKind::Epoll => epoll(notifier),
         // Whatever the reason (an old kernel, a container's seccomp filter), epoll will do.
-        BackendKind::Auto => uring(Arc::clone(&bell)).or_else(|_: io::Error| epoll(bell)),
+        BackendKind::Auto => uring(Arc::clone(&notifier)).or_else(|_: io::Error| epoll(notifier)),
     }
 }
 
@@ -317,11 +319,11 @@ fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result
     for _ in 0..core.ready.prompt() {
         poll_oldest(core, 0);
     }
-    core.flush_mail();
+    core.flush_messages();
     if done() {
         return Ok(());
     }
-    core.read_mail(|class| core.meter.charge_until(core.backend.now().ns(), class));
+    core.read_messages(|class| core.meter.charge_until(core.backend.now().ns(), class));
     core.fire_timers();
     if core.ready.prompt() > 0 {
         idling.turns_since_poll += 1;
@@ -330,7 +332,7 @@ fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result
         }
     }
     idling.turns_since_poll = 0;
-    watch_lane(core);
+    guard_compute(core);
     // Answers leave here, before anything of the background runs.
     core.backend.poll(Some(0))?;
     core.meter.charge_until(core.backend.now().ns(), Class::System);
@@ -355,7 +357,7 @@ fn run_background(core: &Core, idling: &mut Idling) {
             break;
         }
     }
-    core.flush_mail();
+    core.flush_messages();
 }
 
 /// Polls the task at `position` of those that are ready, and says when it returned, ns.

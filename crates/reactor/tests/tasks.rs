@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use csd_reactor::{
-    BackendKind, Class, CoreGone, CoreId, Job, LaneFailed, Notify, Progress, Semaphore, busy, call,
-    channel, compute, compute_fn, core_count, core_id, now, post, random_u64, sleep, spawn,
+    BackendKind, Class, ComputeFailed, CoreGone, CoreId, Job, Notify, Progress, Semaphore, busy,
+    call, channel, compute, compute_fn, core_count, core_id, now, post, random_u64, sleep, spawn,
     timeout, yield_now,
 };
 
@@ -336,7 +336,7 @@ async fn lane_aborts_and_survives_a_panic(_core: CoreId) {
     assert_eq!(dropped.load(SeqCst), 0);
     drop(endless);
     let failed = compute_fn(Class::Foreground, 0, || panic!("on purpose")).await;
-    assert_eq!(failed, Err::<(), _>(LaneFailed));
+    assert_eq!(failed, Err::<(), _>(ComputeFailed));
     assert_eq!(compute_fn(Class::Background, 0, || 6 * 7).await, Ok(42));
     while dropped.load(SeqCst) == 0 {
         sleep(Duration::from_millis(1)).await;
@@ -351,7 +351,7 @@ async fn lane_leaves_the_core_free(_core: CoreId) {
         sleep(Duration::from_micros(200)).await;
     }
     // It runs when nobody else wants the CPU: on a busy machine, at last.
-    while busy().lane_ns == 0 {
+    while busy().compute_ns == 0 {
         sleep(Duration::from_millis(5)).await;
     }
     drop(endless);

@@ -5,8 +5,8 @@
 //! Never seen outside this crate. Invariant: an implementation holds no borrow of its own state
 //! while it wakes a waker.
 
-mod bell;
 pub(crate) mod epoll;
+mod notifier;
 pub(crate) mod os;
 pub(crate) mod poller;
 pub(crate) mod real;
@@ -20,11 +20,11 @@ use std::str::FromStr;
 use std::task::{Poll, Waker};
 
 use crate::class::Class;
+use crate::compute_thread::{ComputeLoad, ErasedJob};
 use crate::file::{FileDone, FileOp};
 use crate::instant::Instant;
-use crate::lane::{LaneJob, LaneLoad};
 use crate::oneshot::Sender;
-pub(crate) use bell::Bell;
+pub(crate) use notifier::Notifier;
 
 /// Which kernel interface a real runtime waits with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,13 +120,13 @@ pub(crate) trait Backend {
     /// Starts a file operation, which owns what it needs until it is done.
     fn file(&self, op: Box<FileOp>, reply: Sender<FileDone>);
 
-    fn compute(&self, class: Class, job: Box<dyn LaneJob>);
+    fn compute(&self, class: Class, job: Box<dyn ErasedJob>);
     /// Runs a job that takes long, without keeping the lane's other jobs from their turns.
-    fn compute_apart(&self, job: Box<dyn LaneJob>);
-    fn lane_load(&self) -> LaneLoad;
+    fn compute_long(&self, job: Box<dyn ErasedJob>);
+    fn compute_load(&self) -> ComputeLoad;
     /// Keeps the lane from starving, given the time for which this core has worked for its hosts;
     /// gives the time after which this is due again, ns, or `None` while the lane is idle.
-    fn watch_lane(&self, foreground_ns: u64) -> Option<u64>;
+    fn guard_compute(&self, foreground_ns: u64) -> Option<u64>;
 
     fn poll_stop(&self, waker: &Waker) -> Poll<()>;
 

@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 
 use libc::{c_int, c_void, socklen_t};
 
-use super::bell::Bell;
+use super::notifier::Notifier;
 
 /// How many connections may wait to be accepted.
 const BACKLOG: c_int = 1024;
@@ -52,14 +52,14 @@ impl AsRawFd for EventFd {
     }
 }
 
-impl Bell for EventFd {
-    fn ring(&self) {
-        ring(self.0.as_raw_fd());
+impl Notifier for EventFd {
+    fn notify(&self) {
+        notify(self.0.as_raw_fd());
     }
 }
 
 /// Adds one to an eventfd. It cannot fail but by overflow, after 2^64 - 2 calls.
-fn ring(fd: RawFd) {
+fn notify(fd: RawFd) {
     let one = 1_u64;
     // SAFETY: eight readable bytes, as an eventfd wants; async-signal-safe.
     let _written = unsafe { libc::write(fd, (&raw const one).cast(), size_of::<u64>()) };
@@ -280,7 +280,7 @@ impl EventFd {
 extern "C" fn on_stop(_signal: c_int) {
     // `get` only loads an atomic once the lock is initialised, which precedes installation.
     if let Some(stop) = STOP.get() {
-        ring(stop.as_raw_fd());
+        notify(stop.as_raw_fd());
     }
 }
 

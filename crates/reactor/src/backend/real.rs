@@ -13,9 +13,9 @@ use std::task::{Poll, Waker};
 use crate::backend::poller::{Event, Poller};
 use crate::backend::{Backend, Detached, Direction, SocketKey, os};
 use crate::class::Class;
+use crate::compute_thread::{ComputeLoad, ComputeThreads, ErasedJob};
 use crate::file::{FileDone, FileOp};
 use crate::instant::{Instant, nanos};
-use crate::lane::{Lane, LaneJob, LaneLoad};
 use crate::oneshot::Sender;
 
 enum Handle {
@@ -101,20 +101,20 @@ pub(crate) struct Real<P> {
     sockets: RefCell<Sockets>,
     /// Kept between polls for its capacity.
     events: RefCell<Vec<Event>>,
-    lane: Lane,
+    compute: ComputeThreads,
     stop: Cell<Option<SocketKey>>,
     stop_wakers: RefCell<Vec<Waker>>,
 }
 
 impl<P: Poller> Real<P> {
     /// `started` is the runtime's zero of time.
-    pub(crate) fn new(poller: P, started: std::time::Instant, lane: Lane) -> Self {
+    pub(crate) fn new(poller: P, started: std::time::Instant, compute: ComputeThreads) -> Self {
         Self {
             started,
             poller,
             sockets: RefCell::default(),
             events: RefCell::default(),
-            lane,
+            compute,
             stop: Cell::new(None),
             stop_wakers: RefCell::default(),
         }
@@ -345,20 +345,20 @@ impl<P: Poller> Backend for Real<P> {
         self.poller.file(op, reply);
     }
 
-    fn compute(&self, class: Class, job: Box<dyn LaneJob>) {
-        self.lane.submit(class, job);
+    fn compute(&self, class: Class, job: Box<dyn ErasedJob>) {
+        self.compute.submit(class, job);
     }
 
-    fn compute_apart(&self, job: Box<dyn LaneJob>) {
-        self.lane.submit_apart(job);
+    fn compute_long(&self, job: Box<dyn ErasedJob>) {
+        self.compute.submit_long(job);
     }
 
-    fn lane_load(&self) -> LaneLoad {
-        self.lane.load()
+    fn compute_load(&self) -> ComputeLoad {
+        self.compute.load()
     }
 
-    fn watch_lane(&self, foreground_ns: u64) -> Option<u64> {
-        self.lane.watch(self.now().ns(), foreground_ns)
+    fn guard_compute(&self, foreground_ns: u64) -> Option<u64> {
+        self.compute.watch(self.now().ns(), foreground_ns)
     }
 
     fn poll_stop(&self, waker: &Waker) -> Poll<()> {

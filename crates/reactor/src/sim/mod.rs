@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::backend::Bell;
+use crate::backend::Notifier;
 use crate::class::Class;
 use crate::core::{Core, CoreId, Entered};
 use crate::instant::{Instant, nanos};
@@ -35,7 +35,7 @@ pub struct WorldConfig {
     pub segment_bytes_max: usize,
     /// Bytes that may be under way or unread in one direction of a connection.
     pub window_bytes: usize,
-    /// CPU time charged for each poll of a task and each letter, ns.
+    /// CPU time charged for each poll of a task and each message, ns.
     pub cpu_ns_per_poll: u64,
 }
 
@@ -279,7 +279,7 @@ impl World {
             core.meter.charge(cost_ns, class);
             spent_ns += cost_ns;
         };
-        core.read_mail(&mut charge);
+        core.read_messages(&mut charge);
         let ready = core.ready.all();
         if ready > 0 {
             let position = self.0.state.borrow_mut().choose_task(at, ready);
@@ -288,7 +288,7 @@ impl World {
                 charge(class);
             }
         }
-        core.flush_mail();
+        core.flush_messages();
         core.meter.update(|times| times.turns += 1);
         drop(entered);
         let ended = self.0.state.borrow_mut().after_turn(at, spent_ns);
@@ -306,26 +306,26 @@ impl World {
                     waker.wake();
                 }
             }
-            Event::LaneTurn(at) => {
-                let Some((class, mut job)) = self.0.state.borrow_mut().lane_next(at) else {
+            Event::ComputeTurn(at) => {
+                let Some((class, mut job)) = self.0.state.borrow_mut().next_job(at) else {
                     return;
                 };
                 if job.is_abandoned() {
                     drop(job);
-                    return self.0.state.borrow_mut().schedule(0, Event::LaneTurn(at));
+                    return self.0.state.borrow_mut().schedule(0, Event::ComputeTurn(at));
                 }
                 let stepped = job.step();
                 job.ran(stepped.cost_ns);
-                let stepped_event = Event::LaneStepped { at, class, job, more: stepped.more };
-                self.0.state.borrow_mut().lane_busy(at, stepped.cost_ns, stepped_event);
+                let stepped_event = Event::ComputeStepped { at, class, job, more: stepped.more };
+                self.0.state.borrow_mut().compute_busy(at, stepped.cost_ns, stepped_event);
             }
-            Event::LaneStepped { at, class, job, more } => {
+            Event::ComputeStepped { at, class, job, more } => {
                 let mut state = self.0.state.borrow_mut();
                 if !state.is_alive(at) {
                     drop(state);
                     return drop(job);
                 }
-                let unfinished = state.lane_return(at, class, job, more);
+                let unfinished = state.compute_return(at, class, job, more);
                 drop(state);
                 if let Some(job) = unfinished {
                     job.finish();
@@ -353,9 +353,9 @@ fn close(core: &Rc<Core>) {
     core.close();
 }
 
-/// A bell that nobody needs to hear: the world looks at every core.
+/// A notifier that nobody needs to hear: the world looks at every core.
 struct Silent;
 
-impl Bell for Silent {
-    fn ring(&self) {}
+impl Notifier for Silent {
+    fn notify(&self) {}
 }

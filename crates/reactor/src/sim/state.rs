@@ -11,8 +11,8 @@ use std::task::Waker;
 use super::WorldConfig;
 use super::network::{NetEvent, Network};
 use crate::class::Class;
+use crate::compute_thread::{ErasedJob, JobQueue};
 use crate::core::Core;
-use crate::lane::{LaneJob, LaneQueue};
 
 /// One core of one machine between a start and a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,12 +26,12 @@ pub(crate) struct Life {
 pub(crate) enum Event {
     Net(NetEvent),
     /// The lane takes its next job.
-    LaneTurn(Life),
+    ComputeTurn(Life),
     /// The cost of a step has passed.
-    LaneStepped {
+    ComputeStepped {
         at: Life,
         class: Class,
-        job: Box<dyn LaneJob>,
+        job: Box<dyn ErasedJob>,
         more: bool,
     },
 }
@@ -41,7 +41,7 @@ pub(crate) enum Event {
 pub(crate) enum Trace {
     Poll = 1,
     Net,
-    Lane,
+    Compute,
     Stop,
     Start,
     Crash,
@@ -56,9 +56,9 @@ pub(crate) struct SimCore {
     pub(crate) core: Option<Rc<Core>>,
     done: Rc<Cell<bool>>,
     busy_until_ns: u64,
-    lane: LaneQueue,
-    pub(crate) lane_running: bool,
-    pub(crate) lane_ns: u64,
+    compute: JobQueue,
+    pub(crate) compute_running: bool,
+    pub(crate) compute_ns: u64,
 }
 
 /// What a crashed machine leaves to be dropped.
@@ -210,15 +210,15 @@ impl State {
     }
 
     /// Charges a turn; hands over the core, and what it leaves, if its main future is done.
-    pub(crate) fn after_turn(&mut self, at: Life, spent_ns: u64) -> Option<(Rc<Core>, LaneQueue)> {
+    pub(crate) fn after_turn(&mut self, at: Life, spent_ns: u64) -> Option<(Rc<Core>, JobQueue)> {
         let until_ns = self.now_ns + spent_ns;
         let sim = self.core_mut(at)?;
         sim.busy_until_ns = until_ns;
         if !sim.done.get() {
             return None;
         }
-        let lane = std::mem::take(&mut sim.lane);
-        sim.core.take().map(|core| (core, lane))
+        let compute = std::mem::take(&mut sim.compute);
+        sim.core.take().map(|core| (core, compute))
     }
 
     /// Takes out the first event whose time has come.
@@ -260,50 +260,50 @@ impl State {
     }
 
     /// Queues a job; the lane takes it up at once if it is idle.
-    pub(crate) fn lane_push(
+    pub(crate) fn compute_push(
         &mut self,
         at: Life,
         class: Class,
-        job: Box<dyn LaneJob>,
-    ) -> Result<(), Box<dyn LaneJob>> {
+        job: Box<dyn ErasedJob>,
+    ) -> Result<(), Box<dyn ErasedJob>> {
         let Some(sim) = self.core_mut(at) else { return Err(job) };
-        sim.lane.push(class, job);
-        if !std::mem::replace(&mut sim.lane_running, true) {
-            self.schedule(0, Event::LaneTurn(at));
+        sim.compute.push(class, job);
+        if !std::mem::replace(&mut sim.compute_running, true) {
+            self.schedule(0, Event::ComputeTurn(at));
         }
         Ok(())
     }
 
-    pub(crate) fn lane_next(&mut self, at: Life) -> Option<(Class, Box<dyn LaneJob>)> {
+    pub(crate) fn next_job(&mut self, at: Life) -> Option<(Class, Box<dyn ErasedJob>)> {
         let sim = self.core_mut(at)?;
-        let next = sim.lane.pop();
-        sim.lane_running = next.is_some();
+        let next = sim.compute.pop();
+        sim.compute_running = next.is_some();
         next
     }
 
     /// The lane works for `cost_ns`.
-    pub(crate) fn lane_busy(&mut self, at: Life, cost_ns: u64, then: Event) {
-        self.trace(Trace::Lane, at.machine, at.core, cost_ns);
+    pub(crate) fn compute_busy(&mut self, at: Life, cost_ns: u64, then: Event) {
+        self.trace(Trace::Compute, at.machine, at.core, cost_ns);
         if let Some(sim) = self.core_mut(at) {
-            sim.lane_ns += cost_ns;
+            sim.compute_ns += cost_ns;
         }
         self.schedule(cost_ns, then);
     }
 
     /// After a step: puts the job back in line, or hands it over to be finished.
-    pub(crate) fn lane_return(
+    pub(crate) fn compute_return(
         &mut self,
         at: Life,
         class: Class,
-        job: Box<dyn LaneJob>,
+        job: Box<dyn ErasedJob>,
         more: bool,
-    ) -> Option<Box<dyn LaneJob>> {
-        self.schedule(0, Event::LaneTurn(at));
+    ) -> Option<Box<dyn ErasedJob>> {
+        self.schedule(0, Event::ComputeTurn(at));
         let Some(sim) = self.core_mut(at) else { return Some(job) };
         if !more {
             return Some(job);
         }
-        sim.lane.push(class, job);
+        sim.compute.push(class, job);
         None
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use csd_nvme::program::{Command, MemoryRange, Part};
 use csd_nvme::status::Status;
-use csd_reactor::compute_apart;
+use csd_reactor::compute_long;
 
 use super::library::{Loaded, digest};
 use crate::drive::Shared;
@@ -52,7 +52,7 @@ async fn load(drive: &Arc<Shared>, host: &str, part: Part, data: &[u8]) -> Resul
     let cost_ns = bytes.len() as u64 * COMPILE_NS_PER_BYTE;
     // The index goes along: as long as the job is there, also one whose host has gone, no other
     // takes its place.
-    let compiled = compute_apart(cost_ns, move || (engine.compile(&bytes), bytes, compiling));
+    let compiled = compute_long(cost_ns, move || (engine.compile(&bytes), bytes, compiling));
     let (compiled, bytes, compiling) = match compiled.await {
         Ok(done) => done,
         Err(failed) => {

@@ -2,7 +2,7 @@
 //!
 //! Never lets the ring own a socket's buffer. Invariants: a file operation stays in its slot, with
 //! descriptor and buffers, until the ring has answered, also when nobody waits for it and when the
-//! core ends; every entry submitted is answered once (the bell's poll many times), so user data
+//! core ends; every entry submitted is answered once (the notifier's poll many times), so user data
 //! can name a slot without a generation.
 #![allow(unsafe_code)]
 
@@ -35,21 +35,21 @@ const TAG_READ: u64 = 0;
 const TAG_WRITE: u64 = 1;
 const TAG_FILE: u64 = 2;
 const TAG_OTHER: u64 = 3;
-const BELL: u64 = TAG_OTHER << TAG_SHIFT;
+const NOTIFIER: u64 = TAG_OTHER << TAG_SHIFT;
 /// Answers to cancellations, which say nothing we need.
-const CANCEL: u64 = BELL | 1;
+const CANCEL: u64 = NOTIFIER | 1;
 
 pub(crate) struct Uring {
     inner: RefCell<Inner>,
     files: FileThreads,
-    bell: Arc<os::EventFd>,
+    notifier: Arc<os::EventFd>,
 }
 
 struct Inner {
     ring: ManuallyDrop<IoUring>,
     ops: ManuallyDrop<Vec<Option<FileSlot>>>,
     vacant: Vec<u32>,
-    /// Entries that will be answered yet, the bell's among them.
+    /// Entries that will be answered yet, the notifier's among them.
     in_flight: usize,
     /// Answered file operations, to be finished outside of the borrow.
     finished: Vec<(Sender<FileDone>, FileDone)>,
@@ -59,7 +59,7 @@ struct Inner {
 
 impl Uring {
     /// Fails where the kernel or a container's filter denies io_uring, or lacks what we need.
-    pub(crate) fn new(bell: Arc<os::EventFd>, name: &str) -> io::Result<Self> {
+    pub(crate) fn new(notifier: Arc<os::EventFd>, name: &str) -> io::Result<Self> {
         let ring = build_ring()?;
         if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_nodrop() {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "io_uring before Linux 5.11"));
@@ -72,9 +72,9 @@ impl Uring {
             finished: Vec::new(),
             restart: Vec::new(),
         };
-        inner.watch_bell(bell.as_raw_fd())?;
+        inner.watch_notifier(notifier.as_raw_fd())?;
         inner.ring.submit()?;
-        Ok(Self { inner: RefCell::new(inner), files: FileThreads::new(name), bell })
+        Ok(Self { inner: RefCell::new(inner), files: FileThreads::new(name), notifier })
     }
 }
 
@@ -126,11 +126,11 @@ impl Inner {
         Err(io::Error::new(io::ErrorKind::ResourceBusy, "the submission queue is full"))
     }
 
-    /// Every ring of the bell is an edge and gives an answer, so its counter is never read.
-    fn watch_bell(&mut self, fd: RawFd) -> io::Result<()> {
+    /// Every ring of the notifier is an edge and gives an answer, so its counter is never read.
+    fn watch_notifier(&mut self, fd: RawFd) -> io::Result<()> {
         let entry = opcode::PollAdd::new(Fd(fd), libc::POLLIN.cast_unsigned().into());
         // SAFETY: the entry points to nothing.
-        unsafe { self.push(&entry.multi(true).build().user_data(BELL)) }
+        unsafe { self.push(&entry.multi(true).build().user_data(NOTIFIER)) }
     }
 
     fn insert(&mut self, slot: FileSlot) -> u32 {
@@ -188,7 +188,7 @@ impl Inner {
     }
 
     /// Takes in all answers that are there.
-    fn reap(&mut self, bell: Option<RawFd>, events: &mut Vec<Event>) -> io::Result<()> {
+    fn reap(&mut self, notifier: Option<RawFd>, events: &mut Vec<Event>) -> io::Result<()> {
         loop {
             let next = self.ring.completion().next();
             let Some(answer) = next else { break };
@@ -201,9 +201,9 @@ impl Inner {
                 TAG_READ | TAG_WRITE => events.push(event_of(data, result)),
                 #[expect(clippy::cast_possible_truncation, reason = "indices have 32 bits")]
                 TAG_FILE => self.answered(data as u32, result),
-                _ if data == BELL && !more => {
-                    if let Some(bell) = bell {
-                        self.watch_bell(bell)?;
+                _ if data == NOTIFIER && !more => {
+                    if let Some(notifier) = notifier {
+                        self.watch_notifier(notifier)?;
                     }
                 }
                 _ => {}
@@ -323,7 +323,7 @@ impl Poller for Uring {
         let idle = inner.ring.completion().is_empty() && inner.restart.is_empty();
         let wait_ns = if idle { wait_ns } else { Some(0) };
         inner.enter(wait_ns)?;
-        inner.reap(Some(self.bell.as_raw_fd()), events)?;
+        inner.reap(Some(self.notifier.as_raw_fd()), events)?;
         let finished = std::mem::take(&mut inner.finished);
         drop(inner);
         deliver(finished);

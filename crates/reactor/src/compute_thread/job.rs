@@ -1,4 +1,4 @@
-//! [`LaneJob`]: a job of the lane whose type is forgotten, and the queue of such jobs.
+//! [`ErasedJob`]: a job of the lane whose type is forgotten, and the queue of such jobs.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ pub(crate) struct Stepped {
 }
 
 /// A job whose type is forgotten.
-pub(crate) trait LaneJob: Send {
+pub(crate) trait ErasedJob: Send {
     /// Does a step; never panics.
     fn step(&mut self) -> Stepped;
     /// What the step took.
@@ -25,13 +25,13 @@ pub(crate) trait LaneJob: Send {
 
 /// Jobs waiting for their next step. Also the simulation's queue.
 #[derive(Default)]
-pub(crate) struct LaneQueue {
-    foreground: VecDeque<Box<dyn LaneJob>>,
-    others: VecDeque<Box<dyn LaneJob>>,
+pub(crate) struct JobQueue {
+    foreground: VecDeque<Box<dyn ErasedJob>>,
+    others: VecDeque<Box<dyn ErasedJob>>,
 }
 
-impl LaneQueue {
-    pub(crate) fn push(&mut self, class: Class, job: Box<dyn LaneJob>) {
+impl JobQueue {
+    pub(crate) fn push(&mut self, class: Class, job: Box<dyn ErasedJob>) {
         match class {
             Class::Foreground => self.foreground.push_back(job),
             Class::Background | Class::System => self.others.push_back(job),
@@ -39,7 +39,7 @@ impl LaneQueue {
     }
 
     /// The job whose turn it is, and the class to give it back under.
-    pub(crate) fn pop(&mut self) -> Option<(Class, Box<dyn LaneJob>)> {
+    pub(crate) fn pop(&mut self) -> Option<(Class, Box<dyn ErasedJob>)> {
         let foreground = self.foreground.pop_front().map(|job| (Class::Foreground, job));
         foreground.or_else(|| self.others.pop_front().map(|job| (Class::Background, job)))
     }
@@ -47,11 +47,11 @@ impl LaneQueue {
 
 /// What a core's lane does and did.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct LaneLoad {
+pub(crate) struct ComputeLoad {
     /// It has work.
     pub(crate) works: bool,
     /// CPU time it has used, ns.
     pub(crate) cpu_ns: u64,
-    /// How often it was lifted.
-    pub(crate) lifts: u64,
+    /// How often it was boosted.
+    pub(crate) boosts: u64,
 }

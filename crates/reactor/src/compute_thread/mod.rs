@@ -1,17 +1,17 @@
 //! The compute lane: long computations beside the reactor, on a thread that runs only when nobody
 //! else wants the CPU ([`compute`], [`compute_fn`]); where strangers want it all the time, on one
-//! of normal priority (`floor`).
+//! of normal priority (`guard`).
 //!
 //! Jobs of [`Class::System`] have a thread of their own at normal priority: short ones that may not
 //! starve on a busy machine, such as a host's authentication. What takes long and cannot be
-//! stepped, such as compiling, has one too, of the lane's priority ([`compute_apart`]).
+//! stepped, such as compiling, has one too, of the lane's priority ([`compute_long`]).
 //!
 //! Never runs a job on the reactor's thread (but the simulation, which has no other). Invariants:
 //! foreground jobs go before background ones, jobs of one class take turns step by step; a job is
 //! dropped between steps once its future is; a panic ends its job and not the lane.
 
-mod floor;
 mod job;
+mod starvation;
 mod worker;
 
 use std::fmt;
@@ -24,8 +24,8 @@ use crate::class::Class;
 use crate::core::current;
 use crate::oneshot::{Receiver, Sender, oneshot};
 
-pub(crate) use job::{LaneJob, LaneLoad, LaneQueue, Stepped};
-pub(crate) use worker::Lane;
+pub(crate) use job::{ComputeLoad, ErasedJob, JobQueue, Stepped};
+pub(crate) use worker::ComputeThreads;
 
 /// How far a step brought a job. `cost_ns` is the step's modelled cost: the simulation charges it
 /// to its clock, real runs ignore it.
@@ -59,15 +59,15 @@ pub trait Job: Send + 'static {
 
 /// The job panicked, or no lane could be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LaneFailed;
+pub struct ComputeFailed;
 
-impl fmt::Display for LaneFailed {
+impl fmt::Display for ComputeFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the computation failed")
     }
 }
 
-impl std::error::Error for LaneFailed {}
+impl std::error::Error for ComputeFailed {}
 
 /// Gives `job` to this core's compute lane.
 ///
@@ -98,14 +98,14 @@ where
 ///
 /// # Panics
 /// Outside a core.
-pub fn compute_apart<T, F>(cost_ns: u64, run: F) -> Compute<Single<F>>
+pub fn compute_long<T, F>(cost_ns: u64, run: F) -> Compute<Single<F>>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
     let (reply, result) = oneshot();
     let job = Single { run: Some(run), cost_ns };
-    current().backend.compute_apart(Box::new(Running { job, reply: Some(reply), output: None }));
+    current().backend.compute_long(Box::new(Running { job, reply: Some(reply), output: None }));
     Compute { result }
 }
 
@@ -131,10 +131,10 @@ pub struct Compute<J: Job> {
 }
 
 impl<J: Job> Future for Compute<J> {
-    type Output = Result<J::Output, LaneFailed>;
+    type Output = Result<J::Output, ComputeFailed>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.result).poll(cx).map(|output| output.ok_or(LaneFailed))
+        Pin::new(&mut self.result).poll(cx).map(|output| output.ok_or(ComputeFailed))
     }
 }
 
@@ -144,7 +144,7 @@ struct Running<J: Job> {
     output: Option<J::Output>,
 }
 
-impl<J: Job> LaneJob for Running<J> {
+impl<J: Job> ErasedJob for Running<J> {
     fn step(&mut self) -> Stepped {
         // A job that panicked is never looked at again, so it need not be unwind-safe.
         match catch_unwind(AssertUnwindSafe(|| self.job.step())) {

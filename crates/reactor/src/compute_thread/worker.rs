@@ -1,7 +1,7 @@
-//! A core's lane on real threads: [`Lane`].
+//! A core's lane on real threads: [`ComputeThreads`].
 //!
 //! Invariants: of the two threads that a yielding worker may have, the one whose turn it is by
-//! [`State::lifted`] takes jobs, so one job is stepped by one thread at a time; a panic ends its
+//! [`State::boosted`] takes jobs, so one job is stepped by one thread at a time; a panic ends its
 //! job and not the lane.
 
 use std::cell::{Cell, RefCell};
@@ -11,20 +11,20 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::floor::{Floor, LOOK_NS, Reading};
-use super::{LaneJob, LaneLoad, LaneQueue};
+use super::starvation::{Reading, SAMPLE_NS, StarvationGuard};
+use super::{ComputeLoad, ErasedJob, JobQueue};
 use crate::backend::thread;
 use crate::class::Class;
 use crate::instant::nanos;
 
 #[derive(Default)]
 struct State {
-    queue: LaneQueue,
+    queue: JobQueue,
     /// Those in the queue and those that are being stepped.
     jobs: usize,
     stopping: bool,
     /// The thread of normal priority takes the jobs of one that yields.
-    lifted: bool,
+    boosted: bool,
     /// When it was given work, having had none.
     asked_since: Option<Instant>,
     /// How long it had work before that.
@@ -44,7 +44,7 @@ impl State {
 #[derive(Default)]
 struct Common {
     state: Mutex<State>,
-    /// What the thread waits for whose turn it is, by [`State::lifted`].
+    /// What the thread waits for whose turn it is, by [`State::boosted`].
     changed: [Condvar; 2],
     busy: AtomicBool,
     cpu_ns: AtomicU64,
@@ -59,15 +59,15 @@ impl Common {
     }
 
     /// Steps jobs while it is this thread's turn, until the worker stops.
-    fn work(&self, lifted: bool) {
+    fn work(&self, boosted: bool) {
         let mut state = self.lock();
         loop {
             if state.stopping {
                 return;
             }
-            let next = if state.lifted == lifted { state.queue.pop() } else { None };
+            let next = if state.boosted == boosted { state.queue.pop() } else { None };
             let Some((class, job)) = next else {
-                let changed = &self.changed[usize::from(lifted)];
+                let changed = &self.changed[usize::from(boosted)];
                 state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
@@ -80,14 +80,14 @@ impl Common {
                 continue;
             };
             state.queue.push(class, job);
-            if state.lifted != lifted {
-                self.changed[usize::from(!lifted)].notify_one();
+            if state.boosted != boosted {
+                self.changed[usize::from(!boosted)].notify_one();
             }
         }
     }
 
     /// Does one step of a job; gives it back if there is more.
-    fn step(&self, mut job: Box<dyn LaneJob>) -> Option<Box<dyn LaneJob>> {
+    fn step(&self, mut job: Box<dyn ErasedJob>) -> Option<Box<dyn ErasedJob>> {
         if job.is_abandoned() {
             drop_quietly(job);
             return None;
@@ -106,7 +106,7 @@ impl Common {
 }
 
 /// A job's destructor may panic; the lane lives on.
-fn drop_quietly(job: Box<dyn LaneJob>) {
+fn drop_quietly(job: Box<dyn ErasedJob>) {
     let _dropped = catch_unwind(AssertUnwindSafe(|| drop(job)));
 }
 
@@ -116,10 +116,10 @@ fn note_priority() {
     match thread::lower_thread(0) {
         Ok(false) => {}
         Ok(true) => ONCE.call_once(|| {
-            say("SCHED_IDLE was refused; the compute lane runs at nice 19".to_owned());
+            say("SCHED_IDLE was refused; compute threads run at nice 19".to_owned());
         }),
         Err(error) => ONCE.call_once(|| {
-            say(format!("the compute lane runs at normal priority: {error}"));
+            say(format!("compute threads run at normal priority: {error}"));
         }),
     }
 }
@@ -131,39 +131,39 @@ fn say(note: String) {
 }
 
 /// A core's lane: its threads.
-pub(crate) struct Lane {
+pub(crate) struct ComputeThreads {
     jobs: Worker,
     long: Worker,
     system: Worker,
 }
 
-impl Lane {
+impl ComputeThreads {
     /// For the calling core. `yields`: whether its thread is put below all others.
     pub(crate) fn new(core_name: &str, yields: bool) -> Self {
         Self {
-            jobs: Worker::new(format!("{core_name}-lane"), yields),
+            jobs: Worker::new(format!("{core_name}-comp"), yields),
             long: Worker::new(format!("{core_name}-long"), yields),
             system: Worker::new(format!("{core_name}-sys"), false),
         }
     }
 
-    pub(crate) fn submit(&self, class: Class, job: Box<dyn LaneJob>) {
+    pub(crate) fn submit(&self, class: Class, job: Box<dyn ErasedJob>) {
         match class {
             Class::System => self.system.submit(class, job),
             Class::Foreground | Class::Background => self.jobs.submit(class, job),
         }
     }
 
-    pub(crate) fn submit_apart(&self, job: Box<dyn LaneJob>) {
+    pub(crate) fn submit_long(&self, job: Box<dyn ErasedJob>) {
         self.long.submit(Class::Background, job);
     }
 
-    pub(crate) fn load(&self) -> LaneLoad {
+    pub(crate) fn load(&self) -> ComputeLoad {
         let all = [&self.jobs, &self.long, &self.system];
-        LaneLoad {
+        ComputeLoad {
             works: all.iter().any(|worker| worker.works()),
             cpu_ns: all.iter().map(|worker| worker.cpu_ns()).sum(),
-            lifts: all.iter().map(|worker| worker.lifts.get()).sum(),
+            boosts: all.iter().map(|worker| worker.boosts.get()).sum(),
         }
     }
 
@@ -183,9 +183,9 @@ struct Worker {
     common: Arc<Common>,
     normal: RefCell<Option<JoinHandle<()>>>,
     low: RefCell<Option<JoinHandle<()>>>,
-    floor: RefCell<Floor>,
-    looked_ns: Cell<u64>,
-    lifts: Cell<u64>,
+    guard: RefCell<StarvationGuard>,
+    sampled_ns: Cell<u64>,
+    boosts: Cell<u64>,
     /// Of the hosts' work, on the core's clock and on its thread's, at the last look; and their
     /// lesser so far.
     foreground: Cell<[u64; 3]>,
@@ -199,14 +199,14 @@ impl Worker {
             common: Arc::default(),
             normal: RefCell::default(),
             low: RefCell::default(),
-            floor: RefCell::default(),
-            looked_ns: Cell::default(),
-            lifts: Cell::default(),
+            guard: RefCell::default(),
+            sampled_ns: Cell::default(),
+            boosts: Cell::default(),
             foreground: Cell::default(),
         }
     }
 
-    fn submit(&self, class: Class, job: Box<dyn LaneJob>) {
+    fn submit(&self, class: Class, job: Box<dyn ErasedJob>) {
         // Dropping the job tells its waiter.
         if !self.start(!self.yields) {
             return;
@@ -216,7 +216,7 @@ impl Worker {
         state.queue.push(class, job);
         state.jobs += 1;
         state.asked_since.get_or_insert_with(Instant::now);
-        self.common.changed[usize::from(state.lifted)].notify_one();
+        self.common.changed[usize::from(state.boosted)].notify_one();
     }
 
     /// Starts the thread of normal or low priority; whether there is one.
@@ -243,27 +243,27 @@ impl Worker {
         if !self.yields || !self.works() {
             return None;
         }
-        let passed_ns = now_ns.saturating_sub(self.looked_ns.get());
-        if passed_ns < LOOK_NS {
-            return Some(LOOK_NS - passed_ns);
+        let passed_ns = now_ns.saturating_sub(self.sampled_ns.get());
+        if passed_ns < SAMPLE_NS {
+            return Some(SAMPLE_NS - passed_ns);
         }
-        self.looked_ns.set(now_ns);
+        self.sampled_ns.set(now_ns);
         let (asked, was_lifted) = {
             let state = self.common.lock();
             let now = state.asked_since.map_or(Duration::ZERO, |since| since.elapsed());
-            (state.asked + now, state.lifted)
+            (state.asked + now, state.boosted)
         };
         let reading = Reading {
             now_ns,
-            asked_ns: nanos(asked),
-            lane_ns: self.thread_ns(),
+            wanted_ns: nanos(asked),
+            compute_ns: self.thread_ns(),
             foreground_ns: self.foreground(foreground_ns),
         };
-        let lifted = self.floor.borrow_mut().look(reading);
-        if lifted != was_lifted {
-            self.turn_to(lifted);
+        let boosted = self.guard.borrow_mut().sample(reading);
+        if boosted != was_lifted {
+            self.set_boosted(boosted);
         }
-        Some(LOOK_NS)
+        Some(SAMPLE_NS)
     }
 
     /// CPU time of the threads, the step in progress included.
@@ -285,24 +285,24 @@ impl Worker {
     }
 
     /// Hands the jobs to the other thread.
-    fn turn_to(&self, lifted: bool) {
-        if lifted && !self.start(true) {
+    fn set_boosted(&self, boosted: bool) {
+        if boosted && !self.start(true) {
             return;
         }
-        self.common.lock().lifted = lifted;
-        self.common.changed[usize::from(lifted)].notify_one();
+        self.common.lock().boosted = boosted;
+        self.common.changed[usize::from(boosted)].notify_one();
         // So that the step in progress ends soon; only the privileged may.
         let low = self.common.low_id.load(Relaxed);
         if let Ok(low) = i32::try_from(low)
             && low > 0
         {
-            let _moved = if lifted {
+            let _moved = if boosted {
                 thread::raise_thread(low)
             } else {
                 thread::lower_thread(low).map(drop)
             };
         }
-        self.lifts.set(self.lifts.get() + u64::from(lifted));
+        self.boosts.set(self.boosts.get() + u64::from(boosted));
     }
 
     fn works(&self) -> bool {
