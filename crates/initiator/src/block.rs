@@ -25,7 +25,7 @@ pub struct Block {
 is_handle!(Block);
 
 impl Block {
-    /// The block namespace `nsid` of a drive.
+    /// Returns the block namespace `nsid` of a drive.
     ///
     /// # Errors
     /// [`Error::Misuse`] when it has none of that id.
@@ -128,7 +128,8 @@ impl Block {
         Ok(())
     }
 
-    /// The commands that `len` bytes take: as long as the drive's transfers, and 65,536 blocks.
+    /// Returns the commands that `len` bytes take: as long as the drive's transfers, and 65,536
+    /// blocks.
     fn pieces(&self, len: usize) -> Vec<Piece> {
         let blocks = (self.controller.transfer_bytes_max() / self.block_bytes).min(BLOCKS_MAX);
         let most = (blocks * self.block_bytes) as usize;

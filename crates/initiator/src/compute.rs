@@ -27,7 +27,7 @@ const PROGRAMS_MAX: usize = 1024;
 is_handle!(Compute);
 
 impl Compute {
-    /// The compute namespace `nsid` of a drive.
+    /// Returns the compute namespace `nsid` of a drive.
     ///
     /// # Errors
     /// [`Error::Misuse`] when it has none of that id.
@@ -37,7 +37,7 @@ impl Compute {
         Ok(Self { handle })
     }
 
-    /// The programs by index.
+    /// Returns the programs by index.
     ///
     /// # Errors
     /// [`Error::Protocol`] when the list is malformed; else any of a command's.
@@ -59,8 +59,8 @@ impl Compute {
         Ok(self.controller.admin(sqe, &[], bytes).await?.data)
     }
 
-    /// How many executions have ended since the drive started, and its log of the last ones,
-    /// newest first.
+    /// Returns the number of executions have ended since the drive started, and its log of the last
+    /// ones, newest first.
     ///
     /// # Errors
     /// [`Error::Protocol`] when the log is malformed; the status
@@ -82,7 +82,7 @@ impl Compute {
         self.execute_within(program, execution, Controls::default()).await
     }
 
-    /// The same within limits; what a program writes to memory may be counted there.
+    /// Returns the same within limits; what a program writes to memory may be counted there.
     ///
     /// # Errors
     /// As [`Self::execute`].

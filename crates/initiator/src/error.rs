@@ -98,7 +98,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The drive's status, when it answered with one.
+    /// Returns the drive's status, when it answered with one.
     #[must_use]
     pub fn status(&self) -> Option<Status> {
         match self {

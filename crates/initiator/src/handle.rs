@@ -12,7 +12,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// The namespace `nsid` of a drive, with what `pick` takes of its kind.
+    /// Returns the namespace `nsid` of a drive, with what `pick` takes of its kind.
     ///
     /// # Errors
     /// [`Error::Misuse`] when there is none of that id, or `pick` does not want it: it is no
@@ -30,7 +30,7 @@ impl Handle {
         }
     }
 
-    /// The drive.
+    /// Returns the drive.
     #[must_use]
     pub fn controller(&self) -> &Controller {
         &self.controller

@@ -26,7 +26,7 @@ const LIST_BYTES: u32 = 64 << 10;
 is_handle!(Kv);
 
 impl Kv {
-    /// The kv namespace `nsid` of a drive.
+    /// Returns the kv namespace `nsid` of a drive.
     ///
     /// # Errors
     /// [`Error::Misuse`] when it has none of that id.
@@ -72,8 +72,8 @@ impl Kv {
         self.controller.submit(sqe, value, 0).await.map(drop)
     }
 
-    /// The whole value of `key`; `None` when the key does not exist. `size_max` is the size first
-    /// asked for, in bytes: a longer value costs a second read.
+    /// Returns the whole value of `key`; `None` when the key does not exist. `size_max` is the size
+    /// first asked for, in bytes: a longer value costs a second read.
     ///
     /// # Errors
     /// [`Error::TooLarge`] when the value is longer than one command can carry.
@@ -100,8 +100,8 @@ impl Kv {
         Err(self.controller.too_large(whole, size.into()))
     }
 
-    /// The first bytes of the value of `key`, as many as it has and at most `size`, and how many
-    /// bytes it has; `None` when the key does not exist.
+    /// Returns the first bytes of the value of `key`, as many as it has and at most `size`, and how
+    /// many bytes it has; `None` when the key does not exist.
     ///
     /// # Errors
     /// [`Error::Protocol`] when the drive sends another number of bytes; else any of a command's.
@@ -116,7 +116,7 @@ impl Kv {
         Ok(Some((reply.data, whole)))
     }
 
-    /// Whether `key` exists.
+    /// True if `key` exists.
     ///
     /// # Errors
     /// Any of a command's.
@@ -148,8 +148,8 @@ impl Kv {
             .ok_or_else(|| self.controller.protocol("its list of keys is malformed"))
     }
 
-    /// All keys that begin with `prefix`, in the drive's order. Keys stored or deleted meanwhile
-    /// may or may not be there.
+    /// Returns all keys that begin with `prefix`, in the drive's order. Keys stored or deleted
+    /// meanwhile may or may not be there.
     ///
     /// # Errors
     /// Any of a command's.

@@ -26,7 +26,7 @@ pub struct Memory {
 is_handle!(Memory);
 
 impl Memory {
-    /// The memory namespace `nsid` of a drive.
+    /// Returns the memory namespace `nsid` of a drive.
     ///
     /// # Errors
     /// [`Error::Misuse`] when it has none of that id.

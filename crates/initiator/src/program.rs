@@ -71,7 +71,7 @@ impl Compute {
         self.controller().admin(sqe, &[], 0).await.map(drop)
     }
 
-    /// The types of program that the drive takes.
+    /// Returns the types of program that the drive takes.
     ///
     /// # Errors
     /// [`Error::Protocol`] when the list is malformed; else any of a command's.
@@ -81,7 +81,7 @@ impl Compute {
         program::parse_program_types(&data).ok_or_else(malformed)
     }
 
-    /// The drive's memory range sets.
+    /// Returns the drive's memory range sets.
     ///
     /// # Errors
     /// As [`Self::program_types`].

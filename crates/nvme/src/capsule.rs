@@ -47,14 +47,14 @@ pub const FLAGS_SGL: u8 = 0x40;
 pub const FLAGS_FUSED: u8 = 0x03;
 
 impl Sqe {
-    /// A command with this opcode for this namespace and no data.
+    /// Returns a command with this opcode for this namespace and no data.
     pub fn new(opcode: u8, nsid: u32) -> Self {
         let mut sqe = Self::zeroed();
         sqe.set_opcode(opcode).set_flags(FLAGS_SGL).set_nsid(nsid);
         sqe
     }
 
-    /// The data descriptor.
+    /// Returns the data descriptor.
     pub fn sgl(&self) -> Sgl {
         Sgl::from_bytes(self.dptr())
     }

@@ -205,7 +205,7 @@ pub fn parse_program_list(data: &[u8]) -> Option<Vec<ProgramDescriptor>> {
     rest.chunks_exact(ProgramDescriptor::SIZE).take(count).map(ProgramDescriptor::parse).collect()
 }
 
-/// A device-defined, always active program with this identifier and name.
+/// Returns a device-defined, always active program with this identifier and name.
 pub fn device_defined(pid: u64, name: &str) -> ProgramDescriptor {
     let state = ProgramState::default().with_occupied(DEVICE_DEFINED).with_active(1).with_pit(1);
     let mut program = ProgramDescriptor::zeroed();

@@ -69,7 +69,7 @@ const TREQ_NOT_REQUIRED: u8 = 2;
 const ADMIN_ENTRIES: u16 = 32;
 
 impl DiscoveryRecord {
-    /// A record for the subsystem `nqn` at `address`.
+    /// Returns a record for the subsystem `nqn` at `address`.
     pub fn tcp(address: SocketAddr, nqn: &str, subtype: u8) -> Self {
         let ip = address.ip().to_canonical();
         let mut record = Self::zeroed();
@@ -101,7 +101,7 @@ impl DiscoveryRecord {
     }
 }
 
-/// The whole log page.
+/// Returns the whole log page.
 pub fn discovery_log(generation: u64, records: &[DiscoveryRecord]) -> Vec<u8> {
     let mut header = DiscoveryHeader::zeroed();
     let bytes = DiscoveryHeader::SIZE + records.len() * DiscoveryRecord::SIZE;

@@ -43,7 +43,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// A key from 1 to 16 bytes.
+    /// Returns a key from 1 to 16 bytes.
     ///
     /// # Errors
     /// [`Status::INVALID_KEY_SIZE`] for any other length.
@@ -57,12 +57,12 @@ impl Key {
         Ok(Self { length: key.len() as u8, bytes })
     }
 
-    /// The key's bytes.
+    /// Returns the key's bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }
 
-    /// All sixteen bytes, zero-padded.
+    /// Returns all sixteen bytes, zero-padded.
     pub fn padded(&self) -> &[u8; 16] {
         &self.bytes
     }
@@ -196,7 +196,7 @@ pub struct KeyList {
 }
 
 impl KeyList {
-    /// An empty list for a host buffer of `size` bytes.
+    /// Returns an empty list for a host buffer of `size` bytes.
     ///
     /// # Errors
     /// [`Status::INVALID_FIELD`] when not even the count fits.
@@ -223,7 +223,7 @@ impl KeyList {
         true
     }
 
-    /// The data as it goes to the host.
+    /// Returns the data as it goes to the host.
     pub fn finish(mut self) -> Vec<u8> {
         self.data[..4].copy_from_slice(&self.count.to_le_bytes());
         self.data

@@ -79,13 +79,13 @@ pub struct Range {
 }
 
 impl Range {
-    /// Whether both hold a byte in common.
+    /// Returns true if both hold a byte in common.
     pub const fn overlaps(self, other: Self) -> bool {
         self.start < other.start.saturating_add(other.length)
             && other.start < self.start.saturating_add(self.length)
     }
 
-    /// The range, if it lies on dwords and has some.
+    /// Returns the range, if it lies on dwords and has some.
     ///
     /// # Errors
     /// [`Status::INVALID_FIELD`].
@@ -168,7 +168,7 @@ impl Command {
     }
 }
 
-/// The sources of Memory Copy in one of its formats.
+/// Returns the sources of Memory Copy in one of its formats.
 pub fn sources(format: u8, data: &[u8]) -> Vec<Source> {
     if format == FORMAT_MEMORY {
         let sources = memory_sources(data).into_iter();
@@ -179,8 +179,8 @@ pub fn sources(format: u8, data: &[u8]) -> Vec<Source> {
     records.map(|at| Source::Blocks { nsid: at.nsid(), extent: extent(&at) }).collect()
 }
 
-/// The sources of descriptor format 4h: namespace and bytes. The Copy command of blocks takes
-/// them too.
+/// Returns the sources of descriptor format 4h: namespace and bytes. The Copy command of blocks
+/// takes them too.
 pub fn memory_sources(data: &[u8]) -> Vec<(u32, Range)> {
     let records = data.as_chunks::<32>().0.iter().map(|bytes| MemorySource::from_bytes(*bytes));
     let range = |at: &MemorySource| Range { start: at.start(), length: at.length().into() };
@@ -253,8 +253,8 @@ impl Source {
     }
 }
 
-/// The Copy command of blocks (NVM command set) from memory, to block `to` on, with the data that
-/// goes with it.
+/// Returns the Copy command of blocks (NVM command set) from memory, to block `to` on, with the
+/// data that goes with it.
 ///
 /// # Panics
 /// When there are no sources or more than 256, or one of 4 GiB.

@@ -255,7 +255,7 @@ impl Command {
     }
 }
 
-/// The extents of a fused Compare and Write: one extent for both.
+/// Returns the extents of a fused Compare and Write: one extent for both.
 ///
 /// # Errors
 /// [`Status::INVALID_FIELD`] for any other pair, or two different extents.
@@ -270,14 +270,14 @@ pub fn compare_and_write(first: &Sqe, second: &Sqe) -> Result<(Extent, bool), St
     }
 }
 
-/// The ranges of Dataset Management; those of no blocks are left out.
+/// Returns the ranges of Dataset Management; those of no blocks are left out.
 pub fn dataset_ranges(data: &[u8]) -> Vec<Extent> {
     let ranges = data.as_chunks::<16>().0.iter().map(|bytes| DatasetRange::from_bytes(*bytes));
     let extents = ranges.map(|range| Extent { slba: range.slba(), blocks: range.blocks() });
     extents.filter(|extent| extent.blocks > 0).collect()
 }
 
-/// The source ranges of Copy.
+/// Returns the source ranges of Copy.
 pub fn copy_ranges(data: &[u8]) -> Vec<Extent> {
     let ranges = data.as_chunks::<32>().0.iter().map(|bytes| CopyRange::from_bytes(*bytes));
     ranges.map(|range| Extent { slba: range.slba(), blocks: u32::from(range.nlb()) + 1 }).collect()

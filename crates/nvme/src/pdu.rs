@@ -32,7 +32,7 @@ pub struct Shape {
 }
 
 impl Kind {
-    /// The shape of a known type; `None` for a reserved one.
+    /// Returns the shape of a known type; `None` for a reserved one.
     pub const fn shape(self) -> Option<Shape> {
         let (header, header_digest, data) = match self {
             Self::IC_REQ | Self::IC_RESP => (128, false, false),

@@ -1,4 +1,4 @@
-//! [`CoreId`]: the number of a core, and the error for one that is gone.
+//! [`CoreId`]: the number of a core, and the error for a core that is gone.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ impl fmt::Display for CoreId {
     }
 }
 
-/// The core asked has finished, crashed or never existed.
+/// Error: the core has finished, crashed or never existed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoreGone;
 

@@ -1,8 +1,9 @@
-//! What other threads may touch of a core: its mailbox, its list of woken tasks, its wake-up call.
+//! The part of a core that other threads may touch: its mailbox, its list of woken tasks, its
+//! notifier.
 //!
-//! Never runs anything: the owner takes messages out with [`Shared::take`]. Invariants: a message is
-//! taken once; after [`Shared::close`] none is accepted; between two sleeps of the owner at most
-//! one wake-up call (one write to an eventfd) is made.
+//! This module runs no messages: the owner takes them out with [`Shared::take`]. Invariants: a
+//! message is taken once; after [`Shared::close`] none is accepted; between two sleeps of the owner
+//! there is at most one notification (one write to an eventfd).
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,7 +23,7 @@ pub(crate) struct Shared {
     inbox: Mutex<Inbox>,
     /// Set after something entered the inbox; cleared before it is taken out.
     pending: AtomicBool,
-    /// Set while the owner waits in its back end; whoever clears it rings the notifier.
+    /// Set while the owner waits in its back end; the thread that clears it notifies the owner.
     sleeping: AtomicBool,
     closed: AtomicBool,
     notifier: Box<dyn Notifier>,
@@ -46,8 +47,8 @@ impl Shared {
         }
     }
 
-    /// Delivers all messages at once, in order. Drops them if the core is gone: a message's
-    /// destructor tells its sender.
+    /// Delivers all messages at once, in order. Drops them if the core is gone; each message's
+    /// destructor informs its sender.
     pub(crate) fn deliver(&self, messages: &mut Vec<Message>) {
         let mut inbox = self.lock();
         if self.is_closed() {
@@ -60,7 +61,7 @@ impl Shared {
         self.announce();
     }
 
-    /// Notes that a task was woken by another thread.
+    /// Records that another thread woke a task.
     pub(crate) fn wake_task(&self, key: TaskKey) {
         let mut inbox = self.lock();
         if self.is_closed() {
@@ -71,7 +72,7 @@ impl Shared {
         self.announce();
     }
 
-    /// Makes the owner go through its loop once more.
+    /// Makes the owner run its loop once more.
     pub(crate) fn announce(&self) {
         // Both stores and the owner's matching pair in `before_park` are sequentially consistent: either
         // we see that it sleeps, or it sees that something is pending.
@@ -81,7 +82,8 @@ impl Shared {
         }
     }
 
-    /// Owner: swaps the inbox's contents into `into`, which must be empty. False if there are none.
+    /// For the owner: swaps the inbox's contents into `into`, which must be empty. Returns false if
+    /// there are none.
     pub(crate) fn take(&self, into: &mut Inbox) -> bool {
         if !self.pending.load(SeqCst) {
             return false;
@@ -91,12 +93,13 @@ impl Shared {
         true
     }
 
-    /// Owner: whether the inbox holds anything.
+    /// For the owner: returns true if the inbox holds anything.
     pub(crate) fn is_pending(&self) -> bool {
         self.pending.load(SeqCst)
     }
 
-    /// Owner: announces that it goes to sleep. False if something came in: do not sleep then.
+    /// For the owner: announces that it is about to sleep. Returns false if something arrived; the
+    /// owner must not sleep then.
     pub(crate) fn before_park(&self) -> bool {
         self.sleeping.store(true, SeqCst);
         if self.is_pending() {
@@ -106,12 +109,12 @@ impl Shared {
         true
     }
 
-    /// Owner: is awake again.
+    /// For the owner: announces that it is awake.
     pub(crate) fn after_park(&self) {
         self.sleeping.store(false, SeqCst);
     }
 
-    /// Owner: accepts no more mail; hands back what had not been read.
+    /// For the owner: refuses further messages; returns the unread ones.
     pub(crate) fn close(&self) -> Inbox {
         let mut inbox = self.lock();
         self.closed.store(true, SeqCst);
@@ -122,7 +125,7 @@ impl Shared {
         self.closed.load(SeqCst)
     }
 
-    /// No code that can panic runs under this lock, so a poisoned one is still in order.
+    /// Locks the inbox. No code under this lock can panic, so a poisoned one is still consistent.
     fn lock(&self) -> MutexGuard<'_, Inbox> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,11 +1,12 @@
-//! Real runtimes: a thread for each core, and the loop that it goes through.
+//! Real runtimes: a thread for each core, and the core's loop. The simulation has a loop of its
+//! own.
 //!
-//! Never used by the simulation, which has a loop of its own. The loop: run what hosts and upkeep
-//! have ready, send mail, read mail, fire timers, ask the back end; then background tasks for a
-//! slice of time, unless a host's became ready meanwhile (it waits for one slice at most, and they
-//! for one round at most). With nothing to do, spin briefly if that has paid lately, else sleep.
-//! Invariant: when one core panics, all others are torn down at their
-//! next turn, so that a runtime never limps on with a part of its state gone.
+//! A turn runs the ready foreground and system tasks, sends messages, reads messages, fires timers
+//! and polls the back end. Then it runs background tasks for up to `SLICE_NS`, stopping early when
+//! a foreground task becomes ready. A foreground task therefore waits at most one slice; background
+//! tasks wait at most one turn. With nothing to do, the core spins briefly if that has paid lately,
+//! else it sleeps. Invariant: when one core panics, all others end at their next turn, so that a
+//! runtime never goes on with a part of its state lost.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -27,29 +28,29 @@ use crate::core::{Core, CoreId, Entered};
 use crate::idling::{Idling, guard_compute};
 use crate::mailbox::Shared;
 
-/// Why a runtime did not return.
+/// Error that ended a runtime.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// A core could not be started: the configuration or the system is at fault.
     Start {
-        /// The core that could not.
+        /// Number of the core.
         core: CoreId,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
     /// The back end failed while it ran: the system is at fault.
     Backend {
-        /// Whose it was.
+        /// Number of the core.
         core: CoreId,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// A task panicked: our bug.
+    /// A task panicked: a bug in this program.
     Panicked {
-        /// The core it ran on.
+        /// Number of the core.
         core: CoreId,
-        /// What it said.
+        /// Panic message.
         message: String,
     },
 }
@@ -78,7 +79,8 @@ impl std::error::Error for Error {
 /// mailbox closed.
 ///
 /// # Errors
-/// If a core cannot be started, or panics: the first such core. All others are then torn down.
+/// If a core cannot be started, or panics: the error of the first such core. All others are then
+/// torn down.
 pub fn run<F, Fut>(config: &Config, main: F) -> Result<Vec<Fut::Output>, Error>
 where
     F: Fn(CoreId) -> Fut + Send + Sync + 'static,
@@ -92,7 +94,7 @@ where
     })
 }
 
-/// Runs one future on one core, whatever `config.cores` says.
+/// Runs one future on one core, regardless of `config.cores`.
 ///
 /// # Errors
 /// As [`run`].
@@ -110,12 +112,12 @@ where
     Ok(outputs.pop().expect("one core gives one result"))
 }
 
-/// What the threads of a runtime have in common.
+/// State that the threads of a runtime share.
 struct Runtime {
     config: Config,
     started: std::time::Instant,
     peers: Arc<[Arc<Shared>]>,
-    /// Set when a core failed: all others leave.
+    /// Set when a core failed: all others end.
     failed: AtomicBool,
 }
 
@@ -128,7 +130,7 @@ impl Runtime {
     }
 }
 
-/// Why a core ended without a result.
+/// Reason why a core ended without a result.
 enum Ended {
     Start(io::Error),
     Backend(io::Error),
@@ -196,7 +198,7 @@ where
     first_error.map_or(Ok(outputs), Err)
 }
 
-/// An eventfd that the core's poller and its mailbox share.
+/// An eventfd shared by the core's poller and its mailbox.
 struct EventNotifier(Arc<os::EventFd>);
 
 impl Notifier for EventNotifier {
@@ -213,7 +215,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
         .unwrap_or_else(|| "no message".to_owned())
 }
 
-/// Closes a core however its thread ends.
+/// Closes a core when its thread ends, however it ends.
 struct Closing<'a> {
     core: Rc<Core>,
     runtime: &'a Runtime,
@@ -304,15 +306,15 @@ fn make_backend(
     }
 }
 
-/// Tasks may keep themselves ready for ever; the back end is asked every so many turns all the
-/// same.
+/// Tasks may keep themselves ready without end, so the back end is polled at least every this many
+/// turns.
 const TURNS_PER_POLL: u32 = 8;
 
-/// Time for background tasks between two looks at whether a host wants something, ns; a task that
-/// is polled may overrun it.
+/// Time for background tasks between two checks for foreground tasks, ns; a task that is being
+/// polled may overrun it.
 const SLICE_NS: u64 = 10_000;
 
-/// One round of the loop; does not wait once the main future is done.
+/// Runs one turn of the loop; does not wait once the main future is done.
 fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result<()> {
     core.meter.update(|times| times.turns += 1);
     // What these wake waits for the next turn, so that I/O gets its chance in between.
@@ -343,7 +345,8 @@ fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result
     idling.wait(core)
 }
 
-/// Polls background tasks for a slice of time, or, once, lets what a host wants go before.
+/// Polls background tasks for up to a slice of time; defers them by one turn if a foreground task
+/// is ready.
 fn run_background(core: &Core, idling: &mut Idling) {
     let ready = core.ready.background();
     idling.background_waits = ready > 0 && core.ready.prompt() > 0 && !idling.background_waits;
@@ -360,7 +363,7 @@ fn run_background(core: &Core, idling: &mut Idling) {
     core.flush_messages();
 }
 
-/// Polls the task at `position` of those that are ready, and says when it returned, ns.
+/// Polls the ready task at `position`; returns the time when it returned, ns.
 fn poll_oldest(core: &Core, position: usize) -> Option<u64> {
     let class = core.poll_ready(position)?;
     let now_ns = core.backend.now().ns();

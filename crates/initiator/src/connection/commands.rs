@@ -44,7 +44,7 @@ impl Commands {
         self.0[usize::from(cid)] = Some(command);
     }
 
-    /// A command in flight; the queue has checked every identifier that a drive sent.
+    /// Returns a command in flight; the queue has checked every identifier that a drive sent.
     pub(super) fn get(&mut self, cid: u16) -> &mut InFlight {
         self.0[usize::from(cid)].as_mut().expect("the queue knows the command as in flight")
     }
@@ -63,7 +63,7 @@ impl Commands {
         self.get(cid).data[offset..offset + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// The command that has waited longest.
+    /// Returns the command that has waited longest.
     pub(super) fn oldest(&self) -> Option<&InFlight> {
         self.0.iter().flatten().min_by_key(|command| command.started)
     }
@@ -89,7 +89,7 @@ pub(super) struct Tickets {
 }
 
 impl Tickets {
-    /// A ticket for the command that is about to be sent as `cid`.
+    /// Returns a ticket for the command that is about to be sent as `cid`.
     pub(super) fn take(&mut self, cid: u16) -> u32 {
         let ticket = self.free.pop().unwrap_or_else(|| {
             self.all.push(Ticket::Free);

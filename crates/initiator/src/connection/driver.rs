@@ -1,7 +1,7 @@
 //! The task of a connection: takes in all that arrived, then sends all that is to be sent.
 //!
-//! Never blocks; gives its core back after a bounded piece of work. Invariant: it ends when the
-//! controller is closed, and closes the controller when the connection ends.
+//! This module never blocks; gives its core back after a bounded piece of work. Invariant: it ends
+//! when the controller is closed, and closes the controller when the connection ends.
 
 use std::cell::RefCell;
 use std::future::Future;

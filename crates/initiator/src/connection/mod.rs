@@ -164,7 +164,7 @@ impl Connection {
         }
     }
 
-    /// An error of the drive against the protocol.
+    /// Returns an error of the drive against the protocol.
     fn protocol(&self, reason: impl Into<String>) -> Error {
         Error::Protocol { drive: Arc::clone(&self.association.drive), reason: reason.into() }
     }
@@ -197,7 +197,7 @@ impl State {
         }
     }
 
-    /// The drive is ready for a part of a command's data.
+    /// Returns the drive is ready for a part of a command's data.
     fn grant(&mut self, cid: u16, ttag: u16, offset: u32, length: u32) -> Result<(), Stop> {
         let command = self.commands.get(cid);
         // We announced one outstanding R2T a command (MAXR2T 0).

@@ -1,8 +1,8 @@
 //! What is to be sent: capsules and granted transfers, cut into PDUs when their turn comes.
 //!
-//! Never copies a payload (save that of a command which the drive failed early), nor holds more
-//! than a few PDUs ready. Invariants: a PDU once begun is sent whole; transfers take turns by PDU,
-//! so a capsule waits for at most one PDU of each.
+//! This module never copies a payload (save that of a command which the drive failed early), nor
+//! holds more than a few PDUs ready. Invariants: a PDU once begun is sent whole; transfers take
+//! turns by PDU, so a capsule waits for at most one PDU of each.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -84,7 +84,7 @@ impl Outgoing {
         self.sent == 0 && matches!(self.ready.front(), None | Some(Piece::Head { .. }))
     }
 
-    /// The next slices to send; 0 when there is nothing.
+    /// Returns the next slices to send; 0 when there is nothing.
     pub(super) fn slices<'a>(
         &'a mut self,
         queue: &Queue,
@@ -159,8 +159,8 @@ impl Outgoing {
         payload
     }
 
-    /// A command ended before all of its data was sent: PDUs already cut keep a copy of their
-    /// data, the rest of a transfer is not sent.
+    /// Returns a command ended before all of its data was sent: PDUs already cut keep a copy of
+    /// their data, the rest of a transfer is not sent.
     pub(super) fn orphan(&mut self, ended: u16, payload: &[Buffer]) {
         for piece in &mut self.ready {
             if let Piece::Data { cid, offset, length } = *piece
@@ -177,7 +177,7 @@ fn payload(commands: &Commands, cid: u16) -> &[Buffer] {
     commands.find(cid).map_or(&[], |command| &command.payload)
 }
 
-/// The bytes from `offset` on, `length` of them, of buffers that follow each other.
+/// Returns the bytes from `offset` on, `length` of them, of buffers that follow each other.
 fn parts(payload: &[Buffer], offset: u32, length: u32) -> impl Iterator<Item = &[u8]> {
     let (mut skip, mut left) = (offset as usize, length as usize);
     payload.iter().filter_map(move |buffer| {

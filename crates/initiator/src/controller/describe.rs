@@ -155,7 +155,7 @@ async fn namespace(
     Ok(Namespace { nsid, csi, kind })
 }
 
-/// A namespace of blocks as they are read and written here: whole, without metadata.
+/// Returns a namespace of blocks as they are read and written here: whole, without metadata.
 fn block(data: &IdentifyNamespace) -> Result<NamespaceKind, &'static str> {
     let format = data.format();
     if format.ms() != 0 || !LBADS.contains(&format.lbads()) {

@@ -18,7 +18,8 @@ const RECORDS_MAX: u64 = 1024;
 /// Tries to read a log that keeps changing.
 const TRIES_MAX: usize = 8;
 
-/// The records of the discovery subsystem at `socket`, that of the subsystem itself among them.
+/// Returns the records of the discovery subsystem at `socket`, that of the subsystem itself among
+/// them.
 ///
 /// # Errors
 /// As for connecting; [`Error::Protocol`] when the log is not one, or changes all the time.

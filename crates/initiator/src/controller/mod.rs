@@ -91,19 +91,19 @@ impl Controller {
         self.0.in_capsule_bytes_max
     }
 
-    /// Number of I/O queues that the drive allowed.
+    /// Returns the number of I/O queues that the drive allowed.
     #[must_use]
     pub fn io_queues(&self) -> usize {
         self.0.io.len()
     }
 
-    /// The drive's namespaces by rising id, as they were when connecting.
+    /// Returns the drive's namespaces by rising id, as they were when connecting.
     #[must_use]
     pub fn namespaces(&self) -> &[Namespace] {
         &self.0.namespaces
     }
 
-    /// The namespace with this id.
+    /// Returns the namespace with this id.
     #[must_use]
     pub fn namespace(&self, nsid: u32) -> Option<&Namespace> {
         self.0.namespaces.iter().find(|namespace| namespace.nsid == nsid)
@@ -121,7 +121,7 @@ impl Controller {
         self.traffic().payload_to_drive
     }
 
-    /// All that crossed the wire so far.
+    /// Returns all that crossed the wire so far.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
         self.0.association.traffic()
@@ -235,7 +235,7 @@ impl Drop for Inner {
     }
 }
 
-/// The low half of a result: dword 0.
+/// Returns the low half of a result: dword 0.
 #[allow(clippy::cast_possible_truncation)] // on purpose
 fn low(result: u64) -> u32 {
     result as u32

@@ -120,8 +120,8 @@ impl Controller {
         }
     }
 
-    /// The group in which [`Self::receive`] of `room` bytes would compute a power; `None` when it
-    /// would compute none.
+    /// Returns the group in which [`Self::receive`] of `room` bytes would compute a power; `None`
+    /// when it would compute none.
     pub fn power(&self, room: usize) -> Option<Group> {
         let (State::Challenge(agreed) | State::Verdict(agreed, _)) = &self.state else {
             return None;
@@ -130,7 +130,7 @@ impl Controller {
         Some(agreed.group).filter(|group| fits && *group != Group::Null)
     }
 
-    /// Length of the next message in bytes; of a verdict, that of success.
+    /// Returns the length of the next message in bytes; of a verdict, that of success.
     fn next_bytes(&self) -> Option<usize> {
         match &self.state {
             State::Challenge(agreed) => {
@@ -144,7 +144,7 @@ impl Controller {
         }
     }
 
-    /// The next message for a host that has room for `room` bytes.
+    /// Returns the next message for a host that has room for `room` bytes.
     ///
     /// # Errors
     /// [`Status::COMMAND_SEQUENCE_ERROR`] when it is the host's turn, [`Status::INVALID_FIELD`]
@@ -259,7 +259,7 @@ impl Controller {
     }
 }
 
-/// A length that fits its field: at most 1,024.
+/// Returns a length that fits its field: at most 1,024.
 pub(super) fn length<T: TryFrom<usize>>(bytes: usize) -> T {
     T::try_from(bytes).unwrap_or_else(|_| unreachable!("hash and group values are short"))
 }

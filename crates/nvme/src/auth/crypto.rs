@@ -33,7 +33,7 @@ pub struct Challenge<'a> {
 }
 
 impl Challenge<'_> {
-    /// The response of `prover`, whose NQN and secret these are, to `peer`.
+    /// Returns the response of `prover`, whose NQN and secret these are, to `peer`.
     pub fn response(
         &self,
         prover: Prover,

@@ -33,7 +33,7 @@ impl Hash {
         }
     }
 
-    /// The function with this identifier.
+    /// Returns the function with this identifier.
     pub fn from_id(id: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|hash| hash.id() == id)
     }
@@ -47,7 +47,7 @@ impl Hash {
         }
     }
 
-    /// The hash of `data`.
+    /// Returns the hash of `data`.
     pub fn digest(self, data: &[u8]) -> Zeroizing<Vec<u8>> {
         Zeroizing::new(match self {
             Self::Sha256 => Sha256::digest(data).to_vec(),

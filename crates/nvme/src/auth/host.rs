@@ -60,7 +60,7 @@ impl Host {
         Self { keys, offer, entropy, transaction, state: State::Challenge }
     }
 
-    /// The first message to send.
+    /// Returns the first message to send.
     pub fn negotiate(&self) -> Vec<u8> {
         let (hashes, groups) = (self.offer.hashes.clone(), self.offer.groups.clone());
         Proposal { transaction: self.transaction, hashes, groups }.encode()

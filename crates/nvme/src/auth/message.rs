@@ -61,7 +61,7 @@ layout! {
 }
 
 impl AuthCommand {
-    /// Whether the command speaks of in-band authentication.
+    /// Returns true if the command speaks of in-band authentication.
     pub fn is_ours(&self) -> bool {
         (self.secp(), self.spsp0(), self.spsp1()) == (SECP_NVME, 1, 1)
     }
@@ -178,7 +178,7 @@ fn head(kind: u8, id: Id, transaction: u16) -> [u8; 8] {
     *head.as_bytes()
 }
 
-/// A message of `id`: the head, then its fixed part from byte 6 on, then `parts`.
+/// Returns a message of `id`: the head, then its fixed part from byte 6 on, then `parts`.
 pub(super) fn compose(id: Id, transaction: u16, fixed: &[u8], parts: &[&[u8]]) -> Vec<u8> {
     let kind = match id {
         Id::NEGOTIATE | Id::FAILURE1 | Id::FAILURE2 => TYPE_COMMON,
@@ -197,7 +197,7 @@ pub(super) fn failure(id: Id, transaction: u16, reason: Reason) -> Vec<u8> {
     compose(id, transaction, failure.as_bytes(), &[])
 }
 
-/// The reason of a failure message with this identifier, if `bytes` is one.
+/// Returns the reason of a failure message with this identifier, if `bytes` is one.
 pub(super) fn failed(bytes: &[u8], id: Id) -> Option<Reason> {
     let (head, failure) = (Head::parse(bytes)?, Failure::parse(bytes)?);
     let is_failure = (head.auth_type(), Id(head.auth_id())) == (TYPE_COMMON, id);
@@ -213,7 +213,7 @@ pub(super) fn expect(bytes: &[u8], id: Id, transaction: u16) -> Result<(), Reaso
     if head.transaction() != transaction { Err(Reason::PAYLOAD) } else { Ok(()) }
 }
 
-/// The `count` bytes at `offset`.
+/// Returns the `count` bytes at `offset`.
 pub(super) fn part(bytes: &[u8], offset: usize, count: usize) -> Result<&[u8], Reason> {
     bytes.get(offset..offset + count).ok_or(Reason::PAYLOAD)
 }

@@ -98,7 +98,7 @@ impl Secret {
         Zeroizing::new(format!("{PREFIX}{id:02}:{}:", *key))
     }
 
-    /// The key as its owner, of this NQN, uses it.
+    /// Returns the key as its owner, of this NQN, uses it.
     pub fn transformed(&self, nqn: &str) -> Zeroizing<Vec<u8>> {
         match self.hash {
             Some(hash) => hash.hmac(&self.key, &[nqn.as_bytes(), b"NVMe-over-Fabrics"]),
@@ -106,7 +106,7 @@ impl Secret {
         }
     }
 
-    /// The hash that transforms it.
+    /// Returns the hash that transforms it.
     pub fn hash(&self) -> Option<Hash> {
         self.hash
     }

@@ -80,7 +80,7 @@ impl Secrets {
         self.hosts.is_empty() && self.controller("").is_none() && self.controllers.is_empty()
     }
 
-    /// The host's secret.
+    /// Returns the host's secret.
     pub fn host(&self, nqn: &str) -> Option<&Secret> {
         self.hosts.get(nqn)
     }
@@ -90,7 +90,7 @@ impl Secrets {
         self.hosts.keys().map(String::as_str)
     }
 
-    /// The secret of the controllers of a subsystem.
+    /// Returns the secret of the controllers of a subsystem.
     pub fn controller(&self, subsystem: &str) -> Option<&Secret> {
         self.controllers.get(subsystem).or(self.any_controller.as_ref())
     }

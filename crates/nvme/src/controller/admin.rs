@@ -64,7 +64,7 @@ pub fn data_bytes_max(sqe: &Sqe) -> u32 {
     }
 }
 
-/// Bytes that a command of the admin queue carries to the controller.
+/// Returns the bytes that a command of the admin queue carries to the controller.
 pub fn data_to_controller(sqe: &Sqe) -> u32 {
     let opcode = match Admin(sqe.opcode()) {
         Admin::FABRICS => fabrics::fctype(sqe).0,
@@ -174,8 +174,8 @@ impl Controller {
         }
     }
 
-    /// A write to Controller Configuration: enable, disable (reset) or shut down. Requests that
-    /// were held end with a reset, since the queue that they are on does not.
+    /// Returns a write to Controller Configuration: enable, disable (reset) or shut down. Requests
+    /// that were held end with a reset, since the queue that they are on does not.
     fn configure(&mut self, new: Configuration) -> Result<Vec<u16>, Status> {
         let mut aborted = Vec::new();
         let was = self.configuration;
@@ -203,8 +203,8 @@ impl Controller {
         Ok(aborted)
     }
 
-    /// The status that the host reads: neither reset nor shutdown is complete while a command of an
-    /// I/O queue goes on.
+    /// Returns the status that the host reads: neither reset nor shutdown is complete while a
+    /// command of an I/O queue goes on.
     fn status_seen(&self, backing: &dyn Backing) -> ControllerStatus {
         let goes_on = backing.io_queues() > 0;
         match (self.configuration.enable(), self.status.shst()) {
@@ -222,7 +222,7 @@ impl Controller {
     }
 }
 
-/// A command of the compute namespace, checked as far as its own bytes go.
+/// Returns a command of the compute namespace, checked as far as its own bytes go.
 fn compute(sqe: &Sqe, data: &[u8], subsystem: &Subsystem) -> Result<Answer, Status> {
     match subsystem.namespace(sqe.nsid()) {
         Some(namespace) if namespace.csi() == Csi::CP => {

@@ -243,8 +243,8 @@ fn descriptors(namespace: &Namespace) -> Vec<u8> {
     data
 }
 
-/// The UUID of a namespace: its NGUID, which is random, with the version (4) and the variant that
-/// make 16 random bytes a UUID.
+/// Returns the UUID of a namespace: its NGUID, which is random, with the version (4) and the
+/// variant that make 16 random bytes a UUID.
 fn uuid(mut nguid: [u8; 16]) -> [u8; 16] {
     nguid[6] = nguid[6] & 0x0F | 0x40;
     nguid[8] = nguid[8] & 0x3F | 0x80;

@@ -80,7 +80,7 @@ impl Features {
         }
     }
 
-    /// Whether this composite temperature, in kelvin, is beyond a threshold.
+    /// Returns true if this composite temperature, in kelvin, is beyond a threshold.
     pub(super) fn is_beyond(&self, kelvin: u16) -> bool {
         let both = self.value(FeatureId::TEMPERATURE_THRESHOLD).unwrap_or(0);
         u32::from(kelvin) >= both & 0xFFFF || u32::from(kelvin) <= both >> 16
@@ -108,8 +108,8 @@ fn kv_namespace(subsystem: &Subsystem, nsid: u32) -> Result<(), Status> {
 }
 
 impl Controller {
-    /// Whether this controller saves values of the feature. A discovery controller saves nothing:
-    /// a host gets one by its name alone.
+    /// Returns true if this controller saves values of the feature. A discovery controller saves
+    /// nothing: a host gets one by its name alone.
     fn saves(&self, id: FeatureId) -> bool {
         self.kind == Kind::Io && saveable(id)
     }

@@ -71,7 +71,7 @@ const SLM: [(u8, bool); 4] =
 
 const CP: [(u8, bool); 1] = [(Cp::EXECUTE_PROGRAM.0, false)];
 
-/// The Error Information log: newest first, zeros where there is no entry.
+/// Returns the Error Information log: newest first, zeros where there is no entry.
 fn error_log(backing: &dyn Backing) -> Vec<u8> {
     let entries = backing.errors();
     let mut log: Vec<u8> = entries.iter().flat_map(|entry| *entry.as_bytes()).collect();
@@ -145,7 +145,7 @@ impl Controller {
     }
 }
 
-/// The asked part of a log; zeros follow its end, an offset past its end is refused.
+/// Returns the asked part of a log; zeros follow its end, an offset past its end is refused.
 fn part(log: &[u8], offset: u64, bytes: u64) -> Result<Vec<u8>, Status> {
     let start = usize::try_from(offset).map_err(|_| Status::INVALID_FIELD)?;
     if start > log.len() || !offset.is_multiple_of(4) {
@@ -181,7 +181,7 @@ fn feature_effects() -> Vec<u8> {
     data
 }
 
-/// A log of the compute namespace.
+/// Returns a log of the compute namespace.
 fn of_programs(
     id: LogId,
     nsid: u32,

@@ -103,7 +103,7 @@ pub struct Subsystem {
 }
 
 impl Subsystem {
-    /// The namespace with this id.
+    /// Returns the namespace with this id.
     pub fn namespace(&self, nsid: u32) -> Option<&Namespace> {
         self.namespaces.iter().find(|namespace| namespace.nsid == nsid)
     }
@@ -128,13 +128,13 @@ impl Subsystem {
 pub trait Backing {
     /// Used part of a namespace, in its own unit (blocks or bytes).
     fn used(&self, nsid: u32) -> u64;
-    /// The health log.
+    /// Returns the health log.
     fn smart(&self) -> Smart;
-    /// Whether Delete of an absent key is an error in this kv namespace (EDNEK).
+    /// Returns true if Delete of an absent key is an error in this kv namespace (EDNEK).
     fn absent_delete_is_error(&self, nsid: u32) -> bool;
     /// Sets the same.
     fn set_absent_delete_is_error(&self, nsid: u32, error: bool);
-    /// The saved value of a feature, for a namespace or (0) for the subsystem.
+    /// Returns the saved value of a feature, for a namespace or (0) for the subsystem.
     fn saved(&self, _id: FeatureId, _nsid: u32) -> Option<u32> {
         None
     }
@@ -158,8 +158,8 @@ pub trait Backing {
     fn controllers(&self) -> Vec<u16> {
         Vec::new()
     }
-    /// Number of this controller's I/O queues, those included that have ended and whose commands
-    /// have not.
+    /// Returns the number of this controller's I/O queues, those included that have ended and whose
+    /// commands have not.
     fn io_queues(&self) -> usize {
         0
     }
@@ -258,7 +258,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// A controller just connected, with the keep-alive timeout of its Connect command.
+    /// Returns a controller just connected, with the keep-alive timeout of its Connect command.
     pub fn new(cntlid: u16, kato_ms: u32) -> Self {
         Self {
             cntlid,
@@ -273,7 +273,7 @@ impl Controller {
         }
     }
 
-    /// A discovery controller just connected.
+    /// Returns a discovery controller just connected.
     pub fn discovery(cntlid: u16, kato_ms: u32) -> Self {
         Self { kind: Kind::Discovery, ..Self::new(cntlid, kato_ms) }
     }
@@ -315,8 +315,8 @@ impl Controller {
         }
     }
 
-    /// The next event to report, when a request is held for it: complete the request of this
-    /// identifier with this result dword. Its log stays masked until the host reads it.
+    /// Returns the next event to report, when a request is held for it: complete the request of
+    /// this identifier with this result dword. Its log stays masked until the host reads it.
     pub fn take_event(&mut self) -> Option<(u16, u32)> {
         let ready = self.events.iter().position(|event| !self.masked.contains(&event.log()))?;
         if self.held.is_empty() {

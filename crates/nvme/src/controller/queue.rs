@@ -38,12 +38,12 @@ pub enum Refusal {
 }
 
 impl Queue {
-    /// The queue before Connect: admin, two entries, so that only Connect fits.
+    /// Returns the queue before Connect: admin, two entries, so that only Connect fits.
     pub fn unconnected() -> Self {
         Self::with(0, 2, true)
     }
 
-    /// The queue that a checked Connect command asks for.
+    /// Returns the queue that a checked Connect command asks for.
     pub fn of(connect: &Connect) -> Self {
         let flow_control = connect.cattr() & CATTR_NO_FLOW_CONTROL == 0;
         Self::with(connect.qid(), connect.sqsize().saturating_add(1), flow_control)
@@ -66,7 +66,7 @@ impl Queue {
         self.0.qid
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     pub fn entries(&self) -> u16 {
         self.0.entries
     }
@@ -113,7 +113,7 @@ impl Queue {
         Ok(Permit { cid, queue: self.clone(), answered: false })
     }
 
-    /// A completion for a command that was refused with [`Refusal::Conflict`].
+    /// Returns a completion for a command that was refused with [`Refusal::Conflict`].
     pub fn conflict(&self, cid: u16) -> Cqe {
         self.completion(cid, Status::COMMAND_ID_CONFLICT, 0)
     }
@@ -145,7 +145,7 @@ impl Permit {
         self.cid
     }
 
-    /// The queue the command came from.
+    /// Returns the queue the command came from.
     pub fn queue(&self) -> &Queue {
         &self.queue
     }

@@ -101,15 +101,15 @@ pub struct Execution {
 }
 
 impl Execution {
-    /// Number of streams: 1 and the highest that a source belongs to. One without a source is
-    /// empty.
+    /// Returns the number of streams: 1 and the highest that a source belongs to. One without a source
+    /// is empty.
     pub fn streams(&self) -> usize {
         let highest = self.sources.iter().map(|source| source.stream).max();
         highest.map_or(0, |stream| usize::from(stream) + 1)
     }
 }
 
-/// The key of chunk `number` under `prefix`.
+/// Returns the key of chunk `number` under `prefix`.
 pub fn chunk_key(prefix: &[u8; 12], number: u32) -> crate::kv::Key {
     let mut key = [0; 16];
     key[..12].copy_from_slice(prefix);
@@ -167,7 +167,7 @@ impl Execution {
         Ok(Self { program, output, sources, inline, parameters, serial, cores })
     }
 
-    /// The payload's bytes.
+    /// Returns the payload's bytes.
     ///
     /// # Panics
     /// When there are more than [`SOURCES_MAX`] sources, 4 GiB of parameters, or not the bytes that

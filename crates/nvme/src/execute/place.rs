@@ -102,14 +102,14 @@ pub enum Place {
 }
 
 impl From<Place> for Source {
-    /// A source of stream 0.
+    /// Returns a source of stream 0.
     fn from(place: Place) -> Self {
         place.on(0)
     }
 }
 
 impl Place {
-    /// A source of this stream.
+    /// Returns a source of this stream.
     #[must_use]
     pub fn on(self, stream: u8) -> Source {
         Source { stream, place: self }
@@ -210,7 +210,7 @@ impl Source {
         }
     }
 
-    /// Bytes of the payload itself that this source is.
+    /// Returns the bytes of the payload itself that this source is.
     pub(super) fn inline_bytes(&self) -> u64 {
         match self.place {
             Place::Inline { bytes } => bytes.into(),

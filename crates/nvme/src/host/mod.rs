@@ -9,7 +9,7 @@ pub mod queue;
 use crate::fabrics::{CNTLID_DYNAMIC, ConnectData};
 use crate::wire::fixed_text;
 
-/// The data of Connect. `cntlid` is `None` on the admin queue.
+/// Returns the data of Connect. `cntlid` is `None` on the admin queue.
 pub fn connect_data(
     hostid: &[u8; 16],
     hostnqn: &str,

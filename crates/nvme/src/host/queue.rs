@@ -84,7 +84,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// A queue of `entries` (at least 2) commands, and the ICReq to send.
+    /// Returns a queue of `entries` (at least 2) commands, and the ICReq to send.
     ///
     /// One entry stays unused, as a ring of the standard has it.
     pub fn new(entries: u16, digests: Digests) -> (Self, Prefix) {
@@ -95,7 +95,7 @@ impl Queue {
         (Self { connection, slots, free }, request)
     }
 
-    /// The transport's side of the queue: prefixes and digests.
+    /// Returns the transport's side of the queue: prefixes and digests.
     pub fn connection(&self) -> &Connection {
         &self.connection
     }
@@ -138,7 +138,7 @@ impl Queue {
         self.connection.data_received(bytes);
     }
 
-    /// The next event from the front of `input`; `None` when more input is needed.
+    /// Returns the next event from the front of `input`; `None` when more input is needed.
     ///
     /// # Errors
     /// [`Fatal`] when the controller broke the rules: send its terminate request and close.

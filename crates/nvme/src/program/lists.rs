@@ -44,7 +44,7 @@ pub struct ProgramType {
 pub struct RangeSet {
     /// Identifier.
     pub rsid: u16,
-    /// Whether an execution uses it.
+    /// True if an execution uses it.
     pub in_use: bool,
     /// Its ranges.
     pub ranges: Vec<MemoryRange>,

@@ -117,7 +117,7 @@ pub struct MemoryRange {
 }
 
 impl MemoryRange {
-    /// The ranges that stand in `data`, as many as are whole.
+    /// Returns the ranges that stand in `data`, as many as are whole.
     pub fn parse_all(data: &[u8]) -> Vec<Self> {
         let records = data.as_chunks::<RANGE_BYTES>().0.iter();
         let parse = |bytes: &[u8; RANGE_BYTES]| {
@@ -189,7 +189,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether an opcode of the admin queue is one of these.
+    /// Returns true if an opcode of the admin queue is one of these.
     pub const fn has(opcode: u8) -> bool {
         matches!(
             Admin(opcode),
@@ -262,7 +262,7 @@ impl Command {
     }
 }
 
-/// The 16 bits of a field.
+/// Returns the 16 bits of a field.
 fn index(field: u32) -> u16 {
     u16::try_from(field).expect("a field of 16 bits")
 }

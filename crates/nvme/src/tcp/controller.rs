@@ -81,13 +81,13 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection on which nothing has been received.
+    /// Returns a connection on which nothing has been received.
     pub fn new(limits: Limits) -> Self {
         let receiver = Receiver::new(Side::Controller);
         Self { limits, receiver, encoder: Encoder::default(), transfers: Vec::new() }
     }
 
-    /// The next event from the front of `input`; `None` when more input is needed.
+    /// Returns the next event from the front of `input`; `None` when more input is needed.
     ///
     /// # Errors
     /// [`Fatal`]: send its terminate request and close.
@@ -134,7 +134,7 @@ impl Connection {
         (ttag, self.encoder.prefix(Kind::R2T, Flags::default(), r2t.as_bytes(), 0))
     }
 
-    /// The response capsule of a completion.
+    /// Returns the response capsule of a completion.
     pub fn response(&self, cqe: &Cqe) -> Prefix {
         let mut header = [0; 24];
         header[8..].copy_from_slice(cqe.as_bytes());

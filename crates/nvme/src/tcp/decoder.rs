@@ -32,7 +32,7 @@ impl Side {
         }
     }
 
-    /// The PDU that must come first.
+    /// Returns the PDU that must come first.
     fn first(self) -> Kind {
         match self {
             Self::Host => Kind::IC_RESP,
@@ -54,17 +54,17 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header's bytes from offset 0; those past HLEN are zero.
+    /// Returns the header's bytes from offset 0; those past HLEN are zero.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// A fatal error in the field at this offset.
+    /// Returns a fatal error in the field at this offset.
     pub fn invalid(&self, offset: u32) -> Fatal {
         self.fatal(FatalStatus::INVALID_HEADER_FIELD, offset)
     }
 
-    /// A fatal error in this PDU.
+    /// Returns a fatal error in this PDU.
     pub fn fatal(&self, status: FatalStatus, information: u32) -> Fatal {
         let length = self.kind.shape().map_or(8, |shape| shape.header);
         Fatal { status, information, header: self.bytes[..length].to_vec() }
@@ -114,7 +114,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder at the start of a connection.
+    /// Returns a decoder at the start of a connection.
     pub fn new(side: Side) -> Self {
         let stash = [0; HEADER_BYTES_MAX + DIGEST_BYTES];
         let digests = Digests::default();
@@ -131,7 +131,7 @@ impl Decoder {
         self.phase = Phase::Failed;
     }
 
-    /// The next item, taken from the front of `input`; `None` when more input is needed.
+    /// Returns the next item, taken from the front of `input`; `None` when more input is needed.
     ///
     /// # Errors
     /// [`Fatal`] when a header breaks the rules; nothing is decoded after it.
@@ -170,8 +170,8 @@ impl Decoder {
         }
     }
 
-    /// Bytes of the current PDU's data that are still to come; 0 outside data. Only then may a
-    /// caller receive up to that many bytes elsewhere and report them.
+    /// Returns the bytes of the current PDU's data that are still to come; 0 outside data. Only then
+    /// may a caller receive up to that many bytes elsewhere and report them.
     pub fn data_left(&self) -> usize {
         match self.phase {
             Phase::Data { left, .. } => left,
@@ -179,7 +179,7 @@ impl Decoder {
         }
     }
 
-    /// Bytes of the current PDU's data that are still to come, padding before it or not.
+    /// Returns the bytes of the current PDU's data that are still to come, padding before it or not.
     pub fn data_coming(&self) -> usize {
         match self.phase {
             Phase::Padding { data, .. } => data as usize,
@@ -213,8 +213,8 @@ impl Decoder {
         self.have >= target
     }
 
-    /// The data digest is of the data, or of the data with zeros up to a multiple of 4 bytes: the
-    /// standard can be read both ways, Linux sends the one and SPDK the other.
+    /// Returns the data digest of the data, or of the data with zeros up to a multiple of 4
+    /// bytes: the standard can be read both ways, Linux sends the one and SPDK the other.
     fn data_digest<'a>(&mut self, odd: usize, crc: u32, input: &mut &'a [u8]) -> Option<Item<'a>> {
         let mut digest_matches = true;
         if self.digests.data {
@@ -230,8 +230,8 @@ impl Decoder {
         Some(Item::End { digest_matches })
     }
 
-    /// A header of which nothing was received before and of which all is there; `None` when that
-    /// is not so, or when anything is wrong with it: [`Self::header`] finds out what.
+    /// Returns a header of which nothing was received before and of which all is there; `None` when
+    /// that is not so, or when anything is wrong with it: [`Self::header`] finds out what.
     fn whole_header(&mut self, input: &mut &[u8]) -> Option<Header> {
         if self.have > 0 || self.first || self.digests.header {
             return None;

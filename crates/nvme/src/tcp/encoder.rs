@@ -38,7 +38,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Length of the prefix of a PDU of this kind that carries `data` bytes.
+    /// Returns the length of the prefix of a PDU of this kind that carries `data` bytes.
     pub fn prefix_length(&self, kind: Kind, data: u32) -> usize {
         let shape = kind.shape().expect("a kind of ours");
         let digest = if shape.header_digest && self.digests.header { DIGEST_BYTES } else { 0 };
@@ -49,7 +49,7 @@ impl Encoder {
         }
     }
 
-    /// The prefix of a PDU: `header` with its common header, digest and padding filled in.
+    /// Returns the prefix of a PDU: `header` with its common header, digest and padding filled in.
     ///
     /// # Panics
     /// When `header` is not of the kind's length: our bug.
@@ -80,7 +80,7 @@ impl Encoder {
         Prefix { bytes, length }
     }
 
-    /// The digest that follows the data, when the connection uses data digests.
+    /// Returns the digest that follows the data, when the connection uses data digests.
     pub fn data_digest<'a>(&self, data: impl IntoIterator<Item = &'a [u8]>) -> Option<[u8; 4]> {
         self.digests.data.then(|| data.into_iter().fold(0, crc32c::crc32c_append).to_le_bytes())
     }

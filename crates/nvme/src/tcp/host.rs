@@ -73,7 +73,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection that will ask for these digests, and the ICReq to send.
+    /// Returns a connection that will ask for these digests, and the ICReq to send.
     pub fn new(digests: Digests) -> (Self, Prefix) {
         let mut request = IcReq::zeroed();
         request.set_dgst(digests.dgst());
@@ -82,7 +82,7 @@ impl Connection {
         (Self { wanted: digests, receiver: Receiver::new(Side::Host), encoder }, prefix)
     }
 
-    /// The next event from the front of `input`; `None` when more input is needed.
+    /// Returns the next event from the front of `input`; `None` when more input is needed.
     ///
     /// # Errors
     /// [`Fatal`]: send its terminate request and close.
@@ -109,7 +109,7 @@ impl Connection {
         Some((place.cid, offset, left))
     }
 
-    /// Bytes of the current PDU's data that have not been handed on.
+    /// Returns the bytes of the current PDU's data that have not been handed on.
     pub fn data_coming(&self) -> usize {
         self.receiver.data_coming()
     }

@@ -28,7 +28,7 @@ impl Digests {
         Self { header: dgst & pdu::DGST_HEADER != 0, data: dgst & pdu::DGST_DATA != 0 }
     }
 
-    /// The DGST field.
+    /// Returns the DGST field.
     pub const fn dgst(self) -> u8 {
         self.header as u8 * pdu::DGST_HEADER + self.data as u8 * pdu::DGST_DATA
     }
@@ -49,7 +49,7 @@ pub struct Fatal {
 }
 
 impl Fatal {
-    /// The terminate request, `kind` being that of the side that sends it.
+    /// Returns the terminate request, `kind` being that of the side that sends it.
     pub fn encode(&self, kind: Kind) -> Vec<u8> {
         let copied = self.header.len().min(pdu::TERM_DATA_BYTES_MAX);
         let mut request = TermReq::zeroed();

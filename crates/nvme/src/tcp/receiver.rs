@@ -38,7 +38,7 @@ pub(super) struct Receiver<P> {
 }
 
 impl<P: Copy> Receiver<P> {
-    /// A stream of which nothing was received.
+    /// Returns a stream of which nothing was received.
     pub(super) fn new(side: Side) -> Self {
         Self { decoder: Decoder::new(side), current: None }
     }
@@ -48,7 +48,7 @@ impl<P: Copy> Receiver<P> {
         self.decoder.set_digests(digests);
     }
 
-    /// The next of the front of `input`; `None` when more input is needed.
+    /// Returns the next of the front of `input`; `None` when more input is needed.
     ///
     /// # Errors
     /// [`Fatal`], once and for all.
@@ -70,7 +70,7 @@ impl<P: Copy> Receiver<P> {
         }))
     }
 
-    /// The data behind the last header belongs to `place`, from `offset` of its buffer on.
+    /// Returns the data behind the last header belongs to `place`, from `offset` of its buffer on.
     pub(super) fn begin(&mut self, place: P, offset: u32) {
         self.current = Some((place, offset));
     }
@@ -97,7 +97,7 @@ impl<P: Copy> Receiver<P> {
         self.advance(bytes.len());
     }
 
-    /// Bytes of the current PDU's data that have not been handed on.
+    /// Returns the bytes of the current PDU's data that have not been handed on.
     pub(super) fn data_coming(&self) -> usize {
         self.decoder.data_coming()
     }

@@ -1,7 +1,7 @@
-//! The epoll back end's poller: one edge-triggered registration for a socket's whole life.
+//! Poller of the epoll back end: one edge-triggered registration for a socket's whole life.
 //!
-//! Never reads or writes a socket, and cannot wait for files: those go to helper threads.
-//! Invariant: the events of one wait all reach the caller before the next wait.
+//! This module neither reads nor writes sockets. epoll cannot wait for files, so file operations go
+//! to helper threads. Invariant: the caller sees all events of one wait before the next wait.
 
 use std::cell::RefCell;
 use std::io;
@@ -13,7 +13,7 @@ use crate::backend::{Direction, SocketKey, os};
 use crate::file::{FileDone, FileOp, FileThreads};
 use crate::oneshot::Sender;
 
-/// Marks the core's own eventfd among the events; no socket has this key.
+/// User data of the core's own eventfd; no socket has this key.
 const NOTIFIER: u64 = u64::MAX;
 const EVENTS_MAX: usize = 256;
 

@@ -1,6 +1,6 @@
 //! [`Notifier`]: the call that wakes a sleeping core from another thread.
 
-/// Calls a sleeping core; implemented by an eventfd, and by nothing at all in the simulation.
+/// Wakes a sleeping core. A real core has an eventfd; the simulation needs no notification.
 pub(crate) trait Notifier: Send + Sync {
     fn notify(&self);
 }

@@ -1,8 +1,7 @@
-//! The back end of real cores: sockets of the operating system over a [`Poller`].
+//! Back end of real cores: sockets of the operating system over a [`Poller`].
 //!
-//! Never waits but in [`Backend::poll`]. Invariants: readiness is cleared only by a transfer that
-//! was refused or fell short, and set only by an event that the poller saw afterwards, so no wake
-//! is lost; a key names one socket for ever.
+//! Only [`Backend::poll`] waits. Invariants: a refused or short transfer clears readiness, and only
+//! a later event of the poller sets it, so no wake-up is lost; a key is never reused.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice, Read};
@@ -38,7 +37,7 @@ impl Handle {
 #[derive(Default)]
 struct Side {
     ready: bool,
-    /// Ready for ever, whatever a short transfer seems to say.
+    /// True if this direction stays ready, even after a short transfer.
     closed: bool,
     armed: bool,
     waker: Option<Waker>,
@@ -46,7 +45,7 @@ struct Side {
 
 struct Socket {
     handle: Handle,
-    /// By [`Direction`]: read, write.
+    /// Indexed by [`Direction`]: read, write.
     sides: [Side; 2],
 }
 
@@ -56,7 +55,8 @@ struct Slot {
     socket: Option<Socket>,
 }
 
-/// Keys hold an index of 32 bits and a generation of 30: `uring` needs two bits of a word.
+/// Table of sockets. A key holds an index of 32 bits and a generation of 30, because `uring` needs
+/// two bits of a word.
 #[derive(Default)]
 struct Sockets {
     slots: Vec<Slot>,
@@ -99,7 +99,7 @@ pub(crate) struct Real<P> {
     started: std::time::Instant,
     poller: P,
     sockets: RefCell<Sockets>,
-    /// Kept between polls for its capacity.
+    /// Buffer reused between polls.
     events: RefCell<Vec<Event>>,
     compute: ComputeThreads,
     stop: Cell<Option<SocketKey>>,
@@ -107,7 +107,7 @@ pub(crate) struct Real<P> {
 }
 
 impl<P: Poller> Real<P> {
-    /// `started` is the runtime's zero of time.
+    /// Makes a back end; `started` is the runtime's zero of time.
     pub(crate) fn new(poller: P, started: std::time::Instant, compute: ComputeThreads) -> Self {
         Self {
             started,
@@ -120,7 +120,7 @@ impl<P: Poller> Real<P> {
         }
     }
 
-    /// `ready`: whether a first transfer may be tried before any event was seen.
+    /// Adds a socket. `ready`: true if the first transfer may be tried before any event.
     fn add(&self, handle: Handle, ready: bool) -> io::Result<SocketKey> {
         let fd = handle.fd();
         let side = || Side { ready, ..Side::default() };
@@ -149,8 +149,9 @@ impl<P: Poller> Real<P> {
         act(sockets.live(key).ok_or_else(not_open)?)
     }
 
-    /// Tries a transfer of up to `wanted` bytes. One that is refused, or falls short on a stream,
-    /// has emptied (or filled) the socket's buffer: another try would be a wasted call.
+    /// Tries a transfer of up to `wanted` bytes. A transfer that is refused, or short on a stream,
+    /// has emptied (or filled) the socket's buffer, so readiness is cleared: another try would be a
+    /// wasted call.
     fn transfer(
         &self,
         key: SocketKey,
@@ -182,7 +183,7 @@ impl<P: Poller> Real<P> {
         })
     }
 
-    /// Notes an event; collects who is to be woken.
+    /// Applies an event; collects the wakers to call.
     fn apply(&self, event: Event, woken: &mut Vec<Waker>) {
         let mut sockets = self.sockets.borrow_mut();
         let Some(socket) = sockets.live(event.key) else { return };
@@ -201,7 +202,7 @@ impl<P: Poller> Real<P> {
     }
 }
 
-/// Arms a direction unless it is.
+/// Arms a direction if it is not armed.
 fn arm<P: Poller>(
     poller: &P,
     key: SocketKey,

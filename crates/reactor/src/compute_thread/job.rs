@@ -1,29 +1,30 @@
-//! [`ErasedJob`]: a job of the lane whose type is forgotten, and the queue of such jobs.
+//! [`ErasedJob`]: a job behind a trait object, and the queue of such jobs.
 
 use std::collections::VecDeque;
 
 use crate::class::Class;
 
-/// What a step of some job came to.
+/// Outcome of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stepped {
     pub(crate) cost_ns: u64,
     pub(crate) more: bool,
 }
 
-/// A job whose type is forgotten.
+/// A job behind a trait object.
 pub(crate) trait ErasedJob: Send {
-    /// Does a step; never panics.
+    /// Does a step. Does not panic.
     fn step(&mut self) -> Stepped;
-    /// What the step took.
+    /// Reports the time that the last step took.
     fn ran(&mut self, spent_ns: u64);
-    /// Whether nobody waits for it any more.
+    /// Returns true if the result is no longer awaited.
     fn is_abandoned(&self) -> bool;
-    /// Delivers the output after the last step. Without it, or one, the waiter sees a failure.
+    /// Delivers the output after the last step. If the job is dropped, or has no output, its waiter
+    /// gets an error.
     fn finish(self: Box<Self>);
 }
 
-/// Jobs waiting for their next step. Also the simulation's queue.
+/// Jobs waiting for their next step. The simulation uses the same queue.
 #[derive(Default)]
 pub(crate) struct JobQueue {
     foreground: VecDeque<Box<dyn ErasedJob>>,
@@ -38,20 +39,20 @@ impl JobQueue {
         }
     }
 
-    /// The job whose turn it is, and the class to give it back under.
+    /// Returns the next job, and the class to requeue it under.
     pub(crate) fn pop(&mut self) -> Option<(Class, Box<dyn ErasedJob>)> {
         let foreground = self.foreground.pop_front().map(|job| (Class::Foreground, job));
         foreground.or_else(|| self.others.pop_front().map(|job| (Class::Background, job)))
     }
 }
 
-/// What a core's lane does and did.
+/// State and counters of a core's compute threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ComputeLoad {
-    /// It has work.
+    /// True while they have work.
     pub(crate) works: bool,
-    /// CPU time it has used, ns.
+    /// CPU time they have used, ns.
     pub(crate) cpu_ns: u64,
-    /// How often it was boosted.
+    /// Number of times one got normal priority because it starved.
     pub(crate) boosts: u64,
 }

@@ -1,34 +1,34 @@
-//! When the lane is boosted ([`StarvationGuard`]): a drive's lane yields to the drive's own commands, and not
-//! without end to whatever else runs on the machine.
+//! Starvation guard for the low-priority compute thread: [`StarvationGuard`].
 //!
-//! A lowered thread beside threads that always want its CPU gets about a thousandth of it. A lane
-//! that got less than a tenth of the time it had work, while its core had little to do for hosts,
-//! works at normal priority for a while; each time that was in vain, the next while is twice as
-//! long. Never reads a clock or moves a thread: that is the worker's. Invariant: the lane is never
-//! boosted at a look after a span in which the core was busy for its hosts.
+//! A thread under `SCHED_IDLE` gets about a thousandth of a CPU that other threads always want. If
+//! the compute thread had work but received less than a tenth of the CPU in a window, while its
+//! core was mostly idle for foreground work, its jobs run at normal priority for a hold time. The
+//! hold time doubles each time the thread still starves afterwards. This module reads no clock and
+//! changes no priority: the worker does. Invariant: a sample after an interval of much foreground
+//! work never boosts.
 
-/// Time between two looks, ns.
+/// Time between two samples, ns.
 pub(super) const SAMPLE_NS: u64 = 5_000_000;
-/// Time with work after which the lane is judged, ns.
+/// Length of a window, counted in time with work, ns.
 const WINDOW_NS: u64 = 50_000_000;
-/// The lane starves below one part in so many of the time it has work.
+/// The thread starves if it gets less than this fraction (1/n) of the time it has work.
 const STARVED_BELOW: u64 = 10;
-/// The core is busy for its hosts from one part in so many of the time on.
+/// The core is busy if foreground work takes this fraction (1/n) of an interval or more.
 const FOREGROUND_FROM: u64 = 5;
-/// How long the lane is boosted first, and at most, ns.
+/// First hold time at normal priority, ns; the maximum is below.
 const HOLD_MIN_NS: u64 = 500_000_000;
 const HOLD_MAX_NS: u64 = 16_000_000_000;
 
-/// Clocks of a core and its lane; all but `now_ns` only run for what they say.
+/// Clock readings of a core and its compute thread at one sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reading {
-    /// Time.
+    /// Current time.
     pub(super) now_ns: u64,
-    /// Time for which the lane has had work.
+    /// Total time for which the thread has had work.
     pub(super) wanted_ns: u64,
-    /// CPU time of the lane.
+    /// CPU time of the thread.
     pub(super) compute_ns: u64,
-    /// Time for which the core has worked for its hosts.
+    /// Total time that the core has spent on foreground work.
     pub(super) foreground_ns: u64,
 }
 
@@ -36,24 +36,24 @@ pub(super) struct Reading {
 enum State {
     #[default]
     Low,
-    /// Until this time.
+    /// At normal priority until this time, ns.
     Boosted(u64),
 }
 
-/// The policy of one lane.
+/// Decides when one compute thread gets normal priority.
 #[derive(Debug, Default)]
 pub(super) struct StarvationGuard {
     state: State,
-    /// The last look.
+    /// Reading of the last sample.
     last: Reading,
-    /// Where the span began over which the lane is judged.
+    /// Reading at the start of the window.
     window: Reading,
-    /// How long the lane was boosted last; 0 if it has not starved since it could.
+    /// Length of the last hold time; 0 if the thread has not starved since.
     hold_ns: u64,
 }
 
 impl StarvationGuard {
-    /// Whether the lane is to work at normal priority from now on.
+    /// Takes a sample; returns true if the thread should have normal priority from now on.
     pub(super) fn sample(&mut self, reading: Reading) -> bool {
         let passed_ns = reading.now_ns - self.last.now_ns;
         let foreground_ns = reading.foreground_ns - self.last.foreground_ns;
@@ -92,8 +92,8 @@ impl StarvationGuard {
 mod tests {
     use super::*;
 
-    /// Looks at a lane that always has work for `ms`, of which it gets `lane` and the hosts get
-    /// `foreground` parts in a hundred; how long it was boosted, ms.
+    /// Samples a thread that always has work for `ms`, with `share` percent of a CPU for it and
+    /// `foreground` percent for hosts; returns the time at normal priority, ms.
     fn pass(guard: &mut StarvationGuard, ms: u64, share: u64, foreground: u64) -> u64 {
         let mut reading = guard.last;
         let looks = ms * 1_000_000 / SAMPLE_NS;

@@ -1,8 +1,8 @@
-//! A core's lane on real threads: [`ComputeThreads`].
+//! A core's compute threads: [`ComputeThreads`].
 //!
-//! Invariants: of the two threads that a yielding worker may have, the one whose turn it is by
-//! [`State::boosted`] takes jobs, so one job is stepped by one thread at a time; a panic ends its
-//! job and not the lane.
+//! Invariants: a yielding worker may have two threads, of low and of normal priority;
+//! [`State::boosted`] selects the one that takes jobs, so one thread at a time steps a job; a panic
+//! ends its job and not the thread.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,14 +20,14 @@ use crate::instant::nanos;
 #[derive(Default)]
 struct State {
     queue: JobQueue,
-    /// Those in the queue and those that are being stepped.
+    /// Number of jobs, queued or being stepped.
     jobs: usize,
     stopping: bool,
-    /// The thread of normal priority takes the jobs of one that yields.
+    /// True while the thread of normal priority takes the jobs of a yielding worker.
     boosted: bool,
-    /// When it was given work, having had none.
+    /// Start of the current span with work.
     asked_since: Option<Instant>,
-    /// How long it had work before that.
+    /// Total time with work before that span.
     asked: Duration,
 }
 
@@ -44,16 +44,16 @@ impl State {
 #[derive(Default)]
 struct Common {
     state: Mutex<State>,
-    /// What the thread waits for whose turn it is, by [`State::boosted`].
+    /// Condition of each thread: low or only one, normal; indexed by [`State::boosted`].
     changed: [Condvar; 2],
     busy: AtomicBool,
     cpu_ns: AtomicU64,
-    /// Thread id of the one that yields; 0 before it runs.
+    /// Thread id of the low-priority thread; 0 before it runs.
     low_id: AtomicU64,
 }
 
 impl Common {
-    /// Steps run outside of the lock, so a poisoned one is still in order.
+    /// Locks the state. Steps run outside the lock, so a poisoned one is still consistent.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -86,7 +86,7 @@ impl Common {
         }
     }
 
-    /// Does one step of a job; gives it back if there is more.
+    /// Does one step of a job; returns the job if there is more to do.
     fn step(&self, mut job: Box<dyn ErasedJob>) -> Option<Box<dyn ErasedJob>> {
         if job.is_abandoned() {
             drop_quietly(job);
@@ -105,12 +105,12 @@ impl Common {
     }
 }
 
-/// A job's destructor may panic; the lane lives on.
+/// Drops a job; its destructor may panic without ending the thread.
 fn drop_quietly(job: Box<dyn ErasedJob>) {
     let _dropped = catch_unwind(AssertUnwindSafe(|| drop(job)));
 }
 
-/// Lowers the thread; says once if the best way to was refused.
+/// Lowers the thread's priority; prints one note if `SCHED_IDLE` was refused.
 fn note_priority() {
     static ONCE: Once = Once::new();
     match thread::lower_thread(0) {
@@ -124,13 +124,13 @@ fn note_priority() {
     }
 }
 
-/// Writes a note to standard error from a thread of its own, which a reader who is not there may
-/// block; the lane it must not.
+/// Writes a note to standard error from a thread of its own: a blocked reader must not stop the
+/// compute thread.
 fn say(note: String) {
     let _unsaid = std::thread::Builder::new().spawn(move || eprintln!("note: {note}"));
 }
 
-/// A core's lane: its threads.
+/// A core's compute threads.
 pub(crate) struct ComputeThreads {
     jobs: Worker,
     long: Worker,
@@ -138,7 +138,7 @@ pub(crate) struct ComputeThreads {
 }
 
 impl ComputeThreads {
-    /// For the calling core. `yields`: whether its thread is put below all others.
+    /// Makes the threads of the calling core. `yields`: true if they run at the lowest priority.
     pub(crate) fn new(core_name: &str, yields: bool) -> Self {
         Self {
             jobs: Worker::new(format!("{core_name}-comp"), yields),
@@ -167,16 +167,16 @@ impl ComputeThreads {
         }
     }
 
-    /// Sees to it that the lane does not starve. Called by the core's own thread, which has worked
-    /// for its hosts for `foreground_ns`; gives the time until the next call is needed, ns.
+    /// Takes a starvation sample if one is due. Called by the core's own thread, which has spent
+    /// `foreground_ns` on foreground tasks; returns the time until the next call is due, ns.
     pub(crate) fn watch(&self, now_ns: u64, foreground_ns: u64) -> Option<u64> {
         let looks = [&self.jobs, &self.long].map(|worker| worker.watch(now_ns, foreground_ns));
         looks.into_iter().flatten().min()
     }
 }
 
-/// One thread, or one at each priority; they start when they are first needed. Dropping it waits
-/// for the step in progress.
+/// One thread, or one at each priority; each starts when it is first needed. Dropping the worker
+/// waits for the step in progress.
 struct Worker {
     name: String,
     yields: bool,
@@ -186,8 +186,7 @@ struct Worker {
     guard: RefCell<StarvationGuard>,
     sampled_ns: Cell<u64>,
     boosts: Cell<u64>,
-    /// Of the hosts' work, on the core's clock and on its thread's, at the last look; and their
-    /// lesser so far.
+    /// `[wall_ns, thread_cpu_ns, foreground_ns]` at the last sample; see [`Worker::foreground`].
     foreground: Cell<[u64; 3]>,
 }
 
@@ -219,7 +218,7 @@ impl Worker {
         self.common.changed[usize::from(state.boosted)].notify_one();
     }
 
-    /// Starts the thread of normal or low priority; whether there is one.
+    /// Starts the thread of normal or low priority; returns true if it runs.
     fn start(&self, normal: bool) -> bool {
         let mut slot = if normal { &self.normal } else { &self.low }.borrow_mut();
         if slot.is_some() {
@@ -266,7 +265,7 @@ impl Worker {
         Some(SAMPLE_NS)
     }
 
-    /// CPU time of the threads, the step in progress included.
+    /// Returns the CPU time of both threads, the step in progress included, ns.
     fn thread_ns(&self) -> u64 {
         let of = |slot: &RefCell<Option<JoinHandle<()>>>| {
             slot.borrow().as_ref().map_or(0, thread::thread_cpu_ns_of)
@@ -274,8 +273,9 @@ impl Worker {
         of(&self.normal) + of(&self.low)
     }
 
-    /// Time that the core worked for its hosts. Its clock counts time for which others had the
-    /// CPU, its thread's counts work for others than hosts: of each span, the lesser counts.
+    /// Returns the total time of foreground work, ns. The core's clock over-counts while others
+    /// hold the CPU, and its thread's CPU time over-counts other work, so each interval adds the
+    /// smaller increment of the two.
     fn foreground(&self, clock_ns: u64) -> u64 {
         let thread_ns = thread::thread_cpu_ns();
         let [last_clock_ns, last_thread_ns, sum_ns] = self.foreground.get();
@@ -284,7 +284,7 @@ impl Worker {
         sum_ns + lesser_ns
     }
 
-    /// Hands the jobs to the other thread.
+    /// Hands the jobs to the thread of the other priority.
     fn set_boosted(&self, boosted: bool) {
         if boosted && !self.start(true) {
             return;

@@ -1,7 +1,7 @@
-//! The simulation's back end: a core's view of its [`super::World`].
+//! Back end of the simulation: a core's view of its [`super::World`].
 //!
-//! Never waits, and knows no files. Invariant: once the world or the core's life is over, every
-//! operation fails or does nothing.
+//! It does not wait and has no files. Invariant: once the world or the core's life is over, every
+//! operation fails or has no effect.
 
 use std::cell::RefMut;
 use std::io::{self, IoSlice};
@@ -28,13 +28,13 @@ impl SimBackend {
         Self { world, at }
     }
 
-    /// Looks at the world, if there is one; `None` while it is being dropped.
+    /// Calls `act` with the world's state; `None` while the world is being dropped.
     fn look<T>(&self, act: impl FnOnce(RefMut<'_, State>) -> T) -> Option<T> {
         let world: Rc<Inner> = self.world.upgrade()?;
         Some(act(world.state.borrow_mut()))
     }
 
-    /// As `look`, for operations of a core that lives.
+    /// Calls `act` as `look` does, for operations of a live core.
     fn act<T>(&self, act: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
         let acted = self.look(
             |mut state| {
@@ -166,7 +166,7 @@ impl Backend for SimBackend {
         load.flatten().unwrap_or_default()
     }
 
-    /// There are no strangers in the simulation.
+    /// Does nothing: the simulation has no other processes that could starve a job.
     fn guard_compute(&self, _foreground_ns: u64) -> Option<u64> {
         None
     }

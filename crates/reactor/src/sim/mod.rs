@@ -1,9 +1,10 @@
 //! A simulated world: one thread plays machines of several cores, with a virtual clock, a network
 //! and randomness from one seed.
 //!
-//! Never reads the real clock, a real random source, or the order of a hash map. Invariants: equal
-//! seed and equal program give an equal [`World::trace_hash`]; time moves only when no core can
-//! run; the world's state is never borrowed while a task runs, is woken or is dropped.
+//! The simulation uses neither a real clock, nor a real random source, nor the order of a hash map.
+//! Invariants: equal seed and equal program give an equal [`World::trace_hash`]; time advances only
+//! when no core can run; the world's state is never borrowed while a task runs, is woken or is
+//! dropped.
 
 mod backend;
 mod network;
@@ -26,14 +27,14 @@ use crate::mailbox::Shared;
 use backend::SimBackend;
 use state::{Event, Life, Machine, State, Trace};
 
-/// What a world is like.
+/// Parameters of a world.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorldConfig {
-    /// One-way delay of the network, µs; drawn for each segment.
+    /// Range of the network's one-way delay, µs; drawn for each segment.
     pub latency_us: Range<u64>,
-    /// Most bytes that one receive returns; the actual number is drawn.
+    /// Maximum bytes that one receive returns; the actual number is drawn.
     pub segment_bytes_max: usize,
-    /// Bytes that may be under way or unread in one direction of a connection.
+    /// Maximum bytes in flight or unread in one direction of a connection.
     pub window_bytes: usize,
     /// CPU time charged for each poll of a task and each message, ns.
     pub cpu_ns_per_poll: u64,
@@ -50,23 +51,23 @@ impl Default for WorldConfig {
     }
 }
 
-/// A machine of a world.
+/// Identifies a machine of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MachineId(usize);
 
-/// Why [`World::run_until`] gave up.
+/// Error: [`World::run_until`] did not reach its condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stuck {
-    /// The world's time then.
+    /// The world's time at that point.
     pub at: Instant,
-    /// What was the matter.
+    /// Reason.
     pub why: StuckWhy,
 }
 
-/// See [`Stuck`].
+/// Reason of [`Stuck`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StuckWhy {
-    /// Nothing can run and nothing will happen.
+    /// No task can run and no event is pending.
     Deadlock,
     /// The limit of virtual time was reached.
     TimeLimit,
@@ -92,23 +93,23 @@ pub(crate) struct Inner {
     state: RefCell<State>,
 }
 
-/// What a step of the world came to.
+/// Outcome of a step of the world.
 enum Step {
     Ran,
-    /// Nothing can run before this time.
+    /// Nothing can run before this time, ns.
     Idle(u64),
-    /// Nothing will ever run.
+    /// No task can run and no event is pending.
     Dead,
 }
 
 impl World {
-    /// An empty world.
+    /// Returns an empty world.
     #[must_use]
     pub fn new(seed: u64, config: WorldConfig) -> Self {
         Self(Rc::new(Inner { state: RefCell::new(State::new(seed, config)) }))
     }
 
-    /// Adds a machine, which does nothing until started.
+    /// Adds a machine, which is idle until started.
     ///
     /// # Panics
     /// If it has no cores, or another machine has the address.
@@ -120,7 +121,7 @@ impl World {
         MachineId(state.machines.len() - 1)
     }
 
-    /// Starts a machine: `main` gives each core's main future. A core whose main future is done
+    /// Starts a machine: `main` returns each core's main future. A core whose main future is done
     /// drops its other tasks and closes its mailbox.
     ///
     /// # Panics
@@ -151,16 +152,16 @@ impl World {
         }
     }
 
-    /// Whether any core of the machine runs.
+    /// Returns true if any core of the machine runs.
     #[must_use]
     pub fn is_running(&self, machine: MachineId) -> bool {
         self.0.state.borrow().machines[machine.0].cores.iter().any(|core| core.core.is_some())
     }
 
-    /// Runs until `done` says so, looking after each step.
+    /// Runs until `done` returns true; checks after each step.
     ///
     /// # Errors
-    /// [`Stuck`] when nothing can happen any more, or `limit` of virtual time has passed.
+    /// [`Stuck`] when no event is left, or `limit` of virtual time has passed.
     pub fn run_until(&self, done: impl Fn(&Self) -> bool, limit: Duration) -> Result<(), Stuck> {
         let end_ns = self.now().ns().saturating_add(nanos(limit));
         loop {
@@ -180,7 +181,7 @@ impl World {
         }
     }
 
-    /// Runs for a span of virtual time, whether or not anything happens in it.
+    /// Runs for a span of virtual time, even if no event falls into it.
     pub fn run_for(&self, span: Duration) {
         let end_ns = self.now().ns().saturating_add(nanos(span));
         loop {
@@ -197,8 +198,8 @@ impl World {
         }
     }
 
-    /// Cuts a machine's power: its tasks, timers and sockets are dropped; peers see a reset after
-    /// a latency, and may miss what was under way. It can be started again.
+    /// Cuts a machine's power: drops its tasks, timers and sockets. Peers see a reset after a
+    /// latency, and may miss data in flight. The machine can be started again.
     pub fn crash(&self, machine: MachineId) {
         let (cores, leftovers) = self.0.state.borrow_mut().crash(machine.0);
         for core in cores {
@@ -212,7 +213,7 @@ impl World {
         self.0.state.borrow_mut().disconnect(one.0, other.0);
     }
 
-    /// Asks a machine to stop: see [`crate::stop_requested`].
+    /// Asks a machine to stop; see [`crate::stop_requested`].
     pub fn request_stop(&self, machine: MachineId) {
         let mut state = self.0.state.borrow_mut();
         state.trace(Trace::Stop, machine.0, 0, 0);
@@ -224,31 +225,31 @@ impl World {
         }
     }
 
-    /// The machine's name.
+    /// Returns the machine's name.
     #[must_use]
     pub fn name(&self, machine: MachineId) -> String {
         self.0.state.borrow().machines[machine.0].name.clone()
     }
 
-    /// The world's time.
+    /// Returns the world's time.
     #[must_use]
     pub fn now(&self) -> Instant {
         Instant::from_ns(self.0.state.borrow().now_ns)
     }
 
-    /// The seed's next random number.
+    /// Returns the seed's next random number.
     #[must_use]
     pub fn random_u64(&self) -> u64 {
         self.0.state.borrow_mut().random()
     }
 
-    /// A fold of everything that happened: each decision, event, time and byte sent.
+    /// Returns a hash over everything that happened: each decision, event, time and byte sent.
     #[must_use]
     pub fn trace_hash(&self) -> u64 {
         self.0.state.borrow().hash
     }
 
-    /// Does one thing, if there is one to do now.
+    /// Executes one event or one turn of a core, if one is due now.
     fn step(&self) -> Step {
         let chosen = self.0.state.borrow_mut().choose_core();
         if let Some((at, core)) = chosen {
@@ -270,7 +271,7 @@ impl World {
         self.0.state.borrow().next_ns().map_or(Step::Dead, Step::Idle)
     }
 
-    /// Lets a core read its mail and poll one of its ready tasks.
+    /// Lets a core read its messages and poll one of its ready tasks.
     fn run_core(&self, at: Life, core: &Rc<Core>) {
         let entered = Entered::new(core);
         let cost_ns = self.0.state.borrow().config.cpu_ns_per_poll;
@@ -353,7 +354,7 @@ fn close(core: &Rc<Core>) {
     core.close();
 }
 
-/// A notifier that nobody needs to hear: the world looks at every core.
+/// A notifier without effect: the world visits every core.
 struct Silent;
 
 impl Notifier for Silent {

@@ -1,9 +1,9 @@
-//! The io_uring back end's poller: one-shot polls for sockets, ring operations for files.
+//! Poller of the io_uring back end: one-shot polls for sockets, ring operations for files.
 //!
-//! Never lets the ring own a socket's buffer. Invariants: a file operation stays in its slot, with
-//! descriptor and buffers, until the ring has answered, also when nobody waits for it and when the
-//! core ends; every entry submitted is answered once (the notifier's poll many times), so user data
-//! can name a slot without a generation.
+//! The ring never owns a socket's buffer. Invariants: a file operation stays in its slot, with
+//! descriptor and buffers, until the ring has answered, even if its future is dropped or the core
+//! ends; every submitted entry is answered once (the notifier's multi-shot poll many times), so
+//! user data can name a slot without a generation.
 #![allow(unsafe_code)]
 
 mod slot;
@@ -25,18 +25,18 @@ use crate::oneshot::Sender;
 use slot::FileSlot;
 
 const SUBMISSIONS: u32 = 256;
-/// File operations are handed to the kernel in groups of this many, the rest when a turn ends.
+/// File operations go to the kernel in groups of this size; the rest when a turn ends.
 const GROUP: usize = 4;
 const COMPLETIONS: u32 = 4096;
 
-/// User data: what an answer belongs to, by its two upper bits. A socket key has 62.
+/// User data of an entry: its two upper bits give the kind. A socket key has 62 bits.
 const TAG_SHIFT: u32 = 62;
 const TAG_READ: u64 = 0;
 const TAG_WRITE: u64 = 1;
 const TAG_FILE: u64 = 2;
 const TAG_OTHER: u64 = 3;
 const NOTIFIER: u64 = TAG_OTHER << TAG_SHIFT;
-/// Answers to cancellations, which say nothing we need.
+/// User data of cancellations, whose answers are ignored.
 const CANCEL: u64 = NOTIFIER | 1;
 
 pub(crate) struct Uring {
@@ -49,16 +49,17 @@ struct Inner {
     ring: ManuallyDrop<IoUring>,
     ops: ManuallyDrop<Vec<Option<FileSlot>>>,
     vacant: Vec<u32>,
-    /// Entries that will be answered yet, the notifier's among them.
+    /// Entries that are still to be answered, the notifier's poll included.
     in_flight: usize,
-    /// Answered file operations, to be finished outside of the borrow.
+    /// Answered file operations; their answers are sent after the borrow ends.
     finished: Vec<(Sender<FileDone>, FileDone)>,
-    /// Those that wait for room to be tried again.
+    /// Operations that wait for room in the ring to be submitted again.
     restart: Vec<u32>,
 }
 
 impl Uring {
-    /// Fails where the kernel or a container's filter denies io_uring, or lacks what we need.
+    /// Makes a poller. Fails where the kernel or a container's filter denies io_uring, or the
+    /// kernel lacks a needed feature.
     pub(crate) fn new(notifier: Arc<os::EventFd>, name: &str) -> io::Result<Self> {
         let ring = build_ring()?;
         if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_nodrop() {
@@ -78,8 +79,8 @@ impl Uring {
     }
 }
 
-/// The most frugal ring that the kernel knows: completions handled in our own calls (6.1), else
-/// without interrupting us (5.19), else plain.
+/// Returns the cheapest ring that the kernel supports: completions handled in our own calls (6.1),
+/// else without interrupts (5.19), else plain.
 fn build_ring() -> io::Result<IoUring> {
     IoUring::builder()
         .setup_single_issuer()
@@ -106,10 +107,10 @@ fn user_data(key: SocketKey, direction: Direction) -> u64 {
 }
 
 impl Inner {
-    /// Queues an entry, making room by submitting if need be.
+    /// Queues an entry; submits queued ones first if the ring is full.
     ///
     /// # Safety
-    /// What the entry points to lives until it is answered.
+    /// All memory that the entry points to must live until the entry is answered.
     unsafe fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
         for _ in 0..2 {
             // SAFETY: by our own contract.
@@ -126,7 +127,8 @@ impl Inner {
         Err(io::Error::new(io::ErrorKind::ResourceBusy, "the submission queue is full"))
     }
 
-    /// Every ring of the notifier is an edge and gives an answer, so its counter is never read.
+    /// Polls the notifier, multi-shot. Each notification is an edge and gives an answer, so the
+    /// counter is never read.
     fn watch_notifier(&mut self, fd: RawFd) -> io::Result<()> {
         let entry = opcode::PollAdd::new(Fd(fd), libc::POLLIN.cast_unsigned().into());
         // SAFETY: the entry points to nothing.
@@ -162,7 +164,7 @@ impl Inner {
         }
     }
 
-    /// Takes in the answer to a file operation.
+    /// Processes the answer to a file operation.
     fn answered(&mut self, index: u32, result: i32) {
         let Some(Some(slot)) = self.ops.get_mut(index as usize) else { return };
         let Ok(count) = usize::try_from(result) else {
@@ -187,7 +189,7 @@ impl Inner {
         }
     }
 
-    /// Takes in all answers that are there.
+    /// Processes all answers that have arrived.
     fn reap(&mut self, notifier: Option<RawFd>, events: &mut Vec<Event>) -> io::Result<()> {
         loop {
             let next = self.ring.completion().next();
@@ -215,7 +217,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Submits what is queued, and waits up to `wait_ns` for an answer.
+    /// Submits queued entries, and waits up to `wait_ns` for an answer.
     fn enter(&mut self, wait_ns: Option<u64>) -> io::Result<()> {
         let entered = if wait_ns == Some(0) {
             let submission = self.ring.submission();
@@ -238,7 +240,7 @@ impl Inner {
     }
 }
 
-/// Errors of `io_uring_enter` and of entries that another try gets over.
+/// Returns true for errors of `io_uring_enter` and of entries that another try may get over.
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY | libc::ETIME))
 }
@@ -331,16 +333,16 @@ impl Poller for Uring {
     }
 }
 
-/// Sends answers, which wakes tasks and may drop buffers.
+/// Sends answers. This wakes tasks and may drop buffers.
 fn deliver(finished: Vec<(Sender<FileDone>, FileDone)>) {
     for (reply, done) in finished {
         reply.send(done);
     }
 }
 
-/// How often the ring is asked to give everything back before its memory is given up for lost.
+/// Number of attempts to get all entries back from the ring before its memory is leaked.
 const DRAIN_ROUNDS: usize = 1000;
-/// As above when only polls are left, which end with the ring anyway.
+/// The same when only polls are left: they end with the ring.
 const DRAIN_ROUNDS_OF_POLLS: usize = 20;
 
 impl Drop for Inner {
