@@ -15,8 +15,9 @@ const WINDOW_NS: u64 = 50_000_000;
 const STARVED_BELOW: u64 = 10;
 /// The core is busy if foreground work takes this fraction (1/n) of an interval or more.
 const FOREGROUND_FROM: u64 = 5;
-/// First hold time at normal priority, ns; the maximum is below.
+/// First hold time at normal priority, ns.
 const HOLD_MIN_NS: u64 = 500_000_000;
+/// Maximum hold time, ns.
 const HOLD_MAX_NS: u64 = 16_000_000_000;
 
 /// Clock readings of a core and its compute thread at one sample.
@@ -108,34 +109,34 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_gets_along_stays_low() {
+    fn a_thread_with_its_share_stays_low() {
         let mut guard = StarvationGuard::default();
         assert_eq!(pass(&mut guard, 10_000, 10, 0), 0);
         assert_eq!(pass(&mut guard, 10_000, 90, 19), 0);
     }
 
     #[test]
-    fn one_that_starves_is_lifted_within_a_window_and_lowered_after_a_while() {
+    fn a_starved_thread_is_boosted_within_a_window_and_lowered_after_the_hold_time() {
         let mut guard = StarvationGuard::default();
         assert_eq!(pass(&mut guard, 45, 0, 0), 0);
         assert_eq!(pass(&mut guard, 505, 0, 0), 500);
-        // It is judged anew, over a whole window.
+        // A whole window decides again.
         assert_eq!(pass(&mut guard, 45, 0, 0), 0);
         assert_eq!(pass(&mut guard, 5, 0, 0), 5);
     }
 
     #[test]
-    fn each_time_in_vain_doubles_the_next_while_up_to_a_limit() {
+    fn the_hold_time_doubles_up_to_a_limit_while_the_thread_starves() {
         let mut guard = StarvationGuard::default();
         // 50 ms to judge, then 0.5, 1, 2, 4, 8 and twice 16 s.
         assert_eq!(pass(&mut guard, 47_500 + 7 * 50, 5, 0), 47_500);
-        // One good window, and it begins anew: 0.5 s, then up to 1 s.
+        // One good window resets the hold time: 0.5 s, then up to 1 s.
         assert_eq!(pass(&mut guard, 100, 50, 0), 0);
         assert_eq!(pass(&mut guard, 1000, 5, 0), 500 + 405);
     }
 
     #[test]
-    fn the_drives_own_commands_lower_it_at_once_and_keep_it_low() {
+    fn foreground_work_lowers_the_thread_at_once_and_keeps_it_low() {
         let mut guard = StarvationGuard::default();
         assert_eq!(pass(&mut guard, 50, 0, 0), 5);
         assert_eq!(pass(&mut guard, 10_000, 0, 20), 0);
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn time_without_work_is_nobodys_fault() {
+    fn time_without_work_does_not_count_as_starvation() {
         let mut guard = StarvationGuard::default();
         let mut reading = Reading::default();
         for _ in 0..1000 {

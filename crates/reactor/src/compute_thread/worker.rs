@@ -26,17 +26,17 @@ struct State {
     /// True while the thread of normal priority takes the jobs of a yielding worker.
     boosted: bool,
     /// Start of the current span with work.
-    asked_since: Option<Instant>,
+    work_since: Option<Instant>,
     /// Total time with work before that span.
-    asked: Duration,
+    worked: Duration,
 }
 
 impl State {
     fn end_job(&mut self) {
         self.jobs -= 1;
         if self.jobs == 0 {
-            let since = self.asked_since.take();
-            self.asked += since.map_or(Duration::ZERO, |since| since.elapsed());
+            let since = self.work_since.take();
+            self.worked += since.map_or(Duration::ZERO, |since| since.elapsed());
         }
     }
 }
@@ -170,8 +170,8 @@ impl ComputeThreads {
     /// Takes a starvation sample if one is due. Called by the core's own thread, which has spent
     /// `foreground_ns` on foreground tasks; returns the time until the next call is due, ns.
     pub(crate) fn watch(&self, now_ns: u64, foreground_ns: u64) -> Option<u64> {
-        let looks = [&self.jobs, &self.long].map(|worker| worker.watch(now_ns, foreground_ns));
-        looks.into_iter().flatten().min()
+        let waits = [&self.jobs, &self.long].map(|worker| worker.watch(now_ns, foreground_ns));
+        waits.into_iter().flatten().min()
     }
 }
 
@@ -214,7 +214,7 @@ impl Worker {
         self.common.busy.store(true, Relaxed);
         state.queue.push(class, job);
         state.jobs += 1;
-        state.asked_since.get_or_insert_with(Instant::now);
+        state.work_since.get_or_insert_with(Instant::now);
         self.common.changed[usize::from(state.boosted)].notify_one();
     }
 
@@ -247,19 +247,19 @@ impl Worker {
             return Some(SAMPLE_NS - passed_ns);
         }
         self.sampled_ns.set(now_ns);
-        let (asked, was_lifted) = {
+        let (wanted, was_boosted) = {
             let state = self.common.lock();
-            let now = state.asked_since.map_or(Duration::ZERO, |since| since.elapsed());
-            (state.asked + now, state.boosted)
+            let now = state.work_since.map_or(Duration::ZERO, |since| since.elapsed());
+            (state.worked + now, state.boosted)
         };
         let reading = Reading {
             now_ns,
-            wanted_ns: nanos(asked),
+            wanted_ns: nanos(wanted),
             compute_ns: self.thread_ns(),
             foreground_ns: self.foreground(foreground_ns),
         };
         let boosted = self.guard.borrow_mut().sample(reading);
-        if boosted != was_lifted {
+        if boosted != was_boosted {
             self.set_boosted(boosted);
         }
         Some(SAMPLE_NS)

@@ -1,12 +1,15 @@
-//! Synchronisation between tasks of one core: [`Notify`], [`Semaphore`], [`channel`].
+//! Synchronisation: [`Notify`], [`Semaphore`] and [`channel`] between tasks of one core,
+//! [`Barrier`] between cores.
 //!
-//! Everything here is `!Send`: it takes no locks and does not cross threads. Invariant: waiters are
-//! served in the order in which they first waited.
+//! All but the barrier are `!Send`: they take no locks and do not cross threads. Invariant: waiters
+//! are served in the order in which they first waited.
 
+mod barrier;
 pub mod channel;
 mod notify;
 mod semaphore;
 
+pub use barrier::{Barrier, Broken};
 pub use notify::{Notified, Notify};
 pub use semaphore::{Acquire, Permit, Semaphore};
 

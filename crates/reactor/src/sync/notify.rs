@@ -15,7 +15,7 @@ use super::WaitList;
 pub struct Notify {
     waiters: RefCell<WaitList>,
     /// A stored `notify_one`.
-    kept: Cell<bool>,
+    stored: Cell<bool>,
     /// Number of calls of `notify_all`.
     epoch: Cell<u64>,
 }
@@ -32,7 +32,7 @@ impl Notify {
         let first = self.waiters.borrow_mut().next();
         match first {
             Some(waker) => waker.wake(),
-            None => self.kept.set(true),
+            None => self.stored.set(true),
         }
     }
 
@@ -77,7 +77,7 @@ impl Future for Notified<'_> {
         let this = &mut *self;
         let pass = this.done
             || this.served()
-            || (this.ticket.is_none() && this.notify.kept.replace(false));
+            || (this.ticket.is_none() && this.notify.stored.replace(false));
         if pass {
             this.done = true;
             return Poll::Ready(());

@@ -9,7 +9,7 @@
 //! Modules, in the order of a measurement:
 //! - [`kernel`]: one small description for each kernel
 //! - [`region`]: where working sets lie, and how they are cut
-//! - [`host`], `meeting`, `hold`, `gathered`, `rival`: the host's side
+//! - [`host`], `hold`, `gathered`, `rival`: the host's side
 //! - [`inside`]: the drive's side
 //! - [`spread`]: medians and quartiles
 //! - `meter`: energy, where a counter is read
@@ -25,7 +25,6 @@ pub mod host;
 pub mod inside;
 mod intake;
 pub mod kernel;
-mod meeting;
 mod meter;
 mod plan;
 pub mod region;
