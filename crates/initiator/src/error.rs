@@ -1,4 +1,5 @@
-//! [`Error`]: what may go wrong, sorted by who is at fault; each names the drive.
+//! [`Error`]: errors of connections and commands, sorted by the party at fault; each names the
+//! drive.
 //!
 //! Invariant: [`Error::Status`], [`Error::Damaged`], [`Error::Misuse`] and [`Error::TooLarge`]
 //! leave the controller usable; every other error of a command means that it is closed.
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use csd_nvme::status::Status;
 
-/// Why a connection or a command failed. `drive` is the drive's address.
+/// Error of a connection or a command. `drive` is the drive's address.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -18,46 +19,46 @@ pub enum Error {
     BadAddress {
         /// The text as given.
         text: String,
-        /// What is wrong with it.
+        /// The error in it.
         reason: String,
     },
-    /// The caller's fault: something that this drive cannot be asked.
+    /// The caller's fault: a request that this drive does not support.
     Misuse {
         /// The drive's address.
         drive: Arc<str>,
-        /// What is wrong.
+        /// The mistake.
         reason: String,
     },
-    /// The caller's fault: a value or transfer longer than the drive takes or the caller allowed.
+    /// The caller's fault: a value or transfer above the limit of the drive or the caller.
     TooLarge {
         /// The drive's address.
         drive: Arc<str>,
         /// Size in bytes.
         bytes: u64,
-        /// Largest size in bytes.
+        /// Maximum size in bytes.
         bytes_max: u64,
     },
     /// The network's fault: no connection could be made.
     Unreachable {
         /// The drive's address.
         drive: Arc<str>,
-        /// What the operating system said.
+        /// Error of the operating system.
         cause: Arc<io::Error>,
     },
     /// The network's or the drive's fault: an established connection broke.
     Lost {
         /// The drive's address.
         drive: Arc<str>,
-        /// What the operating system said.
+        /// Error of the operating system.
         cause: Arc<io::Error>,
     },
     /// The drive's fault: no answer in time.
     Timeout {
         /// The drive's address.
         drive: Arc<str>,
-        /// What was waited for.
+        /// The awaited answer or step.
         what: &'static str,
-        /// For how long.
+        /// Time waited.
         after: Duration,
     },
     /// The drive's verdict on one command.
@@ -80,14 +81,14 @@ pub enum Error {
     Protocol {
         /// The drive's address.
         drive: Arc<str>,
-        /// Which rule.
+        /// Broken rule.
         reason: String,
     },
-    /// The host's or the drive's fault: one could not prove to the other who it is.
+    /// The host's or the drive's fault: one could not prove its identity to the other.
     Authentication {
         /// The drive's address.
         drive: Arc<str>,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// The controller was closed on this side.
@@ -107,7 +108,7 @@ impl Error {
         }
     }
 
-    /// Address of the drive; `None` for a text that is no address.
+    /// Returns the address of the drive; `None` for a text that is not an address.
     #[must_use]
     pub fn drive(&self) -> Option<&str> {
         match self {

@@ -1,8 +1,7 @@
 //! Identify: controller, namespaces of each command set, lists and descriptors.
 //!
-//! Source: NVMe Base, NVM, Key Value and Computational Programs specifications, "Identify"; facts
-//! page (a.5), (a.8), (b.4), (c.3). Never: what a drive says in them (see
-//! [`crate::controller`]).
+//! Source: NVMe Base, NVM, Key Value and Computational Programs specifications, "Identify".
+//! [`crate::controller`] fills them in.
 
 use crate::capsule::Sqe;
 use crate::opcode::{Admin, Csi};
@@ -48,7 +47,7 @@ layout! {
     }
 }
 
-/// Identify with this structure, namespace and command set.
+/// Returns Identify with this structure, namespace and command set.
 pub fn identify(cns: Cns, nsid: u32, csi: Csi) -> Sqe {
     let mut view = Identify::from_bytes(*Sqe::new(Admin::IDENTIFY.0, nsid).as_bytes());
     view.set_cns(cns.0).set_csi(csi.0);

@@ -1,6 +1,6 @@
 //! Log pages: Get Log Page, SMART, firmware slot, commands supported and effects.
 //!
-//! Source: NVMe Base Specification, "Get Log Page command". Never: the counters themselves.
+//! Source: NVMe Base Specification, "Get Log Page command". The drive supplies the counters.
 
 use crate::capsule::Sqe;
 use crate::opcode::{Admin, Csi};
@@ -52,7 +52,7 @@ impl GetLogPage {
     }
 }
 
-/// Get Log Page: `bytes` (a multiple of 4, not 0) of log `id` from `offset` on.
+/// Returns Get Log Page: `bytes` (a multiple of 4, not 0) of log `id` from `offset` on.
 #[allow(clippy::cast_possible_truncation)] // the low and the high half, on purpose
 pub fn get_log_page(id: LogId, nsid: u32, csi: Csi, offset: u64, bytes: u32) -> Sqe {
     let dwords = bytes / 4 - 1;
@@ -114,7 +114,7 @@ layout! {
         cid / set_cid: u16 @ 10,
         /// Status Field as in a completion's last two bytes.
         status_field / set_status_field: u16 @ 12,
-        /// Parameter Error Location: FFFFh is not told.
+        /// Parameter Error Location; FFFFh if not reported.
         location / set_location: u16 @ 14,
         /// First LBA of the command; 0 for commands that have none.
         lba / set_lba: u64 @ 16,

@@ -1,11 +1,11 @@
-//! How wire formats are declared: `layout!` for byte layouts, `bits!` for registers, `codes!` for
+//! Declarations of wire formats: `layout!` for byte layouts, `bits!` for registers, `codes!` for
 //! numbered values. One declaration gives getter, setter, field table, debug text and the
 //! compile-time proof that fields neither overlap nor leave the structure.
 //!
-//! Never: a shift or an offset outside a declaration. Invariant: parsing keeps the original bytes,
-//! so reserved and unknown values come back as they went in.
+//! All shifts and offsets stand in declarations. Invariant: parsing keeps the original bytes, so
+//! reserved and unknown values survive a round trip.
 
-/// One field of a layout: what the generated reference and the tests iterate over.
+/// One field of a layout, for the generated reference and the tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     /// Name as in the declaration.
@@ -72,9 +72,9 @@ macro_rules! layout {
             ];
             /// Returns all bytes zero.
             pub const fn zeroed() -> Self { Self { bytes: [0; $size] } }
-            /// From exactly this structure's bytes.
+            /// Makes the structure from exactly its bytes.
             pub const fn from_bytes(bytes: [u8; $size]) -> Self { Self { bytes } }
-            /// From the head of `bytes`; `None` when they are too few.
+            /// Parses the head of `bytes`; `None` if they are too few.
             pub fn parse(bytes: &[u8]) -> Option<Self> {
                 bytes.first_chunk::<$size>().map(|head| Self { bytes: *head })
             }

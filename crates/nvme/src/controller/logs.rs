@@ -15,7 +15,7 @@ use crate::program;
 use crate::status::Status;
 use crate::wire::fixed_text;
 
-/// What a discovery controller has.
+/// Log pages of a discovery controller.
 const SUPPORTED_DISCOVERY: [LogId; 3] = [LogId::SUPPORTED, LogId::ERROR, LogId::DISCOVERY];
 
 const SUPPORTED: [LogId; 11] = [
@@ -145,7 +145,8 @@ impl Controller {
     }
 }
 
-/// Returns the asked part of a log; zeros follow its end, an offset past its end is refused.
+/// Returns the requested part of a log: zeros follow its end, and an offset past its end is
+/// refused.
 fn part(log: &[u8], offset: u64, bytes: u64) -> Result<Vec<u8>, Status> {
     let start = usize::try_from(offset).map_err(|_| Status::INVALID_FIELD)?;
     if start > log.len() || !offset.is_multiple_of(4) {

@@ -1,8 +1,8 @@
 //! The host's side above the transport: command identifiers, expected data, completions.
 //!
-//! Never: I/O, buffers, retries. Invariants: data and transfer requests of a controller are
-//! accepted only for a command in flight, in order and within the buffer that the command named;
-//! a command completes once.
+//! Does no I/O, owns no buffers and retries nothing. Invariants: data and transfer requests of a
+//! controller are accepted only for a command in flight, in order and within the buffer that the
+//! command named; a command completes once.
 
 pub mod queue;
 

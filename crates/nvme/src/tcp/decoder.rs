@@ -1,13 +1,14 @@
-//! Stream to PDUs: finds headers, checks what the header alone can tell, hands data on in place.
+//! Stream to PDUs: finds headers, checks them as far as a header alone allows, and hands data on in
+//! place.
 //!
-//! Never: which command a PDU belongs to. Invariant: bytes of a data-bearing PDU are borrowed from
-//! the input, never copied; a caller may also receive them straight into a command's buffer
+//! The owner assigns PDUs to commands. Invariant: bytes of a data-bearing PDU are borrowed from the
+//! input, never copied; a caller may also receive them straight into a command's buffer
 //! ([`Decoder::data_left`], [`Decoder::data_received`]).
 
 use super::{DIGEST_BYTES, Digests, Fatal};
 use crate::pdu::{CommonHeader, FatalStatus, Flags, HEADER_BYTES_MAX, Kind, Shape};
 
-/// Which end of the connection decodes.
+/// The end of the connection that decodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The host: receives what controllers send.
@@ -17,7 +18,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// True when this side may receive a PDU of this kind.
+    /// Returns true if this side may receive a PDU of this kind.
     fn receives(self, kind: Kind) -> bool {
         match kind {
             Kind::IC_REQ | Kind::H2C_TERM_REQ | Kind::CAPSULE_CMD | Kind::H2C_DATA => {
@@ -71,7 +72,7 @@ impl Header {
     }
 }
 
-/// What the decoder found.
+/// Item found by the decoder.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item<'a> {
     /// A header; when its `data` is not 0, `Data` items and one `End` follow.
@@ -95,7 +96,8 @@ enum Phase {
 }
 
 impl Phase {
-    /// At the start of so many bytes of data; `odd` is how many are in their last dword.
+    /// Returns the state at the start of `bytes` bytes of data; `odd` is the number of bytes in
+    /// their last dword.
     fn data(bytes: u32) -> Self {
         Self::Data { left: bytes as usize, odd: bytes as usize % 4, crc: 0 }
     }
@@ -126,7 +128,7 @@ impl Decoder {
         self.digests = digests;
     }
 
-    /// Ends decoding: the connection's owner found the stream unlawful.
+    /// Ends decoding after the connection's owner found a violation.
     pub fn fail(&mut self) {
         self.phase = Phase::Failed;
     }
@@ -204,7 +206,7 @@ impl Decoder {
         };
     }
 
-    /// Fills the stash up to `target` bytes; true when it is full.
+    /// Fills the stash up to `target` bytes; returns true if it is full.
     fn fill(&mut self, target: usize, input: &mut &[u8]) -> bool {
         let count = target.saturating_sub(self.have).min(input.len());
         self.stash[self.have..self.have + count].copy_from_slice(&input[..count]);
@@ -213,8 +215,8 @@ impl Decoder {
         self.have >= target
     }
 
-    /// Returns the data digest of the data, or of the data with zeros up to a multiple of 4
-    /// bytes: the standard can be read both ways, Linux sends the one and SPDK the other.
+    /// Returns the data digest of the data, or of the data with zeros up to a multiple of 4 bytes:
+    /// the standard can be read both ways, Linux sends the one and SPDK the other.
     fn data_digest<'a>(&mut self, odd: usize, crc: u32, input: &mut &'a [u8]) -> Option<Item<'a>> {
         let mut digest_matches = true;
         if self.digests.data {
@@ -230,8 +232,8 @@ impl Decoder {
         Some(Item::End { digest_matches })
     }
 
-    /// Returns a header of which nothing was received before and of which all is there; `None` when
-    /// that is not so, or when anything is wrong with it: [`Self::header`] finds out what.
+    /// Returns a header that lies whole in `input`, if none of it was received before; `None`
+    /// otherwise, or if anything is wrong with it: [`Self::header`] then finds the error.
     fn whole_header(&mut self, input: &mut &[u8]) -> Option<Header> {
         if self.have > 0 || self.first || self.digests.header {
             return None;
@@ -265,7 +267,7 @@ impl Decoder {
         Ok(Some(self.accept(&common, &stash[..shape.header], padding, data)))
     }
 
-    /// Goes on to what follows a header that was found good.
+    /// Moves to the state that follows a valid header.
     fn accept(
         &mut self,
         common: &CommonHeader,
@@ -315,7 +317,8 @@ impl Decoder {
         Ok(shape)
     }
 
-    /// Padding and data length of a PDU whose header with digest has `head` bytes.
+    /// Checks the lengths of a PDU whose header with digest has `head` bytes; returns padding and
+    /// data length.
     fn check_lengths(
         &self,
         common: &CommonHeader,

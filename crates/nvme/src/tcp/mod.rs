@@ -1,9 +1,10 @@
-//! A connection's bytes: PDUs out of a stream and into it, for the controller's and the host's
+//! Bytes of a connection: PDUs out of a stream and into it, for the controller's and the host's
 //! side.
 //!
-//! Never: sockets, buffers of commands, meaning of a command. Invariants: a decoder consumes input
-//! at any split with the same result; after a [`Fatal`] it takes nothing more; data of a peer is
-//! handed on before its digest is known, and [`decoder::Item::End`] says whether it was right.
+//! Sockets, commands and their buffers belong to the callers. Invariants: a decoder consumes input
+//! at any split with the same result; after a [`Fatal`] it accepts nothing more; data of a peer is
+//! handed on before its digest is known, and [`decoder::Item::End`] reports the result of the
+//! check.
 
 pub mod controller;
 pub mod decoder;
@@ -23,7 +24,7 @@ pub struct Digests {
 }
 
 impl Digests {
-    /// From the DGST field of ICReq and ICResp.
+    /// Makes digests from the DGST field of ICReq and ICResp.
     pub const fn of(dgst: u8) -> Self {
         Self { header: dgst & pdu::DGST_HEADER != 0, data: dgst & pdu::DGST_DATA != 0 }
     }
@@ -37,7 +38,7 @@ impl Digests {
 /// Size of a digest in bytes.
 pub const DIGEST_BYTES: usize = 4;
 
-/// A fatal transport error: the connection ends with a terminate request that says why.
+/// A fatal transport error: the connection ends with a terminate request that carries it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fatal {
     /// Fatal Error Status (FES).
@@ -49,7 +50,7 @@ pub struct Fatal {
 }
 
 impl Fatal {
-    /// Returns the terminate request, `kind` being that of the side that sends it.
+    /// Returns the terminate request; `kind` is that of the sending side.
     pub fn encode(&self, kind: Kind) -> Vec<u8> {
         let copied = self.header.len().min(pdu::TERM_DATA_BYTES_MAX);
         let mut request = TermReq::zeroed();
