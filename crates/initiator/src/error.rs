@@ -4,7 +4,6 @@
 //! Invariant: [`Error::Status`], [`Error::Damaged`], [`Error::Misuse`] and [`Error::TooLarge`]
 //! leave the controller usable; every other error of a command means that it is closed.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +11,11 @@ use std::time::Duration;
 use csd_nvme::status::Status;
 
 /// Error of a connection or a command. `drive` is the drive's address.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The user's fault: a text that is not a drive's address.
+    #[error("{text:?} is not an address: {reason}")]
     BadAddress {
         /// The text as given.
         text: String,
@@ -23,6 +23,7 @@ pub enum Error {
         reason: String,
     },
     /// The caller's fault: a request that this drive does not support.
+    #[error("drive {drive}: {reason}")]
     Misuse {
         /// The drive's address.
         drive: Arc<str>,
@@ -30,6 +31,7 @@ pub enum Error {
         reason: String,
     },
     /// The caller's fault: a value or transfer above the limit of the drive or the caller.
+    #[error("drive {drive}: {bytes} bytes are more than the {bytes_max} bytes allowed")]
     TooLarge {
         /// The drive's address.
         drive: Arc<str>,
@@ -39,20 +41,25 @@ pub enum Error {
         bytes_max: u64,
     },
     /// The network's fault: no connection could be made.
+    #[error("drive {drive}: cannot be reached: {cause}")]
     Unreachable {
         /// The drive's address.
         drive: Arc<str>,
         /// Error of the operating system.
+        #[source]
         cause: Arc<io::Error>,
     },
     /// The network's or the drive's fault: an established connection broke.
+    #[error("drive {drive}: the connection was lost: {cause}")]
     Lost {
         /// The drive's address.
         drive: Arc<str>,
         /// Error of the operating system.
+        #[source]
         cause: Arc<io::Error>,
     },
     /// The drive's fault: no answer in time.
+    #[error("drive {drive}: no answer to {what} within {} s", .after.as_secs_f64())]
     Timeout {
         /// The drive's address.
         drive: Arc<str>,
@@ -62,6 +69,7 @@ pub enum Error {
         after: Duration,
     },
     /// The drive's verdict on one command.
+    #[error("drive {drive}: {what} failed: {status}")]
     Status {
         /// The drive's address.
         drive: Arc<str>,
@@ -71,6 +79,7 @@ pub enum Error {
         status: Status,
     },
     /// The network's fault: data of one command arrived with a wrong digest.
+    #[error("drive {drive}: data of {what} arrived damaged")]
     Damaged {
         /// The drive's address.
         drive: Arc<str>,
@@ -78,6 +87,7 @@ pub enum Error {
         what: &'static str,
     },
     /// The drive's fault: it broke the rules of the protocol.
+    #[error("drive {drive}: broke the protocol: {reason}")]
     Protocol {
         /// The drive's address.
         drive: Arc<str>,
@@ -85,6 +95,7 @@ pub enum Error {
         reason: String,
     },
     /// The host's or the drive's fault: one could not prove its identity to the other.
+    #[error("drive {drive}: authentication failed: {reason}")]
     Authentication {
         /// The drive's address.
         drive: Arc<str>,
@@ -92,6 +103,7 @@ pub enum Error {
         reason: String,
     },
     /// The controller was closed on this side.
+    #[error("drive {drive}: the controller is closed")]
     Closed {
         /// The drive's address.
         drive: Arc<str>,
@@ -127,43 +139,19 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(drive) = self.drive() {
-            write!(f, "drive {drive}: ")?;
-        }
-        match self {
-            Self::BadAddress { text, reason } => write!(f, "{text:?} is not an address: {reason}"),
-            Self::Misuse { reason, .. } => f.write_str(reason),
-            Self::TooLarge { bytes, bytes_max, .. } => {
-                write!(f, "{bytes} bytes are more than the {bytes_max} bytes allowed")
-            }
-            Self::Unreachable { cause, .. } => write!(f, "cannot be reached: {cause}"),
-            Self::Lost { cause, .. } => write!(f, "the connection was lost: {cause}"),
-            Self::Timeout { what, after, .. } => {
-                write!(f, "no answer to {what} within {} s", after.as_secs_f64())
-            }
-            Self::Status { what, status, .. } => write!(f, "{what} failed: {status}"),
-            Self::Damaged { what, .. } => write!(f, "data of {what} arrived damaged"),
-            Self::Protocol { reason, .. } => write!(f, "broke the protocol: {reason}"),
-            Self::Authentication { reason, .. } => write!(f, "authentication failed: {reason}"),
-            Self::Closed { .. } => f.write_str("the controller is closed"),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Unreachable { cause, .. } | Self::Lost { cause, .. } => Some(&**cause),
-            _ => None,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lost_connection_has_a_source() {
+        let cause = Arc::new(io::Error::from(io::ErrorKind::ConnectionReset));
+        let error = Error::Lost { drive: "nvme+tcp://d".into(), cause: Arc::clone(&cause) };
+        let source = std::error::Error::source(&error).expect("the system's error");
+        assert_eq!(source.to_string(), cause.to_string());
+        let text = format!("drive nvme+tcp://d: the connection was lost: {cause}");
+        assert_eq!(error.to_string(), text);
+    }
 
     #[test]
     fn errors_cross_cores_and_name_the_drive() {

@@ -13,13 +13,6 @@ impl fmt::Display for CoreId {
 }
 
 /// Error: the core has finished, crashed or never existed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the core is gone")]
 pub struct CoreGone;
-
-impl fmt::Display for CoreGone {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the core is gone")
-    }
-}
-
-impl std::error::Error for CoreGone {}

@@ -9,7 +9,6 @@
 //! runtime never goes on with a part of its state lost.
 
 use std::cell::RefCell;
-use std::fmt;
 use std::future::Future;
 use std::io;
 use std::rc::Rc;
@@ -29,10 +28,11 @@ use crate::idling::{Idling, guard_compute};
 use crate::mailbox::Shared;
 
 /// Error that ended a runtime.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A core could not be started: the configuration or the system is at fault.
+    #[error("core {core} could not start: {source}")]
     Start {
         /// Number of the core.
         core: CoreId,
@@ -40,6 +40,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The back end failed while it ran: the system is at fault.
+    #[error("core {core} failed: {source}")]
     Backend {
         /// Number of the core.
         core: CoreId,
@@ -47,31 +48,13 @@ pub enum Error {
         source: io::Error,
     },
     /// A task panicked: a bug in this program.
+    #[error("core {core} panicked: {message}")]
     Panicked {
         /// Number of the core.
         core: CoreId,
         /// Panic message.
         message: String,
     },
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Start { core, source } => write!(f, "core {core} could not start: {source}"),
-            Self::Backend { core, source } => write!(f, "core {core} failed: {source}"),
-            Self::Panicked { core, message } => write!(f, "core {core} panicked: {message}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Start { source, .. } | Self::Backend { source, .. } => Some(source),
-            Self::Panicked { .. } => None,
-        }
-    }
 }
 
 /// Starts `config.cores` threads, runs `main(core)` on each until it completes, and returns the

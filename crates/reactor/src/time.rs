@@ -3,7 +3,6 @@
 //! The core's back end reads the clock, so the same code runs against a virtual clock in the
 //! simulation.
 
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -94,16 +93,9 @@ impl Drop for Sleep {
 }
 
 /// Error: the deadline of a [`timeout`] passed first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the deadline has passed")]
 pub struct Elapsed;
-
-impl fmt::Display for Elapsed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the deadline has passed")
-    }
-}
-
-impl std::error::Error for Elapsed {}
 
 /// Runs `future` for at most `within`, then drops it.
 ///

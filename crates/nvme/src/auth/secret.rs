@@ -22,34 +22,25 @@ pub struct Secret {
 }
 
 /// Error in the text of a secret. Contains no part of the text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Invalid {
     /// The text does not have the form of a secret.
+    #[error("a secret is DHHC-1:<hash>:<base64>:")]
     Form,
     /// The hash is not one of 00 to 03.
+    #[error("a secret's hash is 00, 01, 02 or 03")]
     Hash,
     /// The key is not base64.
+    #[error("the secret's key is not base64")]
     Base64,
     /// The key does not have 32, 48 or 64 bytes, or not the length of its hash.
+    #[error("a secret's key has 32, 48 or 64 bytes, as many as its hash")]
     Length,
     /// The checksum does not match: a character was mistyped.
+    #[error("the secret's checksum does not hold: a character is wrong")]
     Checksum,
 }
-
-impl std::fmt::Display for Invalid {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Form => "a secret is DHHC-1:<hash>:<base64>:",
-            Self::Hash => "a secret's hash is 00, 01, 02 or 03",
-            Self::Base64 => "the secret's key is not base64",
-            Self::Length => "a secret's key has 32, 48 or 64 bytes, as many as its hash",
-            Self::Checksum => "the secret's checksum does not hold: a character is wrong",
-        })
-    }
-}
-
-impl std::error::Error for Invalid {}
 
 impl Secret {
     /// Makes a secret from a key and the hash that transforms it (`None`: the key is used

@@ -69,16 +69,9 @@ codes! {
 }
 
 /// Error in a payload. The caller is at fault; the words go to the program log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed execution payload: {0}")]
 pub struct Malformed(pub &'static str);
-
-impl core::fmt::Display for Malformed {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "malformed execution payload: {}", self.0)
-    }
-}
-
-impl core::error::Error for Malformed {}
 
 /// A parsed payload. The program checks its own parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -39,7 +39,8 @@ impl Digests {
 pub const DIGEST_BYTES: usize = 4;
 
 /// A fatal transport error: the connection ends with a terminate request that carries it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("transport error: {status}, information {information:#x}")]
 pub struct Fatal {
     /// Fatal Error Status (FES).
     pub status: FatalStatus,
@@ -64,11 +65,3 @@ impl Fatal {
         data
     }
 }
-
-impl core::fmt::Display for Fatal {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "transport error: {}, information {:#x}", self.status, self.information)
-    }
-}
-
-impl core::error::Error for Fatal {}

@@ -49,16 +49,9 @@ impl fmt::Display for BackendKind {
 }
 
 /// Error for a text that names no back end.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown back end `{0}`: one of auto, uring, epoll")]
 pub struct UnknownBackend(String);
-
-impl fmt::Display for UnknownBackend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown back end `{}`: one of auto, uring, epoll", self.0)
-    }
-}
-
-impl std::error::Error for UnknownBackend {}
 
 impl FromStr for BackendKind {
     type Err = UnknownBackend;

@@ -15,7 +15,6 @@ mod job;
 mod starvation;
 mod worker;
 
-use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -59,16 +58,9 @@ pub trait Job: Send + 'static {
 }
 
 /// Error: the job panicked, or no compute thread could be started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the computation failed")]
 pub struct ComputeFailed;
-
-impl fmt::Display for ComputeFailed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the computation failed")
-    }
-}
-
-impl std::error::Error for ComputeFailed {}
 
 /// Runs `job` on this core's compute thread.
 ///

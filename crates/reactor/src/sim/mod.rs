@@ -11,7 +11,6 @@ mod network;
 mod state;
 
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::future::Future;
 use std::net::Ipv4Addr;
 use std::ops::Range;
@@ -56,7 +55,8 @@ impl Default for WorldConfig {
 pub struct MachineId(usize);
 
 /// Error: [`World::run_until`] did not reach its condition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("stuck at {} us: {why}", .at.us())]
 pub struct Stuck {
     /// The world's time at that point.
     pub at: Instant,
@@ -65,25 +65,15 @@ pub struct Stuck {
 }
 
 /// Reason of [`Stuck`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StuckWhy {
     /// No task can run and no event is pending.
+    #[error("nothing can run and nothing will happen")]
     Deadlock,
     /// The limit of virtual time was reached.
+    #[error("the limit of virtual time was reached")]
     TimeLimit,
 }
-
-impl fmt::Display for Stuck {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let why = match self.why {
-            StuckWhy::Deadlock => "nothing can run and nothing will happen",
-            StuckWhy::TimeLimit => "the limit of virtual time was reached",
-        };
-        write!(f, "stuck at {} us: {why}", self.at.us())
-    }
-}
-
-impl std::error::Error for Stuck {}
 
 /// A simulated world; clones are the same world. See the module's text.
 #[derive(Clone)]

@@ -3,7 +3,6 @@
 //! Waiting tasks sleep until the last one arrives and wakes them. Invariants: no task passes before
 //! all have arrived; once the barrier is broken, no task waits.
 
-use std::fmt;
 use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
@@ -26,16 +25,9 @@ struct State {
 }
 
 /// Error: a task broke the barrier with [`Barrier::break_up`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("another core gave up")]
 pub struct Broken;
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("another core gave up")
-    }
-}
-
-impl std::error::Error for Broken {}
 
 impl Barrier {
     /// Returns a barrier for `parties` tasks.

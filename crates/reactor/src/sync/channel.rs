@@ -47,7 +47,8 @@ struct State<T> {
 }
 
 /// Error: the receiver is gone. Returns the value.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the receiver is gone")]
 pub struct SendError<T>(pub T);
 
 impl<T> fmt::Debug for SendError<T> {
@@ -55,14 +56,6 @@ impl<T> fmt::Debug for SendError<T> {
         f.write_str("SendError(..)")
     }
 }
-
-impl<T> fmt::Display for SendError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the receiver is gone")
-    }
-}
-
-impl<T> std::error::Error for SendError<T> {}
 
 /// Error of a send that would have to wait or cannot succeed. Returns the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
