@@ -9,7 +9,7 @@ use csd_drive::log::{Level, Log};
 use csd_drive::namespace::compute::{Admission, Engine, Limits};
 use csd_wasm::{PROGRAM_TYPE, Wasm};
 
-use crate::wire::{Command, Reply, Wire};
+use csd_tests::wire::{Command, Reply, Wire};
 
 const NQN: &str = "nqn.2026-11.io.csdstore:programs";
 /// Where the tests load their programs.
