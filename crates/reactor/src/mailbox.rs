@@ -74,8 +74,8 @@ impl Shared {
 
     /// Makes the owner run its loop once more.
     pub(crate) fn announce(&self) {
-        // Both stores and the owner's matching pair in `before_park` are sequentially consistent: either
-        // we see that it sleeps, or it sees that something is pending.
+        // Both stores and the owner's matching pair in `before_park` are sequentially consistent:
+        // either we see that it sleeps, or it sees that something is pending.
         self.pending.store(true, SeqCst);
         if self.sleeping.load(SeqCst) && self.sleeping.swap(false, SeqCst) {
             self.notifier.notify();

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-use csd_reactor::sync::{Barrier, Broken};
 use csd_reactor::{
     BackendKind, Class, ComputeFailed, CoreGone, CoreId, Job, Notify, Progress, Semaphore, busy,
     call, channel, compute, compute_fn, core_count, core_id, now, post, random_u64, sleep, spawn,
@@ -27,8 +26,6 @@ everywhere! {
     notify_all_reaches_everyone: 1;
     semaphore_is_fair: 1;
     channels_bound_and_close: 1;
-    a_barrier_holds_cores_until_all_arrive: 3;
-    a_broken_barrier_holds_no_core: 3;
     compute_gives_results: 1;
     compute_aborts_and_survives_a_panic: 1;
     compute_leaves_the_core_free: 1;
@@ -320,50 +317,6 @@ impl Drop for Sum {
     fn drop(&mut self) {
         self.dropped.fetch_add(1, SeqCst);
     }
-}
-
-async fn a_barrier_holds_cores_until_all_arrive(core: CoreId) {
-    if core.0 > 0 {
-        return common::outlast(CoreId(0)).await;
-    }
-    const ROUNDS: usize = 200;
-    let shared = Arc::new((Barrier::new(core_count()), AtomicUsize::new(0)));
-    let tasks: Vec<_> = (0..core_count())
-        .map(|other| {
-            let shared = Arc::clone(&shared);
-            let work = move || async move {
-                let (barrier, arrived) = &*shared;
-                for round in 1..=ROUNDS {
-                    arrived.fetch_add(1, SeqCst);
-                    barrier.wait().await.expect("it is whole");
-                    assert_eq!(arrived.load(SeqCst), round * core_count());
-                    barrier.wait().await.expect("it is whole");
-                }
-            };
-            spawn(Class::Foreground, call(CoreId(other), Class::Foreground, work))
-        })
-        .collect();
-    for task in tasks {
-        assert_eq!(task.await, Ok(()));
-    }
-}
-
-async fn a_broken_barrier_holds_no_core(core: CoreId) {
-    if core.0 > 0 {
-        return common::outlast(CoreId(0)).await;
-    }
-    let barrier = Arc::new(Barrier::new(core_count()));
-    let waits = |other: usize| {
-        let barrier = Arc::clone(&barrier);
-        let wait = move || async move { barrier.wait().await };
-        spawn(Class::Foreground, call(CoreId(other), Class::Foreground, wait))
-    };
-    let (one, other) = (waits(0), waits(1));
-    sleep(Duration::from_millis(5)).await;
-    assert!(!one.is_finished() && !other.is_finished() && !barrier.is_broken());
-    barrier.break_up();
-    assert_eq!((one.await, other.await), (Ok(Err(Broken)), Ok(Err(Broken))));
-    assert_eq!((barrier.wait().await, barrier.is_broken()), (Err(Broken), true));
 }
 
 async fn compute_gives_results(_core: CoreId) {

@@ -172,8 +172,8 @@ impl Decoder {
         }
     }
 
-    /// Returns the bytes of the current PDU's data that are still to come; 0 outside data. Only then
-    /// may a caller receive up to that many bytes elsewhere and report them.
+    /// Returns the number of data bytes of the current PDU that are still to come; 0 outside data.
+    /// A caller may receive up to that many bytes elsewhere and report them.
     pub fn data_left(&self) -> usize {
         match self.phase {
             Phase::Data { left, .. } => left,
@@ -181,7 +181,8 @@ impl Decoder {
         }
     }
 
-    /// Returns the bytes of the current PDU's data that are still to come, padding before it or not.
+    /// Returns the number of data bytes of the current PDU that are still to come, also while its
+    /// padding is.
     pub fn data_coming(&self) -> usize {
         match self.phase {
             Phase::Padding { data, .. } => data as usize,

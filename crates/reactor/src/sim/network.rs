@@ -1,5 +1,4 @@
-//! The simulated network: TCP-like connections with latency, short segments, a finite window,
-//! refusals and resets.
+//! The simulated network: TCP-like connections with latency, short segments, windows and resets.
 //!
 //! The network neither loses nor reorders bytes of a live connection. Invariants: bytes of one
 //! direction arrive in the order in which they were sent; bytes in flight and unread never exceed
@@ -90,8 +89,7 @@ struct Stream {
     detached: u64,
 }
 
-/// Number of lower bits of a key, which number the socket in its world; the upper bits count
-/// detachments.
+/// Number of lower bits of a key, the socket's number; the upper bits count detachments.
 const NUMBER_BITS: u32 = 48;
 
 impl Stream {

@@ -27,8 +27,8 @@ impl FileSlot {
         Self { op, reply, vectors: Vec::new() }
     }
 
-    /// Returns the entry for the remaining bytes. Operations without an entry of their own, such as opening, never
-    /// reach the ring.
+    /// Returns the entry for the remaining bytes. Operations without an entry of their own, such as
+    /// opening, never reach the ring.
     pub(super) fn entry(&mut self) -> squeue::Entry {
         let fd = Fd(self.op.fd());
         let done = self.op.transferred;
