@@ -1,1 +1,4 @@
-//! Helpers that the test lanes share.
+//! Code that the test crates share.
+#![allow(clippy::cast_possible_truncation, clippy::unwrap_used, reason = "as in tests")]
+
+pub mod wire;

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use crate::failures::on_objects;
 use crate::harness::{Array, binary, signal, wait_until};
 use crate::single::{Drive, NQN};
-use crate::wire::{Command, Wire};
+use csd_tests::wire::{Command, Wire};
 
 /// More than a pipe holds.
 const FILL_BYTES: usize = 1 << 20;

@@ -71,8 +71,3 @@ mod sources;
 mod subjects;
 mod transfer;
 mod ways;
-
-/// A host in raw bytes, shared with the stock client's tests.
-#[allow(dead_code, missing_docs, unreachable_pub, clippy::cast_possible_truncation)]
-#[path = "../stock_client/wire.rs"]
-mod wire;

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::harness::Array;
 use crate::single::{Drive, kv};
-use crate::wire::Command;
+use csd_tests::wire::Command;
 
 /// Fills a drive with values of 3,000 bytes, and stops it.
 fn filled() -> Drive {

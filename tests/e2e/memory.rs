@@ -7,7 +7,7 @@ use std::io::Write;
 use crate::harness::{LIMIT, wait_until};
 use crate::operations::{free_address, scrape};
 use crate::single::{Drive, NQN, kv};
-use crate::wire::{Command, Wire, data_pdu};
+use csd_tests::wire::{Command, Wire, data_pdu};
 
 const MIB: usize = 1 << 20;
 const PIECE: usize = 128 << 10;

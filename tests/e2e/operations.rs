@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 
 use crate::harness::{LIMIT, finish, wait_until};
 use crate::single::{Drive, kv};
-use crate::wire::{Command, Wire, data_pdu};
+use csd_tests::wire::{Command, Wire, data_pdu};
 
 #[test]
 fn a_stop_request_lets_a_store_in_flight_end_and_takes_no_new_command() {
@@ -99,6 +99,8 @@ fn a_drive_counts_what_it_does_for_prometheus() {
         ("csd_command_errors_total{code=\"087h\",status=\"key does not exist\"}", 1.0),
         ("csd_command_seconds_count{namespace=\"kv\",op=\"retrieve\"}", 4.0),
         ("csd_command_seconds_bucket{namespace=\"kv\",op=\"retrieve\",le=\"+Inf\"}", 4.0),
+        ("csd_core_compute_boosts_total{core=\"0\"}", 0.0),
+        ("csd_core_lane_lifts_total{core=\"0\"}", 0.0),
         ("csd_media_read_only", 0.0),
     ];
     for (name, value) in expected {

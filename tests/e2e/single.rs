@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::harness::{Array, Done, Running, finish, signal, wait_until};
-use crate::wire::{Command, Wire};
+use csd_tests::wire::{Command, Wire};
 
 pub(crate) const NQN: &str = "nqn.2026-11.io.csdstore:operations";
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use csd_kernels::program::{Compiled, Engine};
 
 use crate::host::{Host, INDEX};
-use crate::wire::Command;
+use csd_tests::wire::Command;
 
 /// Longest that the other side may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(600);

@@ -4,7 +4,7 @@
 use csd_drive::namespace::compute::EXECUTIONS_MAX;
 
 use crate::host::{Host, INDEX};
-use crate::wire::Command;
+use csd_tests::wire::Command;
 
 /// What every module here begins with: its imports, and 64 KiB of memory.
 const HEAD: &str = r#"(module

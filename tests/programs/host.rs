@@ -10,7 +10,7 @@ use csd_drive::namespace::compute::Admission;
 use csd_kernels::program::{Engine, Limits};
 use csd_wasm::{PROGRAM_TYPE, Wasm};
 
-use crate::wire::{Command, Reply, Wire};
+use csd_tests::wire::{Command, Reply, Wire};
 
 const NQN: &str = "nqn.2026-11.io.csdstore:programs";
 /// Where the tests load their programs.

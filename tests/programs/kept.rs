@@ -5,7 +5,7 @@ use std::sync::Arc;
 use csd_kernels::program::{Compiled, Engine, Failure, Limits, Program};
 
 use crate::host::{Host, INDEX};
-use crate::wire::Command;
+use csd_tests::wire::Command;
 
 const PTYPE: u8 = 0xC7;
 /// Twice as much is taken, three times is not.

@@ -11,10 +11,6 @@ mod host;
 mod kept;
 mod mutants;
 mod standard;
-// Parts of it are for other tests.
-#[allow(dead_code)]
-#[path = "../stock_client/wire.rs"]
-mod wire;
 #[allow(dead_code)]
 #[path = "../../crates/wasm/tests/worst/mod.rs"]
 mod worst;

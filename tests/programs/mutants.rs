@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::host::{Host, INDEX};
-use crate::wire::Command;
+use csd_tests::wire::Command;
 
 struct Random(u64);
 

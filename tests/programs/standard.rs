@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::host::{Host, INDEX, descriptor};
-use crate::wire::Command;
+use csd_tests::wire::Command;
 
 fn example(name: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/built");

@@ -16,7 +16,7 @@ use csd_drive::namespace::kv::shard_of;
 use csd_nvme::kv::Key;
 use csd_nvme::status::Status;
 use csd_reactor::sim::{MachineId, World, WorldConfig};
-use csd_reactor::{Buffer, Class, kept, spawn};
+use csd_reactor::{Buffer, Class, core_local, spawn};
 
 pub const NSID: u16 = 3;
 /// Bytes of the smallest drive.
@@ -138,7 +138,7 @@ impl Lives {
 async fn open(media: Media, is_new: bool, split: &Split) -> Result<Rc<Core>, csd_drive::Error> {
     let shared = drive::open(media, is_new, "", split, &Resources::default()).await?;
     drive::start_all(&shared).await?;
-    Ok(kept::<Core>().expect("started"))
+    Ok(core_local::<Core>().expect("started"))
 }
 
 /// Stops the drive as SIGTERM does.

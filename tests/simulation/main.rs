@@ -27,10 +27,6 @@ mod stalled;
 mod strangers;
 mod tombstone;
 mod uncertain;
-// This host only stalls, and its numbers are small.
-#[allow(dead_code, clippy::cast_possible_truncation)]
-#[path = "../stock_client/wire.rs"]
-mod wire;
 mod workload;
 
 use std::cell::{Cell, RefCell};

@@ -10,7 +10,7 @@ use csd_reactor::{Buffer, Class, Stream, sleep, spawn};
 
 use crate::Simulation;
 use crate::stalled::{capsule, enabled, queue};
-use crate::wire::Command;
+use csd_tests::wire::Command;
 
 /// Values that are there: more than half of the log.
 const VALUES: u8 = 160;

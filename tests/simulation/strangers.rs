@@ -19,8 +19,8 @@ use csd_reactor::sim::{World, WorldConfig};
 use csd_reactor::{Class, Listener, Stream, now, sleep, spawn};
 
 use crate::stalled::capsule;
-use crate::wire::{Command, connect_command};
 use crate::{DRIVE_BYTES, LIMIT};
+use csd_tests::wire::{Command, connect_command};
 
 const NQN: &str = "nqn.2026-11.io.csdstore:guarded";
 /// The name that the bytes of the stock client have.

@@ -58,7 +58,7 @@ impl Simulation {
                     drop(spawn(Class::System, accept::accept(listener, shared)));
                 }
                 loop {
-                    looked.borrow_mut()[core.0] = busy().lane_ns;
+                    looked.borrow_mut()[core.0] = busy().compute_ns;
                     sleep(Duration::from_millis(1)).await;
                 }
             }

@@ -7,8 +7,8 @@ use std::path::Path;
 use csd_drive::MediaKind;
 use csd_reactor::BackendKind;
 
-use crate::wire::{Command, Reply, Wire};
 use crate::{NQN, drive, io_queue, serve, u32_at, u64_at};
+use csd_tests::wire::{Command, Reply, Wire};
 
 fn log(admin: &mut Wire, id: u32, retain: bool, bytes: usize) -> Reply {
     let dwords = bytes as u32 / 4 - 1;

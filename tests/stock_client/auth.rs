@@ -11,7 +11,7 @@ use csd_nvme::auth::host::{Host, Next};
 use csd_nvme::auth::{Entropy, Offer};
 
 use super::NQN;
-use super::wire::{Command, Wire};
+use csd_tests::wire::{Command, Wire};
 
 pub(super) const DISCOVERY: &str = "nqn.2014-08.org.nvmexpress.discovery";
 const HOST: &str = "nqn.2014-08.org.nvmexpress:uuid:stock-client";

@@ -7,8 +7,8 @@ use std::path::Path;
 use csd_drive::MediaKind;
 use csd_reactor::BackendKind;
 
-use crate::wire::{Command, Wire};
 use crate::{NQN, io_queue, kv, serve, u32_at};
+use csd_tests::wire::{Command, Wire};
 
 /// Runs a test over both block sizes on memory, and one on a file in a folder of its own.
 fn each_medium(test: impl Fn(&mut Wire, &mut Wire, usize)) {

@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use crate::programs::{activate, execute, execution, load, range, toys};
-use crate::wire::{Command, Wire};
 use crate::{NQN, config, io_queue, served, u64_at};
+use csd_tests::wire::{Command, Wire};
 
 const COMPARE: u8 = 0x05;
 const WRITE: u8 = 0x01;

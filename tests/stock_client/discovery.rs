@@ -2,8 +2,8 @@
 
 use csd_reactor::BackendKind;
 
-use crate::wire::{Command, Wire};
 use crate::{NQN, drive, each_backend, u32_at, u64_at};
+use csd_tests::wire::{Command, Wire};
 
 const DISCOVERY: &str = "nqn.2014-08.org.nvmexpress.discovery";
 

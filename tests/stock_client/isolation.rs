@@ -9,8 +9,8 @@ use crate::programs::{
     INDEX, activate, create_set, delete_set, execute, execution, load, log, payload, range, toys,
     unload,
 };
-use crate::wire::{Command, Wire, connect_command};
 use crate::{NQN, config, served, u32_at};
+use csd_tests::wire::{Command, Wire, connect_command};
 
 const A: &str = "nqn.2026-11.io.csdstore:a";
 const B: &str = "nqn.2026-11.io.csdstore:b";

@@ -1,6 +1,6 @@
-//! A stock-shaped client: raw bytes from the facts of the standard, against a served drive.
+//! A stock-shaped client: raw bytes from the specification, against a served drive.
 //!
-//! Nothing of `csd-nvme` is used here, so an error in our layouts cannot hide in both ends.
+//! Nothing of `csd-nvme` is used here, so an error in its layouts cannot hide in both ends.
 
 #![allow(missing_docs, unreachable_pub, clippy::cast_possible_truncation, clippy::unwrap_used)]
 
@@ -15,7 +15,6 @@ mod memory;
 mod programs;
 mod spdk;
 mod strangers;
-mod wire;
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -23,7 +22,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use csd_reactor::BackendKind;
-use wire::{Command, Wire};
+use csd_tests::wire::{Command, Wire};
 
 const NQN: &str = "nqn.2026-11.io.csdstore:stock";
 
@@ -186,7 +185,7 @@ fn a_transfer_tag_that_is_used_again_at_once_mixes_nothing_up() {
                 other => panic!("unexpected PDU type {other:#x}"),
             }
         }
-        let mut bytes = wire::data_pdu(cid, tag.unwrap(), 0, &contents(round), true);
+        let mut bytes = csd_tests::wire::data_pdu(cid, tag.unwrap(), 0, &contents(round), true);
         let (next, capsule) = io.capsule_bytes(blocks(4 * (u32::from(round) + 1)), 4 * 4096);
         cid = next;
         bytes.extend_from_slice(&capsule);

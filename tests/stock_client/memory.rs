@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use csd_reactor::BackendKind;
 
-use crate::wire::{Command, Wire};
 use crate::{NQN, drive, each_backend, io_queue, u32_at, u64_at};
+use csd_tests::wire::{Command, Wire};
 
 /// 64 MiB, what a drive has unless it is told otherwise.
 const BYTES: u64 = 64 << 20;

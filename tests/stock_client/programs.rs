@@ -11,8 +11,8 @@ use csd_kernels::program::{
     Cause, Compiled, Engine, Failure, Inputs, Limits, Output, Program, Step,
 };
 
-use crate::wire::{Command, Reply, Wire};
 use crate::{NQN, config, io_queue, served, u32_at, u64_at};
+use csd_tests::wire::{Command, Reply, Wire};
 
 /// Program type of the toy.
 const TOY: u32 = 0xC7;

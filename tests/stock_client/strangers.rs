@@ -9,8 +9,8 @@ use std::path::Path;
 use csd_drive::{Config, HostLimits, MediaKind};
 
 use super::auth::{ATR, DISCOVERY, auth, authenticate, connected, ends, negotiate, secret};
-use super::wire::{Command, Wire, data_pdu};
 use super::{NQN, config, served};
+use csd_tests::wire::{Command, Wire, data_pdu};
 
 const ENABLE: u32 = 4 << 20 | 6 << 16 | 6 << 4 | 1;
 /// Feature: Asynchronous Event Configuration, and its value on a new drive.

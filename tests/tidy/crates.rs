@@ -9,7 +9,7 @@ const EDGES: [(&str, &[&str]); 7] = [
     ("drive", &["nvme", "kernels", "reactor"]),
     ("initiator", &["nvme", "reactor"]),
     ("store", &["initiator", "kernels", "nvme", "reactor"]),
-    ("wasm", &["kernels"]),
+    ("wasm", &["kernels", "nvme"]),
     ("csd", &["drive", "store", "reactor", "nvme", "kernels", "initiator", "wasm"]),
 ];
 

@@ -7,6 +7,7 @@
 mod circles;
 mod crates;
 mod docs;
+mod english;
 mod size;
 mod tree;
 mod words;
@@ -85,6 +86,11 @@ fn links_of_documents_resolve() {
 #[test]
 fn the_map_in_the_readme_is_true() {
     hold(docs::map);
+}
+
+#[test]
+fn documentation_is_in_direct_sentences() {
+    hold(english::english);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use csd_reactor::BackendKind;
 
 use crate::harness::{BLOCK_BYTES, Host, NQN, assert_closed, assert_serves, drive, each_backend};
-use crate::wire::{Command, Wire, connect_command};
+use csd_tests::wire::{Command, Wire, connect_command};
 
 /// Longest wait for what must happen. It only ends tests that hang.
 const PATIENCE: Duration = Duration::from_secs(600);

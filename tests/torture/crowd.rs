@@ -6,7 +6,7 @@ use csd_reactor::BackendKind;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::harness::{Host, NQN, assert_serves, drive, u32_at};
-use crate::wire::{Command, Wire};
+use csd_tests::wire::{Command, Wire};
 
 const SLOW_HOSTS: u16 = 8;
 const MAX_TRANSFER: usize = 16 << 20;

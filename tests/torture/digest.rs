@@ -10,7 +10,7 @@ use csd_drive::log::{Level, Log};
 use crate::harness::{
     BLOCK_BYTES, Host, NQN, assert_terminated, each_backend, send, serve, status_of, u16_at, u32_at,
 };
-use crate::wire::{Command, Wire, connect_command};
+use csd_tests::wire::{Command, Wire, connect_command};
 
 const HEADER_DIGEST_ERROR: u16 = 0x03;
 const TRANSIENT_TRANSPORT_ERROR: u16 = 0x22;

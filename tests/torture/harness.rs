@@ -8,7 +8,7 @@ use std::time::Duration;
 use csd_drive::Config;
 use csd_reactor::BackendKind;
 
-use crate::wire::{Command, Pdu, Wire};
+use csd_tests::wire::{Command, Pdu, Wire};
 
 pub const NQN: &str = "nqn.2026-11.io.csdstore:torture";
 pub const BLOCK_BYTES: usize = 4096;

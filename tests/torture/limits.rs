@@ -8,7 +8,7 @@ use csd_drive::{Access, Config, HostLimits};
 use csd_initiator::Secrets;
 
 use crate::harness::{Host, NQN, assert_closed, assert_serves, serve, status_of, u16_at};
-use crate::wire::{Command, Wire, data_pdu};
+use csd_tests::wire::{Command, Wire, data_pdu};
 
 const BUSY: u16 = 0x181;
 /// Connections beyond the limit that are told so; more are closed as they come.

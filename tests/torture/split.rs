@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::harness::{BLOCK_BYTES, Host, each_backend, status_of, u16_at};
-use crate::wire::{Command, Wire, connect_command, data_pdu};
+use csd_tests::wire::{Command, Wire, connect_command, data_pdu};
 
 /// Sends in two parts; the pause of a system call between them is all it takes to tear a PDU.
 fn send_split(wire: &mut Wire, bytes: &[u8], at: usize) {

@@ -5,7 +5,7 @@ use std::io::Write;
 use crate::harness::{
     BLOCK_BYTES, Host, assert_closed, assert_terminated, each_backend, send, status_of, u16_at,
 };
-use crate::wire::{Command, Wire, data_pdu};
+use csd_tests::wire::{Command, Wire, data_pdu};
 
 const INVALID_HEADER_FIELD: u16 = 0x01;
 const OUT_OF_RANGE: u16 = 0x04;
@@ -165,7 +165,7 @@ fn a_queue_fills_although_a_command_from_before_connect_is_left() {
         let mut io = Wire::open(address);
         io.initialise();
         let (connect, data) =
-            crate::wire::connect_command(crate::harness::NQN, 1, host.cntlid, 1024, true);
+            csd_tests::wire::connect_command(crate::harness::NQN, 1, host.cntlid, 1024, true);
         let (left_cid, left) = io.capsule_bytes(Command(connect.0), data.len());
         let (cid, capsule) = io.capsule_bytes(connect, data.len());
         io.stream.write_all(&[left, capsule].concat()).unwrap();

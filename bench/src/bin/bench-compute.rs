@@ -114,7 +114,7 @@ fn tail(arguments: &Arguments, free: bool) {
     runner.execute(0, &program);
     let other = if options.cpu == 0 { "1" } else { "0" };
     let same = options.cpu.to_string();
-    server.place("-lane", if free { other } else { &same });
+    server.place("-comp", if free { other } else { &same });
     let pinned = std::process::Command::new("taskset")
         .args(["-a", "-p", "-c", &same, &std::process::id().to_string()])
         .output();

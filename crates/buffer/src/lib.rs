@@ -1,9 +1,9 @@
 //! [`Buffer`]: owned bytes, aligned for direct I/O, with room to grow at both ends.
 //!
-//! Never hands out uninitialised memory: it is zeroed when it comes from the allocator, and holds
-//! what its last user left when it comes from the free list. Invariants: the block's address is a
-//! multiple of [`ALIGNMENT`]; `start <= end <= capacity`; each thread keeps at most [`KEPT_BYTES`]
-//! of free blocks.
+//! Memory is always initialised: zeroed when it comes from the allocator, with its last user's
+//! bytes when it comes from the free list. Invariants: the block's address is a multiple of
+//! [`ALIGNMENT`]; `start <= end <= capacity`; each thread holds at most [`KEPT_BYTES`] of free
+//! blocks.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -12,16 +12,16 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// Alignment of a buffer's payload, bytes: the largest logical block that disks have.
+/// Alignment of a buffer's payload, bytes: the largest logical block size of disks.
 pub const ALIGNMENT: usize = 4096;
 
-/// Most free memory that a thread keeps for reuse, bytes.
+/// Maximum free memory that a thread holds for reuse, bytes.
 const KEPT_BYTES: usize = 32 << 20;
-/// Blocks above this go straight back to the allocator, bytes.
+/// Maximum size of a block held for reuse, bytes; larger ones go back to the allocator.
 const KEPT_BLOCK_BYTES: usize = 4 << 20;
 
 /// Owned bytes; see the module's text. Dereferences to the live range, which may grow into the
-/// headroom before and the tailroom after it.
+/// headroom before it and the tailroom after it.
 #[derive(Default)]
 pub struct Buffer {
     block: Option<Block>,
@@ -30,7 +30,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// `len` zero bytes.
+    /// Returns a buffer of `len` zero bytes.
     #[must_use]
     pub fn zeroed(len: usize) -> Self {
         let (block, is_zero) = take_block(len);
@@ -41,8 +41,8 @@ impl Buffer {
         buffer
     }
 
-    /// `len` bytes of unspecified contents, with at least `head` bytes of headroom and `tail` of
-    /// tailroom. The live range starts at a multiple of [`ALIGNMENT`].
+    /// Returns a buffer of `len` bytes with unspecified contents, at least `head` bytes of headroom
+    /// and `tail` of tailroom. The live range starts at a multiple of [`ALIGNMENT`].
     #[must_use]
     pub fn with_room(head: usize, len: usize, tail: usize) -> Self {
         let start = head.next_multiple_of(ALIGNMENT);
@@ -50,7 +50,7 @@ impl Buffer {
         Self { block, start, end: start + len }
     }
 
-    /// A copy of `bytes`.
+    /// Returns a copy of `bytes`.
     #[must_use]
     pub fn from_slice(bytes: &[u8]) -> Self {
         let mut buffer = Self::with_room(0, bytes.len(), 0);
@@ -58,38 +58,38 @@ impl Buffer {
         buffer
     }
 
-    /// Length of the live range, bytes.
+    /// Returns the length of the live range, bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.end - self.start
     }
 
-    /// Whether the live range is empty.
+    /// Returns true if the live range is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// Bytes before the live range.
+    /// Returns the number of bytes before the live range.
     #[must_use]
     pub fn headroom(&self) -> usize {
         self.start
     }
 
-    /// Bytes after the live range.
+    /// Returns the number of bytes after the live range.
     #[must_use]
     pub fn tailroom(&self) -> usize {
         self.capacity() - self.end
     }
 
-    /// Bytes of the whole block.
+    /// Returns the size of the whole block, bytes.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.block.as_ref().map_or(0, |block| block.len)
     }
 
-    /// Grows the live range by `count` bytes into the headroom; returns them, contents
-    /// unspecified.
+    /// Grows the live range by `count` bytes into the headroom; returns them, with unspecified
+    /// contents.
     ///
     /// # Panics
     /// If there is less headroom.
@@ -99,8 +99,8 @@ impl Buffer {
         &mut self[..count]
     }
 
-    /// Grows the live range by `count` bytes into the tailroom; returns them, contents
-    /// unspecified.
+    /// Grows the live range by `count` bytes into the tailroom; returns them, with unspecified
+    /// contents.
     ///
     /// # Panics
     /// If there is less tailroom.
@@ -111,24 +111,24 @@ impl Buffer {
         &mut self[old_len..]
     }
 
-    /// Cuts the live range to its first `len` bytes; no effect if it is shorter.
+    /// Cuts the live range to its first `len` bytes. A shorter range stays as it is.
     pub fn truncate(&mut self, len: usize) {
         self.end = self.end.min(self.start + len);
     }
 
-    /// Drops the first `count` bytes of the live range; they become headroom.
+    /// Removes the first `count` bytes from the live range; they become headroom.
     ///
     /// # Panics
-    /// If it is shorter.
+    /// If the live range is shorter.
     pub fn advance(&mut self, count: usize) {
         assert!(count <= self.len(), "advance {count} in {} bytes", self.len());
         self.start += count;
     }
 
-    /// Sets the live range's length; what it gains is unspecified.
+    /// Sets the live range's length. Bytes that it gains are unspecified.
     ///
     /// # Panics
-    /// If the capacity does not reach that far.
+    /// If the capacity is too small.
     pub fn set_len(&mut self, len: usize) {
         assert!(len <= self.capacity() - self.start, "set_len {len} beyond the capacity");
         self.end = self.start + len;
@@ -186,7 +186,7 @@ unsafe impl Send for Block {}
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// `len` is a multiple of [`ALIGNMENT`], and not 0.
+    /// Allocates `len` bytes, a multiple of [`ALIGNMENT`] and not 0.
     fn new(len: usize) -> Self {
         let layout = Self::layout(len);
         // SAFETY: the layout's size is not 0.
@@ -248,7 +248,7 @@ impl FreeList {
     }
 }
 
-/// A block of at least `len` bytes, and whether it is known to be all zero.
+/// Returns a block of at least `len` bytes, and true if it is known to be all zero.
 fn take_block(len: usize) -> (Option<Block>, bool) {
     if len == 0 {
         return (None, true);
@@ -261,8 +261,8 @@ fn take_block(len: usize) -> (Option<Block>, bool) {
     }
 }
 
-/// Number and size of the smallest class that holds `len` bytes: whole pages, four classes to
-/// each doubling, so that at most a fifth of a block of more than 4 pages is waste.
+/// Returns number and size of the smallest class that holds `len` bytes: whole pages, four classes
+/// for each doubling, so that at most a fifth of a block of more than 4 pages is waste.
 fn size_class(len: usize) -> (usize, usize) {
     let pages = len.div_ceil(ALIGNMENT).max(1);
     if pages <= 4 {

@@ -6,7 +6,7 @@ use crate::report::Failure;
 pub(crate) fn runtime() -> csd_reactor::Config {
     csd_reactor::Config {
         name: "host".to_owned(),
-        lane_yields: false,
+        compute_yields: false,
         ..csd_reactor::Config::default()
     }
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use csd_kernels::program::Limits;
 use csd_nvme::controller::Subsystem;
 use csd_nvme::vendor::{NSID_KV, NSID_OBJECTS};
-use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_id, keep, random_u64};
+use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_id, random_u64, set_core_local};
 
 use crate::config::HostLimits;
 use crate::controller::{Access, Controllers, CoreCounters, ExecutionLog, Settings};
@@ -227,7 +227,7 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
     let segments = Arc::clone(&shared.segments);
     let kv = Kv::recover(media, segments, value_bytes_max, syncer, &shared.found).await?;
     let connections = Rc::<Connections>::default();
-    keep(Rc::clone(&connections));
+    set_core_local(Rc::clone(&connections));
     let core = Rc::new(Core {
         compute: Compute::start(block.clone(), Rc::clone(&kv), executed(&shared)),
         block,
@@ -241,7 +241,7 @@ pub async fn start(shared: Arc<Shared>) -> Result<Rc<Core>, Error> {
         scratch: RefCell::new(Buffer::zeroed(SCRATCH_BYTES)),
         shared,
     });
-    keep(Rc::clone(&core));
+    set_core_local(Rc::clone(&core));
     Ok(core)
 }
 

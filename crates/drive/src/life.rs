@@ -13,7 +13,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use csd_reactor::{
-    Class, CoreId, Notify, backend_name, call, core_count, keep, kept, now, post, sleep, timeout,
+    Class, CoreId, Notify, backend_name, call, core_count, core_local, now, post, set_core_local,
+    sleep, timeout,
 };
 
 use crate::config::{Config, MediaKind};
@@ -148,7 +149,7 @@ async fn stop_kv(shared: &Shared) -> Result<(), MediaError> {
     }
     for core in 0..core_count() {
         let stop = || async move {
-            match kept::<Core>() {
+            match core_local::<Core>() {
                 Some(core) => core.kv.stop().await,
                 None => Ok(()),
             }
@@ -184,7 +185,7 @@ async fn answering(of_admin_queues: bool) -> usize {
     let mut all = 0;
     for core in 0..core_count() {
         let count = move || async move {
-            kept::<Core>().map_or(0, |core| core.connections.count(of_admin_queues))
+            core_local::<Core>().map_or(0, |core| core.connections.count(of_admin_queues))
         };
         all += call(CoreId(core), Class::System, count).await.unwrap_or(0);
     }
@@ -195,7 +196,7 @@ fn on_all(act: fn(&Core)) {
     for core in 0..core_count() {
         // A core that is gone has no connections.
         let _ = post(CoreId(core), Class::System, move || {
-            if let Some(core) = kept::<Core>() {
+            if let Some(core) = core_local::<Core>() {
                 act(&core);
             }
         });
@@ -211,9 +212,9 @@ struct Ended {
 
 impl Ended {
     fn here() -> Rc<Self> {
-        kept::<Self>().unwrap_or_else(|| {
+        core_local::<Self>().unwrap_or_else(|| {
             let ended = Rc::new(Self::default());
-            keep(Rc::clone(&ended));
+            set_core_local(Rc::clone(&ended));
             ended
         })
     }

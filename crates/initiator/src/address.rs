@@ -13,19 +13,19 @@ use crate::Error;
 
 const SCHEME: &str = "nvme+tcp://";
 
-/// Where a drive is, and what it is called.
+/// Address and name of a drive.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
-    /// Where it listens.
+    /// Socket address that it listens on.
     pub socket: SocketAddr,
     /// NVMe Qualified Name of its subsystem.
     pub nqn: String,
-    /// Namespace, where the address names one.
+    /// Namespace, if the address names one.
     pub nsid: Option<u32>,
 }
 
 impl Address {
-    /// Address of a subsystem, without a namespace.
+    /// Returns the address of a subsystem, without a namespace.
     #[must_use]
     pub fn new(socket: SocketAddr, nqn: &str) -> Self {
         Self { socket, nqn: nqn.to_owned(), nsid: None }

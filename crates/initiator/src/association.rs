@@ -1,7 +1,7 @@
-//! [`Association`]: what the connections of one controller share. They fail together.
+//! [`Association`]: state that the connections of one controller share. They fail together.
 //!
-//! Does not touch bytes. Invariants: an association fails once, with the first reason; from then on
-//! every command in flight has ended and every new one ends at once.
+//! This module moves no bytes. Invariants: an association fails once, with the first error; from
+//! then on every command in flight has ended and every new one ends at once.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -12,16 +12,16 @@ use csd_reactor::Semaphore;
 
 use crate::Error;
 
-/// Bytes that crossed the wire on a controller's connections, both ways.
+/// Bytes transferred on a controller's connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Data of commands that reached the host, bytes.
+    /// Data of commands received by the host, bytes.
     pub payload_to_host: u64,
-    /// Data of commands that left for the drive, bytes.
+    /// Data of commands sent to the drive, bytes.
     pub payload_to_drive: u64,
-    /// All that was received from the sockets, bytes.
+    /// All bytes received from the sockets.
     pub wire_to_host: u64,
-    /// All that was given to the sockets, bytes.
+    /// All bytes sent to the sockets.
     pub wire_to_drive: u64,
 }
 
@@ -31,22 +31,22 @@ pub(crate) trait Member {
     fn fail(&self, error: &Error);
 }
 
-/// See the module's text.
+/// State shared by a controller's connections; see the module's text.
 pub(crate) struct Association {
     /// The drive's address, for errors.
     pub(crate) drive: Arc<str>,
-    /// Longest that a command may take.
+    /// Maximum time of a command.
     pub(crate) command_timeout: Duration,
-    /// Room in the admin queue.
+    /// Free entries of the admin queue.
     pub(crate) admin_room: Semaphore,
-    /// Room in all I/O queues together.
+    /// Free entries of all I/O queues together.
     pub(crate) io_room: Semaphore,
     traffic: Cell<Traffic>,
     error: RefCell<Option<Error>>,
     connections: RefCell<Vec<Weak<dyn Member>>>,
 }
 
-/// More permits than there can be commands: they let everyone who waits for room pass.
+/// More permits than there can be commands: releases every task that waits for a queue entry.
 const LET_ALL_PASS: usize = 1 << 32;
 
 impl Association {
@@ -62,22 +62,22 @@ impl Association {
         })
     }
 
-    /// Adds a connection, which fails from now on when the others do.
+    /// Adds a connection, which fails together with the others from now on.
     pub(crate) fn join(&self, connection: Weak<dyn Member>) {
         self.connections.borrow_mut().push(connection);
     }
 
-    /// Why the controller is closed, if it is.
+    /// Returns the error that closed the controller, if it is closed.
     pub(crate) fn error(&self) -> Option<Error> {
         self.error.borrow().clone()
     }
 
-    /// True when the controller is closed.
+    /// Returns true if the controller is closed.
     pub(crate) fn is_sealed(&self) -> bool {
         self.error.borrow().is_some()
     }
 
-    /// Closes the controller: every command in flight ends with this error, every task stops.
+    /// Closes the controller: every command in flight ends with this error, and every task stops.
     pub(crate) fn fail(&self, error: &Error) {
         if self.error.borrow().is_some() {
             return;
@@ -96,12 +96,12 @@ impl Association {
         self.fail(&Error::Closed { drive: Arc::clone(&self.drive) });
     }
 
-    /// What crossed the wire so far.
+    /// Returns the bytes transferred so far.
     pub(crate) fn traffic(&self) -> Traffic {
         self.traffic.get()
     }
 
-    /// Notes what crossed the wire.
+    /// Updates the counters of transferred bytes.
     pub(crate) fn count(&self, note: impl FnOnce(&mut Traffic)) {
         let mut traffic = self.traffic.get();
         note(&mut traffic);
@@ -109,7 +109,7 @@ impl Association {
     }
 }
 
-/// Closes a controller when its last user is gone, or when connecting was given up.
+/// Closes a controller when its last clone is dropped, or when connecting was abandoned.
 pub(crate) struct Closer(pub(crate) Rc<Association>);
 
 impl Drop for Closer {

@@ -1,8 +1,8 @@
 //! [`Block`]: a block namespace as typed calls, in bytes.
 //!
-//! Long transfers are cut into commands that are in flight together. Never: caching or
-//! read-modify-write; what is not aligned to blocks is refused. Invariant: a read or write has
-//! ended with success only when each of its commands has.
+//! Long transfers are split into commands that are in flight together. This module neither caches
+//! nor reads to modify; it refuses transfers that are not aligned to blocks. Invariant: a read or
+//! write succeeds only if each of its commands has.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -25,10 +25,10 @@ pub struct Block {
 is_handle!(Block);
 
 impl Block {
-    /// The block namespace `nsid` of a drive.
+    /// Returns the block namespace `nsid` of a drive.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when it has none of that id.
+    /// [`Error::Misuse`] if it has no such namespace.
     pub fn open(controller: &Controller, nsid: u32) -> Result<Self, Error> {
         let (handle, (blocks, block_bytes)) =
             Handle::open(controller, nsid, "block", |kind| match kind {
@@ -41,13 +41,13 @@ impl Block {
         Ok(Self { handle, blocks, block_bytes })
     }
 
-    /// Size of a block in bytes.
+    /// Returns the size of a block in bytes.
     #[must_use]
     pub fn block_bytes(&self) -> u32 {
         self.block_bytes
     }
 
-    /// Size of the namespace in bytes.
+    /// Returns the size of the namespace in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.blocks * u64::from(self.block_bytes)
@@ -56,7 +56,7 @@ impl Block {
     /// Reads `len` bytes at `offset_bytes`, both multiples of the block size.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when unaligned or beyond the namespace; else any of a command's.
+    /// [`Error::Misuse`] if unaligned or beyond the namespace; else any of a command's.
     pub async fn read(&self, offset_bytes: u64, len: usize) -> Result<Buffer, Error> {
         self.check(offset_bytes, len as u64)?;
         let pieces = self.pieces(len);
@@ -81,11 +81,11 @@ impl Block {
         Ok(whole)
     }
 
-    /// Writes at `offset_bytes`, a multiple of the block size as is the whole of `data`; durable
-    /// at completion when `fua`.
+    /// Writes at `offset_bytes`; the offset and the length of `data` are multiples of the block
+    /// size. Durable at completion if `fua`.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when unaligned or beyond the namespace; else any of a command's, and then
+    /// [`Error::Misuse`] if unaligned or beyond the namespace; else any of a command's, and then
     /// any part may have been written.
     pub async fn write(
         &self,
@@ -128,7 +128,7 @@ impl Block {
         Ok(())
     }
 
-    /// The commands that `len` bytes take: as long as the drive's transfers, and 65,536 blocks.
+    /// Splits `len` bytes into commands within the drive's transfer limit and 65,536 blocks.
     fn pieces(&self, len: usize) -> Vec<Piece> {
         let blocks = (self.controller.transfer_bytes_max() / self.block_bytes).min(BLOCKS_MAX);
         let most = (blocks * self.block_bytes) as usize;
@@ -146,14 +146,14 @@ impl Block {
     }
 }
 
-/// What one command moves, in bytes from the transfer's start.
+/// Bytes of one command, relative to the transfer's start.
 struct Piece {
     start: u64,
     len: u32,
 }
 
-/// Deals buffers out into pieces of `most` bytes, the last one shorter. Copies only the head of a
-/// buffer that a piece's end cuts.
+/// Splits buffers into pieces of `most` bytes, the last one shorter. Copies only the head of a
+/// buffer that the end of a piece cuts.
 pub(crate) fn split(data: Vec<Buffer>, most: usize) -> Vec<Vec<Buffer>> {
     let mut pieces = Vec::new();
     let (mut piece, mut room) = (Vec::new(), most);
@@ -175,7 +175,7 @@ pub(crate) fn split(data: Vec<Buffer>, most: usize) -> Vec<Vec<Buffer>> {
     pieces
 }
 
-/// Runs futures together; their outputs in order, or the first error when all have ended.
+/// Runs futures together; returns their outputs in order, or the first error after all have ended.
 pub(crate) async fn join<T, F>(futures: impl Iterator<Item = F>) -> Result<Vec<T>, Error>
 where
     F: Future<Output = Result<T, Error>>,

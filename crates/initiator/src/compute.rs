@@ -1,7 +1,7 @@
 //! [`Compute`]: a compute namespace as typed calls.
 //!
-//! Never: what programs compute. Invariant: an execution is the format that
-//! [`csd_nvme::execute`] alone defines.
+//! Programs and their parameters are opaque here. Invariant: [`csd_nvme::execute`] alone defines
+//! the format of an execution.
 
 use csd_nvme::compute::{
     self, Controls, PROGRAM_LIST_HEADER_BYTES, ProgramDescriptor, Ranges, parse_program_list,
@@ -21,26 +21,26 @@ pub struct Compute {
     handle: Handle,
 }
 
-/// Most programs whose list is fetched.
+/// Maximum number of programs fetched from the list.
 const PROGRAMS_MAX: usize = 1024;
 
 is_handle!(Compute);
 
 impl Compute {
-    /// The compute namespace `nsid` of a drive.
+    /// Returns the compute namespace `nsid` of a drive.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when it has none of that id.
+    /// [`Error::Misuse`] if it has no such namespace.
     pub fn open(controller: &Controller, nsid: u32) -> Result<Self, Error> {
         let is_compute = |kind| (kind == NamespaceKind::Compute).then_some(());
         let (handle, ()) = Handle::open(controller, nsid, "compute", is_compute)?;
         Ok(Self { handle })
     }
 
-    /// The programs by index.
+    /// Returns the programs by index.
     ///
     /// # Errors
-    /// [`Error::Protocol`] when the list is malformed; else any of a command's.
+    /// [`Error::Protocol`] if the list is malformed; else any of a command's.
     pub async fn programs(&self) -> Result<Vec<ProgramDescriptor>, Error> {
         let header = self.program_list(PROGRAM_LIST_HEADER_BYTES).await?;
         let malformed = || self.controller.protocol("its list of programs is malformed");
@@ -59,12 +59,12 @@ impl Compute {
         Ok(self.controller.admin(sqe, &[], bytes).await?.data)
     }
 
-    /// How many executions have ended since the drive started, and its log of the last ones,
-    /// newest first.
+    /// Returns the number of executions that have ended since the drive started, and its log of the
+    /// last ones, newest first.
     ///
     /// # Errors
-    /// [`Error::Protocol`] when the log is malformed; the status
-    /// [`csd_nvme::status::Status::INVALID_LOG_PAGE`] when the drive keeps none; else any of a
+    /// [`Error::Protocol`] if the log is malformed; the status
+    /// [`csd_nvme::status::Status::INVALID_LOG_PAGE`] if the drive has none; else any of a
     /// command's.
     pub async fn executions(&self) -> Result<(u64, Vec<Entry>), Error> {
         let bytes = u32::try_from(executions::LOG_BYTES_MAX).expect("33 KiB");
@@ -74,7 +74,7 @@ impl Compute {
         executions::parse(&log).ok_or_else(malformed)
     }
 
-    /// Executes the program with this index; its result.
+    /// Executes the program with this index; returns its result.
     ///
     /// # Errors
     /// [`Error::Status`] with the program's verdict; else any of a command's.
@@ -82,7 +82,8 @@ impl Compute {
         self.execute_within(program, execution, Controls::default()).await
     }
 
-    /// The same within limits; what a program writes to memory may be counted there.
+    /// Executes a program as [`Self::execute`] does, within limits. `controls` may ask for the
+    /// number of bytes that the program wrote to memory.
     ///
     /// # Errors
     /// As [`Self::execute`].

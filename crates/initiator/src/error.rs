@@ -1,66 +1,75 @@
-//! [`Error`]: what may go wrong, sorted by who is at fault; each names the drive.
+//! [`Error`]: errors of connections and commands, sorted by the party at fault; each names the
+//! drive.
 //!
 //! Invariant: [`Error::Status`], [`Error::Damaged`], [`Error::Misuse`] and [`Error::TooLarge`]
 //! leave the controller usable; every other error of a command means that it is closed.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use csd_nvme::status::Status;
 
-/// Why a connection or a command failed. `drive` is the drive's address.
-#[derive(Clone, Debug)]
+/// Error of a connection or a command. `drive` is the drive's address.
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The user's fault: a text that is not a drive's address.
+    #[error("{text:?} is not an address: {reason}")]
     BadAddress {
         /// The text as given.
         text: String,
-        /// What is wrong with it.
+        /// The error in it.
         reason: String,
     },
-    /// The caller's fault: something that this drive cannot be asked.
+    /// The caller's fault: a request that this drive does not support.
+    #[error("drive {drive}: {reason}")]
     Misuse {
         /// The drive's address.
         drive: Arc<str>,
-        /// What is wrong.
+        /// The mistake.
         reason: String,
     },
-    /// The caller's fault: a value or transfer longer than the drive takes or the caller allowed.
+    /// The caller's fault: a value or transfer above the limit of the drive or the caller.
+    #[error("drive {drive}: {bytes} bytes are more than the {bytes_max} bytes allowed")]
     TooLarge {
         /// The drive's address.
         drive: Arc<str>,
         /// Size in bytes.
         bytes: u64,
-        /// Largest size in bytes.
+        /// Maximum size in bytes.
         bytes_max: u64,
     },
     /// The network's fault: no connection could be made.
+    #[error("drive {drive}: cannot be reached: {cause}")]
     Unreachable {
         /// The drive's address.
         drive: Arc<str>,
-        /// What the operating system said.
+        /// Error of the operating system.
+        #[source]
         cause: Arc<io::Error>,
     },
     /// The network's or the drive's fault: an established connection broke.
+    #[error("drive {drive}: the connection was lost: {cause}")]
     Lost {
         /// The drive's address.
         drive: Arc<str>,
-        /// What the operating system said.
+        /// Error of the operating system.
+        #[source]
         cause: Arc<io::Error>,
     },
     /// The drive's fault: no answer in time.
+    #[error("drive {drive}: no answer to {what} within {} s", .after.as_secs_f64())]
     Timeout {
         /// The drive's address.
         drive: Arc<str>,
-        /// What was waited for.
+        /// The awaited answer or step.
         what: &'static str,
-        /// For how long.
+        /// Time waited.
         after: Duration,
     },
     /// The drive's verdict on one command.
+    #[error("drive {drive}: {what} failed: {status}")]
     Status {
         /// The drive's address.
         drive: Arc<str>,
@@ -70,6 +79,7 @@ pub enum Error {
         status: Status,
     },
     /// The network's fault: data of one command arrived with a wrong digest.
+    #[error("drive {drive}: data of {what} arrived damaged")]
     Damaged {
         /// The drive's address.
         drive: Arc<str>,
@@ -77,20 +87,23 @@ pub enum Error {
         what: &'static str,
     },
     /// The drive's fault: it broke the rules of the protocol.
+    #[error("drive {drive}: broke the protocol: {reason}")]
     Protocol {
         /// The drive's address.
         drive: Arc<str>,
-        /// Which rule.
+        /// Broken rule.
         reason: String,
     },
-    /// The host's or the drive's fault: one could not prove to the other who it is.
+    /// The host's or the drive's fault: one could not prove its identity to the other.
+    #[error("drive {drive}: authentication failed: {reason}")]
     Authentication {
         /// The drive's address.
         drive: Arc<str>,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// The controller was closed on this side.
+    #[error("drive {drive}: the controller is closed")]
     Closed {
         /// The drive's address.
         drive: Arc<str>,
@@ -98,7 +111,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The drive's status, when it answered with one.
+    /// Returns the drive's status, when it answered with one.
     #[must_use]
     pub fn status(&self) -> Option<Status> {
         match self {
@@ -107,7 +120,7 @@ impl Error {
         }
     }
 
-    /// Address of the drive; `None` for a text that is no address.
+    /// Returns the address of the drive; `None` for a text that is not an address.
     #[must_use]
     pub fn drive(&self) -> Option<&str> {
         match self {
@@ -126,43 +139,19 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(drive) = self.drive() {
-            write!(f, "drive {drive}: ")?;
-        }
-        match self {
-            Self::BadAddress { text, reason } => write!(f, "{text:?} is not an address: {reason}"),
-            Self::Misuse { reason, .. } => f.write_str(reason),
-            Self::TooLarge { bytes, bytes_max, .. } => {
-                write!(f, "{bytes} bytes are more than the {bytes_max} bytes allowed")
-            }
-            Self::Unreachable { cause, .. } => write!(f, "cannot be reached: {cause}"),
-            Self::Lost { cause, .. } => write!(f, "the connection was lost: {cause}"),
-            Self::Timeout { what, after, .. } => {
-                write!(f, "no answer to {what} within {} s", after.as_secs_f64())
-            }
-            Self::Status { what, status, .. } => write!(f, "{what} failed: {status}"),
-            Self::Damaged { what, .. } => write!(f, "data of {what} arrived damaged"),
-            Self::Protocol { reason, .. } => write!(f, "broke the protocol: {reason}"),
-            Self::Authentication { reason, .. } => write!(f, "authentication failed: {reason}"),
-            Self::Closed { .. } => f.write_str("the controller is closed"),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Unreachable { cause, .. } | Self::Lost { cause, .. } => Some(&**cause),
-            _ => None,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lost_connection_has_a_source() {
+        let cause = Arc::new(io::Error::from(io::ErrorKind::ConnectionReset));
+        let error = Error::Lost { drive: "nvme+tcp://d".into(), cause: Arc::clone(&cause) };
+        let source = std::error::Error::source(&error).expect("the system's error");
+        assert_eq!(source.to_string(), cause.to_string());
+        let text = format!("drive nvme+tcp://d: the connection was lost: {cause}");
+        assert_eq!(error.to_string(), text);
+    }
 
     #[test]
     fn errors_cross_cores_and_name_the_drive() {

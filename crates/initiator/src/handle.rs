@@ -1,6 +1,6 @@
-//! [`Handle`]: what the typed calls of all command sets have in common, a drive and a namespace id.
+//! [`Handle`]: a drive and a namespace id, common to the typed calls of all command sets.
 //!
-//! Never: a command of its own. Invariant: the drive has a namespace of that id and kind.
+//! Invariant: the drive has a namespace of that id and kind.
 
 use crate::{Controller, Error, NamespaceKind};
 
@@ -12,10 +12,10 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// The namespace `nsid` of a drive, with what `pick` takes of its kind.
+    /// Returns the namespace `nsid` of a drive, with the data that `pick` takes from its kind.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when there is none of that id, or `pick` does not want it: it is no
+    /// [`Error::Misuse`] if there is no such namespace, or `pick` rejects its kind: it is no
     /// `what`.
     pub(crate) fn open<T>(
         controller: &Controller,
@@ -30,13 +30,13 @@ impl Handle {
         }
     }
 
-    /// The drive.
+    /// Returns the drive.
     #[must_use]
     pub fn controller(&self) -> &Controller {
         &self.controller
     }
 
-    /// Namespace id.
+    /// Returns the namespace id.
     #[must_use]
     pub fn nsid(&self) -> u32 {
         self.nsid

@@ -1,6 +1,6 @@
 //! [`Kv`]: a kv namespace as typed calls.
 //!
-//! Never: what keys mean. Invariant: an absent key is an answer, not an error.
+//! Keys and values are opaque. Invariant: an absent key is an answer, not an error.
 
 use csd_nvme::identify::{Cns, IDENTIFY_BYTES, IdentifyKvNamespace, identify};
 use csd_nvme::kv::{self, Key, KeyList};
@@ -18,7 +18,7 @@ pub struct Kv {
     value_bytes_max: u32,
 }
 
-/// How often a value that grows while it is read is read anew.
+/// Maximum number of Retrieves for a value that grows while it is read.
 const RETRIEVES_MAX: usize = 4;
 /// Bytes of one List when all keys are listed.
 const LIST_BYTES: u32 = 64 << 10;
@@ -26,10 +26,10 @@ const LIST_BYTES: u32 = 64 << 10;
 is_handle!(Kv);
 
 impl Kv {
-    /// The kv namespace `nsid` of a drive.
+    /// Returns the kv namespace `nsid` of a drive.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when it has none of that id.
+    /// [`Error::Misuse`] if it has no such namespace.
     pub fn open(controller: &Controller, nsid: u32) -> Result<Self, Error> {
         let (handle, value_bytes_max) = Handle::open(controller, nsid, "kv", |kind| match kind {
             NamespaceKind::Kv { value_bytes_max, .. } => Some(value_bytes_max),
@@ -38,16 +38,16 @@ impl Kv {
         Ok(Self { handle, value_bytes_max })
     }
 
-    /// Longest value in bytes.
+    /// Returns the maximum value length in bytes.
     #[must_use]
     pub fn value_bytes_max(&self) -> u32 {
         self.value_bytes_max.min(self.controller.transfer_bytes_max())
     }
 
-    /// Capacity and bytes in use now.
+    /// Returns capacity and bytes in use now.
     ///
     /// # Errors
-    /// [`Error::Protocol`] when the answer is malformed; else any of a command's.
+    /// [`Error::Protocol`] if the answer is malformed; else any of a command's.
     pub async fn usage(&self) -> Result<(u64, u64), Error> {
         let sqe = identify(Cns::NAMESPACE_FOR_CSI, self.nsid, Csi::KV);
         let bytes = u32::try_from(IDENTIFY_BYTES).expect("4096");
@@ -60,8 +60,8 @@ impl Kv {
     /// Stores a value under `key`; `options` are `csd_nvme::kv::STORE_*`.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] above [`Self::value_bytes_max`]; the status
-    /// [`Status::KEY_EXISTS`] or [`Status::KEY_DOES_NOT_EXIST`] when an option says so.
+    /// [`Error::TooLarge`] above [`Self::value_bytes_max`]; the status [`Status::KEY_EXISTS`] or
+    /// [`Status::KEY_DOES_NOT_EXIST`] if an option requires it.
     pub async fn store(&self, key: &Key, value: Vec<Buffer>, options: u8) -> Result<(), Error> {
         let bytes = value.iter().map(|part| part.len() as u64).sum::<u64>();
         let size = u32::try_from(bytes).ok().filter(|size| *size <= self.value_bytes_max());
@@ -72,11 +72,11 @@ impl Kv {
         self.controller.submit(sqe, value, 0).await.map(drop)
     }
 
-    /// The whole value of `key`; `None` when the key does not exist. `size_max` is the size first
-    /// asked for, in bytes: a longer value costs a second read.
+    /// Returns the whole value of `key`; `None` if the key does not exist. The first read asks for
+    /// `size_max` bytes: a longer value costs a second one.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] when the value is longer than one command can carry.
+    /// [`Error::TooLarge`] if the value is longer than one command can carry.
     pub async fn retrieve(&self, key: &Key, size_max: u32) -> Result<Option<Buffer>, Error> {
         let most = self.controller.transfer_bytes_max();
         let mut size = size_max.clamp(1, most);
@@ -100,11 +100,11 @@ impl Kv {
         Err(self.controller.too_large(whole, size.into()))
     }
 
-    /// The first bytes of the value of `key`, as many as it has and at most `size`, and how many
-    /// bytes it has; `None` when the key does not exist.
+    /// Returns the first `size` bytes of the value of `key`, or all if it is shorter, and its
+    /// length in bytes; `None` if the key does not exist.
     ///
     /// # Errors
-    /// [`Error::Protocol`] when the drive sends another number of bytes; else any of a command's.
+    /// [`Error::Protocol`] if the drive sends another number of bytes; else any of a command's.
     pub async fn front(&self, key: &Key, size: u32) -> Result<Option<(Buffer, u64)>, Error> {
         let sqe = kv::retrieve(self.nsid, key, size);
         let reply = self.controller.submit(sqe, Vec::new(), size).await;
@@ -116,7 +116,7 @@ impl Kv {
         Ok(Some((reply.data, whole)))
     }
 
-    /// Whether `key` exists.
+    /// Returns true if `key` exists.
     ///
     /// # Errors
     /// Any of a command's.
@@ -125,8 +125,8 @@ impl Kv {
         existing(reply).map(|reply| reply.is_some())
     }
 
-    /// Deletes `key`; false when the drive says that it did not exist, which drives say only when
-    /// told to (feature 20h, EDNEK).
+    /// Deletes `key`. Returns false if the drive reports that it did not exist, which drives do
+    /// only if so configured (feature 20h, EDNEK).
     ///
     /// # Errors
     /// Any of a command's.
@@ -135,7 +135,7 @@ impl Kv {
         existing(reply).map(|reply| reply.is_some())
     }
 
-    /// Keys from `from` on (itself included if it exists), as many as fit in `size` bytes, in the
+    /// Returns keys from `from` on (included if it exists), as many as fit in `size` bytes, in the
     /// drive's order.
     ///
     /// # Errors
@@ -148,8 +148,8 @@ impl Kv {
             .ok_or_else(|| self.controller.protocol("its list of keys is malformed"))
     }
 
-    /// All keys that begin with `prefix`, in the drive's order. Keys stored or deleted meanwhile
-    /// may or may not be there.
+    /// Returns all keys that begin with `prefix`, in the drive's order. Keys stored or deleted
+    /// meanwhile may or may not be there.
     ///
     /// # Errors
     /// Any of a command's.
@@ -170,7 +170,7 @@ impl Kv {
         }
     }
 
-    /// Makes completed stores durable (they are, unless the drive has a volatile cache).
+    /// Makes completed stores durable. They already are, unless the drive has a volatile cache.
     ///
     /// # Errors
     /// Any of a command's.

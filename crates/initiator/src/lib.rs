@@ -1,19 +1,19 @@
 //! A host's side of NVMe/TCP: connect, queues, batching.
 //!
 //! A [`Controller`] lives on one core of the reactor; every queue is one connection and one task,
-//! which first takes in what arrived and then sends, in one call, what the turn's commands made.
+//! which first receives what has arrived and then sends, in one call, all commands of the turn.
 //! Data of a command is received straight into its buffer and sent straight from it.
 //!
-//! Never: retries, media, a clock or a thread of its own, `unsafe`. Invariants: a command given to
-//! [`Controller::submit`] ends, with an answer or an error, at the latest when its time is up; an
-//! error status leaves the connection standing, any other fault closes it and fails every command
-//! in flight at once; nothing that a drive sends panics.
+//! This crate does not retry; it has no media, no clock or thread of its own, and no `unsafe`.
+//! Invariants: every command given to [`Controller::submit`] ends, with an answer or an error, by
+//! its timeout at the latest; an error status leaves the connection usable, any other fault closes
+//! it and fails every command in flight at once; no bytes of a drive cause a panic.
 //!
 //! Modules, in the order of a command's way:
-//! - `address`, `options`, `error`: where to, how, and what may go wrong
+//! - `address`, `options`, `error`: addresses, settings, errors
 //! - `controller`: connecting, identity, the choice of a queue, keep-alive
 //! - `connection`: one queue, its commands in flight, its task
-//! - `association`: what the connections of a controller share: they fail together
+//! - `association`: state shared by the connections of a controller, which fail together
 //! - `handle`: a drive and a namespace id
 //! - `kv`, `block`, `memory`, `compute`: the command sets as typed calls
 //! - `program`: programs that a host loads

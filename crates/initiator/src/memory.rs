@@ -1,7 +1,7 @@
 //! [`Memory`]: a memory namespace as typed calls, in bytes.
 //!
-//! Long transfers are cut into commands that are in flight together. Never: caching. Invariants: a
-//! range has whole dwords; a transfer of several commands is not atomic.
+//! Long transfers are split into commands that are in flight together; nothing is cached.
+//! Invariants: a range has whole dwords; a transfer of several commands is not atomic.
 
 use csd_nvme::memory::{self, Range, Source, UNIT_BYTES};
 use csd_nvme::nvm::Extent;
@@ -11,9 +11,9 @@ use crate::block::{join, split};
 use crate::handle::is_handle;
 use crate::{Block, Controller, Error, Handle, NamespaceKind};
 
-/// Most sources of one Memory Copy.
+/// Maximum sources of one Memory Copy.
 const SOURCES_MAX: usize = 256;
-/// Most bytes that one Memory Fill or one source of a copy covers.
+/// Maximum bytes of one Memory Fill or of one source of a copy.
 const RANGE_BYTES_MAX: u64 = 1 << 30;
 
 /// A memory namespace; clones are cheap.
@@ -26,10 +26,10 @@ pub struct Memory {
 is_handle!(Memory);
 
 impl Memory {
-    /// The memory namespace `nsid` of a drive.
+    /// Returns the memory namespace `nsid` of a drive.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when it has none of that id.
+    /// [`Error::Misuse`] if it has no such namespace.
     pub fn open(controller: &Controller, nsid: u32) -> Result<Self, Error> {
         let (handle, bytes) = Handle::open(controller, nsid, "memory", |kind| match kind {
             NamespaceKind::Memory { bytes } => Some(bytes),
@@ -38,7 +38,7 @@ impl Memory {
         Ok(Self { handle, bytes })
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -47,7 +47,7 @@ impl Memory {
     /// Reads `len` bytes from byte `start` on.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when not on dwords or beyond the end; else any of a command's.
+    /// [`Error::Misuse`] if not on dwords or beyond the end; else any of a command's.
     pub async fn read(&self, start: u64, len: usize) -> Result<Buffer, Error> {
         let ranges = self.ranges(start, len as u64, self.controller.transfer_bytes_max().into())?;
         let reads = ranges.iter().map(|range| {
@@ -84,7 +84,7 @@ impl Memory {
         join(writes).await.map(drop)
     }
 
-    /// Makes `len` bytes from byte `start` on zero.
+    /// Zeroes `len` bytes from byte `start` on.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -96,8 +96,8 @@ impl Memory {
         join(fills).await.map(drop)
     }
 
-    /// Copies sources one behind the other to byte `to`, in the drive; all of them are memory, or
-    /// all of them blocks of the namespace `blocks`.
+    /// Copies sources one after the other to byte `to`, inside the drive. All of them are memory,
+    /// or all of them blocks of the namespace `blocks`.
     ///
     /// # Errors
     /// [`Error::Misuse`] for no source, more than 256, or both kinds; else any of a command's.
@@ -124,10 +124,11 @@ impl Memory {
         self.controller.submit(sqe, vec![Buffer::from_slice(&data)], 0).await.map(drop)
     }
 
-    /// Copies `len` bytes from byte `offset_bytes` of a block namespace to byte `to`, in the drive.
+    /// Copies `len` bytes from byte `offset_bytes` of a block namespace to byte `to`, inside the
+    /// drive.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when these are not whole blocks, or too many; else any of a command's.
+    /// [`Error::Misuse`] if these are not whole blocks, or too many; else any of a command's.
     pub async fn load(
         &self,
         blocks: &Block,
@@ -150,12 +151,12 @@ impl Memory {
         self.copy(&sources, to, Some(blocks)).await
     }
 
-    /// Copies bytes of this memory, one behind the other, to byte `offset_bytes` of a block
-    /// namespace, in the drive.
+    /// Copies ranges of this memory, one after the other, to byte `offset_bytes` of a block
+    /// namespace, inside the drive.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when that is no block's beginning or there are no ranges or more than 256;
-    /// else any of a command's.
+    /// [`Error::Misuse`] if the offset is not the beginning of a block, or for no ranges or more
+    /// than 256; else any of a command's.
     pub async fn store(
         &self,
         ranges: &[Range],
@@ -171,7 +172,7 @@ impl Memory {
         self.controller.submit(sqe, vec![Buffer::from_slice(&data)], 0).await.map(drop)
     }
 
-    /// `len` bytes from `start` on, in ranges of at most `most` bytes.
+    /// Splits `len` bytes from `start` on into ranges of at most `most` bytes.
     fn ranges(&self, start: u64, len: u64, most: u64) -> Result<Vec<Range>, Error> {
         if !start.is_multiple_of(UNIT_BYTES) || !len.is_multiple_of(UNIT_BYTES) {
             let reason = format!("{len} bytes at {start} are not whole dwords");

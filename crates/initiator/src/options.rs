@@ -1,30 +1,30 @@
-//! [`Options`]: how a host connects.
+//! [`Options`]: settings of a host's connections.
 
 use std::time::Duration;
 
 use csd_nvme::auth::Secrets;
 use csd_nvme::tcp::Digests;
 
-/// How to connect to a drive.
+/// Settings of a host's connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// NVMe Qualified Name of this host.
     pub host_nqn: String,
-    /// Host identifier; all zero draws a random one for each controller.
+    /// Host identifier; all zeros: a random one for each controller.
     pub host_id: [u8; 16],
-    /// Secrets of this host and of drives; a drive whose secret is here must prove that it has it.
+    /// Secrets of this host and of drives. A drive with a secret here must prove that it knows it.
     pub secrets: Secrets,
-    /// I/O queues wanted, each a connection of its own; the drive may allow fewer.
+    /// Requested I/O queues, each a connection of its own; the drive may allow fewer.
     pub io_queues: u16,
-    /// Entries of an I/O queue wanted, at least 2; the drive may allow fewer.
+    /// Requested entries of an I/O queue, at least 2; the drive may allow fewer.
     pub entries: u16,
-    /// Digests wanted; the drive may agree to fewer.
+    /// Requested digests; the drive may agree to fewer.
     pub digests: Digests,
-    /// Keep-alive timeout; a keep-alive goes out every half of it. Zero: none.
+    /// Keep-alive timeout; a keep-alive is sent every half of it. Zero: none.
     pub keep_alive: Duration,
-    /// Longest that connecting may take, all steps together.
+    /// Maximum time of connecting, all steps together.
     pub connect_timeout: Duration,
-    /// Longest that a command may take before the controller is given up.
+    /// Maximum time of a command before the controller is closed.
     pub command_timeout: Duration,
 }
 

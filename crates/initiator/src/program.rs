@@ -1,8 +1,7 @@
-//! Programs of a host's own in a drive: [`Compute`]'s admin commands, memory range sets, and
+//! Programs that a host loads into a drive: [`Compute`]'s admin commands, memory range sets, and
 //! executions over memory.
 //!
-//! Never: what a program computes, or whether it is one. Invariant: nothing but the commands of the
-//! standard.
+//! Programs are opaque bytes here. Invariant: only commands of the standard are used.
 
 use csd_nvme::compute::{self, Controls, Ranges};
 use csd_nvme::log::{LogId, get_log_page};
@@ -15,27 +14,27 @@ use csd_reactor::Buffer;
 
 use crate::{Compute, Error};
 
-/// Bytes of a log of range sets that is as long as can be; of one of program types there are less.
+/// Maximum bytes of the log of range sets; the log of program types is shorter.
 const LIST_BYTES_MAX: usize =
     LIST_HEADER_BYTES + RANGE_SETS_MAX as usize * (RANGES_MAX as usize + 1) * RANGE_BYTES;
 
-/// Where a program goes, and what it is.
+/// Index and identity of a program in a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Program index.
     pub index: u16,
     /// Program type.
     pub ptype: u8,
-    /// Identifier, which executions name beside the index.
+    /// Identifier, which executions give in addition to the index.
     pub pid: u64,
 }
 
 impl Compute {
-    /// Loads a program in as many parts as it takes.
+    /// Loads a program, in as many parts as necessary.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when it is empty or of 4 GiB; [`Error::Status`] when the drive does not
-    /// take it; else any of a command's.
+    /// [`Error::Misuse`] if it is empty or of 4 GiB; [`Error::Status`] if the drive refuses it;
+    /// else any of a command's.
     pub async fn load(&self, place: Place, bytes: &[u8]) -> Result<(), Error> {
         let size = u32::try_from(bytes.len()).ok().filter(|size| *size > 0);
         let size = size.ok_or_else(|| {
@@ -54,7 +53,7 @@ impl Compute {
         Ok(())
     }
 
-    /// Has the drive forget a program that is not active.
+    /// Unloads a program that is not active.
     ///
     /// # Errors
     /// Any of a command's.
@@ -71,17 +70,17 @@ impl Compute {
         self.controller().admin(sqe, &[], 0).await.map(drop)
     }
 
-    /// The types of program that the drive takes.
+    /// Returns the types of program that the drive accepts.
     ///
     /// # Errors
-    /// [`Error::Protocol`] when the list is malformed; else any of a command's.
+    /// [`Error::Protocol`] if the list is malformed; else any of a command's.
     pub async fn program_types(&self) -> Result<Vec<ProgramType>, Error> {
         let data = self.list(LogId::PROGRAM_TYPES).await?;
         let malformed = || self.controller().protocol("its list of program types is malformed");
         program::parse_program_types(&data).ok_or_else(malformed)
     }
 
-    /// The drive's memory range sets.
+    /// Returns the drive's memory range sets.
     ///
     /// # Errors
     /// As [`Self::program_types`].
@@ -91,7 +90,7 @@ impl Compute {
         program::parse_range_sets(&data).ok_or_else(malformed)
     }
 
-    /// Makes a memory range set; its identifier.
+    /// Creates a memory range set; returns its identifier.
     ///
     /// # Errors
     /// [`Error::Misuse`] for none or too many; else any of a command's.
@@ -114,7 +113,7 @@ impl Compute {
         self.controller().admin(sqe, &[], 0).await.map(drop)
     }
 
-    /// Executes a program over a memory range set; its result.
+    /// Executes a program over a memory range set; returns its result.
     ///
     /// # Errors
     /// [`Error::Status`] with the program's verdict; else any of a command's.

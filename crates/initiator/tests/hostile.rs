@@ -85,7 +85,7 @@ fn a_second_answer_to_a_command_ends_the_controller() {
     });
 }
 
-/// Reads that nobody answers; how long they took.
+/// Sends reads that stay unanswered; returns the time until they fail.
 async fn silence(address: &Address) -> Duration {
     let options = Options { command_timeout: Duration::from_millis(300), ..options() };
     let controller = Controller::connect(address, &options).await.unwrap();

@@ -1,8 +1,9 @@
 //! Submission and completion queue entries, and the data descriptor of a command.
 //!
-//! Source: NVMe Base Specification, "Submission Queue Entry" and "Completion Queue Entry"; facts
-//! page (a.5). Never: meaning of an opcode. Invariant: every command's own view is 64 bytes and
-//! keeps the bytes of the entry it came from.
+//! Source: NVMe Base Specification, "Submission Queue Entry" and "Completion Queue Entry"; NVMe/TCP
+//! Transport Specification for SGL types. The meaning of opcodes is in the modules of the command
+//! sets. Invariant: every command's own view is 64 bytes and keeps the bytes of the entry it was
+//! made from.
 
 use crate::status::Status;
 use crate::wire::{bits, layout};
@@ -47,14 +48,14 @@ pub const FLAGS_SGL: u8 = 0x40;
 pub const FLAGS_FUSED: u8 = 0x03;
 
 impl Sqe {
-    /// A command with this opcode for this namespace and no data.
+    /// Returns a command with this opcode for this namespace and no data.
     pub fn new(opcode: u8, nsid: u32) -> Self {
         let mut sqe = Self::zeroed();
         sqe.set_opcode(opcode).set_flags(FLAGS_SGL).set_nsid(nsid);
         sqe
     }
 
-    /// The data descriptor.
+    /// Returns the data descriptor.
     pub fn sgl(&self) -> Sgl {
         Sgl::from_bytes(self.dptr())
     }
@@ -83,14 +84,14 @@ pub const SGL_IN_CAPSULE: u8 = 0x01;
 pub const SGL_TRANSPORT: u8 = 0x5A;
 
 impl Sgl {
-    /// Data of `length` bytes inside the capsule.
+    /// Returns a descriptor of `length` bytes inside the capsule.
     pub fn in_capsule(length: u32) -> Self {
         let mut sgl = Self::zeroed();
         sgl.set_length(length).set_kind(SGL_IN_CAPSULE);
         sgl
     }
 
-    /// Data of `length` bytes moved by the transport.
+    /// Returns a descriptor of `length` bytes moved by the transport.
     pub fn transport(length: u32) -> Self {
         let mut sgl = Self::zeroed();
         sgl.set_length(length).set_kind(SGL_TRANSPORT);
@@ -135,19 +136,19 @@ bits! {
 }
 
 impl Cqe {
-    /// Status of the completion.
+    /// Returns the status of the completion.
     pub fn status(&self) -> Status {
         let field = StatusField(self.status_field());
         Status::new(field.sct() & 7, field.sc())
     }
 
-    /// True when a retry of the same command would fail again (DNR).
+    /// Returns true if a retry of the same command would fail again (DNR).
     pub fn do_not_retry(&self) -> bool {
         StatusField(self.status_field()).dnr() == 1
     }
 
-    /// Sets the status; every error of ours is final, so it carries Do Not Retry unless the
-    /// status itself asks for a retry.
+    /// Sets the status. Errors of this controller are final, so it also sets Do Not Retry unless
+    /// the status itself asks for a retry.
     pub fn set_status(&mut self, status: Status) -> &mut Self {
         let field = StatusField::default()
             .with_sc(status.sc())
@@ -156,7 +157,7 @@ impl Cqe {
         self.set_status_field(field.0)
     }
 
-    /// Result dwords 0 and 1 as one number, dword 0 low.
+    /// Returns result dwords 0 and 1 as one number, dword 0 low.
     pub fn result(&self) -> u64 {
         u64::from(self.dw0()) | u64::from(self.dw1()) << 32
     }

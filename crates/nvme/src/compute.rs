@@ -1,9 +1,9 @@
 //! Computational Programs command set: Execute Program and the list of programs.
 //!
 //! Source: NVM Express Computational Programs Command Set Specification 1.1, "Execute Program" and
-//! "Program List". We had no access to its text, only to public source code that cites it, so every
-//! offset stands in this module and nowhere else. The header of the Program List log page is not
-//! verified at all.
+//! "Program List". Its text was not available to us, only public source code that cites it, so
+//! every offset stands in this module and nowhere else. The header of the Program List log page is
+//! unverified.
 
 use crate::capsule::Sqe;
 use crate::opcode::Cp;
@@ -29,7 +29,7 @@ layout! {
     }
 }
 
-/// Most bytes of data that an execution may carry here.
+/// Maximum bytes of data of an execution, in this implementation.
 pub const DATA_BYTES_MAX: u32 = 1 << 20;
 
 /// A parsed command of the compute namespace.
@@ -41,7 +41,7 @@ pub enum Command {
         program: u16,
         /// Length of the data in bytes.
         length: u32,
-        /// Where its memory ranges are; without any the data says what it reads
+        /// Location of its memory ranges; without ranges the data names the inputs
         /// ([`crate::execute`]).
         ranges: Ranges,
         /// Limits, and which range it writes.
@@ -49,37 +49,36 @@ pub enum Command {
     },
 }
 
-/// Where the memory ranges of an execution are.
+/// Location of the memory ranges of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ranges {
     /// There are none.
     None,
     /// In the set with this identifier.
     Set(u16),
-    /// So many descriptors stand at the head of the data.
+    /// This number of descriptors stands at the head of the data.
     Data(u8),
 }
 
 bits! {
-    /// Command parameter 1 of Execute Program as our drives read it. Ours, not the standard's,
-    /// which leaves both parameters to programs; zeros are what a host that knows nothing of it
-    /// sends.
+    /// Command parameter 1 of Execute Program as our drives read it. This is our own definition:
+    /// the standard leaves both parameters to programs. A host that does not know it sends zeros.
     pub struct Controls: u64 {
-        /// Memory range that the program writes, from 1; 0 for none. The others are its streams,
-        /// in their order.
+        /// Memory range that the program writes, from 1; 0 for none. The other ranges are its
+        /// streams, in order.
         output / with_output: 0..=7,
-        /// The number of bytes that it wrote goes to the first 8 bytes of that range, and what it
-        /// wrote behind them. Without ranges, that range is the memory that the payload names.
+        /// True if the first 8 bytes of that range receive the number of bytes written, and the
+        /// output follows them. Without ranges, that range is the memory that the payload names.
         counted / with_counted: 8..=8,
-        /// Most memory of the program in MiB; 0 for what the drive allows.
+        /// Maximum memory of the program in MiB; 0 for the drive's limit.
         memory_mib / with_memory_mib: 16..=31,
-        /// Longest time of the execution in ms; 0 for what the drive allows.
+        /// Maximum time of the execution in ms; 0 for the drive's limit.
         time_ms / with_time_ms: 32..=63,
     }
 }
 
 impl Controls {
-    /// Bits that nothing is defined for.
+    /// Undefined bits.
     const RESERVED: u64 = 0xFE00;
 }
 
@@ -88,11 +87,11 @@ impl Command {
     ///
     /// # Errors
     /// [`Status::INVALID_OPCODE`]; [`Status::RANGES_EXCEEDED`] for more ranges than an execution
-    /// may have; [`Status::INVALID_FIELD`] for a set and ranges besides, data longer than
+    /// may have; [`Status::INVALID_FIELD`] for both a set and ranges, data longer than
     /// [`DATA_BYTES_MAX`], and parameters that our drives do not know.
     ///
     /// A DLEN of 0 means all of the data that the command transfers: Linux passes dwords 2, 3 and
-    /// 10 to 15 of a command through and leaves dword 4 zero, and no execution is without data.
+    /// 10 to 15 of a command through and leaves dword 4 zero, and every execution has data.
     pub fn parse(sqe: &Sqe) -> Result<Self, Status> {
         if Cp(sqe.opcode()) != Cp::EXECUTE_PROGRAM {
             return Err(Status::INVALID_OPCODE);
@@ -125,12 +124,12 @@ impl Command {
     }
 }
 
-/// Execute Program `program` with `length` bytes of data.
+/// Returns Execute Program `program` with `length` bytes of data.
 pub fn execute(nsid: u32, program: u16, length: u32) -> Sqe {
     execute_ranges(nsid, program, length, Ranges::None, Controls::default())
 }
 
-/// Execute Program `program` over memory ranges, with `length` bytes of data.
+/// Returns Execute Program `program` over memory ranges, with `length` bytes of data.
 pub fn execute_ranges(
     nsid: u32,
     program: u16,
@@ -186,7 +185,8 @@ pub const DEVICE_DEFINED: u8 = 2;
 /// Size in bytes of the provisional Program List header: u32 count, then zeros.
 pub const PROGRAM_LIST_HEADER_BYTES: usize = 64;
 
-/// Data of the Program List log: a header with the count, then 64-byte descriptors by index.
+/// Returns the data of the Program List log: a header with the count, then 64-byte descriptors by
+/// index.
 pub fn program_list(programs: &[ProgramDescriptor]) -> Vec<u8> {
     let mut data = vec![0; PROGRAM_LIST_HEADER_BYTES];
     let count = u32::try_from(programs.len()).expect("a drive has few programs");
@@ -205,7 +205,7 @@ pub fn parse_program_list(data: &[u8]) -> Option<Vec<ProgramDescriptor>> {
     rest.chunks_exact(ProgramDescriptor::SIZE).take(count).map(ProgramDescriptor::parse).collect()
 }
 
-/// A device-defined, always active program with this identifier and name.
+/// Returns a device-defined, always active program with this identifier and name.
 pub fn device_defined(pid: u64, name: &str) -> ProgramDescriptor {
     let state = ProgramState::default().with_occupied(DEVICE_DEFINED).with_active(1).with_pit(1);
     let mut program = ProgramDescriptor::zeroed();

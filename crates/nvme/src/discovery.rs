@@ -1,14 +1,14 @@
-//! The discovery log page: what a host may connect to, and where.
+//! The discovery log page: subsystems that a host may connect to, and their addresses.
 //!
-//! Source: NVM Express Base Specification 2.2, "Discovery Log Page". The records of a drive are
-//! made in [`crate::controller`].
+//! Source: NVM Express Base Specification 2.2, "Discovery Log Page". [`crate::controller`] makes a
+//! drive's records.
 
 use std::net::{IpAddr, SocketAddr};
 
 use crate::fabrics::CNTLID_DYNAMIC;
 use crate::wire::{fixed_text, layout, text_of};
 
-/// The NQN that every discovery subsystem has.
+/// NQN of every discovery subsystem.
 pub const DISCOVERY_NQN: &str = "nqn.2014-08.org.nvmexpress.discovery";
 
 layout! {
@@ -65,11 +65,11 @@ pub const SUBTYPE_CURRENT_DISCOVERY: u8 = 3;
 pub const EFLAG_PERSISTENT: u16 = 1 << 1;
 /// Secure channel not required.
 const TREQ_NOT_REQUIRED: u8 = 2;
-/// Least entries of an admin queue that a fabrics controller has.
+/// Minimum entries of an admin queue of a fabrics controller.
 const ADMIN_ENTRIES: u16 = 32;
 
 impl DiscoveryRecord {
-    /// A record for the subsystem `nqn` at `address`.
+    /// Returns a record for the subsystem `nqn` at `address`.
     pub fn tcp(address: SocketAddr, nqn: &str, subtype: u8) -> Self {
         let ip = address.ip().to_canonical();
         let mut record = Self::zeroed();
@@ -85,12 +85,12 @@ impl DiscoveryRecord {
         record
     }
 
-    /// Name of the subsystem; `None` when it is no text.
+    /// Returns the name of the subsystem; `None` if it is not text.
     pub fn nqn(&self) -> Option<String> {
         text_of(&self.subnqn()).map(str::to_owned)
     }
 
-    /// Where it listens; `None` when that is no TCP address.
+    /// Returns the address that it listens on; `None` if that is no TCP address.
     pub fn address(&self) -> Option<SocketAddr> {
         if self.trtype() != TRANSPORT_TCP {
             return None;
@@ -101,7 +101,7 @@ impl DiscoveryRecord {
     }
 }
 
-/// The whole log page.
+/// Returns the whole log page.
 pub fn discovery_log(generation: u64, records: &[DiscoveryRecord]) -> Vec<u8> {
     let mut header = DiscoveryHeader::zeroed();
     let bytes = DiscoveryHeader::SIZE + records.len() * DiscoveryRecord::SIZE;

@@ -1,13 +1,13 @@
-//! The execution log: what programs read, computed and wrote, and why some of them failed.
+//! The execution log: bytes read and written by programs, their times, and the reasons of failures.
 //!
 //! Vendor specific log page C0h of a compute namespace. A header, then one entry of 512 bytes for
-//! each of the last executions, newest first. Never: the counting itself. Invariant: texts are cut
-//! between characters, so a reader always gets UTF-8 back.
+//! each of the last executions, newest first. The drive counts; this is the layout. Invariant:
+//! texts are cut between characters, so a reader always gets UTF-8 back.
 
 use crate::status::Status;
 use crate::wire::{layout, text_of};
 
-/// Most entries that a drive keeps.
+/// Maximum entries that a drive stores.
 pub const EXECUTIONS_MAX: usize = 64;
 /// Version of the layout.
 pub const VERSION: u16 = 1;
@@ -21,7 +21,8 @@ layout! {
         entry_bytes / set_entry_bytes: u16 @ 2,
         /// Number of entries that follow.
         entries / set_entries: u32 @ 4,
-        /// Executions that ended since the drive started, those that left the log included.
+        /// Number of executions that ended since the drive started, including those that left the
+        /// log.
         ended / set_ended: u64 @ 8,
     }
 }
@@ -35,9 +36,9 @@ layout! {
         program / set_program: u64 @ 8,
         /// Program index.
         index / set_index: u16 @ 16,
-        /// Status Code Type and Status Code of the answer, as [`Status`] has them.
+        /// Status Code Type and Status Code of the answer, in the form of [`Status`].
         status_code / set_status_code: u16 @ 18,
-        /// Cores whose compute lanes worked.
+        /// Number of cores whose compute threads worked.
         cores / set_cores: u16 @ 20,
         /// Controller that gave the command.
         cntlid / set_cntlid: u16 @ 22,
@@ -51,33 +52,33 @@ layout! {
         work / set_work: u64 @ 48,
         /// Time in which the execution waited for reads, ns.
         reading_ns / set_reading_ns: u64 @ 56,
-        /// Time in the compute lane, ns.
+        /// Time in the compute thread, ns.
         computing_ns / set_computing_ns: u64 @ 64,
         /// Time in which the execution waited for writes, ns.
         writing_ns / set_writing_ns: u64 @ 72,
         /// Time from the command's arrival to its answer, ns.
         total_ns / set_total_ns: u64 @ 80,
-        /// When it ended, on the drive's clock, ns.
+        /// Time of its end on the drive's clock, ns.
         ended_ns / set_ended_ns: u64 @ 88,
         /// NVMe Qualified Name of the host that gave the command, cut to fit, zero-terminated.
         host / set_host: [128] @ 128,
-        /// Why it failed, in UTF-8, cut to fit, zero-terminated.
+        /// Reason of the failure, in UTF-8, cut to fit, zero-terminated.
         reason / set_reason: [256] @ 256,
     }
 }
 
 impl Entry {
-    /// Status of the answer.
+    /// Returns the status of the answer.
     pub fn status(&self) -> Status {
         Status(self.status_code())
     }
 
-    /// Name of the host; empty when it is not UTF-8.
+    /// Returns the name of the host; empty if it is not UTF-8.
     pub fn host_text(&self) -> String {
         text_of(&self.host()).unwrap_or_default().to_owned()
     }
 
-    /// Why it failed; empty when it did not.
+    /// Returns the reason of the failure; empty if it succeeded.
     pub fn reason_text(&self) -> String {
         text_of(&self.reason()).unwrap_or_default().to_owned()
     }
@@ -87,13 +88,13 @@ impl Entry {
         self.set_host(&cut(nqn))
     }
 
-    /// Sets why it failed.
+    /// Sets the reason of the failure.
     pub fn explain(&mut self, reason: &str) -> &mut Self {
         self.set_reason(&cut(reason))
     }
 }
 
-/// `text` in a field of `N` bytes, the last of them zero, cut between characters.
+/// Returns `text` in a field of `N` bytes, the last of them zero, cut between characters.
 fn cut<const N: usize>(text: &str) -> [u8; N] {
     let mut end = text.len().min(N - 1);
     while !text.is_char_boundary(end) {
@@ -104,7 +105,7 @@ fn cut<const N: usize>(text: &str) -> [u8; N] {
     field
 }
 
-/// Data of the log: a header, then the entries, newest first.
+/// Returns the data of the log: a header, then the entries, newest first.
 pub fn encode(ended: u64, entries: &[Entry]) -> Vec<u8> {
     let mut header = Header::zeroed();
     header.set_version(VERSION).set_ended(ended);
@@ -115,8 +116,8 @@ pub fn encode(ended: u64, entries: &[Entry]) -> Vec<u8> {
     data
 }
 
-/// Parses the log: executions ended since the drive started, and the entries, newest first.
-/// `None` when it is of another version or cut short.
+/// Parses the log: number of executions ended since the drive started, and the entries, newest
+/// first. `None` if it has another version or is cut short.
 pub fn parse(data: &[u8]) -> Option<(u64, Vec<Entry>)> {
     let header = Header::parse(data)?;
     let (count, size) = (header.entries() as usize, usize::from(header.entry_bytes()));
@@ -128,7 +129,7 @@ pub fn parse(data: &[u8]) -> Option<(u64, Vec<Entry>)> {
     Some((header.ended(), entries))
 }
 
-/// Bytes of a full log.
+/// Size of a full log in bytes.
 pub const LOG_BYTES_MAX: usize = Header::SIZE + EXECUTIONS_MAX * Entry::SIZE;
 
 #[cfg(test)]

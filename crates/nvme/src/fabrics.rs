@@ -65,7 +65,7 @@ fn fabrics(fctype: Fabrics) -> Sqe {
     sqe
 }
 
-/// Connect for queue `qid` of `entries` entries (1's based here); the 1,024 bytes of
+/// Returns Connect for queue `qid` of `entries` entries (1's based here); the 1,024 bytes of
 /// [`ConnectData`] go in the capsule.
 pub fn connect(qid: u16, entries: u16, kato_ms: u32, cattr: u8) -> Sqe {
     let mut command = Connect::from_bytes(*fabrics(Fabrics::CONNECT).as_bytes());
@@ -73,21 +73,21 @@ pub fn connect(qid: u16, entries: u16, kato_ms: u32, cattr: u8) -> Sqe {
     Sqe::from_bytes(*command.as_bytes())
 }
 
-/// Property Get of the property at `offset`, 8 bytes when `wide`, else 4.
+/// Returns Property Get of the property at `offset`, 8 bytes if `wide`, else 4.
 pub fn property_get(offset: u32, wide: bool) -> Sqe {
     let mut command = Property::from_bytes(*fabrics(Fabrics::PROPERTY_GET).as_bytes());
     command.set_attrib(u8::from(wide)).set_ofst(offset);
     Sqe::from_bytes(*command.as_bytes())
 }
 
-/// Property Set of the 4-byte property at `offset`.
+/// Returns Property Set of the 4-byte property at `offset`.
 pub fn property_set(offset: u32, value: u32) -> Sqe {
     let mut command = Property::from_bytes(*fabrics(Fabrics::PROPERTY_SET).as_bytes());
     command.set_ofst(offset).set_value(u64::from(value));
     Sqe::from_bytes(*command.as_bytes())
 }
 
-/// Fabrics command type of a command whose opcode is 7Fh.
+/// Returns the fabrics command type of a command with opcode 7Fh.
 pub fn fctype(sqe: &Sqe) -> Fabrics {
     Fabrics(sqe.as_bytes()[4])
 }

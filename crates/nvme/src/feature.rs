@@ -98,14 +98,14 @@ pub const EDNEK: u32 = 1;
 /// Bytes of the Host Behavior Support data.
 pub const HOST_BEHAVIOR_BYTES: usize = 512;
 
-/// Set Features without data.
+/// Returns Set Features without data.
 pub fn set_features(id: FeatureId, nsid: u32, value: u32) -> Sqe {
     let mut view = Features::from_bytes(*Sqe::new(Admin::SET_FEATURES.0, nsid).as_bytes());
     view.set_fid(id.0).set_value(value);
     Sqe::from_bytes(*view.as_bytes())
 }
 
-/// Get Features without data.
+/// Returns Get Features without data.
 pub fn get_features(id: FeatureId, nsid: u32, select: Select) -> Sqe {
     let mut view = Features::from_bytes(*Sqe::new(Admin::GET_FEATURES.0, nsid).as_bytes());
     view.set_fid(id.0).set_sel(select.0);

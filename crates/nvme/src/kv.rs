@@ -8,7 +8,7 @@ use crate::opcode::Kv;
 use crate::status::Status;
 use crate::wire::layout;
 
-/// Longest key in bytes.
+/// Maximum key length in bytes.
 pub const KEY_BYTES_MAX: u8 = 16;
 
 layout! {
@@ -43,7 +43,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// A key from 1 to 16 bytes.
+    /// Returns a key from 1 to 16 bytes.
     ///
     /// # Errors
     /// [`Status::INVALID_KEY_SIZE`] for any other length.
@@ -57,12 +57,12 @@ impl Key {
         Ok(Self { length: key.len() as u8, bytes })
     }
 
-    /// The key's bytes.
+    /// Returns the key's bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }
 
-    /// All sixteen bytes, zero-padded.
+    /// Returns all sixteen bytes, zero-padded.
     pub fn padded(&self) -> &[u8; 16] {
         &self.bytes
     }
@@ -162,27 +162,28 @@ fn command(opcode: Kv, nsid: u32, key: Option<&Key>, size: u32, options: u8) -> 
     Sqe::from_bytes(*view.as_bytes())
 }
 
-/// Store a value of `size` bytes under `key`.
+/// Returns Store of a value of `size` bytes under `key`.
 pub fn store(nsid: u32, key: &Key, size: u32, options: u8) -> Sqe {
     command(Kv::STORE, nsid, Some(key), size, options)
 }
 
-/// Retrieve at most `size` bytes of the value of `key`; its whole size comes back in dword 0.
+/// Returns Retrieve of at most `size` bytes of the value of `key`; the completion's dword 0 gives
+/// its whole size.
 pub fn retrieve(nsid: u32, key: &Key, size: u32) -> Sqe {
     command(Kv::RETRIEVE, nsid, Some(key), size, 0)
 }
 
-/// List keys from `from` on into a buffer of `size` bytes.
+/// Returns List of keys from `from` on into a buffer of `size` bytes.
 pub fn list(nsid: u32, from: Option<&Key>, size: u32) -> Sqe {
     command(Kv::LIST, nsid, from, size, 0)
 }
 
-/// Delete `key`.
+/// Returns Delete of `key`.
 pub fn delete(nsid: u32, key: &Key) -> Sqe {
     command(Kv::DELETE, nsid, Some(key), 0, 0)
 }
 
-/// Ask whether `key` exists.
+/// Returns Exist of `key`.
 pub fn exist(nsid: u32, key: &Key) -> Sqe {
     command(Kv::EXIST, nsid, Some(key), 0, 0)
 }
@@ -196,7 +197,7 @@ pub struct KeyList {
 }
 
 impl KeyList {
-    /// An empty list for a host buffer of `size` bytes.
+    /// Returns an empty list for a host buffer of `size` bytes.
     ///
     /// # Errors
     /// [`Status::INVALID_FIELD`] when not even the count fits.
@@ -223,7 +224,7 @@ impl KeyList {
         true
     }
 
-    /// The data as it goes to the host.
+    /// Returns the data as it goes to the host.
     pub fn finish(mut self) -> Vec<u8> {
         self.data[..4].copy_from_slice(&self.count.to_le_bytes());
         self.data

@@ -1,10 +1,10 @@
 //! NVMe over TCP on the wire, and the two state machines that speak it.
 //!
-//! What it is: every byte layout (PDUs, capsules, commands, identify data, logs, features) declared
-//! once, and the host's and the controller's side of a connection as state machines that callers
+//! Declares every byte layout once (PDUs, capsules, commands, identify data, logs, features), and
+//! implements the host's and the controller's side of a connection as state machines that callers
 //! feed with bytes.
 //!
-//! What it never does: I/O, reading a clock, drawing random numbers, `unsafe`, or panicking on
+//! Does no I/O, reads no clock, draws no random numbers, has no `unsafe`, and does not panic on
 //! bytes of a peer.
 //!
 //! Invariants: multi-byte fields are little-endian; unknown values survive a round trip, because a
@@ -12,7 +12,7 @@
 //! ([`controller::queue::Permit`]).
 //!
 //! Modules, in the order of a command's way:
-//! - [`wire`]: how layouts, bit fields and code tables are declared
+//! - [`wire`]: declarations of layouts, bit fields and code tables
 //! - [`pdu`]: the nine PDUs of NVMe/TCP
 //! - [`tcp`]: bytes to PDUs and back, for both sides, with digests
 //! - [`capsule`]: submission and completion queue entries, data descriptors
@@ -22,8 +22,8 @@
 //! - [`execute`]: the payload of Execute Program
 //! - [`executions`]: the log of executions
 //! - [`program`]: programs that hosts load, and memory ranges
-//! - [`discovery`]: what a host may connect to
-//! - [`identify`], [`log`], [`feature`]: what the admin queue talks of
+//! - [`discovery`]: subsystems to connect to
+//! - [`identify`], [`log`], [`feature`]: data of admin commands
 //! - [`vendor`]: numbers that the standard leaves to vendors
 //! - [`auth`]: DH-HMAC-CHAP, messages and both sides
 //! - [`controller`]: queues, admin commands, features and events of the drive's side
@@ -53,7 +53,7 @@ pub mod tcp;
 pub mod vendor;
 pub mod wire;
 
-/// Longest NVMe Qualified Name in bytes, without the terminating zero.
+/// Maximum length of an NVMe Qualified Name in bytes, without the terminating zero.
 pub const NQN_BYTES_MAX: usize = 223;
 
 /// TCP port that IANA assigned to NVMe/TCP I/O controllers.

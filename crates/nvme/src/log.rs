@@ -1,6 +1,6 @@
 //! Log pages: Get Log Page, SMART, firmware slot, commands supported and effects.
 //!
-//! Source: NVMe Base Specification, "Get Log Page command". Never: the counters themselves.
+//! Source: NVMe Base Specification, "Get Log Page command". The drive supplies the counters.
 
 use crate::capsule::Sqe;
 use crate::opcode::{Admin, Csi};
@@ -46,13 +46,13 @@ layout! {
 pub const LSP_RETAIN: u8 = 1 << 7;
 
 impl GetLogPage {
-    /// Number of bytes asked for, already converted from 0's based dwords.
+    /// Returns the number of bytes asked for, already converted from 0's based dwords.
     pub fn bytes(&self) -> u64 {
         ((u64::from(self.numdu()) << 16 | u64::from(self.numdl())) + 1) * 4
     }
 }
 
-/// Get Log Page: `bytes` (a multiple of 4, not 0) of log `id` from `offset` on.
+/// Returns Get Log Page: `bytes` (a multiple of 4, not 0) of log `id` from `offset` on.
 #[allow(clippy::cast_possible_truncation)] // the low and the high half, on purpose
 pub fn get_log_page(id: LogId, nsid: u32, csi: Csi, offset: u64, bytes: u32) -> Sqe {
     let dwords = bytes / 4 - 1;
@@ -114,7 +114,7 @@ layout! {
         cid / set_cid: u16 @ 10,
         /// Status Field as in a completion's last two bytes.
         status_field / set_status_field: u16 @ 12,
-        /// Parameter Error Location: FFFFh is not told.
+        /// Parameter Error Location; FFFFh if not reported.
         location / set_location: u16 @ 14,
         /// First LBA of the command; 0 for commands that have none.
         lba / set_lba: u64 @ 16,
@@ -151,7 +151,7 @@ bits! {
 /// Bytes of the effects log: 256 admin entries, 256 I/O entries, reserved.
 pub const EFFECTS_BYTES: usize = 4096;
 
-/// The effects log from the opcodes that are supported; `true` marks a content change.
+/// Returns the effects log from the opcodes that are supported; `true` marks a content change.
 pub fn effects(admin: &[u8], io: &[(u8, bool)]) -> Vec<u8> {
     let mut data = vec![0; EFFECTS_BYTES];
     let mut put = |slot: usize, changes: bool| {
@@ -179,7 +179,8 @@ bits! {
     }
 }
 
-/// The Changed Namespace List log: the ids, or the one entry FFFFFFFFh when there are too many.
+/// Returns the Changed Namespace List log: the ids, or the one entry FFFFFFFFh when there are too
+/// many.
 pub fn changed_namespaces(ids: &[u32]) -> Vec<u8> {
     let too_many = ids.len() > EFFECTS_BYTES / 4;
     let ids = if too_many { &[crate::NSID_ALL][..] } else { ids };
@@ -188,7 +189,7 @@ pub fn changed_namespaces(ids: &[u32]) -> Vec<u8> {
     data
 }
 
-/// The Supported Log Pages log: one dword per log id, bit 0 LID Supported (LSUPP).
+/// Returns the Supported Log Pages log: one dword per log id, bit 0 LID Supported (LSUPP).
 pub fn supported(ids: &[LogId]) -> Vec<u8> {
     let mut data = vec![0; 1024];
     ids.iter().for_each(|id| data[usize::from(id.0) * 4] = 1);

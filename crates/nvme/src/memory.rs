@@ -79,13 +79,13 @@ pub struct Range {
 }
 
 impl Range {
-    /// Whether both hold a byte in common.
+    /// Returns true if both hold a byte in common.
     pub const fn overlaps(self, other: Self) -> bool {
         self.start < other.start.saturating_add(other.length)
             && other.start < self.start.saturating_add(self.length)
     }
 
-    /// The range, if it lies on dwords and has some.
+    /// Returns the range, if it lies on dwords and has some.
     ///
     /// # Errors
     /// [`Status::INVALID_FIELD`].
@@ -100,14 +100,14 @@ impl Range {
 pub enum Source {
     /// Blocks of a block namespace.
     Blocks {
-        /// Which.
+        /// Namespace id.
         nsid: u32,
         /// Its blocks.
         extent: Extent,
     },
     /// Bytes of a memory namespace.
     Memory {
-        /// Which.
+        /// Range.
         nsid: u32,
         /// Its bytes.
         range: Range,
@@ -119,7 +119,7 @@ pub enum Source {
 pub enum Command {
     /// Copy into this memory: that many source descriptors follow as data.
     Copy {
-        /// Where to, and how many bytes in all.
+        /// Destination, and total number of bytes.
         to: Range,
         /// Number of sources, 1 to 256.
         sources: u16,
@@ -162,13 +162,13 @@ impl Command {
         }
     }
 
-    /// True when the command changes a byte.
+    /// Returns true if the command changes a byte.
     pub const fn changes(opcode: u8) -> bool {
         matches!(Slm(opcode), Slm::COPY | Slm::FILL | Slm::WRITE)
     }
 }
 
-/// The sources of Memory Copy in one of its formats.
+/// Returns the sources of Memory Copy in one of its formats.
 pub fn sources(format: u8, data: &[u8]) -> Vec<Source> {
     if format == FORMAT_MEMORY {
         let sources = memory_sources(data).into_iter();
@@ -179,8 +179,8 @@ pub fn sources(format: u8, data: &[u8]) -> Vec<Source> {
     records.map(|at| Source::Blocks { nsid: at.nsid(), extent: extent(&at) }).collect()
 }
 
-/// The sources of descriptor format 4h: namespace and bytes. The Copy command of blocks takes
-/// them too.
+/// Returns the sources of descriptor format 4h: namespace and bytes. The Copy command of blocks
+/// takes them too.
 pub fn memory_sources(data: &[u8]) -> Vec<(u32, Range)> {
     let records = data.as_chunks::<32>().0.iter().map(|bytes| MemorySource::from_bytes(*bytes));
     let range = |at: &MemorySource| Range { start: at.start(), length: at.length().into() };
@@ -194,7 +194,7 @@ fn access(opcode: Slm, nsid: u32, range: Range) -> Sqe {
     Sqe::from_bytes(*view.as_bytes())
 }
 
-/// Memory Read command.
+/// Returns a Memory Read command.
 ///
 /// # Panics
 /// From 4 GiB on, as [`write()`] and [`fill`].
@@ -202,18 +202,18 @@ pub fn read(nsid: u32, range: Range) -> Sqe {
     access(Slm::READ, nsid, range)
 }
 
-/// Memory Write command.
+/// Returns a Memory Write command.
 pub fn write(nsid: u32, range: Range) -> Sqe {
     access(Slm::WRITE, nsid, range)
 }
 
-/// Memory Fill command: the bytes become zero.
+/// Returns a Memory Fill command, which zeroes the bytes.
 pub fn fill(nsid: u32, range: Range) -> Sqe {
     access(Slm::FILL, nsid, range)
 }
 
-/// Memory Copy command to byte `to`, with the data that goes with it. The sources are all blocks or
-/// all memory; `block_bytes` is the size of a block.
+/// Returns a Memory Copy command to byte `to`, and its data. The sources are all blocks or all
+/// memory; `block_bytes` is the size of a block.
 ///
 /// # Panics
 /// When there are no sources, more than 256, both kinds, or one that its descriptor cannot say.
@@ -253,8 +253,8 @@ impl Source {
     }
 }
 
-/// The Copy command of blocks (NVM command set) from memory, to block `to` on, with the data that
-/// goes with it.
+/// Returns the Copy command of blocks (NVM command set) from memory, to block `to` on, with the
+/// data that goes with it.
 ///
 /// # Panics
 /// When there are no sources or more than 256, or one of 4 GiB.

@@ -1,7 +1,7 @@
 //! NVM (block) command set: what a block namespace is asked to do.
 //!
-//! Source: NVM Command Set Specification. Never: data. Counts here are already converted from
-//! 0's based.
+//! Source: NVM Command Set Specification. The commands here carry no data. Their counts are already
+//! converted from 0's based.
 
 use crate::capsule::{FLAGS_FUSED, Sqe};
 use crate::opcode::Nvm;
@@ -79,10 +79,10 @@ layout! {
     }
 }
 
-/// Most source ranges of one Copy (MSRC).
+/// Maximum source ranges of one Copy (MSRC).
 pub const COPY_RANGES_MAX: u16 = 128;
 
-/// Most blocks of one command: NLB is 16 bits, 0's based.
+/// Maximum blocks of one command: NLB is 16 bits, 0's based.
 pub const BLOCKS_MAX: u32 = 1 << 16;
 
 /// A run of logical blocks.
@@ -104,7 +104,7 @@ pub enum Command {
     Read(Extent),
     /// Write blocks; durable at completion when `fua`.
     Write {
-        /// Where to.
+        /// Destination.
         extent: Extent,
         /// Force Unit Access.
         fua: bool,
@@ -113,7 +113,7 @@ pub enum Command {
     Compare(Extent),
     /// Make blocks read as zeros.
     WriteZeroes {
-        /// Which.
+        /// Range of blocks.
         extent: Extent,
         /// Durable at completion.
         fua: bool,
@@ -163,7 +163,7 @@ pub enum Fused {
 }
 
 impl Fused {
-    /// Of a command's queue entry.
+    /// Returns the extent of a command's queue entry.
     pub const fn of(sqe: &Sqe) -> Self {
         match sqe.flags() & FLAGS_FUSED {
             0 => Self::Single,
@@ -241,7 +241,7 @@ impl Command {
         }
     }
 
-    /// True when the command names its first block in dwords 10 and 11.
+    /// Returns true if the command names its first block in dwords 10 and 11.
     pub const fn has_lba(opcode: u8) -> bool {
         matches!(
             Nvm(opcode),
@@ -249,13 +249,13 @@ impl Command {
         )
     }
 
-    /// True when the command may change a block.
+    /// Returns true if the command may change a block.
     pub const fn changes(opcode: u8) -> bool {
         matches!(Nvm(opcode), Nvm::WRITE | Nvm::WRITE_ZEROES | Nvm::DATASET_MANAGEMENT | Nvm::COPY)
     }
 }
 
-/// The extents of a fused Compare and Write: one extent for both.
+/// Returns the extents of a fused Compare and Write: one extent for both.
 ///
 /// # Errors
 /// [`Status::INVALID_FIELD`] for any other pair, or two different extents.
@@ -270,14 +270,14 @@ pub fn compare_and_write(first: &Sqe, second: &Sqe) -> Result<(Extent, bool), St
     }
 }
 
-/// The ranges of Dataset Management; those of no blocks are left out.
+/// Returns the ranges of Dataset Management; those of no blocks are left out.
 pub fn dataset_ranges(data: &[u8]) -> Vec<Extent> {
     let ranges = data.as_chunks::<16>().0.iter().map(|bytes| DatasetRange::from_bytes(*bytes));
     let extents = ranges.map(|range| Extent { slba: range.slba(), blocks: range.blocks() });
     extents.filter(|extent| extent.blocks > 0).collect()
 }
 
-/// The source ranges of Copy.
+/// Returns the source ranges of Copy.
 pub fn copy_ranges(data: &[u8]) -> Vec<Extent> {
     let ranges = data.as_chunks::<32>().0.iter().map(|bytes| CopyRange::from_bytes(*bytes));
     ranges.map(|range| Extent { slba: range.slba(), blocks: u32::from(range.nlb()) + 1 }).collect()
@@ -290,7 +290,7 @@ fn extent_command(opcode: Nvm, nsid: u32, extent: Extent, control: u16) -> Sqe {
     Sqe::from_bytes(*view.as_bytes())
 }
 
-/// Read command.
+/// Returns a Read command.
 ///
 /// # Panics
 /// When the extent has no block or more than [`BLOCKS_MAX`].
@@ -298,7 +298,7 @@ pub fn read(nsid: u32, extent: Extent) -> Sqe {
     extent_command(Nvm::READ, nsid, extent, 0)
 }
 
-/// Write command, durable at completion when `fua`.
+/// Returns a Write command, durable at completion if `fua`.
 ///
 /// # Panics
 /// When the extent has no block or more than [`BLOCKS_MAX`].
@@ -306,7 +306,7 @@ pub fn write(nsid: u32, extent: Extent, fua: bool) -> Sqe {
     extent_command(Nvm::WRITE, nsid, extent, if fua { CONTROL_FUA } else { 0 })
 }
 
-/// Compare command.
+/// Returns a Compare command.
 ///
 /// # Panics
 /// When the extent has no block or more than [`BLOCKS_MAX`].
@@ -314,7 +314,7 @@ pub fn compare(nsid: u32, extent: Extent) -> Sqe {
     extent_command(Nvm::COMPARE, nsid, extent, 0)
 }
 
-/// Write Zeroes command; with `deallocate` the blocks' space may be given back.
+/// Returns a Write Zeroes command; with `deallocate` the drive may free the blocks' space.
 ///
 /// # Panics
 /// When the extent has no block or more than [`BLOCKS_MAX`].
@@ -323,7 +323,7 @@ pub fn write_zeroes(nsid: u32, extent: Extent, deallocate: bool) -> Sqe {
     extent_command(Nvm::WRITE_ZEROES, nsid, extent, control)
 }
 
-/// Copy command in descriptor format 0, with the data that goes with it.
+/// Returns a Copy command in descriptor format 0, and its data.
 ///
 /// # Panics
 /// When there are no sources or more than 256, or one has no block or more than [`BLOCKS_MAX`].
@@ -340,7 +340,7 @@ pub fn copy(nsid: u32, sources: &[Extent], to: u64) -> (Sqe, Vec<u8>) {
     (Sqe::from_bytes(*view.as_bytes()), sources.iter().flat_map(range).collect())
 }
 
-/// Dataset Management that deallocates these ranges, with the data that goes with it.
+/// Returns Dataset Management that deallocates these ranges, and its data.
 ///
 /// # Panics
 /// When there are no ranges or more than 256.
@@ -357,7 +357,7 @@ pub fn deallocate(nsid: u32, ranges: &[Extent]) -> (Sqe, Vec<u8>) {
     (Sqe::from_bytes(*view.as_bytes()), ranges.iter().flat_map(range).collect())
 }
 
-/// Flush command; the opcode is the same in every I/O command set.
+/// Returns a Flush command; the opcode is the same in every I/O command set.
 pub fn flush(nsid: u32) -> Sqe {
     Sqe::new(Nvm::FLUSH.0, nsid)
 }

@@ -103,7 +103,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Direction that the low two bits of an opcode or fabrics command type stand for.
+    /// Returns the direction that the low two bits of an opcode or fabrics command type encode.
     pub const fn of(opcode: u8) -> Self {
         match opcode & 3 {
             0 => Self::None,

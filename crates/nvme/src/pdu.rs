@@ -20,7 +20,7 @@ codes! {
     }
 }
 
-/// What the type of a PDU fixes: header length, and whether digests and data may be there.
+/// Properties that the type of a PDU fixes: header length, and permitted digests and data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// PDU Header Length (HLEN) in bytes.
@@ -32,7 +32,7 @@ pub struct Shape {
 }
 
 impl Kind {
-    /// The shape of a known type; `None` for a reserved one.
+    /// Returns the shape of a known type; `None` for a reserved one.
     pub const fn shape(self) -> Option<Shape> {
         let (header, header_digest, data) = match self {
             Self::IC_REQ | Self::IC_RESP => (128, false, false),
@@ -142,9 +142,9 @@ layout! {
     }
 }
 
-/// Longest header, that of ICReq and ICResp.
+/// Maximum header length, that of ICReq and ICResp.
 pub const HEADER_BYTES_MAX: usize = 128;
-/// Most bytes of the offending header that a terminate request carries.
+/// Maximum bytes of the offending header that a terminate request carries.
 pub const TERM_DATA_BYTES_MAX: usize = 128;
 /// Largest PDU Data Alignment value (HPDA, CPDA), 0's based dwords.
 pub const ALIGNMENT_MAX: u8 = 31;

@@ -89,7 +89,7 @@ codes! {
 }
 
 impl Status {
-    /// From Status Code Type (0 to 7) and Status Code.
+    /// Makes a status from Status Code Type (0 to 7) and Status Code.
     pub const fn new(sct: u16, sc: u16) -> Self {
         Self((sct & 7) << 8 | (sc & 0xFF))
     }
@@ -104,12 +104,12 @@ impl Status {
         self.0 & 0xFF
     }
 
-    /// True for success.
+    /// Returns true for success.
     pub const fn is_success(self) -> bool {
         self.0 == 0
     }
 
-    /// True when the same command may succeed later, so Do Not Retry stays clear.
+    /// Returns true if the same command may succeed later, so Do Not Retry stays clear.
     pub const fn retryable(self) -> bool {
         matches!(
             self,

@@ -1,11 +1,11 @@
-//! How wire formats are declared: `layout!` for byte layouts, `bits!` for registers, `codes!` for
+//! Declarations of wire formats: `layout!` for byte layouts, `bits!` for registers, `codes!` for
 //! numbered values. One declaration gives getter, setter, field table, debug text and the
 //! compile-time proof that fields neither overlap nor leave the structure.
 //!
-//! Never: a shift or an offset outside a declaration. Invariant: parsing keeps the original bytes,
-//! so reserved and unknown values come back as they went in.
+//! All shifts and offsets stand in declarations. Invariant: parsing keeps the original bytes, so
+//! reserved and unknown values survive a round trip.
 
-/// One field of a layout: what the generated reference and the tests iterate over.
+/// One field of a layout, for the generated reference and the tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     /// Name as in the declaration.
@@ -42,7 +42,7 @@ pub const fn assert_bits(ranges: &[(u32, u32)], width: u32) {
     }
 }
 
-/// The `N` bytes at `offset`; layouts prove at compile time that they are there.
+/// Returns the `N` bytes at `offset`; layouts prove at compile time that they are there.
 pub fn take<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
     let mut out = [0; N];
     out.copy_from_slice(&bytes[offset..offset + N]);
@@ -70,15 +70,15 @@ macro_rules! layout {
                     name: stringify!($get), offset: $offset, size: $crate::layout!(@size $ty),
                 }, )*
             ];
-            /// All bytes zero.
+            /// Returns all bytes zero.
             pub const fn zeroed() -> Self { Self { bytes: [0; $size] } }
-            /// From exactly this structure's bytes.
+            /// Makes the structure from exactly its bytes.
             pub const fn from_bytes(bytes: [u8; $size]) -> Self { Self { bytes } }
-            /// From the head of `bytes`; `None` when they are too few.
+            /// Parses the head of `bytes`; `None` if they are too few.
             pub fn parse(bytes: &[u8]) -> Option<Self> {
                 bytes.first_chunk::<$size>().map(|head| Self { bytes: *head })
             }
-            /// The bytes as they go over the wire.
+            /// Returns the bytes as they go over the wire.
             pub const fn as_bytes(&self) -> &[u8; $size] { &self.bytes }
             $( $crate::layout!(@access $ty, $get, $set, $offset, $(#[$field_meta])*); )*
         }
@@ -186,7 +186,7 @@ macro_rules! codes {
         }
 
         impl $Name {
-            /// The words for a known code.
+            /// Returns the words for a known code.
             pub fn text(self) -> Option<&'static str> {
                 Self::TABLE.iter().find(|(code, _)| *code == self).map(|(_, text)| *text)
             }
@@ -220,8 +220,8 @@ pub fn fixed_text<const N: usize>(text: &str, pad: u8) -> [u8; N] {
     out
 }
 
-/// The text of a fixed field up to its first zero, without trailing spaces; `None` when it is not
-/// UTF-8.
+/// Returns the text of a fixed field up to its first zero, without trailing spaces; `None` when it
+/// is not UTF-8.
 pub fn text_of(bytes: &[u8]) -> Option<&str> {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     core::str::from_utf8(&bytes[..end]).ok().map(str::trim_end)

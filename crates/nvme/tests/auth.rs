@@ -189,8 +189,8 @@ fn messages_out_of_turn_fail_and_room_is_asked_for() {
     assert_eq!(early.outcome(), Outcome::Failed);
 }
 
-/// Whoever asks again and again gets nothing computed again: each message brings the exchange
-/// further or ends it.
+/// A host that repeats messages causes no further computation: each message advances the exchange
+/// or ends it.
 #[test]
 fn an_exchange_computes_two_powers_at_most() {
     let begun = || {

@@ -1,5 +1,5 @@
-//! What a lawful peer never sends: each case names the fatal error it must bring, and that it
-//! brings it at any split of the stream.
+//! Bytes that a lawful peer never sends: each case names the fatal error it must cause, at any
+//! split of the stream.
 
 #![allow(clippy::cast_possible_truncation, clippy::unwrap_used)] // sizes here are small
 

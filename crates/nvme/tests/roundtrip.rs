@@ -1,5 +1,5 @@
-//! What a host encodes a drive parses back, for every command and any values; and no 64 bytes
-//! panic a parser.
+//! Round trips: a drive parses every command that a host encodes, for any values; and no 64 bytes
+//! make a parser panic.
 
 use csd_nvme::capsule::{Cqe, Sqe};
 use csd_nvme::execute::{Execution, Output, Place, Source};

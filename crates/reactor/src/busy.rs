@@ -1,38 +1,38 @@
-//! Where a core's time went: [`BusyTimes`].
+//! [`BusyTimes`]: a core's counters of time and events.
 //!
-//! Never measures by itself: the core's loop adds what it measured. Times are those of the core's
-//! clock, so time for which the operating system took the CPU away counts as busy; lane time is
-//! CPU time of the lane's own thread.
+//! The core's loop measures; this module adds up. Times are those of the core's clock, so time for
+//! which the operating system took the CPU away counts as busy. Compute time is CPU time of the
+//! compute threads.
 
 use std::cell::Cell;
 
 use crate::class::Class;
 
-/// A snapshot of a core's counters since it started, or of a span by [`BusyTimes::since`].
+/// Counters of a core since it started, or of a span by [`BusyTimes::since`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BusyTimes {
-    /// Polling [`Class::Foreground`] tasks, ns.
+    /// Time polling [`Class::Foreground`] tasks, ns.
     pub foreground_ns: u64,
-    /// Polling [`Class::Background`] tasks, ns.
+    /// Time polling [`Class::Background`] tasks, ns.
     pub background_ns: u64,
-    /// Polling [`Class::System`] tasks, and the loop itself while there was work, ns.
+    /// Time polling [`Class::System`] tasks, and in the loop itself while there was work, ns.
     pub system_ns: u64,
-    /// Spinning for work that had not come yet, ns; not busy.
+    /// Time spinning in wait for work, ns; not busy.
     pub spin_ns: u64,
-    /// Steps of the compute lane, ns.
-    pub lane_ns: u64,
-    /// Task polls.
+    /// CPU time of the core's compute threads, ns.
+    pub compute_ns: u64,
+    /// Number of task polls.
     pub polls: u64,
-    /// Rounds of the loop.
+    /// Number of turns of the loop.
     pub turns: u64,
-    /// Times the core went to sleep.
+    /// Number of times the core went to sleep.
     pub sleeps: u64,
-    /// Times the compute lane was lifted to normal priority, because it starved.
-    pub lane_lifts: u64,
+    /// Number of times a starved compute thread got normal priority.
+    pub compute_boosts: u64,
 }
 
 impl BusyTimes {
-    /// What was added after `earlier`.
+    /// Returns the increments since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -40,15 +40,15 @@ impl BusyTimes {
             background_ns: self.background_ns.saturating_sub(earlier.background_ns),
             system_ns: self.system_ns.saturating_sub(earlier.system_ns),
             spin_ns: self.spin_ns.saturating_sub(earlier.spin_ns),
-            lane_ns: self.lane_ns.saturating_sub(earlier.lane_ns),
+            compute_ns: self.compute_ns.saturating_sub(earlier.compute_ns),
             polls: self.polls.saturating_sub(earlier.polls),
             turns: self.turns.saturating_sub(earlier.turns),
             sleeps: self.sleeps.saturating_sub(earlier.sleeps),
-            lane_lifts: self.lane_lifts.saturating_sub(earlier.lane_lifts),
+            compute_boosts: self.compute_boosts.saturating_sub(earlier.compute_boosts),
         }
     }
 
-    /// Busy time of the reactor thread over all classes, ns.
+    /// Returns the busy time of the core's own thread over all classes, ns.
     #[must_use]
     pub fn busy_ns(&self) -> u64 {
         self.foreground_ns + self.background_ns + self.system_ns
@@ -83,7 +83,7 @@ impl Meter {
         self.update(|times| times.spin_ns += spent_ns);
     }
 
-    /// Attributes the time since the last call to nobody: the core slept.
+    /// Leaves the time since the last call unattributed: the core slept.
     pub(crate) fn slept_until(&self, now_ns: u64) {
         self.stamp_ns.set(now_ns);
         self.update(|times| times.sleeps += 1);

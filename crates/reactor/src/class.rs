@@ -1,11 +1,11 @@
 //! [`Class`]: the priority classes of tasks and jobs.
 
-/// For whom work is done: busy time is counted by it, and background work goes last.
+/// Priority of a task or job. Busy time is counted by class, and background tasks run last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// A host's command.
     Foreground,
-    /// Work that a command or the drive itself gave rise to.
+    /// Work that a command or the drive itself started.
     Background,
     /// Upkeep: accepting, keep-alive, the core's own main future.
     System,

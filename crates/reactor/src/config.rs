@@ -1,25 +1,25 @@
-//! How a runtime is to run: [`Config`].
+//! [`Config`]: settings of a runtime.
 //!
-//! Never starts anything. Invariant: the default fits a laptop: one core, no root, no pinning.
+//! The default fits a laptop: one core, no root, no pinning.
 
 use crate::backend::BackendKind;
 
-/// How to run.
+/// Settings of a runtime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The kernel interface to wait with.
+    /// Kernel interface to wait with.
     pub backend: BackendKind,
-    /// How many cores, at least one.
+    /// Number of cores, at least one.
     pub cores: usize,
-    /// Whether each core is bound to a CPU.
+    /// True if each core is bound to a CPU.
     pub pin: bool,
-    /// Longest spin before a core sleeps, µs; 0 never spins.
+    /// Maximum time that a core spins before it sleeps, µs; 0 never spins.
     pub spin_us: u32,
-    /// Threads are called `name-0`, `name-1`, ...
+    /// Prefix of thread names: `name-0`, `name-1`, ...
     pub name: String,
-    /// Whether the compute lane yields to everything else that wants the CPU, as a drive's must;
-    /// false where the computation is what its user waits for.
-    pub lane_yields: bool,
+    /// True if compute threads yield to all other threads, as a drive's must; false where the user
+    /// waits for the computation.
+    pub compute_yields: bool,
 }
 
 impl Default for Config {
@@ -31,7 +31,7 @@ impl Default for Config {
             pin: false,
             spin_us: 50,
             name,
-            lane_yields: true,
+            compute_yields: true,
         }
     }
 }

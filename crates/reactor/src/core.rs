@@ -1,7 +1,7 @@
-//! A core: its tasks, timers and mail, and the functions that speak to the current one
+//! A core: its tasks, timers and messages, and the functions that act on the current one
 //! ([`spawn`], [`post`], [`call`], [`yield_now`]).
 //!
-//! Never waits and never touches the operating system: its back end does, and the loop in
+//! This module does not wait and makes no system calls: the back end does, and the loop in
 //! `runtime` (or the simulated world) decides when. Invariant: no borrow of a core's insides is
 //! held while a task is polled or dropped, because both may call back into the core.
 
@@ -16,13 +16,13 @@ use crate::backend::Backend;
 use crate::busy::{BusyTimes, Meter};
 use crate::class::Class;
 pub use crate::core_id::{CoreGone, CoreId};
-use crate::mailbox::{Inbox, Mail, Shared};
+use crate::mailbox::{Inbox, Message, Shared};
 use crate::oneshot::oneshot;
 use crate::ready::Ready;
 use crate::task::{JoinHandle, LocalFuture, TaskKey, Tasks, joinable};
 use crate::timer::Timers;
 
-/// The current core's number.
+/// Returns the current core's number.
 ///
 /// # Panics
 /// Outside a core.
@@ -31,7 +31,7 @@ pub fn core_id() -> CoreId {
     current().id
 }
 
-/// How many cores the runtime (or the simulated machine) has.
+/// Returns the number of cores of the runtime (or the simulated machine).
 ///
 /// # Panics
 /// Outside a core.
@@ -40,7 +40,7 @@ pub fn core_count() -> usize {
     current().peers.len()
 }
 
-/// The back end under this core: `uring`, `epoll` or `sim`.
+/// Returns the name of this core's back end: `uring`, `epoll` or `sim`.
 ///
 /// # Panics
 /// Outside a core.
@@ -49,20 +49,20 @@ pub fn backend_name() -> &'static str {
     current().backend.name()
 }
 
-/// This core's counters.
+/// Returns this core's counters.
 ///
 /// # Panics
 /// Outside a core.
 #[must_use]
 pub fn busy() -> BusyTimes {
     let core = current();
-    let lane = core.backend.lane_load();
-    BusyTimes { lane_ns: lane.cpu_ns, lane_lifts: lane.lifts, ..core.meter.times.get() }
+    let load = core.backend.compute_load();
+    BusyTimes { compute_ns: load.cpu_ns, compute_boosts: load.boosts, ..core.meter.times.get() }
 }
 
 /// Starts a task on this core.
 ///
-/// A panic in it takes the core, and with it the runtime, down.
+/// A panic in the task ends the core and the runtime.
 ///
 /// # Panics
 /// Outside a core.
@@ -90,22 +90,22 @@ pub async fn yield_now() {
 /// turn of the loop travel together. A post to this core runs within its next turn.
 ///
 /// # Errors
-/// [`CoreGone`] if the core is known to be gone. A post that was accepted is dropped unread if the
-/// core ends first.
+/// [`CoreGone`] if the core is known to be gone. An accepted post is dropped if the core ends
+/// before it reads it.
 pub fn post(
     core: CoreId,
     class: Class,
     run: impl FnOnce() + Send + 'static,
 ) -> Result<(), CoreGone> {
-    current().send(core, Mail { class, run: Box::new(run) })
+    current().send(core, Message { class, run: Box::new(run) })
 }
 
-/// Runs a future on another core and awaits its answer here; on this core, in place.
+/// Runs a future on another core and awaits its answer here; on this core, runs it in place.
 ///
 /// Dropping the call does not stop the work on the other core.
 ///
 /// # Errors
-/// [`CoreGone`] if the core is gone, or ends before the answer.
+/// [`CoreGone`] if the core is gone, or ends before it answers.
 pub async fn call<F, Fut, T>(core: CoreId, class: Class, f: F) -> Result<T, CoreGone>
 where
     F: FnOnce() -> Fut + Send + 'static,
@@ -124,39 +124,39 @@ where
     asked.await.ok_or(CoreGone)
 }
 
-/// Keeps `value` on this core until the core ends, for letters from other cores to find with
-/// [`kept`]. A value of the same type that was kept before is replaced.
+/// Stores `value` as this core's local value of its type, where closures posted by other cores find
+/// it with [`core_local`], until the core ends. Replaces an earlier value of the same type.
 ///
 /// # Panics
 /// Outside a core.
-pub fn keep<T: 'static>(value: Rc<T>) {
+pub fn set_core_local<T: 'static>(value: Rc<T>) {
     let core = current();
-    let mut kept = core.kept.borrow_mut();
+    let mut locals = core.locals.borrow_mut();
     let id = TypeId::of::<T>();
-    let replaced = match kept.iter_mut().find(|(known, _)| *known == id) {
+    let replaced = match locals.iter_mut().find(|(known, _)| *known == id) {
         Some((_, slot)) => Some(std::mem::replace(slot, value as Rc<dyn Any>)),
         None => {
-            kept.push((id, value));
+            locals.push((id, value));
             None
         }
     };
-    drop(kept);
+    drop(locals);
     drop(replaced);
 }
 
-/// The value of this type that [`keep`] was given on this core.
+/// Returns this core's local value of this type, if [`set_core_local`] stored one.
 ///
 /// # Panics
 /// Outside a core.
 #[must_use]
-pub fn kept<T: 'static>() -> Option<Rc<T>> {
+pub fn core_local<T: 'static>() -> Option<Rc<T>> {
     let core = current();
-    let kept = core.kept.borrow();
-    let found = kept.iter().find(|(known, _)| *known == TypeId::of::<T>())?;
+    let locals = core.locals.borrow();
+    let found = locals.iter().find(|(known, _)| *known == TypeId::of::<T>())?;
     Rc::clone(&found.1).downcast().ok()
 }
 
-/// A random number: from the operating system, or from the world's seed in the simulation.
+/// Returns a random number: from the operating system, or from the world's seed in the simulation.
 ///
 /// # Panics
 /// Outside a core.
@@ -167,7 +167,7 @@ pub fn random_u64() -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// Fills `bytes` with random ones; see [`random_u64`].
+/// Fills `bytes` from the source of [`random_u64`].
 ///
 /// # Panics
 /// Outside a core.
@@ -175,11 +175,11 @@ pub fn random_bytes(bytes: &mut [u8]) {
     current().backend.fill_random(bytes);
 }
 
-/// Completes when the process was asked to stop by SIGINT or SIGTERM (real runs), or the machine
-/// was by its world (simulation). Any number of tasks on any cores may wait, also afterwards.
+/// Completes when SIGINT or SIGTERM (real runs) or the world (simulation) asked the process to
+/// stop. Any number of tasks on any cores may wait, before and after.
 ///
-/// In a real run the first call installs the handlers, for the whole process and for good; a
-/// second signal of the same kind then kills the process as usual.
+/// In a real run the first call installs the handlers, for the whole process and for good; a second
+/// signal of the same kind then kills the process as usual.
 pub async fn stop_requested() {
     poll_fn(|cx| current().backend.poll_stop(cx.waker())).await;
 }
@@ -188,7 +188,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Rc<Core>>> = const { RefCell::new(None) };
 }
 
-/// The core this thread is working for.
+/// Returns the core that this thread works for.
 pub(crate) fn current() -> Rc<Core> {
     try_current().expect("called outside a core: use csd_reactor::run, block_on or sim::World")
 }
@@ -236,13 +236,13 @@ pub(crate) struct Core {
     pub(crate) meter: Meter,
     tasks: RefCell<Tasks>,
     pub(crate) ready: Ready,
-    /// Letters of this turn, by the core they go to.
-    outbox: RefCell<Vec<Vec<Mail>>>,
+    /// Messages of this turn, by the core they go to.
+    outbox: RefCell<Vec<Vec<Message>>>,
     outbox_used: Cell<bool>,
-    /// Kept between turns for its capacity.
+    /// Buffer reused between turns.
     taken: RefCell<Inbox>,
-    /// At most one value of a type; see [`keep`].
-    kept: RefCell<Vec<(TypeId, Rc<dyn Any>)>>,
+    /// At most one value of each type; see [`set_core_local`].
+    locals: RefCell<Vec<(TypeId, Rc<dyn Any>)>>,
 }
 
 impl Core {
@@ -259,7 +259,7 @@ impl Core {
             ready: Ready::default(),
             outbox_used: Cell::new(false),
             taken: RefCell::default(),
-            kept: RefCell::default(),
+            locals: RefCell::default(),
         })
     }
 
@@ -279,17 +279,17 @@ impl Core {
         drop(future);
     }
 
-    fn send(&self, to: CoreId, mail: Mail) -> Result<(), CoreGone> {
+    fn send(&self, to: CoreId, message: Message) -> Result<(), CoreGone> {
         let target = self.peers.get(to.0).ok_or(CoreGone)?;
         if target.is_closed() {
             return Err(CoreGone);
         }
-        self.outbox.borrow_mut()[to.0].push(mail);
+        self.outbox.borrow_mut()[to.0].push(message);
         self.outbox_used.set(true);
         Ok(())
     }
 
-    /// Polls the ready task at `position`, as [`Ready`] counts them. `None` if it had ended.
+    /// Polls the ready task at `position` of [`Ready`]'s order. `None` if the task had ended.
     pub(crate) fn poll_ready(&self, position: usize) -> Option<Class> {
         let key = self.ready.take(position)?;
         let (mut future, waker) = self.tasks.borrow_mut().begin(key)?;
@@ -306,43 +306,43 @@ impl Core {
         Some(key.class)
     }
 
-    /// Sends this turn's letters, one lock and at most one wake-up call for each target.
-    pub(crate) fn flush_mail(&self) {
+    /// Sends this turn's messages, with one lock and at most one wake-up call for each target.
+    pub(crate) fn flush_messages(&self) {
         if !self.outbox_used.replace(false) {
             return;
         }
         for (to, target) in self.peers.iter().enumerate() {
-            let mut letters = std::mem::take(&mut self.outbox.borrow_mut()[to]);
-            if letters.is_empty() {
+            let mut messages = std::mem::take(&mut self.outbox.borrow_mut()[to]);
+            if messages.is_empty() {
                 continue;
             }
-            target.deliver(&mut letters);
-            // Destructors of refused letters may have posted anew: keep what they wrote.
+            target.deliver(&mut messages);
+            // Destructors of refused messages may have posted more: keep what they wrote.
             let mut outbox = self.outbox.borrow_mut();
             if outbox[to].is_empty() {
-                outbox[to] = letters;
+                outbox[to] = messages;
             }
         }
     }
 
-    /// Queues tasks that other threads woke, and runs the mail. `after` is told each letter's
-    /// class. Returns whether there was anything.
-    pub(crate) fn read_mail(&self, mut after: impl FnMut(Class)) -> bool {
+    /// Queues tasks that other threads woke, and runs messages; calls `after` with each message's
+    /// class. Returns true if there was anything.
+    pub(crate) fn read_messages(&self, mut after: impl FnMut(Class)) -> bool {
         let mut taken = std::mem::take(&mut *self.taken.borrow_mut());
         if !self.shared.take(&mut taken) {
             *self.taken.borrow_mut() = taken;
             return false;
         }
         taken.woken.drain(..).for_each(|key| self.ready.push(key));
-        for mail in taken.mail.drain(..) {
-            (mail.run)();
-            after(mail.class);
+        for message in taken.messages.drain(..) {
+            (message.run)();
+            after(message.class);
         }
         *self.taken.borrow_mut() = taken;
         true
     }
 
-    /// Wakes whoever waits for a time up to now.
+    /// Wakes the waiters of all timers that are due.
     pub(crate) fn fire_timers(&self) {
         if self.timers.borrow().next().is_none() {
             return;
@@ -357,8 +357,8 @@ impl Core {
         }
     }
 
-    /// Ends all tasks and refuses mail. Must be called with the core entered, because destructors
-    /// may use it.
+    /// Ends all tasks and refuses further messages. The caller must have entered the core, because
+    /// destructors may use it.
     pub(crate) fn close(&self) {
         let unread = self.shared.close();
         drop(unread);
@@ -369,8 +369,8 @@ impl Core {
             }
             drop(futures);
         }
-        let kept = std::mem::take(&mut *self.kept.borrow_mut());
-        drop(kept);
+        let locals = std::mem::take(&mut *self.locals.borrow_mut());
+        drop(locals);
         let unsent: Vec<_> = self.outbox.borrow_mut().iter_mut().map(std::mem::take).collect();
         drop(unsent);
         self.ready.clear();

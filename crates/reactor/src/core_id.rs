@@ -1,4 +1,4 @@
-//! [`CoreId`]: the number of a core, and the error for one that is gone.
+//! [`CoreId`]: the number of a core, and the error for a core that is gone.
 
 use std::fmt;
 
@@ -12,14 +12,7 @@ impl fmt::Display for CoreId {
     }
 }
 
-/// The core asked has finished, crashed or never existed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Error: the core has finished, crashed or never existed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the core is gone")]
 pub struct CoreGone;
-
-impl fmt::Display for CoreGone {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the core is gone")
-    }
-}
-
-impl std::error::Error for CoreGone {}

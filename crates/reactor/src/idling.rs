@@ -1,7 +1,7 @@
-//! How a real core waits when it has nothing to do: [`Idling`].
+//! [`Idling`]: how a real core waits when it has nothing to do.
 //!
-//! Never runs a task. Invariant: a core sleeps no longer than to its next timer, nor than its lane
-//! can do without being looked after.
+//! This module runs no tasks. Invariant: a core sleeps no longer than until its next timer or the
+//! next check of its compute thread.
 
 use std::io;
 use std::time::Duration;
@@ -9,13 +9,14 @@ use std::time::Duration;
 use crate::core::Core;
 use crate::instant::Instant;
 
-/// How a core waits: whether spinning pays, learnt from how waits ended.
+/// Wait policy of a core. It learns from past waits whether spinning pays.
 pub(crate) struct Idling {
     spin: Duration,
     pub(crate) turns_since_poll: u32,
-    /// Background tasks were put off for a host's in the last round.
+    /// True if the last turn deferred background tasks for foreground ones.
     pub(crate) background_waits: bool,
-    /// Rises when work came within a spin's length, falls when it did not; spin while above 0.
+    /// Grows when work came within a spin's length, falls when it did not; the core spins while
+    /// this is above 0.
     credit: u8,
 }
 
@@ -29,8 +30,8 @@ impl Idling {
 
     pub(crate) fn wait(&mut self, core: &Core) -> io::Result<()> {
         let began = core.backend.now();
-        // The lane runs on what we leave over: a spinning reactor would starve it.
-        let spins = self.credit > 0 && !self.spin.is_zero() && !core.backend.lane_load().works;
+        // The compute thread runs on idle time: a spinning reactor would starve it.
+        let spins = self.credit > 0 && !self.spin.is_zero() && !core.backend.compute_load().works;
         if spins && spin(core, began + self.spin)? {
             self.credit = CREDIT_MAX.min(self.credit + 1);
             return Ok(());
@@ -47,7 +48,7 @@ impl Idling {
     }
 }
 
-/// Looks for work without sleeping. Whether there was any.
+/// Looks for work without sleeping; returns true if there was any.
 fn spin(core: &Core, until: Instant) -> io::Result<bool> {
     let timer = core.timers.borrow().next().unwrap_or(Instant::MAX);
     let found = loop {
@@ -68,20 +69,20 @@ fn spin(core: &Core, until: Instant) -> io::Result<bool> {
     Ok(found)
 }
 
-/// Sleeps in the back end until the next timer, mail or event.
+/// Sleeps in the back end until the next timer, message or event.
 fn sleep(core: &Core) -> io::Result<()> {
-    if !core.shared.doze() {
+    if !core.shared.before_park() {
         return Ok(());
     }
     let timer = core.timers.borrow().next();
     let timer_ns = timer.map(|at| at.ns().saturating_sub(core.backend.now().ns()));
-    let wait_ns = [timer_ns, watch_lane(core)].into_iter().flatten().min();
+    let wait_ns = [timer_ns, guard_compute(core)].into_iter().flatten().min();
     let polled = core.backend.poll(wait_ns);
-    core.shared.rise();
+    core.shared.after_park();
     polled
 }
 
-/// Keeps the lane from starving; the time until that is due again, ns.
-pub(crate) fn watch_lane(core: &Core) -> Option<u64> {
-    core.backend.watch_lane(core.meter.times.get().foreground_ns)
+/// Checks the compute thread for starvation; returns the time until the next check is due, ns.
+pub(crate) fn guard_compute(core: &Core) -> Option<u64> {
+    core.backend.guard_compute(core.meter.times.get().foreground_ns)
 }

@@ -11,30 +11,30 @@ use std::time::Duration;
 pub struct Instant(u64);
 
 impl Instant {
-    /// The start of the runtime.
+    /// Start of the runtime.
     pub const ZERO: Self = Self(0);
-    /// The end of time; a timer set to it never fires.
+    /// End of time; a timer set to it never fires.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// The instant `ns` nanoseconds after the start.
+    /// Returns the instant `ns` nanoseconds after the start.
     #[must_use]
     pub const fn from_ns(ns: u64) -> Self {
         Self(ns)
     }
 
-    /// Nanoseconds since the start.
+    /// Returns nanoseconds since the start.
     #[must_use]
     pub const fn ns(self) -> u64 {
         self.0
     }
 
-    /// Whole microseconds since the start.
+    /// Returns whole microseconds since the start.
     #[must_use]
     pub const fn us(self) -> u64 {
         self.0 / 1000
     }
 
-    /// Time from `earlier` to `self`; zero if `earlier` is the later one.
+    /// Returns the time from `earlier` to `self`; zero if `earlier` is the later one.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
@@ -68,7 +68,7 @@ impl Sub for Instant {
     }
 }
 
-/// Nanoseconds of a duration; `u64::MAX` (584 years) for longer ones.
+/// Returns the nanoseconds of a duration; `u64::MAX` (584 years) for longer ones.
 pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

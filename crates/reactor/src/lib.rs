@@ -1,46 +1,46 @@
 //! Thread-per-core runtime with io_uring, epoll and simulated back ends
 //!
-//! A *core* is one thread with its own tasks, timers, sockets and mailbox; cores share nothing but
-//! mail. Nothing else in the project names io_uring, epoll, a clock, a thread or a random source:
-//! what runs on a core runs unchanged, and repeatably, in [`sim`].
+//! A *core* is one thread with its own tasks, timers, sockets and mailbox; cores share nothing and
+//! exchange messages. This crate alone uses io_uring, epoll, clocks, threads and random sources, so
+//! code on a core also runs, repeatably, in the simulation ([`sim`]).
 //!
-//! Never does this crate know of drives, commands or media. Invariants: nothing on a core blocks
-//! (files and computations have threads of their own, and answers come by mail); a future is
-//! polled and dropped on the core that made it; an operation owns its descriptor and buffers while
-//! it is in flight.
+//! This crate has no notion of drives, commands or media. Invariants: nothing on a core blocks
+//! (files and computations have threads of their own, which answer by message); a future is polled
+//! and dropped on the core that made it; an operation owns its descriptor and buffers while it is
+//! in flight.
 //!
 //! Modules, in the order of the data path:
 //!
 //! | module | what it is |
 //! |---|---|
 //! | `config`, `runtime` | threads, and the loop of a real core |
-//! | `idling` | how a real core waits |
+//! | `idling` | the wait of a real core |
 //! | `core`, `core_id` | a core's state; spawning, posting, calling; its number |
-//! | `task`, `ready` | the slab of tasks, their wakers and handles; those to be polled |
+//! | `task`, `ready` | the slab of tasks, their wakers and handles; the ready queue |
 //! | `class` | priority classes of tasks and jobs |
-//! | `instant`, `time`, `timer` | points in time, the clock, and what waits for it |
-//! | `mailbox`, `oneshot` | what crosses threads: letters and answers |
-//! | `busy` | where the time went |
+//! | `instant`, `time`, `timer` | points in time, the clock, timers |
+//! | `mailbox`, `oneshot` | messages and answers between threads |
+//! | `busy` | a core's counters |
 //! | `sync` | notify, semaphore, channels, all within a core |
 //! | `pool` | a connection's commands in flight |
 //! | `net`, `file` | sockets by readiness, files by completion |
 //! | `outlet` | lines to a writer that may block, such as a log's |
 //! | `mapped` | memory that pages to a file, for measuring |
-//! | `lane` | computation beside the reactor |
-//! | `backend` | the seam, and the operating system under it |
-//! | `sim` | the world that stands in for it |
+//! | `compute_thread` | computation on threads next to the reactor |
+//! | `backend` | the interface to the system, and its implementations |
+//! | `sim` | the simulated world |
 
 mod backend;
 
 mod busy;
 mod class;
+mod compute_thread;
 mod config;
 mod core;
 mod core_id;
 mod file;
 mod idling;
 mod instant;
-mod lane;
 mod mailbox;
 mod mapped;
 mod net;
@@ -59,15 +59,17 @@ pub use backend::thread::{lead_session, redirect_stderr};
 pub use backend::{BackendKind, UnknownBackend};
 pub use busy::BusyTimes;
 pub use class::Class;
+pub use compute_thread::{
+    Compute, ComputeFailed, Job, Progress, Single, compute, compute_fn, compute_long,
+};
 pub use config::Config;
 pub use core::{
-    CoreGone, CoreId, backend_name, busy, call, core_count, core_id, keep, kept, post,
-    random_bytes, random_u64, spawn, stop_requested, yield_now,
+    CoreGone, CoreId, backend_name, busy, call, core_count, core_id, core_local, post,
+    random_bytes, random_u64, set_core_local, spawn, stop_requested, yield_now,
 };
 pub use csd_buffer::{ALIGNMENT, Buffer};
 pub use file::{DirectAlignment, File, FileOptions};
 pub use instant::Instant;
-pub use lane::{Compute, Job, LaneFailed, Progress, Single, compute, compute_apart, compute_fn};
 pub use mapped::MappedFile;
 pub use net::{DetachedStream, Listener, Stream};
 pub use outlet::Outlet;

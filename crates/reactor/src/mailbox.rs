@@ -1,18 +1,19 @@
-//! What other threads may touch of a core: its mailbox, its list of woken tasks, its wake-up call.
+//! The part of a core that other threads may touch: its mailbox, its list of woken tasks, its
+//! notifier.
 //!
-//! Never runs anything: the owner takes letters out with [`Shared::take`]. Invariants: a letter is
-//! taken once; after [`Shared::close`] none is accepted; between two sleeps of the owner at most
-//! one wake-up call (one write to an eventfd) is made.
+//! This module runs no messages: the owner takes them out with [`Shared::take`]. Invariants: a
+//! message is taken once; after [`Shared::close`] none is accepted; between two sleeps of the owner
+//! there is at most one notification (one write to an eventfd).
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::backend::Bell;
+use crate::backend::Notifier;
 use crate::class::Class;
 use crate::task::TaskKey;
 
 /// A closure on its way to another core.
-pub(crate) struct Mail {
+pub(crate) struct Message {
     pub(crate) class: Class,
     pub(crate) run: Box<dyn FnOnce() + Send>,
 }
@@ -22,45 +23,45 @@ pub(crate) struct Shared {
     inbox: Mutex<Inbox>,
     /// Set after something entered the inbox; cleared before it is taken out.
     pending: AtomicBool,
-    /// Set while the owner waits in its back end; whoever clears it rings the bell.
+    /// Set while the owner waits in its back end; the thread that clears it notifies the owner.
     sleeping: AtomicBool,
     closed: AtomicBool,
-    bell: Box<dyn Bell>,
+    notifier: Box<dyn Notifier>,
 }
 
-/// Letters and woken tasks, in order of arrival.
+/// Messages and woken tasks, in order of arrival.
 #[derive(Default)]
 pub(crate) struct Inbox {
-    pub(crate) mail: Vec<Mail>,
+    pub(crate) messages: Vec<Message>,
     pub(crate) woken: Vec<TaskKey>,
 }
 
 impl Shared {
-    pub(crate) fn new(bell: Box<dyn Bell>) -> Self {
+    pub(crate) fn new(notifier: Box<dyn Notifier>) -> Self {
         Self {
             inbox: Mutex::default(),
             pending: AtomicBool::new(false),
             sleeping: AtomicBool::new(false),
             closed: AtomicBool::new(false),
-            bell,
+            notifier,
         }
     }
 
-    /// Delivers all letters at once, in order. Drops them if the core is gone: a letter's
-    /// destructor tells its sender.
-    pub(crate) fn deliver(&self, letters: &mut Vec<Mail>) {
+    /// Delivers all messages at once, in order. Drops them if the core is gone; each message's
+    /// destructor informs its sender.
+    pub(crate) fn deliver(&self, messages: &mut Vec<Message>) {
         let mut inbox = self.lock();
         if self.is_closed() {
             drop(inbox);
-            letters.clear();
+            messages.clear();
             return;
         }
-        inbox.mail.append(letters);
+        inbox.messages.append(messages);
         drop(inbox);
         self.announce();
     }
 
-    /// Notes that a task was woken by another thread.
+    /// Records that another thread woke a task.
     pub(crate) fn wake_task(&self, key: TaskKey) {
         let mut inbox = self.lock();
         if self.is_closed() {
@@ -71,17 +72,18 @@ impl Shared {
         self.announce();
     }
 
-    /// Makes the owner go through its loop once more.
+    /// Makes the owner run its loop once more.
     pub(crate) fn announce(&self) {
-        // Both stores and the owner's matching pair in `doze` are sequentially consistent: either
-        // we see that it sleeps, or it sees that something is pending.
+        // Both stores and the owner's matching pair in `before_park` are sequentially consistent:
+        // either we see that it sleeps, or it sees that something is pending.
         self.pending.store(true, SeqCst);
         if self.sleeping.load(SeqCst) && self.sleeping.swap(false, SeqCst) {
-            self.bell.ring();
+            self.notifier.notify();
         }
     }
 
-    /// Owner: swaps the inbox's contents into `into`, which must be empty. False if there are none.
+    /// For the owner: swaps the inbox's contents into `into`, which must be empty. Returns false if
+    /// there are none.
     pub(crate) fn take(&self, into: &mut Inbox) -> bool {
         if !self.pending.load(SeqCst) {
             return false;
@@ -91,13 +93,14 @@ impl Shared {
         true
     }
 
-    /// Owner: whether the inbox holds anything.
+    /// For the owner: returns true if the inbox holds anything.
     pub(crate) fn is_pending(&self) -> bool {
         self.pending.load(SeqCst)
     }
 
-    /// Owner: announces that it goes to sleep. False if something came in: do not sleep then.
-    pub(crate) fn doze(&self) -> bool {
+    /// For the owner: announces that it is about to sleep. Returns false if something arrived; the
+    /// owner must not sleep then.
+    pub(crate) fn before_park(&self) -> bool {
         self.sleeping.store(true, SeqCst);
         if self.is_pending() {
             self.sleeping.store(false, SeqCst);
@@ -106,12 +109,12 @@ impl Shared {
         true
     }
 
-    /// Owner: is awake again.
-    pub(crate) fn rise(&self) {
+    /// For the owner: announces that it is awake.
+    pub(crate) fn after_park(&self) {
         self.sleeping.store(false, SeqCst);
     }
 
-    /// Owner: accepts no more mail; hands back what had not been read.
+    /// For the owner: refuses further messages; returns the unread ones.
     pub(crate) fn close(&self) -> Inbox {
         let mut inbox = self.lock();
         self.closed.store(true, SeqCst);
@@ -122,7 +125,7 @@ impl Shared {
         self.closed.load(SeqCst)
     }
 
-    /// No code that can panic runs under this lock, so a poisoned one is still in order.
+    /// Locks the inbox. No code under this lock can panic, so a poisoned one is still consistent.
     fn lock(&self) -> MutexGuard<'_, Inbox> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,9 +1,8 @@
 //! [`MappedFile`]: memory that pages to a scratch file.
 //!
-//! Never shared with another process: the file is deleted as soon as it is mapped, and lives as
-//! long as the mapping. Touching it may wait for a disk, so it is for measuring what such waits
-//! cost, not for a drive. Invariant: the mapping is as long as the file, which nobody else can
-//! reach and cut short.
+//! The file is deleted as soon as it is mapped, so no other process can reach or truncate it, and
+//! it lives as long as the mapping. Access may wait for a disk: this is for measuring the cost of
+//! such waits, not for a drive. Invariant: the mapping is as long as the file.
 
 #![allow(unsafe_code)]
 
@@ -15,7 +14,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::ptr::NonNull;
 
-/// Zeroed memory, kept in a file of its own.
+/// Zeroed memory, backed by a file of its own.
 #[derive(Debug)]
 pub struct MappedFile {
     start: NonNull<u8>,
@@ -45,15 +44,15 @@ impl MappedFile {
         Ok(Self { start, len })
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: mapped readable for `len` bytes until drop; only `bytes_mut` writes, which
-        // borrows alone. Nobody else has the file: it was new, and has no name any more.
+        // borrows alone. No other process has the file: it was new, and its name is deleted.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
-    /// The bytes, to be changed.
+    /// Returns the bytes, mutably.
     #[must_use]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `bytes`; mapped writable, and `self` is borrowed alone.
@@ -62,7 +61,7 @@ impl MappedFile {
 }
 
 impl MappedFile {
-    /// Writes `range` out to the file, so that the system may take its memory for something else.
+    /// Writes `range` out to the file, so that the system may reuse its memory.
     ///
     /// # Errors
     /// When the disk fails.
@@ -76,7 +75,7 @@ impl MappedFile {
     }
 }
 
-/// Mappings begin at multiples of this, whatever the size of the machine's pages up to it.
+/// Alignment of mappings, bytes: at least the page size of every supported machine.
 const PAGE_BYTES: usize = 64 << 10;
 
 impl Drop for MappedFile {

@@ -1,8 +1,8 @@
 //! Sockets: [`Listener`], [`Stream`], [`DetachedStream`].
 //!
-//! Never owns a buffer and never blocks: transfers are tried, and readiness is awaited when they
-//! are refused. Invariants: a socket belongs to the core that made or attached it; each direction
-//! has one waiter, the latest.
+//! This module owns no buffers and does not block: it tries a transfer, and awaits readiness after
+//! a refusal. Invariants: a socket belongs to the core that made or attached it; each direction has
+//! one waiter, the latest.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -37,7 +37,7 @@ impl Drop for Socket {
     }
 }
 
-/// A TCP socket that waits for connections.
+/// A TCP socket that accepts connections.
 pub struct Listener(Socket);
 
 impl Listener {
@@ -50,7 +50,7 @@ impl Listener {
         Socket::here(|backend| backend.bind(addr)).map(Self)
     }
 
-    /// Where it listens.
+    /// Returns the address it listens on.
     ///
     /// # Errors
     /// Those of `getsockname(2)`.
@@ -58,11 +58,11 @@ impl Listener {
         self.0.backend.local_addr(self.0.key)
     }
 
-    /// The next connection, and who it is from. One waiter at a time.
+    /// Returns the next connection and its peer's address. Only one task may wait at a time.
     ///
     /// # Errors
-    /// Those of `accept(2)` that concern us, such as having too many files open: wait a little
-    /// before another try.
+    /// Those of `accept(2)` that concern this process, such as too many open files: pause before
+    /// another try.
     pub async fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
         poll_fn(|cx| {
             loop {
@@ -93,8 +93,8 @@ impl Stream {
         Ok(stream)
     }
 
-    /// Receives what is there. `None`: nothing, await [`Stream::readable`]; `Some(0)`: the peer
-    /// will send no more (or `into` is empty).
+    /// Receives the available bytes. `None`: there are none, await [`Stream::readable`]; `Some(0)`:
+    /// the peer will send no more (or `into` is empty).
     ///
     /// # Errors
     /// Those of `recv(2)`, such as `ConnectionReset`.
@@ -105,7 +105,7 @@ impl Stream {
         self.0.backend.try_recv(self.0.key, into)
     }
 
-    /// Sends what there is room for, by one `sendmsg`. `None`: no room, await
+    /// Sends as much as there is room for, with one `sendmsg`. `None`: no room, await
     /// [`Stream::writable`].
     ///
     /// # Errors
@@ -117,18 +117,20 @@ impl Stream {
         self.0.backend.try_send(self.0.key, from)
     }
 
-    /// Ready when [`Stream::try_recv`] may have something; else `cx` is woken when it may.
+    /// Polls for bytes to receive: ready when [`Stream::try_recv`] may succeed; otherwise wakes
+    /// `cx` when it may.
     ///
     /// # Errors
-    /// If the kernel will not watch the socket.
+    /// If the kernel refuses to watch the socket.
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.poll_ready(Direction::Read, cx)
     }
 
-    /// Ready when [`Stream::try_send`] may have room; else `cx` is woken when it may.
+    /// Polls for room to send: ready when [`Stream::try_send`] may succeed; otherwise wakes `cx`
+    /// when it may.
     ///
     /// # Errors
-    /// If the kernel will not watch the socket.
+    /// If the kernel refuses to watch the socket.
     pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.poll_ready(Direction::Write, cx)
     }
@@ -136,7 +138,7 @@ impl Stream {
     /// Awaits [`Stream::poll_readable`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Stream::poll_readable`].
     pub async fn readable(&self) -> io::Result<()> {
         poll_fn(|cx| self.poll_readable(cx)).await
     }
@@ -144,7 +146,7 @@ impl Stream {
     /// Awaits [`Stream::poll_writable`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Stream::poll_writable`].
     pub async fn writable(&self) -> io::Result<()> {
         poll_fn(|cx| self.poll_writable(cx)).await
     }
@@ -152,7 +154,7 @@ impl Stream {
     /// Sends all of `bytes`.
     ///
     /// # Errors
-    /// As [`Stream::try_send`]; some bytes may have gone out.
+    /// As [`Stream::try_send`]; some bytes may have been sent.
     pub async fn send_all(&self, bytes: &[u8]) -> io::Result<()> {
         let mut sent = 0;
         while sent < bytes.len() {
@@ -167,7 +169,7 @@ impl Stream {
     /// Receives until `into` is full.
     ///
     /// # Errors
-    /// `UnexpectedEof` if the peer is done sending before that, else as [`Stream::try_recv`].
+    /// `UnexpectedEof` if the peer ends its stream before that, else as [`Stream::try_recv`].
     pub async fn recv_exact(&self, into: &mut [u8]) -> io::Result<()> {
         let mut filled = 0;
         while filled < into.len() {
@@ -180,7 +182,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Ends one direction or both.
+    /// Shuts down one direction or both.
     ///
     /// # Errors
     /// Those of `shutdown(2)`.
@@ -188,7 +190,7 @@ impl Stream {
         self.0.backend.shutdown(self.0.key, how)
     }
 
-    /// The other end's address.
+    /// Returns the peer's address.
     ///
     /// # Errors
     /// Those of `getpeername(2)`.
@@ -196,7 +198,7 @@ impl Stream {
         self.0.backend.peer_addr(self.0.key)
     }
 
-    /// This end's address.
+    /// Returns the local address.
     ///
     /// # Errors
     /// Those of `getsockname(2)`.
@@ -204,7 +206,7 @@ impl Stream {
         self.0.backend.local_addr(self.0.key)
     }
 
-    /// Takes the connection off this core, to be attached to another.
+    /// Detaches the connection from this core, to be attached to another.
     #[must_use = "dropping it closes the connection"]
     pub fn detach(self) -> DetachedStream {
         DetachedStream(self.0.backend.detach(self.0.key).ok())
@@ -215,10 +217,10 @@ impl Stream {
 pub struct DetachedStream(Option<Detached>);
 
 impl DetachedStream {
-    /// Makes the connection one of this core.
+    /// Attaches the connection to this core.
     ///
     /// # Errors
-    /// If the kernel will not watch it.
+    /// If the kernel refuses to watch it.
     pub fn attach(mut self) -> io::Result<Stream> {
         let detached = self.0.take().ok_or(io::ErrorKind::NotConnected)?;
         Socket::here(|backend| backend.attach(detached)).map(Stream)

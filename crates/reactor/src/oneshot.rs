@@ -1,7 +1,7 @@
-//! A value that crosses threads once: answers of calls, of the compute lane and of file threads.
+//! A value that crosses threads once: answers of calls, of compute threads and of file threads.
 //!
-//! Never blocks and is not public: it is the carrier under [`crate::call`], [`crate::compute`] and
-//! [`crate::File`]. Invariant: the receiver learns either the value or that the sender is gone.
+//! Private carrier of [`crate::call`], [`crate::compute`] and [`crate::File`]. It does not block.
+//! Invariant: the receiver gets either the value or the news that the sender is gone.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,13 +18,13 @@ struct State<T> {
 struct Cell<T>(Mutex<State<T>>);
 
 impl<T> Cell<T> {
-    /// No code that can panic runs under this lock, so a poisoned one is still in order.
+    /// Locks the state. No code under this lock can panic, so a poisoned one is still consistent.
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The sending half. Dropping it unused tells the receiver that there will be no answer.
+/// The sending half. Dropping it unused reports to the receiver that no answer will come.
 pub(crate) struct Sender<T>(Arc<Cell<T>>);
 
 /// The receiving half; `None` means that the sender is gone.
@@ -37,7 +37,7 @@ pub(crate) fn oneshot<T>() -> (Sender<T>, Receiver<T>) {
 }
 
 impl<T> Sender<T> {
-    /// Hands over the value; drops it here if nobody waits any more.
+    /// Sends the value; drops it here if the receiver is gone.
     pub(crate) fn send(self, value: T) {
         let mut state = self.0.lock();
         let unwanted = if state.receiver_gone {
@@ -51,7 +51,7 @@ impl<T> Sender<T> {
         // Our own drop wakes the receiver.
     }
 
-    /// Whether the receiver was dropped, so that the work may stop.
+    /// Returns true if the receiver was dropped, so that the work may stop.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.0.lock().receiver_gone
     }

@@ -1,20 +1,19 @@
-//! [`Outlet`]: lines on their way to a writer that may block, such as standard error.
+//! [`Outlet`]: an asynchronous line writer for destinations that may block, such as standard error.
 //!
-//! A thread of its own writes them, so that whoever has something to say never waits. Does not
-//! format lines. Invariants: what waits is bounded; a line that finds no room is dropped and
-//! counted, and the count is written as soon as the writer takes lines again; nobody waits for the
-//! thread longer than is said.
+//! A thread of its own writes, so callers never wait. Lines arrive formatted. Invariants: the queue
+//! is bounded; a line that does not fit is dropped and counted, and the count is written once the
+//! destination takes lines again; waits for the thread have a limit.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What waits, and what did not find room.
+/// The queue, and the number of dropped lines.
 #[derive(Default)]
 struct State {
     waiting: Vec<u8>,
     dropped: u64,
-    /// The thread writes what it took.
+    /// True while the thread writes the lines it took.
     writing: bool,
     closed: bool,
 }
@@ -22,14 +21,14 @@ struct State {
 #[derive(Default)]
 struct Common {
     state: Mutex<State>,
-    /// There is something to write, or nothing will come any more.
+    /// Signalled when there is something to write, or the outlet closes.
     more: Condvar,
-    /// All that was there is written.
+    /// Signalled when all queued lines are written.
     idle: Condvar,
 }
 
 impl Common {
-    /// Nothing that may panic runs under the lock.
+    /// Locks the state. No code under this lock can panic, so a poisoned one is still consistent.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -61,7 +60,7 @@ impl Common {
     }
 }
 
-/// Takes lines without ever blocking.
+/// Line writer that never blocks its callers.
 pub struct Outlet {
     common: Arc<Common>,
     bytes_max: usize,
@@ -69,7 +68,7 @@ pub struct Outlet {
 
 impl Outlet {
     /// Starts the thread. At most `bytes_max` bytes wait, and as many are being written; `tell`
-    /// makes the line that says how many lines were dropped.
+    /// formats the line that reports the number of dropped lines.
     ///
     /// # Errors
     /// When no thread can be started.
@@ -86,8 +85,8 @@ impl Outlet {
         Ok(Self { common, bytes_max })
     }
 
-    /// Has a line written, which has no line feed at its end. Those that are `urgent` find room
-    /// for as many bytes again when there is none for others.
+    /// Queues a line without its line feed. `urgent` lines may use as many bytes again when the
+    /// queue is full for others.
     pub fn put(&self, line: &str, urgent: bool) {
         let most = if urgent { self.bytes_max * 2 } else { self.bytes_max };
         let mut state = self.common.lock();
@@ -101,7 +100,7 @@ impl Outlet {
         self.common.more.notify_one();
     }
 
-    /// Waits until everything is written, but no longer than `limit`; whether it is.
+    /// Waits up to `limit` until everything is written; returns true if it is.
     pub fn flush(&self, limit: Duration) -> bool {
         let until = Instant::now() + limit;
         let mut state = self.common.lock();
@@ -130,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    /// Says what it is given, and blocks until it is let go on.
+    /// Writer that reports each write, and blocks until it may continue.
     struct Blocking(Sender<String>, Receiver<()>);
 
     impl Write for Blocking {
@@ -146,10 +145,10 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_writer_and_what_was_dropped_is_counted() {
-        let ((told, said), (go_on, gate)) = (channel(), channel());
+    fn no_caller_waits_for_a_writer_and_dropped_lines_are_counted() {
+        let ((written, said), (go_on, gate)) = (channel(), channel());
         let tell = |count| format!("{count} dropped");
-        let outlet = Outlet::new(100, Blocking(told, gate), tell).unwrap();
+        let outlet = Outlet::new(100, Blocking(written, gate), tell).unwrap();
         outlet.put("first", false);
         assert_eq!(said.recv().unwrap(), "first\n");
         // The writer is blocked now: ten lines of ten bytes find room, and ten urgent ones.

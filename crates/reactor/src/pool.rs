@@ -1,7 +1,7 @@
 //! [`TaskPool`]: a connection's commands in flight, as futures that are polled in place.
 //!
-//! Never allocates for a future once its slot has been used before. Invariants: a slot is in the
-//! ready list at most once; only slots whose waker fired are polled; a waker that outlives its
+//! A slot that was used before holds the next future without allocating. Invariants: a slot is in
+//! the ready list at most once; only slots whose waker fired are polled; a waker that outlives its
 //! future costs at most one needless poll of the slot's next one.
 
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ struct Slot<F> {
     waker: Waker,
 }
 
-/// Which slots are to be polled, and who polls the pool.
+/// Slots that are ready to be polled, and the waker of the pool's own poller.
 struct Wakes(Mutex<Ready>);
 
 struct Ready {
@@ -34,7 +34,7 @@ struct Ready {
 }
 
 impl Wakes {
-    /// No code that can panic runs under this lock, so a poisoned one is still in order.
+    /// Locks the list. No code under this lock can panic, so a poisoned one is still consistent.
     fn lock(&self) -> MutexGuard<'_, Ready> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -74,7 +74,8 @@ impl Wake for SlotWake {
 }
 
 impl<F: Future> TaskPool<F> {
-    /// A pool for at most `capacity` futures. Slots are made when they are first needed.
+    /// Returns a pool for at most `capacity` futures. Slots are allocated when they are first
+    /// needed.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         let ready = Ready { slots: VecDeque::with_capacity(capacity), parent: None };
@@ -86,26 +87,25 @@ impl<F: Future> TaskPool<F> {
         }
     }
 
-    /// How many futures are pending.
+    /// Returns the number of pending futures.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len() - self.vacant.len()
     }
 
-    /// Whether none is.
+    /// Returns true if no future is pending.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether there is no room for another.
+    /// Returns true if the pool holds `capacity` futures.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.len() == self.capacity
     }
 
-    /// Polls `future` at once; keeps it if it is pending. `cx` is woken when any kept one can go
-    /// on.
+    /// Polls `future` at once; stores it if it is pending. Wakes `cx` when a stored one can go on.
     ///
     /// # Panics
     /// If the pool is full.
@@ -120,7 +120,8 @@ impl<F: Future> TaskPool<F> {
         self.poll_slot(index)
     }
 
-    /// Polls futures whose wakers fired until one is done. `Ready(None)` if the pool is empty.
+    /// Polls futures whose wakers fired until one is done. Returns `Ready(None)` if the pool is
+    /// empty.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<F::Output>> {
         if self.is_empty() {
             return Poll::Ready(None);
@@ -135,7 +136,7 @@ impl<F: Future> TaskPool<F> {
                 continue;
             }
             if let Poll::Ready(output) = self.poll_slot(index) {
-                // More may be ready: whoever polls us for one output comes back for the next.
+                // More may be ready: the caller polls again for the next output.
                 return Poll::Ready(Some(output));
             }
         }
@@ -145,7 +146,7 @@ impl<F: Future> TaskPool<F> {
         Poll::Pending
     }
 
-    /// Has every future polled again, whether or not what it waits for has come.
+    /// Marks every future to be polled again.
     pub fn wake_all(&self) {
         self.slots.iter().filter(|slot| slot.future.is_some()).for_each(|slot| {
             slot.wake.wake_by_ref();

@@ -1,7 +1,7 @@
-//! A core's tasks that are to be polled: those of hosts and upkeep apart from background ones.
+//! A core's ready tasks: prompt ones (foreground and system) apart from background ones.
 //!
-//! Never decides whose turn it is: the loop in `runtime` does. Invariants: of one kind, the task
-//! that became ready first comes first; nothing stays borrowed when a method returns.
+//! The loop in `runtime` decides which task runs next. Invariants: tasks of one kind run in the
+//! order in which they became ready; nothing stays borrowed when a method returns.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -9,10 +9,10 @@ use std::collections::VecDeque;
 use crate::class::Class;
 use crate::task::TaskKey;
 
-/// Tasks that are to be polled, oldest first.
+/// Ready tasks, oldest first.
 #[derive(Default)]
 pub(crate) struct Ready {
-    /// Of hosts and upkeep.
+    /// Foreground and system tasks.
     prompt: RefCell<VecDeque<TaskKey>>,
     background: RefCell<VecDeque<TaskKey>>,
 }
@@ -26,7 +26,7 @@ impl Ready {
         queue.borrow_mut().push_back(key);
     }
 
-    /// The one at `position`, counted through the prompt ones first.
+    /// Takes out the task at `position`, counted through the prompt ones first.
     pub(crate) fn take(&self, position: usize) -> Option<TaskKey> {
         match position.checked_sub(self.prompt()) {
             None => self.prompt.borrow_mut().remove(position),
@@ -39,17 +39,17 @@ impl Ready {
         self.background.borrow_mut().clear();
     }
 
-    /// How many there are.
+    /// Returns the number of ready tasks.
     pub(crate) fn all(&self) -> usize {
         self.prompt() + self.background()
     }
 
-    /// How many of hosts and upkeep there are.
+    /// Returns the number of ready foreground and system tasks.
     pub(crate) fn prompt(&self) -> usize {
         self.prompt.borrow().len()
     }
 
-    /// How many of [`Class::Background`] there are.
+    /// Returns the number of ready [`Class::Background`] tasks.
     pub(crate) fn background(&self) -> usize {
         self.background.borrow().len()
     }

@@ -1,76 +1,60 @@
-//! Real runtimes: a thread for each core, and the loop that it goes through.
+//! Real runtimes: a thread for each core, and the core's loop. The simulation has a loop of its
+//! own.
 //!
-//! Never used by the simulation, which has a loop of its own. The loop: run what hosts and upkeep
-//! have ready, send mail, read mail, fire timers, ask the back end; then background tasks for a
-//! slice of time, unless a host's became ready meanwhile (it waits for one slice at most, and they
-//! for one round at most). With nothing to do, spin briefly if that has paid lately, else sleep.
-//! Invariant: when one core panics, all others are torn down at their
-//! next turn, so that a runtime never limps on with a part of its state gone.
+//! A turn runs the ready foreground and system tasks, sends messages, reads messages, fires timers
+//! and polls the back end. Then it runs background tasks for up to `SLICE_NS`, stopping early when
+//! a foreground task becomes ready. A foreground task therefore waits at most one slice; background
+//! tasks wait at most one turn. With nothing to do, the core spins briefly if that has paid lately,
+//! else it sleeps. Invariant: when one core panics, all others end at their next turn, so that a
+//! runtime never goes on with a part of its state lost.
 
 use std::cell::RefCell;
-use std::fmt;
 use std::future::Future;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::backend::Bell;
+use crate::backend::Notifier;
 use crate::backend::epoll::Epoll;
 use crate::backend::real::Real;
 use crate::backend::uring::Uring;
 use crate::backend::{Backend, BackendKind, os, thread};
 use crate::class::Class;
+use crate::compute_thread::ComputeThreads;
 use crate::config::Config;
 use crate::core::{Core, CoreId, Entered};
-use crate::idling::{Idling, watch_lane};
-use crate::lane::Lane;
+use crate::idling::{Idling, guard_compute};
 use crate::mailbox::Shared;
 
-/// Why a runtime did not return.
-#[derive(Debug)]
+/// Error that ended a runtime.
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A core could not be started: the configuration or the system is at fault.
+    #[error("core {core} could not start: {source}")]
     Start {
-        /// The core that could not.
+        /// Number of the core.
         core: CoreId,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
     /// The back end failed while it ran: the system is at fault.
+    #[error("core {core} failed: {source}")]
     Backend {
-        /// Whose it was.
+        /// Number of the core.
         core: CoreId,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// A task panicked: our bug.
+    /// A task panicked: a bug in this program.
+    #[error("core {core} panicked: {message}")]
     Panicked {
-        /// The core it ran on.
+        /// Number of the core.
         core: CoreId,
-        /// What it said.
+        /// Panic message.
         message: String,
     },
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Start { core, source } => write!(f, "core {core} could not start: {source}"),
-            Self::Backend { core, source } => write!(f, "core {core} failed: {source}"),
-            Self::Panicked { core, message } => write!(f, "core {core} panicked: {message}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Start { source, .. } | Self::Backend { source, .. } => Some(source),
-            Self::Panicked { .. } => None,
-        }
-    }
 }
 
 /// Starts `config.cores` threads, runs `main(core)` on each until it completes, and returns the
@@ -78,7 +62,8 @@ impl std::error::Error for Error {
 /// mailbox closed.
 ///
 /// # Errors
-/// If a core cannot be started, or panics: the first such core. All others are then torn down.
+/// If a core cannot be started, or panics: the error of the first such core. All others are then
+/// torn down.
 pub fn run<F, Fut>(config: &Config, main: F) -> Result<Vec<Fut::Output>, Error>
 where
     F: Fn(CoreId) -> Fut + Send + Sync + 'static,
@@ -92,7 +77,7 @@ where
     })
 }
 
-/// Runs one future on one core, whatever `config.cores` says.
+/// Runs one future on one core, regardless of `config.cores`.
 ///
 /// # Errors
 /// As [`run`].
@@ -110,12 +95,12 @@ where
     Ok(outputs.pop().expect("one core gives one result"))
 }
 
-/// What the threads of a runtime have in common.
+/// State that the threads of a runtime share.
 struct Runtime {
     config: Config,
     started: std::time::Instant,
     peers: Arc<[Arc<Shared>]>,
-    /// Set when a core failed: all others leave.
+    /// Set when a core failed: all others end.
     failed: AtomicBool,
 }
 
@@ -128,7 +113,7 @@ impl Runtime {
     }
 }
 
-/// Why a core ended without a result.
+/// Reason why a core ended without a result.
 enum Ended {
     Start(io::Error),
     Backend(io::Error),
@@ -151,23 +136,25 @@ where
         return Err(refuse(none));
     }
     os::ignore_file_size_signal();
-    let bells =
+    let notifiers =
         (0..cores).map(|_| os::EventFd::new().map(Arc::new)).collect::<io::Result<Vec<_>>>();
-    let bells = bells.map_err(refuse)?;
-    let shared = |bell: &Arc<os::EventFd>| Arc::new(Shared::new(Box::new(Ring(Arc::clone(bell)))));
+    let notifiers = notifiers.map_err(refuse)?;
+    let shared = |notifier: &Arc<os::EventFd>| {
+        Arc::new(Shared::new(Box::new(EventNotifier(Arc::clone(notifier)))))
+    };
     let runtime = Arc::new(Runtime {
         config: config.clone(),
         started: std::time::Instant::now(),
-        peers: bells.iter().map(shared).collect(),
+        peers: notifiers.iter().map(shared).collect(),
         failed: AtomicBool::new(false),
     });
     let mut threads = Vec::with_capacity(cores);
     let mut unstarted = None;
-    for (index, bell) in bells.into_iter().enumerate() {
+    for (index, notifier) in notifiers.into_iter().enumerate() {
         let core = CoreId(index);
         let (main, runtime_of_core) = (main_of(core), Arc::clone(&runtime));
         let builder = std::thread::Builder::new().name(format!("{}-{index}", config.name));
-        match builder.spawn(move || run_core(&runtime_of_core, core, bell, main)) {
+        match builder.spawn(move || run_core(&runtime_of_core, core, notifier, main)) {
             Ok(thread) => threads.push((core, thread)),
             Err(source) => {
                 runtime.fail();
@@ -194,12 +181,12 @@ where
     first_error.map_or(Ok(outputs), Err)
 }
 
-/// An eventfd that the core's poller and its mailbox share.
-struct Ring(Arc<os::EventFd>);
+/// An eventfd shared by the core's poller and its mailbox.
+struct EventNotifier(Arc<os::EventFd>);
 
-impl Bell for Ring {
-    fn ring(&self) {
-        self.0.ring();
+impl Notifier for EventNotifier {
+    fn notify(&self) {
+        self.0.notify();
     }
 }
 
@@ -211,7 +198,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
         .unwrap_or_else(|| "no message".to_owned())
 }
 
-/// Closes a core however its thread ends.
+/// Closes a core when its thread ends, however it ends.
 struct Closing<'a> {
     core: Rc<Core>,
     runtime: &'a Runtime,
@@ -242,7 +229,7 @@ impl Drop for Arming<'_> {
 fn run_core<Fut: Future + 'static>(
     runtime: &Runtime,
     id: CoreId,
-    bell: Arc<os::EventFd>,
+    notifier: Arc<os::EventFd>,
     main: impl FnOnce() -> Fut,
 ) -> Result<Fut::Output, Ended>
 where
@@ -254,7 +241,7 @@ where
         thread::pin_thread(id.0).map_err(Ended::Start)?;
     }
     let name = format!("{}-{id}", config.name);
-    let backend = make_backend(config, bell, runtime.started, &name).map_err(Ended::Start)?;
+    let backend = make_backend(config, notifier, runtime.started, &name).map_err(Ended::Start)?;
     let core = Core::new(id, Arc::clone(&runtime.peers), backend);
     let _entered = Entered::new(&core);
     let mut closing = Closing { core: Rc::clone(&core), runtime, orderly: false };
@@ -275,7 +262,7 @@ where
         }
         turn(&core, &mut idling, &|| output.borrow().is_some()).map_err(Ended::Backend)?;
     }
-    core.flush_mail();
+    core.flush_messages();
     closing.orderly = true;
     let value = output.borrow_mut().take();
     Ok(value.expect("the loop ends when there is one"))
@@ -283,45 +270,45 @@ where
 
 fn make_backend(
     config: &Config,
-    bell: Arc<os::EventFd>,
+    notifier: Arc<os::EventFd>,
     started: std::time::Instant,
     name: &str,
 ) -> io::Result<Rc<dyn Backend>> {
-    let lane = || Lane::new(name, config.lane_yields);
-    let uring = |bell| -> io::Result<Rc<dyn Backend>> {
-        Ok(Rc::new(Real::new(Uring::new(bell, name)?, started, lane())))
+    let threads = || ComputeThreads::new(name, config.compute_yields);
+    let uring = |notifier| -> io::Result<Rc<dyn Backend>> {
+        Ok(Rc::new(Real::new(Uring::new(notifier, name)?, started, threads())))
     };
-    let epoll = |bell| -> io::Result<Rc<dyn Backend>> {
-        Ok(Rc::new(Real::new(Epoll::new(bell, name)?, started, lane())))
+    let epoll = |notifier| -> io::Result<Rc<dyn Backend>> {
+        Ok(Rc::new(Real::new(Epoll::new(notifier, name)?, started, threads())))
     };
     match config.backend {
-        BackendKind::Uring => uring(bell),
-        BackendKind::Epoll => epoll(bell),
+        BackendKind::Uring => uring(notifier),
+        BackendKind::Epoll => epoll(notifier),
         // Whatever the reason (an old kernel, a container's seccomp filter), epoll will do.
-        BackendKind::Auto => uring(Arc::clone(&bell)).or_else(|_: io::Error| epoll(bell)),
+        BackendKind::Auto => uring(Arc::clone(&notifier)).or_else(|_: io::Error| epoll(notifier)),
     }
 }
 
-/// Tasks may keep themselves ready for ever; the back end is asked every so many turns all the
-/// same.
+/// Tasks may keep themselves ready without end, so the back end is polled at least every this many
+/// turns.
 const TURNS_PER_POLL: u32 = 8;
 
-/// Time for background tasks between two looks at whether a host wants something, ns; a task that
-/// is polled may overrun it.
+/// Time for background tasks between two checks for foreground tasks, ns; a task that is being
+/// polled may overrun it.
 const SLICE_NS: u64 = 10_000;
 
-/// One round of the loop; does not wait once the main future is done.
+/// Runs one turn of the loop; does not wait once the main future is done.
 fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result<()> {
     core.meter.update(|times| times.turns += 1);
     // What these wake waits for the next turn, so that I/O gets its chance in between.
     for _ in 0..core.ready.prompt() {
         poll_oldest(core, 0);
     }
-    core.flush_mail();
+    core.flush_messages();
     if done() {
         return Ok(());
     }
-    core.read_mail(|class| core.meter.charge_until(core.backend.now().ns(), class));
+    core.read_messages(|class| core.meter.charge_until(core.backend.now().ns(), class));
     core.fire_timers();
     if core.ready.prompt() > 0 {
         idling.turns_since_poll += 1;
@@ -330,7 +317,7 @@ fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result
         }
     }
     idling.turns_since_poll = 0;
-    watch_lane(core);
+    guard_compute(core);
     // Answers leave here, before anything of the background runs.
     core.backend.poll(Some(0))?;
     core.meter.charge_until(core.backend.now().ns(), Class::System);
@@ -341,7 +328,8 @@ fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result
     idling.wait(core)
 }
 
-/// Polls background tasks for a slice of time, or, once, lets what a host wants go before.
+/// Polls background tasks for up to a slice of time; defers them by one turn if a foreground task
+/// is ready.
 fn run_background(core: &Core, idling: &mut Idling) {
     let ready = core.ready.background();
     idling.background_waits = ready > 0 && core.ready.prompt() > 0 && !idling.background_waits;
@@ -355,10 +343,10 @@ fn run_background(core: &Core, idling: &mut Idling) {
             break;
         }
     }
-    core.flush_mail();
+    core.flush_messages();
 }
 
-/// Polls the task at `position` of those that are ready, and says when it returned, ns.
+/// Polls the ready task at `position`; returns the time when it returned, ns.
 fn poll_oldest(core: &Core, position: usize) -> Option<u64> {
     let class = core.poll_ready(position)?;
     let now_ns = core.backend.now().ns();

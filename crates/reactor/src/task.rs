@@ -1,8 +1,8 @@
 //! Tasks: a slab of futures with generations, their wakers, and [`JoinHandle`].
 //!
-//! Never polls a future (the core does). Invariants: a task is in its core's ready queue at most
-//! once; a waker that outlives its task finds a newer generation and does nothing; a future is
-//! dropped on the core that made it, outside of any borrow of the slab.
+//! The core polls the futures. Invariants: a task is in its core's ready queue at most once; a
+//! waker that outlives its task finds a newer generation and has no effect; a future is dropped on
+//! the core that made it, outside any borrow of the slab.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -18,7 +18,7 @@ use crate::mailbox::Shared;
 
 pub(crate) type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Names a task for as long as it lives, and nothing afterwards; and says whose it is.
+/// Identifies a task for its lifetime, with its class; a stale key names no task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TaskKey {
     index: u32,
@@ -46,7 +46,7 @@ impl Wake for TaskWaker {
 }
 
 struct Task {
-    /// Absent while it is being polled.
+    /// The future; absent while it is being polled.
     future: Option<LocalFuture>,
     wake: Arc<TaskWaker>,
     waker: Waker,
@@ -66,7 +66,7 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// Stores a task that counts as queued already; the caller puts its key in the ready queue.
+    /// Stores a task, already marked as queued; the caller puts its key in the ready queue.
     pub(crate) fn insert(
         &mut self,
         shared: &Arc<Shared>,
@@ -105,7 +105,7 @@ impl Tasks {
         }
     }
 
-    /// Ends a task. The caller drops what is returned after it has let go of the slab.
+    /// Ends a task. The caller drops the returned future after it has released the slab.
     #[must_use]
     pub(crate) fn remove(&mut self, key: TaskKey) -> Option<LocalFuture> {
         self.live(key)?;
@@ -115,7 +115,7 @@ impl Tasks {
         slot.task.take().and_then(|task| task.future)
     }
 
-    /// Ends every task, and hands their futures over to be dropped.
+    /// Ends every task; returns their futures to be dropped.
     pub(crate) fn drain(&mut self) -> Vec<LocalFuture> {
         let mut futures = Vec::new();
         for (index, slot) in (0_u32..).zip(&mut self.slots) {
@@ -134,14 +134,14 @@ impl Tasks {
     }
 }
 
-/// What the task and its handle share.
+/// State that a task and its handle share.
 struct Join<T> {
     value: Option<T>,
     waker: Option<Waker>,
     ended: bool,
 }
 
-/// Marks a task as ended however it ends.
+/// Marks a task as ended when dropped, however the task ends.
 struct Ending<T>(Rc<RefCell<Join<T>>>);
 
 impl<T> Drop for Ending<T> {
@@ -183,7 +183,7 @@ pub struct JoinHandle<T> {
 }
 
 impl<T> JoinHandle<T> {
-    /// Drops the task's future now, or as soon as its running poll returns. No effect on a task
+    /// Drops the task's future now, or as soon as its running poll returns. Has no effect on a task
     /// that has ended.
     pub fn abort(&self) {
         if let Some(core) = self.core.upgrade() {
@@ -191,7 +191,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Whether the task has returned or was aborted.
+    /// Returns true if the task has returned or was aborted.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.join.borrow().ended
@@ -202,7 +202,7 @@ impl<T> Future for JoinHandle<T> {
     type Output = T;
 
     /// # Panics
-    /// If the task was aborted or its output was taken: there is nothing to give.
+    /// If the task was aborted or its output was taken.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         let mut join = self.join.borrow_mut();
         if let Some(value) = join.value.take() {

@@ -1,9 +1,8 @@
-//! The one clock: [`now`], [`sleep`] and [`timeout`].
+//! The core's clock: [`now`], [`sleep`] and [`timeout`].
 //!
-//! Never reads the machine's clock itself: the core's back end does, so that the same code runs
-//! against a virtual clock in the simulation.
+//! The core's back end reads the clock, so the same code runs against a virtual clock in the
+//! simulation.
 
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -15,14 +14,14 @@ use crate::instant::Instant;
 use crate::timer::TimerKey;
 
 impl Instant {
-    /// Time from `self` until now; zero if `self` lies ahead.
+    /// Returns the time from `self` until now; zero if `self` lies ahead.
     #[must_use]
     pub fn elapsed(self) -> Duration {
         now().since(self)
     }
 }
 
-/// The time on this core's clock.
+/// Returns the time on this core's clock.
 ///
 /// # Panics
 /// Outside a core.
@@ -31,14 +30,14 @@ pub fn now() -> Instant {
     current().backend.now()
 }
 
-/// Completes `after` from now.
+/// Returns a future that completes `after` from now.
 pub fn sleep(after: Duration) -> Sleep {
     let core = current();
     let at = core.backend.now() + after;
     Sleep { core, at, key: None }
 }
 
-/// Completes at `at`, at once if it has passed.
+/// Returns a future that completes at `at`, at once if it has passed.
 pub fn sleep_until(at: Instant) -> Sleep {
     Sleep { core: current(), at, key: None }
 }
@@ -52,7 +51,7 @@ pub struct Sleep {
 }
 
 impl Sleep {
-    /// When it completes.
+    /// Returns the time at which it completes.
     #[must_use]
     pub fn deadline(&self) -> Instant {
         self.at
@@ -93,23 +92,16 @@ impl Drop for Sleep {
     }
 }
 
-/// The deadline of a [`timeout`] passed first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Error: the deadline of a [`timeout`] passed first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the deadline has passed")]
 pub struct Elapsed;
-
-impl fmt::Display for Elapsed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the deadline has passed")
-    }
-}
-
-impl std::error::Error for Elapsed {}
 
 /// Runs `future` for at most `within`, then drops it.
 ///
 /// # Errors
-/// [`Elapsed`] when the time ran out first. The future is polled before the clock, so an answer
-/// that is already there wins.
+/// [`Elapsed`] when the time ran out first. The future is polled before the clock is read, so an
+/// available answer wins.
 pub async fn timeout<F: Future>(within: Duration, future: F) -> Result<F::Output, Elapsed> {
     let mut future = pin!(future);
     let mut deadline = pin!(sleep(within));

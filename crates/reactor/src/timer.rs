@@ -1,14 +1,13 @@
 //! The timers of one core: an ordered map from deadline to waker.
 //!
-//! Never reads a clock; the caller says what time it is. Timers of one instant fire in the order
-//! in which they were made.
+//! The caller supplies the time. Timers of one instant fire in the order in which they were made.
 
 use std::collections::BTreeMap;
 use std::task::Waker;
 
 use crate::instant::Instant;
 
-/// A timer: its deadline, and a number that makes it unique and orders equals.
+/// Deadline of a timer, and a number that makes the key unique and orders equal deadlines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TimerKey {
     at: Instant,
@@ -22,13 +21,13 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    /// A new key for a timer at `at`; nothing waits under it until [`Timers::set`].
+    /// Returns a new key for a timer at `at`; the timer is armed by [`Timers::set`].
     pub(crate) fn key(&mut self, at: Instant) -> TimerKey {
         self.made += 1;
         TimerKey { at, number: self.made }
     }
 
-    /// Wakes `waker` at the key's time; replaces the waker that was there.
+    /// Arms the timer: wakes `waker` at the key's time; replaces an earlier waker.
     pub(crate) fn set(&mut self, key: TimerKey, waker: &Waker) {
         self.pending
             .entry(key)
@@ -40,12 +39,12 @@ impl Timers {
         self.pending.remove(&key);
     }
 
-    /// The earliest deadline.
+    /// Returns the earliest deadline.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.pending.first_key_value().map(|(key, _)| key.at)
     }
 
-    /// Takes out one timer that is due at `now`, the earliest first.
+    /// Takes out the earliest timer that is due at `now`.
     pub(crate) fn due(&mut self, now: Instant) -> Option<Waker> {
         let entry = self.pending.first_entry()?;
         (entry.key().at <= now).then(|| entry.remove())

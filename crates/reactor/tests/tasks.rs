@@ -1,4 +1,4 @@
-//! Tasks, time, mail, synchronisation and the compute lane, on all back ends.
+//! Tasks, time, messages, synchronisation and compute threads, on all back ends.
 
 mod common;
 
@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use csd_reactor::{
-    BackendKind, Class, CoreGone, CoreId, Job, LaneFailed, Notify, Progress, Semaphore, busy, call,
-    channel, compute, compute_fn, core_count, core_id, now, post, random_u64, sleep, spawn,
+    BackendKind, Class, ComputeFailed, CoreGone, CoreId, Job, Notify, Progress, Semaphore, busy,
+    call, channel, compute, compute_fn, core_count, core_id, now, post, random_u64, sleep, spawn,
     timeout, yield_now,
 };
 
@@ -26,9 +26,9 @@ everywhere! {
     notify_all_reaches_everyone: 1;
     semaphore_is_fair: 1;
     channels_bound_and_close: 1;
-    lane_gives_results: 1;
-    lane_aborts_and_survives_a_panic: 1;
-    lane_leaves_the_core_free: 1;
+    compute_gives_results: 1;
+    compute_aborts_and_survives_a_panic: 1;
+    compute_leaves_the_core_free: 1;
     random_numbers_differ: 1;
     busy_time_is_counted: 1;
 }
@@ -319,7 +319,7 @@ impl Drop for Sum {
     }
 }
 
-async fn lane_gives_results(_core: CoreId) {
+async fn compute_gives_results(_core: CoreId) {
     let dropped = Arc::default();
     let jobs: Vec<_> =
         (0..20).map(|end| compute(Class::Background, Sum::to(end, &dropped))).collect();
@@ -329,29 +329,29 @@ async fn lane_gives_results(_core: CoreId) {
     assert_eq!(compute_fn(Class::Foreground, 10, || "done").await, Ok("done"));
 }
 
-async fn lane_aborts_and_survives_a_panic(_core: CoreId) {
+async fn compute_aborts_and_survives_a_panic(_core: CoreId) {
     let dropped = Arc::default();
     let endless = compute(Class::Background, Sum::to(u64::MAX, &dropped));
     sleep(Duration::from_millis(5)).await;
     assert_eq!(dropped.load(SeqCst), 0);
     drop(endless);
     let failed = compute_fn(Class::Foreground, 0, || panic!("on purpose")).await;
-    assert_eq!(failed, Err::<(), _>(LaneFailed));
+    assert_eq!(failed, Err::<(), _>(ComputeFailed));
     assert_eq!(compute_fn(Class::Background, 0, || 6 * 7).await, Ok(42));
     while dropped.load(SeqCst) == 0 {
         sleep(Duration::from_millis(1)).await;
     }
 }
 
-async fn lane_leaves_the_core_free(_core: CoreId) {
+async fn compute_leaves_the_core_free(_core: CoreId) {
     let dropped = Arc::default();
     let endless = compute(Class::Background, Sum::to(u64::MAX, &dropped));
-    // A core that stood behind the lane would never come back.
+    // A core that waited for the job would never come back.
     for _ in 0..100 {
         sleep(Duration::from_micros(200)).await;
     }
     // It runs when nobody else wants the CPU: on a busy machine, at last.
-    while busy().lane_ns == 0 {
+    while busy().compute_ns == 0 {
         sleep(Duration::from_millis(5)).await;
     }
     drop(endless);

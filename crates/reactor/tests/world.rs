@@ -217,7 +217,7 @@ fn computing_takes_its_cost_and_stops_are_requested() {
     });
     world.run_for(Duration::from_secs(1));
     assert!(world.is_running(machine));
-    assert!(took.get() >= Duration::from_millis(7), "one lane does one thing at a time");
+    assert!(took.get() >= Duration::from_millis(7), "a compute thread runs one job at a time");
     assert!(took.get() < Duration::from_millis(8));
     world.request_stop(machine);
     assert_eq!(world.run_until(|world| !world.is_running(machine), HOUR), Ok(()));

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use csd_nvme::status::Status;
 use csd_reactor::{
-    BusyTimes, Class, CoreId, JoinHandle, Listener, Stream, busy, call, core_count, kept, sleep,
-    spawn, timeout,
+    BusyTimes, Class, CoreId, JoinHandle, Listener, Stream, busy, call, core_count, core_local,
+    sleep, spawn, timeout,
 };
 
 use super::counts::{BUCKETS_US, Bytes, OPS, Op, STATUSES};
@@ -83,7 +83,7 @@ pub async fn render(shared: &Shared) -> String {
     errors(&mut page, shared);
     let (mut times, mut memory) = (Vec::new(), Vec::new());
     for core in 0..core_count() {
-        let look = || async { (busy(), kept::<Core>().map(|core| core.budget.used())) };
+        let look = || async { (busy(), core_local::<Core>().map(|core| core.budget.used())) };
         let (busy, used) = call(CoreId(core), Class::System, look).await.unwrap_or_default();
         times.push(busy);
         memory.push(used.unwrap_or_default());
@@ -148,7 +148,7 @@ fn cores(page: &mut String, times: &[BusyTimes]) {
         page,
         name,
         "counter",
-        "Time of a core by class; spin is not busy, lane is its own thread.",
+        "Time of a core by class; spin is not busy, lane is its compute threads.",
     );
     for (core, times) in times.iter().enumerate() {
         for (class, ns) in [
@@ -156,16 +156,21 @@ fn cores(page: &mut String, times: &[BusyTimes]) {
             ("background", times.background_ns),
             ("system", times.system_ns),
             ("spin", times.spin_ns),
-            ("lane", times.lane_ns),
+            ("lane", times.compute_ns),
         ] {
             let seconds = seconds(ns);
             let _ = writeln!(page, "{name}{{core=\"{core}\",class=\"{class}\"}} {seconds}");
         }
     }
-    let name = "csd_core_lane_lifts_total";
-    head(page, name, "counter", "Times the lane starved and was lifted to normal priority.");
-    for (core, times) in times.iter().enumerate() {
-        let _ = writeln!(page, "{name}{{core=\"{core}\"}} {}", times.lane_lifts);
+    // The second is the first's name of before 0.2, until then.
+    for (name, help) in [
+        ("csd_core_compute_boosts_total", "Times a starved compute thread got normal priority."),
+        ("csd_core_lane_lifts_total", "Deprecated name of csd_core_compute_boosts_total."),
+    ] {
+        head(page, name, "counter", help);
+        for (core, times) in times.iter().enumerate() {
+            let _ = writeln!(page, "{name}{{core=\"{core}\"}} {}", times.compute_boosts);
+        }
     }
 }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use csd_reactor::{Class, CoreId, Listener, Stream, core_id, kept, post, sleep, spawn, yield_now};
+use csd_reactor::{
+    Class, CoreId, Listener, Stream, core_id, core_local, post, sleep, spawn, yield_now,
+};
 
 use super::connection;
 use super::connections;
@@ -74,7 +76,7 @@ pub async fn accept(listener: Listener, shared: Arc<Shared>) {
 }
 
 fn begin(stream: Stream, surplus: bool, leaving: Leaving) {
-    let core = kept::<Core>().expect("a drive's core keeps itself");
+    let core = core_local::<Core>().expect("a drive's core keeps itself");
     drop(spawn(Class::Foreground, async move {
         connection::serve(stream, core, leaving.number, surplus).await;
         drop(leaving);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use csd_nvme::controller::Event;
-use csd_reactor::{Class, CoreId, core_count, kept, post};
+use csd_reactor::{Class, CoreId, core_count, core_local, post};
 
 use super::link::Link;
 
@@ -69,7 +69,7 @@ impl Connections {
 pub fn end(core: CoreId, number: u64) {
     // A core that is gone has no connections.
     let _ = post(core, Class::System, move || {
-        if let Some(connections) = kept::<Connections>() {
+        if let Some(connections) = core_local::<Connections>() {
             connections.end(number);
         }
     });
@@ -82,7 +82,7 @@ pub fn announce(event: Event, except: Option<u16>) {
     for core in 0..core_count() {
         // A core that is gone has no hosts.
         let _ = post(CoreId(core), Class::System, move || {
-            if let Some(connections) = kept::<Connections>() {
+            if let Some(connections) = core_local::<Connections>() {
                 connections.raise(event, except);
             }
         });

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use csd_nvme::auth::Group;
-use csd_reactor::{Class, Instant, LaneFailed, Notify, compute_fn, now, spawn, timeout};
+use csd_reactor::{Class, ComputeFailed, Instant, Notify, compute_fn, now, spawn, timeout};
 
 use crate::controller::CoreCounters;
 
@@ -90,7 +90,7 @@ impl Turns {
         self: &Rc<Self>,
         asker: Asker,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<(T, Duration), LaneFailed> {
+    ) -> Result<(T, Duration), ComputeFailed> {
         let place = Place::new(self, asker);
         loop {
             let changed = self.changed.notified();

@@ -1,8 +1,8 @@
-//! Commands in flight by identifier, and tickets: where whoever waits finds the answer.
+//! Commands in flight by identifier, and tickets, through which waiting tasks get their answers.
 //!
-//! Two tables, because an identifier is free again as soon as the drive has answered, but the
-//! answer lies until it is fetched. Never allocates once warm. Invariant: a ticket is taken, then
-//! given an answer or abandoned, then free again.
+//! There are two tables, because an identifier is free again as soon as the drive has answered, but
+//! the answer stays until its task fetches it. Once warm, neither allocates. Invariant: a ticket is
+//! taken, then answered or abandoned, then free again.
 
 use std::task::{Poll, Waker};
 
@@ -13,21 +13,21 @@ use crate::Error;
 
 /// One command in flight.
 pub(super) struct InFlight {
-    /// Its name.
+    /// Name, for errors.
     pub(super) what: &'static str,
-    /// Who waits; `None` when nobody does any more.
+    /// Ticket of the waiting task; `None` if its future was dropped.
     pub(super) ticket: Option<u32>,
     /// Data for the drive.
     pub(super) payload: Vec<Buffer>,
-    /// Where data from the drive goes.
+    /// Buffer for data from the drive.
     pub(super) data: Buffer,
     /// Bytes of the payload that are due to be sent and have not been.
     pub(super) unsent: u32,
-    /// The capsule's head has been sent.
+    /// True if the capsule's head has been sent.
     pub(super) sent: bool,
-    /// When it was begun.
+    /// Start time.
     pub(super) started: Instant,
-    /// Room in the queue; given back when the command has ended.
+    /// Queue entry, released when the command has ended.
     #[allow(dead_code)] // held for its destructor
     pub(super) permit: Option<SemaphorePermit>,
 }
@@ -44,7 +44,7 @@ impl Commands {
         self.0[usize::from(cid)] = Some(command);
     }
 
-    /// A command in flight; the queue has checked every identifier that a drive sent.
+    /// Returns a command in flight; the queue has checked every identifier that a drive sent.
     pub(super) fn get(&mut self, cid: u16) -> &mut InFlight {
         self.0[usize::from(cid)].as_mut().expect("the queue knows the command as in flight")
     }
@@ -63,7 +63,7 @@ impl Commands {
         self.get(cid).data[offset..offset + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// The command that has waited longest.
+    /// Returns the oldest command in flight.
     pub(super) fn oldest(&self) -> Option<&InFlight> {
         self.0.iter().flatten().min_by_key(|command| command.started)
     }
@@ -74,14 +74,14 @@ impl Commands {
     }
 }
 
-/// One who waits.
+/// State of a waiting task.
 enum Ticket {
     Free,
     Waiting { cid: u16, waker: Option<Waker> },
     Answered(Result<Reply, Error>),
 }
 
-/// Those who wait.
+/// Tickets of the waiting tasks.
 #[derive(Default)]
 pub(super) struct Tickets {
     all: Vec<Ticket>,
@@ -89,7 +89,7 @@ pub(super) struct Tickets {
 }
 
 impl Tickets {
-    /// A ticket for the command that is about to be sent as `cid`.
+    /// Returns a ticket for the command that is about to be sent as `cid`.
     pub(super) fn take(&mut self, cid: u16) -> u32 {
         let ticket = self.free.pop().unwrap_or_else(|| {
             self.all.push(Ticket::Free);
@@ -99,7 +99,7 @@ impl Tickets {
         ticket
     }
 
-    /// Lays the answer down and wakes whoever waits for it.
+    /// Stores the answer and wakes the task that waits for it.
     pub(super) fn give(&mut self, ticket: u32, reply: Result<Reply, Error>) {
         let answered = Ticket::Answered(reply);
         let waiting = std::mem::replace(&mut self.all[ticket as usize], answered);
@@ -108,7 +108,7 @@ impl Tickets {
         }
     }
 
-    /// Fetches the answer, or waits for it.
+    /// Takes the answer, or waits for it.
     pub(super) fn poll(&mut self, ticket: u32, waker: &Waker) -> Poll<Result<Reply, Error>> {
         let slot = &mut self.all[ticket as usize];
         match slot {
@@ -126,7 +126,7 @@ impl Tickets {
         Poll::Pending
     }
 
-    /// Gives a ticket up; its command's identifier when that is still in flight.
+    /// Abandons a ticket; returns its command's identifier if that is still in flight.
     pub(super) fn abandon(&mut self, ticket: u32) -> Option<u16> {
         self.free.push(ticket);
         match std::mem::replace(&mut self.all[ticket as usize], Ticket::Free) {

@@ -1,7 +1,8 @@
-//! The task of a connection: takes in all that arrived, then sends all that is to be sent.
+//! The task of a connection: in each turn it receives all that has arrived, then sends all that is
+//! due.
 //!
-//! Never blocks; gives its core back after a bounded piece of work. Invariant: it ends when the
-//! controller is closed, and closes the controller when the connection ends.
+//! It does not block, and yields to other tasks after a bounded amount of work. Invariant: it ends
+//! when the controller is closed, and closes the controller when the connection ends.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -21,21 +22,21 @@ use super::{Connection, State, Stop};
 use crate::Error;
 use crate::association::Association;
 
-/// Transfers of one turn, before other tasks have theirs.
+/// Transfers of one turn before the task yields.
 const TRANSFERS: usize = 32;
-/// Data of at least this many bytes is received straight into its command's buffer.
+/// Minimum bytes of data that are received straight into their command's buffer.
 const DIRECT_BYTES: usize = 4 << 10;
 /// Bytes received at once into the scratch buffer.
 const SCRATCH_BYTES: usize = 64 << 10;
-/// The same amid long data: little of the next PDU's data has to be copied then.
+/// The same during long data, so that little of the next PDU's data has to be copied.
 const SCRATCH_BYTES_AMID_DATA: usize = 4 << 10;
 
 thread_local! {
-    /// What arrives, on its way to where it belongs: one buffer for all connections of a core.
+    /// Scratch buffer for received bytes: one for all connections of a core.
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; SCRATCH_BYTES]);
 }
 
-/// Waits for the drive's ICResp; returns the most bytes of one H2CData PDU.
+/// Waits for the drive's ICResp; returns the maximum bytes of one H2CData PDU.
 pub(super) async fn initialise(
     association: &Association,
     stream: &Stream,
@@ -74,7 +75,7 @@ pub(super) async fn initialise(
 pub(super) struct Driver {
     connection: Rc<Connection>,
     stream: Stream,
-    /// When the oldest command in flight has taken too long.
+    /// Deadline of the oldest command in flight.
     deadline: Option<Sleep>,
     amid_data: bool,
 }
@@ -90,7 +91,7 @@ impl Driver {
         Error::Lost { drive, cause: Arc::new(cause) }.into()
     }
 
-    /// Takes in what arrived; the number of transfers.
+    /// Receives what has arrived; returns the number of transfers.
     fn receive(&mut self, cx: &mut Context<'_>) -> Result<usize, Stop> {
         for transfers in 0..TRANSFERS {
             match self.stream.poll_readable(cx) {
@@ -113,7 +114,7 @@ impl Driver {
         Ok(TRANSFERS)
     }
 
-    /// Receives into the buffer of the command whose data comes next, if much of it does.
+    /// Receives into the buffer of the command whose data comes next, if enough of it does.
     fn receive_direct(&mut self) -> Result<Option<Option<usize>>, Stop> {
         let mut state = self.connection.state.borrow_mut();
         let State { queue, commands, .. } = &mut *state;
@@ -133,7 +134,7 @@ impl Driver {
         Ok(Some(received))
     }
 
-    /// Receives whatever comes, and gives each part to where it belongs.
+    /// Receives into the scratch buffer, and distributes the bytes.
     fn receive_scratch(&mut self) -> Result<Option<usize>, Stop> {
         let amid_data = std::mem::take(&mut self.amid_data);
         let most = if amid_data { SCRATCH_BYTES_AMID_DATA } else { SCRATCH_BYTES };
@@ -148,7 +149,7 @@ impl Driver {
         })
     }
 
-    /// Sends what is to be sent; the number of transfers.
+    /// Sends all that is due; returns the number of transfers.
     fn send(&mut self, cx: &mut Context<'_>) -> Result<usize, Stop> {
         for transfers in 0..TRANSFERS {
             let mut state = self.connection.state.borrow_mut();
@@ -174,9 +175,9 @@ impl Driver {
         Ok(TRANSFERS)
     }
 
-    /// Fails when the oldest command in flight has taken too long; else waits for that.
+    /// Fails if the oldest command in flight has timed out; else waits for its deadline.
     ///
-    /// The timer is set anew only when it fires, so commands that are answered in time cost none.
+    /// The timer is moved only when it fires, so commands answered in time do not touch it.
     fn watch(&mut self, cx: &mut Context<'_>) -> Result<(), Stop> {
         let association = &self.connection.association;
         loop {
@@ -207,7 +208,7 @@ impl Driver {
         Ok(received == TRANSFERS || sent == TRANSFERS)
     }
 
-    /// Tells the drive which rule it broke, if that can be said without waiting.
+    /// Sends the drive a terminate request with the rule it broke, if that needs no waiting.
     fn terminate(&self, fatal: &Fatal) {
         if self.connection.state.borrow().outgoing.at_boundary() {
             let request = fatal.encode(Kind::H2C_TERM_REQ);

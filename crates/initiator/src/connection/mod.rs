@@ -1,11 +1,11 @@
 //! One queue: its commands in flight, and the task that moves its bytes.
 //!
-//! Never: which queue a command goes to. Invariants: a slot keeps its command's buffers until the
-//! drive has answered, whether somebody still waits or not; an answer that nobody waits for is
+//! The controller chooses the queue of a command. Invariants: a slot keeps its command's buffers
+//! until the drive has answered, even if the command's future was dropped; such an answer is
 //! discarded.
 //!
-//! - `commands`: commands in flight and the tickets of those who wait for them
-//! - `outgoing`: what is to be sent, in PDUs, interleaved fairly
+//! - `commands`: commands in flight and the tickets of waiting tasks
+//! - `outgoing`: PDUs to send, interleaved fairly
 //! - `driver`: the task
 
 mod commands;
@@ -36,22 +36,22 @@ use outgoing::Outgoing;
 pub struct Reply {
     /// Result dwords 0 and 1, dword 0 low.
     pub result: u64,
-    /// Exactly the bytes that were received.
+    /// The received bytes.
     pub data: Buffer,
 }
 
-/// A command to be started.
+/// A command to start.
 pub(crate) struct Request {
     pub(crate) sqe: Sqe,
     /// Its name, for errors.
     pub(crate) what: &'static str,
     /// Data for the drive.
     pub(crate) payload: Vec<Buffer>,
-    /// Send that data in the capsule.
+    /// True to send that data in the capsule.
     pub(crate) in_capsule: bool,
     /// Size of the receive buffer in bytes.
     pub(crate) to_host: u32,
-    /// Holds room in the queue until the answer has come.
+    /// Reserved queue entry, held until the answer has come.
     pub(crate) permit: Option<SemaphorePermit>,
 }
 
@@ -112,7 +112,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Commands that may still be begun.
+    /// Returns the number of commands that may still be started.
     pub(crate) fn room(&self) -> usize {
         self.state.borrow().queue.room()
     }
@@ -120,7 +120,7 @@ impl Connection {
     /// Starts a command; the future gives its answer. Dropping it leaves the command in flight.
     ///
     /// # Panics
-    /// When the queue has no room: whoever starts a command holds a permit for it.
+    /// If the queue is full: the caller must hold a permit.
     pub(crate) fn start(self: &Rc<Self>, request: Request) -> Result<Answer, Error> {
         if let Some(error) = self.association.error() {
             return Err(error);
@@ -164,14 +164,14 @@ impl Connection {
         }
     }
 
-    /// An error of the drive against the protocol.
+    /// Returns an error for the drive's violation of a rule.
     fn protocol(&self, reason: impl Into<String>) -> Error {
         Error::Protocol { drive: Arc::clone(&self.association.drive), reason: reason.into() }
     }
 }
 
 impl State {
-    /// Takes in what stands in `input`, all of it.
+    /// Processes all bytes of `input`.
     fn receive(&mut self, connection: &Connection, mut input: &[u8]) -> Result<(), Stop> {
         loop {
             match self.queue.next(&mut input)? {
@@ -197,7 +197,7 @@ impl State {
         }
     }
 
-    /// The drive is ready for a part of a command's data.
+    /// Handles R2T: the drive is ready for a part of a command's data.
     fn grant(&mut self, cid: u16, ttag: u16, offset: u32, length: u32) -> Result<(), Stop> {
         let command = self.commands.get(cid);
         // We announced one outstanding R2T a command (MAXR2T 0).
@@ -238,11 +238,11 @@ impl State {
     }
 }
 
-/// Why the task of a connection stops.
+/// Reason why the task of a connection stops.
 enum Stop {
-    /// The drive broke the transport's rules: tell it.
+    /// The drive broke a rule of the transport; it gets a terminate request.
     Fatal(Fatal),
-    /// Anything else.
+    /// Any other error.
     Error(Error),
 }
 
@@ -258,7 +258,7 @@ impl From<Error> for Stop {
     }
 }
 
-/// The answer to come.
+/// Future of a command's answer.
 #[must_use = "a future does nothing until awaited"]
 pub(crate) struct Answer {
     connection: Rc<Connection>,

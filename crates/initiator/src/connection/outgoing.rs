@@ -1,8 +1,8 @@
-//! What is to be sent: capsules and granted transfers, cut into PDUs when their turn comes.
+//! Queue of outgoing capsules and granted transfers, which become PDUs when their turn comes.
 //!
-//! Never copies a payload (save that of a command which the drive failed early), nor holds more
-//! than a few PDUs ready. Invariants: a PDU once begun is sent whole; transfers take turns by PDU,
-//! so a capsule waits for at most one PDU of each.
+//! Payloads are sent without copying, except for a command that the drive failed early, and few
+//! PDUs are prepared ahead. Invariants: a PDU once begun is sent whole; transfers take turns by
+//! PDU, so a capsule waits for at most one PDU of each.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -13,17 +13,17 @@ use csd_reactor::Buffer;
 
 use super::commands::Commands;
 
-/// Slices of one send.
+/// Maximum slices of one send.
 pub(super) const SLICES: usize = 64;
-/// Most bytes of one H2CData PDU, whatever the drive allows.
+/// Maximum bytes of one H2CData PDU, even if the drive allows more.
 const DATA_BYTES_MAX: u32 = 128 << 10;
-/// Pieces that are kept ready: enough for one send.
+/// Number of pieces prepared ahead: enough for one send.
 const PIECES: usize = SLICES;
 
-/// Something that takes part in the round.
+/// An item that waits for its turn.
 #[allow(clippy::large_enum_variant)] // a box would be an allocation for every command
 enum Item {
-    /// A command, with this many bytes of its payload.
+    /// A command, with this many bytes of its payload in the capsule.
     Capsule { cid: u16, head: Prefix, carried: u32 },
     /// A granted part of a command's payload.
     Transfer { cid: u16, ttag: u16, offset: u32, end: u32 },
@@ -32,13 +32,13 @@ enum Item {
 /// A contiguous part of a PDU.
 #[allow(clippy::large_enum_variant)] // as above
 enum Piece {
-    /// What stands before data; `capsule` says whose capsule it begins.
+    /// The bytes before data; `capsule` is the command whose capsule they begin.
     Head { prefix: Prefix, capsule: Option<u16> },
     /// Bytes of a command's payload.
     Data { cid: u16, offset: u32, length: u32 },
     /// Digest of the data before it.
     Digest([u8; 4]),
-    /// Bytes of a payload whose command has ended.
+    /// Rest of a payload whose command has ended.
     Orphan(Vec<u8>),
 }
 
@@ -53,17 +53,17 @@ impl Piece {
     }
 }
 
-/// See the module's text.
+/// Outgoing items and pieces of one connection; see the module's text.
 pub(super) struct Outgoing {
     data_bytes_max: u32,
     items: VecDeque<Item>,
     ready: VecDeque<Piece>,
-    /// Bytes of the first ready piece that have been sent.
+    /// Number of bytes of the first piece that have been sent.
     sent: usize,
 }
 
 impl Outgoing {
-    /// Nothing to send, to a drive that takes this many bytes in an H2CData PDU.
+    /// Returns an empty queue, for a drive that accepts this many bytes in an H2CData PDU.
     pub(super) fn new(h2c_data_bytes_max: u32) -> Self {
         // Only a transfer's last PDU may have a length that is not a multiple of 4.
         let data_bytes_max = h2c_data_bytes_max.min(DATA_BYTES_MAX) & !3;
@@ -79,12 +79,12 @@ impl Outgoing {
         self.items.push_back(Item::Transfer { cid, ttag, offset, end: offset + length });
     }
 
-    /// True when the next byte begins a PDU, so that another may be sent first.
+    /// Returns true if the next byte begins a PDU, so that another PDU may be sent first.
     pub(super) fn at_boundary(&self) -> bool {
         self.sent == 0 && matches!(self.ready.front(), None | Some(Piece::Head { .. }))
     }
 
-    /// The next slices to send; 0 when there is nothing.
+    /// Fills in the next slices to send; returns their number, 0 if there is nothing to send.
     pub(super) fn slices<'a>(
         &'a mut self,
         queue: &Queue,
@@ -114,7 +114,7 @@ impl Outgoing {
         fill.count
     }
 
-    /// Cuts the next PDU of an item into pieces; what is left of it waits for its next turn.
+    /// Cuts the next PDU of an item into pieces; requeues the rest of the item.
     fn cut(&mut self, item: Item, queue: &Queue, commands: &Commands) {
         let wire = queue.connection();
         let (prefix, capsule, cid, offset, length) = match item {
@@ -138,7 +138,7 @@ impl Outgoing {
         }
     }
 
-    /// Notes that the first `count` bytes of the slices were sent; how many were payload.
+    /// Removes the first `count` sent bytes; returns the number of payload bytes among them.
     pub(super) fn consume(&mut self, count: usize, commands: &mut Commands) -> u64 {
         let mut payload = 0;
         self.sent += count;
@@ -159,8 +159,8 @@ impl Outgoing {
         payload
     }
 
-    /// A command ended before all of its data was sent: PDUs already cut keep a copy of their
-    /// data, the rest of a transfer is not sent.
+    /// Handles the early end of a command: PDUs already cut keep a copy of their data, the rest of
+    /// a transfer is not sent.
     pub(super) fn orphan(&mut self, ended: u16, payload: &[Buffer]) {
         for piece in &mut self.ready {
             if let Piece::Data { cid, offset, length } = *piece
@@ -177,7 +177,7 @@ fn payload(commands: &Commands, cid: u16) -> &[Buffer] {
     commands.find(cid).map_or(&[], |command| &command.payload)
 }
 
-/// The bytes from `offset` on, `length` of them, of buffers that follow each other.
+/// Returns the `length` bytes from `offset` on of consecutive buffers.
 fn parts(payload: &[Buffer], offset: u32, length: u32) -> impl Iterator<Item = &[u8]> {
     let (mut skip, mut left) = (offset as usize, length as usize);
     payload.iter().filter_map(move |buffer| {
@@ -190,16 +190,16 @@ fn parts(payload: &[Buffer], offset: u32, length: u32) -> impl Iterator<Item = &
     })
 }
 
-/// Slices being filled.
+/// Array of slices that is being filled.
 struct Fill<'s, 'a> {
     slices: &'s mut [IoSlice<'a>; SLICES],
     count: usize,
-    /// Bytes that have been sent already.
+    /// Number of bytes to skip because they have been sent.
     skip: usize,
 }
 
 impl<'a> Fill<'_, 'a> {
-    /// Adds a slice; false when there is no place for another.
+    /// Adds a slice; returns false if the array is full.
     fn push(&mut self, bytes: &'a [u8]) -> bool {
         let skipped = self.skip.min(bytes.len());
         self.skip -= skipped;

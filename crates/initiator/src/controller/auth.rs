@@ -1,7 +1,7 @@
-//! Authenticating a queue that was just connected, both ways when this host has a secret of the
-//! drive.
+//! Authentication of a queue that was just connected, in both directions if this host has a secret
+//! of the drive.
 //!
-//! Never: the protocol, which is [`csd_nvme::auth`]'s, nor arithmetic on the reactor's thread.
+//! [`csd_nvme::auth`] implements the protocol, and its arithmetic runs on a compute thread.
 //! Invariant: a host that has a secret of the drive uses no queue on which the drive has not proven
 //! that it knows it.
 
@@ -21,7 +21,7 @@ use crate::{Address, Error, Options};
 /// Modelled cost of a step: two exponentiations in a group of 3,072 bits.
 const STEP_COST_NS: u64 = 5_000_000;
 
-/// Authenticates a queue if the drive wants it, or this host does.
+/// Authenticates a queue if the drive or this host requires it.
 pub(super) async fn authenticate(
     association: &Association,
     connection: &Rc<Connection>,
@@ -46,7 +46,7 @@ pub(super) async fn authenticate(
     prove(association, connection, keys, qid).await?.map_err(failed)
 }
 
-/// Runs the protocol; the inner error is why it failed.
+/// Runs the protocol; the inner error is the reason of a failure.
 async fn prove(
     association: &Association,
     connection: &Rc<Connection>,
@@ -103,7 +103,7 @@ async fn receive(
     exchange(association, connection, qid, sqe, &[], MESSAGE_BYTES_MAX).await
 }
 
-/// One command. On the admin queue it waits in line; an I/O queue is nobody else's yet.
+/// Sends one command. On the admin queue it waits for its turn; an I/O queue has no other user yet.
 async fn exchange(
     association: &Association,
     connection: &Rc<Connection>,

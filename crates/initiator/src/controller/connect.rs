@@ -1,7 +1,7 @@
-//! From a socket to a ready controller, one step after another.
+//! Connects: from a socket to a ready controller, step by step.
 //!
 //! Source: NVMe Base Specification, "Controller Initialization" over fabrics; NVMe/TCP, "Connection
-//! Establishment". Invariant: when a step fails, what the steps before it opened is closed.
+//! Establishment". Invariant: if a step fails, everything opened before is closed.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -22,11 +22,11 @@ use crate::association::{Association, Closer};
 use crate::connection::{Connection, Reply, Request};
 use crate::{Address, Error, Options};
 
-/// Entries of the admin queue: the least that a fabrics drive has.
+/// Entries of the admin queue: the minimum of a fabrics drive.
 const ADMIN_ENTRIES: u16 = 32;
-/// Largest transfer that we make of one command, whatever the drive allows, bytes.
+/// Maximum transfer of one command, even if the drive allows more, bytes.
 const TRANSFER_BYTES_MAX: u32 = 16 << 20;
-/// Bytes of a submission queue entry, which IOCCSZ counts too.
+/// Size of a submission queue entry in bytes; IOCCSZ includes it.
 const SQE_BYTES: u32 = 64;
 
 pub(super) async fn connect(address: &Address, options: &Options) -> Result<Controller, Error> {
@@ -67,11 +67,11 @@ struct Connecting<'a> {
     options: &'a Options,
     host_id: [u8; 16],
     association: Rc<Association>,
-    /// What is being done, for the error when time runs out.
+    /// Name of the current step, for the error of a timeout.
     step: &'a Cell<&'static str>,
 }
 
-/// What the admin queue told.
+/// Data read over the admin queue.
 struct Told {
     capabilities: Capabilities,
     configuration: Configuration,
@@ -132,8 +132,8 @@ impl<'a> Connecting<'a> {
         Connection::open(&self.association, stream, entries, self.options.digests).await
     }
 
-    /// Connects the queue `qid` of `entries` entries: the controller's id, and whether the drive
-    /// wants this host to authenticate itself.
+    /// Connects the queue `qid` of `entries` entries; returns the controller's id, and true if the
+    /// drive requires authentication.
     async fn queue(
         &self,
         connection: &Rc<Connection>,
@@ -251,7 +251,7 @@ impl<'a> Connecting<'a> {
     }
 }
 
-/// MDTS in bytes: 2^MDTS pages of CAP.MPSMIN; 0 is no limit of the drive's.
+/// Returns MDTS in bytes: 2^MDTS pages of CAP.MPSMIN; 0 means that the drive has no limit.
 fn transfer_bytes_max(identity: &IdentifyController, capabilities: Capabilities) -> u32 {
     let shift = u64::from(identity.mdts()) + 12 + capabilities.mpsmin();
     match identity.mdts() {

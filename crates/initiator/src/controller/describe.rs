@@ -1,7 +1,7 @@
-//! What a drive says of itself: Identify Controller, its namespaces and what they are.
+//! A drive's description: Identify Controller, and its namespaces.
 //!
-//! Invariant: namespaces stand by rising id, as the active list has them; a namespace of a command
-//! set or a block format that we do not know is listed, not refused.
+//! Invariant: namespaces are in the order of the active list, by rising id; a namespace of an
+//! unknown command set or block format is listed, not refused.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,11 +26,11 @@ pub struct Namespace {
     pub nsid: u32,
     /// Command set.
     pub csi: Csi,
-    /// What it is and how large.
+    /// Kind and size.
     pub kind: NamespaceKind,
 }
 
-/// What a namespace is.
+/// Kind and size of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NamespaceKind {
@@ -47,7 +47,7 @@ pub enum NamespaceKind {
         bytes: u64,
         /// Bytes in use.
         used_bytes: u64,
-        /// Longest value in bytes (KVVML).
+        /// Maximum value length in bytes (KVVML).
         value_bytes_max: u32,
     },
     /// Bytes that programs and hosts share.
@@ -57,12 +57,12 @@ pub enum NamespaceKind {
     },
     /// Programs.
     Compute,
-    /// Another command set, or blocks of a format that is not spoken here.
+    /// Another command set, or an unsupported block format.
     Other,
 }
 
 const LIST_IDS: usize = IDENTIFY_BYTES / 4;
-/// Most namespaces that we look at; a drive has a handful.
+/// Maximum number of namespaces read; a drive has a handful.
 const NAMESPACES_MAX: usize = 4096;
 /// Logical blocks are of 512 bytes to 64 KiB (LBADS 9 to 16).
 const LBADS: std::ops::RangeInclusive<u32> = 9..=16;
@@ -155,7 +155,7 @@ async fn namespace(
     Ok(Namespace { nsid, csi, kind })
 }
 
-/// A namespace of blocks as they are read and written here: whole, without metadata.
+/// Describes a namespace of blocks; only formats without metadata are supported.
 fn block(data: &IdentifyNamespace) -> Result<NamespaceKind, &'static str> {
     let format = data.format();
     if format.ms() != 0 || !LBADS.contains(&format.lbads()) {

@@ -1,6 +1,6 @@
-//! Asking a discovery subsystem what there is to connect to.
+//! Reads the records of a discovery subsystem.
 //!
-//! Never: an I/O queue. Invariant: the records are all of one generation of the log.
+//! Uses the admin queue alone. Invariant: the records are all of one generation of the log.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use csd_reactor::Buffer;
 use super::connect::admin_only;
 use crate::{Address, Error, Options};
 
-/// More records than this are no answer of a drive's.
+/// Maximum plausible number of records.
 const RECORDS_MAX: u64 = 1024;
-/// Tries to read a log that keeps changing.
+/// Maximum attempts to read a log that keeps changing.
 const TRIES_MAX: usize = 8;
 
-/// The records of the discovery subsystem at `socket`, that of the subsystem itself among them.
+/// Returns the records of the discovery subsystem at `socket`, its own among them.
 ///
 /// # Errors
-/// As for connecting; [`Error::Protocol`] when the log is not one, or changes all the time.
+/// As for connecting; [`Error::Protocol`] if the log is malformed, or changes at each attempt.
 pub async fn discover(
     socket: SocketAddr,
     options: &Options,

@@ -1,12 +1,12 @@
 //! [`Controller`]: one host's association with one drive, on one core.
 //!
-//! Never: retries or failover. Invariants: the admin queue is one connection, each I/O queue
-//! another; when one of them fails all do; when the last clone is dropped they close.
+//! It does not retry or fail over. Invariants: the admin queue and each I/O queue have a connection
+//! each; when one of them fails all do; they close when the last clone is dropped.
 //!
 //! - `auth`: authentication of a queue
 //! - `connect`: the steps from a socket to a ready controller
-//! - `describe`: what the drive says of itself and its namespaces
-//! - `discover`: what a discovery subsystem says of others
+//! - `describe`: the drive's description of itself and its namespaces
+//! - `discover`: records of a discovery subsystem
 
 mod auth;
 mod connect;
@@ -32,11 +32,11 @@ use crate::association::{Association, Closer, Traffic};
 use crate::connection::{Connection, Reply, Request};
 use crate::{Address, Error, Options};
 
-/// Most data that a command of the admin queue carries in its capsule, bytes.
+/// Maximum data that a command of the admin queue carries in its capsule, bytes.
 const ADMIN_IN_CAPSULE_BYTES: usize = 8192;
-/// Longest wait for a drive to shut down in order.
+/// Maximum time for a drive to shut down in order.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Pause between two looks at a property that is about to change.
+/// Pause between two reads of a property that is about to change.
 const PROPERTY_PAUSE: Duration = Duration::from_millis(5);
 
 /// A connected drive; clones are the same controller. See the module's text.
@@ -61,73 +61,73 @@ impl Controller {
     /// Connects to the drive at `address`: admin queue, controller, namespaces, I/O queues.
     ///
     /// # Errors
-    /// [`Error::Unreachable`], [`Error::Timeout`] naming the step, [`Error::Status`] when the drive
-    /// refuses one, or any other error of a command; nothing is left behind.
+    /// [`Error::Unreachable`], [`Error::Timeout`] with the step, [`Error::Status`] if the drive
+    /// refuses a step, or any other error of a command. Everything opened is closed.
     pub async fn connect(address: &Address, options: &Options) -> Result<Self, Error> {
         connect::connect(address, options).await
     }
 
-    /// Where the drive is.
+    /// Returns the address of the drive.
     #[must_use]
     pub fn address(&self) -> &Address {
         &self.0.address
     }
 
-    /// What the drive says of this controller.
+    /// Returns the drive's Identify Controller data.
     #[must_use]
     pub fn identity(&self) -> &IdentifyController {
         &self.0.identity
     }
 
-    /// Largest transfer of one command in bytes (MDTS), at most 16 MiB.
+    /// Returns the maximum transfer of one command in bytes (MDTS), at most 16 MiB.
     #[must_use]
     pub fn transfer_bytes_max(&self) -> u32 {
         self.0.transfer_bytes_max
     }
 
-    /// Most data of an I/O command that goes in its capsule, bytes (IOCCSZ).
+    /// Returns the maximum in-capsule data of an I/O command in bytes (IOCCSZ).
     #[must_use]
     pub fn in_capsule_bytes_max(&self) -> u32 {
         self.0.in_capsule_bytes_max
     }
 
-    /// Number of I/O queues that the drive allowed.
+    /// Returns the number of I/O queues that the drive allowed.
     #[must_use]
     pub fn io_queues(&self) -> usize {
         self.0.io.len()
     }
 
-    /// The drive's namespaces by rising id, as they were when connecting.
+    /// Returns the drive's namespaces by rising id, as they were when connecting.
     #[must_use]
     pub fn namespaces(&self) -> &[Namespace] {
         &self.0.namespaces
     }
 
-    /// The namespace with this id.
+    /// Returns the namespace with this id.
     #[must_use]
     pub fn namespace(&self, nsid: u32) -> Option<&Namespace> {
         self.0.namespaces.iter().find(|namespace| namespace.nsid == nsid)
     }
 
-    /// Data of commands that reached this host so far, bytes.
+    /// Returns the number of data bytes received from the drive so far.
     #[must_use]
     pub fn bytes_to_host(&self) -> u64 {
         self.traffic().payload_to_host
     }
 
-    /// Data of commands that left for the drive so far, bytes.
+    /// Returns the number of data bytes sent to the drive so far.
     #[must_use]
     pub fn bytes_to_drive(&self) -> u64 {
         self.traffic().payload_to_drive
     }
 
-    /// All that crossed the wire so far.
+    /// Returns all bytes transferred so far.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
         self.0.association.traffic()
     }
 
-    /// Why the controller is closed; `None` while it is open.
+    /// Returns the error that closed the controller; `None` while it is open.
     #[must_use]
     pub fn closed(&self) -> Option<Error> {
         self.0.association.error()
@@ -141,9 +141,9 @@ impl Controller {
         admin(&self.0.association, &self.0.admin, sqe, data, to_host).await
     }
 
-    /// Sends an I/O command on the queue with the most room, waiting in line when all are full.
-    /// `payload` goes to the drive, in the capsule when it is short enough; at most `to_host`
-    /// bytes come back. A command whose future is dropped stays in flight, its answer is discarded.
+    /// Sends an I/O command on the queue with the most free entries; waits if all queues are full.
+    /// `payload` goes to the drive, in the capsule if it is short enough; at most `to_host` bytes
+    /// come back. A command whose future is dropped stays in flight, and its answer is discarded.
     ///
     /// # Errors
     /// Any of a command's; [`Error::TooLarge`] above [`Self::transfer_bytes_max`].
@@ -194,7 +194,7 @@ impl Controller {
         }
     }
 
-    /// Name of an I/O command, which depends on its namespace's command set.
+    /// Returns the name of an I/O command, which depends on its namespace's command set.
     fn command_name(&self, sqe: &Sqe) -> &'static str {
         let opcode = sqe.opcode();
         let csi = self.namespace(sqe.nsid()).map_or(Csi::NVM, |namespace| namespace.csi);
@@ -235,13 +235,13 @@ impl Drop for Inner {
     }
 }
 
-/// The low half of a result: dword 0.
+/// Returns the low half of a result: dword 0.
 #[allow(clippy::cast_possible_truncation)] // on purpose
 fn low(result: u64) -> u32 {
     result as u32
 }
 
-/// Sends an admin command, waiting in line when the admin queue is full.
+/// Sends an admin command; waits if the admin queue is full.
 async fn admin(
     association: &Association,
     connection: &Rc<Connection>,
@@ -260,7 +260,7 @@ async fn admin(
     connection.start(Request { sqe, what, payload, in_capsule, to_host, permit })?.await
 }
 
-/// Sends a keep-alive every `pause` for as long as the controller is there.
+/// Sends a keep-alive every `pause` as long as the controller exists.
 async fn keep_alive(controller: Weak<Inner>, pause: Duration) {
     loop {
         sleep(pause).await;

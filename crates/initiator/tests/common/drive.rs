@@ -1,4 +1,4 @@
-//! What the drive in memory is and keeps, and how it is told to behave.
+//! Subsystem and state of the drive in memory, and its configurable behaviour.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ pub enum Fault {
     NoIcResp,
 }
 
-/// How a drive behaves.
+/// Configurable behaviour of the drive.
 #[derive(Clone, Debug)]
 pub struct Behaviour {
     pub digests: Digests,

@@ -1,5 +1,5 @@
-//! A drive in memory, lawful or not, and the places where it is met: the simulated world under
-//! several seeds, and the loopback interface on every back end.
+//! A drive in memory, lawful or not, and two places to run it: the simulated world under several
+//! seeds, and the loopback interface on every back end.
 
 #![allow(dead_code, unreachable_pub, clippy::cast_possible_truncation, clippy::unwrap_used)]
 
@@ -19,7 +19,7 @@ use csd_reactor::{BackendKind, Class, Config, Listener, block_on, spawn};
 
 use drive::{Behaviour, Drive, NQN};
 
-/// What a test does as a host.
+/// A test body that acts as a host.
 pub type Host = fn(Address, Rc<Drive>) -> Pin<Box<dyn Future<Output = ()>>>;
 
 /// Virtual time after which a simulated test counts as hung.

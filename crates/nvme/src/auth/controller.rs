@@ -1,11 +1,11 @@
 //! The controller's side of one authentication.
 //!
 //! Does no I/O and draws no random numbers. Only [`Controller::receive`] computes powers, which
-//! takes milliseconds, and [`Controller::power`] tells so beforehand. Invariants: every message
-//! brings the exchange further or ends it, so an exchange computes two powers at most, each after
-//! everything else about the host's messages was found right; a transaction that failed stays
-//! failed; the host is authenticated only after its response was verified and, when it demanded
-//! the controller's proof, only after it has accepted that.
+//! takes milliseconds; [`Controller::power`] announces this. Invariants: every message advances the
+//! exchange or ends it, and a power is computed only after all other checks of the host's messages
+//! have passed, so an exchange computes at most two; a failed transaction stays failed; the host is
+//! authenticated only after its response was verified and, if it demanded the controller's proof,
+//! only after it accepted that.
 
 use zeroize::Zeroizing;
 
@@ -15,18 +15,18 @@ use super::message::{self, Challenge, Failure, Id, Proposal, Reason, Reply, Succ
 use super::{Entropy, Group, Keys, Offer};
 use crate::status::Status;
 
-/// How far an authentication has come.
+/// State of an authentication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It goes on.
+    /// In progress.
     Pending,
-    /// The host has proven who it is.
+    /// Success: the host has proven its identity.
     Authenticated,
-    /// It failed: the connection is to be closed.
+    /// Failure: the connection must be closed.
     Failed,
 }
 
-/// What was agreed on.
+/// Parameters that both sides agreed on.
 #[derive(Debug)]
 struct Agreed {
     transaction: u16,
@@ -35,7 +35,7 @@ struct Agreed {
     challenge: Vec<u8>,
 }
 
-/// The host's reply, as far as it could be checked without a power.
+/// The host's reply, after all checks that need no power.
 #[derive(Debug)]
 struct Proof {
     response: Vec<u8>,
@@ -47,17 +47,17 @@ struct Proof {
 
 #[derive(Debug)]
 enum State {
-    /// Negotiate may come.
+    /// Expects Negotiate.
     Start,
-    /// A challenge waits to be fetched.
+    /// Holds a challenge for the host to fetch.
     Challenge(Agreed),
-    /// A reply may come.
+    /// Expects a reply.
     Reply(Agreed),
-    /// A verdict on the reply waits to be fetched.
+    /// Holds the verdict on the reply for the host to fetch.
     Verdict(Agreed, Proof),
-    /// Success2 may come.
+    /// Expects Success2.
     Confirm(u16),
-    /// Failure1 waits to be fetched.
+    /// Holds Failure1 for the host to fetch.
     Failure(Reason),
     Done,
     Failed,
@@ -75,12 +75,12 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Before anything was said.
+    /// Returns an authentication before its first message.
     pub fn new(keys: Keys, offer: Offer, entropy: Entropy) -> Self {
         Self { keys, offer, entropy, transaction: 0, powers: 0, state: State::Start }
     }
 
-    /// How far it has come.
+    /// Returns the state of the authentication.
     pub fn outcome(&self) -> Outcome {
         match self.state {
             State::Done => Outcome::Authenticated,
@@ -89,12 +89,12 @@ impl Controller {
         }
     }
 
-    /// Powers computed so far.
+    /// Returns the number of powers computed so far.
     pub fn powers(&self) -> u32 {
         self.powers
     }
 
-    /// Takes a message of the host. What is wrong with it is told by the next [`Self::receive`].
+    /// Takes a message of the host. The next [`Self::receive`] reports any error in it.
     pub fn send(&mut self, bytes: &[u8]) {
         let state = std::mem::replace(&mut self.state, State::Failed);
         self.state = match state {
@@ -120,8 +120,8 @@ impl Controller {
         }
     }
 
-    /// The group in which [`Self::receive`] of `room` bytes would compute a power; `None` when it
-    /// would compute none.
+    /// Returns the group in which [`Self::receive`] of `room` bytes would compute a power; `None`
+    /// when it would compute none.
     pub fn power(&self, room: usize) -> Option<Group> {
         let (State::Challenge(agreed) | State::Verdict(agreed, _)) = &self.state else {
             return None;
@@ -130,7 +130,7 @@ impl Controller {
         Some(agreed.group).filter(|group| fits && *group != Group::Null)
     }
 
-    /// Length of the next message in bytes; of a verdict, that of success.
+    /// Returns the length of the next message in bytes; for a verdict, the length of success.
     fn next_bytes(&self) -> Option<usize> {
         match &self.state {
             State::Challenge(agreed) => {
@@ -144,11 +144,11 @@ impl Controller {
         }
     }
 
-    /// The next message for a host that has room for `room` bytes.
+    /// Returns the next message for a host that has room for `room` bytes.
     ///
     /// # Errors
-    /// [`Status::COMMAND_SEQUENCE_ERROR`] when it is the host's turn, [`Status::INVALID_FIELD`]
-    /// when the message is longer than the room; the authentication has failed then.
+    /// [`Status::COMMAND_SEQUENCE_ERROR`] if it is the host's turn, [`Status::INVALID_FIELD`] if
+    /// the message is longer than the room; the authentication has then failed.
     pub fn receive(&mut self, room: usize) -> Result<Vec<u8>, Status> {
         let bytes = self.next_bytes();
         let state = std::mem::replace(&mut self.state, State::Failed);
@@ -198,7 +198,7 @@ impl Controller {
         message::compose(Id::CHALLENGE, agreed.transaction, fixed.as_bytes(), &parts)
     }
 
-    /// Takes a reply apart: all that is wrong with it but its response is found here.
+    /// Parses a reply and makes every check but that of its response.
     fn reply(&self, agreed: &Agreed, bytes: &[u8]) -> Result<Proof, Reason> {
         message::expect(bytes, Id::REPLY, agreed.transaction)?;
         let reply = Reply::parse(bytes).ok_or(Reason::PAYLOAD)?;
@@ -223,7 +223,8 @@ impl Controller {
         Ok(Proof { response, challenge, public, sequence: reply.sequence(), mutual })
     }
 
-    /// Success1, with our own proof where the host wants it; or why the host's does not hold.
+    /// Verifies the host's response; returns Success1, with the controller's own proof if the host
+    /// wants it, or the reason of the failure.
     fn verdict(&mut self, agreed: &Agreed, proof: &Proof) -> Result<Vec<u8>, Reason> {
         let (hash, keys) = (agreed.hash, &self.keys);
         let mut shared = None;
@@ -259,7 +260,7 @@ impl Controller {
     }
 }
 
-/// A length that fits its field: at most 1,024.
+/// Returns a length that fits its field: at most 1,024.
 pub(super) fn length<T: TryFrom<usize>>(bytes: usize) -> T {
     T::try_from(bytes).unwrap_or_else(|_| unreachable!("hash and group values are short"))
 }

@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use super::{Hash, Secret};
 
-/// Who answers a challenge.
+/// The side that answers a challenge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prover {
     /// The host.
@@ -15,7 +15,7 @@ pub enum Prover {
     Controller,
 }
 
-/// What is to be proven, in one direction of one transaction.
+/// Inputs of a response, in one direction of one transaction.
 #[derive(Clone, Copy, Debug)]
 pub struct Challenge<'a> {
     /// Hash function agreed on.
@@ -33,7 +33,7 @@ pub struct Challenge<'a> {
 }
 
 impl Challenge<'_> {
-    /// The response of `prover`, whose NQN and secret these are, to `peer`.
+    /// Returns the response of `prover`, with its NQN and secret, to `peer`.
     pub fn response(
         &self,
         prover: Prover,

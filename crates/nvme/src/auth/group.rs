@@ -39,17 +39,17 @@ impl Group {
         Self::Ffdhe8192,
     ];
 
-    /// Identifier on the wire.
+    /// Returns the identifier on the wire.
     pub const fn id(self) -> u8 {
         self as u8
     }
 
-    /// The group with this identifier.
+    /// Returns the group with this identifier.
     pub fn from_id(id: u8) -> Option<Self> {
         Self::ALL.get(usize::from(id)).copied()
     }
 
-    /// Its name: `null`, or as RFC 7919 has it.
+    /// Returns the name: `null`, or that of RFC 7919.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -61,7 +61,7 @@ impl Group {
         }
     }
 
-    /// Size of its values in bytes; 0 for the null group.
+    /// Returns the size of its values in bytes; 0 for the null group.
     pub fn bytes(self) -> usize {
         self.prime_text().len() / 2
     }
@@ -86,7 +86,7 @@ impl Group {
         digits.chunks_exact(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
     }
 
-    /// The public value of a private exponent; empty for the null group.
+    /// Returns the public value of a private exponent; empty for the null group.
     pub fn public(self, exponent: &[u8]) -> Vec<u8> {
         if self == Self::Null {
             return Vec::new();
@@ -96,13 +96,14 @@ impl Group {
         self.power(&generator, exponent).to_vec()
     }
 
-    /// The secret shared with the peer of this public value; `None` when the value is none of the
-    /// group's, and always for the null group.
+    /// Returns the secret shared with the peer of this public value; `None` if the value is outside
+    /// the group's range, and always for the null group.
     pub fn shared(self, exponent: &[u8], peer: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         self.accepts(peer).then(|| self.power(peer, exponent))
     }
 
-    /// Whether a public value is usable. Public values are no secrets: compared as they stand.
+    /// Returns true if a public value is usable. Public values are not secret, so the comparison
+    /// need not take constant time.
     pub(super) fn accepts(self, value: &[u8]) -> bool {
         if self == Self::Null || value.len() != self.bytes() {
             return false;

@@ -2,7 +2,7 @@
 //! time.
 //!
 //! Source: NVMe Base Specification, "DH-HMAC-CHAP Protocol", hash identifiers. Invariant: [`same`]
-//! looks at every byte, wherever the first difference is.
+//! examines every byte.
 
 use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256, Sha384, Sha512};
@@ -24,7 +24,7 @@ impl Hash {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Sha256, Self::Sha384, Self::Sha512];
 
-    /// Identifier on the wire and in a secret's text.
+    /// Returns the identifier on the wire and in a secret's text.
     pub const fn id(self) -> u8 {
         match self {
             Self::Sha256 => 1,
@@ -33,12 +33,12 @@ impl Hash {
         }
     }
 
-    /// The function with this identifier.
+    /// Returns the function with this identifier.
     pub fn from_id(id: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|hash| hash.id() == id)
     }
 
-    /// Size of its values in bytes.
+    /// Returns the size of its values in bytes.
     pub const fn bytes(self) -> usize {
         match self {
             Self::Sha256 => 32,
@@ -47,7 +47,7 @@ impl Hash {
         }
     }
 
-    /// The hash of `data`.
+    /// Returns the hash of `data`.
     pub fn digest(self, data: &[u8]) -> Zeroizing<Vec<u8>> {
         Zeroizing::new(match self {
             Self::Sha256 => Sha256::digest(data).to_vec(),
@@ -56,7 +56,7 @@ impl Hash {
         })
     }
 
-    /// HMAC of the parts, one after the other.
+    /// Returns the HMAC of the parts, one after the other.
     pub fn hmac(self, key: &[u8], parts: &[&[u8]]) -> Zeroizing<Vec<u8>> {
         fn run<M: Mac + hmac::digest::KeyInit>(key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
             let mut mac = <M as Mac>::new_from_slice(key).expect("HMAC takes keys of any length");
@@ -71,7 +71,8 @@ impl Hash {
     }
 }
 
-/// True when two values are the same, in time that does not depend on where they differ.
+/// Returns true if two values are equal, in time that does not depend on the position of a
+/// difference.
 pub fn same(one: &[u8], other: &[u8]) -> bool {
     one.ct_eq(other).into()
 }

@@ -1,8 +1,8 @@
 //! The host's side of one authentication.
 //!
-//! Never: I/O or random numbers; a step may exponentiate, which takes milliseconds. Invariant: a
-//! host that has a secret of the controller is not done before the controller has proven that it
-//! knows it.
+//! Does no I/O and draws no random numbers. A step may exponentiate, which takes milliseconds.
+//! Invariant: a host that has a secret of the controller is done only after the controller has
+//! proven that it knows it.
 
 use zeroize::Zeroizing;
 
@@ -12,31 +12,31 @@ use super::hash::{Hash, same};
 use super::message::{self, Challenge, Id, Proposal, Reason, Reply, Success1};
 use super::{Entropy, Group, Keys, Offer};
 
-/// What the host does next.
+/// Next action of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Send this message, then receive.
     Exchange(Vec<u8>),
     /// Send this last message: both sides are authenticated.
     Confirm(Vec<u8>),
-    /// Nothing: the host is authenticated, and the controller was not asked to prove itself.
+    /// Nothing: the host is authenticated, and the controller's proof was not requested.
     Done,
-    /// The controller refused, for this reason: nothing more is to be said.
+    /// The controller refused, for this reason; the exchange is over.
     Refused(Reason),
-    /// The controller is not to be trusted: tell it, and close the connection.
+    /// The controller failed its proof: send it this message, and close the connection.
     Distrust {
         /// The message for it.
         message: Vec<u8>,
-        /// Why.
+        /// Reason.
         reason: Reason,
     },
 }
 
 #[derive(Debug)]
 enum State {
-    /// A challenge is to come.
+    /// Expects a challenge.
     Challenge,
-    /// Success1 is to come, with this response if the controller was challenged.
+    /// Expects Success1, with this response if the controller was challenged.
     Success {
         hash: Hash,
         expected: Option<Zeroizing<Vec<u8>>>,
@@ -55,12 +55,13 @@ pub struct Host {
 }
 
 impl Host {
-    /// Before anything was said; `transaction` numbers this host's authentications.
+    /// Returns an authentication before its first message; `transaction` numbers this host's
+    /// authentications.
     pub fn new(keys: Keys, offer: Offer, transaction: u16, entropy: Entropy) -> Self {
         Self { keys, offer, entropy, transaction, state: State::Challenge }
     }
 
-    /// The first message to send.
+    /// Returns the first message to send.
     pub fn negotiate(&self) -> Vec<u8> {
         let (hashes, groups) = (self.offer.hashes.clone(), self.offer.groups.clone());
         Proposal { transaction: self.transaction, hashes, groups }.encode()

@@ -32,7 +32,7 @@ codes! {
 }
 
 codes! {
-    /// Why authentication failed (reason code explanation).
+    /// Reason of a failed authentication (reason code explanation).
     pub struct Reason: u8 {
         FAILED = 1: "authentication failed",
         PROTOCOL = 2: "no authentication protocol in common",
@@ -61,7 +61,7 @@ layout! {
 }
 
 impl AuthCommand {
-    /// Whether the command speaks of in-band authentication.
+    /// Returns true if the command carries in-band authentication.
     pub fn is_ours(&self) -> bool {
         (self.secp(), self.spsp0(), self.spsp1()) == (SECP_NVME, 1, 1)
     }
@@ -74,18 +74,18 @@ fn command(fctype: Fabrics, length: u32) -> Sqe {
     Sqe::from_bytes(*command.as_bytes())
 }
 
-/// Authentication Send of a message of `length` bytes.
+/// Returns an Authentication Send of a message of `length` bytes.
 pub fn send(length: u32) -> Sqe {
     command(Fabrics::AUTH_SEND, length)
 }
 
-/// Authentication Receive into `length` bytes.
+/// Returns an Authentication Receive into `length` bytes.
 pub fn receive(length: u32) -> Sqe {
     command(Fabrics::AUTH_RECEIVE, length)
 }
 
 layout! {
-    /// What every message begins with.
+    /// Head of every message.
     pub struct Head[8] {
         /// Type: [`TYPE_COMMON`] or [`TYPE_DHCHAP`].
         auth_type / set_auth_type: u8 @ 0,
@@ -143,7 +143,7 @@ layout! {
     pub struct Reply[16] {
         /// Length of hash values in bytes (HL).
         hash_bytes / set_hash_bytes: u8 @ 6,
-        /// The challenge is one (CVALID).
+        /// 1 if the reply carries a challenge (CVALID).
         challenges / set_challenges: u8 @ 8,
         /// Length of the public value in bytes (DHVLEN).
         public_bytes / set_public_bytes: u16 @ 10,
@@ -157,7 +157,7 @@ layout! {
     pub struct Success1[16] {
         /// Length of hash values in bytes (HL).
         hash_bytes / set_hash_bytes: u8 @ 6,
-        /// There is a response (RVALID).
+        /// 1 if there is a response (RVALID).
         responds / set_responds: u8 @ 8,
     }
 }
@@ -178,7 +178,7 @@ fn head(kind: u8, id: Id, transaction: u16) -> [u8; 8] {
     *head.as_bytes()
 }
 
-/// A message of `id`: the head, then its fixed part from byte 6 on, then `parts`.
+/// Returns a message of `id`: the head, then its fixed part from byte 6 on, then `parts`.
 pub(super) fn compose(id: Id, transaction: u16, fixed: &[u8], parts: &[&[u8]]) -> Vec<u8> {
     let kind = match id {
         Id::NEGOTIATE | Id::FAILURE1 | Id::FAILURE2 => TYPE_COMMON,
@@ -190,14 +190,14 @@ pub(super) fn compose(id: Id, transaction: u16, fixed: &[u8], parts: &[&[u8]]) -
     message
 }
 
-/// Failure1 or Failure2.
+/// Returns Failure1 or Failure2.
 pub(super) fn failure(id: Id, transaction: u16, reason: Reason) -> Vec<u8> {
     let mut failure = Failure::zeroed();
     failure.set_code(1).set_explanation(reason.0);
     compose(id, transaction, failure.as_bytes(), &[])
 }
 
-/// The reason of a failure message with this identifier, if `bytes` is one.
+/// Returns the reason of a failure message with this identifier, if `bytes` is one.
 pub(super) fn failed(bytes: &[u8], id: Id) -> Option<Reason> {
     let (head, failure) = (Head::parse(bytes)?, Failure::parse(bytes)?);
     let is_failure = (head.auth_type(), Id(head.auth_id())) == (TYPE_COMMON, id);
@@ -213,12 +213,12 @@ pub(super) fn expect(bytes: &[u8], id: Id, transaction: u16) -> Result<(), Reaso
     if head.transaction() != transaction { Err(Reason::PAYLOAD) } else { Ok(()) }
 }
 
-/// The `count` bytes at `offset`.
+/// Returns the `count` bytes at `offset`.
 pub(super) fn part(bytes: &[u8], offset: usize, count: usize) -> Result<&[u8], Reason> {
     bytes.get(offset..offset + count).ok_or(Reason::PAYLOAD)
 }
 
-/// What a host proposes.
+/// Identifiers that a host proposes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Proposal {
     pub(super) transaction: u16,
@@ -242,7 +242,7 @@ impl Proposal {
         compose(Id::NEGOTIATE, self.transaction, fixed, &[descriptor.as_bytes()])
     }
 
-    /// Unknown identifiers are left out; the lists keep the host's order.
+    /// Parses Negotiate. Drops unknown identifiers; the lists keep the host's order.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, Reason> {
         let (head, negotiate) = (Head::parse(bytes), Negotiate::parse(bytes));
         let (Some(head), Some(negotiate)) = (head, negotiate) else { return Err(Reason::PAYLOAD) };

@@ -3,7 +3,7 @@
 //! Source: NVM Express Base Specification 2.2, "In-Band Authentication". Random numbers come from
 //! the caller ([`Entropy`]); hashes, HMAC, exponentiation, base64 and CRC-32 are those of other
 //! crates. Invariants: a secret is never printed and is wiped when dropped; proofs are compared in
-//! constant time; no bytes of a peer can make it panic.
+//! constant time; no bytes of a peer cause a panic.
 //!
 //! - [`message`]: what goes through Authentication Send and Receive
 //! - [`secret`], [`secrets`]: the DHHC-1 text, and a file of such texts
@@ -33,10 +33,11 @@ use zeroize::Zeroizing;
 pub const CONNECT_ATR: u32 = 1 << 17;
 /// Security Protocol (SECP) of Authentication Send and Receive.
 pub const SECP_NVME: u8 = 0xE9;
-/// Longest message of ours: a reply with two SHA-512 values and a DH value of 1,024 bytes is 1,168.
+/// Maximum length of a message: a reply with two SHA-512 values and a DH value of 1,024 bytes has
+/// 1,168.
 pub const MESSAGE_BYTES_MAX: u32 = 4096;
 
-/// Who proves what to whom.
+/// Names and secrets of the two sides.
 #[derive(Clone, Debug)]
 pub struct Keys {
     /// NQN of the host.
@@ -49,7 +50,7 @@ pub struct Keys {
     pub controller: Option<Secret>,
 }
 
-/// What one side is willing to use, best first.
+/// Hashes and groups that one side accepts, best first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// Hash functions.
@@ -59,7 +60,8 @@ pub struct Offer {
 }
 
 impl Default for Offer {
-    /// Everything. Groups by what they give for their cost: 3,072 bits are 128 bits of strength.
+    /// Returns all of them. Groups are ordered by strength for their cost: 3,072 bits give 128 bits
+    /// of strength.
     fn default() -> Self {
         use Group::{Ffdhe2048, Ffdhe3072, Ffdhe4096, Ffdhe6144, Ffdhe8192, Null};
         Self {
@@ -69,16 +71,16 @@ impl Default for Offer {
     }
 }
 
-/// Random bytes for one transaction of one side: challenge, private exponent, sequence number.
-/// Fill all of it from a cryptographic source, and use it once.
+/// Random bytes for one transaction of one side: challenge, private exponent, sequence number. All
+/// of it must come from a cryptographic source, and is used once.
 #[derive(Clone)]
 pub struct Entropy(pub Zeroizing<[u8; Self::BYTES]>);
 
 impl Entropy {
-    /// 64 bytes of challenge, 64 of exponent, 4 of sequence number.
+    /// Size: 64 bytes of challenge, 64 of exponent, 4 of sequence number.
     pub const BYTES: usize = 64 + group::EXPONENT_BYTES + 4;
 
-    /// Entropy that `fill` draws.
+    /// Returns entropy from `fill`.
     pub fn draw(fill: impl FnOnce(&mut [u8])) -> Self {
         let mut bytes = Zeroizing::new([0; Self::BYTES]);
         fill(&mut bytes[..]);
@@ -93,7 +95,7 @@ impl Entropy {
         &self.0[64..64 + group::EXPONENT_BYTES]
     }
 
-    /// Never 0, which says that there is no challenge.
+    /// Returns the sequence number, which is not 0: that stands for "no challenge".
     fn sequence(&self) -> u32 {
         u32::from_le_bytes(crate::wire::take(&self.0[..], Self::BYTES - 4)).max(1)
     }

@@ -1,7 +1,7 @@
 //! The primes of the ffdhe groups: 2^b - 2^(b-64) + (floor(2^(b-130) e) + X) 2^64 - 1.
 //!
 //! Source: RFC 7919, appendix A, by that formula with its X; each was checked to be a safe prime.
-//! Never: arithmetic. Invariant: hexadecimal, most significant digit first, whole bytes.
+//! Format: hexadecimal, most significant digit first, whole bytes.
 
 /// The prime of 2048 bits.
 pub(super) const P2048: &str = "\

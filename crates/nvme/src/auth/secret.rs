@@ -1,8 +1,8 @@
 //! A secret and its text: `DHHC-1:<hash>:<base64 of key and CRC-32>:`.
 //!
-//! Source: NVM Express Base Specification 2.2, "DH-HMAC-CHAP Secret". A key is printed only by the
-//! function that is named for it. Invariants: a key has 32, 48 or 64 bytes, and as many as its hash
-//! when it names one; it is wiped when dropped.
+//! Source: NVM Express Base Specification 2.2, "DH-HMAC-CHAP Secret". Only [`Secret::to_text`]
+//! prints a key. Invariants: a key has 32, 48 or 64 bytes, and the length of its hash if it names
+//! one; it is wiped when dropped.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -21,38 +21,30 @@ pub struct Secret {
     key: Zeroizing<Vec<u8>>,
 }
 
-/// Why a text is not a secret. Never holds any of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Error in the text of a secret. Contains no part of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Invalid {
-    /// It has not the form.
+    /// The text does not have the form of a secret.
+    #[error("a secret is DHHC-1:<hash>:<base64>:")]
     Form,
-    /// The hash is none of 00 to 03.
+    /// The hash is not one of 00 to 03.
+    #[error("a secret's hash is 00, 01, 02 or 03")]
     Hash,
     /// The key is not base64.
+    #[error("the secret's key is not base64")]
     Base64,
-    /// The key has not 32, 48 or 64 bytes, or not as many as its hash.
+    /// The key does not have 32, 48 or 64 bytes, or not the length of its hash.
+    #[error("a secret's key has 32, 48 or 64 bytes, as many as its hash")]
     Length,
-    /// The checksum does not hold: a character was mistyped.
+    /// The checksum does not match: a character was mistyped.
+    #[error("the secret's checksum does not hold: a character is wrong")]
     Checksum,
 }
 
-impl std::fmt::Display for Invalid {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Form => "a secret is DHHC-1:<hash>:<base64>:",
-            Self::Hash => "a secret's hash is 00, 01, 02 or 03",
-            Self::Base64 => "the secret's key is not base64",
-            Self::Length => "a secret's key has 32, 48 or 64 bytes, as many as its hash",
-            Self::Checksum => "the secret's checksum does not hold: a character is wrong",
-        })
-    }
-}
-
-impl std::error::Error for Invalid {}
-
 impl Secret {
-    /// From a key and the hash that transforms it (`None`: it is used as it is).
+    /// Makes a secret from a key and the hash that transforms it (`None`: the key is used
+    /// unchanged).
     ///
     /// # Errors
     /// [`Invalid::Length`].
@@ -64,7 +56,7 @@ impl Secret {
         Ok(Self { hash, key: Zeroizing::new(key.to_vec()) })
     }
 
-    /// From its text.
+    /// Parses a secret's text.
     ///
     /// # Errors
     /// [`Invalid`].
@@ -88,7 +80,7 @@ impl Secret {
         Ok(secret)
     }
 
-    /// Its text: this is the secret itself, for its owner's eyes.
+    /// Returns the text. It contains the secret itself, for its owner only.
     pub fn to_text(&self) -> Zeroizing<String> {
         let mut data = Zeroizing::new(Vec::with_capacity(self.key.len() + CRC_BYTES));
         data.extend_from_slice(&self.key);
@@ -98,7 +90,7 @@ impl Secret {
         Zeroizing::new(format!("{PREFIX}{id:02}:{}:", *key))
     }
 
-    /// The key as its owner, of this NQN, uses it.
+    /// Returns the key transformed for its owner's NQN.
     pub fn transformed(&self, nqn: &str) -> Zeroizing<Vec<u8>> {
         match self.hash {
             Some(hash) => hash.hmac(&self.key, &[nqn.as_bytes(), b"NVMe-over-Fabrics"]),
@@ -106,7 +98,7 @@ impl Secret {
         }
     }
 
-    /// The hash that transforms it.
+    /// Returns the hash that transforms it.
     pub fn hash(&self) -> Option<Hash> {
         self.hash
     }

@@ -1,7 +1,8 @@
 //! The text of a secrets file: one secret a line, of hosts and of controllers.
 //!
-//! Never: reads a file, or repeats a secret in an error. Invariants: an owner has one secret; empty
-//! lines and lines that begin with `#` are comments, anything else unknown is an error.
+//! This module parses text and reads no file; its errors repeat no secret. Invariants: an owner has
+//! one secret; empty lines and lines that begin with `#` are comments, anything else unknown is an
+//! error.
 //!
 //! ```text
 //! host nqn.2026-11.io.csdstore:host DHHC-1:01:...:
@@ -9,7 +10,7 @@
 //! controller nqn.2026-11.io.csdstore:drive DHHC-1:01:...:
 //! ```
 //!
-//! A `controller` line without NQN is for every subsystem that has no line of its own.
+//! A `controller` line without NQN applies to every subsystem without a line of its own.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +29,7 @@ impl Secrets {
     /// Parses the text of a secrets file.
     ///
     /// # Errors
-    /// What is wrong, with its line, in words that hold nothing of a secret.
+    /// The mistake and its line, in words without any part of a secret.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut secrets = Self::default();
         for (index, line) in text.lines().enumerate() {
@@ -70,33 +71,33 @@ impl Secrets {
         self.hosts.insert(nqn.to_owned(), secret);
     }
 
-    /// Sets the secret of every controller that has none of its own.
+    /// Sets the secret of every controller without one of its own.
     pub fn set_controller(&mut self, secret: Secret) {
         self.any_controller = Some(secret);
     }
 
-    /// True when there is none.
+    /// Returns true if there are no secrets.
     pub fn is_empty(&self) -> bool {
         self.hosts.is_empty() && self.controller("").is_none() && self.controllers.is_empty()
     }
 
-    /// The host's secret.
+    /// Returns the host's secret.
     pub fn host(&self, nqn: &str) -> Option<&Secret> {
         self.hosts.get(nqn)
     }
 
-    /// NQNs of the hosts that have a secret.
+    /// Returns the NQNs of the hosts that have a secret.
     pub fn hosts(&self) -> impl Iterator<Item = &str> {
         self.hosts.keys().map(String::as_str)
     }
 
-    /// The secret of the controllers of a subsystem.
+    /// Returns the secret of the controllers of a subsystem.
     pub fn controller(&self, subsystem: &str) -> Option<&Secret> {
         self.controllers.get(subsystem).or(self.any_controller.as_ref())
     }
 
-    /// What this host and this subsystem have to prove to each other; `None` when the host has no
-    /// secret.
+    /// Returns the secrets that this host and this subsystem prove to each other; `None` if the
+    /// host has no secret.
     pub fn keys(&self, host: &str, subsystem: &str) -> Option<Keys> {
         Some(Keys {
             host_nqn: host.to_owned(),

@@ -1,8 +1,8 @@
 //! Admin commands of a connected controller, fabrics commands among them.
 //!
-//! Never: Connect (it makes the controller, see [`super::connect`]). Invariant: an answer's data is
-//! never longer than the host's buffer; a longer answer is cut as Get Log Page allows, a buffer
-//! too small for a fixed structure is [`Status::SGL_LENGTH_INVALID`].
+//! Connect is not here: it makes the controller, see [`super::connect`]. Invariant: an answer's
+//! data is never longer than the host's buffer; a longer log is cut as Get Log Page allows, and a
+//! buffer too small for a fixed structure is [`Status::SGL_LENGTH_INVALID`].
 
 use super::{Backing, Controller, EVENT_REQUESTS_MAX, Event, Kind, Subsystem};
 use crate::capsule::Sqe;
@@ -14,7 +14,7 @@ use crate::property::{
 };
 use crate::status::Status;
 
-/// Bytes that any admin command may carry to the controller, in the capsule or not.
+/// Maximum bytes that any admin command may carry to the controller, in the capsule or not.
 pub const ADMIN_DATA_BYTES_MAX: u32 = 8192;
 
 /// The answer to an admin command.
@@ -34,17 +34,17 @@ pub enum Answer {
     /// Answer the held requests of these identifiers with [`Status::ABORT_REQUESTED`], then
     /// complete this one with result 0.
     Abort(Vec<u16>),
-    /// Run this command of the compute namespace, and answer with what it comes to.
+    /// Run this command of the compute namespace, and answer with its outcome.
     Compute(program::Command),
 }
 
 impl Answer {
-    /// Success with a result and no data.
+    /// Returns success with a result and no data.
     pub fn result(result: u64) -> Self {
         Self::Complete { status: Status::SUCCESS, result, data: Vec::new() }
     }
 
-    /// Success with data.
+    /// Returns success with data.
     pub fn data(data: Vec<u8>) -> Self {
         Self::Complete { status: Status::SUCCESS, result: 0, data }
     }
@@ -56,7 +56,7 @@ impl From<Status> for Answer {
     }
 }
 
-/// Most bytes that a command of the admin queue may carry to the controller.
+/// Returns the maximum bytes that a command of the admin queue may carry to the controller.
 pub fn data_bytes_max(sqe: &Sqe) -> u32 {
     match program::Command::has(sqe.opcode()) {
         true => program::Command::data_bytes_max(sqe.opcode()),
@@ -64,7 +64,7 @@ pub fn data_bytes_max(sqe: &Sqe) -> u32 {
     }
 }
 
-/// Bytes that a command of the admin queue carries to the controller.
+/// Returns the number of bytes that a command of the admin queue carries to the controller.
 pub fn data_to_controller(sqe: &Sqe) -> u32 {
     let opcode = match Admin(sqe.opcode()) {
         Admin::FABRICS => fabrics::fctype(sqe).0,
@@ -78,7 +78,7 @@ pub fn data_to_controller(sqe: &Sqe) -> u32 {
 }
 
 impl Controller {
-    /// Answers an admin command; `data` is what came with it.
+    /// Answers an admin command; `data` is the data of the command.
     pub fn admin(
         &mut self,
         sqe: &Sqe,
@@ -110,7 +110,7 @@ impl Controller {
         answer.and_then(|answer| fit(answer, sqe.sgl().length())).unwrap_or_else(Answer::from)
     }
 
-    /// Holds an Asynchronous Event Request, if not too many are.
+    /// Holds an Asynchronous Event Request, unless the limit is reached.
     pub(super) fn hold(&mut self, sqe: &Sqe) -> Answer {
         if self.held.len() >= usize::from(EVENT_REQUESTS_MAX) {
             return Status::ASYNC_EVENT_LIMIT.into();
@@ -119,8 +119,8 @@ impl Controller {
         Answer::Hold
     }
 
-    /// Abort: a held request is given back, an execution is asked to end; any other command has
-    /// either been answered or will be without delay, so it is not aborted (dword 0 bit 0 set).
+    /// Executes Abort: returns a held request, or asks an execution to end. Any other command has
+    /// been answered or will be without delay, so it is not aborted (dword 0 bit 0 set).
     pub(super) fn abort(&mut self, sqe: &Sqe, backing: &dyn Backing) -> Answer {
         let [queue_low, queue_high, cid_low, cid_high] = sqe.cdw10().to_le_bytes();
         let (queue, cid) =
@@ -174,8 +174,8 @@ impl Controller {
         }
     }
 
-    /// A write to Controller Configuration: enable, disable (reset) or shut down. Requests that
-    /// were held end with a reset, since the queue that they are on does not.
+    /// Executes a write to Controller Configuration: enable, disable (reset) or shut down. Returns
+    /// the requests that were held, which end with a reset, although their queue does not.
     fn configure(&mut self, new: Configuration) -> Result<Vec<u16>, Status> {
         let mut aborted = Vec::new();
         let was = self.configuration;
@@ -203,8 +203,8 @@ impl Controller {
         Ok(aborted)
     }
 
-    /// The status that the host reads: neither reset nor shutdown is complete while a command of an
-    /// I/O queue goes on.
+    /// Returns the status that the host reads: neither reset nor shutdown is complete while a
+    /// command of an I/O queue goes on.
     fn status_seen(&self, backing: &dyn Backing) -> ControllerStatus {
         let goes_on = backing.io_queues() > 0;
         match (self.configuration.enable(), self.status.shst()) {
@@ -214,7 +214,8 @@ impl Controller {
         }
     }
 
-    /// True once the host has asked for shutdown or reset: I/O queues are to be closed.
+    /// Returns true while the controller is ready for I/O: I/O queues must close when the host asks
+    /// for shutdown or reset.
     pub fn io_allowed(&self) -> bool {
         self.kind == Kind::Io
             && self.ready()
@@ -222,7 +223,7 @@ impl Controller {
     }
 }
 
-/// A command of the compute namespace, checked as far as its own bytes go.
+/// Parses a command of the compute namespace, and makes every check that its own bytes allow.
 fn compute(sqe: &Sqe, data: &[u8], subsystem: &Subsystem) -> Result<Answer, Status> {
     match subsystem.namespace(sqe.nsid()) {
         Some(namespace) if namespace.csi() == Csi::CP => {
@@ -232,7 +233,8 @@ fn compute(sqe: &Sqe, data: &[u8], subsystem: &Subsystem) -> Result<Answer, Stat
     }
 }
 
-/// Cuts nothing: an answer that does not fit the host's buffer is the host's mistake.
+/// Checks that an answer fits the host's buffer. A buffer too small is the host's mistake; nothing
+/// is cut.
 pub(super) fn fit(answer: Answer, buffer: u32) -> Result<Answer, Status> {
     match &answer {
         Answer::Complete { data, .. } if data.len() > buffer as usize => {

@@ -1,7 +1,7 @@
-//! What Connect must say before a queue exists.
+//! Checks of the Connect command, before a queue exists.
 //!
-//! Never: the table of controllers, which is the drive's. Invariant: a refusal names the wrong
-//! field by its offset, as the standard wants (IPO and IATTR in dword 0).
+//! The drive owns the table of controllers. Invariant: a refusal names the wrong field by its
+//! offset, as the standard requires (IPO and IATTR in dword 0).
 
 use super::Subsystem;
 use crate::NQN_BYTES_MAX;
@@ -11,7 +11,7 @@ use crate::fabrics::{CNTLID_DYNAMIC, Connect, ConnectData};
 use crate::status::Status;
 use crate::wire::text_of;
 
-/// Where the data of Connect has the Host NQN.
+/// Offset of the Host NQN in the data of Connect.
 pub const HOSTNQN_OFFSET: u32 = 512;
 
 /// A refused Connect: status, and dword 0.
@@ -24,34 +24,35 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// Invalid parameter at `offset` of the command.
+    /// Returns a refusal for an invalid parameter at `offset` of the command.
     pub const fn command(offset: u32) -> Self {
         Self { status: Status::CONNECT_INVALID_PARAMETERS, dword0: offset }
     }
 
-    /// Invalid parameter at `offset` of the data.
+    /// Returns a refusal for an invalid parameter at `offset` of the data.
     pub const fn data(offset: u32) -> Self {
         Self { status: Status::CONNECT_INVALID_PARAMETERS, dword0: 1 << 16 | offset }
     }
 }
 
-/// Who connects, and what for.
+/// Checked contents of a Connect command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The command.
     pub connect: Connect,
     /// Host identifier.
     pub hostid: [u8; 16],
-    /// Host NQN; empty when the host gives none, which only a drive that takes any host may accept.
+    /// Host NQN; empty if the host gives none, which only a drive without an access list may
+    /// accept.
     pub hostnqn: String,
     /// Controller id asked for; [`CNTLID_DYNAMIC`] on the admin queue.
     pub cntlid: u16,
-    /// The discovery subsystem is meant, not the NVM subsystem.
+    /// True if the host asked for the discovery subsystem.
     pub discovery: bool,
 }
 
 impl Request {
-    /// True for the admin queue.
+    /// Returns true for the admin queue.
     pub fn is_admin(&self) -> bool {
         self.connect.qid() == 0
     }
@@ -94,7 +95,7 @@ impl Request {
     }
 }
 
-/// True when `text` has the form of an NVMe Qualified Name.
+/// Returns true if `text` has the form of an NVMe Qualified Name.
 pub fn is_nqn(text: &str) -> bool {
     text.len() <= NQN_BYTES_MAX && text.starts_with("nqn.") && text.len() > 4
 }

@@ -1,4 +1,4 @@
-//! Identify: what a controller says of itself and its namespaces.
+//! Identify data of a controller and its namespaces.
 
 use super::{
     Backing, Controller, ERROR_ENTRIES_MAX, EVENT_REQUESTS_MAX, Namespace, NamespaceKind, Subsystem,
@@ -25,13 +25,13 @@ const ATTRIBUTES: u32 = 1 << 6 | 1;
 /// (bit 5), no Write Uncorrectable (bit 1), no Timestamp (bit 6).
 const COMMANDS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 7 | 1 << 8;
 
-/// Verify and Write Zeroes take what 16 bits of blocks can say: 2^16 pages of 4 KiB.
+/// Limit of Verify and Write Zeroes: 2^16 pages of 4 KiB, the range of 16 bits of blocks.
 const SIZE_LIMIT: u8 = 16;
 
-/// LBADS told of a namespace that has no blocks: 512 bytes, the least that a format may have.
+/// LBADS reported for a namespace without blocks: 512 bytes, the smallest that a format may have.
 const OTHER_LBADS: u32 = 9;
 
-/// Bytes that writes and deallocations are best aligned to, whatever the block size.
+/// Preferred alignment of writes and deallocations in bytes, for every block size.
 const PAGE_BYTES: u32 = 4096;
 
 impl Controller {
@@ -139,9 +139,9 @@ fn block(namespace: &Namespace, subsystem: &Subsystem, backing: &dyn Backing) ->
     data.as_bytes().to_vec()
 }
 
-/// CNS 00h of a namespace without blocks. Hosts that know of several command sets ask for it all
-/// the same: SPDK's takes a namespace whose capacity (NCAP) is 0 there for inactive, before it asks
-/// what command set it has. Its sizes are told in units of the smallest block that LBADS can say.
+/// Returns CNS 00h of a namespace without blocks. Hosts that support several command sets request
+/// it anyway: SPDK's takes a namespace with a capacity (NCAP) of 0 there for inactive, before it
+/// asks for its command set. Sizes are in units of the smallest block that LBADS can express.
 fn other(namespace: &Namespace, backing: &dyn Backing) -> Vec<u8> {
     let bytes = match namespace.kind {
         NamespaceKind::Kv { bytes, .. } | NamespaceKind::Memory { bytes } => bytes,
@@ -243,8 +243,8 @@ fn descriptors(namespace: &Namespace) -> Vec<u8> {
     data
 }
 
-/// The UUID of a namespace: its NGUID, which is random, with the version (4) and the variant that
-/// make 16 random bytes a UUID.
+/// Returns the UUID of a namespace: its NGUID, which is random, with the version (4) and the
+/// variant that make 16 random bytes a UUID.
 fn uuid(mut nguid: [u8; 16]) -> [u8; 16] {
     nguid[6] = nguid[6] & 0x0F | 0x40;
     nguid[8] = nguid[8] & 0x3F | 0x80;

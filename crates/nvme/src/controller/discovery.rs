@@ -1,7 +1,7 @@
-//! The discovery controller: the few admin commands that it has.
+//! Admin commands of the discovery controller.
 //!
-//! Never: I/O queues. Invariant: what it answers depends on the drive and on the address that the
-//! host connected to, so that the records can be reached from where the host is.
+//! It has no I/O queues. Invariant: its answers depend on the drive and on the address that the
+//! host connected to, so that the host can reach the addresses in the records.
 
 use super::admin::{Answer, fit};
 use super::{Backing, Controller, EVENT_REQUESTS_MAX, Subsystem};
@@ -14,8 +14,8 @@ use crate::property::VERSION;
 use crate::status::Status;
 use crate::wire::fixed_text;
 
-/// A host that asked for no keep-alive is let go after this long silence, in milliseconds: the
-/// standard's discovery controller activity timeout.
+/// Discovery controller activity timeout of the standard, in milliseconds: a host without a
+/// keep-alive is disconnected after this long a silence.
 pub(super) const ACTIVITY_TIMEOUT_MS: u32 = 120_000;
 
 impl Controller {

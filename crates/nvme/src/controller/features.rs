@@ -11,7 +11,7 @@ use crate::feature::{
 };
 use crate::status::Status;
 
-/// Values of one controller, by feature, and their defaults.
+/// Values of one controller's features, and their defaults.
 #[derive(Debug)]
 pub(super) struct Features {
     values: Vec<(FeatureId, u32)>,
@@ -19,7 +19,7 @@ pub(super) struct Features {
     queues_granted: NumberOfQueues,
 }
 
-/// Features kept as one dword each that a host may change to anything.
+/// Features of one dword each, without restrictions on their value.
 const PLAIN: [(FeatureId, u32); 5] = [
     (FeatureId::ARBITRATION, 0),
     // The over temperature threshold; above it, in the upper half, that of under temperature.
@@ -30,7 +30,7 @@ const PLAIN: [(FeatureId, u32); 5] = [
     (FeatureId::ASYNC_EVENT_CONFIGURATION, 1 << 8 | 1 << 3),
 ];
 
-/// Every feature, and whether it is a namespace's; for the log of them.
+/// Every feature, with true for namespace specific ones; for the log of features.
 pub(super) const SUPPORTED: [(FeatureId, bool); 13] = [
     (FeatureId::ARBITRATION, false),
     (FeatureId::POWER_MANAGEMENT, false),
@@ -66,12 +66,12 @@ impl Features {
         self.value(FeatureId::KEEP_ALIVE_TIMER).unwrap_or(0)
     }
 
-    /// True when any of these bits of Asynchronous Event Configuration is set.
+    /// Returns true if any of these bits of Asynchronous Event Configuration is set.
     pub(super) fn event_enabled(&self, bits: u32) -> bool {
         self.value(FeatureId::ASYNC_EVENT_CONFIGURATION).is_some_and(|value| value & bits != 0)
     }
 
-    /// Takes over what was saved: at the enabling of a controller.
+    /// Loads the saved values when a controller is enabled.
     pub(super) fn load(&mut self, backing: &dyn Backing) {
         for (id, _) in PLAIN {
             if let Some(value) = backing.saved(id, 0) {
@@ -80,7 +80,7 @@ impl Features {
         }
     }
 
-    /// Whether this composite temperature, in kelvin, is beyond a threshold.
+    /// Returns true if this composite temperature, in kelvin, is beyond a threshold.
     pub(super) fn is_beyond(&self, kelvin: u16) -> bool {
         let both = self.value(FeatureId::TEMPERATURE_THRESHOLD).unwrap_or(0);
         u32::from(kelvin) >= both & 0xFFFF || u32::from(kelvin) <= both >> 16
@@ -108,8 +108,8 @@ fn kv_namespace(subsystem: &Subsystem, nsid: u32) -> Result<(), Status> {
 }
 
 impl Controller {
-    /// Whether this controller saves values of the feature. A discovery controller saves nothing:
-    /// a host gets one by its name alone.
+    /// Returns true if this controller saves values of the feature. A discovery controller saves
+    /// nothing, because any host gets one without authentication.
     fn saves(&self, id: FeatureId) -> bool {
         self.kind == Kind::Io && saveable(id)
     }
@@ -181,8 +181,8 @@ impl Controller {
         Ok(Answer::result(0))
     }
 
-    /// Sets a temperature threshold, and raises the event when it is crossed by that; gives both
-    /// thresholds, as they are kept.
+    /// Sets a temperature threshold, and raises the event if the temperature is now beyond it;
+    /// returns both thresholds as stored.
     fn set_threshold(&mut self, given: u32, kelvin: u16) -> Result<u32, Status> {
         let id = FeatureId::TEMPERATURE_THRESHOLD;
         let both = with_threshold(self.features.value(id).unwrap_or(0), given)?;
@@ -267,7 +267,7 @@ impl Controller {
     }
 }
 
-/// Of both thresholds, as they are kept, the one that a Get Features command names.
+/// Returns that one of both stored thresholds which a Get Features command names.
 fn threshold(both: u32, named: u32) -> Result<u32, Status> {
     let named = TemperatureThreshold(named);
     match (named.sensor(), named.under()) {
@@ -278,7 +278,7 @@ fn threshold(both: u32, named: u32) -> Result<u32, Status> {
     }
 }
 
-/// Both thresholds, with the one that a Set Features command gives.
+/// Returns both thresholds, with the one of a Set Features command replaced.
 fn with_threshold(both: u32, given: u32) -> Result<u32, Status> {
     let given = TemperatureThreshold(given);
     match (given.sensor(), given.under()) {
@@ -288,7 +288,7 @@ fn with_threshold(both: u32, given: u32) -> Result<u32, Status> {
     }
 }
 
-/// Namespace Write Protection Config: a compute namespace has nothing to protect.
+/// Sets Namespace Write Protection Config; a compute namespace does not support it.
 fn set_protection(
     nsid: u32,
     value: u32,

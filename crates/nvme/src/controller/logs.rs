@@ -15,7 +15,7 @@ use crate::program;
 use crate::status::Status;
 use crate::wire::fixed_text;
 
-/// What a discovery controller has.
+/// Log pages of a discovery controller.
 const SUPPORTED_DISCOVERY: [LogId; 3] = [LogId::SUPPORTED, LogId::ERROR, LogId::DISCOVERY];
 
 const SUPPORTED: [LogId; 11] = [
@@ -71,7 +71,7 @@ const SLM: [(u8, bool); 4] =
 
 const CP: [(u8, bool); 1] = [(Cp::EXECUTE_PROGRAM.0, false)];
 
-/// The Error Information log: newest first, zeros where there is no entry.
+/// Returns the Error Information log: newest first, zeros where there is no entry.
 fn error_log(backing: &dyn Backing) -> Vec<u8> {
     let entries = backing.errors();
     let mut log: Vec<u8> = entries.iter().flat_map(|entry| *entry.as_bytes()).collect();
@@ -145,7 +145,8 @@ impl Controller {
     }
 }
 
-/// The asked part of a log; zeros follow its end, an offset past its end is refused.
+/// Returns the requested part of a log: zeros follow its end, and an offset past its end is
+/// refused.
 fn part(log: &[u8], offset: u64, bytes: u64) -> Result<Vec<u8>, Status> {
     let start = usize::try_from(offset).map_err(|_| Status::INVALID_FIELD)?;
     if start > log.len() || !offset.is_multiple_of(4) {
@@ -181,7 +182,7 @@ fn feature_effects() -> Vec<u8> {
     data
 }
 
-/// A log of the compute namespace.
+/// Returns a log of the compute namespace.
 fn of_programs(
     id: LogId,
     nsid: u32,

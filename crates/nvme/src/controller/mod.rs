@@ -1,11 +1,11 @@
 //! The drive's side above the transport: queues, and the admin command set of one controller.
 //!
-//! A [`Controller`] is what a host gets from Connect on the admin queue: properties, features,
-//! events. It answers admin commands from a [`Subsystem`] (what the drive is) and a [`Backing`]
-//! (what the drive counts). It never does I/O and reads no clock: keep-alive time is the caller's.
+//! A host gets a [`Controller`] from Connect on the admin queue: properties, features, events. It
+//! answers admin commands from a [`Subsystem`] (the drive's fixed description) and a [`Backing`]
+//! (its counters and saved state). It does no I/O and reads no clock: the caller measures
+//! keep-alive time.
 //!
-//! Invariants: before CC.EN only fabrics commands are answered with success; every answer has
-//! exactly one status.
+//! Invariants: before CC.EN only fabrics commands succeed; every answer has exactly one status.
 
 pub mod admin;
 pub mod connect;
@@ -25,7 +25,7 @@ use crate::opcode::Csi;
 use crate::program::{ProgramType, RangeSet};
 use crate::property::{Capabilities, Configuration, ControllerStatus};
 
-/// What a namespace is, as Identify tells it.
+/// Kind and size of a namespace, as Identify reports them.
 #[derive(Clone, Debug)]
 pub enum NamespaceKind {
     /// Logical blocks.
@@ -39,7 +39,7 @@ pub enum NamespaceKind {
     Kv {
         /// Capacity in bytes.
         bytes: u64,
-        /// Longest value in bytes (KVVML).
+        /// Maximum value length in bytes (KVVML).
         value_bytes_max: u32,
     },
     /// Bytes that programs and hosts share.
@@ -66,7 +66,7 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Command set of the namespace.
+    /// Returns the command set of the namespace.
     pub fn csi(&self) -> Csi {
         match self.kind {
             NamespaceKind::Block { .. } => Csi::NVM,
@@ -77,7 +77,7 @@ impl Namespace {
     }
 }
 
-/// What a drive is: the same for every controller.
+/// Fixed description of a drive, the same for every controller.
 #[derive(Clone, Debug)]
 pub struct Subsystem {
     /// NVMe Qualified Name.
@@ -90,30 +90,30 @@ pub struct Subsystem {
     pub firmware: String,
     /// Namespaces by rising id.
     pub namespaces: Vec<Namespace>,
-    /// A volatile write cache is present (VWC).
+    /// True if a volatile write cache is present (VWC).
     pub volatile_cache: bool,
-    /// Most I/O queues of one controller.
+    /// Maximum I/O queues of one controller.
     pub io_queues_max: u16,
-    /// Most entries of a queue.
+    /// Maximum entries of a queue.
     pub queue_entries_max: u16,
     /// Maximum data transfer size as a power of two of 4 KiB (MDTS).
     pub mdts: u8,
-    /// Most bytes of in-capsule data on I/O queues.
+    /// Maximum bytes of in-capsule data on I/O queues.
     pub in_capsule_bytes_max: u32,
 }
 
 impl Subsystem {
-    /// The namespace with this id.
+    /// Returns the namespace with this id.
     pub fn namespace(&self, nsid: u32) -> Option<&Namespace> {
         self.namespaces.iter().find(|namespace| namespace.nsid == nsid)
     }
 
-    /// Largest transfer of one command in bytes.
+    /// Returns the maximum transfer of one command in bytes.
     pub fn transfer_bytes_max(&self) -> u32 {
         4096 << self.mdts
     }
 
-    /// Controller Capabilities (CAP).
+    /// Returns Controller Capabilities (CAP).
     pub fn capabilities(&self) -> Capabilities {
         Capabilities::default()
             .with_mqes(u64::from(self.queue_entries_max) - 1)
@@ -124,63 +124,65 @@ impl Subsystem {
     }
 }
 
-/// What a drive counts and keeps beside its fixed description.
+/// Counters and stored state of a drive.
 pub trait Backing {
-    /// Used part of a namespace, in its own unit (blocks or bytes).
+    /// Returns the used part of a namespace, in its own unit (blocks or bytes).
     fn used(&self, nsid: u32) -> u64;
-    /// The health log.
+    /// Returns the health log.
     fn smart(&self) -> Smart;
-    /// Whether Delete of an absent key is an error in this kv namespace (EDNEK).
+    /// Returns true if Delete of an absent key is an error in this kv namespace (EDNEK).
     fn absent_delete_is_error(&self, nsid: u32) -> bool;
-    /// Sets the same.
+    /// Sets the value of [`Self::absent_delete_is_error`].
     fn set_absent_delete_is_error(&self, nsid: u32, error: bool);
-    /// The saved value of a feature, for a namespace or (0) for the subsystem.
+    /// Returns the saved value of a feature, for a namespace or (0) for the subsystem.
     fn saved(&self, _id: FeatureId, _nsid: u32) -> Option<u32> {
         None
     }
-    /// Saves a value of a feature; it is to be durable before the command is answered.
+    /// Saves a value of a feature, durably before the command is answered.
     fn save(&self, _id: FeatureId, _nsid: u32, _value: u32) {}
-    /// Write protection state of a namespace (feature 84h).
+    /// Returns the write protection state of a namespace (feature 84h).
     fn protection(&self, _nsid: u32) -> u32 {
         0
     }
-    /// Sets the same, and tells the other controllers.
+    /// Sets the write protection state, and notifies the other controllers.
     fn set_protection(&self, _nsid: u32, _value: u32) {}
-    /// Recent errors of this controller, newest first.
+    /// Returns recent errors of this controller, newest first.
     fn errors(&self) -> Vec<ErrorEntry> {
         Vec::new()
     }
-    /// Executions that ended since the start, and the entries of the last ones, newest first.
+    /// Returns the number of executions that ended since the start, and the entries of the last
+    /// ones, newest first.
     fn executions(&self) -> (u64, Vec<executions::Entry>) {
         (0, Vec::new())
     }
-    /// Ids of the controllers that have namespaces, rising.
+    /// Returns the ids of the controllers that have namespaces, rising.
     fn controllers(&self) -> Vec<u16> {
         Vec::new()
     }
-    /// Number of this controller's I/O queues, those included that have ended and whose commands
-    /// have not.
+    /// Returns the number of this controller's I/O queues, including ended ones with unanswered
+    /// commands.
     fn io_queues(&self) -> usize {
         0
     }
-    /// Programs that hosts have loaded, with their indexes, rising.
+    /// Returns the programs that hosts have loaded, by rising index.
     fn loaded_programs(&self) -> Vec<(u16, ProgramDescriptor)> {
         Vec::new()
     }
-    /// Types of program that hosts may load.
+    /// Returns the types of program that hosts may load.
     fn program_types(&self) -> Vec<ProgramType> {
         Vec::new()
     }
-    /// Memory range sets.
+    /// Returns the memory range sets.
     fn range_sets(&self) -> Vec<RangeSet> {
         Vec::new()
     }
-    /// Asks a command of one of this controller's I/O queues to end early; false when it is none
-    /// that can.
+    /// Asks a command of one of this controller's I/O queues to end early; returns false if it
+    /// cannot.
     fn abort(&self, _qid: u16, _cid: u16) -> bool {
         false
     }
-    /// Generation and records of the discovery log, with addresses as this host sees them.
+    /// Returns generation and records of the discovery log, with addresses that this host can
+    /// reach.
     fn discovery(&self) -> (u64, Vec<DiscoveryRecord>) {
         (0, Vec::new())
     }
@@ -201,7 +203,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Dword 0 of the completion: type 7:0 split by the standard, log page 23:16.
+    /// Returns dword 0 of the completion: event type in bits 7:0, log page in bits 23:16.
     fn dword(self) -> u32 {
         match self {
             // Type 1 (SMART / Health), information 01h (temperature threshold), log 02h.
@@ -220,7 +222,7 @@ impl Event {
         }
     }
 
-    /// Bit of Asynchronous Event Configuration that lets it through.
+    /// Returns the bit of Asynchronous Event Configuration that enables it.
     fn enable_bit(self) -> u32 {
         match self {
             Self::ReadOnly => u32::from(WARNING_READ_ONLY),
@@ -230,10 +232,10 @@ impl Event {
     }
 }
 
-/// Most Asynchronous Event Requests held at once (AERL + 1).
+/// Maximum Asynchronous Event Requests held at once (AERL + 1).
 pub const EVENT_REQUESTS_MAX: u8 = 4;
 
-/// What a controller is for.
+/// Purpose of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Io,
@@ -258,7 +260,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// A controller just connected, with the keep-alive timeout of its Connect command.
+    /// Returns a controller just connected, with the keep-alive timeout of its Connect command.
     pub fn new(cntlid: u16, kato_ms: u32) -> Self {
         Self {
             cntlid,
@@ -273,24 +275,24 @@ impl Controller {
         }
     }
 
-    /// A discovery controller just connected.
+    /// Returns a discovery controller just connected.
     pub fn discovery(cntlid: u16, kato_ms: u32) -> Self {
         Self { kind: Kind::Discovery, ..Self::new(cntlid, kato_ms) }
     }
 
-    /// Takes an Asynchronous Event Request for dropped by its host; false when none of this
-    /// identifier is held.
+    /// Drops an Asynchronous Event Request that its host has forgotten; returns false if none with
+    /// this identifier is held.
     pub fn forget(&mut self, cid: u16) -> bool {
         let at = self.held.iter().position(|held| *held == cid);
         at.map(|at| self.held.remove(at)).is_some()
     }
 
-    /// True when the host has enabled the controller and it is not shut down.
+    /// Returns true if the host has enabled the controller and not shut it down.
     pub fn ready(&self) -> bool {
         self.status.ready() == 1 && self.status.shst() == 0
     }
 
-    /// Keep-alive timeout in milliseconds; 0 is none.
+    /// Returns the keep-alive timeout in milliseconds; 0 is none.
     pub fn keep_alive_ms(&self) -> u32 {
         match (self.kind, self.features.keep_alive_ms()) {
             (Kind::Discovery, 0) => discovery::ACTIVITY_TIMEOUT_MS,
@@ -298,7 +300,7 @@ impl Controller {
         }
     }
 
-    /// Notes an event for the host, if the host has it enabled and is not to be told anyway.
+    /// Queues an event for the host, if the host has it enabled and it is not already pending.
     pub fn raise(&mut self, event: Event) {
         if self.kind == Kind::Discovery {
             return;
@@ -315,8 +317,8 @@ impl Controller {
         }
     }
 
-    /// The next event to report, when a request is held for it: complete the request of this
-    /// identifier with this result dword. Its log stays masked until the host reads it.
+    /// Returns the next event to report, if a request is held for it: the identifier of the request
+    /// to complete, and its result dword. The event's log stays masked until the host reads it.
     pub fn take_event(&mut self) -> Option<(u16, u32)> {
         let ready = self.events.iter().position(|event| !self.masked.contains(&event.log()))?;
         if self.held.is_empty() {

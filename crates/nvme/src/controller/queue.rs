@@ -1,9 +1,9 @@
-//! A queue's state on the drive's side: command identifiers in flight, head pointer, and the
+//! State of a queue on the drive's side: command identifiers in flight, head pointer, and the
 //! permit that answers a command exactly once.
 //!
-//! Never: data. Invariants: a command identifier is in flight at most once; a [`Permit`] dropped
-//! unanswered while its queue is open is a bug of ours and panics. One that is forgotten is of a
-//! request that its host has dropped: only an Asynchronous Event Request can be.
+//! Invariants: a command identifier is in flight at most once; dropping a [`Permit`] unanswered
+//! while its queue is open is a bug of ours and panics. [`Permit::forget`] is for requests that
+//! their host has dropped; only an Asynchronous Event Request can be.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -28,7 +28,7 @@ struct State {
 #[derive(Clone, Debug)]
 pub struct Queue(Rc<State>);
 
-/// Why a command could not be begun.
+/// Reason to refuse a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Its identifier is in flight: answer with [`Status::COMMAND_ID_CONFLICT`].
@@ -38,12 +38,12 @@ pub enum Refusal {
 }
 
 impl Queue {
-    /// The queue before Connect: admin, two entries, so that only Connect fits.
+    /// Returns the queue before Connect: admin, two entries, so that only Connect fits.
     pub fn unconnected() -> Self {
         Self::with(0, 2, true)
     }
 
-    /// The queue that a checked Connect command asks for.
+    /// Returns the queue that a checked Connect command asks for.
     pub fn of(connect: &Connect) -> Self {
         let flow_control = connect.cattr() & CATTR_NO_FLOW_CONTROL == 0;
         Self::with(connect.qid(), connect.sqsize().saturating_add(1), flow_control)
@@ -61,23 +61,23 @@ impl Queue {
         }))
     }
 
-    /// Queue id; 0 is the admin queue.
+    /// Returns the queue id; 0 is the admin queue.
     pub fn qid(&self) -> u16 {
         self.0.qid
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     pub fn entries(&self) -> u16 {
         self.0.entries
     }
 
-    /// Commands begun and not yet answered.
+    /// Returns the number of commands begun and not yet answered.
     pub fn outstanding(&self) -> u16 {
         self.0.outstanding.get()
     }
 
-    /// True when data may carry the SUCCESS flag in place of a response capsule: only then does
-    /// the host not need the head pointer of one.
+    /// Returns true if data may carry the SUCCESS flag in place of a response capsule: only then
+    /// does the host not need the head pointer of one.
     pub fn may_skip_response(&self) -> bool {
         !self.0.flow_control
     }
@@ -93,8 +93,8 @@ impl Queue {
         self.admit(cid)
     }
 
-    /// Begins a command that was refused with [`Refusal::Conflict`], once the command that had its
-    /// identifier is given up ([`Permit::forget`]).
+    /// Begins a command that was refused with [`Refusal::Conflict`], once the earlier command of
+    /// that identifier is forgotten ([`Permit::forget`]).
     ///
     /// # Errors
     /// As [`Self::begin`].
@@ -113,12 +113,12 @@ impl Queue {
         Ok(Permit { cid, queue: self.clone(), answered: false })
     }
 
-    /// A completion for a command that was refused with [`Refusal::Conflict`].
+    /// Returns a completion for a command that was refused with [`Refusal::Conflict`].
     pub fn conflict(&self, cid: u16) -> Cqe {
         self.completion(cid, Status::COMMAND_ID_CONFLICT, 0)
     }
 
-    /// Closes the queue: its connection is gone, permits may be dropped.
+    /// Closes the queue after its connection has ended; permits may then be dropped.
     pub fn close(&self) {
         self.0.open.set(false);
     }
@@ -140,24 +140,24 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Command identifier.
+    /// Returns the command identifier.
     pub fn cid(&self) -> u16 {
         self.cid
     }
 
-    /// The queue the command came from.
+    /// Returns the queue the command came from.
     pub fn queue(&self) -> &Queue {
         &self.queue
     }
 
-    /// Answers the command: the completion to send, now, and nothing more for this command.
+    /// Answers the command: returns the completion to send, and ends the permit.
     pub fn complete(mut self, status: Status, result: u64) -> Cqe {
         self.answered = true;
         self.release();
         self.queue.completion(self.cid, status, result)
     }
 
-    /// Gives the command up unanswered: its host has forgotten it.
+    /// Drops the command unanswered: its host has forgotten it.
     pub fn forget(mut self) {
         self.answered = true;
         self.release();

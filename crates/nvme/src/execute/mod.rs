@@ -1,10 +1,10 @@
-//! The data of Execute Program, version 1: what a program reads, where its result goes, and its
+//! Data of Execute Program, version 1: inputs of a program, destination of its result, and its
 //! parameters.
 //!
 //! A 64-byte header, then 32-byte sources, the bytes of inline sources, and the program's
-//! parameters. It is ours, not the standard's: `docs/internals/contracts.md` lists it and golden
-//! files fix its bytes. This is the only parser of it. Invariants: at most [`SOURCES_MAX`] sources
-//! of at most [`STREAMS_MAX`] streams, numbered from 0 without a gap; at most
+//! parameters. The layout is our own, not the standard's: `docs/internals/contracts.md` lists it
+//! and golden files fix its bytes. This is its only parser. Invariants: at most [`SOURCES_MAX`]
+//! sources of at most [`STREAMS_MAX`] streams, numbered from 0 without a gap; at most
 //! [`SOURCE_BYTES_MAX`] bytes of values named by one execution.
 
 mod place;
@@ -17,18 +17,18 @@ pub use place::{Output, Place, Source, SourceKind, SourceRecord};
 pub const MAGIC: u32 = u32::from_le_bytes(*b"CSDX");
 /// Version of this layout.
 pub const VERSION: u16 = 1;
-/// Most sources in one execution.
+/// Maximum sources in one execution.
 pub const SOURCES_MAX: usize = 256;
-/// Most streams of one execution: sources that a program reads side by side.
+/// Maximum streams of one execution. A program reads its streams in parallel.
 pub const STREAMS_MAX: u8 = 8;
-/// Most chunks or bytes, in units of 1 MiB chunks, that one execution covers: 256 MiB, so that a
-/// drive answers long before a Linux host gives a command up after 30 s.
+/// Maximum chunks of one execution, in units of 1 MiB: 256 MiB, so that a drive answers long before
+/// a Linux host times a command out after 30 s.
 pub const CHUNKS_MAX: u32 = 256;
-/// Most bytes that one execution covers.
+/// Maximum bytes that one execution covers.
 pub const SOURCE_BYTES_MAX: u64 = 256 << 20;
 
-/// Flag: everything is read before the program begins, and nothing is stored before it has ended.
-/// So that what each takes by itself can be measured.
+/// Flag: all input is read before the program begins, and all output is stored after it has ended,
+/// so that each phase can be timed alone.
 pub const FLAG_SERIAL: u32 = 1;
 
 layout! {
@@ -40,27 +40,27 @@ layout! {
         version / set_version: u16 @ 4,
         /// Number of sources.
         sources / set_sources: u16 @ 6,
-        /// Identifier of the program (PID), a second lock on the program index.
+        /// Identifier of the program (PID), checked in addition to the program index.
         program / set_program: u64 @ 8,
         /// Flags: [`FLAG_SERIAL`].
         flags / set_flags: u32 @ 16,
-        /// Where the result goes: [`OutputKind`].
+        /// Destination of the result: [`OutputKind`].
         output / set_output: u8 @ 20,
         /// Reserved, 0.
         padding / set_padding: [3] @ 21,
         /// Length of the parameters in bytes.
         parameters / set_parameters: u32 @ 24,
-        /// Cores of the drive that may work on it; 0 is 1.
+        /// Maximum cores of the drive that may work on it; 0 is 1.
         cores / set_cores: u16 @ 28,
         /// Reserved, 0.
         reserved / set_reserved: [2] @ 30,
-        /// Where the result's bytes go, laid out as a source is; zeros for a completion.
+        /// Destination of the result's bytes, in the layout of a source; zeros for a completion.
         record / set_record: [32] @ 32,
     }
 }
 
 codes! {
-    /// Where a program's result goes.
+    /// Kind of destination of a program's result.
     pub struct OutputKind: u8 {
         COMPLETION = 0: "dwords 0 and 1 of the completion",
         MEMORY = 1: "a range of a memory namespace",
@@ -68,48 +68,41 @@ codes! {
     }
 }
 
-/// Why a payload was refused: the caller's fault, worded for the program log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Error in a payload. The caller is at fault; the words go to the program log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed execution payload: {0}")]
 pub struct Malformed(pub &'static str);
 
-impl core::fmt::Display for Malformed {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "malformed execution payload: {}", self.0)
-    }
-}
-
-impl core::error::Error for Malformed {}
-
-/// A parsed payload; the parameters are the program's to judge.
+/// A parsed payload. The program checks its own parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Execution {
     /// Program identifier (PID).
     pub program: u64,
-    /// Where the result goes.
+    /// Destination of the result.
     pub output: Output,
-    /// What the program reads, in order.
+    /// Inputs of the program, in order.
     pub sources: Vec<Source>,
     /// The bytes of inline sources, one source after the other.
     pub inline: Vec<u8>,
     /// The program's parameters.
     pub parameters: Vec<u8>,
-    /// Reading, computing and storing come one after another ([`FLAG_SERIAL`]).
+    /// True if reading, computing and storing come one after another ([`FLAG_SERIAL`]).
     pub serial: bool,
-    /// Most cores of the drive that work on it, each on a part of its sources; 0 is 1. Programs
-    /// that cannot be cut, and drives with fewer cores, use fewer.
+    /// Maximum cores of the drive that work on it, each on a part of its sources; 0 is 1. Programs
+    /// that cannot be split, and drives with fewer cores, use fewer.
     pub cores: u16,
 }
 
 impl Execution {
-    /// Number of streams: 1 and the highest that a source belongs to. One without a source is
-    /// empty.
+    /// Returns the number of streams: 1 and the highest that a source belongs to. A stream without
+    /// a source is empty.
     pub fn streams(&self) -> usize {
         let highest = self.sources.iter().map(|source| source.stream).max();
         highest.map_or(0, |stream| usize::from(stream) + 1)
     }
 }
 
-/// The key of chunk `number` under `prefix`.
+/// Returns the key of chunk `number` under `prefix`.
 pub fn chunk_key(prefix: &[u8; 12], number: u32) -> crate::kv::Key {
     let mut key = [0; 16];
     key[..12].copy_from_slice(prefix);
@@ -121,7 +114,7 @@ impl Execution {
     /// Parses a payload of Execute Program.
     ///
     /// # Errors
-    /// [`Malformed`] with the reason; never panics on any bytes.
+    /// [`Malformed`] with the reason; no bytes cause a panic.
     pub fn parse(data: &[u8]) -> Result<Self, Malformed> {
         let header = Header::parse(data).ok_or(Malformed("shorter than its header"))?;
         if header.magic() != MAGIC {
@@ -167,7 +160,7 @@ impl Execution {
         Ok(Self { program, output, sources, inline, parameters, serial, cores })
     }
 
-    /// The payload's bytes.
+    /// Returns the payload's bytes.
     ///
     /// # Panics
     /// When there are more than [`SOURCES_MAX`] sources, 4 GiB of parameters, or not the bytes that

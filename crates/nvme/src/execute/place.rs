@@ -1,4 +1,4 @@
-//! Where a program's bytes are: what it reads ([`Source`]), and where they go ([`Output`]).
+//! Places of a program's bytes: inputs ([`Source`]) and destination ([`Output`]).
 
 use super::{CHUNKS_MAX, Malformed, OutputKind, SOURCE_BYTES_MAX, STREAMS_MAX};
 use crate::wire::{codes, layout};
@@ -17,9 +17,9 @@ codes! {
 layout! {
     /// One source of 32 bytes. An output's record has the same fields.
     pub struct SourceRecord[32] {
-        /// [`SourceKind`]; of an output the same place as a source.
+        /// [`SourceKind`]; an output has the same numbers.
         kind / set_kind: u8 @ 0,
-        /// Stream that the source belongs to, 0 to 7; 0 of an output.
+        /// Stream that the source belongs to, 0 to 7; 0 in an output.
         stream / set_stream: u8 @ 1,
         /// Reserved, 0.
         reserved / set_reserved: [2] @ 2,
@@ -30,7 +30,7 @@ layout! {
         locator / set_locator: [12] @ 8,
         /// kv: number of the first chunk. Blocks: bytes to skip in the first block. Else: 0.
         first / set_first: u32 @ 20,
-        /// kv: number of chunks, of a tail bytes to skip, of an output bytes of a chunk. Else:
+        /// kv: number of chunks; of a tail: bytes to skip; of an output: bytes of a chunk. Else:
         /// number of bytes.
         count / set_count: u32 @ 24,
         /// kv chunks: distance between chunk numbers, at least 1. Else: 0.
@@ -38,16 +38,16 @@ layout! {
     }
 }
 
-/// A checked source: a stretch of bytes of one stream.
+/// A checked source: a range of bytes of one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The stream, 0 to 7; its sources are read one after the other.
+    /// The stream, 0 to 7. Its sources are read one after the other.
     pub stream: u8,
-    /// Where the bytes are.
+    /// Place of the bytes.
     pub place: Place,
 }
 
-/// Where bytes are.
+/// Place of a source's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Values under `prefix ++ (first + k * stride as u32 big-endian)`, k from 0 to `count - 1`.
@@ -71,10 +71,10 @@ pub enum Place {
         prefix: [u8; 12],
         /// Number of the chunk.
         number: u32,
-        /// Bytes to skip, at least 1; a value that is not longer is none to read from.
+        /// Bytes to skip, at least 1; a shorter value reads as empty.
         skip: u32,
     },
-    /// The next `bytes` bytes of those that stand in the payload, in front of the parameters.
+    /// The next `bytes` inline bytes of the payload, which precede the parameters.
     Inline {
         /// Number of bytes, at least 1.
         bytes: u32,
@@ -102,14 +102,14 @@ pub enum Place {
 }
 
 impl From<Place> for Source {
-    /// A source of stream 0.
+    /// Returns a source of stream 0.
     fn from(place: Place) -> Self {
         place.on(0)
     }
 }
 
 impl Place {
-    /// A source of this stream.
+    /// Returns a source of this stream.
     #[must_use]
     pub fn on(self, stream: u8) -> Source {
         Source { stream, place: self }
@@ -199,7 +199,7 @@ impl Source {
         record
     }
 
-    /// Chunks of 1 MiB, begun ones counted, that this source covers.
+    /// Returns the number of 1 MiB chunks that this source covers, counting partial ones.
     pub(super) fn chunks(&self) -> u64 {
         match self.place {
             Place::KvChunks { count, .. } => u64::from(count),
@@ -210,7 +210,7 @@ impl Source {
         }
     }
 
-    /// Bytes of the payload itself that this source is.
+    /// Returns the number of inline bytes of this source; 0 for sources of other kinds.
     pub(super) fn inline_bytes(&self) -> u64 {
         match self.place {
             Place::Inline { bytes } => bytes.into(),
@@ -219,7 +219,7 @@ impl Source {
     }
 }
 
-/// Where a program's result goes.
+/// Destination of a program's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Dwords 0 and 1 of the completion alone.
@@ -230,11 +230,11 @@ pub enum Output {
         nsid: u32,
         /// First byte.
         start: u64,
-        /// Most bytes.
+        /// Maximum number of bytes.
         bytes: u32,
     },
-    /// Bytes as values of `chunk_bytes` each, the last maybe shorter, under
-    /// `prefix ++ (first + k * stride as u32 big-endian)`, k from 0 on.
+    /// Bytes as values of `chunk_bytes` each, the last maybe shorter, under `prefix ++ (first + k *
+    /// stride as u32 big-endian)`, k from 0 on.
     KvChunks {
         /// kv namespace.
         nsid: u32,

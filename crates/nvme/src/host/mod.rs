@@ -1,15 +1,15 @@
 //! The host's side above the transport: command identifiers, expected data, completions.
 //!
-//! Never: I/O, buffers, retries. Invariants: data and transfer requests of a controller are
-//! accepted only for a command in flight, in order and within the buffer that the command named;
-//! a command completes once.
+//! Does no I/O, owns no buffers and retries nothing. Invariants: data and transfer requests of a
+//! controller are accepted only for a command in flight, in order and within the buffer that the
+//! command named; a command completes once.
 
 pub mod queue;
 
 use crate::fabrics::{CNTLID_DYNAMIC, ConnectData};
 use crate::wire::fixed_text;
 
-/// The data of Connect. `cntlid` is `None` on the admin queue.
+/// Returns the data of Connect. `cntlid` is `None` on the admin queue.
 pub fn connect_data(
     hostid: &[u8; 16],
     hostnqn: &str,

@@ -8,14 +8,14 @@ use crate::tcp::encoder::Prefix;
 use crate::tcp::host::{Connection, Event as Wire};
 use crate::tcp::{Digests, Fatal};
 
-/// What data a command moves.
+/// Data that a command moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transfer {
     /// Size of the host's receive buffer in bytes.
     pub to_host: u32,
     /// Bytes to send.
     pub to_controller: u32,
-    /// Send them in the capsule rather than when asked for.
+    /// True to send them in the capsule, false to wait for a transfer request.
     pub in_capsule: bool,
 }
 
@@ -33,7 +33,7 @@ struct Slot {
 pub struct Completion {
     /// Command identifier.
     pub cid: u16,
-    /// The completion queue entry; made up when the SUCCESS flag stood for it.
+    /// The completion queue entry; made here if the SUCCESS flag stood for it.
     pub cqe: Cqe,
     /// Bytes received into the command's buffer.
     pub received: u32,
@@ -41,12 +41,12 @@ pub struct Completion {
     pub damaged: bool,
 }
 
-/// What the queue wants its owner to do.
+/// Event for the queue's owner.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// The connection is initialised: Connect may be sent.
     Connected {
-        /// Most bytes of one H2CData PDU.
+        /// Maximum bytes of one H2CData PDU.
         h2c_data_bytes_max: u32,
     },
     /// Data for a command's buffer.
@@ -84,7 +84,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// A queue of `entries` (at least 2) commands, and the ICReq to send.
+    /// Returns a queue of `entries` (at least 2) commands, and the ICReq to send.
     ///
     /// One entry stays unused, as a ring of the standard has it.
     pub fn new(entries: u16, digests: Digests) -> (Self, Prefix) {
@@ -95,17 +95,17 @@ impl Queue {
         (Self { connection, slots, free }, request)
     }
 
-    /// The transport's side of the queue: prefixes and digests.
+    /// Returns the transport's side of the queue: prefixes and digests.
     pub fn connection(&self) -> &Connection {
         &self.connection
     }
 
-    /// Commands that may still be begun.
+    /// Returns the number of commands that may still be begun.
     pub fn room(&self) -> usize {
         self.free.len()
     }
 
-    /// Commands in flight.
+    /// Returns the number of commands in flight.
     pub fn in_flight(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -125,7 +125,7 @@ impl Queue {
         Some(self.connection.capsule(sqe, in_capsule))
     }
 
-    /// Where the next bytes of the stream belong when they are data of a command.
+    /// Returns the place of the next bytes of the stream, if they are data of a command.
     pub fn data_wanted(&self) -> Option<(u16, u32, usize)> {
         self.connection.data_wanted()
     }
@@ -138,7 +138,7 @@ impl Queue {
         self.connection.data_received(bytes);
     }
 
-    /// The next event from the front of `input`; `None` when more input is needed.
+    /// Returns the next event from the front of `input`; `None` when more input is needed.
     ///
     /// # Errors
     /// [`Fatal`] when the controller broke the rules: send its terminate request and close.

@@ -1,4 +1,4 @@
-//! What Identify's data says, read back.
+//! Tests of Identify's data, read back.
 
 use super::*;
 

@@ -44,7 +44,7 @@ pub struct ProgramType {
 pub struct RangeSet {
     /// Identifier.
     pub rsid: u16,
-    /// Whether an execution uses it.
+    /// True if an execution uses it.
     pub in_use: bool,
     /// Its ranges.
     pub ranges: Vec<MemoryRange>,
@@ -58,7 +58,7 @@ fn list(count: usize, entries: impl Iterator<Item = u8>) -> Vec<u8> {
     data
 }
 
-/// Data of the Downloadable Program Types List log.
+/// Returns the data of the Downloadable Program Types List log.
 pub fn program_types(types: &[ProgramType]) -> Vec<u8> {
     let entry = |one: &ProgramType| {
         let mut entry = ProgramTypeEntry::zeroed();
@@ -68,7 +68,7 @@ pub fn program_types(types: &[ProgramType]) -> Vec<u8> {
     list(types.len(), types.iter().flat_map(entry))
 }
 
-/// Data of the Memory Range Set List log.
+/// Returns the data of the Memory Range Set List log.
 pub fn range_sets(sets: &[RangeSet]) -> Vec<u8> {
     let entry = |set: &RangeSet| {
         let mut entry = RangeSetEntry::zeroed();

@@ -23,21 +23,22 @@ pub use lists::{
 pub const DOWNLOADABLE_FIRST: u16 = 16;
 /// Number of program indexes that a host may load to.
 pub const DOWNLOADABLE_COUNT: u16 = 16;
-/// Most of them that are active at once; MAXACT counts the drive's own besides.
+/// Maximum number of loaded programs active at once; MAXACT also counts the drive's own.
 pub const ACTIVE_MAX: u16 = 8;
-/// Longest program in bytes (MAXPB).
+/// Maximum program length in bytes (MAXPB).
 pub const PROGRAM_BYTES_MAX: u32 = 4 << 20;
-/// Most bytes of all loaded programs together.
+/// Maximum bytes of all loaded programs together.
 pub const ALL_PROGRAMS_BYTES_MAX: u32 = 16 << 20;
-/// Most bytes of a program in one Load Program command.
+/// Maximum bytes of a program in one Load Program command.
 pub const LOAD_BYTES_MAX: u32 = 1 << 20;
-/// Most memory range sets at once (MAXMEMRS).
+/// Maximum memory range sets at once (MAXMEMRS).
 pub const RANGE_SETS_MAX: u16 = 64;
-/// Most memory ranges in a set, or of one execution (MAXMEMR): an execution has so many streams.
+/// Maximum memory ranges in a set, or of one execution (MAXMEMR): the number of streams of an
+/// execution.
 pub const RANGES_MAX: u8 = 8;
 /// Bytes of a range descriptor.
 pub const RANGE_BYTES: usize = 32;
-/// Most bytes of descriptors that come with one command.
+/// Maximum bytes of descriptors in the data of one command.
 const RANGE_DATA_BYTES_MAX: u32 = 8192;
 
 /// Selection of Program Activation Management: deactivate. Sources contradict each other here.
@@ -117,7 +118,7 @@ pub struct MemoryRange {
 }
 
 impl MemoryRange {
-    /// The ranges that stand in `data`, as many as are whole.
+    /// Returns the ranges that stand in `data`, as many as are whole.
     pub fn parse_all(data: &[u8]) -> Vec<Self> {
         let records = data.as_chunks::<RANGE_BYTES>().0.iter();
         let parse = |bytes: &[u8; RANGE_BYTES]| {
@@ -153,7 +154,7 @@ pub struct Part {
     pub pid: u64,
     /// Length of the whole program in bytes.
     pub size: u32,
-    /// Where in it these bytes belong.
+    /// Offset of these bytes in the program.
     pub offset: u32,
     /// Number of bytes that come with the command.
     pub bytes: u32,
@@ -189,7 +190,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether an opcode of the admin queue is one of these.
+    /// Returns true if an opcode of the admin queue is one of these.
     pub const fn has(opcode: u8) -> bool {
         matches!(
             Admin(opcode),
@@ -197,7 +198,7 @@ impl Command {
         )
     }
 
-    /// Most bytes that come with a command of this opcode.
+    /// Returns the maximum bytes of data of a command with this opcode.
     pub const fn data_bytes_max(opcode: u8) -> u32 {
         match Admin(opcode) {
             Admin::LOAD_PROGRAM => LOAD_BYTES_MAX,
@@ -262,7 +263,7 @@ impl Command {
     }
 }
 
-/// The 16 bits of a field.
+/// Returns the 16 bits of a field.
 fn index(field: u32) -> u16 {
     u16::try_from(field).expect("a field of 16 bits")
 }
@@ -273,7 +274,7 @@ fn command(opcode: Admin, nsid: u32, dword: u32) -> Sqe {
     sqe
 }
 
-/// Load Program with one part.
+/// Returns Load Program with one part.
 pub fn load(nsid: u32, part: &Part) -> Sqe {
     let select = LoadSelect::default().with_pind(part.index.into()).with_ptype(part.ptype.into());
     let sqe = command(Admin::LOAD_PROGRAM, nsid, select.with_pit(part.pit.into()).0);
@@ -282,20 +283,20 @@ pub fn load(nsid: u32, part: &Part) -> Sqe {
     Sqe::from_bytes(*view.as_bytes())
 }
 
-/// Load Program that unloads.
+/// Returns Load Program that unloads.
 pub fn unload(nsid: u32, index: u16) -> Sqe {
     let select = LoadSelect::default().with_pind(index.into()).with_unload(1);
     command(Admin::LOAD_PROGRAM, nsid, select.0)
 }
 
-/// Program Activation Management.
+/// Returns Program Activation Management.
 pub fn activate(nsid: u32, index: u16, active: bool) -> Sqe {
     let select = if active { ACTIVATE } else { DEACTIVATE };
     let select = ActivationSelect::default().with_pind(index.into()).with_select(select);
     command(Admin::PROGRAM_ACTIVATION, nsid, select.0)
 }
 
-/// Memory Range Set Management that creates a set, with its data.
+/// Returns Memory Range Set Management that creates a set, and its data.
 ///
 /// # Panics
 /// When there are more than 255 ranges.
@@ -306,7 +307,7 @@ pub fn create_range_set(nsid: u32, ranges: &[MemoryRange]) -> (Sqe, Vec<u8>) {
     (sqe, ranges.iter().flat_map(MemoryRange::encode).collect())
 }
 
-/// Memory Range Set Management that deletes a set.
+/// Returns Memory Range Set Management that deletes a set.
 pub fn delete_range_set(nsid: u32, rsid: u16) -> Sqe {
     let select = RangeSetSelect::default().with_select(1).with_rsid(rsid.into());
     command(Admin::MEMORY_RANGE_SET, nsid, select.0)

@@ -1,7 +1,7 @@
 //! The controller's side of a connection: initialisation, capsules in, grants of data transfer.
 //!
-//! Never: queues or meaning of commands. Invariants: H2CData is accepted only against a grant, in
-//! order and within it; a grant is made only by the caller, who owns the buffer.
+//! Queues and commands are in [`crate::controller`]. Invariants: H2CData is accepted only against a
+//! grant, in order and within it; only the caller, who owns the buffer, makes grants.
 
 use super::decoder::{Header, Side};
 use super::encoder::{Encoder, Prefix};
@@ -10,18 +10,18 @@ use super::{Digests, Fatal};
 use crate::capsule::{Cqe, Sqe};
 use crate::pdu::{self, DataHeader, FatalStatus, Flags, IcReq, IcResp, Kind, R2t, TermReq};
 
-/// What a controller announces and holds its host to.
+/// Limits that a controller announces and enforces.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Most bytes of one H2CData PDU (MAXH2CDATA), a multiple of 4, at least 4,096.
+    /// Maximum bytes of one H2CData PDU (MAXH2CDATA), a multiple of 4, at least 4,096.
     pub h2c_data_bytes_max: u32,
-    /// Most bytes of in-capsule data.
+    /// Maximum bytes of in-capsule data.
     pub in_capsule_bytes_max: u32,
     /// Digests that the controller is willing to use.
     pub digests: Digests,
 }
 
-/// Where data belongs.
+/// Destination of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The command that came in this very capsule.
@@ -30,7 +30,7 @@ pub enum Target {
     Transfer(u16),
 }
 
-/// What the connection wants its owner to do.
+/// Event for the connection's owner.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// The host asked to initialise: send this reply first.
@@ -44,7 +44,7 @@ pub enum Event<'a> {
     },
     /// Data of a command.
     Data {
-        /// Where it belongs.
+        /// Destination of the data.
         target: Target,
         /// Offset in bytes within the command's buffer.
         offset: u32,
@@ -53,7 +53,7 @@ pub enum Event<'a> {
     },
     /// The data of one PDU is complete.
     DataEnd {
-        /// Where it belongs.
+        /// Destination of the data.
         target: Target,
         /// The whole capsule or grant is complete.
         complete: bool,
@@ -81,13 +81,13 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection on which nothing has been received.
+    /// Returns a connection on which nothing has been received.
     pub fn new(limits: Limits) -> Self {
         let receiver = Receiver::new(Side::Controller);
         Self { limits, receiver, encoder: Encoder::default(), transfers: Vec::new() }
     }
 
-    /// The next event from the front of `input`; `None` when more input is needed.
+    /// Returns the next event from the front of `input`; `None` when more input is needed.
     ///
     /// # Errors
     /// [`Fatal`]: send its terminate request and close.
@@ -108,8 +108,9 @@ impl Connection {
         }
     }
 
-    /// Where the next bytes of the stream belong when they are data: target, offset in the
-    /// command's buffer, and number of bytes. They may be received straight into the buffer.
+    /// Returns the destination of the next bytes of the stream if they are data: target, offset in
+    /// the command's buffer, and number of bytes. The caller may receive them straight into the
+    /// buffer.
     pub fn data_wanted(&self) -> Option<(Target, u32, usize)> {
         self.receiver.data_wanted()
     }
@@ -134,15 +135,15 @@ impl Connection {
         (ttag, self.encoder.prefix(Kind::R2T, Flags::default(), r2t.as_bytes(), 0))
     }
 
-    /// The response capsule of a completion.
+    /// Returns the response capsule of a completion.
     pub fn response(&self, cqe: &Cqe) -> Prefix {
         let mut header = [0; 24];
         header[8..].copy_from_slice(cqe.as_bytes());
         self.encoder.prefix(Kind::CAPSULE_RESP, Flags::default(), &header, 0)
     }
 
-    /// What stands before `length` bytes of data for command `cid`. `last` marks the command's
-    /// final data; `success` stands for the response capsule.
+    /// Returns the bytes of a PDU before `length` bytes of data for command `cid`. `last` marks the
+    /// command's final data; `success` replaces the response capsule.
     pub fn data_prefix(
         &self,
         cid: u16,
@@ -157,12 +158,12 @@ impl Connection {
         self.encoder.prefix(Kind::C2H_DATA, flags, header.as_bytes(), length)
     }
 
-    /// How this side encodes: prefix lengths and data digests.
+    /// Returns this side's encoder: prefix lengths and data digests.
     pub fn encoder(&self) -> &Encoder {
         &self.encoder
     }
 
-    /// Closes the PDU; true when the capsule or the whole grant is complete.
+    /// Ends the PDU; returns true if the capsule or the whole grant is complete.
     fn finish(&mut self, target: Target) -> bool {
         let Target::Transfer(ttag) = target else { return true };
         let slot = &mut self.transfers[usize::from(ttag)];
@@ -220,7 +221,7 @@ impl Connection {
         Ok(Event::Connected(reply))
     }
 
-    /// Where the data of an H2CData PDU belongs.
+    /// Returns the destination of the data of an H2CData PDU.
     fn h2c_data(&mut self, header: &Header) -> Result<(Target, u32), Fatal> {
         let data = DataHeader::parse(header.bytes()).expect("an H2CData header is 24 bytes");
         let slot = self.transfers.get_mut(usize::from(data.ttag()));

@@ -1,13 +1,14 @@
-//! Stream to PDUs: finds headers, checks what the header alone can tell, hands data on in place.
+//! Stream to PDUs: finds headers, checks them as far as a header alone allows, and hands data on in
+//! place.
 //!
-//! Never: which command a PDU belongs to. Invariant: bytes of a data-bearing PDU are borrowed from
-//! the input, never copied; a caller may also receive them straight into a command's buffer
+//! The owner assigns PDUs to commands. Invariant: bytes of a data-bearing PDU are borrowed from the
+//! input, never copied; a caller may also receive them straight into a command's buffer
 //! ([`Decoder::data_left`], [`Decoder::data_received`]).
 
 use super::{DIGEST_BYTES, Digests, Fatal};
 use crate::pdu::{CommonHeader, FatalStatus, Flags, HEADER_BYTES_MAX, Kind, Shape};
 
-/// Which end of the connection decodes.
+/// The end of the connection that decodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The host: receives what controllers send.
@@ -17,7 +18,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// True when this side may receive a PDU of this kind.
+    /// Returns true if this side may receive a PDU of this kind.
     fn receives(self, kind: Kind) -> bool {
         match kind {
             Kind::IC_REQ | Kind::H2C_TERM_REQ | Kind::CAPSULE_CMD | Kind::H2C_DATA => {
@@ -32,7 +33,7 @@ impl Side {
         }
     }
 
-    /// The PDU that must come first.
+    /// Returns the PDU that must come first.
     fn first(self) -> Kind {
         match self {
             Self::Host => Kind::IC_RESP,
@@ -54,24 +55,24 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header's bytes from offset 0; those past HLEN are zero.
+    /// Returns the header's bytes from offset 0; those past HLEN are zero.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// A fatal error in the field at this offset.
+    /// Returns a fatal error in the field at this offset.
     pub fn invalid(&self, offset: u32) -> Fatal {
         self.fatal(FatalStatus::INVALID_HEADER_FIELD, offset)
     }
 
-    /// A fatal error in this PDU.
+    /// Returns a fatal error in this PDU.
     pub fn fatal(&self, status: FatalStatus, information: u32) -> Fatal {
         let length = self.kind.shape().map_or(8, |shape| shape.header);
         Fatal { status, information, header: self.bytes[..length].to_vec() }
     }
 }
 
-/// What the decoder found.
+/// Item found by the decoder.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item<'a> {
     /// A header; when its `data` is not 0, `Data` items and one `End` follow.
@@ -95,7 +96,8 @@ enum Phase {
 }
 
 impl Phase {
-    /// At the start of so many bytes of data; `odd` is how many are in their last dword.
+    /// Returns the state at the start of `bytes` bytes of data; `odd` is the number of bytes in
+    /// their last dword.
     fn data(bytes: u32) -> Self {
         Self::Data { left: bytes as usize, odd: bytes as usize % 4, crc: 0 }
     }
@@ -114,7 +116,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder at the start of a connection.
+    /// Returns a decoder at the start of a connection.
     pub fn new(side: Side) -> Self {
         let stash = [0; HEADER_BYTES_MAX + DIGEST_BYTES];
         let digests = Digests::default();
@@ -126,12 +128,12 @@ impl Decoder {
         self.digests = digests;
     }
 
-    /// Ends decoding: the connection's owner found the stream unlawful.
+    /// Ends decoding after the connection's owner found a violation.
     pub fn fail(&mut self) {
         self.phase = Phase::Failed;
     }
 
-    /// The next item, taken from the front of `input`; `None` when more input is needed.
+    /// Returns the next item, taken from the front of `input`; `None` when more input is needed.
     ///
     /// # Errors
     /// [`Fatal`] when a header breaks the rules; nothing is decoded after it.
@@ -170,8 +172,8 @@ impl Decoder {
         }
     }
 
-    /// Bytes of the current PDU's data that are still to come; 0 outside data. Only then may a
-    /// caller receive up to that many bytes elsewhere and report them.
+    /// Returns the number of data bytes of the current PDU that are still to come; 0 outside data.
+    /// A caller may receive up to that many bytes elsewhere and report them.
     pub fn data_left(&self) -> usize {
         match self.phase {
             Phase::Data { left, .. } => left,
@@ -179,7 +181,8 @@ impl Decoder {
         }
     }
 
-    /// Bytes of the current PDU's data that are still to come, padding before it or not.
+    /// Returns the number of data bytes of the current PDU that are still to come, also while its
+    /// padding is.
     pub fn data_coming(&self) -> usize {
         match self.phase {
             Phase::Padding { data, .. } => data as usize,
@@ -204,7 +207,7 @@ impl Decoder {
         };
     }
 
-    /// Fills the stash up to `target` bytes; true when it is full.
+    /// Fills the stash up to `target` bytes; returns true if it is full.
     fn fill(&mut self, target: usize, input: &mut &[u8]) -> bool {
         let count = target.saturating_sub(self.have).min(input.len());
         self.stash[self.have..self.have + count].copy_from_slice(&input[..count]);
@@ -213,8 +216,8 @@ impl Decoder {
         self.have >= target
     }
 
-    /// The data digest is of the data, or of the data with zeros up to a multiple of 4 bytes: the
-    /// standard can be read both ways, Linux sends the one and SPDK the other.
+    /// Returns the data digest of the data, or of the data with zeros up to a multiple of 4 bytes:
+    /// the standard can be read both ways, Linux sends the one and SPDK the other.
     fn data_digest<'a>(&mut self, odd: usize, crc: u32, input: &mut &'a [u8]) -> Option<Item<'a>> {
         let mut digest_matches = true;
         if self.digests.data {
@@ -230,8 +233,8 @@ impl Decoder {
         Some(Item::End { digest_matches })
     }
 
-    /// A header of which nothing was received before and of which all is there; `None` when that
-    /// is not so, or when anything is wrong with it: [`Self::header`] finds out what.
+    /// Returns a header that lies whole in `input`, if none of it was received before; `None`
+    /// otherwise, or if anything is wrong with it: [`Self::header`] then finds the error.
     fn whole_header(&mut self, input: &mut &[u8]) -> Option<Header> {
         if self.have > 0 || self.first || self.digests.header {
             return None;
@@ -265,7 +268,7 @@ impl Decoder {
         Ok(Some(self.accept(&common, &stash[..shape.header], padding, data)))
     }
 
-    /// Goes on to what follows a header that was found good.
+    /// Moves to the state that follows a valid header.
     fn accept(
         &mut self,
         common: &CommonHeader,
@@ -315,7 +318,8 @@ impl Decoder {
         Ok(shape)
     }
 
-    /// Padding and data length of a PDU whose header with digest has `head` bytes.
+    /// Checks the lengths of a PDU whose header with digest has `head` bytes; returns padding and
+    /// data length.
     fn check_lengths(
         &self,
         common: &CommonHeader,

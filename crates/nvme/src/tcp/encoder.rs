@@ -1,14 +1,14 @@
-//! PDUs to bytes: everything of a PDU that stands before its data, in one small array.
+//! PDUs to bytes: the part of a PDU before its data, in one small array.
 //!
-//! Never: the data itself, which follows from the command's own buffer, nor allocation.
+//! The data itself is sent from the command's own buffer. Encoding does not allocate.
 
 use super::{DIGEST_BYTES, Digests};
 use crate::pdu::{CommonHeader, Flags, Kind};
 
-/// Longest prefix: alignment is at most 128 bytes, and no header with its digest is longer.
+/// Maximum prefix length: alignment is at most 128 bytes, and no header with its digest is longer.
 pub const PREFIX_BYTES_MAX: usize = 128;
 
-/// What stands before a PDU's data: header, header digest, padding.
+/// The part of a PDU before its data: header, header digest, padding.
 #[derive(Clone, Copy)]
 pub struct Prefix {
     bytes: [u8; PREFIX_BYTES_MAX],
@@ -28,7 +28,7 @@ impl core::fmt::Debug for Prefix {
     }
 }
 
-/// How one direction of a connection encodes.
+/// Encoding parameters of one direction of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Encoder {
     /// Digests in use.
@@ -38,7 +38,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Length of the prefix of a PDU of this kind that carries `data` bytes.
+    /// Returns the length of the prefix of a PDU of this kind that carries `data` bytes.
     pub fn prefix_length(&self, kind: Kind, data: u32) -> usize {
         let shape = kind.shape().expect("a kind of ours");
         let digest = if shape.header_digest && self.digests.header { DIGEST_BYTES } else { 0 };
@@ -49,10 +49,10 @@ impl Encoder {
         }
     }
 
-    /// The prefix of a PDU: `header` with its common header, digest and padding filled in.
+    /// Returns the prefix of a PDU: `header` with its common header, digest and padding filled in.
     ///
     /// # Panics
-    /// When `header` is not of the kind's length: our bug.
+    /// If `header` does not have the kind's length: a bug of ours.
     pub fn prefix(&self, kind: Kind, flags: Flags, header: &[u8], data: u32) -> Prefix {
         let shape = kind.shape().expect("a kind of ours");
         assert_eq!(header.len(), shape.header, "header of another kind");
@@ -80,7 +80,7 @@ impl Encoder {
         Prefix { bytes, length }
     }
 
-    /// The digest that follows the data, when the connection uses data digests.
+    /// Returns the digest that follows the data, if the connection uses data digests.
     pub fn data_digest<'a>(&self, data: impl IntoIterator<Item = &'a [u8]>) -> Option<[u8; 4]> {
         self.digests.data.then(|| data.into_iter().fold(0, crc32c::crc32c_append).to_le_bytes())
     }

@@ -1,7 +1,7 @@
 //! The host's side of a connection: initialisation, capsules out, data both ways.
 //!
-//! Never: queues or meaning of commands, except that it parses what a controller may send.
-//! Invariant: nothing is sent before ICResp has come.
+//! Queues and commands are in [`crate::host`]; this module parses every PDU that a controller may
+//! send. Invariant: nothing is sent before ICResp has come.
 
 use super::decoder::{Header, Side};
 use super::encoder::{Encoder, Prefix};
@@ -10,15 +10,15 @@ use super::{Digests, Fatal};
 use crate::capsule::{Cqe, Sqe};
 use crate::pdu::{self, DataHeader, FatalStatus, Flags, IcReq, IcResp, Kind, R2t, TermReq};
 
-/// Least MAXH2CDATA that a host accepts.
+/// Minimum MAXH2CDATA that a host accepts.
 const H2C_DATA_BYTES_MIN: u32 = 4096;
 
-/// What the connection wants its owner to do.
+/// Event for the connection's owner.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// The controller answered: commands may be sent.
     Connected {
-        /// Most bytes of one H2CData PDU.
+        /// Maximum bytes of one H2CData PDU.
         h2c_data_bytes_max: u32,
     },
     /// A response capsule.
@@ -56,7 +56,7 @@ pub enum Event<'a> {
     Terminated(TermReq),
 }
 
-/// Where data belongs.
+/// Destination of data.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     cid: u16,
@@ -73,7 +73,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection that will ask for these digests, and the ICReq to send.
+    /// Returns a connection that will ask for these digests, and the ICReq to send.
     pub fn new(digests: Digests) -> (Self, Prefix) {
         let mut request = IcReq::zeroed();
         request.set_dgst(digests.dgst());
@@ -82,7 +82,7 @@ impl Connection {
         (Self { wanted: digests, receiver: Receiver::new(Side::Host), encoder }, prefix)
     }
 
-    /// The next event from the front of `input`; `None` when more input is needed.
+    /// Returns the next event from the front of `input`; `None` when more input is needed.
     ///
     /// # Errors
     /// [`Fatal`]: send its terminate request and close.
@@ -102,14 +102,14 @@ impl Connection {
         }
     }
 
-    /// Where the next bytes of the stream belong when they are data: command, offset in its
-    /// buffer, number of bytes. They may be received straight into the buffer.
+    /// Returns the destination of the next bytes of the stream if they are data: command, offset in
+    /// its buffer, number of bytes. The caller may receive them straight into the buffer.
     pub fn data_wanted(&self) -> Option<(u16, u32, usize)> {
         let (place, offset, left) = self.receiver.data_wanted()?;
         Some((place.cid, offset, left))
     }
 
-    /// Bytes of the current PDU's data that have not been handed on.
+    /// Returns the bytes of the current PDU's data that have not been handed on.
     pub fn data_coming(&self) -> usize {
         self.receiver.data_coming()
     }
@@ -119,14 +119,15 @@ impl Connection {
         self.receiver.data_received(bytes);
     }
 
-    /// What stands before the in-capsule data of a command; the whole capsule when `data` is 0.
+    /// Returns the bytes before the in-capsule data of a command; the whole capsule if `data` is 0.
     pub fn capsule(&self, sqe: &Sqe, data: u32) -> Prefix {
         let mut header = [0; 72];
         header[8..].copy_from_slice(sqe.as_bytes());
         self.encoder.prefix(Kind::CAPSULE_CMD, Flags::default(), &header, data)
     }
 
-    /// What stands before `length` bytes of data for a transfer; `last` marks its final PDU.
+    /// Returns the bytes of a PDU before `length` bytes of data for a transfer; `last` marks its
+    /// final PDU.
     pub fn data_prefix(&self, cid: u16, ttag: u16, offset: u32, length: u32, last: bool) -> Prefix {
         let mut header = DataHeader::zeroed();
         header.set_cccid(cid).set_ttag(ttag).set_datao(offset).set_datal(length);
@@ -134,7 +135,7 @@ impl Connection {
         self.encoder.prefix(Kind::H2C_DATA, flags, header.as_bytes(), length)
     }
 
-    /// How this side encodes: prefix lengths and data digests.
+    /// Returns this side's encoder: prefix lengths and data digests.
     pub fn encoder(&self) -> &Encoder {
         &self.encoder
     }

@@ -1,9 +1,10 @@
-//! A connection's bytes: PDUs out of a stream and into it, for the controller's and the host's
+//! Bytes of a connection: PDUs out of a stream and into it, for the controller's and the host's
 //! side.
 //!
-//! Never: sockets, buffers of commands, meaning of a command. Invariants: a decoder consumes input
-//! at any split with the same result; after a [`Fatal`] it takes nothing more; data of a peer is
-//! handed on before its digest is known, and [`decoder::Item::End`] says whether it was right.
+//! Sockets, commands and their buffers belong to the callers. Invariants: a decoder consumes input
+//! at any split with the same result; after a [`Fatal`] it accepts nothing more; data of a peer is
+//! handed on before its digest is known, and [`decoder::Item::End`] reports the result of the
+//! check.
 
 pub mod controller;
 pub mod decoder;
@@ -23,12 +24,12 @@ pub struct Digests {
 }
 
 impl Digests {
-    /// From the DGST field of ICReq and ICResp.
+    /// Makes digests from the DGST field of ICReq and ICResp.
     pub const fn of(dgst: u8) -> Self {
         Self { header: dgst & pdu::DGST_HEADER != 0, data: dgst & pdu::DGST_DATA != 0 }
     }
 
-    /// The DGST field.
+    /// Returns the DGST field.
     pub const fn dgst(self) -> u8 {
         self.header as u8 * pdu::DGST_HEADER + self.data as u8 * pdu::DGST_DATA
     }
@@ -37,8 +38,9 @@ impl Digests {
 /// Size of a digest in bytes.
 pub const DIGEST_BYTES: usize = 4;
 
-/// A fatal transport error: the connection ends with a terminate request that says why.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A fatal transport error: the connection ends with a terminate request that carries it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("transport error: {status}, information {information:#x}")]
 pub struct Fatal {
     /// Fatal Error Status (FES).
     pub status: FatalStatus,
@@ -49,7 +51,7 @@ pub struct Fatal {
 }
 
 impl Fatal {
-    /// The terminate request, `kind` being that of the side that sends it.
+    /// Returns the terminate request; `kind` is that of the sending side.
     pub fn encode(&self, kind: Kind) -> Vec<u8> {
         let copied = self.header.len().min(pdu::TERM_DATA_BYTES_MAX);
         let mut request = TermReq::zeroed();
@@ -63,11 +65,3 @@ impl Fatal {
         data
     }
 }
-
-impl core::fmt::Display for Fatal {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "transport error: {}, information {:#x}", self.status, self.information)
-    }
-}
-
-impl core::error::Error for Fatal {}

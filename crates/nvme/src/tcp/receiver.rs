@@ -1,19 +1,19 @@
-//! Receiving, as both sides do it: headers for their owner to judge, and data with its place.
+//! Receiving, common to both sides: headers for the owner to judge, and data with its destination.
 //!
-//! Never: what a header means. Invariant: data has the place that was begun with its header, and
-//! offsets count on from there.
+//! The owner interprets headers. Invariant: data has the destination that was begun with its
+//! header, and offsets count on from there.
 
 use super::decoder::{Decoder, Header, Item, Side};
 use super::{Digests, Fatal};
 
-/// What was received; `P` is where data belongs.
+/// Item received; `P` is the type of a data's destination.
 #[derive(Debug)]
 pub(super) enum Received<'a, P> {
-    /// A header: with data behind it, [`Receiver::begin`] says where that belongs.
+    /// A header: if data follows, [`Receiver::begin`] sets the destination.
     Header(Header),
     /// Data.
     Data {
-        /// Where it belongs.
+        /// Destination.
         place: P,
         /// Offset in bytes within the command's buffer.
         offset: u32,
@@ -22,7 +22,7 @@ pub(super) enum Received<'a, P> {
     },
     /// The data of one PDU is complete.
     End {
-        /// Where it belongs.
+        /// Destination.
         place: P,
         /// False when the data digest did not match.
         digest_matches: bool,
@@ -38,20 +38,20 @@ pub(super) struct Receiver<P> {
 }
 
 impl<P: Copy> Receiver<P> {
-    /// A stream of which nothing was received.
+    /// Returns a stream of which nothing was received.
     pub(super) fn new(side: Side) -> Self {
         Self { decoder: Decoder::new(side), current: None }
     }
 
-    /// Digests that PDUs have from now on.
+    /// Sets the digests of all further PDUs.
     pub(super) fn set_digests(&mut self, digests: Digests) {
         self.decoder.set_digests(digests);
     }
 
-    /// The next of the front of `input`; `None` when more input is needed.
+    /// Returns the next item of the front of `input`; `None` when more input is needed.
     ///
     /// # Errors
-    /// [`Fatal`], once and for all.
+    /// [`Fatal`], after which nothing more is received.
     pub(super) fn next<'a>(
         &mut self,
         input: &mut &'a [u8],
@@ -70,12 +70,13 @@ impl<P: Copy> Receiver<P> {
         }))
     }
 
-    /// The data behind the last header belongs to `place`, from `offset` of its buffer on.
+    /// Sets the destination of the data behind the last header: `place`, from `offset` of its
+    /// buffer on.
     pub(super) fn begin(&mut self, place: P, offset: u32) {
         self.current = Some((place, offset));
     }
 
-    /// What its owner made of a header: an error is the stream's end.
+    /// Passes on the owner's verdict on a header; an error ends the stream.
     pub(super) fn judged<T>(&mut self, event: Result<T, Fatal>) -> Result<Option<T>, Fatal> {
         if event.is_err() {
             self.decoder.fail();
@@ -83,8 +84,8 @@ impl<P: Copy> Receiver<P> {
         event.map(Some)
     }
 
-    /// Where the next bytes of the stream belong when they are data: place, offset in the
-    /// command's buffer, number of bytes.
+    /// Returns the destination of the next bytes of the stream if they are data: place, offset in
+    /// the command's buffer, number of bytes.
     pub(super) fn data_wanted(&self) -> Option<(P, u32, usize)> {
         let left = self.decoder.data_left();
         let (place, offset) = self.current.filter(|_| left > 0)?;
@@ -97,7 +98,7 @@ impl<P: Copy> Receiver<P> {
         self.advance(bytes.len());
     }
 
-    /// Bytes of the current PDU's data that have not been handed on.
+    /// Returns the bytes of the current PDU's data that have not been handed on.
     pub(super) fn data_coming(&self) -> usize {
         self.decoder.data_coming()
     }

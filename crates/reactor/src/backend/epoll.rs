@@ -1,7 +1,7 @@
-//! The epoll back end's poller: one edge-triggered registration for a socket's whole life.
+//! Poller of the epoll back end: one edge-triggered registration for a socket's whole life.
 //!
-//! Never reads or writes a socket, and cannot wait for files: those go to helper threads.
-//! Invariant: the events of one wait all reach the caller before the next wait.
+//! This module neither reads nor writes sockets. epoll cannot wait for files, so file operations go
+//! to helper threads. Invariant: the caller sees all events of one wait before the next wait.
 
 use std::cell::RefCell;
 use std::io;
@@ -13,25 +13,31 @@ use crate::backend::{Direction, SocketKey, os};
 use crate::file::{FileDone, FileOp, FileThreads};
 use crate::oneshot::Sender;
 
-/// Marks the core's own eventfd among the events; no socket has this key.
-const BELL: u64 = u64::MAX;
+/// User data of the core's own eventfd; no socket has this key.
+const NOTIFIER: u64 = u64::MAX;
 const EVENTS_MAX: usize = 256;
 
 pub(crate) struct Epoll {
     set: OwnedFd,
     room: RefCell<Vec<libc::epoll_event>>,
     files: FileThreads,
-    _bell: Arc<os::EventFd>,
+    _notifier: Arc<os::EventFd>,
 }
 
 impl Epoll {
-    pub(crate) fn new(bell: Arc<os::EventFd>, name: &str) -> io::Result<Self> {
+    pub(crate) fn new(notifier: Arc<os::EventFd>, name: &str) -> io::Result<Self> {
         let set = os::epoll_create()?;
         // Edge-triggered, so each ring is one event and the counter need never be read.
         let events = libc::EPOLLIN | libc::EPOLLET;
-        os::epoll_change(set.as_raw_fd(), libc::EPOLL_CTL_ADD, bell.as_raw_fd(), events, BELL)?;
+        os::epoll_change(
+            set.as_raw_fd(),
+            libc::EPOLL_CTL_ADD,
+            notifier.as_raw_fd(),
+            events,
+            NOTIFIER,
+        )?;
         let room = RefCell::new(vec![libc::epoll_event { events: 0, u64: 0 }; EVENTS_MAX]);
-        Ok(Self { set, room, files: FileThreads::new(name), _bell: bell })
+        Ok(Self { set, room, files: FileThreads::new(name), _notifier: notifier })
     }
 }
 
@@ -63,7 +69,7 @@ impl Poller for Epoll {
         let count = os::epoll_wait(self.set.as_raw_fd(), &mut room, wait_ns)?;
         for raw in &room[..count] {
             let (key, flags) = (raw.u64, raw.events.cast_signed());
-            if key == BELL {
+            if key == NOTIFIER {
                 continue;
             }
             let has = |wanted: libc::c_int| flags & wanted != 0;

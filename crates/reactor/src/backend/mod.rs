@@ -1,12 +1,12 @@
-//! What a core needs from below: a clock, randomness, sockets, files, a compute lane, and a place
-//! to wait. [`Backend`] is the only seam; `real` serves it over `epoll` or `uring`, `sim` over a
-//! simulated world.
+//! [`Backend`], the interface between a core and the system below it: a clock, randomness, sockets,
+//! files, compute threads, and a place to wait. `real` implements it over `epoll` or `uring`, `sim`
+//! over a simulated world.
 //!
-//! Never seen outside this crate. Invariant: an implementation holds no borrow of its own state
-//! while it wakes a waker.
+//! Private to this crate. Invariant: an implementation holds no borrow of its own state while it
+//! wakes a waker.
 
-mod bell;
 pub(crate) mod epoll;
+mod notifier;
 pub(crate) mod os;
 pub(crate) mod poller;
 pub(crate) mod real;
@@ -20,19 +20,19 @@ use std::str::FromStr;
 use std::task::{Poll, Waker};
 
 use crate::class::Class;
+use crate::compute_thread::{ComputeLoad, ErasedJob};
 use crate::file::{FileDone, FileOp};
 use crate::instant::Instant;
-use crate::lane::{LaneJob, LaneLoad};
 use crate::oneshot::Sender;
-pub(crate) use bell::Bell;
+pub(crate) use notifier::Notifier;
 
-/// Which kernel interface a real runtime waits with.
+/// Kernel interface that a real runtime waits with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BackendKind {
-    /// io_uring where the kernel grants it, else epoll.
+    /// io_uring where the kernel allows it, else epoll.
     #[default]
     Auto,
-    /// io_uring; starting fails where it is denied.
+    /// io_uring; starting fails where the kernel denies it.
     Uring,
     /// epoll, with files on helper threads.
     Epoll,
@@ -48,17 +48,10 @@ impl fmt::Display for BackendKind {
     }
 }
 
-/// The text names no back end.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Error for a text that names no back end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown back end `{0}`: one of auto, uring, epoll")]
 pub struct UnknownBackend(String);
-
-impl fmt::Display for UnknownBackend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown back end `{}`: one of auto, uring, epoll", self.0)
-    }
-}
-
-impl std::error::Error for UnknownBackend {}
 
 impl FromStr for BackendKind {
     type Err = UnknownBackend;
@@ -71,7 +64,7 @@ impl FromStr for BackendKind {
     }
 }
 
-/// A socket of one back end; never reused for another socket.
+/// Identifies a socket of one back end; a key is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SocketKey(pub(crate) u64);
 
@@ -87,20 +80,21 @@ pub(crate) enum Detached {
     Sim(SocketKey),
 }
 
-/// See the module's text. Sockets: `poll_ready` is ready while the last transfer was not refused
-/// or a newer event came; otherwise it keeps the waker, one for each direction.
+/// The system below one core; see the module's text. Sockets: `poll_ready` is ready while the last
+/// transfer was not refused, or when an event came after the refusal. Otherwise it stores the
+/// waker, one for each direction.
 pub(crate) trait Backend {
-    /// Its name, for people: `uring`, `epoll` or `sim`.
+    /// Returns the name for logs and reports: `uring`, `epoll` or `sim`.
     fn name(&self) -> &'static str;
     fn now(&self) -> Instant;
     fn fill_random(&self, bytes: &mut [u8]);
 
     fn bind(&self, addr: SocketAddr) -> io::Result<SocketKey>;
-    /// `None`: nobody waits to be accepted.
+    /// Accepts a connection; `None` if none is pending.
     fn accept(&self, key: SocketKey) -> io::Result<Option<(SocketKey, SocketAddr)>>;
-    /// Starts to connect; done, one way or the other, once the socket is writable.
+    /// Starts to connect. The attempt is over, successful or not, when the socket becomes writable.
     fn connect(&self, addr: SocketAddr) -> io::Result<SocketKey>;
-    /// How connecting went.
+    /// Returns the outcome of a connection attempt.
     fn connected(&self, key: SocketKey) -> io::Result<()>;
     fn try_recv(&self, key: SocketKey, into: &mut [u8]) -> io::Result<Option<usize>>;
     fn try_send(&self, key: SocketKey, from: &[IoSlice<'_>]) -> io::Result<Option<usize>>;
@@ -117,19 +111,20 @@ pub(crate) trait Backend {
     fn detach(&self, key: SocketKey) -> io::Result<Detached>;
     fn attach(&self, stream: Detached) -> io::Result<SocketKey>;
 
-    /// Starts a file operation, which owns what it needs until it is done.
+    /// Starts a file operation. The operation owns its descriptor and buffers until it completes.
     fn file(&self, op: Box<FileOp>, reply: Sender<FileDone>);
 
-    fn compute(&self, class: Class, job: Box<dyn LaneJob>);
-    /// Runs a job that takes long, without keeping the lane's other jobs from their turns.
-    fn compute_apart(&self, job: Box<dyn LaneJob>);
-    fn lane_load(&self) -> LaneLoad;
-    /// Keeps the lane from starving, given the time for which this core has worked for its hosts;
-    /// gives the time after which this is due again, ns, or `None` while the lane is idle.
-    fn watch_lane(&self, foreground_ns: u64) -> Option<u64>;
+    fn compute(&self, class: Class, job: Box<dyn ErasedJob>);
+    /// Runs a long job on a thread of its own, so that other jobs keep taking their turns.
+    fn compute_long(&self, job: Box<dyn ErasedJob>);
+    fn compute_load(&self) -> ComputeLoad;
+    /// Checks the compute thread for starvation. `foreground_ns` is the time this core has spent on
+    /// foreground tasks. Returns the time until the next check is due, ns, or `None` while the
+    /// thread is idle.
+    fn guard_compute(&self, foreground_ns: u64) -> Option<u64>;
 
     fn poll_stop(&self, waker: &Waker) -> Poll<()>;
 
-    /// Takes in what happened, waiting up to `wait_ns` (for ever if `None`) for something.
+    /// Processes pending events, and waits up to `wait_ns` (without limit if `None`) for one.
     fn poll(&self, wait_ns: Option<u64>) -> io::Result<()>;
 }

@@ -1,7 +1,7 @@
 //! System calls that the standard library does not offer, each wrapped to be safe.
 //!
-//! Never keeps state. Invariant: every descriptor made here is close-on-exec and, where it can
-//! be, non-blocking.
+//! This module is stateless but for the stop signal. Invariant: every descriptor made here is
+//! close-on-exec and, where the kind of descriptor allows it, non-blocking.
 #![allow(unsafe_code)]
 
 use std::io::{self, IoSlice};
@@ -14,22 +14,22 @@ use std::sync::OnceLock;
 
 use libc::{c_int, c_void, socklen_t};
 
-use super::bell::Bell;
+use super::notifier::Notifier;
 
-/// How many connections may wait to be accepted.
+/// Maximum number of connections that wait for accept.
 const BACKLOG: c_int = 1024;
 
-/// Turns the customary -1 into the error it stands for.
+/// Turns a result of -1 into the error in `errno`.
 pub(crate) fn check(result: c_int) -> io::Result<c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// As [`check`], for calls that return a count of bytes.
+/// Does the same as [`check`] for calls that return a count of bytes.
 fn check_size(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// An eventfd that wakes whoever waits for it.
+/// An eventfd that wakes its waiter.
 pub(crate) struct EventFd(OwnedFd);
 
 impl EventFd {
@@ -52,14 +52,14 @@ impl AsRawFd for EventFd {
     }
 }
 
-impl Bell for EventFd {
-    fn ring(&self) {
-        ring(self.0.as_raw_fd());
+impl Notifier for EventFd {
+    fn notify(&self) {
+        notify(self.0.as_raw_fd());
     }
 }
 
-/// Adds one to an eventfd. It cannot fail but by overflow, after 2^64 - 2 calls.
-fn ring(fd: RawFd) {
+/// Adds one to an eventfd. Fails only by overflow, after 2^64 - 2 calls.
+fn notify(fd: RawFd) {
     let one = 1_u64;
     // SAFETY: eight readable bytes, as an eventfd wants; async-signal-safe.
     let _written = unsafe { libc::write(fd, (&raw const one).cast(), size_of::<u64>()) };
@@ -74,7 +74,7 @@ pub(crate) fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Accepts a connection as a non-blocking socket; `None` if nobody waits.
+/// Accepts a connection as a non-blocking socket; `None` if none is pending.
 pub(crate) fn accept(listener: &TcpListener) -> io::Result<Option<(TcpStream, SocketAddr)>> {
     loop {
         // SAFETY: both pointers are to live, writable values of the sizes given; the descriptor
@@ -138,7 +138,7 @@ pub(crate) fn connect(addr: SocketAddr) -> io::Result<TcpStream> {
     }
 }
 
-/// One `sendmsg` of up to `IOV_MAX` slices; a dead peer is an error, not a signal.
+/// Sends up to `IOV_MAX` slices with one `sendmsg`. A dead peer gives an error, no signal.
 #[allow(clippy::useless_conversion, reason = "the width of the number differs by platform")]
 pub(crate) fn send(stream: &TcpStream, from: &[IoSlice<'_>]) -> io::Result<usize> {
     let from = &from[..from.len().min(libc::UIO_MAXIOV as usize)];
@@ -184,7 +184,7 @@ fn socklen_of_val<T>(_value: &T) -> socklen_t {
     socklen_of::<T>()
 }
 
-/// Reserves or punches a range of a file. `mode` as in `fallocate(2)`.
+/// Reserves or punches a range of a file. `mode` is that of `fallocate(2)`.
 pub(crate) fn fallocate(fd: RawFd, mode: c_int, offset: u64, len: u64) -> io::Result<()> {
     let (offset, len) = (file_offset(offset)?, file_offset(len)?);
     loop {
@@ -196,7 +196,7 @@ pub(crate) fn fallocate(fd: RawFd, mode: c_int, offset: u64, len: u64) -> io::Re
     }
 }
 
-/// One `pwritev`.
+/// Writes with one `pwritev`.
 pub(crate) fn write_vectored(fd: RawFd, from: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
     let count = c_int::try_from(from.len().min(libc::UIO_MAXIOV as usize)).unwrap_or(0);
     let offset = file_offset(offset)?;
@@ -204,14 +204,15 @@ pub(crate) fn write_vectored(fd: RawFd, from: &[IoSlice<'_>], offset: u64) -> io
     check_size(unsafe { libc::pwritev(fd, from.as_ptr().cast(), count, offset) })
 }
 
-/// File offsets are signed in the system's interface.
+/// Converts a file offset to the signed type of the system's interface.
 fn file_offset(offset: u64) -> io::Result<libc::off_t> {
     libc::off_t::try_from(offset)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "file offset beyond 2^63"))
 }
 
-/// Alignment that direct I/O on a file needs, in bytes, of memory and of offsets; 0 where the file
-/// system refuses it. `None` where the kernel (before 6.1) or the file system does not say.
+/// Returns the alignment in bytes that direct I/O on a file needs, of memory and of offsets; 0
+/// where the file system refuses direct I/O, `None` where the kernel (before 6.1) or the file
+/// system does not report it.
 pub(crate) fn direct_alignment(fd: RawFd) -> io::Result<Option<(u32, u32)>> {
     // SAFETY: an empty path with AT_EMPTY_PATH means the descriptor; the answer is a live,
     // writable value.
@@ -225,7 +226,7 @@ pub(crate) fn direct_alignment(fd: RawFd) -> io::Result<Option<(u32, u32)>> {
     Ok(said.then_some((answer.stx_dio_mem_align, answer.stx_dio_offset_align)))
 }
 
-/// Whether a file's file system keeps it in memory.
+/// Returns true if the file is on a file system that stores it in memory.
 pub(crate) fn is_in_memory(fd: RawFd) -> bool {
     // SAFETY: the answer is a live, writable value.
     let (result, answer) = unsafe {
@@ -239,18 +240,18 @@ pub(crate) fn is_in_memory(fd: RawFd) -> bool {
     result == 0 && (kind == i128::from(libc::TMPFS_MAGIC) || kind == RAMFS_MAGIC)
 }
 
-/// Has a write beyond the process's limit of file size fail with `EFBIG`, instead of ending the
-/// process with SIGXFSZ.
+/// Makes a write beyond the process's file size limit fail with `EFBIG`, where SIGXFSZ would end
+/// the process.
 pub(crate) fn ignore_file_size_signal() {
     // SAFETY: SIG_IGN is no handler: nothing of ours runs when the signal comes. It exists and may
     // be ignored, so this cannot fail.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
-/// Raised by the first SIGINT or SIGTERM, and never lowered: whoever waits for it is served.
+/// Signalled by the first SIGINT or SIGTERM, and never reset, so every later waiter sees it too.
 static STOP: OnceLock<EventFd> = OnceLock::new();
 
-/// Installs the handlers once in a process; gives a copy of the descriptor that becomes readable.
+/// Installs the handlers once per process; returns a copy of the descriptor that becomes readable.
 pub(crate) fn stop_signal() -> io::Result<EventFd> {
     if let Some(stop) = STOP.get() {
         return stop.try_clone();
@@ -271,7 +272,7 @@ pub(crate) fn stop_signal() -> io::Result<EventFd> {
 }
 
 impl EventFd {
-    /// For the one eventfd of the process that has nobody to report to.
+    /// Makes the process's stop eventfd, which no caller could handle an error of.
     fn new_or_die() -> Self {
         Self::new().expect("a process that may open no descriptor cannot run")
     }
@@ -280,11 +281,11 @@ impl EventFd {
 extern "C" fn on_stop(_signal: c_int) {
     // `get` only loads an atomic once the lock is initialised, which precedes installation.
     if let Some(stop) = STOP.get() {
-        ring(stop.as_raw_fd());
+        notify(stop.as_raw_fd());
     }
 }
 
-/// Waits on an epoll descriptor for up to `wait_ns`, for ever if `None`.
+/// Waits on an epoll descriptor for up to `wait_ns`, without limit if `None`.
 pub(crate) fn epoll_wait(
     epoll: RawFd,
     events: &mut [libc::epoll_event],
@@ -313,7 +314,8 @@ pub(crate) fn epoll_wait(
     }
 }
 
-/// A relative time; longer ones than the type holds are cut, the caller's loop comes round again.
+/// Returns a relative time, cut to the longest that the type holds; the caller's loop then waits
+/// again.
 fn timespec(ns: u64) -> libc::timespec {
     libc::timespec {
         tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),
@@ -321,7 +323,7 @@ fn timespec(ns: u64) -> libc::timespec {
     }
 }
 
-/// A new epoll descriptor.
+/// Returns a new epoll descriptor.
 pub(crate) fn epoll_create() -> io::Result<OwnedFd> {
     // SAFETY: no pointers; the descriptor returned is new and ours alone.
     unsafe { Ok(OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?)) }

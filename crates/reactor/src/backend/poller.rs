@@ -1,6 +1,7 @@
-//! How one kernel interface waits, and does file operations: [`Poller`].
+//! [`Poller`]: waiting and file operations over one kernel interface.
 //!
-//! Never reads or writes a socket. Invariant: an event that was armed for is told once it comes.
+//! This module neither reads nor writes sockets. Invariant: an armed direction reports its next
+//! event.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -9,25 +10,25 @@ use crate::backend::{Direction, SocketKey};
 use crate::file::{FileDone, FileOp};
 use crate::oneshot::Sender;
 
-/// What a poller saw of a socket.
+/// Events that a poller saw on one socket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event {
     pub(crate) key: SocketKey,
     pub(crate) readable: bool,
     pub(crate) writable: bool,
-    /// The peer is done sending, or the socket is dead: readable for ever.
+    /// True if the peer is done sending, or the socket is dead: it stays readable.
     pub(crate) read_closed: bool,
-    /// The socket is dead: writable for ever, so that the error is met.
+    /// True if the socket is dead: it stays writable, so that the next transfer meets the error.
     pub(crate) write_closed: bool,
 }
 
-/// How one kernel interface waits, and does file operations.
+/// Waits and does file operations over one kernel interface.
 pub(crate) trait Poller {
     fn name(&self) -> &'static str;
     fn add(&self, key: SocketKey, fd: RawFd) -> io::Result<()>;
-    /// Makes sure that one more event for this direction will be seen.
+    /// Requests one more event for this direction.
     fn arm(&self, key: SocketKey, fd: RawFd, direction: Direction) -> io::Result<()>;
-    /// Forgets a socket, of which these directions (read, write) are armed.
+    /// Removes a socket. `armed` are the directions (read, write) that still await an event.
     fn remove(&self, key: SocketKey, fd: RawFd, armed: [bool; 2]);
     fn file(&self, op: Box<FileOp>, reply: Sender<FileDone>);
     fn poll(&self, wait_ns: Option<u64>, events: &mut Vec<Event>) -> io::Result<()>;

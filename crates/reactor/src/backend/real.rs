@@ -1,8 +1,7 @@
-//! The back end of real cores: sockets of the operating system over a [`Poller`].
+//! Back end of real cores: sockets of the operating system over a [`Poller`].
 //!
-//! Never waits but in [`Backend::poll`]. Invariants: readiness is cleared only by a transfer that
-//! was refused or fell short, and set only by an event that the poller saw afterwards, so no wake
-//! is lost; a key names one socket for ever.
+//! Only [`Backend::poll`] waits. Invariants: a refused or short transfer clears readiness, and only
+//! a later event of the poller sets it, so no wake-up is lost; a key is never reused.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice, Read};
@@ -13,9 +12,9 @@ use std::task::{Poll, Waker};
 use crate::backend::poller::{Event, Poller};
 use crate::backend::{Backend, Detached, Direction, SocketKey, os};
 use crate::class::Class;
+use crate::compute_thread::{ComputeLoad, ComputeThreads, ErasedJob};
 use crate::file::{FileDone, FileOp};
 use crate::instant::{Instant, nanos};
-use crate::lane::{Lane, LaneJob, LaneLoad};
 use crate::oneshot::Sender;
 
 enum Handle {
@@ -38,7 +37,7 @@ impl Handle {
 #[derive(Default)]
 struct Side {
     ready: bool,
-    /// Ready for ever, whatever a short transfer seems to say.
+    /// True if this direction stays ready, even after a short transfer.
     closed: bool,
     armed: bool,
     waker: Option<Waker>,
@@ -46,7 +45,7 @@ struct Side {
 
 struct Socket {
     handle: Handle,
-    /// By [`Direction`]: read, write.
+    /// Indexed by [`Direction`]: read, write.
     sides: [Side; 2],
 }
 
@@ -56,7 +55,8 @@ struct Slot {
     socket: Option<Socket>,
 }
 
-/// Keys hold an index of 32 bits and a generation of 30: `uring` needs two bits of a word.
+/// Table of sockets. A key holds an index of 32 bits and a generation of 30, because `uring` needs
+/// two bits of a word.
 #[derive(Default)]
 struct Sockets {
     slots: Vec<Slot>,
@@ -99,28 +99,28 @@ pub(crate) struct Real<P> {
     started: std::time::Instant,
     poller: P,
     sockets: RefCell<Sockets>,
-    /// Kept between polls for its capacity.
+    /// Buffer reused between polls.
     events: RefCell<Vec<Event>>,
-    lane: Lane,
+    compute: ComputeThreads,
     stop: Cell<Option<SocketKey>>,
     stop_wakers: RefCell<Vec<Waker>>,
 }
 
 impl<P: Poller> Real<P> {
-    /// `started` is the runtime's zero of time.
-    pub(crate) fn new(poller: P, started: std::time::Instant, lane: Lane) -> Self {
+    /// Makes a back end; `started` is the runtime's zero of time.
+    pub(crate) fn new(poller: P, started: std::time::Instant, compute: ComputeThreads) -> Self {
         Self {
             started,
             poller,
             sockets: RefCell::default(),
             events: RefCell::default(),
-            lane,
+            compute,
             stop: Cell::new(None),
             stop_wakers: RefCell::default(),
         }
     }
 
-    /// `ready`: whether a first transfer may be tried before any event was seen.
+    /// Adds a socket. `ready`: true if the first transfer may be tried before any event.
     fn add(&self, handle: Handle, ready: bool) -> io::Result<SocketKey> {
         let fd = handle.fd();
         let side = || Side { ready, ..Side::default() };
@@ -149,8 +149,9 @@ impl<P: Poller> Real<P> {
         act(sockets.live(key).ok_or_else(not_open)?)
     }
 
-    /// Tries a transfer of up to `wanted` bytes. One that is refused, or falls short on a stream,
-    /// has emptied (or filled) the socket's buffer: another try would be a wasted call.
+    /// Tries a transfer of up to `wanted` bytes. A transfer that is refused, or short on a stream,
+    /// has emptied (or filled) the socket's buffer, so readiness is cleared: another try would be a
+    /// wasted call.
     fn transfer(
         &self,
         key: SocketKey,
@@ -182,7 +183,7 @@ impl<P: Poller> Real<P> {
         })
     }
 
-    /// Notes an event; collects who is to be woken.
+    /// Applies an event; collects the wakers to call.
     fn apply(&self, event: Event, woken: &mut Vec<Waker>) {
         let mut sockets = self.sockets.borrow_mut();
         let Some(socket) = sockets.live(event.key) else { return };
@@ -201,7 +202,7 @@ impl<P: Poller> Real<P> {
     }
 }
 
-/// Arms a direction unless it is.
+/// Arms a direction if it is not armed.
 fn arm<P: Poller>(
     poller: &P,
     key: SocketKey,
@@ -345,20 +346,20 @@ impl<P: Poller> Backend for Real<P> {
         self.poller.file(op, reply);
     }
 
-    fn compute(&self, class: Class, job: Box<dyn LaneJob>) {
-        self.lane.submit(class, job);
+    fn compute(&self, class: Class, job: Box<dyn ErasedJob>) {
+        self.compute.submit(class, job);
     }
 
-    fn compute_apart(&self, job: Box<dyn LaneJob>) {
-        self.lane.submit_apart(job);
+    fn compute_long(&self, job: Box<dyn ErasedJob>) {
+        self.compute.submit_long(job);
     }
 
-    fn lane_load(&self) -> LaneLoad {
-        self.lane.load()
+    fn compute_load(&self) -> ComputeLoad {
+        self.compute.load()
     }
 
-    fn watch_lane(&self, foreground_ns: u64) -> Option<u64> {
-        self.lane.watch(self.now().ns(), foreground_ns)
+    fn guard_compute(&self, foreground_ns: u64) -> Option<u64> {
+        self.compute.watch(self.now().ns(), foreground_ns)
     }
 
     fn poll_stop(&self, waker: &Waker) -> Poll<()> {

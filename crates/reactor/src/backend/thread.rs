@@ -1,7 +1,7 @@
-//! Where, when and how long threads run, and the session and standard error of the process: system
+//! Thread affinity, priority and CPU time, and the process's session and standard error: system
 //! calls that the standard library does not offer, each wrapped to be safe.
 //!
-//! Never starts a thread. Invariant: only threads of this process are looked at or moved.
+//! This module starts no threads and changes only threads of this process.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -16,7 +16,7 @@ use libc::c_int;
 use super::os::check;
 use crate::instant::nanos;
 
-/// Binds the calling thread to one CPU, the `index`th of those it may use, round and round.
+/// Binds the calling thread to one of the CPUs it may use: number `index`, modulo their count.
 pub(crate) fn pin_thread(index: usize) -> io::Result<()> {
     // SAFETY: the sets are live values of the size given, zeroed as CPU_ZERO would.
     unsafe {
@@ -32,8 +32,8 @@ pub(crate) fn pin_thread(index: usize) -> io::Result<()> {
     }
 }
 
-/// Puts a thread of this process, 0 the calling one, below all others: `SCHED_IDLE`, or nice 19
-/// where that is refused. Returns whether it had to fall back.
+/// Gives a thread of this process (0: the calling one) the lowest priority: `SCHED_IDLE`, or nice
+/// 19 where that is refused. Returns true if nice 19 had to do.
 pub(crate) fn lower_thread(id: libc::pid_t) -> io::Result<bool> {
     if schedule(id, libc::SCHED_IDLE).is_ok() {
         return Ok(false);
@@ -44,8 +44,7 @@ pub(crate) fn lower_thread(id: libc::pid_t) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Puts a thread of this process that [`lower_thread`] put below all others where threads usually
-/// are. Refused to most who are not root.
+/// Undoes [`lower_thread`]: gives the thread normal priority. Usually needs privileges.
 pub(crate) fn raise_thread(id: libc::pid_t) -> io::Result<()> {
     schedule(id, libc::SCHED_OTHER)
 }
@@ -60,18 +59,18 @@ fn schedule(id: libc::pid_t, policy: c_int) -> io::Result<()> {
     check(set).map(drop)
 }
 
-/// The calling thread's id, as [`lower_thread`] takes it.
+/// Returns the calling thread's id, in the form that [`lower_thread`] takes.
 pub(crate) fn thread_id() -> u32 {
     // SAFETY: no arguments; it cannot fail.
     u32::try_from(unsafe { libc::gettid() }).expect("ids are positive")
 }
 
-/// CPU time of the calling thread, ns.
+/// Returns the CPU time of the calling thread, ns.
 pub(crate) fn thread_cpu_ns() -> u64 {
     clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// CPU time of a thread that runs, ns.
+/// Returns the CPU time of a running thread, ns.
 #[allow(clippy::unnecessary_cast, reason = "the type of the id differs by platform")]
 pub(crate) fn thread_cpu_ns_of(thread: &JoinHandle<()>) -> u64 {
     let mut clock = 0;
@@ -95,19 +94,19 @@ fn clock_ns(clock: libc::clockid_t) -> u64 {
     nanos(std::time::Duration::new(seconds, subsecond_ns))
 }
 
-/// Makes this process the leader of a session of its own.
+/// Makes this process the leader of a new session.
 ///
 /// # Errors
-/// When it leads a process group already.
+/// When it already leads a process group.
 pub fn lead_session() -> io::Result<()> {
     // SAFETY: no pointers.
     check(unsafe { libc::setsid() }).map(drop)
 }
 
-/// Leads this process's standard error to a file.
+/// Redirects this process's standard error to a file.
 ///
 /// # Errors
-/// When the process may have no more descriptors.
+/// When the process may open no more descriptors.
 pub fn redirect_stderr(file: &File) -> io::Result<()> {
     // SAFETY: no pointers, and the file is open.
     check(unsafe { libc::dup2(file.as_raw_fd(), libc::STDERR_FILENO) }).map(drop)

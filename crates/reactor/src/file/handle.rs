@@ -1,31 +1,32 @@
-//! [`File`] as a handle, and [`FileOptions`]: how one is opened.
+//! [`File`] as a handle, and [`FileOptions`].
 
 use std::sync::Arc;
 
-/// How to open a file.
+/// Options for opening a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileOptions {
-    /// May be read.
+    /// Open for reading.
     pub read: bool,
-    /// May be written.
+    /// Open for writing.
     pub write: bool,
-    /// Created if it is not there; needs `write`.
+    /// Create the file if it does not exist; needs `write`.
     pub create: bool,
-    /// Created, and an error if it is there; needs `write`.
+    /// Create the file, or fail if it exists; needs `write`.
     pub create_new: bool,
-    /// Cut to nothing; needs `write`.
+    /// Truncate the file to length 0; needs `write`.
     pub truncate: bool,
-    /// Bypasses the page cache (`O_DIRECT`): offsets, lengths and addresses must be multiples of
-    /// the device's block. Some file systems refuse it.
+    /// Bypass the page cache (`O_DIRECT`): offsets, lengths and addresses must be multiples of the
+    /// device's block. Some file systems refuse it.
     pub direct: bool,
-    /// For this opener alone: a block device that anyone else has mounted or opened so is refused
-    /// (`O_EXCL`), and so is a file that another has open with this flag; with `read` alone, a file
-    /// that another has open to write with it. Errors then are `ResourceBusy`.
+    /// Open exclusively. Refuses a block device that is mounted or that another process opened
+    /// exclusively (`O_EXCL`), and a file that another process opened with this flag; with `read`
+    /// alone, only a file that another process opened for writing with it. The error is
+    /// `ResourceBusy`.
     pub exclusive: bool,
 }
 
-/// An open file or block device, usable from any core. Closed when its last copy and its last
-/// operation are gone.
+/// An open file or block device, usable from any core. It closes with its last copy and its last
+/// operation.
 #[derive(Clone, Debug)]
 pub struct File(pub(super) Arc<Opened>);
 
@@ -37,11 +38,11 @@ pub(super) struct Opened {
     pub(super) alignment: Option<DirectAlignment>,
 }
 
-/// What direct transfers must be multiples of.
+/// Alignment that direct transfers need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectAlignment {
-    /// Addresses of buffers, bytes.
+    /// Alignment of buffer addresses, bytes.
     pub memory_bytes: u32,
-    /// Offsets and lengths, bytes.
+    /// Alignment of offsets and lengths, bytes.
     pub offset_bytes: u32,
 }

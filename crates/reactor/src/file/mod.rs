@@ -1,7 +1,7 @@
 //! Files: [`File`], and the operations that back ends carry out for it.
 //!
-//! Never blocks the core. Invariant: an operation owns its descriptor and its buffers from start
-//! to end; a future that is dropped gives up the answer, not the operation.
+//! File operations do not block the core. Invariant: an operation owns its descriptor and its
+//! buffers from start to end; dropping its future discards the answer, not the operation.
 
 mod handle;
 mod op;
@@ -31,39 +31,39 @@ impl File {
         done.opened.ok_or_else(vanished)
     }
 
-    /// Whether it bypasses the page cache.
+    /// Returns true if the file bypasses the page cache.
     #[must_use]
     pub fn is_direct(&self) -> bool {
         self.0.direct
     }
 
-    /// What direct transfers of it must be aligned to; `None` where the file system refuses them.
+    /// Returns the alignment that direct transfers need; `None` where the file system refuses them.
     #[must_use]
     pub fn direct_alignment(&self) -> Option<DirectAlignment> {
         self.0.alignment
     }
 
-    /// Whether it is a block device.
+    /// Returns true if the file is a block device.
     #[must_use]
     pub fn is_block_device(&self) -> bool {
         self.0.is_block_device
     }
 
-    /// Fills `buffer`'s live range from the file, and gives it back with the count of bytes read:
-    /// less than its length only at the end of the file.
+    /// Fills `buffer`'s live range from the file; returns it with the number of bytes read, which
+    /// is less than its length only at the end of the file.
     pub async fn read_at(&self, offset: u64, buffer: Buffer) -> (io::Result<usize>, Buffer) {
         let done = self.run(Action::Read { offset, buffers: vec![buffer] }).await;
         let count = done.result.map(|count| usize::try_from(count).unwrap_or(usize::MAX));
         (count, done.buffers.into_iter().next().unwrap_or_default())
     }
 
-    /// Writes all of `buffer`'s live range, and gives it back.
+    /// Writes all of `buffer`'s live range, and returns the buffer.
     pub async fn write_at(&self, offset: u64, buffer: Buffer) -> (io::Result<()>, Buffer) {
         let done = self.run(Action::Write { offset, buffers: vec![buffer] }).await;
         (done.result.map(drop), done.buffers.into_iter().next().unwrap_or_default())
     }
 
-    /// Writes all of `buffers` one after the other, and gives them back.
+    /// Writes all of `buffers` one after the other, and returns them.
     pub async fn write_vectored_at(
         &self,
         offset: u64,
@@ -73,15 +73,16 @@ impl File {
         (done.result.map(drop), done.buffers)
     }
 
-    /// Makes what was written durable (`fdatasync`).
+    /// Makes all earlier writes durable (`fdatasync`).
     ///
     /// # Errors
-    /// Those of `fdatasync(2)`. After one, what was written is in doubt; do not try again.
+    /// Those of `fdatasync(2)`. After an error the earlier writes may be lost; a second try proves
+    /// nothing.
     pub async fn sync_data(&self) -> io::Result<()> {
         self.run(Action::Sync).await.result.map(drop)
     }
 
-    /// Gives the range's space back; it then reads as zeros.
+    /// Frees the range's space; it then reads as zeros.
     ///
     /// # Errors
     /// Those of `fallocate(2)`; `Unsupported` on some file systems.
@@ -90,7 +91,7 @@ impl File {
         self.run(Action::Allocate { offset, len, mode }).await.result.map(drop)
     }
 
-    /// Reserves the range's space, and lengthens the file to hold it.
+    /// Reserves the range's space, and extends the file to hold it.
     ///
     /// # Errors
     /// Those of `fallocate(2)`.
@@ -106,7 +107,7 @@ impl File {
         self.run(Action::SetLen(len)).await.result.map(drop)
     }
 
-    /// The file's length, bytes; of a block device, its capacity.
+    /// Returns the file's length, bytes; of a block device, its capacity.
     ///
     /// # Errors
     /// Those of `lseek(2)`.

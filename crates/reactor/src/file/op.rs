@@ -1,4 +1,4 @@
-//! [`FileOp`]: an operation on a file, and how it is carried out on a thread that may block.
+//! [`FileOp`]: an operation on a file, and its execution on a thread that may block.
 //!
 //! Invariant: an operation owns its descriptor and its buffers from start to end.
 
@@ -12,21 +12,21 @@ use super::open;
 use crate::backend::os;
 use csd_buffer::Buffer;
 
-/// Only a core that is being torn down leaves an operation without an answer.
+/// Returns the error for an operation without an answer, which only a core that ends leaves behind.
 pub(super) fn vanished() -> io::Error {
     io::Error::other("the file operation was given up")
 }
 
-/// An operation in flight, with all that it touches.
+/// An operation in flight, with its descriptor and buffers.
 pub(crate) struct FileOp {
-    /// Absent for [`Action::Open`] alone.
+    /// File; absent for [`Action::Open`] alone.
     pub(super) file: Option<File>,
     pub(crate) action: Action,
-    /// Bytes of a read or write that are done.
+    /// Number of bytes read or written so far.
     pub(crate) transferred: usize,
 }
 
-/// What is to be done.
+/// Kind of operation, with its arguments.
 pub(crate) enum Action {
     Open { path: PathBuf, options: FileOptions },
     Read { offset: u64, buffers: Vec<Buffer> },
@@ -37,7 +37,7 @@ pub(crate) enum Action {
     Len,
 }
 
-/// The end of an operation; the buffers come back whatever the result.
+/// Outcome of an operation; the buffers come back whatever the result.
 pub(crate) struct FileDone {
     pub(crate) result: io::Result<u64>,
     pub(crate) buffers: Vec<Buffer>,
@@ -45,12 +45,12 @@ pub(crate) struct FileDone {
 }
 
 impl FileOp {
-    /// The descriptor, or -1 (which no call accepts) before there is one.
+    /// Returns the descriptor, or -1 (which every call refuses) before the file is open.
     pub(crate) fn fd(&self) -> RawFd {
         self.file.as_ref().map_or(-1, |file| file.0.file.as_raw_fd())
     }
 
-    /// How many bytes a read or write is to move in all.
+    /// Returns the number of bytes that a read or write moves in all.
     pub(crate) fn wanted(&self) -> usize {
         match &self.action {
             Action::Read { buffers, .. } | Action::Write { buffers, .. } => {
@@ -60,7 +60,7 @@ impl FileOp {
         }
     }
 
-    /// Notes that a read or write moved `count` bytes. Returns whether it is complete.
+    /// Records that a read or write moved `count` bytes; returns true if it is complete.
     pub(crate) fn advance(&mut self, count: usize) -> io::Result<bool> {
         self.transferred += count;
         let whole = self.transferred >= self.wanted();
@@ -85,7 +85,7 @@ impl FileOp {
         FileDone { result, buffers, opened: None }
     }
 
-    /// Carries the operation out on the calling thread, which may block.
+    /// Executes the operation on the calling thread, which may block.
     pub(crate) fn run(mut self) -> FileDone {
         if let Action::Open { path, options } = &self.action {
             return match open::open(path, options) {
@@ -144,7 +144,7 @@ impl FileOp {
     }
 }
 
-/// What is left of `buffers` after `done` bytes, at most as many slices as a call takes.
+/// Returns the part of `buffers` after `done` bytes, at most as many slices as a call takes.
 pub(crate) fn slices_after(buffers: &[Buffer], mut done: usize) -> Vec<IoSlice<'_>> {
     let mut slices = Vec::with_capacity(buffers.len().min(libc::UIO_MAXIOV as usize));
     for buffer in buffers {
@@ -161,7 +161,8 @@ pub(crate) fn slices_after(buffers: &[Buffer], mut done: usize) -> Vec<IoSlice<'
     slices
 }
 
-/// `fstat` says nothing of a block device's capacity, so seek; positions are not otherwise used.
+/// Returns the length by seeking, because `fstat` does not report a block device's capacity;
+/// positions are not otherwise used.
 fn length(mut file: &std::fs::File) -> io::Result<u64> {
     io::Seek::seek(&mut file, io::SeekFrom::End(0))
 }

@@ -1,6 +1,7 @@
-//! Opening a file, and what is learnt of it then: kind, and alignment for direct I/O.
+//! Opens files, and determines their kind and their alignment for direct I/O.
 //!
-//! Runs on a helper thread, since it may block. Never creates where a block device is meant.
+//! Opening may block, so it runs on a helper thread. An opener of a block device never creates a
+//! file in its place.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use super::handle::{DirectAlignment, File, FileOptions, Opened};
 use crate::backend::os;
 
-/// Assumed where the kernel does not say: enough for every disk there is.
+/// Alignment assumed where the kernel reports none: large enough for every disk.
 const CAUTIOUS: DirectAlignment = DirectAlignment { memory_bytes: 4096, offset_bytes: 4096 };
 
 pub(super) fn open(path: &Path, options: &FileOptions) -> io::Result<File> {

@@ -1,7 +1,6 @@
-//! The helper threads of a core, for file operations that its back end cannot do without blocking.
+//! Helper threads of a core, for file operations that would block its back end.
 //!
-//! Never more than a few. Invariant: what was asked for is done and answered, also when the core
-//! ends meanwhile.
+//! Invariant: every submitted operation is executed and answered, even if the core ends meanwhile.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,7 +10,7 @@ use std::thread::JoinHandle;
 use super::{FileDone, FileOp};
 use crate::oneshot::Sender;
 
-/// Most helper threads a core may have.
+/// Maximum number of helper threads of a core.
 const THREADS_MAX: usize = 4;
 
 struct Queue {
@@ -26,7 +25,7 @@ struct Pool {
 }
 
 impl Pool {
-    /// Operations run outside of the lock, so a poisoned one is still in order.
+    /// Locks the queue. Operations run outside the lock, so a poisoned one is still consistent.
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -49,8 +48,8 @@ impl Pool {
     }
 }
 
-/// A core's few helper threads for what its back end cannot do without blocking; started as they
-/// are needed. Dropping it lets them finish what was asked, and waits for that.
+/// Helper threads of a core, started as needed. Dropping this waits until they have finished all
+/// submitted operations.
 pub(crate) struct FileThreads {
     name: String,
     pool: Arc<Pool>,
@@ -86,7 +85,7 @@ impl FileThreads {
         }
     }
 
-    /// Answers everything that waits with the error that keeps us from starting a thread.
+    /// Answers every queued operation with the error that prevented a thread from starting.
     fn refuse(&self, error: &io::Error) {
         let waiting = std::mem::take(&mut self.pool.lock().waiting);
         for (op, reply) in waiting {

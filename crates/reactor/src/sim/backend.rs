@@ -1,7 +1,7 @@
-//! The simulation's back end: a core's view of its [`super::World`].
+//! Back end of the simulation: a core's view of its [`super::World`].
 //!
-//! Never waits, and knows no files. Invariant: once the world or the core's life is over, every
-//! operation fails or does nothing.
+//! It does not wait and has no files. Invariant: once the world or the core's life is over, every
+//! operation fails or has no effect.
 
 use std::cell::RefMut;
 use std::io::{self, IoSlice};
@@ -13,9 +13,9 @@ use super::Inner;
 use super::state::{Life, State};
 use crate::backend::{Backend, Detached, Direction, SocketKey};
 use crate::class::Class;
+use crate::compute_thread::{ComputeLoad, ErasedJob};
 use crate::file::{FileDone, FileOp};
 use crate::instant::Instant;
-use crate::lane::{LaneJob, LaneLoad};
 use crate::oneshot::Sender;
 
 pub(crate) struct SimBackend {
@@ -28,13 +28,13 @@ impl SimBackend {
         Self { world, at }
     }
 
-    /// Looks at the world, if there is one; `None` while it is being dropped.
+    /// Calls `act` with the world's state; `None` while the world is being dropped.
     fn look<T>(&self, act: impl FnOnce(RefMut<'_, State>) -> T) -> Option<T> {
         let world: Rc<Inner> = self.world.upgrade()?;
         Some(act(world.state.borrow_mut()))
     }
 
-    /// As `look`, for operations of a core that lives.
+    /// Calls `act` as `look` does, for operations of a live core.
     fn act<T>(&self, act: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
         let acted = self.look(
             |mut state| {
@@ -145,25 +145,29 @@ impl Backend for SimBackend {
         reply.send(op.finish(Err(error)));
     }
 
-    fn compute(&self, class: Class, job: Box<dyn LaneJob>) {
+    fn compute(&self, class: Class, job: Box<dyn ErasedJob>) {
         // A job that is refused is dropped here, which tells its waiter.
-        let _refused = self.look(|mut state| state.lane_push(self.at, class, job));
+        let _refused = self.look(|mut state| state.compute_push(self.at, class, job));
     }
 
-    fn compute_apart(&self, job: Box<dyn LaneJob>) {
+    fn compute_long(&self, job: Box<dyn ErasedJob>) {
         self.compute(Class::Background, job);
     }
 
-    fn lane_load(&self) -> LaneLoad {
+    fn compute_load(&self) -> ComputeLoad {
         let load = self.look(|state| {
             let core = state.machines[self.at.machine].cores.get(self.at.core);
-            core.map(|core| LaneLoad { works: core.lane_running, cpu_ns: core.lane_ns, lifts: 0 })
+            core.map(|core| ComputeLoad {
+                works: core.compute_running,
+                cpu_ns: core.compute_ns,
+                boosts: 0,
+            })
         });
         load.flatten().unwrap_or_default()
     }
 
-    /// There are no strangers in the simulation.
-    fn watch_lane(&self, _foreground_ns: u64) -> Option<u64> {
+    /// Does nothing: the simulation has no other processes that could starve a job.
+    fn guard_compute(&self, _foreground_ns: u64) -> Option<u64> {
         None
     }
 

@@ -1,16 +1,16 @@
 //! A simulated world: one thread plays machines of several cores, with a virtual clock, a network
 //! and randomness from one seed.
 //!
-//! Never reads the real clock, a real random source, or the order of a hash map. Invariants: equal
-//! seed and equal program give an equal [`World::trace_hash`]; time moves only when no core can
-//! run; the world's state is never borrowed while a task runs, is woken or is dropped.
+//! The simulation uses neither a real clock, nor a real random source, nor the order of a hash map.
+//! Invariants: equal seed and equal program give an equal [`World::trace_hash`]; time advances only
+//! when no core can run; the world's state is never borrowed while a task runs, is woken or is
+//! dropped.
 
 mod backend;
 mod network;
 mod state;
 
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::future::Future;
 use std::net::Ipv4Addr;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::backend::Bell;
+use crate::backend::Notifier;
 use crate::class::Class;
 use crate::core::{Core, CoreId, Entered};
 use crate::instant::{Instant, nanos};
@@ -26,16 +26,16 @@ use crate::mailbox::Shared;
 use backend::SimBackend;
 use state::{Event, Life, Machine, State, Trace};
 
-/// What a world is like.
+/// Parameters of a world.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorldConfig {
-    /// One-way delay of the network, µs; drawn for each segment.
+    /// Range of the network's one-way delay, µs; drawn for each segment.
     pub latency_us: Range<u64>,
-    /// Most bytes that one receive returns; the actual number is drawn.
+    /// Maximum bytes that one receive returns; the actual number is drawn.
     pub segment_bytes_max: usize,
-    /// Bytes that may be under way or unread in one direction of a connection.
+    /// Maximum bytes in flight or unread in one direction of a connection.
     pub window_bytes: usize,
-    /// CPU time charged for each poll of a task and each letter, ns.
+    /// CPU time charged for each poll of a task and each message, ns.
     pub cpu_ns_per_poll: u64,
 }
 
@@ -50,39 +50,30 @@ impl Default for WorldConfig {
     }
 }
 
-/// A machine of a world.
+/// Identifies a machine of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MachineId(usize);
 
-/// Why [`World::run_until`] gave up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Error: [`World::run_until`] did not reach its condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("stuck at {} us: {why}", .at.us())]
 pub struct Stuck {
-    /// The world's time then.
+    /// The world's time at that point.
     pub at: Instant,
-    /// What was the matter.
+    /// Reason.
     pub why: StuckWhy,
 }
 
-/// See [`Stuck`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Reason of [`Stuck`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StuckWhy {
-    /// Nothing can run and nothing will happen.
+    /// No task can run and no event is pending.
+    #[error("nothing can run and nothing will happen")]
     Deadlock,
     /// The limit of virtual time was reached.
+    #[error("the limit of virtual time was reached")]
     TimeLimit,
 }
-
-impl fmt::Display for Stuck {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let why = match self.why {
-            StuckWhy::Deadlock => "nothing can run and nothing will happen",
-            StuckWhy::TimeLimit => "the limit of virtual time was reached",
-        };
-        write!(f, "stuck at {} us: {why}", self.at.us())
-    }
-}
-
-impl std::error::Error for Stuck {}
 
 /// A simulated world; clones are the same world. See the module's text.
 #[derive(Clone)]
@@ -92,23 +83,23 @@ pub(crate) struct Inner {
     state: RefCell<State>,
 }
 
-/// What a step of the world came to.
+/// Outcome of a step of the world.
 enum Step {
     Ran,
-    /// Nothing can run before this time.
+    /// Nothing can run before this time, ns.
     Idle(u64),
-    /// Nothing will ever run.
+    /// No task can run and no event is pending.
     Dead,
 }
 
 impl World {
-    /// An empty world.
+    /// Returns an empty world.
     #[must_use]
     pub fn new(seed: u64, config: WorldConfig) -> Self {
         Self(Rc::new(Inner { state: RefCell::new(State::new(seed, config)) }))
     }
 
-    /// Adds a machine, which does nothing until started.
+    /// Adds a machine, which is idle until started.
     ///
     /// # Panics
     /// If it has no cores, or another machine has the address.
@@ -120,7 +111,7 @@ impl World {
         MachineId(state.machines.len() - 1)
     }
 
-    /// Starts a machine: `main` gives each core's main future. A core whose main future is done
+    /// Starts a machine: `main` returns each core's main future. A core whose main future is done
     /// drops its other tasks and closes its mailbox.
     ///
     /// # Panics
@@ -151,16 +142,16 @@ impl World {
         }
     }
 
-    /// Whether any core of the machine runs.
+    /// Returns true if any core of the machine runs.
     #[must_use]
     pub fn is_running(&self, machine: MachineId) -> bool {
         self.0.state.borrow().machines[machine.0].cores.iter().any(|core| core.core.is_some())
     }
 
-    /// Runs until `done` says so, looking after each step.
+    /// Runs until `done` returns true; checks after each step.
     ///
     /// # Errors
-    /// [`Stuck`] when nothing can happen any more, or `limit` of virtual time has passed.
+    /// [`Stuck`] when no event is left, or `limit` of virtual time has passed.
     pub fn run_until(&self, done: impl Fn(&Self) -> bool, limit: Duration) -> Result<(), Stuck> {
         let end_ns = self.now().ns().saturating_add(nanos(limit));
         loop {
@@ -180,7 +171,7 @@ impl World {
         }
     }
 
-    /// Runs for a span of virtual time, whether or not anything happens in it.
+    /// Runs for a span of virtual time, even if no event falls into it.
     pub fn run_for(&self, span: Duration) {
         let end_ns = self.now().ns().saturating_add(nanos(span));
         loop {
@@ -197,8 +188,8 @@ impl World {
         }
     }
 
-    /// Cuts a machine's power: its tasks, timers and sockets are dropped; peers see a reset after
-    /// a latency, and may miss what was under way. It can be started again.
+    /// Cuts a machine's power: drops its tasks, timers and sockets. Peers see a reset after a
+    /// latency, and may miss data in flight. The machine can be started again.
     pub fn crash(&self, machine: MachineId) {
         let (cores, leftovers) = self.0.state.borrow_mut().crash(machine.0);
         for core in cores {
@@ -212,7 +203,7 @@ impl World {
         self.0.state.borrow_mut().disconnect(one.0, other.0);
     }
 
-    /// Asks a machine to stop: see [`crate::stop_requested`].
+    /// Asks a machine to stop; see [`crate::stop_requested`].
     pub fn request_stop(&self, machine: MachineId) {
         let mut state = self.0.state.borrow_mut();
         state.trace(Trace::Stop, machine.0, 0, 0);
@@ -224,31 +215,31 @@ impl World {
         }
     }
 
-    /// The machine's name.
+    /// Returns the machine's name.
     #[must_use]
     pub fn name(&self, machine: MachineId) -> String {
         self.0.state.borrow().machines[machine.0].name.clone()
     }
 
-    /// The world's time.
+    /// Returns the world's time.
     #[must_use]
     pub fn now(&self) -> Instant {
         Instant::from_ns(self.0.state.borrow().now_ns)
     }
 
-    /// The seed's next random number.
+    /// Returns the seed's next random number.
     #[must_use]
     pub fn random_u64(&self) -> u64 {
         self.0.state.borrow_mut().random()
     }
 
-    /// A fold of everything that happened: each decision, event, time and byte sent.
+    /// Returns a hash over everything that happened: each decision, event, time and byte sent.
     #[must_use]
     pub fn trace_hash(&self) -> u64 {
         self.0.state.borrow().hash
     }
 
-    /// Does one thing, if there is one to do now.
+    /// Executes one event or one turn of a core, if one is due now.
     fn step(&self) -> Step {
         let chosen = self.0.state.borrow_mut().choose_core();
         if let Some((at, core)) = chosen {
@@ -270,7 +261,7 @@ impl World {
         self.0.state.borrow().next_ns().map_or(Step::Dead, Step::Idle)
     }
 
-    /// Lets a core read its mail and poll one of its ready tasks.
+    /// Lets a core read its messages and poll one of its ready tasks.
     fn run_core(&self, at: Life, core: &Rc<Core>) {
         let entered = Entered::new(core);
         let cost_ns = self.0.state.borrow().config.cpu_ns_per_poll;
@@ -279,7 +270,7 @@ impl World {
             core.meter.charge(cost_ns, class);
             spent_ns += cost_ns;
         };
-        core.read_mail(&mut charge);
+        core.read_messages(&mut charge);
         let ready = core.ready.all();
         if ready > 0 {
             let position = self.0.state.borrow_mut().choose_task(at, ready);
@@ -288,7 +279,7 @@ impl World {
                 charge(class);
             }
         }
-        core.flush_mail();
+        core.flush_messages();
         core.meter.update(|times| times.turns += 1);
         drop(entered);
         let ended = self.0.state.borrow_mut().after_turn(at, spent_ns);
@@ -306,26 +297,26 @@ impl World {
                     waker.wake();
                 }
             }
-            Event::LaneTurn(at) => {
-                let Some((class, mut job)) = self.0.state.borrow_mut().lane_next(at) else {
+            Event::ComputeTurn(at) => {
+                let Some((class, mut job)) = self.0.state.borrow_mut().next_job(at) else {
                     return;
                 };
                 if job.is_abandoned() {
                     drop(job);
-                    return self.0.state.borrow_mut().schedule(0, Event::LaneTurn(at));
+                    return self.0.state.borrow_mut().schedule(0, Event::ComputeTurn(at));
                 }
                 let stepped = job.step();
                 job.ran(stepped.cost_ns);
-                let stepped_event = Event::LaneStepped { at, class, job, more: stepped.more };
-                self.0.state.borrow_mut().lane_busy(at, stepped.cost_ns, stepped_event);
+                let stepped_event = Event::ComputeStepped { at, class, job, more: stepped.more };
+                self.0.state.borrow_mut().compute_busy(at, stepped.cost_ns, stepped_event);
             }
-            Event::LaneStepped { at, class, job, more } => {
+            Event::ComputeStepped { at, class, job, more } => {
                 let mut state = self.0.state.borrow_mut();
                 if !state.is_alive(at) {
                     drop(state);
                     return drop(job);
                 }
-                let unfinished = state.lane_return(at, class, job, more);
+                let unfinished = state.compute_return(at, class, job, more);
                 drop(state);
                 if let Some(job) = unfinished {
                     job.finish();
@@ -353,9 +344,9 @@ fn close(core: &Rc<Core>) {
     core.close();
 }
 
-/// A bell that nobody needs to hear: the world looks at every core.
+/// A notifier without effect: the world visits every core.
 struct Silent;
 
-impl Bell for Silent {
-    fn ring(&self) {}
+impl Notifier for Silent {
+    fn notify(&self) {}
 }

@@ -1,8 +1,8 @@
-//! The simulated network: TCP-like connections with latency, short segments, a finite window,
-//! refusals and resets.
+//! The simulated network: TCP-like connections with latency, short segments, windows and resets.
 //!
-//! Never loses or reorders bytes of a live connection. Invariants: what arrives in one direction
-//! arrives in the order in which it was sent; bytes under way and unread never exceed the window.
+//! The network neither loses nor reorders bytes of a live connection. Invariants: bytes of one
+//! direction arrive in the order in which they were sent; bytes in flight and unread never exceed
+//! the window.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind, IoSlice};
@@ -14,7 +14,7 @@ use crate::backend::{Direction, SocketKey};
 
 const BACKLOG: usize = 1024;
 
-/// What travels. `from` may have been closed meanwhile.
+/// Something in flight on the network. The socket `from` may have been closed meanwhile.
 pub(crate) enum NetEvent {
     Connect {
         client: u64,
@@ -34,7 +34,7 @@ pub(crate) enum NetEvent {
         from: u64,
         bytes: Vec<u8>,
     },
-    /// The reader took bytes: the writer has room again.
+    /// The reader took bytes, so the writer has room.
     Credit {
         to: u64,
         bytes: usize,
@@ -73,23 +73,23 @@ struct Stream {
     peer: Option<u64>,
     connected: bool,
     inbound: VecDeque<u8>,
-    /// Bytes sent that the peer has not read.
+    /// Number of sent bytes that the peer has not read.
     outstanding: usize,
-    /// The peer will send no more, or we shall read no more.
+    /// True if the peer will send no more, or this end will read no more.
     ended: bool,
-    /// We shall send no more.
+    /// True if this end will send no more.
     finished: bool,
     error: Option<ErrorKind>,
-    /// The error was reported once; from then on reads end and writes fail.
+    /// True if the error was reported; from then on reads end and writes fail.
     broken: bool,
-    /// When the last thing sent arrives: the next may not overtake it.
+    /// Arrival time of the last item sent; the next one may not overtake it.
     last_arrival_ns: u64,
     readers: [Option<Waker>; 2],
-    /// Counts detachments: a key from before one is no longer valid.
+    /// Number of detachments; keys from before the last one are invalid.
     detached: u64,
 }
 
-/// A key's upper bits count detachments, the lower ones number the socket in its world.
+/// Number of lower bits of a key, the socket's number; the upper bits count detachments.
 const NUMBER_BITS: u32 = 48;
 
 impl Stream {
@@ -103,7 +103,7 @@ impl Stream {
         }
     }
 
-    /// The error to report, if the connection is dead.
+    /// Returns the error to report, if the connection is dead.
     fn take_error(&mut self) -> Option<io::Error> {
         let kind = self.error.take()?;
         self.broken = true;
@@ -142,14 +142,14 @@ impl Network {
 }
 
 impl State {
-    /// A one-way delay, ns.
+    /// Returns a one-way delay, ns.
     fn latency_ns(&mut self) -> u64 {
         let range = self.config.latency_us.clone();
         let width_ns = range.end.saturating_sub(range.start).saturating_mul(1000).max(1);
         range.start.saturating_mul(1000).saturating_add(self.random() % width_ns)
     }
 
-    /// Sends along a stream, behind whatever it sent before.
+    /// Sends in order with everything that the stream sent before.
     fn send_along(&mut self, from: u64, event: NetEvent) {
         let arrival_ns = self.now_ns + self.latency_ns();
         let Ok(stream) = self.net.stream(from) else { return };
@@ -164,7 +164,7 @@ impl State {
         self.schedule(latency_ns, Event::Net(event));
     }
 
-    /// The key without its count of detachments, if that is the socket's.
+    /// Returns the key without its count of detachments, if that count is current.
     pub(crate) fn resolve(&mut self, key: SocketKey) -> io::Result<SocketKey> {
         let number = key.0 & ((1 << NUMBER_BITS) - 1);
         let detached = match self.net.sockets.get(&number) {
@@ -175,7 +175,7 @@ impl State {
         if detached == key.0 >> NUMBER_BITS { Ok(SocketKey(number)) } else { Err(not_open()) }
     }
 
-    /// Takes a stream off its owner, who may still hold the old key; gives the new one.
+    /// Detaches a stream from its owner, who may still hold the old key; returns the new key.
     pub(crate) fn detach(&mut self, key: SocketKey) -> io::Result<SocketKey> {
         let number = self.resolve(key)?.0;
         let stream = self.net.stream(number)?;
@@ -199,7 +199,7 @@ impl State {
         Ok(SocketKey(self.net.insert(Socket::Listener(listener))))
     }
 
-    /// The next dynamic port, round and round.
+    /// Returns the next free dynamic port, in a cycle.
     fn free_port(&mut self, machine: usize) -> u16 {
         let last = &mut self.machines[machine].last_port;
         *last = if *last == u16::MAX { 49_152 } else { *last + 1 };
@@ -364,7 +364,7 @@ impl State {
         stream.remote.filter(|_| stream.connected && !stream.broken).ok_or_else(not_open)
     }
 
-    /// Closes a socket; the wakers it held are for the caller to drop.
+    /// Closes a socket; returns its wakers, which the caller drops.
     pub(crate) fn close_socket(&mut self, key: SocketKey) -> Vec<Waker> {
         match self.net.sockets.get(&key.0) {
             None => Vec::new(),
@@ -373,7 +373,7 @@ impl State {
                 let (peer, finished) = (stream.peer, stream.finished);
                 let unread = !stream.inbound.is_empty();
                 if let Some(to) = peer.filter(|_| unread || !finished) {
-                    // As TCP does: data that nobody will read is answered by a reset.
+                    // As TCP does: unread data is answered by a reset.
                     let event = if unread { NetEvent::Reset { to } } else { NetEvent::Fin { to } };
                     self.send_along(key.0, event);
                 }
@@ -407,7 +407,7 @@ impl State {
         }
     }
 
-    /// Takes away all sockets of a machine.
+    /// Removes all sockets of a machine.
     pub(crate) fn crash_sockets(&mut self, machine: usize) -> Vec<Waker> {
         let of_machine = |socket: &Socket| match socket {
             Socket::Listener(listener) => listener.machine == machine,
@@ -444,7 +444,7 @@ impl State {
         }
     }
 
-    /// Lets something arrive; returns who is to be woken.
+    /// Executes an arrival; returns the wakers to call.
     pub(crate) fn net_event(&mut self, event: NetEvent) -> Vec<Waker> {
         let (kind, to) = match &event {
             NetEvent::Connect { client, .. } => (1, *client),
@@ -482,7 +482,7 @@ impl State {
         }
     }
 
-    /// Changes a stream, if it is still there, and wakes whoever waits for it.
+    /// Changes a stream, if it still exists, and wakes its waiters.
     fn change(&mut self, key: u64, change: impl FnOnce(&mut Stream)) -> Vec<Waker> {
         let Ok(stream) = self.net.stream(key) else { return Vec::new() };
         change(stream);
@@ -502,7 +502,7 @@ impl State {
         }
     }
 
-    /// A connection request reaches its machine.
+    /// Handles a connection request that reaches its machine.
     fn arrive(&mut self, client: u64, machine: usize, addr: SocketAddr) -> Vec<Waker> {
         let Ok(Some(remote)) = self.net.stream(client).map(|stream| stream.local) else {
             return Vec::new();

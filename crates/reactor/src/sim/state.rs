@@ -1,6 +1,6 @@
 //! A world's state: machines, pending events, randomness and the trace.
 //!
-//! Never runs a task or wakes one: it hands out what is to be run, woken or dropped.
+//! This module runs and wakes no tasks: it returns the tasks to run, wake or drop.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -11,10 +11,10 @@ use std::task::Waker;
 use super::WorldConfig;
 use super::network::{NetEvent, Network};
 use crate::class::Class;
+use crate::compute_thread::{ErasedJob, JobQueue};
 use crate::core::Core;
-use crate::lane::{LaneJob, LaneQueue};
 
-/// One core of one machine between a start and a crash.
+/// Identifies one core of one machine between a start and a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Life {
     pub(crate) machine: usize,
@@ -22,26 +22,26 @@ pub(crate) struct Life {
     pub(crate) life: u64,
 }
 
-/// Something that happens at its time.
+/// Something that happens at a given time.
 pub(crate) enum Event {
     Net(NetEvent),
-    /// The lane takes its next job.
-    LaneTurn(Life),
+    /// The compute thread takes its next job.
+    ComputeTurn(Life),
     /// The cost of a step has passed.
-    LaneStepped {
+    ComputeStepped {
         at: Life,
         class: Class,
-        job: Box<dyn LaneJob>,
+        job: Box<dyn ErasedJob>,
         more: bool,
     },
 }
 
-/// Kinds of entries of the trace.
+/// Kind of a trace entry.
 #[derive(Clone, Copy)]
 pub(crate) enum Trace {
     Poll = 1,
     Net,
-    Lane,
+    Compute,
     Stop,
     Start,
     Crash,
@@ -56,12 +56,12 @@ pub(crate) struct SimCore {
     pub(crate) core: Option<Rc<Core>>,
     done: Rc<Cell<bool>>,
     busy_until_ns: u64,
-    lane: LaneQueue,
-    pub(crate) lane_running: bool,
-    pub(crate) lane_ns: u64,
+    compute: JobQueue,
+    pub(crate) compute_running: bool,
+    pub(crate) compute_ns: u64,
 }
 
-/// What a crashed machine leaves to be dropped.
+/// State of a crashed machine, which the caller drops.
 pub(crate) type Leftovers = (Vec<SimCore>, Vec<Waker>);
 
 pub(crate) struct Machine {
@@ -97,7 +97,7 @@ pub(crate) struct State {
     pub(crate) machines: Vec<Machine>,
     pub(crate) net: Network,
     random: u64,
-    /// By time, then by order of scheduling.
+    /// Pending events by time, then by order of scheduling.
     events: BTreeMap<(u64, u64), Event>,
     scheduled: u64,
 }
@@ -116,13 +116,13 @@ impl State {
         }
     }
 
-    /// The next number of the seed's sequence (SplitMix64: a counter, well mixed).
+    /// Returns the next number of the seed's sequence (SplitMix64: a counter, well mixed).
     pub(crate) fn random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.random)
     }
 
-    /// A number below `limit`, or 0.
+    /// Returns a number below `limit`, or 0 if that is 0.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         let limit = u64::try_from(limit.max(1)).unwrap_or(u64::MAX);
         usize::try_from(self.random() % limit).unwrap_or(0)
@@ -152,7 +152,7 @@ impl State {
         self.machines.iter().position(|machine| IpAddr::V4(machine.ip) == ip)
     }
 
-    /// Begins a machine's next life, with no cores yet.
+    /// Starts a machine's next life, with no cores yet.
     pub(crate) fn begin_life(&mut self, machine: usize) -> u64 {
         self.trace(Trace::Start, machine, 0, 0);
         let machine = &mut self.machines[machine];
@@ -176,7 +176,7 @@ impl State {
         if self.is_alive(at) { self.machines[at.machine].cores.get_mut(at.core) } else { None }
     }
 
-    /// All cores that live, in order.
+    /// Returns all live cores, in order.
     fn cores(&self) -> impl Iterator<Item = (Life, &SimCore, &Rc<Core>)> {
         self.machines.iter().enumerate().flat_map(|(index, machine)| {
             machine.cores.iter().enumerate().filter_map(move |(core, sim)| {
@@ -186,7 +186,7 @@ impl State {
         })
     }
 
-    /// Draws one of the cores that have work and time for it.
+    /// Draws one of the cores that have work and are free now.
     pub(crate) fn choose_core(&mut self) -> Option<(Life, Rc<Core>)> {
         let can_run =
             |sim: &SimCore, core: &Core| has_work(core) && sim.busy_until_ns <= self.now_ns;
@@ -209,16 +209,17 @@ impl State {
         position
     }
 
-    /// Charges a turn; hands over the core, and what it leaves, if its main future is done.
-    pub(crate) fn after_turn(&mut self, at: Life, spent_ns: u64) -> Option<(Rc<Core>, LaneQueue)> {
+    /// Charges a turn to the core's clock; removes and returns the core, with its jobs, if its main
+    /// future is done.
+    pub(crate) fn after_turn(&mut self, at: Life, spent_ns: u64) -> Option<(Rc<Core>, JobQueue)> {
         let until_ns = self.now_ns + spent_ns;
         let sim = self.core_mut(at)?;
         sim.busy_until_ns = until_ns;
         if !sim.done.get() {
             return None;
         }
-        let lane = std::mem::take(&mut sim.lane);
-        sim.core.take().map(|core| (core, lane))
+        let compute = std::mem::take(&mut sim.compute);
+        sim.core.take().map(|core| (core, compute))
     }
 
     /// Takes out the first event whose time has come.
@@ -235,7 +236,7 @@ impl State {
         self.cores().filter(|(_, _, core)| due(core)).map(|(_, _, core)| Rc::clone(core)).collect()
     }
 
-    /// When something can happen next, given that nothing can now.
+    /// Returns the time of the next event or timer, given that no core can run now.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         let event = self.events.first_key_value().map(|((at_ns, _), _)| *at_ns);
         let cores = self.cores().flat_map(|(_, sim, core)| {
@@ -247,7 +248,7 @@ impl State {
         cores.chain(event).filter(|at_ns| *at_ns < u64::MAX).min()
     }
 
-    /// Ends a machine's life. The caller closes the cores, then drops the rest.
+    /// Ends a machine's life. The caller closes the returned cores, then drops the rest.
     pub(crate) fn crash(&mut self, machine: usize) -> (Vec<Rc<Core>>, Leftovers) {
         self.trace(Trace::Crash, machine, 0, 0);
         let mut wakers = self.crash_sockets(machine);
@@ -259,51 +260,51 @@ impl State {
         (running, (cores, wakers))
     }
 
-    /// Queues a job; the lane takes it up at once if it is idle.
-    pub(crate) fn lane_push(
+    /// Queues a job; an idle compute thread takes it at once.
+    pub(crate) fn compute_push(
         &mut self,
         at: Life,
         class: Class,
-        job: Box<dyn LaneJob>,
-    ) -> Result<(), Box<dyn LaneJob>> {
+        job: Box<dyn ErasedJob>,
+    ) -> Result<(), Box<dyn ErasedJob>> {
         let Some(sim) = self.core_mut(at) else { return Err(job) };
-        sim.lane.push(class, job);
-        if !std::mem::replace(&mut sim.lane_running, true) {
-            self.schedule(0, Event::LaneTurn(at));
+        sim.compute.push(class, job);
+        if !std::mem::replace(&mut sim.compute_running, true) {
+            self.schedule(0, Event::ComputeTurn(at));
         }
         Ok(())
     }
 
-    pub(crate) fn lane_next(&mut self, at: Life) -> Option<(Class, Box<dyn LaneJob>)> {
+    pub(crate) fn next_job(&mut self, at: Life) -> Option<(Class, Box<dyn ErasedJob>)> {
         let sim = self.core_mut(at)?;
-        let next = sim.lane.pop();
-        sim.lane_running = next.is_some();
+        let next = sim.compute.pop();
+        sim.compute_running = next.is_some();
         next
     }
 
-    /// The lane works for `cost_ns`.
-    pub(crate) fn lane_busy(&mut self, at: Life, cost_ns: u64, then: Event) {
-        self.trace(Trace::Lane, at.machine, at.core, cost_ns);
+    /// Keeps the compute thread busy for `cost_ns`.
+    pub(crate) fn compute_busy(&mut self, at: Life, cost_ns: u64, then: Event) {
+        self.trace(Trace::Compute, at.machine, at.core, cost_ns);
         if let Some(sim) = self.core_mut(at) {
-            sim.lane_ns += cost_ns;
+            sim.compute_ns += cost_ns;
         }
         self.schedule(cost_ns, then);
     }
 
-    /// After a step: puts the job back in line, or hands it over to be finished.
-    pub(crate) fn lane_return(
+    /// Requeues a job after a step, or returns it to be finished.
+    pub(crate) fn compute_return(
         &mut self,
         at: Life,
         class: Class,
-        job: Box<dyn LaneJob>,
+        job: Box<dyn ErasedJob>,
         more: bool,
-    ) -> Option<Box<dyn LaneJob>> {
-        self.schedule(0, Event::LaneTurn(at));
+    ) -> Option<Box<dyn ErasedJob>> {
+        self.schedule(0, Event::ComputeTurn(at));
         let Some(sim) = self.core_mut(at) else { return Some(job) };
         if !more {
             return Some(job);
         }
-        sim.lane.push(class, job);
+        sim.compute.push(class, job);
         None
     }
 }
@@ -312,7 +313,7 @@ fn has_work(core: &Core) -> bool {
     core.ready.all() > 0 || core.shared.is_pending()
 }
 
-/// A bijection that spreads every bit over all others.
+/// Mixes the bits of a word; a bijection (SplitMix64's finaliser).
 fn mix(word: u64) -> u64 {
     let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

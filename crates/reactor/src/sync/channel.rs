@@ -1,7 +1,8 @@
 //! Channels between tasks of one core: many senders, one receiver, values in order.
 //!
-//! Never crosses threads (see [`crate::call`] and [`crate::post`] for that). Invariants: a bounded
-//! channel holds at most its capacity; values sent before the last sender went are received.
+//! Channels do not cross threads (see [`crate::call`] and [`crate::post`] for that). Invariants: a
+//! bounded channel holds at most its capacity; values sent before the last sender was dropped are
+//! received.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -12,13 +13,13 @@ use std::task::{Context, Poll, Waker};
 
 use super::WaitList;
 
-/// A channel that holds at most `capacity` values, at least one.
+/// Returns a channel that holds at most `capacity` values, at least one.
 #[must_use]
 pub fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     channel(capacity.max(1))
 }
 
-/// A channel that holds as many values as memory does: for uses that are bounded elsewhere.
+/// Returns a channel limited by memory alone, for uses that are bounded elsewhere.
 #[must_use]
 pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
     channel(usize::MAX)
@@ -45,8 +46,9 @@ struct State<T> {
     waiting: WaitList,
 }
 
-/// The receiver is gone; the value comes back.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// Error: the receiver is gone. Returns the value.
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the receiver is gone")]
 pub struct SendError<T>(pub T);
 
 impl<T> fmt::Debug for SendError<T> {
@@ -55,18 +57,10 @@ impl<T> fmt::Debug for SendError<T> {
     }
 }
 
-impl<T> fmt::Display for SendError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the receiver is gone")
-    }
-}
-
-impl<T> std::error::Error for SendError<T> {}
-
-/// Why a value was not sent at once; it comes back.
+/// Error of a send that would have to wait or cannot succeed. Returns the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrySendError<T> {
-    /// There is no room now.
+    /// The channel is full.
     Full(T),
     /// The receiver is gone.
     Closed(T),
@@ -97,7 +91,7 @@ impl<T> Sender<T> {
         Ok(())
     }
 
-    /// Sends as soon as there is room.
+    /// Sends; waits for room if the channel is full.
     ///
     /// # Errors
     /// [`SendError`] if the receiver is gone.
@@ -119,14 +113,14 @@ impl<T> Sender<T> {
         .await
     }
 
-    /// Whether nothing sent will be received.
+    /// Returns true if the receiver is gone.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.0.borrow().receiver_gone
     }
 }
 
-/// A sender's place in the line for room.
+/// A sender's place in the queue for room.
 struct Place<'a, T> {
     state: &'a RefCell<State<T>>,
     ticket: Option<u64>,
@@ -171,12 +165,12 @@ impl<T> Drop for Sender<T> {
 pub struct Receiver<T>(Rc<RefCell<State<T>>>);
 
 impl<T> Receiver<T> {
-    /// The next value; `None` once all senders are gone and all values received.
+    /// Returns the next value; `None` once all senders are gone and all values received.
     pub async fn recv(&mut self) -> Option<T> {
         poll_fn(|cx| self.poll_recv(cx)).await
     }
 
-    /// As [`Receiver::recv`], to be polled.
+    /// Polls [`Receiver::recv`].
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
         if let Some(value) = self.try_recv() {
             return Poll::Ready(Some(value));
@@ -192,7 +186,7 @@ impl<T> Receiver<T> {
         Poll::Pending
     }
 
-    /// The next value if there is one.
+    /// Returns the next value if there is one.
     pub fn try_recv(&mut self) -> Option<T> {
         let mut state = self.0.borrow_mut();
         let value = state.values.pop_front()?;
@@ -204,13 +198,13 @@ impl<T> Receiver<T> {
         Some(value)
     }
 
-    /// How many values wait.
+    /// Returns the number of values that wait.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.borrow().values.len()
     }
 
-    /// Whether none does.
+    /// Returns true if no value waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,12 +1,15 @@
-//! Synchronisation between tasks of one core: [`Notify`], [`Semaphore`], [`channel`].
+//! Synchronisation: [`Notify`], [`Semaphore`] and [`channel`] between tasks of one core,
+//! [`Barrier`] between cores.
 //!
-//! Never locks and never crosses threads: everything here is `!Send`. Invariant: waiters are
-//! served in the order in which they first waited.
+//! All but the barrier are `!Send`: they take no locks and do not cross threads. Invariant: waiters
+//! are served in the order in which they first waited.
 
+mod barrier;
 pub mod channel;
 mod notify;
 mod semaphore;
 
+pub use barrier::{Barrier, Broken};
 pub use notify::{Notified, Notify};
 pub use semaphore::{Acquire, Semaphore, SemaphorePermit};
 
@@ -21,7 +24,7 @@ struct WaitList {
 }
 
 impl WaitList {
-    /// Waits under `ticket`, or under a new one at the end of the line.
+    /// Waits under `ticket`, or under a new one at the end of the queue.
     fn wait(&mut self, ticket: &mut Option<u64>, waker: &Waker) {
         if let Some(ticket) = *ticket
             && let Some((_, known)) = self.waiting.iter_mut().find(|(other, _)| *other == ticket)
@@ -34,7 +37,7 @@ impl WaitList {
         self.waiting.push_back((self.tickets, waker.clone()));
     }
 
-    /// Leaves the line. False if it was served, or never stood there.
+    /// Leaves the queue. Returns false if the waiter was served or never queued.
     fn leave(&mut self, ticket: u64) -> bool {
         let position = self.waiting.iter().position(|(other, _)| *other == ticket);
         position.is_some_and(|position| self.waiting.remove(position).is_some())

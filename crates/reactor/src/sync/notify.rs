@@ -1,7 +1,7 @@
-//! [`Notify`]: telling tasks that something happened.
+//! [`Notify`]: a notification without a value.
 //!
-//! Never carries a value. Invariants: `notify_one` is not lost, it waits for a waiter if there is
-//! none (at most one such is kept); `notify_all` reaches every [`Notified`] made before it.
+//! Invariants: `notify_one` is not lost: without a waiter, one notification is stored for the next
+//! one; `notify_all` reaches every [`Notified`] made before it.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -10,18 +10,18 @@ use std::task::{Context, Poll};
 
 use super::WaitList;
 
-/// See the module's text.
+/// Wakes tasks of the same core; see the module's text.
 #[derive(Default)]
 pub struct Notify {
     waiters: RefCell<WaitList>,
-    /// A `notify_one` that nobody has taken.
-    kept: Cell<bool>,
-    /// Counts calls of `notify_all`.
+    /// A stored `notify_one`.
+    stored: Cell<bool>,
+    /// Number of calls of `notify_all`.
     epoch: Cell<u64>,
 }
 
 impl Notify {
-    /// One that nobody waits for.
+    /// Returns a notification without waiters.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -32,11 +32,11 @@ impl Notify {
         let first = self.waiters.borrow_mut().next();
         match first {
             Some(waker) => waker.wake(),
-            None => self.kept.set(true),
+            None => self.stored.set(true),
         }
     }
 
-    /// Wakes everyone who waits; later waiters wait.
+    /// Wakes all current waiters.
     pub fn notify_all(&self) {
         self.epoch.set(self.epoch.get() + 1);
         let waiting = std::mem::take(&mut self.waiters.borrow_mut().waiting);
@@ -61,7 +61,7 @@ pub struct Notified<'a> {
 }
 
 impl Notified<'_> {
-    /// Whether it stood in line and was served, by one or by all.
+    /// Returns true if it was queued and served, by one or by all.
     fn served(&self) -> bool {
         let in_line = |ticket: u64| {
             self.notify.waiters.borrow().waiting.iter().any(|(other, _)| *other == ticket)
@@ -77,7 +77,7 @@ impl Future for Notified<'_> {
         let this = &mut *self;
         let pass = this.done
             || this.served()
-            || (this.ticket.is_none() && this.notify.kept.replace(false));
+            || (this.ticket.is_none() && this.notify.stored.replace(false));
         if pass {
             this.done = true;
             return Poll::Ready(());

@@ -1,7 +1,7 @@
 //! [`Semaphore`]: counted permits.
 //!
-//! Never overtakes: while somebody waits, nobody else is served, so a large request is not
-//! starved. Invariant: permits held, granted and free add up to what was put in.
+//! Requests are served strictly in order, so a large one is not starved by small ones. Invariant:
+//! permits held, granted and free add up to the total.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -26,35 +26,35 @@ struct Waiter {
 }
 
 impl Semaphore {
-    /// A semaphore with that many permits.
+    /// Returns a semaphore with this many permits.
     #[must_use]
     pub fn new(permits: usize) -> Self {
         Self(Rc::new(Inner { free: Cell::new(permits), line: RefCell::default() }))
     }
 
-    /// Permits that nobody holds.
+    /// Returns the number of free permits.
     #[must_use]
     pub fn available(&self) -> usize {
         self.0.free.get()
     }
 
-    /// True while somebody waits for permits.
+    /// Returns true while a request waits for permits.
     #[must_use]
     pub fn is_waited_for(&self) -> bool {
         !self.0.line.borrow().is_empty()
     }
 
-    /// Adds permits for good.
+    /// Adds permits to the total.
     pub fn add(&self, permits: usize) {
         self.0.release(permits);
     }
 
-    /// Waits for `permits` at once. More than there ever are waits for ever.
+    /// Waits for `permits` at once. A request for more than the total waits for ever.
     pub fn acquire(&self, permits: usize) -> Acquire {
         Acquire { inner: Rc::clone(&self.0), permits, waiter: None }
     }
 
-    /// Takes `permits` if they are free and nobody waits.
+    /// Takes `permits` if they are free and no request waits.
     #[must_use]
     pub fn try_acquire(&self, permits: usize) -> Option<SemaphorePermit> {
         let inner = &self.0;
@@ -72,7 +72,7 @@ impl Inner {
         self.serve();
     }
 
-    /// Grants as many as the line's order and the free permits allow.
+    /// Grants as many requests as the queue's order and the free permits allow.
     fn serve(&self) {
         loop {
             let mut line = self.line.borrow_mut();
@@ -136,7 +136,7 @@ impl Drop for Acquire {
             return self.inner.release(self.permits);
         }
         self.inner.line.borrow_mut().retain(|other| !Rc::ptr_eq(other, &waiter));
-        // Whoever stood behind a large request may be served now.
+        // Requests behind a large one may be served now.
         self.inner.serve();
     }
 }
@@ -149,13 +149,13 @@ pub struct SemaphorePermit {
 }
 
 impl SemaphorePermit {
-    /// How many.
+    /// Returns the number of permits.
     #[must_use]
     pub fn count(&self) -> usize {
         self.permits
     }
 
-    /// Keeps the permits taken for good.
+    /// Removes these permits from the total.
     pub fn forget(mut self) {
         self.permits = 0;
     }

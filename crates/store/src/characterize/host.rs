@@ -9,15 +9,16 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use csd_initiator::{Address, Block, Controller, Options};
 use csd_kernels::kernel::{Kernel, Sample, Wanted};
 use csd_kernels::program::{Execution, Output};
+use csd_reactor::sync::Barrier;
 use csd_reactor::{Buffer, Class, CoreId, Instant, JoinHandle, busy, now, spawn};
 
 use super::hold::{Hold, Holding};
-use super::meeting::Meeting;
 use super::meter::{Mark, Meter};
 use super::region::{PIECE_BYTES, Region, WorkingSet, pieces};
 use super::rival::{self, Rivals};
@@ -85,7 +86,11 @@ pub struct Timed {
 pub fn measure(runtime: &csd_reactor::Config, job: &HostJob) -> Result<Timed, Error> {
     let cores = job.units + job.rivals.count();
     let config = csd_reactor::Config { cores, ..runtime.clone() };
-    let shared = Arc::new(Shared { job: job.clone(), meeting: Meeting::of(job.units) });
+    let shared = Arc::new(Shared {
+        job: job.clone(),
+        barrier: Barrier::new(job.units),
+        done: AtomicBool::new(false),
+    });
     let parts = csd_reactor::run(&config, move |core| core_main(core, Arc::clone(&shared)));
     let parts = parts.map_err(Error::Runtime)?;
     let parts = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -115,7 +120,17 @@ fn covered(parts: &[Part], span: impl Fn(&Part) -> (Instant, Instant)) -> f64 {
 
 pub(super) struct Shared {
     pub(super) job: HostJob,
-    pub(super) meeting: Meeting,
+    /// Where the workers wait for each other; broken when one of them fails.
+    barrier: Barrier,
+    /// True once the workers have ended: rivals may, too.
+    done: AtomicBool,
+}
+
+impl Shared {
+    /// Returns true if the measurement has ended, well or not.
+    pub(super) fn is_over(&self) -> bool {
+        self.done.load(Ordering::Relaxed) || self.barrier.is_broken()
+    }
 }
 
 /// What one core did, each span from begin to end.
@@ -137,10 +152,10 @@ async fn core_main(core: CoreId, shared: Arc<Shared>) -> Result<Option<Part>, Er
     }
     let part = work(core, &shared).await;
     if part.is_err() {
-        shared.meeting.fail();
+        shared.barrier.break_up();
     }
     if core.0 == 0 {
-        shared.meeting.end();
+        shared.done.store(true, Ordering::Relaxed);
     }
     part
 }
@@ -152,7 +167,7 @@ async fn work(core: CoreId, shared: &Shared) -> Result<Option<Part>, Error> {
     let set = WorkingSet { bytes: job.bytes, streams: job.kernel.sample().streams };
     let own = set.part(core.0 as u64, job.units as u64, Sample::GRAIN_BYTES);
     let mut hold = Hold::new(&job.holding, core.0, set.streams as u64 * (own.end - own.start))?;
-    if !shared.meeting.meet(1).await {
+    if shared.barrier.wait().await.is_err() {
         return Ok(None);
     }
     let mark = || job.meter.as_ref().and_then(Meter::mark);
@@ -173,7 +188,7 @@ async fn work(core: CoreId, shared: &Shared) -> Result<Option<Part>, Error> {
                 hold.keep(streams)?;
             }
             loaded = now();
-            if !shared.meeting.meet(2).await {
+            if shared.barrier.wait().await.is_err() {
                 return Ok(None);
             }
             computing = now();
@@ -271,7 +286,7 @@ async fn store(
 ) -> Result<(Instant, Instant), Error> {
     let job = &shared.job;
     let Some(region) = &job.output else { return Ok((now(), now())) };
-    if !shared.meeting.meet(if job.overlap == Overlap::Serial { 3 } else { 2 }).await {
+    if shared.barrier.wait().await.is_err() {
         return Ok((now(), now()));
     }
     let begin = now();

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use csd_initiator::{Block, Controller};
 use csd_kernels::kernel::{Kernel, Sample};
+use csd_reactor::sync::Barrier;
 use csd_reactor::{Class, CoreId, Instant, now, spawn};
 
 use super::Error;
 use super::bench::{pattern, write};
 use super::compose::bandwidth;
 use super::host::Arriving;
-use super::meeting::Meeting;
 use super::plan::{Options, Subject};
 use super::region::{Region, WorkingSet};
 use super::spread::Samples;
@@ -45,7 +45,7 @@ impl Intake {
 
 struct Shared {
     options: Options,
-    meeting: Meeting,
+    barrier: Barrier,
     cores: usize,
     /// By drive: the bytes that are read.
     regions: Vec<Region>,
@@ -78,7 +78,7 @@ fn once(options: &Options, kernel: &'static dyn Kernel, cores: usize) -> Result<
     let region = |subject: &Subject| subject.place.region(kernel.name(), options.largest()).clone();
     let shared = Arc::new(Shared {
         options: options.clone(),
-        meeting: Meeting::of(cores),
+        barrier: Barrier::new(cores),
         cores,
         regions: options.subjects.iter().map(region).collect(),
     });
@@ -95,7 +95,7 @@ fn once(options: &Options, kernel: &'static dyn Kernel, cores: usize) -> Result<
 async fn core_main(core: CoreId, shared: Arc<Shared>) -> Result<Option<(Instant, Instant)>, Error> {
     let part = work(core, &shared).await;
     if part.is_err() {
-        shared.meeting.fail();
+        shared.barrier.break_up();
     }
     part
 }
@@ -105,7 +105,7 @@ async fn work(core: CoreId, shared: &Arc<Shared>) -> Result<Option<(Instant, Ins
     for subject in &shared.options.subjects {
         controllers.push(Controller::connect(&subject.address, &shared.options.connection).await?);
     }
-    if !shared.meeting.meet(1).await {
+    if shared.barrier.wait().await.is_err() {
         return Ok(None);
     }
     let begin = now();

@@ -8,7 +8,7 @@
 //!
 //! Modules, in the order of a measurement:
 //! - [`region`]: where working sets lie, and how they are cut
-//! - [`host`], `meeting`, `hold`, `rival`: the host's side
+//! - [`host`], `hold`, `rival`: the host's side
 //! - [`inside`]: the drive's side
 //! - [`spread`]: medians and quartiles
 //! - `meter`: energy, where a counter is read
@@ -22,7 +22,6 @@ mod hold;
 pub mod host;
 pub mod inside;
 mod intake;
-mod meeting;
 mod meter;
 mod plan;
 pub mod region;

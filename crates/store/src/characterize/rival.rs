@@ -42,7 +42,7 @@ pub(super) async fn work(shared: &Shared) -> Result<(), Error> {
         Rivals::Io(_) => read(shared).await,
         Rivals::Cpu(_) | Rivals::None => {
             let mut value = 1u64;
-            while !shared.meeting.is_over() {
+            while !shared.is_over() {
                 value = (0..ROUNDS).fold(value, |value, round| {
                     std::hint::black_box(value.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ round)
                 });
@@ -58,9 +58,9 @@ async fn read(shared: &Shared) -> Result<(), Error> {
     let controller = Controller::connect(&job.address, &job.connection).await?;
     let block = Block::open(&controller, job.region.nsid)?;
     let set = WorkingSet { bytes: job.bytes, streams: 1 };
-    while !shared.meeting.is_over() {
+    while !shared.is_over() {
         let mut arriving = Arriving::new(&block, &job.region, set, 0..job.bytes);
-        while arriving.next().await?.is_some() && !shared.meeting.is_over() {}
+        while arriving.next().await?.is_some() && !shared.is_over() {}
     }
     controller.disconnect().await;
     Ok(())

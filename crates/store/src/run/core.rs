@@ -5,13 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use csd_initiator::{Memory, Options};
 use csd_kernels::page_rank::Progress as Step;
-use csd_reactor::{Class, CoreId, Instant, now, random_u64, sleep, spawn};
+use csd_reactor::sync::Barrier;
+use csd_reactor::{Class, CoreId, Instant, now, random_u64, spawn};
 
 use super::drives::{self, Part};
 use super::host;
@@ -25,9 +24,6 @@ use super::target::{MEMORY_NSID, Target};
 use super::{Answer, Error, How, Job, Share, Unfit, Way};
 use crate::array::{Array, Plan};
 
-/// How often a core looks whether the others have come to a barrier.
-const LOOK: Duration = Duration::from_micros(50);
-
 /// What the cores of a run share.
 pub(super) struct Shared {
     plan: Plan,
@@ -36,7 +32,7 @@ pub(super) struct Shared {
     how: How,
     target: Target,
     losses: Arc<Losses>,
-    arrivals: AtomicUsize,
+    barrier: Barrier,
     state: Mutex<State>,
 }
 
@@ -82,7 +78,7 @@ impl Shared {
             how: how.clone(),
             target,
             losses: Arc::default(),
-            arrivals: AtomicUsize::new(0),
+            barrier: Barrier::new(how.cores),
             state: Mutex::new(State { step: Some(step), ..State::default() }),
         }
     }
@@ -114,11 +110,7 @@ impl Shared {
 
     /// Waits for all cores.
     async fn barrier(&self) {
-        let arrival = self.arrivals.fetch_add(1, Ordering::AcqRel) + 1;
-        let all = arrival.next_multiple_of(self.how.cores);
-        while self.arrivals.load(Ordering::Acquire) < all {
-            sleep(LOOK).await;
-        }
+        self.barrier.wait().await.expect("no core breaks it: all reach it, failed or not");
     }
 
     /// Makes the first step one of page rank.

@@ -6,7 +6,7 @@
 
 use csd_nvme::program::{Command, MemoryRange, Part};
 use csd_nvme::status::Status;
-use csd_reactor::compute_apart;
+use csd_reactor::compute_long;
 
 use super::library::{Loaded, digest};
 use super::{Compute, Shared};
@@ -50,7 +50,7 @@ async fn load(shared: &Shared, host: &str, part: Part, data: &[u8]) -> Result<()
     let cost_ns = bytes.len() as u64 * COMPILE_NS_PER_BYTE;
     // The job owns the index: no other program takes it while the job runs, even if the host is
     // gone.
-    let compiled = compute_apart(cost_ns, move || (engine.compile(&bytes), bytes, compiling));
+    let compiled = compute_long(cost_ns, move || (engine.compile(&bytes), bytes, compiling));
     let (compiled, bytes, compiling) = match compiled.await {
         Ok(done) => done,
         Err(failed) => {

@@ -41,7 +41,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use csd_nvme::compute::Controls;
-use csd_reactor::keep;
+use csd_reactor::set_core_local;
 
 use call::Prepared;
 use cancel::Watch;
@@ -77,7 +77,7 @@ impl Compute {
     pub fn start(block: Block, kv: Rc<Kv>, shared: Shared) -> Rc<Self> {
         let capacity = Capacity::new(&shared.limits);
         let this = Rc::new(Self { block, kv, shared: Arc::new(shared), capacity });
-        keep(Rc::clone(&this));
+        set_core_local(Rc::clone(&this));
         this
     }
 

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use csd_kernels::program::Program;
 use csd_nvme::execute::{Execution, Place, chunk_key};
 use csd_nvme::status::Status;
-use csd_reactor::{Class, CoreId, call, core_count, core_id, kept, spawn};
+use csd_reactor::{Class, CoreId, call, core_count, core_id, core_local, spawn};
 
 use super::execute::Meter;
 use super::parts::{self, Lengths, Part};
@@ -50,7 +50,7 @@ impl Compute {
             let (bytes, program) = (part.bytes.clone(), part.execution.program);
             let cancel = cancel.clone();
             let there = move || async move {
-                let here = kept::<Self>().ok_or(Status::NAMESPACE_NOT_READY)?;
+                let here = core_local::<Self>().ok_or(Status::NAMESPACE_NOT_READY)?;
                 Ok(here.part(&part, &cancel).await)
             };
             let asked = spawn(Class::Background, call(core, Class::Background, there));

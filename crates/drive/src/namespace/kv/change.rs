@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use csd_nvme::kv;
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, Class, CoreId, call, core_count, kept, sleep, spawn};
+use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_local, sleep, spawn};
 
 use super::clean::{Candidate, Cleaned};
 use super::record::{EntryKey, footprint};
@@ -158,7 +158,7 @@ async fn clean_best(segments: &Arc<Segments>) -> Result<Cleaned, Status> {
     let there = move || async move {
         // Cleaning continues even if its caller is gone.
         let _cleaning = cleaning;
-        let here = kept::<Kv>().ok_or(Status::NAMESPACE_NOT_READY)?;
+        let here = core_local::<Kv>().ok_or(Status::NAMESPACE_NOT_READY)?;
         here.shard(number).clean().await
     };
     call(owner(number), Class::Background, there).await.unwrap_or(Err(Status::INTERNAL_ERROR))
@@ -166,7 +166,7 @@ async fn clean_best(segments: &Arc<Segments>) -> Result<Cleaned, Status> {
 
 /// Returns this core's best segment with its shard, and true if one waits for its readers.
 fn best_here() -> (Option<(Candidate, usize)>, bool) {
-    let Some(here) = kept::<Kv>() else { return (None, false) };
+    let Some(here) = core_local::<Kv>() else { return (None, false) };
     let shards = || here.shards.iter().flatten();
     let best = shards().filter_map(|shard| {
         let candidate = shard.candidate()?;

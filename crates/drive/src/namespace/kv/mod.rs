@@ -26,7 +26,9 @@ use std::time::Duration;
 
 use csd_nvme::kv::{Key, KeyList};
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_id, keep, kept, sleep};
+use csd_reactor::{
+    Buffer, Class, CoreId, call, core_count, core_id, core_local, set_core_local, sleep,
+};
 
 use crate::error::{Error, MediaError};
 use crate::format::SHARDS;
@@ -84,7 +86,7 @@ impl Kv {
             shards.push(Some(shard));
         }
         let this = Rc::new(Self { media, segments, value_bytes_max, shards });
-        keep(Rc::clone(&this));
+        set_core_local(Rc::clone(&this));
         Ok(this)
     }
 
@@ -112,7 +114,7 @@ impl Kv {
             return ask(Rc::clone(self.shard(number))).await;
         }
         let there = move || async move {
-            let here = kept::<Self>().ok_or(Status::NAMESPACE_NOT_READY)?;
+            let here = core_local::<Self>().ok_or(Status::NAMESPACE_NOT_READY)?;
             ask(Rc::clone(here.shard(number))).await
         };
         call(owner(number), Class::Foreground, there).await.unwrap_or(Err(Status::INTERNAL_ERROR))

@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, Class, core_id, kept, post};
+use csd_reactor::{Buffer, Class, core_id, core_local, post};
 
 use super::record::{EntryKey, value_offset};
 use super::segments::Segments;
@@ -40,7 +40,7 @@ impl Drop for Pin {
     fn drop(&mut self) {
         let (shard, segment) = (self.shard, self.segment);
         let unpin = move || {
-            if let Some(here) = kept::<Kv>() {
+            if let Some(here) = core_local::<Kv>() {
                 here.shard(shard).unpin(segment);
             }
         };

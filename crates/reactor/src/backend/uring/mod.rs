@@ -1,9 +1,9 @@
-//! The io_uring back end's poller: one-shot polls for sockets, ring operations for files.
+//! Poller of the io_uring back end: one-shot polls for sockets, ring operations for files.
 //!
-//! Never lets the ring own a socket's buffer. Invariants: a file operation stays in its slot, with
-//! descriptor and buffers, until the ring has answered, also when nobody waits for it and when the
-//! core ends; every entry submitted is answered once (the bell's poll many times), so user data
-//! can name a slot without a generation.
+//! The ring never owns a socket's buffer. Invariants: a file operation stays in its slot, with
+//! descriptor and buffers, until the ring has answered, even if its future is dropped or the core
+//! ends; every submitted entry is answered once (the notifier's multi-shot poll many times), so
+//! user data can name a slot without a generation.
 #![allow(unsafe_code)]
 
 mod slot;
@@ -25,41 +25,42 @@ use crate::oneshot::Sender;
 use slot::FileSlot;
 
 const SUBMISSIONS: u32 = 256;
-/// File operations are handed to the kernel in groups of this many, the rest when a turn ends.
+/// File operations go to the kernel in groups of this size; the rest when a turn ends.
 const GROUP: usize = 4;
 const COMPLETIONS: u32 = 4096;
 
-/// User data: what an answer belongs to, by its two upper bits. A socket key has 62.
+/// User data of an entry: its two upper bits give the kind. A socket key has 62 bits.
 const TAG_SHIFT: u32 = 62;
 const TAG_READ: u64 = 0;
 const TAG_WRITE: u64 = 1;
 const TAG_FILE: u64 = 2;
 const TAG_OTHER: u64 = 3;
-const BELL: u64 = TAG_OTHER << TAG_SHIFT;
-/// Answers to cancellations, which say nothing we need.
-const CANCEL: u64 = BELL | 1;
+const NOTIFIER: u64 = TAG_OTHER << TAG_SHIFT;
+/// User data of cancellations, whose answers are ignored.
+const CANCEL: u64 = NOTIFIER | 1;
 
 pub(crate) struct Uring {
     inner: RefCell<Inner>,
     files: FileThreads,
-    bell: Arc<os::EventFd>,
+    notifier: Arc<os::EventFd>,
 }
 
 struct Inner {
     ring: ManuallyDrop<IoUring>,
     ops: ManuallyDrop<Vec<Option<FileSlot>>>,
     vacant: Vec<u32>,
-    /// Entries that will be answered yet, the bell's among them.
+    /// Entries that are still to be answered, the notifier's poll included.
     in_flight: usize,
-    /// Answered file operations, to be finished outside of the borrow.
+    /// Answered file operations; their answers are sent after the borrow ends.
     finished: Vec<(Sender<FileDone>, FileDone)>,
-    /// Those that wait for room to be tried again.
+    /// Operations that wait for room in the ring to be submitted again.
     restart: Vec<u32>,
 }
 
 impl Uring {
-    /// Fails where the kernel or a container's filter denies io_uring, or lacks what we need.
-    pub(crate) fn new(bell: Arc<os::EventFd>, name: &str) -> io::Result<Self> {
+    /// Makes a poller. Fails where the kernel or a container's filter denies io_uring, or the
+    /// kernel lacks a needed feature.
+    pub(crate) fn new(notifier: Arc<os::EventFd>, name: &str) -> io::Result<Self> {
         let ring = build_ring()?;
         if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_nodrop() {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "io_uring before Linux 5.11"));
@@ -72,14 +73,14 @@ impl Uring {
             finished: Vec::new(),
             restart: Vec::new(),
         };
-        inner.watch_bell(bell.as_raw_fd())?;
+        inner.watch_notifier(notifier.as_raw_fd())?;
         inner.ring.submit()?;
-        Ok(Self { inner: RefCell::new(inner), files: FileThreads::new(name), bell })
+        Ok(Self { inner: RefCell::new(inner), files: FileThreads::new(name), notifier })
     }
 }
 
-/// The most frugal ring that the kernel knows: completions handled in our own calls (6.1), else
-/// without interrupting us (5.19), else plain.
+/// Returns the cheapest ring that the kernel supports: completions handled in our own calls (6.1),
+/// else without interrupts (5.19), else plain.
 fn build_ring() -> io::Result<IoUring> {
     IoUring::builder()
         .setup_single_issuer()
@@ -106,10 +107,10 @@ fn user_data(key: SocketKey, direction: Direction) -> u64 {
 }
 
 impl Inner {
-    /// Queues an entry, making room by submitting if need be.
+    /// Queues an entry; submits queued ones first if the ring is full.
     ///
     /// # Safety
-    /// What the entry points to lives until it is answered.
+    /// All memory that the entry points to must live until the entry is answered.
     unsafe fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
         for _ in 0..2 {
             // SAFETY: by our own contract.
@@ -126,11 +127,12 @@ impl Inner {
         Err(io::Error::new(io::ErrorKind::ResourceBusy, "the submission queue is full"))
     }
 
-    /// Every ring of the bell is an edge and gives an answer, so its counter is never read.
-    fn watch_bell(&mut self, fd: RawFd) -> io::Result<()> {
+    /// Polls the notifier, multi-shot. Each notification is an edge and gives an answer, so the
+    /// counter is never read.
+    fn watch_notifier(&mut self, fd: RawFd) -> io::Result<()> {
         let entry = opcode::PollAdd::new(Fd(fd), libc::POLLIN.cast_unsigned().into());
         // SAFETY: the entry points to nothing.
-        unsafe { self.push(&entry.multi(true).build().user_data(BELL)) }
+        unsafe { self.push(&entry.multi(true).build().user_data(NOTIFIER)) }
     }
 
     fn insert(&mut self, slot: FileSlot) -> u32 {
@@ -162,7 +164,7 @@ impl Inner {
         }
     }
 
-    /// Takes in the answer to a file operation.
+    /// Processes the answer to a file operation.
     fn answered(&mut self, index: u32, result: i32) {
         let Some(Some(slot)) = self.ops.get_mut(index as usize) else { return };
         let Ok(count) = usize::try_from(result) else {
@@ -187,8 +189,8 @@ impl Inner {
         }
     }
 
-    /// Takes in all answers that are there.
-    fn reap(&mut self, bell: Option<RawFd>, events: &mut Vec<Event>) -> io::Result<()> {
+    /// Processes all answers that have arrived.
+    fn reap(&mut self, notifier: Option<RawFd>, events: &mut Vec<Event>) -> io::Result<()> {
         loop {
             let next = self.ring.completion().next();
             let Some(answer) = next else { break };
@@ -201,9 +203,9 @@ impl Inner {
                 TAG_READ | TAG_WRITE => events.push(event_of(data, result)),
                 #[expect(clippy::cast_possible_truncation, reason = "indices have 32 bits")]
                 TAG_FILE => self.answered(data as u32, result),
-                _ if data == BELL && !more => {
-                    if let Some(bell) = bell {
-                        self.watch_bell(bell)?;
+                _ if data == NOTIFIER && !more => {
+                    if let Some(notifier) = notifier {
+                        self.watch_notifier(notifier)?;
                     }
                 }
                 _ => {}
@@ -215,7 +217,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Submits what is queued, and waits up to `wait_ns` for an answer.
+    /// Submits queued entries, and waits up to `wait_ns` for an answer.
     fn enter(&mut self, wait_ns: Option<u64>) -> io::Result<()> {
         let entered = if wait_ns == Some(0) {
             let submission = self.ring.submission();
@@ -238,7 +240,7 @@ impl Inner {
     }
 }
 
-/// Errors of `io_uring_enter` and of entries that another try gets over.
+/// Returns true for errors of `io_uring_enter` and of entries that another try may get over.
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY | libc::ETIME))
 }
@@ -323,7 +325,7 @@ impl Poller for Uring {
         let idle = inner.ring.completion().is_empty() && inner.restart.is_empty();
         let wait_ns = if idle { wait_ns } else { Some(0) };
         inner.enter(wait_ns)?;
-        inner.reap(Some(self.bell.as_raw_fd()), events)?;
+        inner.reap(Some(self.notifier.as_raw_fd()), events)?;
         let finished = std::mem::take(&mut inner.finished);
         drop(inner);
         deliver(finished);
@@ -331,16 +333,16 @@ impl Poller for Uring {
     }
 }
 
-/// Sends answers, which wakes tasks and may drop buffers.
+/// Sends answers. This wakes tasks and may drop buffers.
 fn deliver(finished: Vec<(Sender<FileDone>, FileDone)>) {
     for (reply, done) in finished {
         reply.send(done);
     }
 }
 
-/// How often the ring is asked to give everything back before its memory is given up for lost.
+/// Number of attempts to get all entries back from the ring before its memory is leaked.
 const DRAIN_ROUNDS: usize = 1000;
-/// As above when only polls are left, which end with the ring anyway.
+/// The same when only polls are left: they end with the ring.
 const DRAIN_ROUNDS_OF_POLLS: usize = 20;
 
 impl Drop for Inner {

@@ -1,7 +1,7 @@
-//! A file operation in flight on the ring, and the entry for what is left of it.
+//! A file operation in flight on the ring, and the entry for its remaining bytes.
 //!
-//! Never: submitting it. Invariant: what an entry points to lives in the operation or beside it in
-//! the slot, which stays where it is until the ring has answered.
+//! This module only builds entries; its parent submits them. Invariant: all memory that an entry
+//! points to lives in the operation or its slot, which does not move until the ring has answered.
 
 use std::io;
 
@@ -11,14 +11,14 @@ use io_uring::{opcode, squeue};
 use crate::file::{Action, FileDone, FileOp, slices_after};
 use crate::oneshot::Sender;
 
-/// A single transfer's length is 32 bits wide and signed in the answer.
+/// Maximum bytes of one transfer: its length has 32 bits and is signed in the answer.
 const TRANSFER_BYTES_MAX: usize = 1 << 30;
 
-/// A file operation that the ring holds pointers into.
+/// A file operation to which the ring holds pointers.
 pub(super) struct FileSlot {
     pub(super) op: Box<FileOp>,
     pub(super) reply: Sender<FileDone>,
-    /// The ring reads these while a vectored write is in flight.
+    /// Read by the ring while a vectored write is in flight.
     vectors: Vec<libc::iovec>,
 }
 
@@ -27,7 +27,8 @@ impl FileSlot {
         Self { op, reply, vectors: Vec::new() }
     }
 
-    /// The entry for what is left of the operation. Opening, sizes and the like never come here.
+    /// Returns the entry for the remaining bytes. Operations without an entry of their own, such as
+    /// opening, never reach the ring.
     pub(super) fn entry(&mut self) -> squeue::Entry {
         let fd = Fd(self.op.fd());
         let done = self.op.transferred;

@@ -53,7 +53,7 @@ pub(super) async fn work(site: &Rc<Site>) -> Result<(), Error> {
         return Err(error);
     }
     let spent = busy().since(&before);
-    let busy_s = crate::run::seconds(spent.busy_ns() + spent.lane_ns);
+    let busy_s = crate::run::seconds(spent.busy_ns() + spent.compute_ns);
     let who = format!("host core {}", csd_reactor::core_id());
     site.shared.add_share(Share { who, elements, busy_s }, true);
     Ok(())

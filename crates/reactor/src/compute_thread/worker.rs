@@ -1,8 +1,8 @@
-//! A core's lane on real threads: [`Lane`].
+//! A core's compute threads: [`ComputeThreads`].
 //!
-//! Invariants: of the two threads that a yielding worker may have, the one whose turn it is by
-//! [`State::lifted`] takes jobs, so one job is stepped by one thread at a time; a panic ends its
-//! job and not the lane.
+//! Invariants: a yielding worker may have two threads, of low and of normal priority;
+//! [`State::boosted`] selects the one that takes jobs, so one thread at a time steps a job; a panic
+//! ends its job and not the thread.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,32 +11,32 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::floor::{Floor, LOOK_NS, Reading};
-use super::{LaneJob, LaneLoad, LaneQueue};
+use super::starvation::{Reading, SAMPLE_NS, StarvationGuard};
+use super::{ComputeLoad, ErasedJob, JobQueue};
 use crate::backend::thread;
 use crate::class::Class;
 use crate::instant::nanos;
 
 #[derive(Default)]
 struct State {
-    queue: LaneQueue,
-    /// Those in the queue and those that are being stepped.
+    queue: JobQueue,
+    /// Number of jobs, queued or being stepped.
     jobs: usize,
     stopping: bool,
-    /// The thread of normal priority takes the jobs of one that yields.
-    lifted: bool,
-    /// When it was given work, having had none.
-    asked_since: Option<Instant>,
-    /// How long it had work before that.
-    asked: Duration,
+    /// True while the thread of normal priority takes the jobs of a yielding worker.
+    boosted: bool,
+    /// Start of the current span with work.
+    work_since: Option<Instant>,
+    /// Total time with work before that span.
+    worked: Duration,
 }
 
 impl State {
     fn end_job(&mut self) {
         self.jobs -= 1;
         if self.jobs == 0 {
-            let since = self.asked_since.take();
-            self.asked += since.map_or(Duration::ZERO, |since| since.elapsed());
+            let since = self.work_since.take();
+            self.worked += since.map_or(Duration::ZERO, |since| since.elapsed());
         }
     }
 }
@@ -44,30 +44,30 @@ impl State {
 #[derive(Default)]
 struct Common {
     state: Mutex<State>,
-    /// What the thread waits for whose turn it is, by [`State::lifted`].
+    /// Condition of each thread: low or only one, normal; indexed by [`State::boosted`].
     changed: [Condvar; 2],
     busy: AtomicBool,
     cpu_ns: AtomicU64,
-    /// Thread id of the one that yields; 0 before it runs.
+    /// Thread id of the low-priority thread; 0 before it runs.
     low_id: AtomicU64,
 }
 
 impl Common {
-    /// Steps run outside of the lock, so a poisoned one is still in order.
+    /// Locks the state. Steps run outside the lock, so a poisoned one is still consistent.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Steps jobs while it is this thread's turn, until the worker stops.
-    fn work(&self, lifted: bool) {
+    fn work(&self, boosted: bool) {
         let mut state = self.lock();
         loop {
             if state.stopping {
                 return;
             }
-            let next = if state.lifted == lifted { state.queue.pop() } else { None };
+            let next = if state.boosted == boosted { state.queue.pop() } else { None };
             let Some((class, job)) = next else {
-                let changed = &self.changed[usize::from(lifted)];
+                let changed = &self.changed[usize::from(boosted)];
                 state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
@@ -80,14 +80,14 @@ impl Common {
                 continue;
             };
             state.queue.push(class, job);
-            if state.lifted != lifted {
-                self.changed[usize::from(!lifted)].notify_one();
+            if state.boosted != boosted {
+                self.changed[usize::from(!boosted)].notify_one();
             }
         }
     }
 
-    /// Does one step of a job; gives it back if there is more.
-    fn step(&self, mut job: Box<dyn LaneJob>) -> Option<Box<dyn LaneJob>> {
+    /// Does one step of a job; returns the job if there is more to do.
+    fn step(&self, mut job: Box<dyn ErasedJob>) -> Option<Box<dyn ErasedJob>> {
         if job.is_abandoned() {
             drop_quietly(job);
             return None;
@@ -105,89 +105,88 @@ impl Common {
     }
 }
 
-/// A job's destructor may panic; the lane lives on.
-fn drop_quietly(job: Box<dyn LaneJob>) {
+/// Drops a job; its destructor may panic without ending the thread.
+fn drop_quietly(job: Box<dyn ErasedJob>) {
     let _dropped = catch_unwind(AssertUnwindSafe(|| drop(job)));
 }
 
-/// Lowers the thread; says once if the best way to was refused.
+/// Lowers the thread's priority; prints one note if `SCHED_IDLE` was refused.
 fn note_priority() {
     static ONCE: Once = Once::new();
     match thread::lower_thread(0) {
         Ok(false) => {}
         Ok(true) => ONCE.call_once(|| {
-            say("SCHED_IDLE was refused; the compute lane runs at nice 19".to_owned());
+            say("SCHED_IDLE was refused; compute threads run at nice 19".to_owned());
         }),
         Err(error) => ONCE.call_once(|| {
-            say(format!("the compute lane runs at normal priority: {error}"));
+            say(format!("compute threads run at normal priority: {error}"));
         }),
     }
 }
 
-/// Writes a note to standard error from a thread of its own, which a reader who is not there may
-/// block; the lane it must not.
+/// Writes a note to standard error from a thread of its own: a blocked reader must not stop the
+/// compute thread.
 fn say(note: String) {
     let _unsaid = std::thread::Builder::new().spawn(move || eprintln!("note: {note}"));
 }
 
-/// A core's lane: its threads.
-pub(crate) struct Lane {
+/// A core's compute threads.
+pub(crate) struct ComputeThreads {
     jobs: Worker,
     long: Worker,
     system: Worker,
 }
 
-impl Lane {
-    /// For the calling core. `yields`: whether its thread is put below all others.
+impl ComputeThreads {
+    /// Makes the threads of the calling core. `yields`: true if they run at the lowest priority.
     pub(crate) fn new(core_name: &str, yields: bool) -> Self {
         Self {
-            jobs: Worker::new(format!("{core_name}-lane"), yields),
+            jobs: Worker::new(format!("{core_name}-comp"), yields),
             long: Worker::new(format!("{core_name}-long"), yields),
             system: Worker::new(format!("{core_name}-sys"), false),
         }
     }
 
-    pub(crate) fn submit(&self, class: Class, job: Box<dyn LaneJob>) {
+    pub(crate) fn submit(&self, class: Class, job: Box<dyn ErasedJob>) {
         match class {
             Class::System => self.system.submit(class, job),
             Class::Foreground | Class::Background => self.jobs.submit(class, job),
         }
     }
 
-    pub(crate) fn submit_apart(&self, job: Box<dyn LaneJob>) {
+    pub(crate) fn submit_long(&self, job: Box<dyn ErasedJob>) {
         self.long.submit(Class::Background, job);
     }
 
-    pub(crate) fn load(&self) -> LaneLoad {
+    pub(crate) fn load(&self) -> ComputeLoad {
         let all = [&self.jobs, &self.long, &self.system];
-        LaneLoad {
+        ComputeLoad {
             works: all.iter().any(|worker| worker.works()),
             cpu_ns: all.iter().map(|worker| worker.cpu_ns()).sum(),
-            lifts: all.iter().map(|worker| worker.lifts.get()).sum(),
+            boosts: all.iter().map(|worker| worker.boosts.get()).sum(),
         }
     }
 
-    /// Sees to it that the lane does not starve. Called by the core's own thread, which has worked
-    /// for its hosts for `foreground_ns`; gives the time until the next call is needed, ns.
+    /// Takes a starvation sample if one is due. Called by the core's own thread, which has spent
+    /// `foreground_ns` on foreground tasks; returns the time until the next call is due, ns.
     pub(crate) fn watch(&self, now_ns: u64, foreground_ns: u64) -> Option<u64> {
-        let looks = [&self.jobs, &self.long].map(|worker| worker.watch(now_ns, foreground_ns));
-        looks.into_iter().flatten().min()
+        let waits = [&self.jobs, &self.long].map(|worker| worker.watch(now_ns, foreground_ns));
+        waits.into_iter().flatten().min()
     }
 }
 
-/// One thread, or one at each priority; they start when they are first needed. Dropping it waits
-/// for the step in progress.
+/// One thread, or one at each priority; each starts when it is first needed. Dropping the worker
+/// waits for the step in progress.
 struct Worker {
     name: String,
     yields: bool,
     common: Arc<Common>,
     normal: RefCell<Option<JoinHandle<()>>>,
     low: RefCell<Option<JoinHandle<()>>>,
-    floor: RefCell<Floor>,
-    looked_ns: Cell<u64>,
-    lifts: Cell<u64>,
-    /// Of the hosts' work, on the core's clock and on its thread's, at the last look; and their
-    /// lesser so far.
+    guard: RefCell<StarvationGuard>,
+    sampled_ns: Cell<u64>,
+    boosts: Cell<u64>,
+    /// `[wall_ns, thread_cpu_ns, foreground_ns]` at the last sample; see [`Worker::foreground`].
     foreground: Cell<[u64; 3]>,
 }
 
@@ -199,14 +198,14 @@ impl Worker {
             common: Arc::default(),
             normal: RefCell::default(),
             low: RefCell::default(),
-            floor: RefCell::default(),
-            looked_ns: Cell::default(),
-            lifts: Cell::default(),
+            guard: RefCell::default(),
+            sampled_ns: Cell::default(),
+            boosts: Cell::default(),
             foreground: Cell::default(),
         }
     }
 
-    fn submit(&self, class: Class, job: Box<dyn LaneJob>) {
+    fn submit(&self, class: Class, job: Box<dyn ErasedJob>) {
         // Dropping the job tells its waiter.
         if !self.start(!self.yields) {
             return;
@@ -215,11 +214,11 @@ impl Worker {
         self.common.busy.store(true, Relaxed);
         state.queue.push(class, job);
         state.jobs += 1;
-        state.asked_since.get_or_insert_with(Instant::now);
-        self.common.changed[usize::from(state.lifted)].notify_one();
+        state.work_since.get_or_insert_with(Instant::now);
+        self.common.changed[usize::from(state.boosted)].notify_one();
     }
 
-    /// Starts the thread of normal or low priority; whether there is one.
+    /// Starts the thread of normal or low priority; returns true if it runs.
     fn start(&self, normal: bool) -> bool {
         let mut slot = if normal { &self.normal } else { &self.low }.borrow_mut();
         if slot.is_some() {
@@ -243,30 +242,30 @@ impl Worker {
         if !self.yields || !self.works() {
             return None;
         }
-        let passed_ns = now_ns.saturating_sub(self.looked_ns.get());
-        if passed_ns < LOOK_NS {
-            return Some(LOOK_NS - passed_ns);
+        let passed_ns = now_ns.saturating_sub(self.sampled_ns.get());
+        if passed_ns < SAMPLE_NS {
+            return Some(SAMPLE_NS - passed_ns);
         }
-        self.looked_ns.set(now_ns);
-        let (asked, was_lifted) = {
+        self.sampled_ns.set(now_ns);
+        let (wanted, was_boosted) = {
             let state = self.common.lock();
-            let now = state.asked_since.map_or(Duration::ZERO, |since| since.elapsed());
-            (state.asked + now, state.lifted)
+            let now = state.work_since.map_or(Duration::ZERO, |since| since.elapsed());
+            (state.worked + now, state.boosted)
         };
         let reading = Reading {
             now_ns,
-            asked_ns: nanos(asked),
-            lane_ns: self.thread_ns(),
+            wanted_ns: nanos(wanted),
+            compute_ns: self.thread_ns(),
             foreground_ns: self.foreground(foreground_ns),
         };
-        let lifted = self.floor.borrow_mut().look(reading);
-        if lifted != was_lifted {
-            self.turn_to(lifted);
+        let boosted = self.guard.borrow_mut().sample(reading);
+        if boosted != was_boosted {
+            self.set_boosted(boosted);
         }
-        Some(LOOK_NS)
+        Some(SAMPLE_NS)
     }
 
-    /// CPU time of the threads, the step in progress included.
+    /// Returns the CPU time of both threads, the step in progress included, ns.
     fn thread_ns(&self) -> u64 {
         let of = |slot: &RefCell<Option<JoinHandle<()>>>| {
             slot.borrow().as_ref().map_or(0, thread::thread_cpu_ns_of)
@@ -274,8 +273,9 @@ impl Worker {
         of(&self.normal) + of(&self.low)
     }
 
-    /// Time that the core worked for its hosts. Its clock counts time for which others had the
-    /// CPU, its thread's counts work for others than hosts: of each span, the lesser counts.
+    /// Returns the total time of foreground work, ns. The core's clock over-counts while others
+    /// hold the CPU, and its thread's CPU time over-counts other work, so each interval adds the
+    /// smaller increment of the two.
     fn foreground(&self, clock_ns: u64) -> u64 {
         let thread_ns = thread::thread_cpu_ns();
         let [last_clock_ns, last_thread_ns, sum_ns] = self.foreground.get();
@@ -284,25 +284,25 @@ impl Worker {
         sum_ns + lesser_ns
     }
 
-    /// Hands the jobs to the other thread.
-    fn turn_to(&self, lifted: bool) {
-        if lifted && !self.start(true) {
+    /// Hands the jobs to the thread of the other priority.
+    fn set_boosted(&self, boosted: bool) {
+        if boosted && !self.start(true) {
             return;
         }
-        self.common.lock().lifted = lifted;
-        self.common.changed[usize::from(lifted)].notify_one();
+        self.common.lock().boosted = boosted;
+        self.common.changed[usize::from(boosted)].notify_one();
         // So that the step in progress ends soon; only the privileged may.
         let low = self.common.low_id.load(Relaxed);
         if let Ok(low) = i32::try_from(low)
             && low > 0
         {
-            let _moved = if lifted {
+            let _moved = if boosted {
                 thread::raise_thread(low)
             } else {
                 thread::lower_thread(low).map(drop)
             };
         }
-        self.lifts.set(self.lifts.get() + u64::from(lifted));
+        self.boosts.set(self.boosts.get() + u64::from(boosted));
     }
 
     fn works(&self) -> bool {

@@ -1,20 +1,20 @@
-//! The compute lane: long computations beside the reactor, on a thread that runs only when nobody
-//! else wants the CPU ([`compute`], [`compute_fn`]); where strangers want it all the time, on one
-//! of normal priority (`floor`).
+//! Compute threads: long computations next to the reactor ([`compute`], [`compute_fn`]). In drives
+//! they run at the lowest priority, so that commands go first, and at normal priority while other
+//! processes starve them (`starvation`).
 //!
-//! Jobs of [`Class::System`] have a thread of their own at normal priority: short ones that may not
-//! starve on a busy machine, such as a host's authentication. What takes long and cannot be
-//! stepped, such as compiling, has one too, of the lane's priority ([`compute_apart`]).
+//! A core has up to three: one for jobs of [`Class::Foreground`] and [`Class::Background`]; one for
+//! [`compute_long`], which takes long work that has no steps, such as compiling; and one of normal
+//! priority for short jobs of [`Class::System`] that must not starve on a busy machine, such as a
+//! host's authentication.
 //!
-//! Never runs a job on the reactor's thread (but the simulation, which has no other). Invariants:
-//! foreground jobs go before background ones, jobs of one class take turns step by step; a job is
-//! dropped between steps once its future is; a panic ends its job and not the lane.
+//! No job runs on the reactor's thread, except in the simulation, which has no other. Invariants:
+//! foreground jobs go before background ones, and jobs of one class take turns step by step; a job
+//! is dropped between steps once its future is dropped; a panic ends its job and not the thread.
 
-mod floor;
 mod job;
+mod starvation;
 mod worker;
 
-use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -24,11 +24,11 @@ use crate::class::Class;
 use crate::core::current;
 use crate::oneshot::{Receiver, Sender, oneshot};
 
-pub(crate) use job::{LaneJob, LaneLoad, LaneQueue, Stepped};
-pub(crate) use worker::Lane;
+pub(crate) use job::{ComputeLoad, ErasedJob, JobQueue, Stepped};
+pub(crate) use worker::ComputeThreads;
 
-/// How far a step brought a job. `cost_ns` is the step's modelled cost: the simulation charges it
-/// to its clock, real runs ignore it.
+/// Outcome of one step. `cost_ns` is the step's modelled cost: the simulation charges it to its
+/// clock, real runs ignore it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress<T> {
     /// There is more to do.
@@ -45,31 +45,24 @@ pub enum Progress<T> {
     },
 }
 
-/// A computation that goes step by step, so that it can be aborted, shared and simulated. A step
-/// should take about a millisecond.
+/// A computation in steps, so that it can be aborted, interleaved and simulated. A step should take
+/// about a millisecond.
 pub trait Job: Send + 'static {
-    /// What it computes.
+    /// Type of the result.
     type Output: Send + 'static;
-    /// Does the next piece of work.
+    /// Does the next step.
     fn step(&mut self) -> Progress<Self::Output>;
-    /// Is told the CPU time of each step once it has ended, the last one too; in the simulation
-    /// its modelled cost. Must not panic.
+    /// Receives the CPU time of each step after it has ended, the last one included; in the
+    /// simulation its modelled cost. Must not panic.
     fn ran(&mut self, _spent_ns: u64) {}
 }
 
-/// The job panicked, or no lane could be started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LaneFailed;
+/// Error: the job panicked, or no compute thread could be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the computation failed")]
+pub struct ComputeFailed;
 
-impl fmt::Display for LaneFailed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the computation failed")
-    }
-}
-
-impl std::error::Error for LaneFailed {}
-
-/// Gives `job` to this core's compute lane.
+/// Runs `job` on this core's compute thread.
 ///
 /// # Panics
 /// Outside a core.
@@ -80,7 +73,7 @@ pub fn compute<J: Job>(class: Class, job: J) -> Compute<J> {
     Compute { result }
 }
 
-/// Gives a closure to this core's compute lane, as a job of one step of the given modelled cost.
+/// Runs a closure on this core's compute thread, as a job of one step with the given modelled cost.
 ///
 /// # Panics
 /// Outside a core.
@@ -92,20 +85,20 @@ where
     compute(class, Single { run: Some(run), cost_ns })
 }
 
-/// Gives a closure that may take long to a thread of its own, of the lane's priority: jobs of the
-/// lane take their turns meanwhile. One such closure runs at a time on a core. In the simulation it
-/// is a background job of the modelled cost.
+/// Runs a closure that may take long on a thread of its own, at the compute thread's priority,
+/// while other jobs go on taking turns. Each core runs one such closure at a time. In the
+/// simulation it is a background job of the modelled cost.
 ///
 /// # Panics
 /// Outside a core.
-pub fn compute_apart<T, F>(cost_ns: u64, run: F) -> Compute<Single<F>>
+pub fn compute_long<T, F>(cost_ns: u64, run: F) -> Compute<Single<F>>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
     let (reply, result) = oneshot();
     let job = Single { run: Some(run), cost_ns };
-    current().backend.compute_apart(Box::new(Running { job, reply: Some(reply), output: None }));
+    current().backend.compute_long(Box::new(Running { job, reply: Some(reply), output: None }));
     Compute { result }
 }
 
@@ -124,17 +117,17 @@ impl<T: Send + 'static, F: FnOnce() -> T + Send + 'static> Job for Single<F> {
     }
 }
 
-/// The result of a job; dropping it aborts the job before its next step.
+/// Future of a job's result; dropping it aborts the job before its next step.
 #[must_use = "dropping it aborts the job"]
 pub struct Compute<J: Job> {
     result: Receiver<J::Output>,
 }
 
 impl<J: Job> Future for Compute<J> {
-    type Output = Result<J::Output, LaneFailed>;
+    type Output = Result<J::Output, ComputeFailed>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.result).poll(cx).map(|output| output.ok_or(LaneFailed))
+        Pin::new(&mut self.result).poll(cx).map(|output| output.ok_or(ComputeFailed))
     }
 }
 
@@ -144,7 +137,7 @@ struct Running<J: Job> {
     output: Option<J::Output>,
 }
 
-impl<J: Job> LaneJob for Running<J> {
+impl<J: Job> ErasedJob for Running<J> {
     fn step(&mut self) -> Stepped {
         // A job that panicked is never looked at again, so it need not be unwind-safe.
         match catch_unwind(AssertUnwindSafe(|| self.job.step())) {

@@ -331,5 +331,4 @@ impl Entry {
 }
 
 #[cfg(test)]
-#[path = "entry_tests.rs"]
 mod tests;

@@ -1,32 +1,36 @@
-//! A host written from the facts of the standard alone: byte offsets by hand, no code of ours.
+//! A host in raw bytes, written from the specification alone: byte offsets by hand, none of this
+//! project's code.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Longest wait for what a peer must say. It only ends tests that hang.
+/// Maximum wait for a peer's bytes. It only ends tests that hang.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// One TCP connection that speaks NVMe/TCP.
 pub struct Wire {
+    /// The connection.
     pub stream: TcpStream,
     next_cid: u16,
 }
 
-/// A received PDU: its header as it came, and its data.
+/// A received PDU.
 pub struct Pdu {
+    /// Header, unchanged.
     pub header: Vec<u8>,
+    /// Data.
     pub data: Vec<u8>,
 }
 
-/// A command's end.
+/// Result of a command.
 #[derive(Debug)]
 pub struct Reply {
     /// Status Code Type in bits 10:8, Status Code in bits 7:0.
     pub status: u16,
     /// Dwords 0 and 1.
     pub result: u64,
-    /// C2HData, in order.
+    /// Data of C2HData PDUs, in order.
     pub data: Vec<u8>,
 }
 
@@ -34,6 +38,8 @@ pub struct Reply {
 pub struct Command(pub [u8; 64]);
 
 impl Command {
+    /// Returns a command with an SGL and no data.
+    #[must_use]
     pub fn new(opcode: u8, nsid: u32) -> Self {
         let mut bytes = [0; 64];
         bytes[0] = opcode;
@@ -42,17 +48,21 @@ impl Command {
         Self(bytes)
     }
 
+    /// Sets a command dword.
+    #[must_use]
     pub fn dword(mut self, number: usize, value: u32) -> Self {
         self.0[number * 4..number * 4 + 4].copy_from_slice(&value.to_le_bytes());
         self
     }
 
+    /// Sets one byte.
+    #[must_use]
     pub fn byte(mut self, offset: usize, value: u8) -> Self {
         self.0[offset] = value;
         self
     }
 
-    /// SGL: length at 32, type at 39 (byte 15 of the descriptor at 24).
+    /// Sets the SGL: length at 32, type at 39 (byte 15 of the descriptor at 24).
     pub fn sgl(&mut self, length: usize, kind: u8) {
         self.0[24..40].fill(0);
         self.0[32..36].copy_from_slice(&(length as u32).to_le_bytes());
@@ -61,6 +71,8 @@ impl Command {
 }
 
 impl Wire {
+    /// Connects to a drive, without any exchange.
+    #[must_use]
     pub fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("the drive listens");
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -83,7 +95,7 @@ impl Wire {
         assert_eq!(response.header[11], 0, "no digests were asked for");
     }
 
-    /// The next PDU.
+    /// Receives the next PDU.
     pub fn receive(&mut self) -> Pdu {
         let mut common = [0; 8];
         self.stream.read_exact(&mut common).expect("a PDU");
@@ -102,7 +114,8 @@ impl Wire {
         self.stream.write_all(&Self::capsule(command, data)).unwrap();
     }
 
-    /// The bytes of a capsule with its data inside.
+    /// Returns the bytes of a capsule with its data inside.
+    #[must_use]
     pub fn capsule(command: &Command, data: &[u8]) -> Vec<u8> {
         let mut pdu = vec![0x04, 0, 72, if data.is_empty() { 0 } else { 72 }];
         pdu.extend_from_slice(&((72 + data.len()) as u32).to_le_bytes());
@@ -111,7 +124,8 @@ impl Wire {
         pdu
     }
 
-    /// The bytes of a capsule for a command with `length` bytes by transfer, and its identifier.
+    /// Returns the command identifier and the bytes of a capsule for a command with `length` bytes
+    /// by transfer.
     pub fn capsule_bytes(&mut self, mut command: Command, length: usize) -> (u16, Vec<u8>) {
         let cid = self.stamp(&mut command);
         command.sgl(length, 0x5A);
@@ -120,7 +134,8 @@ impl Wire {
         (cid, pdu)
     }
 
-    /// Sends a capsule without waiting for its answer: data inside, or none. Its identifier.
+    /// Sends a capsule, with data inside or none, and does not wait for the answer; returns the
+    /// command identifier.
     pub fn post(&mut self, mut command: Command, data: &[u8]) -> u16 {
         let cid = self.stamp(&mut command);
         command.sgl(data.len(), if data.is_empty() { 0x5A } else { 0x01 });
@@ -128,7 +143,7 @@ impl Wire {
         cid
     }
 
-    /// The next response capsule: identifier, status, result dword 0.
+    /// Receives the next response capsule: identifier, status, result dword 0.
     pub fn response(&mut self) -> (u16, u16, u32) {
         let header = self.receive().header;
         assert_eq!(header[0], 0x05, "a response capsule");
@@ -137,6 +152,7 @@ impl Wire {
         (half(20), (half(22) >> 1) & 0x7FF, dword)
     }
 
+    /// Gives a command the next identifier, and returns it.
     pub fn stamp(&mut self, command: &mut Command) -> u16 {
         let cid = self.next_cid;
         self.next_cid = self.next_cid.wrapping_add(1);
@@ -144,7 +160,7 @@ impl Wire {
         cid
     }
 
-    /// A command with in-capsule data (SGL type 01h).
+    /// Executes a command with in-capsule data (SGL type 01h).
     pub fn command_in_capsule(&mut self, mut command: Command, data: &[u8]) -> Reply {
         let cid = self.stamp(&mut command);
         command.sgl(data.len(), 0x01);
@@ -152,8 +168,8 @@ impl Wire {
         self.answer(cid, &[])
     }
 
-    /// A command with a transport data block (SGL type 5Ah): `send` goes when asked for, or the
-    /// answer may bring `receive` bytes.
+    /// Executes a command with a transport data block (SGL type 5Ah): sends `send` on request, or
+    /// receives up to `receive` bytes.
     pub fn command(&mut self, mut command: Command, send: &[u8], receive: usize) -> Reply {
         let cid = self.stamp(&mut command);
         command.sgl(send.len().max(receive), 0x5A);
@@ -207,12 +223,12 @@ impl Wire {
         }
     }
 
-    /// Connect to a queue of 32 entries: queue id, controller id, with or without flow control.
+    /// Connects a queue of 32 entries, with or without flow control.
     pub fn connect(&mut self, nqn: &str, qid: u16, cntlid: u16, flow_control: bool) -> Reply {
         self.connect_sized(nqn, qid, cntlid, 32, flow_control)
     }
 
-    /// Connect to a queue of so many entries.
+    /// Connects a queue of `entries` entries.
     pub fn connect_sized(
         &mut self,
         nqn: &str,
@@ -225,7 +241,7 @@ impl Wire {
         self.command_in_capsule(command, &data)
     }
 
-    /// Property Get of 4 or 8 bytes.
+    /// Reads a property of 4 or 8 bytes.
     pub fn property(&mut self, offset: u32, wide: bool) -> u64 {
         let command = Command::new(0x7F, 0).byte(4, 0x04).byte(40, u8::from(wide));
         let reply = self.command(command.dword(11, offset), &[], 0);
@@ -233,7 +249,7 @@ impl Wire {
         reply.result
     }
 
-    /// Connects the admin queue, enables the controller; returns its id.
+    /// Connects the admin queue and enables the controller; returns its id.
     pub fn admin(&mut self, nqn: &str) -> u16 {
         self.initialise();
         let reply = self.connect(nqn, 0, 0xFFFF, true);
@@ -247,7 +263,8 @@ impl Wire {
     }
 }
 
-/// A Connect command with a keep-alive timeout of 30 s, and its data.
+/// Returns a Connect command with a keep-alive timeout of 30 s, and its data.
+#[must_use]
 pub fn connect_command(
     nqn: &str,
     qid: u16,
@@ -269,7 +286,8 @@ pub fn connect_command(
     (command, data)
 }
 
-/// The bytes of an H2CData PDU.
+/// Returns the bytes of an H2CData PDU.
+#[must_use]
 pub fn data_pdu(cid: u16, ttag: u16, offset: u32, data: &[u8], last: bool) -> Vec<u8> {
     let mut pdu = vec![0x06, if last { 0x04 } else { 0 }, 24, 24];
     pdu.extend_from_slice(&((24 + data.len()) as u32).to_le_bytes());

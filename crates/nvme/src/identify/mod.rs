@@ -1,8 +1,7 @@
 //! Identify: controller, namespaces of each command set, lists and descriptors.
 //!
-//! Source: NVMe Base, NVM, Key Value and Computational Programs specifications, "Identify"; facts
-//! page (a.5), (a.8), (b.4), (c.3). Never: what a drive says in them (see
-//! [`crate::controller`]).
+//! Source: NVMe Base, NVM, Key Value and Computational Programs specifications, "Identify".
+//! [`crate::controller`] fills them in.
 
 use crate::capsule::Sqe;
 use crate::opcode::{Admin, Csi};
@@ -48,7 +47,7 @@ layout! {
     }
 }
 
-/// Identify with this structure, namespace and command set.
+/// Returns Identify with this structure, namespace and command set.
 pub fn identify(cns: Cns, nsid: u32, csi: Csi) -> Sqe {
     let mut view = Identify::from_bytes(*Sqe::new(Admin::IDENTIFY.0, nsid).as_bytes());
     view.set_cns(cns.0).set_csi(csi.0);
@@ -224,8 +223,8 @@ bits! {
 }
 
 impl IdentifyNamespace {
-    /// The format that the namespace has: the one that FLBAS names by bits 3:0 and, where there are
-    /// more than 16, by bits 6:5 above them (NVM Command Set, FLBAS).
+    /// Returns the format that the namespace has: the one that FLBAS names by bits 3:0 and, where
+    /// there are more than 16, by bits 6:5 above them (NVM Command Set, FLBAS).
     pub fn format(&self) -> LbaFormat {
         let flbas = usize::from(self.flbas());
         let upper = if self.nlbaf() >= 16 { flbas >> 5 & 3 } else { 0 };
@@ -349,7 +348,7 @@ pub fn push_descriptor(data: &mut Vec<u8>, (kind, length): (u8, u8), value: &[u8
     data.extend_from_slice(value);
 }
 
-/// The command set of a namespace from its identification descriptors; NVM when none says.
+/// Returns the command set of a namespace from its identification descriptors; NVM when none says.
 pub fn descriptor_csi(mut data: &[u8]) -> Csi {
     while let [kind, length, _, _, rest @ ..] = data {
         if *length == 0 {
@@ -363,7 +362,7 @@ pub fn descriptor_csi(mut data: &[u8]) -> Csi {
     Csi::NVM
 }
 
-/// A controller list: at most 2,047 ids.
+/// Returns a controller list: at most 2,047 ids.
 pub fn controller_list(ids: &[u16]) -> Vec<u8> {
     let ids = &ids[..ids.len().min(IDENTIFY_BYTES / 2 - 1)];
     let count = u16::try_from(ids.len()).expect("at most 2,047");
@@ -373,14 +372,14 @@ pub fn controller_list(ids: &[u16]) -> Vec<u8> {
     data
 }
 
-/// A namespace list of 1,024 ids; a short list ends at the first zero.
+/// Returns a namespace list of 1,024 ids; a short list ends at the first zero.
 pub fn namespace_list(ids: impl Iterator<Item = u32>) -> Vec<u8> {
     let mut data: Vec<u8> = ids.take(IDENTIFY_BYTES / 4).flat_map(u32::to_le_bytes).collect();
     data.resize(IDENTIFY_BYTES, 0);
     data
 }
 
-/// The ids of a namespace list.
+/// Returns the ids of a namespace list.
 pub fn parse_namespace_list(data: &[u8]) -> Vec<u32> {
     let ids = data.as_chunks::<4>().0.iter().map(|id| u32::from_le_bytes(*id));
     ids.take_while(|id| *id != 0).collect()
