@@ -16,19 +16,20 @@ import numpy as np
 
 from csdplan.errors import ModelError, ProfileIncomplete
 from csdplan.model.inputs import FloatArray, positive
-from csdplan.profile import Profile, Workload, workload
+from csdplan.profile import Profile, Workload, workload_of
 from csdplan.profile import load as load_profile
 from csdplan.request import load_request
 from csdplan.result import bep as bep_result
-from csdplan.result.mix import mix as mix_result
-from csdplan.result.purchase import bill, front, lacking, requirements, work
+from csdplan.result.confidence import uncertain
+from csdplan.result.confidence import uncertainty as uncertainty_result
+from csdplan.result.mixed import mix as mix_result
+from csdplan.result.purchase import bill, front, requirements, shortfall_sheet, work
 from csdplan.result.sheet import Sheet
-from csdplan.result.simulation import node_of, simulation
-from csdplan.result.uncertainty import uncertain
-from csdplan.result.uncertainty import uncertainty as uncertainty_result
+from csdplan.result.simulated import node_of, simulation
 from csdplan.sim import Job, System
 from csdplan.solve import break_even
-from csdplan.solve.optimize import optimise, pareto, shortfalls
+from csdplan.solve.optimize import optimize as cheapest
+from csdplan.solve.optimize import pareto, shortfalls
 from csdplan.solve.purchase import Request
 from csdplan.solve.uncertainty import Uniform
 
@@ -42,7 +43,7 @@ __all__ = ["bep", "frame", "grid", "load", "mix", "optimize", "simulate", "uncer
 
 
 def load(source: str | Path) -> Profile:
-    """Load a profile: a shipped one's name, or a file. See `csdplan.profile.load`."""
+    """Load a profile: a shipped one's name, or a file. See `csdplan.profile.read`."""
     return load_profile(source)
 
 
@@ -62,7 +63,7 @@ def bep(
     *,
     device: str | None = None,
     ssd: str | None = None,
-    size_bytes: int | None = None,
+    bytes: int | None = None,
     **options: Any,
 ) -> pd.DataFrame:
     """Break-even points of one kernel, a row for each Host(n).
@@ -75,11 +76,11 @@ def bep(
         The kernel.
     host_cores : sequence of int
         The n of each Host(n).
-    device, ssd, size_bytes : optional
+    device, ssd, bytes : optional
         Drives and working set where a profile has several, as in `csdplan.profile.workload`.
     **options
         ``k_limit``, ``sd_tx``, ``sd_comp``, ``host_part_s`` and the other options of
-        `csdplan.result.bep`.
+        `csdplan.result.break_even`.
 
     Returns
     -------
@@ -88,7 +89,7 @@ def bep(
     """
     import pandas as pd  # noqa: PLC0415
 
-    resolved = _workload(profile, kernel, device, ssd, size_bytes)
+    resolved = _workload(profile, kernel, device, ssd, bytes)
     result = bep_result([resolved], list(host_cores), **options)
     (system,) = result.systems
     rows = [
@@ -115,13 +116,13 @@ def grid(
     sd_comp: Sequence[float] | FloatArray = (1.0,),
     device: str | None = None,
     ssd: str | None = None,
-    size_bytes: int | None = None,
+    bytes: int | None = None,
 ) -> xr.Dataset:
     """Break-even points over every combination of what is given.
 
     Parameters
     ----------
-    profile, kernel, device, ssd, size_bytes
+    profile, kernel, device, ssd, bytes
         As in `bep`.
     host_cores, k_limit : sequence of int
         Host cores at work; SSDs that use up the host's bandwidth, by default the profile's.
@@ -138,7 +139,7 @@ def grid(
     """
     import xarray as xr  # noqa: PLC0415 - imported late: it costs half a second
 
-    held = _workload(profile, kernel, device, ssd, size_bytes)
+    held = _workload(profile, kernel, device, ssd, bytes)
     limits = list(k_limit) if k_limit is not None else [held.k_limit]
     if None in limits:
         raise ProfileIncomplete(f"{held.profile}: k_limit is unknown; give k_limit")
@@ -203,9 +204,9 @@ def optimize(
         nothing that can be bought does it.
     """
     asked = request if isinstance(request, Request) else load_request(request)
-    plan = optimise(asked, time_limit_s=time_limit_s)
+    plan = cheapest(asked, time_limit_s=time_limit_s)
     if plan is None:
-        return {"lacking": frame(lacking(shortfalls(asked, time_limit_s=time_limit_s)))}
+        return {"lacking": frame(shortfall_sheet(shortfalls(asked, time_limit_s=time_limit_s)))}
     tables = {
         "bill": frame(bill(asked, plan)),
         "work": frame(work(plan)),
@@ -230,14 +231,14 @@ def simulate(
     fluid: bool = False,
     device: str | None = None,
     ssd: str | None = None,
-    size_bytes: int | None = None,
+    bytes: int | None = None,
     **options: Any,
 ) -> pd.DataFrame:
     """Simulate a job of many tasks, a row for each number of drives that compute.
 
     Parameters
     ----------
-    profile, kernel, device, ssd, size_bytes
+    profile, kernel, device, ssd, bytes
         As in `bep`.
     cores, drives, hosts : int
         Cores and drives of each host, and how many hosts.
@@ -257,10 +258,10 @@ def simulate(
     Returns
     -------
     pandas.DataFrame
-        Columns as `csdplan.result.simulation.COLUMNS`.
+        Columns as `csdplan.result.simulated.COLUMNS`.
     """
     held = load_profile(profile) if not isinstance(profile, Profile) else profile
-    resolved = _workload(profile, kernel, device, ssd, size_bytes)
+    resolved = _workload(profile, kernel, device, ssd, bytes)
     node = node_of(
         resolved, cores=cores, drives=drives, enabled=drives, k_limit=k_limit, profile=held
     )
@@ -283,13 +284,13 @@ def uncertainty(
     seed: int = 1,
     device: str | None = None,
     ssd: str | None = None,
-    size_bytes: int | None = None,
+    bytes: int | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Distribution of a break-even point, and which input it hangs on.
 
     Parameters
     ----------
-    profile, kernel, host_cores, k_limit, device, ssd, size_bytes
+    profile, kernel, host_cores, k_limit, device, ssd, bytes
         As in `bep`, for one Host(n).
     spreads : dict, optional
         Relative spread of times without quartiles, by provenance.
@@ -306,7 +307,7 @@ def uncertainty(
     held = load_profile(profile) if not isinstance(profile, Profile) else profile
     question = uncertain(
         held,
-        _workload(profile, kernel, device, ssd, size_bytes),
+        _workload(profile, kernel, device, ssd, bytes),
         host_cores=host_cores,
         k_limit=k_limit,
         spreads=spreads,
@@ -344,7 +345,7 @@ def mix(
     csds : sequence of int, optional
         Numbers of devices that compute; by default none to all.
     k_limit, placement, overlap
-        As in `csdplan.result.mix.mix`.
+        As in `csdplan.result.mixed.mix`.
 
     Returns
     -------
@@ -370,8 +371,8 @@ def _workload(
     kernel: str,
     device: str | None = None,
     ssd: str | None = None,
-    size_bytes: int | None = None,
+    bytes: int | None = None,
 ) -> Workload:
     held = profile if isinstance(profile, Profile) else load_profile(profile)
     name = "profile" if isinstance(profile, Profile) else str(profile)
-    return workload(held, kernel, name=name, device=device, ssd=ssd, size_bytes=size_bytes)
+    return workload_of(held, kernel, name=name, device=device, ssd=ssd, bytes=bytes)

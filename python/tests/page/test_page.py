@@ -71,7 +71,7 @@ def test_a_link_holds_an_uploaded_profile() -> None:
         ("?sd_tx=nan", "sd_tx = nan"),
         ("?sd_tx=inf", "sd_tx = inf"),
         ("?csd_usd=-1", "csd_usd = -1"),
-        ("?colour=red", "colour"),
+        ("?color=red", "color"),
         ("?profile=../../etc/passwd", "profile = ../../etc/passwd"),
         ("?profile=uploaded&text=%21", "damaged"),
         ("?profile=uploaded", "profile = uploaded"),
@@ -156,7 +156,7 @@ def test_no_state_breaks_the_page(state: State) -> None:
     json.dumps(shown[:3], allow_nan=False)
 
 
-def test_lines_differ_without_colour() -> None:
+def test_lines_differ_without_color() -> None:
     drawn = interactive.throughput(answer(State()).curves)["data"]
     dashes = [trace["line"].get("dash", "solid") for trace in drawn if trace["mode"] == "lines"]
     assert len(set(dashes)) == len(dashes) == 3

@@ -8,7 +8,7 @@ import pytest
 
 from csdplan.plot import bars, interactive, lines, surface, throughput
 from csdplan.plot.charts import Bars, Line, Lines, Surface
-from csdplan.profile import load, workload
+from csdplan.profile import load, workload_of
 from csdplan.result import bep, curves
 
 pytest.importorskip("plotly", reason="plotly is not installed: figures are NOT interactive")
@@ -73,7 +73,7 @@ def test_every_kind_of_figure_holds_its_numbers(tmp_path: Path) -> None:
     (figure,) = held(path)
     assert figure["data"][0]["text"] == ["2", "unknown"]
 
-    found = curves(bep([workload(load("newport"), "count", name="newport")], [1, 16]))
+    found = curves(bep([workload_of(load("newport"), "count", name="newport")], [1, 16]))
     throughput(found, path)
     (figure,) = held(path)
     assert [trace["x"] for trace in figure["data"] if trace["mode"] == "markers+text"] == [

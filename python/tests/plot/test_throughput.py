@@ -7,14 +7,14 @@ import pytest
 
 from csdplan import PlotError
 from csdplan.plot import throughput
-from csdplan.profile import load, workload
+from csdplan.profile import load, workload_of
 from csdplan.result import bep, curves
-from csdplan.result.curves import SystemCurves
+from csdplan.result.throughput import SystemCurves
 
 
 @pytest.fixture(scope="module")
 def systems() -> tuple[SystemCurves, ...]:
-    loads = [workload(load(name), "count", name=name) for name in ("newport", "smartssd")]
+    loads = [workload_of(load(name), "count", name=name) for name in ("newport", "smartssd")]
     return curves(bep(loads, [1, 16]))
 
 

@@ -7,8 +7,6 @@ nothing and knows no command.
 
 from __future__ import annotations
 
-import csv as csv_format
-import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,8 +18,8 @@ from rich.table import Table
 from rich.text import Text
 
 from csdplan.errors import CsdplanError
-from csdplan.result.envelope import envelope
-from csdplan.result.sheet import Sheet, Value
+from csdplan.result.envelope import as_json
+from csdplan.result.sheet import Sheet, Value, as_csv
 
 #: A whole number in a list option has at most this many digits.
 _DIGITS_MAX = 7
@@ -102,7 +100,7 @@ def show(
         raise typer.BadParameter("--json and --csv exclude each other")
     if json:
         body: dict[str, object] = {**extra, "tables": [sheet.as_dict() for sheet in sheets]}
-        typer.echo(envelope(command, body, warnings))
+        typer.echo(as_json(command, body, warnings))
         return
     if csv:
         typer.echo("\n".join(as_csv(sheet) for sheet in sheets), nl=False)
@@ -170,12 +168,3 @@ def _cell(value: object) -> str:
         # From 10,000 on digits, not powers of ten; whole numbers keep all of theirs.
         return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"  # noqa: PLR2004
     return str(value)
-
-
-def as_csv(sheet: Sheet) -> str:
-    """Return a sheet as comma-separated values, a line of column names first."""
-    target = io.StringIO()
-    writer = csv_format.writer(target, lineterminator="\n")
-    writer.writerow(sheet.columns)
-    writer.writerows(sheet.rows)
-    return target.getvalue()

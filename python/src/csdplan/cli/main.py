@@ -14,7 +14,7 @@ import typer
 
 import csdplan
 from csdplan.cli import plan, published
-from csdplan.cli.common import CsvOption, JsonOption, as_csv, console, reported, whole_numbers
+from csdplan.cli.common import CsvOption, JsonOption, console, reported, whole_numbers
 from csdplan.cli.mix import mix_command
 from csdplan.cli.optimize import optimize_command
 from csdplan.cli.overload import overload_command
@@ -29,12 +29,14 @@ from csdplan.cli.picked import (
 )
 from csdplan.cli.report import report_command
 from csdplan.cli.simulate import simulate_command
-from csdplan.cli.tables import bep_sheet, print_bep, print_profiles
+from csdplan.cli.tables import print_bep, print_profiles
 from csdplan.cli.ui import ui_command
 from csdplan.cli.uncertainty import uncertainty_command
 from csdplan.plot import check_path, throughput
 from csdplan.profile import load, shipped_names
-from csdplan.result import bep, curves, envelope
+from csdplan.result import as_json, bep, curves
+from csdplan.result.sheet import as_csv
+from csdplan.result.sheets import flat_sheet
 
 app = typer.Typer(
     name="csdplan",
@@ -101,7 +103,7 @@ def bep_command(
     ] = 0.0,
     device: DeviceOption = None,
     ssd: SsdOption = None,
-    size_bytes: BytesOption = None,
+    bytes: BytesOption = None,
     ssd_profile: SsdProfileOption = None,
     store: Annotated[
         bool, typer.Option("--store", help="Count the time to write results back.")
@@ -129,7 +131,7 @@ def bep_command(
                 kernel,
                 device=device,
                 ssd=ssd,
-                size_bytes=size_bytes,
+                bytes=bytes,
                 ssd_profile=ssd_profile,
             )
             for source in profile
@@ -149,10 +151,10 @@ def bep_command(
     if json and csv:
         raise typer.BadParameter("--json and --csv exclude each other")
     if json:
-        typer.echo(envelope("bep", result.as_dict(), result.warnings))
+        typer.echo(as_json("bep", result.as_dict(), result.warnings))
         return
     if csv:
-        typer.echo(as_csv(bep_sheet(result)), nl=False)
+        typer.echo(as_csv(flat_sheet(result)), nl=False)
     else:
         print_bep(console(), result)
     for warning in result.warnings:
@@ -174,7 +176,7 @@ def profiles_command(json: JsonOption = False) -> None:
             }
             for name, profile in found
         ]
-        typer.echo(envelope("profiles", {"profiles": listed}))
+        typer.echo(as_json("profiles", {"profiles": listed}))
         return
     print_profiles(console(), found)
 
@@ -188,7 +190,7 @@ def profile_check_command(
     with reported():
         profile = load(file)
     if json:
-        typer.echo(envelope("profile check", {"file": file, "profile": profile.as_dict()}))
+        typer.echo(as_json("profile check", {"file": file, "profile": profile.as_dict()}))
         return
     kernels = ", ".join(profile.kernels())
     typer.echo(f"{file}: sound (schema 1): {len(profile.point)} points, kernels {kernels}")

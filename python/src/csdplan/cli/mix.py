@@ -18,7 +18,7 @@ from csdplan.errors import ModelError
 from csdplan.model.overlap import Overlap
 from csdplan.plot.charts import Line, Lines, lines
 from csdplan.plot.figure import check_path
-from csdplan.result.mix import mix
+from csdplan.result.mixed import mix
 from csdplan.solve.mix import Placement
 
 _STEPS = 8
@@ -46,7 +46,7 @@ def mix_command(
     ] = Overlap.SERIAL,
     device: DeviceOption = None,
     ssd: SsdOption = None,
-    size_bytes: BytesOption = None,
+    bytes: BytesOption = None,
     plot: PlotOption = None,
     json: JsonOption = False,
     csv: CsvOption = False,
@@ -56,9 +56,7 @@ def mix_command(
         for path in plot or []:
             check_path(path)
         shares = dict(_share(text) for text in kernel)
-        loads = [
-            picked(profile, name, device=device, ssd=ssd, size_bytes=size_bytes) for name in shares
-        ]
+        loads = [picked(profile, name, device=device, ssd=ssd, bytes=bytes) for name in shares]
         found = mix(
             loads,
             shares,

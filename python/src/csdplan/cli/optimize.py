@@ -10,9 +10,9 @@ from csdplan.cli.common import CsvOption, JsonOption, PlotOption, reported, show
 from csdplan.plot.charts import Line, Lines, lines
 from csdplan.plot.figure import check_path
 from csdplan.request import load_request
-from csdplan.result.purchase import bill, capacity, front, lacking, requirements, work
+from csdplan.result.purchase import bill, capacity, front, requirements, shortfall_sheet, work
 from csdplan.result.sheet import Sheet
-from csdplan.solve.optimize import Plan, fixed_capacity, optimise, pareto, shortfalls
+from csdplan.solve.optimize import Plan, fixed_capacity, optimize, pareto, shortfalls
 
 #: Exit code of a request that nothing satisfies: the run failed, the use was right.
 _INFEASIBLE = 1
@@ -47,9 +47,9 @@ def optimize_command(
         if plot and not front_points:
             raise typer.BadParameter("--plot draws the front: give --front STEPS as well")
         asked = load_request(request)
-        plan = optimise(asked, time_limit_s=time_limit)
+        plan = optimize(asked, time_limit_s=time_limit)
         if plan is None:
-            sheets: list[Sheet] = [lacking(shortfalls(asked, time_limit_s=time_limit))]
+            sheets: list[Sheet] = [shortfall_sheet(shortfalls(asked, time_limit_s=time_limit))]
         else:
             sheets = [bill(asked, plan), work(plan), requirements(plan)]
             if front_points:

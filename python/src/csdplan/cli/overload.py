@@ -41,7 +41,7 @@ def overload_command(
     cores: Annotated[int, typer.Option(min=1, help="Host cores.")] = 1,
     device: DeviceOption = None,
     ssd: SsdOption = None,
-    size_bytes: BytesOption = None,
+    bytes: BytesOption = None,
     ssd_profile: SsdProfileOption = None,
     k_limit: KLimitOption = None,
     plot: PlotOption = None,
@@ -64,7 +64,7 @@ def overload_command(
             kernel,
             device=device,
             ssd=ssd,
-            size_bytes=size_bytes,
+            bytes=bytes,
             ssd_profile=ssd_profile,
         )
         named = ssd_profile or profile

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from csdplan.errors import ProfileIncomplete
-from csdplan.profile import Workload, load, workload
+from csdplan.profile import Workload, load, workload_of
 
 ProfileOption = Annotated[str, typer.Option(help="A shipped profile's name, or a TOML file.")]
 KernelOption = Annotated[str, typer.Option(help="The kernel, such as count or page-rank.")]
@@ -41,7 +41,7 @@ def picked(
     *,
     device: str | None,
     ssd: str | None,
-    size_bytes: int | None,
+    bytes: int | None,
     ssd_profile: str | None = None,
 ) -> Workload:
     """Return the workload that the options pick.
@@ -52,13 +52,13 @@ def picked(
         If a profile cannot be read, or leaves open what no option settles.
     """
     host_side = None if ssd_profile is None else load(ssd_profile)
-    return workload(
+    return workload_of(
         load(profile),
         kernel,
         name=profile,
         device=device,
         ssd=ssd,
-        size_bytes=size_bytes,
+        bytes=bytes,
         ssd_profile=host_side,
     )
 

@@ -33,13 +33,14 @@ from csdplan.cli.picked import (
 )
 from csdplan.errors import ModelError
 from csdplan.plot.charts import Bars, Line, Lines, Surface
-from csdplan.profile import load, workload
+from csdplan.profile import load, workload_of
 from csdplan.published import read
-from csdplan.result.coding import cost_sheet, encode_plan, price_sensitivity
+from csdplan.result.costs import tco
+from csdplan.result.encoding import encode_plan
 from csdplan.result.sheet import Sheet
-from csdplan.result.sweep import Setting, needed, surface, sweep
+from csdplan.result.sweeps import Setting, needed, surface, sweep
 from csdplan.solve.ec_fit import EncodePoint, fit_encode_time
-from csdplan.solve.tco import Kernel, Service, System, cost_of, equal_throughput
+from csdplan.solve.tco import Kernel, Service, System
 
 #: A table with more columns than this is written as rows.
 _ACROSS_MAX = 16
@@ -66,7 +67,7 @@ def sweep_command(
     ] = None,
     device: DeviceOption = None,
     ssd: SsdOption = None,
-    size_bytes: BytesOption = None,
+    bytes: BytesOption = None,
     ssd_profile: SsdProfileOption = None,
     k_limit: KLimitOption = None,
     plot: PlotOption = None,
@@ -82,7 +83,7 @@ def sweep_command(
             kernel,
             device=device,
             ssd=ssd,
-            size_bytes=size_bytes,
+            bytes=bytes,
             ssd_profile=ssd_profile,
         )
         base = Setting(k_limit=k_limit)
@@ -104,7 +105,7 @@ def surface_command(
     cores: Annotated[int, typer.Option(min=1, help="Host cores.")] = 1,
     device: DeviceOption = None,
     ssd: SsdOption = None,
-    size_bytes: BytesOption = None,
+    bytes: BytesOption = None,
     ssd_profile: SsdProfileOption = None,
     k_limit: KLimitOption = None,
     plot: PlotOption = None,
@@ -121,7 +122,7 @@ def surface_command(
                 kernel,
                 device=device,
                 ssd=ssd,
-                size_bytes=size_bytes,
+                bytes=bytes,
                 ssd_profile=ssd_profile,
             ),
             across,
@@ -212,25 +213,20 @@ def tco_command(
     with reported():
         _check(plot)
         systems, kernel, service = read_scenario(scenario)
-        as_is = [cost_of(system, kernel, service) for system in systems]
-        equal = equal_throughput(systems, kernel, service)
-        sheets = [
-            cost_sheet("As configured", as_is, "saved: against the first system's purchase"),
-            cost_sheet("At the first system's throughput", equal, "drives counted anew"),
-            price_sensitivity(equal, tried),
-        ]
+        found = tco(systems, kernel, service, tried)
+        sheets = found.sheets()
         panels = [
             Bars(
                 title, "purchase [USD]", tuple(each.system.name for each in costs),
                 tuple(each.purchase_usd if each.feasible else None for each in costs),
             )
-            for title, costs in (("As configured", as_is), ("At equal throughput", equal))
+            for title, costs in (
+                ("As configured", found.as_is), ("At equal throughput", found.equal)
+            )
         ]  # fmt: skip
         for path in plot or []:
             figures.bars(panels, path)
-    unknown = [each.system.name for each in as_is if each.energy_usd is None]
-    warnings = [f"power unknown, so no energy: {', '.join(unknown)}"] if unknown else []
-    show("tco", sheets, json=json, csv=csv, warnings=warnings)
+    show("tco", sheets, json=json, csv=csv, warnings=found.warnings)
 
 
 def read_scenario(path: Path | None) -> tuple[list[System], Kernel, Service]:
@@ -251,7 +247,7 @@ def read_scenario(path: Path | None) -> tuple[list[System], Kernel, Service]:
         names = {field.name for field in fields(System)}
         _known(f"{path}: system", row, names, needed=names - _OPTIONAL)
     _known(f"{path}: service", body.get("service", {}), {f.name for f in fields(Service)})
-    resolved = workload(load(body["profile"]), body["kernel"], name=body["profile"])
+    resolved = workload_of(load(body["profile"]), body["kernel"], name=body["profile"])
     host = resolved.host(body.get("host_cores", 1))
     kernel = Kernel(
         bytes=resolved.bytes,

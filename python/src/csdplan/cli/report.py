@@ -44,10 +44,10 @@ def report_command(
     ] = None,
     device: DeviceOption = None,
     ssd: SsdOption = None,
-    size_bytes: BytesOption = None,
+    bytes: BytesOption = None,
 ) -> None:
     """Write one self-contained HTML file: the answer, figures, costs, and what they rest on."""
-    from csdplan.report.document import Ask, write  # noqa: PLC0415 - draws figures
+    from csdplan.document.content import Ask, write  # noqa: PLC0415 - draws figures
 
     cores = tuple(whole_numbers(host_cores))
     with reported():
@@ -57,7 +57,7 @@ def report_command(
         ask = Ask(
             name=profile,
             profile=held,
-            load=picked(profile, kernel, device=device, ssd=ssd, size_bytes=size_bytes),
+            load=picked(profile, kernel, device=device, ssd=ssd, bytes=bytes),
             host_cores=cores,
             k_limit=k_limit,
             sd_tx=sd_tx,

@@ -22,7 +22,7 @@ from csdplan.plot.charts import Line, Lines, lines
 from csdplan.plot.figure import check_path
 from csdplan.profile import load
 from csdplan.result.sheet import Sheet
-from csdplan.result.simulation import node_of, simulation
+from csdplan.result.simulated import node_of, simulation
 from csdplan.sim import Job, Layout, System
 
 #: Without --enabled so many numbers of drives are tried, with none and all among them.
@@ -78,21 +78,21 @@ def simulate_command(
     seed: Annotated[int, typer.Option(min=0, help="Seed of all that is random.")] = 1,
     device: DeviceOption = None,
     ssd: SsdOption = None,
-    size_bytes: BytesOption = None,
+    bytes: BytesOption = None,
     plot: PlotOption = None,
     json: JsonOption = False,
     csv: CsvOption = False,
 ) -> None:
     """Simulate a job whose tasks host cores and drives pull one by one.
 
-    Prints throughput, utilisation and energy against the number of drives that compute, beside
+    Prints throughput, utilization and energy against the number of drives that compute, beside
     the throughput that the closed forms give.
     """
     with reported():
         for path in plot or []:
             check_path(path)
         held = load(profile)
-        resolved = picked(profile, kernel, device=device, ssd=ssd, size_bytes=size_bytes)
+        resolved = picked(profile, kernel, device=device, ssd=ssd, bytes=bytes)
         node = node_of(
             resolved, cores=host_cores, drives=drives, enabled=drives, k_limit=k_limit, profile=held
         )

@@ -19,10 +19,10 @@ from csdplan.errors import ModelError
 from csdplan.plot.charts import Bars, bars
 from csdplan.plot.figure import check_path
 from csdplan.profile import load
-from csdplan.result.uncertainty import UncertaintyResult, uncertain, uncertainty
+from csdplan.result.confidence import UncertaintyResult, uncertain, uncertainty
 from csdplan.solve.uncertainty import Uniform
 
-#: A bar chart of more numbers than this cannot be read; neighbours are then put together.
+#: A bar chart of more numbers than this cannot be read; neighbors are then put together.
 _BARS_MAX = 12
 
 
@@ -57,7 +57,7 @@ def uncertainty_command(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 1,
     device: DeviceOption = None,
     ssd: SsdOption = None,
-    size_bytes: BytesOption = None,
+    bytes: BytesOption = None,
     plot: PlotOption = None,
     json: JsonOption = False,
     csv: CsvOption = False,
@@ -72,7 +72,7 @@ def uncertainty_command(
         held = load(profile)
         question = uncertain(
             held,
-            picked(profile, kernel, device=device, ssd=ssd, size_bytes=size_bytes),
+            picked(profile, kernel, device=device, ssd=ssd, bytes=bytes),
             host_cores=host_cores,
             k_limit=k_limit,
             spreads=dict(_spread(text) for text in spread or []),

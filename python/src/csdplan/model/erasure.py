@@ -126,7 +126,7 @@ def encode_time_s(
     -----
     Encoding multiplies an n x k matrix with blocks: n k block_bytes multiplications, which at a
     fixed n / k is proportional to (n + k)^2. Valid within the range of the points it was fitted
-    to; caches and memory are not modelled.
+    to; caches and memory are not modeled.
     """
     size = positive("block_bytes", block_bytes) / BLOCK_REFERENCE_BYTES
     work = whole("blocks", blocks) ** 2 * size

@@ -10,8 +10,9 @@ from typing import Any
 
 from csdplan.page.state import State
 from csdplan.plot.interactive import Figure, heat, iso_line, layout_of, star
-from csdplan.result.bep import SystemResult
-from csdplan.result.sweep import SurfaceResult
+from csdplan.result.break_even import SystemResult
+from csdplan.result.sheets import closed_form_text, missed
+from csdplan.result.sweeps import SurfaceResult
 from csdplan.solve.tco import Cost
 
 #: A bar's label is broken after so many letters.
@@ -59,9 +60,9 @@ def cost(found: tuple[Cost, ...]) -> Figure:
             "name": name,
             "x": names,
             "y": values,
-            "marker": {"color": colour, "pattern": {"shape": "/" if name == "host" else ""}},
+            "marker": {"color": color, "pattern": {"shape": "/" if name == "host" else ""}},
         }
-        for name, values, colour in parts
+        for name, values, color in parts
     ]
     layout = layout_of("Purchase", "", "USD")
     layout["barmode"] = "stack"
@@ -99,8 +100,6 @@ def sentence(system: SystemResult) -> str:
         )
     else:
         text = f"Beyond 2^53 drives against {against}: in practice never."
-    if host.difference != "none":
-        closed = host.closed_form_devices
-        said = "more than 2^53" if closed is None else str(closed)
-        text += f" The closed form says {said}: it misses {host.difference.replace('_', ' ')}."
+    if label := missed(host):
+        text += f" The closed form says {closed_form_text(host)}: it misses {label}."
     return text

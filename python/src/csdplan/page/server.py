@@ -21,7 +21,7 @@ from werkzeug.serving import make_server
 from csdplan.errors import CsdplanError, ModelError
 from csdplan.page import export, figures
 from csdplan.page import layout as parts
-from csdplan.page.answer import answer, costs, points, purchase
+from csdplan.page.answer import answer, purchase
 from csdplan.page.state import (
     CHOICES,
     LINK_MAX,
@@ -31,13 +31,13 @@ from csdplan.page.state import (
     UPLOADED,
     State,
     from_query,
+    normalized,
     of_values,
     picks,
-    settled,
     to_query,
 )
 from csdplan.plot import interactive
-from csdplan.profile.load import parse
+from csdplan.profile.read import parse
 
 #: The only address that the page listens on.
 ADDRESS = "127.0.0.1"
@@ -123,8 +123,8 @@ def changed(values: dict[str, Any]) -> tuple[Any, ...]:
         "",
         [html.Li(text) for text in notes],
         parts.table(bill),
-        parts.table(points(found.result)),
-        parts.table(costs(found.costs)),
+        parts.table(found.points()),
+        parts.table(found.purchases()),
         link,
         *_labels(values),
     )
@@ -158,10 +158,10 @@ def picked(
             state = of_values(values)
         else:
             state = from_query(query)
-        return settled(state), ""
+        return normalized(state), ""
     except CsdplanError as error:
         plain = of_values(values) if trigger in {"upload", *CHOICES} else State()
-        return settled(plain), str(error)
+        return normalized(plain), str(error)
 
 
 def _connect(app: Dash) -> None:

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlencode
 
 from csdplan.errors import ModelError
 from csdplan.profile import Profile, load, shipped_names
-from csdplan.profile.load import parse
+from csdplan.profile.read import parse
 from csdplan.profile.schema import Point
 
 #: What an uploaded profile is called.
@@ -156,7 +156,7 @@ def picks(state: State) -> dict[str, tuple[str, ...]]:
     }
 
 
-def settled(state: State) -> State:
+def normalized(state: State) -> State:
     """Return the state with the first of what can be picked for what cannot be.
 
     What leaves no choice is left empty: a link then says nothing about it.

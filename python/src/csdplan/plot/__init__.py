@@ -6,7 +6,7 @@ when the first figure is drawn, not before, and pyplot (its global state) never.
 
 - ``throughput``: throughput against devices, with break-even points.
 - ``charts``: lines, bars and maps with iso lines, of any sheet.
-- ``figure``: style, colours and files.
+- ``figure``: style, colors and files.
 """
 
 from csdplan.plot.charts import bars, lines, surface

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from csdplan.plot import interactive
-from csdplan.plot.figure import REFERENCE, STYLES, frame, haloed, ring, write
+from csdplan.plot.figure import REFERENCE, STYLES, frame, ring, with_outline, write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: A map that spans more than this ratio is coloured by the logarithm.
+#: A map that spans more than this ratio is colored by the logarithm.
 _LOGARITHMIC_FROM = 20.0
 #: Markers of the last line, and how much larger those of each line before it are [points].
 _MARKER, _MARKER_STEP = 5.0, 2.4
@@ -133,8 +133,8 @@ def surface(panels: Sequence[Surface], path: Path) -> None:
 def _lines(axis: Axes, panel: Lines) -> None:
     frame(axis, panel.title, panel.across, panel.up)
     for index, line in enumerate(panel.lines):
-        colour, dash, marker = STYLES[index % len(STYLES)]
-        look: dict[str, Any] = {"color": colour, "linestyle": dash, "marker": marker}
+        color, dash, marker = STYLES[index % len(STYLES)]
+        look: dict[str, Any] = {"color": color, "linestyle": dash, "marker": marker}
         if line.reference:
             look = {"color": REFERENCE, "linestyle": "solid", "marker": ""}
         axis.plot(
@@ -151,7 +151,7 @@ def _lines(axis: Axes, panel: Lines) -> None:
         )
     for x, y, text in panel.marks:
         ring(axis, (x, y), "o", REFERENCE)
-        haloed(axis, text, (x, y), (-8, 8), REFERENCE)
+        with_outline(axis, text, (x, y), (-8, 8), REFERENCE)
     axis.set_ylim(bottom=0)
     known = [value for line in panel.lines for value in line.values if value is not None]
     if all(value == int(value) for value in known):
@@ -162,8 +162,8 @@ def _lines(axis: Axes, panel: Lines) -> None:
 def _bars(axis: Axes, panel: Bars) -> None:
     frame(axis, panel.title, "", panel.up)
     known = [0.0 if value is None else value for value in panel.values]
-    colours = [STYLES[index % len(STYLES)][0] for index in range(len(known))]
-    drawn = axis.bar(list(panel.labels), known, color=colours, width=0.6)
+    colors = [STYLES[index % len(STYLES)][0] for index in range(len(known))]
+    drawn = axis.bar(list(panel.labels), known, color=colors, width=0.6)
     texts = ["unknown" if value is None else f"{value:,.4g}" for value in panel.values]
     axis.bar_label(drawn, labels=texts, padding=2)
     axis.margins(y=0.12)
@@ -178,18 +178,18 @@ def _surface(axis: Axes, panel: Surface) -> None:
     low, high = (min(flat), max(flat)) if flat else (1.0, 1.0)
     wide = high > _LOGARITHMIC_FROM * low
     norm = LogNorm(low, high) if wide else Normalize(low, high)
-    # cividis keeps its order for colour-blind readers and in grey.
+    # cividis keeps its order for color-blind readers and in gray.
     mesh = axis.pcolormesh(
         panel.x, panel.y, panel.z, shading="nearest", cmap="cividis_r", norm=norm, rasterized=True
     )
     assert axis.figure is not None, "a panel belongs to a figure"
     axis.figure.colorbar(mesh, ax=axis, label="break-even point [drives]")
     for index, (label, across, up) in enumerate(panel.iso):
-        colour, dash, _ = STYLES[(index + 1) % len(STYLES)]
+        color, dash, _ = STYLES[(index + 1) % len(STYLES)]
         heights = [float("nan") if place is None else place for place in up]
         # White below: seen on the light end of the scale as on the dark one.
         axis.plot(across, heights, color="white", linewidth=4.5)
-        axis.plot(across, heights, color=colour, linestyle=dash, linewidth=2.2, label=label)
+        axis.plot(across, heights, color=color, linestyle=dash, linewidth=2.2, label=label)
     for x, y, text in panel.marks:
         axis.plot(
             x,
@@ -202,7 +202,7 @@ def _surface(axis: Axes, panel: Surface) -> None:
             clip_on=False,
             zorder=5,
         )
-        haloed(axis, text, (x, y), (-8, 7), "#000000")
+        with_outline(axis, text, (x, y), (-8, 7), "#000000")
     axis.set_xlim(panel.x[0], panel.x[-1])
     axis.set_ylim(panel.y[0], panel.y[-1])
     if panel.iso:

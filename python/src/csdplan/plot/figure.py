@@ -1,4 +1,4 @@
-"""What all figures share: style, colours, and writing a file whose bytes depend on content alone.
+"""What all figures share: style, colors, and writing a file whose bytes depend on content alone.
 
 No date, host name or random identifier goes into a file. matplotlib is imported when the first
 figure is drawn, not before, and pyplot (its global state) never.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: installed, else it holds the figure as SVG.
 FORMATS = (".svg", ".png", ".html")
 
-#: Colour, dash, marker. Okabe and Ito's palette, told apart by most colour-blind readers; its
+#: Color, dash, marker. Okabe and Ito's palette, told apart by most color-blind readers; its
 #: yellow is left out: it vanishes on white.
 STYLES: tuple[tuple[str, Any, str], ...] = (
     ("#0072B2", (0, (5, 1.5)), "o"),
@@ -32,7 +32,7 @@ STYLES: tuple[tuple[str, Any, str], ...] = (
     ("#56B4E9", (0, (3, 1, 1, 1, 1, 1)), "v"),
     ("#E69F00", (0, (2, 2)), "P"),
 )
-#: Colour of what the others are compared to.
+#: Color of what the others are compared to.
 REFERENCE = "#000000"
 # Typed loosely: matplotlib's own type lists every key of one of its versions.
 _STYLE: dict[Any, Any] = {
@@ -118,22 +118,22 @@ def frame(panel: Axes, title: str, across: str, up: str) -> None:
     panel.set_axisbelow(True)
 
 
-def ring(panel: Axes, point: tuple[float, float], marker: str, colour: str) -> None:
+def ring(panel: Axes, point: tuple[float, float], marker: str, color: str) -> None:
     """Ring a point."""
     panel.plot(
         *point,
         marker=marker,
         markersize=10,
         markerfacecolor="white",
-        markeredgecolor=colour,
+        markeredgecolor=color,
         markeredgewidth=2.0,
         linestyle="none",
         zorder=5,
     )
 
 
-def haloed(
-    panel: Axes, text: str, point: tuple[float, float], offset: tuple[int, int], colour: str
+def with_outline(
+    panel: Axes, text: str, point: tuple[float, float], offset: tuple[int, int], color: str
 ) -> None:
     """Write `text` beside a point, in bold, with a halo that covers the lines below."""
     from matplotlib.patheffects import withStroke  # noqa: PLC0415 - as in write()
@@ -144,7 +144,7 @@ def haloed(
         xytext=offset,
         textcoords="offset points",
         horizontalalignment="right" if offset[0] < 0 else "left",
-        color=colour,
+        color=color,
         fontweight="bold",
         path_effects=[withStroke(linewidth=3, foreground="white")],
         zorder=6,

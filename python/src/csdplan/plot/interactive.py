@@ -1,7 +1,7 @@
 """The same figures as Plotly's, for pages: plain dictionaries, built without Plotly itself.
 
-Colours are Okabe and Ito's and the ``cividis`` scale; lines differ in dash and marker as well, so
-that no answer hangs on colour alone. A page holds all it needs, Plotly's script included, which is
+Colors are Okabe and Ito's and the ``cividis`` scale; lines differ in dash and marker as well, so
+that no answer hangs on color alone. A page holds all it needs, Plotly's script included, which is
 taken from the installed package: nothing is fetched. Without the package there is no such page.
 """
 
@@ -15,14 +15,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from csdplan.result.curves import Curve, SystemCurves
+from csdplan.result.throughput import Curve, SystemCurves
 
 if TYPE_CHECKING:
     from csdplan.plot.charts import Bars, Lines, Surface
 
 Figure = dict[str, Any]
 
-#: Colour, dash and marker of each further line, in Plotly's words.
+#: Color, dash and marker of each further line, in Plotly's words.
 STYLES = (
     ("#0072B2", "dash", "circle"),
     ("#D55E00", "dot", "square"),
@@ -32,7 +32,7 @@ STYLES = (
     ("#E69F00", "2px,3px", "cross"),
 )
 MARK = "#D55E00"
-_REFERENCE, _GREY = "#000000", "#666666"
+_REFERENCE, _GRAY = "#000000", "#666666"
 _FONT = {"family": "system-ui, sans-serif", "size": 13, "color": "#1a1a1a"}
 _TICKS = tuple(step * 10**power for power in range(6) for step in (1, 2, 5))
 _HEIGHT_PX = 460
@@ -90,7 +90,7 @@ def throughput(system: SystemCurves) -> Figure:
     if kind == "linear":
         layout["yaxis"]["rangemode"] = "tozero"
     else:
-        layout["xaxis"]["dtick"] = layout["yaxis"]["dtick"] = 1  # decades alone are labelled
+        layout["xaxis"]["dtick"] = layout["yaxis"]["dtick"] = 1  # decades alone are labeled
     layout["shapes"] = [
         {
             "type": "line",
@@ -99,7 +99,7 @@ def throughput(system: SystemCurves) -> Figure:
             "y0": 0,
             "y1": 1,
             "yref": "paper",
-            "line": {"color": _GREY, "width": 1, "dash": "dot"},
+            "line": {"color": _GRAY, "width": 1, "dash": "dot"},
         }
     ]
     layout["annotations"] = [
@@ -111,7 +111,7 @@ def throughput(system: SystemCurves) -> Figure:
             "showarrow": False,
             "xanchor": "left",
             "yanchor": "bottom",
-            "font": {"color": _GREY},
+            "font": {"color": _GRAY},
         }
     ]
     return {"data": traces, "layout": layout}
@@ -121,9 +121,9 @@ def lines(panel: Lines) -> Figure:
     """Draw one panel of lines."""
     traces: list[dict[str, Any]] = []
     for index, line in enumerate(panel.lines):
-        colour, dash, marker = STYLES[index % len(STYLES)]
+        color, dash, marker = STYLES[index % len(STYLES)]
         if line.reference:
-            colour, dash = _REFERENCE, "solid"
+            color, dash = _REFERENCE, "solid"
         traces.append(
             {
                 "type": "scatter",
@@ -132,7 +132,7 @@ def lines(panel: Lines) -> Figure:
                 "x": list(panel.places),
                 "y": list(line.values),
                 "line": {
-                    "color": colour,
+                    "color": color,
                     "dash": dash,
                     "width": 3 if line.reference else 2,
                     "shape": "hv" if panel.steps else "linear",
@@ -161,7 +161,7 @@ def lines(panel: Lines) -> Figure:
 def bars(panel: Bars) -> Figure:
     """Draw one panel of bars."""
     texts = ["unknown" if value is None else f"{value:,.4g}" for value in panel.values]
-    colours = [STYLES[index % len(STYLES)][0] for index in range(len(texts))]
+    colors = [STYLES[index % len(STYLES)][0] for index in range(len(texts))]
     trace = {
         "type": "bar",
         "x": [label.replace("\n", "<br>") for label in panel.labels],
@@ -169,7 +169,7 @@ def bars(panel: Bars) -> Figure:
         "text": texts,
         "textposition": "outside",
         "cliponaxis": False,
-        "marker": {"color": colours},
+        "marker": {"color": colors},
     }
     return {"data": [trace], "layout": layout_of(panel.title, "", panel.up)}
 
@@ -204,12 +204,12 @@ def surface(panel: Surface) -> Figure:
 def heat(
     x: Sequence[float], y: Sequence[float], z: Sequence[Sequence[float | None]]
 ) -> dict[str, Any]:
-    """Return a map of break-even points, coloured by the logarithm."""
+    """Return a map of break-even points, colored by the logarithm."""
     return {
         "type": "heatmap",
         "x": list(x),
         "y": list(y),
-        # By the logarithm: one slow corner would else leave the rest in a single colour.
+        # By the logarithm: one slow corner would else leave the rest in a single color.
         "z": [[math.log10(value) if value else None for value in row] for row in z],
         "customdata": [list(row) for row in z],
         "colorscale": "Cividis",
@@ -235,11 +235,11 @@ def iso_line(
             "name": label,
             "x": list(x),
             "y": list(y),
-            "line": {"color": colour, "width": width, "dash": shown_dash},
+            "line": {"color": color, "width": width, "dash": shown_dash},
             "showlegend": shown,
             "hoverinfo": "skip",
         }
-        for colour, width, shown_dash, shown in (
+        for color, width, shown_dash, shown in (
             ("#ffffff", 6, "solid", False),
             (_REFERENCE, 2.5, dash, True),
         )
@@ -267,7 +267,7 @@ def layout_of(title: str, across: str, up: str) -> dict[str, Any]:
 
 
 def _host(devices: list[int], host: Curve, index: int) -> list[dict[str, Any]]:
-    colour, dash, marker = STYLES[index % len(STYLES)]
+    color, dash, marker = STYLES[index % len(STYLES)]
     found = host.break_even_devices
     said = "never breaks even" if found is None else f"BEP {found}"
     line = {
@@ -276,7 +276,7 @@ def _host(devices: list[int], host: Curve, index: int) -> list[dict[str, Any]]:
         "name": f"SSDs, Host({host.host_cores}): {said}",
         "x": devices,
         "y": [value / 1e9 for value in host.throughput_Bps],
-        "line": {"color": colour, "dash": dash, "width": 2},
+        "line": {"color": color, "dash": dash, "width": 2},
     }
     if found is None or host.break_even_Bps is None:
         return [line]
@@ -288,19 +288,19 @@ def _host(devices: list[int], host: Curve, index: int) -> list[dict[str, Any]]:
         "y": [host.break_even_Bps / 1e9],
         "text": [str(found)],
         "textposition": "top left",
-        "textfont": {"color": colour, "size": 15},
-        "marker": _ring(marker, colour),
+        "textfont": {"color": color, "size": 15},
+        "marker": _ring(marker, color),
         "showlegend": False,
     }
     return [line, mark]
 
 
-def _ring(symbol: str, colour: str) -> dict[str, Any]:
+def _ring(symbol: str, color: str) -> dict[str, Any]:
     return {
         "symbol": symbol,
         "size": 13,
         "color": "#ffffff",
-        "line": {"color": colour, "width": 3},
+        "line": {"color": color, "width": 3},
     }
 
 

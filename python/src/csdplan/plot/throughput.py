@@ -1,7 +1,7 @@
 """Throughput against the number of devices, with break-even points and k_limit marked.
 
-One panel for each system. Hosts differ in colour, in dash and in marker, so that the figure also
-survives a grey printer. The format follows the file's suffix.
+One panel for each system. Hosts differ in color, in dash and in marker, so that the figure also
+survives a gray printer. The format follows the file's suffix.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from csdplan.plot import interactive
-from csdplan.plot.figure import REFERENCE, STYLES, frame, haloed, ring, write
-from csdplan.result.curves import Curve, SystemCurves
+from csdplan.plot.figure import REFERENCE, STYLES, frame, ring, with_outline, write
+from csdplan.result.throughput import Curve, SystemCurves
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,7 +83,7 @@ def _draw_k_limit(panel: Axes, k_limit: int) -> None:
 
 
 def _draw_host(panel: Axes, system: SystemCurves, host: Curve, index: int) -> None:
-    colour, dash, marker = STYLES[index % len(STYLES)]
+    color, dash, marker = STYLES[index % len(STYLES)]
     values = [value / 1e9 for value in host.throughput_Bps]
     found = host.break_even_devices
     answer = "no BEP" if found is None else f"BEP {found}"
@@ -91,7 +91,7 @@ def _draw_host(panel: Axes, system: SystemCurves, host: Curve, index: int) -> No
     panel.plot(
         system.devices,
         values,
-        color=colour,
+        color=color,
         linestyle=dash,
         linewidth=1.6,
         marker=marker,
@@ -102,10 +102,10 @@ def _draw_host(panel: Axes, system: SystemCurves, host: Curve, index: int) -> No
     if found is None or host.break_even_Bps is None:
         return
     point = (found, host.break_even_Bps / 1e9)
-    ring(panel, point, marker, colour)
+    ring(panel, point, marker, color)
     # Above and to the left, away from the line of the host itself; below where the next is near.
     offset = (8, -16) if _crowded(system, index) else (-8, 8)
-    haloed(panel, str(found), point, offset, colour)
+    with_outline(panel, str(found), point, offset, color)
 
 
 def _crowded(system: SystemCurves, index: int) -> bool:

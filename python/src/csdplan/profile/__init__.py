@@ -8,8 +8,8 @@
 A profile is only ever read here. A number that it does not hold is unknown (None), never zero.
 """
 
-from csdplan.profile.load import load, parse, shipped_names
+from csdplan.profile.read import load, parse, shipped_names
 from csdplan.profile.schema import Profile
-from csdplan.profile.workload import Workload, k_limit, workload
+from csdplan.profile.workload import Workload, k_limit, workload_of
 
-__all__ = ["Profile", "Workload", "k_limit", "load", "parse", "shipped_names", "workload"]
+__all__ = ["Profile", "Workload", "k_limit", "load", "parse", "shipped_names", "workload_of"]

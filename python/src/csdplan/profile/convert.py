@@ -15,7 +15,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from csdplan.errors import Problem, ProfileIncomplete, ProfileInvalid
-from csdplan.profile.load import parse
+from csdplan.profile.read import parse
 from csdplan.profile.schema import Profile
 from csdplan.profile.write import tables
 

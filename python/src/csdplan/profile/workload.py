@@ -105,14 +105,14 @@ class Workload:
         return HostTimes(*self._host[1], divisor=cores)
 
 
-def workload(
+def workload_of(
     profile: Profile,
     kernel: str,
     *,
     name: str = "profile",
     device: str | None = None,
     ssd: str | None = None,
-    size_bytes: int | None = None,
+    bytes: int | None = None,
     ssd_profile: Profile | None = None,
 ) -> Workload:
     """Resolve one kernel of a profile.
@@ -127,7 +127,7 @@ def workload(
         What messages call the profile.
     device, ssd : str, optional
         The drive that computes and the drive that serves as an SSD, if there is a choice.
-    size_bytes : int, optional
+    bytes : int, optional
         The working set [bytes]; by default the largest that both sides have.
     ssd_profile : Profile, optional
         Takes the host and its SSDs from here, and only the drive from `profile`.
@@ -148,7 +148,7 @@ def workload(
     drives = [point for point in drives if point.device == device]
     hosts = [point for point in hosts if point.device == ssd]
     sizes = _sizes(where, drives, hosts)
-    size = sizes[-1] if size_bytes is None else size_bytes
+    size = sizes[-1] if bytes is None else bytes
     if size not in sizes:
         listed = ", ".join(str(one) for one in sizes)
         raise ProfileIncomplete(f"{where}: no points of {size} bytes; there are: {listed}")

@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 
 from csdplan.model.scaling import augmented_energy_ratio, augmented_speed_up
-from csdplan.profile import load, workload
+from csdplan.profile import load, workload_of
 from csdplan.published import read
 from csdplan.reproduce.check import Claim, Finding, Verdict, by_ratio, check, if_holds
 
@@ -69,7 +69,7 @@ def every_resource_grows(claim: Claim) -> Finding:
 
 @check("CR-12")
 def twenty_percent(claim: Claim) -> Finding:
-    """Section 1: how far utilisation differs."""
+    """Section 1: how far utilization differs."""
     bram = read("numbers.toml")["crc"]["bram"]
     ours = max(bram) - min(bram)
     ratio = max(bram) / min(bram)
@@ -168,7 +168,7 @@ def core_choice(claim: Claim) -> Finding:
     }
     holds = all(groups[window] == bts[f"group_{window}"] for window in groups)
     ours = f"G = {groups['W1']}, then {groups['W2']}"
-    why = "cores without foreground work; with none, the least utilised"
+    why = "cores without foreground work; with none, the least utilized"
     return if_holds(holds, ours, why)
 
 
@@ -256,7 +256,7 @@ def number_of_runs(claim: Claim) -> Finding:
 
 def drive_ratio(kernel: str) -> float:
     """Return one drive's throughput over that of the whole host, from the shipped profile."""
-    c, resolved = read("numbers.toml")["catalina"], workload(load("catalina"), kernel)
+    c, resolved = read("numbers.toml")["catalina"], workload_of(load("catalina"), kernel)
     host = resolved.host(8)
     host_time = host.tx_s / c["drives"] + host.comp_s / host.divisor
     return float(host_time / (resolved.csd_tx_s + resolved.csd_comp_s))

@@ -17,10 +17,10 @@ from csdplan.published import read
 from csdplan.reproduce.equations import encode_points
 from csdplan.reproduce.planning import KERNELS, bep, system
 from csdplan.reproduce.tables import scenario
-from csdplan.result.bep import bep as planned
-from csdplan.result.curves import curves
+from csdplan.result.break_even import bep as planned
 from csdplan.result.overload import overload_plan
-from csdplan.result.sweep import surface as swept
+from csdplan.result.sweeps import surface as swept
+from csdplan.result.throughput import curves
 from csdplan.solve.ec import encode_break_even
 from csdplan.solve.ec_fit import fit_encode_time
 from csdplan.solve.overload import step_slow_downs
@@ -33,16 +33,18 @@ _BEP = "break-even point [drives]"
 
 def throughput_of_arrays(path: Path) -> None:
     """Figure 7: throughput against devices, Host(1, 4, 16, 64), both drives, four kernels."""
-    loads = [system(device, kernel) for device in _DEVICES for kernel in KERNELS]
-    panels = [panel for load in loads for panel in curves(planned([load], [1, 4, 16, 64]))]
+    workloads = [system(device, kernel) for device in _DEVICES for kernel in KERNELS]
+    panels = [
+        panel for workload in workloads for panel in curves(planned([workload], [1, 4, 16, 64]))
+    ]
     throughput(panels, path)
 
 
 def bus_limits(path: Path) -> None:
     """Figure 8: Count, Host(16), for three bus limits."""
-    load = system("smartssd", "count")
-    host, places = load.host(16), tuple(range(1, 25))
-    drives = tuple(_throughput(load.bytes, _drives(load, m)) for m in places)
+    workload = system("smartssd", "count")
+    host, places = workload.host(16), tuple(range(1, 25))
+    drives = tuple(_throughput(workload.bytes, _drives(workload, m)) for m in places)
     drawn, marks = [Line("CSDs", drives, reference=True)], []
     for limit in (8, 12, 16):
         times = [
@@ -51,7 +53,7 @@ def bus_limits(path: Path) -> None:
         ]
         found = bep("smartssd", "count", cores=16, k_limit=limit)
         marks.append((float(found), drives[found - 1], str(found)))
-        values = tuple(_throughput(load.bytes, time) for time in times)
+        values = tuple(_throughput(workload.bytes, time) for time in times)
         drawn.append(Line(f"SSDs, k_limit {limit}: BEP {found}", values))
     across = tuple(float(place) for place in places)
     title = "count on smartssd, Host(16)"
@@ -107,8 +109,8 @@ def starved_hosts(path: Path) -> None:
         chosen = {"sd_tx": factors["sd_tx"], "sd_comp": factors["sd_comp"]}
         drawn = []
         for device in _DEVICES:
-            load = system(device, kernel)
-            found = overload_plan(load, step_slow_downs(memory, load.bytes, **chosen))
+            workload = system(device, kernel)
+            found = overload_plan(workload, step_slow_downs(memory, workload.bytes, **chosen))
             drawn.append(Line(device, tuple(_number(value) for value in found.column("devices"))))
         places = tuple(example["memory_GB"])
         panels.append(Lines(kernel, "memory [GB]", _BEP, places, tuple(drawn), steps=True))
@@ -207,8 +209,8 @@ def _swept(device: str, kernel: str, *, drive: bool) -> Lines:
     return Lines(f"{kernel} on {device}", across, _BEP, tuple(map(float, _TIMES)), drawn)
 
 
-def _drives(load: Workload, devices: int) -> float:
-    tx, comp = load.csd_tx_s, load.csd_comp_s
+def _drives(workload: Workload, devices: int) -> float:
+    tx, comp = workload.csd_tx_s, workload.csd_comp_s
     return float(csd_array_time_s(devices, tx, comp))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from csdplan.model.device import csd_time_s, ssd_time_s
 from csdplan.model.ratios import CTR_SPLIT, compute_time_ratio
 from csdplan.model.scaling import compute_speed_up, serial_share
-from csdplan.profile import Workload, load, workload
+from csdplan.profile import Workload, load, workload_of
 from csdplan.published import read
 from csdplan.reproduce.check import Claim, Finding, Verdict, by_ratio, check, if_holds
 from csdplan.solve import break_even
@@ -36,7 +36,7 @@ VARIANTS = {"A": "", "B": "-b"}
 def system(device: str, kernel: str, variant: str = "A") -> Workload:
     """Return one of the shipped systems."""
     name = device + VARIANTS[variant]
-    return workload(load(name), kernel, name=name)
+    return workload_of(load(name), kernel, name=name)
 
 
 def bep(

@@ -9,7 +9,7 @@ from typing import Any
 
 from csdplan.reproduce import devices, equations, planning, tables
 from csdplan.reproduce.check import CHECKS, Claim, Finding, Verdict, claims
-from csdplan.result.sheet import Sheet, sheet
+from csdplan.result.sheet import Sheet, sheet_of
 
 #: Importing these modules fills the register of checks.
 MODULES = (planning, equations, tables, devices)
@@ -66,7 +66,7 @@ class Report:
             )
             for row in self.rows
         ]
-        return sheet("Published claims, computed again", columns, rows, counts)
+        return sheet_of("Published claims, computed again", columns, rows, counts)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as JSON types."""

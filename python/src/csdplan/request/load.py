@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 
 from csdplan.errors import ProfileIncomplete, ProfileInvalid, ProfileNotFound
 from csdplan.model.overlap import Overlap
-from csdplan.profile.load import load, parse_toml, problem, read_file
+from csdplan.profile.read import load, parse_toml, problem, read_file
 from csdplan.profile.schema import Amount, Name, Profile, Table, Text, Whole
 from csdplan.solve import purchase
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from csdplan.result.sheet import Sheet, Value, sheet
+from csdplan.result.sheet import Sheet, Value, sheet_of
 from csdplan.solve.optimize import LESS, Plan, Shortfall
 from csdplan.solve.purchase import Request
 
@@ -25,7 +25,7 @@ def bill(request: Request, plan: Plan) -> Sheet:
     note = f"{plan.capacity_bytes / 1e12:g} TB, {power}; {plan.verdict.value}"
     if plan.bound_usd < plan.cost_usd:
         note += f", no purchase costs less than {plan.bound_usd:.2f} USD"
-    return sheet("What to buy", ("what", "name", "count", "price_usd", "cost_usd"), rows, note)
+    return sheet_of("What to buy", ("what", "name", "count", "price_usd", "cost_usd"), rows, note)
 
 
 def work(plan: Plan) -> Sheet:
@@ -43,7 +43,7 @@ def work(plan: Plan) -> Sheet:
         )
         for share in plan.shares
     ]
-    return sheet("Who does what", ("workload", "by", "where", "rate_Bps", "share"), rows)
+    return sheet_of("Who does what", ("workload", "by", "where", "rate_Bps", "share"), rows)
 
 
 def requirements(plan: Plan) -> Sheet:
@@ -58,10 +58,10 @@ def requirements(plan: Plan) -> Sheet:
         "hosts taken as divisible"
     )
     columns = ("requirement", "required", "reached", "unit", "binds", "saving_usd")
-    return sheet("What binds", columns, rows, note)
+    return sheet_of("What binds", columns, rows, note)
 
 
-def lacking(shortfalls: Sequence[Shortfall]) -> Sheet:
+def shortfall_sheet(shortfalls: Sequence[Shortfall]) -> Sheet:
     """Return what an infeasible request lacks."""
     rows: list[tuple[Value, ...]] = []
     for lack in shortfalls:
@@ -73,7 +73,7 @@ def lacking(shortfalls: Sequence[Shortfall]) -> Sheet:
         "not help); possible_together: if all may, with the least relative changes in sum"
     )
     columns = ("requirement", "required", "possible_alone", "possible_together", "unit")
-    return sheet("Nothing can be bought: what is in the way", columns, rows, note)
+    return sheet_of("Nothing can be bought: what is in the way", columns, rows, note)
 
 
 def front(plans: Sequence[Plan]) -> Sheet:
@@ -84,7 +84,7 @@ def front(plans: Sequence[Plan]) -> Sheet:
     ]
     note = "throughput: as a multiple of every required throughput; no plan beats another in both"
     columns = ("cost_usd", "throughput", "hosts", "drives", "power_W")
-    return sheet("Cost against throughput", columns, rows, note)
+    return sheet_of("Cost against throughput", columns, rows, note)
 
 
 def capacity(found: Sequence[tuple[str, Plan | None]], capacity_bytes: float) -> Sheet:
@@ -96,7 +96,7 @@ def capacity(found: Sequence[tuple[str, Plan | None]], capacity_bytes: float) ->
         for name, plan in found
     ]
     title = f"Which drives for the {capacity_bytes / 1e12:g} TB that are needed anyway"
-    return sheet(title, ("only", "cost_usd", "hosts", "drives", "verdict"), rows)
+    return sheet_of(title, ("only", "cost_usd", "hosts", "drives", "verdict"), rows)
 
 
 def _unit(requirement: str) -> tuple[float, str]:

@@ -6,6 +6,8 @@ infinity, and every row has a value for every column. Units stand at the end of 
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -45,7 +47,7 @@ class Sheet:
         return {"title": self.title, "rows": rows, "note": self.note}
 
 
-def sheet(
+def sheet_of(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[Value]], note: str = ""
 ) -> Sheet:
     """Build a sheet, checking that rows and columns agree and that all numbers are finite."""
@@ -57,3 +59,12 @@ def sheet(
                 "a sheet's numbers are finite"
             )
     return Sheet(title, tuple(columns), held, note)
+
+
+def as_csv(sheet: Sheet) -> str:
+    """Return a sheet as comma-separated values, a line of column names first."""
+    target = io.StringIO()
+    writer = csv.writer(target, lineterminator="\n")
+    writer.writerow(sheet.columns)
+    writer.writerows(sheet.rows)
+    return target.getvalue()

@@ -90,7 +90,7 @@ def simulate(system: System, job: Job) -> Outcome:
     Returns
     -------
     Outcome
-        Time, throughput, utilisation, energy.
+        Time, throughput, utilization, energy.
 
     Notes
     -----
@@ -247,9 +247,9 @@ def _outcome(run: _Run) -> Outcome:
         drive_bytes=books.drive_bytes,
         core_busy_s=books.core_busy_s,
         drive_busy_s=books.drive_busy_s,
-        core_utilisation=books.core_busy_s / (cores * time_s) if cores else 0.0,
-        drive_utilisation=books.drive_busy_s / (computing * time_s) if computing else 0.0,
-        uplink_utilisation=crossed / (hosts * node.uplink_Bps * time_s),
+        core_utilization=books.core_busy_s / (cores * time_s) if cores else 0.0,
+        drive_utilization=books.drive_busy_s / (computing * time_s) if computing else 0.0,
+        uplink_utilization=crossed / (hosts * node.uplink_Bps * time_s),
         last_drive_s=books.last_drive_s,
         last_core_s=books.last_core_s,
         net_energy_J=net_J,

@@ -103,7 +103,7 @@ class FleetOutcome:
         Time that each drive worked [s].
     host_bytes, drive_bytes, remote_bytes : float
         Input computed by host cores and by drives; and what of it crossed the network [bytes].
-    drive_utilisation : float
+    drive_utilization : float
         Busy share of the computing drives [1].
     net_energy_J, energy_J : float or None
         Energy above idle, and in all [J]; None if watts are unknown.
@@ -116,7 +116,7 @@ class FleetOutcome:
     host_bytes: float
     drive_bytes: float
     remote_bytes: float
-    drive_utilisation: float
+    drive_utilization: float
     net_energy_J: float | None = None
     energy_J: float | None = None
 
@@ -233,7 +233,7 @@ def _outcome(
     by_hosts = float(excess.sum()) - stolen
     total = float(fleet.work_bytes.sum())
     computing = int(np.count_nonzero(fleet.drive_Bps))
-    utilisation = float(busy.sum()) / (computing * time_s) if computing else 0.0
+    utilization = float(busy.sum()) / (computing * time_s) if computing else 0.0
     net_J = energy_J = None
     if system is not None:
         node = system.node
@@ -249,7 +249,7 @@ def _outcome(
         host_bytes=by_hosts,
         drive_bytes=float(own.sum()) + stolen,
         remote_bytes=float(np.maximum(_left(fleet, times), 0.0).sum()),
-        drive_utilisation=utilisation,
+        drive_utilization=utilization,
         net_energy_J=net_J,
         energy_J=energy_J,
     )

@@ -1,6 +1,6 @@
 """The break-even point: the smallest number of drives that beat as many SSDs, for good.
 
-The answer is found analytically and decided exactly. A vectorised float pass (``floats``) settles
+The answer is found analytically and decided exactly. A vectorized float pass (``floats``) settles
 every configuration whose crossing lies clear of a whole number by more than the rounding error it
 can have; the rest are decided in whole numbers (``integers``). ``exact`` defines what both answer,
 one configuration at a time, and holds the proofs. Nothing scans upward to a bound, and no answer

@@ -1,4 +1,4 @@
-"""HiGHS, through SciPy: minimises a program, and prices its rows.
+"""HiGHS, through SciPy: minimizes a program, and prices its rows.
 
 The only module that runs a solver. SciPy is imported when the first program is solved.
 """
@@ -51,7 +51,7 @@ class Answer:
     bound: float
 
 
-def minimise(built: Program, objective: dict[int, float], time_limit_s: float) -> Answer:
+def minimize(built: Program, objective: dict[int, float], time_limit_s: float) -> Answer:
     """Minimise `objective` over a program.
 
     Raises

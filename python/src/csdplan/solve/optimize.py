@@ -1,6 +1,6 @@
 """The cheapest purchase that does what is asked, and why it costs what it costs.
 
-`optimise` buys; if nothing can be bought, `shortfalls` says which requirement is to blame and by
+`optimize` buys; if nothing can be bought, `shortfalls` says which requirement is to blame and by
 how much. `pareto` trades cost for throughput; `fixed_capacity` compares kinds of drives where the
 capacity is needed anyway. All are solved to optimality by HiGHS, or say that they were stopped.
 """
@@ -13,7 +13,7 @@ from enum import StrEnum
 import numpy as np
 
 from csdplan.errors import ModelError
-from csdplan.solve.highs import Answer, Status, minimise, shadow_prices
+from csdplan.solve.highs import Answer, Status, minimize, shadow_prices
 from csdplan.solve.program import GB, TB, Program, Row, program
 from csdplan.solve.purchase import Request
 
@@ -140,7 +140,7 @@ class Shortfall:
     possible_together: float
 
 
-def optimise(request: Request, *, time_limit_s: float = 60.0, explain: bool = True) -> Plan | None:
+def optimize(request: Request, *, time_limit_s: float = 60.0, explain: bool = True) -> Plan | None:
     """Return the cheapest purchase, or None if the request is infeasible.
 
     Parameters
@@ -159,7 +159,7 @@ def optimise(request: Request, *, time_limit_s: float = 60.0, explain: bool = Tr
     """
     built = program(request)
     _fix_scale(built, 1.0)
-    answer = minimise(built, built.cost_usd, time_limit_s)
+    answer = minimize(built, built.cost_usd, time_limit_s)
     if answer.status is Status.INFEASIBLE:
         return None
     plan = _plan(built, answer)
@@ -175,7 +175,7 @@ def shortfalls(request: Request, *, time_limit_s: float = 60.0) -> tuple[Shortfa
     Parameters
     ----------
     request : Request
-        A request for which `optimise` returned None.
+        A request for which `optimize` returned None.
     time_limit_s : float
         Limit of each of the solver's runs [s].
 
@@ -224,7 +224,7 @@ def pareto(request: Request, points: int = 8, *, time_limit_s: float = 20.0) -> 
         built = program(request)
         # A hair below the most, so that rounding does not make the last point infeasible.
         _fix_scale(built, most.scale * step / points * (1 - 1e-7))
-        answer = minimise(built, built.cost_usd, time_limit_s)
+        answer = minimize(built, built.cost_usd, time_limit_s)
         if answer.status is Status.INFEASIBLE:
             continue
         cheapest = _plan(built, answer)
@@ -247,8 +247,8 @@ def fixed_capacity(
     found: list[tuple[str, Plan | None]] = []
     for kind in request.drives:
         alone = replace(request, drives=(kind,))
-        found.append((kind.name, optimise(alone, time_limit_s=time_limit_s, explain=False)))
-    mix = optimise(request, time_limit_s=time_limit_s, explain=False)
+        found.append((kind.name, optimize(alone, time_limit_s=time_limit_s, explain=False)))
+    mix = optimize(request, time_limit_s=time_limit_s, explain=False)
     return (*found, ("any mix", mix))
 
 
@@ -266,7 +266,7 @@ def _most(request: Request, budget_usd: float | None, time_limit_s: float) -> Pl
         built.require("cost", built.cost_usd, -np.inf, budget_usd * (1 + 1e-9) + 1e-6)
     # Among equally fast purchases the cheapest: its weight is too small to cost throughput.
     scaled = {v: 1e-9 * cost for v, cost in built.cost_usd.items()}
-    answer = minimise(built, {**scaled, built.scale: -1.0}, time_limit_s)
+    answer = minimize(built, {**scaled, built.scale: -1.0}, time_limit_s)
     if answer.status is Status.INFEASIBLE:
         raise ModelError("request", "infeasible", "limits within which anything can be bought")
     return _plan(built, answer)
@@ -393,7 +393,7 @@ def _give_way(request: Request, names: list[str], time_limit_s: float) -> dict[s
     cost = sum(built.cost_usd.values()) or 1.0
     objective = {v: 1e-7 * price / cost for v, price in built.cost_usd.items()}
     objective |= dict.fromkeys(slack.values(), 1.0)
-    answer = minimise(built, objective, time_limit_s)
+    answer = minimize(built, objective, time_limit_s)
     if answer.status is Status.INFEASIBLE:
         return None
     found = {name: float(answer.values[v]) for name, v in slack.items()}

@@ -1,4 +1,4 @@
-"""What the optimiser chooses from and what is asked of the choice, as plain numbers.
+"""What the optimizer chooses from and what is asked of the choice, as plain numbers.
 
 Speeds are of one kernel on one part, as seconds per byte; where they come from is the caller's
 business. A drive that cannot run a workload has no entry for it: it serves it as an SSD.
@@ -165,7 +165,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Request:
-    """A question to the optimiser.
+    """A question to the optimizer.
 
     Attributes
     ----------

@@ -237,7 +237,7 @@ def sobol(
 
     Notes
     -----
-    What is analysed is 1 / m, with 0 where there is no break-even point: it is finite where m is
+    What is analyzed is 1 / m, with 0 where there is no break-even point: it is finite where m is
     not. Indices are Saltelli's and Jansen's, by SALib.
 
     References

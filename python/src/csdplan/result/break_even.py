@@ -197,17 +197,17 @@ def bep(
         raise ModelError("overlap", overlap, ", ".join(OVERLAPS))
     factors = {"sd_tx": sd_tx, "sd_comp": sd_comp, "host_part_s": host_part_s}
     systems = tuple(
-        _system(load, host_cores, k_limit, factors, store=store, overlap=overlap)
-        for load in workloads
+        _system(workload, host_cores, k_limit, factors, store=store, overlap=overlap)
+        for workload in workloads
     )
     warnings: list[str] = []
-    for load in workloads:
+    for workload in workloads:
         ours = _answered(store=store, overlap=overlap)
-        warnings.extend(text for text in load.warnings if not any(key in text for key in ours))
-        if store and not (load.csd_store_s and load.host(1).store_s):
-            warnings.append(f"{load.profile}: no store_s on one side or both; 0 s was counted")
-        warnings.extend(_core_warnings(load, host_cores))
-        warnings.extend(_measured_warnings(load, overlap))
+        warnings.extend(text for text in workload.warnings if not any(key in text for key in ours))
+        if store and not (workload.csd_store_s and workload.host(1).store_s):
+            warnings.append(f"{workload.profile}: no store_s on one side or both; 0 s was counted")
+        warnings.extend(_core_warnings(workload, host_cores))
+        warnings.extend(_measured_warnings(workload, overlap))
     return BepResult(
         kernel=workloads[0].kernel,
         sd_tx=sd_tx,
@@ -219,7 +219,7 @@ def bep(
 
 
 def _system(
-    load: Workload,
+    workload: Workload,
     host_cores: Sequence[int],
     k_limit: int | None,
     factors: dict[str, float],
@@ -227,43 +227,43 @@ def _system(
     store: bool,
     overlap: str,
 ) -> SystemResult:
-    effective = k_limit if k_limit is not None else load.k_limit
+    effective = k_limit if k_limit is not None else workload.k_limit
     if effective is None:
         raise ProfileIncomplete(
-            f"{load.profile}: k_limit is unknown: it needs host.ingest_bw_Bps and "
-            f"link_bw_Bps or ext_read_Bps of device.{load.ssd}, or give --k-limit"
+            f"{workload.profile}: k_limit is unknown: it needs host.ingest_bw_Bps and "
+            f"link_bw_Bps or ext_read_Bps of device.{workload.ssd}, or give --k-limit"
         )
-    one = load.host(1)
+    one = workload.host(1)
     host_ctr = float(compute_time_ratio(one.tx_s, one.comp_s))
     sides = {
-        "ssd_overlap": load.ssd_overlap if overlap == "measured" else overlap,
-        "csd_overlap": load.csd_overlap if overlap == "measured" else overlap,
+        "ssd_overlap": workload.ssd_overlap if overlap == "measured" else overlap,
+        "csd_overlap": workload.csd_overlap if overlap == "measured" else overlap,
     }
     return SystemResult(
-        profile=load.profile,
-        device=load.device,
-        ssd=load.ssd,
-        bytes=load.bytes,
-        sizes=load.sizes,
+        profile=workload.profile,
+        device=workload.device,
+        ssd=workload.ssd,
+        bytes=workload.bytes,
+        sizes=workload.sizes,
         k_limit=effective,
         k_limit_from="profile" if k_limit is None else "option",
-        drive_units=load.drive_units,
-        csd_tx_s=load.csd_tx_s,
-        csd_comp_s=load.csd_comp_s,
-        csd_store_s=load.csd_store_s if store else 0.0,
+        drive_units=workload.drive_units,
+        csd_tx_s=workload.csd_tx_s,
+        csd_comp_s=workload.csd_comp_s,
+        csd_store_s=workload.csd_store_s if store else 0.0,
         **sides,
         host_ctr=host_ctr,
-        drive_ctr=float(compute_time_ratio(load.csd_tx_s, load.csd_comp_s)),
+        drive_ctr=float(compute_time_ratio(workload.csd_tx_s, workload.csd_comp_s)),
         workload_class="I/O-intensive" if host_ctr < CTR_SPLIT else "compute-intensive",
-        gains=load.gains,
-        prov=dict(load.prov),
-        energy=dict(load.energy),
-        hosts=_hosts(load, host_cores, effective, factors, store=store, sides=sides),
+        gains=workload.gains,
+        prov=dict(workload.prov),
+        energy=dict(workload.energy),
+        hosts=_hosts(workload, host_cores, effective, factors, store=store, sides=sides),
     )
 
 
 def _hosts(
-    load: Workload,
+    workload: Workload,
     host_cores: Sequence[int],
     k_limit: int,
     factors: dict[str, float],
@@ -271,20 +271,20 @@ def _hosts(
     store: bool,
     sides: dict[str, str],
 ) -> tuple[HostResult, ...]:
-    times = [load.host(cores) for cores in host_cores]
+    times = [workload.host(cores) for cores in host_cores]
     stores = [time.store_s if store else 0.0 for time in times]
     solution = break_even(
         [time.tx_s for time in times],
         [time.comp_s for time in times],
-        load.csd_tx_s,
-        load.csd_comp_s,
+        workload.csd_tx_s,
+        workload.csd_comp_s,
         k_limit=k_limit,
         host_cores=[time.divisor for time in times],
         sd_tx=factors["sd_tx"],
         sd_comp=factors["sd_comp"],
         host_part_s=factors["host_part_s"],
         ssd_store_s=stores,
-        csd_store_s=load.csd_store_s if store else 0.0,
+        csd_store_s=workload.csd_store_s if store else 0.0,
         **sides,
     )
     results = []
@@ -315,28 +315,28 @@ def _answered(*, store: bool, overlap: str) -> tuple[str, ...]:
     return (*marks, "--overlap measured") if overlap == "measured" else marks
 
 
-def _measured_warnings(load: Workload, overlap: str) -> list[str]:
+def _measured_warnings(workload: Workload, overlap: str) -> list[str]:
     """Say where measurements do not bear out, or do not allow, what a reader may conclude."""
     warnings = []
-    if overlap != "serial" and load.pipelined:
-        took = ", ".join(f"{side} {ratio:.2f}" for side, ratio in load.pipelined.items())
+    if overlap != "serial" and workload.pipelined:
+        took = ", ".join(f"{side} {ratio:.2f}" for side, ratio in workload.pipelined.items())
         warnings.append(
-            f"{load.profile}: pipelined runs are planned as the longer of transfer and compute; "
-            f"measured, they took so many times that: {took}"
+            f"{workload.profile}: pipelined runs are planned as the longer of transfer and "
+            f"compute; measured, they took so many times that: {took}"
         )
-    sources = {source for _, source in load.energy.values()}
+    sources = {source for _, source in workload.energy.values()}
     if len(sources) > 1:
         warnings.append(
-            f"{load.profile}: energies of unlike sources ({', '.join(sorted(sources))}) are not "
-            "comparable"
+            f"{workload.profile}: energies of unlike sources ({', '.join(sorted(sources))}) are "
+            "not comparable"
         )
     return warnings
 
 
-def _core_warnings(load: Workload, host_cores: Sequence[int]) -> list[str]:
-    most = load.host_cores_max
+def _core_warnings(workload: Workload, host_cores: Sequence[int]) -> list[str]:
+    most = workload.host_cores_max
     return [
-        f"{load.profile}: Host({cores}) exceeds the host's {most} cores; "
+        f"{workload.profile}: Host({cores}) exceeds the host's {most} cores; "
         "equation 2 is extrapolated beyond its range"
         for cores in host_cores
         if cores > most

@@ -11,33 +11,25 @@ from pathlib import Path
 
 import csdplan
 from csdplan import plot
+from csdplan.document.html import figure, items, page, paragraph, section, table
 from csdplan.plot.charts import Bars, Surface
 from csdplan.profile.schema import Profile
 from csdplan.profile.workload import Workload
-from csdplan.report.html import figure, items, page, paragraph, section, table
-from csdplan.result.bep import BepResult, HostResult, SystemResult, bep
-from csdplan.result.coding import cost_sheet, price_sensitivity
-from csdplan.result.curves import curves
-from csdplan.result.purchase import bill, lacking, requirements, work
-from csdplan.result.sheet import Sheet, sheet
-from csdplan.result.sweep import Setting, needed, surface
-from csdplan.result.uncertainty import uncertain, uncertainty
-from csdplan.solve.optimize import optimise, shortfalls
+from csdplan.result.break_even import BepResult, HostResult, SystemResult, bep
+from csdplan.result.confidence import uncertain, uncertainty
+from csdplan.result.costs import tco
+from csdplan.result.purchase import bill, requirements, shortfall_sheet, work
+from csdplan.result.sheet import Sheet, sheet_of
+from csdplan.result.sheets import MISSES, closed_form_text, times_sheet
+from csdplan.result.sweeps import Setting, needed, surface
+from csdplan.result.throughput import curves
+from csdplan.solve.optimize import optimize, shortfalls
 from csdplan.solve.purchase import Request
-from csdplan.solve.tco import Kernel, Service, System, cost_of, equal_throughput
+from csdplan.solve.tco import Kernel, Service, System
 from csdplan.units import bytes_text
 
-#: What the closed form leaves out, for each reason why it misses.
-_MISSES = {
-    "tie": "at the closed form's number both arrays are equally fast; a drive more is needed",
-    "k_limit": "the closed form lets SSDs be added beyond what the host can take in (k_limit)",
-    "host_part": "the closed form leaves out the work that stays with the host",
-    "store": "the closed form leaves out the time to store results",
-    "overlap": "the closed form adds transfer and compute, here they overlap",
-}
 _MULTIPLIERS = tuple(1 + 0.25 * step for step in range(29))
 _SAMPLES, _BASE = 20_000, 256
-_DRIVE_USD = (80.0, 110.0, 150.0, 200.0, 300.0)
 _ABSENT = (
     "the model adds transfer and compute time, unless an overlap is asked for",
     "the host's compute time is divided by its cores, without a serial part",
@@ -107,9 +99,14 @@ def document(ask: Ask) -> str:
     cores = ", ".join(str(host.host_cores) for host in system.hosts)
     parts = [
         section("The answer", items(answers(system), "answer"), items(result.warnings, "warn")),
-        section("Break-even points", table(_points(result)), _curves(result), _misses(system)),
+        section(
+            "Break-even points",
+            table(times_sheet(result, system)),
+            _curves(result),
+            _misses(system),
+        ),
         section("What would have to change", table(_needed(ask)), _surface(ask)),
-        section("How sure this is", *_sureness(ask)),
+        section("How sure this is", *_confidence(ask)),
     ]
     if ask.scenario is not None:
         said = [paragraph(_EXAMPLE, "note")] if ask.is_example else []
@@ -145,33 +142,6 @@ def _answer(system: SystemResult, host: HostResult) -> str:
     return f"{system.device} overtakes {against} only beyond 2^53 drives: in practice never."
 
 
-def _points(result: BepResult) -> Sheet:
-    (system,) = result.systems
-    rows = [
-        (
-            f"Host({host.host_cores})",
-            host.ssd_tx_s,
-            host.ssd_comp_s,
-            system.csd_tx_s,
-            system.csd_comp_s,
-            host.ctr,
-            "never" if host.devices is None else str(host.devices),
-            host.closed_form_devices,
-            "" if host.difference == "none" else host.difference.replace("_", " "),
-        )
-        for host in system.hosts
-    ]
-    columns = (
-        "SSD side", "SSD tx_s", "SSD comp_s", "CSD tx_s", "CSD comp_s", "compute share",
-        "break-even drives", "closed form", "closed form misses",
-    )  # fmt: skip
-    note = (
-        f"{system.workload_class}; slow-down of transfer {result.sd_tx:g}, of compute "
-        f"{result.sd_comp:g}; times of one device"
-    )
-    return sheet("One device's times, and the break-even point", columns, rows, note)
-
-
 def _curves(result: BepResult) -> str:
     drawn = curves(result)
     text = "; ".join(answers(result.systems[0]))
@@ -180,11 +150,10 @@ def _curves(result: BepResult) -> str:
 
 def _misses(system: SystemResult) -> str:
     texts = [
-        f"Host({host.host_cores}): the closed form says "
-        f"{'more than 2^53' if host.closed_form_devices is None else host.closed_form_devices}, "
-        f"and is wrong here: {_MISSES[host.difference]}."
+        f"Host({host.host_cores}): the closed form says {closed_form_text(host)}, "
+        f"and is wrong here: {MISSES[host.difference].sentence}."
         for host in system.hosts
-        if host.difference in _MISSES
+        if host.difference in MISSES
     ]
     if not texts:
         return paragraph("The published closed form gives the same numbers.", "note")
@@ -218,7 +187,7 @@ def _surface(ask: Ask) -> str:
     )
 
 
-def _sureness(ask: Ask) -> list[str]:
+def _confidence(ask: Ask) -> list[str]:
     parts = []
     for cores in ask.host_cores:
         question = uncertain(ask.profile, ask.load, host_cores=cores, k_limit=ask.k_limit)
@@ -231,8 +200,8 @@ def _sureness(ask: Ask) -> list[str]:
 
 
 def _costs(systems: list[System], kernel: Kernel, service: Service) -> list[str]:
-    as_is = [cost_of(system, kernel, service) for system in systems]
-    equal = equal_throughput(systems, kernel, service)
+    found = tco(systems, kernel, service)
+    as_is, equal, prices = found.sheets()
     panels = [
         Bars(
             title,
@@ -240,22 +209,21 @@ def _costs(systems: list[System], kernel: Kernel, service: Service) -> list[str]
             tuple(each.system.name for each in costs),
             tuple(each.purchase_usd if each.feasible else None for each in costs),
         )
-        for title, costs in (("As configured", as_is), ("At equal throughput", equal))
+        for title, costs in (("As configured", found.as_is), ("At equal throughput", found.equal))
     ]
-    unknown = [each.system.name for each in as_is if each.energy_usd is None]
     return [
-        table(cost_sheet("As configured", as_is, "saved: against the first system's purchase")),
-        table(cost_sheet("At the first system's throughput", equal, "drives counted anew")),
+        table(as_is),
+        table(equal),
         figure(lambda path: plot.bars(panels, path), "Purchase of each system, as two bar charts"),
-        table(price_sensitivity(equal, _DRIVE_USD)),
-        items([f"power unknown, so no energy: {', '.join(unknown)}"] if unknown else [], "warn"),
+        table(prices),
+        items(found.warnings, "warn"),
     ]
 
 
 def _purchase(request: Request) -> list[str]:
-    plan = optimise(request)
+    plan = optimize(request)
     if plan is None:
-        return [table(lacking(shortfalls(request)))]
+        return [table(shortfall_sheet(shortfalls(request)))]
     return [table(found) for found in (bill(request, plan), work(plan), requirements(plan))]
 
 
@@ -286,7 +254,7 @@ def _basis(ask: Ask, system: SystemResult) -> list[str]:
         "CSD-based Storage Systems, https://doi.org/10.1145/3623677"
     )
     return [
-        table(sheet("Inputs and where they come from", ("input", "value", "provenance"), rows)),
+        table(sheet_of("Inputs and where they come from", ("input", "value", "provenance"), rows)),
         paragraph(f"Profile {ask.name}:"),
         items(known),
         paragraph("Assumptions of the model:"),

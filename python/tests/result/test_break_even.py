@@ -5,10 +5,10 @@ import json
 import pytest
 
 from csdplan import ModelError, ProfileIncomplete
-from csdplan.profile import load, parse, workload
-from csdplan.result import HostResult, SystemResult, bep, curves, envelope
+from csdplan.profile import load, parse, workload_of
+from csdplan.result import HostResult, SystemResult, as_json, bep, curves
 
-COUNT = [workload(load(name), "count", name=name) for name in ("newport", "smartssd")]
+COUNT = [workload_of(load(name), "count", name=name) for name in ("newport", "smartssd")]
 
 
 def lead_s(system: SystemResult, host: HostResult, devices: int) -> float:
@@ -55,7 +55,7 @@ def test_an_unknown_k_limit_is_not_taken_for_any_number() -> None:
         "load_s = { median = 1 }\ncomp_s = { median = 1 }\n"
         for where in ("host", "drive")
     )
-    bare = workload(parse(text), "count", name="bare")
+    bare = workload_of(parse(text), "count", name="bare")
     with pytest.raises(ProfileIncomplete, match="k_limit is unknown"):
         bep([bare], [1])
     assert bep([bare], [1], k_limit=3).systems[0].hosts[0].devices == 2
@@ -63,7 +63,7 @@ def test_an_unknown_k_limit_is_not_taken_for_any_number() -> None:
 
 def test_never_is_none_with_its_limits_in_json() -> None:
     result = bep(COUNT[:1], [16], host_part_s=1.0)
-    body = json.loads(envelope("bep", result.as_dict(), result.warnings))
+    body = json.loads(as_json("bep", result.as_dict(), result.warnings))
     host = body["result"]["systems"][0]["hosts"][0]
     assert (host["verdict"], host["devices"]) == ("never", None)
     assert host["csd_limit_s"] == 1.0 > host["ssd_limit_s"]
@@ -80,12 +80,12 @@ def test_empty_requests_are_refused() -> None:
 
 def test_an_envelope_never_holds_what_json_cannot_say() -> None:
     with pytest.raises(ValueError, match="JSON"):
-        envelope("bep", {"x": float("nan")})
+        as_json("bep", {"x": float("nan")})
 
 
 @pytest.mark.parametrize("kernel", ["count", "page-rank"])
 def test_curves_cross_where_the_table_says(kernel: str) -> None:
-    result = bep([workload(load("smartssd"), kernel)], [1, 4, 16])
+    result = bep([workload_of(load("smartssd"), kernel)], [1, 4, 16])
     (system,) = curves(result)
     drives = dict(zip(system.devices, system.drives.throughput_Bps, strict=True))
     assert list(system.devices) == sorted(set(system.devices))
@@ -102,6 +102,6 @@ def test_curves_stop_at_k_limit_and_axes_fit_the_span() -> None:
     flat = near.hosts[0].throughput_Bps[near.k_limit - 1 :]
     assert len(set(flat)) == 1
     assert not near.logarithmic
-    (far,) = curves(bep([workload(load("smartssd"), "page-rank")], [64]))
+    (far,) = curves(bep([workload_of(load("smartssd"), "page-rank")], [64]))
     assert far.logarithmic
     assert len(far.devices) <= 400

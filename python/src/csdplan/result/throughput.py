@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from csdplan.model.array import csd_array_time_s, ssd_array_time_s
-from csdplan.result.bep import BepResult, SystemResult
+from csdplan.result.break_even import BepResult, SystemResult
 
 #: A curve has at most this many points; beyond, they are spread evenly in the logarithm.
 POINTS_MAX = 400

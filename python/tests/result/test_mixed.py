@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 from csdplan import ModelError
 from csdplan.cli import app
 from csdplan.model.array import csd_array_time_s, ssd_array_time_s
-from csdplan.profile import load, workload
-from csdplan.result.mix import mix
+from csdplan.profile import load, workload_of
+from csdplan.result.mixed import mix
 
 PROFILE = load("newport")
-COUNT, RANK = workload(PROFILE, "count"), workload(PROFILE, "page-rank")
+COUNT, RANK = workload_of(PROFILE, "count"), workload_of(PROFILE, "page-rank")
 
 
 def rows(*arguments: str) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ import numpy as np
 from csdplan.errors import ModelError, ProfileIncomplete
 from csdplan.model.inputs import positive
 from csdplan.profile.workload import Workload
-from csdplan.result.sheet import Sheet, Value, sheet
+from csdplan.result.sheet import Sheet, Value, sheet_of
 from csdplan.solve.bep import Solution, Verdict, break_even
 from csdplan.solve.inverse import (
     bandwidth_multiplier,
@@ -61,18 +61,18 @@ class Setting:
     sd_comp: float = 1.0
 
 
-def solved(load: Workload, settings: Sequence[Setting]) -> Solution:
+def solved(workload: Workload, settings: Sequence[Setting]) -> Solution:
     """Return the break-even points of a workload under each of `settings`."""
-    hosts = [load.host(setting.cores) for setting in settings]
-    limits = [setting.k_limit or load.k_limit for setting in settings]
+    hosts = [workload.host(setting.cores) for setting in settings]
+    limits = [setting.k_limit or workload.k_limit for setting in settings]
     known = [limit for limit in limits if limit is not None]
     if len(known) < len(limits):
-        raise ProfileIncomplete(f"{load.profile}: k_limit is unknown; give --k-limit")
+        raise ProfileIncomplete(f"{workload.profile}: k_limit is unknown; give --k-limit")
     return break_even(
         [host.tx_s for host in hosts],
         [host.comp_s for host in hosts],
-        load.csd_tx_s / positive("bandwidth", [setting.bandwidth for setting in settings]),
-        load.csd_comp_s / positive("compute", [setting.compute for setting in settings]),
+        workload.csd_tx_s / positive("bandwidth", [setting.bandwidth for setting in settings]),
+        workload.csd_comp_s / positive("compute", [setting.compute for setting in settings]),
         k_limit=known,
         host_cores=[host.divisor for host in hosts],
         sd_tx=[setting.sd_tx for setting in settings],
@@ -81,7 +81,7 @@ def solved(load: Workload, settings: Sequence[Setting]) -> Solution:
 
 
 def sweep(
-    load: Workload,
+    workload: Workload,
     axis: str,
     values: Sequence[float],
     *,
@@ -92,7 +92,7 @@ def sweep(
 
     Parameters
     ----------
-    load : Workload
+    workload : Workload
         The workload.
     axis : str
         One of `AXES`.
@@ -122,7 +122,7 @@ def sweep(
     settings = [
         _set(replace(start, cores=cores), axis, value) for cores in hosts for value in values
     ]
-    solution = solved(load, settings)
+    solution = solved(workload, settings)
     rows: list[tuple[Value, ...]] = []
     for index, setting in enumerate(settings):
         verdict = solution.verdict(index)
@@ -136,7 +136,7 @@ def sweep(
                 solution.difference(index).value,
             )
         )
-    title = f"{load.kernel} on {load.device}: break-even point over {axis}"
+    title = f"{workload.kernel} on {workload.device}: break-even point over {axis}"
     columns: tuple[str, ...] = (
         "host_cores",
         axis,
@@ -146,7 +146,7 @@ def sweep(
     )
     if axis == "cores":
         rows, columns = [row[1:] for row in rows], columns[1:]
-    return sheet(title, columns, rows, f"{axis}: {AXES[axis]}; SSD {load.ssd}")
+    return sheet_of(title, columns, rows, f"{axis}: {AXES[axis]}; SSD {workload.ssd}")
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class SurfaceResult:
             for up, compute in enumerate(self.compute)
             for across, bandwidth in enumerate(self.bandwidth)
         ]
-        return sheet(self.title, ("bandwidth", "compute", "devices"), rows)
+        return sheet_of(self.title, ("bandwidth", "compute", "devices"), rows)
 
     def cross_sheet(self) -> Sheet:
         """Return the same for reading: bandwidth across, compute down."""
@@ -188,7 +188,7 @@ class SurfaceResult:
         ]
         columns = ("compute", *(f"{bandwidth:g}x" for bandwidth in self.bandwidth))
         note = "break-even points; across: the drive's bandwidth, multiplied; down: its compute"
-        return sheet(self.title, columns, rows, note)
+        return sheet_of(self.title, columns, rows, note)
 
     def iso_sheet(self) -> Sheet:
         """Return the lines of equal break-even point."""
@@ -198,14 +198,14 @@ class SurfaceResult:
             for bandwidth, threshold in zip(self.bandwidth, thresholds, strict=True)
         ]
         note = "compute must exceed compute_above; empty: no compute is enough at that bandwidth"
-        return sheet("Lines of equal break-even point", _ISO_COLUMNS, rows, note)
+        return sheet_of("Lines of equal break-even point", _ISO_COLUMNS, rows, note)
 
 
 _ISO_COLUMNS = ("devices_at_most", "bandwidth", "compute_above")
 
 
 def surface(
-    load: Workload,
+    workload: Workload,
     bandwidth: Sequence[float],
     compute: Sequence[float],
     *,
@@ -216,7 +216,7 @@ def surface(
 
     Parameters
     ----------
-    load : Workload
+    workload : Workload
         The workload.
     bandwidth, compute : sequence of float
         Multipliers [1]; greater than 0, ascending.
@@ -230,28 +230,28 @@ def surface(
         if list(places) != sorted(set(places)) or not places:
             raise ModelError(name, list(places), "multipliers in ascending order, each once")
     settings = [replace(start, bandwidth=x, compute=y) for y in compute for x in bandwidth]
-    solution = solved(load, settings)
+    solution = solved(workload, settings)
     found = [int(value) or None for value in solution.devices]
     across = len(bandwidth)
-    host = load.host(start.cores)
+    host = workload.host(start.cores)
     lines = []
     for wanted in iso:
         limit = drive_time_limit_s(
             wanted,
             host.tx_s,
             host.comp_s,
-            k_limit=start.k_limit or load.k_limit,
+            k_limit=start.k_limit or workload.k_limit,
             host_cores=host.divisor,
             sd_tx=start.sd_tx,
             sd_comp=start.sd_comp,
         )
         threshold = compute_multiplier(
-            limit, load.csd_tx_s, load.csd_comp_s, bandwidth=list(bandwidth)
+            limit, workload.csd_tx_s, workload.csd_comp_s, bandwidth=list(bandwidth)
         )
         values = [None if np.isnan(value) else float(value) for value in threshold.value]
         lines.append((wanted, tuple(values)))
     return SurfaceResult(
-        title=f"{load.kernel} on {load.device}, Host({start.cores})",
+        title=f"{workload.kernel} on {workload.device}, Host({start.cores})",
         bandwidth=tuple(bandwidth),
         compute=tuple(compute),
         devices=tuple(
@@ -262,13 +262,17 @@ def surface(
 
 
 def needed(
-    load: Workload, target: int, *, host_cores: Sequence[int] = (1,), base: Setting | None = None
+    workload: Workload,
+    target: int,
+    *,
+    host_cores: Sequence[int] = (1,),
+    base: Setting | None = None,
 ) -> Sheet:
     """Tabulate what each quantity alone must exceed for a break-even point of at most `target`.
 
     Parameters
     ----------
-    load : Workload
+    workload : Workload
         The workload.
     target : int
         The break-even point wanted; from 1 up.
@@ -284,12 +288,12 @@ def needed(
         enough as it is, likewise for a slow-down; empty where no value is enough.
     """
     start = base or Setting()
-    tx_s, comp_s = load.csd_tx_s / start.bandwidth, load.csd_comp_s / start.compute
+    tx_s, comp_s = workload.csd_tx_s / start.bandwidth, workload.csd_comp_s / start.compute
     rows: list[tuple[Value, ...]] = []
     for cores in host_cores:
-        host = load.host(cores)
+        host = workload.host(cores)
         system: dict[str, Any] = {
-            "k_limit": start.k_limit or load.k_limit,
+            "k_limit": start.k_limit or workload.k_limit,
             "host_cores": host.divisor,
         }
         times = host.tx_s, host.comp_s
@@ -309,9 +313,9 @@ def needed(
         for name, threshold in found.items():
             value = float(threshold.value) if threshold.attainable else None
             rows.append((cores, name, value, AXES[name]))
-    title = f"{load.kernel} on {load.device}: for a break-even point of {target} or less"
+    title = f"{workload.kernel} on {workload.device}: for a break-even point of {target} or less"
     note = "one quantity alone must exceed `above`; empty: no value is enough"
-    return sheet(title, ("host_cores", "quantity", "above", "meaning"), rows, note)
+    return sheet_of(title, ("host_cores", "quantity", "above", "meaning"), rows, note)
 
 
 def _set(setting: Setting, axis: str, value: float) -> Setting:

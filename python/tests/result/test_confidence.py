@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from csdplan import ModelError, ProfileIncomplete
-from csdplan.profile import load, parse, workload
-from csdplan.result.uncertainty import uncertain, uncertainty
+from csdplan.profile import load, parse, workload_of
+from csdplan.result.confidence import uncertain, uncertainty
 from csdplan.solve.uncertainty import Lognormal, Uniform
 
 SHIPPED = Path(str(__import__("csdplan").__file__)).parent / "profile" / "shipped"
@@ -21,7 +21,7 @@ def measured() -> str:
 
 def sigmas(text: str, **options: object) -> dict[str, float]:
     profile = parse(text)
-    question = uncertain(profile, workload(profile, "count"), **options)  # type: ignore[arg-type]
+    question = uncertain(profile, workload_of(profile, "count"), **options)  # type: ignore[arg-type]
     return {held.name: held.sigma for held in question.inputs if isinstance(held, Lognormal)}
 
 
@@ -41,7 +41,7 @@ def test_options_change_what_varies() -> None:
 
 def test_the_result_says_what_was_held_fixed_and_what_never_breaks_even() -> None:
     profile = load("smartssd")
-    held = workload(profile, "count")
+    held = workload_of(profile, "count")
     ranges = [Uniform("host_part_s", 0.0, 4.0)]
     result = uncertainty(uncertain(profile, held, ranges=ranges), samples=2000, base=64)
     said = " ".join(result.warnings)
@@ -56,7 +56,7 @@ def test_the_result_says_what_was_held_fixed_and_what_never_breaks_even() -> Non
 
 def test_host_points_of_their_own_are_not_divided_again() -> None:
     profile = load("newport")
-    held = workload(profile, "count")
+    held = workload_of(profile, "count")
     assert uncertain(profile, held, host_cores=4).fixed["host_cores"] == 4
     with pytest.raises(ModelError, match="one of given"):
         uncertain(profile, held, spreads={"guessed": 0.1})
@@ -64,4 +64,4 @@ def test_host_points_of_their_own_are_not_divided_again() -> None:
     text = text.replace('ingest_bw_Bps = "given", ', "")
     bare = parse(text)
     with pytest.raises(ProfileIncomplete, match="k_limit"):
-        uncertain(bare, workload(bare, "count"))
+        uncertain(bare, workload_of(bare, "count"))

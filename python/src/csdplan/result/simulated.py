@@ -12,7 +12,7 @@ from dataclasses import replace
 from csdplan.errors import ModelError, ProfileIncomplete
 from csdplan.profile.schema import Profile
 from csdplan.profile.workload import Workload
-from csdplan.result.sheet import Sheet, Value, sheet
+from csdplan.result.sheet import Sheet, Value, sheet_of
 from csdplan.sim import Job, Node, System, expected_time_s, fleet_of, run_fluid, simulate
 from csdplan.units import bytes_text
 
@@ -32,7 +32,7 @@ COLUMNS = (
 
 
 def node_of(
-    load: Workload,
+    workload: Workload,
     *,
     cores: int,
     drives: int,
@@ -44,7 +44,7 @@ def node_of(
 
     Parameters
     ----------
-    load : Workload
+    workload : Workload
         Times of one working set; their quotients with its size are the speeds.
     cores, drives, enabled : int
         As in `Node`.
@@ -58,24 +58,24 @@ def node_of(
     ProfileIncomplete
         If k_limit is known neither to the caller nor to the profile.
     """
-    effective = k_limit if k_limit is not None else load.k_limit
+    effective = k_limit if k_limit is not None else workload.k_limit
     if effective is None:
-        raise ProfileIncomplete(f"{load.profile}: k_limit is unknown; give --k-limit")
+        raise ProfileIncomplete(f"{workload.profile}: k_limit is unknown; give --k-limit")
     if effective < 1:
         raise ModelError("k_limit", effective, "a whole number of at least 1")
-    host = load.host(max(1, cores))
-    port_Bps = load.bytes / host.tx_s
+    host = workload.host(max(1, cores))
+    port_Bps = workload.bytes / host.tx_s
     # The compute time of n cores is comp_s / divisor, so one core's share of it is this.
-    core_Bps = load.bytes * host.divisor / host.comp_s / max(1, cores)
-    table = None if profile is None else profile.device[load.device]
+    core_Bps = workload.bytes * host.divisor / host.comp_s / max(1, cores)
+    table = None if profile is None else profile.device[workload.device]
     machine = None if profile is None else profile.host
     return Node(
         cores=cores,
         drives=drives,
         enabled=enabled,
         core_Bps=core_Bps,
-        drive_read_Bps=load.bytes / load.csd_tx_s,
-        drive_comp_Bps=load.bytes / load.csd_comp_s,
+        drive_read_Bps=workload.bytes / workload.csd_tx_s,
+        drive_comp_Bps=workload.bytes / workload.csd_comp_s,
         port_Bps=port_Bps,
         uplink_Bps=effective * port_Bps,
         idle_W=machine.idle_W if machine else None,
@@ -86,13 +86,13 @@ def node_of(
 
 
 def simulation(
-    load: Workload, system: System, job: Job, enabled: Sequence[int], *, fluid: bool = False
+    workload: Workload, system: System, job: Job, enabled: Sequence[int], *, fluid: bool = False
 ) -> Sheet:
     """Run a job with each number of drives enabled.
 
     Parameters
     ----------
-    load : Workload
+    workload : Workload
         For names.
     system : System
         The system; its `enabled` is replaced.
@@ -117,8 +117,8 @@ def simulation(
     node = system.node
     hosts = f"{system.hosts} hosts" if system.hosts > 1 else "one host"
     title = (
-        f"{load.kernel} on {hosts} of {node.cores} cores, {node.drives} drives each "
-        f"({load.device}), some of them computing"
+        f"{workload.kernel} on {hosts} of {node.cores} cores, {node.drives} drives each "
+        f"({workload.device}), some of them computing"
     )
     note = (
         f"{bytes_text(job.total_bytes)} in {job.tasks} tasks, {job.layout.value}, "
@@ -126,7 +126,7 @@ def simulation(
         f"{'fluid' if fluid else 'events'}, seed {job.seed}. closed_form_Bps: equations 5 and 7, "
         "host and drives finishing together. net_energy_J: active power times busy time, above idle"
     )
-    return sheet(title, COLUMNS, rows, note)
+    return sheet_of(title, COLUMNS, rows, note)
 
 
 def _row(system: System, job: Job, fluid: bool) -> tuple[Value, ...]:
@@ -141,7 +141,7 @@ def _row(system: System, job: Job, fluid: bool) -> tuple[Value, ...]:
             closed_Bps,
             flow.throughput_Bps / closed_Bps,
             None,
-            flow.drive_utilisation,
+            flow.drive_utilization,
             None,
             flow.drive_bytes / job.total_bytes,
             flow.net_energy_J,
@@ -154,9 +154,9 @@ def _row(system: System, job: Job, fluid: bool) -> tuple[Value, ...]:
         run.throughput_Bps,
         closed_Bps,
         run.throughput_Bps / closed_Bps,
-        run.core_utilisation,
-        run.drive_utilisation,
-        run.uplink_utilisation,
+        run.core_utilization,
+        run.drive_utilization,
+        run.uplink_utilization,
         run.drive_bytes / job.total_bytes,
         run.net_energy_J,
         run.energy_J,

@@ -6,6 +6,6 @@
 The file needs no network and no other file. Equal inputs give equal bytes.
 """
 
-from csdplan.report.document import Ask, document
+from csdplan.document.content import Ask, document
 
 __all__ = ["Ask", "document"]

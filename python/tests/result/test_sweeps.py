@@ -3,17 +3,18 @@
 import pytest
 
 from csdplan import ModelError
-from csdplan.profile import load, workload
-from csdplan.result.coding import cost_sheet, encode_plan, price_sensitivity
+from csdplan.profile import load, workload_of
+from csdplan.result.costs import cost_sheet, price_sensitivity
+from csdplan.result.encoding import encode_plan
 from csdplan.result.overload import overload_plan
-from csdplan.result.sheet import sheet
-from csdplan.result.sweep import AXES, needed, surface, sweep
+from csdplan.result.sheet import sheet_of
+from csdplan.result.sweeps import AXES, needed, surface, sweep
 from csdplan.solve import break_even
 from csdplan.solve.ec_fit import EncodeFit
 from csdplan.solve.overload import step_slow_downs
 from csdplan.solve.tco import Service, System, cost_of
 
-NEWPORT = workload(load("newport"), "vector-add", name="newport")
+NEWPORT = workload_of(load("newport"), "vector-add", name="newport")
 
 
 @pytest.mark.parametrize("axis", AXES)
@@ -132,6 +133,6 @@ def test_cost_sheet_leaves_unknown_energy_unknown() -> None:
 
 def test_sheets_refuse_what_no_table_can_say() -> None:
     with pytest.raises(AssertionError, match="finite"):
-        sheet("t", ["a"], [[float("nan")]])
+        sheet_of("t", ["a"], [[float("nan")]])
     with pytest.raises(AssertionError, match="as long as"):
-        sheet("t", ["a", "b"], [[1]])
+        sheet_of("t", ["a", "b"], [[1]])

@@ -8,7 +8,7 @@ from csdplan.errors import ModelError, ProfileIncomplete
 from csdplan.model.inputs import positive
 from csdplan.model.overlap import Overlap
 from csdplan.profile.workload import Workload
-from csdplan.result.sheet import Sheet, Value, sheet
+from csdplan.result.sheet import Sheet, Value, sheet_of
 from csdplan.solve.mix import Placement, Split, split
 from csdplan.solve.purchase import Cpu, Demand, DriveKind
 
@@ -19,7 +19,7 @@ COLUMNS = ("ssds", "csds", "throughput_Bps", "host_busy", "drives_busy", "togeth
 
 
 def mix(
-    loads: Sequence[Workload],
+    workloads: Sequence[Workload],
     shares: Mapping[str, float],
     *,
     drives: int,
@@ -33,7 +33,7 @@ def mix(
 
     Parameters
     ----------
-    loads : sequence of Workload
+    workloads : sequence of Workload
         The workloads, all on the same two devices.
     shares : mapping
         Share of each kernel in the input, to each other.
@@ -59,18 +59,18 @@ def mix(
     ModelError
         If devices differ between workloads, a share is missing, or a number is out of range.
     """
-    if not loads:
+    if not workloads:
         raise ModelError("loads", "none", "at least one workload")
-    effective = k_limit if k_limit is not None else loads[0].k_limit
+    effective = k_limit if k_limit is not None else workloads[0].k_limit
     if effective is None:
-        raise ProfileIncomplete(f"{loads[0].profile}: k_limit is unknown; give --k-limit")
-    if len({(load.device, load.ssd) for load in loads}) > 1:
+        raise ProfileIncomplete(f"{workloads[0].profile}: k_limit is unknown; give --k-limit")
+    if len({(workload.device, workload.ssd) for workload in workloads}) > 1:
         raise ModelError("loads", "several", "workloads on the same device and SSD")
     if Placement(placement) is Placement.CAPACITY:
         raise ModelError("placement", "capacity", "even or free: capacities are not given here")
-    demands = [_demand(load, shares, cores) for load in loads]
+    demands = [_demand(workload, shares, cores) for workload in workloads]
     # One SSD's speed as a host reads it is a device's, not a kernel's: the slowest is safe.
-    port_Bps = min(load.bytes / load.host(cores).tx_s for load in loads)
+    port_Bps = min(workload.bytes / workload.host(cores).tx_s for workload in workloads)
     cpu = Cpu("host", max(1, cores), 0.0, effective * port_Bps, max(1, drives))
     ssd = DriveKind("ssd", 0.0, _ANY_CAPACITY, port_Bps)
     csd = DriveKind("csd", 0.0, _ANY_CAPACITY, port_Bps)
@@ -85,12 +85,12 @@ def mix(
         parts += [
             (count, name, found.by_host[name], found.by_drives[name]) for name in found.by_host
         ]
-    kernels = ", ".join(load.kernel for load in loads)
-    title = f"{kernels} on {drives} devices, some of them {loads[0].device} that compute"
+    kernels = ", ".join(workload.kernel for workload in workloads)
+    title = f"{kernels} on {drives} devices, some of them {workloads[0].device} that compute"
     note = f"Host({cores}), k_limit {effective}, data placed: {Placement(placement).value}"
     return (
-        sheet(title, COLUMNS, rows, note),
-        sheet("Who computes", ("csds", "workload", "by_host", "by_drives"), parts),
+        sheet_of(title, COLUMNS, rows, note),
+        sheet_of("Who computes", ("csds", "workload", "by_host", "by_drives"), parts),
     )
 
 
@@ -99,12 +99,12 @@ def _row(ssds: int, csds: int, found: Split) -> tuple[Value, ...]:
     return (ssds, csds, found.throughput_Bps, found.host_busy, busy, found.together)
 
 
-def _demand(load: Workload, shares: Mapping[str, float], cores: int) -> Demand:
-    if load.kernel not in shares:
-        raise ModelError("shares", ", ".join(shares), f"a share of {load.kernel}")
-    positive(f"share of {load.kernel}", shares[load.kernel])
-    host = load.host(cores)
+def _demand(workload: Workload, shares: Mapping[str, float], cores: int) -> Demand:
+    if workload.kernel not in shares:
+        raise ModelError("shares", ", ".join(shares), f"a share of {workload.kernel}")
+    positive(f"share of {workload.kernel}", shares[workload.kernel])
+    host = workload.host(cores)
     # `Cpu` divides by its cores, which is what the time of n cores has already undergone.
-    core_s = host.comp_s / host.divisor * max(1, cores) / load.bytes
-    inside = (load.csd_tx_s + load.csd_comp_s) / load.bytes
-    return Demand(load.kernel, shares[load.kernel], {"host": core_s}, {"csd": inside})
+    core_s = host.comp_s / host.divisor * max(1, cores) / workload.bytes
+    inside = (workload.csd_tx_s + workload.csd_comp_s) / workload.bytes
+    return Demand(workload.kernel, shares[workload.kernel], {"host": core_s}, {"csd": inside})

@@ -9,15 +9,15 @@ import pytest
 from typer.testing import CliRunner
 
 from csdplan.cli import app
-from csdplan.profile import load, workload
-from csdplan.report import Ask, document
+from csdplan.document import Ask, document
+from csdplan.profile import load, workload_of
 from csdplan.request import load_request
 
 NEWPORT = load("newport")
 
 
 def asked(**options: object) -> Ask:
-    held = workload(NEWPORT, "count", name="newport")
+    held = workload_of(NEWPORT, "count", name="newport")
     return Ask("newport", NEWPORT, held, (1, 4, 16), **options)  # type: ignore[arg-type]
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 from csdplan.errors import ModelError, ProfileIncomplete
 from csdplan.profile.schema import Point, Profile, Timing
 from csdplan.profile.workload import Workload
-from csdplan.result.sheet import Sheet, Value, sheet
+from csdplan.result.sheet import Sheet, Value, sheet_of
 from csdplan.solve.uncertainty import (
     Distribution,
     Index,
@@ -58,7 +58,7 @@ class Uncertain:
 
 def uncertain(
     profile: Profile,
-    load: Workload,
+    workload: Workload,
     *,
     host_cores: int = 1,
     k_limit: int | None = None,
@@ -71,8 +71,8 @@ def uncertain(
     Parameters
     ----------
     profile : Profile
-        The profile that `load` was resolved from.
-    load : Workload
+        The profile that `workload` was resolved from.
+    workload : Workload
         The workload.
     host_cores : int
         n of Host(n).
@@ -85,14 +85,14 @@ def uncertain(
     of : {"run", "median"}
         Whether a measured time varies as single runs do, or as the median of all of them does.
     """
-    effective = k_limit if k_limit is not None else load.k_limit
+    effective = k_limit if k_limit is not None else workload.k_limit
     ranged = {held.name for held in ranges}
     if effective is None and "k_limit" not in ranged:
-        raise ProfileIncomplete(f"{load.profile}: k_limit is unknown; give --k-limit")
+        raise ProfileIncomplete(f"{workload.profile}: k_limit is unknown; give --k-limit")
     used = {**SPREADS, **(spreads or {})}
     if unknown := set(used) - set(SPREADS):
         raise ModelError("spread", ", ".join(sorted(unknown)), f"one of {', '.join(SPREADS)}")
-    host, drive = _host_point(profile, load, host_cores), _drive_point(profile, load)
+    host, drive = _host_point(profile, workload, host_cores), _drive_point(profile, workload)
     timings = {
         "ssd_tx_s": (host, host.load_s),
         "ssd_comp_s": (host, host.comp_s),
@@ -105,10 +105,10 @@ def uncertain(
         if name not in ranged:
             sigma, sources[name] = _sigma(point, timing, used, of)
             inputs.append(Lognormal(name, timing.median, sigma))
-    divisor = load.host(host_cores).divisor
+    divisor = workload.host(host_cores).divisor
     fixed: dict[str, float | None] = {"k_limit": effective, "host_cores": divisor}
     kept = {name: value for name, value in fixed.items() if name not in ranged}
-    title = f"{load.kernel} on {load.device} against Host({host_cores})"
+    title = f"{workload.kernel} on {workload.device} against Host({host_cores})"
     return Uncertain(title, tuple(inputs), kept, sources)
 
 
@@ -120,21 +120,22 @@ def _sigma(point: Point, timing: Timing, spreads: Mapping[str, float], of: Of) -
     return spreads[provenance], f"{provenance}: taken as {spreads[provenance]:.1%}"
 
 
-def _host_point(profile: Profile, load: Workload, cores: int) -> Point:
+def _host_point(profile: Profile, workload: Workload, cores: int) -> Point:
     points = [
         point
-        for point in profile.points(load.kernel, "host")
-        if (point.device, point.bytes) == (load.ssd, load.bytes)
+        for point in profile.points(workload.kernel, "host")
+        if (point.device, point.bytes) == (workload.ssd, workload.bytes)
     ]
     own = [point for point in points if point.units == cores]
     return (own or [point for point in points if point.units == 1])[0]
 
 
-def _drive_point(profile: Profile, load: Workload) -> Point:
+def _drive_point(profile: Profile, workload: Workload) -> Point:
     return next(
         point
-        for point in profile.points(load.kernel, "drive")
-        if (point.device, point.bytes, point.units) == (load.device, load.bytes, load.drive_units)
+        for point in profile.points(workload.kernel, "drive")
+        if (point.device, point.bytes, point.units)
+        == (workload.device, workload.bytes, workload.drive_units)
     )
 
 
@@ -169,7 +170,7 @@ class UncertaintyResult:
 def uncertainty(
     question: Uncertain, *, samples: int = 100_000, base: int = 1024, seed: int = 1
 ) -> UncertaintyResult:
-    """Draw, solve and analyse; the parameters are those of `monte_carlo` and `sobol`."""
+    """Draw, solve and analyze; the parameters are those of `monte_carlo` and `sobol`."""
     varying = [held for held in question.inputs if not _is_still(held)]
     distribution = monte_carlo(question.inputs, question.fixed, samples=samples, seed=seed)
     indices: tuple[Index, ...] = ()
@@ -201,7 +202,7 @@ def _quantiles(result: UncertaintyResult) -> Sheet:
     never = held.never / held.samples
     note = f"{held.samples} draws; in that share of them so many drives are enough"
     note += f"; {never:.1%} of them never break even" if never else ""
-    return sheet(
+    return sheet_of(
         f"Break-even point of {result.question.title}", ("of_draws", "devices"), rows, note
     )
 
@@ -223,7 +224,7 @@ def _indices(result: UncertaintyResult) -> Sheet:
         "Sobol indices of 1 / break-even point: share of its variance that the input accounts "
         "for by itself (first) and with its interactions (total), within 95 %"
     )
-    return sheet("What it hangs on", columns, rows, note)
+    return sheet_of("What it hangs on", columns, rows, note)
 
 
 def _counts(result: UncertaintyResult) -> Sheet:
@@ -232,4 +233,4 @@ def _counts(result: UncertaintyResult) -> Sheet:
         (devices, count / held.samples, held.probability(devices))
         for devices, count in held.counts().items()
     ]
-    return sheet("Shares", ("devices", "share", "share_up_to"), rows)
+    return sheet_of("Shares", ("devices", "share", "share_up_to"), rows)
