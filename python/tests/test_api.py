@@ -35,7 +35,7 @@ def test_grid_is_a_data_set_with_named_dimensions() -> None:
 
 
 def test_optimize_gives_tables() -> None:
-    tables = cp.optimize("epyc", points=2)
+    tables = cp.optimize("epyc", front=2)
     bill = tables["bill"]
     assert bill["cost_usd"].iloc[-1] == bill["cost_usd"].iloc[:-1].sum()
     assert len(tables["front"]) == 2
@@ -43,7 +43,7 @@ def test_optimize_gives_tables() -> None:
 
 
 def test_simulate_gives_a_table() -> None:
-    table = cp.simulate("newport", "count", cores=2, drives=4, task_spread=0.2, seed=5)
+    table = cp.simulate("newport", "count", host_cores=2, drives=4, task_spread=0.2, seed=5)
     assert table["enabled_drives"].tolist() == [0, 1, 2, 3, 4]
     assert table["throughput_Bps"].is_monotonic_increasing
     assert table["net_energy_J"].isna().all()
@@ -51,7 +51,7 @@ def test_simulate_gives_a_table() -> None:
 
 
 def test_uncertainty_gives_tables() -> None:
-    tables = cp.uncertainty("newport", "count", samples=2000, base=64, ranges={"k_limit": (7, 9)})
+    tables = cp.uncertainty("newport", "count", samples=2000, base=64, vary={"k_limit": (7, 9)})
     assert tables["shares"]["share"].sum() == pytest.approx(1)
     assert "k_limit" in tables["indices"]["input"].tolist()
 

@@ -11,8 +11,8 @@
     └── PlotError             a figure cannot be written in the format asked for
 
 All of them are faults of the input, so the command line maps each to exit code 2 (wrong use).
-Faults of the environment stay what Python calls them (``OSError``), and faults of csdplan itself
-are assertions: neither is ever dressed up as one of these.
+Faults of the environment stay what Python calls them: ``OSError``, and `ExtraMissing` (an
+``ImportError``) where an optional part is not installed. Faults of csdplan itself are assertions.
 """
 
 from __future__ import annotations
@@ -99,3 +99,7 @@ class ProfileIncomplete(ProfileError):
 
 class PlotError(CsdplanError):
     """A figure cannot be written in the format that its file name asks for."""
+
+
+class ExtraMissing(ImportError):
+    """An optional part of csdplan is not installed; the message says how to install it."""

@@ -9,16 +9,16 @@ import pytest
 from typer.testing import CliRunner
 
 from csdplan.cli import app
-from csdplan.document import Ask, document
+from csdplan.document import Question, render
 from csdplan.profile import load, workload_of
 from csdplan.request import load_request
 
 NEWPORT = load("newport")
 
 
-def asked(**options: object) -> Ask:
+def asked(**options: object) -> Question:
     held = workload_of(NEWPORT, "count", name="newport")
-    return Ask("newport", NEWPORT, held, (1, 4, 16), **options)  # type: ignore[arg-type]
+    return Question("newport", NEWPORT, held, (1, 4, 16), **options)  # type: ignore[arg-type]
 
 
 class Balanced(HTMLParser):
@@ -60,7 +60,7 @@ def test_the_report_says_it_all(tmp_path: Path) -> None:
 
 
 def test_it_needs_no_other_file() -> None:
-    text = document(asked())
+    text = render(asked())
     sources = re.findall(r'(?:src|href)="([^"]*)"', text)
     assert len(sources) == 2
     for source in sources:
@@ -72,13 +72,15 @@ def test_it_needs_no_other_file() -> None:
 
 
 def test_equal_questions_give_equal_bytes() -> None:
-    assert document(asked()) == document(asked())
+    assert render(asked()) == render(asked())
 
 
 def test_text_of_a_profile_cannot_become_markup() -> None:
     meta = NEWPORT.meta.model_copy(update={"note": "<script>alert(1)</script>"})
-    ask = Ask("<b>x</b>", NEWPORT.model_copy(update={"meta": meta}), asked().load, (1,))
-    text = document(ask)
+    question = Question(
+        "<b>x</b>", NEWPORT.model_copy(update={"meta": meta}), asked().workload, (1,)
+    )
+    text = render(question)
     assert "<script" not in text
     assert "&lt;script&gt;" in text
     assert "<b>x" not in text
@@ -92,7 +94,7 @@ def test_what_cannot_be_bought_is_explained() -> None:
         request.demands,
         type(request.limits)(capacity_bytes=16e12, budget_usd=700.0),
     )
-    assert "Nothing can be bought: what is in the way" in document(asked(request=poor))
+    assert "Nothing can be bought: what is in the way" in render(asked(request=poor))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from typer.testing import CliRunner
 import csdplan as cp
 from csdplan.cli import app
 from csdplan.errors import CsdplanError, ModelError
-from csdplan.page import export, figures
+from csdplan.page import export
+from csdplan.page import figures as own
 from csdplan.page.answer import answer, purchase, request, resolved
 from csdplan.page.server import application, changed, picked, serve
 from csdplan.page.state import (
@@ -32,7 +33,7 @@ from csdplan.page.state import (
     of_values,
     to_query,
 )
-from csdplan.plot import interactive
+from csdplan.plot import figures, plotly
 
 SHIPPED = resources.files("csdplan.profile") / "shipped"
 TOML = (SHIPPED / "smartssd.toml").read_text(encoding="utf-8")
@@ -135,14 +136,14 @@ def test_the_link_of_the_host_limits_the_purchase() -> None:
 def test_the_figures_mark_what_the_results_say() -> None:
     state = State(cores=4)
     found = answer(state)
-    drawn = interactive.throughput(found.curves)
+    drawn = plotly.figure(figures.throughput(found.curves))
     marks = [trace["x"] for trace in drawn["data"] if trace["mode"] == "markers+text"]
     assert marks == [[12], [28]]
     assert drawn["layout"]["shapes"][0]["x0"] == 8
-    shown = figures.surface(found.surface, state)["data"]
+    shown = plotly.figure(own.surface(found.surface, state))["data"]
     assert 10 ** shown[0]["z"][3][3] == pytest.approx(28)
     assert (shown[-1]["x"], shown[-1]["y"]) == ([1], [1])
-    bars = figures.cost(found.costs)["data"]
+    bars = plotly.figure(own.purchases(found.costs))["data"]
     totals = [sum(parts) for parts in zip(*(bar["y"] for bar in bars), strict=True)]
     assert totals == [cost.purchase_usd for cost in found.costs]
     json.dumps([drawn, shown, bars], allow_nan=False)
@@ -157,7 +158,7 @@ def test_no_state_breaks_the_page(state: State) -> None:
 
 
 def test_lines_differ_without_color() -> None:
-    drawn = interactive.throughput(answer(State()).curves)["data"]
+    drawn = plotly.figure(figures.throughput(answer(State()).curves))["data"]
     dashes = [trace["line"].get("dash", "solid") for trace in drawn if trace["mode"] == "lines"]
     assert len(set(dashes)) == len(dashes) == 3
 
@@ -209,7 +210,7 @@ def test_a_busy_port_is_refused_in_words() -> None:
 def test_a_drive_that_never_breaks_even_is_said_so() -> None:
     system = answer(State()).result.systems[0]
     host = replace(system.hosts[-1], verdict="never", devices=None)
-    said = figures.sentence(replace(system, hosts=(host,)))
+    said = own.sentence(replace(system, hosts=(host,)))
     assert "never breaks even" in said
     assert math.isfinite(host.csd_limit_s)
 

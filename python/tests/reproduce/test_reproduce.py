@@ -4,11 +4,11 @@ import ast
 from pathlib import Path
 
 import pytest
+from csdplan_reproduce import Report, Verdict, planning, reproduce
+from csdplan_reproduce.check import CHECKS, Claim, by_digits, by_ratio, claims, if_holds
+from csdplan_reproduce.report import MODULES
 
 from csdplan.profile import load, workload_of
-from csdplan.reproduce import Report, Verdict, planning, reproduce
-from csdplan.reproduce.check import CHECKS, Claim, by_digits, by_ratio, claims, if_holds
-from csdplan.reproduce.report import MODULES
 
 CLAIM = Claim("X", "000", "here", "a claim", "2.0", "reproduced")
 

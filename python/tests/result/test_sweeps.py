@@ -30,7 +30,7 @@ def test_each_axis_moves_what_it_names(axis: str) -> None:
             NEWPORT.csd_tx_s / change["bandwidth"],
             NEWPORT.csd_comp_s / change["compute"],
             k_limit=value if axis == "k_limit" else 8,
-            host_cores=value if axis == "cores" else 1,
+            host_cores=value if axis == "host_cores" else 1,
             sd_tx=change["sd_tx"],
             sd_comp=change["sd_comp"],
         )

@@ -1,6 +1,6 @@
-"""What every command shares: error reporting, option types, and the three ways to print.
+"""Error reporting, and the three ways to print an answer.
 
-A command computes a result, then hands it to `show`: a table on the terminal, one JSON object
+A command computes its tables, then hands them to `show`: tables on the terminal, one JSON object
 with ``--json``, or rows of CSV with ``--csv``. This module formats and reports; it computes
 nothing and knows no command.
 """
@@ -9,31 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from csdplan.errors import CsdplanError
-from csdplan.result.envelope import as_json
+from csdplan.commands import Tables
+from csdplan.errors import CsdplanError, ExtraMissing
+from csdplan.result import as_json
 from csdplan.result.sheet import Sheet, Value, as_csv
 
-#: A whole number in a list option has at most this many digits.
-_DIGITS_MAX = 7
 #: A table of more columns than this, and of no more rows than that, is printed turned over.
 _WIDE, _SHORT = 10, 5
-
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object {schema, command, result, warnings}.")
-]
-CsvOption = Annotated[bool, typer.Option("--csv", help="Print rows of comma-separated values.")]
-PlotOption = Annotated[
-    list[Path] | None,
-    typer.Option(help="Write a figure as .svg, .png or .html. Repeat it for several."),
-]
 
 
 def console() -> Console:
@@ -49,65 +37,40 @@ def reported() -> Iterator[None]:
     except CsdplanError as error:
         typer.echo(f"csdplan: {error}", err=True)
         raise typer.Exit(2) from error
+    except ExtraMissing as error:
+        typer.echo(f"csdplan: {error}", err=True)
+        raise typer.Exit(1) from error
     except OSError as error:
         plain = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
         typer.echo(f"csdplan: {plain or error}", err=True)
         raise typer.Exit(1) from error
 
 
-def whole_numbers(text: str) -> list[int]:
-    """Parse a list of whole numbers such as ``1,4,16``, each from 1 up, without repeats."""
-    parts = [part.strip() for part in text.split(",")]
-    # isdecimal takes other scripts' digits, and int() refuses texts of thousands of digits.
-    plain = (part.isascii() and part.isdecimal() for part in parts)
-    if not all(plain) or max(map(len, parts)) > _DIGITS_MAX:
-        raise typer.BadParameter(f"{text!r} is not a list of whole numbers such as 1,4,16")
-    numbers = [int(part) for part in parts]
-    if min(numbers) < 1:
-        raise typer.BadParameter(f"{text!r}: every number is at least 1")
-    return list(dict.fromkeys(numbers))
-
-
-def numbers(text: str) -> list[float]:
-    """Parse a list such as ``1,2.5,4`` or a range such as ``1:8:0.5`` (first, last, step)."""
-    try:
-        if ":" in text:
-            first, last, step = (float(part) for part in text.split(":"))
-            count = (last - first) / step
-            if not 0 <= count <= 10**6:
-                raise ValueError(text)
-            return [first + index * step for index in range(int(count + 1e-9) + 1)]
-        return [float(part) for part in text.split(",")]
-    except (ValueError, ZeroDivisionError, OverflowError) as error:
-        expected = "a list such as 1,2.5,4 or a range such as 1:8:0.5"
-        raise typer.BadParameter(f"{text!r} is not {expected}") from error
-
-
-def show(
-    command: str,
-    sheets: Sequence[Sheet],
-    *,
-    json: bool,
-    csv: bool = False,
-    warnings: Sequence[str] = (),
-    **extra: object,
-) -> None:
-    """Print sheets as tables, as one JSON object, or as CSV (one block for each sheet).
-
-    `extra` stands in the JSON object beside the sheets.
-    """
+def check_forms(*, json: bool, csv: bool) -> None:
+    """Refuse two forms of output at once."""
     if json and csv:
         raise typer.BadParameter("--json and --csv exclude each other")
+
+
+def show(command: str, tables: Tables, *, json: bool, csv: bool = False) -> None:
+    """Print an answer as tables, as one JSON object, or as CSV (one block for each sheet)."""
+    check_forms(json=json, csv=csv)
+    sheets = list(tables.sheets.values())
     if json:
-        body: dict[str, object] = {**extra, "tables": [sheet.as_dict() for sheet in sheets]}
-        typer.echo(as_json(command, body, warnings))
+        body: dict[str, object] = {**tables.facts, "tables": [sheet.as_dict() for sheet in sheets]}
+        typer.echo(as_json(command, body, tables.warnings))
         return
     if csv:
         typer.echo("\n".join(as_csv(sheet) for sheet in sheets), nl=False)
     else:
-        for sheet in sheets:
+        for sheet in tables.terminal or sheets:
             print_sheet(console(), sheet)
-    for warning in warnings:
+    warn(tables)
+
+
+def warn(tables: Tables) -> None:
+    """Print an answer's warnings on standard error."""
+    for warning in tables.warnings:
         typer.echo(f"warning: {warning}", err=True)
 
 

@@ -13,30 +13,30 @@ from typing import Annotated
 import typer
 
 import csdplan
-from csdplan.cli import plan, published
-from csdplan.cli.common import CsvOption, JsonOption, console, reported, whole_numbers
+from csdplan.cli import plan, sources
+from csdplan.cli.common import check_forms, console, reported, show, warn
 from csdplan.cli.mix import mix_command
 from csdplan.cli.optimize import optimize_command
-from csdplan.cli.overload import overload_command
-from csdplan.cli.picked import (
+from csdplan.cli.options import (
     BytesOption,
+    CsvOption,
     DeviceOption,
+    JsonOption,
     KernelOption,
     KLimitOption,
     SsdOption,
     SsdProfileOption,
-    picked,
+    whole_numbers,
 )
+from csdplan.cli.overload import overload_command
 from csdplan.cli.report import report_command
 from csdplan.cli.simulate import simulate_command
 from csdplan.cli.tables import print_bep, print_profiles
 from csdplan.cli.ui import ui_command
 from csdplan.cli.uncertainty import uncertainty_command
-from csdplan.plot import check_path, throughput
+from csdplan.commands import bep
 from csdplan.profile import load, shipped_names
-from csdplan.result import as_json, bep, curves
-from csdplan.result.sheet import as_csv
-from csdplan.result.sheets import flat_sheet
+from csdplan.result import as_json
 
 app = typer.Typer(
     name="csdplan",
@@ -123,42 +123,31 @@ def bep_command(
     """Run ``csdplan bep``."""
     cores = whole_numbers(host_cores)
     with reported():
-        for path in plot or []:
-            check_path(path)
-        loads = [
-            picked(
-                source,
-                kernel,
-                device=device,
-                ssd=ssd,
-                bytes=bytes,
-                ssd_profile=ssd_profile,
-            )
-            for source in profile
-        ]
-        result = bep(
-            loads,
+        found = bep(
+            profile,
+            kernel,
             cores,
             k_limit=k_limit,
             sd_tx=sd_tx,
             sd_comp=sd_comp,
             host_part_s=host_part,
+            device=device,
+            ssd=ssd,
+            bytes=bytes,
+            ssd_profile=ssd_profile,
             store=store,
             overlap=overlap,
+            plot=plot or (),
         )
-        for path in plot or []:
-            throughput(curves(result), path)
-    if json and csv:
-        raise typer.BadParameter("--json and --csv exclude each other")
+    result = found.result
+    check_forms(json=json, csv=csv)
     if json:
-        typer.echo(as_json("bep", result.as_dict(), result.warnings))
-        return
-    if csv:
-        typer.echo(as_csv(flat_sheet(result)), nl=False)
+        typer.echo(as_json("bep", result.as_dict(), found.warnings))
+    elif csv:
+        show("bep", found, json=False, csv=True)
     else:
         print_bep(console(), result)
-    for warning in result.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        warn(found)
 
 
 def profiles_command(json: JsonOption = False) -> None:
@@ -205,5 +194,5 @@ app.command("simulate")(simulate_command)
 app.command("uncertainty")(uncertainty_command)
 app.command("report")(report_command)
 app.command("ui")(ui_command)
-published.add_to(app)
+sources.add_to(app)
 app.command("profiles")(profiles_command)

@@ -1,11 +1,11 @@
 """One HTML file for a decision meeting: what was asked, the answer, and what it rests on.
 
-- ``document``: which results and figures go into it, and in which words;
+- ``content``: which results and figures go into it, and in which words;
 - ``html``: sections, tables and figures as HTML, and nothing else.
 
 The file needs no network and no other file. Equal inputs give equal bytes.
 """
 
-from csdplan.document.content import Ask, document
+from csdplan.document.content import Question, render, write
 
-__all__ = ["Ask", "document"]
+__all__ = ["Question", "render", "write"]

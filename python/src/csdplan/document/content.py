@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import csdplan
-from csdplan import plot
 from csdplan.document.html import figure, items, page, paragraph, section, table
-from csdplan.plot.charts import Bars, Surface
+from csdplan.plot import figures
 from csdplan.profile.schema import Profile
 from csdplan.profile.workload import Workload
 from csdplan.result.break_even import BepResult, HostResult, SystemResult, bep
@@ -44,7 +43,7 @@ _EXAMPLE = (
 
 
 @dataclass(frozen=True)
-class Ask:
+class Question:
     """What a report is about.
 
     Attributes
@@ -52,7 +51,7 @@ class Ask:
     name : str
         What the profile is called.
     profile : Profile
-        The profile that `load` was resolved from.
+        The profile that `workload` was resolved from.
     load : Workload
         The workload.
     host_cores : tuple of int
@@ -73,7 +72,7 @@ class Ask:
 
     name: str
     profile: Profile
-    load: Workload
+    workload: Workload
     host_cores: tuple[int, ...]
     k_limit: int | None = None
     sd_tx: float = 1.0
@@ -84,7 +83,7 @@ class Ask:
     request: Request | None = None
 
 
-def document(ask: Ask) -> str:
+def render(question: Question) -> str:
     """Return the report as HTML.
 
     Raises
@@ -93,7 +92,11 @@ def document(ask: Ask) -> str:
         If an argument is out of range or the profile lacks what is needed.
     """
     result = bep(
-        [ask.load], ask.host_cores, k_limit=ask.k_limit, sd_tx=ask.sd_tx, sd_comp=ask.sd_comp
+        [question.workload],
+        question.host_cores,
+        k_limit=question.k_limit,
+        sd_tx=question.sd_tx,
+        sd_comp=question.sd_comp,
     )
     (system,) = result.systems
     cores = ", ".join(str(host.host_cores) for host in system.hosts)
@@ -105,18 +108,18 @@ def document(ask: Ask) -> str:
             _curves(result),
             _misses(system),
         ),
-        section("What would have to change", table(_needed(ask)), _surface(ask)),
-        section("How sure this is", *_confidence(ask)),
+        section("What would have to change", table(_needed(question)), _surface(question)),
+        section("How sure this is", *_confidence(question)),
     ]
-    if ask.scenario is not None:
-        said = [paragraph(_EXAMPLE, "note")] if ask.is_example else []
-        parts.append(section("Cost of ownership", *said, *_costs(*ask.scenario)))
-    if ask.request is not None:
-        parts.append(section("What to buy", *_purchase(ask.request)))
-    parts.append(section("What it rests on", *_basis(ask, system)))
-    title = f"SSDs or computational drives: {ask.load.kernel} on {system.device}"
+    if question.scenario is not None:
+        said = [paragraph(_EXAMPLE, "note")] if question.is_example else []
+        parts.append(section("Cost of ownership", *said, *_costs(*question.scenario)))
+    if question.request is not None:
+        parts.append(section("What to buy", *_purchase(question.request)))
+    parts.append(section("What it rests on", *_basis(question, system)))
+    title = f"SSDs or computational drives: {question.workload.kernel} on {system.device}"
     under = (
-        f"Profile {ask.name}, Host({cores}), {bytes_text(system.bytes)}, k_limit "
+        f"Profile {question.name}, Host({cores}), {bytes_text(system.bytes)}, k_limit "
         f"{system.k_limit}; csdplan {csdplan.__version__}"
     )
     return page(title, under, parts)
@@ -143,9 +146,9 @@ def _answer(system: SystemResult, host: HostResult) -> str:
 
 
 def _curves(result: BepResult) -> str:
-    drawn = curves(result)
     text = "; ".join(answers(result.systems[0]))
-    return figure(lambda path: plot.throughput(drawn, path), f"Throughput over devices. {text}")
+    panels = [figures.throughput(each) for each in curves(result)]
+    return figure(panels, f"Throughput over devices. {text}")
 
 
 def _misses(system: SystemResult) -> str:
@@ -160,40 +163,42 @@ def _misses(system: SystemResult) -> str:
     return items(texts, "warn")
 
 
-def _setting(ask: Ask) -> Setting:
+def _setting(question: Question) -> Setting:
     return Setting(
-        cores=ask.host_cores[0], k_limit=ask.k_limit, sd_tx=ask.sd_tx, sd_comp=ask.sd_comp
+        host_cores=question.host_cores[0],
+        k_limit=question.k_limit,
+        sd_tx=question.sd_tx,
+        sd_comp=question.sd_comp,
     )
 
 
-def _needed(ask: Ask) -> Sheet:
-    return needed(ask.load, ask.target, host_cores=ask.host_cores, base=_setting(ask))
-
-
-def _surface(ask: Ask) -> str:
-    found = surface(ask.load, _MULTIPLIERS, _MULTIPLIERS, iso=(ask.target,), base=_setting(ask))
-    panel = Surface(
-        title=found.title,
-        across="internal bandwidth, times",
-        up="computational power, times",
-        x=found.bandwidth,
-        y=found.compute,
-        z=tuple(tuple(float(z) if z else float("nan") for z in row) for row in found.devices),
-        iso=tuple((f"BEP {count}", found.bandwidth, places) for count, places in found.iso),
-    )
-    return figure(
-        lambda path: plot.surface([panel], path),
-        f"Break-even point over the drive's bandwidth and compute, with the line of {ask.target}",
+def _needed(question: Question) -> Sheet:
+    return needed(
+        question.workload, question.target, host_cores=question.host_cores, base=_setting(question)
     )
 
 
-def _confidence(ask: Ask) -> list[str]:
+def _surface(question: Question) -> str:
+    found = surface(
+        question.workload,
+        _MULTIPLIERS,
+        _MULTIPLIERS,
+        iso=(question.target,),
+        base=_setting(question),
+    )
+    text = "Break-even point over the drive's bandwidth and compute, with the line of"
+    return figure([figures.surface(found)], f"{text} {question.target}")
+
+
+def _confidence(question: Question) -> list[str]:
     parts = []
-    for cores in ask.host_cores:
-        question = uncertain(ask.profile, ask.load, host_cores=cores, k_limit=ask.k_limit)
-        factors = {"sd_tx": ask.sd_tx, "sd_comp": ask.sd_comp}
-        question = replace(question, fixed={**question.fixed, **factors})
-        found = uncertainty(question, samples=_SAMPLES, base=_BASE, seed=1)
+    for cores in question.host_cores:
+        case = uncertain(
+            question.profile, question.workload, host_cores=cores, k_limit=question.k_limit
+        )
+        factors = {"sd_tx": question.sd_tx, "sd_comp": question.sd_comp}
+        case = replace(case, fixed={**case.fixed, **factors})
+        found = uncertainty(case, samples=_SAMPLES, base=_BASE, seed=1)
         quantiles, indices, _ = found.sheets()
         parts += [table(quantiles), table(indices), items(found.warnings, "note")]
     return parts
@@ -202,19 +207,10 @@ def _confidence(ask: Ask) -> list[str]:
 def _costs(systems: list[System], kernel: Kernel, service: Service) -> list[str]:
     found = tco(systems, kernel, service)
     as_is, equal, prices = found.sheets()
-    panels = [
-        Bars(
-            title,
-            "purchase [USD]",
-            tuple(each.system.name for each in costs),
-            tuple(each.purchase_usd if each.feasible else None for each in costs),
-        )
-        for title, costs in (("As configured", found.as_is), ("At equal throughput", found.equal))
-    ]
     return [
         table(as_is),
         table(equal),
-        figure(lambda path: plot.bars(panels, path), "Purchase of each system, as two bar charts"),
+        figure(figures.purchases(found), "Purchase of each system, as two bar charts"),
         table(prices),
         items(found.warnings, "warn"),
     ]
@@ -227,8 +223,8 @@ def _purchase(request: Request) -> list[str]:
     return [table(found) for found in (bill(request, plan), work(plan), requirements(plan))]
 
 
-def _basis(ask: Ask, system: SystemResult) -> list[str]:
-    meta = ask.profile.meta
+def _basis(question: Question, system: SystemResult) -> list[str]:
+    meta = question.profile.meta
     times = {
         "ssd_tx_s": system.hosts[0].ssd_tx_s,
         "ssd_comp_s": system.hosts[0].ssd_comp_s,
@@ -255,7 +251,7 @@ def _basis(ask: Ask, system: SystemResult) -> list[str]:
     )
     return [
         table(sheet_of("Inputs and where they come from", ("input", "value", "provenance"), rows)),
-        paragraph(f"Profile {ask.name}:"),
+        paragraph(f"Profile {question.name}:"),
         items(known),
         paragraph("Assumptions of the model:"),
         items(_ABSENT),
@@ -263,7 +259,7 @@ def _basis(ask: Ask, system: SystemResult) -> list[str]:
     ]
 
 
-def write(path: Path, ask: Ask) -> None:
+def write(path: Path, question: Question) -> None:
     """Write the report to `path`.
 
     Raises
@@ -271,4 +267,4 @@ def write(path: Path, ask: Ask) -> None:
     OSError
         If the file cannot be written.
     """
-    path.write_text(document(ask), encoding="utf-8")
+    path.write_text(render(question), encoding="utf-8")

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import base64
 import html
-import tempfile
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
+from csdplan.plot import Panel, draw
 from csdplan.result.sheet import Sheet, Value
 
 _STYLE = """
@@ -84,12 +83,9 @@ def table(sheet: Sheet) -> str:
     )
 
 
-def figure(draw: Callable[[Path], None], text: str) -> str:
-    """Return what `draw` writes to an SVG file as an embedded image that `text` describes."""
-    with tempfile.TemporaryDirectory(prefix="csdplan-") as folder:
-        path = Path(folder) / "figure.svg"
-        draw(path)
-        data = base64.b64encode(path.read_bytes()).decode("ascii")
+def figure(panels: Sequence[Panel], text: str) -> str:
+    """Return a figure as an embedded SVG image that `text` describes."""
+    data = base64.b64encode(draw.image(panels, "svg")).decode("ascii")
     return f'<img alt="{_safe(text)}" src="data:image/svg+xml;base64,{data}">'
 
 

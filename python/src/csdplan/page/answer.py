@@ -88,7 +88,7 @@ def answer(state: State) -> Answer:
     quick = _quicker(workload, state)
     hosts = list(dict.fromkeys((1, cores)))
     result = bep([quick], hosts, k_limit=limit, sd_tx=state.sd_tx, sd_comp=state.sd_comp)
-    setting = Setting(cores=cores, k_limit=limit, sd_tx=state.sd_tx, sd_comp=state.sd_comp)
+    setting = Setting(host_cores=cores, k_limit=limit, sd_tx=state.sd_tx, sd_comp=state.sd_comp)
     return Answer(
         result=result,
         curves=curves(result)[0],

@@ -19,7 +19,8 @@ from flask import abort, request
 from werkzeug.serving import make_server
 
 from csdplan.errors import CsdplanError, ModelError
-from csdplan.page import export, figures
+from csdplan.page import export
+from csdplan.page import figures as own
 from csdplan.page import layout as parts
 from csdplan.page.answer import answer, purchase
 from csdplan.page.state import (
@@ -36,7 +37,7 @@ from csdplan.page.state import (
     picks,
     to_query,
 )
-from csdplan.plot import interactive
+from csdplan.plot import figures, plotly
 from csdplan.profile.read import parse
 
 #: The only address that the page listens on.
@@ -108,7 +109,7 @@ def changed(values: dict[str, Any]) -> tuple[Any, ...]:
         found = answer(state)
         bill = purchase(state)
     except CsdplanError as error:
-        blank = figures.empty("nothing to draw")
+        blank = plotly.empty("nothing to draw")
         return (blank, blank, blank, "", str(error), [], [], [], [], no_update, *_labels(values))
     (system,) = found.result.systems
     link = to_query(state)
@@ -116,10 +117,10 @@ def changed(values: dict[str, Any]) -> tuple[Any, ...]:
     if len(link) > LINK_MAX:
         link, notes = "?", [*notes, "the uploaded profile is too long for a link"]
     return (
-        interactive.throughput(found.curves),
-        figures.surface(found.surface, state),
-        figures.cost(found.costs),
-        figures.sentence(system),
+        plotly.figure(figures.throughput(found.curves)),
+        plotly.figure(own.surface(found.surface, state)),
+        plotly.figure(own.purchases(found.costs)),
+        own.sentence(system),
         "",
         [html.Li(text) for text in notes],
         parts.table(bill),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from csdplan.errors import ModelError, ProfileIncomplete
 from csdplan.profile.schema import Point, Profile, Timing
@@ -30,8 +29,6 @@ from csdplan.solve.uncertainty import (
 SPREADS = {"given": 0.02, "inferred": 0.05, "assumed": 0.0, "measured": 0.0}
 #: Quantiles that are shown.
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-
-Of = Literal["run", "median"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +61,7 @@ def uncertain(
     k_limit: int | None = None,
     spreads: Mapping[str, float] | None = None,
     ranges: Sequence[Uniform] = (),
-    of: Of = "run",
+    of: str = "run",
 ) -> Uncertain:
     """Return the inputs of a workload with their spreads.
 
@@ -85,6 +82,8 @@ def uncertain(
     of : {"run", "median"}
         Whether a measured time varies as single runs do, or as the median of all of them does.
     """
+    if of not in {"run", "median"}:
+        raise ModelError("of", of, "run or median")
     effective = k_limit if k_limit is not None else workload.k_limit
     ranged = {held.name for held in ranges}
     if effective is None and "k_limit" not in ranged:
@@ -112,7 +111,9 @@ def uncertain(
     return Uncertain(title, tuple(inputs), kept, sources)
 
 
-def _sigma(point: Point, timing: Timing, spreads: Mapping[str, float], of: Of) -> tuple[float, str]:
+def _sigma(
+    point: Point, timing: Timing, spreads: Mapping[str, float], of: str
+) -> tuple[float, str]:
     if timing.p25 is not None and timing.p75 is not None and timing.n is not None:
         runs = timing.n if of == "median" else None
         return sigma_of_quartiles(timing.p25, timing.p75, runs), f"quartiles of {timing.n} runs"

@@ -19,7 +19,7 @@ def overload_plan(
 ) -> Sheet:
     """Tabulate break-even points against the memory that a host has for a kernel."""
     settings = [
-        Setting(cores=cores, k_limit=k_limit, sd_tx=factor.sd_tx, sd_comp=factor.sd_comp)
+        Setting(host_cores=cores, k_limit=k_limit, sd_tx=factor.sd_tx, sd_comp=factor.sd_comp)
         for factor in factors
     ]
     solution = solved(workload, settings)
@@ -117,10 +117,10 @@ def measured_plan(
 ) -> Sheet:
     """Tabulate break-even points under each overload that was measured."""
     settings = [
-        Setting(cores=cores, k_limit=k_limit, sd_tx=each.sd_tx, sd_comp=each.sd_comp)
+        Setting(host_cores=cores, k_limit=k_limit, sd_tx=each.sd_tx, sd_comp=each.sd_comp)
         for each in found
     ]
-    solution = solved(workload, [Setting(cores=cores, k_limit=k_limit), *settings])
+    solution = solved(workload, [Setting(host_cores=cores, k_limit=k_limit), *settings])
     names: list[tuple[Value, ...]] = [("none", 1.0, 1.0)]
     names += [(str(each.overload), each.sd_tx, each.sd_comp) for each in found]
     rows = [

@@ -26,9 +26,11 @@ from csdplan.solve.inverse import (
     host_transfer_slow_down,
 )
 
+#: Names of the axis that varies the host cores at work; the second is deprecated.
+HOST_CORES = ("host_cores", "cores")
 #: What can be varied, and what each is.
 AXES = {
-    "cores": "host cores at work",
+    "host_cores": "host cores at work",
     "k_limit": "SSDs that use up the host's ingest bandwidth",
     "bandwidth": "the drive's internal bandwidth, multiplied",
     "compute": "the drive's computational power, multiplied",
@@ -43,7 +45,7 @@ class Setting:
 
     Attributes
     ----------
-    cores : int
+    host_cores : int
         Host cores at work.
     k_limit : int or None
         None: the profile's own.
@@ -53,7 +55,7 @@ class Setting:
         Slow-down factors of the host [1].
     """
 
-    cores: int = 1
+    host_cores: int = 1
     k_limit: int | None = None
     bandwidth: float = 1.0
     compute: float = 1.0
@@ -63,7 +65,7 @@ class Setting:
 
 def solved(workload: Workload, settings: Sequence[Setting]) -> Solution:
     """Return the break-even points of a workload under each of `settings`."""
-    hosts = [workload.host(setting.cores) for setting in settings]
+    hosts = [workload.host(setting.host_cores) for setting in settings]
     limits = [setting.k_limit or workload.k_limit for setting in settings]
     known = [limit for limit in limits if limit is not None]
     if len(known) < len(limits):
@@ -97,9 +99,9 @@ def sweep(
     axis : str
         One of `AXES`.
     values : sequence of float
-        What it takes; whole numbers for ``cores`` and ``k_limit``.
+        What it takes; whole numbers for ``host_cores`` and ``k_limit``.
     host_cores : sequence of int
-        The n of each Host(n); not used for the axis ``cores``.
+        The n of each Host(n); not used for the axis ``host_cores``.
     base : Setting, optional
         Everything else.
 
@@ -113,14 +115,15 @@ def sweep(
     ModelError
         If the axis is unknown or a value out of its range.
     """
-    if axis not in AXES:
+    field = "host_cores" if axis in HOST_CORES else axis
+    if field not in AXES:
         raise ModelError("axis", axis, f"one of {', '.join(AXES)}")
     if not values:
         raise ModelError("values", "none", "at least one value")
     start = base or Setting()
-    hosts = [start.cores] if axis == "cores" else list(host_cores)
+    hosts = [start.host_cores] if field == "host_cores" else list(host_cores)
     settings = [
-        _set(replace(start, cores=cores), axis, value) for cores in hosts for value in values
+        _set(replace(start, host_cores=cores), field, value) for cores in hosts for value in values
     ]
     solution = solved(workload, settings)
     rows: list[tuple[Value, ...]] = []
@@ -129,8 +132,8 @@ def sweep(
         found = verdict is Verdict.BREAKS_EVEN
         rows.append(
             (
-                setting.cores,
-                getattr(setting, axis),
+                setting.host_cores,
+                getattr(setting, field),
                 int(solution.devices[index]) if found else None,
                 int(solution.closed_form[index]) or None,
                 solution.difference(index).value,
@@ -144,9 +147,9 @@ def sweep(
         "closed_form_devices",
         "closed_form_misses",
     )
-    if axis == "cores":
+    if field == "host_cores":
         rows, columns = [row[1:] for row in rows], columns[1:]
-    return sheet_of(title, columns, rows, f"{axis}: {AXES[axis]}; SSD {workload.ssd}")
+    return sheet_of(title, columns, rows, f"{axis}: {AXES[field]}; SSD {workload.ssd}")
 
 
 @dataclass(frozen=True)
@@ -233,7 +236,7 @@ def surface(
     solution = solved(workload, settings)
     found = [int(value) or None for value in solution.devices]
     across = len(bandwidth)
-    host = workload.host(start.cores)
+    host = workload.host(start.host_cores)
     lines = []
     for wanted in iso:
         limit = drive_time_limit_s(
@@ -251,7 +254,7 @@ def surface(
         values = [None if np.isnan(value) else float(value) for value in threshold.value]
         lines.append((wanted, tuple(values)))
     return SurfaceResult(
-        title=f"{workload.kernel} on {workload.device}, Host({start.cores})",
+        title=f"{workload.kernel} on {workload.device}, Host({start.host_cores})",
         bandwidth=tuple(bandwidth),
         compute=tuple(compute),
         devices=tuple(
@@ -319,7 +322,9 @@ def needed(
 
 
 def _set(setting: Setting, axis: str, value: float) -> Setting:
-    if axis in {"cores", "k_limit"} and not (value >= 1 and value == value // 1):
+    if axis in {"host_cores", "k_limit"} and not (value >= 1 and value == value // 1):
         raise ModelError(axis, value, "a whole number from 1 up")
-    chosen: dict[str, Any] = {axis: int(value) if axis in {"cores", "k_limit"} else float(value)}
+    chosen: dict[str, Any] = {
+        axis: int(value) if axis in {"host_cores", "k_limit"} else float(value)
+    }
     return replace(setting, **chosen)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from csdplan.reproduce import devices, equations, planning, tables
-from csdplan.reproduce.check import CHECKS, Claim, Finding, Verdict, claims
 from csdplan.result.sheet import Sheet, sheet_of
+from csdplan_reproduce import devices, equations, planning, tables
+from csdplan_reproduce.check import CHECKS, Claim, Finding, Verdict, claims
 
 #: Importing these modules fills the register of checks.
 MODULES = (planning, equations, tables, devices)
@@ -67,10 +66,6 @@ class Report:
             for row in self.rows
         ]
         return sheet_of("Published claims, computed again", columns, rows, counts)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the report as JSON types."""
-        return {"counts": self.counts()}
 
 
 def reproduce(only: Sequence[str] = ()) -> Report:

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from csdplan.cli.common import CsvOption, JsonOption, reported, show
-from csdplan.errors import ProfileIncomplete
-from csdplan.profile.convert import Bandwidth, KernelTimes, profile_of, read_fio
+from csdplan import commands
+from csdplan.cli.common import reported, show
+from csdplan.cli.options import CsvOption, JsonOption
+from csdplan.profile.convert import KernelTimes
 from csdplan.profile.write import as_toml
-from csdplan.reproduce import reproduce
 
 
 def add_to(app: typer.Typer) -> None:
@@ -33,12 +33,8 @@ def reproduce_command(
 ) -> None:
     """Check every published claim that software can check, from profiles and equations."""
     with reported():
-        report = reproduce(only or ())
-        if document is not None:
-            from csdplan.reproduce.document import write  # noqa: PLC0415 - draws figures
-
-            write(document)
-    show("reproduce", [report.sheet()], json=json, csv=csv, **report.as_dict())
+        found = commands.reproduce(only or (), document=document)
+    show("reproduce", found, json=json, csv=csv)
 
 
 def import_command(
@@ -75,41 +71,33 @@ def import_command(
     source: Annotated[str | None, typer.Option(help="Where the numbers come from.")] = None,
 ) -> None:
     """Make a profile from fio's JSON or a data sheet."""
+    kernels = [_kernel(text) for text in kernel]
     with reported():
-        found: dict[str, Bandwidth] = {}
-        for path, side in ((fio, "ext"), (fio_inside, "int")):
-            if path is not None:
-                found |= {f"{side}_{key}": value for key, value in read_fio(path).items()}
-        measured = bool(found)
-        sheet = {"ext_read": read_bps, "ext_write": write_bps, "int_read": inside_bps}
-        stated = {key: Bandwidth(value) for key, value in sheet.items() if value is not None}
-        if measured and stated:
-            raise ProfileIncomplete("give fio's files or a data sheet's numbers, not both")
-        device = {
-            "cores": drive_cores,
-            "link_bw_Bps": link_bps,
-            "idle_W": idle_w,
-            "active_W": active_w,
-            "price_usd": price_usd,
-            "capacity_bytes": capacity_bytes,
-        }
-        meta = {"machine": machine, "date": date, "source": source}
-        host = {"cores": host_cores, "ingest_bw_Bps": ingest_bps}
-        profile = profile_of(
+        profile = commands.import_profile(
             name,
-            found or stated,
-            [_kernel(text) for text in kernel],
-            meta={key: value for key, value in meta.items() if value is not None},
-            host={key: value for key, value in host.items() if value is not None},
-            device={key: value for key, value in device.items() if value is not None},
-            prov="measured" if measured else "given",
+            kernels,
+            host_cores,
+            out=None if str(out) == "-" else out,
+            fio=fio,
+            fio_inside=fio_inside,
+            read_Bps=read_bps,
+            write_Bps=write_bps,
+            inside_Bps=inside_bps,
+            ingest_Bps=ingest_bps,
+            link_Bps=link_bps,
+            drive_cores=drive_cores,
+            capacity_bytes=capacity_bytes,
+            idle_W=idle_w,
+            active_W=active_w,
+            price_usd=price_usd,
+            machine=machine,
+            date=date,
+            source=source,
         )
-        text = as_toml(profile)
-        if str(out) != "-":
-            out.write_text(text, encoding="utf-8")
-    typer.echo(
-        text if str(out) == "-" else f"{out}: {len(profile.point)} points", nl=str(out) != "-"
-    )
+    if str(out) == "-":
+        typer.echo(as_toml(profile), nl=False)
+    else:
+        typer.echo(f"{out}: {len(profile.point)} points")
 
 
 def _kernel(text: str) -> KernelTimes:

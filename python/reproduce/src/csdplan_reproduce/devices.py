@@ -14,8 +14,8 @@ import numpy as np
 
 from csdplan.model.scaling import augmented_energy_ratio, augmented_speed_up
 from csdplan.profile import load, workload_of
-from csdplan.published import read
-from csdplan.reproduce.check import Claim, Finding, Verdict, by_ratio, check, if_holds
+from csdplan_reproduce.check import Claim, Finding, Verdict, by_ratio, check, if_holds
+from csdplan_reproduce.printed import read
 
 _CONSISTENT = Verdict.CONSISTENT
 

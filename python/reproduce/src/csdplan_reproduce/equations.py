@@ -18,11 +18,11 @@ from csdplan.model.ratios import (
     ssd_ratio,
     transfer_ratio_host,
 )
-from csdplan.published import read
-from csdplan.reproduce.check import Claim, Finding, Verdict, check, if_holds
+from csdplan.published import read as example
 from csdplan.solve import break_even
 from csdplan.solve.ec import encode_break_even
 from csdplan.solve.ec_fit import EncodePoint, fit_encode_time
+from csdplan_reproduce.check import Claim, Finding, Verdict, check, if_holds
 
 _COUNT = 2000
 
@@ -156,7 +156,7 @@ def encode_points(side: str) -> list[EncodePoint]:
     """Return the printed encoding times of ``ssd`` or ``csd``."""
     return [
         EncodePoint(row["blocks"], row["block_MB"] * 1e6, row[f"{side}_s"])
-        for row in read("numbers.toml")["encode"]
+        for row in example("encode.toml")["encode"]
     ]
 
 
@@ -164,7 +164,7 @@ def _printed(blocks: int, block_MB: int) -> tuple[float, float]:
     """Return the printed times of a drive and of the host."""
     (row,) = (
         row
-        for row in read("numbers.toml")["encode"]
+        for row in example("encode.toml")["encode"]
         if (row["blocks"], row["block_MB"]) == (blocks, block_MB)
     )
     return row["csd_s"], row["ssd_s"]

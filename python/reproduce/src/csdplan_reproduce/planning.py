@@ -15,9 +15,10 @@ from csdplan.model.device import csd_time_s, ssd_time_s
 from csdplan.model.ratios import CTR_SPLIT, compute_time_ratio
 from csdplan.model.scaling import compute_speed_up, serial_share
 from csdplan.profile import Workload, load, workload_of
-from csdplan.published import read
-from csdplan.reproduce.check import Claim, Finding, Verdict, by_ratio, check, if_holds
+from csdplan.published import read as example
 from csdplan.solve import break_even
+from csdplan_reproduce.check import Claim, Finding, Verdict, by_ratio, check, if_holds
+from csdplan_reproduce.printed import read
 
 KERNELS = ("count", "vector-add", "array-merge", "page-rank")
 _NAMES = {
@@ -305,7 +306,7 @@ def k_limits(claim: Claim) -> Finding:
 @check("M0-10")
 def starved_hosts(claim: Claim) -> Finding:
     """Figure 12: which systems break even at one drive when memory is short."""
-    factors = read("overload.toml")["kernel"]
+    factors = example("overload.toml")["kernel"]
     ones = {
         (device, kernel): bep(
             device,

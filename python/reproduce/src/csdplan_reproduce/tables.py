@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from csdplan.model.cost import per_usd, purchase_usd
 from csdplan.profile import k_limit, load
-from csdplan.published import read
-from csdplan.reproduce.check import (
+from csdplan.request.scenario import Scenario, load_scenario
+from csdplan.solve.tco import Cost, cost_of, equal_throughput
+from csdplan_reproduce.check import (
     Claim,
     Finding,
     Verdict,
@@ -14,8 +15,8 @@ from csdplan.reproduce.check import (
     check,
     if_holds,
 )
-from csdplan.reproduce.planning import KERNELS, drive_s, host_s, system
-from csdplan.solve.tco import Cost, Kernel, Service, System, cost_of, equal_throughput
+from csdplan_reproduce.planning import KERNELS, drive_s, host_s
+from csdplan_reproduce.printed import read
 
 _GB = 1e9
 
@@ -113,20 +114,9 @@ def slower_on_every_kernel(claim: Claim) -> Finding:
     return if_holds(least > 1, f"least {least}", "smallest printed slow-down")
 
 
-def scenario() -> tuple[list[System], Kernel, Service]:
+def scenario() -> Scenario:
     """Return Table 4's systems, the kernel they run, and the service they are costed for."""
-    table = read("tco.toml")
-    resolved = system(table["profile"], table["kernel"])
-    host = resolved.host(table["host_cores"])
-    kernel = Kernel(
-        bytes=resolved.bytes,
-        ssd_tx_s=host.tx_s,
-        ssd_comp_s=host.comp_s / host.divisor,
-        csd_tx_s=resolved.csd_tx_s,
-        csd_comp_s=resolved.csd_comp_s,
-        k_limit=resolved.k_limit,
-    )
-    return [System(**row) for row in table["system"]], kernel, Service(**table["service"])
+    return load_scenario()
 
 
 def _costs() -> list[Cost]:

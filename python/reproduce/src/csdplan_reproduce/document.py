@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from csdplan.reproduce.check import Verdict
-from csdplan.reproduce.figures import FIGURES
-from csdplan.reproduce.report import Report, reproduce
+from csdplan import plot
+from csdplan_reproduce.check import Verdict
+from csdplan_reproduce.figures import FIGURES
+from csdplan_reproduce.report import Report, reproduce
 
 _PAPERS = {
     "000": "Byun et al., *An Analytical Model-based Capacity Planning Approach for Building "
@@ -85,8 +86,8 @@ def write(path: Path) -> None:
     """
     folder = path.parent / "figures"
     folder.mkdir(parents=True, exist_ok=True)
-    for name, (_, draw) in FIGURES.items():
-        draw(folder / f"{name}.svg")
+    for name, (_, panels) in FIGURES.items():
+        plot.write(panels(), folder / f"{name}.svg")
     path.write_text(text(reproduce()), encoding="utf-8")
 
 

@@ -6,17 +6,15 @@ what the model says where the paper's own figure may show something else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from csdplan.model.array import csd_array_time_s, ssd_array_time_s
-from csdplan.plot import bars, lines, surface, throughput
-from csdplan.plot.charts import Bars, Line, Lines, Surface
+from csdplan.plot import Bar, Bars, Line, Lines, Mark, Panel
+from csdplan.plot.figures import BEP_DRIVES as _BEP
+from csdplan.plot.figures import surface, throughput
 from csdplan.profile import Workload
-from csdplan.published import read
-from csdplan.reproduce.equations import encode_points
-from csdplan.reproduce.planning import KERNELS, bep, system
-from csdplan.reproduce.tables import scenario
+from csdplan.published import read as example
 from csdplan.result.break_even import bep as planned
 from csdplan.result.overload import overload_plan
 from csdplan.result.sweeps import surface as swept
@@ -25,22 +23,22 @@ from csdplan.solve.ec import encode_break_even
 from csdplan.solve.ec_fit import fit_encode_time
 from csdplan.solve.overload import step_slow_downs
 from csdplan.solve.tco import cost_of, equal_throughput
+from csdplan_reproduce.equations import encode_points
+from csdplan_reproduce.planning import KERNELS, bep, system
+from csdplan_reproduce.tables import scenario
 
 _DEVICES = ("smartssd", "newport")
 _TIMES = tuple(range(1, 11))
-_BEP = "break-even point [drives]"
 
 
-def throughput_of_arrays(path: Path) -> None:
+def throughput_of_arrays() -> Sequence[Panel]:
     """Figure 7: throughput against devices, Host(1, 4, 16, 64), both drives, four kernels."""
     workloads = [system(device, kernel) for device in _DEVICES for kernel in KERNELS]
-    panels = [
-        panel for workload in workloads for panel in curves(planned([workload], [1, 4, 16, 64]))
-    ]
-    throughput(panels, path)
+    results = [planned([workload], [1, 4, 16, 64]) for workload in workloads]
+    return [throughput(each) for result in results for each in curves(result)]
 
 
-def bus_limits(path: Path) -> None:
+def bus_limits() -> Sequence[Panel]:
     """Figure 8: Count, Host(16), for three bus limits."""
     workload = system("smartssd", "count")
     host, places = workload.host(16), tuple(range(1, 25))
@@ -52,72 +50,59 @@ def bus_limits(path: Path) -> None:
             for m in places
         ]
         found = bep("smartssd", "count", cores=16, k_limit=limit)
-        marks.append((float(found), drives[found - 1], str(found)))
+        marks.append(Mark(float(found), drives[found - 1], str(found)))
         values = tuple(_throughput(workload.bytes, time) for time in times)
         drawn.append(Line(f"SSDs, k_limit {limit}: BEP {found}", values))
     across = tuple(float(place) for place in places)
     title = "count on smartssd, Host(16)"
     panel = Lines(title, "devices", "throughput [GB/s]", across, tuple(drawn), marks=tuple(marks))
-    lines([panel], path)
+    return [panel]
 
 
-def multipliers(path: Path) -> None:
+def multipliers() -> Sequence[Panel]:
     """Figure 9: break-even point as bandwidth, compute or both grow."""
-    lines([_swept(device, kernel, drive=True) for device in _DEVICES for kernel in KERNELS], path)
+    return [_swept(device, kernel, drive=True) for device in _DEVICES for kernel in KERNELS]
 
 
-def slow_downs(path: Path) -> None:
+def slow_downs() -> Sequence[Panel]:
     """Figure 13: break-even point as the host slows down."""
-    lines([_swept(device, kernel, drive=False) for device in _DEVICES for kernel in KERNELS], path)
+    return [_swept(device, kernel, drive=False) for device in _DEVICES for kernel in KERNELS]
 
 
-def iso_surface(path: Path) -> None:
+def iso_surface() -> Sequence[Panel]:
     """Figure 10: the surface over both multipliers, with lines of equal break-even point."""
     panels = []
     places = [1 + step / 8 for step in range(57)]
     for variant in ("A", "B"):
         found = swept(system("newport", "vector-add", variant), places, places, iso=(3, 4, 6))
-        panels.append(
-            Surface(
-                title=f"{found.title}, calibration {variant}",
-                across="internal bandwidth, times",
-                up="computational power, times",
-                x=found.bandwidth,
-                y=found.compute,
-                z=tuple(tuple(float(z or "nan") for z in row) for row in found.devices),
-                iso=tuple((f"BEP {c}", found.bandwidth, row) for c, row in found.iso),
-                marks=tuple(
-                    (
-                        x,
-                        y,
-                        str(bep("newport", "vector-add", variant=variant, bandwidth=x, compute=y)),
-                    )
-                    for x, y in ((2.0, 7.0), (3.0, 4.0), (4.0, 3.0), (8.0, 2.0))
-                ),
-            )
-        )
-    surface(panels, path)
+        marks = [
+            Mark(x, y, str(bep("newport", "vector-add", variant=variant, bandwidth=x, compute=y)))
+            for x, y in ((2.0, 7.0), (3.0, 4.0), (4.0, 3.0), (8.0, 2.0))
+        ]
+        panel = surface(found, marks)
+        panels.append(replace(panel, title=f"{panel.title}, calibration {variant}"))
+    return panels
 
 
-def starved_hosts(path: Path) -> None:
+def starved_hosts() -> Sequence[Panel]:
     """Figure 12: break-even point against memory."""
-    example = read("overload.toml")
-    memory = [place * 1e9 for place in example["memory_GB"]]
+    printed = example("overload.toml")
+    memory = [place * 1e9 for place in printed["memory_GB"]]
     panels = []
     for kernel in KERNELS:
-        factors = example["kernel"][kernel]
+        factors = printed["kernel"][kernel]
         chosen = {"sd_tx": factors["sd_tx"], "sd_comp": factors["sd_comp"]}
         drawn = []
         for device in _DEVICES:
             workload = system(device, kernel)
             found = overload_plan(workload, step_slow_downs(memory, workload.bytes, **chosen))
             drawn.append(Line(device, tuple(_number(value) for value in found.column("devices"))))
-        places = tuple(example["memory_GB"])
+        places = tuple(printed["memory_GB"])
         panels.append(Lines(kernel, "memory [GB]", _BEP, places, tuple(drawn), steps=True))
-    lines(panels, path)
+    return panels
 
 
-def erasure_coding(path: Path) -> None:
+def erasure_coding() -> Sequence[Panel]:
     """Figures 5 to 7 of the second paper: break-even point over size, blocks and power."""
     ssd, csd = (fit_encode_time(encode_points(side)) for side in ("ssd", "csd"))
 
@@ -145,10 +130,10 @@ def erasure_coding(path: Path) -> None:
             steps=True,
         ),
     ]  # fmt: skip
-    lines(panels, path)
+    return panels
 
 
-def cost_of_ownership(path: Path) -> None:
+def cost_of_ownership() -> Sequence[Panel]:
     """Figure 15 in cost: Table 4 as printed, and at equal throughput."""
     systems, kernel, service = scenario()
     equal = equal_throughput(systems, kernel, service)
@@ -160,14 +145,19 @@ def cost_of_ownership(path: Path) -> None:
         names = tuple(f"{each.system.name}\n{each.system.drives} drives" for each in costs)
         rates = tuple((each.throughput_Bps or 0.0) / 1e6 / each.purchase_usd for each in costs)
         panels.append(
-            Bars(f"Purchase, {title}", "USD", names, tuple(each.purchase_usd for each in costs))
+            Bars(
+                f"Purchase, {title}",
+                "USD",
+                names,
+                (Bar(tuple(each.purchase_usd for each in costs)),),
+            )
         )
-        panels.append(Bars(f"Throughput for a dollar, {title}", "MB/s/USD", names, rates))
-    bars(panels, path)
+        panels.append(Bars(f"Throughput for a dollar, {title}", "MB/s/USD", names, (Bar(rates),)))
+    return panels
 
 
 #: File name, caption and drawing of every figure.
-FIGURES: dict[str, tuple[str, Callable[[Path], None]]] = {
+FIGURES: dict[str, tuple[str, Callable[[], Sequence[Panel]]]] = {
     "throughput": (
         "Throughput against devices (paper 000, Figure 7); rings mark break-even points",
         throughput_of_arrays,

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from csdplan.published import read
+from csdplan_reproduce.printed import read
 
 
 class Verdict(StrEnum):
