@@ -1,12 +1,12 @@
-"""csdplan: how many computational storage drives beat ordinary SSDs.
+"""csdplan: the number of computational storage drives that beat ordinary SSDs.
 
 The package is a pipeline of folders, read in this order::
 
     model    the paper's equations, pure functions over NumPy arrays
-    profile  what machines and drives were measured to do (TOML, schema 1)
+    profile  measured performance of machines and drives (TOML, schema 1)
     solve    break-even points from the equations; splits, purchases, uncertainty
-    sim      simulated systems: what the equations leave out
-    request  what may be bought and what it must do (TOML)
+    sim      simulated systems, for effects that the equations leave out
+    request  products and requirements of a purchase (TOML)
     result   plain records that tables, JSON and plots all read
     plot     figures of results
     commands one function for each command, from profiles to sheets

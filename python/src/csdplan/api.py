@@ -135,7 +135,7 @@ def grid(
     ssd: str | None = None,
     bytes: int | None = None,
 ) -> xr.Dataset:
-    """Break-even points over every combination of what is given.
+    """Return the break-even points over every combination of what is given.
 
     Parameters
     ----------

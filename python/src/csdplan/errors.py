@@ -35,7 +35,7 @@ class ModelError(CsdplanError, ValueError):
     value : str
         The offending value, as text.
     expected : str
-        What the equation needs.
+        The range that the equation needs.
     """
 
     def __init__(self, argument: str, value: object, expected: str) -> None:
@@ -62,9 +62,9 @@ class Problem:
     key : str
         Path of the key, such as ``point[3].load_s.median``; ``(toml)`` if the file is not TOML.
     value : str
-        What the file holds there, as text; ``absent`` if nothing.
+        The value in the file, as text; ``absent`` if there is none.
     expected : str
-        What schema 1 asks for.
+        The values that schema 1 permits.
     """
 
     key: str

@@ -21,7 +21,7 @@ from csdplan.errors import CsdplanError, ModelError
 from csdplan.page import export
 from csdplan.page import figures as own
 from csdplan.page.answer import answer, purchase, request, resolved
-from csdplan.page.server import application, changed, picked, serve
+from csdplan.page.server import application, changed, chosen, serve
 from csdplan.page.state import (
     PROFILE_BYTES_MAX,
     SLIDERS,
@@ -80,7 +80,7 @@ def test_a_link_holds_an_uploaded_profile() -> None:
 )
 def test_a_bad_link_is_refused_in_words(query: str, says: str) -> None:
     with pytest.raises(CsdplanError, match="expected") as caught:
-        from_query(query).held()
+        from_query(query).chosen_profile()
     assert says in str(caught.value) or says == "whole number" in str(caught.value)
 
 
@@ -175,13 +175,13 @@ def test_downloads_hold_every_table() -> None:
 
 def test_picking_and_uploading() -> None:
     values: dict[str, Any] = asdict(State(cores=2))
-    state, fault = picked("profile", "", {**values, "profile": "catalina"}, None)
+    state, fault = chosen("profile", "", {**values, "profile": "catalina"}, None)
     assert (state.profile, state.kernel, state.cores, fault) == ("catalina", "dft", 2, "")
     packed = "data:;base64," + base64.b64encode(TOML.encode()).decode()
-    state, fault = picked("upload", "", values, packed)
+    state, fault = chosen("upload", "", values, packed)
     assert (state.profile, state.cores, fault) == (UPLOADED, 2, "")
     bad = "data:;base64," + base64.b64encode(b"schema = 2").decode()
-    state, fault = picked("upload", "", values, bad)
+    state, fault = chosen("upload", "", values, bad)
     assert state.profile == "newport"
     assert "schema" in fault
 

@@ -1,4 +1,4 @@
-"""Which points a plan uses, and how k_limit follows from bandwidths."""
+"""The choice of a plan's points, and k_limit from bandwidths."""
 
 from collections.abc import Sequence
 

@@ -22,7 +22,7 @@ from csdplan_reproduce.printed import read
 
 
 class Verdict(StrEnum):
-    """What became of a claim."""
+    """Outcome of a check."""
 
     REPRODUCED = "reproduced"
     CONSISTENT = "consistent"
@@ -39,7 +39,7 @@ class Claim:
     id, paper, where : str
         Its name here, the paper's number, and the place in it.
     statement : str
-        What is claimed.
+        The claim in words.
     value : str
         The number or trend that is printed.
     listed : str
@@ -65,7 +65,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check found.
+    """Result of a check.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Finding:
     ours : str
         Our value, as text.
     why : str
-        How it was computed, and what an erratum consists of.
+        Method of computation, and the reason of an erratum.
     """
 
     verdict: Verdict

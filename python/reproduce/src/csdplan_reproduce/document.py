@@ -77,7 +77,7 @@ def text(report: Report) -> str:
 
 
 def write(path: Path) -> None:
-    """Write the page to `path`, and its figures to ``figures`` beside it.
+    """Write the page to `path`, and its figures to ``figures`` next to it.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Checks of break-even points, throughput ratios and sweeps of the first paper (Figures 5 to 15).
 
 Every number comes from the shipped profiles, through the solver. Calibration A is what a check
-judges by; calibration B stands beside it, since both fit what the paper leaves open.
+judges by; calibration B stands next to it, since both fit what the paper leaves open.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs every check and holds what was found."""
+"""All checks run, and their findings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NO_CHECK = "a measurement: no equation or printed number decides it"
 
 @dataclass(frozen=True)
 class Row:
-    """One claim and what became of it.
+    """One claim and its finding.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Row:
 
     @property
     def as_listed(self) -> bool:
-        """Whether our verdict is the one that the list of claims gives."""
+        """True if our verdict is the one that the list of claims gives."""
         return self.finding.verdict.value == self.claim.listed
 
 

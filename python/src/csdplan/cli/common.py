@@ -31,7 +31,7 @@ def console() -> Console:
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Turn faults into a message on standard error and the exit code of who is at fault."""
+    """Turn faults into a message on standard error, and exit code 2 (input) or 1 (all others)."""
     try:
         yield
     except CsdplanError as error:
@@ -77,8 +77,8 @@ def warn(tables: Tables) -> None:
 def print_sheet(target: Console, sheet: Sheet) -> None:
     """Print one sheet as a table, with its note below; a wide and short one is turned over."""
     # A column in which nothing is known takes room and says nothing.
-    held = [i for i in range(len(sheet.columns)) if any(row[i] is not None for row in sheet.rows)]
-    shown = [_shown(sheet.columns[i], [row[i] for row in sheet.rows]) for i in held]
+    known = [i for i in range(len(sheet.columns)) if any(row[i] is not None for row in sheet.rows)]
+    shown = [_shown(sheet.columns[i], [row[i] for row in sheet.rows]) for i in known]
     headings, columns = [heading for heading, _ in shown], [values for _, values in shown]
     if len(headings) > _WIDE and len(sheet.rows) <= _SHORT:
         names = [str(value) for value in columns[0]]

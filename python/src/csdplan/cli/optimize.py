@@ -1,4 +1,4 @@
-"""``csdplan optimize``: what to buy."""
+"""``csdplan optimize``: the cheapest purchase."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def optimize_command(
     json: JsonOption = False,
     csv: CsvOption = False,
 ) -> None:
-    """Find the cheapest CPU, kinds and numbers of drives that do what a request asks.
+    """Find the cheapest CPU, kinds and numbers of drives that meet a request.
 
-    If nothing does, says which requirement is in the way and by how much, and exits with 1.
+    If no purchase does, the command names the requirements in the way and exits with 1.
     """
     if plot and not front:
         raise typer.BadParameter("--plot draws the front: give --front STEPS as well")

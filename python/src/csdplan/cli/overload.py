@@ -47,7 +47,7 @@ def overload_command(
     json: JsonOption = False,
     csv: CsvOption = False,
 ) -> None:
-    """Overloaded hosts: slow-down factors, and the break-even point against memory.
+    """Find the break-even point of an overloaded host, against memory or measured overload.
 
     A profile that was measured under overload has factors of its own: without --points,
     --memory-gb and --sd-... they are used.

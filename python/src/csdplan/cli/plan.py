@@ -44,7 +44,7 @@ def sweep_command(
     values: Annotated[str, typer.Option(help="A list 1,2,4 or a range 1:8:0.5.")] = "1:10:1",
     host_cores: Annotated[str, typer.Option(metavar="N,N,...", help="Host cores at work.")] = "1",
     target: Annotated[
-        int | None, typer.Option(min=1, help="Also: what must change for this break-even point?")
+        int | None, typer.Option(min=1, help="Also say what must change for this break-even point.")
     ] = None,
     device: DeviceOption = None,
     ssd: SsdOption = None,
@@ -55,7 +55,7 @@ def sweep_command(
     json: JsonOption = False,
     csv: CsvOption = False,
 ) -> None:
-    """Vary one quantity, and see the break-even point follow."""
+    """Vary one quantity, and find the break-even point for each of its values."""
     places, cores = numbers(values), whole_numbers(host_cores)
     with reported():
         found = commands.sweep(
@@ -128,7 +128,7 @@ def ec_command(
     json: JsonOption = False,
     csv: CsvOption = False,
 ) -> None:
-    """Erasure coding: break-even point against blocks, block size and computational power."""
+    """Find break-even points of erasure coding over blocks, block size and computational power."""
     counts, sizes = whole_numbers(blocks), numbers(block_mb)
     drives, hosts = numbers(drive_power), numbers(host_power)
     with reported():
@@ -156,7 +156,7 @@ def tco_command(
     json: JsonOption = False,
     csv: CsvOption = False,
 ) -> None:
-    """Cost of ownership: as configured, at equal throughput, and as prices change."""
+    """Compare cost of ownership: as configured, at equal throughput, and as prices change."""
     tried = numbers(prices)
     with reported():
         found = commands.tco(scenario, prices_usd=tried, plot=plot or ())

@@ -43,7 +43,7 @@ def report_command(
     ssd: SsdOption = None,
     bytes: BytesOption = None,
 ) -> None:
-    """Write one self-contained HTML file: the answer, figures, costs, and what they rest on."""
+    """Write one self-contained HTML file: the answer, figures, costs, and their sources."""
     cores = whole_numbers(host_cores)
     with reported():
         commands.report(

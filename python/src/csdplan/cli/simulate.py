@@ -43,9 +43,9 @@ def simulate_command(
         float, typer.Option(metavar="BYTES/S", help="Each host's link to the network.")
     ] = 1.25e9,
     network: Annotated[
-        float | None, typer.Option(metavar="BYTES/S", help="What the network carries in all.")
+        float | None, typer.Option(metavar="BYTES/S", help="Bandwidth of the whole network.")
     ] = None,
-    layout: Annotated[Layout, typer.Option(help="How a task's bytes lie.")] = Layout.SPREAD,
+    layout: Annotated[Layout, typer.Option(help="Placement of a task's bytes.")] = Layout.SPREAD,
     overlap: Annotated[
         Overlap, typer.Option(help="Whether loading and computing share time.")
     ] = Overlap.SERIAL,
@@ -79,8 +79,8 @@ def simulate_command(
 ) -> None:
     """Simulate a job whose tasks host cores and drives pull one by one.
 
-    Prints throughput, utilization and energy against the number of drives that compute, beside
-    the throughput that the closed forms give.
+    Prints throughput, utilization and energy against the number of drives that compute, and the
+    throughput of the closed forms.
     """
     counts = None if enabled is None else whole_numbers(enabled, least=0)
     with reported():

@@ -26,7 +26,7 @@ def reproduce_command(
     ] = None,
     document: Annotated[
         Path | None,
-        typer.Option(help="Write the reference page here, and its figures beside it."),
+        typer.Option(help="Write the reference page here, and its figures next to it."),
     ] = None,
     json: JsonOption = False,
     csv: CsvOption = False,
@@ -66,9 +66,11 @@ def import_command(
     idle_w: Annotated[float | None, typer.Option(help="The drive at rest (W).")] = None,
     active_w: Annotated[float | None, typer.Option(help="The drive at work (W).")] = None,
     price_usd: Annotated[float | None, typer.Option(help="The drive's price (USD).")] = None,
-    machine: Annotated[str, typer.Option(help="What was measured.")] = "unnamed machine",
+    machine: Annotated[
+        str, typer.Option(help="Name of the machine that was measured.")
+    ] = "unnamed machine",
     date: Annotated[str | None, typer.Option(help="YYYY-MM-DD of measurement or price.")] = None,
-    source: Annotated[str | None, typer.Option(help="Where the numbers come from.")] = None,
+    source: Annotated[str | None, typer.Option(help="Source of the numbers.")] = None,
 ) -> None:
     """Make a profile from fio's JSON or a data sheet."""
     kernels = [_kernel(text) for text in kernel]

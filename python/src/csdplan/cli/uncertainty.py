@@ -1,4 +1,4 @@
-"""``csdplan uncertainty``: how sure a break-even point is."""
+"""``csdplan uncertainty``: the distribution of a break-even point."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def uncertainty_command(
         ),
     ] = None,
     of: Annotated[
-        str, typer.Option(help="What varies of a measured time: a single run, or the median.")
+        str,
+        typer.Option(help="Variation of a measured time: that of a single run, or of the median."),
     ] = "run",
     samples: Annotated[int, typer.Option(min=1, max=10_000_000, help="Draws.")] = 100_000,
     base: Annotated[
@@ -57,9 +58,9 @@ def uncertainty_command(
     json: JsonOption = False,
     csv: CsvOption = False,
 ) -> None:
-    """Draw a profile's times from their spreads, and see where the break-even point falls.
+    """Draw a profile's times from their spreads, and find the distribution of the break-even point.
 
-    Also says which of them it hangs on (Sobol indices).
+    Sobol indices show the times that it depends on.
     """
     with reported():
         found = commands.uncertainty(

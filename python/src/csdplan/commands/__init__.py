@@ -4,7 +4,7 @@ The command line prints what these functions return, and `csdplan.api` turns it 
 so both take the same options under the same names. Where a flag takes a quantity with a unit, the
 name here ends with the unit: ``--nic`` is ``nic_Bps``.
 
-- ``tables``: what a command returns, and figures as files.
+- ``tables``: answers of commands, and figures as files.
 - ``choose``: from a profile and a kernel to a workload; CSV files of measured points.
 - ``break_even``: bep, sweep, surface.
 - ``scenarios``: ec, tco, overload.

@@ -1,4 +1,4 @@
-"""How sure a break-even point is: uncertainty."""
+"""The distribution of a break-even point: uncertainty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to buy: optimize."""
+"""The cheapest purchase: optimize."""
 
 from __future__ import annotations
 

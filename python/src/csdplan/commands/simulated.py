@@ -64,7 +64,7 @@ def simulate(
     nic_Bps, network_Bps : float, optional
         Bandwidth of each host's link, and of the whole network if it is limited [bytes/s].
     layout : str
-        How a task's bytes lie: ``spread`` over drives, or ``whole`` on one.
+        Placement of a task's bytes: ``spread`` over drives, or ``whole`` on one.
     overlap : str
         ``serial`` or ``pipelined``: whether loading and computing share time.
     skew : float

@@ -78,7 +78,7 @@ def import_profile(
     price_usd : float, optional
         Price of the drive [USD].
     machine, date, source : str, optional
-        What was measured, on which day (YYYY-MM-DD), and where the numbers come from.
+        Name of the machine, day of measurement (YYYY-MM-DD), and source of the numbers.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a command returns: sheets by name, warnings, and figures as files."""
+"""Answers of commands: sheets by name, warnings, and figures as files."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""One HTML file for a decision meeting: what was asked, the answer, and what it rests on.
+"""One HTML file for a decision meeting: the question, the answer, and its sources.
 
-- ``content``: which results and figures go into it, and in which words;
+- ``content``: the results, figures and sentences of a report;
 - ``html``: sections, tables and figures as HTML, and nothing else.
 
 The file needs no network and no other file. Equal inputs give equal bytes.

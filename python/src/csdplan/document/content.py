@@ -1,4 +1,4 @@
-"""What a report holds: the answer first, then figures and costs, then what they rest on.
+"""Content of a report: the answer first, then figures and costs, then their sources.
 
 It asks the same functions as the commands do and adds no number of its own. Sentences say what a
 table shows, including where the closed form would mislead and where drives never break even.
@@ -44,12 +44,12 @@ _EXAMPLE = (
 
 @dataclass(frozen=True)
 class Question:
-    """What a report is about.
+    """Subject of a report.
 
     Attributes
     ----------
     name : str
-        What the profile is called.
+        Name of the profile.
     profile : Profile
         The profile that `workload` was resolved from.
     load : Workload
@@ -65,7 +65,7 @@ class Question:
     scenario : tuple or None
         Systems, kernel and service to cost.
     is_example : bool
-        Whether the scenario is the published one, which has nothing to do with the profile.
+        True if the scenario is the published one, which is independent of the profile.
     request : Request or None
         A purchase to find.
     """

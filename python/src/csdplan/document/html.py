@@ -66,14 +66,14 @@ def items(texts: Sequence[str], kind: str = "") -> str:
 
 def table(sheet: Sheet) -> str:
     """Return a sheet as a table with its title above and its note below."""
-    held = [i for i in range(len(sheet.columns)) if any(row[i] is not None for row in sheet.rows)]
-    numeric = {i: all(not isinstance(row[i], str) for row in sheet.rows) for i in held}
+    known = [i for i in range(len(sheet.columns)) if any(row[i] is not None for row in sheet.rows)]
+    numeric = {i: all(not isinstance(row[i], str) for row in sheet.rows) for i in known}
     heads = "".join(
         f'<th scope="col"{_kind(numeric[i])}>{_safe(sheet.columns[i].replace("_", " "))}</th>'
-        for i in held
+        for i in known
     )
     rows = "\n".join(
-        "<tr>" + "".join(f"<td{_kind(numeric[i])}>{_cell(row[i])}</td>" for i in held) + "</tr>"
+        "<tr>" + "".join(f"<td{_kind(numeric[i])}>{_cell(row[i])}</td>" for i in known) + "</tr>"
         for row in sheet.rows
     )
     note = paragraph(sheet.note, "note") if sheet.note else ""

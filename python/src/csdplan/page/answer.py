@@ -34,7 +34,7 @@ _TIME_LIMIT_S = 5.0
 
 @dataclass(frozen=True)
 class Answer:
-    """All that the page shows, beside the purchase.
+    """Everything that the page shows except the purchase.
 
     Attributes
     ----------
@@ -68,9 +68,9 @@ class Answer:
 
 def resolved(state: State) -> Workload:
     """Return the workload as the profile has it."""
-    held = state.held()
-    if state.kernel not in held.kernels():
-        raise ModelError("kernel", state.kernel, f"one of {', '.join(held.kernels())}")
+    profile = state.chosen_profile()
+    if state.kernel not in profile.kernels():
+        raise ModelError("kernel", state.kernel, f"one of {', '.join(profile.kernels())}")
     state = normalized(state)
     return _workload(*(getattr(state, name) for name in TEXTS))
 
@@ -148,9 +148,9 @@ def _published() -> Request:
 
 @lru_cache(maxsize=64)
 def _workload(profile: str, kernel: str, device: str, ssd: str, size: str, text: str) -> Workload:
-    held = State(profile=profile, text=text).held()
+    found = State(profile=profile, text=text).chosen_profile()
     return workload_of(
-        held,
+        found,
         kernel,
         name=profile,
         device=device or None,

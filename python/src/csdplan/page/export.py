@@ -1,4 +1,4 @@
-"""What the page's download buttons give: the same tables as it shows, and the state itself."""
+"""Downloads of the page: the tables that it shows, and its state."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dash import Dash, Input, Output, ctx, html, no_update
-from dash import State as Held
+from dash import State as Kept
 from flask import abort, request
 from werkzeug.serving import make_server
 
@@ -89,7 +89,7 @@ def serve(port: int) -> None:
         app = application()
         # SciPy's solver takes a second to come in: better now than under the first slider.
         purchase(State())
-        # Requests are nobody's concern here; what fails still is.
+        # Requests are not logged, errors are.
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
         server = make_server(ADDRESS, port, app.server, threaded=True, fd=listener.fileno())
         where = f"http://{ADDRESS}:{listener.getsockname()[1]}/"
@@ -144,7 +144,7 @@ _SHOWN = (
 )
 
 
-def picked(
+def chosen(
     trigger: str | None, query: str, values: dict[str, Any], contents: str | None
 ) -> tuple[State, str]:
     """Return the state after a link was opened, something picked or uploaded; and a fault.
@@ -167,8 +167,8 @@ def picked(
 
 def _connect(app: Dash) -> None:
     inputs = {name: Input(name, _property(name)) for name in _NAMES}
-    held = {name: Held(name, _property(name)) for name in _NAMES if name not in CHOICES}
-    chosen = {name: Input(name, "value") for name in CHOICES}
+    kept = {name: Kept(name, _property(name)) for name in _NAMES if name not in CHOICES}
+    choices = {name: Input(name, "value") for name in CHOICES}
 
     @app.callback(
         output=[
@@ -180,11 +180,11 @@ def _connect(app: Dash) -> None:
         inputs={
             "query": Input("location", "search"),
             "contents": Input("upload", "contents"),
-            "values": {**chosen, **held},
+            "values": {**choices, **kept},
         },
     )
     def pick(query: str | None, contents: str | None, values: dict[str, Any]) -> list[Any]:
-        state, fault = picked(ctx.triggered_id, query or "", values, contents)
+        state, fault = chosen(ctx.triggered_id, query or "", values, contents)
         found = picks(state)
         return [
             *(getattr(state, name) for name in _NAMES),
@@ -200,7 +200,7 @@ def _connect(app: Dash) -> None:
     @app.callback(
         Output("download", "data"),
         inputs={"_csv": Input("csv", "n_clicks"), "_json": Input("json", "n_clicks")},
-        state={"values": {name: Held(name, _property(name)) for name in _NAMES}},
+        state={"values": {name: Kept(name, _property(name)) for name in _NAMES}},
         prevent_initial_call=True,
     )
     def download(_csv: int | None, _json: int | None, values: dict[str, Any]) -> Any:

@@ -1,8 +1,8 @@
 """Renders panels as Plotly's plain dictionaries, without importing Plotly.
 
 Colors are Okabe and Ito's and the ``cividis`` scale; lines differ in dash and marker as well, so
-that no answer hangs on color alone. A page holds all it needs, Plotly's script included, which is
-taken from the installed package. Without the package there is no such page.
+that no answer depends on color alone. A page includes Plotly's script, which is taken from the
+installed package; without that package there is no such page.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Profiles: what a machine and its drives were measured, or published, to do.
+"""Profiles: measured or published performance of a machine and its drives.
 
 - ``schema``: schema 1 as strict types; what each key means is in ``docs/internals/profile.md``.
 - ``load``: from a file or a shipped name to a `Profile`, every fault reported at once.

@@ -58,7 +58,7 @@ class Workload:
     drive_units : int
         Units at work in the drive.
     ssd_overlap, csd_overlap : str
-        How the points were measured: ``serial`` or ``pipelined``.
+        Overlap of the measured points: ``serial`` or ``pipelined``.
     gains : tuple
         Units at work in the drive, and throughput over that with the fewest, for every drive
         point of this size; units ascending.
@@ -67,14 +67,14 @@ class Workload:
     k_limit : int or None
         Devices that the host can ingest from at full speed; None if the profile cannot tell.
     prov : dict
-        Where each of the four times comes from.
+        Provenance of each of the four times.
     energy : dict
         Energy of a run above idle, ``host`` on one core and ``drive``: joules and their source;
         without a side of which the profile says nothing.
     pipelined : dict
-        What a pipelined run really took over the longer of transfer and compute, likewise [1].
+        Measured time of a pipelined run over the longer of transfer and compute, by side [1].
     warnings : tuple of str
-        What the reader of a plan must know about these numbers.
+        Statements that the reader of a plan must know about these numbers.
     """
 
     profile: str
@@ -124,7 +124,7 @@ def workload_of(
     kernel : str
         A kernel that the profile has points for.
     name : str
-        What messages call the profile.
+        Name of the profile in messages.
     device, ssd : str, optional
         The drive that computes and the drive that serves as an SSD, if there is a choice.
     bytes : int, optional

@@ -16,7 +16,7 @@ from csdplan.model.ratios import CTR_SPLIT, compute_time_ratio
 from csdplan.profile.workload import Workload
 from csdplan.solve.bep import Verdict, break_even
 
-#: How a plan may take transfer and compute to share time.
+#: Overlaps of transfer and compute that a plan may assume.
 OVERLAPS = ("serial", "pipelined", "measured")
 
 
@@ -43,7 +43,7 @@ class HostResult:
     ssd_store_s : float
         Time to store the result that was counted [s]; 0 without ``store``.
     ssd_limit_s, csd_limit_s : float
-        What the arrays' times approach as devices are added [s].
+        Limits of the arrays' times as devices are added [s].
     """
 
     host_cores: int
@@ -82,7 +82,7 @@ class SystemResult:
     csd_store_s : float
         Time to store the result that was counted, of one drive [s]; 0 without ``store``.
     ssd_overlap, csd_overlap : str
-        Whether each side was taken as ``serial`` or ``pipelined``.
+        Overlap of each side in the plan: ``serial`` or ``pipelined``.
     host_ctr, drive_ctr : float
         Share of compute time on one host core, and in the drive [1].
     workload_class : str
@@ -90,7 +90,7 @@ class SystemResult:
     gains : tuple
         Units at work in the drive, and throughput over that with the fewest.
     prov : dict
-        Where each of the four times comes from.
+        Provenance of each of the four times.
     energy : dict
         Energy of a run above idle, ``host`` on one core and ``drive``: joules and their source.
     hosts : tuple of HostResult
@@ -134,7 +134,7 @@ class BepResult:
     systems : tuple of SystemResult
         One for each profile, in the order asked for.
     warnings : tuple of str
-        What the reader must know.
+        Statements that the reader must know.
     """
 
     kernel: str
@@ -177,7 +177,7 @@ def bep(
     host_part_s : float
         The host's part in a run on drives [s]; at least 0.
     store : bool
-        Whether to count the time to write results back, where the profile has it.
+        True to count the time to write results back, where the profile has it.
     overlap : str
         ``serial`` (the paper), ``pipelined`` (both sides), or ``measured`` (each side as its
         points were measured).

@@ -33,7 +33,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 @dataclass(frozen=True)
 class Uncertain:
-    """What varies, and what does not.
+    """Quantities that vary, and those that are fixed.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Uncertain:
     fixed : dict
         All other arguments of `break_even`.
     sources : dict
-        Where each input's spread comes from, for people.
+        Source of each input's spread, for people.
     """
 
     title: str
@@ -80,12 +80,12 @@ def uncertain(
     ranges : sequence of Uniform
         Quantities that vary between bounds, in place of a profile's value.
     of : {"run", "median"}
-        Whether a measured time varies as single runs do, or as the median of all of them does.
+        ``run`` if a measured time varies as single runs do, ``median`` as the median of all does.
     """
     if of not in {"run", "median"}:
         raise ModelError("of", of, "run or median")
     effective = k_limit if k_limit is not None else workload.k_limit
-    ranged = {held.name for held in ranges}
+    ranged = {input_.name for input_ in ranges}
     if effective is None and "k_limit" not in ranged:
         raise ProfileIncomplete(f"{workload.profile}: k_limit is unknown; give --k-limit")
     used = {**SPREADS, **(spreads or {})}
@@ -99,7 +99,7 @@ def uncertain(
         "csd_comp_s": (drive, drive.comp_s),
     }
     inputs: list[Input] = list(ranges)
-    sources = {held.name: f"{held.low:g} to {held.high:g}, as given" for held in ranges}
+    sources = {input_.name: f"{input_.low:g} to {input_.high:g}, as given" for input_ in ranges}
     for name, (point, timing) in timings.items():
         if name not in ranged:
             sigma, sources[name] = _sigma(point, timing, used, of)
@@ -149,14 +149,14 @@ class UncertaintyResult:
     indices: tuple[Index, ...]
 
     def sheets(self) -> tuple[Sheet, Sheet, Sheet]:
-        """Return quantiles, what the point hangs on, and the share of each number."""
+        """Return quantiles, the indices of the inputs, and the share of each number."""
         return _quantiles(self), _indices(self), _counts(self)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the reader must know."""
+        """Statements that the reader must know."""
         found = []
-        still = [held.name for held in self.question.inputs if _is_still(held)]
+        still = [input_.name for input_ in self.question.inputs if _is_still(input_)]
         if still:
             found.append(
                 f"{', '.join(still)} held fixed: no spread is known; --spread assumed=0.05 and the "
@@ -171,20 +171,20 @@ class UncertaintyResult:
 def uncertainty(
     question: Uncertain, *, samples: int = 100_000, base: int = 1024, seed: int = 1
 ) -> UncertaintyResult:
-    """Draw, solve and analyze; the parameters are those of `monte_carlo` and `sobol`."""
-    varying = [held for held in question.inputs if not _is_still(held)]
+    """Draw, solve and analyze. The parameters are those of `monte_carlo` and `sobol`."""
+    varying = [input_ for input_ in question.inputs if not _is_still(input_)]
     distribution = monte_carlo(question.inputs, question.fixed, samples=samples, seed=seed)
     indices: tuple[Index, ...] = ()
     if len(varying) > 1:
         medians = {
-            held.name: held.median
-            for held in question.inputs
-            if isinstance(held, Lognormal) and _is_still(held)
+            input_.name: input_.median
+            for input_ in question.inputs
+            if isinstance(input_, Lognormal) and _is_still(input_)
         }
         lows = {
-            held.name: held.low
-            for held in question.inputs
-            if isinstance(held, Uniform) and _is_still(held)
+            input_.name: input_.low
+            for input_ in question.inputs
+            if isinstance(input_, Uniform) and _is_still(input_)
         }
         fixed = {**question.fixed, **medians, **lows}
         indices = sobol(varying, fixed, base=base, seed=seed)
@@ -193,15 +193,15 @@ def uncertainty(
     return UncertaintyResult(question, distribution, indices)
 
 
-def _is_still(held: Input) -> bool:
-    return held.sigma == 0 if isinstance(held, Lognormal) else held.low == held.high
+def _is_still(input_: Input) -> bool:
+    return input_.sigma == 0 if isinstance(input_, Lognormal) else input_.low == input_.high
 
 
 def _quantiles(result: UncertaintyResult) -> Sheet:
-    held = result.distribution
-    rows: list[tuple[Value, ...]] = [(f"{share:.0%}", held.quantile(share)) for share in QUANTILES]
-    never = held.never / held.samples
-    note = f"{held.samples} draws; in that share of them so many drives are enough"
+    found = result.distribution
+    rows: list[tuple[Value, ...]] = [(f"{share:.0%}", found.quantile(share)) for share in QUANTILES]
+    never = found.never / found.samples
+    note = f"{found.samples} draws; in that share of them so many drives are enough"
     note += f"; {never:.1%} of them never break even" if never else ""
     return sheet_of(
         f"Break-even point of {result.question.title}", ("of_draws", "devices"), rows, note
@@ -229,9 +229,9 @@ def _indices(result: UncertaintyResult) -> Sheet:
 
 
 def _counts(result: UncertaintyResult) -> Sheet:
-    held = result.distribution
+    found = result.distribution
     rows = [
-        (devices, count / held.samples, held.probability(devices))
-        for devices, count in held.counts().items()
+        (devices, count / found.samples, found.probability(devices))
+        for devices, count in found.counts().items()
     ]
     return sheet_of("Shares", ("devices", "share", "share_up_to"), rows)

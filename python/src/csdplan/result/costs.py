@@ -44,7 +44,7 @@ class Tco:
         """Return the costs as configured, at equal throughput, and over the drives' price."""
         return (
             cost_sheet("As configured", self.as_is, "saved: against the first system's purchase"),
-            cost_sheet("At the first system's throughput", self.equal, "drives counted anew"),
+            cost_sheet("At the first system's throughput", self.equal, "drives counted again"),
             price_sensitivity(self.equal, self.drive_usd),
         )
 

@@ -12,7 +12,7 @@ from csdplan.result.sheet import Sheet, Value, sheet_of
 from csdplan.solve.mix import Placement, Split, split
 from csdplan.solve.purchase import Cpu, Demand, DriveKind
 
-#: What a drive holds where only even placement is asked about, and capacity does not matter.
+#: Capacity of a drive for questions of even placement, which do not depend on it.
 _ANY_CAPACITY = 1.0
 
 COLUMNS = ("ssds", "csds", "throughput_Bps", "host_busy", "drives_busy", "together")
@@ -79,8 +79,8 @@ def mix(
     for count in csds:
         if not 0 <= count <= drives:
             raise ModelError("csds", count, f"from 0 to the {drives} devices there are")
-        held = [(ssd, drives - count), (csd, count)]
-        found = split(cpu, held, demands, placement=placement, overlap=overlap)
+        devices = [(ssd, drives - count), (csd, count)]
+        found = split(cpu, devices, demands, placement=placement, overlap=overlap)
         rows.append(_row(drives - count, count, found))
         parts += [
             (count, name, found.by_host[name], found.by_drives[name]) for name in found.by_host

@@ -1,4 +1,4 @@
-"""Plans for overloaded hosts as sheets: by memory, or by what a profile was measured under."""
+"""Plans for overloaded hosts as sheets: by memory, or by measured overload."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class Measured:
     Attributes
     ----------
     overload : Overload
-        What the host lacked.
+        Resource that the host lacked.
     cores : int
         Host cores at work in both measurements.
     sd_tx, sd_comp : float
         Slow-down factors of transfer and compute [1]; at least 1.
     clipped : bool
-        Whether a time was below that without overload, so that a factor was raised to 1.
+        True if a time was below that without overload, so that a factor was raised to 1.
     """
 
     overload: Overload
@@ -79,7 +79,7 @@ def measured(
     workload : Workload
         Kernel, drive and working set.
     name : str
-        What messages call the profile.
+        Name of the profile in messages.
     cores : int
         Host cores at work. Without a measurement of theirs, those of one core stand for them.
 

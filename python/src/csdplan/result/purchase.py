@@ -1,4 +1,4 @@
-"""Purchases as tables: what to buy, who does what, what binds, or what is lacking."""
+"""Purchases as sheets: bill of materials, division of work, binding requirements, shortfalls."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def bill(request: Request, plan: Plan) -> Sheet:
 
 
 def work(plan: Plan) -> Sheet:
-    """Return who does what of each workload."""
+    """Return the division of each workload between hosts and drives."""
     total: dict[str, float] = {}
     for share in plan.shares:
         total[share.workload] = total.get(share.workload, 0.0) + share.rate_Bps
@@ -47,7 +47,7 @@ def work(plan: Plan) -> Sheet:
 
 
 def requirements(plan: Plan) -> Sheet:
-    """Return how each requirement is met, and which of them make the purchase dearer."""
+    """Return the level reached of each requirement, and the requirements that cost money."""
     rows = []
     for need in plan.requirements:
         one, unit = _unit(need.name)
@@ -62,7 +62,7 @@ def requirements(plan: Plan) -> Sheet:
 
 
 def shortfall_sheet(shortfalls: Sequence[Shortfall]) -> Sheet:
-    """Return what an infeasible request lacks."""
+    """Return the shortfalls of an infeasible request."""
     rows: list[tuple[Value, ...]] = []
     for lack in shortfalls:
         one, unit = _unit(lack.name)

@@ -112,7 +112,7 @@ def times_sheet(result: BepResult, system: SystemResult) -> Sheet:
 
 
 def text_sheet(result: BepResult, system: SystemResult) -> Sheet:
-    """Return one system as text for a terminal, with all that it rests on in the note."""
+    """Return one system as text for a terminal, with its sources in the note."""
     title = f"{result.kernel} on {system.device} (profile {system.profile})"
     return _view(title, result, (system,), _TEXT, _footnote(system))
 

@@ -1,7 +1,7 @@
 """Simulated runs of one workload, against the number of drives that compute.
 
 Ties a resolved `Workload` to the simulator: which speeds follow from which times. Every row has
-the closed form's throughput beside the simulated one, so where they part can be seen at once.
+the closed form's throughput next to the simulated one, so that differences show.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def node_of(
     k_limit : int, optional
         The switch carries so many times what one SSD reads; by default the profile's.
     profile : Profile, optional
-        Where watts come from; without it they are unknown.
+        Source of watts; without it they are unknown.
 
     Raises
     ------

@@ -28,7 +28,7 @@ from csdplan.solve.inverse import (
 
 #: Names of the axis that varies the host cores at work; the second is deprecated.
 HOST_CORES = ("host_cores", "cores")
-#: What can be varied, and what each is.
+#: Quantities that can be varied, with their meanings.
 AXES = {
     "host_cores": "host cores at work",
     "k_limit": "SSDs that use up the host's ingest bandwidth",
@@ -41,7 +41,7 @@ AXES = {
 
 @dataclass(frozen=True)
 class Setting:
-    """All that a break-even point depends on, beside the profile.
+    """Quantities that a break-even point depends on in addition to the profile.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ def sweep(
     axis : str
         One of `AXES`.
     values : sequence of float
-        What it takes; whole numbers for ``host_cores`` and ``k_limit``.
+        Its values; whole numbers for ``host_cores`` and ``k_limit``.
     host_cores : sequence of int
         The n of each Host(n); not used for the axis ``host_cores``.
     base : Setting, optional

@@ -30,7 +30,7 @@ class Curve:
     throughput_Bps : tuple of float
         One value for each number of devices [bytes/s].
     break_even_devices : int or None
-        Where the drives overtake this host for good; None for the drives, or if nowhere.
+        Devices from which on the drives are faster; None for the drives, or if there is no point.
     break_even_Bps : float or None
         The drives' throughput there [bytes/s].
     """
@@ -54,7 +54,7 @@ class SystemCurves:
     k_limit : int
         Devices that use up the host's ingest bandwidth.
     logarithmic : bool
-        Whether the span asks for logarithmic axes.
+        True if the span needs logarithmic axes.
     drives : Curve
         The array of computational drives.
     hosts : tuple of Curve

@@ -1,10 +1,10 @@
 """Discrete-event simulation of a job whose tasks are pulled by host cores and drives.
 
-Each worker takes a task, works on it to the end, and takes the next, until there is none: nobody
-plans, so fast workers do more. A drive takes tasks that lie on itself, then, if the job lets it,
-those of the fullest other drive of its host. A host core takes from the fullest drive of its own
-host, then from the fullest of all hosts. A task, once taken, is never given up or done twice, so
-a straggler's last task is waited for.
+Each worker takes a task, finishes it, and takes the next, until there is none. There is no plan, so
+fast workers do more. A drive takes tasks that lie on itself and then, if the job permits it, those
+of the fullest other drive of its host. A host core takes from the fullest drive of its own host,
+then from the fullest of all hosts. Each task is done once, by the worker that took it, so the job
+waits for a straggler's last task.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Task:
 
 @dataclass
 class _Books:
-    """What has been done so far."""
+    """Work done so far."""
 
     end_s: float = 0.0
     core_busy_s: float = 0.0

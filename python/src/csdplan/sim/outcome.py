@@ -1,4 +1,4 @@
-"""What a run came to: time, throughput, utilization, energy."""
+"""Outcome of a run: time, throughput, utilization, energy."""
 
 from __future__ import annotations
 

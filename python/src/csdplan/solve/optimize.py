@@ -1,4 +1,4 @@
-"""The cheapest purchase that does what is asked, and why it costs what it costs.
+"""The cheapest purchase that meets all requirements, and the requirements that set its cost.
 
 `optimize` buys; if nothing can be bought, `shortfalls` says which requirement is to blame and by
 how much. `pareto` trades cost for throughput; `fixed_capacity` compares kinds of drives where the
@@ -17,7 +17,7 @@ from csdplan.solve.highs import Answer, Status, minimize, shadow_prices
 from csdplan.solve.program import GB, TB, Program, Row, program
 from csdplan.solve.purchase import Request
 
-#: How much less of a requirement a saving is quoted for.
+#: Share by which a requirement is less where a saving is quoted.
 LESS = 0.1
 #: Shadow prices below this share of the cost do not bind.
 _BINDS = 1e-6
@@ -28,7 +28,7 @@ _HOSTS_MORE = 256
 
 
 class Verdict(StrEnum):
-    """What came of a request."""
+    """Outcome of a request."""
 
     OPTIMAL = "optimal"
     STOPPED = "stopped"
@@ -37,14 +37,14 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Share:
-    """What of a workload is done where.
+    """Part of a workload that one kind of CPU or drive does.
 
     Attributes
     ----------
     workload, where : str
         The workload; the CPU that computes it, or the kind of drive.
     in_drive : bool
-        Whether `where` is a kind of drive.
+        True if `where` is a kind of drive.
     rate_Bps : float
         Input per second [bytes/s].
     """
@@ -57,7 +57,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Requirement:
-    """How a requirement is met.
+    """Level reached of one requirement.
 
     Attributes
     ----------
@@ -66,9 +66,9 @@ class Requirement:
     required, reached : float
         In the unit of the requirement [bytes/s, bytes, W, USD, hosts].
     binds : bool
-        Whether less of it would be cheaper, drives and hosts taken as divisible.
+        True if less of it would be cheaper, with drives and hosts taken as divisible.
     saving_usd : float
-        What `LESS` of it less (or more, of a limit) would save, on the same terms [USD].
+        Saving if it were less by the share `LESS` (a limit: more), on the same terms [USD].
     """
 
     name: str
@@ -87,7 +87,7 @@ class Plan:
     verdict : Verdict
         ``optimal``, or ``stopped`` by the time limit with the best found so far.
     hosts, drives : dict
-        How many of each, by name; only what is bought.
+        Number bought of each, by name; without those that are not bought.
     price_usd, energy_usd, cost_usd : float
         Purchase, energy over the years asked for, and both [USD].
     bound_usd : float
@@ -99,9 +99,9 @@ class Plan:
     scale : float
         Share of every required throughput that is reached [1]; at least 1.
     shares : tuple of Share
-        Who does what.
+        Division of the work.
     requirements : tuple of Requirement
-        How each is met, and which bind.
+        Level reached of each, and the binding ones.
     """
 
     verdict: Verdict
@@ -127,9 +127,9 @@ class Shortfall:
     name : str
         As in `Requirement`.
     required : float
-        What was asked [its unit].
+        Required level [its unit].
     possible_alone : float or None
-        What could be had if this alone gave way [its unit]; None if that would not be enough.
+        Possible level if this alone gives way [its unit]; None if that is not enough.
     possible_together : float
         Its part if all give way, in the least sum of relative changes [its unit].
     """
@@ -150,7 +150,7 @@ def optimize(request: Request, *, time_limit_s: float = 60.0, explain: bool = Tr
     time_limit_s : float
         After this the best purchase so far is returned as ``stopped`` [s].
     explain : bool
-        Whether to work out which requirements bind.
+        True to find the binding requirements.
 
     Raises
     ------

@@ -41,7 +41,7 @@ from csdplan.result import as_json
 app = typer.Typer(
     name="csdplan",
     help="How many computational storage drives beat ordinary SSDs.\n\n"
-    "csdplan reads a profile (what a host and its drives were measured to do) and finds the "
+    "csdplan reads a profile (measured times of a host and its drives) and finds the "
     "break-even point: the smallest number of drives that finish sooner than as many SSDs.\n\n"
     "Try: csdplan bep --profile newport --kernel count --host-cores 1,4,16",
     no_args_is_help=True,
@@ -99,7 +99,7 @@ def bep_command(
     ] = 1.0,
     host_part: Annotated[
         float,
-        typer.Option(metavar="SECONDS", help="What the host adds to a run on drives."),
+        typer.Option(metavar="SECONDS", help="Time that the host adds to a run on drives."),
     ] = 0.0,
     device: DeviceOption = None,
     ssd: SsdOption = None,
