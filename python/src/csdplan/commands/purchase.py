@@ -50,8 +50,8 @@ def optimize(
     asked = request if isinstance(request, Request) else load_request(request)
     plan = solver.optimize(asked, time_limit_s=time_limit_s)
     if plan is None:
-        lacking = solver.shortfalls(asked, time_limit_s=time_limit_s)
-        sheets = {"shortfalls": purchase.shortfall_sheet(lacking)}
+        shortfalls = solver.shortfalls(asked, time_limit_s=time_limit_s)
+        sheets = {"shortfalls": purchase.shortfall_sheet(shortfalls)}
     else:
         sheets = {
             "bill": purchase.bill(asked, plan),

@@ -147,7 +147,7 @@ _SHOWN = (
 def chosen(
     trigger: str | None, query: str, values: dict[str, Any], contents: str | None
 ) -> tuple[State, str]:
-    """Return the state after a link was opened, something picked or uploaded; and a fault.
+    """Return the state after a link was opened, a choice or an upload; and a fault.
 
     `trigger` is the control that changed; anything but a choice and ``upload`` is the link.
     """

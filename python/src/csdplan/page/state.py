@@ -134,7 +134,7 @@ class State:
 
 
 def picks(state: State) -> dict[str, tuple[str, ...]]:
-    """Return what can be picked: profiles, kernels, and what a profile has several of.
+    """Return the choices: profiles, kernels, and the devices and sizes that a profile has.
 
     The working sets are those of the state's drive and SSD, both sides having measured them.
     """
@@ -157,7 +157,7 @@ def picks(state: State) -> dict[str, tuple[str, ...]]:
 
 
 def normalized(state: State) -> State:
-    """Return the state with the first of what can be picked for what cannot be.
+    """Return the state with the first possible choice in place of an impossible one.
 
     A field without a choice is left empty, so that a link does not mention it.
     """
@@ -176,7 +176,7 @@ def _names(points: list[Point]) -> tuple[str, ...]:
 
 
 def profile_names(text: str) -> tuple[str, ...]:
-    """Return the profiles that can be picked, the uploaded one last."""
+    """Return the profiles to choose from, the uploaded one last."""
     return (*computing_names(), UPLOADED) if text else computing_names()
 
 

@@ -30,14 +30,14 @@ def throughput(curves: SystemCurves) -> Lines:
     drives = Line("CSDs", _gigabytes(curves.drives.throughput_Bps), reference=True)
     lines, marks = [drives], []
     for index, host in enumerate(curves.hosts):
-        found = host.break_even_devices
-        answer = "no BEP" if found is None else f"BEP {found}"
+        crossing = host.break_even_devices
+        answer = "no BEP" if crossing is None else f"BEP {crossing}"
         label = f"SSDs, Host({host.host_cores}): {answer}"
         lines.append(Line(label, _gigabytes(host.throughput_Bps), style=index))
-        if found is not None and host.break_even_Bps is not None:
+        if crossing is not None and host.break_even_Bps is not None:
             height, below = host.break_even_Bps / 1e9, _is_crowded(curves, index)
             name = f"BEP against Host({host.host_cores})"
-            marks.append(Mark(float(found), height, str(found), index, below, name))
+            marks.append(Mark(float(crossing), height, str(crossing), index, below, name))
     return Lines(
         title=curves.title,
         across="devices",
@@ -53,10 +53,10 @@ def throughput(curves: SystemCurves) -> Lines:
 
 def _is_crowded(curves: SystemCurves, index: int) -> bool:
     """Return True if the next host's break-even point lies so near that labels would meet."""
-    found = [host.break_even_devices for host in curves.hosts[index : index + 2]]
-    if len(found) == 1 or None in found:
+    crossings = [host.break_even_devices for host in curves.hosts[index : index + 2]]
+    if len(crossings) == 1 or None in crossings:
         return False
-    first, second = (float(count or 0) for count in found)
+    first, second = (float(count or 0) for count in crossings)
     if curves.logarithmic:
         return abs(math.log(second / first)) < _CROWDED * math.log(curves.devices[-1])
     return abs(second - first) < _CROWDED * curves.devices[-1]
