@@ -149,8 +149,9 @@ $(DEMO_READY): python/pyproject.toml demo/requirements.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r demo/requirements.txt
 	touch $@
 
-$(TEST_READY): python/pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e './python[test]'
+$(TEST_READY): python/pyproject.toml python/reproduce/pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  -e './python[test,reproduce]' -e ./python/reproduce
 	touch $@
 
 $(ORACLE_READY): tests/oracle/requirements.txt | $(VENV)/bin/python

@@ -29,7 +29,7 @@ import csdplan
 import numpy as np
 from csdplan.sim import Job, Node, System, fleet_of, run_fluid, simulate
 from csdplan.solve import break_even
-from csdplan.solve.optimize import optimise, pareto
+from csdplan.solve.optimize import optimize, pareto
 from csdplan.solve.purchase import Cpu, Demand, DriveKind, Limits, Request
 
 RUNS = 5
@@ -98,7 +98,7 @@ def events() -> None:
 
 def purchase() -> None:
     """Find the cheapest of 10 CPUs and 6 kinds of drives for 8 workloads, and what binds."""
-    assert optimise(_request()) is not None
+    assert optimize(_request()) is not None
 
 
 def front() -> None:

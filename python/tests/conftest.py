@@ -2,7 +2,7 @@
 
 from hypothesis import settings
 
-# Shared machines stall; a stall is not a failure. Derandomised: equal code, equal examples.
+# Shared machines stall; a stall is not a failure. Derandomized: equal code, equal examples.
 settings.register_profile(
     "csdplan", max_examples=300, deadline=None, derandomize=True, database=None
 )

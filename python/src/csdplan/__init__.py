@@ -1,22 +1,22 @@
-"""csdplan: how many computational storage drives beat ordinary SSDs.
+"""csdplan: the number of computational storage drives that beat ordinary SSDs.
 
 The package is a pipeline of folders, read in this order::
 
     model    the paper's equations, pure functions over NumPy arrays
-    profile  what machines and drives were measured to do (TOML, schema 1)
+    profile  measured performance of machines and drives (TOML, schema 1)
     solve    break-even points from the equations; splits, purchases, uncertainty
-    sim      simulated systems: what the equations leave out
-    request  what may be bought and what it must do (TOML)
+    sim      simulated systems, for effects that the equations leave out
+    request  products and requirements of a purchase (TOML)
     result   plain records that tables, JSON and plots all read
-    plot     figures drawn from results, never from the model directly
-    cli      the ``csdplan`` command
-    api      the same as functions that return pandas and xarray tables
+    plot     figures of results
+    commands one function for each command, from profiles to sheets
+    cli      the ``csdplan`` command, which prints them
+    api      the same functions, returning pandas and xarray tables
 
 ``import csdplan as cp`` offers the last: ``cp.bep("newport", "count", [1, 4, 16])``.
 
-It never measures anything, opens no network connection, and reads no file other than the
-profiles it is given. Importing it imports neither
-matplotlib nor pandas nor SciPy: each comes when it is first needed.
+The package measures nothing, opens no network connection, and reads only the files that it is
+given. matplotlib, pandas and SciPy are imported when they are first needed.
 
 The equations are those of Byun et al., "An Analytical Model-based Capacity Planning Approach for
 Building CSD-based Storage Systems", ACM TECS 23(6), https://doi.org/10.1145/3623677.
@@ -37,7 +37,26 @@ from csdplan.errors import (
 )
 
 if TYPE_CHECKING:
-    from csdplan.api import bep, frame, grid, load, mix, optimize, simulate, uncertainty
+    from csdplan.api import (
+        bep,
+        ec,
+        frame,
+        grid,
+        import_profile,
+        load,
+        mix,
+        optimize,
+        overload,
+        profiles,
+        report,
+        reproduce,
+        simulate,
+        surface,
+        sweep,
+        tco,
+        ui,
+        uncertainty,
+    )
 
 __version__ = "0.1.0"
 
@@ -51,12 +70,22 @@ __all__ = [
     "ProfileNotFound",
     "__version__",
     "bep",
+    "ec",
     "frame",
     "grid",
+    "import_profile",
     "load",
     "mix",
     "optimize",
+    "overload",
+    "profiles",
+    "report",
+    "reproduce",
     "simulate",
+    "surface",
+    "sweep",
+    "tco",
+    "ui",
     "uncertainty",
 ]
 

@@ -11,8 +11,8 @@
     └── PlotError             a figure cannot be written in the format asked for
 
 All of them are faults of the input, so the command line maps each to exit code 2 (wrong use).
-Faults of the environment stay what Python calls them (``OSError``), and faults of csdplan itself
-are assertions: neither is ever dressed up as one of these.
+Faults of the environment stay what Python calls them: ``OSError``, and `ExtraMissing` (an
+``ImportError``) where an optional part is not installed. Faults of csdplan itself are assertions.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ModelError(CsdplanError, ValueError):
     value : str
         The offending value, as text.
     expected : str
-        What the equation needs.
+        The range that the equation needs.
     """
 
     def __init__(self, argument: str, value: object, expected: str) -> None:
@@ -62,9 +62,9 @@ class Problem:
     key : str
         Path of the key, such as ``point[3].load_s.median``; ``(toml)`` if the file is not TOML.
     value : str
-        What the file holds there, as text; ``absent`` if nothing.
+        The value in the file, as text; ``absent`` if there is none.
     expected : str
-        What schema 1 asks for.
+        The values that schema 1 permits.
     """
 
     key: str
@@ -99,3 +99,7 @@ class ProfileIncomplete(ProfileError):
 
 class PlotError(CsdplanError):
     """A figure cannot be written in the format that its file name asks for."""
+
+
+class ExtraMissing(ImportError):
+    """An optional part of csdplan is not installed; the message says how to install it."""

@@ -175,3 +175,15 @@ def test_wrong_use_is_exit_code_2_with_a_message(arguments: tuple[str, ...]) -> 
     assert result.exit_code == 2, result.output
     assert result.stderr
     assert result.exception is None or isinstance(result.exception, SystemExit)
+
+
+def test_old_names_of_host_cores_work_for_one_release() -> None:
+    chosen = ("--profile", "newport", "--kernel", "count")
+    for command in ("surface", "overload"):
+        new = run(command, *chosen, "--host-cores", "4", "--json")
+        assert run(command, *chosen, "--cores", "4", "--json").stdout == new.stdout
+        assert "--cores" not in run(command, "--help").stdout.replace("--host-cores", "")
+    now = rows("sweep", *chosen, "--over", "host-cores", "--values", "1,4")
+    before = rows("sweep", *chosen, "--over", "cores", "--values", "1,4")
+    assert [row["devices"] for row in now] == [row["devices"] for row in before]
+    assert ("host_cores" in now[0], "cores" in before[0]) == (True, True)

@@ -18,9 +18,10 @@ from typer.testing import CliRunner
 import csdplan as cp
 from csdplan.cli import app
 from csdplan.errors import CsdplanError, ModelError
-from csdplan.page import export, figures
+from csdplan.page import export
+from csdplan.page import figures as own
 from csdplan.page.answer import answer, purchase, request, resolved
-from csdplan.page.server import application, changed, picked, serve
+from csdplan.page.server import application, changed, chosen, serve
 from csdplan.page.state import (
     PROFILE_BYTES_MAX,
     SLIDERS,
@@ -32,7 +33,7 @@ from csdplan.page.state import (
     of_values,
     to_query,
 )
-from csdplan.plot import interactive
+from csdplan.plot import figures, plotly
 
 SHIPPED = resources.files("csdplan.profile") / "shipped"
 TOML = (SHIPPED / "smartssd.toml").read_text(encoding="utf-8")
@@ -71,7 +72,7 @@ def test_a_link_holds_an_uploaded_profile() -> None:
         ("?sd_tx=nan", "sd_tx = nan"),
         ("?sd_tx=inf", "sd_tx = inf"),
         ("?csd_usd=-1", "csd_usd = -1"),
-        ("?colour=red", "colour"),
+        ("?color=red", "color"),
         ("?profile=../../etc/passwd", "profile = ../../etc/passwd"),
         ("?profile=uploaded&text=%21", "damaged"),
         ("?profile=uploaded", "profile = uploaded"),
@@ -79,7 +80,7 @@ def test_a_link_holds_an_uploaded_profile() -> None:
 )
 def test_a_bad_link_is_refused_in_words(query: str, says: str) -> None:
     with pytest.raises(CsdplanError, match="expected") as caught:
-        from_query(query).held()
+        from_query(query).chosen_profile()
     assert says in str(caught.value) or says == "whole number" in str(caught.value)
 
 
@@ -135,14 +136,14 @@ def test_the_link_of_the_host_limits_the_purchase() -> None:
 def test_the_figures_mark_what_the_results_say() -> None:
     state = State(cores=4)
     found = answer(state)
-    drawn = interactive.throughput(found.curves)
+    drawn = plotly.figure(figures.throughput(found.curves))
     marks = [trace["x"] for trace in drawn["data"] if trace["mode"] == "markers+text"]
     assert marks == [[12], [28]]
     assert drawn["layout"]["shapes"][0]["x0"] == 8
-    shown = figures.surface(found.surface, state)["data"]
+    shown = plotly.figure(own.surface(found.surface, state))["data"]
     assert 10 ** shown[0]["z"][3][3] == pytest.approx(28)
     assert (shown[-1]["x"], shown[-1]["y"]) == ([1], [1])
-    bars = figures.cost(found.costs)["data"]
+    bars = plotly.figure(own.purchases(found.costs))["data"]
     totals = [sum(parts) for parts in zip(*(bar["y"] for bar in bars), strict=True)]
     assert totals == [cost.purchase_usd for cost in found.costs]
     json.dumps([drawn, shown, bars], allow_nan=False)
@@ -156,8 +157,8 @@ def test_no_state_breaks_the_page(state: State) -> None:
     json.dumps(shown[:3], allow_nan=False)
 
 
-def test_lines_differ_without_colour() -> None:
-    drawn = interactive.throughput(answer(State()).curves)["data"]
+def test_lines_differ_without_color() -> None:
+    drawn = plotly.figure(figures.throughput(answer(State()).curves))["data"]
     dashes = [trace["line"].get("dash", "solid") for trace in drawn if trace["mode"] == "lines"]
     assert len(set(dashes)) == len(dashes) == 3
 
@@ -174,13 +175,13 @@ def test_downloads_hold_every_table() -> None:
 
 def test_picking_and_uploading() -> None:
     values: dict[str, Any] = asdict(State(cores=2))
-    state, fault = picked("profile", "", {**values, "profile": "catalina"}, None)
+    state, fault = chosen("profile", "", {**values, "profile": "catalina"}, None)
     assert (state.profile, state.kernel, state.cores, fault) == ("catalina", "dft", 2, "")
     packed = "data:;base64," + base64.b64encode(TOML.encode()).decode()
-    state, fault = picked("upload", "", values, packed)
+    state, fault = chosen("upload", "", values, packed)
     assert (state.profile, state.cores, fault) == (UPLOADED, 2, "")
     bad = "data:;base64," + base64.b64encode(b"schema = 2").decode()
-    state, fault = picked("upload", "", values, bad)
+    state, fault = chosen("upload", "", values, bad)
     assert state.profile == "newport"
     assert "schema" in fault
 
@@ -209,7 +210,7 @@ def test_a_busy_port_is_refused_in_words() -> None:
 def test_a_drive_that_never_breaks_even_is_said_so() -> None:
     system = answer(State()).result.systems[0]
     host = replace(system.hosts[-1], verdict="never", devices=None)
-    said = figures.sentence(replace(system, hosts=(host,)))
+    said = own.sentence(replace(system, hosts=(host,)))
     assert "never breaks even" in said
     assert math.isfinite(host.csd_limit_s)
 

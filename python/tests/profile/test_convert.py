@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from csdplan import ProfileIncomplete, ProfileInvalid
-from csdplan.profile import load, parse, shipped_names, workload
+from csdplan.profile import load, parse, shipped_names, workload_of
 from csdplan.profile.convert import Bandwidth, KernelTimes, profile_of, read_fio
 from csdplan.profile.write import as_toml
 
@@ -78,7 +78,7 @@ def test_measured_bandwidth_becomes_measured_times() -> None:
         "ext_read_Bps": "measured",
         "int_read_Bps": "measured",
     }
-    resolved = workload(profile, "count")
+    resolved = workload_of(profile, "count")
     assert (resolved.csd_tx_s, resolved.csd_comp_s) == (4.8, 1.2)
     assert (resolved.k_limit, drive.units) == (10, 1)
 

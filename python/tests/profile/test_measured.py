@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import csdplan as cp
 from csdplan import ProfileIncomplete, ProfileInvalid
 from csdplan.cli import app
-from csdplan.profile import load, parse, workload
+from csdplan.profile import load, parse, workload_of
 from csdplan.profile.write import tables
 from csdplan.result.overload import measured
 
@@ -114,7 +114,7 @@ def test_a_smaller_working_set_can_be_asked_for_everywhere(file: Path, size: int
     for command in ("sweep --over compute --values 1:2:1", "surface", "uncertainty --samples 99"):
         name, *more = command.split()
         assert run(name, *picks, *more)["command"] == name
-    assert cp.bep(file, "count", size_bytes=size)["devices"].notna().all()
+    assert cp.bep(file, "count", bytes=size)["devices"].notna().all()
 
 
 def test_slow_down_factors_are_those_measured(file: Path) -> None:
@@ -144,8 +144,8 @@ def test_overload_without_its_counterpart_is_refused_by_name() -> None:
     )
     profile = parse(tables(held))
     with pytest.raises(ProfileIncomplete, match=r"7 cores under overload \(cpu, 1 rivals\)"):
-        measured(profile, workload(profile, "count"), name="mine", cores=7)
-    assert measured(profile, workload(profile, "vector-add"), name="mine", cores=1) == ()
+        measured(profile, workload_of(profile, "count"), name="mine", cores=7)
+    assert measured(profile, workload_of(profile, "vector-add"), name="mine", cores=1) == ()
 
 
 def test_pipelined_runs_are_held_against_what_they_took(file: Path) -> None:

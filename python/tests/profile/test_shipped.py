@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from csdplan.model.scaling import augmented_speed_up
-from csdplan.profile import k_limit, load, shipped_names, workload
+from csdplan.profile import k_limit, load, shipped_names, workload_of
 from csdplan.profile.schema import Point, Profile
 from csdplan.solve import break_even
 
@@ -66,14 +66,14 @@ def test_times_follow_from_the_calibration(name: str, kernel: str) -> None:
     assert host.prov_of(host.load_s) == "assumed"
     assert {host.prov, drive.prov} == {"inferred"}
     gain = CALIBRATION["gain"][given["device"]][kernel]
-    units, found = workload(profile, kernel).gains[-1]
+    units, found = workload_of(profile, kernel).gains[-1]
     assert units == drive.units
     assert found == pytest.approx(gain, rel=PRINTED)
 
 
 @pytest.mark.parametrize(("kernel", "printed"), [("dft", 5.4), ("hadoop", 2.2)])
 def test_catalinas_times_give_the_printed_speed_up(kernel: str, printed: float) -> None:
-    resolved = workload(load("catalina"), kernel)
+    resolved = workload_of(load("catalina"), kernel)
     host = resolved.host(8)
     assert host.divisor == 1
     ratio = (host.tx_s / 16 + host.comp_s) / (resolved.csd_tx_s + resolved.csd_comp_s)
@@ -95,8 +95,8 @@ def test_the_plain_ssd_is_newports_host_with_another_drive() -> None:
 
 def test_a_faster_ssd_asks_for_more_drives() -> None:
     """R_tx is taken against the device that the host really reads from."""
-    own = workload(load("newport"), "count")
-    other = workload(load("newport"), "count", ssd_profile=load("nvme-ssd"))
+    own = workload_of(load("newport"), "count")
+    other = workload_of(load("newport"), "count", ssd_profile=load("nvme-ssd"))
     assert (own.ssd, other.ssd) == ("smartssd", "nvme-ssd")
     assert (own.k_limit, other.k_limit) == (8, 4)
     assert own.csd_tx_s == other.csd_tx_s
@@ -144,7 +144,7 @@ def test_k_limit_is_the_papers(name: str) -> None:
 @pytest.mark.parametrize("name", CALIBRATED)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_break_even_points_are_those_of_the_fit(name: str, kernel: str) -> None:
-    load_ = workload(load(name), kernel)
+    load_ = workload_of(load(name), kernel)
     host = load_.host(1)
     solution = break_even(
         host.tx_s,
@@ -162,7 +162,7 @@ def test_break_even_points_are_those_of_the_fit(name: str, kernel: str) -> None:
     "claim", CALIBRATION["printed"], ids=lambda c: f"{c['kernel']}-{c['profile']}-{c['host_cores']}"
 )
 def test_break_even_points_are_those_that_the_paper_prints(claim: dict[str, Any]) -> None:
-    load_ = workload(load(claim["profile"]), claim["kernel"])
+    load_ = workload_of(load(claim["profile"]), claim["kernel"])
     host = load_.host(claim["host_cores"])
     solution = break_even(
         host.tx_s,

@@ -1,11 +1,11 @@
-"""Which points a plan uses, and how k_limit follows from bandwidths."""
+"""The choice of a plan's points, and k_limit from bandwidths."""
 
 from collections.abc import Sequence
 
 import pytest
 
 from csdplan import ProfileIncomplete
-from csdplan.profile import Profile, k_limit, parse, workload
+from csdplan.profile import Profile, k_limit, parse, workload_of
 
 
 def profile(
@@ -36,7 +36,7 @@ HOST, DRIVE = point("host", 1.0, 6.0), point("drive", 2.0, 8.0)
 
 
 def test_host_n_divides_by_n_unless_n_was_measured() -> None:
-    load = workload(profile([HOST, point("host", 1.1, 2.5, units=3), DRIVE]), "count")
+    load = workload_of(profile([HOST, point("host", 1.1, 2.5, units=3), DRIVE]), "count")
     two, three = load.host(2), load.host(3)
     assert (two.tx_s, two.comp_s, two.divisor) == (1.0, 6.0, 2)
     assert (three.tx_s, three.comp_s, three.divisor) == (1.1, 2.5, 1)
@@ -45,7 +45,7 @@ def test_host_n_divides_by_n_unless_n_was_measured() -> None:
 def test_the_drives_best_configuration_is_used() -> None:
     slow, best = point("drive", 2.0, 8.0), point("drive", 2.0, 3.0, units=4)
     worse, level = point("drive", 4.0, 3.0, units=8), point("drive", 1.0, 4.0, units=5)
-    load = workload(profile([HOST, slow, worse, level, best]), "count")
+    load = workload_of(profile([HOST, slow, worse, level, best]), "count")
     assert (load.drive_units, load.csd_tx_s, load.csd_comp_s) == (4, 2.0, 3.0)
 
 
@@ -53,29 +53,29 @@ def test_the_largest_common_size_is_used_or_the_one_asked_for() -> None:
     points = [HOST, DRIVE]
     points += [point("host", 10, 60, size=900), point("drive", 20, 80, size=900)]
     points += [point("drive", 200, 800, size=9000), point("host", 99, 99, size=5000, units=2)]
-    assert workload(profile(points), "count").bytes == 900
-    assert workload(profile(points), "count", size_bytes=100).csd_tx_s == 2.0
+    assert workload_of(profile(points), "count").bytes == 900
+    assert workload_of(profile(points), "count", bytes=100).csd_tx_s == 2.0
     with pytest.raises(ProfileIncomplete, match="no points of 9000 bytes; there are: 100, 900"):
-        workload(profile(points), "count", size_bytes=9000)
+        workload_of(profile(points), "count", bytes=9000)
 
 
 def test_the_ssd_is_the_drive_itself_if_it_was_measured_so() -> None:
     points = [HOST, point("host", 5.0, 5.0, device="b"), DRIVE]
-    assert workload(profile(points), "count").ssd == "a"
-    assert workload(profile(points), "count", ssd="b").host(1).tx_s == 5.0
+    assert workload_of(profile(points), "count").ssd == "a"
+    assert workload_of(profile(points), "count", ssd="b").host(1).tx_s == 5.0
 
 
 def test_an_open_choice_is_an_error_that_lists_the_choices() -> None:
     two_drives = profile([HOST, DRIVE, point("drive", 1.0, 1.0, device="b")])
     with pytest.raises(ProfileIncomplete, match="give --device: a, b"):
-        workload(two_drives, "count")
-    assert workload(two_drives, "count", device="b").csd_comp_s == 1.0
+        workload_of(two_drives, "count")
+    assert workload_of(two_drives, "count", device="b").csd_comp_s == 1.0
     with pytest.raises(ProfileIncomplete, match="no drive point of 'c'; there are: a, b"):
-        workload(two_drives, "count", device="c")
+        workload_of(two_drives, "count", device="c")
     third = "[device.a]\n[device.b]\n[device.c]"
     hosts = [point("host", 1.0, 1.0, device=name) for name in ("b", "c")]
     with pytest.raises(ProfileIncomplete, match="give --ssd: b, c"):
-        workload(profile([*hosts, DRIVE], devices=third), "count")
+        workload_of(profile([*hosts, DRIVE], devices=third), "count")
 
 
 @pytest.mark.parametrize(
@@ -89,18 +89,18 @@ def test_an_open_choice_is_an_error_that_lists_the_choices() -> None:
 )
 def test_a_missing_side_is_an_error(points: list[str], message: str) -> None:
     with pytest.raises(ProfileIncomplete, match=message):
-        workload(profile(points), "count")
+        workload_of(profile(points), "count")
 
 
 def test_an_unknown_kernel_lists_the_known_ones() -> None:
     with pytest.raises(ProfileIncomplete, match="no kernel 'sort'; it has: count"):
-        workload(profile([HOST, DRIVE]), "sort")
+        workload_of(profile([HOST, DRIVE]), "sort")
 
 
 def test_what_the_equations_leave_out_is_said() -> None:
-    assert workload(profile([HOST, DRIVE]), "count").warnings == ()
+    assert workload_of(profile([HOST, DRIVE]), "count").warnings == ()
     extra = 'overlap = "pipelined"\nstore_s = { median = 1.0 }'
-    warnings = workload(profile([HOST, point("drive", 2, 8, extra=extra)]), "count").warnings
+    warnings = workload_of(profile([HOST, point("drive", 2, 8, extra=extra)]), "count").warnings
     assert len(warnings) == 2
     assert "pipelined" in warnings[0]
     assert "store_s" in warnings[1]
@@ -121,12 +121,12 @@ def test_what_the_equations_leave_out_is_said() -> None:
 def test_k_limit_rule(host: str, device: str, expected: int | None) -> None:
     made = profile([HOST, DRIVE], host=host, devices=f"[device.a]\n{device}")
     assert k_limit(made, "a") == expected
-    assert workload(made, "count").k_limit == expected
+    assert workload_of(made, "count").k_limit == expected
 
 
 def test_points_of_an_overloaded_host_stand_for_nothing() -> None:
     slow = 'overlap = "serial"\noverload = { kind = "cpu", rivals = 2 }'
-    found = workload(
+    found = workload_of(
         profile(
             [point("host", 9, 9, extra=slow), point("host", 1, 2), point("drive", 3, 4)],
         ),

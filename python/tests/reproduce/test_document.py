@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
-from csdplan.reproduce import Verdict, reproduce
-from csdplan.reproduce.document import text
-from csdplan.reproduce.figures import FIGURES
+from csdplan_reproduce import Verdict, reproduce
+from csdplan_reproduce.document import text
+from csdplan_reproduce.figures import FIGURES
+
+from csdplan.plot import write
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "reproduction.md"
 
@@ -29,7 +31,7 @@ def test_every_contradiction_is_explained_as_an_erratum() -> None:
 
 def test_a_figure_draws(tmp_path: Path) -> None:
     name = "k-limit"
-    FIGURES[name][1](tmp_path / "x.svg")
+    write(FIGURES[name][1](), tmp_path / "x.svg")
     drawn = (tmp_path / "x.svg").read_bytes()
     # The legend holds the answers that the solver gives; text is drawn as paths, named in comments.
     assert b"k_limit 8: BEP 13" in drawn

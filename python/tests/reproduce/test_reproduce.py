@@ -4,11 +4,11 @@ import ast
 from pathlib import Path
 
 import pytest
+from csdplan_reproduce import Report, Verdict, planning, reproduce
+from csdplan_reproduce.check import CHECKS, Claim, by_digits, by_ratio, claims, if_holds
+from csdplan_reproduce.report import MODULES
 
-from csdplan.profile import load, workload
-from csdplan.reproduce import Report, Verdict, planning, reproduce
-from csdplan.reproduce.check import CHECKS, Claim, by_digits, by_ratio, claims, if_holds
-from csdplan.reproduce.report import MODULES
+from csdplan.profile import load, workload_of
 
 CLAIM = Claim("X", "000", "here", "a claim", "2.0", "reproduced")
 
@@ -46,7 +46,7 @@ def test_no_check_reads_the_listed_status() -> None:
 
 def test_a_wrong_profile_fails_the_claims(monkeypatch: pytest.MonkeyPatch) -> None:
     """With drives that compute half as fast, the printed break-even points must not come out."""
-    found = workload(load("smartssd"), "count")
+    found = workload_of(load("smartssd"), "count")
     slow = type(found)(**{**found.__dict__, "csd_comp_s": 2 * found.csd_comp_s})
     monkeypatch.setattr(planning, "system", lambda *_args: slow)
     verdicts = {row.claim.id: row.finding.verdict for row in reproduce(["P0-43", "P0-44"]).rows}

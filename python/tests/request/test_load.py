@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from csdplan import ProfileIncomplete, ProfileInvalid, ProfileNotFound
-from csdplan.profile import load, workload
+from csdplan.profile import load, workload_of
 from csdplan.request import load_request, parse_request, request_names
 
 GOOD = """
@@ -39,7 +39,7 @@ throughput_Bps = 1e9
 def test_numbers_are_the_profiles() -> None:
     held = parse_request(GOOD)
     (cpu,), (csd, ssd), (demand,) = held.cpus, held.drives, held.demands
-    count = workload(load("newport"), "count")
+    count = workload_of(load("newport"), "count")
     assert cpu.ingest_Bps == 32e9
     assert cpu.slots == 12
     assert csd.capacity_bytes == 8e12  # the profile's own

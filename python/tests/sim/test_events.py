@@ -118,7 +118,7 @@ def test_results_saturate_the_switch() -> None:
     assert in_step.time_s == pytest.approx(added_s, rel=1e-6)
     outcome = simulate(System(many), replace(job, task_spread=0.5))
     assert outcome.throughput_Bps == pytest.approx(bound_Bps, rel=0.03)
-    assert outcome.uplink_utilisation == pytest.approx(1, rel=0.03)
+    assert outcome.uplink_utilization == pytest.approx(1, rel=0.03)
     assert job.total_bytes / expected_time_s(System(many), job) > 7 * bound_Bps
 
 

@@ -85,7 +85,7 @@ def test_solver_equals_a_scan(
 
 
 @given(st.data(), st.integers(1, 40))
-def test_vectorised_equals_scalar(data: st.DataObject, count: int) -> None:
+def test_vectorized_equals_scalar(data: st.DataObject, count: int) -> None:
     def column(strategy: st.SearchStrategy[Any]) -> list[Any]:
         return data.draw(st.lists(strategy, min_size=count, max_size=count))
 

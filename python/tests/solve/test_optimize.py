@@ -1,4 +1,4 @@
-"""The optimiser against exhaustive search, and what it says when nothing can be bought."""
+"""The optimizer against exhaustive search, and what it says when nothing can be bought."""
 
 import itertools
 import subprocess
@@ -18,7 +18,7 @@ from csdplan.solve.optimize import (
     Plan,
     Verdict,
     fixed_capacity,
-    optimise,
+    optimize,
     pareto,
     shortfalls,
 )
@@ -79,7 +79,7 @@ def cheapest(of: Request) -> float | None:
 @settings(max_examples=60)
 def test_no_purchase_is_cheaper(seed: int, overlap: Overlap) -> None:
     asked = request(seed, overlap=overlap)
-    plan, best = optimise(asked, explain=False), cheapest(asked)
+    plan, best = optimize(asked, explain=False), cheapest(asked)
     if best is None:
         assert plan is None
     else:
@@ -121,7 +121,7 @@ def test_a_plan_does_what_it_says(seed: int, demands: int) -> None:
     # Drives that read at odd speeds: the program's steps must err on the safe side.
     uneven = replace(asked.drives[1], read_Bps=2.7 * GB)
     asked = replace(asked, drives=(asked.drives[0], uneven))
-    plan = optimise(asked)
+    plan = optimize(asked)
     if plan is not None:
         check(asked, plan)
         assert {need.name for need in plan.requirements} >= {"hosts", "throughput of w0"}
@@ -137,7 +137,7 @@ def hard() -> Request:
 
 
 def test_what_binds_is_said() -> None:
-    plan = optimise(replace(hard(), limits=Limits(capacity_bytes=1 * TB)))
+    plan = optimize(replace(hard(), limits=Limits(capacity_bytes=1 * TB)))
     assert plan is not None
     assert plan.drives == {"csd": 5}  # five, as the host's one core adds 0.95 GB/s to them
     needs = {need.name: need for need in plan.requirements}
@@ -145,7 +145,7 @@ def test_what_binds_is_said() -> None:
     assert needs["throughput of w0"].reached >= 5 * GB * (1 - 1e-6)
     assert not needs["capacity"].binds
     assert needs["capacity"].reached == 10 * TB
-    lots = optimise(replace(hard(), limits=Limits(capacity_bytes=11.5 * TB)))
+    lots = optimize(replace(hard(), limits=Limits(capacity_bytes=11.5 * TB)))
     assert lots is not None
     binding = {need.name for need in lots.requirements if need.binds}
     assert "capacity" in binding
@@ -153,7 +153,7 @@ def test_what_binds_is_said() -> None:
 
 def test_an_infeasible_budget_is_told_with_the_price() -> None:
     asked = replace(hard(), limits=Limits(budget_usd=1000.0))
-    assert optimise(asked) is None
+    assert optimize(asked) is None
     lacking = {lack.name: lack for lack in shortfalls(asked)}
     assert lacking["budget"].required == 1000
     assert lacking["budget"].possible_alone == pytest.approx(1250)  # 500 and five of 150
@@ -166,11 +166,11 @@ def test_an_infeasible_budget_is_told_with_the_price() -> None:
 
 def test_infeasible_slots_ask_for_hosts() -> None:
     asked = replace(hard(), limits=Limits(capacity_bytes=20 * TB))  # 6 slots of 2 TB
-    assert optimise(asked) is None
+    assert optimize(asked) is None
     lacking = {lack.name: lack for lack in shortfalls(asked)}
     assert lacking["hosts"].possible_alone == pytest.approx(2)
     assert lacking["capacity"].possible_alone == pytest.approx(12 * TB)
-    two = optimise(replace(asked, limits=Limits(capacity_bytes=20 * TB, hosts_max=2)))
+    two = optimize(replace(asked, limits=Limits(capacity_bytes=20 * TB, hosts_max=2)))
     assert two is not None
     assert sum(two.hosts.values()) == 2
 
@@ -178,22 +178,22 @@ def test_infeasible_slots_ask_for_hosts() -> None:
 def test_a_workload_that_nothing_runs_is_refused_by_name() -> None:
     nothing = Demand("odd", 1 * GB, {}, {})
     asked = replace(hard(), demands=(nothing,))
-    assert optimise(asked) is None
+    assert optimize(asked) is None
     (lack, *_) = shortfalls(asked)
     assert lack.name == "throughput of odd"
     assert lack.possible_alone == pytest.approx(0, abs=1)
 
 
 def test_power_limits_and_energy_costs() -> None:
-    free = optimise(hard())
+    free = optimize(hard())
     assert free is not None
     # One core of 5 W on a host of 80, and five drives of 12.
     assert free.power_W == pytest.approx(85 + 60)
-    paid = optimise(replace(hard(), limits=Limits(energy_usd_per_kWh=0.2, years=5)))
+    paid = optimize(replace(hard(), limits=Limits(energy_usd_per_kWh=0.2, years=5)))
     assert paid is not None
     assert paid.energy_usd == pytest.approx(145 * 0.2 * 5 * 8.766)
     asked = replace(hard(), limits=Limits(power_W=140.0))
-    assert optimise(asked) is None
+    assert optimize(asked) is None
     assert {lack.name for lack in shortfalls(asked)} >= {"power", "throughput of w0"}
     unknown = replace(hard().drives[1], active_W=None)
     with pytest.raises(ModelError, match="the watts of csd"):
@@ -212,7 +212,7 @@ def test_the_front_rises_and_no_point_is_beaten() -> None:
         # Nothing that costs less is as fast: a cent less buys less.
         with_less = replace(asked, limits=Limits(budget_usd=plan.cost_usd - 0.01))
         faster = [replace(d, required_Bps=d.required_Bps * plan.scale) for d in asked.demands]
-        assert optimise(replace(with_less, demands=tuple(faster))) is None
+        assert optimize(replace(with_less, demands=tuple(faster))) is None
 
 
 def test_which_drives_for_the_capacity_that_is_needed_anyway() -> None:
@@ -231,7 +231,7 @@ def test_which_drives_for_the_capacity_that_is_needed_anyway() -> None:
 def test_data_is_worked_on_where_it_lies() -> None:
     (demand,) = hard().demands
     large = replace(demand, stored_bytes=12 * TB)
-    plan = optimise(replace(hard(), demands=(large,)))
+    plan = optimize(replace(hard(), demands=(large,)))
     assert plan is not None
     assert plan.capacity_bytes >= 12 * TB
 
@@ -256,7 +256,7 @@ def test_ten_cpus_six_kinds_eight_workloads_take_under_five_seconds() -> None:
         for i in range(8)
     )
     begun = time.process_time()
-    plan = optimise(Request(cpus, kinds, demands, Limits(capacity_bytes=100 * TB)))
+    plan = optimize(Request(cpus, kinds, demands, Limits(capacity_bytes=100 * TB)))
     assert time.process_time() - begun < 5
     assert plan is not None
     assert plan.verdict is Verdict.OPTIMAL

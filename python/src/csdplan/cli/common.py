@@ -1,41 +1,27 @@
-"""What every command shares: error reporting, option types, and the three ways to print.
+"""Error reporting, and the three ways to print an answer.
 
-A command computes a result, then hands it to `show`: a table on the terminal, one JSON object
+A command computes its tables, then hands them to `show`: tables on the terminal, one JSON object
 with ``--json``, or rows of CSV with ``--csv``. This module formats and reports; it computes
 nothing and knows no command.
 """
 
 from __future__ import annotations
 
-import csv as csv_format
-import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from csdplan.errors import CsdplanError
-from csdplan.result.envelope import envelope
-from csdplan.result.sheet import Sheet, Value
+from csdplan.commands import Tables
+from csdplan.errors import CsdplanError, ExtraMissing
+from csdplan.result import as_json
+from csdplan.result.sheet import Sheet, Value, as_csv
 
-#: A whole number in a list option has at most this many digits.
-_DIGITS_MAX = 7
 #: A table of more columns than this, and of no more rows than that, is printed turned over.
 _WIDE, _SHORT = 10, 5
-
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object {schema, command, result, warnings}.")
-]
-CsvOption = Annotated[bool, typer.Option("--csv", help="Print rows of comma-separated values.")]
-PlotOption = Annotated[
-    list[Path] | None,
-    typer.Option(help="Write a figure as .svg, .png or .html. Repeat it for several."),
-]
 
 
 def console() -> Console:
@@ -45,79 +31,54 @@ def console() -> Console:
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Turn faults into a message on standard error and the exit code of who is at fault."""
+    """Turn faults into a message on standard error, and exit code 2 (input) or 1 (all others)."""
     try:
         yield
     except CsdplanError as error:
         typer.echo(f"csdplan: {error}", err=True)
         raise typer.Exit(2) from error
+    except ExtraMissing as error:
+        typer.echo(f"csdplan: {error}", err=True)
+        raise typer.Exit(1) from error
     except OSError as error:
         plain = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
         typer.echo(f"csdplan: {plain or error}", err=True)
         raise typer.Exit(1) from error
 
 
-def whole_numbers(text: str) -> list[int]:
-    """Parse a list of whole numbers such as ``1,4,16``, each from 1 up, without repeats."""
-    parts = [part.strip() for part in text.split(",")]
-    # isdecimal takes other scripts' digits, and int() refuses texts of thousands of digits.
-    plain = (part.isascii() and part.isdecimal() for part in parts)
-    if not all(plain) or max(map(len, parts)) > _DIGITS_MAX:
-        raise typer.BadParameter(f"{text!r} is not a list of whole numbers such as 1,4,16")
-    numbers = [int(part) for part in parts]
-    if min(numbers) < 1:
-        raise typer.BadParameter(f"{text!r}: every number is at least 1")
-    return list(dict.fromkeys(numbers))
-
-
-def numbers(text: str) -> list[float]:
-    """Parse a list such as ``1,2.5,4`` or a range such as ``1:8:0.5`` (first, last, step)."""
-    try:
-        if ":" in text:
-            first, last, step = (float(part) for part in text.split(":"))
-            count = (last - first) / step
-            if not 0 <= count <= 10**6:
-                raise ValueError(text)
-            return [first + index * step for index in range(int(count + 1e-9) + 1)]
-        return [float(part) for part in text.split(",")]
-    except (ValueError, ZeroDivisionError, OverflowError) as error:
-        expected = "a list such as 1,2.5,4 or a range such as 1:8:0.5"
-        raise typer.BadParameter(f"{text!r} is not {expected}") from error
-
-
-def show(
-    command: str,
-    sheets: Sequence[Sheet],
-    *,
-    json: bool,
-    csv: bool = False,
-    warnings: Sequence[str] = (),
-    **extra: object,
-) -> None:
-    """Print sheets as tables, as one JSON object, or as CSV (one block for each sheet).
-
-    `extra` stands in the JSON object beside the sheets.
-    """
+def check_forms(*, json: bool, csv: bool) -> None:
+    """Refuse two forms of output at once."""
     if json and csv:
         raise typer.BadParameter("--json and --csv exclude each other")
+
+
+def show(command: str, tables: Tables, *, json: bool, csv: bool = False) -> None:
+    """Print an answer as tables, as one JSON object, or as CSV (one block for each sheet)."""
+    check_forms(json=json, csv=csv)
+    sheets = list(tables.sheets.values())
     if json:
-        body: dict[str, object] = {**extra, "tables": [sheet.as_dict() for sheet in sheets]}
-        typer.echo(envelope(command, body, warnings))
+        body: dict[str, object] = {**tables.facts, "tables": [sheet.as_dict() for sheet in sheets]}
+        typer.echo(as_json(command, body, tables.warnings))
         return
     if csv:
         typer.echo("\n".join(as_csv(sheet) for sheet in sheets), nl=False)
     else:
-        for sheet in sheets:
+        for sheet in tables.terminal or sheets:
             print_sheet(console(), sheet)
-    for warning in warnings:
+    warn(tables)
+
+
+def warn(tables: Tables) -> None:
+    """Print an answer's warnings on standard error."""
+    for warning in tables.warnings:
         typer.echo(f"warning: {warning}", err=True)
 
 
 def print_sheet(target: Console, sheet: Sheet) -> None:
     """Print one sheet as a table, with its note below; a wide and short one is turned over."""
     # A column in which nothing is known takes room and says nothing.
-    held = [i for i in range(len(sheet.columns)) if any(row[i] is not None for row in sheet.rows)]
-    shown = [_shown(sheet.columns[i], [row[i] for row in sheet.rows]) for i in held]
+    known = [i for i in range(len(sheet.columns)) if any(row[i] is not None for row in sheet.rows)]
+    shown = [_shown(sheet.columns[i], [row[i] for row in sheet.rows]) for i in known]
     headings, columns = [heading for heading, _ in shown], [values for _, values in shown]
     if len(headings) > _WIDE and len(sheet.rows) <= _SHORT:
         names = [str(value) for value in columns[0]]
@@ -170,12 +131,3 @@ def _cell(value: object) -> str:
         # From 10,000 on digits, not powers of ten; whole numbers keep all of theirs.
         return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"  # noqa: PLR2004
     return str(value)
-
-
-def as_csv(sheet: Sheet) -> str:
-    """Return a sheet as comma-separated values, a line of column names first."""
-    target = io.StringIO()
-    writer = csv_format.writer(target, lineterminator="\n")
-    writer.writerow(sheet.columns)
-    writer.writerows(sheet.rows)
-    return target.getvalue()

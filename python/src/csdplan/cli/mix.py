@@ -6,22 +6,22 @@ from typing import Annotated
 
 import typer
 
-from csdplan.cli.common import CsvOption, JsonOption, PlotOption, reported, show
-from csdplan.cli.picked import (
+from csdplan import commands
+from csdplan.cli.common import reported, show
+from csdplan.cli.options import (
     BytesOption,
+    CsvOption,
     DeviceOption,
+    HostCoresOption,
+    JsonOption,
+    KLimitOption,
+    PlotOption,
     ProfileOption,
     SsdOption,
-    picked,
 )
 from csdplan.errors import ModelError
 from csdplan.model.overlap import Overlap
-from csdplan.plot.charts import Line, Lines, lines
-from csdplan.plot.figure import check_path
-from csdplan.result.mix import mix
 from csdplan.solve.mix import Placement
-
-_STEPS = 8
 
 
 def mix_command(
@@ -34,10 +34,8 @@ def mix_command(
         ),
     ],
     drives: Annotated[int, typer.Option(min=1, max=4096, help="Devices in all.")] = 16,
-    host_cores: Annotated[int, typer.Option(min=1, help="Host cores at work.")] = 4,
-    k_limit: Annotated[
-        int | None, typer.Option(min=1, help="SSDs that use up the host's ingest bandwidth.")
-    ] = None,
+    host_cores: HostCoresOption = 4,
+    k_limit: KLimitOption = None,
     placement: Annotated[
         Placement, typer.Option(help="Where data lies: even, or free (wherever it is best).")
     ] = Placement.EVEN,
@@ -46,44 +44,27 @@ def mix_command(
     ] = Overlap.SERIAL,
     device: DeviceOption = None,
     ssd: SsdOption = None,
-    size_bytes: BytesOption = None,
+    bytes: BytesOption = None,
     plot: PlotOption = None,
     json: JsonOption = False,
     csv: CsvOption = False,
 ) -> None:
     """Replace SSDs by drives that compute, work split so that host and drives finish together."""
     with reported():
-        for path in plot or []:
-            check_path(path)
-        shares = dict(_share(text) for text in kernel)
-        loads = [
-            picked(profile, name, device=device, ssd=ssd, size_bytes=size_bytes) for name in shares
-        ]
-        found = mix(
-            loads,
-            shares,
+        found = commands.mix(
+            profile,
+            dict(_share(text) for text in kernel),
             drives=drives,
-            csds=sorted({drives * step // _STEPS for step in range(_STEPS + 1)}),
-            cores=host_cores,
+            host_cores=host_cores,
             k_limit=k_limit,
             placement=placement,
             overlap=overlap,
+            device=device,
+            ssd=ssd,
+            bytes=bytes,
+            plot=plot or (),
         )
-        whole = found[0]
-        for path in plot or []:
-            places = tuple(float(str(count)) for count in whole.column("csds"))
-            rates = tuple(float(str(rate)) / 1e9 for rate in whole.column("throughput_Bps"))
-            label = f"Host({host_cores}) and drives"
-            panel = Lines(
-                whole.title,
-                "drives that compute",
-                "throughput [GB/s]",
-                places,
-                (Line(label, rates),),
-            )
-            lines([panel], path)
-    warnings = dict.fromkeys(warning for held_load in loads for warning in held_load.warnings)
-    show("mix", found, json=json, csv=csv, warnings=list(warnings))
+    show("mix", found, json=json, csv=csv)
 
 
 def _share(text: str) -> tuple[str, float]:

@@ -7,20 +7,17 @@ from typing import Annotated
 
 import typer
 
-from csdplan.cli.common import reported, whole_numbers
-from csdplan.cli.picked import (
+from csdplan import commands
+from csdplan.cli.common import reported
+from csdplan.cli.options import (
     BytesOption,
     DeviceOption,
     KernelOption,
     KLimitOption,
     ProfileOption,
     SsdOption,
-    picked,
+    whole_numbers,
 )
-from csdplan.cli.plan import read_scenario
-from csdplan.errors import PlotError
-from csdplan.profile import load
-from csdplan.request import load_request
 
 
 def report_command(
@@ -44,28 +41,24 @@ def report_command(
     ] = None,
     device: DeviceOption = None,
     ssd: SsdOption = None,
-    size_bytes: BytesOption = None,
+    bytes: BytesOption = None,
 ) -> None:
-    """Write one self-contained HTML file: the answer, figures, costs, and what they rest on."""
-    from csdplan.report.document import Ask, write  # noqa: PLC0415 - draws figures
-
-    cores = tuple(whole_numbers(host_cores))
+    """Write one self-contained HTML file: the answer, figures, costs, and their sources."""
+    cores = whole_numbers(host_cores)
     with reported():
-        if out.suffix.lower() not in {".html", ".htm"}:
-            raise PlotError(f"{out}: a report's name ends in .html")
-        held = load(profile)
-        ask = Ask(
-            name=profile,
-            profile=held,
-            load=picked(profile, kernel, device=device, ssd=ssd, size_bytes=size_bytes),
+        commands.report(
+            out,
+            profile,
+            kernel,
             host_cores=cores,
             k_limit=k_limit,
             sd_tx=sd_tx,
             sd_comp=sd_comp,
             target=target,
-            scenario=read_scenario(scenario),
-            is_example=scenario is None,
-            request=None if request is None else load_request(request),
+            scenario=scenario,
+            request=request,
+            device=device,
+            ssd=ssd,
+            bytes=bytes,
         )
-        write(out, ask)
     typer.echo(f"wrote {out}", err=True)

@@ -1,32 +1,26 @@
-"""``csdplan simulate``: runs of many tasks, beside the closed forms."""
+"""``csdplan simulate``: runs of many tasks, next to the closed forms."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from csdplan.cli.common import CsvOption, JsonOption, PlotOption, reported, show
-from csdplan.cli.picked import (
+from csdplan import commands
+from csdplan.cli.common import reported, show
+from csdplan.cli.options import (
     BytesOption,
+    CsvOption,
     DeviceOption,
+    JsonOption,
     KernelOption,
+    PlotOption,
     ProfileOption,
     SsdOption,
-    picked,
+    whole_numbers,
 )
-from csdplan.errors import ModelError
 from csdplan.model.overlap import Overlap
-from csdplan.plot.charts import Line, Lines, lines
-from csdplan.plot.figure import check_path
-from csdplan.profile import load
-from csdplan.result.sheet import Sheet
-from csdplan.result.simulation import node_of, simulation
-from csdplan.sim import Job, Layout, System
-
-#: Without --enabled so many numbers of drives are tried, with none and all among them.
-_STEPS = 8
+from csdplan.sim import Layout
 
 
 def simulate_command(
@@ -49,9 +43,9 @@ def simulate_command(
         float, typer.Option(metavar="BYTES/S", help="Each host's link to the network.")
     ] = 1.25e9,
     network: Annotated[
-        float | None, typer.Option(metavar="BYTES/S", help="What the network carries in all.")
+        float | None, typer.Option(metavar="BYTES/S", help="Bandwidth of the whole network.")
     ] = None,
-    layout: Annotated[Layout, typer.Option(help="How a task's bytes lie.")] = Layout.SPREAD,
+    layout: Annotated[Layout, typer.Option(help="Placement of a task's bytes.")] = Layout.SPREAD,
     overlap: Annotated[
         Overlap, typer.Option(help="Whether loading and computing share time.")
     ] = Overlap.SERIAL,
@@ -78,28 +72,29 @@ def simulate_command(
     seed: Annotated[int, typer.Option(min=0, help="Seed of all that is random.")] = 1,
     device: DeviceOption = None,
     ssd: SsdOption = None,
-    size_bytes: BytesOption = None,
+    bytes: BytesOption = None,
     plot: PlotOption = None,
     json: JsonOption = False,
     csv: CsvOption = False,
 ) -> None:
     """Simulate a job whose tasks host cores and drives pull one by one.
 
-    Prints throughput, utilisation and energy against the number of drives that compute, beside
-    the throughput that the closed forms give.
+    Prints throughput, utilization and energy against the number of drives that compute, and the
+    throughput of the closed forms.
     """
+    counts = None if enabled is None else whole_numbers(enabled, least=0)
     with reported():
-        for path in plot or []:
-            check_path(path)
-        held = load(profile)
-        resolved = picked(profile, kernel, device=device, ssd=ssd, size_bytes=size_bytes)
-        node = node_of(
-            resolved, cores=host_cores, drives=drives, enabled=drives, k_limit=k_limit, profile=held
-        )
-        system = System(replace(node, nic_Bps=nic, sd_tx=sd_tx, sd_comp=sd_comp), hosts, network)
-        job = Job(
+        found = commands.simulate(
+            profile,
+            kernel,
+            drives=drives,
+            host_cores=host_cores,
+            enabled=counts,
+            hosts=hosts,
             tasks=tasks,
-            task_bytes=hosts * resolved.bytes / tasks,
+            k_limit=k_limit,
+            nic_Bps=nic,
+            network_Bps=network,
             layout=layout,
             overlap=overlap,
             skew=skew,
@@ -109,43 +104,13 @@ def simulate_command(
             result_ratio=result_ratio,
             dispatch_s=dispatch,
             steal=steal,
+            sd_tx=sd_tx,
+            sd_comp=sd_comp,
+            fluid=fluid,
             seed=seed,
+            device=device,
+            ssd=ssd,
+            bytes=bytes,
+            plot=plot or (),
         )
-        found = simulation(resolved, system, job, _enabled(enabled, system), fluid=fluid)
-        for path in plot or []:
-            lines([_drawn(found)], path)
-    warnings = list(resolved.warnings)
-    if found.column("net_energy_J")[0] is None:
-        warnings.append(f"{profile}: energy is unknown: it needs core_W, idle_W and active_W")
-    show("simulate", [found], json=json, csv=csv, warnings=warnings)
-
-
-def _enabled(text: str | None, system: System) -> list[int]:
-    node = system.node
-    if text is None:
-        least = 0 if node.cores else node.drives
-        steps = range(_STEPS + 1)
-        return sorted({least + (node.drives - least) * step // _STEPS for step in steps})
-    parts = [part.strip() for part in text.split(",")]
-    digits_max = 5
-    if not all(part.isascii() and part.isdecimal() and len(part) <= digits_max for part in parts):
-        raise ModelError("enabled", text, "a list of whole numbers such as 0,4,16")
-    return [int(part) for part in parts]
-
-
-def _drawn(found: Sheet) -> Lines:
-    def series(name: str) -> tuple[float | None, ...]:
-        values = found.column(name)
-        return tuple(value / 1e9 if isinstance(value, float) else None for value in values)
-
-    places = tuple(float(str(value)) for value in found.column("enabled_drives"))
-    return Lines(
-        title=found.title.split(" on ", 1)[0] + ": simulated, and by the closed forms",
-        across="drives that compute",
-        up="throughput [GB/s]",
-        places=places,
-        lines=(
-            Line("simulated", series("throughput_Bps")),
-            Line("closed forms", series("closed_form_Bps")),
-        ),
-    )
+    show("simulate", found, json=json, csv=csv)

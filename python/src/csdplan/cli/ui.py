@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
+from csdplan import commands
 from csdplan.cli.common import reported
-
-_MISSING = "csdplan: the page needs Dash, which comes with the extra ui: pip install './python[ui]'"
 
 
 def ui_command(
@@ -20,10 +19,5 @@ def ui_command(
 
     It listens on 127.0.0.1 only and needs no network.
     """
-    try:
-        from csdplan.page.server import serve  # noqa: PLC0415 - an extra, and slow to import
-    except ModuleNotFoundError as error:
-        typer.echo(f"{_MISSING} ({error})", err=True)
-        raise typer.Exit(1) from error
     with reported():
-        serve(port)
+        commands.ui(port)

@@ -1,4 +1,4 @@
-"""The papers' equations as pure, vectorised functions.
+"""The papers' equations as pure, vectorized functions.
 
 - ``device``: one device (equations 1 to 4).
 - ``array``: an array of m devices (equations 5 to 7).

@@ -24,7 +24,7 @@ from csdplan.model.overlap import Overlap, combined_s
 
 
 def ssd_devices_effective(devices: ArrayLike, k_limit: ArrayLike | None) -> FloatArray:
-    """Devices that still add transfer bandwidth (equation 6).
+    """Return the devices that still add transfer bandwidth (equation 6).
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def ssd_array_time_s(
     store_s: ArrayLike = 0.0,
     overlap: Overlap | str = Overlap.SERIAL,
 ) -> FloatArray:
-    """Time of a kernel on a host with m SSDs (equation 5).
+    """Return the time of a kernel on a host with m SSDs (equation 5).
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def csd_array_time_s(
     store_s: ArrayLike = 0.0,
     overlap: Overlap | str = Overlap.SERIAL,
 ) -> FloatArray:
-    """Time of a kernel on an array of m computational storage drives (equation 7).
+    """Return the time of a kernel on an array of m computational storage drives (equation 7).
 
     Parameters
     ----------

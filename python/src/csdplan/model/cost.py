@@ -16,7 +16,7 @@ HOURS_PER_YEAR = 8766.0
 
 
 def purchase_usd(host_usd: ArrayLike, drives: ArrayLike, drive_usd: ArrayLike) -> FloatArray:
-    """Price of a host and its drives [USD] (Table 4, "Total Cost").
+    """Return the price of a host and its drives [USD] (Table 4, "Total Cost").
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def purchase_usd(host_usd: ArrayLike, drives: ArrayLike, drive_usd: ArrayLike) -
 
 
 def per_usd(amount: ArrayLike, total_usd: ArrayLike) -> FloatArray:
-    """Amount of anything for one dollar (Table 4, "Perf. / $" and "Capacity / $").
+    """Return the amount of anything for one dollar (Table 4, "Perf. / $" and "Capacity / $").
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def average_power_W(
     drive_active_W: ArrayLike,
     drive_busy: ArrayLike,
 ) -> FloatArray:
-    """Average power of a host and its drives [W].
+    """Return the average power of a host and its drives [W].
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def average_power_W(
 def energy_usd(
     power_W: ArrayLike, years: ArrayLike, usd_per_kWh: ArrayLike, pue: ArrayLike = 1.0
 ) -> FloatArray:
-    """Cost of energy over a number of years [USD].
+    """Return the cost of energy over a number of years [USD].
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def energy_usd(
 
 
 def annuity_usd(purchase: ArrayLike, years: ArrayLike, interest: ArrayLike = 0.0) -> FloatArray:
-    """Yearly instalment that pays a purchase off over its years in service [USD/year].
+    """Return the yearly instalment that pays a purchase off over its years in service [USD/year].
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def annuity_usd(purchase: ArrayLike, years: ArrayLike, interest: ArrayLike = 0.0
 
 
 def price_level_usd(target_usd: ArrayLike, host_usd: ArrayLike, drives: ArrayLike) -> FloatArray:
-    """Drive price at which a system costs exactly `target_usd` [USD]; negative if none does.
+    """Return the drive price at which a system costs `target_usd` [USD]; negative if none does.
 
     Parameters
     ----------

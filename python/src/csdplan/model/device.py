@@ -14,7 +14,7 @@ from csdplan.model.overlap import Overlap, combined_s
 
 
 def ssd_compute_time_s(comp_s: ArrayLike, cores: ArrayLike = 1) -> FloatArray:
-    """Compute time of a kernel on `cores` host cores (equation 2).
+    """Return the compute time of a kernel on `cores` host cores (equation 2).
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def ssd_time_s(
     store_s: ArrayLike = 0.0,
     overlap: Overlap | str = Overlap.SERIAL,
 ) -> FloatArray:
-    """Time of a kernel on a host with one SSD (equations 1 and 4).
+    """Return the time of a kernel on a host with one SSD (equations 1 and 4).
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def csd_time_s(
     store_s: ArrayLike = 0.0,
     overlap: Overlap | str = Overlap.SERIAL,
 ) -> FloatArray:
-    """Time of a kernel inside one computational storage drive (equation 3).
+    """Return the time of a kernel inside one computational storage drive (equation 3).
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ def ssd_encode_array_time_s(
     *,
     k_limit: ArrayLike | None = None,
 ) -> FloatArray:
-    """Time of a host that encodes M blocks from M SSDs (equation 5).
+    """Return the time of a host that encodes M blocks from M SSDs (equation 5).
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def ssd_encode_array_time_s(
 
 
 def csd_encode_array_time_s(tx_s: ArrayLike, encode_s: ArrayLike) -> FloatArray:
-    """Time of M drives that encode one block each (equation 6).
+    """Return the time of M drives that encode one block each (equation 6).
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def csd_encode_array_time_s(tx_s: ArrayLike, encode_s: ArrayLike) -> FloatArray:
 
 
 def encode_crossing(csd_encode_s: ArrayLike, ssd_encode_s: ArrayLike) -> FloatArray:
-    """Devices at which both systems take equal time, transfer neglected (equations 7 and 8).
+    """Return the devices at which both systems take equal time without transfer (equations 7, 8).
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def encode_crossing(csd_encode_s: ArrayLike, ssd_encode_s: ArrayLike) -> FloatAr
 def encode_time_s(
     blocks: ArrayLike, block_bytes: ArrayLike, base_s: ArrayLike, per_block2_s: ArrayLike
 ) -> FloatArray:
-    """Time of one encoding as a function of its size.
+    """Return the time of one encoding as a function of its size.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def encode_time_s(
     block_bytes : array_like
         Size of one block [bytes]; greater than 0.
     base_s : array_like
-        What an encoding costs whatever its size [s]; at least 0.
+        Time of an encoding independent of its size [s]; at least 0.
     per_block2_s : array_like
         Time for each squared block at `BLOCK_REFERENCE_BYTES` [s]; at least 0.
 
@@ -126,7 +126,7 @@ def encode_time_s(
     -----
     Encoding multiplies an n x k matrix with blocks: n k block_bytes multiplications, which at a
     fixed n / k is proportional to (n + k)^2. Valid within the range of the points it was fitted
-    to; caches and memory are not modelled.
+    to; caches and memory are not modeled.
     """
     size = positive("block_bytes", block_bytes) / BLOCK_REFERENCE_BYTES
     work = whole("blocks", blocks) ** 2 * size

@@ -1,4 +1,4 @@
-"""How transfer and compute share time: one after the other, or side by side.
+"""Transfer and compute in time: one after the other, or overlapped.
 
 The papers add them (`SERIAL`). A system that streams overlaps them, and then takes as long as the
 longer of the two (`PIPELINED`). Time to write a result back is transfer: it crosses the same
@@ -17,7 +17,7 @@ from csdplan.model.inputs import FloatArray, not_negative
 
 
 class Overlap(StrEnum):
-    """Whether loading ends before computing begins."""
+    """Relation of loading and computing in time."""
 
     SERIAL = "serial"
     PIPELINED = "pipelined"
@@ -32,7 +32,7 @@ def overlap_of(argument: str, value: Overlap | str) -> Overlap:
 
 
 def combined_s(transfer_s: ArrayLike, compute_s: ArrayLike, overlap: Overlap | str) -> FloatArray:
-    """Time of a run whose transfer and compute times are known.
+    """Return the time of a run whose transfer and compute times are known.
 
     Parameters
     ----------

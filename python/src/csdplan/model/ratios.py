@@ -52,7 +52,7 @@ def transfer_ratio_host(ssd_tx_s: ArrayLike, csd_tx_s: ArrayLike) -> FloatArray:
 
 
 def compute_ratio(ssd_comp_s: ArrayLike, csd_comp_s: ArrayLike, cores: ArrayLike = 1) -> FloatArray:
-    """R_(n)comp = T_SSD(n)-comp / T_CSD-comp [1].
+    """Return R_(n)comp = T_SSD(n)-comp / T_CSD-comp [1].
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def compute_ratio(ssd_comp_s: ArrayLike, csd_comp_s: ArrayLike, cores: ArrayLike
 
 
 def ssd_ratio(ssd_tx_s: ArrayLike, ssd_comp_s: ArrayLike, cores: ArrayLike = 1) -> FloatArray:
-    """R_(n)SSD = T_SSD-tx / T_SSD(n)-comp [1].
+    """Return R_(n)SSD = T_SSD-tx / T_SSD(n)-comp [1].
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def ssd_ratio(ssd_tx_s: ArrayLike, ssd_comp_s: ArrayLike, cores: ArrayLike = 1) 
 
 
 def compute_time_ratio(tx_s: ArrayLike, comp_s: ArrayLike) -> FloatArray:
-    """CTR, the share of compute in a serial run on one device [1].
+    """Return CTR, the share of compute in a serial run on one device [1].
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def crossing_by_times(
     sd_tx: ArrayLike = 1.0,
     sd_comp: ArrayLike = 1.0,
 ) -> FloatArray:
-    """Where the two arrays take equal time if SSDs never stop gaining (equations 8 to 10).
+    """Return the devices at which both arrays take equal time without k_limit (equations 8 to 10).
 
     Parameters
     ----------

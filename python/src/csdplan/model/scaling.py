@@ -1,4 +1,4 @@
-"""What more compute units give: inside one drive, and when drives help a host.
+"""Gains of more compute units: inside one drive, and when drives help a host.
 
 Throughput of a drive with several units follows from how much of its time is compute; the shares
 that a published gain implies are `compute_speed_up` and `serial_share`. `augmented_speed_up` is
@@ -14,7 +14,7 @@ from csdplan.model.inputs import FloatArray, not_negative, positive, whole
 
 
 def compute_speed_up(tx_s: ArrayLike, comp_s: ArrayLike, gain: ArrayLike) -> FloatArray:
-    """How much faster a drive's units compute together than one, from its gain in throughput.
+    """Return the speed-up of a drive's units together over one, from the gain in throughput.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def compute_speed_up(tx_s: ArrayLike, comp_s: ArrayLike, gain: ArrayLike) -> Flo
 
 
 def serial_share(units: ArrayLike, gain: ArrayLike) -> FloatArray:
-    """Share of the work that does not divide over units, by Amdahl's law.
+    """Return the share of the work that does not divide over units, by Amdahl's law.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def serial_share(units: ArrayLike, gain: ArrayLike) -> FloatArray:
 def augmented_speed_up(
     drives: ArrayLike, ratio: ArrayLike, host_share_per_drive: ArrayLike = 0.0
 ) -> FloatArray:
-    """Speed-up of a host that N drives help, all finishing together.
+    """Return the speed-up of a host that N drives help, all finishing together.
 
     Parameters
     ----------
@@ -83,14 +83,14 @@ def augmented_speed_up(
 def augmented_energy_ratio(
     drives: ArrayLike, speed_up: ArrayLike, drive_power_share: ArrayLike
 ) -> FloatArray:
-    """Energy of the host alone over energy with N drives helping, idle power deducted.
+    """Return the energy of the host alone over energy with N drives helping, idle power deducted.
 
     Parameters
     ----------
     drives : array_like
         Drives at work, N; at least 0.
     speed_up : array_like
-        How much sooner the work is done [1]; greater than 0.
+        Speed-up of the work [1]; greater than 0.
     drive_power_share : array_like
         Active power of one drive over that of the host, both without idle power [1]; at least 0.
 

@@ -1,7 +1,7 @@
 """From a state of the page to results, by the same functions as the commands.
 
 Nothing is drawn here, and no number is computed that a command would not give: a slider of the
-drive divides its times as `csdplan.result.sweep` does.
+drive divides its times as `csdplan.result.sweeps` does.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from csdplan.errors import ModelError
-from csdplan.page.state import TEXTS, State, settled
-from csdplan.profile import Workload, workload
+from csdplan.page.state import TEXTS, State, normalized
+from csdplan.profile import Workload, workload_of
 from csdplan.request import load_request
-from csdplan.result.bep import BepResult, bep
-from csdplan.result.curves import SystemCurves, curves
-from csdplan.result.purchase import bill, lacking
-from csdplan.result.sheet import Sheet, sheet
-from csdplan.result.sweep import Setting, SurfaceResult, surface
-from csdplan.solve.optimize import optimise, shortfalls
+from csdplan.result.break_even import BepResult, bep
+from csdplan.result.costs import purchase_sheet
+from csdplan.result.purchase import bill, shortfall_sheet
+from csdplan.result.sheet import Sheet
+from csdplan.result.sheets import answer_sheet
+from csdplan.result.sweeps import Setting, SurfaceResult, surface
+from csdplan.result.throughput import SystemCurves, curves
+from csdplan.solve.optimize import optimize, shortfalls
 from csdplan.solve.purchase import Demand, DriveKind, Limits, Request
 from csdplan.solve.tco import Cost, Kernel, Service, System, cost_of, equal_throughput
 
@@ -32,7 +34,7 @@ _TIME_LIMIT_S = 5.0
 
 @dataclass(frozen=True)
 class Answer:
-    """All that the page shows, beside the purchase.
+    """Everything that the page shows except the purchase.
 
     Attributes
     ----------
@@ -53,15 +55,23 @@ class Answer:
 
     def sheets(self) -> list[Sheet]:
         """Return everything as tables."""
-        return [points(self.result), costs(self.costs), self.surface.sheet()]
+        return [self.points(), self.purchases(), self.surface.sheet()]
+
+    def points(self) -> Sheet:
+        """Return the break-even points."""
+        return answer_sheet(self.result, self.result.systems[0])
+
+    def purchases(self) -> Sheet:
+        """Return the costs of the three systems."""
+        return purchase_sheet(self.costs)
 
 
 def resolved(state: State) -> Workload:
     """Return the workload as the profile has it."""
-    held = state.held()
-    if state.kernel not in held.kernels():
-        raise ModelError("kernel", state.kernel, f"one of {', '.join(held.kernels())}")
-    state = settled(state)
+    profile = state.chosen_profile()
+    if state.kernel not in profile.kernels():
+        raise ModelError("kernel", state.kernel, f"one of {', '.join(profile.kernels())}")
+    state = normalized(state)
     return _workload(*(getattr(state, name) for name in TEXTS))
 
 
@@ -73,67 +83,26 @@ def answer(state: State) -> Answer:
     CsdplanError
         If the profile lacks what is needed.
     """
-    load = resolved(state)
+    workload = resolved(state)
     cores, limit = int(state.cores), _limit(state)
-    quick = _quicker(load, state)
+    quick = _quicker(workload, state)
     hosts = list(dict.fromkeys((1, cores)))
     result = bep([quick], hosts, k_limit=limit, sd_tx=state.sd_tx, sd_comp=state.sd_comp)
-    setting = Setting(cores=cores, k_limit=limit, sd_tx=state.sd_tx, sd_comp=state.sd_comp)
+    setting = Setting(host_cores=cores, k_limit=limit, sd_tx=state.sd_tx, sd_comp=state.sd_comp)
     return Answer(
         result=result,
         curves=curves(result)[0],
-        surface=surface(load, MULTIPLIERS, MULTIPLIERS, iso=(int(state.iso),), base=setting),
+        surface=surface(workload, MULTIPLIERS, MULTIPLIERS, iso=(int(state.iso),), base=setting),
         costs=_costs(quick, state),
     )
 
 
-def points(result: BepResult) -> Sheet:
-    """Return the break-even points as the page's table."""
-    (system,) = result.systems
-    rows = [
-        (
-            host.host_cores,
-            host.devices,
-            host.closed_form_devices,
-            "" if host.difference == "none" else host.difference.replace("_", " "),
-            host.verdict.replace("_", " "),
-        )
-        for host in system.hosts
-    ]
-    columns = (
-        "host_cores",
-        "break_even_drives",
-        "closed_form_drives",
-        "closed_form_misses",
-        "verdict",
-    )
-    return sheet(f"{result.kernel} on {system.device}", columns, rows)
-
-
-def costs(found: tuple[Cost, ...]) -> Sheet:
-    """Return the costs as the page's table."""
-    rows = [
-        (
-            each.system.name,
-            each.system.drives,
-            each.system.host_usd,
-            each.system.drives * each.system.drive_usd,
-            each.purchase_usd,
-            None if each.throughput_Bps is None else each.throughput_Bps / 1e9,
-        )
-        for each in found
-    ]
-    columns = ("system", "drives", "host_usd", "drives_usd", "purchase_usd", "throughput_GBps")
-    note = "purchase only; csdplan tco and csdplan optimize add energy where watts are known"
-    return sheet("Cost of ownership", columns, rows, note)
-
-
 def purchase(state: State) -> Sheet:
-    """Return the optimiser's bill of materials, or what is in the way of one."""
+    """Return the optimizer's bill of materials, or what is in the way of one."""
     asked = request(state)
-    plan = optimise(asked, time_limit_s=_TIME_LIMIT_S, explain=False)
+    plan = optimize(asked, time_limit_s=_TIME_LIMIT_S, explain=False)
     if plan is None:
-        return lacking(shortfalls(asked, time_limit_s=_TIME_LIMIT_S))
+        return shortfall_sheet(shortfalls(asked, time_limit_s=_TIME_LIMIT_S))
     return bill(asked, plan)
 
 
@@ -143,30 +112,30 @@ def request(state: State) -> Request:
     The CPUs are those of the shipped request: the dearest costs what the state says, the others
     in the published proportion. The link takes in k_limit SSDs at full speed.
     """
-    load = _quicker(resolved(state), state)
-    limit = _limit(state) or load.k_limit
+    workload = _quicker(resolved(state), state)
+    limit = _limit(state) or workload.k_limit
     if limit is None:
         raise ModelError("k_limit", "unknown", "a number: the profile states no bandwidth")
-    published, host = _published(), load.host(1)
+    published, host = _published(), workload.host(1)
     first = max(published.cpus, key=lambda cpu: cpu.price_usd)
     speeds = published.demands[0].core_s_per_byte
-    read_Bps = load.bytes / (host.tx_s * state.sd_tx)
+    read_Bps = workload.bytes / (host.tx_s * state.sd_tx)
     scale = state.host_usd / first.price_usd
     cpus = tuple(
         replace(cpu, price_usd=cpu.price_usd * scale, ingest_Bps=limit * read_Bps)
         for cpu in published.cpus
     )
-    core_s = host.comp_s / host.divisor * state.sd_comp / load.bytes
-    drive_s = (load.csd_tx_s + load.csd_comp_s) / load.bytes
-    computing = f"{load.device} (computes)"
+    core_s = host.comp_s / host.divisor * state.sd_comp / workload.bytes
+    drive_s = (workload.csd_tx_s + workload.csd_comp_s) / workload.bytes
+    computing = f"{workload.device} (computes)"
     demand = Demand(
-        name=load.kernel,
+        name=workload.kernel,
         required_Bps=state.need_GBps * 1e9,
         core_s_per_byte={cpu.name: core_s * speeds[cpu.name] / speeds[first.name] for cpu in cpus},
         drive_s_per_byte={computing: drive_s},
     )
     drives = (
-        DriveKind(f"{load.ssd} as SSD", state.ssd_usd, _DRIVE_BYTES, read_Bps),
+        DriveKind(f"{workload.ssd} as SSD", state.ssd_usd, _DRIVE_BYTES, read_Bps),
         DriveKind(computing, state.csd_usd, _DRIVE_BYTES, read_Bps),
     )
     return Request(cpus, drives, (demand,), Limits(capacity_bytes=state.need_TB * 1e12))
@@ -179,22 +148,22 @@ def _published() -> Request:
 
 @lru_cache(maxsize=64)
 def _workload(profile: str, kernel: str, device: str, ssd: str, size: str, text: str) -> Workload:
-    held = State(profile=profile, text=text).held()
-    return workload(
-        held,
+    found = State(profile=profile, text=text).chosen_profile()
+    return workload_of(
+        found,
         kernel,
         name=profile,
         device=device or None,
         ssd=ssd or None,
-        size_bytes=int(size) if size else None,
+        bytes=int(size) if size else None,
     )
 
 
-def _quicker(load: Workload, state: State) -> Workload:
+def _quicker(workload: Workload, state: State) -> Workload:
     return replace(
-        load,
-        csd_tx_s=load.csd_tx_s / state.bandwidth,
-        csd_comp_s=load.csd_comp_s / state.compute,
+        workload,
+        csd_tx_s=workload.csd_tx_s / state.bandwidth,
+        csd_comp_s=workload.csd_comp_s / state.compute,
     )
 
 
@@ -202,15 +171,15 @@ def _limit(state: State) -> int | None:
     return int(state.k_limit) or None
 
 
-def _costs(load: Workload, state: State) -> tuple[Cost, ...]:
-    host, ssds = load.host(int(state.cores)), int(state.ssds)
+def _costs(workload: Workload, state: State) -> tuple[Cost, ...]:
+    host, ssds = workload.host(int(state.cores)), int(state.ssds)
     kernel = Kernel(
-        bytes=load.bytes,
+        bytes=workload.bytes,
         ssd_tx_s=host.tx_s * state.sd_tx,
         ssd_comp_s=host.comp_s / host.divisor * state.sd_comp,
-        csd_tx_s=load.csd_tx_s,
-        csd_comp_s=load.csd_comp_s,
-        k_limit=_limit(state) or load.k_limit,
+        csd_tx_s=workload.csd_tx_s,
+        csd_comp_s=workload.csd_comp_s,
+        k_limit=_limit(state) or workload.k_limit,
     )
     plain = System(
         f"{ssds} SSDs, Host({int(state.cores)})",

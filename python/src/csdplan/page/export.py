@@ -1,14 +1,13 @@
-"""What the page's download buttons give: the same tables as it shows, and the state itself."""
+"""Downloads of the page: the tables that it shows, and its state."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 
-from csdplan.cli.common import as_csv
 from csdplan.page.answer import answer, purchase
 from csdplan.page.state import State
-from csdplan.result.envelope import envelope
-from csdplan.result.sheet import Sheet
+from csdplan.result.envelope import as_json
+from csdplan.result.sheet import Sheet, as_csv
 
 
 def sheets(state: State) -> list[Sheet]:
@@ -25,4 +24,4 @@ def to_csv(state: State) -> str:
 def to_json(state: State) -> str:
     """Return state and tables as the one JSON object that commands print."""
     body = {"state": asdict(state), "tables": [sheet.as_dict() for sheet in sheets(state)]}
-    return envelope("ui", body, answer(state).result.warnings)
+    return as_json("ui", body, answer(state).result.warnings)

@@ -1,89 +1,48 @@
-"""The page's own figures, and its answer in words; curves and style are those of every figure.
+"""The page's own figures, and its answer in words.
 
 Titles say in words what is drawn, for readers who hear it.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from textwrap import wrap
-from typing import Any
 
 from csdplan.page.state import State
-from csdplan.plot.interactive import Figure, heat, iso_line, layout_of, star
-from csdplan.result.bep import SystemResult
-from csdplan.result.sweep import SurfaceResult
+from csdplan.plot import Bar, Bars, Map, Mark, figures
+from csdplan.result.break_even import SystemResult
+from csdplan.result.sheets import closed_form_text, missed
+from csdplan.result.sweeps import SurfaceResult
 from csdplan.solve.tco import Cost
 
 #: A bar's label is broken after so many letters.
 _LABEL = 12
-_HOST_PART, _DRIVE_PART = "#0072B2", "#E69F00"
+_HOST_STYLE, _DRIVE_STYLE = 0, 5
 
 
-def surface(found: SurfaceResult, state: State) -> Figure:
-    """Draw the map of break-even points, the line of the wanted one, and where the state is."""
-    traces: list[dict[str, Any]] = [heat(found.bandwidth, found.compute, found.devices)]
+def surface(found: SurfaceResult, state: State) -> Map:
+    """Return the map of break-even points with the wanted line and the state's own place."""
+    own = Mark(state.bandwidth, state.compute, label="the drive as set")
+    drawn = figures.surface(found, [own])
     top = found.compute[-1]
-    for count, places in found.iso:
-        within = any(place is not None and place <= top for place in places)
+    iso = []
+    for line in drawn.iso:
+        within = any(place is not None and place <= top for place in line.y)
         reach = "or less above this line" if within else "or less: out of reach here"
-        traces += iso_line(f"BEP {count} {reach}", found.bandwidth, places)
-    traces.append(
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": "the drive as set",
-            "x": [state.bandwidth],
-            "y": [state.compute],
-            "marker": star(),
-        }
+        iso.append(replace(line, label=f"{line.label} {reach}"))
+    return replace(drawn, iso=tuple(iso))
+
+
+def purchases(costs: tuple[Cost, ...]) -> Bars:
+    """Return each system's purchase: the drives, and the host on top of them."""
+    names = tuple(
+        "\n".join([*wrap(cost.system.name, _LABEL), f"{cost.system.drives} drives"])
+        for cost in costs
     )
-    layout = layout_of(found.title, "internal bandwidth, times", "computational power, times")
-    layout["xaxis"]["range"] = [found.bandwidth[0], found.bandwidth[-1]]
-    layout["yaxis"]["range"] = [found.compute[0], found.compute[-1]]
-    return {"data": traces, "layout": layout}
-
-
-def cost(found: tuple[Cost, ...]) -> Figure:
-    """Draw each system's purchase, host and drives one above the other."""
-    names = [
-        "<br>".join([*wrap(each.system.name, _LABEL), f"{each.system.drives} drives"])
-        for each in found
-    ]
-    parts = (
-        ("drives", [each.system.drives * each.system.drive_usd for each in found], _DRIVE_PART),
-        ("host", [each.system.host_usd for each in found], _HOST_PART),
-    )
-    traces: list[dict[str, Any]] = [
-        {
-            "type": "bar",
-            "name": name,
-            "x": names,
-            "y": values,
-            "marker": {"color": colour, "pattern": {"shape": "/" if name == "host" else ""}},
-        }
-        for name, values, colour in parts
-    ]
-    layout = layout_of("Purchase", "", "USD")
-    layout["barmode"] = "stack"
-    layout["xaxis"]["tickangle"] = 0
-    layout["annotations"] = [
-        {
-            "x": name,
-            "y": each.purchase_usd,
-            "text": f"{each.purchase_usd:,.0f}",
-            "showarrow": False,
-            "yanchor": "bottom",
-        }
-        for name, each in zip(names, found, strict=True)
-    ]
-    return {"data": traces, "layout": layout}
-
-
-def empty(why: str) -> Figure:
-    """Return a figure that shows nothing, and says why."""
-    layout = layout_of(why, "", "")
-    layout["xaxis"]["visible"] = layout["yaxis"]["visible"] = False
-    return {"data": [], "layout": layout}
+    drives = tuple(cost.system.drives * cost.system.drive_usd for cost in costs)
+    hosts = tuple(cost.system.host_usd for cost in costs)
+    parts = (Bar(drives, "drives", _DRIVE_STYLE), Bar(hosts, "host", _HOST_STYLE))
+    return Bars("Purchase", "USD", names, parts)
 
 
 def sentence(system: SystemResult) -> str:
@@ -99,8 +58,6 @@ def sentence(system: SystemResult) -> str:
         )
     else:
         text = f"Beyond 2^53 drives against {against}: in practice never."
-    if host.difference != "none":
-        closed = host.closed_form_devices
-        said = "more than 2^53" if closed is None else str(closed)
-        text += f" The closed form says {said}: it misses {host.difference.replace('_', ' ')}."
+    if label := missed(host):
+        text += f" The closed form says {closed_form_text(host)}: it misses {label}."
     return text

@@ -12,7 +12,7 @@ from dash import dcc, html
 from csdplan.page.state import SLIDERS, Slider, State, computing_names
 from csdplan.result.sheet import Sheet, Value
 
-#: Figures, and what each shows, for readers who hear it.
+#: Descriptions of the figures, for screen readers.
 FIGURES = {
     "curves": "Throughput against devices, with break-even points",
     "surface": "Break-even point over the drive's bandwidth and compute",
@@ -20,7 +20,7 @@ FIGURES = {
 }
 
 
-#: What is picked only where a profile has several, and how it is called.
+#: Fields that are chosen only where a profile has several, with their labels.
 PICKS = {"device": "Drive that computes", "ssd": "Drive as SSD", "size": "Working set"}
 
 
@@ -52,14 +52,14 @@ def layout() -> Any:
 
 def table(sheet: Sheet) -> list[Any]:
     """Return a sheet as a table with its note."""
-    held = [i for i in range(len(sheet.columns)) if any(row[i] is not None for row in sheet.rows)]
-    numeric = {i: all(not isinstance(row[i], str) for row in sheet.rows) for i in held}
-    kind = {i: "n" if numeric[i] else "" for i in held}
+    known = [i for i in range(len(sheet.columns)) if any(row[i] is not None for row in sheet.rows)]
+    numeric = {i: all(not isinstance(row[i], str) for row in sheet.rows) for i in known}
+    kind = {i: "n" if numeric[i] else "" for i in known}
     head = [
-        html.Th(sheet.columns[i].replace("_", " "), scope="col", className=kind[i]) for i in held
+        html.Th(sheet.columns[i].replace("_", " "), scope="col", className=kind[i]) for i in known
     ]
     rows = [
-        html.Tr([html.Td(_cell(row[i]), className=kind[i]) for i in held]) for row in sheet.rows
+        html.Tr([html.Td(_cell(row[i]), className=kind[i]) for i in known]) for row in sheet.rows
     ]
     parts = [html.Caption(sheet.title), html.Thead(html.Tr(head)), html.Tbody(rows)]
     return [html.Table(parts), html.P(sheet.note, className="note")]
@@ -74,7 +74,7 @@ def shown(slider: Slider, value: float) -> str:
 
 def _controls() -> list[Any]:
     plain = State()
-    names, kernels = computing_names(), plain.held().kernels()
+    names, kernels = computing_names(), plain.chosen_profile().kernels()
     parts: list[Any] = [
         _choice("profile", "Profile", names, plain.profile),
         html.Div(

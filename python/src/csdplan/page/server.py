@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from dash import Dash, Input, Output, ctx, html, no_update
-from dash import State as Held
+from dash import State as Kept
 from flask import abort, request
 from werkzeug.serving import make_server
 
 from csdplan.errors import CsdplanError, ModelError
-from csdplan.page import export, figures
+from csdplan.page import export
+from csdplan.page import figures as own
 from csdplan.page import layout as parts
-from csdplan.page.answer import answer, costs, points, purchase
+from csdplan.page.answer import answer, purchase
 from csdplan.page.state import (
     CHOICES,
     LINK_MAX,
@@ -31,13 +32,13 @@ from csdplan.page.state import (
     UPLOADED,
     State,
     from_query,
+    normalized,
     of_values,
     picks,
-    settled,
     to_query,
 )
-from csdplan.plot import interactive
-from csdplan.profile.load import parse
+from csdplan.plot import figures, plotly
+from csdplan.profile.read import parse
 
 #: The only address that the page listens on.
 ADDRESS = "127.0.0.1"
@@ -88,7 +89,7 @@ def serve(port: int) -> None:
         app = application()
         # SciPy's solver takes a second to come in: better now than under the first slider.
         purchase(State())
-        # Requests are nobody's concern here; what fails still is.
+        # Requests are not logged, errors are.
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
         server = make_server(ADDRESS, port, app.server, threaded=True, fd=listener.fileno())
         where = f"http://{ADDRESS}:{listener.getsockname()[1]}/"
@@ -108,7 +109,7 @@ def changed(values: dict[str, Any]) -> tuple[Any, ...]:
         found = answer(state)
         bill = purchase(state)
     except CsdplanError as error:
-        blank = figures.empty("nothing to draw")
+        blank = plotly.empty("nothing to draw")
         return (blank, blank, blank, "", str(error), [], [], [], [], no_update, *_labels(values))
     (system,) = found.result.systems
     link = to_query(state)
@@ -116,15 +117,15 @@ def changed(values: dict[str, Any]) -> tuple[Any, ...]:
     if len(link) > LINK_MAX:
         link, notes = "?", [*notes, "the uploaded profile is too long for a link"]
     return (
-        interactive.throughput(found.curves),
-        figures.surface(found.surface, state),
-        figures.cost(found.costs),
-        figures.sentence(system),
+        plotly.figure(figures.throughput(found.curves)),
+        plotly.figure(own.surface(found.surface, state)),
+        plotly.figure(own.purchases(found.costs)),
+        own.sentence(system),
         "",
         [html.Li(text) for text in notes],
         parts.table(bill),
-        parts.table(points(found.result)),
-        parts.table(costs(found.costs)),
+        parts.table(found.points()),
+        parts.table(found.purchases()),
         link,
         *_labels(values),
     )
@@ -143,10 +144,10 @@ _SHOWN = (
 )
 
 
-def picked(
+def chosen(
     trigger: str | None, query: str, values: dict[str, Any], contents: str | None
 ) -> tuple[State, str]:
-    """Return the state after a link was opened, something picked or uploaded; and a fault.
+    """Return the state after a link was opened, a choice or an upload; and a fault.
 
     `trigger` is the control that changed; anything but a choice and ``upload`` is the link.
     """
@@ -158,16 +159,16 @@ def picked(
             state = of_values(values)
         else:
             state = from_query(query)
-        return settled(state), ""
+        return normalized(state), ""
     except CsdplanError as error:
         plain = of_values(values) if trigger in {"upload", *CHOICES} else State()
-        return settled(plain), str(error)
+        return normalized(plain), str(error)
 
 
 def _connect(app: Dash) -> None:
     inputs = {name: Input(name, _property(name)) for name in _NAMES}
-    held = {name: Held(name, _property(name)) for name in _NAMES if name not in CHOICES}
-    chosen = {name: Input(name, "value") for name in CHOICES}
+    kept = {name: Kept(name, _property(name)) for name in _NAMES if name not in CHOICES}
+    choices = {name: Input(name, "value") for name in CHOICES}
 
     @app.callback(
         output=[
@@ -179,11 +180,11 @@ def _connect(app: Dash) -> None:
         inputs={
             "query": Input("location", "search"),
             "contents": Input("upload", "contents"),
-            "values": {**chosen, **held},
+            "values": {**choices, **kept},
         },
     )
     def pick(query: str | None, contents: str | None, values: dict[str, Any]) -> list[Any]:
-        state, fault = picked(ctx.triggered_id, query or "", values, contents)
+        state, fault = chosen(ctx.triggered_id, query or "", values, contents)
         found = picks(state)
         return [
             *(getattr(state, name) for name in _NAMES),
@@ -199,7 +200,7 @@ def _connect(app: Dash) -> None:
     @app.callback(
         Output("download", "data"),
         inputs={"_csv": Input("csv", "n_clicks"), "_json": Input("json", "n_clicks")},
-        state={"values": {name: Held(name, _property(name)) for name in _NAMES}},
+        state={"values": {name: Kept(name, _property(name)) for name in _NAMES}},
         prevent_initial_call=True,
     )
     def download(_csv: int | None, _json: int | None, values: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""All that the page shows depends on, and its form in a link.
+"""The state that determines everything the page shows, and its form in a link.
 
 A state from a link is checked like any input: shipped profiles by name only (a link never names a
 file), numbers within their sliders. An uploaded profile travels in the link, packed.
@@ -16,12 +16,12 @@ from urllib.parse import parse_qs, urlencode
 
 from csdplan.errors import ModelError
 from csdplan.profile import Profile, load, shipped_names
-from csdplan.profile.load import parse
+from csdplan.profile.read import parse
 from csdplan.profile.schema import Point
 
-#: What an uploaded profile is called.
+#: Name of an uploaded profile.
 UPLOADED = "uploaded"
-#: What is picked by name.
+#: Fields that are chosen by name.
 CHOICES = ("profile", "kernel", "device", "ssd", "size")
 TEXTS = (*CHOICES, "text")
 #: A profile is at most this long, read from a file or unpacked from a link [bytes].
@@ -39,7 +39,7 @@ class Slider:
     name, label : str
         Field of `State`; what the page calls it.
     low, high, step : float
-        What it can be.
+        Its range and the distance between its values.
     unit : str
         Unit, or empty.
     group : str
@@ -122,7 +122,7 @@ class State:
     need_TB: float = 16
     text: str = ""
 
-    def held(self) -> Profile:
+    def chosen_profile(self) -> Profile:
         """Return the profile.
 
         Raises
@@ -130,16 +130,16 @@ class State:
         CsdplanError
             If there is no such profile, or the uploaded one breaks the schema.
         """
-        return _held(self.profile, self.text)
+        return _profile(self.profile, self.text)
 
 
 def picks(state: State) -> dict[str, tuple[str, ...]]:
-    """Return what can be picked: profiles, kernels, and what a profile has several of.
+    """Return the choices: profiles, kernels, and the devices and sizes that a profile has.
 
     The working sets are those of the state's drive and SSD, both sides having measured them.
     """
-    held = state.held()
-    drives, hosts = held.points(state.kernel, "drive"), held.points(state.kernel, "host")
+    profile = state.chosen_profile()
+    drives, hosts = profile.points(state.kernel, "drive"), profile.points(state.kernel, "host")
     names = _names(drives), _names(hosts)
     device, ssd = (
         chosen if chosen in found else next(iter(found), "")
@@ -149,17 +149,17 @@ def picks(state: State) -> dict[str, tuple[str, ...]]:
     sizes &= {p.bytes for p in hosts if p.device == ssd and p.units == 1}
     return {
         "profile": profile_names(state.text),
-        "kernel": held.kernels(),
+        "kernel": profile.kernels(),
         "device": names[0],
         "ssd": names[1],
         "size": tuple(str(size) for size in sorted(sizes, reverse=True)),
     }
 
 
-def settled(state: State) -> State:
-    """Return the state with the first of what can be picked for what cannot be.
+def normalized(state: State) -> State:
+    """Return the state with the first possible choice in place of an impossible one.
 
-    What leaves no choice is left empty: a link then says nothing about it.
+    A field without a choice is left empty, so that a link does not mention it.
     """
     for name in ("kernel", "device", "ssd", "size"):
         found = picks(state)[name]
@@ -176,7 +176,7 @@ def _names(points: list[Point]) -> tuple[str, ...]:
 
 
 def profile_names(text: str) -> tuple[str, ...]:
-    """Return the profiles that can be picked, the uploaded one last."""
+    """Return the profiles to choose from, the uploaded one last."""
     return (*computing_names(), UPLOADED) if text else computing_names()
 
 
@@ -191,7 +191,7 @@ def computing_names() -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=32)
-def _held(profile: str, text: str) -> Profile:
+def _profile(profile: str, text: str) -> Profile:
     if profile == UPLOADED and text:
         return parse(text, file="the uploaded profile")
     if profile not in computing_names():

@@ -1,16 +1,27 @@
-"""Figures drawn from results.
+"""Figures of results, described once and rendered twice.
 
 A figure shows what a result holds and computes nothing of its own. Equal results give equal
-bytes: no date, no host name and no random identifier goes into a file. matplotlib is imported
-when the first figure is drawn, not before, and pyplot (its global state) never.
+bytes: no date, no host name and no random identifier goes into a file.
 
-- ``throughput``: throughput against devices, with break-even points.
-- ``charts``: lines, bars and maps with iso lines, of any sheet.
-- ``figure``: style, colours and files.
+- ``panels``: lines, bars and maps as plain data.
+- ``figures``: which panels show which result.
+- ``draw``, ``plotly``: panels rendered with matplotlib (SVG, PNG) and as Plotly's dictionaries.
+- ``files``: a figure written to a file, in the format that its suffix names.
 """
 
-from csdplan.plot.charts import bars, lines, surface
-from csdplan.plot.figure import check_path
-from csdplan.plot.throughput import throughput
+from csdplan.plot.files import check_paths, write
+from csdplan.plot.panels import Bar, Bars, Iso, Limit, Line, Lines, Map, Mark, Panel
 
-__all__ = ["bars", "check_path", "lines", "surface", "throughput"]
+__all__ = [
+    "Bar",
+    "Bars",
+    "Iso",
+    "Limit",
+    "Line",
+    "Lines",
+    "Map",
+    "Mark",
+    "Panel",
+    "check_paths",
+    "write",
+]

@@ -1,4 +1,4 @@
-"""Profiles: what a machine and its drives were measured, or published, to do.
+"""Profiles: measured or published performance of a machine and its drives.
 
 - ``schema``: schema 1 as strict types; what each key means is in ``docs/internals/profile.md``.
 - ``load``: from a file or a shipped name to a `Profile`, every fault reported at once.
@@ -8,8 +8,8 @@
 A profile is only ever read here. A number that it does not hold is unknown (None), never zero.
 """
 
-from csdplan.profile.load import load, parse, shipped_names
+from csdplan.profile.read import load, parse, shipped_names
 from csdplan.profile.schema import Profile
-from csdplan.profile.workload import Workload, k_limit, workload
+from csdplan.profile.workload import Workload, k_limit, workload_of
 
-__all__ = ["Profile", "Workload", "k_limit", "load", "parse", "shipped_names", "workload"]
+__all__ = ["Profile", "Workload", "k_limit", "load", "parse", "shipped_names", "workload_of"]

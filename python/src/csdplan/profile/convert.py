@@ -1,8 +1,8 @@
 """Profiles from other tools' measurements: fio's JSON, or a data sheet.
 
-fio measures bandwidth, a data sheet states it; neither knows a kernel. So the times of kernels are
-given beside: compute time on the host, and in the drive if it computes. Transfer times follow from
-bandwidth and working set. A bandwidth that is not there is left out, never guessed.
+fio measures bandwidth and a data sheet states it; neither has kernels. The caller therefore gives
+the kernels' compute times, on the host and in the drive if it computes. Transfer times follow from
+bandwidth and working set. An unknown bandwidth is left out, not guessed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from csdplan.errors import Problem, ProfileIncomplete, ProfileInvalid
-from csdplan.profile.load import parse
+from csdplan.profile.read import parse
 from csdplan.profile.schema import Profile
 from csdplan.profile.write import tables
 
@@ -45,7 +45,7 @@ class Bandwidth:
 
 @dataclass(frozen=True)
 class KernelTimes:
-    """What a conversion must be told of a kernel.
+    """Measured times of a kernel, which neither fio nor a data sheet has.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ def profile_of(
     meta, host, device : dict
         Further keys of the tables of those names, as in the schema.
     prov : str
-        Where bandwidths come from: ``measured`` or ``given``.
+        Provenance of bandwidths: ``measured`` or ``given``.
 
     Raises
     ------

@@ -3,7 +3,7 @@
 The types refuse unknown keys, numbers out of range, text for numbers and floats for whole
 numbers. They hold no rule that spans two tables: those are in ``load``, where they can be
 reported together with the faults found here. `docs/internals/profile.md` is the text of the
-contract; golden files beside it bind this module and the Rust reader to the same answers.
+contract; golden files next to it bind this module and the Rust reader to the same answers.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Energy(_Spread):
 
 
 class Overload(Table):
-    """What a host lacked while a point was measured."""
+    """Resource that a host lacked while a point was measured."""
 
     kind: Literal["memory", "cpu", "io"]
     memory_bytes: Whole | None = None

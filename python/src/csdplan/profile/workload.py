@@ -58,7 +58,7 @@ class Workload:
     drive_units : int
         Units at work in the drive.
     ssd_overlap, csd_overlap : str
-        How the points were measured: ``serial`` or ``pipelined``.
+        Overlap of the measured points: ``serial`` or ``pipelined``.
     gains : tuple
         Units at work in the drive, and throughput over that with the fewest, for every drive
         point of this size; units ascending.
@@ -67,14 +67,14 @@ class Workload:
     k_limit : int or None
         Devices that the host can ingest from at full speed; None if the profile cannot tell.
     prov : dict
-        Where each of the four times comes from.
+        Provenance of each of the four times.
     energy : dict
         Energy of a run above idle, ``host`` on one core and ``drive``: joules and their source;
         without a side of which the profile says nothing.
     pipelined : dict
-        What a pipelined run really took over the longer of transfer and compute, likewise [1].
+        Measured time of a pipelined run over the longer of transfer and compute, by side [1].
     warnings : tuple of str
-        What the reader of a plan must know about these numbers.
+        Statements that the reader of a plan must know about these numbers.
     """
 
     profile: str
@@ -105,14 +105,14 @@ class Workload:
         return HostTimes(*self._host[1], divisor=cores)
 
 
-def workload(
+def workload_of(
     profile: Profile,
     kernel: str,
     *,
     name: str = "profile",
     device: str | None = None,
     ssd: str | None = None,
-    size_bytes: int | None = None,
+    bytes: int | None = None,
     ssd_profile: Profile | None = None,
 ) -> Workload:
     """Resolve one kernel of a profile.
@@ -124,10 +124,10 @@ def workload(
     kernel : str
         A kernel that the profile has points for.
     name : str
-        What messages call the profile.
+        Name of the profile in messages.
     device, ssd : str, optional
         The drive that computes and the drive that serves as an SSD, if there is a choice.
-    size_bytes : int, optional
+    bytes : int, optional
         The working set [bytes]; by default the largest that both sides have.
     ssd_profile : Profile, optional
         Takes the host and its SSDs from here, and only the drive from `profile`.
@@ -148,7 +148,7 @@ def workload(
     drives = [point for point in drives if point.device == device]
     hosts = [point for point in hosts if point.device == ssd]
     sizes = _sizes(where, drives, hosts)
-    size = sizes[-1] if size_bytes is None else size_bytes
+    size = sizes[-1] if bytes is None else bytes
     if size not in sizes:
         listed = ", ".join(str(one) for one in sizes)
         raise ProfileIncomplete(f"{where}: no points of {size} bytes; there are: {listed}")

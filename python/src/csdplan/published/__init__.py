@@ -1,11 +1,8 @@
-"""What publications print: claims about systems, and the numbers that checks of them start from.
+"""Published examples that commands use by default, as data; nothing here computes.
 
-- ``claims.toml``: claims in checkable form, with the paper and place of each.
-- ``more.toml``: further claims of the same papers, in the same form.
-- ``numbers.toml``: printed numbers (tables, figures' captions, ratios in the text), with places.
-- ``tco.toml``, ``overload.toml``: scenarios that the commands of those names use by default.
-
-Data only: nothing here computes.
+- ``tco.toml``: systems of ``csdplan tco``.
+- ``overload.toml``: slow-down factors of ``csdplan overload``.
+- ``encode.toml``: times of encoding that ``csdplan ec`` fits.
 """
 
 from __future__ import annotations

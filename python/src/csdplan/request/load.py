@@ -1,4 +1,4 @@
-"""Purchase requests: what may be bought and what it must do, as a TOML file.
+"""Purchase requests as TOML files: the products on offer and the requirements.
 
 A request names CPUs with their prices, drives whose speeds stand in profiles, and workloads with
 the throughput that each needs. This module turns it into the plain numbers of ``solve.purchase``;
@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 
 from csdplan.errors import ProfileIncomplete, ProfileInvalid, ProfileNotFound
 from csdplan.model.overlap import Overlap
-from csdplan.profile.load import load, parse_toml, problem, read_file
+from csdplan.profile.read import load, parse_toml, problem, read_file
 from csdplan.profile.schema import Amount, Name, Profile, Table, Text, Whole
 from csdplan.solve import purchase
 
@@ -24,14 +24,14 @@ _SUFFIX = ".toml"
 
 
 class Meta(Table):
-    """Where prices and requirements come from."""
+    """Sources of prices and requirements."""
 
     note: Text | None = None
     date: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")] | None = None
 
 
 class Require(Table):
-    """What the whole purchase must keep to; absent limits do not limit."""
+    """Limits of the whole purchase; absent limits do not limit."""
 
     capacity_bytes: Amount | Whole | None = None
     budget_usd: Amount | None = None
@@ -135,20 +135,20 @@ def request_names() -> tuple[str, ...]:
 def parse_request(
     data: bytes | str, *, file: str = "request", folder: Path | None = None
 ) -> purchase.Request:
-    """Parse a request's TOML text; profiles in files are looked for beside it, in `folder`."""
+    """Parse a request's TOML text; profiles in files are searched in its `folder`."""
     raw = parse_toml(data, file)
     try:
-        held = RequestFile.model_validate(raw)
+        body = RequestFile.model_validate(raw)
     except ValidationError as error:
         problems = [problem(detail, RequestFile) for detail in error.errors(include_url=False)]
         raise ProfileInvalid(file, problems) from error
-    named = {held.host.profile, *(drive.profile for drive in held.drive)}
+    named = {body.host.profile, *(drive.profile for drive in body.drive)}
     profiles = {name: _profile(name, folder) for name in sorted(named)}
-    require = held.require
+    require = body.require
     return purchase.Request(
-        cpus=tuple(_cpu(cpu, held, profiles[held.host.profile]) for cpu in held.cpu),
-        drives=tuple(_drive(drive, profiles[drive.profile]) for drive in held.drive),
-        demands=tuple(_demand(workload, held, profiles, file) for workload in held.workload),
+        cpus=tuple(_cpu(cpu, body, profiles[body.host.profile]) for cpu in body.cpu),
+        drives=tuple(_drive(drive, profiles[drive.profile]) for drive in body.drive),
+        demands=tuple(_demand(workload, body, profiles, file) for workload in body.workload),
         limits=purchase.Limits(
             capacity_bytes=float(require.capacity_bytes or 0.0),
             budget_usd=require.budget_usd,
@@ -166,14 +166,14 @@ def _profile(name: str, folder: Path | None) -> Profile:
     return load(folder / name if in_file and folder is not None else name)
 
 
-def _cpu(cpu: Cpu, held: RequestFile, profile: Profile) -> purchase.Cpu:
+def _cpu(cpu: Cpu, body: RequestFile, profile: Profile) -> purchase.Cpu:
     ingest = cpu.ingest_bw_Bps or profile.host.ingest_bw_Bps
     return purchase.Cpu(
         name=cpu.name,
         cores=cpu.cores,
         price_usd=cpu.price_usd,
         ingest_Bps=_known(ingest, f"cpu {cpu.name}", "ingest_bw_Bps"),
-        slots=cpu.slots or held.host.slots,
+        slots=cpu.slots or body.host.slots,
         idle_W=cpu.idle_W,
         core_W=cpu.core_W,
     )
@@ -196,13 +196,13 @@ def _drive(drive: Drive, profile: Profile) -> purchase.DriveKind:
 
 
 def _demand(
-    workload: Workload, held: RequestFile, profiles: Mapping[str, Profile], file: str
+    workload: Workload, body: RequestFile, profiles: Mapping[str, Profile], file: str
 ) -> purchase.Demand:
     kernel = workload.kernel
-    core_s = _core_s_per_byte(profiles[held.host.profile], kernel)
+    core_s = _core_s_per_byte(profiles[body.host.profile], kernel)
     inside = {
         drive.name: _drive_s_per_byte(profiles[drive.profile], kernel, drive.device)
-        for drive in held.drive
+        for drive in body.drive
         if drive.computes
     }
     drives = {name: time for name, time in inside.items() if time is not None}
@@ -212,7 +212,7 @@ def _demand(
         name=kernel,
         required_Bps=workload.throughput_Bps,
         core_s_per_byte=(
-            {cpu.name: core_s / cpu.core_speed for cpu in held.cpu} if core_s is not None else {}
+            {cpu.name: core_s / cpu.core_speed for cpu in body.cpu} if core_s is not None else {}
         ),
         drive_s_per_byte=drives,
         stored_bytes=float(workload.data_bytes or 0.0),

@@ -6,13 +6,13 @@
   and distributions.
 - ``envelope``: the one JSON object that a command prints.
 
-Records are frozen dataclasses of plain Python values: no arrays, no profile, no behaviour beyond
+Records are frozen dataclasses of plain Python values: no arrays, no profile, no behavior beyond
 ``as_dict``. Whatever a figure or a table shows stands in one of them first.
 """
 
-from csdplan.result.bep import BepResult, HostResult, SystemResult, bep
-from csdplan.result.curves import Curve, SystemCurves, curves
-from csdplan.result.envelope import envelope
+from csdplan.result.break_even import BepResult, HostResult, SystemResult, bep
+from csdplan.result.envelope import as_json
+from csdplan.result.throughput import Curve, SystemCurves, curves
 
 __all__ = [
     "BepResult",
@@ -20,7 +20,7 @@ __all__ = [
     "HostResult",
     "SystemCurves",
     "SystemResult",
+    "as_json",
     "bep",
     "curves",
-    "envelope",
 ]

@@ -14,7 +14,7 @@ from typing import Any
 SCHEMA = 1
 
 
-def envelope(command: str, result: dict[str, Any], warnings: Sequence[str] = ()) -> str:
+def as_json(command: str, result: dict[str, Any], warnings: Sequence[str] = ()) -> str:
     """Return the envelope as indented JSON text.
 
     Raises

@@ -1,4 +1,4 @@
-"""Plans for overloaded hosts as sheets: by memory, or by what a profile was measured under."""
+"""Plans for overloaded hosts as sheets: by memory, or by measured overload."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from csdplan.errors import ProfileIncomplete
 from csdplan.profile.schema import Overload, Point, Profile
 from csdplan.profile.workload import Workload
-from csdplan.result.sheet import Sheet, Value, sheet
-from csdplan.result.sweep import Setting, solved
+from csdplan.result.sheet import Sheet, Value, sheet_of
+from csdplan.result.sweeps import Setting, solved
 from csdplan.solve.overload import LimitedPoint, SlowDown, slow_downs
 from csdplan.units import bytes_text
 
 
 def overload_plan(
-    load: Workload, factors: Sequence[SlowDown], *, cores: int = 1, k_limit: int | None = None
+    workload: Workload, factors: Sequence[SlowDown], *, cores: int = 1, k_limit: int | None = None
 ) -> Sheet:
     """Tabulate break-even points against the memory that a host has for a kernel."""
     settings = [
-        Setting(cores=cores, k_limit=k_limit, sd_tx=factor.sd_tx, sd_comp=factor.sd_comp)
+        Setting(host_cores=cores, k_limit=k_limit, sd_tx=factor.sd_tx, sd_comp=factor.sd_comp)
         for factor in factors
     ]
-    solution = solved(load, settings)
+    solution = solved(workload, settings)
     rows = [
         (
             factor.memory_bytes / 1e9,
@@ -34,12 +34,14 @@ def overload_plan(
         for row, factor in enumerate(factors)
     ]
     clipped = any(factor.clipped for factor in factors)
-    note = f"working set {bytes_text(load.bytes)}; the drives do not use the host's memory" + (
+    note = f"working set {bytes_text(workload.bytes)}; the drives do not use the host's memory" + (
         "; some times were below those with enough memory, and count as 1" if clipped else ""
     )
     columns = ("memory_GB", "sd_tx", "sd_comp", "devices", "closed_form_devices")
-    title = f"{load.kernel} on {load.device}: break-even point against memory, Host({cores})"
-    return sheet(title, columns, rows, note)
+    title = (
+        f"{workload.kernel} on {workload.device}: break-even point against memory, Host({cores})"
+    )
+    return sheet_of(title, columns, rows, note)
 
 
 @dataclass(frozen=True)
@@ -49,13 +51,13 @@ class Measured:
     Attributes
     ----------
     overload : Overload
-        What the host lacked.
+        Resource that the host lacked.
     cores : int
         Host cores at work in both measurements.
     sd_tx, sd_comp : float
         Slow-down factors of transfer and compute [1]; at least 1.
     clipped : bool
-        Whether a time was below that without overload, so that a factor was raised to 1.
+        True if a time was below that without overload, so that a factor was raised to 1.
     """
 
     overload: Overload
@@ -65,17 +67,19 @@ class Measured:
     clipped: bool
 
 
-def measured(profile: Profile, load: Workload, *, name: str, cores: int) -> tuple[Measured, ...]:
+def measured(
+    profile: Profile, workload: Workload, *, name: str, cores: int
+) -> tuple[Measured, ...]:
     """Return the slow-down factors that a profile was measured to have; none if it was not.
 
     Parameters
     ----------
     profile : Profile
         The profile of the host.
-    load : Workload
+    workload : Workload
         Kernel, drive and working set.
     name : str
-        What messages call the profile.
+        Name of the profile in messages.
     cores : int
         Host cores at work. Without a measurement of theirs, those of one core stand for them.
 
@@ -88,48 +92,51 @@ def measured(profile: Profile, load: Workload, *, name: str, cores: int) -> tupl
         point
         for point in profile.point
         if point.overload is not None
-        and (point.kernel, point.device, point.bytes) == (load.kernel, load.ssd, load.bytes)
+        and (point.kernel, point.device, point.bytes)
+        == (workload.kernel, workload.ssd, workload.bytes)
     ]
     chosen = [point for point in own if point.units == cores] or [p for p in own if p.units == 1]
     plain = {
         point.units: point
-        for point in profile.points(load.kernel, "host")
-        if (point.device, point.bytes) == (load.ssd, load.bytes)
+        for point in profile.points(workload.kernel, "host")
+        if (point.device, point.bytes) == (workload.ssd, workload.bytes)
     }
     found = []
     for point in chosen:
         if point.units not in plain:
             raise ProfileIncomplete(
-                f"{name}, kernel {load.kernel}: the point on {point.units} cores under overload "
-                f"({point.overload}) has no counterpart without: slow-down is their ratio"
+                f"{name}, kernel {workload.kernel}: the point on {point.units} cores under "
+                f"overload ({point.overload}) has no counterpart without: slow-down is their ratio"
             )
         found.append(_against(point, plain[point.units]))
     return tuple(sorted(found, key=_order))
 
 
 def measured_plan(
-    load: Workload, found: Sequence[Measured], *, cores: int = 1, k_limit: int | None = None
+    workload: Workload, found: Sequence[Measured], *, cores: int = 1, k_limit: int | None = None
 ) -> Sheet:
     """Tabulate break-even points under each overload that was measured."""
     settings = [
-        Setting(cores=cores, k_limit=k_limit, sd_tx=each.sd_tx, sd_comp=each.sd_comp)
+        Setting(host_cores=cores, k_limit=k_limit, sd_tx=each.sd_tx, sd_comp=each.sd_comp)
         for each in found
     ]
-    solution = solved(load, [Setting(cores=cores, k_limit=k_limit), *settings])
+    solution = solved(workload, [Setting(host_cores=cores, k_limit=k_limit), *settings])
     names: list[tuple[Value, ...]] = [("none", 1.0, 1.0)]
     names += [(str(each.overload), each.sd_tx, each.sd_comp) for each in found]
     rows = [
         (*named, int(solution.devices[row]) or None, int(solution.closed_form[row]) or None)
         for row, named in enumerate(names)
     ]
-    note = f"working set {bytes_text(load.bytes)}; factors measured"
+    note = f"working set {bytes_text(workload.bytes)}; factors measured"
     if any(each.clipped for each in found):
         note += "; some times were below those without overload, and count as 1"
     if any(each.cores != cores for each in found):
         note += "; factors are those of one core"
     columns = ("overload", "sd_tx", "sd_comp", "devices", "closed_form_devices")
-    title = f"{load.kernel} on {load.device}: break-even point under overload, Host({cores})"
-    return sheet(title, columns, rows, note)
+    title = (
+        f"{workload.kernel} on {workload.device}: break-even point under overload, Host({cores})"
+    )
+    return sheet_of(title, columns, rows, note)
 
 
 def _against(point: Point, plain: Point) -> Measured:

@@ -1,10 +1,10 @@
-"""Purchases as tables: what to buy, who does what, what binds, or what is lacking."""
+"""Purchases as sheets: bill of materials, division of work, binding requirements, shortfalls."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from csdplan.result.sheet import Sheet, Value, sheet
+from csdplan.result.sheet import Sheet, Value, sheet_of
 from csdplan.solve.optimize import LESS, Plan, Shortfall
 from csdplan.solve.purchase import Request
 
@@ -25,11 +25,11 @@ def bill(request: Request, plan: Plan) -> Sheet:
     note = f"{plan.capacity_bytes / 1e12:g} TB, {power}; {plan.verdict.value}"
     if plan.bound_usd < plan.cost_usd:
         note += f", no purchase costs less than {plan.bound_usd:.2f} USD"
-    return sheet("What to buy", ("what", "name", "count", "price_usd", "cost_usd"), rows, note)
+    return sheet_of("What to buy", ("what", "name", "count", "price_usd", "cost_usd"), rows, note)
 
 
 def work(plan: Plan) -> Sheet:
-    """Return who does what of each workload."""
+    """Return the division of each workload between hosts and drives."""
     total: dict[str, float] = {}
     for share in plan.shares:
         total[share.workload] = total.get(share.workload, 0.0) + share.rate_Bps
@@ -43,11 +43,11 @@ def work(plan: Plan) -> Sheet:
         )
         for share in plan.shares
     ]
-    return sheet("Who does what", ("workload", "by", "where", "rate_Bps", "share"), rows)
+    return sheet_of("Who does what", ("workload", "by", "where", "rate_Bps", "share"), rows)
 
 
 def requirements(plan: Plan) -> Sheet:
-    """Return how each requirement is met, and which of them make the purchase dearer."""
+    """Return the level reached of each requirement, and the requirements that cost money."""
     rows = []
     for need in plan.requirements:
         one, unit = _unit(need.name)
@@ -58,11 +58,11 @@ def requirements(plan: Plan) -> Sheet:
         "hosts taken as divisible"
     )
     columns = ("requirement", "required", "reached", "unit", "binds", "saving_usd")
-    return sheet("What binds", columns, rows, note)
+    return sheet_of("What binds", columns, rows, note)
 
 
-def lacking(shortfalls: Sequence[Shortfall]) -> Sheet:
-    """Return what an infeasible request lacks."""
+def shortfall_sheet(shortfalls: Sequence[Shortfall]) -> Sheet:
+    """Return the shortfalls of an infeasible request."""
     rows: list[tuple[Value, ...]] = []
     for lack in shortfalls:
         one, unit = _unit(lack.name)
@@ -73,7 +73,7 @@ def lacking(shortfalls: Sequence[Shortfall]) -> Sheet:
         "not help); possible_together: if all may, with the least relative changes in sum"
     )
     columns = ("requirement", "required", "possible_alone", "possible_together", "unit")
-    return sheet("Nothing can be bought: what is in the way", columns, rows, note)
+    return sheet_of("Nothing can be bought: what is in the way", columns, rows, note)
 
 
 def front(plans: Sequence[Plan]) -> Sheet:
@@ -84,7 +84,7 @@ def front(plans: Sequence[Plan]) -> Sheet:
     ]
     note = "throughput: as a multiple of every required throughput; no plan beats another in both"
     columns = ("cost_usd", "throughput", "hosts", "drives", "power_W")
-    return sheet("Cost against throughput", columns, rows, note)
+    return sheet_of("Cost against throughput", columns, rows, note)
 
 
 def capacity(found: Sequence[tuple[str, Plan | None]], capacity_bytes: float) -> Sheet:
@@ -96,7 +96,7 @@ def capacity(found: Sequence[tuple[str, Plan | None]], capacity_bytes: float) ->
         for name, plan in found
     ]
     title = f"Which drives for the {capacity_bytes / 1e12:g} TB that are needed anyway"
-    return sheet(title, ("only", "cost_usd", "hosts", "drives", "verdict"), rows)
+    return sheet_of(title, ("only", "cost_usd", "hosts", "drives", "verdict"), rows)
 
 
 def _unit(requirement: str) -> tuple[float, str]:

@@ -1,4 +1,4 @@
-"""A rectangular table of plain values: what tables, CSV, JSON and plots of sweeps read.
+"""A rectangular table of plain values, which tables, CSV, JSON and figures read.
 
 A sheet holds text, numbers, booleans and None (unknown, or no such number), never NaN or
 infinity, and every row has a value for every column. Units stand at the end of column names.
@@ -6,6 +6,8 @@ infinity, and every row has a value for every column. Units stand at the end of 
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,13 +22,13 @@ class Sheet:
     Attributes
     ----------
     title : str
-        What it shows.
+        Title.
     columns : tuple of str
         Names, units last.
     rows : tuple of tuple
         Values, one for each column.
     note : str
-        What the reader must know, or empty.
+        Statement that the reader must know, or empty.
     """
 
     title: str
@@ -45,15 +47,24 @@ class Sheet:
         return {"title": self.title, "rows": rows, "note": self.note}
 
 
-def sheet(
+def sheet_of(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[Value]], note: str = ""
 ) -> Sheet:
     """Build a sheet, checking that rows and columns agree and that all numbers are finite."""
-    held = tuple(tuple(row) for row in rows)
-    for row in held:
+    checked = tuple(tuple(row) for row in rows)
+    for row in checked:
         assert len(row) == len(columns), "a sheet's rows are as long as its columns"
         for value in row:
             assert not isinstance(value, float) or math.isfinite(value), (
                 "a sheet's numbers are finite"
             )
-    return Sheet(title, tuple(columns), held, note)
+    return Sheet(title, tuple(columns), checked, note)
+
+
+def as_csv(sheet: Sheet) -> str:
+    """Return a sheet as comma-separated values, a line of column names first."""
+    target = io.StringIO()
+    writer = csv.writer(target, lineterminator="\n")
+    writer.writerow(sheet.columns)
+    writer.writerows(sheet.rows)
+    return target.getvalue()

@@ -4,7 +4,7 @@
 - ``links``: bandwidth shared fairly among the transfers that cross a link.
 - ``events``: discrete-event simulation; tasks are pulled one by one by cores and drives.
 - ``fluid``: the limit of many small tasks, for fleets of thousands of hosts at once.
-- ``outcome``: throughput, utilisation and energy of a run, however it was obtained.
+- ``outcome``: throughput, utilization and energy of a run, however it was obtained.
 - ``expected``: the time that the closed forms give for the same system.
 
 Equal inputs give equal outcomes: the only randomness comes from the job's seed. Nothing here

@@ -1,10 +1,10 @@
 """Discrete-event simulation of a job whose tasks are pulled by host cores and drives.
 
-Each worker takes a task, works on it to the end, and takes the next, until there is none: nobody
-plans, so fast workers do more. A drive takes tasks that lie on itself, then, if the job lets it,
-those of the fullest other drive of its host. A host core takes from the fullest drive of its own
-host, then from the fullest of all hosts. A task, once taken, is never given up or done twice, so
-a straggler's last task is waited for.
+Each worker takes a task, finishes it, and takes the next, until there is none. There is no plan, so
+fast workers do more. A drive takes tasks that lie on itself and then, if the job permits it, those
+of the fullest other drive of its host. A host core takes from the fullest drive of its own host,
+then from the fullest of all hosts. Each task is done once, by the worker that took it, so the job
+waits for a straggler's last task.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Task:
 
 @dataclass
 class _Books:
-    """What has been done so far."""
+    """Work done so far."""
 
     end_s: float = 0.0
     core_busy_s: float = 0.0
@@ -90,7 +90,7 @@ def simulate(system: System, job: Job) -> Outcome:
     Returns
     -------
     Outcome
-        Time, throughput, utilisation, energy.
+        Time, throughput, utilization, energy.
 
     Notes
     -----
@@ -247,9 +247,9 @@ def _outcome(run: _Run) -> Outcome:
         drive_bytes=books.drive_bytes,
         core_busy_s=books.core_busy_s,
         drive_busy_s=books.drive_busy_s,
-        core_utilisation=books.core_busy_s / (cores * time_s) if cores else 0.0,
-        drive_utilisation=books.drive_busy_s / (computing * time_s) if computing else 0.0,
-        uplink_utilisation=crossed / (hosts * node.uplink_Bps * time_s),
+        core_utilization=books.core_busy_s / (cores * time_s) if cores else 0.0,
+        drive_utilization=books.drive_busy_s / (computing * time_s) if computing else 0.0,
+        uplink_utilization=crossed / (hosts * node.uplink_Bps * time_s),
         last_drive_s=books.last_drive_s,
         last_core_s=books.last_core_s,
         net_energy_J=net_J,

@@ -1,4 +1,4 @@
-"""What the closed forms say of a simulated system.
+"""Closed forms for a simulated system.
 
 For an even job the two agree up to the size of a task; where they part, the simulation shows an
 effect that the closed forms do not have.
@@ -11,7 +11,7 @@ from csdplan.sim.system import Job, Node, System
 
 
 def host_Bps(node: Node, overlap: Overlap = Overlap.SERIAL) -> float:
-    """Bytes per second that a host's cores get through; equation 5 as a rate.
+    """Return the bytes per second that a host's cores get through; equation 5 as a rate.
 
     The transfer term is sd_tx / min(m port, uplink): equation 6 without rounding k_limit down.
     """
@@ -23,13 +23,13 @@ def host_Bps(node: Node, overlap: Overlap = Overlap.SERIAL) -> float:
 
 
 def drive_Bps(node: Node, overlap: Overlap = Overlap.SERIAL) -> float:
-    """Bytes per second that one computing drive gets through; equation 3 as a rate."""
+    """Return the bytes per second that one computing drive gets through; equation 3 as a rate."""
     load, compute = 1.0 / node.drive_read_Bps, 1.0 / node.drive_comp_Bps
     return 1.0 / (load + compute if overlap is Overlap.SERIAL else max(load, compute))
 
 
 def expected_time_s(system: System, job: Job) -> float:
-    """Time of the job by equations 5 and 7, host and drives finishing together [s].
+    """Return the time of the job by equations 5 and 7, host and drives finishing together [s].
 
     With no drive enabled this is equation 5, with no cores equation 7; with both, the two rates
     add: each pulls work until there is none. Skew, stragglers, results sent back, dispatch and

@@ -38,19 +38,19 @@ class Fleet:
     work_bytes : ndarray, (H, D)
         Input that lies on each drive [bytes].
     drive_Bps : ndarray, (H, D)
-        What each drive gets through of its own data [bytes/s]; 0 if it does not compute.
+        Rate of each drive on its own data [bytes/s]; 0 if it does not compute.
     stolen_Bps : ndarray, (H, D)
-        What each drive gets through of data that it must fetch [bytes/s].
+        Rate of each drive on data that it must fetch [bytes/s].
     host_Bps : ndarray, (H,)
-        What each host's cores get through [bytes/s], switch included.
+        Rate of each host's cores, limited by the switch [bytes/s].
     remote_Bps : ndarray, (H,)
-        What each host's cores get through of data that they fetch from other hosts [bytes/s].
+        Rate of each host's cores on data that they fetch from other hosts [bytes/s].
     reads_Bps : ndarray, (H,)
-        What all readers together get from each host's drives [bytes/s].
+        Rate of all readers together from each host's drives [bytes/s].
     uplink_Bps, nic_Bps : ndarray, (H,)
         The switch towards the host, and the host's link to the network [bytes/s].
     network_Bps : float
-        What the network carries in all [bytes/s]; may be infinite.
+        Bandwidth of the whole network [bytes/s]; may be infinite.
     result_ratio : float
         Bytes that a drive sends to its host for each byte of input [1].
     steal, remote : bool
@@ -103,7 +103,7 @@ class FleetOutcome:
         Time that each drive worked [s].
     host_bytes, drive_bytes, remote_bytes : float
         Input computed by host cores and by drives; and what of it crossed the network [bytes].
-    drive_utilisation : float
+    drive_utilization : float
         Busy share of the computing drives [1].
     net_energy_J, energy_J : float or None
         Energy above idle, and in all [J]; None if watts are unknown.
@@ -116,7 +116,7 @@ class FleetOutcome:
     host_bytes: float
     drive_bytes: float
     remote_bytes: float
-    drive_utilisation: float
+    drive_utilization: float
     net_energy_J: float | None = None
     energy_J: float | None = None
 
@@ -184,7 +184,7 @@ def _left(fleet: Fleet, time_s: FloatArray) -> FloatArray:
 def _excess(fleet: Fleet, time_s: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return three amounts for each host [bytes].
 
-    What its drives leave of their own data, what its idle drives could do of others' data, and
+    Data that its drives leave, rates at which its idle drives could process others' data, and
     the results that its drives send over the switch.
     """
     could = fleet.drive_Bps * time_s[:, None]
@@ -233,7 +233,7 @@ def _outcome(
     by_hosts = float(excess.sum()) - stolen
     total = float(fleet.work_bytes.sum())
     computing = int(np.count_nonzero(fleet.drive_Bps))
-    utilisation = float(busy.sum()) / (computing * time_s) if computing else 0.0
+    utilization = float(busy.sum()) / (computing * time_s) if computing else 0.0
     net_J = energy_J = None
     if system is not None:
         node = system.node
@@ -249,7 +249,7 @@ def _outcome(
         host_bytes=by_hosts,
         drive_bytes=float(own.sum()) + stolen,
         remote_bytes=float(np.maximum(_left(fleet, times), 0.0).sum()),
-        drive_utilisation=utilisation,
+        drive_utilization=utilization,
         net_energy_J=net_J,
         energy_J=energy_J,
     )
@@ -261,7 +261,7 @@ def _bisect(fits: Callable[[FloatArray], BoolArray], upper: FloatArray) -> Float
     Parameters
     ----------
     fits : callable
-        Whether times are enough; once true, true for every longer time.
+        Returns True for times that are enough; monotone in time.
     upper : ndarray
         Times known to be enough; infinite where none is known, and then one is searched for.
     """

@@ -56,15 +56,15 @@ class FairLinks:
         self._alarm: simpy.Event | None = None
         self.carried_bytes: dict[Link, float] = dict.fromkeys(self._capacity_Bps, 0.0)
 
-    def transfer(self, path: Path, size_bytes: float) -> simpy.Event:
+    def transfer(self, path: Path, bytes: float) -> simpy.Event:
         """Begin a transfer; the event returned occurs when its last byte has arrived."""
         done = self._env.event()
         self._advance()
         flows = self._classes.setdefault(path, _Class(path))
-        entry = (flows.served + size_bytes, next(self._order), size_bytes, done)
+        entry = (flows.served + bytes, next(self._order), bytes, done)
         heappush(flows.ends, entry)
         for link in path:
-            self.carried_bytes[link] += size_bytes
+            self.carried_bytes[link] += bytes
         self._share()
         return done
 
@@ -119,8 +119,8 @@ class FairLinks:
         self._advance()
         for path, flows in list(self._classes.items()):
             while flows.ends:
-                end, _, size_bytes, done = flows.ends[0]
-                if end - flows.served > _TOGETHER * size_bytes:
+                end, _, bytes, done = flows.ends[0]
+                if end - flows.served > _TOGETHER * bytes:
                     break
                 heappop(flows.ends)
                 done.succeed()

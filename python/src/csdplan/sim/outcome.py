@@ -1,4 +1,4 @@
-"""What a run came to: time, throughput, utilisation, energy."""
+"""Outcome of a run: time, throughput, utilization, energy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Outcome:
         Input that hosts and drives computed [bytes].
     core_busy_s, drive_busy_s : float
         Time that cores and computing drives were at work, summed over all of them [s].
-    core_utilisation, drive_utilisation, uplink_utilisation : float
+    core_utilization, drive_utilization, uplink_utilization : float
         Busy shares of all cores, of all computing drives and of the switches' uplinks [1];
         0 where there are none.
     last_drive_s, last_core_s : float
@@ -36,9 +36,9 @@ class Outcome:
     drive_bytes: float
     core_busy_s: float
     drive_busy_s: float
-    core_utilisation: float
-    drive_utilisation: float
-    uplink_utilisation: float
+    core_utilization: float
+    drive_utilization: float
+    uplink_utilization: float
     last_drive_s: float
     last_core_s: float
     net_energy_J: float | None

@@ -1,4 +1,4 @@
-"""What is simulated: hosts with drives behind a switch, a network, and a job of tasks.
+"""The simulated system: hosts with drives behind a switch, a network, and a job of tasks.
 
 ::
 
@@ -24,7 +24,7 @@ TASKS_MAX = 1_000_000
 
 
 class Layout(StrEnum):
-    """How the bytes of a task lie.
+    """Placement of a task's bytes.
 
     ``spread``: in chunks over all drives of a host, so that a host reads from all at once.
     ``whole``: one block on one drive, as a distributed file system keeps it.
@@ -108,9 +108,9 @@ class System:
     node : Node
         Each host.
     hosts : int
-        How many there are.
+        Number of hosts.
     network_Bps : float or None
-        What the network carries in all [bytes/s]; None: only the hosts' own links limit it.
+        Bandwidth of the whole network [bytes/s]; None: only the hosts' own links limit it.
     """
 
     node: Node
@@ -134,9 +134,9 @@ class Job:
     task_bytes : float
         Input of each task [bytes].
     layout : Layout
-        How the bytes lie.
+        Placement of the bytes.
     overlap : Overlap
-        Whether cores and drives load the next task while they compute one.
+        Overlap: whether cores and drives load the next task while they compute one.
     skew : float
         Drive i of all holds a share of the data in proportion to i to the power of minus `skew`,
         in an order drawn from the seed; 0 spreads evenly, as the papers assume.
@@ -152,9 +152,9 @@ class Job:
     dispatch_s : float
         Time from a pull to the start of the task [s].
     steal : bool
-        Whether an idle drive fetches tasks of other drives on its host.
+        True if an idle drive fetches tasks of other drives on its host.
     remote : bool
-        Whether an idle host fetches tasks of other hosts over the network.
+        True if an idle host fetches tasks of other hosts over the network.
     seed : int
         Seed of the order of shares, the stragglers and the tasks' times.
     """

@@ -1,16 +1,16 @@
-"""Solvers: from the equations to the number of drives at which they cross.
+"""Solvers: from the equations to the number of drives at which two arrays are equally fast.
 
-- ``bep``: the general break-even point, exact for every k_limit, and the closed form beside it.
-- ``inverse``: what would have to change for a given break-even point; the iso-BEP curve.
+- ``bep``: the general break-even point, exact for every k_limit, and the closed form.
+- ``inverse``: the changes that lead to a given break-even point; the iso-BEP curve.
 - ``ec``, ``overload``, ``tco``: erasure coding, overloaded hosts, cost of ownership.
 - ``ratios``: the closed form in the paper's ratio parameters (equations 11 to 13).
 - ``floats``, ``crossings``, ``integers``: the two tiers of ``bep``: blocks of floats with a bound
   on their error, and whole numbers for what those leave; ``exact``, their definition in fractions.
 - ``ec_fit``: the time model of erasure coding, from measured points.
 - ``mix``: a given mix of drives under several workloads, work split so that all finish together.
-- ``purchase``, ``program``, ``highs``, ``optimize``: what may be bought and must be done, as a
-  mixed-integer program; the cheapest purchase, what binds, what is in the way.
-- ``uncertainty``: the distribution of a break-even point, and what it hangs on.
+- ``purchase``, ``program``, ``highs``, ``optimize``: products and requirements as a mixed-integer
+  program; the cheapest purchase, binding requirements, shortfalls.
+- ``uncertainty``: the distribution of a break-even point, and the inputs it depends on.
 
 Solvers take numbers and return numbers; they know nothing of profiles, tables or plots.
 """

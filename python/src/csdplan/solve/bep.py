@@ -1,6 +1,6 @@
 """The break-even point: the smallest number of drives that beat as many SSDs, for good.
 
-The answer is found analytically and decided exactly. A vectorised float pass (``floats``) settles
+The answer is found analytically and decided exactly. A vectorized float pass (``floats``) settles
 every configuration whose crossing lies clear of a whole number by more than the rounding error it
 can have; the rest are decided in whole numbers (``integers``). ``exact`` defines what both answer,
 one configuration at a time, and holds the proofs. Nothing scans upward to a bound, and no answer
@@ -23,7 +23,7 @@ from csdplan.solve.crossings import BoolArray, IntArray
 
 
 class Verdict(StrEnum):
-    """What became of the search for a break-even point."""
+    """Outcome of the search for a break-even point."""
 
     BREAKS_EVEN = "breaks_even"
     NEVER = "never"
@@ -54,14 +54,14 @@ class Solution:
         Equation 8, at least 1; 0 if beyond 2**53. It knows no k_limit, no host's part,
         no store time and no overlap.
     ssd_limit_s, csd_limit_s : ndarray of float64
-        What the two arrays' times approach as devices are added [s]. Where the verdict is
+        Limits of the two arrays' times as devices are added [s]. If the verdict is
         ``never``, the drives' limit is the one to compare: it is not below the SSDs'.
     _never : ndarray of bool
         True where no number of drives is enough.
     _host_part : ndarray of bool
         True where the host has a part of its own in a run on drives.
     _beyond : Difference
-        What else the closed form leaves out: ``store``, ``overlap`` or ``none``.
+        Further omission of the closed form: ``store``, ``overlap`` or ``none``.
     """
 
     devices: IntArray
@@ -131,7 +131,7 @@ def break_even(
         Time to write the result back, to one SSD and inside one drive [s]; at least 0, and 0 in
         the paper.
     ssd_overlap, csd_overlap : Overlap
-        Whether each side adds transfer and compute (``serial``, the paper) or takes the longer
+        Overlap: each side adds transfer and compute (``serial``, the paper) or takes the longer
         (``pipelined``).
 
     Returns

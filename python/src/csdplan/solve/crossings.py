@@ -1,4 +1,4 @@
-"""Where two arrays' times cross, in floating point, with a bound on what rounding can change.
+"""Crossings of two arrays' times in floating point, with a bound on the rounding error.
 
 Every function takes a block of rows and says of each: the break-even point, whether there is none,
 and whether that is clear. A row whose crossing lies within its rounding error of a whole number,

@@ -3,7 +3,7 @@
 The closed form (equation 8 of the second paper) neglects transfer. With it the host's time
 T_SSD-tx / min(M, k) + M T_SSD-ec falls before it rises, so drives may lead at few devices, lose
 the lead, and regain it. The break-even point is the smallest M from which on they lead for good;
-an early lead is reported beside it, never as the answer.
+an early lead is reported separately and is not the answer.
 
 As for ``bep``, floating point settles the configurations that lie clear of its rounding errors,
 all at once, and rational arithmetic the rest.

@@ -49,7 +49,7 @@ class EncodeFit:
     relative_error_max: float
 
     def time_s(self, blocks: ArrayLike, block_bytes: ArrayLike) -> NDArray[np.float64]:
-        """Return the modelled time of an encoding [s]."""
+        """Return the modeled time of an encoding [s]."""
         return erasure.encode_time_s(blocks, block_bytes, self.base_s, self.per_block2_s)
 
 

@@ -29,7 +29,7 @@ class Terms:
     k_limit : int or None
         K, at least 1; None for no limit.
     pipelined : bool
-        Whether the host overlaps, so that the left side is max(S / min(m, K), C).
+        True if the host overlaps, so that the left side is max(S / min(m, K), C).
     """
 
     ssd_tx: Fraction

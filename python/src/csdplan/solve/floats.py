@@ -25,14 +25,14 @@ _Modes = list[Literal["readonly", "writeonly"]]
 
 @dataclass(frozen=True)
 class FloatAnswers:
-    """What floating point could settle; arrays have the shape of the broadcast inputs.
+    """Answers that floating point could decide; arrays have the shape of the broadcast inputs.
 
     Attributes
     ----------
     devices, closed_form : ndarray of int64
         General and closed-form break-even points; 0 where doubtful.
     ssd_limit_s : ndarray of float64
-        What the SSDs' time approaches [s].
+        Limit of the SSDs' time [s].
     never : ndarray of bool
         True where no number of drives is enough; false where doubtful.
     doubtful : ndarray of int64
@@ -58,7 +58,7 @@ def settle(
     shape : tuple of int
         Shape of the answers.
     overlaps : tuple of bool
-        Whether the host overlaps transfer and compute, and whether the drives do.
+        True if the host overlaps transfer and compute, and likewise for the drives.
     """
     devices = np.empty(shape, dtype=np.int64)
     closed_form = np.empty(shape, dtype=np.int64)
@@ -98,7 +98,7 @@ def settle(
 
 @dataclass(frozen=True)
 class _Out:
-    """Where one block's answers go."""
+    """Output arrays of one block."""
 
     devices: IntArray
     closed_form: IntArray

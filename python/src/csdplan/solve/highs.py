@@ -1,4 +1,4 @@
-"""HiGHS, through SciPy: minimises a program, and prices its rows.
+"""HiGHS, through SciPy: minimizes a program, and prices its rows.
 
 The only module that runs a solver. SciPy is imported when the first program is solved.
 """
@@ -25,7 +25,7 @@ _OPTIMAL, _LIMIT, _INFEASIBLE = 0, 1, 2
 
 
 class Status(StrEnum):
-    """What came of a run of the solver."""
+    """Outcome of a run of the solver."""
 
     OPTIMAL = "optimal"
     STOPPED = "stopped"
@@ -39,7 +39,7 @@ class Answer:
     Attributes
     ----------
     status : Status
-        What came of it.
+        Outcome of the run.
     values : ndarray
         One for each variable.
     bound : float
@@ -51,8 +51,8 @@ class Answer:
     bound: float
 
 
-def minimise(built: Program, objective: dict[int, float], time_limit_s: float) -> Answer:
-    """Minimise `objective` over a program.
+def minimize(built: Program, objective: dict[int, float], time_limit_s: float) -> Answer:
+    """Minimize `objective` over a program.
 
     Raises
     ------
@@ -81,14 +81,14 @@ def shadow_prices(built: Program) -> dict[str, float]:
     from scipy.optimize import linprog  # noqa: PLC0415
     from scipy.sparse import vstack  # noqa: PLC0415
 
-    held = matrices(built, built.cost_usd, relaxed=True)
-    rows = held["constraints"]
+    parts = matrices(built, built.cost_usd, relaxed=True)
+    rows = parts["constraints"]
     above, below = np.isfinite(rows.ub), np.isfinite(rows.lb)
     matrix = vstack([rows.A[above], -rows.A[below]])
     sides = np.concatenate([rows.ub[above], -rows.lb[below]])
-    bounds = np.column_stack([held["bounds"].lb, held["bounds"].ub])
+    bounds = np.column_stack([parts["bounds"].lb, parts["bounds"].ub])
     with _quiet():
-        result = linprog(held["c"], A_ub=matrix, b_ub=sides, bounds=bounds, method="highs")
+        result = linprog(parts["c"], A_ub=matrix, b_ub=sides, bounds=bounds, method="highs")
     if result.x is None:
         return {}
     names = [row.name for row in built.rows]

@@ -76,7 +76,7 @@ class _Scaled:
     cores, limit, unit : ndarray
         n; K, where there is one; what the factors were multiplied by.
     unbounded : ndarray of bool
-        Where there is no K.
+        True where there is no K.
     """
 
     times: list[Wholes]
@@ -210,10 +210,10 @@ def _scaled(columns: list[FloatArray]) -> tuple[list[FloatArray], FloatArray, Bo
         power = 10.0**decimals
         # Often all rows are left, or none: then nothing needs to be picked out.
         every = rows.size == found.size
-        held = columns if every else [column[rows] for column in columns]
-        whole = [np.rint(column * power) for column in held]
+        kept = columns if every else [column[rows] for column in columns]
+        whole = [np.rint(column * power) for column in kept]
         fits = np.ones(rows.shape, dtype=np.bool_)
-        for column, number in zip(held, whole, strict=True):
+        for column, number in zip(kept, whole, strict=True):
             # The quotient of two exact numbers is rounded once, as reading the decimal is.
             fits &= (number < _DIGITS_MAX) & (number / power == column)
         chosen = rows[fits]

@@ -20,14 +20,14 @@ from csdplan.model.overlap import Overlap, overlap_of
 
 @dataclass(frozen=True)
 class Threshold:
-    """What a quantity must exceed.
+    """Threshold that a quantity must exceed.
 
     Attributes
     ----------
     value : ndarray of float64
         The threshold; 0 where any positive value does, NaN where none does.
     attainable : ndarray of bool
-        Whether a finite value is enough.
+        True if a finite value is enough.
     """
 
     value: FloatArray
@@ -46,7 +46,7 @@ def drive_time_limit_s(
     ssd_store_s: ArrayLike = 0.0,
     ssd_overlap: Overlap | str = Overlap.SERIAL,
 ) -> FloatArray:
-    """Time below which one drive must stay for a break-even point of at most `devices` [s].
+    """Return the upper bound of one drive's time for a break-even point of at most `devices` [s].
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def compute_multiplier(
     csd_store_s: ArrayLike = 0.0,
     csd_overlap: Overlap | str = Overlap.SERIAL,
 ) -> Threshold:
-    """How much faster a drive must compute; over `bandwidth` this is the iso-BEP curve.
+    """Return the factor by which a drive must compute faster: the iso-BEP curve over `bandwidth`.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def bandwidth_multiplier(
     csd_store_s: ArrayLike = 0.0,
     csd_overlap: Overlap | str = Overlap.SERIAL,
 ) -> Threshold:
-    """How much more internal bandwidth a drive must have; `compute_multiplier` with roles changed.
+    """Return the factor of internal bandwidth that a drive needs: `compute_multiplier` mirrored.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def bandwidth_multiplier(
 def _multiplier(
     limit_s: ArrayLike, quickened_s: FloatArray, kept_s: FloatArray, overlap: Overlap | str
 ) -> Threshold:
-    """How much quicker one part of a drive's time must be, while the other stays."""
+    """Return the factor by which one part of a drive's time must shrink while the other stays."""
     limit = positive("limit_s", limit_s)
     serial = overlap_of("csd_overlap", overlap) is Overlap.SERIAL
     return _threshold(quickened_s, limit - kept_s if serial else np.where(kept_s < limit, limit, 0))
@@ -154,7 +154,7 @@ def host_compute_slow_down(
     host_cores: ArrayLike = 1,
     sd_tx: ArrayLike = 1.0,
 ) -> Threshold:
-    """Slow-down of the host's compute beyond which `devices` drives are enough.
+    """Return the slow-down of the host's compute beyond which `devices` drives are enough.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def host_transfer_slow_down(
     host_cores: ArrayLike = 1,
     sd_comp: ArrayLike = 1.0,
 ) -> Threshold:
-    """Slow-down of the host's transfer beyond which `devices` drives are enough.
+    """Return the slow-down of the host's transfer beyond which `devices` drives are enough.
 
     Parameters
     ----------

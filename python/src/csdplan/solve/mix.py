@@ -22,7 +22,7 @@ from csdplan.solve.purchase import Cpu, Demand, DriveKind
 
 
 class Placement(StrEnum):
-    """Where the data of each workload lies.
+    """Placement of each workload's data.
 
     ``even``: the same amount on every drive, as the papers take it.
     ``capacity``: in proportion to the drives' capacities.
@@ -36,7 +36,7 @@ class Placement(StrEnum):
 
 @dataclass(frozen=True)
 class Split:
-    """Who does what.
+    """Division of the work between the host and the drives.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Split:
     drive_busy : dict
         Busy share of each kind of drive that computes [1].
     together : bool
-        Whether the host and all kinds that compute are busy to the end.
+        True if the host and all kinds that compute are busy to the end.
     """
 
     throughput_Bps: float
@@ -81,14 +81,14 @@ def split(
     cpu : Cpu
         The host.
     drives : sequence of (DriveKind, int)
-        What it has, each kind once, at least one drive in all.
+        Drives of the host, each kind once, at least one drive in all.
     demands : sequence of Demand
         The workloads; their shares of the input are as their `required_Bps` to each other.
         `stored_bytes` is not looked at.
     placement : Placement
-        Where data lies.
+        Placement of the data.
     overlap : Overlap
-        Whether the host adds load and compute time, as the papers do, or overlaps them.
+        ``serial`` if the host adds load and compute time, as the papers do; else they overlap.
     sd_tx, sd_comp : float
         Slow-down factors of an overloaded host [1]; at least 1.
 
@@ -240,8 +240,10 @@ def demands_of(shares: Mapping[str, float], times: Mapping[str, Demand]) -> tupl
         if name not in times:
             raise ModelError("workload", name, f"one of {', '.join(sorted(times))}")
         positive(f"share of {name}", share)
-        held = times[name]
+        demand = times[name]
         found.append(
-            Demand(name, share, held.core_s_per_byte, held.drive_s_per_byte, held.stored_bytes)
+            Demand(
+                name, share, demand.core_s_per_byte, demand.drive_s_per_byte, demand.stored_bytes
+            )
         )
     return tuple(found)

@@ -1,6 +1,6 @@
-"""The cheapest purchase that does what is asked, and why it costs what it costs.
+"""The cheapest purchase that meets all requirements, and the requirements that set its cost.
 
-`optimise` buys; if nothing can be bought, `shortfalls` says which requirement is to blame and by
+`optimize` buys; if nothing can be bought, `shortfalls` says which requirement is to blame and by
 how much. `pareto` trades cost for throughput; `fixed_capacity` compares kinds of drives where the
 capacity is needed anyway. All are solved to optimality by HiGHS, or say that they were stopped.
 """
@@ -13,11 +13,11 @@ from enum import StrEnum
 import numpy as np
 
 from csdplan.errors import ModelError
-from csdplan.solve.highs import Answer, Status, minimise, shadow_prices
+from csdplan.solve.highs import Answer, Status, minimize, shadow_prices
 from csdplan.solve.program import GB, TB, Program, Row, program
 from csdplan.solve.purchase import Request
 
-#: How much less of a requirement a saving is quoted for.
+#: Share by which a requirement is less where a saving is quoted.
 LESS = 0.1
 #: Shadow prices below this share of the cost do not bind.
 _BINDS = 1e-6
@@ -28,7 +28,7 @@ _HOSTS_MORE = 256
 
 
 class Verdict(StrEnum):
-    """What came of a request."""
+    """Outcome of a request."""
 
     OPTIMAL = "optimal"
     STOPPED = "stopped"
@@ -37,14 +37,14 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Share:
-    """What of a workload is done where.
+    """Part of a workload that one kind of CPU or drive does.
 
     Attributes
     ----------
     workload, where : str
         The workload; the CPU that computes it, or the kind of drive.
     in_drive : bool
-        Whether `where` is a kind of drive.
+        True if `where` is a kind of drive.
     rate_Bps : float
         Input per second [bytes/s].
     """
@@ -57,7 +57,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Requirement:
-    """How a requirement is met.
+    """Level reached of one requirement.
 
     Attributes
     ----------
@@ -66,9 +66,9 @@ class Requirement:
     required, reached : float
         In the unit of the requirement [bytes/s, bytes, W, USD, hosts].
     binds : bool
-        Whether less of it would be cheaper, drives and hosts taken as divisible.
+        True if less of it would be cheaper, with drives and hosts taken as divisible.
     saving_usd : float
-        What `LESS` of it less (or more, of a limit) would save, on the same terms [USD].
+        Saving if it were less by the share `LESS` (a limit: more), on the same terms [USD].
     """
 
     name: str
@@ -87,7 +87,7 @@ class Plan:
     verdict : Verdict
         ``optimal``, or ``stopped`` by the time limit with the best found so far.
     hosts, drives : dict
-        How many of each, by name; only what is bought.
+        Number bought of each, by name; without those that are not bought.
     price_usd, energy_usd, cost_usd : float
         Purchase, energy over the years asked for, and both [USD].
     bound_usd : float
@@ -99,9 +99,9 @@ class Plan:
     scale : float
         Share of every required throughput that is reached [1]; at least 1.
     shares : tuple of Share
-        Who does what.
+        Division of the work.
     requirements : tuple of Requirement
-        How each is met, and which bind.
+        Level reached of each, and the binding ones.
     """
 
     verdict: Verdict
@@ -127,9 +127,9 @@ class Shortfall:
     name : str
         As in `Requirement`.
     required : float
-        What was asked [its unit].
+        Required level [its unit].
     possible_alone : float or None
-        What could be had if this alone gave way [its unit]; None if that would not be enough.
+        Possible level if this alone gives way [its unit]; None if that is not enough.
     possible_together : float
         Its part if all give way, in the least sum of relative changes [its unit].
     """
@@ -140,7 +140,7 @@ class Shortfall:
     possible_together: float
 
 
-def optimise(request: Request, *, time_limit_s: float = 60.0, explain: bool = True) -> Plan | None:
+def optimize(request: Request, *, time_limit_s: float = 60.0, explain: bool = True) -> Plan | None:
     """Return the cheapest purchase, or None if the request is infeasible.
 
     Parameters
@@ -150,7 +150,7 @@ def optimise(request: Request, *, time_limit_s: float = 60.0, explain: bool = Tr
     time_limit_s : float
         After this the best purchase so far is returned as ``stopped`` [s].
     explain : bool
-        Whether to work out which requirements bind.
+        True to find the binding requirements.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def optimise(request: Request, *, time_limit_s: float = 60.0, explain: bool = Tr
     """
     built = program(request)
     _fix_scale(built, 1.0)
-    answer = minimise(built, built.cost_usd, time_limit_s)
+    answer = minimize(built, built.cost_usd, time_limit_s)
     if answer.status is Status.INFEASIBLE:
         return None
     plan = _plan(built, answer)
@@ -175,7 +175,7 @@ def shortfalls(request: Request, *, time_limit_s: float = 60.0) -> tuple[Shortfa
     Parameters
     ----------
     request : Request
-        A request for which `optimise` returned None.
+        A request for which `optimize` returned None.
     time_limit_s : float
         Limit of each of the solver's runs [s].
 
@@ -224,7 +224,7 @@ def pareto(request: Request, points: int = 8, *, time_limit_s: float = 20.0) -> 
         built = program(request)
         # A hair below the most, so that rounding does not make the last point infeasible.
         _fix_scale(built, most.scale * step / points * (1 - 1e-7))
-        answer = minimise(built, built.cost_usd, time_limit_s)
+        answer = minimize(built, built.cost_usd, time_limit_s)
         if answer.status is Status.INFEASIBLE:
             continue
         cheapest = _plan(built, answer)
@@ -247,8 +247,8 @@ def fixed_capacity(
     found: list[tuple[str, Plan | None]] = []
     for kind in request.drives:
         alone = replace(request, drives=(kind,))
-        found.append((kind.name, optimise(alone, time_limit_s=time_limit_s, explain=False)))
-    mix = optimise(request, time_limit_s=time_limit_s, explain=False)
+        found.append((kind.name, optimize(alone, time_limit_s=time_limit_s, explain=False)))
+    mix = optimize(request, time_limit_s=time_limit_s, explain=False)
     return (*found, ("any mix", mix))
 
 
@@ -266,7 +266,7 @@ def _most(request: Request, budget_usd: float | None, time_limit_s: float) -> Pl
         built.require("cost", built.cost_usd, -np.inf, budget_usd * (1 + 1e-9) + 1e-6)
     # Among equally fast purchases the cheapest: its weight is too small to cost throughput.
     scaled = {v: 1e-9 * cost for v, cost in built.cost_usd.items()}
-    answer = minimise(built, {**scaled, built.scale: -1.0}, time_limit_s)
+    answer = minimize(built, {**scaled, built.scale: -1.0}, time_limit_s)
     if answer.status is Status.INFEASIBLE:
         raise ModelError("request", "infeasible", "limits within which anything can be bought")
     return _plan(built, answer)
@@ -393,7 +393,7 @@ def _give_way(request: Request, names: list[str], time_limit_s: float) -> dict[s
     cost = sum(built.cost_usd.values()) or 1.0
     objective = {v: 1e-7 * price / cost for v, price in built.cost_usd.items()}
     objective |= dict.fromkeys(slack.values(), 1.0)
-    answer = minimise(built, objective, time_limit_s)
+    answer = minimize(built, objective, time_limit_s)
     if answer.status is Status.INFEASIBLE:
         return None
     found = {name: float(answer.values[v]) for name, v in slack.items()}

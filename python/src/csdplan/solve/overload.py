@@ -42,7 +42,7 @@ class SlowDown:
     sd_tx, sd_comp : float
         Slow-down factors of transfer and compute [1]; at least 1.
     clipped : bool
-        Whether a measured time was below the unlimited one, so that a factor was raised to 1.
+        True if a measured time was below the unlimited one, so that a factor was raised to 1.
     """
 
     memory_bytes: float

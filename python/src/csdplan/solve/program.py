@@ -249,7 +249,7 @@ def _limit_rows(built: Program) -> None:
 def matrices(
     built: Program, objective: dict[int, float], *, relaxed: bool = False
 ) -> dict[str, Any]:
-    """Return the keyword arguments of ``scipy.optimize.milp`` that minimise `objective`."""
+    """Return the keyword arguments of ``scipy.optimize.milp`` that minimize `objective`."""
     from scipy.optimize import Bounds, LinearConstraint  # noqa: PLC0415 - slow to import
     from scipy.sparse import csr_array  # noqa: PLC0415
 

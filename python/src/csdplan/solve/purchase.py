@@ -1,4 +1,4 @@
-"""What the optimiser chooses from and what is asked of the choice, as plain numbers.
+"""The optimizer's input: products and requirements, as plain numbers.
 
 Speeds are of one kernel on one part, as seconds per byte; where they come from is the caller's
 business. A drive that cannot run a workload has no entry for it: it serves it as an SSD.
@@ -122,7 +122,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the whole purchase must keep to.
+    """Limits of the whole purchase.
 
     Attributes
     ----------
@@ -159,23 +159,23 @@ class Limits:
 
     @property
     def needs_watts(self) -> bool:
-        """Whether an answer depends on power."""
+        """True if an answer depends on power."""
         return self.power_W is not None or self.usd_per_W > 0
 
 
 @dataclass(frozen=True)
 class Request:
-    """A question to the optimiser.
+    """A question to the optimizer.
 
     Attributes
     ----------
     cpus, drives, demands : tuple
-        What can be bought, and what it must do.
+        Products on offer, and throughput required of them.
     limits : Limits
-        What the purchase must keep to.
+        Limits of the purchase.
     overlap : Overlap
-        Whether hosts add load and compute time, as the papers do, or overlap them. Drives' times
-        are as given.
+        ``serial`` if hosts add load and compute time, as the papers do; else they overlap. Drives'
+        times are as given.
     """
 
     cpus: tuple[Cpu, ...]

@@ -21,7 +21,7 @@ def break_even_by_ratios(
     sd_tx: ArrayLike = 1.0,
     sd_comp: ArrayLike = 1.0,
 ) -> NDArray[np.float64]:
-    """Break-even point from ratios (equations 11 to 13), as floats.
+    """Return the break-even point from ratios (equations 11 to 13), as floats.
 
     Parameters
     ----------

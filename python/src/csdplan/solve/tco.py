@@ -27,7 +27,7 @@ class System:
     Attributes
     ----------
     name, cpu : str
-        What it is called, and its CPU.
+        Names of the system and of its CPU.
     computes : str
         ``host`` (an SSD system) or ``drives``.
     host_usd, drive_usd : float
@@ -63,7 +63,7 @@ class System:
 
 @dataclass(frozen=True)
 class Kernel:
-    """What the systems run: one kernel's times.
+    """Times of the kernel that the systems run.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Service:
-    """How long systems serve, and what energy costs.
+    """Years in service, and the price of energy.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Service:
 
 @dataclass(frozen=True)
 class Cost:
-    """What one system costs and gives. None stands for unknown.
+    """Cost and performance of one system. None stands for unknown.
 
     Attributes
     ----------

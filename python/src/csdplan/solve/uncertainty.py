@@ -1,4 +1,4 @@
-"""How sure a break-even point is, and which input it hangs on.
+"""The distribution of a break-even point, and the inputs that it depends on.
 
 Inputs vary independently, each by a distribution of its own. `monte_carlo` draws them and solves
 every draw with the general solver, so the result is the distribution of the very number that
@@ -140,7 +140,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Index:
-    """What an input accounts for of the variance; with the half-widths of 95 % intervals.
+    """Shares of the variance that an input causes, with the half-widths of 95 % intervals.
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ def monte_carlo(
     Parameters
     ----------
     inputs : sequence of Input
-        What varies; each name once.
+        Quantities that vary; each name once.
     fixed : mapping
         All other arguments of `break_even`.
     samples : int
@@ -205,9 +205,9 @@ def monte_carlo(
     if samples < 1:
         raise ModelError("samples", samples, "at least 1")
     rng = np.random.default_rng(seed)
-    # One stream for each input: what is drawn for one does not hang on which others vary.
+    # One stream for each input: the draws of one do not depend on which others vary.
     streams = dict(zip(VARIABLE, rng.spawn(len(VARIABLE)), strict=True))
-    uniform = np.array([_open(streams[held.name].random(samples)) for held in inputs])
+    uniform = np.array([_open(streams[input_.name].random(samples)) for input_ in inputs])
     devices = _solve(inputs, fixed, uniform)
     found = np.sort(devices[devices > 0])
     return Distribution(found, samples, samples - len(found))
@@ -237,7 +237,7 @@ def sobol(
 
     Notes
     -----
-    What is analysed is 1 / m, with 0 where there is no break-even point: it is finite where m is
+    The analysis is of 1 / m, with 0 where there is no break-even point: it is finite where m is
     not. Indices are Saltelli's and Jansen's, by SALib.
 
     References
@@ -253,7 +253,7 @@ def sobol(
     from SALib.analyze import sobol as analysis  # noqa: PLC0415 - slow to import
     from SALib.sample import sobol as sampling  # noqa: PLC0415
 
-    names = [held.name for held in inputs]
+    names = [input_.name for input_ in inputs]
     problem = {"num_vars": len(names), "names": names, "bounds": [[0.0, 1.0]] * len(names)}
     uniform = sampling.sample(problem, base, calc_second_order=False, seed=seed)
     devices = _solve(inputs, fixed, _open(np.asarray(uniform).T))
@@ -269,7 +269,7 @@ def sobol(
 def _solve(
     inputs: Sequence[Input], fixed: Mapping[str, float | None], uniform: FloatArray
 ) -> NDArray[np.int64]:
-    drawn = {held.name: held.at(row) for held, row in zip(inputs, uniform, strict=True)}
+    drawn = {input_.name: input_.at(row) for input_, row in zip(inputs, uniform, strict=True)}
     arguments = {**fixed, **drawn}
     return break_even(**arguments).devices  # type: ignore[arg-type]
 
@@ -280,7 +280,7 @@ def _open(uniform: FloatArray) -> FloatArray:
 
 
 def _complete(inputs: Sequence[Input], fixed: Mapping[str, float | None]) -> None:
-    names = [held.name for held in inputs]
+    names = [input_.name for input_ in inputs]
     if len(set(names)) < len(names) or set(names) & set(fixed):
         raise ModelError("inputs", ", ".join([*names, *fixed]), "every name once")
     for name in (*fixed, *names):

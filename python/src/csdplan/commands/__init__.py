@@ -1,0 +1,44 @@
+"""One function for each command: profiles, files and numbers in, sheets out.
+
+The command line prints what these functions return, and `csdplan.api` turns it into pandas tables,
+so both take the same options under the same names. Where a flag takes a quantity with a unit, the
+name here ends with the unit: ``--nic`` is ``nic_Bps``.
+
+- ``tables``: answers of commands, and figures as files.
+- ``choose``: from a profile and a kernel to a workload; CSV files of measured points.
+- ``break_even``: bep, sweep, surface.
+- ``scenarios``: ec, tco, overload.
+- ``mixed``, ``purchase``, ``simulated``, ``confidence``: mix, optimize, simulate, uncertainty.
+- ``reports``: report, ui.
+- ``sources``: profiles, import, reproduce.
+"""
+
+from csdplan.commands.break_even import bep, surface, sweep
+from csdplan.commands.confidence import uncertainty
+from csdplan.commands.mixed import mix
+from csdplan.commands.purchase import optimize
+from csdplan.commands.reports import report, ui
+from csdplan.commands.scenarios import ec, overload, tco
+from csdplan.commands.simulated import simulate
+from csdplan.commands.sources import import_profile, profiles, reproduce
+from csdplan.commands.tables import BepTables, Tables
+
+__all__ = [
+    "BepTables",
+    "Tables",
+    "bep",
+    "ec",
+    "import_profile",
+    "mix",
+    "optimize",
+    "overload",
+    "profiles",
+    "report",
+    "reproduce",
+    "simulate",
+    "surface",
+    "sweep",
+    "tco",
+    "ui",
+    "uncertainty",
+]

@@ -1,0 +1,192 @@
+"""Questions with data of their own: erasure coding, cost of ownership, overloaded hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from csdplan.commands.choose import ProfileLike, choose, profile_of, read_rows
+from csdplan.commands.tables import Paths, Tables, draw, plot_files
+from csdplan.plot import figures
+from csdplan.profile import Workload
+from csdplan.published import read
+from csdplan.request.scenario import load_scenario
+from csdplan.result import costs
+from csdplan.result.encoding import encode_plan
+from csdplan.result.overload import measured, measured_plan, overload_plan
+from csdplan.solve.ec_fit import EncodePoint, fit_encode_time
+from csdplan.solve.overload import LimitedPoint, SlowDown, slow_downs, step_slow_downs
+
+_EXAMPLE_FACTORS = "example factors inside published ranges; give --points to measure"
+
+
+def ec(
+    points: str | Path | None = None,
+    *,
+    blocks: Sequence[int] = (12, 24, 48),
+    block_MB: Sequence[float] = (16.0, 64.0, 128.0),
+    drive_power: Sequence[float] = (1.0,),
+    host_power: Sequence[float] = (1.0,),
+    ssd_tx_s: float = 0.0,
+    csd_tx_s: float = 0.0,
+    k_limit: int | None = None,
+    plot: Paths = (),
+) -> Tables:
+    """Find break-even points of erasure coding over blocks, block size and computational power.
+
+    Returns the sheet ``ec``.
+
+    Parameters
+    ----------
+    points : str or Path, optional
+        CSV file with the columns blocks, block_MB, ssd_s, csd_s; by default the published times
+        of Newport.
+    blocks : sequence of int
+        Blocks after encoding, n + k.
+    block_MB : sequence of float
+        Block sizes [MB].
+    drive_power, host_power : sequence of float
+        Multipliers of computational power [1].
+    ssd_tx_s, csd_tx_s : float
+        T_SSD-tx and T_CSD-tx of a block [s].
+    k_limit : int, optional
+        SSDs that use up the host's ingest bandwidth.
+    plot : str, Path, or a sequence of them
+        Files for a figure, as in `bep`.
+    """
+    files = plot_files(plot)
+    given = (
+        read("encode.toml")["encode"]
+        if points is None
+        else read_rows(points, ("blocks", "block_MB", "ssd_s", "csd_s"))
+    )
+    ssd, csd = (
+        fit_encode_time(
+            [
+                EncodePoint(int(row["blocks"]), row["block_MB"] * 1e6, row[f"{side}_s"])
+                for row in given
+            ]
+        )
+        for side in ("ssd", "csd")
+    )
+    found = encode_plan(
+        ssd,
+        csd,
+        blocks=blocks,
+        block_MB=block_MB,
+        drive_power=drive_power,
+        host_power=host_power,
+        ssd_tx_s=ssd_tx_s,
+        csd_tx_s=csd_tx_s,
+        k_limit=k_limit,
+    )
+    if files:
+        draw([figures.encoding(found)], files)
+    return Tables({"ec": found})
+
+
+def tco(
+    scenario: str | Path | None = None,
+    *,
+    prices_usd: Sequence[float] = costs.DRIVE_USD,
+    plot: Paths = (),
+) -> Tables:
+    """Compare the cost of ownership of a scenario's systems.
+
+    Returns the sheets ``as_configured``, ``equal_throughput`` and ``prices``.
+
+    Parameters
+    ----------
+    scenario : str or Path, optional
+        TOML file with systems, kernel and service; by default the published scenario.
+    prices_usd : sequence of float
+        Prices of a computational drive to try [USD].
+    plot : str, Path, or a sequence of them
+        Files for a figure, as in `bep`.
+    """
+    files = plot_files(plot)
+    found = costs.tco(*load_scenario(scenario), prices_usd)
+    names = ("as_configured", "equal_throughput", "prices")
+    sheets = dict(zip(names, found.sheets(), strict=True))
+    draw(figures.purchases(found), files)
+    return Tables(sheets, found.warnings)
+
+
+def overload(
+    profile: ProfileLike,
+    kernel: str,
+    *,
+    points: str | Path | None = None,
+    memory_GB: Sequence[float] | None = None,
+    sd_tx: float | None = None,
+    sd_comp: float | None = None,
+    host_cores: int = 1,
+    device: str | None = None,
+    ssd: str | None = None,
+    bytes: int | None = None,
+    ssd_profile: ProfileLike | None = None,
+    k_limit: int | None = None,
+    plot: Paths = (),
+) -> Tables:
+    """Find the break-even point of an overloaded host.
+
+    A profile that was measured under overload has slow-down factors of its own. They are used
+    unless points, memory or factors are given; then the host's memory varies. Returns the sheet
+    ``overload``.
+
+    Parameters
+    ----------
+    profile, kernel, device, ssd, bytes, ssd_profile, k_limit, plot
+        As in `bep`.
+    points : str or Path, optional
+        CSV file with the columns memory_GB, load_s, comp_s, as measured on the host.
+    memory_GB : sequence of float, optional
+        Memory to plan for [GB].
+    sd_tx, sd_comp : float, optional
+        Slow-down factors with less memory than the working set [1]; by default an example's.
+    host_cores : int
+        Host cores at work.
+    """
+    files = plot_files(plot)
+    workload = choose(profile, kernel, device=device, ssd=ssd, bytes=bytes, ssd_profile=ssd_profile)
+    name, host_side = profile_of(ssd_profile or profile)
+    own = measured(host_side, workload, name=name, cores=host_cores)
+    if own and (points, memory_GB, sd_tx, sd_comp) == (None,) * 4:
+        found = measured_plan(workload, own, cores=host_cores, k_limit=k_limit)
+        draw([figures.overload(found)], files)
+        return Tables({"overload": found}, workload.warnings)
+    warnings: tuple[str, ...] = ()
+    if points is not None:
+        factors = _measured_factors(workload, points, host_cores)
+    else:
+        factors = _step_factors(workload, memory_GB, sd_tx, sd_comp)
+        warnings = (_EXAMPLE_FACTORS,) if None in (sd_tx, sd_comp) else ()
+    found = overload_plan(workload, factors, cores=host_cores, k_limit=k_limit)
+    draw([figures.memory(found)], files)
+    return Tables({"overload": found}, warnings)
+
+
+def _measured_factors(workload: Workload, points: str | Path, cores: int) -> Sequence[SlowDown]:
+    host = workload.host(cores)
+    limited = [
+        LimitedPoint(row["memory_GB"] * 1e9, row["load_s"], row["comp_s"])
+        for row in read_rows(points, ("memory_GB", "load_s", "comp_s"))
+    ]
+    return slow_downs(limited, load_s=host.tx_s, comp_s=host.comp_s / host.divisor)
+
+
+def _step_factors(
+    workload: Workload,
+    memory_GB: Sequence[float] | None,
+    sd_tx: float | None,
+    sd_comp: float | None,
+) -> Sequence[SlowDown]:
+    example = read("overload.toml")
+    known = example["kernel"].get(workload.kernel, {})
+    places = example["memory_GB"] if memory_GB is None else memory_GB
+    return step_slow_downs(
+        [place * 1e9 for place in places],
+        workload.bytes,
+        sd_tx=known.get("sd_tx", 1.0) if sd_tx is None else sd_tx,
+        sd_comp=known.get("sd_comp", 1.0) if sd_comp is None else sd_comp,
+    )

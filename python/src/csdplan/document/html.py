@@ -1,0 +1,105 @@
+"""Sections, tables and figures as HTML text.
+
+Everything that comes from a profile or a user is escaped here. A figure is embedded as an image
+of its own, so that identifiers of several never meet. No script, no link to another file.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Sequence
+
+from csdplan.plot import Panel, draw
+from csdplan.result.sheet import Sheet, Value
+
+_STYLE = """
+:root { color-scheme: light; }
+body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff;
+  max-width: 68rem; margin: 2rem auto; padding: 0 1.5rem; }
+h1 { font-size: 1.7rem; margin-bottom: .2rem; }
+h2 { font-size: 1.25rem; margin-top: 2.2rem; border-bottom: 1px solid #ccc; }
+.answer { font-size: 1.1rem; border-left: 5px solid #0072B2; padding: .4rem 1rem;
+  background: #f3f7fa; }
+.note { color: #444; }
+.warn { border-left: 5px solid #D55E00; padding: .2rem 1rem; background: #fdf5f0; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .9rem; margin: .8rem 0; }
+caption { text-align: left; font-weight: 600; padding: .3rem 0; }
+th, td { padding: .25rem .7rem; border-bottom: 1px solid #ddd; text-align: left;
+  vertical-align: top; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
+img { max-width: 100%; height: auto; display: block; margin: 1rem auto; }
+@media print { body { margin: 0; max-width: none; } section { break-inside: avoid; } }
+"""
+
+
+def page(title: str, under: str, sections: Sequence[str]) -> str:
+    """Return a whole document."""
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{_safe(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<h1>{_safe(title)}</h1>\n<p class='note'>{_safe(under)}</p>\n"
+        + "\n".join(sections)
+        + "\n</body>\n</html>\n"
+    )
+
+
+def section(heading: str, *parts: str) -> str:
+    """Return a section with its heading."""
+    return f"<section>\n<h2>{_safe(heading)}</h2>\n" + "\n".join(parts) + "\n</section>"
+
+
+def paragraph(text: str, kind: str = "") -> str:
+    """Return a paragraph; `kind` is ``answer``, ``note``, ``warn`` or empty."""
+    return f'<p class="{kind}">{_safe(text)}</p>' if kind else f"<p>{_safe(text)}</p>"
+
+
+def items(texts: Sequence[str], kind: str = "") -> str:
+    """Return a list; nothing if there is nothing to list."""
+    if not texts:
+        return ""
+    inside = "\n".join(f"<li>{_safe(text)}</li>" for text in texts)
+    return f'<div class="{kind}"><ul>\n{inside}\n</ul></div>'
+
+
+def table(sheet: Sheet) -> str:
+    """Return a sheet as a table with its title above and its note below."""
+    known = [i for i in range(len(sheet.columns)) if any(row[i] is not None for row in sheet.rows)]
+    numeric = {i: all(not isinstance(row[i], str) for row in sheet.rows) for i in known}
+    heads = "".join(
+        f'<th scope="col"{_kind(numeric[i])}>{_safe(sheet.columns[i].replace("_", " "))}</th>'
+        for i in known
+    )
+    rows = "\n".join(
+        "<tr>" + "".join(f"<td{_kind(numeric[i])}>{_cell(row[i])}</td>" for i in known) + "</tr>"
+        for row in sheet.rows
+    )
+    note = paragraph(sheet.note, "note") if sheet.note else ""
+    return (
+        f'<div class="wide"><table><caption>{_safe(sheet.title)}</caption>\n'
+        f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>\n{note}"
+    )
+
+
+def figure(panels: Sequence[Panel], text: str) -> str:
+    """Return a figure as an embedded SVG image that `text` describes."""
+    data = base64.b64encode(draw.image(panels, "svg")).decode("ascii")
+    return f'<img alt="{_safe(text)}" src="data:image/svg+xml;base64,{data}">'
+
+
+def _kind(numeric: bool) -> str:
+    return ' class="n"' if numeric else ""
+
+
+def _cell(value: Value) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else _safe(str(value))
+
+
+def _safe(text: str) -> str:
+    return html.escape(text, quote=True)
