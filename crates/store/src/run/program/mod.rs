@@ -7,7 +7,7 @@
 //! record of the objects is seen whole by exactly one execution; every way gives the same bytes.
 //!
 //! Modules: `task` is what to run over what, `lines` keeps lines whole, `drives` and `host` run
-//! chunks, `guest` is the program in a drive, `owner` finds those of runs that were killed, `gather`
+//! chunks, `guest` is the program in a drive, `owner` finds programs of killed runs, `gather`
 //! folds, `core` is what a core does, with its tasks in a `team`.
 
 mod core;
