@@ -53,6 +53,7 @@ browser:         ## install Chromium by apt, if it is missing and this is root
 check: $(TEST_READY)  ## formatting, lints, types, documentation
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked -p csd --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps -q
 	cd python && ../$(BIN)/ruff check . && ../$(BIN)/ruff format --check . && ../$(BIN)/mypy
 	$(BIN)/ruff check --config python/pyproject.toml demo tests/vm tests/documents tests/release bench/planner

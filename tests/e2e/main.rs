@@ -23,6 +23,7 @@
 //! - [`machines`]: an array over several machines
 //! - [`operations`]: draining, counting, logging
 //! - [`programs`]: programs in a drive; [`over_objects`]: over objects, on every drive and the host
+//! - [`owners`]: programs of runs that were killed or interrupted
 //! - [`memory`]: what a drive holds of its hosts' data, by the kernel's count
 //! - [`media`]: checking, damage, direct I/O, block devices
 //! - [`secrets`]: hosts and drives that prove who they are
@@ -61,6 +62,7 @@ mod operations;
 mod options;
 mod other;
 mod over_objects;
+mod owners;
 mod pace;
 mod programs;
 mod proxy;

@@ -115,6 +115,26 @@ fn a_link_is_never_replaced() {
     }
 }
 
+/// From 64 MiB on a file is written past the page cache, except its last bytes and what
+/// follows a header.
+#[test]
+fn a_long_file_comes_back_as_it_was() {
+    let (mut bytes, _) = small_i32(52, 17_000_000);
+    let array = Array::up(2, "512M");
+    array.file("n.bin", &bytes);
+    array.csd(&["put", "n.bin", "n", "--type", "i32"]).expect(0, &[]);
+    array.csd(&["get", "n", "n.npy"]).expect(0, &[]);
+    let array_file = npy("<i4", "(17000000,)", &bytes);
+    assert!(fs::read(array.path("n.npy")).unwrap() == array_file);
+    array.csd(&["get", "n", "n.npy", "--raw", "--force"]).expect(0, &[]);
+    assert!(fs::read(array.path("n.npy")).unwrap() == bytes);
+    bytes.truncate((64 << 20) + 4099);
+    array.file("odd.bin", &bytes);
+    array.csd(&["put", "odd.bin", "odd", "--on", "block"]).expect(0, &[]);
+    array.csd(&["get", "odd", "back"]).expect(0, &[]);
+    assert!(fs::read(array.path("back")).unwrap() == bytes);
+}
+
 fn fifo(array: &Array, name: &str) {
     let made = Command::new("mkfifo").arg(array.path(name)).status().unwrap();
     assert!(made.success());

@@ -1,6 +1,7 @@
 """The lists of what packages hold are complete; building them takes minutes, and `make release`."""
 
 import re
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -53,6 +54,46 @@ def test_the_unit_runs_the_packaged_program_with_the_packaged_user() -> None:
     assert {"adduser", "libgcc-s1"} <= set(DEB["depends"].split(", "))
     assert DEB["conf-files"] == ["/etc/csd/example.env"]
     assert ASSETS["packaging/example.env"] == "etc/csd/"
+
+
+def analyze(folder: Path, *arguments: str) -> str:
+    """Run systemd's own checks of the unit, as if the package were installed."""
+    tool = shutil.which("systemd-analyze")
+    if tool is None:
+        pytest.skip("no systemd-analyze: the unit is not checked")
+    unit = (ROOT / "packaging/csd-drive@.service").read_text(encoding="utf-8")
+    path = folder / "csd-drive@d0.service"
+    path.write_text(unit.replace("/usr/bin/csd ", "/bin/true "), encoding="utf-8")
+    done = subprocess.run([tool, *arguments, path], capture_output=True, text=True, check=False)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    return said
+
+
+def test_systemd_takes_every_line_of_the_unit(tmp_path: Path) -> None:
+    assert path_lines(analyze(tmp_path, "verify")) == []
+
+
+def path_lines(said: str) -> list[str]:
+    """Pick the lines that are about the unit; others are about this machine's own units."""
+    return [line for line in said.splitlines() if "csd-drive" in line]
+
+
+def test_the_unit_is_confined(tmp_path: Path) -> None:
+    # systemd counts exposure from 0 to 100, and calls what is below 20 safe.
+    analyze(tmp_path, "security", "--offline=true", "--threshold=20")
+
+
+def test_the_maintainers_address_is_no_placeholder() -> None:
+    name, domain = re.fullmatch(r"(.+) <[^@<>]+@([^@<>]+)>", DEB["maintainer"]).groups()
+    assert DEB["copyright"].endswith(f", {name}")
+    # Names that can never be anybody's: RFC 2606 and RFC 6761.
+    reserved = re.compile(r"(^|\.)(example(\.(com|net|org))?|invalid|test|localhost|local)$")
+    assert not reserved.search(domain), domain
+    # GitHub's own form for an account that takes no mail: the one that holds the repository.
+    workspace = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))
+    account = workspace["workspace"]["package"]["repository"].split("/")[-2]
+    assert DEB["maintainer"] == f"{name} <{account}@users.noreply.github.com>"
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

@@ -3,8 +3,9 @@
 //!
 //! Runs the built `csd` over drives in memory, in a folder on the disk to be measured. A round is
 //! cp and sync, bytes through a bare loopback socket, put and sync, get and sync; every round has
-//! new files. A figure is the median of the rounds' ratios to `min(loopback, cp + sync)`, and every
-//! get is compared with what was put. Does not choose the drives' cores.
+//! new files. `--against` adds the get of another `csd`, so that two versions are compared. A
+//! figure is the median of the rounds' ratios to `min(loopback, cp + sync)`, and every get is
+//! compared with what was put. Does not choose the drives' cores.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -35,6 +36,9 @@ struct Arguments {
     /// The `csd` to be measured [default: next to this program]
     #[arg(long)]
     csd: Option<PathBuf>,
+    /// Another `csd`, whose get is measured in the same rounds.
+    #[arg(long)]
+    against: Option<PathBuf>,
     /// Also append the results to this JSON-lines file.
     #[arg(long)]
     record: Option<PathBuf>,
@@ -42,18 +46,23 @@ struct Arguments {
 
 /// The goal: this share of the floor.
 const GOAL: f64 = 0.6;
+/// Rates of a round: cp with sync, loopback, put, get, and the other program's get.
+const RATES: usize = 5;
 /// Bytes that cross the loopback socket at a time.
 const PIECE: usize = 1 << 20;
 
 fn main() {
     let arguments = Arguments::parse();
     let default = std::env::current_exe().expect("our own path").with_file_name("csd");
-    let csd = arguments.csd.clone().unwrap_or(default);
-    let csd = csd.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", csd.display()));
+    let program = |csd: PathBuf| {
+        csd.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", csd.display()))
+    };
+    let csd = program(arguments.csd.clone().unwrap_or(default));
+    let against = arguments.against.clone().map(program);
     std::fs::create_dir_all(arguments.dir.parent().unwrap_or(Path::new(".")))
         .and_then(|()| std::fs::create_dir(&arguments.dir))
         .unwrap_or_else(|error| panic!("{}: {error}", arguments.dir.display()));
-    let place = Place { csd, dir: arguments.dir.clone() };
+    let place = Place { csd, against, dir: arguments.dir.clone() };
     let bytes = u64::from(arguments.mib) << 20;
     make(&place.dir.join("source"), bytes);
     // Room for the object, and as much again for what the log has not cleaned yet.
@@ -61,12 +70,14 @@ fn main() {
     let drives = arguments.drives.to_string();
     place.run(&["array", "up", "--drives", &drives, "--media", "memory", "--size", &size]);
     println!("{}, {} rounds of {} MiB", report::machine(), arguments.rounds, arguments.mib);
-    let rounds: Vec<[f64; 4]> = (0..=arguments.rounds).map(|_| place.round(bytes)).collect();
+    let rounds: Vec<[f64; RATES]> = (0..=arguments.rounds).map(|_| place.round(bytes)).collect();
     drop(place);
     let rounds = &rounds[1..];
-    for (name, index) in [("put", 2), ("get", 3)] {
-        let of = |pick: &dyn Fn(&[f64; 4]) -> f64| quartiles(rounds.iter().map(pick).collect());
-        let floor = |round: &[f64; 4]| round[0].min(round[1]);
+    let mut commands = vec![("put", 2), ("get", 3)];
+    commands.extend(arguments.against.is_some().then_some(("other get", 4)));
+    for (name, index) in commands {
+        let of = |pick: &dyn Fn(&[f64; RATES]) -> f64| quartiles(rounds.iter().map(pick).collect());
+        let floor = |round: &[f64; RATES]| round[0].min(round[1]);
         let ratio = of(&|round| round[index] / floor(round));
         let rates = [0, 1, index].map(|side| of(&|round| round[side] / 1e9)[1]);
         let inconclusive = (ratio[2] - ratio[0]) / ratio[1] > SPREAD_MAX;
@@ -106,6 +117,7 @@ fn make(path: &Path, bytes: u64) {
 
 struct Place {
     csd: PathBuf,
+    against: Option<PathBuf>,
     dir: PathBuf,
 }
 
@@ -120,14 +132,18 @@ impl Drop for Place {
 
 impl Place {
     fn run(&self, arguments: &[&str]) {
-        let done = Command::new(&self.csd).args(arguments).current_dir(&self.dir).output();
+        self.run_by(&self.csd, arguments);
+    }
+
+    fn run_by(&self, csd: &Path, arguments: &[&str]) {
+        let done = Command::new(csd).args(arguments).current_dir(&self.dir).output();
         let done = done.expect("csd starts");
         let said = String::from_utf8_lossy(&done.stderr);
         assert!(done.status.success(), "csd {arguments:?}: {said}");
     }
 
-    /// Rates of cp with sync, loopback, put and get, bytes per second.
-    fn round(&self, bytes: u64) -> [f64; 4] {
+    /// Its rates, bytes per second.
+    fn round(&self, bytes: u64) -> [f64; RATES] {
         let path = |name: &str| self.dir.join(name);
         let cp = rate(bytes, || {
             let copied = Command::new("cp").arg(path("source")).arg(path("copy")).status();
@@ -137,15 +153,23 @@ impl Place {
         std::fs::remove_file(path("copy")).expect("the file was ours");
         let loopback = rate(bytes, || loopback(bytes));
         let put = rate(bytes, || self.run(&["put", "source", "object"]));
-        let get = rate(bytes, || {
-            self.run(&["get", "object", "back"]);
-            File::open(path("back")).and_then(|file| file.sync_all()).expect("a sync");
-        });
-        let same = Command::new("cmp").arg(path("source")).arg(path("back")).status();
-        assert!(same.expect("cmp starts").success(), "what was got is not what was put");
-        std::fs::remove_file(path("back")).expect("the file was ours");
+        let get = self.get(&self.csd, bytes);
+        let other = self.against.as_ref().map_or(0.0, |csd| self.get(csd, bytes));
         self.run(&["rm", "object"]);
-        [cp, loopback, put, get]
+        [cp, loopback, put, get, other]
+    }
+
+    /// Gets the object to a new file, syncs that, and compares it with what was put.
+    fn get(&self, csd: &Path, bytes: u64) -> f64 {
+        let back = self.dir.join("back");
+        let rate = rate(bytes, || {
+            self.run_by(csd, &["get", "object", "back"]);
+            File::open(&back).and_then(|file| file.sync_all()).expect("a sync");
+        });
+        let same = Command::new("cmp").arg(self.dir.join("source")).arg(&back).status();
+        assert!(same.expect("cmp starts").success(), "what was got is not what was put");
+        std::fs::remove_file(&back).expect("the file was ours");
+        rate
     }
 }
 

@@ -8,10 +8,9 @@
 //! [`log`] writes a drive's log, to a [`log_file`] if asked to, [`context`] opens the array,
 //! [`pace`] reads profiles, [`mod@account`] gives model time, [`mod@room`] says what objects can
 //! take, [`namespace`] what namespaces are, [`asked`] asks drives; [`drive`], [`mod@drive_log`],
-//! [`drive_status`], [`check`], [`mod@array`], [`object`], [`mod@get`] into a [`target`],
-//! [`program`], [`run`], [`mod@characterize`] and [`secret`] are the commands; [`mod@each`] does
-//! one for several objects;
-//! [`generate`] makes completions and man pages of them.
+//! [`drive_status`], [`check`], [`mod@array`], [`object`], [`mod@get`] into a [`target`] and its
+//! [`long_file`], [`program`], [`run`], [`mod@characterize`] and [`secret`] are the commands;
+//! [`mod@each`] does one for several objects; [`generate`] makes completions and man pages of them.
 
 mod account;
 mod array;
@@ -31,6 +30,7 @@ mod get;
 mod host;
 mod log;
 mod log_file;
+mod long_file;
 mod namespace;
 mod object;
 mod pace;

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use csd_store::object::Sink;
 use csd_store::whole::Whole;
 
+use crate::long_file::LongFile;
 use crate::report::Failure;
 
 /// What was opened, and what has to happen when all bytes are written.
@@ -50,7 +51,7 @@ impl Target {
                 Ok(metadata) => existing(file, metadata.is_symlink(), force)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     let (whole, sink) = create(file, path)?;
-                    (End::New(whole), Box::new(sink))
+                    (End::New(whole), Box::new(LongFile::new(sink)))
                 }
                 Err(error) => return Err(Failure::os(file, &error)),
             }
@@ -109,7 +110,7 @@ fn existing(file: &str, is_link: bool, force: bool) -> Result<(End, Sink), Failu
         let real = fs::canonicalize(path).map_err(failed)?;
         let (whole, sink) = create(file, &real)?;
         sink.set_permissions(metadata.permissions()).map_err(failed)?;
-        return Ok((End::Replace(whole), Box::new(sink)));
+        return Ok((End::Replace(whole), Box::new(LongFile::new(sink))));
     }
     let device = OpenOptions::new().write(true).open(path).map_err(failed)?;
     Ok((End::Through, Box::new(device)))

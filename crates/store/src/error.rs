@@ -54,6 +54,11 @@ pub enum Error {
         /// Why.
         why: String,
     },
+    /// A signal ended a program's run.
+    Interrupted {
+        /// Drives that could not be asked to unload the program, by name.
+        left: Vec<String>,
+    },
     /// Another run keeps its vector in a drive's memory.
     MemoryBusy {
         /// The drive.
@@ -176,6 +181,14 @@ impl fmt::Display for Error {
             Self::Input { name, why } => write!(f, "{name}: {why}"),
             Self::Unfit(unfit) => unfit.fmt(f),
             Self::Program { why } => write!(f, "the program failed: {why}"),
+            Self::Interrupted { left } if left.is_empty() => {
+                f.write_str("interrupted; the program is unloaded from the drives")
+            }
+            Self::Interrupted { left } => write!(
+                f,
+                "interrupted; drive {} may still have the program: the next run unloads it",
+                left.join(", ")
+            ),
             Self::MemoryBusy { drive } => {
                 write!(f, "the memory of drive {drive} is in use by another run: wait for its end")
             }

@@ -1,22 +1,29 @@
 //! What each core of a program's run does, and what the cores share.
 //!
 //! The first core watches over the drives; every core works for the host. Invariant: what a drive
-//! was given for the run is taken away from it at its end, however it ends.
+//! was given for the run is taken away from it at its end, also when a signal ends the run. A run
+//! that is killed leaves that to the next one: see [`super::owner`].
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
 
 use csd_initiator::Options;
-use csd_reactor::{Class, CoreId, Instant, Semaphore, now, random_u64, spawn};
+use csd_reactor::{CoreId, Instant, Semaphore, now, random_u64, sleep, stop_requested};
 
 use super::gather::Gather;
 use super::lines::Heads;
+use super::owner::{Owner, Watch};
+use super::team::Team;
 use super::{Answer, Function, How, Task, drives, host};
-use crate::array::{Array, Plan};
+use crate::array::{Array, Drive, Plan};
 use crate::layout::Run;
 use crate::object::Error;
-use crate::run::lease::Leases;
+use crate::run::lease::{self, Leases};
 use crate::run::link::Link;
 use crate::run::queue::Queue;
 use crate::run::site::Losses;
@@ -95,8 +102,8 @@ pub(super) struct Site {
     pub(super) heads: Heads,
     /// The core's compute lane, for one execution at a time: time on the clock is bounded.
     pub(super) lane: Semaphore,
-    /// Whose the drives' memory is, and the program in them: a number that no other run has.
-    pub(super) holder: u64,
+    /// Owner of the program in the drives; its identifier is the holder of their memory, too.
+    pub(super) owner: Owner,
 }
 
 impl Site {
@@ -143,11 +150,23 @@ impl Site {
     }
 }
 
+/// How often, and with which pause, a drive is asked to unload a program that it may still run.
+const UNLOADS: u32 = 20;
+const UNLOAD_PAUSE: Duration = Duration::from_millis(100);
+
 /// Runs one core's share.
 pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, Error> {
     let array = Array::connect(&shared.plan, &shared.options).await;
     let links = links(&array, &shared).inspect_err(|_| shared.queue.stop());
     let links = Rc::new(links?);
+    let leads = core == CoreId(0);
+    let owner = Owner::new(random_u64(), &shared.options.host_nqn);
+    let mut watch = None;
+    let mut renewing = Team::default();
+    if leads && shared.how.way != Way::Host {
+        watch = Some(Watch::begin(&links, owner).await);
+        renewing.add(owner.renew(Rc::clone(&links)));
+    }
     let crossed = || links.iter().map(Link::crossed_bytes).sum::<u64>();
     let (before, begin) = (crossed(), now());
     let site = Rc::new(Site {
@@ -155,13 +174,72 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
         links: Rc::clone(&links),
         heads: Heads::default(),
         lane: Semaphore::new(1),
-        holder: random_u64(),
+        owner,
     });
-    let worked = work(core, &site).await.inspect_err(|_| shared.queue.stop());
+    let worked = match leads {
+        true => until_stopped(work(core, &site)).await,
+        false => Some(work(core, &site).await),
+    };
+    let stopped = worked.is_none();
+    if !matches!(worked, Some(Ok(()))) {
+        shared.queue.stop();
+    }
     let part = CorePart { begin, end: now(), crossed_bytes: crossed() - before };
-    drop((site, links));
+    if let Some(watch) = watch.filter(|_| !stopped) {
+        until_stopped(watch.end()).await;
+    }
+    let drives: Vec<Rc<Drive>> = links.iter().map(Link::drive).collect();
+    let members = drives.iter().map(|drive| (drive.index, drive.name.clone())).collect();
+    drop((site, links, renewing, drives));
+    // A drive ends executions whose connection closes.
     array.disconnect().await;
-    worked.map(|()| part)
+    match worked {
+        Some(worked) => worked.map(|()| part),
+        None if shared.how.way == Way::Host => Err(Error::Interrupted { left: Vec::new() }),
+        None => Err(Error::Interrupted { left: clean_up(&shared, owner, members).await }),
+    }
+}
+
+/// Does some work; `None` when SIGINT or SIGTERM comes first.
+async fn until_stopped<T>(work: impl Future<Output = T>) -> Option<T> {
+    let (mut work, mut stop) = (pin!(work), pin!(stop_requested()));
+    poll_fn(|cx| match work.as_mut().poll(cx) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending => stop.as_mut().poll(cx).map(|()| None),
+    })
+    .await
+}
+
+/// A drive by its place in the array, and its name.
+type Member = (usize, String);
+
+/// Takes from drives what the run gave them, by new connections; names those that still have it.
+async fn clean_up(shared: &Arc<Shared>, owner: Owner, members: Vec<Member>) -> Vec<String> {
+    let mut team = Team::default();
+    for (index, name) in members {
+        let shared = Arc::clone(shared);
+        team.add(async move {
+            let Ok(drive) = shared.plan.connect(index, &shared.options).await else {
+                return Some(name);
+            };
+            lease::give_back(&drive, owner.pid).await;
+            let mut unloaded = owner.unload(&drive).await;
+            for _ in 1..UNLOADS {
+                if unloaded.is_ok() {
+                    break;
+                }
+                sleep(UNLOAD_PAUSE).await;
+                unloaded = owner.unload(&drive).await;
+            }
+            drive.controller.clone().disconnect().await;
+            unloaded.is_err().then_some(name)
+        });
+    }
+    let mut left = Vec::new();
+    while let Some(drive) = team.next().await {
+        left.extend(drive);
+    }
+    left
 }
 
 fn links(array: &Array, shared: &Shared) -> Result<Vec<Link>, Error> {
@@ -173,27 +251,27 @@ fn links(array: &Array, shared: &Shared) -> Result<Vec<Link>, Error> {
 async fn work(core: CoreId, site: &Rc<Site>) -> Result<(), Error> {
     let leads = core == CoreId(0);
     let mut leases = None;
-    let mut watched = Vec::new();
+    let mut watched = Team::default();
     if leads && site.way() != Way::Host {
         if site.task().sandbox.emits() {
             for member in 0..site.links.len() {
                 drives::areas(site, member)?;
             }
-            leases = Some(Leases::take(&site.links, site.holder).await?);
+            leases = Some(Leases::take(&site.links, site.owner.pid).await?);
         }
         for member in 0..site.links.len() {
             let site = Rc::clone(site);
-            watched.push(spawn(Class::Foreground, async move {
+            watched.add(async move {
                 drives::work(&site, member).await.inspect_err(|_| site.queue().stop())
-            }));
+            });
         }
     }
     let mut failed = match site.way() {
         Way::Drives => None,
         Way::Host | Way::Split => host::work(site).await.err(),
     };
-    for part in watched {
-        failed = failed.or(part.await.err());
+    while let Some(part) = watched.next().await {
+        failed = failed.or(part.err());
     }
     if let Some(leases) = leases {
         if failed.is_none() && !site.shared.losses.any() {

@@ -14,11 +14,12 @@ use csd_nvme::compute::Controls;
 use csd_nvme::execute::{Execution, Output, Place, Source};
 use csd_nvme::memory::UNIT_BYTES;
 use csd_nvme::status::Status;
-use csd_reactor::{Class, Instant, Semaphore, now, spawn};
+use csd_reactor::{Instant, Semaphore, now};
 
 use super::core::Site;
 use super::guest::{Guest, LOADS_MAX};
 use super::lines::{Cut, Unknown};
+use super::team::Team;
 use super::{Answer, Records};
 use crate::array::Drive;
 use crate::object::Error;
@@ -113,17 +114,15 @@ impl Pace {
 pub(super) async fn work(site: &Rc<Site>, member: usize) -> Result<(), Error> {
     let areas = areas(site, member)?;
     let pace = Rc::new(Pace::new(site.task().limits.time_ms));
-    let guest = Rc::new(Guest::new(site.holder));
-    let workers: Vec<_> = (0..areas.count)
-        .map(|area| {
-            let (site, guest, pace) = (Rc::clone(site), Rc::clone(&guest), Rc::clone(&pace));
-            let worker = async move { worker(&site, &guest, &pace, (member, areas, area)).await };
-            spawn(Class::Foreground, worker)
-        })
-        .collect();
+    let guest = Rc::new(Guest::new(site.owner));
+    let mut workers = Team::default();
+    for area in 0..areas.count {
+        let (site, guest, pace) = (Rc::clone(site), Rc::clone(&guest), Rc::clone(&pace));
+        workers.add(async move { worker(&site, &guest, &pace, (member, areas, area)).await });
+    }
     let (mut spans, mut elements, mut failed) = (Vec::new(), 0, None);
-    for worker in workers {
-        match worker.await {
+    while let Some(done) = workers.next().await {
+        match done {
             Ok(done) => {
                 spans.extend(done.0);
                 elements += done.1;
@@ -223,7 +222,7 @@ async fn execute(
         bytes => Output::Memory { nsid: MEMORY_NSID, start, bytes },
     };
     let execution = Execution {
-        program: site.holder,
+        program: site.owner.pid,
         output,
         sources: sources(site, drive.block.block_bytes(), taken, cut),
         inline: cut.handed.clone(),
@@ -238,7 +237,7 @@ async fn execute(
         // A drive that was restarted may have lost the lease of its memory, too.
         let prepare = async || match emits {
             0 => Ok(()),
-            _ => lease::hold(drive, site.holder).await,
+            _ => lease::hold(drive, site.owner.pid).await,
         };
         let index = guest.index((drive, renewals), task, prepare).await?;
         let ran = drive.compute.execute_within(index, &execution, controls).await;

@@ -1,8 +1,7 @@
 //! [`Guest`]: the program in one drive, for as long as a run needs it.
 //!
 //! It is loaded at a free index, under an identifier that no other run has, and unloaded at the
-//! end. A drive that was restarted, or in which somebody unloaded it, is given it again. Never:
-//! what the program computes.
+//! end. A drive that was restarted, or in which somebody unloaded it, is given it again.
 
 use std::cell::Cell;
 
@@ -13,6 +12,7 @@ use csd_nvme::status::Status;
 use csd_reactor::Semaphore;
 
 use super::Task;
+use super::owner::Owner;
 use crate::array::Drive;
 use crate::object::Error;
 use crate::run::Unfit;
@@ -22,16 +22,16 @@ pub(super) const LOADS_MAX: u32 = 3;
 
 /// The program in one drive.
 pub(super) struct Guest {
-    pid: u64,
+    owner: Owner,
     /// How often the drive had been connected anew when it was loaded, and its index.
     place: Cell<Option<(u32, u16)>>,
     lock: Semaphore,
 }
 
 impl Guest {
-    /// A program that is not loaded yet, under this identifier.
-    pub(super) fn new(pid: u64) -> Self {
-        Self { pid, place: Cell::new(None), lock: Semaphore::new(1) }
+    /// A program that is not loaded yet, with the identifier that its owner has.
+    pub(super) fn new(owner: Owner) -> Self {
+        Self { owner, place: Cell::new(None), lock: Semaphore::new(1) }
     }
 
     /// Its index in a drive that has been connected anew so often; `prepare` is called before it
@@ -52,6 +52,7 @@ impl Guest {
             return Ok(index);
         }
         prepare().await?;
+        self.owner.claim(drive).await;
         let index = self.load(drive, task).await?;
         self.place.set(Some((renewals, index)));
         Ok(index)
@@ -66,8 +67,12 @@ impl Guest {
     pub(super) async fn unload(&self, drive: &Drive) {
         if let Some((_, index)) = self.place.take() {
             let _lost = drive.compute.activate(index, false).await;
-            let _lost = drive.compute.unload(index).await;
+            if drive.compute.unload(index).await.is_err() {
+                // The claim stays, so that a later run unloads it.
+                return;
+            }
         }
+        let _lost = self.owner.release(drive).await;
     }
 
     async fn load(&self, drive: &Drive, task: &Task) -> Result<u16, Error> {
@@ -85,8 +90,9 @@ impl Guest {
         let programs = drive.compute.programs().await.map_err(failed)?;
         let at = |index: u16| programs.get(usize::from(index));
         let is_ours = |index: &u16| {
-            at(*index)
-                .is_some_and(|one| one.pid() == self.pid && ProgramState(one.state()).active() == 1)
+            at(*index).is_some_and(|one| {
+                one.pid() == self.owner.pid && ProgramState(one.state()).active() == 1
+            })
         };
         if let Some(index) = indexes.clone().find(is_ours) {
             return Ok(index);
@@ -94,7 +100,7 @@ impl Guest {
         let free =
             |index: &u16| at(*index).is_none_or(|one| ProgramState(one.state()).occupied() == 0);
         for index in indexes.filter(free) {
-            let place = Place { index, ptype, pid: self.pid };
+            let place = Place { index, ptype, pid: self.owner.pid };
             match drive.compute.load(place, task.sandbox.module()).await {
                 // Another run of this host was faster.
                 Err(error) if error.status() == Some(Status::PROGRAM_IN_USE) => {}

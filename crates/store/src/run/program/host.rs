@@ -4,13 +4,13 @@
 //! The program runs in the compute lanes of the cores that received the chunks, so `n` cores are
 //! `n` programs at once. Invariant: at most [`CHUNKS_AHEAD`] chunks of a core are in memory.
 
-use std::collections::VecDeque;
 use std::rc::Rc;
 
-use csd_reactor::{Buffer, Class, JoinHandle, busy, spawn};
+use csd_reactor::{Buffer, busy};
 
 use super::core::Site;
 use super::lines::{Cut, Unknown};
+use super::team::Team;
 use super::{Function, Records, Way};
 use crate::object::{Error, read_chunk};
 use crate::run::Share;
@@ -25,20 +25,20 @@ pub(super) async fn work(site: &Rc<Site>) -> Result<(), Error> {
     let (before, mut elements, mut failed) = (busy(), 0, None);
     // What is taken early is lost to drives that are slow to begin.
     let ahead = if site.way() == Way::Split { CHUNKS_AHEAD / 2 } else { CHUNKS_AHEAD };
-    let mut pending: VecDeque<JoinHandle<Result<Taken, (Taken, Unknown)>>> = VecDeque::new();
+    let mut pending = Team::default();
     loop {
         while failed.is_none() && pending.len() < ahead {
             let Some(taken) = site.queue().take_for_host() else { break };
             let site = Rc::clone(site);
-            pending.push_back(spawn(Class::Foreground, async move {
+            pending.add(async move {
                 match chunk(&site, &taken).await {
                     Ok(()) => Ok(taken),
                     Err(error) => Err((taken, error)),
                 }
-            }));
+            });
         }
-        let Some(done) = pending.pop_front() else { break };
-        match done.await {
+        let Some(done) = pending.next().await else { break };
+        match done {
             Ok(taken) => elements += site.elements(taken.run.first),
             Err((taken, (of, error))) if is_lost(&error) => {
                 site.lose(of, &error, Some(taken.run));

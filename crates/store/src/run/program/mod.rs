@@ -7,7 +7,8 @@
 //! record of the objects is seen whole by exactly one execution; every way gives the same bytes.
 //!
 //! Modules: `task` is what to run over what, `lines` keeps lines whole, `drives` and `host` run
-//! chunks, `guest` is the program in a drive, `gather` folds, `core` is what a core does.
+//! chunks, `guest` is the program in a drive, `owner` finds programs of killed runs, `gather`
+//! folds, `core` is what a core does, with its tasks in a `team`.
 
 mod core;
 mod drives;
@@ -15,7 +16,9 @@ mod gather;
 mod guest;
 mod host;
 mod lines;
+mod owner;
 mod task;
+mod team;
 
 use std::pin::Pin;
 use std::sync::Arc;
