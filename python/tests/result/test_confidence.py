@@ -21,7 +21,8 @@ def measured() -> str:
 
 def sigmas(text: str, **options: object) -> dict[str, float]:
     profile = parse(text)
-    question = uncertain(profile, workload_of(profile, "count"), **options)  # type: ignore[arg-type]
+    workload = workload_of(profile, "count")
+    question = uncertain(profile, workload, **options)  # type: ignore[arg-type]
     return {held.name: held.sigma for held in question.inputs if isinstance(held, Lognormal)}
 
 
