@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::harness::{Array, Done, root, small_i32};
 
-const KERNELS: [&str; 5] = ["count", "vector-add", "array-merge", "page-rank", "verify"];
+const KERNELS: [&str; 6] =
+    ["count", "vector-add", "array-merge", "page-rank", "verify", "summarize"];
 
 /// A folder without an array in it.
 pub(crate) fn nowhere() -> Array {

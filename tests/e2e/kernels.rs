@@ -327,3 +327,43 @@ fn empty_arrays_add_merge_and_verify_to_nothing() {
     run(&["array-merge", "d", "d", "-o", "none", "--check"]);
     assert_eq!(fetch(&array, "none"), b"");
 }
+
+#[test]
+fn summaries_are_exact_whoever_computes() {
+    // Sums of these in floating point depend on their order: 1e16 + 1 is 1e16.
+    let floats: Vec<f64> = draws(7, 700_001, 1 << 30)
+        .into_iter()
+        .enumerate()
+        .map(|(index, n)| if index % 2 == 0 { 1e16 + f64::from(n) } else { -1e16 + f64::from(n) })
+        .collect();
+    // Each is an even integer below 2^54, so their sum is one, too.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
+    let sum = floats.iter().map(|value| *value as i128).sum::<i128>() as f64;
+    let bytes = |values: &[f64]| -> Vec<u8> {
+        values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    };
+    everywhere(|array, on| {
+        array.file("floats", &bytes(&floats));
+        let name = format!("floats-{on}");
+        put(array, "floats", &name, &["--type", "f64", "--on", on, "--chunk", "64K"]);
+        let result = all_ways(array, &["summarize", &name]);
+        assert_eq!((&result["sum"], &result["numbers"]), (&sum.into(), &700_001.into()));
+        let of = |pick: fn(f64, f64) -> f64| floats.iter().copied().reduce(pick);
+        assert_eq!(result["least"], of(f64::min).unwrap());
+        assert_eq!(result["greatest"], of(f64::max).unwrap());
+    });
+    let array = Array::up(2, "1G");
+    let summarize = |name: &str, values: &[f64]| {
+        array.file(name, &bytes(values));
+        put(&array, name, name, &["--type", "f64"]);
+        all_ways(&array, &["summarize", name])
+    };
+    let odd = summarize("odd", &[f64::NAN, -0.0, 2.5, f64::INFINITY]);
+    assert_eq!((&odd["nan"], &odd["numbers"]), (&1.into(), &3.into()));
+    assert_eq!((&odd["sum"], &odd["greatest"]), (&"inf".into(), &"inf".into()));
+    assert_eq!(odd["least"].as_f64().map(f64::to_bits), Some((-0.0f64).to_bits()));
+    let empty = summarize("empty", &[]);
+    assert_eq!((&empty["sum"], &empty["least"]), (&0.0.into(), &Value::Null));
+    let words = array.csd(&["run", "summarize", "odd", "--on", "host"]).expect(0, &[]);
+    assert!(words.text().contains("greatest  inf"), "{}", words.text());
+}
