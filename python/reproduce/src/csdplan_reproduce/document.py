@@ -38,7 +38,7 @@ elsewhere. No check reads the status that the list of claims gives, and none is 
 
 Where a paper prints ratios only, profiles assume one scale (an SSD that reads 3.2 GB/s) and fit
 three ratios to its printed break-even points. Two calibrations, A and B, fit what it leaves open; a
-check judges by A and shows B beside it. **A break-even point that "comes out" from a fit shows that
+check judges by A and also shows B. **A break-even point that "comes out" from a fit shows that
 the claims are consistent with one another, not that a measurement was repeated.**
 """
 

@@ -217,8 +217,8 @@ def equal_throughput_of_table_4(claim: Claim) -> Finding:
         for each in sized[1:]
     )
     why = (
-        "drives were counted against a *slower* host, not against the SSD system beside them, and "
-        f"the CPU of a CSD system does not compute. At equal throughput {equal}"
+        "drives were counted against a *slower* host, not against the SSD system next to them, "
+        f"and the CPU of a CSD system does not compute. At equal throughput {equal}"
     )
     ours = ", ".join(f"{time:.2f} s" for time in times if time is not None)
     return if_holds(len({round(time or 0, 2) for time in times}) == 1, ours, why)
