@@ -24,14 +24,9 @@ Both inputs are split by ranges of values: put the first with --layout range, th
 csd put a.npy --layout range; csd put b.npy --align a.npy
 csd run array-merge a.npy b.npy -o merged
 csd run array-merge a.npy b.npy -o merged --on host --check",
-    inputs: &[
-        ObjectName { name: "LEFT", help: "Name of the first object" },
-        ObjectName { name: "RIGHT", help: "Name of the second object" },
-    ],
+    inputs: ObjectName::PAIR,
     options: &[],
-    output: OutputUse::Required(
-        "Name of the object to write, as key-value chunks next to the inputs",
-    ),
+    output: OutputUse::ALWAYS,
     can_tune: false,
 };
 

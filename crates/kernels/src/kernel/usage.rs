@@ -28,6 +28,14 @@ pub struct ObjectName {
     pub help: &'static str,
 }
 
+impl ObjectName {
+    /// Two objects that are read together.
+    pub const PAIR: &[Self] = &[
+        Self { name: "LEFT", help: "Name of the first object" },
+        Self { name: "RIGHT", help: "Name of the second object" },
+    ];
+}
+
 /// An option.
 #[derive(Debug)]
 pub struct Choice {
@@ -67,6 +75,12 @@ pub enum OutputUse {
     Optional(&'static str),
     /// Always one; with this help.
     Required(&'static str),
+}
+
+impl OutputUse {
+    /// Always an object, next to the inputs.
+    pub const ALWAYS: Self =
+        Self::Required("Name of the object to write, as key-value chunks next to the inputs");
 }
 
 /// Values of options, as decimal numbers or text.

@@ -24,14 +24,9 @@ positive quiet NaN.",
 csd put a.npy; csd put b.npy --align a.npy
 csd run vector-add a.npy b.npy -o sum
 csd run vector-add a.npy b.npy -o sum --on split --cores 2 --check",
-    inputs: &[
-        ObjectName { name: "LEFT", help: "Name of the first object" },
-        ObjectName { name: "RIGHT", help: "Name of the second object" },
-    ],
+    inputs: ObjectName::PAIR,
     options: &[],
-    output: OutputUse::Required(
-        "Name of the object to write, as key-value chunks next to the inputs",
-    ),
+    output: OutputUse::ALWAYS,
     can_tune: false,
 };
 
