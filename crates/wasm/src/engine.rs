@@ -14,13 +14,13 @@ use crate::exports::{Entry, MEMORY};
 use crate::guest::Guest;
 use crate::host::{self, State};
 use crate::limits;
-use crate::remembered::Remembered;
+use crate::cache::Cache;
 
 /// Program type of WebAssembly.
 pub const PROGRAM_TYPE: u8 = csd_nvme::vendor::PROGRAM_TYPE_WASM;
 
 /// Most memory of the compiled modules that are remembered, bytes.
-const REMEMBERED_BYTES_MAX: u64 = 64 << 20;
+const CACHE_BYTES_MAX: u64 = 64 << 20;
 /// Memory that a compiled module takes apart from its image: for itself, and for each function.
 const MODULE_BYTES: u64 = 16 << 10;
 const FUNCTION_BYTES: u64 = 256;
@@ -33,7 +33,7 @@ const FIBER_BYTES: usize = STACK_BYTES + (512 << 10);
 pub struct Wasm {
     engine: wasmtime::Engine,
     linker: Linker<State>,
-    remembered: Mutex<Remembered<Module>>,
+    cache: Mutex<Cache<Module>>,
     /// Held by who compiles, so that the compiler's memory is that of one module.
     compiling: Mutex<()>,
 }
@@ -57,17 +57,17 @@ impl Wasm {
         let engine = wasmtime::Engine::new(&config).map_err(|error| format!("{error:#}"))?;
         let mut linker = Linker::new(&engine);
         host::define(&mut linker).map_err(|error| format!("{error:#}"))?;
-        let remembered = Mutex::new(Remembered::new(REMEMBERED_BYTES_MAX));
-        Ok(Self { engine, linker, remembered, compiling: Mutex::default() })
+        let cache = Mutex::new(Cache::new(CACHE_BYTES_MAX));
+        Ok(Self { engine, linker, cache, compiling: Mutex::default() })
     }
 
     /// Memory that the compiled modules take which are remembered, bytes.
-    pub fn remembered_bytes(&self) -> u64 {
-        self.remembered().bytes()
+    pub fn cached_bytes(&self) -> u64 {
+        self.cache().bytes()
     }
 
-    fn remembered(&self) -> MutexGuard<'_, Remembered<Module>> {
-        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, Cache<Module>> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Compiles a module and looks at what it imports and exports.
@@ -112,16 +112,16 @@ impl Wasm {
     /// What is wrong with it, in words.
     pub fn module(&self, bytes: &[u8]) -> Result<Arc<Module>, String> {
         let digest = *blake3::hash(bytes).as_bytes();
-        if let Some(known) = self.remembered().get(&digest) {
+        if let Some(known) = self.cache().get(&digest) {
             return Ok(known);
         }
         let _alone = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
         // Who compiled meanwhile may have compiled just this.
-        if let Some(known) = self.remembered().get(&digest) {
+        if let Some(known) = self.cache().get(&digest) {
             return Ok(known);
         }
         let module = Arc::new(self.translate(bytes)?);
-        self.remembered().insert(digest, Arc::clone(&module));
+        self.cache().insert(digest, Arc::clone(&module));
         Ok(module)
     }
 }

@@ -27,7 +27,7 @@ const WORDS_BYTES_MAX: u32 = 256;
 
 /// What a guest's functions work on.
 pub(crate) struct State {
-    pub(crate) lent: Arc<Mutex<Lent>>,
+    pub(crate) borrowed: Arc<Mutex<Borrowed>>,
     pub(crate) parameters: Vec<u8>,
     pub(crate) output_bytes_max: u64,
     pub(crate) resources: Resources,
@@ -37,23 +37,23 @@ pub(crate) struct State {
 
 /// The streams, lent to the guest for a step, and what it waits for at the end of it.
 #[derive(Default)]
-pub(crate) struct Lent {
+pub(crate) struct Borrowed {
     pub(crate) inputs: Inputs,
     pub(crate) output: Output,
-    pub(crate) wants: Option<Wants>,
+    pub(crate) suspend: Option<Suspend>,
 }
 
 /// What a guest waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wants {
+pub(crate) enum Suspend {
     /// Bytes of a stream.
     Input(usize),
     /// Room in the output.
     Room,
 }
 
-pub(crate) fn lock(lent: &Mutex<Lent>) -> MutexGuard<'_, Lent> {
-    lent.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn lock(borrowed: &Mutex<Borrowed>) -> MutexGuard<'_, Borrowed> {
+    borrowed.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn failure(reason: impl std::fmt::Display) -> Error {
@@ -87,7 +87,7 @@ fn place<'a>(memory: &'a mut [u8], at: u32, length: u32, who: &str) -> Result<&'
 /// Makes the functions known.
 pub(crate) fn define(linker: &mut Linker<State>) -> Result<(), Error> {
     linker.func_wrap("csd", "streams", |caller: Caller<'_, State>| {
-        u32::try_from(lock(&caller.data().lent).inputs.streams()).unwrap_or(u32::MAX)
+        u32::try_from(lock(&caller.data().borrowed).inputs.streams()).unwrap_or(u32::MAX)
     })?;
     linker.func_wrap_async(
         "csd",
@@ -116,7 +116,7 @@ pub(crate) fn define(linker: &mut Linker<State>) -> Result<(), Error> {
         },
     )?;
     linker.func_wrap("csd", "work", |caller: Caller<'_, State>, work: u64| {
-        lock(&caller.data().lent).output.count_work(work);
+        lock(&caller.data().borrowed).output.count_work(work);
     })?;
     linker.func_wrap(
         "csd",
@@ -145,17 +145,17 @@ async fn next(
         return Err(failure("next without room"));
     }
     poll_fn(|_| {
-        let mut lent = lock(&state.lent);
-        let count = lent.inputs.peek(stream).len().min(target.len());
+        let mut borrowed = lock(&state.borrowed);
+        let count = borrowed.inputs.peek(stream).len().min(target.len());
         if count > 0 {
-            target[..count].copy_from_slice(&lent.inputs.peek(stream)[..count]);
-            lent.inputs.consume(stream, count);
+            target[..count].copy_from_slice(&borrowed.inputs.peek(stream)[..count]);
+            borrowed.inputs.consume(stream, count);
             return Poll::Ready(Ok(u32::try_from(count).expect("at most the room")));
         }
-        if lent.inputs.is_over(stream) {
+        if borrowed.inputs.is_over(stream) {
             return Poll::Ready(Ok(0));
         }
-        lent.wants = Some(Wants::Input(stream));
+        borrowed.suspend = Some(Suspend::Input(stream));
         Poll::Pending
     })
     .await
@@ -169,19 +169,19 @@ async fn emit(caller: &mut Caller<'_, State>, at: u32, length: u32) -> Result<()
     let (memory, state) = memory(caller)?;
     let mut bytes = &*place(memory, at, length, "emit")?;
     poll_fn(|_| {
-        let mut lent = lock(&state.lent);
+        let mut borrowed = lock(&state.borrowed);
         loop {
-            if lent.output.is_full() {
-                lent.wants = Some(Wants::Room);
+            if borrowed.output.is_full() {
+                borrowed.suspend = Some(Suspend::Room);
                 return Poll::Pending;
             }
-            if lent.output.written() + bytes.len() as u64 > state.output_bytes_max {
+            if borrowed.output.written() + bytes.len() as u64 > state.output_bytes_max {
                 let most = state.output_bytes_max;
                 let reason = format!("it writes more than the {most} bytes that it may");
                 return Poll::Ready(Err(failure(reason)));
             }
             let (part, rest) = bytes.split_at(bytes.len().min(EMIT_BYTES));
-            lent.output.append(part);
+            borrowed.output.append(part);
             bytes = rest;
             if bytes.is_empty() {
                 return Poll::Ready(Ok(()));

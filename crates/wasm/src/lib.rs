@@ -13,15 +13,15 @@
 //! words, or runs and is ended in words.
 //!
 //! Modules: `exports` names what a module exports, `limits` bounds a module before it is compiled,
-//! `engine` compiles and checks, `remembered` keeps what was compiled, `host` is what a guest may
+//! `engine` compiles and checks, `cache` keeps what was compiled, `host` is what a guest may
 //! call, `resources` what it may take, `guest` is one execution.
 
+mod cache;
 mod engine;
 mod exports;
 mod guest;
 mod host;
 mod limits;
-mod remembered;
 mod resources;
 
 pub use engine::{Module, PROGRAM_TYPE, Wasm};

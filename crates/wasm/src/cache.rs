@@ -1,4 +1,4 @@
-//! [`Remembered`]: compiled programs, kept for the next time that the same bytes are loaded.
+//! [`Cache`]: compiled programs, kept for the next time that the same bytes are loaded.
 //!
 //! Counts them in the memory that they take, whether they are loaded at the moment or not.
 //! Invariant: together they never count more than the bound that was given; those that were used
@@ -10,12 +10,12 @@ use std::sync::Arc;
 use csd_kernels::program::Compiled;
 
 /// Compiled programs by the digest of their bytes, the last used first.
-pub(crate) struct Remembered<T> {
+pub(crate) struct Cache<T> {
     all: VecDeque<([u8; 32], Arc<T>)>,
     bytes_max: u64,
 }
 
-impl<T: Compiled> Remembered<T> {
+impl<T: Compiled> Cache<T> {
     pub(crate) fn new(bytes_max: u64) -> Self {
         Self { all: VecDeque::new(), bytes_max }
     }
@@ -66,15 +66,15 @@ mod tests {
 
     #[test]
     fn what_was_used_longest_ago_makes_room_and_bytes_count() {
-        let mut remembered = Remembered::new(100);
+        let mut cache = Cache::new(100);
         for (name, bytes) in [(1, 40), (2, 40), (3, 101)] {
-            remembered.insert([name; 32], Arc::new(Sized(bytes)));
+            cache.insert([name; 32], Arc::new(Sized(bytes)));
         }
-        assert_eq!(remembered.bytes(), 80, "what is larger than the bound is not kept");
-        assert!(remembered.get(&[1; 32]).is_some());
-        remembered.insert([4; 32], Arc::new(Sized(60)));
-        let kept = [1, 2, 3, 4].map(|name| remembered.get(&[name; 32]).is_some());
+        assert_eq!(cache.bytes(), 80, "what is larger than the bound is not kept");
+        assert!(cache.get(&[1; 32]).is_some());
+        cache.insert([4; 32], Arc::new(Sized(60)));
+        let kept = [1, 2, 3, 4].map(|name| cache.get(&[name; 32]).is_some());
         assert_eq!(kept, [true, false, false, true]);
-        assert_eq!(remembered.bytes(), 100);
+        assert_eq!(cache.bytes(), 100);
     }
 }
