@@ -1,7 +1,6 @@
-//! [`SplitRule`]: where the inputs of a program may be split, so that several cores work on one
-//! execution.
+//! [`SplitRule`]: places where the inputs of a program may be split for several cores.
 
-/// Where the inputs of a program may be split.
+/// Places where the inputs of a program may be split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitRule {
     /// Number of streams that are split, all at the same byte offsets: the first ones.
