@@ -1,15 +1,14 @@
-//! [`Cache`]: compiled programs, kept for the next time that the same bytes are loaded.
+//! [`Cache`]: compiled programs, kept for the next load of the same bytes.
 //!
-//! Counts them in the memory that they take, whether they are loaded at the moment or not.
-//! Invariant: together they never count more than the bound that was given; those that were used
-//! longest ago make room.
+//! Counts the memory of all kept programs, loaded or not. Invariant: their sum never exceeds the
+//! bound; the least recently used ones make room.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use csd_kernels::program::Compiled;
 
-/// Compiled programs by the digest of their bytes, the last used first.
+/// Compiled programs by the digest of their bytes, most recently used first.
 pub(crate) struct Cache<T> {
     all: VecDeque<([u8; 32], Arc<T>)>,
     bytes_max: u64,
@@ -20,7 +19,7 @@ impl<T: Compiled> Cache<T> {
         Self { all: VecDeque::new(), bytes_max }
     }
 
-    /// The program of these bytes, which counts as used.
+    /// Returns the program of these bytes and marks it as used.
     pub(crate) fn get(&mut self, digest: &[u8; 32]) -> Option<Arc<T>> {
         let at = self.all.iter().position(|(known, _)| known == digest)?;
         let found = self.all.remove(at)?;
@@ -29,7 +28,7 @@ impl<T: Compiled> Cache<T> {
         Some(program)
     }
 
-    /// Keeps a program; one that takes more than there may be is not kept.
+    /// Keeps a program, unless it alone exceeds the bound.
     pub(crate) fn insert(&mut self, digest: [u8; 32], program: Arc<T>) {
         if program.bytes() > self.bytes_max {
             return;
@@ -40,7 +39,7 @@ impl<T: Compiled> Cache<T> {
         }
     }
 
-    /// What all of them take, bytes.
+    /// Returns the memory of all kept programs, bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.all.iter().map(|(_, program)| program.bytes()).sum()
     }

@@ -1,7 +1,7 @@
 //! [`Guest`]: one execution of a module.
 //!
-//! The guest runs inside a future that is polled once a step; the streams are lent to it for as
-//! long as that takes. Invariant: between steps nothing of an execution is lent.
+//! The guest runs in a future that is polled once per step. It borrows the streams during a step.
+//! Invariant: it borrows nothing between steps.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -55,7 +55,7 @@ impl Program for Guest {
             (Poll::Ready(ended), _) => ended.map(|result| Step::Done { result }),
             (Poll::Pending, Some(Suspend::Input(stream))) => Ok(Step::Starved { stream }),
             (Poll::Pending, Some(Suspend::Room)) => Ok(Step::Full),
-            // Its turn was over.
+            // Its time slice is over.
             (Poll::Pending, None) => Ok(Step::More),
         }
     }
@@ -64,7 +64,7 @@ impl Program for Guest {
 async fn run(module: InstancePre<State>, entry: Entry, state: State) -> Result<u64, Failure> {
     let mut store = Store::new(module.module().engine(), state);
     store.limiter(|state| &mut state.resources);
-    // At the next tick it gives the lane back, and again at every one after that.
+    // It yields at the next tick, and at every tick after that.
     store.set_epoch_deadline(1);
     store.epoch_deadline_async_yield_and_update(1);
     let instance = module.instantiate_async(&mut store).await.map_err(why)?;
@@ -72,7 +72,7 @@ async fn run(module: InstancePre<State>, entry: Entry, state: State) -> Result<u
     entry.call_async(&mut store, ()).await.map_err(why)
 }
 
-/// What an execution ended of, in words.
+/// Returns the reason why an execution ended, in words.
 #[allow(clippy::needless_pass_by_value)] // as map_err hands it over
 fn why(error: Error) -> Failure {
     if let Some(failure) = error.downcast_ref::<Failure>() {

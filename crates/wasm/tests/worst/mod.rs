@@ -1,4 +1,4 @@
-//! Modules that are made to cost the compiler as much as the limits let them, in binary form.
+//! Modules that cost the compiler as much as the limits allow, in binary form.
 
 /// Instructions that are used here.
 mod op {
@@ -54,7 +54,7 @@ fn signature(parameters: usize, results: usize) -> Vec<u8> {
     [vec![0x60], of(parameters), of(results)].concat()
 }
 
-/// A function of type 1, or of another, with so many locals.
+/// Function of type 1, or of another, with so many locals.
 pub struct Function {
     pub ty: usize,
     pub locals: usize,
@@ -67,7 +67,7 @@ impl Function {
     }
 }
 
-/// What a module has beside what every program has.
+/// Content of a module in addition to that of every program.
 #[derive(Default)]
 pub struct Module {
     /// Types from 3 on.
@@ -83,7 +83,8 @@ pub struct Module {
 }
 
 impl Module {
-    /// The module's bytes: type 0 is the entry's, 1 takes and gives nothing, 2 gives a number.
+    /// Returns the module's bytes: type 0 is the entry's, 1 takes and gives nothing, 2 gives a
+    /// number.
     pub fn bytes(&self) -> Vec<u8> {
         let mut types = vec![vec![0x60, 0, 1, 0x7E], signature(0, 0), signature(0, 1)];
         types.extend(self.types.iter().cloned());
@@ -125,7 +126,7 @@ impl Module {
     }
 }
 
-/// A module of equal functions.
+/// Returns a module of equal functions.
 pub fn of(count: usize, locals: usize, body: &[u8]) -> Module {
     let function = || Function::new(locals, body.to_vec());
     Module { functions: (0..count).map(|_| function()).collect(), ..Module::default() }
@@ -266,8 +267,8 @@ fn wide(callers: usize) -> Module {
     Module { types: vec![signature(64, 16)], functions, ..Module::default() }
 }
 
-/// Every kind, its functions close to what the limits take, and so many of them; 5 are close to
-/// what the limits of a module take.
+/// Returns a module of every kind, with functions close to the limits of a function. With a `count`
+/// of 5 they are close to the limits of a module.
 pub fn all(count: usize) -> Vec<(&'static str, Module)> {
     let divisions = [with(op::GET, 0), with(op::GET, 1), vec![0x6D], with(op::SET, 2)].concat();
     let global = [op::CONST, 1].into_iter().chain([op::CONST, 1, op::ADD].repeat(20)).collect();
@@ -301,14 +302,14 @@ pub fn all(count: usize) -> Vec<(&'static str, Module)> {
     ]
 }
 
-/// Memory of this process that has a line in `/proc/self/status`, bytes.
+/// Returns the memory of this process in a line of `/proc/self/status`, bytes.
 pub fn memory(line: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap();
     let found = text.lines().find(|found| found.starts_with(line)).unwrap();
     found.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
 }
 
-/// Has the peak of memory (`VmHWM`) begin at what is used now; gives that.
+/// Resets the peak of memory (`VmHWM`) to the memory in use, and returns that.
 pub fn begin_peak() -> u64 {
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
     memory("VmRSS")

@@ -46,7 +46,7 @@ class _Sourced(Table):
 
 
 class Meta(Table):
-    """Where, when and from what the profile was made."""
+    """Origin of the profile: place, time and sources."""
 
     machine: Text
     date: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")] | None = None
