@@ -50,7 +50,7 @@ pub(crate) struct Trip {
     pub(crate) pid: u32,
     /// Number of requests until then.
     pub(crate) after: u64,
-    /// Kind of requests to count and kill in: syncs, writes, or writes and reads.
+    /// Kind of requests to count and kill in; `Read` means requests of all kinds.
     pub(crate) at: Request,
 }
 

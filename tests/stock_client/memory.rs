@@ -1,5 +1,5 @@
-//! The Subsystem Local Memory command set: bytes written, read, filled and copied, to and from
-//! blocks too, and every status that a host can provoke.
+//! The Subsystem Local Memory command set: bytes written, read, filled and copied, also to and from
+//! blocks, and every status that a host can provoke.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use csd_reactor::BackendKind;
 use crate::{NQN, drive, each_backend, io_queue, u32_at, u64_at};
 use csd_tests::wire::{Command, Wire};
 
-/// 64 MiB, what a drive has unless it is told otherwise.
+/// Default size of a drive's memory namespace: 64 MiB.
 const BYTES: u64 = 64 << 20;
 const BLOCK: usize = 4096;
 
