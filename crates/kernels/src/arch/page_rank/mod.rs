@@ -1,6 +1,6 @@
-//! Versions of page rank's products, all with the lanes that the kernel's module fixes.
+//! Versions of page rank's products, all with the lanes that the kernel's module defines.
 //!
-//! Products are rounded before they are added: nothing here fuses the two.
+//! Products are rounded before they are added: no version uses fused multiply-add.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -16,7 +16,7 @@ use super::Version;
 use crate::page_rank::LANES_DENSE;
 pub(crate) use sparse::Walk;
 
-/// Adds the products of whole turns of a row with as long a part of the vector to the lanes.
+/// Adds the products of a row's whole turns and the same part of the vector to the lanes.
 pub(crate) type Dense = fn(&[u8], &[f32], &mut [f32; LANES_DENSE]);
 /// Appends the sums of whole rows, up to the first that is cut or wrong.
 pub(crate) type Sparse = fn(&[[u8; 4]], &[f64], &mut Vec<f64>) -> Walk;
