@@ -55,9 +55,9 @@ static inline uint32_t csd_part(uint32_t stream, uint64_t *result, void *at, uin
 #define CSD_LINES \
     __attribute__((export_name("csd_records"))) uint64_t csd_records_(void) { return 1; }
 
-/* Begins the function that merges two partial answers, those of earlier and of later chunks: streams
- * 0 and 1, which csd_part reads. Without a fold, the outputs of chunks are concatenated, and their
- * results added. */
+/* Begins the function that merges two partial answers, those of earlier and of later chunks:
+ * streams 0 and 1, which csd_part reads. Without a fold, the outputs of chunks are concatenated,
+ * and their results added. */
 #define CSD_FOLD(name)                                                  \
     static uint64_t name(void);                                         \
     __attribute__((export_name("csd_fold"))) uint64_t csd_fold_(void) { \

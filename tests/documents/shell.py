@@ -20,8 +20,7 @@ LOOK_EVERY_S = 0.02
 
 @cache
 def apart() -> list[str]:
-    """Return a command prefix for a network of its own, where all ports are free, if the system
-    allows it."""
+    """Return a prefix that gives a command its own network with free ports, if that is allowed."""
     up = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
     try:
         tried = subprocess.run([*up, "true"], check=False, capture_output=True)

@@ -57,7 +57,7 @@ class Drive:
         return True
 
     def running(self) -> bool:
-        """True if the process lives."""
+        """Return true if the process lives."""
         return self.process is not None and self.process.poll() is None
 
     def stop(self, *, kill: bool = False) -> None:

@@ -1,5 +1,5 @@
-/* Histogram: emits the count of every byte value in stream 0 as 256 u64; the result is the number of
- * bytes. The fold adds the counts of two answers. */
+/* Histogram: emits the count of every byte value in stream 0 as 256 u64; the result is the number
+ * of bytes. The fold adds the counts of two answers. */
 #include "../csd.h"
 
 static uint8_t piece[256 << 10];
