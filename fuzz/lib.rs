@@ -53,12 +53,12 @@ fn pdu(kind: u8, flags: u8, rest: &[u8], data: &[u8]) -> Vec<u8> {
     pdu
 }
 
-/// ICReq without digests.
+/// Returns ICReq without digests.
 pub fn initialise() -> Vec<u8> {
     pdu(0x00, 0, &[0; 120], &[])
 }
 
-/// Connect to a queue of 128 entries.
+/// Returns Connect to a queue of 128 entries.
 pub fn connect(qid: u16, cntlid: u16) -> Vec<u8> {
     let mut command = [0u8; 64];
     (command[0], command[1], command[4]) = (0x7F, 0x40, 0x01);
@@ -75,7 +75,7 @@ pub fn connect(qid: u16, cntlid: u16) -> Vec<u8> {
     pdu(0x04, 0, &command, &data)
 }
 
-/// Property Set of CC: enabled.
+/// Returns Property Set of CC: enabled.
 pub fn enable() -> Vec<u8> {
     let mut command = [0u8; 64];
     (command[0], command[1]) = (0x7F, 0x40);

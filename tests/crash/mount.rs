@@ -49,7 +49,7 @@ impl Mount {
         Ok(Self { folder, _session: session })
     }
 
-    /// Path of the file.
+    /// Returns the path of the file.
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().join(NAME)
     }

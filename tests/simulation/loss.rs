@@ -84,7 +84,7 @@ fn equal_seeds_lose_connections_alike() {
 }
 
 impl Simulation {
-    /// Work of a host before the power is cut.
+    /// Works as a host before the power is cut.
     pub fn work(&mut self) {
         if self.lossy {
             return self.lose_connections();

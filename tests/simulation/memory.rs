@@ -33,7 +33,7 @@ fn drawn(below: u64) -> u64 {
     random_u64() % below
 }
 
-/// Range of dwords within a stripe, from its beginning.
+/// Returns a range of dwords within a stripe, from its beginning.
 fn range(most: u64) -> Range {
     let start = drawn(STRIPE_BYTES / 4) * 4;
     let length = (drawn(most / 4) * 4 + 4).min(STRIPE_BYTES - start);

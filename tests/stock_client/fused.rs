@@ -8,7 +8,7 @@ const COMPARE: u8 = 0x05;
 const WRITE: u8 = 0x01;
 const BYTES: usize = 4096;
 
-/// One block at `lba`, marked as first (1) or second (2) of a pair.
+/// Returns a command for one block at `lba`, marked as first (1) or second (2) of a pair.
 fn half(opcode: u8, lba: u32, fuse: u8) -> Command {
     Command::new(opcode, 1).dword(10, lba).byte(1, 0x40 | fuse)
 }

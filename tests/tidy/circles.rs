@@ -16,7 +16,7 @@ const LISTED: &str = "tests/tidy/circles.txt";
 /// Modules of one crate by path from its root, such as `kv::shard`, with their code.
 type Modules = BTreeMap<String, String>;
 
-/// Every circle is listed, and everything listed is still a circle.
+/// Checks that every circle is listed, and that everything listed is still a circle.
 pub(crate) fn circles(tree: &Tree) -> Vec<String> {
     let listed: BTreeSet<String> = tree
         .text(LISTED)

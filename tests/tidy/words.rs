@@ -41,7 +41,7 @@ const MAY_NAME: [(&str, &[&str]); 10] = [
     ("crates/csd/build.rs", &["std::process"]),
     // Wall time on the host is what a run reports and a record carries.
     ("crates/csd/src/clock.rs", &["std::time::Instant", "SystemTime"]),
-    // Benches and examples measure wall time beside the reactor's.
+    // Benches and examples compare wall time with the reactor's.
     ("crates/kernels/examples/", &["std::thread", "std::time::Instant"]),
     ("crates/wasm/examples/", &["std::time::Instant", "std::process"]),
     ("bench/", &["std::thread", "std::time::Instant", "SystemTime", "std::process", "libc"]),

@@ -44,7 +44,7 @@ unsafe impl Sync for Piece {}
 
 static PIECE: Piece = Piece(UnsafeCell::new([0; PIECE_BYTES]), UnsafeCell::new(false));
 
-/// Number of streams.
+/// Returns the number of streams.
 pub fn streams() -> u32 {
     host::streams()
 }
@@ -154,7 +154,7 @@ pub fn whole(stream: u32, size: usize, mut visit: impl FnMut(&[u8])) {
 pub trait Element: Copy {
     /// Size in bytes.
     const BYTES: usize;
-    /// From its bytes.
+    /// Reads a number from its bytes.
     fn read(bytes: &[u8]) -> Self;
 }
 

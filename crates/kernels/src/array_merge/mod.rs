@@ -35,7 +35,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// The parameters' bytes.
+    /// Encodes the parameters.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         encode_element(self.element)

@@ -61,7 +61,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Outcome of a step that used all it could of one stream.
+    /// Returns the outcome of a step that used all it could of one stream.
     #[must_use]
     pub fn after(inputs: &Inputs, stream: usize) -> Self {
         if inputs.peek(stream).is_empty() { Self::Starved { stream } } else { Self::More }

@@ -20,7 +20,7 @@ impl SplitRule {
     pub const ANYWHERE: Self =
         Self { split_streams: 1, streams: 1, item_bytes: 1, written_bytes: 0, unit_items: 1 };
 
-    /// One stream of elements of this size; nothing is written.
+    /// Returns the rule for one stream of elements of this size; nothing is written.
     #[must_use]
     pub const fn elements(bytes: usize) -> Self {
         Self { item_bytes: bytes as u64, ..Self::ANYWHERE }

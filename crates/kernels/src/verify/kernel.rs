@@ -92,7 +92,7 @@ impl Kernel for VerifyKernel {
     /// Returns a rule that splits pages anywhere; parts begin where a gap of the digest ends.
     fn split(&self, parameters: &[u8], wanted: Wanted) -> Option<SplitRule> {
         let Parameters { plan, spacing } = Parameters::parse(parameters).ok()?;
-        // Longer gaps do not occur in a digest that is of use.
+        // No useful digest has a longer gap.
         u32::try_from(spacing.gap).ok()?;
         let written_bytes = if wanted == Wanted::Result { 0 } else { CHECKSUM_BYTES };
         let unit_items = spacing.every.max(1).into();

@@ -21,7 +21,7 @@ mod op {
     pub(super) const I32: u8 = 0x7F;
 }
 
-/// An unsigned number in LEB128.
+/// Encodes an unsigned number in LEB128.
 fn leb(mut number: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     loop {
@@ -35,7 +35,7 @@ fn leb(mut number: usize) -> Vec<u8> {
     }
 }
 
-/// An instruction with a number.
+/// Encodes an instruction with a number.
 fn with(opcode: u8, number: usize) -> Vec<u8> {
     [vec![opcode], leb(number)].concat()
 }
@@ -48,7 +48,7 @@ fn section(id: u8, content: &[u8]) -> Vec<u8> {
     [vec![id], leb(content.len()), content.to_vec()].concat()
 }
 
-/// A type of 32-bit parameters and results.
+/// Encodes a type of 32-bit parameters and results.
 fn signature(parameters: usize, results: usize) -> Vec<u8> {
     let of = |count| [leb(count), vec![op::I32; count]].concat();
     [vec![0x60], of(parameters), of(results)].concat()
@@ -132,7 +132,7 @@ pub fn of(count: usize, locals: usize, body: &[u8]) -> Module {
     Module { functions: (0..count).map(|_| function()).collect(), ..Module::default() }
 }
 
-/// Every local is set from the one before it in an `if`, in turn, and used at the end.
+/// Sets every local from the one before it in an `if`, in turn, and uses them at the end.
 pub fn ifs(locals: usize, count: usize) -> Vec<u8> {
     let mut body = Vec::new();
     for i in 0..count {
@@ -184,7 +184,7 @@ fn nested_blocks(locals: usize, depth: usize) -> Vec<u8> {
     body
 }
 
-/// The sum of all locals, stored.
+/// Stores the sum of all locals.
 fn uses(locals: usize) -> Vec<u8> {
     let mut body = with(op::CONST, 0);
     body.extend(with(op::CONST, 0));
@@ -205,7 +205,7 @@ fn branch_tables(depth: usize, targets: usize, count: usize) -> Vec<u8> {
     one.concat().repeat(count)
 }
 
-/// Many values on the stack over many blocks.
+/// Keeps many values on the stack over many blocks.
 fn stacked(values: usize, blocks: usize) -> Vec<u8> {
     let value = |i| [with(op::GET, i % 8), vec![op::LOAD, 2, 0]].concat();
     let mut body: Vec<u8> = (0..values).flat_map(value).collect();
@@ -236,7 +236,7 @@ fn wide_calls(parameters: usize, calls: usize) -> Vec<u8> {
     call.concat().repeat(calls)
 }
 
-/// One long expression of arithmetic that the optimiser may rearrange.
+/// Computes one long expression of arithmetic that the optimiser may rearrange.
 fn chain(count: usize) -> Vec<u8> {
     const ARITHMETIC: [u8; 6] = [op::ADD, 0x73, 0x6C, 0x74, 0x71, 0x72];
     let mut body = with(op::GET, 0);

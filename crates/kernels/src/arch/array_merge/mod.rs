@@ -59,13 +59,13 @@ pub struct Both {
     pub(crate) wide: Functions<i64>,
 }
 
-/// The best version.
+/// Returns the best version.
 pub(crate) fn best() -> Version<Both> {
     static BEST: LazyLock<Version<Both>> = LazyLock::new(|| super::best(versions()));
     *BEST
 }
 
-/// Every version that this machine can run, the best first.
+/// Returns every version that this machine can run, the best first.
 pub(crate) fn versions() -> impl Iterator<Item = Version<Both>> {
     #[cfg(target_arch = "x86_64")]
     let vector = {

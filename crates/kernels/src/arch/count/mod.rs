@@ -54,7 +54,7 @@ pub(crate) fn count(pattern: &Pattern, bytes: &[u8]) -> u64 {
     BEST.run.count(pattern, bytes)
 }
 
-/// Every version that this machine can run, the best first.
+/// Returns every version that this machine can run, the best first.
 pub(crate) fn versions() -> impl Iterator<Item = Version<Functions>> {
     #[cfg(target_arch = "x86_64")]
     let vector = {

@@ -29,7 +29,7 @@ pub(crate) fn add(element: Numeric, left: &[u8], right: &[u8], sum: &mut [u8]) {
     (BEST.run)(element, left, right, sum);
 }
 
-/// Every version that this machine can run, the best first.
+/// Returns every version that this machine can run, the best first.
 pub(crate) fn versions() -> impl Iterator<Item = Version<Add>> {
     #[cfg(target_arch = "x86_64")]
     let vector = {

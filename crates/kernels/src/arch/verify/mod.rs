@@ -101,13 +101,13 @@ impl Functions {
     }
 }
 
-/// The best version.
+/// Returns the best version.
 pub(crate) fn best() -> Version<Functions> {
     static BEST: LazyLock<Version<Functions>> = LazyLock::new(|| super::best(versions()));
     *BEST
 }
 
-/// Every version that this machine can run, the best first.
+/// Returns every version that this machine can run, the best first.
 pub(crate) fn versions() -> impl Iterator<Item = Version<Functions>> {
     #[cfg(target_arch = "x86_64")]
     let vector = {
@@ -131,7 +131,7 @@ pub(crate) fn versions() -> impl Iterator<Item = Version<Functions>> {
     vector.into_iter().flatten().chain([Version::portable(portable::FUNCTIONS)])
 }
 
-/// The states of several pages of one length after all their bytes.
+/// Returns the states of several pages of one length after all their bytes.
 #[inline(always)]
 fn together<const N: usize>(
     pages: [&[u8]; N],
