@@ -1,4 +1,4 @@
-//! What several fuzz targets need.
+//! Code that several fuzz targets share.
 
 use std::future::Future;
 use std::pin::pin;
@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use csd_drive::format::{Split, Superblock};
 
-/// Runs what waits for nothing but its turn: media in memory give a core back now and then.
+/// Runs a future that waits only for its turn: media in memory sometimes yield.
 pub fn ready<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     for _ in 0..1_000_000 {
@@ -17,13 +17,13 @@ pub fn ready<F: Future>(future: F) -> F::Output {
     panic!("media in memory keep nobody waiting")
 }
 
-/// The superblock of a new drive of so many bytes.
+/// Returns the superblock of a new drive of so many bytes.
 pub fn superblock(bytes: u64) -> Vec<u8> {
     let split = Split { kv_percent: 50, reserve_percent: 10, block_bytes: 4096 };
     Superblock::plan(bytes, &split, [1; 16]).expect("large enough").as_bytes().to_vec()
 }
 
-/// Overwrites bytes: triples of a place (two bytes) and a value.
+/// Overwrites bytes: `changes` are triples of an offset (two bytes) and a value.
 pub fn overwrite(bytes: &mut [u8], changes: &[u8]) {
     for change in changes.chunks_exact(3) {
         let at = usize::from(u16::from_le_bytes([change[0], change[1]])) % bytes.len();
@@ -31,17 +31,17 @@ pub fn overwrite(bytes: &mut [u8], changes: &[u8]) {
     }
 }
 
-/// Puts the CRC-32C of all bytes, with the four at `offset` zero, there.
+/// Writes the CRC-32C of all bytes, computed with zeros in its four bytes, to `offset`.
 pub fn sign(bytes: &mut [u8], offset: usize) {
     bytes[offset..offset + 4].fill(0);
     let checksum = crc32c::crc32c(bytes);
     bytes[offset..offset + 4].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// NQN of the drives that are fuzzed.
+/// NQN of the fuzzed drives.
 pub const NQN: &str = "nqn.2026-11.io.csdstore:fuzz";
 
-/// A PDU of a host without digests: its header behind the common one, and data.
+/// Returns a PDU of a host without digests: header and data.
 fn pdu(kind: u8, flags: u8, rest: &[u8], data: &[u8]) -> Vec<u8> {
     let header = 8 + rest.len();
     let offset = if data.is_empty() { 0 } else { header };
@@ -53,12 +53,12 @@ fn pdu(kind: u8, flags: u8, rest: &[u8], data: &[u8]) -> Vec<u8> {
     pdu
 }
 
-/// ICReq without digests.
+/// Returns ICReq without digests.
 pub fn initialise() -> Vec<u8> {
     pdu(0x00, 0, &[0; 120], &[])
 }
 
-/// Connect to a queue of 128 entries.
+/// Returns Connect to a queue of 128 entries.
 pub fn connect(qid: u16, cntlid: u16) -> Vec<u8> {
     let mut command = [0u8; 64];
     (command[0], command[1], command[4]) = (0x7F, 0x40, 0x01);
@@ -75,7 +75,7 @@ pub fn connect(qid: u16, cntlid: u16) -> Vec<u8> {
     pdu(0x04, 0, &command, &data)
 }
 
-/// Property Set of CC: enabled.
+/// Returns Property Set of CC: enabled.
 pub fn enable() -> Vec<u8> {
     let mut command = [0u8; 64];
     (command[0], command[1]) = (0x7F, 0x40);
@@ -85,8 +85,8 @@ pub fn enable() -> Vec<u8> {
     pdu(0x04, 0, &command, &[])
 }
 
-/// A stream of a host out of a fuzzer's bytes: lawful framing around unlawful contents, so that
-/// what stands behind the framing is reached.
+/// Makes a host's stream from a fuzzer's bytes: valid framing around invalid contents, so that the
+/// code behind the framing is reached.
 pub fn stream(mut data: &[u8]) -> Vec<u8> {
     let mut stream = Vec::new();
     let mut take = |count: usize| {

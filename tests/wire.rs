@@ -1,4 +1,4 @@
-//! A host in raw bytes, written from the specification alone: byte offsets by hand, none of this
+//! A host in raw bytes, written from the specification alone: byte offsets by hand, without this
 //! project's code.
 
 use std::io::{Read, Write};

@@ -1,5 +1,5 @@
-//! Authentication: both sides and the secrets file take any bytes and never panic, and nobody is
-//! authenticated who does not know the secret.
+//! Authentication: both sides and the secrets file take any bytes without a panic, and only hosts
+//! that know the secret are authenticated.
 
 #![no_main]
 
@@ -18,8 +18,8 @@ fn keys() -> Keys {
     }
 }
 
-// The first byte chooses the side; then messages, each behind its length in two bytes. Long groups
-// would take the fuzzer's time for arithmetic.
+// The first byte chooses the side; then come messages, each after its length in two bytes.
+// Arithmetic in long groups would take up the fuzzer's time.
 fuzz_target!(|data: &[u8]| {
     let Some((side, mut rest)) = data.split_first() else { return };
     let _ = Secrets::parse(&String::from_utf8_lossy(rest));

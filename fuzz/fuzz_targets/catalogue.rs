@@ -1,4 +1,4 @@
-//! Entries of the catalogue: what parses encodes to an entry that is equal.
+//! Entries of the catalogue: bytes that parse encode to an equal entry.
 
 #![no_main]
 

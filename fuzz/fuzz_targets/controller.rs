@@ -1,5 +1,5 @@
 //! The whole controller as state machines: bytes in, PDUs, queue, Connect, admin commands, and a
-//! block namespace in memory behind them.
+//! block namespace in memory.
 
 #![no_main]
 

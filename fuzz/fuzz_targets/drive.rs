@@ -1,5 +1,5 @@
-//! A whole drive in a simulated world, and a host whose bytes are the fuzzer's, on an admin queue
-//! or an I/O queue; afterwards the drive must still greet another host.
+//! A whole drive in a simulated world, and a host with the fuzzer's bytes, on an admin queue or an
+//! I/O queue; afterwards the drive must still accept another host.
 
 #![no_main]
 
@@ -27,7 +27,7 @@ async fn open() -> Stream {
     Stream::connect(SocketAddr::from((DRIVE, 4420))).await.expect("the drive listens")
 }
 
-/// Takes what comes until nothing comes any more; the number of bytes.
+/// Receives until no more bytes come; returns their number.
 async fn drain(stream: &Stream) -> usize {
     let (mut bytes, mut total) = (vec![0; 64 << 10], 0);
     loop {

@@ -1,4 +1,4 @@
-//! The payload of Execute Program: what parses encodes to the same bytes.
+//! The payload of Execute Program: bytes that parse encode to the same bytes.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The data of a List answer: what parses can be listed again.
+//! The data of a List answer: keys that parse can be listed again.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Parameters of the kernels: what parses encodes to the same bytes.
+//! Parameters of the kernels: bytes that parse encode to the same bytes.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Bytes of a host, cut anywhere, into the controller's side of a connection with grants open.
+//! A host's bytes, cut anywhere, into the controller's side of a connection with open grants.
 
 #![no_main]
 

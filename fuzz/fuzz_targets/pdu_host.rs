@@ -1,4 +1,4 @@
-//! Bytes of a controller, cut anywhere, into the host's side of a connection.
+//! A controller's bytes, cut anywhere, into the host's side of a connection.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Segments of the kv log full of rubbish with right checksums: recovery must end in order.
+//! Segments of the kv log full of random bytes with right checksums: recovery must end in order.
 
 #![no_main]
 

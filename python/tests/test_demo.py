@@ -1,7 +1,7 @@
 """The repository's first command and ``csdplan bep``: one plan, from the same profiles.
 
-What ``make demo`` runs is taken from the demo itself, what it prints from the page that shows
-it, so neither can drift from the planner unseen.
+The arguments are those of the demo itself, and the expected text that of the page that shows it, so
+neither can drift from the planner unseen.
 """
 
 import importlib.util

@@ -1,4 +1,4 @@
-"""The read-me's examples run, and print what it says they print."""
+"""The read-me's examples run, and print the output that it shows."""
 
 import contextlib
 import io

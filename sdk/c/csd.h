@@ -8,7 +8,7 @@
  *
  * clang --target=wasm32 -O3 -msimd128 -nostdlib -Wl,--no-entry -o program.wasm program.c
  *
- * There is no C library. docs/guide/programs.md says what stands behind these functions. */
+ * There is no C library. docs/guide/programs.md describes these functions. */
 #ifndef CSD_H
 #define CSD_H
 
@@ -19,15 +19,15 @@
 
 /* Number of streams. */
 CSD_IMPORT("streams") uint32_t csd_streams(void);
-/* Puts the next bytes of a stream at `at`, at most `room`; their number, 0 at the end. */
+/* Copies the next bytes of a stream to `at`, at most `room`; returns their number, 0 at the end. */
 CSD_IMPORT("next") uint32_t csd_next(uint32_t stream, void *at, uint32_t room);
 /* Appends bytes to the output. */
 CSD_IMPORT("emit") void csd_emit(const void *at, uint32_t length);
-/* Puts the first `room` bytes of the parameters at `at`; the number of all. */
+/* Copies the first `room` bytes of the parameters to `at`; returns the length of all. */
 CSD_IMPORT("parameters") uint32_t csd_parameters(void *at, uint32_t room);
 /* Counts work done: elements, edges or bytes. */
 CSD_IMPORT("work") void csd_work(uint64_t work);
-/* Ends the execution with these words; does not come back. */
+/* Ends the execution with these words; does not return. */
 CSD_IMPORT("fail") void csd_fail(const char *words, uint32_t length);
 
 #define CSD_FAIL(words)                        \
@@ -36,8 +36,8 @@ CSD_IMPORT("fail") void csd_fail(const char *words, uint32_t length);
         __builtin_unreachable();               \
     } while (0)
 
-/* What a fold is given of a partial answer before what the program wrote: its result. Puts what was
- * written at `at`, and fails when that is longer than `room`; its length. */
+/* Reads a partial answer in a fold: its result, then the bytes that the program wrote, which are
+ * copied to `at`. Fails if they are longer than `room`; returns their length. */
 static inline uint32_t csd_part(uint32_t stream, uint64_t *result, void *at, uint32_t room) {
     uint32_t length = 0, count, filled = 0;
     for (; filled < 8 && (count = csd_next(stream, (char *)result + filled, 8 - filled)); )
@@ -50,14 +50,14 @@ static inline uint32_t csd_part(uint32_t stream, uint64_t *result, void *at, uin
     return length;
 }
 
-/* Says that the program's records are lines: none of them is cut when a chunk of an object ends.
- * Without it they are elements of the object's type. */
+/* Declares that the program's records are lines, so that none of them is cut at the end of a chunk.
+ * Without it, records are elements of the object's type. */
 #define CSD_LINES \
     __attribute__((export_name("csd_records"))) uint64_t csd_records_(void) { return 1; }
 
-/* Begins the function that makes one answer of two partial ones, those of earlier and of later
- * chunks: streams 0 and 1, which csd_part reads. Without one, what the program wrote for each chunk
- * is put one behind the other, and results are added. */
+/* Begins the function that merges two partial answers, those of earlier and of later chunks:
+ * streams 0 and 1, which csd_part reads. Without a fold, the outputs of chunks are concatenated,
+ * and their results added. */
 #define CSD_FOLD(name)                                                  \
     static uint64_t name(void);                                         \
     __attribute__((export_name("csd_fold"))) uint64_t csd_fold_(void) { \

@@ -1,6 +1,6 @@
-//! What a disk and the page cache over it hold of one file, in sectors of 512 bytes.
+//! Contents of one file on a disk and in the page cache over it, in sectors of 512 bytes.
 //!
-//! Not here: descriptors, faults and waiting, which are the medium's.
+//! Descriptors, faults and waiting are in `medium`.
 
 use std::collections::BTreeMap;
 
@@ -8,36 +8,36 @@ use crate::Numbers;
 
 /// A write tears at multiples of this many bytes.
 pub(crate) const SECTOR_BYTES: usize = 512;
-/// What the first sector of a kv segment in use begins with.
+/// First bytes of a kv segment in use.
 pub(crate) const SEGMENT_MAGIC: &[u8] = b"CSEG";
-/// The disk writes some sectors back by itself at one write in so many.
+/// The disk writes some sectors back by itself, at one write of this many.
 const WRITE_BACK_IN: u64 = 32;
 
-/// A sector that is in the cache and not on the disk.
+/// Sector that is in the cache and not on the disk.
 pub(crate) struct Unsynced {
     /// Number of the write that it belongs to.
     pub(crate) write: u64,
     /// Its place in that write, in sectors.
     pub(crate) index: u64,
     bytes: [u8; SECTOR_BYTES],
-    /// Readers see it, but it will never be written: a sync failed.
+    /// True after a failed sync: readers see the sector, but it will not be written.
     dropped: bool,
 }
 
-/// What became of sectors.
+/// Fates of sectors, counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Landed {
     /// Lost in a cut.
     pub(crate) lost: u64,
-    /// Written back before any sync asked for it.
+    /// Written back before a sync asked for it.
     pub(crate) early: u64,
     /// Cuts in which some landed and some were lost.
     pub(crate) torn_cuts: u64,
-    /// Segment headers that were overwritten with zeros: segments that were cleaned.
+    /// Segment headers overwritten with zeros: segments that were cleaned.
     pub(crate) segments_freed: u64,
 }
 
-/// The contents of the file.
+/// Contents of the file.
 pub(crate) struct Cache {
     durable: Vec<u8>,
     unsynced: BTreeMap<u64, Unsynced>,
@@ -52,7 +52,7 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// An empty file with room for `bytes`.
+    /// Returns an empty file with room for `bytes`.
     pub(crate) fn new(bytes: usize, numbers: Numbers) -> Self {
         Self {
             durable: vec![0; bytes],
@@ -65,7 +65,7 @@ impl Cache {
         }
     }
 
-    /// Most bytes that the file can have.
+    /// Returns the largest length of the file, bytes.
     pub(crate) fn room(&self) -> u64 {
         self.durable.len() as u64
     }
@@ -74,12 +74,12 @@ impl Cache {
         self.numbers.next().expect("endless") % below
     }
 
-    /// True one time in `one_in`; never for 0.
+    /// Returns true one time in `one_in`, and false for 0.
     pub(crate) fn happens(&mut self, one_in: u64) -> bool {
         one_in > 0 && self.draw(one_in) == 0
     }
 
-    /// Sectors that are not on the disk, by number of their write.
+    /// Returns the number of sectors that are not on the disk, by number of their write.
     pub(crate) fn unsynced_writes(&self) -> BTreeMap<u64, u64> {
         let mut writes = BTreeMap::new();
         for sector in self.unsynced.values() {
@@ -88,7 +88,7 @@ impl Cache {
         writes
     }
 
-    /// True when a sync has something to write.
+    /// Returns true if a sync has something to write.
     pub(crate) fn is_dirty(&self) -> bool {
         self.unsynced.values().any(|sector| !sector.dropped)
     }
@@ -100,8 +100,8 @@ impl Cache {
         self.length = length;
     }
 
-    /// The power goes, and comes back: a sector that was not synced is on the disk afterwards if
-    /// `lands` says so.
+    /// Cuts the power and restores it: a sector that was not synced is on the disk afterwards if
+    /// `lands` returns true for it.
     pub(crate) fn cut(&mut self, mut lands: impl FnMut(&Unsynced) -> bool) {
         let (mut landed, mut lost) = (0, 0);
         for (sector, unsynced) in std::mem::take(&mut self.unsynced) {
@@ -116,7 +116,7 @@ impl Cache {
         self.landed.torn_cuts += u64::from(landed > 0 && lost > 0);
     }
 
-    /// A cut in which each write lands, vanishes, tears at one place or at any, at random.
+    /// Cuts the power; each write lands, vanishes, or tears at one place or at any, at random.
     pub(crate) fn cut_at_random(&mut self) {
         let mut numbers = crate::seeded(self.draw(u64::MAX));
         let mut draw = move || numbers.next().expect("endless");
@@ -137,7 +137,7 @@ impl Cache {
         });
     }
 
-    /// What readers see.
+    /// Returns the bytes that readers see.
     pub(crate) fn content(&self, at: u64, length: usize) -> Vec<u8> {
         let start = usize::try_from(at).expect("fits in memory");
         let mut bytes = self.durable[start..start + length].to_vec();
@@ -153,7 +153,7 @@ impl Cache {
         bytes
     }
 
-    /// Puts bytes into the cache, sector by sector.
+    /// Writes bytes into the cache, sector by sector.
     pub(crate) fn write(&mut self, at: u64, bytes: &[u8]) {
         let write = self.writes;
         self.writes += 1;
@@ -174,7 +174,7 @@ impl Cache {
             let new = Unsynced { write, index: sector - first, bytes: whole, dropped: false };
             if let Some(old) = self.unsynced.insert(sector, new)
                 && !old.dropped
-                // A sync under way may be for the content before.
+                // A sync in progress may be for the content before.
                 && (self.syncing > 0 || self.happens(4))
             {
                 self.put(sector, &old.bytes);
@@ -185,7 +185,7 @@ impl Cache {
         }
     }
 
-    /// The disk writes some sectors back by itself.
+    /// Writes some sectors back, as a disk does by itself.
     fn write_back(&mut self) {
         let dirty = self.unsynced.iter().filter(|(_, unsynced)| !unsynced.dropped);
         let sectors: Vec<u64> = dirty.map(|(sector, _)| *sector).collect();
@@ -219,7 +219,7 @@ impl Cache {
         }
     }
 
-    /// A failed sync: of what was written before write number `covered` some is on the disk, and
+    /// Fails a sync: some of the sectors written before write number `covered` are on the disk, and
     /// the rest will never be.
     pub(crate) fn drop_dirty(&mut self, covered: u64) {
         let dirty = self.unsynced.iter();

@@ -15,30 +15,30 @@ use crate::medium::Medium;
 use crate::mount::Mount;
 use crate::{Numbers, seeded};
 
-/// The smallest drive: its log is filled and cleaned soonest.
+/// Size of the medium: the smallest drive, whose log is filled and cleaned soonest.
 const MEDIUM_BYTES: usize = 128 << 20;
 /// Longest that a start may take.
 const LIMIT: Duration = Duration::from_secs(600);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// What became of a start.
+/// Outcome of a start.
 pub(crate) enum Start {
     Serves(Address),
     Ended(Done),
 }
 
-/// A medium, and at most one process that serves it. Dropped, it leaves neither.
+/// Medium, and at most one process that serves it. Both are removed on drop.
 pub(crate) struct Drive {
     running: Option<Running>,
     options: Vec<String>,
-    // A folder, and a way to run the program in it; no array.
+    // A folder, and a way to run the program in it; it contains no array.
     folder: Array,
     mount: Mount,
     pub(crate) medium: Arc<Medium>,
 }
 
 impl Drive {
-    /// An empty medium; the process has more `options` whenever it is started.
+    /// Makes an empty medium; every start of the process gets these additional `options`.
     pub(crate) fn new(options: &[&str], numbers: &mut Numbers) -> Self {
         let seed = numbers.next().expect("endless");
         let medium = Arc::new(Medium::new(MEDIUM_BYTES, seeded(seed)));
@@ -53,7 +53,7 @@ impl Drive {
         Self { running: None, options, folder, mount, medium }
     }
 
-    /// Starts the process; its pid.
+    /// Starts the process; returns its pid.
     pub(crate) fn spawn(&mut self) -> u32 {
         let _ = fs::remove_file(self.folder.path("ready"));
         let options: Vec<&str> = self.options.iter().map(String::as_str).collect();
@@ -81,7 +81,7 @@ impl Drive {
         }
     }
 
-    /// Starts the process, which must come to serve.
+    /// Starts the process, and fails unless it serves.
     pub(crate) async fn serve(&mut self) -> Result<Address, String> {
         self.spawn();
         match self.started().await {
@@ -99,7 +99,7 @@ impl Drive {
         if done.code == -1 { Ok(()) } else { Err(format!("it ended by itself: {}", done.stderr)) }
     }
 
-    /// Waits for the clean end of a process that was told to stop.
+    /// Waits for the clean end of a process that was asked to stop.
     pub(crate) fn stopped(&mut self) -> Result<(), String> {
         let done = finish(self.running.take().expect("spawned"));
         match done.code {
@@ -108,13 +108,13 @@ impl Drive {
         }
     }
 
-    /// Tells the process to stop, and waits.
+    /// Asks the process to stop, and waits.
     pub(crate) fn stop(&mut self) -> Result<(), String> {
         signal(self.pid(), Signal::TERM);
         self.stopped()
     }
 
-    /// Looks for damage.
+    /// Runs the program's check for damage.
     pub(crate) fn check(&self) -> Result<(), String> {
         let path = self.mount.path();
         let done = self.folder.csd(&["drive", "check", path.to_str().expect("a plain name")]);

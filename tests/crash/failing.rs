@@ -1,6 +1,6 @@
-//! Disks that fail under a page cache: what was acknowledged is there after a power cut, whatever
-//! was told to whom. A failed sync is told once to each descriptor, as Linux does, so that of two
-//! cores that share one only one hears of it.
+//! Disks that fail under a page cache: acknowledged data is there after a power cut. As on Linux,
+//! each descriptor reports a failed sync once, so of two cores that share one only one sees the
+//! error.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -28,8 +28,8 @@ async fn connect(address: &Address) -> Result<Controller, String> {
     controller.map_err(|error| format!("a host cannot connect: {error}"))
 }
 
-/// Works on a disk that fails until the host has nothing left to ask, then kills, cuts, and reads
-/// everything back; how many requests failed.
+/// Works on a failing disk until the host has nothing left to ask, then kills, cuts, and reads
+/// everything back. Returns the number of requests that failed.
 async fn fail(seed: u64, cores: &str, faults: Faults) -> Result<u64, String> {
     let mut numbers = seeded(seed);
     let backend = ["uring", "epoll"][usize::from(seed.is_multiple_of(2))];
@@ -105,7 +105,7 @@ fn a_sync_that_fails_under_two_cores_loses_nothing_that_was_acknowledged() {
     nothing_is_lost("failing syncs, two cores", "2", FAILING_SYNCS);
 }
 
-/// Stores into a segment whose header was written with an error, and starts again.
+/// Stores into a segment whose header write ended in an error, and starts again.
 async fn fail_a_header() -> Result<(), String> {
     let mut drive = Drive::new(&["--direct", "off"], &mut seeded(SEED));
     let controller = connect(&drive.serve().await?).await?;

@@ -1,11 +1,11 @@
-//! The crash lane: the real program on a medium that forgets what was not synced when the process
-//! is killed, at any moment, recovery included; then what a host finds is compared with what it
-//! was told.
+//! The crash lane runs the real program on a medium that loses unsynced data when the process is
+//! killed, at any moment, recovery included. Then it compares the data that a host finds with the
+//! answers that the host got.
 //!
-//! The workload and its checker are the simulation lane's. A round is drawn from a seed: how the
-//! drive is started, what hosts ask for, when each life ends and which sectors land. When each
-//! request comes is the machine's, so a seed that failed may have to be repeated more than once:
-//! `make crash ROUNDS=1 SEED=n`. The lane needs root and `/dev/fuse`, and says so where it is
+//! The workload and its checker are those of the simulation lane. A seed determines a round:
+//! options of the drive, requests of hosts, the end of each life and the sectors that land. The
+//! machine determines when each request arrives, so a failed seed may need several repetitions:
+//! `make crash ROUNDS=1 SEED=n`. The lane needs root and `/dev/fuse`, and prints a line if it is
 //! skipped.
 //!
 //! - [`medium`]: the disk and its faults; [`cache`]: its sectors; [`mount`]: the file system
@@ -23,7 +23,7 @@ mod mount;
 mod round;
 mod torn;
 
-// Of the other lanes, which use more of them.
+// Modules of other lanes, which use more of them.
 #[allow(dead_code, missing_docs, unreachable_pub)]
 #[path = "../simulation/blocks.rs"]
 mod blocks;
@@ -43,14 +43,14 @@ use std::io::Write;
 use csd_reactor::{Config, block_on};
 use round::{Round, Totals};
 
-/// Numbers from a seed, without end.
+/// Endless numbers from a seed.
 pub(crate) type Numbers = Box<dyn Iterator<Item = u64> + Send>;
 
 const ROUNDS_SHORT: u64 = 5;
 const SEED: u64 = 1;
 
 thread_local! {
-    /// What the workload of the round on this thread draws from.
+    /// Source of random numbers for the workload on this thread.
     static DRAWN: RefCell<Numbers> = RefCell::new(seeded(0));
 }
 
@@ -58,12 +58,12 @@ pub(crate) fn seeded(seed: u64) -> Numbers {
     Box::new(harness::numbers(seed, usize::MAX))
 }
 
-/// The workload's random numbers.
+/// Returns a random number for the workload.
 pub(crate) fn random_u64() -> u64 {
     DRAWN.with_borrow_mut(|numbers| numbers.next().expect("endless"))
 }
 
-/// Runs a host to its end, on a core of its own, with random numbers from `seed`.
+/// Runs a host's future to its end, on its own core, with random numbers from `seed`.
 pub(crate) fn on_host<T: Send + 'static, Fut: Future<Output = T> + 'static>(
     seed: u64,
     main: impl FnOnce() -> Fut + Send + 'static,
@@ -76,13 +76,13 @@ pub(crate) fn on_host<T: Send + 'static, Fut: Future<Output = T> + 'static>(
     block_on(&config, host).map_err(|error| error.to_string())
 }
 
-/// Says a line also where the output of tests is captured, which `eprintln!` would not.
+/// Prints a line even if the output of tests is captured, which `eprintln!` would not.
 #[allow(clippy::explicit_write)]
 pub(crate) fn say(text: &str) {
     writeln!(std::io::stderr(), "{text}").unwrap();
 }
 
-/// False, and said, where the lane cannot run.
+/// Returns true if the lane can run here; prints the reason if not.
 pub(crate) fn can_run() -> bool {
     if let Some(why) = mount::missing() {
         say(&format!("crash lane skipped: {why}"));
@@ -91,7 +91,7 @@ pub(crate) fn can_run() -> bool {
     true
 }
 
-/// A number from the environment.
+/// Returns a number from the environment.
 fn asked(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
 }
@@ -124,7 +124,7 @@ fn nothing_acknowledged_is_lost_with_a_process_and_its_power() {
     let (counts, failed) = (counts.join(", "), violations.len());
     say(&format!("crash lane: {rounds} rounds, {failed} with violations; {counts}"));
     assert!(violations.is_empty(), "{}", violations.join("\n"));
-    // What has only a chance in a round is certain in many.
+    // Events that are only likely in one round are certain in many.
     for (what, count) in all {
         assert!(count > 0 || rounds < 50, "the lane was idle: no {what}");
     }

@@ -1,14 +1,14 @@
-//! A disk and the page cache over it, for one file: what was not synced is lost in a power cut.
+//! Disk and page cache for one file: unsynced data is lost in a power cut.
 //!
-//! Writes stay in the cache as sectors of 512 bytes. A sync makes durable what was written before
-//! it began. The disk may write a sector back earlier, whenever it likes. A cut lets each other
-//! sector land or not. Descriptors opened before a cut are dead after it: whatever a killed
-//! process still has under way reaches nothing.
+//! Writes stay in the cache as sectors of 512 bytes. A sync makes durable the data written before
+//! it began. The disk may write a sector back earlier, at any time. In a cut each other sector
+//! lands or not. Descriptors opened before a cut are dead after it: requests that a killed process
+//! still has in progress change nothing.
 //!
-//! Faults are those of Linux: a failed sync drops what it was to write from the cache's list of
-//! dirty pages, readers still see it, and the error is told once to each descriptor.
+//! Faults are those of Linux: a failed sync removes its data from the cache's list of dirty pages,
+//! readers still see it, and each descriptor reports the error once.
 //!
-//! Not simulated: metadata. The file's length is durable at once.
+//! Metadata is not simulated: the file's length is durable at once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -20,25 +20,25 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::Numbers;
 use crate::cache::{Cache, Landed, SECTOR_BYTES, Unsynced};
 
-/// Why a request failed.
+/// Reason why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// The disk failed, or the power went since the descriptor was opened.
+    /// The disk failed, or the power was cut after the descriptor was opened.
     Io,
     /// The disk is full.
     NoSpace,
 }
 
-/// What goes wrong, each one time in so many; 0 for never.
+/// Rates of faults, each one time in so many; 0 means never.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults {
     /// A write ends in EIO, after a part of it.
     pub(crate) write_error_in: u64,
-    /// The next write that begins so ends in EIO, and is there all the same.
+    /// The next write that begins with these bytes ends in EIO, but its data is there.
     pub(crate) lands_and_fails: Option<&'static [u8]>,
     /// A write ends in ENOSPC.
     pub(crate) no_space_in: u64,
-    /// A sync drops what it was to write, and ends in EIO.
+    /// A sync drops its data, and ends in EIO.
     pub(crate) sync_error_in: u64,
     /// Longest delay of a sync, microseconds.
     pub(crate) sync_delay_us: u64,
@@ -48,9 +48,9 @@ pub(crate) struct Faults {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trip {
     pub(crate) pid: u32,
-    /// Requests until then.
+    /// Number of requests until then.
     pub(crate) after: u64,
-    /// Count and kill in syncs only; else in writes, or in reads too.
+    /// Kind of requests to count and kill in; `Read` means requests of all kinds.
     pub(crate) at: Request,
 }
 
@@ -61,7 +61,7 @@ pub(crate) enum Request {
     Sync,
 }
 
-/// What happened, counted.
+/// Counts of events.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) landed: Landed,
@@ -75,7 +75,7 @@ struct State {
     cache: Cache,
     life: u64,
     opened: u64,
-    /// Descriptors of this life, with how many failed syncs each was told of.
+    /// Descriptors of this life, each with the number of failed syncs that it has reported.
     handles: HashMap<u64, u64>,
     failed_syncs: u64,
     held: bool,
@@ -90,7 +90,7 @@ struct State {
 pub(crate) struct Medium(Mutex<State>);
 
 impl Medium {
-    /// An empty file on a disk with room for `bytes`.
+    /// Returns an empty file on a disk with room for `bytes`.
     pub(crate) fn new(bytes: usize, numbers: Numbers) -> Self {
         Self(Mutex::new(State {
             cache: Cache::new(bytes, numbers),
@@ -115,7 +115,7 @@ impl Medium {
         self.state().cache.length
     }
 
-    /// Number of power cuts so far: the file is another one after each.
+    /// Returns the number of power cuts so far: the file is another one after each.
     pub(crate) fn life(&self) -> u64 {
         self.state().life
     }
@@ -129,28 +129,28 @@ impl Medium {
         self.state().faults = faults;
     }
 
-    /// Kills a process at a later request, or none.
+    /// Sets a later request that kills a process, or none.
     pub(crate) fn set_trip(&self, trip: Option<Trip>) {
         self.state().trip = trip;
     }
 
-    /// From now on syncs wait, but for the next `through`; or none does.
+    /// Holds syncs from now on, except for the next `through`; or lets all continue.
     pub(crate) fn hold_syncs(&self, held: bool, through: u64) {
         let mut state = self.state();
         (state.held, state.let_through) = (held, through);
     }
 
-    /// Syncs that have begun and not ended.
+    /// Returns the number of syncs in progress.
     pub(crate) fn syncing(&self) -> u64 {
         self.state().cache.syncing
     }
 
-    /// Writes with sectors that are not on the disk: number of the write, and sectors of it.
+    /// Returns the number of sectors that are not on the disk, by number of their write.
     pub(crate) fn unsynced_writes(&self) -> BTreeMap<u64, u64> {
         self.state().cache.unsynced_writes()
     }
 
-    /// Opens the file; the descriptor.
+    /// Opens the file; returns the descriptor.
     pub(crate) fn open(&self) -> u64 {
         let mut state = self.state();
         state.opened += 1;
@@ -163,7 +163,7 @@ impl Medium {
         self.state().handles.remove(&handle);
     }
 
-    /// Up to `length` bytes; fewer at the end of the file.
+    /// Reads up to `length` bytes; fewer at the end of the file.
     pub(crate) fn read(&self, handle: u64, at: u64, length: usize) -> Result<Vec<u8>, Failure> {
         let mut state = self.state();
         state.alive(handle)?;
@@ -173,7 +173,7 @@ impl Medium {
         Ok(state.cache.content(at, length))
     }
 
-    /// Writes into the cache; how many bytes.
+    /// Writes into the cache; returns the number of bytes.
     pub(crate) fn write(&self, handle: u64, at: u64, bytes: &[u8]) -> Result<usize, Failure> {
         let mut state = self.state();
         state.alive(handle)?;
@@ -202,7 +202,7 @@ impl Medium {
         Ok(bytes.len())
     }
 
-    /// Makes the file at least so long.
+    /// Extends the file to this length, if it is shorter.
     pub(crate) fn allocate(&self, handle: u64, end: u64) -> Result<(), Failure> {
         let mut state = self.state();
         state.alive(handle)?;
@@ -213,7 +213,7 @@ impl Medium {
         Ok(())
     }
 
-    /// Gives space back: the range reads as zeros.
+    /// Deallocates a range, which then reads as zeros.
     pub(crate) fn punch(&self, handle: u64, range: Range<u64>) -> Result<(), Failure> {
         let mut state = self.state();
         state.alive(handle)?;
@@ -234,7 +234,7 @@ impl Medium {
         Ok(())
     }
 
-    /// Makes durable what was written before.
+    /// Makes durable the data written before.
     pub(crate) fn sync(&self, handle: u64) -> Result<(), Failure> {
         let (covered, delay_us) = {
             let mut state = self.state();
@@ -266,15 +266,15 @@ impl Medium {
         }
     }
 
-    /// The power goes, and comes back: a sector that was not synced is on the disk afterwards if
-    /// `lands` says so.
+    /// Cuts the power and restores it: a sector that was not synced is on the disk afterwards if
+    /// `lands` returns true for it.
     pub(crate) fn cut(&self, lands: impl FnMut(&Unsynced) -> bool) {
         let mut state = self.state();
         state.cache.cut(lands);
         state.begin_life();
     }
 
-    /// A cut in which each write lands, vanishes, tears at one place or at any, at random.
+    /// Cuts the power; each write lands, vanishes, or tears at one place or at any, at random.
     pub(crate) fn cut_at_random(&self) {
         let mut state = self.state();
         state.cache.cut_at_random();
@@ -302,7 +302,7 @@ impl State {
         waits
     }
 
-    /// Counts a request, and kills in it if that is asked for.
+    /// Counts a request, and kills the process in it if that is set.
     fn count(&mut self, request: Request) {
         let Some(trip) = &mut self.trip else { return };
         if trip.at != request && trip.at != Request::Read {

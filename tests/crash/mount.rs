@@ -1,8 +1,8 @@
-//! A file system with one file in it, which is the [`Medium`].
+//! File system with one file, which is the [`Medium`].
 //!
-//! After a power cut the file is another inode: locks, cached pages and descriptors from before
-//! have nothing to do with it, as after a reboot. Transfers for direct I/O pass the kernel's page
-//! cache; others are written through it.
+//! After a power cut the file is another inode, so locks, cached pages and descriptors from before
+//! do not affect it, as after a reboot. Direct I/O bypasses the kernel's page cache; other writes
+//! go through it at once.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -22,19 +22,19 @@ use tempfile::TempDir;
 use crate::medium::{Failure, Medium};
 
 const NAME: &str = "medium";
-/// What the table of mounts calls it.
+/// Name of the file system in the table of mounts.
 const SOURCE: &str = "csd-crash";
-/// Nothing is remembered of names and lengths.
+/// Lifetime of cached names and attributes: none.
 const FORGOTTEN: Duration = Duration::ZERO;
 /// Inode of the file before the first cut.
 const FIRST: u64 = 2;
-/// Requests at once: more than a drive of two cores has syncs, which may be held.
+/// Concurrent requests: more than the syncs of a drive of two cores, which may be held.
 const THREADS: usize = 8;
 
-/// The medium as a path; unmounted when dropped.
+/// Medium as a path; unmounted on drop.
 pub(crate) struct Mount {
     folder: TempDir,
-    // Held for its end.
+    // Unmounted on drop.
     _session: BackgroundSession,
 }
 
@@ -49,7 +49,7 @@ impl Mount {
         Ok(Self { folder, _session: session })
     }
 
-    /// Path of the file.
+    /// Returns the path of the file.
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().join(NAME)
     }
@@ -57,14 +57,14 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // Also when a process that would not die has the file open.
+        // Detached, because a process that does not end may have the file open.
         if let Err(error) = unmount(self.folder.path(), UnmountFlags::DETACH) {
             eprintln!("{}: not unmounted: {error}", self.folder.path().display());
         }
     }
 }
 
-/// Removes what tests left behind that were killed themselves.
+/// Removes leftovers of tests that were killed.
 fn clear() {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let ours = mounts.lines().filter_map(|line| line.strip_prefix(&format!("{SOURCE} ")));
@@ -72,7 +72,7 @@ fn clear() {
         let seen = std::fs::metadata(folder).map_err(|error| error.kind());
         if matches!(seen, Err(std::io::ErrorKind::NotConnected)) {
             kill_users(folder);
-            // Another test may be quicker.
+            // Another test may have unmounted it first.
             let _ = unmount(folder, UnmountFlags::DETACH);
             let _ = std::fs::remove_dir(folder);
         }
@@ -92,7 +92,7 @@ fn kill_users(folder: &str) {
     }
 }
 
-/// Why the lane cannot run here; `None` when it can.
+/// Returns the reason why the lane cannot run here; `None` if it can.
 pub(crate) fn missing() -> Option<&'static str> {
     let device = std::fs::OpenOptions::new().read(true).write(true).open("/dev/fuse");
     if !rustix::process::geteuid().is_root() {

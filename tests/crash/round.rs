@@ -1,4 +1,4 @@
-//! A round: a drive lives three times at least on one medium, and each life ends otherwise.
+//! A round: a drive lives at least three times on one medium, and each life ends differently.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,37 +17,37 @@ use crate::workload::{Known, Load, Shared, read_back, work_until_lost};
 
 /// Lives with work in them; after the last the drive starts once more.
 const LIVES: u64 = 2;
-/// What a start says while the kernel still ends the requests of a killed process.
+/// Message of a start while the kernel still ends the requests of a killed process.
 const LOCKED: &str = "in use by another process";
 
-/// What rounds came to, by name.
+/// Results of rounds, by name.
 pub(crate) type Totals = BTreeMap<&'static str, u64>;
 
-/// How a life ends, and so what the next one finds.
+/// End of a life, which determines the data that the next one must find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// With its power: what was flushed is there.
+    /// Power cut: flushed data is there.
     Cut,
-    /// Killed; the page cache lives on, so what was acknowledged is there.
+    /// Killed, with the page cache intact: acknowledged data is there.
     Killed,
-    /// Stopped in order: what was acknowledged is there, and durable.
+    /// Stopped in order: acknowledged data is there and durable.
     Stopped,
 }
 
-/// A round under way.
+/// Round in progress.
 pub(crate) struct Round {
     numbers: Numbers,
     drive: Drive,
     known: Shared,
     totals: Totals,
-    /// How the last life ended; `None` before the first.
+    /// End of the last life; `None` before the first.
     last: Option<End>,
     load: Load,
     operations: Range<u64>,
 }
 
 impl Round {
-    /// A new medium, and a drive with options drawn from `numbers`.
+    /// Makes a new medium, and a drive with options drawn from `numbers`.
     pub(crate) fn new(mut numbers: Numbers) -> Self {
         let mut draw = |below: u64| numbers.next().expect("endless") % below;
         let backend = ["uring", "epoll"][usize::from(draw(2) == 0)];
@@ -85,7 +85,7 @@ impl Round {
         *self.totals.entry(what).or_default() += more;
     }
 
-    /// Lives, dies and recovers; the first violation, and what was counted.
+    /// Lives, dies and recovers; returns the first violation, and the counts.
     pub(crate) async fn run(mut self) -> (Result<(), String>, Totals) {
         let result = self.live().await;
         let counts = self.drive.medium.counts();
@@ -145,11 +145,11 @@ impl Round {
         Ok(controller)
     }
 
-    /// The power goes.
+    /// Cuts the power.
     fn cut(&mut self) {
         self.count("cuts", 1);
         self.drive.medium.cut_at_random();
-        // What was stopped in order is durable.
+        // Data of a drive that stopped in order is durable.
         if self.last != Some(End::Stopped) {
             self.last = Some(End::Cut);
         }

@@ -1,5 +1,5 @@
-//! A group of two records that a power cut tears at a chosen place, and two starts after it: the
-//! value that was acknowledged before is served both times, and the medium is whole.
+//! A group of two records that a power cut tears at a chosen place, and two starts after it: both
+//! serve the value acknowledged before, and the medium is sound.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -17,11 +17,12 @@ use crate::{can_run, on_host, seeded};
 const NSID: u16 = 2;
 const SECTOR_BYTES: u64 = crate::cache::SECTOR_BYTES as u64;
 const PAGE_BYTES: u64 = 4096;
-/// Two records come together when the drive is busy with a third, which only it can tell: tries.
+/// Number of tries: two records form a group if the drive is busy with a third, which the test
+/// cannot observe.
 const TRIES: usize = 20;
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Three keys of one shard.
+/// Returns three keys of one shard.
 fn keys() -> [Key; 3] {
     let all = (0u32..).map(|number| Key::new(&number.to_be_bytes()).unwrap());
     let mut of_one = all.filter(|key| shard_of(&(NSID, *key)) == 0);
@@ -48,8 +49,8 @@ async fn connect(address: &Address) -> (Controller, Rc<Kv>) {
     (controller, kv)
 }
 
-/// Has a group of two records written and not synced, and cuts so that only its first
-/// `landing_bytes` are on the medium; false when the records did not come together.
+/// Makes the drive write a group of two records without a sync, and cuts so that only its first
+/// `landing_bytes` are on the medium; returns false if the records did not form a group.
 async fn tear(drive: &mut Drive, bytes: usize, landing_bytes: u64) -> bool {
     let [x, a, b] = keys();
     let address = drive.serve().await.unwrap();
@@ -62,7 +63,7 @@ async fn tear(drive: &mut Drive, bytes: usize, landing_bytes: u64) -> bool {
     let before = medium.unsynced_writes().keys().next_back().copied();
     let pair = [store(&kv, a, 40), store(&kv, x, bytes)];
     for _ in 0..50 {
-        // Each answer is a turn of the drive, which takes in what came before it.
+        // Each answer takes a turn of the drive, in which it takes all earlier requests.
         assert!(kv.exist(&x).await.unwrap());
     }
     medium.hold_syncs(true, 1);
@@ -74,7 +75,7 @@ async fn tear(drive: &mut Drive, bytes: usize, landing_bytes: u64) -> bool {
     let together = 128 + (64 + bytes as u64).next_multiple_of(64);
     let came_together = sectors * SECTOR_BYTES == together.next_multiple_of(PAGE_BYTES);
     signal(drive.pid(), Signal::KILL);
-    // Before its end, which waits for the sync that is held.
+    // Before the process ends, because its end waits for the sync that is held.
     medium.cut(|old| old.write == write && old.index < landing_bytes / SECTOR_BYTES);
     drive.kill().unwrap();
     for stored in pair {
@@ -95,7 +96,7 @@ async fn serves_what_was_acknowledged(drive: &mut Drive) {
             let whole = found.is_some_and(|found| found[..] == expected);
             assert!(whole, "{start} start: an acknowledged value is not there");
         }
-        // Whole, it may be there; it was not acknowledged.
+        // If it landed as a whole it may be there; it was not acknowledged.
         if let Some(found) = kv.retrieve(&a, 100).await.unwrap() {
             assert!(found[..] == [40; 40], "{start} start");
         }

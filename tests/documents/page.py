@@ -1,16 +1,16 @@
 """Commands of a Markdown page, in order, each with what the page shows of its output.
 
-Run are the commands of fenced blocks marked ``console`` (after ``$``; other lines are output) or
-``sh`` (every line), and the first column of tables headed ``command``. Comments in the page's
-source, each on a line of its own, steer the next block or table:
+Commands to run are those of fenced blocks marked ``console`` (after ``$``; other lines are output)
+or ``sh`` (every line), and those in the first column of tables headed ``command``. Comments in the
+page's source, each on its own line, steer the next block or table:
 
 ``<!-- not run: REASON -->``        skips it
 ``<!-- first: COMMAND -->``         runs a command that the page does not show, such as for data
 ``<!-- answers: TEXT -->``          its commands run on a terminal on which this is typed
 ``<!-- exits with N -->``           its last command ends with this exit code instead of 0
 
-Anything else that looks like a command is an error, so that none is left out unseen: indented
-code, and fenced blocks of other languages with lines that begin with a program of ours.
+Anything else that looks like a command is an error, so that no command is left out unnoticed:
+indented code, and fenced blocks of other languages with lines that begin with one of our programs.
 """
 
 import re
@@ -30,7 +30,7 @@ class PageError(Exception):
 
 @dataclass
 class Command:
-    """A command as it is written, and what is shown of its output."""
+    """A command as it is written, and its output as far as the page shows it."""
 
     text: str
     line: int
@@ -43,12 +43,12 @@ class Command:
 
     @property
     def in_background(self) -> bool:
-        """Whether the shell does not wait for it."""
+        """True if the shell does not wait for it."""
         return bool(re.search(r"(?<!&)&\s*(#.*)?$", self.text))
 
 
 class Steering:
-    """What comments ask of the next block or table."""
+    """Requests of comments about the next block or table."""
 
     def __init__(self) -> None:
         self.words: dict[str, str] = {}
@@ -107,7 +107,7 @@ def commands(text: str) -> list[Command]:
 
 
 def steered(steering: Steering, comment: str, line: int) -> list[Command]:
-    """Take a comment; the command that it holds, if any."""
+    """Take a comment; return the command in it, if any."""
     match = STEER.match(comment)
     if match is None:
         raise PageError(f"a comment that means nothing: {comment}")

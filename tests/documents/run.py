@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Every command of the read-me and the guide, run as it is written there.
+"""Run every command of the read-me and the guide as it is written there.
 
-Each page is run from top to bottom by one shell in a folder of its own, which looks like a clone
-of the repository, with the programs on the path. Prints what was not run and why. The last line
-is ``N passed, N failed, N skipped``; the exit status is 0 when nothing failed.
+One shell runs each page from top to bottom in its own folder, which looks like a clone of the
+repository, with the programs on the path. Prints each command that was not run, with the reason.
+The last line is ``N passed, N failed, N skipped``; the exit status is 0 if no command failed.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def main() -> int:
 
 
 def one_page(path: Path, scratch: Path, programs: Path) -> Counter[str]:
-    """Run a page's commands, and look at those that it only mentions."""
+    """Run a page's commands, and check those that it only mentions."""
     name = path.relative_to(ROOT)
     text = path.read_text(encoding="utf-8")
     counts: Counter[str] = Counter()
@@ -92,7 +92,7 @@ def one_page(path: Path, scratch: Path, programs: Path) -> Counter[str]:
 
 
 def in_order(name: str, commands: list[Command], shell: Shell) -> Counter[str]:
-    """Run commands until one fails: those after it may need what it did."""
+    """Run commands until one fails, because later ones may depend on it."""
     counts: Counter[str] = Counter()
     skipped = [command for command in commands if command.skipped]
     for reason, group in groupby(skipped, key=lambda command: command.skipped):
@@ -114,7 +114,7 @@ def in_order(name: str, commands: list[Command], shell: Shell) -> Counter[str]:
 
 
 def wrong(command: Command, done: Outcome) -> str:
-    """Say what is wrong with an outcome; nothing if it is as the page says."""
+    """Describe the error of an outcome; empty if it is as the page says."""
     if done.code != command.code:
         return f"it ended with {done.code}, and {command.code} was expected"
     line = shown.missing(command.shown, done.output)
@@ -151,7 +151,7 @@ def help_with_parts(program: Path, words: tuple[str, ...]) -> str:
 
 
 def unknown(mention: str, programs: Path) -> str:
-    """Say which command or option of a mention there is not."""
+    """Name the command or option of a mention that does not exist."""
     program, *rest = mention.split()
     words: tuple[str, ...] = ()
     for word in rest:
@@ -169,7 +169,7 @@ def unknown(mention: str, programs: Path) -> str:
 
 
 def stop(folder: Path, csd: Path) -> None:
-    """Stop what a page left running: its arrays, then whatever else works in its folder."""
+    """Stop the processes of a page: its arrays, then all others in its folder."""
     for path in folder.rglob("*.toml"):
         if "[[drives]]" in path.read_text(encoding="utf-8"):
             down = [csd, "--quiet", "--array", path, "array", "down"]

@@ -20,7 +20,7 @@ LOOK_EVERY_S = 0.02
 
 @cache
 def apart() -> list[str]:
-    """Words that give a program a network of its own, where no port is taken, if this may be."""
+    """Return a prefix that gives a command its own network with free ports, if that is allowed."""
     up = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
     try:
         tried = subprocess.run([*up, "true"], check=False, capture_output=True)
@@ -31,7 +31,7 @@ def apart() -> list[str]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command did."""
+    """Outcome of a command."""
 
     code: int
     output: str
@@ -67,7 +67,7 @@ class Shell:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """End the shell and what it left in its session."""
+        """End the shell and all processes of its session."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.bash.pid, signal.SIGKILL)
         self.bash.wait()

@@ -1,9 +1,9 @@
-"""Whether a command printed what its page shows.
+"""Comparison of a command's output with the sample on its page.
 
 Lines of the page must be lines of the output, in the same order. Whole numbers must be the same:
-4,000 is 4,000. Numbers that measure may differ: those with a fraction or a unit, and those within
-a word, such as an address; and so may a time in ms be one in s. ``...`` stands for anything, within
-a line or as one.
+4,000 is 4,000. Measured numbers may differ: those with a fraction or a unit, and those within a
+word, such as an address; and a time in ms may be one in s. ``...`` matches anything, within a line
+or as one.
 """
 
 import re
@@ -32,7 +32,7 @@ def missing(shown: list[str], printed: str) -> str | None:
 
 
 def shape(line: str) -> str:
-    """Make lines equal that differ only in what may differ."""
+    """Replace those parts of lines that may differ."""
     words = DRAWN.sub(" ", line).split()
     alike = " ".join(shape_of_word(*pair) for pair in pairwise([*words, ""]))
     for name, unit in ALIKE.items():
@@ -41,7 +41,7 @@ def shape(line: str) -> str:
 
 
 def shape_of_word(word: str, following: str) -> str:
-    """Do so for a word and the one after it."""
+    """Do the same for one word, given the next."""
     if "..." in word and re.search(r"\d", word):
         return "..."
     counts = re.fullmatch(r"[\d,]+", word) and not UNIT.match(following)

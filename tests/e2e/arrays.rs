@@ -1,5 +1,5 @@
-//! Array files that were copied, moved, made up by others or used by several at once: nothing but
-//! the array's own drives and files is touched.
+//! Array files that were copied, moved, made by others or used by several at once: only the array's
+//! own drives and files are changed.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::harness::{Array, Done, Running, alive, binary, finish};
 
-/// `csd` in another folder than an array's.
+/// Runs `csd` in another folder than an array's.
 fn csd_in(folder: &Path, arguments: &[&str]) -> Done {
     finish(spawn_in(folder, arguments))
 }
@@ -57,14 +57,14 @@ fn a_copy_of_an_array_file_deletes_stops_and_starts_nothing_of_the_array() {
     let copy = other.path().join("csd-array.toml");
     let original = array.path("csd-array.toml");
     let before = array.drives();
-    // As it is written now, and with the absolute paths of earlier versions.
+    // With paths as they are written now, and with the absolute paths of earlier versions.
     let text = fs::read_to_string(&original).unwrap();
     let folder = array.folder.path().canonicalize().unwrap();
     let absolute = text.replace("\"csd-array", &format!("\"{}/csd-array", folder.display()));
     assert_ne!(text, absolute);
     for copied in [&text, &absolute] {
         fs::write(&copy, copied).unwrap();
-        // It still says where the drives are.
+        // It still has the addresses of the drives.
         csd_in(other.path(), &["ls"]).expect(0, &[]);
         let up = csd_in(other.path(), &["array", "up"]).expect(1, &[]);
         assert!(up.stderr.contains("gone") || up.stderr.contains("outside of"), "{}", up.stderr);
@@ -278,7 +278,7 @@ fn several_ups_at_once_start_each_drive_once() {
     }
 }
 
-/// Processes that serve drives of this folder, by their command lines.
+/// Returns the number of processes that serve drives of this folder, by their command lines.
 fn serving(folder: &Path) -> usize {
     let folder = folder.display().to_string();
     let serves = |entry: fs::DirEntry| {

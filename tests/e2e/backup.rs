@@ -1,11 +1,11 @@
-//! The commands of the page about backup and upgrade, as they stand there.
+//! The commands of the page about backup and upgrade, as they are written there.
 
 use std::fs;
 use std::process::{Command, Stdio};
 
 use crate::harness::{Array, binary, finish, root};
 
-/// The commands of a page's `console` blocks.
+/// Returns the commands of a page's `console` blocks.
 fn commands(page: &str) -> Vec<String> {
     let text = fs::read_to_string(root(page)).unwrap();
     let blocks = text.split("```console\n").skip(1).map(|rest| rest.split("```").next().unwrap());
@@ -24,7 +24,7 @@ fn an_array_is_copied_checked_used_and_put_back_by_the_commands_of_the_page() {
     assert!(commands.len() > 15, "{commands:?}");
     for command in &commands {
         if command.starts_with("mkdir damaged") {
-            // What the backup does not have, and the loss of a medium.
+            // A change after the backup, and the loss of a medium.
             array.csd(&["array", "up"]).expect(0, &[]);
             array.csd(&["put", "x.bin", "later"]).expect(0, &[]);
             array.csd(&["array", "down"]).expect(0, &[]);
@@ -43,7 +43,7 @@ fn an_array_is_copied_checked_used_and_put_back_by_the_commands_of_the_page() {
     assert!(array.csd(&["get", "x", "-"]).expect(0, &[]).stdout == bytes, "put back");
 }
 
-/// The page says that these are refused in such words, and that nothing is written.
+/// The page says that such versions are refused with these words, and that nothing is written.
 #[test]
 fn versions_that_are_not_known_are_refused_as_the_page_says() {
     let page = fs::read_to_string(root("docs/guide/backup.md")).unwrap();

@@ -1,4 +1,4 @@
-//! What objects can still take: as much as the array says, on both placements.
+//! Room for more objects: as much as the array reports, on both placements.
 
 use std::fs::File;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::harness::{Array, Done};
 
-/// Bytes of a file that is as long as wanted and takes no space.
+/// Makes a sparse file of this length.
 fn long(array: &Array, name: &str, bytes: u64) {
     File::create(array.path(name)).unwrap().set_len(bytes).unwrap();
 }

@@ -1,4 +1,5 @@
-//! Characterizing, from the drive's log to the planner: no time is judged, only that it was taken.
+//! Characterizing, from the drive's log to the planner: checks that times are measured, not how
+//! long they are.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +13,7 @@ use crate::harness::{Array, Done, root, small_i32};
 const KERNELS: [&str; 6] =
     ["count", "vector-add", "array-merge", "page-rank", "verify", "summarize"];
 
-/// A folder without an array in it.
+/// Makes a folder without an array.
 pub(crate) fn nowhere() -> Array {
     Array { folder: tempfile::TempDir::new().unwrap() }
 }
@@ -23,7 +24,7 @@ pub(crate) fn profile(path: &Path) -> Profile {
     Profile::parse(&text).unwrap_or_else(|faults| panic!("{faults}\n{text}"))
 }
 
-/// Runs `csd characterize` with small sizes, and gives what it wrote.
+/// Runs `csd characterize` with small sizes, and returns its profile.
 #[track_caller]
 pub(crate) fn characterize(array: &Array, more: &str) -> (Profile, Done) {
     let small = "characterize --size 64K --cores 1 --repeat 3 -o p.toml --json";
@@ -37,7 +38,8 @@ pub(crate) fn check_points(profile: &Profile, kernel: &str, side: Where, stores:
     check_timed(profile, kernel, side, (stores, Some(3)));
 }
 
-/// Of an array drives that do not differ are one, with the runs of all: `n` may be unknown.
+/// Checks the timings of a kernel. Drives of an array that do not differ are one device with the
+/// runs of all, so `n` may be unknown.
 #[track_caller]
 fn check_timed(profile: &Profile, kernel: &str, side: Where, (stores, n): (bool, Option<u64>)) {
     let found = |point: &&csd_store::profile::Point| {
@@ -51,7 +53,7 @@ fn check_timed(profile: &Profile, kernel: &str, side: Where, (stores, n): (bool,
     assert_eq!(point.store_s.is_some(), stores, "{kernel} on {side:?}");
     let times = [Some(&point.load_s), Some(&point.comp_s), point.store_s.as_ref()];
     for timing in times.into_iter().chain([point.pipelined_s.as_ref()]).flatten() {
-        // Profile::parse has held p25 <= median <= p75, and that all are positive.
+        // Profile::parse has checked p25 <= median <= p75, and that all are positive.
         assert_eq!(timing.n, n.or(timing.n));
     }
 }
@@ -75,7 +77,7 @@ fn one_command_gives_a_profile_of_all_kernels_on_this_machine() {
     let told = done.json();
     assert_eq!(told["command"], "characterize");
     assert_eq!(told["result"]["cells"].as_array().unwrap().len(), profile.point.len());
-    // Nothing is left behind.
+    // No file is left behind.
     let left: Vec<_> = fs::read_dir(folder.folder.path()).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
 }
@@ -95,7 +97,7 @@ fn an_array_is_measured_and_left_as_it_was() {
     for drive in array.drives() {
         assert_eq!(drive["block_used_bytes"], 0, "{drive}");
     }
-    // What the kernels did stands in the log of every drive.
+    // The log of every drive has the kernels' work.
     for drive in ["d0", "d1"] {
         let log = array.csd(&["drive", "log", drive, "--json"]).expect(0, &[]).json();
         let executions = log["result"]["drives"][0]["executions"].as_array().unwrap().clone();
@@ -107,7 +109,7 @@ fn an_array_is_measured_and_left_as_it_was() {
         let failed = failed.expect(0, &[]).json();
         assert_eq!(failed["result"]["drives"][0]["executions"], Value::from(Vec::<Value>::new()));
     }
-    // All drives at once: the host's limit is known only if the drives were held back together.
+    // All drives at once: the host's limit is known only if the drives together were slowed down.
     let intake = &done.json()["result"]["intake"];
     assert_eq!(intake["drives"], 2);
     assert_eq!(intake["limited"], profile.host.ingest_bw_Bps.is_some());
@@ -193,7 +195,7 @@ fn model_time_is_the_same_twice_and_stands_apart_from_wall_time() {
     let runs = first["runs"].as_array().unwrap();
     let seconds = |run: usize, key: &str| runs[run][key].as_f64().unwrap();
     assert_eq!((&runs[0]["on"], &runs[1]["on"], runs.len()), (&"drives".into(), &"host".into(), 2));
-    // By the golden file a drive loads 4 MB in 1 ms and computes on them in 3 ms, and Host(1) loads
+    // In the golden file a drive loads 4 MB in 1 ms and computes on them in 3 ms, and Host(1) loads
     // them in 2 ms and computes in 1 ms. Of 6 MB in chunks of 1 MiB each drive has 3.
     let (most, all) = (f64::from(3u32 << 20) / 4e6, 6e6 / 4e6);
     assert!((seconds(0, "total_s") - most * 0.004).abs() < 1e-9, "{first}");
@@ -211,7 +213,7 @@ fn a_measured_profile_paces_a_drive() {
     with("p.toml:other").expect(2, &["has no device \"other\": drive"]);
 }
 
-/// The planner's interpreter, where it is installed.
+/// Returns the planner's interpreter, if it is installed.
 fn planner() -> Option<String> {
     let named = std::env::var("CSDPLAN_PYTHON").ok();
     let beside = root(".venv/bin/python");

@@ -1,4 +1,4 @@
-//! Several writers of one name, writers that were cut off, and readers of what is removed.
+//! Several writers of one name, interrupted writers, and readers of objects that are removed.
 
 use std::io::{Cursor, Read, Write};
 use std::process::{Command, Stdio};
@@ -34,9 +34,9 @@ impl Write for Shared {
     }
 }
 
-/// Puts `BYTES` bytes of `fill` under the name; true when it is said to be stored.
+/// Puts `BYTES` bytes of `fill` under the name; returns true if the put reports success.
 async fn put(drives: &Drives, fill: u8, on: On, lead: usize) -> bool {
-    // Writers set off at different moments: each first asks the drives for something a few times.
+    // Writers start at different moments: each first sends the drives a few other requests.
     let drive = drives.drive(0).unwrap();
     for _ in 0..lead {
         drive.objects.exist(&Key::new(b"none").unwrap()).await.unwrap();
@@ -58,7 +58,7 @@ async fn put(drives: &Drives, fill: u8, on: On, lead: usize) -> bool {
     }
 }
 
-/// Rounds of `writers` puts at once, a get and a rm.
+/// Runs rounds of `writers` concurrent puts, a get and a rm.
 async fn race(plan: Plan, writers: u8, rounds: usize, patience: Option<Duration>) {
     let mut hosts = Vec::new();
     for _ in 0..writers {
@@ -97,7 +97,7 @@ fn plan(array: &Array) -> Plan {
     Plan::new(&ArrayFile::load(&array.path("csd-array.toml")).unwrap())
 }
 
-/// Everything that a drive keeps for objects is the tombstone of `x`.
+/// Asserts that the tombstone of `x` is all that a drive keeps for objects.
 fn only_a_tombstone_is_left(array: &Array) {
     for drive in 0..array.drives().len() {
         on_objects(array, drive, async |kv: &Kv| {
@@ -118,7 +118,7 @@ fn of_puts_of_one_name_exactly_one_wins_and_the_others_leave_nothing() {
     }
 }
 
-/// Writers that wait for nobody take each other for cut off all the time.
+/// Writers without patience constantly take each other for interrupted.
 #[test]
 fn of_puts_that_take_each_other_for_cut_off_exactly_one_wins() {
     for (drives, writers) in [(1, 2), (2, 2), (3, 2), (3, 4)] {
@@ -191,8 +191,8 @@ fn what_a_lost_put_left_when_it_was_killed_is_reclaimed_and_nothing_else() {
     }
 }
 
-/// Leaves what a put leaves that is cut off when it has claimed the epoch of its sealed entry on
-/// the first `claims` drives: all its chunks, its staged entry, and those claims.
+/// Leaves the state of a put that is interrupted after it has claimed the epoch of its sealed entry
+/// on the first `claims` drives: all its chunks, its staged entry, and those claims.
 fn cut_off_at_its_seal(array: &Array, claims: usize) {
     array.file("x.bin", &[7; 100_000]);
     array.csd(&["put", "x.bin", "x"]).expect(0, &[]);

@@ -1,4 +1,4 @@
-//! What drives say of themselves.
+//! Status that drives report.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -33,7 +33,7 @@ fn drives_of_an_array_tell_space_health_and_who_is_connected() {
         assert!(objects["used_bytes"].as_u64().unwrap() > 4 << 20, "{objects}");
         assert_eq!(drive["limits"]["value_bytes_max"], objects["value_bytes_max"]);
     }
-    // A host that stays.
+    // A host that stays connected.
     let mut running = array.spawn(&["put", "-", "slow"], Stdio::piped());
     let mut input = running.child.stdin.take().unwrap();
     input.write_all(&vec![7; 8 << 20]).unwrap();

@@ -1,4 +1,4 @@
-//! Drives that are down or die, puts that are cut off, full and corrupt media.
+//! Drives that are down or die, interrupted puts, full and corrupt media.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -41,7 +41,7 @@ fn a_drive_that_is_down_is_named_and_a_minority_of_them_only_degrades() {
     array.csd(&["array", "up"]).expect(0, &[]);
     array.csd(&["get", "before", "back"]).expect(0, &[]);
     assert!(std::fs::read(array.path("back")).unwrap() == bytes);
-    // The drive that was away still thinks nothing of it, and the others know better.
+    // The drive that was down still has the old state, and the others the new one.
     array.csd(&["stat", "during"]).expect(2, &["there is no object"]);
     array.kill(1);
     array.kill(3);
@@ -72,7 +72,7 @@ fn a_drive_that_dies_in_a_run_on_drives_leaves_a_partial_result() {
     let edges: String = (0..20_000).map(edge).collect();
     array.file("edges", edges.as_bytes());
     array.csd(&["put", "edges", "g", "--graph", "--chunk", "4K"]).expect(0, &[]);
-    // Ranks never settle to nothing: the run ends only when its drive does.
+    // Ranks never reach tolerance 0, so the run ends only with its drive.
     let run = ["run", "page-rank", "g", "--tolerance", "0", "--iterations", "1000000", "--json"];
     let running = array.spawn(&run, Stdio::null());
     wait_until("the run keeps its vector in the drive's memory", || {
@@ -132,7 +132,7 @@ fn a_put_that_is_cut_off_leaves_a_staged_entry_that_the_next_put_cleans_up() {
                     || drive["block_used_bytes"].as_u64().unwrap() > 0
             })
         });
-        // Not an interrupt: what starts tests in the background may have these ignored.
+        // Not an interrupt, because tests in the background may have those ignored.
         signal(running.child.id(), Signal::TERM);
         assert_ne!(finish(running).code, 0);
         drop(input);
@@ -174,7 +174,7 @@ fn units_whose_object_is_gone_are_reclaimed_when_a_drive_is_full() {
     on_objects(&array, 0, async move |kv: &Kv| {
         for unit in 0..units {
             let key = [&[0x02][..], &unit.to_be_bytes()].concat();
-            // An object id that nobody has, and a catalogue key without an entry.
+            // An object identifier without an object, and a catalogue key without an entry.
             let claim = [&[0x99; 12][..], &[0x01; 16]].concat();
             let value = vec![Buffer::from_slice(&claim)];
             kv.store(&Key::new(&key).unwrap(), value, 0).await.unwrap();

@@ -1,4 +1,4 @@
-//! More drives for an array that has objects.
+//! More drives for an array with objects.
 
 use std::fs;
 use std::io::Write;
@@ -21,7 +21,7 @@ fn put(array: &Array, name: &str) {
     array.csd(&["put", "x.bin", name]).expect(0, &[]);
 }
 
-/// An array file whose last drive only joins.
+/// Returns an array file whose last drive is still joining.
 fn joining(file: &str) -> String {
     let (first, last) = file.rsplit_once("[[drives]]").unwrap();
     format!("{first}[[joining]]{}", last.replace("[drives.", "[joining."))
@@ -56,7 +56,7 @@ fn with_any_minority_down_an_old_name_is_found_or_the_command_fails() {
         }
         array.kill(0);
         array.kill(1);
-        // The three new drives are a majority, and know every name.
+        // The three new drives are a majority, and have every name.
         assert_eq!(listed(&array, 4), ["kept", "wide"]);
         let get = array.csd(&["get", "kept", "-"]);
         assert_eq!(get.code, 1);
@@ -71,7 +71,7 @@ fn with_any_minority_down_an_old_name_is_found_or_the_command_fails() {
 fn epochs_that_were_won_and_not_written_are_written_before_names_are_copied() {
     let array = Array::up(2, "128M");
     put(&array, "x");
-    // A put that was cut off after it had claimed the epoch of its sealed entry on both drives.
+    // A put that was interrupted after it had claimed the epoch of its sealed entry on both drives.
     for drive in 0..2 {
         on_objects(&array, drive, async |kv: &Kv| {
             let key = catalogue::key("x");
@@ -130,7 +130,7 @@ fn every_drive_must_be_up_to_add_one() {
 fn an_add_that_was_cut_off_leaves_the_old_array_and_can_be_repeated() {
     let array = Array::up_on_files(2, "128M");
     put(&array, "x");
-    // What it leaves when it is killed while it copies: a drive that joins, with some names on it.
+    // The state after it is killed while it copies: a drive that joins, with some names on it.
     array.csd(&["array", "add", "--drives", "1"]).expect(0, &[]);
     let file = fs::read_to_string(array.path("csd-array.toml")).unwrap();
     array.file("csd-array.toml", joining(&file).as_bytes());
@@ -143,7 +143,7 @@ fn an_add_that_was_cut_off_leaves_the_old_array_and_can_be_repeated() {
     array.kill(0);
     array.kill(1);
     assert_eq!(listed(&array, 4), ["x", "y"]);
-    // The same before `down --delete`: what joins is deleted, too.
+    // The same before `down --delete`: the joining drive is deleted, too.
     let file = fs::read_to_string(array.path("csd-array.toml")).unwrap();
     array.file("csd-array.toml", joining(&file).as_bytes());
     array.csd(&["array", "down", "--delete", "--yes"]).expect(0, &[]);

@@ -1,4 +1,4 @@
-//! What the tests stand on: the binary, arrays that are always taken down, and data.
+//! Base of all tests here: the binary, arrays that are removed at the end, and data.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Longest wait for anything that must happen. It only ends tests that hang: no machine is so slow
-/// that a sound one takes this long.
+/// Limit of every wait. It only ends tests that hang: even on a slow machine, a sound test does not
+/// take this long.
 pub(crate) const LIMIT: Duration = Duration::from_secs(600);
 
-/// What a command did.
+/// Outcome of a command.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) code: i32,
@@ -37,7 +37,7 @@ impl Done {
         self
     }
 
-    /// The one JSON object on standard output.
+    /// Parses the one JSON object on standard output.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.stdout).unwrap_or_else(|error| {
@@ -46,20 +46,20 @@ impl Done {
     }
 }
 
-/// An array of drives in a folder of its own, taken down when it goes out of scope.
+/// Array of drives in its own folder, removed on drop.
 pub(crate) struct Array {
     pub(crate) folder: TempDir,
 }
 
 impl Array {
-    /// An array of `drives` drives in memory, of `size` each.
+    /// Starts an array of `drives` drives in memory, of `size` each.
     pub(crate) fn up(drives: usize, size: &str) -> Self {
         let array = Self { folder: TempDir::new().unwrap() };
         array.start(drives, size, "memory");
         array
     }
 
-    /// The same with files.
+    /// Starts an array of drives on files.
     pub(crate) fn up_on_files(drives: usize, size: &str) -> Self {
         let array = Self { folder: TempDir::new().unwrap() };
         array.start(drives, size, "file");
@@ -90,7 +90,7 @@ impl Array {
         self.spawn_as(Command::new(binary()), arguments, stdin)
     }
 
-    /// The same by a command that starts `csd`.
+    /// Starts another command, which starts `csd`.
     pub(crate) fn spawn_as(
         &self,
         mut command: Command,
@@ -105,7 +105,7 @@ impl Array {
         Running { child, output }
     }
 
-    /// Writes a file into the array's folder, and gives its name.
+    /// Writes a file into the array's folder, and returns its name.
     pub(crate) fn file<'a>(&self, name: &'a str, bytes: &[u8]) -> &'a str {
         fs::write(self.path(name), bytes).unwrap();
         name
@@ -115,13 +115,13 @@ impl Array {
         self.folder.path().join(name)
     }
 
-    /// What `array status --json` says of every drive.
+    /// Returns the status of every drive by `array status --json`.
     pub(crate) fn drives(&self) -> Vec<Value> {
         let status = self.csd(&["array", "status", "--json"]).json();
         status["result"]["drives"].as_array().unwrap().clone()
     }
 
-    /// Kills a drive, as a power cut of its machine would, and waits until it is gone.
+    /// Kills a drive, as a power cut of its machine would, and waits for its end.
     pub(crate) fn kill(&self, drive: usize) {
         let pid = self.drives()[drive]["pid"].as_u64().unwrap();
         signal(u32::try_from(pid).unwrap(), Signal::KILL);
@@ -138,7 +138,7 @@ impl Drop for Array {
     }
 }
 
-/// A command that has not ended.
+/// Command that has not ended.
 pub(crate) struct Running {
     pub(crate) child: Child,
     pub(crate) output: TempDir,
@@ -164,7 +164,7 @@ pub(crate) fn finish(mut running: Running) -> Done {
     Done { code: status.code().unwrap_or(-1), stdout: read("out"), stderr }
 }
 
-/// Looks again and again until `condition` holds, at most [`LIMIT`].
+/// Polls until `condition` holds, at most for [`LIMIT`].
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -184,17 +184,17 @@ pub(crate) fn alive(pid: u64) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
-/// A path of this repository.
+/// Returns a path of this repository.
 pub(crate) fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
 
-/// The `csd` binary of this build.
+/// Returns the `csd` binary of this build.
 pub(crate) fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_csd"))
 }
 
-/// Numbers from a seed (SplitMix64).
+/// Returns numbers from a seed (SplitMix64).
 pub(crate) fn numbers(seed: u64, count: usize) -> impl Iterator<Item = u64> {
     (0..count as u64).map(move |index| {
         let mut z = seed.wrapping_add(index.wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -204,7 +204,7 @@ pub(crate) fn numbers(seed: u64, count: usize) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Little-endian i32 from 0 to 99, and how many of them are 7.
+/// Returns little-endian i32 from 0 to 99, and how many of them are 7.
 pub(crate) fn small_i32(seed: u64, count: usize) -> (Vec<u8>, u64) {
     let values: Vec<i32> = numbers(seed, count).map(|n| i32::try_from(n % 100).unwrap()).collect();
     let sevens = values.iter().filter(|value| **value == 7).count();

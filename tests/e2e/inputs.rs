@@ -1,4 +1,4 @@
-//! What people type: several files, names that begin alike, sizes, empty cells, weights.
+//! User input: several files, names with common beginnings, sizes, empty cells, weights.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ fn several_files_are_put_and_removed_in_one_command() {
         assert!(said.contains(&format!("{name}: 1,000 bytes")), "{said}");
         assert_eq!(array.csd(&["get", name, "-"]).expect(0, &[]).stdout, [byte; 1000]);
     }
-    // Each failure is named, and the others are done.
+    // Each failure is reported with its name, and the other files are done.
     array.csd(&["rm", "b"]).expect(0, &[]);
     let words =
         ["3 of 4 failed", "a: object \"a\" exists", "none: none: No such", "-: an object from"];

@@ -1,7 +1,7 @@
-//! What commands print with `--json`, against the page that describes it.
+//! Output of commands with `--json`, compared with the page that describes it.
 //!
-//! The page is the schema: this reads its tables, and every field of a real output must be in them
-//! with its type, and every field in them in the output.
+//! The page is the schema: the test reads its tables. Every field of a real output must be in them
+//! with its type, and every field in them must be in the output.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::harness::{Array, root, small_i32};
 /// Field, type.
 type Fields = Vec<(String, String)>;
 
-/// The tables of the page by heading; a command whose result is a shape has its name.
+/// Tables of the page by heading; a command whose result is a shape has the shape's name.
 pub(crate) struct Page {
     tables: HashMap<String, Fields>,
 }
@@ -41,7 +41,7 @@ impl Page {
         self.tables.keys().filter_map(|heading| heading.strip_prefix("csd ")).collect()
     }
 
-    /// What is wrong with `value`, which should be of this type; nothing if all is right.
+    /// Returns all differences of `value` from this type.
     pub(crate) fn wrong(&self, at: &str, kind: &str, value: &Value) -> Vec<String> {
         if let Some(of) = kind.strip_prefix("list of ") {
             let Value::Array(all) = value else { return vec![format!("{at} is no list")] };
@@ -140,7 +140,7 @@ fn json_of_every_command_is_as_the_page_says() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// A page that leaves a field out, or has one that is not there, is found out.
+/// A page with a missing or an additional field is detected.
 #[test]
 fn a_field_too_many_or_too_few_is_seen_in_json() {
     let mut page = Page::read();

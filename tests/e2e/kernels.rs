@@ -1,5 +1,5 @@
-//! Every kernel, every way, on both placements, for one, two and four drives: answers are those
-//! that the test computes by itself, and what was written comes back byte for byte.
+//! Every kernel, every way to run, on both placements, for one, two and four drives: answers are
+//! those that the test computes itself, and outputs are read back byte for byte.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use crate::harness::{Array, numbers};
 
-/// Runs a kernel all three ways, compared, and checks what the ways say of themselves.
+/// Runs a kernel all three ways, compared, and checks the report of each.
 #[track_caller]
 fn all_ways(array: &Array, arguments: &[&str]) -> Value {
     all_ways_to(0, array, arguments)
 }
 
-/// The same, with this exit code.
+/// Does the same, with this exit code.
 fn all_ways_to(code: i32, array: &Array, arguments: &[&str]) -> Value {
     let arguments = [&["run"], arguments, &["--on", "all", "--cores", "2", "--json"]].concat();
     let answer = array.csd(&arguments).expect(code, &[]).json();
@@ -27,7 +27,7 @@ fn all_ways_to(code: i32, array: &Array, arguments: &[&str]) -> Value {
     };
     assert!(runs.iter().all(|run| looked_at(run) == looked_at(&runs[0])), "{runs:?}");
     let crossed = |run: &Value| run["crossed_bytes"].as_u64().unwrap();
-    // Of little data the commands are the most, and the vector of page rank goes to every drive.
+    // With little data most bytes are commands, and page rank's vector goes to every drive.
     let much = answer["result"]["bytes"].as_u64().unwrap() > 100_000;
     if much && !arguments.contains(&"page-rank") {
         assert!(crossed(&runs[0]) < crossed(&runs[1]), "drives let less cross: {runs:?}");
@@ -36,7 +36,7 @@ fn all_ways_to(code: i32, array: &Array, arguments: &[&str]) -> Value {
     answer["result"].clone()
 }
 
-/// The sealed objects: what was made to be compared is gone.
+/// Returns the sealed objects: outputs made only for comparison are gone.
 fn objects(array: &Array) -> Value {
     array.csd(&["ls", "--json"]).json()["result"]["objects"].clone()
 }
@@ -112,11 +112,11 @@ fn array_merge_writes_every_value_once() {
         assert_eq!(result["merged"], merged.len() as u64 / 4);
         assert!(fetch(array, &c) == merged, "{on}");
         assert!(fetch(array, &a) == left && fetch(array, &b) == right, "{on}");
-        // A merge is cut as its inputs are, so it merges with them again.
+        // A merge is split like its inputs, so it can be merged with them again.
         let again = array.csd(&["run", "array-merge", &c, &b, "-o", "again", "--json"]);
         assert_eq!(again.expect(0, &[]).json()["result"]["merged"], merged.len() as u64 / 4);
         array.csd(&["rm", "again"]).expect(0, &[]);
-        // Other kernels take objects that are cut by values, too.
+        // Other kernels also take objects that are split by values.
         let (first, zero) = (&left[..4], i32s([0]));
         let zeros = left.chunks(4).filter(|value| *value == zero).count() as u64;
         assert_eq!(first, &zero[..]);
@@ -157,10 +157,10 @@ fn verify_gives_the_digest_of_the_pages_however_they_lie() {
     assert_eq!(auto["result"]["digest"], digest(&fetch(&array, "sums")));
 }
 
-/// Change of all ranks in a step below which page rank ends; networkx has it a node.
+/// Change of all ranks in a step below which page rank ends; networkx has it per node.
 const TOLERANCE: f64 = 3000.0 * 1e-6;
 
-/// Ranks of a graph as networkx has them, by plain sums in f64.
+/// Computes ranks of a graph as networkx does, by plain sums in f64.
 fn ranks(nodes: usize, edges: &[[usize; 2]]) -> Vec<f64> {
     let n = f64::from(u32::try_from(nodes).unwrap());
     let mut degrees = vec![0u32; nodes];
@@ -227,11 +227,11 @@ fn page_rank_makes_the_graph_itself_and_says_when_ranks_have_not_settled() {
     assert!(warning.starts_with("not settled after 1 steps"), "{few}");
 }
 
-/// A tolerance is of all ranks together: one that a large graph's first steps do not reach.
+/// A tolerance is for all ranks together: a large graph's first steps do not reach this one.
 #[test]
 fn page_rank_of_a_large_graph_is_not_over_before_it_has_settled() {
     let array = Array::up(2, "1G");
-    // A path, with all edges back to its first node: ranks move for many steps.
+    // A path with edges from all nodes back to the first one: ranks change for many steps.
     let edges: String = (1..20_000).map(|n| format!("{} {n}\n{n} 0\n", n - 1)).collect();
     array.file("edges", edges.as_bytes());
     array.csd(&["put", "edges", "g", "--graph"]).expect(0, &[]);
@@ -245,13 +245,13 @@ fn page_rank_of_a_large_graph_is_not_over_before_it_has_settled() {
     assert!(run(&["--tolerance", "0.1"])["iterations"].as_u64() < result["iterations"].as_u64());
 }
 
-/// Runs once, so that the graph is there, then all ways without its edges.
+/// Runs once, so that the graph is stored, then all ways without its edges.
 fn all_ways_after(array: &Array, arguments: &[&str]) -> Value {
     array.csd(&[&["run"], arguments].concat()).expect(0, &[]);
     all_ways(array, &arguments[..2])
 }
 
-/// A .npy file of f32 with two dimensions.
+/// Returns a .npy file of f32 with two dimensions.
 fn npy(rows: usize, columns: usize, values: impl Iterator<Item = f32>) -> Vec<u8> {
     let header =
         format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
@@ -264,7 +264,7 @@ fn npy(rows: usize, columns: usize, values: impl Iterator<Item = f32>) -> Vec<u8
 
 #[test]
 fn page_rank_of_a_matrix_takes_whole_rows_whatever_the_chunks() {
-    // Rows of 1,204 bytes, which no chunk holds a whole number of.
+    // Rows of 1,204 bytes: no chunk holds a whole number of them.
     let n = 301u16;
     let value = |i: u16, j: u16| f32::from((i * 7 + j * 3) % 11) / (f32::from(n) * 5.0);
     let matrix: Vec<Vec<f32>> =

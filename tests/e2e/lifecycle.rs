@@ -1,4 +1,4 @@
-//! Drives and arrays: up, status, down, and what they refuse.
+//! Drives and arrays: up, status, down, and the operations that they refuse.
 
 use std::fs;
 use std::process::Stdio;
@@ -129,7 +129,7 @@ fn bad_array_files_are_told_with_their_fault() {
     let port = listening.local_addr().unwrap().port();
     let url = array.drives()[0]["url"].as_str().unwrap().to_owned();
     let real = url.rsplit_once('/').unwrap().0;
-    // Somebody who accepts and says nothing.
+    // A server that accepts and sends nothing.
     let silent = good.replace(real, &format!("nvme+tcp://127.0.0.1:{port}"));
     array.file("bad.toml", silent.as_bytes());
     array.csd(&["--array", "bad.toml", "ls"]).expect(1, &["drive d0", "is down"]);

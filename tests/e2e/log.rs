@@ -1,4 +1,4 @@
-//! What others write: a drive's log that nobody reads, and names that would move a cursor.
+//! Untrusted text: a drive's log that no process reads, and names that would move a cursor.
 
 use std::fs;
 use std::io::{PipeReader, Read, Write, pipe};
@@ -17,15 +17,15 @@ use crate::harness::{Array, binary, signal, wait_until};
 use crate::single::{Drive, NQN};
 use csd_tests::wire::{Command, Wire};
 
-/// More than a pipe holds.
+/// More bytes than a pipe holds.
 const FILL_BYTES: usize = 1 << 20;
 const REFUSED: usize = 3_000;
 
-/// A drive whose standard error is a full pipe, and the pipe's other end.
+/// Returns a drive whose standard error is a full pipe, and the pipe's other end.
 fn unread(folder: &TempDir) -> (Child, PipeReader) {
     let (reader, mut writer) = pipe().unwrap();
     let stderr = writer.try_clone().unwrap();
-    // Blocks, and keeps the pipe full, until somebody reads.
+    // Blocks, and keeps the pipe full, until the other end is read.
     std::thread::spawn(move || writer.write_all(&vec![b'\n'; FILL_BYTES]));
     let mut command = Process::new(binary());
     command.current_dir(folder.path()).env_remove("CSD_ARRAY");
@@ -35,7 +35,7 @@ fn unread(folder: &TempDir) -> (Child, PipeReader) {
     (child.unwrap(), reader)
 }
 
-/// So many strangers are refused, each of which the drive logs, as far as it may.
+/// Connects this many strangers, who are refused; the drive logs each, within its limit.
 fn are_refused(address: SocketAddr, strangers: usize) {
     for _ in 0..strangers {
         let mut stranger = Wire::open(address);
@@ -45,7 +45,7 @@ fn are_refused(address: SocketAddr, strangers: usize) {
     }
 }
 
-/// Strangers who are refused, and a host that is served all the same.
+/// Asserts that strangers are refused, and a host is served.
 fn use_it(folder: &TempDir) {
     let ready = folder.path().join("ready");
     wait_until("the drive serves", || ready.exists());
@@ -63,7 +63,7 @@ fn use_it(folder: &TempDir) {
     assert!(io.command(block(0x02), &[], 4096).data == [0x5A; 4096]);
 }
 
-/// Asks the drive to stop; its exit code.
+/// Asks the drive to stop; returns its exit code.
 fn stop(mut child: Child) -> Option<i32> {
     signal(child.id(), Signal::TERM);
     let mut ended = None;
@@ -102,7 +102,7 @@ fn a_log_that_is_read_late_says_what_there_was() {
     let held_back: usize = refused.iter().map(more).sum();
     let told = refused.len() - lines("events held back of=\"connect refused\"");
     assert!(told < REFUSED / 2, "they are held back: {told} lines");
-    // What no line was allowed for is not told of; it is not much.
+    // The last events held back are not reported yet; they are few.
     assert!(told + held_back > REFUSED / 2, "{told} lines, {held_back} more");
 }
 

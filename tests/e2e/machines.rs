@@ -1,5 +1,5 @@
 //! An array over several machines: three network namespaces with an address each, and a switch
-//! between them. Needs root and `ip`; says so and passes where it has not.
+//! between them. Needs root and `ip`; without them it prints that and passes.
 
 use std::fs::{self, Permissions};
 use std::io::Write;
@@ -12,7 +12,7 @@ use crate::harness::{Array, Done, Running, binary, finish, small_i32, wait_until
 
 const HOST: &str = "nqn.2026-11.io.csdstore:lab";
 
-/// Three machines, gone when the value is dropped.
+/// Three machines, removed on drop.
 struct Machines {
     prefix: String,
     array: Array,
@@ -72,7 +72,7 @@ impl Machines {
         finish(self.spawn(machine, &[arguments, &secrets].concat()))
     }
 
-    /// What the guide says to do on a machine that serves a drive.
+    /// Follows the guide's steps for a machine that serves a drive.
     fn serve(&mut self, machine: usize) {
         let (listen, nqn) = (format!("{}:4420", address(machine)), nqn(machine));
         let (media, ready) = (format!("d{machine}.media"), format!("ready{machine}"));
@@ -109,10 +109,10 @@ impl Machines {
         }
     }
 
-    /// Cuts a machine off, or plugs it in.
+    /// Disconnects a machine, or connects it.
     fn link(&self, machine: usize, state: &str) {
         ip(&format!("-n {} link set p{machine} {state}", self.name(3))).unwrap();
-        // So that nobody waits for answers of one whose hardware address it still knows.
+        // Otherwise machines wait for one whose hardware address they still know.
         for other in 0..3 {
             ip(&format!("-n {} neigh flush all", self.name(other))).unwrap();
         }
@@ -139,7 +139,7 @@ fn url(machine: usize) -> String {
     format!("nvme+tcp://{}:4420/{}", address(machine), nqn(machine))
 }
 
-/// The array file of the guide, with one drive.
+/// Returns the guide's array file, with one drive.
 fn array_file() -> String {
     let head = "schema = 1\nname = \"rack\"\nuuid = \"5f0c1d2e3a4b5c6d7e8f901122334455\"\n";
     format!("{head}\n[[drives]]\nname = \"d0\"\nurl = \"{}\"\n", url(0))
@@ -150,7 +150,7 @@ fn drives_of_several_machines_are_an_array_for_each_of_them() {
     let mut machines = match Machines::new() {
         Ok(machines) => machines,
         Err(why) => {
-            // Not by a macro: what these print is not shown for a test that passes.
+            // Macros do not show their output in tests that pass.
             let _gone = writeln!(std::io::stderr(), "several machines: skipped: {why}");
             return;
         }

@@ -1,8 +1,7 @@
 //! End to end: the built `csd` binary over arrays of one, two and four real drives.
 //!
-//! Every test has drives of its own, in a folder of its own; every command has a time limit, and
-//! one that exceeds it fails the test. Answers are compared with numbers that the test computes
-//! by itself.
+//! Every test has its own drives in its own folder. Every command has a time limit; a test whose
+//! command exceeds it fails. Answers are compared with numbers that the test computes itself.
 //!
 //! - [`harness`]: the binary, arrays, data
 //! - [`ways`]: all ways to run agree, on both placements, for every number of drives
@@ -29,7 +28,7 @@
 //! - [`secrets`]: hosts and drives that prove who they are
 //! - [`mod@characterize`]: profiles of what is measured; [`subjects`]: of arrays, and of a drive of
 //!   an [`other`] maker
-//! - [`log`]: nobody reads what a drive logs, and names that would move a terminal's cursor
+//! - [`log`]: a drive's log that no process reads, and names that would move a terminal's cursor
 //! - [`messages`]: what commands say, and their exit codes
 //! - [`json`]: what they print for programs, against its description
 //! - [`failures`]: drives that are down or die, cut-off puts, full and corrupt media

@@ -1,4 +1,4 @@
-//! Media: what a look at them finds, what damage does, and which a drive takes.
+//! Media: findings of a check, effects of damage, and the media that a drive accepts.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -48,7 +48,8 @@ fn a_look_at_media_counts_what_is_there_and_changes_nothing() {
 #[test]
 fn damage_is_found_wherever_it_is() {
     let mut drive = filled();
-    // Recovery seals what the first life left open: from then on all of it must be whole.
+    // Recovery seals the segments that the first life left open: from then on all of it must be
+    // sound.
     drive.start("m", &[]);
     drive.array.csd(&["drive", "check", "m"]).expect(1, &["in use"]);
     drive.stop().expect(0, &[]);
@@ -91,7 +92,7 @@ fn a_damaged_value_is_an_error_to_a_host_and_the_others_are_there() {
     drive.start("m", &[]);
     let (_admin, mut io) = drive.connect();
     for number in 0..100u32 {
-        // The first bytes are right, but nobody can promise that without the rest.
+        // The first bytes are right, but the rest is needed to verify them.
         let size = if number % 2 == 0 { 100 } else { 3000 };
         let reply = io.command(kv(0x02, &number.to_be_bytes(), size), &[], size as usize);
         match number {
@@ -123,7 +124,7 @@ fn damage_behind_a_seal_is_refused_and_what_is_whole_can_be_salvaged() {
     drive.array.csd(&serve).expect(1, &words);
     file.write_all_at(&[whole[header + 33]], header as u64 + 33).unwrap();
 
-    // A record's header: the keys behind it would be gone without a word.
+    // A record's header: without it the keys after it would be lost silently.
     file.write_all_at(&[whole[value - 16] ^ 1], value as u64 - 16).unwrap();
     let damaged = fs::read(&path).unwrap();
     drive.array.csd(&serve).expect(1, &["the medium is damaged", "no record at", "--salvage"]);
@@ -184,11 +185,11 @@ fn a_drive_says_whether_it_uses_direct_io_and_works_either_way() {
     array.csd(&serve).expect(2, &["use --size"]);
 }
 
-/// A loop device, detached when it goes out of scope.
+/// Loop device, detached on drop.
 struct Loop(String);
 
 impl Loop {
-    /// `None` where this user may not make one.
+    /// Makes a loop device over a file; `None` if this user may not.
     fn over(file: &std::path::Path) -> Option<Self> {
         let mut losetup = std::process::Command::new("losetup");
         let made = losetup.args(["--find", "--show"]).arg(file).output().ok()?;
@@ -221,7 +222,7 @@ fn a_block_device_is_a_medium_for_one_drive_and_never_taken_from_somebody_else()
     drop(io);
     drive.stop().expect(0, &[]);
     let found = array.csd(&["drive", "check", &device.0, "--json"]).expect(0, &[]).json();
-    // `--size` of the first start is what the drive keeps to.
+    // The drive keeps the `--size` of the first start.
     assert_eq!(found["result"]["bytes"], 128 << 20, "{found}");
     drive.start(&device.0, &[]);
     let (_admin, mut io) = drive.connect();
@@ -229,7 +230,7 @@ fn a_block_device_is_a_medium_for_one_drive_and_never_taken_from_somebody_else()
     drop(io);
     drive.stop().expect(0, &[]);
 
-    // Somebody's partition table, and the second superblock for good measure.
+    // A partition table, and damage of the second superblock too.
     let disk = fs::OpenOptions::new().write(true).open(&device.0).unwrap();
     disk.write_all_at(&[0; 1 << 20], 0).unwrap();
     disk.write_all_at(b"EFI PART", 512).unwrap();

@@ -1,5 +1,5 @@
-//! The memory that a drive takes, as the kernel counts it, while hosts try to have it take more
-//! than the guide says.
+//! Memory of a drive, as the kernel counts it, while hosts try to exceed the limits that the guide
+//! gives.
 
 use std::fs;
 use std::io::Write;
@@ -15,7 +15,7 @@ const PIECE: usize = 128 << 10;
 const VALUE: usize = 4 * MIB;
 const INVALID_PROGRAM_DATA: u16 = 0x18E;
 
-/// Most memory that the drive has had at once, in MiB.
+/// Returns the drive's peak memory in MiB.
 fn peak_mib(drive: &Drive) -> usize {
     let pid = drive.running.as_ref().unwrap().child.id();
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -23,8 +23,8 @@ fn peak_mib(drive: &Drive) -> usize {
     line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() >> 10
 }
 
-/// Sends that part of `data` which the drive grants with its next R2T; false when it sent something
-/// else, which is the answer to a command.
+/// Sends the part of `data` that the drive grants with its next R2T; returns false if it sent an
+/// answer to a command instead.
 fn send_granted(io: &mut Wire, data: &[u8]) -> bool {
     let pdu = io.receive();
     if pdu.header[0] != 0x09 {
@@ -44,7 +44,7 @@ fn send_granted(io: &mut Wire, data: &[u8]) -> bool {
     true
 }
 
-/// The header of an execution of program `pid` over so many sources, in one core.
+/// Returns the header of an execution of program `pid` over so many sources, on one core.
 fn header(pid: u8, sources: u16, serial: bool, parameters: u32) -> Vec<u8> {
     let mut header = vec![0; 64];
     header[..4].copy_from_slice(b"CSDX");
@@ -56,7 +56,7 @@ fn header(pid: u8, sources: u16, serial: bool, parameters: u32) -> Vec<u8> {
     header
 }
 
-/// A source of bytes of the memory namespace.
+/// Returns a source of bytes of the memory namespace.
 fn memory_source(bytes: u32) -> Vec<u8> {
     let mut source = vec![0; 32];
     (source[0], source[4]) = (3, 4);
@@ -68,7 +68,7 @@ fn execute(index: u32, data: &[u8]) -> Command {
     Command::new(0x01, 5).dword(2, index).dword(4, u32::try_from(data.len()).unwrap())
 }
 
-/// 24 connections with 16 executions each, all with 1 MiB of data, wait behind four long ones.
+/// 24 connections with 16 executions each, all with 1 MiB of data, wait for four long ones.
 #[test]
 fn executions_that_wait_hold_a_part_of_the_transfer_memory_and_no_more() {
     const HOSTS: u16 = 24;
@@ -86,7 +86,7 @@ fn executions_that_wait_hold_a_part_of_the_transfer_memory_and_no_more() {
     };
     let mut running = queue(1);
     let before = peak_mib(&drive);
-    // A checksum for every byte of 16 MiB: what the lane is busy with.
+    // Work for the compute thread: a checksum for every byte of 16 MiB.
     let mut long = header(5, 1, false, 16);
     long.extend(memory_source(16 << 20));
     long.extend([1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0]);
@@ -94,7 +94,7 @@ fn executions_that_wait_hold_a_part_of_the_transfer_memory_and_no_more() {
         running.post(execute(4, &long), &long);
     }
     running.stream.set_read_timeout(Some(LIMIT)).unwrap();
-    // What a program makes of its data is seen when its turn has come: these are refused then.
+    // A program sees its parameters only when its turn comes: these are refused then.
     let parameters = MIB - 64 - 32;
     let mut data = header(1, 1, false, u32::try_from(parameters).unwrap());
     data.extend(memory_source(4096));
@@ -126,8 +126,8 @@ fn executions_that_wait_hold_a_part_of_the_transfer_memory_and_no_more() {
     assert_eq!(answered, usize::from(HOSTS) * 16, "every one of them was answered");
     let grown = peak_mib(&drive) - before;
     println!("384 executions with 1 MiB each that waited: {grown} MiB");
-    // Reading ahead for four executions, the transfer memory for executions, and what the
-    // allocator keeps of either.
+    // Read-ahead of four executions, the transfer memory for executions, and memory that the
+    // allocator keeps.
     assert!(grown <= 4 * 18 + 4 + 24, "{grown} MiB");
 }
 
@@ -180,7 +180,7 @@ fn a_command_that_waits_takes_little() {
         io.stream.write_all(&capsule).unwrap();
     }
     assert_eq!(io.receive().header[0], 0x09, "R2T");
-    // An admin command that comes later is answered when all of them have been received.
+    // An admin command that comes later is answered after all of them have been received.
     let (_admin, mut other) = drive.connect_sized(32);
     assert_eq!(other.command_in_capsule(Command::new(0x01, 1), &[1; 4096]).status, 0);
     let grown = peak_mib(&drive) - before;

@@ -1,5 +1,4 @@
-//! What commands say when something is wrong, and with which exit code: the table in the guide is
-//! walked through line by line.
+//! Error messages of commands and their exit codes: walks through the guide's table line by line.
 
 use std::fs;
 
@@ -86,7 +85,7 @@ fn an_error_for_programs_has_its_command_exit_code_and_drive() {
     assert_eq!(command, "drive serve");
 }
 
-/// The rows of the guide's table: a command, the state of the array, the exit code.
+/// Returns the rows of the guide's table: a command, the state of the array, the exit code.
 fn rows() -> Vec<(String, String, i32)> {
     let guide = fs::read_to_string(root("docs/guide/command-line.md")).unwrap();
     let rows = guide.lines().filter_map(|line| {
@@ -173,8 +172,8 @@ fn the_version_says_what_was_built() {
     assert!(said.trim_end().ends_with(features), "{said}");
 }
 
-/// An option that means nothing to a command is not in its help, and those of all commands have
-/// a heading of their own.
+/// Help of a command omits options without meaning for it, and lists global options under their own
+/// heading.
 #[test]
 fn help_has_global_options_apart_and_only_those_that_mean_something() {
     let folder = Array { folder: TempDir::new().unwrap() };

@@ -1,4 +1,4 @@
-//! Objects that kernels cannot run over: the error says what to do, and nothing is left behind.
+//! Objects that kernels cannot run over: the error names a remedy, and no output is left behind.
 
 use crate::harness::Array;
 
@@ -6,7 +6,7 @@ fn bytes(values: &[i32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// Wrong use, with these words, and no object of that name afterwards.
+/// Asserts wrong use, with these words, and that no object of that name exists afterwards.
 #[track_caller]
 fn refused(array: &Array, arguments: &[&str], words: &[&str]) {
     array.csd(arguments).expect(2, words);
@@ -58,7 +58,7 @@ fn objects_that_begin_on_different_drives_are_told_to_be_aligned() {
         let stat = array.csd(&["stat", name, "--json"]).expect(0, &[]).json();
         stat["result"]["drives"].clone()
     };
-    // Where a small object begins is drawn: one of some tries begins elsewhere.
+    // The first drive of a small object is random: one of several tries begins on another drive.
     for name in ["b0", "b1", "b2", "b3", "b4", "b5", "b6", "b7", "b8", "b9", "b10", "b11"] {
         array.csd(&["put", "other", name, "--type", "i32"]).expect(0, &[]);
         if offset(name) != offset("a") {
@@ -83,7 +83,7 @@ fn sorted_inputs_are_asked_for_by_element() {
     array.file("nan", &nan);
     put("nan", "f32").expect(2, &["nan: element 1 is NaN, which has no place in an order"]);
     put("short", "bytes").expect(2, &["are not numbers"]);
-    // Far behind the first chunk too, when a part of the object is stored already.
+    // The error is far after the first chunk, when a part of the object is stored already.
     let mut late: Vec<i32> = (0..2_000_000).collect();
     late[1_900_000] = 7;
     array.file("late", &bytes(&late));
@@ -162,7 +162,7 @@ fn page_rank_wants_a_square_of_f32_and_rows_that_fit_an_execution() {
     let rank = |name: &str, words: &[&str]| refused(&array, &["run", "page-rank", name], words);
     rank("flat", &["\"flat\" is 2 x 3: page rank needs a square"]);
     rank("wide", &["\"wide\" is of type f64: dense rows are f32"]);
-    // Everybody points at node 0: its row is longer than 256 chunks of 4 KiB.
+    // Every node points at node 0, so its row is longer than 256 chunks of 4 KiB.
     let star: String = (1..300_000).map(|node| format!("{node} 0\n")).collect();
     array.file("star", star.as_bytes());
     array.csd(&["put", "star", "star", "--graph", "--chunk", "4K"]).expect(0, &[]);

@@ -1,4 +1,4 @@
-//! Put, get, list, remove; inputs, right and wrong.
+//! Put, get, list, remove; valid and invalid inputs.
 
 use std::fs;
 
@@ -152,7 +152,7 @@ fn wrong_use_is_told_with_exit_code_2() {
     ] {
         array.csd(&command.split(' ').collect::<Vec<_>>()).expect(2, &[words]);
     }
-    // What the operating system refuses is no wrong use.
+    // Errors of the operating system are not wrong use.
     for (command, words) in
         [("put none.bin", "none.bin: No such file"), ("get i32 /nowhere/x", "No such file")]
     {

@@ -1,4 +1,4 @@
-//! One drive: how it stops, what it counts and what it logs.
+//! One drive: its stop, its metrics and its log.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -21,7 +21,7 @@ fn a_stop_request_lets_a_store_in_flight_end_and_takes_no_new_command() {
     let address = drive.address();
     drive.ask_to_stop();
     wait_until("the drive stops listening", || TcpStream::connect(address).is_err());
-    // The connection may hear of it a moment later than the listener.
+    // The connection may notice it a moment later than the listener.
     wait_until("new commands are refused", || {
         match io.command(kv(0x14, b"in flight", 0), &[], 0).status {
             0x82 => true,
@@ -62,7 +62,7 @@ pub(crate) fn scrape(address: SocketAddr, request: &str) -> String {
     answer
 }
 
-/// A port that was free a moment ago.
+/// Returns a port that was free a moment ago.
 pub(crate) fn free_address() -> SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
@@ -113,7 +113,7 @@ fn a_drive_counts_what_it_does_for_prometheus() {
     let connections = number("csd_connections{core=\"0\"}") + number("csd_connections{core=\"1\"}");
     assert!((connections - 2.0).abs() < 0.5);
     assert!(number("csd_kv_segments_free") < number("csd_kv_segments"));
-    // Every name is declared before its numbers.
+    // Every name is declared before its values.
     for line in page.lines().filter(|line| !line.starts_with('#')) {
         let name = line.split(['{', ' ']).next().unwrap();
         let of = |end| name.strip_suffix(end).unwrap_or(name);
@@ -126,7 +126,7 @@ fn a_drive_counts_what_it_does_for_prometheus() {
     let mut babbler = TcpStream::connect(metrics).unwrap();
     babbler.set_read_timeout(Some(LIMIT)).unwrap();
     let _let_go = babbler.write_all(&[b'x'; 64 << 10]);
-    // Closed or reset, but not answered, and not kept.
+    // Closed or reset, but neither answered nor kept.
     assert!(!matches!(babbler.read(&mut [0; 16]), Ok(1..)), "a babbler is let go");
     assert!(scrape(metrics, "GET / HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 200 OK"));
 }

@@ -1,4 +1,4 @@
-//! Options of an array's drives: kept in the array file, and no others than it has.
+//! Options of an array's drives: the array file keeps them, and an array accepts no others.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::harness::{Array, root};
 
-/// An array that is not started, taken down all the same.
+/// Makes an array that is not started, and is removed on drop all the same.
 fn unstarted() -> Array {
     Array { folder: tempfile::TempDir::new().unwrap() }
 }
@@ -63,7 +63,7 @@ fn options_that_the_array_does_not_have_are_refused() {
     }
     let status = array.csd(&["array", "status", "--json"]).expect(4, &[]).json();
     assert_eq!(status["result"]["drives"][0]["state"], "down");
-    // What the refusal says to do works.
+    // The remedy in the error message works.
     let file = fs::read_to_string(array.path("csd-array.toml")).unwrap();
     array.file("csd-array.toml", file.replace("\"32M\"", "\"16M\"").as_bytes());
     up("array up --memory 16M").expect(0, &[]);

@@ -1,8 +1,8 @@
-//! A drive of another maker: NVMe/TCP from the standard's byte offsets alone, no code of ours.
+//! Drive of another maker: NVMe/TCP from the standard's byte offsets alone, without code of ours.
 //!
-//! One block namespace that is only read, one command set, a queue or two; it knows neither
-//! key-value nor compute namespaces, nor logs. What it does not know it refuses as Invalid Command
-//! Opcode, or as Invalid Field in Command.
+//! It has one read-only block namespace, one command set, and a queue or two; it supports neither
+//! key-value nor compute namespaces, nor logs. It refuses anything else as Invalid Command Opcode
+//! or Invalid Field in Command.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -16,7 +16,7 @@ const BLOCKS: u64 = 32 << 10;
 const INVALID_OPCODE: u16 = 0x001;
 const INVALID_FIELD: u16 = 0x002;
 
-/// Listens, and serves until the test's process ends; gives the drive's URL.
+/// Listens, and serves until the test's process ends; returns the drive's URL.
 pub(crate) fn serve() -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -28,16 +28,16 @@ pub(crate) fn serve() -> String {
     format!("nvme+tcp://{address}/{NQN}")
 }
 
-/// A connection, and the queue on it.
+/// Connection, and the queue on it.
 struct Queue {
     host: TcpStream,
     qid: u16,
     head: u16,
-    /// Controller Status (CSTS): ready, and whether shutdown is complete.
+    /// Controller Status (CSTS): ready, and shutdown complete.
     status: u64,
 }
 
-/// What a command is answered with: data, and dwords 0 and 1, or a status.
+/// Answer to a command: data, and dwords 0 and 1, or a status.
 type Answer = Result<(Vec<u8>, u64), u16>;
 
 fn half(bytes: &[u8], at: usize) -> u16 {
@@ -74,7 +74,7 @@ impl Queue {
         const ASYNC_EVENT_REQUEST: u8 = 0x0C;
         let answer = match (sqe[0], self.qid) {
             (0x7F, _) => self.fabrics(sqe),
-            // Nothing ever happens to this drive.
+            // This drive has no events to report.
             (ASYNC_EVENT_REQUEST, 0) => return Ok(()),
             (_, 0) => admin(sqe),
             _ => io(sqe),
@@ -97,7 +97,7 @@ impl Queue {
         self.host.write_all(&capsule)
     }
 
-    /// C2HData in pieces.
+    /// Sends C2HData in pieces.
     fn data(&mut self, cid: &[u8], data: &[u8]) -> io::Result<()> {
         const PIECE: usize = 32 << 10;
         for (index, piece) in data.chunks(PIECE).enumerate() {

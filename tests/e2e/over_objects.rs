@@ -1,5 +1,5 @@
-//! `csd program run` over objects: every way gives what the test computes by itself, whatever the
-//! chunks cut, and what goes wrong is said.
+//! `csd program run` over objects: every way to run gives the result that the test computes itself,
+//! wherever chunks end, and reports its errors.
 
 use serde_json::Value;
 
@@ -11,14 +11,14 @@ fn built(name: &str) -> String {
     root(&format!("sdk/built/{name}.wasm")).to_str().unwrap().to_owned()
 }
 
-/// What every module here begins with: its imports, and 8 MiB of memory.
+/// Beginning of every module here: imports, and 8 MiB of memory.
 const HEAD: &str = r#"(module
     (import "csd" "next" (func $next (param i32 i32 i32) (result i32)))
     (import "csd" "emit" (func $emit (param i32 i32)))
     (memory (export "memory") 128)
     (func (export "csd_records") (result i64) (i64.const 1))"#;
 
-/// A program over lines that begins with what an execution emits, and emits its stream behind it.
+/// Program over lines that first emits a mark for each execution, then its stream.
 const SEGMENTS: &str = r#"(data (i32.const 0) ">")
     (func (export "csd_run") (result i64) (local $count i32) (local $all i64)
       (call $emit (i32.const 0) (i32.const 1))
@@ -38,7 +38,8 @@ fn run(array: &Array, line: &str) -> Done {
     array.csd(&line.split_whitespace().collect::<Vec<_>>())
 }
 
-/// Lines of lengths up to `longest`, some of them empty, some with a needle; no newline at the end.
+/// Returns lines of lengths up to `longest`, some of them empty, some with a needle; no newline at
+/// the end.
 fn lines(seed: u64, count: usize, longest: u64) -> Vec<u8> {
     let line = |draw: u64| {
         let length = usize::try_from(draw % longest).unwrap();
@@ -53,7 +54,7 @@ fn lines(seed: u64, count: usize, longest: u64) -> Vec<u8> {
     numbers(seed, count).map(line).collect::<Vec<_>>().join(&b'\n')
 }
 
-/// The texts that lines are cut in, in chunks of 4 KiB.
+/// Returns texts with lines that end at various places of chunks of 4 KiB.
 fn texts(seed: u64) -> Vec<(&'static str, Vec<u8>)> {
     let draws: Vec<u64> = numbers(seed, 2).collect();
     let count = usize::try_from(draws[0] % 600).unwrap();
@@ -69,14 +70,14 @@ fn texts(seed: u64) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// The lines that hold a needle, each with its newline.
+/// Returns the number of lines with a needle, and these lines, each with its newline.
 fn hits(text: &[u8]) -> (u64, Vec<u8>) {
     let holds = |line: &&[u8]| line.windows(6).any(|window| window == b"needle");
     let hits: Vec<&[u8]> = text.split(|byte| *byte == b'\n').filter(holds).collect();
     (hits.len() as u64, hits.iter().flat_map(|line| [line, &b"\n"[..]].concat()).collect())
 }
 
-/// Runs all three ways, and gives the result and what was written.
+/// Runs all three ways; returns the result and the output.
 fn all_ways(array: &Array, line: &str) -> (Value, Vec<u8>) {
     let line = format!("program run {line} --on all --cores 2 --output out --force --json");
     let said = run(array, &line).expect(0, &[]).json();
@@ -189,7 +190,7 @@ fn what_a_program_writes_goes_to_the_terminal_a_file_or_an_object() {
     assert!(run(&array, "get found -").expect(0, &[]).stdout == expected);
     run(&array, &format!("{grep} --store found")).expect(2, &["\"found\" exists"]);
 
-    // Little of it crosses, and nothing of the program stays in the drives.
+    // Little of it crosses, and the program does not stay in the drives.
     let runs = &stored["result"]["runs"];
     let crossed = |at: usize| runs[at]["crossed_bytes"].as_u64().unwrap();
     assert!(crossed(1) > text.len() as u64, "the host reads it all: {runs}");
@@ -245,7 +246,7 @@ fn programs_and_objects_that_do_not_fit_are_refused_in_words() {
     run(&array, "program run missing.wasm --object ints").expect(1, &["missing.wasm"]);
 }
 
-/// What ends an execution in a drive ends it on the host.
+/// Limits that end an execution in a drive end it on the host too.
 #[test]
 fn limits_are_the_same_on_drives_and_host() {
     let array = Array::up(2, "256M");
@@ -283,12 +284,13 @@ fn limits_are_the_same_on_drives_and_host() {
             assert_eq!(grown["result"]["result"], expected, "{on}, {memory}");
         }
     }
-    // Nothing of what failed is left in a drive.
+    // Failed executions leave nothing in a drive.
     let listed = run(&array, "program list --json").expect(0, &[]).text();
     assert!(!listed.contains("\"own\":false"), "{listed}");
 }
 
-/// How many bytes come at once is nobody's to know. A program whose answer depends on it is found.
+/// The number of bytes that arrive at once is unspecified. A program whose answer depends on it is
+/// detected.
 #[test]
 fn a_program_whose_answer_depends_on_where_it_runs_is_found_out() {
     // Large enough for values of 4 MiB.
@@ -331,7 +333,7 @@ fn a_run_goes_on_after_cuts_and_a_restart_of_a_drive() {
     crate::harness::finish(running).expect(0, &[]);
     assert!(std::fs::read(cut.array.path("restarted")).unwrap() == expected);
 
-    // One that does not come back is named, with what is missing.
+    // A drive that does not come back is named, with the missing part.
     cut.proxy.cut(EXECUTE, &[5], Door::Shut);
     let line = run("lost");
     let failed = cut.array.csd(&line.split(' ').collect::<Vec<_>>()).expect(1, &[]).json();

@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::harness::{Array, Done, Running, finish, signal, wait_until};
 
-/// A machine without an id is another host with every command, and does not see its programs.
+/// Without a machine id every command is another host, which does not see the programs of others.
 const HOST: &str = "nqn.2026-11.io.csdstore:host";
 
-/// Programs without a word of output: one that ends, and one that ends with its time.
+/// Programs without output: one that ends, and one that runs until its time limit.
 const MODULES: [(&str, &str); 2] =
     [("short.wasm", "(i64.const 7)"), ("long.wasm", "(loop $l (br $l)) (i64.const 0)")];
 
@@ -37,7 +37,7 @@ impl Owned {
         self.0.csd(&run)
     }
 
-    /// Starts a run that lasts, and waits until both drives have its program.
+    /// Starts a long run, and waits until both drives have its program.
     fn start(&self) -> Running {
         let run = ["program", "run", "long.wasm", "--object", "x", "--time", "20000"];
         let running = self.0.spawn(&[&run[..], &["--host-nqn", HOST]].concat(), Stdio::null());
@@ -45,7 +45,7 @@ impl Owned {
         running
     }
 
-    /// How many loaded programs each drive has.
+    /// Returns the number of loaded programs of each drive.
     fn loaded(&self) -> Vec<usize> {
         let list = ["program", "list", "--json", "--host-nqn", HOST];
         let listed = self.0.csd(&list).expect(0, &[]).json();
@@ -69,7 +69,7 @@ fn a_program_whose_run_was_killed_is_unloaded_by_a_later_run() {
     owned.run("short.wasm").expect(0, &[]);
     assert_eq!(owned.loaded(), [0, 0]);
 
-    // Programs that somebody loads on purpose have no run, and stay.
+    // Programs that users load have no run, and stay.
     let load = ["program", "load", "short.wasm", "--activate", "--host-nqn", HOST];
     owned.0.csd(&load).expect(0, &[]);
     owned.run("short.wasm").expect(0, &[]);

@@ -1,5 +1,5 @@
 //! A drive paced by a profile, as a process: it does its work, and answers no sooner than the
-//! profile's device would. Nothing is said of how much later.
+//! profile's device would. The test sets no upper limit on time.
 
 use std::time::{Duration, Instant};
 
@@ -57,7 +57,7 @@ fn paced(body: impl AsyncFnOnce(&Controller) + Send + 'static) {
     drive.stop().expect(0, &[]);
 }
 
-/// Says how long `body` took beside what it gave.
+/// Returns the result of `body` and the time that it took.
 async fn timed<T>(body: impl Future<Output = T>) -> (T, Duration) {
     let begin = Instant::now();
     let value = body.await;

@@ -1,10 +1,10 @@
-//! `csd program`: an example of the SDK through its whole life on an array, and what a drive beyond
-//! loopback, or with an allow-list, says to it.
+//! `csd program`: an example of the SDK through its whole life on an array, and the answers of a
+//! drive beyond loopback or with an allow-list.
 
 use crate::harness::{Array, root, wait_until};
 use crate::single::Drive;
 
-/// Named, because a machine without an id is another host with every command.
+/// Named, because without a machine id every command is another host.
 const HOST: &str = "nqn.2026-11.io.csdstore:host";
 const OTHER: &str = "nqn.2026-11.io.csdstore:other";
 
@@ -48,7 +48,7 @@ fn a_program_is_loaded_run_and_forgotten() {
     let piped = array.csd_with(&pipe, Some(&array.path("text"))).expect(0, &[]);
     assert_eq!(piped.text(), "three\n");
 
-    // For another host of this machine there is none of this.
+    // Another host of this machine sees none of this.
     let other = |words: &[&str]| array.csd(&[words, &["--host-nqn", OTHER]].concat());
     other(&["program", "run", "16", "--input", input]).expect(1, &["no program"]);
     other(&["program", "deactivate", "16"]).expect(1, &["no program"]);

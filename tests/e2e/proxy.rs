@@ -1,8 +1,8 @@
-//! A proxy before a drive that cuts connections where a test says, by the commands that pass.
+//! Proxy in front of a drive that cuts connections after given commands.
 //!
 //! Written from the standard's byte offsets: it reads the headers of PDUs and the first bytes of
 //! commands, and changes nothing. Invariant: a cut ends all connections to the drive at once, right
-//! after the command that it was named for has gone on to the drive, which may or may not do it.
+//! after its command was passed on to the drive, which may or may not execute it.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -21,10 +21,10 @@ pub(crate) const MEMORY_WRITE: (u32, u8) = (4, 0x05);
 /// Type of the PDU that carries a command.
 const CAPSULE: u8 = 0x04;
 
-/// What happens to connections that are made after a cut.
+/// Fate of connections that are made after a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Door {
-    /// They are let through.
+    /// They are passed through.
     Open,
     /// They wait for [`Proxy::open`].
     Held,
@@ -32,7 +32,7 @@ pub(crate) enum Door {
     Shut,
 }
 
-/// A proxy before one drive.
+/// Proxy in front of one drive.
 pub(crate) struct Proxy {
     pub(crate) port: u16,
     shared: Arc<Shared>,
@@ -46,19 +46,19 @@ struct Shared {
 struct State {
     drive: SocketAddr,
     door: Door,
-    /// The commands that are counted, and how many have passed.
+    /// Commands to count, and the number that have passed.
     counted: (u32, u8),
     passed: usize,
     /// Counts at which all connections are cut, rising.
     cuts: VecDeque<usize>,
-    /// What the door becomes with the next cut.
+    /// State of the door after the next cut.
     then: Door,
     cut: usize,
     connections: Vec<TcpStream>,
 }
 
 impl Proxy {
-    /// A proxy before the drive at `drive` that lets everything through.
+    /// Makes a proxy for the drive at `drive` that passes everything through.
     pub(crate) fn before(drive: SocketAddr) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -84,31 +84,31 @@ impl Proxy {
         Self { port, shared }
     }
 
-    /// From now on counts `commands`, cuts when as many have passed as `cuts` says, and then has
-    /// the door as `then` says.
+    /// Counts `commands` from now on, cuts when their number is one of `cuts`, and then sets the
+    /// door to `then`.
     pub(crate) fn cut(&self, commands: (u32, u8), cuts: &[usize], then: Door) {
         let mut state = self.shared.state.lock().unwrap();
         (state.counted, state.passed, state.cut) = (commands, 0, 0);
         (state.cuts, state.then) = (cuts.iter().copied().collect(), then);
     }
 
-    /// How often it has cut.
+    /// Returns the number of cuts so far.
     pub(crate) fn cuts(&self) -> usize {
         self.shared.state.lock().unwrap().cut
     }
 
-    /// How many of the counted commands have passed.
+    /// Returns how many of the counted commands have passed.
     pub(crate) fn passed(&self) -> usize {
         self.shared.state.lock().unwrap().passed
     }
 
-    /// Lets connections through again.
+    /// Passes connections through again.
     pub(crate) fn open(&self) {
         self.shared.state.lock().unwrap().door = Door::Open;
         self.shared.changed.notify_all();
     }
 
-    /// The drive is elsewhere now.
+    /// Sets a new address of the drive.
     pub(crate) fn redirect(&self, drive: SocketAddr) {
         self.shared.state.lock().unwrap().drive = drive;
     }

@@ -1,6 +1,5 @@
-//! Runs whose connection to a drive is cut in the middle: one that comes back costs nothing but
-//! time, also when the drive itself was restarted; one that does not ends the run with what is
-//! missing.
+//! Runs whose connection to a drive is cut in the middle. If the drive comes back, even after a
+//! restart, the run only takes longer; if not, the run ends and reports the missing part.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -13,7 +12,7 @@ use serde_json::Value;
 use crate::harness::{Array, Done, finish, numbers, small_i32, wait_until};
 use crate::proxy::{Door, EXECUTE, MEMORY_WRITE, Proxy, RETRIEVE};
 
-/// An array of two drives, and a proxy before the second one.
+/// Array of two drives, and a proxy in front of the second one.
 pub(crate) struct Cut {
     pub(crate) array: Array,
     pub(crate) proxy: Proxy,
@@ -30,7 +29,7 @@ impl Cut {
         Self { array, proxy }
     }
 
-    /// Runs `csd` by way of the proxy.
+    /// Runs `csd` through the proxy.
     fn csd(&self, line: &str) -> Done {
         self.array.csd(&Self::proxied(line))
     }
@@ -39,7 +38,8 @@ impl Cut {
         line.split_whitespace().chain(["--array", "proxied.toml", "--json"]).collect()
     }
 
-    /// Puts 8 MB of i32 in small chunks, `b` as `a` lies, and gives how many of them are 7.
+    /// Puts 8 MB of i32 in small chunks, `b` as `a` lies; returns the data and how many of them are
+    /// 7.
     pub(crate) fn put(&self, name: &str, seed: u64) -> (Vec<u8>, u64) {
         let (bytes, sevens) = small_i32(seed, 2_000_000);
         self.array.file("x.bin", &bytes);
@@ -50,16 +50,16 @@ impl Cut {
     }
 }
 
-/// Where the second drive listens.
+/// Returns the address of the second drive.
 pub(crate) fn second(array: &Array) -> SocketAddr {
     let url = array.drives()[1]["url"].as_str().unwrap().to_owned();
     url.strip_prefix("nvme+tcp://").unwrap().split('/').next().unwrap().parse().unwrap()
 }
 
-/// Ways to run, each with the command that the drive gets most of.
+/// Ways to run, each with the drive's most frequent command.
 const WAYS: [(&str, (u32, u8)); 3] = [("drives", EXECUTE), ("host", RETRIEVE), ("split", EXECUTE)];
 
-/// What a run that lost its second drive says of itself.
+/// Asserts the report of a run that lost its second drive.
 #[track_caller]
 fn expect_partial(done: Done) {
     let failed = done.expect(1, &[]).json();
@@ -132,7 +132,7 @@ fn a_connection_that_breaks_again_and_again_is_given_up() {
     assert_eq!(cut.proxy.cuts(), 4, "three are made good");
 }
 
-/// Puts a graph whose rows lie on both drives, and gives its ranks.
+/// Puts a graph whose rows lie on both drives, and returns its ranks.
 fn graph(cut: &Cut) -> Vec<u8> {
     let draws: Vec<u64> = numbers(66, 40_000).map(|draw| draw % 3000).collect();
     let edges: String = draws.chunks(2).map(|e| format!("{} {}\n", e[0], e[1])).collect();
@@ -156,8 +156,8 @@ fn page_rank_goes_on_after_cuts_between_its_steps_and_in_them() {
     }
 }
 
-/// A drive's memory namespace is empty after a start, and with it the vector is gone that the
-/// drive was sent before: ranks that are made of zeros would look like ranks.
+/// A drive's memory namespace is empty after a start, so the vector sent before is lost: ranks
+/// computed from zeros would look like ranks.
 #[test]
 fn a_drive_that_is_restarted_in_a_run_is_sent_the_vector_again() {
     let cut = Cut::new(Array::up_on_files(2, "1G"));
@@ -175,8 +175,8 @@ fn a_drive_that_is_restarted_in_a_run_is_sent_the_vector_again() {
     assert!(cut.array.csd(&["get", "ranks", "-"]).expect(0, &[]).stdout == ranks);
 }
 
-/// A run that is cut off for long loses the memory of its drive to another one, which writes its
-/// own vector there: products with that would look like products.
+/// A run that is disconnected for long loses the memory of its drive to another run, which writes
+/// its own vector there: products with that vector would look right.
 #[test]
 fn a_run_whose_drive_another_run_took_meanwhile_says_so() {
     for command in [EXECUTE, MEMORY_WRITE] {
@@ -198,7 +198,7 @@ fn a_run_whose_drive_another_run_took_meanwhile_says_so() {
     }
 }
 
-/// Does what a run does that takes the drive's memory over; whether it had it before.
+/// Takes over the drive's memory as a run does; returns true if it had it before.
 fn take_memory(array: &Array) -> bool {
     let target: Address = array.drives()[1]["url"].as_str().unwrap().parse().unwrap();
     let body = move || async move {

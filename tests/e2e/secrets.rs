@@ -1,4 +1,4 @@
-//! Drives that know their hosts by secrets.
+//! Drives that authenticate their hosts by secrets.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -38,11 +38,11 @@ fn hosts_and_drives_prove_who_they_are() {
     let one_way = write(&array, "one-way", std::slice::from_ref(&host));
     array.csd(&["ls", "--secrets", one_way]).expect(0, &[]);
 
-    // Without the file this machine is a host that nobody knows, or claims to be one.
+    // Without the file this machine is an unknown host, or one without proof.
     array.csd(&["ls"]).expect(1, &["connect: invalid host"]);
     let words = ["it wants a secret of nqn.2026-11.io.csdstore:host"];
     array.csd(&["ls", "--host-nqn", HOST]).expect(1, &words);
-    // Of several hosts in a file, the option says which.
+    // The option selects one of several hosts in a file.
     let other = secret(&array, &["--nqn", "nqn.2026-11.io.csdstore:other"]);
     let both = write(&array, "both", &[other, host.clone()]);
     array.csd(&["ls", "--secrets", both]).expect(1, &["connect: invalid host"]);

@@ -12,14 +12,14 @@ use csd_tests::wire::{Command, Wire};
 
 pub(crate) const NQN: &str = "nqn.2026-11.io.csdstore:operations";
 
-/// A served drive in a folder of its own.
+/// A served drive in its own folder.
 pub(crate) struct Drive {
     pub(crate) array: Array,
     pub(crate) running: Option<Running>,
 }
 
 impl Drive {
-    /// Serves `media` with more options.
+    /// Serves `media` with these additional options.
     pub(crate) fn serve(media: &str, options: &[&str]) -> Self {
         let mut drive = Self { array: Array { folder: TempDir::new().unwrap() }, running: None };
         drive.start(media, options);
@@ -50,12 +50,12 @@ impl Drive {
         finish(self.running.take().unwrap())
     }
 
-    /// The admin queue of a controller, and an I/O queue of it.
+    /// Connects a controller; returns its admin queue and an I/O queue.
     pub(crate) fn connect(&self) -> (Wire, Wire) {
         self.connect_sized(32)
     }
 
-    /// The same, with so many entries.
+    /// Does the same, with so many entries.
     pub(crate) fn connect_sized(&self, entries: u16) -> (Wire, Wire) {
         let mut admin = Wire::open(self.address());
         let cntlid = admin.admin(NQN);

@@ -1,5 +1,5 @@
-//! Executions whose sources are not what they should be, sent to a drive directly: each has its
-//! status, and the drive counts on.
+//! Executions with wrong sources, sent to a drive directly: each fails with its status, and the
+//! drive goes on counting.
 
 use csd_initiator::{Address, Block, Compute, Controller, Kv, Memory, Options};
 use csd_nvme::execute::{Execution, Output, Place, Source};
@@ -11,7 +11,7 @@ use crate::single::Drive;
 const COUNT: u64 = 1;
 const VECTOR_ADD: u64 = 2;
 const ARRAY_MERGE: u64 = 3;
-/// Element types as parameters have them.
+/// Element types in parameters.
 const I32: u8 = 1;
 const F32: u8 = 3;
 
@@ -27,12 +27,12 @@ fn values(nsid: u32) -> Place {
     Place::KvChunks { nsid, prefix: [0x99; 12], first: 0, count: 1, stride: 1 }
 }
 
-/// What comes behind the first bytes of the one value that there is: 7, 7 and 1 as i32.
+/// Returns the part after the first `skip` bytes of the only value: 7, 7 and 1 as i32.
 fn tail(skip: u32) -> Place {
     Place::KvTail { nsid: 3, prefix: [0x55; 12], number: 6, skip }
 }
 
-/// An execution over these streams, by elements of this type.
+/// Returns an execution over these streams, with elements of this type.
 fn execution(program: u64, element: u8, streams: &[Place], output: Output) -> Execution {
     let sources = (0u8..).zip(streams).map(|(stream, place)| place.on(stream));
     let mut parameters = vec![0; 16];
@@ -41,7 +41,7 @@ fn execution(program: u64, element: u8, streams: &[Place], output: Output) -> Ex
     Execution { program, output, sources, inline: vec![], parameters, serial: false, cores: 1 }
 }
 
-/// What is refused, each with its status.
+/// Returns the executions that a drive refuses, each with its status.
 fn refused() -> Vec<(&'static str, Execution, Status)> {
     let count = |place| execution(COUNT, I32, &[place], Output::Completion);
     let two = |program, element, left, right| {

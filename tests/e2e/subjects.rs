@@ -1,5 +1,5 @@
-//! What is characterized: every drive of an array, drives of other makers, drives with secrets; and
-//! who tells energies. No time is judged.
+//! Subjects of a characterization: every drive of an array, drives of other makers, drives with
+//! secrets; and sources of energies. Does not check times.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -13,8 +13,8 @@ use crate::harness::Array;
 use crate::other;
 use crate::single::Drive;
 
-/// The array's drives as devices: one, if they did not differ, with the runs of both; else each
-/// with its own. Which of them it is, is the machine's to say.
+/// The array's drives become devices: one device with the runs of both if they did not differ, else
+/// one each. Which of the two depends on the machine.
 #[test]
 fn every_drive_of_an_array_counts() {
     let array = Array::up(2, "256M");
@@ -43,7 +43,7 @@ fn every_drive_of_an_array_counts() {
 #[test]
 fn drives_of_an_array_that_differ_are_told_apart() {
     let array = Array::up(2, "256M");
-    // The second drive as slow as no machine is: 1 MB/s to the host, and a second for each 64 KiB.
+    // A second drive slower than any machine: 1 MB/s to the host, and a second for each 64 KiB.
     let slow_profile = "schema = 1\n[meta]\nmachine = \"slow\"\n[host]\ncores = 1\n[device.slow]\n\
                   ext_read_Bps = 1000000\n[[point]]\nkernel = \"count\"\nwhere = \"drive\"\n\
                   device = \"slow\"\nunits = 1\nbytes = 65536\noverlap = \"serial\"\n\
@@ -102,7 +102,7 @@ fn a_drive_of_another_maker_gives_the_hosts_side_in_words() {
     folder.csd(&large).expect(2, &["namespace 1 of the drive has 16777216 bytes"]);
 }
 
-/// A made-up tree of the processor's counters, which a thread lets grow.
+/// Simulates a tree of the processor's energy counters, which a thread increases.
 #[test]
 fn energies_are_the_processors_where_it_counts_them_and_say_so() {
     let folder = nowhere();
@@ -114,12 +114,12 @@ fn energies_are_the_processors_where_it_counts_them_and_say_so() {
     let over = Arc::new(AtomicBool::new(false));
     let stop = Arc::clone(&over);
     let counting = std::thread::spawn(move || {
-        // Faster and faster, so that a measurement draws more than the rest before it.
+        // Faster and faster, so that a measurement draws more than the idle time before it.
         let (mut drawn, mut step) = (999_000_000u64, 1000);
         while !stop.load(Ordering::Relaxed) {
             (drawn, step) = (drawn + step, step + 10);
             let text = (drawn % 1_000_000_000).to_string();
-            // As a whole, or a reader may find an empty file.
+            // Renamed as a whole, or a reader might find an empty file.
             fs::write(zone.join("new"), text).unwrap();
             fs::rename(zone.join("new"), zone.join("energy_uj")).unwrap();
             std::thread::sleep(std::time::Duration::from_millis(1));
@@ -136,7 +136,7 @@ fn energies_are_the_processors_where_it_counts_them_and_say_so() {
     assert!(done.json()["result"]["energy"].as_str().unwrap().starts_with(words));
     assert!(profile.meta.note.as_ref().unwrap().contains(words));
 
-    // Where there are none: watts, or nothing, and the reason in either case.
+    // Without counters: the given watts, or no energy; both with the reason.
     let with = |more: &str| characterize(&folder, &format!("--media memory --powercap no {more}"));
     let (profile, done) = with("--core-watts 10");
     let text = done.json()["result"]["energy"].as_str().unwrap().to_owned();
@@ -156,7 +156,7 @@ fn drives_and_their_hosts_with_secrets_are_measured() {
     let controller = secret(&["--hash", "512"]);
     fs::write(folder.path("secrets"), format!("{host}controller {controller}")).unwrap();
     fs::set_permissions(folder.path("secrets"), Permissions::from_mode(0o600)).unwrap();
-    // The drive that is started proves who it is, and so does the process that lacks memory.
+    // The started drive requires authentication, and so does the process with too little memory.
     characterize(&folder, "--media memory --secrets secrets");
     let burden = "characterize --media memory --size 256K --cores 1 --repeat 1 --overload \
                   memory:128K -o p.toml --secrets secrets";

@@ -1,4 +1,4 @@
-//! Objects to files and back: nothing is overwritten unasked, and `get` undoes `put`.
+//! Objects to files and back: no file is overwritten without `--force`, and `get` undoes `put`.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, symlink};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::harness::{Array, finish, small_i32};
 
-/// An array with the objects `x` and `x.bin`, which are the bytes that are given back.
+/// Makes an array with the objects `x` and `x.bin`; returns their bytes too.
 fn with_x() -> (Array, Vec<u8>) {
     let (bytes, _) = small_i32(51, 500_000);
     let array = Array::up(1, "256M");
@@ -29,7 +29,7 @@ fn a_file_is_overwritten_only_with_force() {
     assert!(fs::read(array.path("x.bin")).unwrap() == bytes);
     let old = std::io::read_to_string(before).unwrap();
     assert_eq!(old, "dear", "the old file was replaced, and not written into");
-    // A get that fails leaves the file that it was to replace.
+    // A get that fails keeps the file that it would have replaced.
     array.file("y", b"dear");
     array.csd(&["get", "none", "y", "--force"]).expect(2, &["there is no object"]);
     assert_eq!(fs::read(array.path("y")).unwrap(), b"dear");
@@ -70,7 +70,7 @@ fn devices_and_fifos_are_written_through_and_stay() {
     assert!(reader.wait_with_output().unwrap().stdout == bytes);
     finish(get).expect(0, &[]);
     assert!(fs::symlink_metadata(array.path("pipe")).unwrap().file_type().is_fifo());
-    // Links of this kind are how processes see their own open files.
+    // Processes see their own open files as links of this kind.
     symlink("/proc/self/fd/1", array.path("out")).unwrap();
     assert!(array.csd(&["get", "x", "out"]).expect(0, &[]).stdout == bytes);
     assert!(fs::symlink_metadata(array.path("out")).unwrap().is_symlink());
@@ -79,7 +79,8 @@ fn devices_and_fifos_are_written_through_and_stay() {
     let _listens = std::os::unix::net::UnixListener::bind(array.path("socket")).unwrap();
     array.csd(&["get", "x", "socket", "--force"]).expect(1, &["socket is a socket"]);
     assert!(fs::symlink_metadata(array.path("socket")).unwrap().file_type().is_socket());
-    // A device of the test's own, where it may make one: a broken `get` must not harm the machine.
+    // A device node of the test's own, if it may make one: a faulty `get` must not harm the
+    // machine.
     for (name, minor, code) in [("null", "3", 0), ("full", "7", 1)] {
         let made = Command::new("mknod").arg(array.path(name)).args(["c", "1", minor]).output();
         if !made.unwrap().status.success() || fs::write(array.path("null"), b"x").is_err() {
@@ -115,8 +116,8 @@ fn a_link_is_never_replaced() {
     }
 }
 
-/// From 64 MiB on a file is written past the page cache, except its last bytes and what
-/// follows a header.
+/// Files of 64 MiB and more are written past the page cache, except for their last bytes and data
+/// after a header.
 #[test]
 fn a_long_file_comes_back_as_it_was() {
     let (mut bytes, _) = small_i32(52, 17_000_000);
@@ -140,7 +141,7 @@ fn fifo(array: &Array, name: &str) {
     assert!(made.success());
 }
 
-/// A file as `numpy.save` writes it: 128 bytes of header.
+/// Returns a file as `numpy.save` writes it: 128 bytes of header.
 fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
     let dict = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
     let mut file = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
@@ -174,7 +175,7 @@ fn a_numpy_array_comes_back_as_it_was() {
         assert!(said.contains("as .npy, digest is right"), "{said}");
         assert!(fs::read(array.path(&name)).unwrap() == file, "{shape}");
         assert!(array.csd(&["get", &name, "-"]).expect(0, &[]).stdout == file, "{shape}");
-        // Without the header where that is asked for, or where the file is no array.
+        // Without the header if that is requested, or if the file is no array.
         for get in [vec![&*name, "-", "--raw"], vec![&name, "raw.npy", "--raw", "--force"]] {
             let got = array.csd(&[vec!["get"], get.clone()].concat()).expect(0, &[]);
             let got =

@@ -1,10 +1,10 @@
-//! All ways to run give the number that the test counts by itself.
+//! All ways to run return the number that the test counts itself.
 
 use serde_json::Value;
 
 use crate::harness::{Array, numbers, small_i32};
 
-/// Runs all three ways and checks what each says of itself.
+/// Runs all three ways and checks the report of each.
 fn check_all(array: &Array, object: &str, equal: &str, count: u64, elements: u64) {
     let arguments =
         ["run", "count", object, "--equal", equal, "--on", "all", "--cores", "2", "--json"];
@@ -24,7 +24,7 @@ fn check_all(array: &Array, object: &str, equal: &str, count: u64, elements: u64
         assert_eq!(shared, elements, "{way}: {shares:?}");
         let crossed = run["crossed_bytes"].as_u64().unwrap();
         match way {
-            // Answers, and no data.
+            // Answers cross the wire, data does not.
             "drives" => assert!(crossed < 100_000, "{crossed} bytes crossed"),
             "host" => assert!(crossed >= bytes, "{crossed} of {bytes} bytes crossed"),
             _ => {}

@@ -1,7 +1,8 @@
-"""The kernels beside NumPy, networkx, SciPy and google-crc32c, on random, odd and real inputs.
+"""Comparison of the kernels with NumPy, networkx, SciPy and google-crc32c.
 
-Run by ``make oracle``. Every comparison is exact, save for ranks, whose additions other libraries
-order differently: they must agree to 1e-12. Exits with 1 at the first difference.
+Run by ``make oracle``, on random, odd and real inputs. Every comparison is exact, except for ranks,
+whose additions other libraries order differently: they must agree to 1e-12. Exits with 1 at the
+first difference.
 """
 
 import argparse

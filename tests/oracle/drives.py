@@ -1,4 +1,4 @@
-"""Page rank of Debian's dependencies in drives, on the host and on both, beside networkx.
+"""Page rank of Debian's dependencies: in drives, on the host, on both, and by networkx.
 
 Run by ``make oracle`` after ``check.py``. The edges come from this machine's own package lists. All
 three ways must give the same bits, and networkx the same ranks to 1e-12. Exits with 1 if not.

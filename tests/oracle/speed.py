@@ -1,8 +1,8 @@
-"""Array merge beside std::set_union + unique, page rank's product beside SciPy's.
+"""Speed of array merge against std::set_union + unique, and of page rank's product against SciPy's.
 
 Rounds alternate between the two of a pair, so that other work on the machine slows both. A round's
-time is the least of several in one process, because one that slept before is interrupted less;
-what is printed are medians of these and of the rounds' ratios. ``make oracle-speed`` runs it.
+time is the least of several in one process, because a process that slept before is interrupted
+less. Prints medians of these and of the rounds' ratios. ``make oracle-speed`` runs it.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-//! A program that takes long to compile keeps nobody's execution waiting.
+//! A program that takes long to compile delays no execution.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -9,13 +9,13 @@ use csd_kernels::program::{Compiled, Engine};
 use crate::host::{Host, INDEX};
 use csd_tests::wire::Command;
 
-/// Longest that the other side may take on a busy machine.
+/// Limit of each wait on a busy machine.
 const LIMIT: Duration = Duration::from_secs(600);
 const PTYPE: u8 = 0xC7;
 /// Program in Use.
 const IN_USE: u16 = 0x199;
 
-/// Compiles for as long as it is not let go on.
+/// Engine that compiles until the test releases it.
 #[derive(Debug)]
 struct Slow {
     begun: Mutex<Sender<()>>,

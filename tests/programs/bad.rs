@@ -1,12 +1,11 @@
-//! Programs that are wrong, or mean harm: each is refused or ended with a reason, and the drive is
-//! as it was.
+//! Faulty and hostile programs: each is refused or ended with a reason, and the drive stays sound.
 
 use csd_drive::namespace::compute::EXECUTIONS_MAX;
 
 use crate::host::{Host, INDEX};
 use csd_tests::wire::Command;
 
-/// What every module here begins with: its imports, and 64 KiB of memory.
+/// Beginning of every module here: imports, and 64 KiB of memory.
 const HEAD: &str = r#"(module
     (import "csd" "next" (func $next (param i32 i32 i32) (result i32)))
     (import "csd" "emit" (func $emit (param i32 i32)))
@@ -22,7 +21,7 @@ fn entry(body: &str) -> Vec<u8> {
     module(&format!(r#"(func (export "csd_run") (result i64) {body})"#))
 }
 
-/// Runs a program that is expected to fail; what the drive says of it.
+/// Runs a program that is expected to fail; returns the drive's reason.
 fn run(host: &mut Host, program: &[u8]) -> String {
     assert_eq!(host.load(INDEX, program), 0, "{}", host.said());
     assert_eq!(host.activate(INDEX, true), 0);
@@ -36,7 +35,7 @@ fn run(host: &mut Host, program: &[u8]) -> String {
     said
 }
 
-/// A good program runs, and blocks are written and read.
+/// Asserts that a good program runs, and that blocks are written and read.
 fn healthy(host: &mut Host) {
     let good = entry("(i64.extend_i32_u (call $next (i32.const 0) (i32.const 0) (i32.const 9)))");
     assert_eq!(host.load(INDEX + 1, &good), 0);
@@ -157,9 +156,9 @@ fn what_waits_for_its_turn_is_aborted_before_it_comes() {
         let command = Command::new(0x01, 5).dword(2, INDEX).dword(3, 1);
         command.dword(4, payload.len() as u32)
     };
-    // As many as run side by side on a core, and one.
+    // One more than run concurrently on a core.
     let cids: Vec<u16> = (0..=EXECUTIONS_MAX).map(|_| host.io.post(spin(), &payload)).collect();
-    // What is answered after them has found them begun.
+    // A later command is answered, so they have begun.
     healthy_beside(&mut host);
     for cid in cids.into_iter().rev() {
         let abort = Command::new(0x08, 0).dword(10, 1 | u32::from(cid) << 16);
@@ -275,7 +274,7 @@ fn output_ends_where_its_range_and_its_limit_are() {
     let reply = host.execute(INDEX, [(0, 64), (12 << 20, 20 << 20)], &[]);
     assert_eq!(reply.status, 0x7C0, "more than 8 MiB, which the drive allows");
     assert_eq!(host.read((32 << 20) - 8, 16), [9; 16], "and nothing beyond");
-    // Where nobody wants it, it goes nowhere, and is bounded by the time.
+    // Without a place for output it is discarded; the time limit bounds it.
     let data = host_ranges();
     let nowhere = Command::new(0x01, 5).dword(2, INDEX).dword(3, 1).dword(4, 32).dword(11, 50);
     assert_eq!(host.io.command_in_capsule(nowhere, &data).status, 0x7C0);
@@ -347,7 +346,7 @@ fn what_answers_rubbish_answers_a_number() {
     assert_eq!(host.activate(INDEX, true), 0);
     let reply = host.execute(INDEX, [(0, 64), (8192, 64)], &[]);
     assert_eq!((reply.status, reply.result), (0, u64::MAX - 1));
-    // Streams that there are not are at their end.
+    // Streams that do not exist are at their end.
     assert_eq!(host.activate(INDEX, false), 0);
     let none = entry("(i64.extend_i32_u (call $next (i32.const 99) (i32.const 0) (i32.const 9)))");
     assert_eq!(host.load(INDEX, &none), 0);

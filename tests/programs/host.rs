@@ -1,4 +1,4 @@
-//! A drive with WebAssembly in this process, and a client of raw bytes.
+//! Drive with WebAssembly in this process, and a client of raw bytes.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, mpsc};
@@ -13,10 +13,10 @@ use csd_wasm::{PROGRAM_TYPE, Wasm};
 use csd_tests::wire::{Command, Reply, Wire};
 
 const NQN: &str = "nqn.2026-11.io.csdstore:programs";
-/// Where the tests load their programs.
+/// Index under which the tests load their programs.
 pub const INDEX: u32 = 20;
 
-/// A host with both queues, and what the drive has said.
+/// Host with both queues, and the drive's log.
 pub struct Host {
     pub admin: Wire,
     pub io: Wire,
@@ -24,12 +24,13 @@ pub struct Host {
 }
 
 impl Host {
-    /// A drive of two cores whose programs have more time than a busy machine uses up, and a host.
+    /// Starts a drive of two cores, whose programs have ample time even on a busy machine, and a
+    /// host.
     pub fn new() -> Self {
         Self::with(2, Vec::new())
     }
 
-    /// The same with so many cores, and with engines besides WebAssembly.
+    /// Does the same with so many cores, and with engines in addition to WebAssembly.
     pub fn with(cores: usize, mut engines: Vec<Arc<dyn Engine>>) -> Self {
         engines.push(Arc::new(Wasm::new().unwrap()));
         let said = Arc::<Mutex<Vec<String>>>::default();
@@ -67,13 +68,13 @@ impl Host {
         Self { admin, io, said }
     }
 
-    /// What the drive has said since this was last asked.
+    /// Returns the drive's log since the last call.
     pub fn said(&self) -> String {
-        // It is said before the command is answered.
+        // The drive logs before it answers the command.
         std::mem::take(&mut *self.said.lock().unwrap()).join("\n")
     }
 
-    /// Load Program, in parts of at most 100,000 bytes.
+    /// Sends Load Program, in parts of at most 100,000 bytes.
     pub fn load(&mut self, index: u32, program: &[u8]) -> u16 {
         let mut offset = 0;
         for part in program.chunks(100_000) {
@@ -99,13 +100,13 @@ impl Host {
         self.admin.command(command, &[], 0).status
     }
 
-    /// Memory Write, from byte `start` on.
+    /// Sends Memory Write, from byte `start` on.
     pub fn write(&mut self, start: u64, data: &[u8]) {
         let command = Command::new(0x05, 4).dword(10, start as u32).dword(12, data.len() as u32);
         assert_eq!(self.io.command(command, data, 0).status, 0);
     }
 
-    /// Memory Read.
+    /// Sends Memory Read.
     pub fn read(&mut self, start: u64, length: usize) -> Vec<u8> {
         let command = Command::new(0x02, 4).dword(10, start as u32).dword(12, length as u32);
         let reply = self.io.command(command, &[], length);
@@ -113,8 +114,8 @@ impl Host {
         reply.data
     }
 
-    /// Execute Program over one range of memory that it reads and one that it writes, with the
-    /// ranges in the data.
+    /// Sends Execute Program over one range of memory that it reads and one that it writes, with
+    /// the ranges in the data.
     pub fn execute(&mut self, index: u32, ranges: [(u64, u32); 2], parameters: &[u8]) -> Reply {
         let mut data = ranges.map(|(start, length)| descriptor(start, length)).concat();
         data.extend_from_slice(parameters);
@@ -124,7 +125,7 @@ impl Host {
     }
 }
 
-/// A range of the memory namespace.
+/// Returns a range of the memory namespace.
 pub fn descriptor(start: u64, length: u32) -> [u8; 32] {
     let mut bytes = [0; 32];
     bytes[0] = 4;

@@ -1,4 +1,4 @@
-//! Compiled programs are counted in the memory that they take, as long as they are loaded.
+//! Compiled programs count towards the drive's memory while they are loaded.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use crate::host::{Host, INDEX};
 use csd_tests::wire::Command;
 
 const PTYPE: u8 = 0xC7;
-/// Twice as much is taken, three times is not.
+/// Memory of a program: two of them fit, three do not.
 const LARGE_BYTES: u64 = 25 << 20;
 const BYTES_EXCEEDED: u16 = 0x194;
 
-/// Makes little of much: programs that say that they take a lot.
+/// Engine of small programs that report a large size.
 #[derive(Debug)]
 struct Large;
 

@@ -1,7 +1,7 @@
-//! Programs in WebAssembly through a client of raw bytes: the standard's commands and nothing else,
-//! with the examples of the SDK, with every bad program that we could think of, and with mutants.
+//! Programs in WebAssembly through a client of raw bytes: the standard's commands alone, with the
+//! examples of the SDK, all known kinds of bad programs, and mutants.
 //!
-//! Whatever a program does, the drive answers with a status, says why in its log, and serves on.
+//! Whatever a program does, the drive answers with a status, logs the reason, and goes on serving.
 
 #![allow(missing_docs, unreachable_pub, clippy::cast_possible_truncation, clippy::unwrap_used)]
 

@@ -1,5 +1,5 @@
-//! Examples of the SDK with bytes changed at random: whatever is left of them, it is refused or run
-//! within its limits, and the drive serves on. `CSD_MUTANTS=10000` runs more than the few here.
+//! Examples of the SDK with bytes changed at random: each mutant is refused or runs within its
+//! limits, and the drive goes on serving. `CSD_MUTANTS=10000` runs more than the few here.
 
 use std::path::Path;
 

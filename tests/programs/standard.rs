@@ -1,5 +1,5 @@
-//! The whole of a program's life: load, activate, data copied to memory, a range set, execute, read
-//! the result, delete the set, deactivate, unload.
+//! The whole life of a program: load, activate, copy data to memory, set a range, execute, read the
+//! result, delete the set, deactivate, unload.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-"""The lists of what packages hold are complete; building them takes minutes, and `make release`."""
+"""The lists of package contents are complete; ``make release`` builds the packages."""
 
 import re
 import shutil
@@ -75,7 +75,7 @@ def test_systemd_takes_every_line_of_the_unit(tmp_path: Path) -> None:
 
 
 def path_lines(said: str) -> list[str]:
-    """Pick the lines that are about the unit; others are about this machine's own units."""
+    """Return the lines about the unit; others are about this machine's own units."""
     return [line for line in said.splitlines() if "csd-drive" in line]
 
 

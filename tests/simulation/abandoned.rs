@@ -1,6 +1,6 @@
-//! Hosts that reset, shut down or vanish with writes under way on a slow disk. When CSTS says that
-//! it is done, or the host's next queue is connected, nothing is under way any more: what is
-//! written then is overtaken by nothing older. A fused pair never runs beside an abandoned write.
+//! Hosts that reset, shut down or vanish with writes in progress on a slow disk. Once CSTS reports
+//! the end, or the host's next queue is connected, no old write is in progress, so none can
+//! overwrite a later one. A fused pair does not run at the same time as an abandoned write.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,19 +22,19 @@ use crate::workload::key;
 use crate::{DRIVE_BYTES, seeds};
 
 const ROUNDS: usize = 6;
-/// Longest that an access of the disk takes.
+/// Longest time of a disk access.
 const SLOW_US: u64 = 30_000;
-/// Blocks, keys and pieces of memory that are written.
+/// Number of blocks, keys and pieces of memory that are written.
 const PLACES: u64 = 4;
 const BYTES: usize = 4096;
-/// Holds zeros for copies.
+/// Block of zeros, the source of copies.
 const SOURCE: u64 = 100;
 /// `nsid` of the memory namespace.
 const MEMORY: u32 = 4;
 /// CC that enables with all command sets, in the usual sizes.
 const ENABLED: u32 = 4 << 20 | 6 << 16 | 6 << 4 | 1;
 
-/// How a host ends.
+/// End of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Reset,
@@ -42,7 +42,7 @@ enum End {
     Vanish,
 }
 
-/// A host in raw bytes, whose writes are sent and not waited for.
+/// Host in raw bytes that sends writes without waiting for them.
 struct Raw {
     admin: Stream,
     io: Stream,
@@ -58,7 +58,7 @@ impl Raw {
         raw
     }
 
-    /// An admin command without data; dword 0 of its answer.
+    /// Sends an admin command without data; returns dword 0 of its answer.
     async fn admin(&mut self, mut sqe: Sqe) -> u32 {
         self.cid += 1;
         sqe.set_cid(self.cid).set_sgl(Sgl::transport(0));
@@ -81,7 +81,7 @@ impl Raw {
         self.io.send_all(&capsule_of(&sqe, data)).await.unwrap();
     }
 
-    /// A change of one of the places, whatever kind it is.
+    /// Changes one of the places, of any kind.
     async fn change(&mut self) {
         let (place, old) = (random_u64() % PLACES, [0xAA; BYTES]);
         let extent = Extent { slba: place, blocks: 1 };
@@ -94,8 +94,8 @@ impl Raw {
                 self.post(sqe, &list).await;
             }
             5 => {
-                // A Copy enters among the writers only when it has read. Not to where pairs are: it
-                // may rightly write after one that began later.
+                // A Copy becomes a writer only after it has read, so it may rightly write after a
+                // write that began later. The target is therefore not a block of pairs.
                 let source = [Extent { slba: SOURCE, blocks: 1 }];
                 let (sqe, list) = nvm::copy(1, &source, place.max(1));
                 self.post(sqe, &list).await;
@@ -106,7 +106,7 @@ impl Raw {
         }
     }
 
-    /// Ends the controller, and waits until the drive says that it is done.
+    /// Ends the controller, and waits until the drive reports the end.
     async fn end(mut self, end: End) {
         let (value, mask, done) = match end {
             End::Reset => (ENABLED & !1, 1, 0),
@@ -161,7 +161,7 @@ impl Host {
         }
     }
 
-    /// Counts in block 0 by a fused pair: true when it held.
+    /// Counts in block 0 by a fused pair; returns true if the compare succeeded.
     async fn pair(&self, new: u8) -> bool {
         let extent = Extent { slba: 0, blocks: 1 };
         let old = self.block.read(0, BYTES).await.expect("reads").to_vec();
@@ -174,7 +174,7 @@ impl Host {
     }
 }
 
-/// What a seed came to.
+/// Counts over a seed.
 #[derive(Default)]
 struct Seen {
     under_way: [u64; 3],
@@ -183,7 +183,7 @@ struct Seen {
 
 async fn live(address: Address, disk: Arc<Faulty>) -> Seen {
     let mut seen = Seen::default();
-    // One that is there all the time, and is somebody else.
+    // Another host, connected all the time.
     let stranger = Host::connect(&address, "nqn.2026-11.io.csdstore:stranger").await;
     for round in 0..ROUNDS {
         let end = [End::Reset, End::Shutdown, End::Vanish][round % 3];

@@ -1,5 +1,5 @@
-//! The workload's commands beyond Read and Write: zeros, copies, fused pairs. A sector of zeros is
-//! the model's "nothing", as one that was never written.
+//! Commands of the workload besides Read and Write: zeros, copies, fused pairs. In the model a
+//! sector of zeros equals one that was never written.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -15,7 +15,7 @@ use crate::model::State;
 use crate::random_u64;
 use crate::workload::{SECTOR_BYTES, Shared, content, fail, refused, sectors};
 
-/// One of these commands on block `number`; `others` are blocks that nobody else changes.
+/// Runs one of these commands on block `number`; only this worker changes the blocks `others`.
 pub async fn work(
     block: &Block,
     number: u64,
@@ -44,7 +44,7 @@ pub async fn submit(block: &Block, sqe: Sqe, payload: &[u8]) -> Result<(), Error
     block.controller().submit(sqe, payload, 0).await.map(drop)
 }
 
-/// Notes the states that a change asks for, runs it, and notes that it is there.
+/// Records the states that a change may lead to, runs it, and records its success.
 async fn change(
     block: &Block,
     number: u64,
@@ -92,7 +92,7 @@ async fn copy(
     change(block, number, &states, known, submit(block, sqe, &payload)).await
 }
 
-/// A fused pair that compares with what must be there or, at times, with what is not.
+/// Runs a fused pair that compares with the current data or, at times, with other data.
 async fn fused(block: &Block, number: u64, known: &Shared) -> Result<(), ()> {
     let extent = Extent { slba: number, blocks: 1 };
     let mut first = nvm::compare(block.nsid(), extent);
@@ -113,7 +113,7 @@ async fn fused(block: &Block, number: u64, known: &Shared) -> Result<(), ()> {
         let statuses = [compared, written].map(|end| end.err().and_then(|error| error.status()));
         return match statuses {
             [Some(Status::COMPARE_FAILURE), Some(Status::ABORTED_FAILED_FUSED)] => Ok(()),
-            // Without a status the drive is gone.
+            // No status means that the drive is gone.
             [_, None] | [None, _] => Err(()),
             other => {
                 let text = format!("block {number}: a pair that must not write: {other:?}");
@@ -131,7 +131,7 @@ async fn fused(block: &Block, number: u64, known: &Shared) -> Result<(), ()> {
     change(block, number, &states, known, pair).await
 }
 
-/// Runs both, the first one first: on one queue nothing comes between their capsules.
+/// Runs both, the first one first: on one queue no capsule comes between theirs.
 pub async fn both<T>(first: impl Future<Output = T>, second: impl Future<Output = T>) -> (T, T) {
     let (mut first, mut second) = (pin!(first), pin!(second));
     let (mut one, mut two) = (None, None);

@@ -1,6 +1,6 @@
-//! Hosts on several cores of a drive whose disk is slow and fails: writes that fail, syncs that
-//! fail, and writes that are lost between the cache and the disk, which one sync alone is told
-//! of. Then the power goes. What was acknowledged is there, whichever core acknowledged it.
+//! Hosts on several cores of a drive with a slow, failing disk: writes fail, syncs fail, and writes
+//! are lost between cache and disk, which only one sync reports. Then the power is cut.
+//! Acknowledged data is there, whichever core acknowledged it.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::served::Served;
 use crate::workload::{KEYS_PER_WORKER, SECTOR_BYTES, Shared, content, fail, key, sectors, verify};
 use crate::{DRIVE_BYTES, seeds};
 
-/// Hosts, each with a queue of its own: more than there are cores.
+/// Number of hosts, each with its own queue: more than there are cores.
 const HOSTS: u64 = 5;
 const STEPS: u64 = 40;
 
-/// What goes wrong with a seed.
+/// Returns the faults of a seed.
 fn faults(seed: u64) -> FaultConfig {
     let calm = FaultConfig::default();
     let slow = FaultConfig { latency_us: 0..3_000, ..calm.clone() };
@@ -39,7 +39,8 @@ fn faults(seed: u64) -> FaultConfig {
     }
 }
 
-/// An answer, whether good or bad; an error when the drive did not give one.
+/// Returns true if the command succeeded, false if it failed with a status; an error if the drive
+/// did not answer.
 fn answered(known: &Shared, result: Result<(), Error>) -> Result<bool, ()> {
     known.borrow_mut().operations += 1;
     match result.map_err(|error| error.status()) {
@@ -108,7 +109,8 @@ async fn work(address: Address, number: u64, known: Shared) {
     }
 }
 
-/// A life with faults, a power cut, and a life without; what went wrong.
+/// Runs a life with faults, a power cut, and a life without faults; returns the medium and the
+/// number of operations.
 fn run(seed: u64) -> (Arc<Faulty>, u64) {
     let served = Served::new(seed, 2 + usize::try_from(seed % 2).unwrap());
     let disk = Arc::new(Volatile::new(DRIVE_BYTES, VolatileConfig::default()));

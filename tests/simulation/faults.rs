@@ -1,4 +1,5 @@
-//! A drive on a medium that fails, lies and tears: a host is told, and never given wrong data.
+//! A drive on a medium that fails, returns wrong data and tears writes: the host gets an error
+//! instead of wrong data.
 
 use std::cell::RefCell;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,8 +1,8 @@
-//! Bits that flip on a medium at rest: a start refuses the medium, or a read fails. None returns an
-//! older value, or "no such key", for an acknowledged one.
+//! Bits that flip on a medium at rest: a start refuses the medium, or a read fails. No read returns
+//! an older value, or "no such key", for an acknowledged one.
 //!
 //! After a clean stop that holds for every bit of the log. After a power cut it holds for every bit
-//! but those of a shard's last group, which cannot be told from one that the cut has torn.
+//! except those of a shard's last group, which looks the same as one that the cut has torn.
 
 use std::ops::Range;
 
@@ -32,8 +32,8 @@ fn value(index: usize, version: u64) -> Vec<u8> {
     content(version << 8 | index as u64, 100 + index * 137)
 }
 
-/// Where flips must be noticed: headers, seals and records, after a power cut without each shard's
-/// last group.
+/// Returns the ranges where a flip must be noticed: headers, seals and records, after a power cut
+/// without each shard's last group.
 async fn ranges(media: Media, is_clean: bool) -> Vec<Range<u64>> {
     let superblock = format::open(&media).await.expect("a drive");
     let (bytes, offset) = (superblock.segment_bytes(), superblock.kv_offset());
@@ -66,7 +66,7 @@ async fn flip(media: Media, at: u64, mask: u8) -> u8 {
     flipped
 }
 
-/// What a flip led to.
+/// Outcomes of a flip, counted.
 #[derive(Debug, Default)]
 struct Met {
     refused: u64,

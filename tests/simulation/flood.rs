@@ -1,5 +1,5 @@
-//! An hour of strangers who do all that is logged, in simulated time: the log stays within what it
-//! may take in an hour, every one of them is counted, and the drive's own events are in it.
+//! One simulated hour of strangers who cause every logged event: the log stays within its hourly
+//! limit, every event is counted, and the drive's own events are logged.
 
 use std::cell::RefCell;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,10 +22,11 @@ const DRIVE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const HOST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const SPLIT: Split = Split { kv_percent: 60, reserve_percent: 5, block_bytes: 4096 };
 const HOUR: Duration = Duration::from_secs(3600);
-/// Between two strangers of a kind.
+/// Pause between two strangers of a kind.
 const PAUSE: Duration = Duration::from_millis(400);
 
-/// What a log was given: bytes of all its lines, and by event its lines and those held back.
+/// Contents of a log: bytes of all lines, and for each event the numbers of lines logged and held
+/// back.
 #[derive(Default)]
 struct Said {
     bytes: u64,
@@ -54,11 +55,11 @@ impl Said {
 async fn babble(address: &Address) {
     let stream = Stream::connect(address.socket).await.unwrap();
     stream.send_all(&[0xFF; 128]).await.unwrap();
-    // The drive says which rule it was, and closes.
+    // The drive reports the broken rule, and closes.
     while stream.recv_exact(&mut [0]).await.is_ok() {}
 }
 
-/// Strangers for an hour; how many of each kind.
+/// Connects strangers for an hour; returns how many of each kind.
 async fn flood(address: &Address) -> u64 {
     let elsewhere = Address::new(address.socket, "nqn.2026-11.io.csdstore:none");
     let until = now().ns() + u64::try_from(HOUR.as_nanos()).unwrap();
@@ -74,18 +75,19 @@ async fn flood(address: &Address) -> u64 {
     count
 }
 
-/// A sync of the medium fails.
+/// Makes a sync of the medium fail.
 async fn lose_the_medium(address: &Address, faulty: &Faulty) {
     let controller = Controller::connect(address, &Options::default()).await.unwrap();
     let block = Block::open(&controller, 1).unwrap();
     faulty.set(FaultConfig { failed_syncs_ppm: 1_000_000, ..FaultConfig::default() });
     block.write(0, vec![Buffer::from_slice(&[7; 4096])], false).await.unwrap();
     assert!(block.flush().await.is_err());
-    // What was held back of the flood is told of as soon as there is an allowance for it.
+    // The log reports the lines it held back as soon as its limit allows.
     sleep(Duration::from_secs(300)).await;
 }
 
-/// Has `log` told of an hour's flood and a lost medium; how many strangers of each kind there were.
+/// Fills `log` with an hour's flood and a lost medium; returns the number of strangers of each
+/// kind.
 fn run(log: &Log) -> u64 {
     let world = World::new(2, WorldConfig::default());
     let (drive, host) = (world.machine("drive", DRIVE, 2), world.machine("host", HOST, 1));

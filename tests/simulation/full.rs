@@ -1,4 +1,4 @@
-//! A full drive: every key can still be deleted, and then there is room again.
+//! A full drive: every key can still be deleted, and that frees room.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use csd_reactor::Buffer;
 
 use crate::lives::{Lives, NSID, SMALL};
 
-/// Stores values until the drive is full; the keys.
+/// Stores values until the drive is full; returns the keys.
 async fn fill(core: &Core, bytes: usize) -> Vec<Key> {
     let mut keys = Vec::new();
     for number in 0u64.. {
@@ -46,7 +46,7 @@ fn a_full_drive_can_delete_everything() {
     }
 }
 
-/// After a cut no shard has an open segment, and there are not free ones for all of them.
+/// After a cut no shard has an open segment, and there are not enough free ones for all of them.
 #[test]
 fn a_full_drive_that_lost_its_power_can_delete_everything() {
     for seed in 0..3 {

@@ -1,5 +1,5 @@
-//! Hosts that count in one block by fused Compare and Write lose no step, on a disk slow enough
-//! that anything between a compare and its write would show.
+//! Hosts that count in one block by fused Compare and Write lose no step. The disk is so slow that
+//! a command between a compare and its write would show.
 
 use std::cell::Cell;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -24,7 +24,7 @@ const SPLIT: Split = Split { kv_percent: 60, reserve_percent: 5, block_bytes: 51
 const HOSTS: u64 = 3;
 const STEPS: u64 = 20;
 
-/// Adds one `STEPS` times, each time from what it has just read.
+/// Adds one `STEPS` times, each time to the number just read.
 async fn count(address: Address) {
     let controller = Controller::connect(&address, &Options::default()).await.expect("connects");
     let block = Block::open(&controller, 1).expect("a block namespace");

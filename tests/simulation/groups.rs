@@ -1,5 +1,5 @@
-//! Groups of many records of one shard, torn at every sector, over several starts: each finds what
-//! was acknowledged, or what was asked for since, and what one has found the next finds too.
+//! Groups of many records of one shard, torn at every sector, over several starts: each start finds
+//! the acknowledged data or data requested since, and the next one finds the same.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::lives::{Lives, NSID, SMALL, content, find, keys_of, stop, store, toge
 use crate::model::Model;
 use crate::seeds;
 
-/// Starts after the cut.
+/// Number of starts after the cut.
 const STARTS: usize = 3;
 const SHARD: usize = 5;
 
@@ -43,7 +43,8 @@ fn torn_group(sectors: u64, (short, long): (usize, usize)) -> Result<(), String>
     assert!(group.borrow().is_none(), "the group is not to be durable yet");
     let (mut asked, mut mode_is_next) = (0, true);
     lives.cut(|| {
-        // First how a write lands, then for each of its sectors whether it does.
+        // The first draw is the way that a write lands; the next ones decide for each of its
+        // sectors.
         if std::mem::take(&mut mode_is_next) {
             return 2;
         }
@@ -119,7 +120,7 @@ fn records_whose_segment_header_was_lost_stay_lost() {
     assert_eq!(u32::from_le_bytes(count[..4].try_into().unwrap()), 1, "only the other key exists");
 }
 
-/// Bursts of changes of one shard's keys, until the power goes.
+/// Bursts of changes of one shard's keys, until the power is cut.
 struct Bursts {
     lives: Lives,
     model: Rc<RefCell<Model<u64>>>,
@@ -146,7 +147,7 @@ async fn burst(core: Rc<Core>, numbers: Vec<u64>, model: Rc<RefCell<Model<u64>>>
 }
 
 impl Bursts {
-    /// One life: verifies, works, and ends in a clean stop or a cut at a random moment.
+    /// Lives once: verifies, works, and ends in a clean stop or a cut at a random moment.
     fn live(&mut self) -> Result<(), String> {
         let model = Rc::clone(&self.model);
         let verified = Rc::new(RefCell::new(None));

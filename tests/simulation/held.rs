@@ -1,5 +1,5 @@
-//! Hosts that send much to a slow disk and vanish: what they sent takes memory until it is written,
-//! so it counts until then, and who comes next waits for it.
+//! Hosts that send much data to a slow disk and vanish: their data takes memory until it is
+//! written, so it counts until then, and the next host waits for it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,11 +14,11 @@ use crate::DRIVE_BYTES;
 use crate::served::Served;
 use crate::workload::key;
 
-/// The least that a core takes, and what of it is granted.
+/// Smallest transfer memory of a core.
 const TRANSFER_MEMORY_BYTES: u64 = 64 << 20;
 const GRANTED_BYTES: u64 = TRANSFER_MEMORY_BYTES / 16 * 7;
 const HOSTS: u64 = 12;
-/// What each of them sends: four of them take all that is granted.
+/// Bytes that each host sends: four hosts use up all grants.
 const SENT_BYTES: u64 = GRANTED_BYTES / 4;
 const VALUE_BYTES: u64 = 256 << 10;
 const SLOW: Duration = Duration::from_secs(60);
@@ -58,7 +58,7 @@ async fn send_and_vanish(address: Address, number: u64, values: bool) {
     writing.iter().for_each(csd_reactor::JoinHandle::abort);
 }
 
-/// The most bytes that were being written at once, and how long the last host waited.
+/// Returns the most bytes that were being written at once, and the wait of the last host.
 fn run(values: bool) -> (u64, Duration) {
     let served = Served::new(7, 1);
     let memory = Media::Memory(Arc::new(Memory::new(DRIVE_BYTES)));
@@ -73,7 +73,7 @@ fn run(values: bool) -> (u64, Duration) {
             send_and_vanish(address.clone(), number, values).await;
         }
         let begun = now();
-        // More than a connection's own share, so that it is in line for what is granted.
+        // More than a connection's own share, so the host queues for a grant.
         let data = vec![Buffer::zeroed(256 << 10)];
         let block = Block::open(&connect(&address, HOSTS).await, 1).expect("a block namespace");
         block.write(0, data, false).await.expect("it has its turn");

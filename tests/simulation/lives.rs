@@ -19,11 +19,11 @@ use csd_reactor::sim::{MachineId, World, WorldConfig};
 use csd_reactor::{Buffer, Class, core_local, spawn};
 
 pub const NSID: u16 = 3;
-/// Bytes of the smallest drive.
+/// Size of the smallest drive, bytes.
 pub const SMALL: u64 = 128 << 20;
 const LIMIT: Duration = Duration::from_secs(100_000);
 
-/// The answer of a life, once there is one: the text says why the drive could not be opened.
+/// Answer of a life, once there is one; an error has the reason why the drive could not be opened.
 pub type Answer<T> = Rc<RefCell<Option<Result<T, String>>>>;
 
 pub struct Lives {
@@ -45,7 +45,7 @@ impl Lives {
         Self { world, disk, media, machine, split, formatted: false }
     }
 
-    /// The same with another medium around the disk.
+    /// Wraps the disk in another medium.
     pub fn on(mut self, wrap: impl FnOnce(Media) -> Media) -> Self {
         self.media = wrap(self.media);
         self
@@ -55,7 +55,7 @@ impl Lives {
         self.world.random_u64() % below
     }
 
-    /// Opens the drive and begins to work on it.
+    /// Opens the drive and starts work on it.
     pub fn begin<T: 'static, Fut: Future<Output = T> + 'static>(
         &mut self,
         work: impl FnOnce(Rc<Core>) -> Fut + 'static,
@@ -81,14 +81,14 @@ impl Lives {
         answer
     }
 
-    /// Waits for the answer of a life that was begun; the drive stays up.
+    /// Waits for the answer of a life that has begun; the drive stays up.
     pub fn end<T>(&self, answer: &Answer<T>) -> Result<T, String> {
         let waited = self.world.run_until(|_| answer.borrow().is_some(), LIMIT);
         waited.unwrap_or_else(|stuck| panic!("the life does not end: {stuck}"));
         answer.borrow_mut().take().expect("just seen")
     }
 
-    /// A whole life's work; the drive stays up.
+    /// Does the work of a whole life; the drive stays up.
     pub fn live<T: 'static, Fut: Future<Output = T> + 'static>(
         &mut self,
         work: impl FnOnce(Rc<Core>) -> Fut + 'static,
@@ -97,19 +97,19 @@ impl Lives {
         self.end(&answer)
     }
 
-    /// Power cut: `draw` says which unsynced sectors land, as [`Volatile::power_cut`] has it.
+    /// Cuts the power: `draw` decides which unsynced sectors land, as in [`Volatile::power_cut`].
     pub fn cut(&self, draw: impl FnMut() -> u64) {
         self.world.crash(self.machine);
         self.disk.power_cut(draw);
         self.disk.power_on();
     }
 
-    /// Power cut after which any subset of unsynced sectors is there.
+    /// Cuts the power; any subset of unsynced sectors lands.
     pub fn cut_at_random(&self) {
         self.cut(|| self.world.random_u64());
     }
 
-    /// Works on the medium while no drive runs; what is written is durable.
+    /// Works on the medium while no drive runs; writes are durable.
     pub fn inspect<T: 'static, Fut: Future<Output = T> + 'static>(
         &self,
         work: impl Fn(Media) -> Fut + 'static,
@@ -146,13 +146,13 @@ pub async fn stop(core: &Core) {
     drain(&core.shared, Duration::from_secs(10)).await.expect("stopped");
 }
 
-/// Keys of one shard.
+/// Returns keys of one shard.
 pub fn keys_of(shard: usize) -> impl Iterator<Item = Key> {
     let all = (0u32..).map(|number| Key::new(&number.to_be_bytes()).unwrap());
     all.filter(move |key| shard_of(&(NSID, *key)) == shard)
 }
 
-/// Bytes that differ from those of another number.
+/// Returns bytes that differ from those of another number.
 pub fn content(number: u64, bytes: usize) -> Vec<u8> {
     let words = (0u64..).map(|word| number << 24 | word);
     words.flat_map(u64::to_le_bytes).take(bytes).collect()
@@ -162,7 +162,7 @@ pub async fn store(core: &Core, key: Key, value: &[u8]) -> Result<(), Status> {
     core.kv.store(NSID, key, vec![Buffer::from_slice(value)], 0).await
 }
 
-/// Reads a value as a host does: `None` when the key does not exist.
+/// Reads a value as a host does: `None` if the key does not exist.
 pub async fn find(core: &Core, key: Key) -> Result<Option<Vec<u8>>, Status> {
     let Some(mut value) = core.kv.open(NSID, key).await? else { return Ok(None) };
     let mut bytes = Vec::new();
@@ -172,7 +172,7 @@ pub async fn find(core: &Core, key: Key) -> Result<Option<Vec<u8>>, Status> {
     Ok(Some(bytes))
 }
 
-/// Runs all at once, as commands of one deep queue.
+/// Runs all at once, like the commands of one deep queue.
 pub async fn together<T: 'static>(
     work: impl IntoIterator<Item = impl Future<Output = T> + 'static>,
 ) -> Vec<T> {

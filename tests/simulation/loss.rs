@@ -1,5 +1,5 @@
-//! Connections lost at any moment: the host comes back and finds what was acknowledged. What was
-//! not answered has happened or not, wholly; it does not happen later.
+//! Connections lost at any moment: the host comes back and finds acknowledged data. An unanswered
+//! command was executed completely or not at all, and is not executed later.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::{Simulation, seeds};
 /// Pause before a host tries again to connect.
 const PAUSE: Duration = Duration::from_millis(50);
 const LOSSES: u64 = 4;
-/// Seeds of the short form; the long form takes all that are asked for.
+/// Number of seeds in the short form; the long form runs all that are asked for.
 const SEEDS_SHORT: usize = 20;
 
 /// Works, and comes back whenever the connection is lost, until it is cut off itself.
@@ -84,7 +84,7 @@ fn equal_seeds_lose_connections_alike() {
 }
 
 impl Simulation {
-    /// What a host does before the power goes.
+    /// Works as a host before the power is cut.
     pub fn work(&mut self) {
         if self.lossy {
             return self.lose_connections();

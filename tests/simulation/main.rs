@@ -97,7 +97,7 @@ impl Simulation {
         range.start + self.world.random_u64() % (range.end - range.start)
     }
 
-    /// Starts the drive; the cell tells when hosts can connect.
+    /// Starts the drive; the cell becomes true when hosts can connect.
     fn start_drive(&self) -> Rc<Cell<bool>> {
         let ready = Rc::new(Cell::new(false));
         let (media, split) = (Media::Volatile(Arc::clone(&self.disk)), self.split);
@@ -135,7 +135,7 @@ impl Simulation {
         waited.unwrap_or_else(|stuck| panic!("waiting for {what}: {stuck}"));
     }
 
-    /// Runs a host's main to its end; its answer.
+    /// Runs a host's main to its end; returns its answer.
     fn on_host<T: 'static, Fut: Future<Output = T> + 'static>(
         &self,
         main: impl Fn(Address, Shared) -> Fut + 'static,
@@ -190,7 +190,7 @@ impl Simulation {
     }
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug, PartialEq, Eq)]
 struct Trace {
     hash: u64,

@@ -1,6 +1,6 @@
-//! Hosts that share a drive's memory, each with a stripe of its own that meets its neighbours'
-//! within pages, see what they did and nothing of the others: writes, fills, copies, and blocks
-//! there and back, against a plain vector.
+//! Hosts that share a drive's memory see their own changes and none of the others'. Each has a
+//! stripe whose ends share a page with its neighbours'. Writes, fills, copies, and copies to blocks
+//! and back are compared with a plain vector.
 
 use std::cell::Cell;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -24,16 +24,16 @@ const SPLIT: Split = Split { kv_percent: 60, reserve_percent: 5, block_bytes: 51
 const NSID: u32 = 4;
 const HOSTS: u64 = 3;
 const STEPS: usize = 60;
-/// No multiple of a page: neighbours share one.
+/// Not a multiple of a page, so that neighbours share one.
 const STRIPE_BYTES: u64 = 150_000;
-/// Blocks that each host has for itself.
+/// Number of blocks of each host.
 const BLOCKS: u64 = 300;
 
 fn drawn(below: u64) -> u64 {
     random_u64() % below
 }
 
-/// A range of dwords within a stripe, from its beginning.
+/// Returns a range of dwords within a stripe, from its beginning.
 fn range(most: u64) -> Range {
     let start = drawn(STRIPE_BYTES / 4) * 4;
     let length = (drawn(most / 4) * 4 + 4).min(STRIPE_BYTES - start);
@@ -48,7 +48,7 @@ fn bounds(range: Range) -> std::ops::Range<usize> {
 struct Host {
     memory: Memory,
     block: Block,
-    /// Where its stripe and its blocks begin.
+    /// Start of its stripe and of its blocks.
     base: u64,
     lba: u64,
     model: Vec<u8>,
@@ -100,7 +100,7 @@ impl Host {
         self.model.copy_within(bounds(from), bounds(to).start);
     }
 
-    /// Some of the stripe goes to blocks, and comes back elsewhere.
+    /// Copies some of the stripe to blocks, and back to another place.
     async fn blocks(&mut self) {
         let length = 512 * (1 + drawn(BLOCKS / 2));
         let most = (STRIPE_BYTES - length) / 4;

@@ -1,21 +1,23 @@
-//! The checker: what a host may find after a power cut. It knows nothing of the drive.
+//! The checker: a model of the data that a host may find after a power cut. It knows nothing of the
+//! drive.
 //!
-//! A key or sector has one certain state (what was acknowledged as durable last) and possible ones
-//! (what was asked for since). After a cut exactly one of them must be found; it is certain then.
+//! A key or sector has one certain state (the last one acknowledged as durable) and possible ones
+//! (requested since). After a cut the host must find exactly one of them, which is certain from
+//! then on.
 
 use std::collections::BTreeMap;
 
 /// A value by its content: `None` is "does not exist".
 pub type State = Option<Vec<u8>>;
 
-/// What may be found under one key or in one sector.
+/// States that may be found under one key or in one sector.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
     certain: State,
     possible: Vec<State>,
     // The newest state that was acknowledged, durable or not: what a read must return.
     current: State,
-    // Asked for since, and not answered.
+    // Requested since, and not answered.
     unanswered: Vec<State>,
 }
 
@@ -24,39 +26,39 @@ pub struct Cell {
 pub struct Model<K: Ord>(BTreeMap<K, Cell>);
 
 impl<K: Ord + Copy + std::fmt::Debug> Model<K> {
-    /// A change is asked for: from now on it may be found.
+    /// Records a requested change: from now on it may be found.
     pub fn asked(&mut self, key: K, state: State) {
         let cell = self.0.entry(key).or_default();
         cell.possible.push(state.clone());
         cell.unanswered.push(state);
     }
 
-    /// The change was acknowledged: reads must return it.
+    /// Records an acknowledged change: reads must return it.
     pub fn acknowledged(&mut self, key: K, state: State) {
         let cell = self.0.entry(key).or_default();
         cell.current = state;
-        // A key has one writer, who waits for one answer after the other.
+        // A key has one writer, which waits for each answer.
         cell.unanswered.clear();
     }
 
-    /// The newest acknowledged state is durable: nothing older may be found.
+    /// Records that the newest acknowledged state is durable: no older one may be found.
     pub fn durable(&mut self, key: K, state: State) {
         let cell = self.0.entry(key).or_default();
         cell.certain = state;
         cell.possible.clear();
     }
 
-    /// What a read of a running drive must return.
+    /// Returns the state that a read of a running drive must return.
     pub fn current(&self, key: K) -> State {
         self.0.get(&key).and_then(|cell| cell.current.clone())
     }
 
-    /// Every key that was ever asked for.
+    /// Returns every key for which a change was requested.
     pub fn keys(&self) -> Vec<K> {
         self.0.keys().copied().collect()
     }
 
-    /// After a cut `found` was read: it must be allowed, and is certain from now on.
+    /// Checks the state read after a cut: it must be allowed, and is certain from now on.
     pub fn recovered(&mut self, key: K, found: State) -> Result<(), String> {
         let cell = self.0.entry(key).or_default();
         if found != cell.certain && !cell.possible.contains(&found) {
@@ -80,8 +82,8 @@ impl<K: Ord + Copy + std::fmt::Debug> Model<K> {
         Ok(())
     }
 
-    /// After a lost connection to a drive that kept its power `found` was read: what was
-    /// acknowledged last, or what was not answered. It is what reads must return from now on.
+    /// Checks the state read after a lost connection to a drive that kept its power: the last
+    /// acknowledged one, or an unanswered one. Reads must return it from now on.
     pub fn reconnected(&mut self, key: K, found: State) -> Result<(), String> {
         let cell = self.0.entry(key).or_default();
         if found != cell.current && !cell.unanswered.contains(&found) {

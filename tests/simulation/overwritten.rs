@@ -1,5 +1,5 @@
-//! A log that is filled with as much as the drive announces, and overwritten for ten times its
-//! size: every Store succeeds, and every value is there after a restart.
+//! A log filled with as much as the drive announces, and overwritten for ten times its size: every
+//! Store succeeds, and every value is there after a restart.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -19,9 +19,9 @@ struct Load {
     sizes: &'static [usize],
     /// Percent of the announced capacity that is in use while values are overwritten.
     percent: u64,
-    /// How often the capacity is written, in percent.
+    /// Percentage of the capacity that is written in all.
     rounds_percent: u64,
-    /// Stores at a time.
+    /// Concurrent Stores.
     depth: usize,
 }
 
@@ -77,7 +77,7 @@ async fn overwrite(core: Rc<Core>, load: Load, contents: Contents) -> Result<(),
     together(tasks).await.into_iter().collect()
 }
 
-/// Runs a load on a drive of this size; bytes written per byte stored.
+/// Runs a load on a drive of this size; returns the bytes written per byte stored.
 fn run(seed: u64, bytes: u64, load: Load) -> f64 {
     let mut lives = Lives::new(seed, 1 + usize::try_from(seed % 2).unwrap(), bytes);
     let contents = Contents::default();
@@ -121,7 +121,7 @@ fn run(seed: u64, bytes: u64, load: Load) -> f64 {
     factor
 }
 
-/// The first seed, or all that were asked for.
+/// Runs the first seed, or all that were asked for.
 fn each_seed(run: impl Fn(u64)) {
     let asked = std::env::var_os("CSD_SIM_SEEDS").is_some();
     seeds().take(if asked { 20 } else { 1 }).for_each(run);
@@ -179,8 +179,8 @@ fn the_longest_values_fill_what_the_drive_announces() {
     }
 }
 
-/// What a host that keeps objects writes: long values of one length, and for each object a few
-/// short ones, some of which are replaced or deleted at once.
+/// Load of a host that keeps objects: long values of one length, and for each object a few short
+/// ones, some of which are replaced or deleted at once.
 #[test]
 fn objects_fill_what_the_drive_announces_but_for_a_little() {
     for (bytes, chunks) in [(1 << 30, 20), (1 << 30, 1), (7 << 28, 20)] {
@@ -205,7 +205,7 @@ fn objects_fill_what_the_drive_announces_but_for_a_little() {
     }
 }
 
-/// Stores the chunks of one object, and what its catalogue has of it.
+/// Stores the chunks of one object, and its entries in the catalogue.
 async fn put_object(
     core: &Rc<Core>,
     first: u64,

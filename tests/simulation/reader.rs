@@ -1,5 +1,5 @@
-//! A host that asks for values and takes none of them while others replace them: the log is cleaned
-//! all the same, and what that host is sent at last is what it asked for, or an error.
+//! A host requests values and reads no answer while others replace them: the log is cleaned all the
+//! same, and each late answer is the requested value or an error.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -12,10 +12,10 @@ use crate::Simulation;
 use crate::stalled::{capsule, enabled, queue};
 use csd_tests::wire::Command;
 
-/// Values that are there: more than half of the log.
+/// Number of values: more than half of the log.
 const VALUES: u8 = 160;
 const VALUE_BYTES: usize = 256 << 10;
-/// How often all of them are replaced.
+/// Number of times that all of them are replaced.
 const ROUNDS: u8 = 3;
 const COMMAND_INTERRUPTED: u16 = 0x21;
 
@@ -23,7 +23,7 @@ fn key(number: u8) -> csd_nvme::kv::Key {
     csd_nvme::kv::Key::new(&[number + 1]).unwrap()
 }
 
-/// Byte of version `round` of a value.
+/// Returns the byte that version `round` of a value consists of.
 fn byte(number: u8, round: u8) -> u8 {
     number.wrapping_mul(7).wrapping_add(round)
 }
@@ -35,7 +35,7 @@ async fn store_all(kv: &Kv, round: u8) {
     }
 }
 
-/// Takes what the drive sends until every command is answered; how many got their value.
+/// Receives until every command is answered; returns the number of values.
 async fn take_all(stream: &Stream) -> usize {
     let mut data: BTreeMap<u16, Vec<u8>> = BTreeMap::new();
     let (mut answered, mut whole) = (0, 0);

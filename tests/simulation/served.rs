@@ -1,4 +1,5 @@
-//! A drive in a world, on any medium, and hosts beside it: for lanes that bring their own medium.
+//! A drive in a simulated world, on any medium, and hosts next to it: for lanes with their own
+//! medium.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -18,7 +19,7 @@ use csd_reactor::{CoreId, Listener, sleep};
 use crate::{DRIVE, HOST, NQN};
 
 const SPLIT: Split = Split { kv_percent: 60, reserve_percent: 5, block_bytes: 4096 };
-/// Longest that anything may take in the world's time.
+/// Limit of every wait in the world's time.
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// A machine for the drive, and one for its hosts.
@@ -68,7 +69,7 @@ impl Served {
         waited.unwrap_or_else(|stuck| panic!("waiting for {what}: {stuck}"));
     }
 
-    /// Runs a host's main to its end; its answer.
+    /// Runs a host's main to its end; returns its answer.
     pub fn host<T: 'static, Fut: Future<Output = T> + 'static>(
         &self,
         main: impl Fn(Address) -> Fut + 'static,

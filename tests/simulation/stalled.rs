@@ -1,5 +1,5 @@
-//! Hosts that hold what others need and do nothing with it: they are closed, the others served.
-//! In simulated time, because a drive is patient.
+//! Hosts that hold memory that others need, and do nothing with it: they are closed, and the others
+//! served. In simulated time, because a drive's time limits are long.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -15,9 +15,9 @@ use csd_tests::wire::{Command, connect_command, data_pdu};
 
 const TRANSFER_BYTES: u32 = 16 << 20;
 const BLOCK_BYTES: u32 = 4096;
-/// What each greedy host asks to write: together all that a core lends, 7/16 of 192 MiB.
+/// Data that each greedy host asks to write, MiB: together all that a core grants, 7/16 of 192 MiB.
 const GREEDY_MIB: [u32; 6] = [16, 16, 16, 16, 16, 4];
-/// Two looks of the drive at its hosts, and a moment.
+/// Two periods of the drive's check for stalled hosts, and a moment.
 const LINE_MOVES: Duration = Duration::from_secs(11);
 
 pub fn capsule(mut command: Command, length: u32, inside: &[u8]) -> Vec<u8> {
@@ -25,7 +25,7 @@ pub fn capsule(mut command: Command, length: u32, inside: &[u8]) -> Vec<u8> {
     capsule_of(&Sqe::from_bytes(command.0), inside)
 }
 
-/// The capsule of a command whose data descriptor is set, with its data.
+/// Returns the capsule of a command whose data descriptor is set, with its data.
 pub fn capsule_of(sqe: &Sqe, inside: &[u8]) -> Vec<u8> {
     let plen = 72 + u32::try_from(inside.len()).unwrap();
     let mut pdu = vec![0x04, 0, 72, if inside.is_empty() { 0 } else { 72 }];
@@ -35,7 +35,7 @@ pub fn capsule_of(sqe: &Sqe, inside: &[u8]) -> Vec<u8> {
     pdu
 }
 
-/// Connects a queue of a controller without keep-alive; the answer's controller id.
+/// Connects a queue of a controller without keep-alive; returns the answer's controller identifier.
 pub async fn queue(address: &Address, qid: u16, cntlid: u16, entries: u16) -> (Stream, u16) {
     let stream = Stream::connect(address.socket).await.expect("the drive listens");
     let mut request = [0u8; 128];
@@ -51,7 +51,7 @@ pub async fn queue(address: &Address, qid: u16, cntlid: u16, entries: u16) -> (S
     (stream, answered)
 }
 
-/// A controller without keep-alive that is enabled, and its identifier.
+/// Connects and enables a controller without keep-alive; returns its admin queue and identifier.
 pub async fn enabled(address: &Address) -> (Stream, u16) {
     let (admin, cntlid) = queue(address, 0, 0xFFFF, 32).await;
     let enable = Command::new(0x7F, 0).dword(11, 0x14).dword(12, 4 << 20 | 6 << 16 | 6 << 4 | 1);
@@ -60,8 +60,8 @@ pub async fn enabled(address: &Address) -> (Stream, u16) {
     (admin, cntlid)
 }
 
-/// A controller without keep-alive, and queues of it, each with a write of [`GREEDY_MIB`] that has
-/// begun.
+/// Connects a controller without keep-alive, and its queues, each with a write of [`GREEDY_MIB`]
+/// that has begun.
 async fn greedy_hosts(address: &Address) -> Vec<Stream> {
     let (admin, cntlid) = enabled(address).await;
     let mut streams = vec![admin];
@@ -71,7 +71,7 @@ async fn greedy_hosts(address: &Address) -> Vec<Stream> {
         io.send_all(&capsule(write, mib << 20, &[])).await.unwrap();
         streams.push(io);
     }
-    // One who asks for much and takes nothing.
+    // A host that requests much data and reads nothing.
     let (io, _) = queue(address, 7, cntlid, 32).await;
     let read = Command::new(0x02, 1).dword(12, TRANSFER_BYTES / BLOCK_BYTES - 1);
     io.send_all(&capsule(read, TRANSFER_BYTES, &[])).await.unwrap();
@@ -93,7 +93,7 @@ async fn trickle(stream: Stream) {
     }
 }
 
-/// True when the drive has closed this connection, whatever it sent before.
+/// Returns true if the drive has closed this connection, whatever it sent before.
 async fn is_closed(stream: &Stream) -> bool {
     let mut bytes = vec![0; 64 << 10];
     loop {
@@ -128,7 +128,7 @@ fn hosts_that_move_nothing_are_closed_and_the_others_served() {
         let waited = start.elapsed();
         sleep(patient).await;
         for (at, stream) in greedy.iter().enumerate() {
-            // The admin queue did nothing wrong.
+            // The admin queue broke no rule.
             assert_eq!(is_closed(stream).await, at > 0, "connection {at}");
         }
         drop(greedy);
@@ -150,7 +150,8 @@ fn hosts_that_move_nothing_are_closed_and_the_others_served() {
     simulation.wait("the last connection to leave", || open() == 0);
 }
 
-/// What a host met that wrote beside others who trickle: its longest short write, and a long one.
+/// Result of a host that wrote while others trickled: the times of its longest short write, and of
+/// a long one.
 struct Beside {
     short: Duration,
     long: Duration,
@@ -173,7 +174,7 @@ async fn write_beside_tricklers(address: Address) -> Beside {
             start.elapsed()
         })
     };
-    // The pool is all lent, and nobody waits for it: hosts that move are left alone.
+    // The pool is used up, but no host waits for it: hosts that make progress are left alone.
     let mut short = Duration::ZERO;
     for _ in 0..40 {
         short = short.max(write(64 << 10, 0).await);
@@ -195,7 +196,7 @@ async fn write_beside_tricklers(address: Address) -> Beside {
     Beside { short, long }
 }
 
-/// Six hosts that trickle 8 KiB a second within what they were granted hold all of the pool.
+/// Six hosts that send 8 KiB a second of their grants hold the whole pool.
 #[test]
 fn hosts_that_trickle_do_not_delay_short_writes_and_long_ones_only_briefly() {
     let mut simulation = Simulation::new(0);
@@ -212,7 +213,7 @@ fn hosts_that_trickle_do_not_delay_short_writes_and_long_ones_only_briefly() {
     assert!(long <= LINE_MOVES, "a write of 1 MiB took {long:?}");
 }
 
-/// Scrapers of the metrics that ask for nothing, more than the drive hears at a time.
+/// More clients of the metrics page than the drive serves at a time, which send no request.
 #[test]
 fn silent_scrapers_keep_no_other_one_waiting() {
     let mut simulation = Simulation::new(0);

@@ -1,6 +1,6 @@
-//! Hosts that know names and no secret, and make a drive compute: what they cost is bounded, and a
-//! host that knows its secret is served between them. In simulated time, in which a power takes
-//! what it is modelled to.
+//! Hosts that know names but no secret, and make a drive compute: their cost is bounded, and a host
+//! that knows its secret is served in between. In simulated time, in which a modular power takes
+//! its modelled time.
 
 use std::cell::{Cell, RefCell};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -23,11 +23,12 @@ use crate::{DRIVE_BYTES, LIMIT};
 use csd_tests::wire::{Command, connect_command};
 
 const NQN: &str = "nqn.2026-11.io.csdstore:guarded";
-/// The name that the bytes of the stock client have.
+/// NQN of the stock client's host.
 const HOST_NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:stock-client";
 const DRIVE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const STRANGERS: usize = 40;
-/// How often the host connects, and with how many queues beside the admin queue.
+/// Number of times that the host connects; [`QUEUES`] is the number of its queues without the admin
+/// queue.
 const ROUNDS: u64 = 2;
 const QUEUES: u16 = 4;
 /// Identifier and bytes of the longest group.
@@ -55,7 +56,7 @@ async fn receive(stream: &Stream) -> Option<()> {
     stream.recv_exact(&mut answer).await.ok()
 }
 
-/// Connects under the host's name and goes as far as it can: both powers are computed.
+/// Connects under the host's name and goes as far as possible: the drive computes both powers.
 async fn intrude(address: SocketAddr, group: u8, bytes: usize) -> Option<()> {
     let stream = Stream::connect(address).await.ok()?;
     let mut request = [0u8; 128];
@@ -76,11 +77,11 @@ async fn intrude(address: SocketAddr, group: u8, bytes: usize) -> Option<()> {
     receive(&stream).await
 }
 
-/// What a host with the secret met.
+/// Results of a host with the secret.
 struct Met {
     /// Longest time to connect a controller with its queues.
     longest: Duration,
-    /// Powers that the drive computed for strangers, and in which time.
+    /// Powers that the drive computed for strangers, and the time that this took.
     powers: u64,
     within: Duration,
 }
@@ -90,7 +91,7 @@ fn whole_ns(time: Duration) -> u64 {
 }
 
 impl Met {
-    /// Strangers had a quarter of the core's time, in powers of so many bytes.
+    /// Asserts that strangers got a quarter of the core's time, in powers of so many bytes.
     fn assert_bounded(&self, bytes: usize) {
         let cost_ns = 20 * (bytes * bytes) as u64;
         let (spent_ns, within_ns) = (self.powers * cost_ns, whole_ns(self.within));
@@ -100,7 +101,7 @@ impl Met {
     }
 }
 
-/// Starts a guarded drive; what its cores share, once hosts can connect.
+/// Starts a guarded drive; returns the state shared by its cores, once hosts can connect.
 fn start(world: &World, secrets: &Secrets) -> Arc<drive::Shared> {
     let machine = world.machine("drive", DRIVE, 1);
     let ready: Rc<RefCell<Option<Arc<drive::Shared>>>> = Rc::default();
@@ -124,7 +125,7 @@ fn start(world: &World, secrets: &Secrets) -> Arc<drive::Shared> {
     ready.take().expect("just seen")
 }
 
-/// Connects again and again as the host with the secret; the longest that it took.
+/// Connects again and again as the host with the secret; returns the longest time.
 async fn connects(address: SocketAddr, secrets: Secrets) -> Duration {
     let mut longest = Duration::ZERO;
     for _ in 0..ROUNDS {
@@ -145,7 +146,7 @@ async fn connects(address: SocketAddr, secrets: Secrets) -> Duration {
     longest
 }
 
-/// A host connects beside strangers, from their address or from one of its own.
+/// Connects a host while strangers do, from their address or from one of its own.
 fn beside_strangers(group: u8, bytes: usize, same_address: bool) -> Met {
     let world = World::new(u64::from(group), WorldConfig::default());
     let mut secrets = Secrets::default();
@@ -175,7 +176,7 @@ fn beside_strangers(group: u8, bytes: usize, same_address: bool) -> Met {
             std::future::pending().await
         }
     });
-    // They have used up what was saved for the queues of a host.
+    // They have used up the time saved for a host's queues.
     world.run_for(Duration::from_secs(3));
     let computed = || shared.counters[0].powers.load(Relaxed);
     let (before, begun) = (computed(), world.now());
@@ -204,7 +205,7 @@ fn strangers_who_ask_for_much_are_bounded_and_hold_nobody_up() {
     }
 }
 
-/// They share the host's address and its group: it stands in line with them.
+/// They share the host's address and its group, so the host waits in line with them.
 #[test]
 fn strangers_who_ask_for_what_a_host_asks_for_hold_it_up_for_seconds_at_most() {
     let met = beside_strangers(FFDHE3072, 384, true);

@@ -1,5 +1,5 @@
-//! Deleted keys stay deleted, though their old records lie in an older segment than their
-//! tombstones and the tombstones' segments are cleaned again and again.
+//! Deleted keys stay deleted, even if their old records are in an older segment than their
+//! tombstones, and the tombstones' segments are cleaned again and again.
 
 use std::rc::Rc;
 
@@ -8,11 +8,11 @@ use csd_nvme::kv::Key;
 
 use crate::lives::{self, Lives, NSID, SMALL, keys_of};
 
-/// Doomed keys, twice as many as the shard's log has segments. The shard has three other keys: two
-/// anchors that keep the doomed keys' segment alive, and one to churn with.
+/// Number of keys to delete, twice as many as the shard's log has segments. The shard has three
+/// other keys: two anchors that keep the segment of these keys alive, and one to overwrite.
 const DOOMED: usize = 300;
 
-/// Keys of one shard.
+/// Returns keys of one shard.
 fn keys() -> Vec<Key> {
     keys_of(3).take(DOOMED + 3).collect()
 }
@@ -21,8 +21,9 @@ async fn store(core: &Core, key: Key, bytes: usize) {
     lives::store(core, key, &vec![0; bytes]).await.expect("stored");
 }
 
-/// First life: doomed keys and anchors in the oldest segment; then one of them deleted for every
-/// segment that churned values fill, so that nearly every segment that is cleaned has a tombstone.
+/// Writes the keys to delete and the anchors into the oldest segment. Then deletes one key for
+/// every segment that overwritten values fill, so that nearly every segment that is cleaned has a
+/// tombstone.
 async fn bury(core: &Core) {
     let keys = keys();
     let (doomed, others) = keys.split_at(DOOMED);

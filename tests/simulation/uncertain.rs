@@ -1,5 +1,5 @@
 //! Stores and deletes that fail because the medium fails: a host that reads the key afterwards gets
-//! an error or one of the two values, and never the other one later, restarts included.
+//! an error or one of the two values, and does not get the other one later, even after restarts.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,7 +20,7 @@ const KEYS_PER_SHARD: u64 = 5;
 
 type Known = Rc<RefCell<Model<u64>>>;
 
-/// How often something was met.
+/// Counts of outcomes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Met {
     failed_writes: u64,
@@ -36,7 +36,7 @@ fn key(number: u64) -> csd_nvme::kv::Key {
     keys_of(usize::try_from(shard).unwrap()).nth(usize::try_from(index).unwrap()).unwrap()
 }
 
-/// Changes a key; after a failure reads it: everybody finds the same from then on.
+/// Changes a key; after a failure reads it: every reader gets the same from then on.
 async fn change(core: Rc<Core>, number: u64, known: Known, met: Rc<RefCell<Met>>) {
     let draw = random_u64();
     let bytes = [40, 3_000, 30_000][usize::try_from(draw % 3).unwrap()];

@@ -1,5 +1,5 @@
-//! The workload: a host that stores, deletes, writes, flushes and reads until it is cut off. The
-//! simulation lane and the crash lane run it.
+//! The workload: a host that stores, deletes, writes, flushes and reads until its connection ends.
+//! The simulation lane and the crash lane run it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,24 +12,24 @@ use csd_reactor::{Buffer, Class, spawn};
 
 use super::blocks;
 use super::model::{Model, State};
-// The lane's: a simulated world's, or numbers from a seed.
+// The lane's random numbers: those of a simulated world, or from a seed.
 use crate::random_u64;
 
-/// Torn writes are told apart per sector.
+/// Torn writes are recognised per sector.
 pub const SECTOR_BYTES: usize = 512;
 pub const KEYS_PER_WORKER: u64 = 6;
 const BLOCKS_PER_WORKER: u64 = 12;
 
-/// How much the workers ask for at once, and how long.
+/// Concurrency of the workers, and the end of their work.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// Commands in flight; at most 42, because keys are told apart by one byte.
+    /// Commands in flight; at most 42, because one byte identifies the worker of a key.
     pub workers: u64,
     /// Workers that have keys in the first so many shards use only those.
     pub shards: u32,
-    /// Most values are short, so that many fit in a group of records.
+    /// True if most values are short, so that many fit in a group of records.
     pub small: bool,
-    /// The workers end at so many [`Known::syncing`] operations in all.
+    /// Total number of [`Known::syncing`] operations after which the workers end.
     pub syncing_max: u64,
 }
 
@@ -39,7 +39,7 @@ impl Default for Load {
     }
 }
 
-/// What the host knows: shared by its workers and the test.
+/// Knowledge of the host, shared by its workers and the test.
 #[derive(Default)]
 pub struct Known {
     pub kv: Model<u64>,
@@ -48,12 +48,13 @@ pub struct Known {
     /// The first status that refused a command.
     pub refused: Option<String>,
     pub operations: u64,
-    /// Those of them that are slow because the drive syncs: of kv namespaces, and flushes.
+    /// Number of operations that are slow because the drive syncs: those of kv namespaces, and
+    /// flushes.
     pub syncing: u64,
     pub load: Load,
-    /// Called when the workers have done what the load asks for.
+    /// Called when the load is done.
     pub when_done: Option<Box<dyn FnOnce()>>,
-    /// Store values so large that the log must be cleaned.
+    /// True to store values so large that the log must be cleaned.
     pub heavy: bool,
     pub counter: u64,
     /// Connections made by a host that came back.
@@ -68,7 +69,7 @@ pub fn key(number: u64) -> Key {
     Key::new(&bytes[7 - usize::try_from(number % 4).unwrap()..]).unwrap()
 }
 
-/// Content that tells who wrote it, in every sector.
+/// Returns content that identifies its write in every sector.
 pub fn content(known: &Shared, bytes: usize) -> Vec<u8> {
     let mut known = known.borrow_mut();
     known.counter += 1;
@@ -81,14 +82,14 @@ pub fn fail(known: &Shared, text: String) {
     known.borrow_mut().failure.get_or_insert(text);
 }
 
-/// Notes the status of a command that failed with one.
+/// Records the status of a command that failed with one.
 pub fn refused(known: &Shared, error: &Error) {
     if error.status().is_some() {
         known.borrow_mut().refused.get_or_insert(error.to_string());
     }
 }
 
-/// Counts an operation; an error when the worker is to end.
+/// Counts an operation; returns an error if the worker must end.
 fn count(known: &Shared, syncs: bool, done: Result<(), ()>) -> Result<(), ()> {
     let (enough, when_done) = {
         let mut known = known.borrow_mut();
@@ -129,7 +130,7 @@ pub async fn work_until_lost(controller: &Controller, known: &Shared) {
     }
 }
 
-/// The keys of a worker: those in the first `shards` shards, or all if it has none there.
+/// Returns the keys of a worker: those in the first `shards` shards, or all if it has none there.
 fn keys_of(worker: u64, nsid: u16, shards: u32) -> Vec<u64> {
     let all = worker * KEYS_PER_WORKER..(worker + 1) * KEYS_PER_WORKER;
     let there = |number: &u64| shard_of(&(nsid, key(*number))) < shards as usize;
@@ -278,7 +279,7 @@ async fn read(block: &Block, number: u64, block_bytes: u64, known: &Shared) -> R
     Ok(())
 }
 
-/// Reads everything back after a cut and checks it; `true` when the host could read it all.
+/// Reads everything back after a cut and checks it; returns `true` if the host could read it all.
 pub async fn verify(address: Address, known: Shared) -> bool {
     match Controller::connect(&address, &Options::default()).await {
         Ok(controller) => read_back(&controller, &known, false).await.is_ok(),
@@ -286,9 +287,8 @@ pub async fn verify(address: Address, known: Shared) -> bool {
     }
 }
 
-/// Reads everything back and checks it. `kept` says that nothing was cut off but connections or a
-/// process: then all that was acknowledged is there, flushed or not. An error when the connection
-/// is lost.
+/// Reads everything back and checks it. `kept` means that only connections or a process were lost:
+/// then all acknowledged data is there, flushed or not. Returns an error if the connection is lost.
 pub async fn read_back(controller: &Controller, known: &Shared, kept: bool) -> Result<(), ()> {
     let stores = [2, 3].map(|nsid| Kv::open(controller, nsid).expect("kv namespaces"));
     let keys = known.borrow().kv.keys();
@@ -332,7 +332,8 @@ pub async fn read_back(controller: &Controller, known: &Shared, kept: bool) -> R
     Ok(())
 }
 
-/// A status in place of data is a failure of the drive; without one the connection is lost.
+/// Unwraps a read. A status in place of data is a failure of the drive; without a status the
+/// connection is lost.
 fn readable<T>(known: &Shared, what: &str, read: Result<T, Error>) -> Result<Option<T>, ()> {
     match read {
         Ok(data) => Ok(Some(data)),

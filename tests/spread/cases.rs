@@ -1,4 +1,5 @@
-//! What is run: every program of a drive, over every kind of source, to every kind of output.
+//! Executions to compare: every program of a drive, over every kind of source, to every kind of
+//! output.
 
 use csd_initiator::{Block, Controller, Kv, Memory};
 use csd_nvme::execute::{Execution, Output, Place, Source, chunk_key};
@@ -8,11 +9,11 @@ use csd_nvme::vendor::NSID_KV as KV_NSID;
 pub use csd_nvme::vendor::NSID_MEMORY as MEMORY_NSID;
 /// Bytes of each input.
 const BYTES: u32 = 600 << 10;
-/// Values of this many bytes: 20 KiB of them are in the last.
+/// Length of values: the last one has 20 KiB.
 const VALUE_BYTES: usize = 116 << 10;
 /// Columns of the dense matrix.
 const COLUMNS: u32 = 1000;
-/// Where things lie in memory.
+/// Addresses in memory.
 const VECTOR_AT: u64 = 8 << 20;
 const OUTPUT_AT: u64 = 16 << 20;
 const GRAPH_AT: u64 = 24 << 20;
@@ -30,7 +31,7 @@ pub fn count_parameters(value: i64) -> Vec<u8> {
     [&[1, 0, 0, 0, 0, 0, 0, 0], &value.to_le_bytes()[..]].concat()
 }
 
-/// Sorted, so that it can be merged, with values of every residue.
+/// Returns sorted input, so that it can be merged, with values of every residue.
 fn input() -> Vec<u8> {
     (0..BYTES / 4).flat_map(|i| (i / 3).to_le_bytes()).collect()
 }
@@ -39,7 +40,7 @@ fn prefix(tag: u8) -> [u8; 12] {
     [tag; 12]
 }
 
-/// Writes what the cases read.
+/// Writes the input of the cases.
 pub async fn prepare(controller: &Controller) {
     let block = Block::open(controller, 1).unwrap();
     let kv = Kv::open(controller, KV_NSID).unwrap();

@@ -1,4 +1,4 @@
-//! Executions on several cores of a drive: answers, outputs and failures are those of one core,
+//! Executions on several cores of a drive: answers, outputs and failures equal those of one core,
 //! in the simulation and on real back ends.
 
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
@@ -18,16 +18,16 @@ use csd_reactor::{Class, spawn, timeout};
 use cases::{Case, MEMORY_NSID};
 
 pub const NQN: &str = "nqn.2026-11.io.csdstore:spread";
-/// Bytes of the drive's memory namespace.
+/// Size of the drive's memory namespace, bytes.
 pub const MEMORY_BYTES: u64 = 64 << 20;
 
-/// A host with one I/O queue.
+/// Connects a host with one I/O queue.
 pub async fn connect(address: &Address) -> Controller {
     let options = Options { io_queues: 1, entries: 16, ..Options::default() };
     Controller::connect(address, &options).await.expect("connects")
 }
 
-/// Cores that the newest execution of the log worked on.
+/// Returns the number of cores that the newest execution of the log worked on.
 async fn cores_told(compute: &Compute) -> u16 {
     compute.executions().await.unwrap().1[0].cores()
 }
@@ -49,7 +49,7 @@ pub async fn equal_everywhere(address: &Address, cores: u16) {
     }
 }
 
-/// The result and the bytes that a case writes.
+/// Returns the result of a case, and the bytes that it writes.
 async fn run(
     controller: &Controller,
     compute: &Compute,
@@ -86,7 +86,7 @@ async fn run(
     (result, written)
 }
 
-/// An execution of count that takes long: `sources` times the whole memory.
+/// Returns a long execution of count: `sources` times the whole memory.
 pub fn long(sources: usize, cores: u16) -> Execution {
     let bytes = u32::try_from(MEMORY_BYTES).unwrap();
     let memory = Place::Memory { nsid: MEMORY_NSID, start: 0, bytes };
@@ -104,8 +104,8 @@ pub async fn abort(address: &Address, sources: usize) {
         let compute = compute.clone();
         spawn(Class::Foreground, async move { compute.execute(0, &long(sources, 4)).await })
     };
-    // Nobody knows its identifier here: all are tried until one was of a command that could be
-    // aborted.
+    // The test does not know its identifier: it tries all until one is that of a command that could
+    // be aborted.
     let aborted = timeout(Duration::from_secs(600), async {
         for cid in (0..16).cycle() {
             let mut sqe = Sqe::new(0x08, 0);
@@ -121,7 +121,7 @@ pub async fn abort(address: &Address, sources: usize) {
     assert_eq!(error.status(), Some(Status::ABORT_REQUESTED));
 }
 
-/// Begins a long execution, and leaves.
+/// Begins a long execution, and disconnects.
 pub async fn leave(address: &Address, sources: usize, after: Duration) {
     let controller = connect(address).await;
     let compute = Compute::open(&controller, 5).unwrap();

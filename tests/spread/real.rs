@@ -14,7 +14,7 @@ use crate::{MEMORY_BYTES, NQN, abort, equal_everywhere, leave};
 /// Sources of 64 MiB: 16 GiB take seconds on any machine.
 const LONG: usize = 256;
 
-/// A drive in this process, which nobody stops.
+/// Starts a drive in this process, which runs until the process ends.
 fn drive(backend: BackendKind, cores: u16) -> Address {
     let limits = Limits::for_s(300);
     let resources = Resources { memory_bytes: MEMORY_BYTES, limits, ..Resources::default() };

@@ -1,4 +1,4 @@
-//! In the simulation: any order of cores, lanes and messages.
+//! Runs in the simulation, with any order of cores, compute threads and messages.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -29,7 +29,7 @@ struct Simulation {
     drive: MachineId,
     host: MachineId,
     address: Address,
-    /// CPU time of each core's lane.
+    /// CPU time of each core's compute thread.
     lanes: Rc<RefCell<Vec<u64>>>,
 }
 
@@ -68,7 +68,7 @@ impl Simulation {
         Self { world, drive, host, address, lanes }
     }
 
-    /// Runs what a host does to its end.
+    /// Runs a host's future to its end.
     fn host<F: Future<Output = ()> + 'static>(&self, does: impl Fn(Address) -> F + 'static) {
         let ended = Rc::new(Cell::new(false));
         let (slot, address) = (Rc::clone(&ended), self.address.clone());

@@ -40,7 +40,7 @@ fn a_changed_namespace_is_told_to_the_other_hosts_once() {
     assert_eq!(two.response(), (request, 0, 0x0004_0002), "notice, attribute changed, log 04h");
     let request = two.post(Command::new(0x0C, 0), &[]);
     assert_eq!(set(&mut one, 2, 0x84, 1), 0, "another one, while the log is not read");
-    // The news crosses cores: it comes soon, not with the answer to who made it.
+    // The event crosses cores: it comes soon, but not with the answer to the host that caused it.
     let listed = |two: &mut Wire| {
         let list = log(two, 4, true, 4096).data;
         [u32_at(&list, 0), u32_at(&list, 4), u32_at(&list, 8)]
@@ -192,7 +192,7 @@ fn queues_are_agreed_before_there_are_any() {
     let mut io = io_queue(address, cntlid, 1, true);
     assert_eq!(set(&mut admin, 0, 7, 0x0001_0001), 0x00C, "command sequence error");
     assert_eq!(get(&mut admin, 0, 7, 0).result, 0x0001_0001);
-    // Disconnect: answered, then the connection closes, and the queue may be made again.
+    // Disconnect: answered, then the connection closes, and the queue may be created again.
     let wrong = Command::new(0x7F, 0).byte(4, 0x08).byte(40, 1);
     assert_eq!(io.command(wrong, &[], 0).status, 0x180, "record format");
     let property = Command::new(0x7F, 0).byte(4, 0x04);
@@ -269,8 +269,8 @@ fn saved_features_outlive_the_drive() {
     assert_eq!(set(&mut admin, 3, 1 << 31 | 0x20, 1), 0, "EDNEK of namespace 3");
     assert_eq!(set(&mut admin, 0, 1 << 31 | 7, 0), 0x10D, "not saveable");
     assert_eq!((set(&mut admin, 1, 0x84, 1), set(&mut admin, 2, 0x84, 2)), (0, 0));
-    // The first drive is not told to end, and its medium is its own: the second opens a copy of
-    // what it has made durable.
+    // The first drive does not end, and has a medium of its own: the second opens a copy of the
+    // durable data.
     let copy = folder.path().join("copy.img");
     std::fs::copy(&path, &copy).unwrap();
     let mut admin = Wire::open(life(&copy));

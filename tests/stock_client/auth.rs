@@ -1,4 +1,4 @@
-//! Authentication, as far as a host without the secret comes: the refusals, in raw bytes.
+//! Authentication for a host without the secret: the refusals, in raw bytes.
 
 use std::io::Read;
 use std::net::SocketAddr;
@@ -35,7 +35,7 @@ fn drive(access: Access) -> SocketAddr {
     ready.recv_timeout(Duration::from_secs(600)).expect("the drive is ready")
 }
 
-/// The stock client's host has a secret.
+/// Returns the secret of the stock client's host.
 pub(super) fn secret() -> Access {
     let secrets = Secrets::parse(&format!("host {HOST} {SECRET}")).unwrap();
     Access { secrets, ..Access::default() }
@@ -50,7 +50,7 @@ pub(super) fn auth(fctype: u8, length: usize) -> Command {
     command.byte(41, 1).byte(42, 1).byte(43, 0xE9)
 }
 
-/// A connected admin queue that must authenticate.
+/// Connects an admin queue that must authenticate.
 pub(super) fn connected(address: SocketAddr) -> Wire {
     let mut wire = Wire::open(address);
     wire.initialise();
@@ -59,7 +59,7 @@ pub(super) fn connected(address: SocketAddr) -> Wire {
     wire
 }
 
-/// Negotiate: SHA-256, and the null group or a group that does not exist.
+/// Returns Negotiate: SHA-256, and the null group or a group that does not exist.
 pub(super) fn negotiate(group: u8) -> [u8; 72] {
     let mut message = [0; 72];
     message[4..6].copy_from_slice(&[0x34, 0x12]);
@@ -144,12 +144,13 @@ fn nothing_but_authentication_is_begun_before_it() {
     ends(other);
 }
 
-/// Authenticates a queue by our own host's arithmetic; its messages are golden elsewhere.
+/// Authenticates a queue by our own host's code; golden files elsewhere check its messages.
 pub(super) fn authenticate(wire: &mut Wire) {
     assert_eq!(prove(wire), (Some(Next::Done), 0));
 }
 
-/// How far a host comes that knows the secret, and the status of its last command.
+/// Authenticates as far as the drive allows; returns the step reached, and the status of the last
+/// command.
 pub(super) fn prove(wire: &mut Wire) -> (Option<Next>, u16) {
     let secrets = Secrets::parse(&format!("host {HOST} {SECRET}")).unwrap();
     let keys = secrets.keys(HOST, NQN).unwrap();
@@ -181,7 +182,7 @@ fn every_queue_has_a_gate_of_its_own() {
     io.initialise();
     let reply = io.connect(NQN, 1, u16::from(cntlid), true);
     assert_eq!((reply.status, reply.result & !0xFFFF), (0, ATR), "{reply:?}");
-    // Whatever way a command would take: short or long, in the capsule or not, alone or paired.
+    // Every form of a command: short or long, in the capsule or not, single or fused.
     let command = |opcode, lba: u32| Command::new(opcode, 1).dword(10, lba);
     let block = [1; 4096];
     let refused = |status: u16, what: &str| assert_eq!(status, 0x191, "{what}");

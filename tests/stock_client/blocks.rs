@@ -10,7 +10,7 @@ use csd_reactor::BackendKind;
 use crate::{NQN, io_queue, kv, serve, u32_at};
 use csd_tests::wire::{Command, Wire};
 
-/// Runs a test over both block sizes on memory, and one on a file in a folder of its own.
+/// Runs a test over both block sizes on memory, and one on a file in its own folder.
 fn each_medium(test: impl Fn(&mut Wire, &mut Wire, usize)) {
     let folder = tempfile::tempdir().unwrap();
     let file = MediaKind::File(folder.path().join("drive.img"));
@@ -31,7 +31,7 @@ fn hosts(address: SocketAddr) -> (Wire, Wire) {
     (admin, io)
 }
 
-/// A command for `blocks` blocks from `lba` on.
+/// Returns a command for `blocks` blocks from `lba` on.
 fn extent(opcode: u8, lba: u32, blocks: u32) -> Command {
     Command::new(opcode, 1).dword(10, lba).dword(12, blocks - 1)
 }
@@ -195,7 +195,7 @@ fn copies_join_their_sources_even_where_they_overlap() {
         assert_eq!(io.command_in_capsule(copy(200, 2), &list).status, 0);
         let joined = [&data[40 * block..48 * block], &data[..4 * block]].concat();
         assert!(read(io, 200, 12, block) == joined);
-        // Onto itself, one block on: as if all was read first.
+        // Onto itself, one block on: the result is as if all was read first.
         assert_eq!(io.command_in_capsule(copy(1, 1), &sources(&[(0, 32)])).status, 0);
         assert!(read(io, 1, 32, block) == data[..32 * block]);
         let most = ((16 << 20) / block) as u16;
@@ -223,7 +223,7 @@ fn reservations_are_not_there() {
     });
 }
 
-/// Set Features 84h for a namespace.
+/// Sends Set Features 84h for a namespace.
 fn protect(admin: &mut Wire, nsid: u32, state: u32) -> u16 {
     let set = Command::new(0x09, nsid).dword(10, 0x84).dword(11, state);
     admin.command(set, &[], 0).status

@@ -1,4 +1,4 @@
-//! Every command of an I/O queue is counted once, however it is answered.
+//! Every command of an I/O queue is counted once, whatever its answer.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,14 +11,14 @@ const COMPARE: u8 = 0x05;
 const WRITE: u8 = 0x01;
 const BYTES: usize = 4096;
 
-/// A drive with a metrics page, and the address of that page.
+/// Serves a drive with a metrics page; returns both addresses.
 fn drive() -> (SocketAddr, SocketAddr) {
     let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let config = csd_drive::Config { metrics: Some(metrics), resources: toys(), ..config() };
     (served(config), metrics)
 }
 
-/// The value of a metric, 0 when the page does not have it.
+/// Returns the value of a metric, 0 if the page does not have it.
 fn metric(address: SocketAddr, name: &str) -> usize {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
@@ -56,7 +56,7 @@ fn a_refusal_by_write_protection_is_counted_and_in_the_error_log() {
     let log = Command::new(0x02, u32::MAX).dword(10, 15 << 16 | 0x01);
     let entries = admin.command(log, &[], 64).data;
     assert_eq!(u64_at(&entries, 0), 2, "entries of the error log");
-    // A namespace that a host protects says nothing of the medium.
+    // Write protection by a host is no error of the medium.
     assert_eq!(metric(metrics, "csd_media_errors_total"), 0);
     assert_eq!(metric(metrics, "csd_media_read_only"), 0);
 }

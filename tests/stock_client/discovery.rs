@@ -1,4 +1,4 @@
-//! The discovery subsystem, as a host walks through it before it connects.
+//! The discovery subsystem, as a host uses it before it connects.
 
 use csd_reactor::BackendKind;
 

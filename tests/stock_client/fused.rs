@@ -8,7 +8,7 @@ const COMPARE: u8 = 0x05;
 const WRITE: u8 = 0x01;
 const BYTES: usize = 4096;
 
-/// One block at `lba`, marked as first (1) or second (2) of a pair.
+/// Returns a command for one block at `lba`, marked as first (1) or second (2) of a pair.
 fn half(opcode: u8, lba: u32, fuse: u8) -> Command {
     Command::new(opcode, 1).dword(10, lba).byte(1, 0x40 | fuse)
 }
@@ -80,12 +80,12 @@ fn a_missing_half_is_noticed_at_the_next_command() {
     let fabrics = io.post(Command::new(0x7F, 0).byte(4, 0x06), &[]);
     assert_eq!(io.response(), (first, 0x00A, 0), "a first before a fabrics command");
     assert_eq!(io.response().0, fabrics);
-    // A first half that never gets its second goes with its connection.
+    // A first half without its second ends with its connection.
     io.post(half(COMPARE, 7, 1), &[4; BYTES]);
 }
 
-/// Hosts that count in one block by Compare and Write lose no step, while another host's plain
-/// writes go on beside them, on other cores.
+/// Hosts that count in one block by Compare and Write lose no step, while another host writes to it
+/// plainly, on other cores.
 #[test]
 fn pairs_of_many_hosts_never_lose_a_step() {
     const HOSTS: u64 = 4;

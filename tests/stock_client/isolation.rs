@@ -1,4 +1,4 @@
-//! Hosts are kept apart by their names: what one has made does not exist for another, whatever
+//! Hosts are isolated by their names: objects of one host do not exist for another, whatever
 //! identifier it connects with.
 
 use std::net::SocketAddr;
@@ -21,7 +21,8 @@ fn drive(shared_compute: bool) -> SocketAddr {
     served(Config { resources: Resources { shared_compute, ..toys() }, ..config() })
 }
 
-/// Connects a queue as the host of this name and identifier: its status, and the controller's id.
+/// Connects a queue as the host of this name and identifier; returns the status, and the
+/// controller's identifier.
 fn connect(wire: &mut Wire, host: (&str, u8), qid: u16, cntlid: u16) -> (u16, u16) {
     let (command, mut data) = connect_command(NQN, qid, cntlid, 32, true);
     data[..16].fill(host.1);
@@ -56,7 +57,7 @@ impl Host {
         execute(&mut self.io, execution(index, rsid, 0, 0, 0), &[]).status
     }
 
-    /// Numbers of programs with those of the drive, up to the last, and of range sets.
+    /// Returns the number of programs with those of the drive, up to the last, and of range sets.
     fn sees(&mut self) -> (u32, u32) {
         (u32_at(&log(&mut self.admin, 0x82), 0), u32_at(&log(&mut self.admin, 0x84), 0))
     }
@@ -87,14 +88,14 @@ fn programs_and_range_sets_belong_to_the_host_that_made_them() {
         assert_eq!(unload(&mut other.admin, INDEX), NO_PROGRAM);
         assert_eq!(delete_set(&mut other.admin, rsid), NO_SET);
     }
-    // One of its own at the same index, and a set of the same number, are others.
+    // Its own program at the same index, and its own set of the same number, are others.
     assert_eq!(b.makes(), rsid);
     assert_eq!((b.run(INDEX), b.run_over(INDEX, rsid)), (0, 0));
     assert_eq!(activate(&mut b.admin, INDEX, false), 0);
     assert_eq!((unload(&mut b.admin, INDEX), delete_set(&mut b.admin, rsid)), (0, 0));
     assert_eq!(b.sees(), at_first);
     assert_eq!((a.sees(), a.run(INDEX)), ((INDEX + 1, 1), 0));
-    // The host is its name: it may come with another identifier, and after it has left.
+    // The name identifies the host: it may come back with another identifier.
     drop(a);
     let mut again = host(address, A, 77);
     assert_eq!(again.sees(), (INDEX + 1, 1));

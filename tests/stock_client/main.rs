@@ -1,6 +1,6 @@
-//! A stock-shaped client: raw bytes from the specification, against a served drive.
+//! A client like stock ones: raw bytes from the specification, against a served drive.
 //!
-//! Nothing of `csd-nvme` is used here, so an error in its layouts cannot hide in both ends.
+//! It uses nothing of `csd-nvme`, so an error in its layouts cannot hide in both ends.
 
 #![allow(missing_docs, unreachable_pub, clippy::cast_possible_truncation, clippy::unwrap_used)]
 
@@ -26,7 +26,7 @@ use csd_tests::wire::{Command, Wire};
 
 const NQN: &str = "nqn.2026-11.io.csdstore:stock";
 
-/// Serves a drive on memory in this process; it ends with the test.
+/// Serves a drive on memory in this process, until the test ends.
 fn drive(cores: usize, backend: BackendKind) -> SocketAddr {
     serve(csd_drive::MediaKind::Memory, 4096, cores, backend)
 }
@@ -41,7 +41,7 @@ fn serve(
     served(config)
 }
 
-/// A drive on a port of its own.
+/// Returns the configuration of a drive on its own port.
 fn config() -> csd_drive::Config {
     csd_drive::Config {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
@@ -162,8 +162,8 @@ fn another_connection_sees_flushed_writes() {
     assert!(reader.command(Command::new(0x02, 1).dword(10, 3), &[], 4096).data == block);
 }
 
-/// The end of one command's data and the next command in one segment: the drive may use the first
-/// one's transfer tag again before it has answered the first.
+/// The end of one command's data and the next command in one segment: the drive may use the
+/// transfer tag of the first again before it has answered it.
 #[test]
 fn a_transfer_tag_that_is_used_again_at_once_mixes_nothing_up() {
     let address = drive(1, BackendKind::Auto);
@@ -278,7 +278,7 @@ fn counts_where_the_data_is() {
         execute.0[16..20].copy_from_slice(&(payload.len() as u32).to_le_bytes());
         let reply = io.command_in_capsule(execute, &payload);
         assert_eq!((reply.status, reply.result), (0, 300), "the answer is dwords 0 and 1");
-        // As Linux passes it through: dword 4 is zero, the transfer alone says the length.
+        // As in Linux's passthrough: dword 4 is zero, only the transfer has the length.
         let reply = io.command_in_capsule(Command::new(0x01, 5), &payload);
         assert_eq!((reply.status, reply.result), (0, 300), "the length of the capsule's data");
         let reply = io.command(Command::new(0x01, 5), &payload, 0);

@@ -1,5 +1,5 @@
-//! The Subsystem Local Memory command set: bytes written, read, filled and copied, to and from
-//! blocks too, and every status that a host can provoke.
+//! The Subsystem Local Memory command set: bytes written, read, filled and copied, also to and from
+//! blocks, and every status that a host can provoke.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use csd_reactor::BackendKind;
 use crate::{NQN, drive, each_backend, io_queue, u32_at, u64_at};
 use csd_tests::wire::{Command, Wire};
 
-/// 64 MiB, what a drive has unless it is told otherwise.
+/// Default size of a drive's memory namespace: 64 MiB.
 const BYTES: u64 = 64 << 20;
 const BLOCK: usize = 4096;
 
@@ -19,7 +19,7 @@ fn hosts(address: SocketAddr) -> (Wire, Wire) {
     (admin, io)
 }
 
-/// Start byte in dwords 10 and 11, length in dword 12.
+/// Returns an access: start byte in dwords 10 and 11, length in dword 12.
 fn access(opcode: u8, start: u64, length: usize) -> Command {
     let command = Command::new(opcode, 4).dword(10, start as u32).dword(11, (start >> 32) as u32);
     command.dword(12, length as u32)
@@ -35,7 +35,7 @@ fn read(io: &mut Wire, start: u64, length: usize) -> Vec<u8> {
     reply.data
 }
 
-/// Memory Copy: total in dwords 2 and 3, destination in 10 and 11, count and format in 12.
+/// Sends Memory Copy: total in dwords 2 and 3, destination in 10 and 11, count and format in 12.
 fn copy(io: &mut Wire, to: u64, total: u64, format: u32, descriptors: &[[u8; 32]]) -> u16 {
     let command = Command::new(0x01, 4).dword(2, total as u32).dword(3, (total >> 32) as u32);
     let command = command.dword(10, to as u32).dword(11, (to >> 32) as u32);
@@ -43,7 +43,7 @@ fn copy(io: &mut Wire, to: u64, total: u64, format: u32, descriptors: &[[u8; 32]
     io.command(command, &descriptors.concat(), 0).status
 }
 
-/// Format 4h: namespace, start byte at 8, length at 16.
+/// Returns a source of format 4h: namespace, start byte at 8, length at 16.
 fn of_memory(nsid: u32, start: u64, length: u32) -> [u8; 32] {
     let mut bytes = [0; 32];
     bytes[..4].copy_from_slice(&nsid.to_le_bytes());
@@ -52,7 +52,7 @@ fn of_memory(nsid: u32, start: u64, length: u32) -> [u8; 32] {
     bytes
 }
 
-/// Formats 2h and 3h: namespace, block at 8, 0's based count at 16.
+/// Returns a source of format 2h or 3h: namespace, block at 8, 0's based count at 16.
 fn of_blocks(nsid: u32, block: u64, count: u16) -> [u8; 32] {
     let mut bytes = of_memory(nsid, block, 0);
     bytes[16..18].copy_from_slice(&(count - 1).to_le_bytes());

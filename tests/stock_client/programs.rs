@@ -1,6 +1,6 @@
 //! The Computational Programs command set: programs loaded in parts, activated, run over memory
-//! ranges, aborted and unloaded, with every status that a host can provoke. What runs them here is
-//! a toy; WebAssembly has tests of its own.
+//! ranges, aborted and unloaded, with every status that a host can provoke. The engine here is a
+//! toy; WebAssembly has its own tests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use csd_tests::wire::{Command, Reply, Wire};
 const TOY: u32 = 0xC7;
 pub(super) const INDEX: u32 = 16;
 
-/// A program is a word: `copy` its first stream to its output, result the number of bytes; `spin`
-/// for ever; `fail`.
+/// Engine whose programs are a word: `copy` copies its first stream to its output, and its result
+/// is the number of bytes; `spin` does not end; `fail` fails.
 #[derive(Debug)]
 struct Toy;
 
@@ -82,7 +82,7 @@ fn drive(admission: Admission) -> SocketAddr {
     served(csd_drive::Config { resources, ..config() })
 }
 
-/// What a drive is given that runs toys, whoever's.
+/// Returns the resources of a drive that runs toys, for all hosts.
 pub(super) fn toys() -> Resources {
     let admission = Admission::Any;
     Resources { engines: vec![Arc::new(Toy)], admission, ..Resources::default() }
@@ -95,8 +95,8 @@ fn hosts(address: SocketAddr) -> (Wire, Wire) {
     (admin, io)
 }
 
-/// Load Program: index, type and kind of identifier in dword 10, whole size in 11, identifier in 12
-/// and 13, bytes that come in 14, offset in 15.
+/// Returns Load Program: index, type and kind of identifier in dword 10, whole size in 11,
+/// identifier in 12 and 13, bytes of this part in 14, offset in 15.
 pub(super) fn part(index: u32, whole: usize, offset: usize, bytes: usize) -> Command {
     let command = Command::new(0x85, 5).dword(10, index | TOY << 16 | 1 << 25);
     let command = command.dword(11, whole as u32).dword(12, 0xABCD).dword(13, index);
@@ -117,7 +117,7 @@ pub(super) fn activate(admin: &mut Wire, index: u32, active: bool) -> u16 {
     admin.command(Command::new(0x88, 5).dword(10, index | select), &[], 0).status
 }
 
-/// A range: namespace, length at 4, start at 8.
+/// Returns a range: namespace, length at 4, start at 8.
 pub(super) fn range(nsid: u32, start: u64, length: u32) -> [u8; 32] {
     let mut bytes = [0; 32];
     bytes[..4].copy_from_slice(&nsid.to_le_bytes());
@@ -135,8 +135,8 @@ pub(super) fn delete_set(admin: &mut Wire, rsid: u32) -> u16 {
     admin.command(Command::new(0x89, 5).dword(10, rsid << 16 | 1), &[], 0).status
 }
 
-/// Execute Program: index and set in dword 2, number of ranges in 3, length of data in 4; which
-/// range is written in the low byte of the first parameter, limits above.
+/// Returns Execute Program: index and set in dword 2, number of ranges in 3, length of data in 4;
+/// the written range in the low byte of the first parameter, limits above.
 pub(super) fn execution(index: u32, rsid: u32, ranges: u32, data: usize, written: u32) -> Command {
     let command = Command::new(0x01, 5).dword(2, index | rsid << 16).dword(3, ranges);
     command.dword(4, data as u32).dword(10, written)
@@ -159,7 +159,7 @@ fn memory_read(io: &mut Wire, start: u32, length: usize) -> Vec<u8> {
     io.command(command, &[], length).data
 }
 
-/// A log of the compute namespace.
+/// Reads a log page of the compute namespace.
 pub(super) fn log(admin: &mut Wire, id: u32) -> Vec<u8> {
     let command = Command::new(0x02, 5).dword(10, 0x03FF << 16 | id);
     let reply = admin.command(command, &[], 4096);
@@ -241,7 +241,7 @@ fn what_runs_can_be_aborted_and_is_not_pulled_away() {
     assert_eq!(activate(&mut admin, INDEX, true), 0);
     let rsid = create_set(&mut admin, &[range(4, 0, 4096)]).result as u32;
     let cid = io.post(execution(INDEX, rsid, 0, 0, 0), &[]);
-    // Until it has begun: the list says when.
+    // Wait until the list of programs shows that it has begun.
     while log(&mut admin, 0x84)[67] == 0 {}
     assert_eq!(unload(&mut admin, INDEX), 0x199);
     assert_eq!(activate(&mut admin, INDEX, false), 0x199);
@@ -258,7 +258,7 @@ fn what_runs_can_be_aborted_and_is_not_pulled_away() {
     let (answered, status, _) = io.response();
     assert_eq!((answered, status), (cid, 0x007));
     assert_eq!(delete_set(&mut admin, rsid), 0);
-    // Its time is up by itself: 30 ms in the upper half of the first parameter.
+    // It ends by its time limit: 30 ms in the upper half of the first parameter.
     let run = execution(INDEX, 0, 0, 96, 0).dword(11, 30);
     let reply = io.command(run, &payload(INDEX), 0);
     assert_eq!(reply.status, 0x7C0);
@@ -266,7 +266,7 @@ fn what_runs_can_be_aborted_and_is_not_pulled_away() {
     assert_eq!(unload(&mut admin, INDEX), 0);
 }
 
-/// Our own payload: one source, a byte of block 0.
+/// Returns a payload of our own: one source, a byte of block 0.
 pub(super) fn payload(index: u32) -> Vec<u8> {
     let mut data = [&b"CSDX\x01\0\x01\0"[..], &[0; 56 + 32]].concat();
     data[8..16].copy_from_slice(&(0xABCD | u64::from(index) << 32).to_le_bytes());
@@ -300,7 +300,8 @@ fn what_is_wrong_with_loading_has_its_status() {
     assert_eq!(admin.command_in_capsule(other, b"copy").status, 0x190, "another type");
     let big = part(INDEX, (4 << 20) + 1, 0, 4);
     assert_eq!(admin.command_in_capsule(big, b"copy").status, 0x19B);
-    // Parts: not those that are said, beyond the end, out of order, of another program.
+    // Wrong parts: of another length than announced, beyond the end, out of order, of another
+    // program.
     let send = |admin: &mut Wire, whole, offset, said| {
         admin.command_in_capsule(part(INDEX, whole, offset, said), b"copy").status
     };
@@ -316,7 +317,7 @@ fn what_is_wrong_with_loading_has_its_status() {
     assert_eq!(unload(&mut admin, INDEX), 0, "half a program");
     assert_eq!(unload(&mut admin, INDEX), 0x196);
     assert_eq!(unload(&mut admin, 3), 0x19A);
-    // So many are active, and no more; the memory for a host's bytes ends too.
+    // The number of active programs is limited, and so is the memory for a host's bytes.
     let long = [&b"copy "[..], &vec![0; 1_000_000 - 5]].concat();
     for index in INDEX..INDEX + 9 {
         let command = part(index, long.len(), 0, long.len());

@@ -1,5 +1,5 @@
-//! What SPDK's host does otherwise than Linux's: it asks for every namespace as if it had blocks,
-//! forgets its event requests without a word, and its tools connect without a name.
+//! SPDK's host where it differs from Linux's: it queries every namespace as if it had blocks, drops
+//! its event requests silently, and its tools connect without a name.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ fn identify(admin: &mut Wire, nsid: u32, cns: u32, csi: u8) -> Vec<u8> {
     reply.data
 }
 
-/// The command set of a namespace, from its descriptors.
+/// Returns the command set of a namespace, from its descriptors.
 fn csi_of(admin: &mut Wire, nsid: u32) -> u8 {
     let data = identify(admin, nsid, 0x03, 0);
     let mut at = 0;
@@ -29,7 +29,7 @@ fn csi_of(admin: &mut Wire, nsid: u32) -> u8 {
     panic!("no descriptor of the command set");
 }
 
-/// A Store or Retrieve of a value of so many bytes.
+/// Returns a Store or Retrieve of a value of so many bytes.
 fn kv(opcode: u8, nsid: u32, key: [u8; 4], bytes: u32) -> Command {
     let command = Command::new(opcode, nsid).dword(2, u32::from_le_bytes(key));
     command.dword(10, bytes).dword(11, 4)
@@ -46,7 +46,7 @@ fn every_active_namespace_is_found_by_its_capacity_and_then_by_its_command_set()
         assert_eq!(active, [1, 2, 3, 4, 5]);
         let mut found = Vec::new();
         for nsid in active {
-            // Before anything else SPDK asks this, and drops who has no capacity.
+            // SPDK sends this first, and drops controllers without capacity.
             let namespace = identify(&mut admin, nsid, 0x00, 0);
             let sizes = [0, 8, 16].map(|at| u64_at(&namespace, at));
             assert!(sizes[1] > 0 && sizes[0] == sizes[1] && sizes[2] <= sizes[1], "{sizes:?}");

@@ -1,4 +1,4 @@
-//! Hosts that know every name and no secret: what they cannot change, hold or spend.
+//! Hosts that know every name but no secret: they cannot change, hold or use up anything of others.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -22,7 +22,8 @@ fn with_secret(config: Config) -> SocketAddr {
     served(Config { access: secret(), ..config })
 }
 
-/// A host that has proved itself and enabled its controller, and the controller's id.
+/// Connects a host that has authenticated and enabled its controller; returns its queue and the
+/// controller's identifier.
 fn host(address: SocketAddr) -> (Wire, u16) {
     let mut admin = connected(address);
     authenticate(&mut admin);
@@ -32,7 +33,7 @@ fn host(address: SocketAddr) -> (Wire, u16) {
     (admin, u16::from_le_bytes([identity[78], identity[79]]))
 }
 
-/// Connects an I/O queue that is yet to authenticate.
+/// Connects an I/O queue that has not authenticated yet.
 fn claim(address: SocketAddr, cntlid: u16, qid: u16) -> Wire {
     let mut io = Wire::open(address);
     io.initialise();
@@ -45,7 +46,7 @@ fn assert_reads(io: &mut Wire) {
     assert_eq!(io.command(Command::new(0x02, 1), &[], 4096).status, 0);
 }
 
-/// When a medium was last written, and the pages of its head.
+/// Returns the time of a medium's last write, and the pages at its beginning.
 fn seen(media: &Path) -> (i64, i64, Vec<u8>) {
     let about = fs::metadata(media).unwrap();
     let mut head = vec![0; 1 << 20];
@@ -85,7 +86,7 @@ fn a_discovery_controller_saves_nothing() {
     let (mut admin, _) = host(address);
     assert_eq!(events(&mut admin, 0), EVENTS_AT_FIRST);
     assert_eq!(events(&mut admin, 3) & 1, 1, "saveable here");
-    // What a host saves is none of a discovery controller's.
+    // Saved features of a host do not apply to a discovery controller.
     assert_eq!(admin.command(set_events(1 << 8, true), &[], 0).status, 0);
     assert!(seen(&path) != before, "this is how a write is seen");
     let mut stranger = Wire::open(address);
@@ -131,7 +132,7 @@ fn queue_ids_belong_to_hosts_that_have_proved_themselves() {
     }
 }
 
-/// Claims a queue id whose connection was just closed by its host.
+/// Claims a queue id whose connection its host has just closed.
 fn claim_freed(address: SocketAddr, cntlid: u16, qid: u16) -> Wire {
     for _ in 0..10_000 {
         let mut io = Wire::open(address);
@@ -182,10 +183,10 @@ fn half_of_the_connections_are_for_hosts_that_have_proved_themselves() {
             authenticate(&mut io);
             queues.push(io);
         }
-        // Of the strangers the oldest have left; half of 16 are there at most.
+        // The oldest strangers have left; at most half of 16 remain.
         let gone = all.len() - 8;
         all.drain(..gone).for_each(ends);
-        // Hosts that have proved themselves may fill the other half, too.
+        // Authenticated hosts may fill the other half, too.
         for qid in 8..=15 {
             let mut io = claim(address, cntlid, qid);
             authenticate(&mut io);
@@ -200,7 +201,8 @@ fn half_of_the_connections_are_for_hosts_that_have_proved_themselves() {
     }
 }
 
-/// The gate is asked again when a command's data has come: it may have been shut meanwhile.
+/// Authentication is checked again when a command's data has arrived: it may have been lost in the
+/// meantime.
 #[test]
 fn a_command_begun_before_connect_is_not_run_behind_the_gate() {
     let address = with_secret(config());
@@ -242,7 +244,7 @@ fn a_message_without_room_for_it_ends_the_exchange() {
     unanswered(wire);
 }
 
-/// Asks for a message once more: the connection has ended.
+/// Sends a message once more: the connection has ended.
 fn unanswered(mut wire: Wire) {
     let capsule = wire.capsule_bytes(auth(0x06, 4096), 4096).1;
     let mut rest = Vec::new();

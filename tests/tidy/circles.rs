@@ -1,22 +1,22 @@
-//! Circles between the modules of a crate: a module that needs itself by way of others can be read
+//! Circles between the modules of a crate: a module that needs itself through others can be read
 //! and tested only together with all of them.
 //!
 //! An edge is a `use`, or a path in code, that begins with `crate`, `super`, `self` or a child
-//! module. It leads to the module that the item is defined in: re-exports are followed. Modules of
-//! tests do not count, and a folder's own module may need its children and they it, because they
-//! are read together. `circles.txt` lists the circles that there still are; the list only shrinks.
+//! module. It leads to the module that defines the item: re-exports are followed. Modules of tests
+//! do not count. A folder's own module and its children may need each other, because they are read
+//! together. `circles.txt` lists the remaining circles; the list only shrinks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::tree::{Tree, code_of};
 
-/// The circles that there are, one a line: the crate, then the modules.
+/// List of the remaining circles, one per line: the crate, then the modules.
 const LISTED: &str = "tests/tidy/circles.txt";
 
 /// Modules of one crate by path from its root, such as `kv::shard`, with their code.
 type Modules = BTreeMap<String, String>;
 
-/// Every circle is listed, and everything listed is still a circle.
+/// Checks that every circle is listed, and that everything listed is still a circle.
 pub(crate) fn circles(tree: &Tree) -> Vec<String> {
     let listed: BTreeSet<String> = tree
         .text(LISTED)
@@ -58,13 +58,13 @@ fn crates(tree: &Tree) -> BTreeMap<String, Modules> {
 
 /// Paths that a module names, from the crate's root on.
 struct Named {
-    /// Those of its `use` statements.
+    /// Paths of its `use` statements.
     used: Vec<Vec<String>>,
-    /// Those in its code.
+    /// Paths in its code.
     others: Vec<Vec<String>>,
 }
 
-/// The modules that each module needs.
+/// Returns the modules that each module needs.
 fn edges(modules: &Modules) -> BTreeMap<&str, BTreeSet<&str>> {
     let named: BTreeMap<&str, Named> = modules
         .iter()
@@ -89,7 +89,7 @@ fn named(modules: &Modules, module: &str, code: &str) -> Named {
         expand(&statement[at + 4..], &mut Vec::new(), &mut used);
     }
     for word in code.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')) {
-        // What ends with colons begins a group, which is read above.
+        // A word that ends with colons begins a group, which is read above.
         if word.contains("::") && !word.ends_with(':') {
             others.push(word.split("::").map(str::to_owned).collect());
         }
@@ -100,7 +100,7 @@ fn named(modules: &Modules, module: &str, code: &str) -> Named {
     Named { used: known(used), others: known(others) }
 }
 
-/// The paths of a tree of uses.
+/// Expands a tree of uses into its paths.
 fn expand(tree: &str, before: &mut Vec<String>, paths: &mut Vec<Vec<String>>) {
     let tree = tree.trim();
     if let Some((head, group)) = tree.split_once('{') {
@@ -128,7 +128,7 @@ fn expand(tree: &str, before: &mut Vec<String>, paths: &mut Vec<Vec<String>>) {
     }
 }
 
-/// A path of `module` as one from the root; `None` when it leads out of the crate.
+/// Returns a path of `module` as one from the root; `None` if it leads out of the crate.
 fn from_root(modules: &Modules, module: &str, path: &[String]) -> Option<Vec<String>> {
     let mut base: Vec<String> =
         module.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect();
@@ -156,7 +156,7 @@ fn join(parts: &[String]) -> String {
     parts.join("::")
 }
 
-/// The module that a path's item is defined in, through at most so many re-exports.
+/// Returns the module that defines a path's item, through at most so many re-exports.
 fn defined_in<'a>(
     modules: &'a Modules,
     named: &BTreeMap<&str, Named>,
@@ -170,12 +170,12 @@ fn defined_in<'a>(
     let passed_on = used.find(|of| of.last() == Some(item) && *of != path);
     match passed_on {
         Some(of) => defined_in(modules, named, of, most - 1),
-        // What is neither defined here nor passed on is of another crate.
+        // An item neither defined nor re-exported here belongs to another crate.
         None => defines(code, item).then_some(module),
     }
 }
 
-/// Whether a module's code defines an item of this name.
+/// Returns true if a module's code defines an item of this name.
 fn defines(code: &str, item: &str) -> bool {
     const KINDS: [&str; 9] =
         ["struct", "enum", "trait", "type", "fn", "const", "static", "union", "macro_rules!"];
@@ -187,7 +187,7 @@ fn defines(code: &str, item: &str) -> bool {
     })
 }
 
-/// Sets of two modules and more that all need each other.
+/// Returns sets of two or more modules that all need each other.
 fn circles_of<'a>(edges: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<Vec<&'a str>> {
     let reached: BTreeMap<&str, BTreeSet<&str>> =
         edges.keys().map(|from| (*from, reach(edges, from))).collect();
@@ -202,7 +202,7 @@ fn circles_of<'a>(edges: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<Vec<&'a s
     circles.into_iter().collect()
 }
 
-/// Whether one of these modules is the folder of all others.
+/// Returns true if one of these modules is the folder of all others.
 fn is_one_folder(circle: &[&str]) -> bool {
     circle.iter().any(|folder| {
         let children = format!("{folder}::");

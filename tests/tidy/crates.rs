@@ -1,8 +1,8 @@
-//! Crates: who may depend on whom, and that every module file is part of its crate.
+//! Crates: dependencies between them, and that every module file is part of its crate.
 
 use crate::tree::Tree;
 
-/// The allowed edges; whoever is not listed may depend on none of ours.
+/// Allowed edges; a crate without an entry may depend on none of ours.
 const EDGES: [(&str, &[&str]); 7] = [
     ("kernels", &["buffer"]),
     ("reactor", &["buffer"]),
@@ -13,7 +13,7 @@ const EDGES: [(&str, &[&str]); 7] = [
     ("csd", &["drive", "store", "reactor", "nvme", "kernels", "initiator", "wasm"]),
 ];
 
-/// Every crate depends on those it may. Dependencies of tests alone are free.
+/// Checks that every crate depends on allowed ones only. Dependencies of tests alone are free.
 pub(crate) fn edges(tree: &Tree) -> Vec<String> {
     let mut violations = Vec::new();
     for (path, text) in tree.ending("/Cargo.toml") {
@@ -28,7 +28,7 @@ pub(crate) fn edges(tree: &Tree) -> Vec<String> {
     violations
 }
 
-/// Every allowed edge is there, and stands in the map of ARCHITECTURE.md.
+/// Checks that every allowed edge is there, and is in the map of ARCHITECTURE.md.
 pub(crate) fn edges_exist(tree: &Tree) -> Vec<String> {
     let mut violations = Vec::new();
     let map = tree.text("ARCHITECTURE.md").unwrap_or("");
@@ -50,7 +50,7 @@ pub(crate) fn edges_exist(tree: &Tree) -> Vec<String> {
     violations
 }
 
-/// Names of our crates that a manifest depends on for more than its tests.
+/// Returns the names of our crates that a manifest depends on for more than its tests.
 fn ours(manifest: &str) -> impl Iterator<Item = &str> {
     let mut counts = false;
     manifest.lines().filter_map(move |line| {
@@ -66,7 +66,7 @@ fn ours(manifest: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Every Rust file under a crate's `src` is named by a `mod` of its parent.
+/// Checks that every Rust file under a crate's `src` is named by a `mod` of its parent.
 pub(crate) fn dead_modules(tree: &Tree) -> Vec<String> {
     let mut violations = Vec::new();
     for (path, _) in tree.ending(".rs") {

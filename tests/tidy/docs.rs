@@ -8,7 +8,7 @@ const DECISIONS: &str = "docs/decisions/";
 const TEMPLATE: &str = "docs/decisions/template.md";
 const INDEX: &str = "docs/decisions/README.md";
 
-/// Every relative link leads to a file or folder.
+/// Checks that every relative link leads to a file or folder.
 pub(crate) fn links(tree: &Tree) -> Vec<String> {
     let mut violations = Vec::new();
     for (path, text) in tree.ending(".md") {
@@ -25,7 +25,7 @@ pub(crate) fn links(tree: &Tree) -> Vec<String> {
     violations
 }
 
-/// Targets of a document's links, those in blocks and spans of code left out.
+/// Returns the targets of a document's links, except those in blocks and spans of code.
 fn targets(text: &str) -> Vec<&str> {
     let mut targets = Vec::new();
     let mut in_code = false;
@@ -48,7 +48,7 @@ fn targets(text: &str) -> Vec<&str> {
     targets
 }
 
-/// `target` seen from `folder`; `None` when it leaves the repository.
+/// Resolves `target` from `folder`; `None` if it leaves the repository.
 fn resolve(folder: &str, target: &str) -> Option<String> {
     let mut parts: Vec<&str> = match target.strip_prefix('/') {
         Some(_) => Vec::new(),
@@ -64,7 +64,7 @@ fn resolve(folder: &str, target: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Every folder that a table of the read-me names in its first column exists.
+/// Checks that every folder in the first column of a table of the read-me exists.
 pub(crate) fn map(tree: &Tree) -> Vec<String> {
     let rows = tree.text("README.md").unwrap_or("").lines().filter(|line| line.starts_with('|'));
     let firsts = rows.filter_map(|row| row.trim_matches('|').split('|').next());
@@ -75,7 +75,8 @@ pub(crate) fn map(tree: &Tree) -> Vec<String> {
         .collect()
 }
 
-/// Decision records are named by their day, have the template's headings and stand in the index.
+/// Checks that decision records are named by their date, have the template's headings and are in
+/// the index.
 pub(crate) fn decisions(tree: &Tree) -> Vec<String> {
     let mut violations = Vec::new();
     let index = tree.text(INDEX).unwrap_or("");
@@ -100,7 +101,7 @@ pub(crate) fn decisions(tree: &Tree) -> Vec<String> {
     violations
 }
 
-/// The day in a record's name, when the name has its form.
+/// Returns the date in a record's name, if the name has its form.
 fn day(name: &str) -> Option<&str> {
     let (day, slug) = (name.get(..10)?, name.get(10..)?.strip_prefix('-')?.strip_suffix(".md")?);
     let mut numbers = day.split('-').map(|part| (part.len(), part.parse::<u16>().ok()));
@@ -111,7 +112,8 @@ fn day(name: &str) -> Option<&str> {
     (year && month && date && !slug.is_empty() && slug.chars().all(plain)).then_some(day)
 }
 
-/// Every document under `docs/` is named by another file, the read-me of a folder by the folder.
+/// Checks that another file names every document under `docs/`; a folder's name stands for its
+/// read-me.
 pub(crate) fn orphans(tree: &Tree) -> Vec<String> {
     let documents = tree
         .ending(".md")

@@ -47,7 +47,7 @@ struct Paragraph {
     opens: bool,
 }
 
-/// The number of violations of each group is the listed one, or 0.
+/// Checks that the number of violations of each group is the listed one, or 0.
 pub(crate) fn english(tree: &Tree) -> Vec<String> {
     let listed = listed(tree);
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -131,7 +131,7 @@ fn judge(paragraph: &Paragraph) -> Vec<String> {
     found
 }
 
-/// Number of places where `phrase` stands as whole words.
+/// Returns the number of places where `phrase` stands as whole words.
 fn occurrences(text: &str, phrase: &str) -> usize {
     let part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     let whole = |at: usize| {
@@ -197,7 +197,7 @@ fn paragraphs<'a>(lines: impl Iterator<Item = (usize, Option<(&'a str, bool)>)>)
     all
 }
 
-/// Prose lines of Markdown: neither headings, code blocks nor empty lines.
+/// Returns a prose line of Markdown; `None` for headings, code blocks and empty lines.
 fn prose(line: &str, in_code: &mut bool) -> Option<String> {
     let line = line.trim();
     if line.starts_with("```") {

@@ -1,8 +1,8 @@
 //! Rules of the project that a machine can check, over the repository's own files.
 //!
-//! A rule is a function from the files to its violations, so that each is tested on files made up
-//! to break it. Never writes. To see all violations of a rule, run its test: the message lists
-//! them, one a line.
+//! A rule is a function from the files to its violations, so tests can run it on files made up to
+//! break it. Rules write nothing. To see all violations of a rule, run its test: the message lists
+//! them, one per line.
 
 mod circles;
 mod crates;

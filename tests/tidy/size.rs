@@ -2,21 +2,21 @@
 
 use crate::tree::{Tree, code_of};
 
-/// No file is longer, lines.
+/// Limit of every file, lines.
 const FILE_LINES_MAX: usize = 700;
-/// A longer file stands in [`LARGE`] with its size, and only shrinks.
+/// Limit of files that are not in [`LARGE`], lines. Those listed there only shrink.
 const FILE_LINES: usize = 400;
 const LARGE: &str = "tests/tidy/large.txt";
 const FUNCTION_LINES_MAX: usize = 70;
 const COLUMNS_MAX: usize = 100;
 
-/// Every Rust file opens with what it is.
+/// Checks that every Rust file begins with module documentation.
 pub(crate) fn module_docs(tree: &Tree) -> Vec<String> {
     let without = tree.ending(".rs").filter(|(_, text)| !text.starts_with("//!"));
     without.map(|(path, _)| format!("{path}: does not open with //!")).collect()
 }
 
-/// No file is too long, and the list of long ones is true.
+/// Checks that no file is too long, and that the list of long ones is true.
 pub(crate) fn files(tree: &Tree) -> Vec<String> {
     let mut violations = Vec::new();
     let listed: Vec<(&str, usize)> = tree
@@ -51,8 +51,8 @@ pub(crate) fn files(tree: &Tree) -> Vec<String> {
     violations
 }
 
-/// No function is too long. Counts on the layout that rustfmt gives: a body ends with a brace
-/// under the line that its function began on.
+/// Checks that no function is too long. Relies on rustfmt's layout: the closing brace has the
+/// indentation of the function's first line.
 pub(crate) fn functions(tree: &Tree) -> Vec<String> {
     let mut violations = Vec::new();
     for (path, text) in tree.ending(".rs") {
@@ -70,7 +70,7 @@ pub(crate) fn functions(tree: &Tree) -> Vec<String> {
     violations
 }
 
-/// Name of the function that begins on this line.
+/// Returns the name of the function that begins on this line.
 fn function_name(line: &str) -> Option<&str> {
     let mut words = line.split_whitespace();
     let qualifier = |word: &&str| {
@@ -85,7 +85,7 @@ fn function_name(line: &str) -> Option<&str> {
     words.next()?.split(['(', '<']).next()
 }
 
-/// Lines from a function's first to its last.
+/// Returns the number of lines from a function's first to its last.
 fn function_lines(lines: &[&str]) -> usize {
     let indent = &lines[0][..lines[0].len() - lines[0].trim_start().len()];
     let closing = format!("{indent}}}");
@@ -98,7 +98,7 @@ fn function_lines(lines: &[&str]) -> usize {
     closes.map_or(lines.len(), |at| opens + at + 2)
 }
 
-/// No line is too wide; a line with a link may be.
+/// Checks that no line is too wide, except for lines with a link.
 pub(crate) fn lines(tree: &Tree) -> Vec<String> {
     let mut violations = Vec::new();
     for (path, text) in tree.ending(".rs").chain(tree.ending(".py")) {

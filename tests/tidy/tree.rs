@@ -1,6 +1,6 @@
 //! The repository's text files by path, and Rust source without its comments and literals.
 //!
-//! Never follows links, nor looks into hidden folders or what builds leave behind.
+//! Follows no links, and skips hidden folders and the output of builds.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ impl Tree {
         Self(files)
     }
 
-    /// Made-up files, to test a rule.
+    /// Returns made-up files, to test a rule.
     pub(crate) fn made_up(files: &[(&str, &str)]) -> Self {
         let pair = |(path, text): &(&str, &str)| ((*path).to_owned(), (*text).to_owned());
         Self(files.iter().map(pair).collect())
@@ -32,7 +32,7 @@ impl Tree {
         self.0.keys().map(String::as_str)
     }
 
-    /// Files whose names end so.
+    /// Returns the files whose names end like this.
     pub(crate) fn ending(&self, ending: &str) -> impl Iterator<Item = (&str, &str)> {
         self.0
             .iter()
@@ -44,7 +44,7 @@ impl Tree {
         self.0.get(path).map(String::as_str)
     }
 
-    /// Whether there is such a file, or a folder with any file.
+    /// Returns true if there is such a file, or a folder with any file.
     pub(crate) fn has(&self, path: &str) -> bool {
         let folder = format!("{}/", path.trim_end_matches('/'));
         path.is_empty() || self.0.keys().any(|file| file == path || file.starts_with(&folder))
@@ -65,7 +65,7 @@ fn collect(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) {
         } else if kind.is_file() {
             let path = path.to_string_lossy().replace('\\', "/");
             let is_text = ENDINGS.iter().any(|ending| path.ends_with(ending));
-            // Other files count as there; what is in them is no concern of ours.
+            // Other files are listed without their contents.
             let read = if is_text { fs::read(root.join(&path)).ok() } else { None };
             let text = read.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
             files.insert(path, text);
@@ -73,7 +73,8 @@ fn collect(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) {
     }
 }
 
-/// Rust source with comments and the contents of literals blanked; lines keep their numbers.
+/// Returns Rust source with comments and the contents of literals blanked; lines keep their
+/// numbers.
 pub(crate) fn code_of(source: &str) -> String {
     let mut code = String::with_capacity(source.len());
     let mut rest = source;
@@ -91,8 +92,8 @@ pub(crate) fn code_of(source: &str) -> String {
     code
 }
 
-/// Length of the comment or literal that `rest` begins with; 0 for none. `before` is the character
-/// in front of it.
+/// Returns the length of the comment or literal that `rest` begins with; 0 for none. `before` is
+/// the character in front of it.
 fn literal_or_comment(rest: &str, before: Option<char>) -> usize {
     let in_word = before.is_some_and(|c| c.is_alphanumeric() || c == '_');
     let end_of = |close: &str, from: usize| {
@@ -124,7 +125,7 @@ fn literal_or_comment(rest: &str, before: Option<char>) -> usize {
     0
 }
 
-/// Length up to and with the closing quote, escapes respected.
+/// Returns the length up to and with the closing quote, escapes respected.
 fn quoted(inner: &str, close: char) -> usize {
     let mut escaped = false;
     for (at, c) in inner.char_indices() {

@@ -1,4 +1,4 @@
-//! Words: what is left undone, `unsafe`, and the names of the operating system.
+//! Words: marks of unfinished work, `unsafe`, and the names of the operating system.
 
 use crate::tree::{Tree, code_of};
 
@@ -6,7 +6,7 @@ use crate::tree::{Tree, code_of};
 const UNDONE: [(&str, &str); 6] =
     [("TO", "DO"), ("FIX", "ME"), ("XX", "X"), ("to", "do!"), ("unimple", "mented!"), ("db", "g!")];
 
-/// Where `unsafe` may stand.
+/// Places that may contain `unsafe`.
 const UNSAFE: [&str; 5] = [
     "crates/buffer/",
     "crates/reactor/",
@@ -15,7 +15,8 @@ const UNSAFE: [&str; 5] = [
     "sdk/rust/",
 ];
 
-/// What only the reactor names: all else asks the reactor, and so runs in a simulation unchanged.
+/// Names that only the reactor uses: other code asks the reactor, and so runs in a simulation
+/// unchanged.
 const SYSTEM: [&str; 9] = [
     "io_uring",
     "epoll",
@@ -28,7 +29,7 @@ const SYSTEM: [&str; 9] = [
     "std::process",
 ];
 
-/// Who may name some of it all the same, and why.
+/// Places that may use some of these names, with the reason.
 const MAY_NAME: [(&str, &[&str]); 10] = [
     // A buffer may be dropped on another thread than it came from.
     ("crates/buffer/tests/", &["std::thread"]),
@@ -40,7 +41,7 @@ const MAY_NAME: [(&str, &[&str]); 10] = [
     ("crates/csd/build.rs", &["std::process"]),
     // Wall time on the host is what a run reports and a record carries.
     ("crates/csd/src/clock.rs", &["std::time::Instant", "SystemTime"]),
-    // Benches and examples measure wall time beside the reactor's.
+    // Benches and examples compare wall time with the reactor's.
     ("crates/kernels/examples/", &["std::thread", "std::time::Instant"]),
     ("crates/wasm/examples/", &["std::time::Instant", "std::process"]),
     ("bench/", &["std::thread", "std::time::Instant", "SystemTime", "std::process", "libc"]),
@@ -49,14 +50,14 @@ const MAY_NAME: [(&str, &[&str]); 10] = [
     ("crates/wasm/tests/", &["std::process"]),
 ];
 
-/// Paths that have leave to name something exist.
+/// Checks that the paths with exceptions exist.
 pub(crate) fn leave_of_missing_paths(tree: &Tree) -> Vec<String> {
     let paths = MAY_NAME.iter().map(|(path, _)| *path).chain(UNSAFE);
     let missing = paths.filter(|path| !tree.has(path));
     missing.map(|path| format!("{path}: is not there, and has leave to name something")).collect()
 }
 
-/// Nothing is marked as left undone.
+/// Checks that no work is marked as unfinished.
 pub(crate) fn undone(tree: &Tree) -> Vec<String> {
     let marks: Vec<String> = UNDONE.iter().map(|(a, b)| format!("{a}{b}")).collect();
     let mut violations = Vec::new();
@@ -72,7 +73,7 @@ pub(crate) fn undone(tree: &Tree) -> Vec<String> {
     violations
 }
 
-/// `unsafe` stands only where it may.
+/// Checks that `unsafe` is only in its places.
 pub(crate) fn unsafe_code(tree: &Tree) -> Vec<String> {
     let outside =
         tree.ending(".rs").filter(|(path, _)| !UNSAFE.iter().any(|p| path.starts_with(p)));
@@ -82,7 +83,7 @@ pub(crate) fn unsafe_code(tree: &Tree) -> Vec<String> {
         .collect()
 }
 
-/// Only the reactor names the operating system, save for what [`MAY_NAME`] lists.
+/// Checks that only the reactor names the operating system, except for [`MAY_NAME`].
 pub(crate) fn operating_system(tree: &Tree) -> Vec<String> {
     let mut violations = Vec::new();
     for (path, text) in tree.ending(".rs") {
@@ -100,7 +101,8 @@ pub(crate) fn operating_system(tree: &Tree) -> Vec<String> {
     violations
 }
 
-/// Whether code names an item: by its path, or in a group such as `std::time::{Duration, Instant}`.
+/// Returns true if code names an item: by its path, or in a group such as `std::time::{Duration,
+/// Instant}`.
 fn names(code: &str, item: &str) -> bool {
     if has_word(code, item) {
         return true;
@@ -114,7 +116,7 @@ fn names(code: &str, item: &str) -> bool {
     })
 }
 
-/// Whether `text` has `word` with no letter, digit or underscore on either side.
+/// Returns true if `text` has `word` with no letter, digit or underscore on either side.
 fn has_word(text: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {

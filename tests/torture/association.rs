@@ -1,4 +1,4 @@
-//! Controllers that are reset, shut down, forgotten and made again.
+//! Controllers that are reset, shut down, lost and created again.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use csd_reactor::BackendKind;
 use crate::harness::{BLOCK_BYTES, Host, NQN, assert_closed, assert_serves, drive, each_backend};
 use csd_tests::wire::{Command, Wire, connect_command};
 
-/// Longest wait for what must happen. It only ends tests that hang.
+/// Limit of every wait. It only ends tests that hang.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 fn eventually(what: &str, mut done: impl FnMut() -> bool) {
@@ -26,7 +26,7 @@ fn configure(admin: &mut Wire, cc: u32) {
 
 const ENABLED: u32 = 4 << 20 | 6 << 16 | 6 << 4 | 1;
 
-/// A queue of 32 entries, once the drive has forgotten an earlier one of this number.
+/// Connects a queue of 32 entries, once the drive has removed an earlier one of this number.
 fn queue(host: &Host, qid: u16) -> Wire {
     let mut made = None;
     eventually("the queue id", || {
@@ -39,7 +39,7 @@ fn queue(host: &Host, qid: u16) -> Wire {
     made.unwrap()
 }
 
-/// Ten writes that wait for their data, and one read under way.
+/// Sends ten writes that wait for their data, and one read.
 fn put_in_flight(io: &mut Wire) {
     for _ in 0..10 {
         let (_, capsule) = io.capsule_bytes(Command::new(0x01, 1), BLOCK_BYTES);
@@ -105,7 +105,7 @@ fn a_lost_admin_queue_takes_its_queues_along() {
     });
 }
 
-/// Nothing is left of a controller: its id is given out again, however it ended.
+/// A controller leaves nothing behind: its identifier is used again, however it ended.
 #[test]
 fn controllers_made_and_dropped_leave_nothing_behind() {
     each_backend(|address| {
@@ -117,7 +117,7 @@ fn controllers_made_and_dropped_leave_nothing_behind() {
                 let mut io = host.queue(1, 32, true);
                 put_in_flight(&mut io);
                 if round % 3 == 1 {
-                    // Ended by the drive, not by the host.
+                    // The drive ends it, not the host.
                     io.stream.write_all(&[0xFF; 128]).unwrap();
                 }
             }
@@ -127,7 +127,8 @@ fn controllers_made_and_dropped_leave_nothing_behind() {
     });
 }
 
-/// One wait for all who keep silent: those who never connect, and one who stops pinging.
+/// One time limit for all silent hosts: those that never connect, and one that stops its
+/// keep-alive.
 #[test]
 fn silent_hosts_are_forgotten() {
     let address = drive(2, BackendKind::Auto);

@@ -1,4 +1,4 @@
-//! Many hosts, and hosts that ask for much and take nothing.
+//! Many hosts, and hosts that request much data and read none.
 
 use std::io::Write;
 
@@ -19,7 +19,7 @@ fn allow_descriptors(wanted: u64) {
     }
 }
 
-/// Resident memory of this process, drive included, in bytes.
+/// Returns the resident memory of this process, drive included, in bytes.
 fn resident_bytes() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
@@ -70,7 +70,7 @@ fn hosts_that_take_nothing_cost_little_and_hold_nobody_up() {
     for _ in 0..SLOW_HOSTS {
         let mut host = Host::new(address);
         let mut io = host.queue(1, 1024, true);
-        // 1,000 reads of 16 MiB: 16 GiB a host, of which nothing is taken.
+        // 1,000 reads of 16 MiB: 16 GiB per host, none of which is received.
         let mut capsules = Vec::new();
         for _ in 0..1000 {
             let blocks = (MAX_TRANSFER / 4096) as u32;
@@ -95,7 +95,7 @@ fn hosts_that_take_nothing_cost_little_and_hold_nobody_up() {
     let grown = resident_bytes().saturating_sub(before) >> 20;
     // A log page is queued whole, 16 MiB; anything else is a few MiB a connection.
     assert!(grown < usize::from(SLOW_HOSTS) * 40, "{grown} MiB for {SLOW_HOSTS} slow hosts");
-    // Who takes at last gets all of it in order.
+    // A host that reads at last gets all of it in order.
     let (_, io) = &mut slow[0];
     let first = io.receive();
     assert_eq!((first.header[0], u32_at(&first.header, 12)), (0x07, 0), "C2HData from 0 on");

@@ -15,12 +15,12 @@ use csd_tests::wire::{Command, Wire, connect_command};
 const HEADER_DIGEST_ERROR: u16 = 0x03;
 const TRANSIENT_TRANSPORT_ERROR: u16 = 0x22;
 
-/// A PDU with both digests: header of which the first 8 bytes are made here, and data.
+/// Returns a PDU with both digests: a header whose first 8 bytes are made here, and data.
 fn digested(kind: u8, flags: u8, rest: &[u8], data: &[u8]) -> Vec<u8> {
     with_digest(kind, flags, rest, data, crc32c::crc32c(data))
 }
 
-/// The same with this data digest.
+/// Returns a PDU with this data digest.
 fn with_digest(kind: u8, flags: u8, rest: &[u8], data: &[u8], digest: u32) -> Vec<u8> {
     let hlen = 8 + rest.len();
     let (data_flag, tail) = if data.is_empty() { (0, 0) } else { (2, data.len() + 4) };
@@ -36,7 +36,7 @@ fn with_digest(kind: u8, flags: u8, rest: &[u8], data: &[u8], digest: u32) -> Ve
     pdu
 }
 
-/// A connection of an I/O queue with both digests.
+/// Connection of an I/O queue with both digests.
 struct Digested(Wire);
 
 impl Digested {
@@ -84,7 +84,7 @@ fn right_digests_pass_and_a_wrong_data_digest_fails_one_command() {
         *pdu.last_mut().unwrap() ^= 1;
         send(&mut io.0, &pdu);
         assert_eq!(io.status(), TRANSIENT_TRANSPORT_ERROR);
-        // By transfer, in two PDUs of which the first is damaged: all of it still comes.
+        // By transfer, in two PDUs of which the first is damaged: the drive still takes all of it.
         let command = io.write(0x5A, 5);
         send(&mut io.0, &digested(0x04, 0, &command.0, &[]));
         let r2t = io.0.receive();
@@ -159,7 +159,7 @@ fn flags_must_say_what_was_agreed() {
     });
 }
 
-/// A Store of `data` under a key of 4 bytes.
+/// Sends a Store of `data` under a key of 4 bytes.
 fn store(io: &mut Digested, kind: u8, key: u32, data: &[u8]) -> Command {
     let mut command = Command::new(0x01, 2).dword(2, key);
     command = command.dword(10, data.len() as u32).dword(11, 4);

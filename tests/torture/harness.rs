@@ -1,4 +1,4 @@
-//! A drive in this process, and what every torture does to it.
+//! A drive in this process, and the parts that all torture tests share.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -13,12 +13,12 @@ use csd_tests::wire::{Command, Pdu, Wire};
 pub const NQN: &str = "nqn.2026-11.io.csdstore:torture";
 pub const BLOCK_BYTES: usize = 4096;
 
-/// Serves a drive on memory in this process; it ends with the test.
+/// Serves a drive on memory in this process, until the test ends.
 pub fn drive(cores: usize, backend: BackendKind) -> SocketAddr {
     serve(Config { cores, backend, ..Config::default() })
 }
 
-/// The same, as told.
+/// Serves a drive with this configuration.
 pub fn serve(config: Config) -> SocketAddr {
     let config = Config {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
@@ -33,7 +33,7 @@ pub fn serve(config: Config) -> SocketAddr {
     ready.recv_timeout(Duration::from_secs(600)).expect("the drive is ready")
 }
 
-/// Runs a torture on both back ends; the drive must have survived it.
+/// Runs a torture test on both back ends; the drive must survive it.
 pub fn each_backend(torture: impl Fn(SocketAddr)) {
     for (cores, backend) in [(1, BackendKind::Epoll), (2, BackendKind::Auto)] {
         let address = drive(cores, backend);
@@ -42,7 +42,7 @@ pub fn each_backend(torture: impl Fn(SocketAddr)) {
     }
 }
 
-/// A host that keeps the rules writes and reads on every core.
+/// Asserts that a host that keeps the rules can write and read on every core.
 pub fn assert_serves(address: SocketAddr) {
     let mut host = Host::new(address);
     for round in 0..2u8 {
@@ -55,7 +55,7 @@ pub fn assert_serves(address: SocketAddr) {
     }
 }
 
-/// A controller, and the means to open its queues.
+/// Controller, and the means to open its queues.
 pub struct Host {
     pub address: SocketAddr,
     pub admin: Wire,
@@ -69,7 +69,7 @@ impl Host {
         Self { address, admin, cntlid }
     }
 
-    /// An I/O queue of so many entries.
+    /// Opens an I/O queue of so many entries.
     pub fn queue(&mut self, qid: u16, entries: u16, flow_control: bool) -> Wire {
         let mut queue = Wire::open(self.address);
         queue.initialise();
@@ -87,13 +87,13 @@ pub fn u32_at(bytes: &[u8], offset: usize) -> u32 {
     u32::from_le_bytes(bytes[offset..offset + 4].try_into().unwrap())
 }
 
-/// Status of a response capsule: type in bits 10:8, code in bits 7:0.
+/// Returns the status of a response capsule: type in bits 10:8, code in bits 7:0.
 pub fn status_of(pdu: &Pdu) -> u16 {
     assert_eq!(pdu.header[0], 0x05, "a response: {:02x?}", pdu.header);
     (u16_at(&pdu.header, 22) >> 1) & 0x7FF
 }
 
-/// The drive must say why (C2HTermReq with this status), then close.
+/// Asserts that the drive sends the reason (C2HTermReq with this status), then closes.
 pub fn assert_terminated(wire: &mut Wire, fatal_status: u16) {
     let pdu = loop {
         let pdu = wire.receive();
@@ -106,7 +106,7 @@ pub fn assert_terminated(wire: &mut Wire, fatal_status: u16) {
     assert_closed(wire);
 }
 
-/// Nothing more comes but the end.
+/// Asserts that the drive closes without sending more.
 pub fn assert_closed(wire: &mut Wire) {
     let mut rest = Vec::new();
     match wire.stream.read_to_end(&mut rest) {
@@ -115,7 +115,7 @@ pub fn assert_closed(wire: &mut Wire) {
     }
 }
 
-/// Sends what the drive may refuse to take: it may have closed already.
+/// Sends bytes that the drive may refuse: it may have closed already.
 pub fn send(wire: &mut Wire, bytes: &[u8]) {
     let _ = wire.stream.write_all(bytes);
 }

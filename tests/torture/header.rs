@@ -1,4 +1,4 @@
-//! Headers that lie: kinds, lengths, offsets, flags, order.
+//! Headers with wrong contents: kinds, lengths, offsets, flags, order.
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ fn ic_req(change: impl Fn(&mut [u8; 128])) -> Vec<u8> {
     request.to_vec()
 }
 
-/// A capsule for Flush, changed.
+/// Returns a capsule for Flush, changed.
 fn capsule(change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
     let mut pdu = vec![0x04, 0, 72, 0, 72, 0, 0, 0];
     pdu.extend_from_slice(&Command::new(0x00, 1).0);
@@ -27,7 +27,7 @@ fn capsule(change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
 
 fn refused_at_once(address: SocketAddr, bytes: &[u8], status: u16) {
     let mut wire = Wire::open(address);
-    // What follows must not make the drive lose its last word.
+    // Further bytes must not make the drive lose its last message.
     send(&mut wire, &[bytes, &[0xEE; 3000]].concat());
     assert_terminated(&mut wire, status);
 }
@@ -50,7 +50,7 @@ fn an_initialisation_with_wrong_fields_is_refused_by_name() {
         }
         refused_at_once(address, &capsule(|_| {}), SEQUENCE_ERROR);
         refused_later(address, &ic_req(|_| {}), SEQUENCE_ERROR);
-        // Reserved bytes are no reason to refuse.
+        // Nonzero reserved bytes are accepted.
         let mut wire = Wire::open(address);
         send(&mut wire, &ic_req(|pdu| pdu[16..].fill(0xFF)));
         assert_eq!(wire.receive().header[0], 0x01);
@@ -128,7 +128,7 @@ fn data_descriptors_that_lie_fail_the_command_alone() {
             assert_ne!(write(kind, 4096, 0, &[], &mut io.1), 0, "descriptor type {kind:#x}");
         }
         assert_ne!(write(0x5A, u32::MAX, 0, &[], &mut io.1), 0, "4 GiB");
-        // Execute of more than the drive takes must not wait for memory that never comes.
+        // An execution larger than the limit must not wait for memory that never becomes free.
         for length in [(1u32 << 20) + 1, u32::MAX] {
             let mut execute = Command::new(0x01, 5).dword(4, length);
             io.1.stamp(&mut execute);
@@ -192,7 +192,7 @@ fn connect_with_wrong_fields_is_refused() {
 }
 
 impl Host {
-    /// Itself and an I/O queue: the queue lives as long as its controller.
+    /// Adds an I/O queue, which lives as long as its controller.
     fn queue_kept(mut self) -> (Self, Wire) {
         let io = self.queue(1, 32, true);
         (self, io)

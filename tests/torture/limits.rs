@@ -1,4 +1,4 @@
-//! More hosts than the drive takes, and hosts that together ask for more memory than it has.
+//! More hosts than the drive accepts, and hosts that together ask for more memory than it has.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,15 +11,15 @@ use crate::harness::{Host, NQN, assert_closed, assert_serves, serve, status_of, 
 use csd_tests::wire::{Command, Wire, data_pdu};
 
 const BUSY: u16 = 0x181;
-/// Connections beyond the limit that are told so; more are closed as they come.
+/// Number of connections beyond the limit that get an answer; more are closed at once.
 const TOLD: usize = 32;
 
-/// A free port for the metrics page.
+/// Returns a free port for the metrics page.
 fn metrics_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// The value of a metric.
+/// Returns the value of a metric.
 fn metric(address: SocketAddr, name: &str) -> usize {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
@@ -63,7 +63,7 @@ fn one_connection_too_many_is_told_so_and_others_are_closed() {
     }
     assert_eq!(metric(metrics, "csd_connections_max"), 6);
     assert!(metric(metrics, "csd_connections_refused_total") >= 6 + 3);
-    // Those within the limit never noticed.
+    // The hosts within the limit were not affected.
     for (host, io) in &mut hosts {
         assert_eq!(host.admin.command(Command::new(0x18, 0), &[], 0).status, 0, "Keep Alive");
         let write = Command::new(0x01, 1).dword(10, 9);
@@ -79,8 +79,8 @@ fn one_connection_too_many_is_told_so_and_others_are_closed() {
     assert!((0..1000).any(|round| admitted(&round)), "no connection was let go of");
 }
 
-/// On a drive that knows secrets strangers give way to others: also those that broke a rule and
-/// are only waited for to take the last word.
+/// On a drive with secrets strangers give way to other hosts, including strangers that broke a rule
+/// and only still have to read the drive's last message.
 #[test]
 fn strangers_who_break_rules_and_stay_do_not_pile_up() {
     let metrics = metrics_address();
@@ -106,7 +106,7 @@ fn many_slow_hosts_share_a_bounded_memory() {
     const HOSTS: u16 = 64;
     const PIECE: usize = 128 << 10;
     let metrics = metrics_address();
-    // The least that a core takes: 24 MiB of it are for answers.
+    // The least memory of a core: 24 MiB of it are for answers.
     let limits = HostLimits { transfer_memory_bytes: 64 << 20, ..HostLimits::default() };
     let address =
         serve(Config { metrics: Some(metrics), host_limits: limits, ..Config::default() });
@@ -131,7 +131,7 @@ fn many_slow_hosts_share_a_bounded_memory() {
         assert!(queued >= 24 << 20, "the memory is not used: {queued}");
     }
     assert_eq!(metric(metrics, "csd_transfer_memory_max_bytes"), 64 << 20);
-    // Whoever reads at last gets all of its data.
+    // A host that reads at last gets all of its data.
     let (_, io) = &mut slow[7];
     let mut bytes = 0;
     while bytes < 60 * (4 << 20) {
@@ -181,8 +181,8 @@ fn capsules_of_many_hosts_are_bounded_and_all_are_answered() {
     assert_eq!(metric(metrics, "csd_transfer_memory_bytes{core=\"0\",for=\"capsules\"}"), 0);
 }
 
-/// Six hosts hold all that the drive lends and send 8 KiB of it at a time; another host's short
-/// writes are answered meanwhile, several at once.
+/// Six hosts hold all memory that the drive grants and send 8 KiB of it at a time; another host's
+/// short writes, several at once, are answered in the meantime.
 #[test]
 fn short_writes_do_not_wait_for_hosts_that_hold_all_memory() {
     const MIB: [u32; 6] = [16, 4, 2, 2, 2, 2];

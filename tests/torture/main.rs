@@ -1,4 +1,4 @@
-//! Torture: a host of raw bytes that breaks every rule, as no kernel driver does, against a served
+//! Torture: a host of raw bytes that breaks every rule, unlike any kernel driver, against a served
 //! drive. After each test the drive must still serve a host that keeps the rules.
 //!
 //! The host's bytes are those of the stock client, written from the specification alone.

@@ -5,7 +5,7 @@ use std::io::Write;
 use crate::harness::{BLOCK_BYTES, Host, each_backend, status_of, u16_at};
 use csd_tests::wire::{Command, Wire, connect_command, data_pdu};
 
-/// Sends in two parts; the pause of a system call between them is all it takes to tear a PDU.
+/// Sends in two parts; the pause of a system call between them is enough to split a PDU.
 fn send_split(wire: &mut Wire, bytes: &[u8], at: usize) {
     wire.stream.write_all(&bytes[..at]).unwrap();
     std::thread::yield_now();

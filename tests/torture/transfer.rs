@@ -1,4 +1,4 @@
-//! Data that the drive did not ask for, twice, in disorder, too much, or never to its end.
+//! Data that the drive did not request, or that comes twice, out of order, in excess or incomplete.
 
 use std::io::Write;
 
@@ -13,7 +13,8 @@ const LIMIT_EXCEEDED: u16 = 0x05;
 const COMMAND_ID_CONFLICT: u16 = 0x03;
 const KEY_DOES_NOT_EXIST: u16 = 0x87;
 
-/// Asks to write so many bytes from block 0 on by transfer: command id and transfer tag.
+/// Asks to write so many bytes from block 0 on by transfer; returns command identifier and transfer
+/// tag.
 fn granted(io: &mut Wire, bytes: usize) -> (u16, u16) {
     let blocks = (bytes / BLOCK_BYTES) as u32;
     let command = Command::new(0x01, 1).dword(10, 0).dword(12, blocks - 1);
@@ -131,7 +132,7 @@ fn more_commands_than_entries_end_the_connection() {
     });
 }
 
-/// All 1,024 entries wait for data: the drive must still take it.
+/// All 1,024 entries wait for data: the drive must still receive it.
 #[test]
 fn a_queue_full_of_grants_still_receives_their_data() {
     each_backend(|address| {
@@ -157,7 +158,7 @@ fn a_queue_full_of_grants_still_receives_their_data() {
     });
 }
 
-/// A command that is left over from before Connect counts beside a full queue.
+/// A command left over from before Connect counts in addition to those of a full queue.
 #[test]
 fn a_queue_fills_although_a_command_from_before_connect_is_left() {
     each_backend(|address| {

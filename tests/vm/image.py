@@ -1,8 +1,8 @@
 """The machine's image: kernel, initramfs and root file system, made of Debian packages.
 
-Kept in ``build/vm`` and made again only when what it is made of changes. Never: the checks
-themselves (they are packed at every start, see :func:`cpio`), nor anything outside of the folder
-that it is given. Invariant: a folder with a stamp is whole.
+Kept in ``build/vm`` and rebuilt only when its sources change. The checks are not part of it: they
+are packed at every start, see :func:`cpio`. Writes only in the given folder. Invariant: a folder
+with a stamp is complete.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ TOOLS = ("qemu-system-x86_64", "mmdebstrap", "mke2fs", "apt-get", "apt-cache", "
 
 
 class Unavailable(Exception):
-    """The image cannot be had on this machine: the lane is skipped, with this reason."""
+    """The image cannot be made on this machine: the lane is skipped, with this reason."""
 
 
 def missing_tools() -> list[str]:

@@ -1,4 +1,4 @@
-"""A virtual machine and what it reports.
+"""A virtual machine and its reports.
 
 Runs QEMU with software emulation: nothing depends on the host's virtualisation. The guest reports
 on its second serial port, which is QEMU's standard output, in lines that begin with ``@``; its
@@ -26,7 +26,7 @@ GRACE_S = 45.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a check ended."""
+    """Outcome of a check."""
 
     name: str
     result: str  # pass, fail or skip

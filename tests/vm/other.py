@@ -1,4 +1,4 @@
-"""A second host for a drive: one queue, in plain bytes, beside the kernel's.
+"""A second host for a drive, next to the kernel's: one queue, in plain bytes.
 
 Only what the check of two hosts needs: Connect, Read, Write, Flush. It waits for every answer
 before it sends more.

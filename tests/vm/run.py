@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A stock Linux kernel against our drive: boots it in QEMU and runs checks inside.
 
-The last line is ``N passed, N failed, N skipped``; the exit status is 0 when nothing failed. What
-cannot run says ``SKIPPED`` and why. See ``tests/vm/README.md``.
+The last line is ``N passed, N failed, N skipped``; the exit status is 0 if no check failed. A check
+that cannot run prints ``SKIPPED`` with the reason. See ``tests/vm/README.md``.
 """
 
 import argparse
@@ -181,7 +181,7 @@ def with_secrets(
 
 
 class Wishes:
-    """What checks ask of the host: things done to the drive, or by another host of it."""
+    """Requests of checks to the host: actions on the drive, or by another host of it."""
 
     def __init__(self, drive: Drive, block: int) -> None:
         self.drive = drive

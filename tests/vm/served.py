@@ -29,8 +29,8 @@ class Drive:
     def start(self) -> None:
         """Start it and wait until it serves.
 
-        The kernel lets go of a killed process's sockets and locks a little after the process has
-        been waited for (its ring is taken down by a worker): being told so is no failure yet.
+        The kernel releases a killed process's sockets and locks shortly after the process has been
+        waited for (a worker takes down its ring), so "in use" is no failure yet.
         """
         end = time.monotonic() + READY_LIMIT_S
         while not self._started(end):
@@ -57,7 +57,7 @@ class Drive:
         return True
 
     def running(self) -> bool:
-        """Whether the process lives."""
+        """Return true if the process lives."""
         return self.process is not None and self.process.poll() is None
 
     def stop(self, *, kill: bool = False) -> None:

@@ -2,7 +2,7 @@
 //!
 //! Memory is always initialised: zeroed when it comes from the allocator, with its last user's
 //! bytes when it comes from the free list. Invariants: the block's address is a multiple of
-//! [`ALIGNMENT`]; `start <= end <= capacity`; each thread holds at most [`KEPT_BYTES`] of free
+//! [`ALIGNMENT`]; `start <= end <= capacity`; each thread holds at most `KEPT_BYTES` of free
 //! blocks.
 #![allow(unsafe_code)]
 

@@ -1,11 +1,11 @@
-//! How fast count runs beside the memory's own speed, in the same run.
+//! Compares the speed of count with that of plain memory reads, in one run.
 //!
 //! Usage: `cargo run --release -p csd-kernels --example count [MIB]` (256 by default).
 //!
-//! Every round measures a version and then each floor; what is printed is the median of each, and
-//! the median of the rounds' ratios: other work on the machine slows both of a pair alike. Floors:
-//! `sum` reads everything once and adds 64-bit words (with the machine's widest loads under
-//! `RUSTFLAGS=-Ctarget-cpu=native`), `copy` is `memcpy`, which also writes, counted by the bytes
+//! Every round measures a version and then each floor. The output is the median of each, and the
+//! median of the rounds' ratios, because other work on the machine slows both of a pair alike.
+//! Floors: `sum` reads everything once and adds 64-bit words (with the machine's widest loads under
+//! `RUSTFLAGS=-Ctarget-cpu=native`); `copy` is `memcpy`, which also writes, counted by the bytes
 //! that it reads.
 
 use std::error::Error;
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The widest sum that portable code gives: independent lanes for four wide vectors.
+/// Returns the widest sum that portable code gives: independent lanes for four wide vectors.
 fn sum(bytes: &[u8]) -> u64 {
     let mut lanes = [0u64; 32];
     for turn in bytes.as_chunks::<256>().0 {
@@ -65,7 +65,7 @@ fn sum(bytes: &[u8]) -> u64 {
     lanes.iter().fold(0, |all, lane| all.wrapping_add(*lane))
 }
 
-/// Bytes per nanosecond, which are GB/s.
+/// Returns bytes per nanosecond, which are GB/s.
 fn rate(bytes: usize, work: impl FnOnce() -> u64) -> f64 {
     let start = Instant::now();
     black_box(work());

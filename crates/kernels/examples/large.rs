@@ -1,9 +1,9 @@
 //! Kernels beyond 2^32 elements: no counter, index or position wraps.
 //!
 //! Usage: `cargo run --release -p csd-kernels --example large [ELEMENTS]` (2^32 + 2^20 by default).
-//! Inputs are made a piece at a time, such that results are known beforehand; count also goes over
-//! one slice of more than 2^31 elements, whose memory is never touched by a write and so takes no
-//! room. Prints a line a kernel; ends with an error where a result is wrong.
+//! Inputs are generated piece by piece, with known results. Count also runs over one slice of more
+//! than 2^31 elements, which takes no memory because it is never written. Prints one line per
+//! kernel; ends with an error if a result is wrong.
 
 use std::error::Error;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use csd_kernels::vector_add::{self, VectorAdd};
 use csd_kernels::verify::{Plan, Verify};
 use csd_kernels::{Numeric, Scalar};
 
-/// Elements of a piece.
+/// Number of elements of a piece.
 const PIECE: u64 = 1 << 20;
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -44,12 +44,12 @@ fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> 
     }
 }
 
-/// Little-endian numbers: `step` apart from `first`.
+/// Returns little-endian numbers, `step` apart, from `first` on.
 fn numbers(first: u64, step: u64) -> Vec<u8> {
     (0..PIECE).flat_map(|index| (first + index * step).to_le_bytes()).collect()
 }
 
-/// A quarter of the elements are looked for.
+/// Counts values that a quarter of the elements have.
 fn count_pieces(pieces: u64) -> Result<u64, Box<dyn Error>> {
     let piece = [0i32, 1, 2, 3].map(i32::to_le_bytes).concat().repeat(usize::try_from(PIECE / 4)?);
     let mut count = Count::new(count::Parameters { value: Scalar::I32(3) });
@@ -85,7 +85,8 @@ fn add(pieces: u64) -> Result<u64, Box<dyn Error>> {
     Ok(add.elements())
 }
 
-/// Even numbers with odd ones: all of them in order. After them comes one that is too small.
+/// Merges even numbers with odd ones: the result is all numbers in order. Then appends an element
+/// that is too small.
 fn merge(pieces: u64) -> Result<u64, Box<dyn Error>> {
     let mut merge = ArrayMerge::new(array_merge::Parameters { element: Numeric::I64 });
     let mut next = 0u64;
@@ -117,12 +118,12 @@ fn merge(pieces: u64) -> Result<u64, Box<dyn Error>> {
     expect("error", error, Err(array_merge::Error::NotSorted { side, at }))?;
     expect("first wrong", wrong, None)?;
     expect("elements", merge.elements(), 2 * pieces * PIECE)?;
-    // The last even number is followed by an odd one that waits for what the left brings.
+    // The last even number precedes an odd one, which waits for more of the left input.
     expect("result", merge.result_elements() + 1, 2 * pieces * PIECE)?;
     Ok(merge.elements())
 }
 
-/// Pages of 512 bytes, all the same: so are their checksums.
+/// Verifies equal pages of 512 bytes, which have equal checksums.
 fn verify(pieces: u64) -> Result<u64, Box<dyn Error>> {
     let page: Vec<u8> = (0..=255).chain(0..=255).collect();
     let piece = page.repeat(1 << 13);

@@ -1,9 +1,9 @@
-//! The kernels over raw little-endian files, for comparison with other people's libraries.
+//! Runs the kernels over raw little-endian files, for comparison with other libraries.
 //!
 //! Usage: `oracle vector-add TYPE LEFT RIGHT OUT`, `oracle array-merge TYPE LEFT RIGHT PARTS OUT`,
-//! `oracle dense COLUMNS ROWS VECTOR OUT`, `oracle sparse NODES EDGES PARTS OUT`,
-//! `oracle verify PAGE_BYTES UNROLL DATA OUT`. `tests/oracle/check.py` runs it, by `make oracle`.
-//! Inputs go through in pieces of an odd size, as a drive would feed them.
+//! `oracle dense COLUMNS ROWS VECTOR OUT`, `oracle sparse NODES EDGES PARTS OUT`, `oracle verify
+//! PAGE_BYTES UNROLL DATA OUT`. `tests/oracle/check.py` runs it, by `make oracle`. Inputs arrive in
+//! pieces of an odd size, as in a drive.
 
 use std::error::Error;
 use std::num::NonZeroUsize;
@@ -16,7 +16,7 @@ use csd_kernels::{ElementType, Numeric};
 
 type Failure = Box<dyn Error>;
 
-/// Bytes of a piece: whole elements of every type, and cuts of rows and pages everywhere.
+/// Bytes of a piece: whole elements of every type, but pieces end anywhere in rows and pages.
 const PIECE: usize = 65_536 + 24;
 
 fn main() -> Result<(), Failure> {
@@ -98,13 +98,13 @@ fn dense(columns: usize, rows: &str, vector: &str) -> Result<Vec<u8>, Failure> {
     Ok(sums.iter().flat_map(|sum| sum.to_le_bytes()).collect())
 }
 
-/// Ranks, each part of the rows by a product of its own.
+/// Computes ranks, each part of the rows by its own product.
 fn sparse(nodes: u32, edges: &str, parts: usize) -> Result<Vec<u8>, Failure> {
     let edges = std::fs::read(edges)?;
     let words: Vec<u32> =
         edges.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
     let graph = Graph::from_edges(nodes, words.as_chunks::<2>().0)?;
-    // A total here, of each node in networkx.
+    // Here the tolerance is a total; networkx has it per node.
     let options = Options { tolerance: f64::from(nodes) * 1e-6, ..Options::default() };
     let mut iteration = Iteration::new(graph.out_degrees().to_vec(), options)?;
     loop {

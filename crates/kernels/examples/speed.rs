@@ -1,10 +1,10 @@
-//! How fast the kernels run beside floors, in the same run.
+//! Compares the speed of the kernels with their floors, in one run.
 //!
-//! Usage: `speed [MIB]` (256 by default): vector add, dense rows and verify beside reading, copying
-//! and another CRC-32C. `speed merge ELEMENTS` and `speed sparse NODES EDGES` print nanoseconds an
-//! element or edge, for `tests/oracle/speed.py`, which alternates them with `std::set_union` and
-//! SciPy: the least of some rounds. Others are medians of rounds, and of the rounds' ratios, as in
-//! `examples/count.rs`.
+//! Usage: `speed [MIB]` (256 by default) compares vector add, dense rows and verify with reading,
+//! copying and another CRC-32C. `speed merge ELEMENTS` and `speed sparse NODES EDGES` print
+//! nanoseconds per element or edge, the least of some rounds; `tests/oracle/speed.py` alternates
+//! them with `std::set_union` and SciPy. Other figures are medians of rounds and of the rounds'
+//! ratios, as in `examples/count.rs`.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -38,7 +38,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Bytes that are ordinary numbers as any type: denormal ones take the processor's slow path.
+/// Returns bytes that are ordinary numbers in any type: denormal ones take the processor's slow
+/// path.
 fn data(bytes: usize, seed: u64) -> Vec<u8> {
     let mut data = vec![0; bytes];
     let mut state = seed;
@@ -49,11 +50,11 @@ fn data(bytes: usize, seed: u64) -> Vec<u8> {
     data
 }
 
-/// Three arrays of these bytes, added this often; rates count what is read and written.
+/// Adds arrays of `bytes` bytes, `repeats` times a round; rates count bytes read and written.
 fn add(bytes: usize, repeats: usize) {
     let (left, right) = (data(bytes, 1), data(bytes + 4096, 2));
     let (mut sum, mut copy) = (vec![1u8; bytes + 4096], vec![1u8; bytes]);
-    // Apart by parts of a page: stores then hold up no loads whose addresses end alike.
+    // Offsets differ by parts of a page, because a store delays loads whose addresses end alike.
     let (right, sum) = (&right[1344..][..bytes], &mut sum[2688..][..bytes]);
     for version in vector_add::Version::available() {
         for element in Numeric::ALL {
@@ -96,7 +97,7 @@ fn add(bytes: usize, repeats: usize) {
     }
 }
 
-/// Rows of 4096 columns; the floor reads them.
+/// Measures rows of 4096 columns; the floor reads them.
 fn dense(bytes: usize) {
     let rows = data(bytes, 3);
     let vector = vec![0.5f32; 4096];
@@ -118,7 +119,8 @@ fn dense(bytes: usize) {
     }
 }
 
-/// Instruction gain: one unit beside the byte-wise one. Parallel gain: two units beside one.
+/// Measures two gains: of instructions (one unit against the byte-wise one) and of parallel work
+/// (two units against one).
 fn verify(bytes: usize) {
     let data = data(bytes, 4);
     for version in Crc::available() {
@@ -162,7 +164,7 @@ fn verify(bytes: usize) {
     println!("verify auto with one unit: {:?}", Plan::auto(4096, 1, timed));
 }
 
-/// A thread a unit, each over its batches.
+/// Computes the checksums with one thread per unit, each over its batches.
 fn units(data: &[u8], units: u16) {
     let plan = Plan::new(4096, 240, units, 2).expect("in range");
     std::thread::scope(|scope| {
@@ -179,7 +181,7 @@ fn units(data: &[u8], units: u16) {
     });
 }
 
-/// Least nanoseconds an input element for six patterns; `set_union.cc` makes the same.
+/// Prints the least nanoseconds per input element for six patterns; `set_union.cc` makes the same.
 fn merge(elements: usize) -> Result<(), Box<dyn Error>> {
     for pattern in 0..6u64 {
         let [left, right] = [0u64, 1].map(|side| sorted(elements, pattern, side));
@@ -204,7 +206,7 @@ fn merge(elements: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Even, skewed, many duplicates, apart, runs, equal.
+/// Makes a sorted input by pattern: even, skewed, many duplicates, apart, runs, equal.
 fn sorted(elements: usize, pattern: u64, side: u64) -> Vec<i32> {
     let count = if pattern == 1 && side == 1 { elements / 64 } else { elements };
     let seed = if pattern == 5 { 1 } else { side + 1 };
@@ -226,7 +228,7 @@ fn sorted(elements: usize, pattern: u64, side: u64) -> Vec<i32> {
     values
 }
 
-/// Least nanoseconds an edge for each version.
+/// Prints the least nanoseconds per edge for each version.
 fn sparse(nodes: u32, edges: &[u8]) -> Result<(), Box<dyn Error>> {
     let words: Vec<u32> =
         edges.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
@@ -235,7 +237,7 @@ fn sparse(nodes: u32, edges: &[u8]) -> Result<(), Box<dyn Error>> {
     let mut sums = Vec::with_capacity(nodes as usize);
     for version in SparseVersion::available() {
         let mut least = f64::INFINITY;
-        // Short rounds are more often interrupted, and cheap.
+        // Short rounds are interrupted more often, and are cheap.
         for _ in 0..ROUNDS.max(30_000_000 / graph.edges().max(1)) {
             sums.clear();
             let start = Instant::now();
@@ -248,7 +250,7 @@ fn sparse(nodes: u32, edges: &[u8]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The widest sum that portable code gives.
+/// Returns the widest sum that portable code gives.
 fn total(bytes: &[u8]) -> u64 {
     let mut lanes = [0u64; 32];
     for turn in bytes.as_chunks::<256>().0 {
@@ -264,7 +266,7 @@ fn nanoseconds(start: Instant) -> f64 {
     start.elapsed().as_nanos() as f64
 }
 
-/// Bytes a nanosecond, which are GB/s.
+/// Returns bytes per nanosecond, which are GB/s.
 #[allow(clippy::cast_precision_loss)] // a measure of time has fewer digits
 fn rate(bytes: usize, work: impl FnOnce()) -> f64 {
     let start = Instant::now();
@@ -272,7 +274,7 @@ fn rate(bytes: usize, work: impl FnOnce()) -> f64 {
     bytes as f64 / nanoseconds(start)
 }
 
-/// Medians of each column, NaN left out.
+/// Returns the median of each column, without NaN.
 fn medians<const N: usize>(rounds: Vec<[f64; N]>) -> [f64; N] {
     std::array::from_fn(|column| {
         let mut values: Vec<f64> =

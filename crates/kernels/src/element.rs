@@ -1,6 +1,6 @@
-//! [`ElementType`]: what an object's bytes are elements of.
+//! [`ElementType`]: type of an object's elements.
 //!
-//! Never: values. Invariant: codes and names are stable, they stand in catalogues and commands.
+//! Invariant: codes and names are stable, because catalogues and commands contain them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,7 +23,7 @@ pub enum ElementType {
 }
 
 impl ElementType {
-    /// Every type with its code and name: the one table of them.
+    /// Every type with its code and name; the only such table.
     pub const TABLE: [(Self, u8, &'static str); 6] = [
         (Self::I32, 1, "i32"),
         (Self::I64, 2, "i64"),
@@ -33,7 +33,7 @@ impl ElementType {
         (Self::Bytes, 6, "bytes"),
     ];
 
-    /// Size of an element in bytes.
+    /// Returns the size of an element in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
@@ -44,19 +44,19 @@ impl ElementType {
         }
     }
 
-    /// Name as users type it.
+    /// Returns the name as users type it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         Self::TABLE[self as usize].2
     }
 
-    /// Number in catalogues and commands.
+    /// Returns the code that catalogues and commands use.
     #[must_use]
     pub const fn code(self) -> u8 {
         Self::TABLE[self as usize].1
     }
 
-    /// The type with this number.
+    /// Returns the type with this code.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         Self::TABLE.iter().find(|row| row.1 == code).map(|row| row.0)
@@ -69,7 +69,7 @@ impl fmt::Display for ElementType {
     }
 }
 
-/// A name that is not an element type's.
+/// Name that no element type has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownElementType(pub String);
 

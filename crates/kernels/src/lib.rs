@@ -1,11 +1,11 @@
 //! Data-parallel kernels: slices in, slices out.
 //!
-//! The same code runs on the host, over chunks that crossed the wire, and inside a drive, over
-//! chunks that did not: so both give the same answer, bit for bit.
+//! The same code runs on the host, over chunks that crossed the wire, and in a drive, over chunks
+//! that did not. So both give the same answer, bit for bit.
 //!
-//! Never: I/O, a clock, threads. `unsafe` stands in modules of `arch` alone. Invariants: every
-//! version of a kernel equals its scalar reference on all inputs, at any alignment; a kernel counts
-//! the work it did.
+//! This crate performs no I/O, reads no clock and starts no threads; only modules of `arch` contain
+//! `unsafe`. Invariants: every version of a kernel equals its scalar reference on all inputs, at
+//! any alignment; a kernel counts the work it did.
 //!
 //! Modules:
 //! - `element`: the types that elements have ([`ElementType`])

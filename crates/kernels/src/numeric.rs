@@ -1,13 +1,13 @@
-//! [`Numeric`]: the element types that kernels compute with, and what their parameters share.
+//! [`Numeric`]: element types that kernels compute with, and code that kernels' parameters share.
 //!
-//! Never: values. Invariant: a [`Numeric`] is one number an element, so no kernel meets a type that
-//! it has no arithmetic for.
+//! Invariant: an element of a [`Numeric`] is one number, so no kernel meets a type that it has no
+//! arithmetic for.
 
 use std::fmt;
 
 use crate::ElementType;
 
-/// An element type whose elements are single numbers.
+/// Element type whose elements are single numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Numeric {
     /// 32-bit signed integer.
@@ -20,7 +20,7 @@ pub enum Numeric {
     F64,
 }
 
-/// An element type whose elements are not single numbers.
+/// Element type whose elements are not single numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotNumeric(pub ElementType);
 
@@ -36,7 +36,7 @@ impl Numeric {
     /// Every numeric type.
     pub const ALL: [Self; 4] = [Self::I32, Self::I64, Self::F32, Self::F64];
 
-    /// The element type that this is.
+    /// Returns this type as an element type.
     #[must_use]
     pub const fn element(self) -> ElementType {
         match self {
@@ -47,16 +47,16 @@ impl Numeric {
         }
     }
 
-    /// Size of an element in bytes.
+    /// Returns the size of an element in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         self.element().bytes()
     }
 
-    /// Elements in `bytes`.
+    /// Returns the number of elements in `bytes`.
     ///
     /// # Errors
-    /// [`Misaligned`] when the last one is cut.
+    /// [`Misaligned`] if the last one is cut.
     pub fn elements(self, bytes: &[u8]) -> Result<usize, Misaligned> {
         if bytes.len().is_multiple_of(self.bytes()) {
             Ok(bytes.len() / self.bytes())
@@ -94,12 +94,12 @@ impl std::error::Error for Misaligned {}
 /// Length of every kernel's encoded parameters in bytes.
 pub(crate) const PARAMETER_BYTES: usize = 16;
 
-/// Why a kernel's parameters were refused.
+/// Reason why a kernel's parameters were refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
     /// Name of the kernel.
     pub kernel: &'static str,
-    /// What is wrong with them.
+    /// Error in them.
     pub reason: &'static str,
 }
 
@@ -111,14 +111,14 @@ impl fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// Parameters that are an element type alone: its code, then 15 zeros.
+/// Encodes parameters that are an element type alone: its code, then 15 zeros.
 pub(crate) fn encode_element(numeric: Numeric) -> Vec<u8> {
     let mut data = vec![0; PARAMETER_BYTES];
     data[0] = numeric.element().code();
     data
 }
 
-/// The element type that such parameters name.
+/// Parses such parameters and returns the element type.
 pub(crate) fn parse_element(kernel: &'static str, data: &[u8]) -> Result<Numeric, Malformed> {
     let malformed = |reason| Malformed { kernel, reason };
     let data: &[u8; PARAMETER_BYTES] = data.try_into().map_err(|_| malformed("not 16 bytes"))?;

@@ -1,8 +1,8 @@
 //! [`Scalar`]: one element's value, from a user's text or from a command's bits.
 //!
-//! Never: rounding that hides a mistake (a number too large or too small for its type is refused;
-//! one between two neighbours of a floating type becomes the nearer). Invariant: a parsed value is
-//! not NaN, because nothing equals NaN.
+//! Refuses numbers that are too large or too small for their type, because rounding would hide a
+//! mistake; a number between two neighbours of a floating type becomes the nearer one. Invariant: a
+//! parsed value is not NaN, because nothing equals NaN.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub enum Scalar {
     F64(f64),
 }
 
-/// Why a text is not a value of a type: wrong use.
+/// Reason why a text is not a value of a type: wrong use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseError {
@@ -63,7 +63,7 @@ impl fmt::Display for ParseError {
 impl std::error::Error for ParseError {}
 
 impl Scalar {
-    /// The value that `text` is in the type `element`.
+    /// Parses `text` as a value of type `element`.
     ///
     /// # Errors
     /// [`ParseError`], worded for the user.
@@ -83,7 +83,7 @@ impl Scalar {
         }
     }
 
-    /// Type of the value.
+    /// Returns the type of the value.
     #[must_use]
     pub const fn element(self) -> ElementType {
         match self {
@@ -94,7 +94,7 @@ impl Scalar {
         }
     }
 
-    /// The value's bits; those of a 32-bit type stand in the low half.
+    /// Returns the value's bits; those of a 32-bit type are in the low half.
     #[must_use]
     pub const fn to_bits(self) -> u64 {
         match self {
@@ -105,8 +105,8 @@ impl Scalar {
         }
     }
 
-    /// The value of this type with these bits; `None` when the type has no scalar, or the bits do
-    /// not fit it.
+    /// Returns the value of this type with these bits; `None` if the type has no scalar, or the
+    /// bits do not fit it.
     #[must_use]
     pub fn from_bits(element: ElementType, bits: u64) -> Option<Self> {
         let narrow = u32::try_from(bits).ok();
@@ -119,7 +119,7 @@ impl Scalar {
         }
     }
 
-    /// True for NaN.
+    /// Returns true for NaN.
     #[must_use]
     pub fn is_nan(self) -> bool {
         match self {

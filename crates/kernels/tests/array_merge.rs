@@ -1,5 +1,5 @@
-//! Every compiled version of array merge that this machine runs, held to the scalar reference: all
-//! types, long and short runs of duplicates, any cut into pieces, wrong inputs, and parts.
+//! Compares every compiled version of array merge that this machine runs with the scalar reference:
+//! all types, long and short runs of duplicates, any cut into pieces, wrong inputs, and parts.
 
 use std::num::NonZeroUsize;
 
@@ -9,7 +9,8 @@ use csd_kernels::array_merge::{
 };
 use proptest::prelude::*;
 
-/// Sorted elements whose values come from a range `spread` wide, near zero or near the ends.
+/// Returns sorted elements whose values come from a range `spread` wide, near zero or near the
+/// ends.
 fn sorted(element: Numeric, seed: u64, count: usize, spread: u64, extreme: bool) -> Vec<u8> {
     let spread = if element == Numeric::I32 { spread.min(1 << 31) } else { spread };
     let mut state = seed | 1;
@@ -45,7 +46,7 @@ fn sorted(element: Numeric, seed: u64, count: usize, spread: u64, extreme: bool)
     bytes
 }
 
-/// Two inputs of any lengths and densities.
+/// Generates two inputs of any lengths and densities.
 fn case() -> impl Strategy<Value = (Numeric, Vec<u8>, Vec<u8>)> {
     let spread = prop_oneof![Just(1u64), Just(40), Just(5000), Just(1 << 40)];
     let counts = prop_oneof![0..40usize, 0..600usize, 4000..9000usize];
@@ -61,7 +62,7 @@ fn case() -> impl Strategy<Value = (Numeric, Vec<u8>, Vec<u8>)> {
         })
 }
 
-/// Feeds both inputs in pieces of these many elements, what was not taken again with the next.
+/// Feeds both inputs in pieces of these many elements, with the rest of a piece before the next.
 fn pieces(
     mut merge: ArrayMerge,
     size: usize,

@@ -1,11 +1,11 @@
-//! Every compiled version of count that this machine runs, held to the scalar reference: all
-//! types, all alignments, all tails, and the values where floating numbers are odd.
+//! Compares every compiled version of count that this machine runs with the scalar reference: all
+//! types, all alignments, all tails, and special floating-point values.
 
 use csd_kernels::count::{self, Count, Parameters, Version, scalar};
 use csd_kernels::{ElementType, Scalar};
 use proptest::prelude::*;
 
-/// Values that meet each other often, and are the odd ones of each type.
+/// Generates values that are often equal, and the special ones of each type.
 fn value(element: ElementType) -> BoxedStrategy<u64> {
     let odd: Vec<u64> = match element {
         ElementType::F32 => [0.0, -0.0, 1.5, f32::INFINITY, f32::NEG_INFINITY, 1e-45, -1e-45]

@@ -1,5 +1,6 @@
-//! Every compiled version of page rank's products that this machine runs, held bit for bit to the
-//! scalar references: all lengths, alignments, cuts into pieces and parts, odd numbers, wrong rows.
+//! Compares every compiled version of page rank's products that this machine runs bit for bit with
+//! the scalar references: all lengths, alignments, cuts into pieces and parts, special numbers,
+//! wrong rows.
 
 use csd_kernels::page_rank::{
     Dense, DenseVersion, Error, Form, Graph, Iteration, Options, Parameters, Progress, Sparse,
@@ -15,7 +16,8 @@ fn bits32(values: &[f32]) -> Vec<u32> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 
-/// Numbers whose sums depend on their order; `odd` mixes in infinities, NaN, -0.0 and denormals.
+/// Returns numbers whose sums depend on their order; `odd` adds infinities, NaN, -0.0 and
+/// denormals.
 fn numbers(seed: u64, count: usize, odd: bool) -> Vec<f32> {
     let mut state = seed | 1;
     let strange = [f32::INFINITY, f32::NEG_INFINITY, f32::from_bits(0xFFC0_0123), -0.0, 1e-45];
@@ -39,7 +41,7 @@ fn bytes(values: &[f32], shift: usize) -> Vec<u8> {
     bytes
 }
 
-/// Rows with degrees from 0 to beyond several turns, at any alignment.
+/// Returns rows with degrees from 0 to more than several turns, at any alignment.
 fn rows(seed: u64, count: usize, columns: u32, degree_max: u64, shift: usize) -> Vec<u8> {
     let mut state = seed | 1;
     let mut next = move || {

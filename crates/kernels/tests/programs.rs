@@ -1,4 +1,5 @@
-//! Every program against its kernel over the whole, for streams cut into many kinds of pieces.
+//! Compares every program with its kernel over the whole, for streams cut into many kinds of
+//! pieces.
 
 use csd_buffer::Buffer;
 use csd_kernels::kernel::Wanted;

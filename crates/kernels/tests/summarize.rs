@@ -1,4 +1,7 @@
-//! Summarize against its reference and against 128-bit and exact arithmetic, whatever the pieces.
+//! Compares summarize with its reference, and with 128-bit and exact arithmetic, for pieces of any
+//! length.
+
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
 
 use csd_kernels::ElementType;
 use csd_kernels::kernel::{Answer, Kernel};

@@ -1,11 +1,13 @@
-//! Every compiled version of vector add that this machine runs, held to the scalar reference: all
-//! types, all alignments, all tails, cached and streamed results, and the floats that are odd.
+//! Compares every compiled version of vector add that this machine runs with the scalar reference:
+//! all types, all alignments, all tails, cached and streamed results, and special floating-point
+//! values.
 
 use csd_kernels::Numeric;
 use csd_kernels::vector_add::{Parameters, VectorAdd, Version, scalar};
 use proptest::prelude::*;
 
-/// Bytes of elements that are often extreme: infinities, NaN with payloads, denormals, overflow.
+/// Returns bytes of elements that are often extreme: infinities, NaN with payloads, denormals,
+/// overflow.
 fn elements(element: Numeric, seed: u64, count: usize) -> Vec<u8> {
     let odd: [u64; 8] = match element.bytes() {
         4 => [0, 0x8000_0000, 0x7F80_0000, 0xFF80_0000, 0x7F80_0001, 0xFFC0_0123, 1, 0x7F7F_FFFF],

@@ -1,5 +1,5 @@
-//! Every compiled version of verify that this machine runs, held to the byte-wise reference: all
-//! page sizes, numbers of pages under way, alignments and cuts.
+//! Compares every compiled version of verify that this machine runs with the byte-wise reference:
+//! all page sizes, numbers of pages that advance together, alignments and cuts.
 
 use csd_kernels::kernel::Kernel;
 use csd_kernels::verify::{

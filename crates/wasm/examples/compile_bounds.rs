@@ -1,11 +1,12 @@
-//! What the worst modules that we could think of take to compile, of those that the limits let
-//! through; and what compiled ones take that are kept.
+//! Measures the worst modules known to pass the limits: the cost to compile them, and the memory of
+//! compiled modules that are kept.
 //!
-//! Usage: `cargo run -p csd-wasm --example compile_bounds [NAME]`; a name is a part of a module's.
+//! Usage: `cargo run -p csd-wasm --example compile_bounds [NAME]`; NAME is a part of a module's
+//! name.
 //!
-//! Prints the processor time, the most memory beyond what was used before, and what the compiled
-//! module counts as. Each module has a process of its own, because memory that an earlier one has
-//! freed would not be seen.
+//! Prints processor time, peak memory beyond that in use before, and the size that the cache counts
+//! for the compiled module. Each module is compiled in its own process, because memory that an
+//! earlier one has freed would hide the peak.
 
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::cast_possible_truncation)]
 #![allow(clippy::cast_precision_loss)]
@@ -17,10 +18,10 @@ use csd_wasm::Wasm;
 #[path = "../tests/worst/mod.rs"]
 mod worst;
 
-/// Modules that are kept to see what one takes.
+/// Number of modules that are kept to measure the memory of one.
 const KEPT: u64 = 12;
 
-/// Processor time of this process, seconds.
+/// Returns the processor time of this process, seconds.
 fn processor_s() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap();
     let (_, fields) = text.rsplit_once(')').unwrap();

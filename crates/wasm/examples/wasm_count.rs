@@ -1,9 +1,9 @@
-//! How fast `count` in WebAssembly runs beside the drive's own, in the same run.
+//! Compares the speed of `count` in WebAssembly with the built-in one, in one run.
 //!
 //! Usage: `cargo run --release -p csd-wasm --example wasm_count [MIB]` (64 by default).
 //!
-//! Both are stepped as the compute lane steps them, over the same chunks of 1 MiB; every round
-//! measures one after the other, so that other work on the machine slows both alike. Printed are
+//! Both run in steps like those of a compute thread, over the same chunks of 1 MiB. Every round
+//! measures one after the other, so that other work on the machine slows both alike. Prints
 //! medians, and the median of the rounds' ratios.
 
 use std::error::Error;
@@ -17,7 +17,7 @@ use csd_kernels::program::{Engine, Limits, Program, run};
 use csd_wasm::Wasm;
 
 const ROUNDS: usize = 21;
-/// The number that is counted.
+/// Value that is counted.
 const WANTED: i32 = 7;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Seconds that a program takes, and its result.
+/// Returns the seconds that a program takes, and its result.
 fn timed(program: Box<dyn Program>, data: &[Buffer]) -> Result<(f64, u64), Box<dyn Error>> {
     let chunks = data.iter().map(|chunk| Buffer::from_slice(chunk)).collect();
     let began = Instant::now();

@@ -1,8 +1,8 @@
-//! [`Wasm`]: from a module's bytes to something that can be run.
+//! [`Wasm`]: compiles modules into programs.
 //!
-//! Invariants: a module that is accepted has every import that it names and the exports that an
-//! execution needs; the same bytes are compiled once as long as they are remembered; nothing is
-//! compiled that is beyond the limits, and one module at a time is.
+//! Invariants: an accepted module has every import that it names and the exports that an execution
+//! needs; the same bytes are not compiled again while the cache has them; only modules within the
+//! limits are compiled, one at a time.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,67 +10,67 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use csd_kernels::program::{Compiled, Engine, Failure, Limits, Program};
 use wasmtime::{Config, ExternType, InstancePre, Linker, OptLevel, ValType};
 
+use crate::cache::Cache;
 use crate::exports::{Entry, MEMORY};
 use crate::guest::Guest;
 use crate::host::{self, State};
 use crate::limits;
-use crate::remembered::Remembered;
 
 /// Program type of WebAssembly.
 pub const PROGRAM_TYPE: u8 = csd_nvme::vendor::PROGRAM_TYPE_WASM;
 
-/// Most memory of the compiled modules that are remembered, bytes.
-const REMEMBERED_BYTES_MAX: u64 = 64 << 20;
-/// Memory that a compiled module takes apart from its image: for itself, and for each function.
+/// Limit of the memory of cached modules, bytes.
+const CACHE_BYTES_MAX: u64 = 64 << 20;
+/// Memory of a compiled module besides its image: for itself, and for each function.
 const MODULE_BYTES: u64 = 16 << 10;
 const FUNCTION_BYTES: u64 = 256;
-/// Stack of a guest in bytes; one that needs more traps.
+/// Stack of a guest in bytes; a guest that needs more traps.
 const STACK_BYTES: usize = 512 << 10;
-/// Stack of a guest and of what it calls of ours, bytes.
+/// Stack of a guest and of the host functions that it calls, bytes.
 const FIBER_BYTES: usize = STACK_BYTES + (512 << 10);
 
 /// Runs programs in WebAssembly: SIMD and bulk memory, one memory of 32 bits, no threads.
 pub struct Wasm {
     engine: wasmtime::Engine,
     linker: Linker<State>,
-    remembered: Mutex<Remembered<Module>>,
-    /// Held by who compiles, so that the compiler's memory is that of one module.
+    cache: Mutex<Cache<Module>>,
+    /// Held while a module is compiled, so that the compiler uses the memory of one module only.
     compiling: Mutex<()>,
 }
 
 impl Wasm {
-    /// An engine for one drive.
+    /// Returns an engine for one drive.
     ///
     /// # Errors
-    /// When this machine cannot run compiled WebAssembly, in words.
+    /// If this machine cannot run compiled WebAssembly, in words.
     pub fn new() -> Result<Self, String> {
         let mut config = Config::new();
         config.async_support(true).epoch_interruption(true);
         config.cranelift_opt_level(OptLevel::Speed);
         config.max_wasm_stack(STACK_BYTES).async_stack_size(FIBER_BYTES);
-        // The same bytes give the same answer on every machine: nothing relaxed.
+        // The same bytes give the same answer on every machine: no relaxed SIMD.
         config.wasm_relaxed_simd(false).wasm_memory64(false).wasm_multi_memory(false);
         config.cranelift_nan_canonicalization(true);
-        // Failures are told without a backtrace, so compiled modules need no maps for one. Nor an
-        // image of their memory, which may be far longer than what is in it.
+        // Failures are reported without a backtrace, so compiled modules need no maps for one. They
+        // need no image of their memory either: it may be far longer than its contents.
         config.wasm_backtrace(false).generate_address_map(false).memory_init_cow(false);
         let engine = wasmtime::Engine::new(&config).map_err(|error| format!("{error:#}"))?;
         let mut linker = Linker::new(&engine);
         host::define(&mut linker).map_err(|error| format!("{error:#}"))?;
-        let remembered = Mutex::new(Remembered::new(REMEMBERED_BYTES_MAX));
-        Ok(Self { engine, linker, remembered, compiling: Mutex::default() })
+        let cache = Mutex::new(Cache::new(CACHE_BYTES_MAX));
+        Ok(Self { engine, linker, cache, compiling: Mutex::default() })
     }
 
-    /// Memory that the compiled modules take which are remembered, bytes.
-    pub fn remembered_bytes(&self) -> u64 {
-        self.remembered().bytes()
+    /// Returns the memory of the cached modules, bytes.
+    pub fn cached_bytes(&self) -> u64 {
+        self.cache().bytes()
     }
 
-    fn remembered(&self) -> MutexGuard<'_, Remembered<Module>> {
-        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, Cache<Module>> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Compiles a module and looks at what it imports and exports.
+    /// Compiles a module and checks its imports and exports.
     fn translate(&self, bytes: &[u8]) -> Result<Module, String> {
         if !bytes.starts_with(b"\0asm") {
             return Err("it is not WebAssembly in binary form".to_owned());
@@ -106,22 +106,22 @@ impl Wasm {
         Ok(Module { ready, bytes, entries, emits })
     }
 
-    /// A module that is compiled at most once as long as it is remembered.
+    /// Returns a compiled module, from the cache if it is there.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// The fault of the module, in words.
     pub fn module(&self, bytes: &[u8]) -> Result<Arc<Module>, String> {
         let digest = *blake3::hash(bytes).as_bytes();
-        if let Some(known) = self.remembered().get(&digest) {
+        if let Some(known) = self.cache().get(&digest) {
             return Ok(known);
         }
         let _alone = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
-        // Who compiled meanwhile may have compiled just this.
-        if let Some(known) = self.remembered().get(&digest) {
+        // Another thread may have compiled the same bytes in the meantime.
+        if let Some(known) = self.cache().get(&digest) {
             return Ok(known);
         }
         let module = Arc::new(self.translate(bytes)?);
-        self.remembered().insert(digest, Arc::clone(&module));
+        self.cache().insert(digest, Arc::clone(&module));
         Ok(module)
     }
 }
@@ -160,17 +160,17 @@ pub struct Module {
 }
 
 impl Module {
-    /// Whether it exports this function.
+    /// Returns true if the module exports this function.
     pub fn has(&self, entry: Entry) -> bool {
         self.entries.contains(&entry)
     }
 
-    /// Whether it can write bytes.
+    /// Returns true if the module can write bytes.
     pub fn emits(&self) -> bool {
         self.emits
     }
 
-    /// A new execution of one of its functions, before its first step.
+    /// Starts an execution of one of its functions, before its first step.
     pub fn begin(&self, entry: Entry, parameters: &[u8], limits: &Limits) -> Box<dyn Program> {
         Box::new(Guest::new(self.ready.clone(), entry, parameters.to_vec(), limits))
     }

@@ -1,23 +1,23 @@
-//! What a module exports: its memory and the functions that are called ([`Entry`]).
+//! Exports of a module: its memory and its functions ([`Entry`]).
 
 /// Name of a program's memory.
 pub(crate) const MEMORY: &str = "memory";
 
-/// A function of type () -> i64 that a module exports, to be called from outside.
+/// Function of type () -> i64 that a module exports and the engine calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// The program.
+    /// Runs the program.
     Run,
-    /// Makes one answer of two: stream 0 is the first, stream 1 the second.
+    /// Merges two answers into one: stream 0 is the first, stream 1 the second.
     Fold,
-    /// Says what a record of its inputs is.
+    /// Returns the kind of record in its inputs.
     Records,
 }
 
 impl Entry {
     pub(crate) const ALL: [Self; 3] = [Self::Run, Self::Fold, Self::Records];
 
-    /// Its name in a module.
+    /// Returns its name in a module.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Run => "csd_run",

@@ -1,16 +1,16 @@
-//! What a guest may call, all in the module `csd`.
+//! Host functions that a guest may call, all in the module `csd`.
 //!
 //! | function | what it does |
 //! |---|---|
 //! | `streams() -> i32` | number of streams |
-//! | `next(stream, at, room) -> i32` | puts its next bytes at `at`; their number, 0 at its end |
+//! | `next(stream, at, room) -> i32` | copies bytes to `at`; their number, 0 at its end |
 //! | `emit(at, length)` | appends bytes to the output |
-//! | `parameters(at, room) -> i32` | puts the parameters at `at`; the number of all |
+//! | `parameters(at, room) -> i32` | copies the parameters to `at`; the length of all |
 //! | `work(i64)` | counts work done |
 //! | `fail(at, length)` | ends the execution with these words |
 //!
-//! Invariants: a place outside of the guest's memory ends the execution; a guest that has to wait
-//! gives the lane back and is asked again.
+//! Invariants: an address outside of the guest's memory ends the execution; a guest that has to
+//! wait yields, and tries again when it runs next.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,45 +22,45 @@ use wasmtime::{Caller, Error, Extern, Linker, Memory};
 use crate::exports::MEMORY;
 use crate::resources::Resources;
 
-/// Longest words that a guest may end with, bytes.
+/// Limit of a guest's failure message, bytes.
 const WORDS_BYTES_MAX: u32 = 256;
 
-/// What a guest's functions work on.
+/// State that a guest's host functions work on.
 pub(crate) struct State {
-    pub(crate) lent: Arc<Mutex<Lent>>,
+    pub(crate) borrowed: Arc<Mutex<Borrowed>>,
     pub(crate) parameters: Vec<u8>,
     pub(crate) output_bytes_max: u64,
     pub(crate) resources: Resources,
-    /// Its memory, once it was looked up.
+    /// The guest's memory, after its first lookup.
     pub(crate) memory: Option<Memory>,
 }
 
-/// The streams, lent to the guest for a step, and what it waits for at the end of it.
+/// Streams that the guest borrows for a step, and the reason why it waits at the end of it.
 #[derive(Default)]
-pub(crate) struct Lent {
+pub(crate) struct Borrowed {
     pub(crate) inputs: Inputs,
     pub(crate) output: Output,
-    pub(crate) wants: Option<Wants>,
+    pub(crate) suspend: Option<Suspend>,
 }
 
-/// What a guest waits for.
+/// Reason why a guest waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wants {
+pub(crate) enum Suspend {
     /// Bytes of a stream.
     Input(usize),
     /// Room in the output.
     Room,
 }
 
-pub(crate) fn lock(lent: &Mutex<Lent>) -> MutexGuard<'_, Lent> {
-    lent.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn lock(borrowed: &Mutex<Borrowed>) -> MutexGuard<'_, Borrowed> {
+    borrowed.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn failure(reason: impl std::fmt::Display) -> Error {
     Error::new(Failure::new(Cause::Program, reason))
 }
 
-/// A guest's memory and the rest of its state.
+/// Returns a guest's memory and the rest of its state.
 fn memory<'a>(caller: &'a mut Caller<'_, State>) -> Result<(&'a mut [u8], &'a mut State), Error> {
     let memory = match caller.data().memory {
         Some(memory) => memory,
@@ -74,7 +74,7 @@ fn memory<'a>(caller: &'a mut Caller<'_, State>) -> Result<(&'a mut [u8], &'a mu
     Ok(memory.data_and_store_mut(caller))
 }
 
-/// The bytes at a place of a guest's memory.
+/// Returns a range of a guest's memory.
 fn place<'a>(memory: &'a mut [u8], at: u32, length: u32, who: &str) -> Result<&'a mut [u8], Error> {
     let start = at as usize;
     let bytes = memory.len();
@@ -84,10 +84,10 @@ fn place<'a>(memory: &'a mut [u8], at: u32, length: u32, who: &str) -> Result<&'
     })
 }
 
-/// Makes the functions known.
+/// Defines the functions.
 pub(crate) fn define(linker: &mut Linker<State>) -> Result<(), Error> {
     linker.func_wrap("csd", "streams", |caller: Caller<'_, State>| {
-        u32::try_from(lock(&caller.data().lent).inputs.streams()).unwrap_or(u32::MAX)
+        u32::try_from(lock(&caller.data().borrowed).inputs.streams()).unwrap_or(u32::MAX)
     })?;
     linker.func_wrap_async(
         "csd",
@@ -116,7 +116,7 @@ pub(crate) fn define(linker: &mut Linker<State>) -> Result<(), Error> {
         },
     )?;
     linker.func_wrap("csd", "work", |caller: Caller<'_, State>, work: u64| {
-        lock(&caller.data().lent).output.count_work(work);
+        lock(&caller.data().borrowed).output.count_work(work);
     })?;
     linker.func_wrap(
         "csd",
@@ -132,7 +132,7 @@ pub(crate) fn define(linker: &mut Linker<State>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The next bytes of a stream.
+/// Copies the next bytes of a stream.
 async fn next(
     caller: &mut Caller<'_, State>,
     stream: usize,
@@ -145,23 +145,23 @@ async fn next(
         return Err(failure("next without room"));
     }
     poll_fn(|_| {
-        let mut lent = lock(&state.lent);
-        let count = lent.inputs.peek(stream).len().min(target.len());
+        let mut borrowed = lock(&state.borrowed);
+        let count = borrowed.inputs.peek(stream).len().min(target.len());
         if count > 0 {
-            target[..count].copy_from_slice(&lent.inputs.peek(stream)[..count]);
-            lent.inputs.consume(stream, count);
+            target[..count].copy_from_slice(&borrowed.inputs.peek(stream)[..count]);
+            borrowed.inputs.consume(stream, count);
             return Poll::Ready(Ok(u32::try_from(count).expect("at most the room")));
         }
-        if lent.inputs.is_over(stream) {
+        if borrowed.inputs.is_over(stream) {
             return Poll::Ready(Ok(0));
         }
-        lent.wants = Some(Wants::Input(stream));
+        borrowed.suspend = Some(Suspend::Input(stream));
         Poll::Pending
     })
     .await
 }
 
-/// Bytes that are appended before it is looked again at whether the output is full.
+/// Number of bytes appended between two checks if the output is full.
 const EMIT_BYTES: usize = 1 << 20;
 
 /// Appends to the output.
@@ -169,19 +169,19 @@ async fn emit(caller: &mut Caller<'_, State>, at: u32, length: u32) -> Result<()
     let (memory, state) = memory(caller)?;
     let mut bytes = &*place(memory, at, length, "emit")?;
     poll_fn(|_| {
-        let mut lent = lock(&state.lent);
+        let mut borrowed = lock(&state.borrowed);
         loop {
-            if lent.output.is_full() {
-                lent.wants = Some(Wants::Room);
+            if borrowed.output.is_full() {
+                borrowed.suspend = Some(Suspend::Room);
                 return Poll::Pending;
             }
-            if lent.output.written() + bytes.len() as u64 > state.output_bytes_max {
+            if borrowed.output.written() + bytes.len() as u64 > state.output_bytes_max {
                 let most = state.output_bytes_max;
                 let reason = format!("it writes more than the {most} bytes that it may");
                 return Poll::Ready(Err(failure(reason)));
             }
             let (part, rest) = bytes.split_at(bytes.len().min(EMIT_BYTES));
-            lent.output.append(part);
+            borrowed.output.append(part);
             bytes = rest;
             if bytes.is_empty() {
                 return Poll::Ready(Ok(()));

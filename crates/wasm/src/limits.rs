@@ -1,17 +1,16 @@
-//! [`check`]: how large and how intricate a module may be, found out in one pass before any of it
-//! is compiled.
+//! [`check`]: limits of a module's size and complexity, checked in one pass before any of it is
+//! compiled.
 //!
-//! The compiler's time and memory grow with the product of what is alive and of how often the flow
-//! of control branches, so a module of 100 KB can take gigabytes. Counted are therefore a
-//! function's *steps* (instructions, and the values that they move) and its *reach*: for each
-//! branch and block, the locals and operands that are alive there, as many times as there are loops
-//! around it and once more. Both are bounded for a function, for its peak of memory, and for the
-//! module, for the time of all. Figures of the worst modules that pass: `cargo run -p csd-wasm
-//! --example compile_bounds`.
+//! The compiler's time and memory grow with the product of live values and control-flow branches,
+//! so a module of 100 KB can take gigabytes. The pass therefore counts two things for each
+//! function: its *steps* (instructions, and the values that they move) and its *reach*. The reach
+//! adds, for each branch and block, the live locals and operands, once and once more for each loop
+//! around it. Limits per function bound the compiler's peak memory, limits per module its total
+//! time. `cargo run -p csd-wasm --example compile_bounds` measures the worst modules that pass.
 //!
-//! Does not compile, and does not judge what a module imports and exports. Invariants: the pass
-//! itself takes time in proportion to the module's bytes, because counts and the lengths of types
-//! are looked at before what they bound; what it lets through is valid WebAssembly.
+//! Does not compile, and does not judge the imports and exports of a module. Invariants: the pass
+//! takes time in proportion to the module's bytes, because it checks counts and the lengths of
+//! types before the data that they bound; a module that passes is valid WebAssembly.
 
 use wasmparser::{
     BinaryReaderError, CompositeInnerType, ConstExpr, DataKind, Element, ElementItems, ElementKind,
@@ -20,7 +19,7 @@ use wasmparser::{
     WasmFeatures,
 };
 
-/// Functions of a module, imported ones apart.
+/// Functions of a module, without imported ones.
 const FUNCTIONS_MAX: u64 = 10_000;
 /// Types, globals, exports, imports and segments of a module, each.
 const ITEMS_MAX: u64 = 1_000;
@@ -30,30 +29,31 @@ pub(crate) const TABLE_ELEMENTS_MAX: u64 = 10_000;
 const PARAMETERS_MAX: u64 = 64;
 /// Results of a function or block.
 const RESULTS_MAX: u64 = 16;
-/// Bytes of an expression that a global, an element or the place of a segment begins with.
+/// Bytes of an expression that gives the initial value of a global or element, or the offset of a
+/// segment.
 const CONSTANT_BYTES_MAX: u64 = 64;
 /// Bytes of a function.
 const FUNCTION_BYTES_MAX: u64 = 256 << 10;
 /// Locals of a function, its parameters among them.
 const LOCALS_MAX: u64 = 5_000;
-/// Blocks within blocks.
+/// Nested blocks.
 const NESTING_MAX: u64 = 1_000;
-/// Loops within loops: what changes in the innermost is merged at the head of every one.
+/// Nested loops: a change in the innermost one is merged at the head of every one.
 const LOOPS_MAX: u64 = 30;
 /// Steps of a function, and of a module.
 const STEPS_MAX: [u64; 2] = [200_000, 2_000_000];
 /// Reach of a function, and of a module.
 const REACH_MAX: [u64; 2] = [1_000_000, 6_000_000];
 
-/// What the engine takes, or more: what is not in it is refused here already.
+/// Features that the engine accepts, or a superset of them: the pass refuses any other feature.
 const FEATURES: WasmFeatures =
     WasmFeatures::WASM2.union(WasmFeatures::EXTENDED_CONST).union(WasmFeatures::TAIL_CALL);
 
-/// Refuses a module that is invalid, or larger or more intricate than is compiled; the number of
-/// its functions.
+/// Refuses a module that is invalid, or larger or more complex than the limits; returns the number
+/// of its functions.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The fault of the module, in words.
 pub(crate) fn check(bytes: &[u8]) -> Result<u64, String> {
     count(bytes).map_err(|Refused(why)| why)
 }
@@ -77,7 +77,7 @@ fn count(bytes: &[u8]) -> Result<u64, Refused> {
     Ok(tally.functions)
 }
 
-/// Why a module is refused, in words.
+/// Reason why a module is refused, in words.
 struct Refused(String);
 
 impl From<BinaryReaderError> for Refused {
@@ -86,7 +86,7 @@ impl From<BinaryReaderError> for Refused {
     }
 }
 
-/// That there are at most so many of something.
+/// Refuses a count above the limit.
 fn within(what: &str, count: u64, most: u64) -> Result<(), Refused> {
     if count > most {
         return Err(Refused(format!("it has {count} {what}, and {most} are taken")));
@@ -94,13 +94,13 @@ fn within(what: &str, count: u64, most: u64) -> Result<(), Refused> {
     Ok(())
 }
 
-/// That an expression which is evaluated before the program runs is short: it is kept as it is.
+/// Refuses a long constant expression, because the compiled module keeps it as it is.
 fn constant(expression: &ConstExpr<'_>) -> Result<(), Refused> {
     let bytes = expression.get_binary_reader().range().len() as u64;
     within("bytes in a constant expression", bytes, CONSTANT_BYTES_MAX)
 }
 
-/// What is counted over a whole module.
+/// Counts over a whole module.
 #[derive(Default)]
 struct Tally {
     functions: u64,
@@ -112,7 +112,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Looks at a section's counts before it is validated.
+    /// Checks a section's counts before it is validated.
     fn section(&mut self, payload: &Payload<'_>) -> Result<(), Refused> {
         let items = |what, count: u32| within(what, count.into(), ITEMS_MAX);
         match payload {
@@ -189,7 +189,7 @@ impl Tally {
         Ok(())
     }
 
-    /// Validates a function, and counts what compiling it takes.
+    /// Validates a function, and counts the cost to compile it.
     fn function(
         &mut self,
         function: &mut FuncValidator<ValidatorResources>,
@@ -228,16 +228,16 @@ impl Tally {
     }
 }
 
-/// The values that an instruction moves, and the ways on from it where there is more than one or
-/// where ways meet.
+/// Returns the number of values that an instruction moves, and its number of branches: 0 if control
+/// flow neither splits nor joins there.
 fn cost(function: &FuncValidator<ValidatorResources>, operator: &Operator<'_>) -> (u64, u64) {
-    // What is invalid is refused when it is validated, in the validator's words.
+    // The validator refuses invalid operators, with its own reason.
     let (taken, given) = operator.operator_arity(function).unwrap_or_default();
     let moved = u64::from(taken) + u64::from(given);
     match operator {
         Operator::BrTable { targets } => {
             let ways = u64::from(targets.len()) + 1;
-            // Each has its own copy of the values; ways to the same place are one way.
+            // Each branch has its own copy of the values; branches to the same place count once.
             (ways * (1 + moved), ways.min(function.control_stack_height().into()))
         }
         Operator::Block { .. }

@@ -1,14 +1,14 @@
-//! [`Resources`]: the memory and tables that a guest may still take.
+//! [`Resources`]: memory and tables that a guest may still allocate.
 
 use wasmtime::{Error, ResourceLimiter};
 
 use crate::limits::TABLE_ELEMENTS_MAX;
 
-/// What a guest may still take.
+/// Limits of a guest's memory and tables.
 pub(crate) struct Resources {
-    /// Longest that its memory may be, bytes.
+    /// Limit of its memory, bytes.
     memory_bytes: usize,
-    /// Elements that its tables may have more than they have, all together.
+    /// Number of elements that its tables may still grow by, all together.
     elements: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What a module may export, and that its arithmetic does not depend on the machine.
+//! Exports that a module may have, and arithmetic that does not depend on the machine.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 

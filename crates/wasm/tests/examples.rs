@@ -1,5 +1,5 @@
-//! The examples of the SDK, each against the same computed here: as they are kept in `sdk/built`,
-//! and as they are built now where the tools are.
+//! Compares the examples of the SDK with the same computed here: as kept in `sdk/built`, and as
+//! built now if the tools are there.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -37,7 +37,7 @@ fn run(program: &Path, parameters: &[u8], data: &[u8]) -> Result<(u64, Vec<u8>),
     program::run(program, vec![chunks])
 }
 
-/// The program's answer over each half of the data, folded: it must be that over the whole.
+/// Checks that the program's answers over two parts of the data fold to that over the whole.
 fn folds(program: &Path, parameters: &[u8], data: &[u8], cut: usize) {
     let module = wasm().module(&std::fs::read(program).unwrap()).unwrap();
     assert!(module.has(Entry::Fold));
@@ -160,7 +160,7 @@ fn crc(program: &Path) {
 
 type Check = fn(&Path);
 
-/// Every example, and how it is checked.
+/// Every example with its check.
 const ALL: [(&str, Check); 10] = [
     ("rust-filter", filter),
     ("rust-count", count),
@@ -181,7 +181,7 @@ fn the_examples_that_are_kept_are_right() {
     }
 }
 
-/// What a reader compares with what `csd program load` prints.
+/// Readers compare this digest with the output of `csd program load`.
 #[test]
 fn the_guide_has_the_digest_of_grep_as_it_is_kept() {
     let grep = std::fs::read(sdk().join("built/rust-grep.wasm")).unwrap();

@@ -1,4 +1,4 @@
-"""optimize, simulate and uncertainty as a user meets them."""
+"""The commands optimize, simulate and uncertainty, as users run them."""
 
 import csv
 import io

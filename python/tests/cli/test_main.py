@@ -1,4 +1,4 @@
-"""The command line as a user meets it: output, JSON, exit codes, messages."""
+"""The command line as users run it: output, JSON, exit codes, messages."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The planning commands as a user meets them: tables, JSON, CSV, figures, faults."""
+"""The planning commands as users run them: tables, JSON, CSV, figures, faults."""
 
 import csv
 import io

@@ -1,6 +1,6 @@
 """DH-HMAC-CHAP, computed here from its formulas alone: no code of the Rust side is involved.
 
-`python python/tests/contracts/test_auth_golden.py` writes the golden files anew.
+`python python/tests/contracts/test_auth_golden.py` rewrites the golden files.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""The report as a meeting gets it: complete, self-contained, honest about the closed form."""
+"""The report for a meeting: complete, self-contained, and clear about the closed form's errors."""
 
 import base64
 import re

@@ -1,4 +1,4 @@
-"""The page in a real browser: a slider moves the answer, a link brings it back, results come out.
+"""The page in a real browser: a slider changes the answer, a link restores it, downloads work.
 
 Needs Chromium (Debian's package) and Playwright; without them the test is skipped and says so.
 """

@@ -1,4 +1,4 @@
-"""The page without a browser: states and links, answers, figures, the server's manners."""
+"""The page without a browser: states and links, answers, figures, and the server's responses."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Figures as pages: all that they need inside, every number that the plain figure has."""
+"""Figures as pages: self-contained, with every number of the plain figure."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A profile as a measuring program writes it: many points, of which a plan takes the right ones."""
+"""A profile with many measured points, from which a plan takes the right ones."""
 
 import json
 from itertools import product

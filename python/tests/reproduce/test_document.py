@@ -1,4 +1,4 @@
-"""The reference page is what the code says today, and has its figures."""
+"""The reference page is up to date with the code, and has its figures."""
 
 from pathlib import Path
 

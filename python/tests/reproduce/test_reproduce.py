@@ -1,4 +1,4 @@
-"""Every claim has a verdict, the verdicts are those of an independent reading, and can fail."""
+"""Every claim has a verdict; verdicts agree with an independent reading, and may be failures."""
 
 import ast
 from pathlib import Path

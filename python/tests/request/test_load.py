@@ -1,4 +1,4 @@
-"""Requests: what they turn into, and what is said of faulty ones."""
+"""Requests: their plain numbers, and the errors of faulty ones."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Results: what they hold, what they warn of, and that curves agree with tables."""
+"""Results: their values and warnings, and curves that agree with tables."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Spreads read off a profile: quartiles where it has them, provenance where it has not."""
+"""Spreads from a profile: from quartiles if it has them, else from provenance."""
 
 from pathlib import Path
 

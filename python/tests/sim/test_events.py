@@ -1,4 +1,4 @@
-"""The simulation against the closed forms where they hold, and what it shows where they do not."""
+"""The simulation against the closed forms where they hold, and its effects where they do not."""
 
 from dataclasses import replace
 from typing import Any

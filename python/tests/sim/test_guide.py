@@ -1,4 +1,4 @@
-"""The guide's table: every line is run, and gives the number that stands there."""
+"""The guide's table: every line is run, and gives the number in the table."""
 
 import json
 import re

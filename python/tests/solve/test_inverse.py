@@ -1,4 +1,4 @@
-"""Inverse answers, put back into the solver, must give the break-even point asked for."""
+"""Inverse answers give the requested break-even point when the solver checks them."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""The optimizer against exhaustive search, and what it says when nothing can be bought."""
+"""The optimizer against exhaustive search, and its report when nothing can be bought."""
 
 import itertools
 import subprocess

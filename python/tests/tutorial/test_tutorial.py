@@ -1,6 +1,6 @@
-"""Every notebook of the tutorial runs, what it says about its tables holds, and it shows them.
+"""Every notebook of the tutorial runs, its statements about its tables hold, and it shows them.
 
-The outputs that stand in the notebooks are written by this test, with CSDPLAN_WRITE_NOTEBOOKS=1.
+With CSDPLAN_WRITE_NOTEBOOKS=1 this test writes the outputs in the notebooks.
 """
 
 import ast

@@ -8,7 +8,7 @@ enum { LINE_BYTES_MAX = 64 << 10 };
 
 CSD_LINES
 
-/* Lines as they come: the beginning of one, and what is fetched at once. */
+/* Buffer of lines: the beginning of one, and the bytes fetched at once. */
 static char text[3 * LINE_BYTES_MAX], word[256];
 static uint32_t length;
 

@@ -1,5 +1,5 @@
-/* Top k: emits the k largest f32 of stream 0, largest first; the parameter is k, a u32, at most 1024.
- * The result is how many there are. NaN is no number and left out. The fold is the k largest of two
+/* Top k: emits the k largest f32 of stream 0, largest first; the parameter k is a u32, at most 1024.
+ * The result is their number. NaN is no number and left out. The fold emits the k largest of two
  * answers. */
 #include "../csd.h"
 

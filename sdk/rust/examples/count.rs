@@ -1,5 +1,5 @@
-//! Count: how many `i32` of stream 0 equal the parameter, an `i32`. The drive's own `count` does
-//! the same; this one is measured beside it.
+//! Count: the number of `i32` in stream 0 that equal the parameter, an `i32`. The drive's built-in
+//! `count` does the same, and is the baseline of this one.
 #![no_std]
 
 use core::arch::wasm32::{
@@ -10,7 +10,7 @@ use csd_sdk::{Element, fail, parameters, whole, work};
 
 csd_sdk::program!(run);
 
-/// Vectors that are compared in a turn: what a turn of the loop costs is shared by them.
+/// Vectors that are compared per turn, to spread the cost of the loop over them.
 const VECTORS: usize = 16;
 
 fn run() -> u64 {

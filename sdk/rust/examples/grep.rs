@@ -11,7 +11,7 @@ csd_sdk::lines!();
 
 const LINE_BYTES_MAX: usize = 64 << 10;
 
-/// Lines as they come: the beginning of one, and what is fetched at once.
+/// Buffer of lines: the beginning of one, and the bytes fetched at once.
 static mut TEXT: [u8; 3 * LINE_BYTES_MAX] = [0; 3 * LINE_BYTES_MAX];
 
 fn run() -> u64 {
@@ -41,7 +41,7 @@ fn run() -> u64 {
     found + grep(&text[..kept], word)
 }
 
-/// Emits those of whole lines that hold the word; their number.
+/// Emits those of whole lines that contain the word; returns their number.
 fn grep(lines: &[u8], word: &[u8]) -> u64 {
     let is_newline = |byte: &u8| *byte == b'\n';
     let (mut rest, mut found) = (lines, 0);
@@ -59,7 +59,7 @@ fn grep(lines: &[u8], word: &[u8]) -> u64 {
     found
 }
 
-/// Where the word is first: 16 places at once are looked at for its first and its last byte.
+/// Returns the first place of the word: compares its first and its last byte at 16 places at once.
 fn find(text: &[u8], word: &[u8]) -> Option<usize> {
     let last = word.len() - 1;
     let ends = (u8x16_splat(word[0]), u8x16_splat(word[last]));

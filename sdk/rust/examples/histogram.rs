@@ -1,5 +1,5 @@
-//! Histogram: how often every byte value is in stream 0, emitted as 256 `u64`; the result is the
-//! number of bytes. Of two answers the fold is the sums.
+//! Histogram: emits the count of every byte value in stream 0 as 256 `u64`; the result is the
+//! number of bytes. The fold adds the counts of two answers.
 #![no_std]
 
 use csd_sdk::{each, emit, fail, part};

@@ -1,5 +1,5 @@
 //! Top k: emits the k largest `f32` of stream 0, largest first; the parameter is k, a `u32`, at
-//! most 1024. The result is how many there are. NaN is no number and left out. The fold is the k
+//! most 1024. The result is their number. NaN is no number and left out. The fold emits the k
 //! largest of two answers.
 #![no_std]
 
@@ -10,7 +10,7 @@ csd_sdk::fold!(fold);
 
 const MOST: usize = 1024;
 
-/// The largest numbers so far, falling; those of equal size in the order in which they came.
+/// Largest numbers so far, in descending order; equal ones in order of arrival.
 struct Best {
     values: [f32; MOST],
     count: usize,

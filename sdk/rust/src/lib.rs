@@ -13,7 +13,7 @@
 //! }
 //! ```
 //!
-//! What stands behind it is in `docs/guide/programs.md`. Never: an allocator. A program's memory is
+//! `docs/guide/programs.md` describes the interface. There is no allocator: a program's memory is
 //! its `static`s and its stack.
 #![no_std]
 
@@ -31,11 +31,11 @@ mod host {
     }
 }
 
-/// Bytes that [`each`] and [`elements`] fetch at once: few enough that what was copied is still in
-/// the nearest cache when it is visited.
+/// Bytes that [`each`] and [`elements`] fetch at once: few enough to stay in the nearest cache
+/// until they are visited.
 const PIECE_BYTES: usize = 8 << 10;
 
-/// Memory that is there from the beginning: a program is one thread and enters it once.
+/// Static buffer: a program has one thread and enters it once.
 #[repr(align(64))]
 struct Piece(UnsafeCell<[u8; PIECE_BYTES]>, UnsafeCell<bool>);
 
@@ -44,12 +44,12 @@ unsafe impl Sync for Piece {}
 
 static PIECE: Piece = Piece(UnsafeCell::new([0; PIECE_BYTES]), UnsafeCell::new(false));
 
-/// Number of streams.
+/// Returns the number of streams.
 pub fn streams() -> u32 {
     host::streams()
 }
 
-/// Puts the next bytes of a stream into `room`; those there are, none at its end.
+/// Copies the next bytes of a stream into `room`; returns those copied, none at its end.
 pub fn next(stream: u32, room: &mut [u8]) -> &mut [u8] {
     // SAFETY: the drive writes at most the room.
     let count = unsafe { host::next(stream, room.as_mut_ptr(), room.len() as u32) };
@@ -62,7 +62,7 @@ pub fn emit(bytes: &[u8]) {
     unsafe { host::emit(bytes.as_ptr(), bytes.len() as u32) }
 }
 
-/// The parameters, as far as `room` holds them; fails when they are longer.
+/// Copies the parameters into `room` and returns them; fails if they are longer.
 pub fn parameters(room: &mut [u8]) -> &[u8] {
     // SAFETY: the drive writes at most the room.
     let count = unsafe { host::parameters(room.as_mut_ptr(), room.len() as u32) } as usize;
@@ -72,16 +72,16 @@ pub fn parameters(room: &mut [u8]) -> &[u8] {
     }
 }
 
-/// A partial answer, as [`fold!`] is given it.
+/// Partial answer, as passed to [`fold!`].
 pub struct Part<'a> {
-    /// The program's result.
+    /// Result of the program.
     pub result: u64,
-    /// What it wrote.
+    /// Bytes that it wrote.
     pub output: &'a [u8],
 }
 
-/// The partial answer that is stream 0 or stream 1 of a fold, as far as `room` holds what was
-/// written; fails when that is longer.
+/// Returns the partial answer that is stream 0 or stream 1 of a fold, with its output in `room`;
+/// fails if that is longer.
 pub fn part(stream: u32, room: &mut [u8]) -> Part<'_> {
     let mut result = [0; 8];
     if fill(stream, &mut result) < result.len() {
@@ -94,7 +94,7 @@ pub fn part(stream: u32, room: &mut [u8]) -> Part<'_> {
     Part { result: u64::from_le_bytes(result), output: &room[..length] }
 }
 
-/// Puts the next bytes of a stream into all of `room`; how many there were.
+/// Fills `room` with the next bytes of a stream; returns how many there were.
 pub fn fill(stream: u32, room: &mut [u8]) -> usize {
     let mut filled = 0;
     while filled < room.len() {
@@ -126,9 +126,9 @@ pub fn each(stream: u32, visit: impl FnMut(&[u8])) {
     whole(stream, 1, visit);
 }
 
-/// Visits all of a stream in pieces of whole elements of `size` bytes; fails at a torn one.
+/// Visits a stream in pieces of whole elements of `size` bytes; fails at a cut element.
 pub fn whole(stream: u32, size: usize, mut visit: impl FnMut(&[u8])) {
-    // SAFETY: `busy` says that nobody else holds the piece, and a program has one thread.
+    // SAFETY: `busy` is true while the piece is in use, and a program has one thread.
     let (piece, busy) = unsafe { (&mut *PIECE.0.get(), &mut *PIECE.1.get()) };
     if core::mem::replace(busy, true) {
         fail("each within each");
@@ -150,11 +150,11 @@ pub fn whole(stream: u32, size: usize, mut visit: impl FnMut(&[u8])) {
     *busy = false;
 }
 
-/// A number that streams hold, little-endian.
+/// Number that streams hold, little-endian.
 pub trait Element: Copy {
     /// Size in bytes.
     const BYTES: usize;
-    /// From its bytes.
+    /// Reads a number from its bytes.
     fn read(bytes: &[u8]) -> Self;
 }
 
@@ -178,7 +178,7 @@ pub fn elements<T: Element>(stream: u32, mut visit: impl FnMut(T)) {
     whole(stream, T::BYTES, |bytes| bytes.chunks_exact(T::BYTES).map(T::read).for_each(&mut visit));
 }
 
-/// Makes a function the program.
+/// Makes a function the program's entry.
 #[macro_export]
 macro_rules! program {
     ($run:path) => {
@@ -194,10 +194,9 @@ macro_rules! program {
     };
 }
 
-/// Makes a function the program's fold: it makes one answer of two partial ones, those of earlier
-/// and of later chunks, which it reads with [`part`]; its result and what it emits are the answer.
-/// Without one, what the program wrote for each chunk is put one behind the other, and results are
-/// added.
+/// Makes a function the program's fold, which merges two partial answers, those of earlier and of
+/// later chunks. It reads them with [`part`]; its result and the bytes that it emits are the
+/// answer. Without a fold, the outputs of chunks are concatenated, and their results added.
 #[macro_export]
 macro_rules! fold {
     ($fold:path) => {
@@ -208,8 +207,8 @@ macro_rules! fold {
     };
 }
 
-/// Says that the program's records are lines: none of them is cut when a chunk ends. Without it
-/// they are elements of the object's type.
+/// Declares that the program's records are lines, so that none of them is cut at the end of a
+/// chunk. Without it, records are elements of the object's type.
 #[macro_export]
 macro_rules! lines {
     () => {

@@ -1,8 +1,8 @@
-//! The triad of the STREAM benchmark with stores past the caches: a floor of vector add. Elsewhere
-//! than on x86-64 there is none.
+//! The triad of the STREAM benchmark with non-temporal stores: a floor of vector add. Only x86-64
+//! has it.
 #![allow(unsafe_code)]
 
-/// `left + 3 * right` in doubles, from the sums' first whole cache line on.
+/// Computes `left + 3 * right` in doubles, from the first whole cache line of the sums on.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn streamed(left: &[u8], right: &[u8], sum: &mut [u8]) {
     use std::arch::x86_64::*;

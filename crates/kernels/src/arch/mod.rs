@@ -14,7 +14,7 @@ pub(crate) mod page_rank;
 pub(crate) mod vector_add;
 pub(crate) mod verify;
 
-/// One compiled version of a kernel that this machine can run. `F` is the kernel's functions.
+/// Compiled version of a kernel that this machine can run. `F` is the kernel's functions.
 #[derive(Clone, Copy, Debug)]
 pub struct Version<F> {
     name: &'static str,
@@ -22,24 +22,24 @@ pub struct Version<F> {
 }
 
 impl<F> Version<F> {
-    /// The version that needs no processor feature beyond the target's baseline.
+    /// Returns the version that needs no processor feature beyond the target's baseline.
     const fn portable(run: F) -> Self {
         Self { name: "portable", run }
     }
 
-    /// A version that needs features, if they were detected.
+    /// Returns a version that needs processor features, if they were detected.
     fn if_detected(detected: bool, name: &'static str, run: F) -> Option<Self> {
         detected.then_some(Self { name, run })
     }
 
-    /// Name of the version: the instruction set that it uses, or "portable".
+    /// Returns the name of the version: its instruction set, or "portable".
     #[must_use]
     pub fn name(self) -> &'static str {
         self.name
     }
 }
 
-/// The first of a kernel's versions, which is the best one.
+/// Returns the first of a kernel's versions, which is the best one.
 fn best<F>(mut versions: impl Iterator<Item = Version<F>>) -> Version<F> {
     versions.next().expect("the portable version is always there")
 }

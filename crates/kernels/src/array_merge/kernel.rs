@@ -11,7 +11,7 @@ use crate::program::{Failure, Program};
 /// The kernel.
 pub static KERNEL: ArrayMergeKernel = ArrayMergeKernel;
 
-/// Array merge: two sorted arrays as one, every value once.
+/// Array merge: merges two sorted arrays into one that has every value once.
 #[derive(Debug)]
 pub struct ArrayMergeKernel;
 
@@ -70,8 +70,8 @@ impl Kernel for ArrayMergeKernel {
         Description::count("merged", answer.result)
     }
 
-    /// Two sorted arrays of i32, of which a quarter of the elements stand in both. Element k of
-    /// either array lies in 4k..4k+4, so splitting both at one index splits them by value.
+    /// Returns two sorted arrays of i32 that share a quarter of their elements. Element k of either
+    /// array is in 4k..4k+4, so splitting both at one index splits them by value.
     fn sample(&self) -> Sample {
         let parameters = Parameters { element: Numeric::I32 }.encode();
         let fill = |stream, offset, piece: &mut [u8]| {

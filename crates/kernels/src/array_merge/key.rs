@@ -1,37 +1,37 @@
-//! [`Key`]: integers that stand for elements, in the same order, equal where elements are equal.
+//! [`Key`]: integers that represent elements, in the same order, equal where elements are equal.
 //!
-//! An integer is its own key. A floating number's bits, those below the sign turned over when it
-//! is negative, order as the numbers do; the key between the two zeros' is not used, because -0.0
-//! equals 0.0: both have the key of 0.0. Keys are merged as they lie in memory, little-endian and
-//! at any alignment ([`Key::Raw`]), so that integers need no copy. Invariant: a number that is not
-//! NaN comes back from its key, save that -0.0 comes back as 0.0.
+//! An integer is its own key. The bits of a floating number sort like the numbers themselves once
+//! the bits below the sign of negative ones are inverted. -0.0 equals 0.0, so both have the key of
+//! 0.0, and the key of -0.0 is not used. Keys are merged in their memory layout, little-endian and
+//! at any alignment ([`Key::Raw`]), so that integers need no copy. Invariant: the key of a number
+//! other than NaN converts back to that number, except that -0.0 becomes 0.0.
 
-/// An integer that stands for an element of its size.
+/// Integer that represents an element of its size.
 pub(crate) trait Key: Copy + Ord + std::fmt::Debug + 'static {
-    /// A key as it lies in memory.
+    /// Key in its memory layout.
     type Raw: Copy + std::fmt::Debug;
-    /// The smallest key.
+    /// Smallest key.
     const MIN: Self;
     /// Size of an element in bytes.
     const BYTES: usize;
 
-    /// Another key, for "nothing equal came before".
+    /// Returns another key, for "nothing equal came before".
     fn other(self) -> Self;
-    /// The key that lies there.
+    /// Reads a key.
     fn from_raw(raw: Self::Raw) -> Self;
-    /// The key as it lies in memory.
+    /// Returns the key in its memory layout.
     fn to_raw(self) -> Self::Raw;
-    /// The elements of `bytes`; those of a cut one at the end are left out.
+    /// Returns the elements of `bytes` without a cut one at the end.
     fn raws(bytes: &[u8]) -> &[Self::Raw];
-    /// The bytes of these elements.
+    /// Returns the bytes of these elements.
     fn bytes(raws: &[Self::Raw]) -> &[u8];
-    /// The key of an element; `None` when it is NaN.
+    /// Returns the key of an element; `None` if it is NaN.
     fn of(element: Self::Raw, float: bool) -> Option<Self>;
-    /// The keys of floating numbers; false when there was NaN.
+    /// Converts floating numbers into keys; returns false if one is NaN.
     fn decode(elements: &[Self::Raw], keys: &mut [Self::Raw]) -> bool;
-    /// The floating numbers of keys, in their place.
+    /// Converts keys into floating numbers, in place.
     fn encode(keys: &mut [Self::Raw]);
-    /// Whether no key is smaller than the one before it.
+    /// Returns true if no key is smaller than the one before it.
     fn sorted(keys: &[Self::Raw]) -> bool;
 }
 
@@ -97,7 +97,7 @@ macro_rules! key {
 
             #[inline(always)]
             fn sorted(keys: &[Self::Raw]) -> bool {
-                // Without an early end and as wide as a key, so that compilers make vectors of it.
+                // No early end, and results as wide as a key, so that compilers vectorise the loop.
                 let pairs = keys.iter().zip(keys.get(1..).unwrap_or_default());
                 let wrong = |a: &Self::Raw, b: &Self::Raw| Self::from_raw(*a) > Self::from_raw(*b);
                 pairs.fold(0, |any: $key, (a, b)| any | $key::from(wrong(a, b))) == 0

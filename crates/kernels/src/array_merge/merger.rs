@@ -1,19 +1,19 @@
-//! The merge over keys: a block of each input in, their merge out.
+//! Merges keys: takes a block of each input and writes their merge.
 //!
-//! Never: more than a block of an input, and the merge of two, in memory. Invariant: every element
-//! is checked against the one before it, across pieces, before it counts.
+//! Holds at most one block of each input and the merge of two in memory. Invariant: every element
+//! is compared with the one before it, across pieces, before it is merged.
 
 use super::key::Key;
 use super::{Error, Piece, Side, Taken};
 use crate::arch::array_merge::{Functions, SLACK};
 use crate::numeric::Numeric;
 
-/// Elements of an input taken at once: the blocks of both and their merge stay in near caches.
+/// Number of elements taken from an input at once: two blocks and their merge stay in near caches.
 const BLOCK: usize = 2048;
-/// Keys of one input alone that are worth finding, to be copied rather than merged.
+/// Shortest run of keys of one input alone that is copied instead of merged.
 const RUN: usize = 128;
 
-/// A merge in progress over elements of one size.
+/// Merge in progress over elements of one size.
 #[derive(Clone, Debug)]
 pub(super) struct Merger<K: Key> {
     element: Numeric,
@@ -22,11 +22,11 @@ pub(super) struct Merger<K: Key> {
     last: Option<K>,
     merged: Vec<K::Raw>,
     failed: Option<Error>,
-    /// Elements of the result.
+    /// Number of elements of the result.
     pub(super) written: u64,
 }
 
-/// One input: what was taken of it and is not merged, and what the merge has seen.
+/// Input: its elements that were taken but not merged, and the state of its check.
 #[derive(Clone, Debug)]
 struct Input<K: Key> {
     side: Side,
@@ -42,8 +42,8 @@ impl<K: Key> Input<K> {
         Self { side, held: Vec::new(), at: 0, previous: K::MIN, elements: 0, last: false }
     }
 
-    /// Takes a block from the front of `piece` and checks it. Integers stay where they are, and
-    /// come back; the keys of floating numbers are held.
+    /// Takes a block from the front of `piece` and checks it. Returns integers in place; converts
+    /// floating numbers into keys and holds those.
     fn take<'p>(
         &mut self,
         functions: &Functions<K>,
@@ -71,7 +71,7 @@ impl<K: Key> Input<K> {
         Ok(if float { &[] } else { block })
     }
 
-    /// What is wrong with a block that did not pass its check: the first element that is.
+    /// Returns the first error in a block that did not pass its check.
     fn fault(&self, block: &[K::Raw], float: bool) -> Error {
         let (side, mut previous) = (self.side, self.previous);
         for (index, element) in block.iter().enumerate() {
@@ -86,7 +86,7 @@ impl<K: Key> Input<K> {
     }
 }
 
-/// What is at hand of an input: where it lies, or held.
+/// Next keys of an input, either in the caller's piece or held.
 struct Front<'p, 'i, K: Key> {
     piece: Piece<'p>,
     block: &'p [K::Raw],
@@ -98,7 +98,7 @@ impl<K: Key> Front<'_, '_, K> {
         if self.block.is_empty() { &self.input.held[self.input.at..] } else { self.block }
     }
 
-    /// Takes a block if nothing is at hand.
+    /// Takes a block if there are no next keys.
     fn refill(&mut self, functions: &Functions<K>, float: bool) -> Result<(), Error> {
         if self.keys().is_empty() {
             self.block = self.input.take(functions, float, &mut self.piece)?;
@@ -106,7 +106,7 @@ impl<K: Key> Front<'_, '_, K> {
         Ok(())
     }
 
-    /// Whether nothing is at hand, but there is more to come.
+    /// Returns true if there are no next keys yet and the input is not over.
     fn waits(&self) -> bool {
         self.keys().is_empty() && !self.input.last
     }
@@ -119,7 +119,7 @@ impl<K: Key> Front<'_, '_, K> {
         }
     }
 
-    /// Holds what is left of a block, because the piece goes.
+    /// Holds the rest of a block, because the piece is only borrowed.
     fn hold(&mut self) {
         if !self.block.is_empty() {
             self.input.held.clear();
@@ -197,13 +197,13 @@ impl<K: Key> Merger<K> {
     }
 }
 
-/// The smallest key at hand.
+/// Returns the smallest of the next keys.
 fn first<K: Key>(a: &[K::Raw], b: &[K::Raw]) -> K {
     let first = a.first().into_iter().chain(b.first()).map(|raw| K::from_raw(*raw)).min();
     first.expect("one block is not empty")
 }
 
-/// How many keys of both go next, and how.
+/// Number of keys of both inputs to process next, and the method.
 #[derive(Clone, Copy)]
 struct Step {
     from_left: usize,
@@ -211,19 +211,19 @@ struct Step {
     way: Way,
 }
 
-/// How keys get into the result, equal ones dropped.
+/// Method by which keys are put into the result; equal ones are dropped.
 #[derive(Clone, Copy)]
 enum Way {
-    /// Those of the left are copied; of the right come none, or the same.
+    /// Keys of the left are copied; the right has none of them, or the same ones.
     Left,
-    /// Those of the right are copied.
+    /// Keys of the right are copied.
     Right,
     Merge,
 }
 
 impl Step {
-    /// Keys that are the same in both, or lie below all of the other, are copied; others are merged
-    /// as far as it is known that nothing smaller comes.
+    /// Chooses the next step. Copies keys that are the same in both inputs, or below all keys of
+    /// the other; merges others as far as no smaller key can follow.
     fn next<K: Key>(a: &[K::Raw], b: &[K::Raw]) -> Self {
         let key = |keys: &[K::Raw], at: usize| K::from_raw(keys[at]);
         let through =
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn positions_and_counters_go_on_beyond_32_bits() {
-        // As after this many elements of both, of which the last was 5.
+        // State after this many elements of both, the last of which was 5.
         const BEFORE: u64 = u32::MAX as u64 - 1;
         let mut merger = Merger::<i32>::new(Numeric::I32, array_merge::best().run.narrow);
         for side in &mut merger.sides {

@@ -1,12 +1,12 @@
-//! Array merge: two sorted arrays become one, in which every value stands once.
+//! Array merge: merges two sorted arrays into one that has every value once.
 //!
 //! Duplicates are removed across the inputs and within each. Inputs that are not sorted are
 //! refused, and so is NaN, which has no place in an order. -0.0 equals 0.0; zeros come out as 0.0,
-//! so that the result does not depend on who came first. Work is counted in elements read.
+//! so that the result does not depend on the order of the inputs. Work is counted in elements read.
 //!
-//! Never: an input held as a whole; a piece of each is enough. Invariants: the result is the same
-//! however the inputs were cut into pieces; parts that [`range`] cut merge to the parts of the
-//! whole.
+//! Needs a piece of each input at a time, not the whole. Invariants: the result does not depend on
+//! the pieces that the inputs were cut into; the merges of the parts that [`range`] cuts are the
+//! parts of the whole merge.
 
 mod kernel;
 pub(crate) mod key;
@@ -27,7 +27,7 @@ pub const PROGRAM_ID: u64 = 3;
 /// Name of the kernel.
 pub const NAME: &str = "array-merge";
 
-/// What to merge: 16 bytes, the element type's code and 15 zeros.
+/// Parameters: 16 bytes, the element type's code and 15 zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
     /// Type of the elements of both inputs and of the result.
@@ -35,7 +35,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// The parameters' bytes.
+    /// Encodes the parameters.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         encode_element(self.element)
@@ -65,7 +65,7 @@ impl fmt::Display for Side {
     }
 }
 
-/// Why an input was refused. What was merged before is no result then.
+/// Reason why an input was refused. The part merged before it is no result then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -106,16 +106,16 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What is at hand of an input.
+/// Next bytes of an input.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece<'a> {
-    /// The next bytes.
+    /// The bytes.
     pub bytes: &'a [u8],
-    /// Whether nothing comes after them.
+    /// True if the input ends with them.
     pub last: bool,
 }
 
-/// Bytes taken from each piece; what was not taken is to be given again.
+/// Number of bytes taken from each piece; the caller passes the rest again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
     /// From the left piece.
@@ -124,7 +124,7 @@ pub struct Taken {
     pub right: usize,
 }
 
-/// A merge in progress.
+/// Merge in progress.
 #[derive(Clone, Debug)]
 pub struct ArrayMerge(Machine);
 
@@ -135,7 +135,7 @@ enum Machine {
 }
 
 impl ArrayMerge {
-    /// A merge that has seen nothing.
+    /// Starts a merge.
     #[must_use]
     pub fn new(parameters: Parameters) -> Self {
         Self::with(parameters.element, arch::array_merge::best())
@@ -148,8 +148,8 @@ impl ArrayMerge {
         })
     }
 
-    /// Merges as far as the pieces at hand allow, which is until one of them is used up that has
-    /// more to come. The result's next bytes go to `sink`, in runs of at most 64 KiB.
+    /// Merges until a piece that is not its input's last is used up. Passes the result's next bytes
+    /// to `sink`, at most 64 KiB at a time.
     ///
     /// # Errors
     /// [`Error`]; the merge is over then, and every later call gives the same error.
@@ -165,7 +165,7 @@ impl ArrayMerge {
         }
     }
 
-    /// Elements read from both inputs: the work done.
+    /// Returns the number of elements read from both inputs: the work done.
     #[must_use]
     pub fn elements(&self) -> u64 {
         match &self.0 {
@@ -194,7 +194,7 @@ impl ArrayMerge {
     }
 }
 
-/// The merge of two whole inputs, by the fastest version that this machine runs.
+/// Merges two whole inputs, by the fastest version that this machine runs.
 ///
 /// # Errors
 /// [`Error`] with the input's fault.
@@ -209,16 +209,16 @@ fn whole(mut merge: ArrayMerge, left: &[u8], right: &[u8]) -> Result<Vec<u8>, Er
     Ok(merged)
 }
 
-/// One compiled version of the kernel that this machine can run.
+/// Compiled version of the kernel that this machine can run.
 pub type Version = arch::Version<arch::array_merge::Both>;
 
 impl Version {
-    /// Every version that this machine can run, the one that [`ArrayMerge`] uses first.
+    /// Returns every version that this machine can run, the one that [`ArrayMerge`] uses first.
     pub fn available() -> impl Iterator<Item = Self> {
         arch::array_merge::versions()
     }
 
-    /// A merge by this version.
+    /// Starts a merge with this version.
     #[must_use]
     pub fn start(self, element: Numeric) -> ArrayMerge {
         ArrayMerge::with(element, self)

@@ -43,7 +43,7 @@ impl Program for Merging {
         if taken.left + taken.right > 0 {
             return Ok(Step::More);
         }
-        // The merge waits for the stream that is used up and has more to come.
+        // The merge waits for the stream that is used up but not over.
         let stream = usize::from(!inputs.peek(0).is_empty() || inputs.is_over(0));
         Ok(Step::after(inputs, stream))
     }

@@ -1,8 +1,8 @@
-//! Layout `range`: which elements of sorted inputs belong to which part.
+//! Layout `range`: divides sorted inputs into parts by value.
 //!
-//! Splitters cut the values into ranges, one a part; equal elements lie in one part whatever input
-//! they come from, so the parts' merges, one after another, are the merge of the whole. Never:
-//! inputs read or moved, these are pure functions. Invariant: parts cover an input without overlap.
+//! Splitters cut the values into ranges, one per part. Equal elements of all inputs lie in one
+//! part, so the parts' merges, one after another, are the merge of the whole. All functions are
+//! pure and move no input. Invariant: parts cover an input without overlap.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -11,7 +11,7 @@ use std::ops::Range;
 use super::key::Key;
 use crate::numeric::{Misaligned, Numeric};
 
-/// Why no parts can be cut.
+/// Reason why no parts can be cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -35,8 +35,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The first values of all parts but the first, chosen so that parts hold about equally many of
-/// the samples: elements of all inputs, in any order. Without samples, all values are 0.
+/// Returns the first values of all parts but the first, chosen so that parts hold about equally
+/// many of the samples: elements of all inputs, in any order. Without samples, all values are 0.
 ///
 /// # Errors
 /// [`Error::Misaligned`] and [`Error::Nan`].
@@ -65,8 +65,8 @@ fn split<K: Key + Default>(
     Ok(K::bytes(&chosen).to_vec())
 }
 
-/// The elements of the sorted input that belong to each part, by index: one range more than there
-/// are splitters. An input that is not sorted gives parts of no meaning; the merge refuses it.
+/// Returns the index range of each part in the sorted input: one range more than there are
+/// splitters. The ranges of an input that is not sorted have no meaning; the merge refuses it.
 ///
 /// # Errors
 /// [`Error`] with the fault of the input's length or of the splitters.
@@ -112,7 +112,7 @@ fn cut<K: Key>(
     Ok(ranges)
 }
 
-/// What keeps elements from being sorted.
+/// Reason why elements are not sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disorder {
     /// The element with this index is NaN.
@@ -127,8 +127,8 @@ pub enum Disorder {
     },
 }
 
-/// Integers that stand for elements in their order, equal where elements are equal. The elements
-/// must be whole and sorted, and none smaller than the one with the key `before`.
+/// Returns integers that represent elements in their order, equal where elements are equal. The
+/// elements must be whole and sorted, and none smaller than the one with the key `before`.
 ///
 /// # Errors
 /// [`Disorder`] with the first element that is out of order.

@@ -1,10 +1,10 @@
-//! The reference that every other version of array merge is held to: two positions, the smaller
-//! element next, compared as its own type.
+//! Reference for all other versions of array merge: takes the smaller of the two next elements,
+//! compared as its own type.
 
 use super::{Error, Side};
 use crate::numeric::Numeric;
 
-/// Merges two sorted arrays; every value stands once in the result, -0.0 as 0.0.
+/// Merges two sorted arrays; the result has every value once, and -0.0 as 0.0.
 ///
 /// # Errors
 /// [`Error`], that of the left input first.
@@ -12,7 +12,7 @@ pub fn merge(element: Numeric, left: &[u8], right: &[u8]) -> Result<Vec<u8>, Err
     match element {
         Numeric::I32 => typed(element, [left, right], i32::from_le_bytes, i32::to_le_bytes),
         Numeric::I64 => typed(element, [left, right], i64::from_le_bytes, i64::to_le_bytes),
-        // Adding 0.0 leaves every number as it is, save -0.0, which becomes 0.0.
+        // Adding 0.0 changes no number except -0.0, which becomes 0.0.
         Numeric::F32 => {
             typed(element, [left, right], f32::from_le_bytes, |x| (x + 0.0).to_le_bytes())
         }

@@ -11,7 +11,7 @@ use crate::{ElementType, Scalar};
 /// The kernel.
 pub static KERNEL: CountKernel = CountKernel;
 
-/// Count: how many elements of an object equal a number.
+/// Count: counts the elements of an object that equal a number.
 #[derive(Debug)]
 pub struct CountKernel;
 

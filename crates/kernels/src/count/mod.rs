@@ -1,11 +1,11 @@
-//! Count: how many elements equal a value.
+//! Count: counts the elements that equal a value.
 //!
 //! Equality is IEEE 754's: -0.0 equals 0.0, NaN equals nothing. Input is little-endian bytes of
 //! whole elements at any alignment, so a drive counts in the buffer it read into and a host in the
 //! buffer it received into. Work is counted in elements.
 //!
-//! Never: elements cut by a chunk's end. Invariant: counts of pieces, merged in any order, are the
-//! count of the whole.
+//! Takes whole elements only: a piece must not end within one. Invariant: the counts of pieces,
+//! merged in any order, are the count of the whole.
 
 mod kernel;
 mod parameters;
@@ -24,7 +24,7 @@ pub const PROGRAM_ID: u64 = 1;
 /// Name of the kernel.
 pub const NAME: &str = "count";
 
-/// A count in progress.
+/// Count in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Count {
     element: ElementType,
@@ -34,7 +34,7 @@ pub struct Count {
 }
 
 impl Count {
-    /// A count that has seen nothing.
+    /// Starts a count.
     #[must_use]
     pub fn new(parameters: Parameters) -> Self {
         let value = parameters.value;
@@ -55,28 +55,29 @@ impl Count {
         Ok(())
     }
 
-    /// Elements seen: the work done.
+    /// Returns the number of elements seen: the work done.
     #[must_use]
     pub fn elements(&self) -> u64 {
         self.elements
     }
 
-    /// Bytes seen.
+    /// Returns the number of bytes seen.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.elements * self.element.bytes() as u64
     }
 
-    /// Elements that equal the value.
+    /// Returns the number of elements that equal the value.
     #[must_use]
     pub fn result(&self) -> u64 {
         self.result
     }
 
-    /// Adds what another count of the same value saw elsewhere.
+    /// Adds the result of another count of the same value.
     ///
     /// # Panics
-    /// When `other` counts another value: our bug, the sum would mean nothing.
+    /// If `other` counts another value: an error of the caller, because the sum would have no
+    /// meaning.
     pub fn merge(&mut self, other: &Self) {
         assert!(
             (self.element, self.pattern) == (other.element, other.pattern),
@@ -87,18 +88,18 @@ impl Count {
     }
 }
 
-/// Elements of `bytes` that equal `value`, by the fastest version that this machine runs. Bytes
-/// after the last whole element do not count; [`Count::feed`] refuses them.
+/// Counts the elements of `bytes` that equal `value`, by the fastest version that this machine
+/// runs. Ignores bytes after the last whole element; [`Count::feed`] refuses them.
 #[must_use]
 pub fn count(value: Scalar, bytes: &[u8]) -> u64 {
     arch::count::count(&pattern(value), bytes)
 }
 
-/// One compiled version of the kernel that this machine can run.
+/// Compiled version of the kernel that this machine can run.
 pub type Version = arch::Version<arch::count::Functions>;
 
 impl Version {
-    /// Every version that this machine can run, the one that [`count`] uses first.
+    /// Returns every version that this machine can run, the one that [`count`] uses first.
     pub fn available() -> impl Iterator<Item = Self> {
         arch::count::versions()
     }
@@ -110,10 +111,11 @@ impl Version {
     }
 }
 
-/// Equality with a value as a comparison of bits.
+/// Converts equality with a value into a comparison of bits.
 ///
-/// IEEE equality with a number is equality of bits, save that the two zeros are equal: there the
-/// sign is masked. Nothing equals NaN: no masked element has the bits of that pattern.
+/// IEEE equality with a number is equality of bits, except that the two zeros are equal, so the
+/// sign of a zero is masked. NaN equals nothing, so its pattern matches no element: it has bits
+/// outside of its mask.
 fn pattern(value: Scalar) -> Pattern {
     let (mask, bits) = match value {
         _ if value.is_nan() => (0, 1),

@@ -1,4 +1,4 @@
-//! The parameters of count as they travel to a drive: 16 bytes.
+//! Parameters of count, as commands carry them: 16 bytes.
 //!
 //! | bytes | meaning |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | 2..8 | reserved, 0 |
 //! | 8..16 | bits of the value, little-endian; a 32-bit value in the low half |
 //!
-//! Invariant: no bytes panic, and every accepted form has exactly one encoding.
+//! Invariant: parsing panics on no bytes, and every accepted form has exactly one encoding.
 
 use std::fmt;
 
@@ -18,14 +18,14 @@ pub const PARAMETER_BYTES: usize = 16;
 /// Predicate: equals.
 const EQUAL: u8 = 0;
 
-/// What to count.
+/// Value to count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// The value that elements are compared with; its type is theirs.
+    /// Value that elements are compared with; they have its type.
     pub value: Scalar,
 }
 
-/// Why parameters were refused.
+/// Reason why parameters were refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
@@ -38,7 +38,7 @@ impl fmt::Display for Malformed {
 impl std::error::Error for Malformed {}
 
 impl Parameters {
-    /// The parameters' bytes.
+    /// Encodes the parameters.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut data = vec![self.value.element().code(), EQUAL, 0, 0, 0, 0, 0, 0];
@@ -46,7 +46,7 @@ impl Parameters {
         data
     }
 
-    /// Parses the parameters' bytes.
+    /// Parses parameters.
     ///
     /// # Errors
     /// [`Malformed`] with the reason.

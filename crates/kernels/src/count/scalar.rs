@@ -1,9 +1,9 @@
-//! The reference that every other version of count is held to: one element after another, compared
-//! as its own type.
+//! Reference for all other versions of count: one element after another, compared as its own type.
 
 use crate::Scalar;
 
-/// Elements of `bytes` that equal `value`; bytes after the last whole element do not count.
+/// Returns the number of elements of `bytes` that equal `value`; ignores bytes after the last whole
+/// element.
 #[must_use]
 pub fn count(value: Scalar, bytes: &[u8]) -> u64 {
     match value {

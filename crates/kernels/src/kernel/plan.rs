@@ -58,7 +58,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan for executions over chunks of elements whose results are the answer.
+    /// Returns a plan for executions over chunks of elements whose results are the answer.
     #[must_use]
     pub fn over_chunks(parameters: Vec<u8>, element: ElementType) -> Self {
         Self {

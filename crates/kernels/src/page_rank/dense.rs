@@ -7,7 +7,7 @@ use crate::numeric::{Misaligned, Numeric};
 /// Bytes of one element per lane.
 const TURN: usize = LANES_DENSE * 4;
 
-/// A product of dense rows with a vector in progress.
+/// Product of dense rows with a vector, in progress.
 #[derive(Clone, Debug)]
 pub struct Dense<V> {
     vector: V,
@@ -19,10 +19,10 @@ pub struct Dense<V> {
 }
 
 impl<V: AsRef<[f32]>> Dense<V> {
-    /// A product with `vector` that has seen no row.
+    /// Starts a product with `vector`.
     ///
     /// # Panics
-    /// When the vector is empty: rows without columns have no end.
+    /// If the vector is empty: rows without columns have no end.
     #[must_use]
     pub fn new(vector: V) -> Self {
         Self::with(vector, arch::page_rank::best_dense())
@@ -42,7 +42,7 @@ impl<V: AsRef<[f32]>> Dense<V> {
     /// Takes the next bytes of the rows and appends the sums of those that end in them.
     ///
     /// # Errors
-    /// [`Misaligned`] when an element is cut; nothing is taken then.
+    /// [`Misaligned`] if an element is cut; nothing is taken then.
     pub fn feed(&mut self, mut bytes: &[u8], sums: &mut Vec<f32>) -> Result<(), Misaligned> {
         self.elements += Numeric::F32.elements(bytes)? as u64;
         let columns = self.vector.as_ref().len();
@@ -60,7 +60,7 @@ impl<V: AsRef<[f32]>> Dense<V> {
         Ok(())
     }
 
-    /// Adds the products of a row's piece: up to the next first lane, whole turns, the rest.
+    /// Adds the products of a row's piece: up to the first lane, whole turns, the rest.
     fn accumulate(&mut self, piece: &[u8]) {
         let head = piece.len().min((self.column.next_multiple_of(LANES_DENSE) - self.column) * 4);
         let (head, rest) = piece.split_at(head);
@@ -81,39 +81,40 @@ impl<V: AsRef<[f32]>> Dense<V> {
         }
     }
 
-    /// Says that no bytes come after those fed.
+    /// Ends the rows.
     ///
     /// # Errors
-    /// [`CutRow`] when they ended within a row.
+    /// [`CutRow`] if they end within a row.
     pub fn finish(&self) -> Result<(), CutRow> {
         if self.column == 0 { Ok(()) } else { Err(CutRow { row: self.rows }) }
     }
 
-    /// Rows whose sums are done.
+    /// Returns the number of rows whose sums are done.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Elements seen: the work done, one multiplication and one addition each.
+    /// Returns the number of elements seen: the work done, one multiplication and one addition
+    /// each.
     #[must_use]
     pub fn elements(&self) -> u64 {
         self.elements
     }
 
-    /// Bytes of rows seen.
+    /// Returns the number of bytes of rows seen.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.elements * 4
     }
 }
 
-/// One step of the iteration on the host: ranks become `damping * sums + (1 - damping) / n`, in
-/// f32. Gives the L1 distance from the ranks before, in f64; the iteration stops when that is below
-/// the tolerance. Ranks that leave through empty columns are lost: the matrix is as given.
+/// Makes one step of the iteration on the host: ranks become `damping * sums + (1 - damping) / n`,
+/// in f32. Returns the L1 distance from the ranks before, in f64; the iteration stops when that is
+/// below the tolerance. Rank that flows into empty columns is lost: the matrix is used as given.
 ///
 /// # Panics
-/// When there are not as many sums as ranks.
+/// If there are not as many sums as ranks.
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // f32 is the form's type
 pub fn advance_dense(ranks: &mut [f32], sums: &[f32], damping: f64) -> f64 {
     assert_eq!(ranks.len(), sums.len(), "a sum for each rank");
@@ -128,16 +129,16 @@ pub fn advance_dense(ranks: &mut [f32], sums: &[f32], damping: f64) -> f64 {
     super::iteration::sum(&distances)
 }
 
-/// One compiled version of the dense product that this machine can run.
+/// Compiled version of the dense product that this machine can run.
 pub type DenseVersion = arch::Version<arch::page_rank::Dense>;
 
 impl DenseVersion {
-    /// Every version that this machine can run, the one that [`Dense`] uses first.
+    /// Returns every version that this machine can run, the one that [`Dense`] uses first.
     pub fn available() -> impl Iterator<Item = Self> {
         arch::page_rank::dense_versions()
     }
 
-    /// A product by this version.
+    /// Starts a product with this version.
     #[must_use]
     pub fn start<V: AsRef<[f32]>>(self, vector: V) -> Dense<V> {
         Dense::with(vector, self)

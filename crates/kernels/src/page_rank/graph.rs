@@ -5,7 +5,7 @@
 use std::fmt;
 use std::ops::Range;
 
-/// A graph as page rank wants it.
+/// Graph in the form that page rank reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     rows: Vec<u8>,
@@ -13,7 +13,7 @@ pub struct Graph {
     edges: usize,
 }
 
-/// An edge names a node that the graph does not have.
+/// Error: an edge names a node that the graph does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoSuchNode {
     /// Index of the edge.
@@ -33,17 +33,17 @@ impl fmt::Display for NoSuchNode {
 
 impl std::error::Error for NoSuchNode {}
 
-/// What one drive holds of a graph.
+/// Part of a graph that one drive holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// Its rows.
     pub rows: Range<u32>,
-    /// Where they lie in [`Graph::rows`], bytes.
+    /// Byte range of these rows in [`Graph::rows`].
     pub bytes: Range<usize>,
 }
 
 impl Graph {
-    /// The graph of `nodes` nodes with these edges, each from its first node to its second.
+    /// Builds the graph of `nodes` nodes with these edges, each from its first node to its second.
     /// Parallel edges count as often as they are listed; self-loops are edges as any other.
     ///
     /// # Errors
@@ -81,19 +81,19 @@ impl Graph {
         Ok(Self { rows: words.into_flattened(), out_degrees, edges: edges.len() })
     }
 
-    /// The rows as [`Sparse`](super::Sparse) takes them.
+    /// Returns the rows in the form that [`Sparse`](super::Sparse) reads.
     #[must_use]
     pub fn rows(&self) -> &[u8] {
         &self.rows
     }
 
-    /// Outgoing edges of each node.
+    /// Returns the number of outgoing edges of each node.
     #[must_use]
     pub fn out_degrees(&self) -> &[u32] {
         &self.out_degrees
     }
 
-    /// Number of edges.
+    /// Returns the number of edges.
     #[must_use]
     pub fn edges(&self) -> usize {
         self.edges
@@ -118,7 +118,8 @@ impl Graph {
     }
 }
 
-/// Where each node's entries begin, when each has this many and `extra` before them.
+/// Returns the index of each node's first entry, for nodes with these numbers of entries, each
+/// preceded by `extra` more.
 fn starts(degrees: &[u32], extra: usize) -> Vec<usize> {
     let mut at = 0;
     let start = |degree: &u32| {

@@ -1,14 +1,14 @@
-//! [`Iteration`]: page rank on the host, around products that are made anywhere.
+//! [`Iteration`]: page rank on the host, around products that host or drives compute.
 //!
-//! As networkx does it: ranks begin even, and the mass of nodes without outgoing edges goes to all
-//! alike. It is over when the L1 distance of two steps is below the tolerance, as in the GAP
+//! Follows networkx: ranks begin equal, and the rank of nodes without outgoing edges is shared by
+//! all nodes. It ends when the L1 distance of two steps is below the tolerance, as in the GAP
 //! benchmark; networkx's is below n times its `tol`, so `tol * n` stops at the same step. Sums are
-//! f64, pairwise in an order that the length alone fixes, so ranks do not depend on where products
-//! were made. Never: the product itself.
+//! f64, pairwise in an order that the length alone fixes, so ranks do not depend on the place where
+//! products were computed. The product itself is not computed here.
 
 use std::fmt;
 
-/// What a user may choose.
+/// Options of a user.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// Share of a rank that follows edges, from 0 to 1.
@@ -25,7 +25,7 @@ impl Default for Options {
     }
 }
 
-/// An option out of its range: wrong use.
+/// Error: an option is out of its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrongOption(pub &'static str);
 
@@ -37,7 +37,7 @@ impl fmt::Display for WrongOption {
 
 impl std::error::Error for WrongOption {}
 
-/// How an iteration stands.
+/// State of an iteration after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// Another step is needed.
@@ -48,7 +48,7 @@ pub enum Progress {
     Exhausted,
 }
 
-/// An iteration in progress.
+/// Iteration in progress.
 #[derive(Clone, Debug)]
 pub struct Iteration {
     options: Options,
@@ -59,7 +59,7 @@ pub struct Iteration {
 }
 
 impl Iteration {
-    /// An iteration over nodes with these numbers of outgoing edges, before its first step.
+    /// Starts an iteration over nodes with these numbers of outgoing edges.
     ///
     /// # Errors
     /// [`WrongOption`].
@@ -75,8 +75,8 @@ impl Iteration {
         Ok(Self { options, out_degrees, ranks, iterations: 0, distance: f64::INFINITY })
     }
 
-    /// The vector of the next product: what a node passes on along each of its edges. It goes to
-    /// every drive, so its bytes count as bytes that crossed.
+    /// Returns the vector of the next product: the rank that a node passes on along each of its
+    /// edges. It goes to every drive, so its bytes count as bytes that crossed.
     #[must_use]
     pub fn contributions(&self) -> Vec<f64> {
         let each = self.ranks.iter().zip(&self.out_degrees);
@@ -115,33 +115,33 @@ impl Iteration {
         }
     }
 
-    /// The ranks as they are; they sum to 1.
+    /// Returns the current ranks; they sum to 1.
     #[must_use]
     pub fn ranks(&self) -> &[f64] {
         &self.ranks
     }
 
-    /// Steps made.
+    /// Returns the number of steps made.
     #[must_use]
     pub fn iterations(&self) -> u32 {
         self.iterations
     }
 
-    /// L1 distance of the last two steps' ranks.
+    /// Returns the L1 distance of the last two steps' ranks.
     #[must_use]
     pub fn distance(&self) -> f64 {
         self.distance
     }
 
-    /// Bytes that cross in one step to and from this many drives: the vector to each of them, and
-    /// every node's sum back once.
+    /// Returns the bytes that cross in one step to and from this many drives: the vector to each of
+    /// them, and every node's sum back once.
     #[must_use]
     pub fn step_bytes_crossed(&self, drives: u64) -> u64 {
         (drives + 1) * 8 * self.ranks.len() as u64
     }
 }
 
-/// Pairwise sum: halves of an array down to short ones, which are summed in 8 lanes.
+/// Sums pairwise: halves of an array down to short ones, which are summed in 8 lanes.
 pub(super) fn sum(values: &[f64]) -> f64 {
     const SHORT: usize = 256;
     if values.len() > SHORT {

@@ -1,4 +1,4 @@
-//! Page rank as a [`Kernel`]: one execution makes the sums of some rows; the host iterates.
+//! Page rank as a [`Kernel`]: an execution computes the sums of some rows; the host iterates.
 
 use super::{Form, NAME, PROGRAM_ID, Parameters, VECTOR_BYTES_MAX, program};
 use crate::ElementType;
@@ -31,7 +31,8 @@ impl Kernel for PageRankKernel {
         program::start(parameters, wanted)
     }
 
-    /// Dense rows are equally long. The end of a sparse one is known only when it has been read.
+    /// Returns a rule for dense rows, which are equally long. The end of a sparse row is known only
+    /// after it has been read.
     fn split(&self, parameters: &[u8], _: Wanted) -> Option<SplitRule> {
         let parameters = Parameters::parse(parameters).ok()?;
         let item_bytes = parameters.columns * 4;

@@ -1,14 +1,14 @@
 //! Page rank: the product of a matrix's rows with a vector, and the iteration around it.
 //!
-//! Two forms. `dense`: rows of f32, as the paper "CSDPLAN" has it: a row's sum is taken in
-//! [`LANES_DENSE`] lanes, column `j` in lane `j` modulo that, each product rounded before it is
-//! added, and the lanes folded pairwise. `sparse`: rows of a graph's incoming edges, f64 sums in
-//! [`LANES_SPARSE`] lanes likewise. The order of additions is thus fixed by the row alone, so
-//! scalar, vector, any number of threads and of drives agree bit for bit. A sum that is NaN is the
+//! There are two forms. `dense`: rows of f32, as in the paper "CSDPLAN". A row's sum is taken in
+//! [`LANES_DENSE`] lanes, column `j` in lane `j` modulo that; each product is rounded before it is
+//! added, and the lanes are folded pairwise. `sparse`: rows of a graph's incoming edges, with f64
+//! sums in [`LANES_SPARSE`] lanes likewise. The row alone fixes the order of additions, so scalar
+//! code, vectors, and any number of threads and drives agree bit for bit. A sum that is NaN is the
 //! positive quiet NaN without payload. Work is counted in elements (dense) and edges (sparse).
 //!
-//! Never: a row split across drives; one may be cut by a piece's end. Invariant: sums do not depend
-//! on how the rows were cut into pieces.
+//! A row may be cut by a piece's end, but is not split across drives. Invariant: sums do not depend
+//! on the pieces that the rows were cut into.
 
 mod dense;
 mod graph;
@@ -41,7 +41,7 @@ pub const LANES_DENSE: usize = 64;
 /// Lanes of a sparse row's sum.
 pub const LANES_SPARSE: usize = 8;
 
-/// The rows ended within a row.
+/// Error: the rows ended within a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutRow {
     /// Index of the row, from the first that was fed.
@@ -76,7 +76,7 @@ pub(crate) fn fold_sparse(lanes: [f64; LANES_SPARSE]) -> f64 {
     quiet(((a + e) + (c + g)) + ((b + f) + (d + h)))
 }
 
-/// The sum, or the NaN that stands for all.
+/// Returns the sum, or the one NaN for every NaN.
 #[inline(always)]
 pub(crate) fn quiet(sum: f64) -> f64 {
     if sum.is_nan() { f64::from_bits(0x7FF8 << 48) } else { sum }

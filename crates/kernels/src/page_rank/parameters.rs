@@ -1,4 +1,4 @@
-//! The parameters of page rank as they travel to a drive: 16 bytes.
+//! Parameters of page rank, as commands carry them: 16 bytes.
 //!
 //! | bytes | meaning |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | 1..8 | reserved, 0 |
 //! | 8..16 | columns: length of the vector, at most 2^32 |
 //!
-//! Invariant: no bytes panic, and every accepted form has exactly one encoding.
+//! Invariant: parsing panics on no bytes, and every accepted form has exactly one encoding.
 
 use super::NAME;
 use crate::numeric::{Malformed, PARAMETER_BYTES};
@@ -14,7 +14,7 @@ use crate::numeric::{Malformed, PARAMETER_BYTES};
 /// Most columns: indices of columns have 32 bits.
 const COLUMNS_MAX: u64 = 1 << 32;
 
-/// How the matrix's rows are stored.
+/// Storage form of the matrix's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Rows of f32, as many as there are columns.
@@ -23,17 +23,17 @@ pub enum Form {
     Sparse,
 }
 
-/// What to multiply.
+/// Matrix and vector to multiply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// How the rows are stored.
+    /// Storage form of the rows.
     pub form: Form,
     /// Length of the vector; from 1 when dense.
     pub columns: u64,
 }
 
 impl Parameters {
-    /// The parameters' bytes.
+    /// Encodes the parameters.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut data = vec![0; PARAMETER_BYTES];
@@ -54,7 +54,7 @@ impl Parameters {
         self.columns.saturating_mul(self.element_bytes().into())
     }
 
-    /// Parses the parameters' bytes.
+    /// Parses parameters.
     ///
     /// # Errors
     /// [`Malformed`] with the reason.

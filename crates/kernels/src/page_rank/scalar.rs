@@ -1,12 +1,12 @@
-//! The references that every other version of page rank is held to: one element after another,
-//! into the lane of its position.
+//! References for all other versions of page rank: one element after another, into the lane of its
+//! position.
 
 use super::{LANES_DENSE, LANES_SPARSE, fold_dense, fold_sparse};
 
-/// Sums of whole dense rows of `vector.len()` little-endian f32; a cut row does not count.
+/// Returns the sums of whole dense rows of `vector.len()` little-endian f32; ignores a cut row.
 ///
 /// # Panics
-/// When the vector is empty.
+/// If the vector is empty.
 #[must_use]
 pub fn dense(rows: &[u8], vector: &[f32]) -> Vec<f32> {
     let row = |row: &[u8]| {
@@ -20,7 +20,8 @@ pub fn dense(rows: &[u8], vector: &[f32]) -> Vec<f32> {
     rows.chunks_exact(vector.len() * 4).map(row).collect()
 }
 
-/// Sums of sparse rows; `None` when a row is cut or names a source that is not in the vector.
+/// Returns the sums of sparse rows; `None` if a row is cut or names a source that is not in the
+/// vector.
 #[must_use]
 pub fn sparse(rows: &[u8], vector: &[f64]) -> Option<Vec<f64>> {
     let mut words = rows.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));

@@ -1,7 +1,6 @@
 //! Sparse rows: the number of a row's sources, then the sources, all little-endian u32.
 //!
-//! A parallel edge stands as often as it is there and counts as often; a self-loop is an edge as
-//! any other.
+//! A parallel edge is listed and counts as often as it occurs; a self-loop is an edge as any other.
 
 use std::fmt;
 
@@ -10,7 +9,7 @@ use crate::ElementType;
 use crate::arch;
 use crate::numeric::Misaligned;
 
-/// Why rows were refused. The sums before are right; the product is over.
+/// Reason why rows were refused. Sums appended before are right; the product is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -38,7 +37,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// A product of sparse rows with a vector in progress.
+/// Product of sparse rows with a vector, in progress.
 #[derive(Clone, Debug)]
 pub struct Sparse<V> {
     vector: V,
@@ -49,7 +48,7 @@ pub struct Sparse<V> {
     edges: u64,
 }
 
-/// A row that a piece's end cut.
+/// Row that a piece's end cut.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
     left: u32,
@@ -58,7 +57,7 @@ struct Cut {
 }
 
 impl<V: AsRef<[f64]>> Sparse<V> {
-    /// A product with `vector` that has seen no row.
+    /// Starts a product with `vector`.
     #[must_use]
     pub fn new(vector: V) -> Self {
         Self::with(vector, arch::page_rank::best_sparse())
@@ -109,7 +108,7 @@ impl<V: AsRef<[f64]>> Sparse<V> {
         Ok(())
     }
 
-    /// Goes on with a cut row; gives the words after it.
+    /// Continues a cut row; returns the words after it.
     fn go_on<'w>(
         &mut self,
         words: &'w [[u8; 4]],
@@ -139,43 +138,44 @@ impl<V: AsRef<[f64]>> Sparse<V> {
         Error::Source { row: self.rows, columns: self.vector.as_ref().len() }
     }
 
-    /// Says that no bytes come after those fed.
+    /// Ends the rows.
     ///
     /// # Errors
-    /// [`CutRow`] when they ended within a row.
+    /// [`CutRow`] if they end within a row.
     pub fn finish(&self) -> Result<(), CutRow> {
         if self.cut.is_none() { Ok(()) } else { Err(CutRow { row: self.rows }) }
     }
 
-    /// Rows whose sums are done.
+    /// Returns the number of rows whose sums are done.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Edges seen: the work done, one addition each.
+    /// Returns the number of edges seen: the work done, one addition each.
     #[must_use]
     pub fn edges(&self) -> u64 {
         self.edges
     }
 
-    /// Bytes of rows seen, as far as rows and edges tell: 4 each, and 4 for a row that is cut.
+    /// Returns the number of bytes of rows seen, computed from rows and edges: 4 for each, and 4
+    /// for a cut row.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         (self.rows + self.edges + u64::from(self.cut.is_some())) * 4
     }
 }
 
-/// One compiled version of the sparse product that this machine can run.
+/// Compiled version of the sparse product that this machine can run.
 pub type SparseVersion = arch::Version<arch::page_rank::Sparse>;
 
 impl SparseVersion {
-    /// Every version that this machine can run, the one that [`Sparse`] uses first.
+    /// Returns every version that this machine can run, the one that [`Sparse`] uses first.
     pub fn available() -> impl Iterator<Item = Self> {
         arch::page_rank::sparse_versions()
     }
 
-    /// A product by this version.
+    /// Starts a product with this version.
     #[must_use]
     pub fn start<V: AsRef<[f64]>>(self, vector: V) -> Sparse<V> {
         Sparse::with(vector, self)

@@ -39,7 +39,7 @@ impl Limits {
         Self { time_ms, wall_ms: time_ms / 4 * 5, memory_bytes, output_bytes }
     }
 
-    /// CPU time of the default limits, seconds.
+    /// Returns the CPU time of the default limits, seconds.
     #[must_use]
     pub const fn default_s() -> u16 {
         20

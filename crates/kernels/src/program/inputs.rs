@@ -24,7 +24,7 @@ pub struct Chunk {
 }
 
 impl From<Buffer> for Chunk {
-    /// A whole chunk without a checksum.
+    /// Makes a whole chunk without a checksum.
     fn from(bytes: Buffer) -> Self {
         Self { bytes, skip: 0, check: Check::Nothing }
     }

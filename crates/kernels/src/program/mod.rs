@@ -1,8 +1,8 @@
 //! [`Program`]: a computation in bounded steps over [`Inputs`] towards an [`Output`].
 //!
-//! Drives and hosts run the same programs: the built-in kernels, and programs that users load by
-//! way of an [`Engine`]. A program sees bytes in memory alone; who runs it reads the inputs, checks
-//! them and stores the output.
+//! Drives and hosts run the same programs: the built-in kernels, and programs that users load
+//! through an [`Engine`]. A program sees only bytes in memory; its caller reads the inputs,
+//! verifies them and stores the output.
 //!
 //! Modules: `inputs` and `output` are the two ends of a program, `split` says how an execution is
 //! divided among cores, `engine` compiles programs that users bring, `run` runs one over bytes at
@@ -61,14 +61,14 @@ pub enum Step {
 }
 
 impl Step {
-    /// Outcome of a step that used all it could of one stream.
+    /// Returns the outcome of a step that used all it could of one stream.
     #[must_use]
     pub fn after(inputs: &Inputs, stream: usize) -> Self {
         if inputs.peek(stream).is_empty() { Self::Starved { stream } } else { Self::More }
     }
 }
 
-/// Cause of a failure: who has to mend it.
+/// Cause of a failure, which shows where to correct it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The parameters, inputs or output are not those that the program takes.

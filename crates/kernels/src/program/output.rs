@@ -1,8 +1,8 @@
 //! [`Output`]: the bytes that a program writes, gathered in chunks, and the work that it counts.
 //!
-//! A program appends; who runs it takes the full chunks between two steps and stores them. Bytes
-//! that the caller did not ask for are dropped. Invariant: every chunk but the last has the size
-//! that was asked for.
+//! A program appends; its caller takes the full chunks between two steps and stores them. Bytes
+//! that the caller did not request are dropped. Invariant: every chunk but the last has the
+//! requested size.
 
 use std::collections::VecDeque;
 

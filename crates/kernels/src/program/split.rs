@@ -1,7 +1,6 @@
-//! [`SplitRule`]: where the inputs of a program may be split, so that several cores work on one
-//! execution.
+//! [`SplitRule`]: places where the inputs of a program may be split for several cores.
 
-/// Where the inputs of a program may be split.
+/// Places where the inputs of a program may be split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitRule {
     /// Number of streams that are split, all at the same byte offsets: the first ones.
@@ -21,7 +20,7 @@ impl SplitRule {
     pub const ANYWHERE: Self =
         Self { split_streams: 1, streams: 1, item_bytes: 1, written_bytes: 0, unit_items: 1 };
 
-    /// One stream of elements of this size; nothing is written.
+    /// Returns the rule for one stream of elements of this size; nothing is written.
     #[must_use]
     pub const fn elements(bytes: usize) -> Self {
         Self { item_bytes: bytes as u64, ..Self::ANYWHERE }

@@ -1,11 +1,11 @@
 //! Vector add: the sum of two arrays, element by element.
 //!
-//! Integers wrap. Floating sums are IEEE 754's, rounded to nearest even; a sum that is NaN is the
-//! one positive quiet NaN without payload, because processors differ in which payload survives,
+//! Integers wrap. Floating sums are IEEE 754's, rounded to nearest even. A sum that is NaN is the
+//! one positive quiet NaN without payload, because processors differ in the payload that survives,
 //! and drives and hosts must agree bit for bit. Work is counted in elements of the result.
 //!
-//! Never: elements cut by a piece's end, inputs of different lengths. Invariant: pieces fed in any
-//! order give the pieces of the whole.
+//! Takes whole elements only, and inputs of one length. Invariant: the sums of pieces, in any
+//! order, are the pieces of the whole sum.
 
 mod kernel;
 mod program;
@@ -22,7 +22,7 @@ pub const PROGRAM_ID: u64 = 2;
 /// Name of the kernel.
 pub const NAME: &str = "vector-add";
 
-/// What to add: 16 bytes, the element type's code and 15 zeros.
+/// Parameters: 16 bytes, the element type's code and 15 zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
     /// Type of the elements of both inputs and of the result.
@@ -30,13 +30,13 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// The parameters' bytes.
+    /// Encodes the parameters.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         encode_element(self.element)
     }
 
-    /// Parses the parameters' bytes.
+    /// Parses parameters.
     ///
     /// # Errors
     /// [`Malformed`] with the reason.
@@ -45,13 +45,13 @@ impl Parameters {
     }
 }
 
-/// Why pieces were refused; nothing is added then.
+/// Reason why pieces were refused; nothing is added then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
     /// The pieces do not hold whole elements.
     Misaligned(Misaligned),
-    /// The two pieces and the room for their sum are not equally long, bytes.
+    /// The two pieces and the room for their sum differ in length, bytes.
     Lengths {
         /// Length of the left piece.
         left: usize,
@@ -75,7 +75,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// An addition in progress.
+/// Addition in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct VectorAdd {
     element: Numeric,
@@ -83,7 +83,7 @@ pub struct VectorAdd {
 }
 
 impl VectorAdd {
-    /// An addition that has seen nothing.
+    /// Starts an addition.
     #[must_use]
     pub fn new(parameters: Parameters) -> Self {
         Self { element: parameters.element, elements: 0 }
@@ -104,30 +104,30 @@ impl VectorAdd {
         Ok(())
     }
 
-    /// Elements of the result so far: the work done.
+    /// Returns the number of elements of the result so far: the work done.
     #[must_use]
     pub fn elements(&self) -> u64 {
         self.elements
     }
 
-    /// Bytes read from both inputs.
+    /// Returns the number of bytes read from both inputs.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.elements * 2 * self.element.bytes() as u64
     }
 
-    /// Bytes of the result.
+    /// Returns the number of bytes of the result.
     #[must_use]
     pub fn bytes_written(&self) -> u64 {
         self.elements * self.element.bytes() as u64
     }
 }
 
-/// One compiled version of the kernel that this machine can run.
+/// Compiled version of the kernel that this machine can run.
 pub type Version = arch::Version<arch::vector_add::Add>;
 
 impl Version {
-    /// Every version that this machine can run, the one that [`VectorAdd`] uses first.
+    /// Returns every version that this machine can run, the one that [`VectorAdd`] uses first.
     pub fn available() -> impl Iterator<Item = Self> {
         arch::vector_add::versions()
     }
@@ -135,7 +135,7 @@ impl Version {
     /// Adds two arrays into a third.
     ///
     /// # Panics
-    /// When the three are not equally long, whole elements.
+    /// If the three differ in length, or do not hold whole elements.
     pub fn add(self, element: Numeric, left: &[u8], right: &[u8], sum: &mut [u8]) {
         assert!(left.len() == right.len() && left.len() == sum.len(), "different lengths");
         assert!(left.len().is_multiple_of(element.bytes()), "a cut element");

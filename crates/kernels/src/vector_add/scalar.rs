@@ -1,8 +1,8 @@
-//! The reference that every other version of vector add is held to: one element after another.
+//! Reference for all other versions of vector add: one element after another.
 
 use crate::numeric::Numeric;
 
-/// Adds two arrays of whole elements into a third; what is longer than the shortest is left.
+/// Adds two arrays of whole elements into a third, up to the length of the shortest.
 pub fn add(element: Numeric, left: &[u8], right: &[u8], sum: &mut [u8]) {
     match element {
         Numeric::I32 => each(left, right, sum, |a, b| {
@@ -22,7 +22,7 @@ pub fn add(element: Numeric, left: &[u8], right: &[u8], sum: &mut [u8]) {
     }
 }
 
-// Inlined, so that the portable version is this very loop in blocks that compilers vectorise.
+// Inlined, because the portable version is this loop over blocks, which compilers vectorise.
 #[inline(always)]
 fn each<const N: usize>(
     left: &[u8],

@@ -1,9 +1,10 @@
-//! Digests of page checksums that are made in parts, in any order, anywhere.
+//! Digests of page checksums that are computed in parts, in any order and on any machine.
 //!
 //! The digest of a whole is the CRC-32C of all its checksums, little-endian and in order. A part
-//! digests the checksums it has ([`Digest`]) as if zeros stood where others have theirs
-//! ([`Spacing`]); because the CRC is linear, the parts' digests shifted to their places add up to
-//! the whole's ([`Whole`]). Invariant: the whole's digest does not depend on who had which part.
+//! digests its own checksums ([`Digest`]), with zeros in place of those of other parts
+//! ([`Spacing`]). Because the CRC is linear, the parts' digests, shifted to their places, add up to
+//! the whole's ([`Whole`]). Invariant: the whole's digest does not depend on the division into
+//! parts.
 
 use super::NAME;
 use crate::numeric::{Malformed, PARAMETER_BYTES};
@@ -13,7 +14,7 @@ const POLYNOMIAL: u32 = 0x82F6_3B78;
 /// Bytes of a checksum.
 const CHECKSUM_BYTES: u64 = 4;
 
-/// How the checksums of a part lie among those of the whole: `every` of them, then a gap.
+/// Positions of a part's checksums among those of the whole: `every` of them, then a gap.
 ///
 /// | bytes | meaning |
 /// |---|---|
@@ -22,14 +23,14 @@ const CHECKSUM_BYTES: u64 = 4;
 /// | 8..16 | checksums of others in a gap |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spacing {
-    /// Checksums between two gaps; 0 without gaps.
+    /// Number of checksums between two gaps; 0 without gaps.
     pub every: u32,
-    /// Checksums of others in a gap.
+    /// Number of other parts' checksums in a gap.
     pub gap: u64,
 }
 
 impl Spacing {
-    /// The spacing's bytes.
+    /// Encodes the spacing.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut data = self.every.to_le_bytes().to_vec();
@@ -48,7 +49,7 @@ impl Spacing {
         checksums + self.gaps(checksums.saturating_sub(1))
     }
 
-    /// Parses a spacing's bytes.
+    /// Parses a spacing.
     ///
     /// # Errors
     /// [`Malformed`] with the reason.
@@ -68,11 +69,11 @@ impl Spacing {
     }
 }
 
-/// The digest of a part in progress.
+/// Digest of a part in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Digest {
     spacing: Spacing,
-    /// What a gap multiplies the state by.
+    /// Factor by which a gap multiplies the state.
     over_gap: u32,
     state: u32,
     since_gap: u32,
@@ -80,7 +81,7 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// A digest of nothing yet.
+    /// Starts a digest.
     #[must_use]
     pub fn new(spacing: Spacing) -> Self {
         let over_gap = power(spacing.gap.saturating_mul(CHECKSUM_BYTES));
@@ -102,20 +103,20 @@ impl Digest {
         }
     }
 
-    /// The digest so far.
+    /// Returns the digest so far.
     #[must_use]
     pub fn value(&self) -> u32 {
         !self.state
     }
 
-    /// Checksums from the first to the last, with the gaps between.
+    /// Returns the number of checksums from the first to the last, with the gaps between.
     #[must_use]
     pub fn span(&self) -> u64 {
         self.span
     }
 }
 
-/// The digest of a whole, from those of its parts in any order.
+/// Digest of a whole, computed from those of its parts in any order.
 #[derive(Clone, Copy, Debug)]
 pub struct Whole {
     checksums: u64,
@@ -123,7 +124,7 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// A whole of this many checksums, none of which is there yet.
+    /// Starts the digest of a whole of this many checksums.
     #[must_use]
     pub fn new(checksums: u64) -> Self {
         Self { checksums, linear: 0 }
@@ -139,30 +140,31 @@ impl Whole {
         self.linear ^= multiply(power(behind * CHECKSUM_BYTES), linear);
     }
 
-    /// What was added so far, to be [joined](Self::join) to the same whole elsewhere.
+    /// Returns the sum of the parts added so far, for [`join`](Self::join) of the same whole
+    /// elsewhere.
     #[must_use]
     pub fn linear(&self) -> u32 {
         self.linear
     }
 
-    /// Adds what was added to the same whole elsewhere.
+    /// Adds a sum of parts of the same whole from elsewhere.
     pub fn join(&mut self, linear: u32) {
         self.linear ^= linear;
     }
 
-    /// The whole's digest.
+    /// Returns the whole's digest.
     #[must_use]
     pub fn value(&self) -> u32 {
         self.linear ^ of_zeros(self.checksums)
     }
 }
 
-/// The CRC of that many zero checksums.
+/// Returns the CRC of that many zero checksums.
 fn of_zeros(checksums: u64) -> u32 {
     !multiply(power(checksums.saturating_mul(CHECKSUM_BYTES)), !0)
 }
 
-/// The product of two polynomials modulo the CRC's; bit 31 is the coefficient of 1.
+/// Returns the product of two polynomials modulo the CRC's; bit 31 is the coefficient of 1.
 fn multiply(a: u32, mut b: u32) -> u32 {
     let mut product = 0;
     for bit in (0..32).rev() {
@@ -174,7 +176,7 @@ fn multiply(a: u32, mut b: u32) -> u32 {
     product
 }
 
-/// What a state is multiplied by when that many zero bytes come.
+/// Returns the factor by which that many zero bytes multiply a state.
 fn power(mut bytes: u64) -> u32 {
     let (mut result, mut square) = (1 << 31, 1 << 23);
     while bytes != 0 {

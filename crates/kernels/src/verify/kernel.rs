@@ -89,10 +89,10 @@ impl Kernel for VerifyKernel {
         program::start(parameters)
     }
 
-    /// Pages are checked anywhere; parts begin where a gap of the digest ends.
+    /// Returns a rule that splits pages anywhere; parts begin where a gap of the digest ends.
     fn split(&self, parameters: &[u8], wanted: Wanted) -> Option<SplitRule> {
         let Parameters { plan, spacing } = Parameters::parse(parameters).ok()?;
-        // The digest of a whole that spans more is of no use.
+        // No useful digest has a longer gap.
         u32::try_from(spacing.gap).ok()?;
         let written_bytes = if wanted == Wanted::Result { 0 } else { CHECKSUM_BYTES };
         let unit_items = spacing.every.max(1).into();
@@ -157,7 +157,7 @@ impl Kernel for VerifyKernel {
         Parameters { spacing, ..parsed }.encode()
     }
 
-    /// The answer becomes the number of pages and the linear part of the whole's digest.
+    /// Converts the answer into the number of pages and the linear part of the whole's digest.
     fn place(&self, position: &Position, answer: Answer) -> Answer {
         let pages = answer.result >> 32;
         let spacing = Spacing { every: position.every, gap: position.gap };
@@ -226,7 +226,7 @@ impl Kernel for VerifyKernel {
     }
 }
 
-/// Returns a plan by which pages are worked on as `pages` says.
+/// Returns a plan that divides pages as `pages` says.
 fn with_pages(plan: &Plan, pages: Pages) -> Plan {
     let (page_bytes, at_a_time) = (pages.page_bytes(), pages.pages_per_unit());
     Plan {

@@ -1,12 +1,13 @@
 //! Verify: the CRC-32C (Castagnoli) of every page.
 //!
 //! A page's checksum is that of RFC 3720: polynomial 1EDC6F41h reflected, begun and ended with all
-//! ones. A [`Plan`] says how pages are worked on, as the paper "Performance characterization of
-//! CSDs" does: page size, pages that a unit takes at a time, units, and how many pages advance
-//! together in one stream of instructions. Work is counted in pages and bytes.
+//! ones. A [`Plan`] divides the work as the paper "Performance characterization of CSDs" does: page
+//! size, pages that a unit takes at a time, units, and the number of pages that advance together in
+//! one stream of instructions. Work is counted in pages and bytes.
 //!
-//! Never: threads; a plan names the units' shares and the caller has the cores. Invariant:
-//! checksums do not depend on the plan, save on its page size, nor on how the data was cut.
+//! Starts no threads: a plan gives each unit its share, and the caller runs the units on its cores.
+//! Invariant: checksums depend neither on the plan, except for its page size, nor on the pieces
+//! that the data was cut into.
 
 mod digest;
 mod kernel;
@@ -26,24 +27,24 @@ pub const PROGRAM_ID: u64 = 5;
 /// Name of the kernel.
 pub const NAME: &str = "verify";
 
-/// What a program is told: the plan's bytes, then maybe those of the spacing.
+/// Parameters: the plan's bytes, then optionally those of the spacing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// How pages are worked on.
+    /// Division of the work.
     pub plan: Plan,
-    /// How the pages lie among those of the whole.
+    /// Positions of the pages among those of the whole.
     pub spacing: Spacing,
 }
 
 impl Parameters {
-    /// The parameters' bytes.
+    /// Encodes the parameters.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let spacing = (self.spacing != Spacing::default()).then(|| self.spacing.encode());
         [self.plan.encode(), spacing.unwrap_or_default()].concat()
     }
 
-    /// Parses the parameters' bytes: 16, or 32 with a spacing that is not 0.
+    /// Parses parameters: 16 bytes, or 32 with a spacing that is not 0.
     ///
     /// # Errors
     /// [`Malformed`] with the reason.
@@ -61,12 +62,12 @@ impl Parameters {
     }
 }
 
-/// A verification in progress.
+/// Verification in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Verify {
     plan: Plan,
     version: Version,
-    /// State of the page that the last piece's end cut, and its bytes.
+    /// State of the page that the last piece's end cut, and the number of its bytes.
     cut: (u32, usize),
     digest: u32,
     pages: u64,
@@ -74,7 +75,7 @@ pub struct Verify {
 }
 
 impl Verify {
-    /// A verification that has seen nothing.
+    /// Starts a verification.
     #[must_use]
     pub fn new(plan: Plan) -> Self {
         Self::with(plan, arch::verify::best())
@@ -107,7 +108,7 @@ impl Verify {
         self.count(&checksums[first..]);
     }
 
-    /// Says that nothing comes after: a short last page gets its checksum.
+    /// Ends the data: a short last page gets its checksum.
     pub fn finish(&mut self, checksums: &mut Vec<u32>) {
         if self.cut.1 > 0 {
             checksums.push(!self.cut.0);
@@ -123,28 +124,28 @@ impl Verify {
         }
     }
 
-    /// The CRC-32C of all checksums so far, little-endian and in order: one number by which a drive
-    /// and a host compare all pages.
+    /// Returns the CRC-32C of all checksums so far, little-endian and in order: one number by which
+    /// a drive and a host compare all pages.
     #[must_use]
     pub fn digest(&self) -> u32 {
         !self.digest
     }
 
-    /// Pages whose checksums are done.
+    /// Returns the number of pages whose checksums are done.
     #[must_use]
     pub fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// Bytes seen: the work done.
+    /// Returns the number of bytes seen: the work done.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 }
 
-/// The checksums of all pages of `bytes`, the last page maybe short, by the fastest version that
-/// this machine runs.
+/// Returns the checksums of all pages of `bytes`, the last one possibly short, by the fastest
+/// version that this machine runs.
 #[must_use]
 pub fn checksums(plan: Plan, bytes: &[u8]) -> Vec<u32> {
     whole(Verify::new(plan), bytes)
@@ -157,28 +158,29 @@ fn whole(mut verify: Verify, bytes: &[u8]) -> Vec<u32> {
     checksums
 }
 
-/// Pages whose checksum is not the expected one, by index. A page that only one side has is wrong.
+/// Returns the indices of pages whose checksum is not the expected one. A page that only one side
+/// has is wrong.
 pub fn wrong_pages(found: &[u32], expected: &[u32]) -> impl Iterator<Item = usize> {
     let pages = found.len().max(expected.len());
     (0..pages).filter(|page| found.get(*page) != expected.get(*page))
 }
 
-/// One compiled version of the kernel that this machine can run.
+/// Compiled version of the kernel that this machine can run.
 pub type Version = arch::Version<arch::verify::Functions>;
 
 impl Version {
-    /// Every version that this machine can run, the one that [`Verify`] uses first.
+    /// Returns every version that this machine can run, the one that [`Verify`] uses first.
     pub fn available() -> impl Iterator<Item = Self> {
         arch::verify::versions()
     }
 
-    /// A verification by this version.
+    /// Starts a verification with this version.
     #[must_use]
     pub fn start(self, plan: Plan) -> Verify {
         Verify::with(plan, self)
     }
 
-    /// Checksums as [`checksums`] gives them.
+    /// Returns checksums as [`checksums`] does.
     #[must_use]
     pub fn checksums(self, plan: Plan, bytes: &[u8]) -> Vec<u32> {
         whole(self.start(plan), bytes)

@@ -1,4 +1,4 @@
-//! [`Plan`]: how pages are worked on, and as a drive's parameters, 16 bytes.
+//! [`Plan`]: division of the pages among units. As a drive's parameters it has 16 bytes.
 //!
 //! | bytes | meaning |
 //! |---|---|
@@ -8,8 +8,8 @@
 //! | 10 | pages that advance together in a unit, 1 to 8 |
 //! | 11..16 | reserved, 0 |
 //!
-//! Never: a clock; [`Plan::auto`] is given one. Invariant: no bytes panic, and every plan has
-//! exactly one encoding.
+//! Reads no clock; the caller of [`Plan::auto`] supplies one. Invariant: parsing panics on no
+//! bytes, and every plan has exactly one encoding.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ pub const UNROLL_MAX: u8 = 8;
 pub const COMBINATIONS: [(u32, u16); 7] =
     [(25, 12), (30, 10), (50, 6), (60, 5), (75, 4), (100, 3), (150, 2)];
 
-/// How pages are worked on.
+/// Division of the pages among units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     page_bytes: u32,
@@ -33,26 +33,26 @@ pub struct Plan {
     unroll: u8,
 }
 
-/// What a unit takes at a time.
+/// Pages that a unit takes at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// The unit, from 0.
+    /// Index of the unit.
     pub unit: u16,
-    /// Its bytes of the data: whole pages, save at the data's end.
+    /// Byte range of the data: whole pages, except at the data's end.
     pub bytes: Range<u64>,
 }
 
 impl Plan {
-    /// One page after another, by one unit.
+    /// Returns the plan of one page after another, by one unit.
     #[must_use]
     pub const fn sequential(page_bytes: u32) -> Self {
         Self { page_bytes, pages_per_unit: 1, units: 1, unroll: 1 }
     }
 
-    /// A plan.
+    /// Returns a plan.
     ///
     /// # Errors
-    /// [`Malformed`] when a number is out of its range.
+    /// [`Malformed`] if a number is out of its range.
     pub fn new(
         page_bytes: u32,
         pages_per_unit: u32,
@@ -70,8 +70,9 @@ impl Plan {
         }
     }
 
-    /// Plans worth a try with at most this many units: sequential, and the pages that may advance
-    /// together times the units, with enough pages at a time for both.
+    /// Returns the plans worth measuring with at most this many units: the sequential one, and each
+    /// number of pages that may advance together with each number of units, with enough pages at a
+    /// time for both.
     #[must_use]
     pub fn candidates(page_bytes: u32, units_max: u16) -> Vec<Self> {
         let units = std::iter::successors(Some(1u16), |units| units.checked_mul(2));
@@ -88,42 +89,43 @@ impl Plan {
         plans
     }
 
-    /// The candidate that `measure` gives the least time for, any unit; of equal ones the first,
-    /// which has fewer units.
+    /// Returns the candidate with the least `measure`, in any unit of time; of equal ones the
+    /// first, which has fewer units.
     ///
     /// # Panics
-    /// Never: there are always candidates.
+    /// Does not panic: there are always candidates.
     pub fn auto(page_bytes: u32, units_max: u16, mut measure: impl FnMut(&Self) -> u64) -> Self {
         let candidates = Self::candidates(page_bytes, units_max).into_iter();
         let measured = candidates.map(|plan| (measure(&plan), plan));
         measured.min_by_key(|(time, _)| *time).expect("sequential is a candidate").1
     }
 
-    /// Page size in bytes.
+    /// Returns the page size in bytes.
     #[must_use]
     pub const fn page_bytes(&self) -> u32 {
         self.page_bytes
     }
 
-    /// Pages that a unit takes at a time.
+    /// Returns the number of pages that a unit takes at a time.
     #[must_use]
     pub const fn pages_per_unit(&self) -> u32 {
         self.pages_per_unit
     }
 
-    /// Units.
+    /// Returns the number of units.
     #[must_use]
     pub const fn units(&self) -> u16 {
         self.units
     }
 
-    /// Pages that advance together in a unit.
+    /// Returns the number of pages that advance together in a unit.
     #[must_use]
     pub const fn unroll(&self) -> u8 {
         self.unroll
     }
 
-    /// Who takes what of `bytes` of data, in the data's order: units take batches in turn.
+    /// Returns the batches of `bytes` bytes of data, in the data's order: units take batches in
+    /// turn.
     pub fn batches(&self, bytes: u64) -> impl Iterator<Item = Batch> {
         let batch_bytes = u64::from(self.page_bytes) * u64::from(self.pages_per_unit);
         let units = u64::from(self.units);
@@ -133,7 +135,7 @@ impl Plan {
         })
     }
 
-    /// The plan's bytes.
+    /// Encodes the plan.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut data = self.page_bytes.to_le_bytes().to_vec();
@@ -144,7 +146,7 @@ impl Plan {
         data
     }
 
-    /// Parses a plan's bytes.
+    /// Parses a plan.
     ///
     /// # Errors
     /// [`Malformed`] with the reason.

@@ -1,9 +1,9 @@
-//! The reference that every other version of verify is held to, and the paper's sequential unit:
-//! page after page, byte after byte, through one table.
+//! Reference for all other versions of verify, and the paper's sequential unit: page after page,
+//! byte after byte, with one table.
 
 use super::Plan;
 
-/// What a byte does to the state.
+/// Effect of a byte on the state.
 const TABLE: [u32; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -20,7 +20,7 @@ const TABLE: [u32; 256] = {
     table
 };
 
-/// The checksums of all pages of `bytes`, the last page maybe short.
+/// Returns the checksums of all pages of `bytes`, the last one possibly short.
 #[must_use]
 pub fn checksums(plan: Plan, bytes: &[u8]) -> Vec<u32> {
     let page = |page: &[u8]| {

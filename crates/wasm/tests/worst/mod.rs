@@ -1,4 +1,4 @@
-//! Modules that are made to cost the compiler as much as the limits let them, in binary form.
+//! Modules that cost the compiler as much as the limits allow, in binary form.
 
 /// Instructions that are used here.
 mod op {
@@ -21,7 +21,7 @@ mod op {
     pub(super) const I32: u8 = 0x7F;
 }
 
-/// An unsigned number in LEB128.
+/// Encodes an unsigned number in LEB128.
 fn leb(mut number: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     loop {
@@ -35,7 +35,7 @@ fn leb(mut number: usize) -> Vec<u8> {
     }
 }
 
-/// An instruction with a number.
+/// Encodes an instruction with a number.
 fn with(opcode: u8, number: usize) -> Vec<u8> {
     [vec![opcode], leb(number)].concat()
 }
@@ -48,13 +48,13 @@ fn section(id: u8, content: &[u8]) -> Vec<u8> {
     [vec![id], leb(content.len()), content.to_vec()].concat()
 }
 
-/// A type of 32-bit parameters and results.
+/// Encodes a type of 32-bit parameters and results.
 fn signature(parameters: usize, results: usize) -> Vec<u8> {
     let of = |count| [leb(count), vec![op::I32; count]].concat();
     [vec![0x60], of(parameters), of(results)].concat()
 }
 
-/// A function of type 1, or of another, with so many locals.
+/// Function of type 1, or of another, with so many locals.
 pub struct Function {
     pub ty: usize,
     pub locals: usize,
@@ -67,7 +67,7 @@ impl Function {
     }
 }
 
-/// What a module has beside what every program has.
+/// Content of a module in addition to that of every program.
 #[derive(Default)]
 pub struct Module {
     /// Types from 3 on.
@@ -83,7 +83,8 @@ pub struct Module {
 }
 
 impl Module {
-    /// The module's bytes: type 0 is the entry's, 1 takes and gives nothing, 2 gives a number.
+    /// Returns the module's bytes: type 0 is the entry's, 1 takes and gives nothing, 2 gives a
+    /// number.
     pub fn bytes(&self) -> Vec<u8> {
         let mut types = vec![vec![0x60, 0, 1, 0x7E], signature(0, 0), signature(0, 1)];
         types.extend(self.types.iter().cloned());
@@ -125,13 +126,13 @@ impl Module {
     }
 }
 
-/// A module of equal functions.
+/// Returns a module of equal functions.
 pub fn of(count: usize, locals: usize, body: &[u8]) -> Module {
     let function = || Function::new(locals, body.to_vec());
     Module { functions: (0..count).map(|_| function()).collect(), ..Module::default() }
 }
 
-/// Every local is set from the one before it in an `if`, in turn, and used at the end.
+/// Sets every local from the one before it in an `if`, in turn, and uses them at the end.
 pub fn ifs(locals: usize, count: usize) -> Vec<u8> {
     let mut body = Vec::new();
     for i in 0..count {
@@ -183,7 +184,7 @@ fn nested_blocks(locals: usize, depth: usize) -> Vec<u8> {
     body
 }
 
-/// The sum of all locals, stored.
+/// Stores the sum of all locals.
 fn uses(locals: usize) -> Vec<u8> {
     let mut body = with(op::CONST, 0);
     body.extend(with(op::CONST, 0));
@@ -204,7 +205,7 @@ fn branch_tables(depth: usize, targets: usize, count: usize) -> Vec<u8> {
     one.concat().repeat(count)
 }
 
-/// Many values on the stack over many blocks.
+/// Keeps many values on the stack over many blocks.
 fn stacked(values: usize, blocks: usize) -> Vec<u8> {
     let value = |i| [with(op::GET, i % 8), vec![op::LOAD, 2, 0]].concat();
     let mut body: Vec<u8> = (0..values).flat_map(value).collect();
@@ -235,7 +236,7 @@ fn wide_calls(parameters: usize, calls: usize) -> Vec<u8> {
     call.concat().repeat(calls)
 }
 
-/// One long expression of arithmetic that the optimiser may rearrange.
+/// Computes one long expression of arithmetic that the optimiser may rearrange.
 fn chain(count: usize) -> Vec<u8> {
     const ARITHMETIC: [u8; 6] = [op::ADD, 0x73, 0x6C, 0x74, 0x71, 0x72];
     let mut body = with(op::GET, 0);
@@ -266,8 +267,8 @@ fn wide(callers: usize) -> Module {
     Module { types: vec![signature(64, 16)], functions, ..Module::default() }
 }
 
-/// Every kind, its functions close to what the limits take, and so many of them; 5 are close to
-/// what the limits of a module take.
+/// Returns a module of every kind, with functions close to the limits of a function. With a `count`
+/// of 5 they are close to the limits of a module.
 pub fn all(count: usize) -> Vec<(&'static str, Module)> {
     let divisions = [with(op::GET, 0), with(op::GET, 1), vec![0x6D], with(op::SET, 2)].concat();
     let global = [op::CONST, 1].into_iter().chain([op::CONST, 1, op::ADD].repeat(20)).collect();
@@ -301,14 +302,14 @@ pub fn all(count: usize) -> Vec<(&'static str, Module)> {
     ]
 }
 
-/// Memory of this process that has a line in `/proc/self/status`, bytes.
+/// Returns the memory of this process in a line of `/proc/self/status`, bytes.
 pub fn memory(line: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap();
     let found = text.lines().find(|found| found.starts_with(line)).unwrap();
     found.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
 }
 
-/// Has the peak of memory (`VmHWM`) begin at what is used now; gives that.
+/// Resets the peak of memory (`VmHWM`) to the memory in use, and returns that.
 pub fn begin_peak() -> u64 {
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
     memory("VmRSS")

@@ -1,8 +1,8 @@
 """Checks that every quantity passes before an equation sees it.
 
 Each returns the argument as a float64 array and raises ``ModelError`` naming the argument, its
-first offending value and what was expected. Nothing is clipped, rounded or replaced in silence.
-Sound arguments are told by their extremes, without arrays of flags: sweeps have millions of rows.
+first offending value and what was expected. Nothing is clipped, rounded or replaced in silence. The
+checks compare extremes and make no arrays of flags, because sweeps have millions of rows.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Profiles: measured or published performance of a machine and its drives.
 
 - ``schema``: schema 1 as strict types; what each key means is in ``docs/internals/profile.md``.
-- ``load``: from a file or a shipped name to a `Profile`, every fault reported at once.
+- ``read``: from a file or a shipped name to a `Profile`, every fault reported at once.
 - ``workload``: from a `Profile` to the four times and the k_limit that the equations take.
 - ``shipped``: published profiles, as data.
 
-A profile is only ever read here. A number that it does not hold is unknown (None), never zero.
+Reading a profile does not change it. A number that it does not hold is unknown (None), not zero.
 """
 
 from csdplan.profile.read import load, parse, shipped_names

@@ -1,7 +1,7 @@
 """Profile schema 1 as strict types.
 
 The types refuse unknown keys, numbers out of range, text for numbers and floats for whole
-numbers. They hold no rule that spans two tables: those are in ``load``, where they can be
+numbers. They hold no rule that spans two tables: those are in ``read``, where they can be
 reported together with the faults found here. `docs/internals/profile.md` is the text of the
 contract; golden files next to it bind this module and the Rust reader to the same answers.
 """
@@ -46,7 +46,7 @@ class _Sourced(Table):
 
 
 class Meta(Table):
-    """Where, when and from what the profile was made."""
+    """Origin of the profile: place, time and sources."""
 
     machine: Text
     date: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")] | None = None

@@ -101,7 +101,7 @@ def load_request(source: str | Path) -> purchase.Request:
     Parameters
     ----------
     source : str or Path
-        A file, or the name of a shipped request; told apart as profiles are.
+        A file, or the name of a shipped request; distinguished as profiles are.
 
     Raises
     ------

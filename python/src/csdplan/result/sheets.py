@@ -88,7 +88,7 @@ def flat_sheet(result: BepResult) -> Sheet:
 def host_sheet(result: BepResult) -> Sheet:
     """Return the fields of `HostResult`, a row for each system and host.
 
-    Several systems are told apart by the columns ``profile`` and ``device``.
+    The columns ``profile`` and ``device`` distinguish several systems.
     """
     own = tuple(field.name for field in fields(HostResult))
     columns = own if len(result.systems) == 1 else ("profile", "device", *own)

@@ -1,6 +1,6 @@
-"""Simulated systems: what the closed forms leave out, and how far they hold without it.
+"""Simulated systems: effects that the closed forms leave out, and the accuracy of these forms.
 
-- ``system``: what is simulated: nodes with drives behind a switch, a network, a job of tasks.
+- ``system``: the simulated system: nodes with drives behind a switch, a network, a job of tasks.
 - ``links``: bandwidth shared fairly among the transfers that cross a link.
 - ``events``: discrete-event simulation; tasks are pulled one by one by cores and drives.
 - ``fluid``: the limit of many small tasks, for fleets of thousands of hosts at once.

@@ -172,7 +172,7 @@ def run_fluid(fleet: Fleet, system: System | None = None) -> FleetOutcome:
 
 
 def _left(fleet: Fleet, time_s: FloatArray) -> FloatArray:
-    """Return what a host cannot do by itself in `time_s` (negative: what it could do besides)."""
+    """Return the work that exceeds a host's own capacity in `time_s` (negative: spare capacity)."""
     excess, spare, crossed = _excess(fleet, time_s)
     if fleet.steal:
         helped = np.minimum(excess, spare)

@@ -73,7 +73,7 @@ class Solution:
     _beyond: Difference = Difference.NONE
 
     def verdict(self, *index: int) -> Verdict:
-        """Return what became of the configuration at `index` (none for a scalar)."""
+        """Return the verdict on the configuration at `index` (none for a scalar)."""
         if self._never[index]:
             return Verdict.NEVER
         return Verdict.BREAKS_EVEN if self.devices[index] else Verdict.OUT_OF_RANGE

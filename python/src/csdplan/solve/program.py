@@ -70,7 +70,7 @@ class Program:
     upper : list of float
         Upper bounds; all lower bounds are 0.
     whole : list of bool
-        Which variables are whole.
+        True for variables that must be whole numbers.
     rows : list of Row
         The constraints.
     """

@@ -1,7 +1,7 @@
 //! Splits an execution into parts that several cores work on in parallel.
 //!
-//! A part is an execution over a contiguous piece of the same sources, which writes its piece of
-//! the same output; the kernel joins their results. This module reads and computes nothing.
+//! A part is an execution over a contiguous piece of the same sources, and writes its piece of the
+//! same output; the kernel joins the results. This module performs no I/O and computes no result.
 //! Invariants: parts are split at whole units of the program, and where chunks of the output end;
 //! together they read every byte of the split streams once and write every byte of the output once.
 
@@ -10,25 +10,26 @@ use std::ops::Range;
 use csd_kernels::program::SplitRule;
 use csd_nvme::execute::{Execution, Output, Place, Source};
 
-/// Fewest bytes of a stream that a part is worth.
+/// Smallest number of bytes of a stream that is worth a part.
 const PART_BYTES_MIN: u64 = 64 << 10;
 
 /// One core's part.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Part {
-    /// What it runs.
+    /// Execution of the part.
     pub(super) execution: Execution,
-    /// Bytes of each cut stream that it covers.
+    /// Byte range of each split stream that it covers.
     pub(super) bytes: Range<u64>,
     /// Bytes of all streams that its program uses.
     pub(super) used_bytes: u64,
 }
 
-/// The lengths of an execution's sources, in order: of each its values', or its own alone.
+/// Lengths of an execution's sources, in order: for each source those of its values, or its own
+/// alone.
 pub(super) type Lengths = Vec<Vec<u64>>;
 
-/// Cuts an execution for at most `cores` cores; `None` when it is not worth it, or cannot be done
-/// without changing what the whole would do. Blocks have `block_bytes` bytes.
+/// Splits an execution for at most `cores` cores. Returns `None` if that is not worth it, or would
+/// change the outcome. Blocks have `block_bytes` bytes.
 pub(super) fn cut(
     execution: &Execution,
     rule: &SplitRule,
@@ -50,7 +51,8 @@ pub(super) fn cut(
     }
     let (step_bytes, writes) = (step_bytes(execution, rule)?, rule.written_bytes > 0);
     if let (Output::Memory { bytes, .. }, true) = (execution.output, writes) {
-        // The whole writes as much as there is room for before it fails.
+        // The whole execution writes until the output is full, and then fails; parts could not do
+        // the same.
         if written(rule, whole) > u64::from(bytes) {
             return None;
         }
@@ -75,12 +77,12 @@ pub(super) fn cut(
     parts.collect::<Option<Vec<_>>>().filter(|parts| parts.len() > 1)
 }
 
-/// Bytes written for the first `bytes` of the cut streams.
+/// Returns the number of bytes written for the first `bytes` of the split streams.
 fn written(rule: &SplitRule, bytes: u64) -> u64 {
     bytes.div_ceil(rule.item_bytes) * rule.written_bytes
 }
 
-/// Parts begin at multiples of this: whole units, for which whole chunks are written.
+/// Returns the alignment of parts in bytes: whole units, which write whole chunks.
 fn step_bytes(execution: &Execution, rule: &SplitRule) -> Option<u64> {
     let items = match execution.output {
         Output::KvChunks { chunk_bytes, .. } if rule.written_bytes > 0 => {
@@ -100,7 +102,8 @@ fn common_divisor(mut one: u64, mut other: u64) -> u64 {
     one
 }
 
-/// The last byte up to `bytes` at which the cut streams may be cut: no value is.
+/// Returns the last byte up to `bytes` at which the split streams may be split without splitting a
+/// value.
 fn floor(
     execution: &Execution,
     rule: &SplitRule,
@@ -130,7 +133,7 @@ fn floor(
     }
 }
 
-/// Every source, where it begins in its stream, and its lengths.
+/// Returns every source, its first byte in its stream, and its lengths.
 fn placed<'a>(
     execution: &'a Execution,
     lengths: &'a Lengths,
@@ -144,7 +147,7 @@ fn placed<'a>(
     })
 }
 
-/// The sources that bytes `bytes` of the cut streams come from, and all of the others.
+/// Returns the sources that contain bytes `bytes` of the split streams, and all of the others.
 fn piece(
     execution: &Execution,
     cut: usize,
@@ -162,7 +165,7 @@ fn piece(
         let inner = bytes.start.max(start)..bytes.end.min(end);
         let place = match source.place {
             Place::KvChunks { nsid, prefix, first, count: _, stride } => {
-                // An empty value at a part's end is the next one's.
+                // An empty value at a part's end belongs to the next part.
                 let mut at = start;
                 let is_in = lengths.iter().map(|length| {
                     let begun = at;
@@ -196,7 +199,7 @@ fn piece(
     Some(sources)
 }
 
-/// Where a part writes that covers `bytes` of the cut streams.
+/// Returns the output of a part that covers `bytes` of the split streams.
 fn output(output: Output, rule: &SplitRule, bytes: &Range<u64>) -> Option<Output> {
     let before = written(rule, bytes.start);
     Some(match output {

@@ -1,7 +1,8 @@
-//! AVX2: vectors of 8 or 4 keys; a table says how what is kept is permuted to the front.
+//! AVX2: vectors of 8 or 4 keys; a table gives the permutation that moves the kept keys to the
+//! front.
 #![allow(unsafe_code)]
 
-/// For each mask of `LANES` lanes the words of a vector that are kept, in order.
+/// Returns, for each mask of `LANES` lanes, the words of the kept lanes, in order.
 const fn kept<const LANES: usize, const MASKS: usize>() -> [[u8; 8]; MASKS] {
     let words = 8 / LANES;
     let mut table = [[0; 8]; MASKS];
@@ -20,7 +21,8 @@ const fn kept<const LANES: usize, const MASKS: usize>() -> [[u8; 8]; MASKS] {
     table
 }
 
-/// One module for each size of key: they differ in instructions, and in a stage of the network.
+/// Makes one module for each size of key: they differ in instructions, and in a stage of the
+/// network.
 macro_rules! keys {
     (
         $module:ident, $key:ident, $lanes:literal, $splat:ident, $equal:ident, $above:ident,
@@ -36,7 +38,7 @@ macro_rules! keys {
             type Vector = __m256i;
 
             const LANES: usize = $lanes;
-            /// Chains side by side.
+            /// Number of parallel chains.
             const WAYS: usize = 2;
             const UPPER: Masks = ();
             type Masks = ();
@@ -95,7 +97,7 @@ keys!(
     12,
     |keys| _mm256_permutevar8x32_epi32(keys, _mm256_set_epi32(0, 1, 2, 3, 4, 5, 6, 7)),
     |keys| {
-        // In each stage a lane meets the one at half the distance.
+        // In each stage a lane is compared with the one at half the distance.
         let other = _mm256_permute2x128_si256::<0x01>(keys, keys);
         let (low, high) = (_mm256_min_epi32(keys, other), _mm256_max_epi32(keys, other));
         let keys = _mm256_blend_epi32::<0b1111_0000>(low, high);
@@ -119,7 +121,7 @@ keys!(
     8,
     _mm256_permute4x64_epi64::<0b00_01_10_11>,
     |keys| {
-        // There is no minimum of 64 bits: lanes that are above change places.
+        // There is no minimum of 64 bits, so lanes that are greater are swapped.
         let other = _mm256_permute4x64_epi64::<0b01_00_11_10>(keys);
         let lower = _mm256_blend_epi32::<0b1111_0000>(keys, other);
         let upper = _mm256_blend_epi32::<0b1111_0000>(other, keys);

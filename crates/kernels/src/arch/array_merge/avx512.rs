@@ -1,8 +1,8 @@
-//! AVX-512: vectors of 16 or 8 keys; an instruction compresses what is kept to the front.
+//! AVX-512: vectors of 16 or 8 keys; an instruction compresses the kept keys to the front.
 #![allow(unsafe_code)]
 
-/// One module for each size of key: they differ in the instructions' names, and in a stage of the
-/// network.
+/// Makes one module for each size of key: they differ in the instructions' names, and in a stage of
+/// the network.
 macro_rules! keys {
     (
         $module:ident, $key:ident, $mask:ident, $lanes:literal, $splat:ident, $min:ident,
@@ -18,7 +18,7 @@ macro_rules! keys {
             type Vector = __m512i;
 
             const LANES: usize = $lanes;
-            /// Chains side by side.
+            /// Number of parallel chains.
             const WAYS: usize = 2;
             /// Upper lanes in each stage of the network.
             const UPPER: [$mask; [$($upper),+].len()] = [$($upper),+];
@@ -44,7 +44,7 @@ macro_rules! keys {
             fn turn(a: Vector, b: Vector, masks: Masks) -> (Vector, usize) {
                 let b = $reverse(b);
                 let from_a = $not_above(a, b).count_ones() as usize;
-                // In each stage a lane meets the one at half the distance.
+                // In each stage a lane is compared with the one at half the distance.
                 let mut keys = $min(a, b);
                 let mut masks = masks.into_iter();
                 $({

@@ -1,8 +1,8 @@
-//! Versions of array merge, over blocks of keys as they lie in memory.
+//! Versions of array merge, over blocks of keys in their memory layout.
 //!
-//! The portable version takes one key a turn without a branch. The vector versions share a driver
-//! (`vectors.rs`): a vector of keys a turn through a bitonic network, several parts of the
-//! blocks at a time, duplicates compressed away.
+//! The portable version takes one key per turn, without a branch. The vector versions share a
+//! driver (`vectors.rs`): it passes one vector of keys per turn through a bitonic network, works on
+//! several parts of the blocks at a time, and removes duplicates by compression.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -16,38 +16,41 @@ use std::sync::LazyLock;
 use super::Version;
 use crate::array_merge::key::Key;
 
-/// Elements that a version may write beyond its result: one vector.
+/// Number of elements that a version may write past its result: one vector.
 pub(crate) const SLACK: usize = 16;
 
-/// How far ahead of a merge memory is asked for what comes next: about a block.
+/// Prefetch distance of a merge in bytes: about a block.
 #[cfg(target_arch = "x86_64")]
 const AHEAD_BYTES: usize = 8192;
 
-/// The functions of a version for keys of one size. All write only keys that differ from the one
-/// before, give how many they wrote, and want [`SLACK`] more room than they have keys.
+/// Functions of a version for keys of one size. Each writes only keys that differ from the one
+/// before, returns the number of keys written, and needs room for [`SLACK`] more keys than it has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Functions<K: Key> {
-    /// Whether these keys are sorted, and none is smaller than the one that came before.
+    /// Returns true if these keys are sorted and none is smaller than the second argument, the key
+    /// before them.
     pub(crate) sorted: fn(&[K::Raw], K) -> bool,
-    /// Keys of floating numbers; false when one is NaN or they are not sorted, as in `sorted`.
+    /// Converts floating numbers into keys; returns false if one is NaN or they are not sorted, as
+    /// in `sorted`.
     pub(crate) decode: Decode<K>,
-    /// Merges as many of the blocks' keys, the smallest. The fourth argument came before.
+    /// Merges the given number of the blocks' smallest keys. The fourth argument is the key before
+    /// them.
     pub(crate) merge: Merge<K>,
-    /// Copies keys; the second argument came before.
+    /// Copies keys without duplicates; the second argument is the key before them.
     pub(crate) unique: Unique<K>,
-    /// The floating numbers of keys, in their place.
+    /// Converts keys into floating numbers, in place.
     pub(crate) encode: fn(&mut [K::Raw]),
 }
 
-/// Keys of floating numbers.
+/// Conversion of floating numbers into keys.
 pub(crate) type Decode<K> = fn(&[<K as Key>::Raw], K, &mut [<K as Key>::Raw]) -> bool;
-/// A copy without duplicates.
+/// Copy without duplicates.
 pub(crate) type Unique<K> = fn(&[<K as Key>::Raw], K, &mut [<K as Key>::Raw]) -> usize;
-/// A merge of two blocks.
+/// Merge of two blocks.
 pub(crate) type Merge<K> =
     fn(&[<K as Key>::Raw], &[<K as Key>::Raw], usize, K, &mut [<K as Key>::Raw]) -> usize;
 
-/// The functions of a version by size of key.
+/// Functions of a version by size of key.
 #[derive(Clone, Copy, Debug)]
 pub struct Both {
     /// For elements of 4 bytes.
@@ -56,13 +59,13 @@ pub struct Both {
     pub(crate) wide: Functions<i64>,
 }
 
-/// The best version.
+/// Returns the best version.
 pub(crate) fn best() -> Version<Both> {
     static BEST: LazyLock<Version<Both>> = LazyLock::new(|| super::best(versions()));
     *BEST
 }
 
-/// Every version that this machine can run, the best first.
+/// Returns every version that this machine can run, the best first.
 pub(crate) fn versions() -> impl Iterator<Item = Version<Both>> {
     #[cfg(target_arch = "x86_64")]
     let vector = {
@@ -136,7 +139,8 @@ fn unique<K: Key>(keys: &[K::Raw], before: K, out: &mut [K::Raw]) -> usize {
     written
 }
 
-/// How many of the merge's first `count` keys come from `a`: those of `a` follow equal ones of `b`.
+/// Returns how many of the merge's first `count` keys come from `a`, whose keys follow equal ones
+/// of `b`.
 #[cfg(target_arch = "x86_64")]
 fn split<K: Key>(a: &[K::Raw], b: &[K::Raw], count: usize) -> usize {
     let (mut low, mut high) = (count.saturating_sub(b.len()), count.min(a.len()));

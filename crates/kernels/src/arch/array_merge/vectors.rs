@@ -1,16 +1,17 @@
-//! The driver that the vector versions of array merge share, as a macro: functions with a target's
-//! features are made in the module that names them.
+//! Driver that the vector versions of array merge share. It is a macro, so that its functions are
+//! compiled with the target features of the module that uses it.
 //!
-//! A turn compares the next vector of one input with the next of the other, turned round. Where
-//! keys of the first are not larger, they come from the first: so many are taken, the rest from the
-//! second, and the smaller of each pair, a bitonic sequence, are sorted by a network. Which keys
-//! come next depends on the count alone, so a chain of turns waits for it; several chains over
-//! parts of the same merge go on side by side. Each knows what came before its part, so duplicates
-//! are dropped at the seams as anywhere; the parts' results are then closed up.
+//! A turn compares the next vector of one input with the reversed next vector of the other. The
+//! keys of the first that are not larger come from the first; the rest come from the second. The
+//! smaller of each pair form a bitonic sequence, which a network sorts. The keys of the next turn
+//! depend on that count alone, so a chain of turns waits only for it, and several chains over parts
+//! of one merge run side by side. Each chain knows the key before its part, so duplicates are
+//! dropped at the seams as anywhere; the parts' results are then moved together.
 //!
-//! The module that uses it has `LANES`, `WAYS`, `Vector`, and, with the features, `load`, `splat`,
-//! `turn` (the smallest keys of two vectors, sorted, and how many come from the first) and `emit`
-//! (writes those of the first lanes that differ from the lane before; gives how many).
+//! The module that uses the macro defines `LANES`, `WAYS`, `Vector`, and, with the features,
+//! `load`, `splat`, `turn` (returns the smallest keys of two vectors, sorted, and how many come
+//! from the first) and `emit` (writes those of the first lanes that differ from the lane before,
+//! and returns their number).
 
 macro_rules! vectors {
     ($features:literal, $key:ident) => {
@@ -75,7 +76,7 @@ macro_rules! vectors {
             written
         }
 
-        /// Asks for what lies where the next block does, if pieces are longer than blocks.
+        /// Prefetches the place of the next block, if pieces are longer than blocks.
         #[inline]
         #[target_feature(enable = $features)]
         fn prefetch(keys: &[Raw; LANES]) {
@@ -84,7 +85,7 @@ macro_rules! vectors {
             );
         }
 
-        /// Where a part of the merge stands: taken of both inputs, and written.
+        /// Progress of one part of the merge: keys taken from both inputs, and keys written.
         #[derive(Clone, Copy)]
         struct Chain {
             i: usize,
@@ -102,7 +103,7 @@ macro_rules! vectors {
             out: &mut [Raw],
         ) -> usize {
             let masks = std::hint::black_box(UPPER);
-            // Whole vectors, so that a part's last one does not reach into the next part's room.
+            // Whole vectors, so that a part's last vector does not reach into the next part's room.
             let part = count / WAYS / LANES * LANES;
             let mut chains = [Chain { i: 0, j: 0, written: 0, previous: splat(before) }; WAYS];
             for (way, chain) in chains.iter_mut().enumerate() {
@@ -140,9 +141,9 @@ macro_rules! vectors {
             written
         }
 
-        /// The smallest keys of two vectors, sorted, and how many come from the first. Often all
-        /// come from one, in runs of which the branches foresee all but the ends; then nothing
-        /// waits for the network.
+        /// Returns the smallest keys of two vectors, sorted, and how many come from the first.
+        /// Often all come from one, in runs: branches predict all but the ends of a run, and then
+        /// nothing waits for the network.
         #[inline]
         #[target_feature(enable = $features)]
         fn next_keys(a: &[Raw; LANES], b: &[Raw; LANES], masks: Masks) -> (Vector, usize) {
@@ -156,7 +157,7 @@ macro_rules! vectors {
             }
         }
 
-        /// Goes on with a chain to its end, where whole vectors may no longer be there.
+        /// Completes a chain up to its end, where fewer than a whole vector of keys may be left.
         #[target_feature(enable = $features)]
         fn finish(
             a: &[Raw],
@@ -178,21 +179,21 @@ macro_rules! vectors {
                 let count = left.min(LANES);
                 chain.written += emit(keys, chain.previous, count, &mut out[written..]);
                 chain.previous = keys;
-                // Padding is only taken where keys as large as it are all that is left.
+                // Padding is only taken if all keys that are left are as large as the padding.
                 chain.i = (i + from_a).min(a.len());
                 chain.j = (j + LANES - from_a).min(b.len());
             }
             chain.written
         }
 
-        /// The largest key taken so far.
+        /// Returns the largest key taken so far.
         fn last_taken(a: &[Raw], b: &[Raw], i: usize, j: usize, before: $key) -> $key {
             let last = |keys: &[Raw], at: usize| at.checked_sub(1).map(|at| keys[at]);
             let both = last(a, i).into_iter().chain(last(b, j));
             both.map(<$key>::from_le_bytes).max().unwrap_or(before)
         }
 
-        /// The first keys, and the largest there is where there are none.
+        /// Returns the first keys, padded with the largest possible key.
         #[target_feature(enable = $features)]
         fn padded(keys: &[Raw]) -> Vector {
             if let Some(keys) = keys.first_chunk() {

@@ -1,4 +1,5 @@
-//! AVX2: 32 bytes a load, four loads a turn, equal lanes (-1) subtracted from lane counters.
+//! AVX2: 32 bytes per load, four loads per turn; equal lanes (-1) are subtracted from lane
+//! counters.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{

@@ -1,4 +1,5 @@
-//! AVX-512F: 64 bytes a load, four loads a turn; equal lanes come as bit masks and are counted.
+//! AVX-512F: 64 bytes per load, four loads per turn; comparisons give bit masks, whose bits are
+//! counted.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{

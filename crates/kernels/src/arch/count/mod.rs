@@ -1,4 +1,4 @@
-//! Versions of count: comparisons of whole vectors with a pattern of bits.
+//! Versions of count, which compare whole vectors with a bit pattern.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 use super::Version;
 
-/// Which elements to count: those whose masked bits are these.
+/// Pattern of the elements to count: their masked bits equal `bits`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pattern {
     /// Elements of 4 bytes.
@@ -31,7 +31,7 @@ pub(crate) enum Pattern {
     },
 }
 
-/// The functions of a version, by width of the elements: bytes, mask, bits.
+/// Functions of a version, by width of the elements: bytes, mask, bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     narrow: fn(&[u8], u32, u32) -> u64,
@@ -39,7 +39,7 @@ pub struct Functions {
 }
 
 impl Functions {
-    /// Elements of `bytes` with the pattern.
+    /// Returns the number of elements of `bytes` that match the pattern.
     pub(crate) fn count(&self, pattern: &Pattern, bytes: &[u8]) -> u64 {
         match *pattern {
             Pattern::Narrow { mask, bits } => (self.narrow)(bytes, mask, bits),
@@ -48,13 +48,13 @@ impl Functions {
     }
 }
 
-/// Elements of `bytes` with the pattern, by the best version.
+/// Returns the number of elements of `bytes` that match the pattern, by the best version.
 pub(crate) fn count(pattern: &Pattern, bytes: &[u8]) -> u64 {
     static BEST: LazyLock<Version<Functions>> = LazyLock::new(|| super::best(versions()));
     BEST.run.count(pattern, bytes)
 }
 
-/// Every version that this machine can run, the best first.
+/// Returns every version that this machine can run, the best first.
 pub(crate) fn versions() -> impl Iterator<Item = Version<Functions>> {
     #[cfg(target_arch = "x86_64")]
     let vector = {

@@ -1,4 +1,5 @@
-//! NEON: 16 bytes a load, four loads a turn, equal lanes (-1) subtracted from lane counters.
+//! NEON: 16 bytes per load, four loads per turn; equal lanes (-1) are subtracted from lane
+//! counters.
 #![allow(unsafe_code)]
 
 use std::arch::aarch64::*;

@@ -1,4 +1,4 @@
-//! The version that any machine runs: a loop that compilers vectorise to the target's baseline.
+//! Version for every processor: a loop that compilers vectorise to the target's baseline.
 
 use super::Functions;
 
@@ -6,7 +6,8 @@ use super::Functions;
 pub(super) const FUNCTIONS: Functions = Functions { narrow, wide };
 
 pub(super) fn narrow(bytes: &[u8], mask: u32, bits: u32) -> u64 {
-    // Inner counts of 32 bits keep the lanes as wide as the elements; a block cannot overflow one.
+    // Inner counts of 32 bits keep the lanes as wide as the elements; a block is too short to
+    // overflow one.
     let blocks = bytes.chunks(1 << 16);
     blocks.map(|block| u64::from(narrow_block(block, mask, bits))).sum()
 }

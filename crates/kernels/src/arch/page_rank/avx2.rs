@@ -1,8 +1,8 @@
 //! AVX2: dense lanes in eight vectors, sparse lanes in two.
 //!
-//! A turn of a sparse row takes eight values however long the row is, and masks away those past its
+//! A turn of a sparse row takes eight values whatever the row's length, and masks those past its
 //! end, because a branch on a short row's length is mispredicted. Values are gathered by single
-//! loads: gather instructions were slower on the processors that this was measured on.
+//! loads: gather instructions were slower on the processors measured.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
@@ -60,11 +60,11 @@ fn block(words: &[[u8; 4]], values: &Values, sums: &mut Sums) -> (usize, usize) 
     sparse::block(words, values, sums, |values, degree| row(values, degree))
 }
 
-/// The sum of a row's values, behind which are others.
+/// Returns the sum of a row's values; other values may follow them.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn row(values: &[f64], degree: usize) -> f64 {
-    /// From position `8 - n`, as many lanes as there are sources, and then none.
+    /// Masks by number of sources: from position `8 - n` on, n lanes of ones, then zeros.
     static THERE: [i64; 2 * LANES_SPARSE] =
         [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
     let mut left = degree;
@@ -80,7 +80,7 @@ fn row(values: &[f64], degree: usize) -> f64 {
                     _mm256_loadu_pd(there[half * 4..].as_ptr().cast()),
                 )
             };
-            // Lanes that are not there add 0.0, which changes none: none is ever -0.0.
+            // Masked lanes add 0.0, which changes no lane: none is ever -0.0.
             *lanes = _mm256_add_pd(*lanes, _mm256_and_pd(values, there));
         }
         if left <= LANES_SPARSE {

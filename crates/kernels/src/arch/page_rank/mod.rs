@@ -1,6 +1,6 @@
-//! Versions of page rank's products, all with the lanes that the kernel's module fixes.
+//! Versions of page rank's products, all with the lanes that the kernel's module defines.
 //!
-//! Products are rounded before they are added: nothing here fuses the two.
+//! Products are rounded before they are added: no version uses fused multiply-add.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -16,24 +16,24 @@ use super::Version;
 use crate::page_rank::LANES_DENSE;
 pub(crate) use sparse::Walk;
 
-/// Adds the products of whole turns of a row with as long a part of the vector to the lanes.
+/// Adds the products of a row's whole turns and the same part of the vector to the lanes.
 pub(crate) type Dense = fn(&[u8], &[f32], &mut [f32; LANES_DENSE]);
 /// Appends the sums of whole rows, up to the first that is cut or wrong.
 pub(crate) type Sparse = fn(&[[u8; 4]], &[f64], &mut Vec<f64>) -> Walk;
 
-/// The best version of the dense product.
+/// Returns the best version of the dense product.
 pub(crate) fn best_dense() -> Version<Dense> {
     static BEST: LazyLock<Version<Dense>> = LazyLock::new(|| super::best(dense_versions()));
     *BEST
 }
 
-/// The best version of the sparse product.
+/// Returns the best version of the sparse product.
 pub(crate) fn best_sparse() -> Version<Sparse> {
     static BEST: LazyLock<Version<Sparse>> = LazyLock::new(|| super::best(sparse_versions()));
     *BEST
 }
 
-/// Every version of the dense product that this machine can run, the best first.
+/// Returns every version of the dense product that this machine can run, the best first.
 pub(crate) fn dense_versions() -> impl Iterator<Item = Version<Dense>> {
     #[cfg(target_arch = "x86_64")]
     let vector = {
@@ -54,7 +54,7 @@ pub(crate) fn dense_versions() -> impl Iterator<Item = Version<Dense>> {
     vector.into_iter().flatten().chain([Version::portable(dense as Dense)])
 }
 
-/// Every version of the sparse product that this machine can run, the best first.
+/// Returns every version of the sparse product that this machine can run, the best first.
 pub(crate) fn sparse_versions() -> impl Iterator<Item = Version<Sparse>> {
     #[cfg(target_arch = "x86_64")]
     let vector = {

@@ -1,4 +1,4 @@
-//! NEON: dense lanes in sixteen vectors. Sparse rows are the portable ones: there is no gather.
+//! NEON: dense lanes in sixteen vectors. Sparse rows use the portable version: NEON has no gather.
 #![allow(unsafe_code)]
 
 use std::arch::aarch64::*;

@@ -1,38 +1,37 @@
-//! What versions of the sparse product have in common: the walk over rows, a block of words at a
-//! time.
+//! Walk over rows that all versions of the sparse product share, one block of words at a time.
 //!
 //! The values of a block's sources are gathered before its rows are summed, in a loop without
-//! branches: so many loads are on their way at once, also where the vector is in no near cache, and
-//! the check that sources are in the vector costs next to nothing. Degrees are words as any other
-//! and are gathered with the rest. Rows that a block does not hold, and those of a block one of
-//! whose words is not below the vector's length, are summed one by one.
+//! branches. So many loads are in flight at once, even when the vector is in no near cache, and the
+//! check that sources are in the vector costs next to nothing. Degrees are gathered like all other
+//! words. A row that does not fit in a block is summed alone, and so is each row of a block with a
+//! word that is not below the vector's length.
 #![allow(unsafe_code)]
 
 use crate::page_rank::{LANES_SPARSE, fold_sparse};
 
 /// Words gathered together: their values stay in the nearest cache until they are used.
 const BLOCK_WORDS: usize = 512;
-/// Values behind a row's own that a version may read: it can take a turn of any row, also of one
-/// without sources, before it looks at its length.
+/// Number of values after a row's own that a version may read: it reads a first vector of every
+/// row, even of one without sources, before it checks the row's length.
 const BEHIND: usize = LANES_SPARSE;
 
-/// The values of a block's words, and behind them some of no meaning.
+/// Values of a block's words, followed by values without meaning.
 pub(super) type Values = [f64; BLOCK_WORDS + BEHIND];
 /// Sums of a block's rows.
 pub(super) type Sums = [f64; BLOCK_WORDS];
 
-/// How far a version came.
+/// Progress of a version.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Walk {
-    /// Words of whole rows.
+    /// Number of words in whole rows.
     pub(crate) words: usize,
-    /// Edges in them.
+    /// Number of edges in them.
     pub(crate) edges: u64,
-    /// Whether the next row names a source that the vector does not have.
+    /// True if the next row names a source that the vector does not have.
     pub(crate) wrong: bool,
 }
 
-/// The version for every processor.
+/// Runs the version for every processor.
 pub(super) fn portable(words: &[[u8; 4]], vector: &[f64], sums: &mut Vec<f64>) -> Walk {
     walk(words, vector, sums, gather, |words, values, sums| {
         block(words, values, sums, |values, degree| {
@@ -45,8 +44,8 @@ pub(super) fn portable(words: &[[u8; 4]], vector: &[f64], sums: &mut Vec<f64>) -
     })
 }
 
-/// Walks over whole rows by a version's [`gather`] and [`block`]: two loops that are compiled apart
-/// have registers enough, which one of both has not.
+/// Walks over whole rows by a version's [`gather`] and [`block`]. The two loops are compiled apart,
+/// because one loop would need too many registers.
 pub(super) fn walk(
     words: &[[u8; 4]],
     vector: &[f64],
@@ -74,7 +73,7 @@ pub(super) fn walk(
     walk
 }
 
-/// Gathers the values of words, if all are below the vector's length.
+/// Gathers the values of words, if all are below the vector's length; returns true if they are.
 #[inline(always)]
 pub(super) fn gather(words: &[[u8; 4]], vector: &[f64], values: &mut Values) -> bool {
     // Without an early end, so that compilers make vectors of it.
@@ -89,9 +88,9 @@ pub(super) fn gather(words: &[[u8; 4]], vector: &[f64], values: &mut Values) -> 
     true
 }
 
-/// Sums the rows that end in a block's words; how many words and rows these are. `row` sums as many
-/// values as its second argument says, the first of those it is given; a turn of others
-/// follows them.
+/// Sums the rows that end in a block's words; returns the number of words and rows. `row` sums the
+/// first values of its slice, as many as its second argument says; the slice has at least one
+/// vector of further values.
 #[inline(always)]
 pub(super) fn block(
     words: &[[u8; 4]],
@@ -112,7 +111,7 @@ pub(super) fn block(
     (at, rows)
 }
 
-/// Sums rows that together have a block's words or more; whether none of them is cut or wrong.
+/// Sums rows that together have a block's words or more; returns true if none is cut or wrong.
 fn one_by_one(words: &[[u8; 4]], vector: &[f64], sums: &mut Vec<f64>, walk: &mut Walk) -> bool {
     let mut at = 0;
     while at < BLOCK_WORDS && at < words.len() {

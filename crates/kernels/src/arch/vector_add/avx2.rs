@@ -1,4 +1,4 @@
-//! AVX2: 32 bytes a vector, four a turn.
+//! AVX2: 32 bytes per vector, four vectors per turn.
 #![allow(unsafe_code)]
 
 use super::vectors::vectors;

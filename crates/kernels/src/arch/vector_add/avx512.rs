@@ -1,4 +1,4 @@
-//! AVX-512F: 64 bytes a vector, four a turn.
+//! AVX-512F: 64 bytes per vector, four vectors per turn.
 #![allow(unsafe_code)]
 
 use super::vectors::vectors;

@@ -1,5 +1,5 @@
-//! Versions of vector add. Long results are stored past the caches, because writing through them
-//! would first read what is overwritten.
+//! Versions of vector add. Long results use non-temporal stores, because ordinary ones would first
+//! read the memory that they overwrite.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -16,20 +16,20 @@ use super::Version;
 use crate::numeric::Numeric;
 use crate::vector_add::scalar;
 
-/// Results at least this long leave the caches anyway, bytes.
+/// Length of results that exceed the caches anyway, bytes.
 #[cfg(target_arch = "x86_64")]
 const STREAM_BYTES: usize = 4 << 20;
 
 /// Adds equally long arrays of whole elements into a third.
 pub(crate) type Add = fn(Numeric, &[u8], &[u8], &mut [u8]);
 
-/// Adds by the best version.
+/// Adds with the best version.
 pub(crate) fn add(element: Numeric, left: &[u8], right: &[u8], sum: &mut [u8]) {
     static BEST: LazyLock<Version<Add>> = LazyLock::new(|| super::best(versions()));
     (BEST.run)(element, left, right, sum);
 }
 
-/// Every version that this machine can run, the best first.
+/// Returns every version that this machine can run, the best first.
 pub(crate) fn versions() -> impl Iterator<Item = Version<Add>> {
     #[cfg(target_arch = "x86_64")]
     let vector = {
@@ -50,8 +50,8 @@ pub(crate) fn versions() -> impl Iterator<Item = Version<Add>> {
     vector.into_iter().flatten().chain([Version::portable(scalar::add as Add)])
 }
 
-/// Bytes to add one by one before the result is aligned for streaming; `None` when the result is
-/// short, or lies so that no whole element ends there.
+/// Returns the number of bytes to add one by one before the result is aligned for streaming; `None`
+/// if the result is short, or no whole element ends at an aligned address.
 #[cfg(target_arch = "x86_64")]
 fn head(sum: &[u8], vector_bytes: usize, element: Numeric) -> Option<usize> {
     let head = sum.as_ptr().align_offset(vector_bytes);

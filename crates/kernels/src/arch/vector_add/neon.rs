@@ -1,5 +1,4 @@
-//! NEON: 16 bytes a vector, four a turn. Results are stored as any: no intrinsic streams past the
-//! caches.
+//! NEON: 16 bytes per vector, four vectors per turn. It has no intrinsic for non-temporal stores.
 #![allow(unsafe_code)]
 
 use std::arch::aarch64::*;

@@ -1,6 +1,5 @@
-//! Vector add for x86-64, as a macro: versions differ in their vectors' width and in their
-//! instructions' names, and functions with a target's features are made in the file that names
-//! them.
+//! Vector add for x86-64, as a macro. Versions differ in the width of vectors and the names of
+//! instructions, and functions must be compiled with the features of the module that uses them.
 
 macro_rules! vectors {
     (
@@ -58,7 +57,8 @@ macro_rules! vectors {
                     };
                     let to = sum.as_mut_ptr().wrapping_add(at).cast();
                     if stream {
-                        // SAFETY: in its turn, and aligned: the head before it was cut so.
+                        // SAFETY: in its turn, and aligned, because the bytes before it were added
+                        // as the head.
                         unsafe { $stream(to, vector) }
                     } else {
                         // SAFETY: in its turn; this store needs no alignment.
@@ -67,7 +67,7 @@ macro_rules! vectors {
                 }
             }
             if stream {
-                // Streamed stores are seen by other cores only after a fence.
+                // Other cores see non-temporal stores only after a fence.
                 _mm_sfence();
             }
         }

@@ -1,8 +1,8 @@
-//! AVX-512 with VPCLMULQDQ: a page is folded 256 bytes a turn.
+//! AVX-512 with VPCLMULQDQ: folds 256 bytes of a page per turn.
 //!
-//! Folding over a distance of D bits: the low half of 128 bits times x^(D+31), the high half times
-//! x^(D-33), both modulo the polynomial and reflected, stand D bits further on for the same
-//! remainder. What is left, 128 bits, goes through SSE4.2's instruction.
+//! To fold 128 bits over a distance of D bits, the low half is multiplied by x^(D+31) and the high
+//! half by x^(D-33), both modulo the polynomial and reflected; the products, D bits further on,
+//! have the same remainder. The instruction of SSE4.2 takes the last 128 bits.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
@@ -14,7 +14,7 @@ functions!();
 /// Bytes of one turn: four vectors.
 const TURN: usize = 256;
 
-/// Factors for a distance in bits: for the low half, for the high half.
+/// Returns the factors for a distance in bits: for the low half and for the high half.
 const fn factors(distance: u32) -> [i64; 2] {
     [power(distance + 31) as i64, power(distance - 33) as i64]
 }
@@ -23,7 +23,7 @@ const TURN_FACTORS: [i64; 2] = factors(2048);
 const VECTOR_FACTORS: [i64; 2] = factors(512);
 const LANE_FACTORS: [i64; 2] = factors(128);
 
-/// x to this power modulo the polynomial, reflected: a step to the right multiplies by x.
+/// Returns x to this power modulo the polynomial, reflected: a shift to the right multiplies by x.
 const fn power(exponent: u32) -> u32 {
     let mut value = 1 << 31;
     let mut step = 0;
@@ -34,7 +34,7 @@ const fn power(exponent: u32) -> u32 {
     value
 }
 
-/// The states of several pages of one length after all their bytes.
+/// Returns the states of several pages of one length after all their bytes.
 #[target_feature(enable = "avx512f,vpclmulqdq,pclmulqdq,sse4.2")]
 fn states<const N: usize>(pages: [&[u8]; N], before: [u32; N]) -> [u32; N] {
     let turns = pages.map(|page| page.as_chunks::<TURN>());
@@ -59,7 +59,7 @@ fn states<const N: usize>(pages: [&[u8]; N], before: [u32; N]) -> [u32; N] {
     std::array::from_fn(|page| finish(sums[page], turns[page].1))
 }
 
-/// The state after a page's folded turns and its tail.
+/// Returns the state after a page's folded turns and its tail.
 #[inline]
 #[target_feature(enable = "avx512f,vpclmulqdq,pclmulqdq,sse4.2")]
 fn finish(sums: [__m512i; 4], tail: &[u8]) -> u32 {

@@ -1,5 +1,5 @@
-//! Versions by a processor's instructions for the CRC of a word of 8 bytes and of a byte, as a
-//! macro: functions with a target's features are made in the file that names them.
+//! Versions that use a processor's instructions for the CRC of a word of 8 bytes and of a byte. It
+//! is a macro, so that functions are compiled with the features of the module that uses them.
 
 macro_rules! instructions {
     ($arch:ident, $feature:literal, $word:expr, $byte:ident) => {

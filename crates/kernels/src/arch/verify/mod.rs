@@ -1,7 +1,7 @@
-//! Versions of the CRC-32C of pages: tables of 8 bytes a turn, the instructions of SSE4.2 and of
+//! Versions of the CRC-32C of pages: tables (8 bytes per turn), the instructions of SSE4.2 and of
 //! ARMv8, and AVX-512's carry-less multiplication.
 //!
-//! Several pages may advance together, because a page's own bytes wait for each other.
+//! Several pages may advance together, because each turn of one page depends on the turn before.
 
 #[cfg(target_arch = "aarch64")]
 mod armv8;
@@ -17,8 +17,8 @@ use std::sync::LazyLock;
 
 use super::Version;
 
-/// Groups of `unroll` pages, then what is left one by one, each group through `$states`, which
-/// gives the states of an array of pages of any length.
+/// Computes pages in groups of `unroll`, then the rest one by one. `$states` returns the states of
+/// an array of pages of any length.
 macro_rules! each_group {
     ($data:expr, $page:expr, $unroll:expr, $out:expr, |$pages:ident| $states:expr) => {{
         let (data, page, out): (&[u8], usize, &mut Vec<u32>) = ($data, $page, $out);
@@ -51,8 +51,8 @@ macro_rules! each_group {
         }
     }};
 }
-/// The functions of a version whose `states` need processor features. `states` gives the states of
-/// several pages of one length after all their bytes, from those before.
+/// Defines the functions of a version whose `states` needs processor features. `states` returns the
+/// states of several pages of one length after all their bytes, given those before.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! functions {
     () => {
@@ -90,7 +90,7 @@ pub struct Functions {
 }
 
 impl Functions {
-    /// The state after more bytes.
+    /// Returns the state after more bytes.
     pub(crate) fn update(&self, state: u32, bytes: &[u8]) -> u32 {
         (self.update)(state, bytes)
     }
@@ -101,13 +101,13 @@ impl Functions {
     }
 }
 
-/// The best version.
+/// Returns the best version.
 pub(crate) fn best() -> Version<Functions> {
     static BEST: LazyLock<Version<Functions>> = LazyLock::new(|| super::best(versions()));
     *BEST
 }
 
-/// Every version that this machine can run, the best first.
+/// Returns every version that this machine can run, the best first.
 pub(crate) fn versions() -> impl Iterator<Item = Version<Functions>> {
     #[cfg(target_arch = "x86_64")]
     let vector = {
@@ -131,7 +131,7 @@ pub(crate) fn versions() -> impl Iterator<Item = Version<Functions>> {
     vector.into_iter().flatten().chain([Version::portable(portable::FUNCTIONS)])
 }
 
-/// The states of several pages of one length after all their bytes.
+/// Returns the states of several pages of one length after all their bytes.
 #[inline(always)]
 fn together<const N: usize>(
     pages: [&[u8]; N],

@@ -1,11 +1,11 @@
-//! The version that any machine runs: tables, 8 bytes a turn.
+//! Version for every processor: tables, 8 bytes per turn.
 
 use super::{Functions, POLYNOMIAL, each_group, together};
 
 /// The functions of this version.
 pub(super) const FUNCTIONS: Functions = Functions { update, pages };
 
-/// What each byte of eight does to the state, the last byte's table first.
+/// Effect of each of eight bytes on the state, the last byte's table first.
 static TABLES: [[u32; 256]; 8] = {
     let mut tables = [[0; 256]; 8];
     let mut byte = 0u32;

@@ -1,4 +1,4 @@
-//! Where executions are cut, what parts read and write, and how results fold.
+//! Places where executions are split, inputs and outputs of parts, and the fold of results.
 
 use super::*;
 
@@ -34,7 +34,7 @@ fn values(first: u32, count: u32) -> Place {
     Place::KvChunks { nsid: 3, prefix: PREFIX, first, count, stride: 3 }
 }
 
-/// Sources of each part, and its bytes in KiB.
+/// Returns the sources of each part, and its byte range in KiB.
 fn cuts(
     execution: &Execution,
     rule: &SplitRule,

@@ -1,26 +1,25 @@
-//! [`Remembered`]: compiled programs, kept for the next time that the same bytes are loaded.
+//! [`Cache`]: compiled programs, kept for the next load of the same bytes.
 //!
-//! Counts them in the memory that they take, whether they are loaded at the moment or not.
-//! Invariant: together they never count more than the bound that was given; those that were used
-//! longest ago make room.
+//! Counts the memory of all kept programs, loaded or not. Invariant: their sum never exceeds the
+//! bound; the least recently used ones make room.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use csd_kernels::program::Compiled;
 
-/// Compiled programs by the digest of their bytes, the last used first.
-pub(crate) struct Remembered<T> {
+/// Compiled programs by the digest of their bytes, most recently used first.
+pub(crate) struct Cache<T> {
     all: VecDeque<([u8; 32], Arc<T>)>,
     bytes_max: u64,
 }
 
-impl<T: Compiled> Remembered<T> {
+impl<T: Compiled> Cache<T> {
     pub(crate) fn new(bytes_max: u64) -> Self {
         Self { all: VecDeque::new(), bytes_max }
     }
 
-    /// The program of these bytes, which counts as used.
+    /// Returns the program of these bytes and marks it as used.
     pub(crate) fn get(&mut self, digest: &[u8; 32]) -> Option<Arc<T>> {
         let at = self.all.iter().position(|(known, _)| known == digest)?;
         let found = self.all.remove(at)?;
@@ -29,7 +28,7 @@ impl<T: Compiled> Remembered<T> {
         Some(program)
     }
 
-    /// Keeps a program; one that takes more than there may be is not kept.
+    /// Keeps a program, unless it alone exceeds the bound.
     pub(crate) fn insert(&mut self, digest: [u8; 32], program: Arc<T>) {
         if program.bytes() > self.bytes_max {
             return;
@@ -40,7 +39,7 @@ impl<T: Compiled> Remembered<T> {
         }
     }
 
-    /// What all of them take, bytes.
+    /// Returns the memory of all kept programs, bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.all.iter().map(|(_, program)| program.bytes()).sum()
     }
@@ -66,15 +65,15 @@ mod tests {
 
     #[test]
     fn what_was_used_longest_ago_makes_room_and_bytes_count() {
-        let mut remembered = Remembered::new(100);
+        let mut cache = Cache::new(100);
         for (name, bytes) in [(1, 40), (2, 40), (3, 101)] {
-            remembered.insert([name; 32], Arc::new(Sized(bytes)));
+            cache.insert([name; 32], Arc::new(Sized(bytes)));
         }
-        assert_eq!(remembered.bytes(), 80, "what is larger than the bound is not kept");
-        assert!(remembered.get(&[1; 32]).is_some());
-        remembered.insert([4; 32], Arc::new(Sized(60)));
-        let kept = [1, 2, 3, 4].map(|name| remembered.get(&[name; 32]).is_some());
+        assert_eq!(cache.bytes(), 80, "what is larger than the bound is not kept");
+        assert!(cache.get(&[1; 32]).is_some());
+        cache.insert([4; 32], Arc::new(Sized(60)));
+        let kept = [1, 2, 3, 4].map(|name| cache.get(&[name; 32]).is_some());
         assert_eq!(kept, [true, false, false, true]);
-        assert_eq!(remembered.bytes(), 100);
+        assert_eq!(cache.bytes(), 100);
     }
 }
