@@ -53,7 +53,7 @@ def grid(**more: Any) -> None:
 
 
 def decimals(**more: Any) -> None:
-    """Solve ten million rows of one decimal, many of them ties that floating point cannot decide."""
+    """Solve ten million rows of one decimal, many of them ties for floating point."""
     tenths = np.arange(1, 101) / 10
     found = break_even(
         1.5,
@@ -97,7 +97,7 @@ def events() -> None:
 
 
 def purchase() -> None:
-    """Find the cheapest of 10 CPUs and 6 kinds of drives for 8 workloads, and the binding limits."""
+    """Find the cheapest of 10 CPUs and 6 kinds of drives for 8 workloads, with the limits."""
     assert optimize(_request()) is not None
 
 

@@ -1,4 +1,4 @@
-//! [`ask`]: one question to the drives that a command names, or to all of the array.
+//! [`ask`]: sends one query to the drives that a command names, or to all drives of the array.
 
 use csd_initiator::{Address, Controller, Error};
 use csd_store::array::Array;
@@ -7,14 +7,14 @@ use crate::context::Context;
 use crate::report::Failure;
 use crate::runtime::runtime;
 
-/// Drives by name or URL, each with its answer or why there is none.
+/// Drives by name or URL, each with its answer or the reason why it has none.
 pub(crate) type Answers<T> = Vec<(String, Result<T, String>)>;
 
-/// Asks the drive that `which` names in the array, or whose URL it is, or all drives of the
-/// array. The question has the connection, and the namespace if the URL has one.
+/// Queries the drive with the name or URL `which`, or all drives of the array. The query gets the
+/// connection, and the namespace if the URL has one.
 ///
 /// # Errors
-/// When there is no such drive, or the drive of a URL does not answer.
+/// If there is no such drive, or the drive of a URL does not answer.
 pub(crate) fn ask<T: Send + 'static>(
     which: Option<&String>,
     context: &Context,

@@ -1,4 +1,4 @@
-//! `csd drive log`: what became of a drive's last executions.
+//! `csd drive log`: the log of a drive's last executions.
 
 use csd_initiator::Compute;
 use csd_nvme::executions::Entry;
@@ -12,7 +12,7 @@ use crate::report::{Failure, Report};
 use crate::table::{Align, Table};
 use crate::units::{duration, grouped, size};
 
-/// Shows the logs of the drives that were named, or of all drives of the array.
+/// Shows the log of the named drive, or of all drives of the array.
 pub(crate) fn log(options: &Log, context: &Context) -> Result<Report, Failure> {
     let drives = ask(options.drive.as_ref(), context, async |controller, nsid| {
         Compute::open(controller, nsid.unwrap_or(COMPUTE_NSID))?.executions().await

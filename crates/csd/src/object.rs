@@ -83,10 +83,10 @@ fn put_file(
     Ok(Report::new(text, describe(&entry)).with_warnings(stored.warnings))
 }
 
-/// What is to be put.
+/// An opened source, ready to be stored.
 struct Opened {
     source: Source,
-    /// Its length, where the file system knows it.
+    /// Length, if the file system knows it.
     bytes: Option<u64>,
     arrange: Arrange,
     chunk_bytes: Option<u64>,
@@ -127,18 +127,18 @@ fn open(file: &str, options: &cli::Put) -> Result<Opened, Failure> {
         refuse_text(name, element)?;
         Ok(Source::raw(name, reader, element))
     };
-    // A bar over a CSV file would end early or late: its numbers are not as long as its text.
+    // A CSV file has no total for the progress bar: its numbers and its text differ in length.
     let bytes = bytes.filter(|_| !options.csv);
     let source = source.map_err(|error| Failure::at_fault(error.fault(), error))?;
     Ok(Opened { source, bytes, arrange, chunk_bytes: options.chunk })
 }
 
-/// Whether a file's name says that it is a NumPy array.
+/// Returns true if a file's name is that of a NumPy array.
 pub(crate) fn is_npy(file: &str) -> bool {
     Path::new(file).extension().is_some_and(|extension| extension == "npy")
 }
 
-/// A file that its name says is CSV holds no numbers as they lie in memory.
+/// Refuses to store a CSV file as raw numbers.
 fn refuse_text(name: &str, element: ElementType) -> Result<(), Failure> {
     let extension = Path::new(name).extension();
     let is_text = extension.is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
@@ -251,7 +251,7 @@ pub(crate) fn rm(options: &cli::Names, context: &Context) -> Result<Report, Fail
     }
 }
 
-/// An object for programs.
+/// Describes an object for JSON output.
 pub(crate) fn describe(entry: &Entry) -> Value {
     json!({
         "name": entry.name,

@@ -1,8 +1,8 @@
 //! `csd array add`: more drives for an array that has objects.
 //!
-//! Does not move data. Invariants: the array file names a new drive among the array's only after
-//! the drive holds every name ([`csd_store::catalogue::grow`]); until then it is `joining`, and
-//! an interrupted command leaves the old array, which can be used.
+//! Does not move data. Invariants: a new drive is listed under `drives` in the array file only
+//! after it holds every name ([`csd_store::catalogue::grow`]); before, it is listed under
+//! `joining`. An interrupted command leaves the old array, which stays usable.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub(crate) fn add(options: &cli::Add, context: &Context) -> Result<Report, Failu
     let _writers = Writers::exclude(path)?;
     let mut local = Local::load(path)?;
     let warnings = discard(&mut local)?;
-    // Every drive must answer: then all that was ever written can be seen.
+    // Every drive must answer, so that every name ever written is found.
     with_plan(&Plan::new(&local.file), context.options()?, async |array| {
         Ok(catalogue::grow::all_up(array)?)
     })?;
@@ -33,7 +33,7 @@ pub(crate) fn add(options: &cli::Add, context: &Context) -> Result<Report, Failu
         Some(drives) => planned(options, &local, drives)?,
         None => given(options, &local.file)?,
     };
-    // Checked as a whole: names, and how many drives an array has.
+    // Checks names and the number of drives.
     local.file.check().map_err(Failure::usage)?;
     local.save()?;
     let names = match join(options, &mut local, before, context) {
@@ -51,7 +51,7 @@ pub(crate) fn add(options: &cli::Add, context: &Context) -> Result<Report, Failu
     Ok(report(&local, context, before, names).with_warnings(warnings))
 }
 
-/// New drives of this machine.
+/// Returns records for `count` new drives on this machine.
 fn planned(options: &cli::Add, local: &Local, count: u16) -> Result<Vec<DriveRecord>, Failure> {
     let like = local.file.drives.iter().rev().find(|drive| drive.media.is_some());
     let in_memory = like.is_some_and(DriveRecord::is_in_memory);
@@ -78,7 +78,7 @@ fn planned(options: &cli::Add, local: &Local, count: u16) -> Result<Vec<DriveRec
     Ok(drives)
 }
 
-/// Drives that serve already.
+/// Returns records for the drives at the given URLs.
 fn given(options: &cli::Add, file: &ArrayFile) -> Result<Vec<DriveRecord>, Failure> {
     if let Some(option) = options.drive.said.keys().next() {
         let why = format!("--{option} is for new drives on this machine: say --drives");
@@ -105,8 +105,8 @@ fn free_names(file: &ArrayFile) -> impl Iterator<Item = String> {
     names.filter(|name| file.all().all(|drive| drive.name != *name))
 }
 
-/// Starts the joining drives that are to be started, and copies every name to all of them; how
-/// many names.
+/// Starts the joining drives if they are on this machine, and copies every name to all of them.
+/// Returns the number of names.
 fn join(
     options: &cli::Add,
     local: &mut Local,
@@ -124,8 +124,8 @@ fn join(
     })
 }
 
-/// Ends what an `add` that was cut off has left: its drives are not the array's, and nothing but
-/// copies of names is on them. Gives warnings about media that it does not delete.
+/// Stops and removes the drives that an interrupted `add` left. They are not part of the array and
+/// hold only copies of names. Returns warnings about media that are not deleted.
 pub(super) fn discard(local: &mut Local) -> Result<Vec<String>, Failure> {
     let joining = std::mem::take(&mut local.file.joining);
     if joining.is_empty() {

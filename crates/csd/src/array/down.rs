@@ -12,7 +12,7 @@ use crate::cli;
 use crate::context::Context;
 use crate::report::{Failure, Report};
 
-/// Stops what is running.
+/// Stops all drives, and deletes them if asked to.
 pub(crate) fn down(options: &cli::Down, context: &Context) -> Result<Report, Failure> {
     let path = context.array_path();
     let _lock = Lock::take(path)?;
@@ -30,7 +30,7 @@ pub(crate) fn down(options: &cli::Down, context: &Context) -> Result<Report, Fai
     Ok(Report::new(text, result).with_warnings(warnings))
 }
 
-/// Asks on a terminal.
+/// Asks the user on the terminal to confirm the deletion.
 fn confirm(local: &Local) -> Result<(), Failure> {
     let path = local.path.display();
     let input = std::io::stdin();
@@ -49,8 +49,8 @@ fn confirm(local: &Local) -> Result<(), Failure> {
     }
 }
 
-/// Records the media of drives that run: the last moment at which a drive of an earlier version
-/// proves which medium it has. Gives what each process is.
+/// Returns the state of each drive's process, and records the media of running drives. A drive of
+/// an earlier version can prove its medium only while it runs.
 fn look(local: &mut Local) -> Result<Vec<Standing>, Failure> {
     let mut standings = Vec::new();
     for drive in local.file.drives.iter_mut().chain(&mut local.file.joining) {
@@ -63,7 +63,7 @@ fn look(local: &mut Local) -> Result<Vec<Standing>, Failure> {
     Ok(standings)
 }
 
-/// Stops every drive that runs for this array; what became of each, and warnings.
+/// Stops every running drive of this array. Returns the outcome of each as text, and warnings.
 fn stop(local: &mut Local, standings: &[Standing]) -> Result<(String, Vec<String>), Failure> {
     let folder = &local.folder;
     for drive in local.file.all() {
@@ -100,7 +100,7 @@ fn stop_and_delete(
         let drives = drives.filter(|(_, standing)| (**standing == Standing::Runs) == runs);
         drives.map(|(drive, _)| drive).collect()
     };
-    // What is wrong is found before anything is stopped, as far as that can be.
+    // Finds as many errors as possible before it stops anything.
     let mut media = media::deletable(&of(local, false), &local.home, true)?;
     media::deletable(&of(local, true), &local.home, false)?;
     let (text, warnings) = stop(local, standings)?;

@@ -1,7 +1,7 @@
-//! Options of an array's drives: what is asked for, against what the array file keeps.
+//! Options of an array's drives: the requested ones, and those that the array file keeps.
 //!
-//! Invariant: a drive is started only with options that [`Tuning`] has, whatever the file says:
-//! none of them names a file or another address to serve at.
+//! Invariant: a drive is started only with options of [`Tuning`], whatever the file says. None of
+//! them names a file or another address to listen on.
 
 use std::path::Path;
 
@@ -20,7 +20,8 @@ const KV: &str = "80%";
 /// Options that are fixed when a medium is formatted.
 const OF_MEDIA: [&str; 5] = ["kv", "reserve", "block", "size", "media"];
 
-/// Options of a new drive, of which so many are made before it: as `like`, but for what is said.
+/// Returns the options of a new drive: those of `like`, overridden by the given ones. `before` new
+/// drives precede it.
 pub(super) fn of_new(
     said: &DriveOptions,
     like: Option<&DriveRecord>,
@@ -36,8 +37,8 @@ pub(super) fn of_new(
     Ok(options)
 }
 
-/// The options for one of several drives, of which `before` come first: each serves metrics at a
-/// port of its own.
+/// Returns the options of one of several drives, of which `before` precede it. Each serves metrics
+/// on its own port.
 fn at_place(said: &DriveOptions, before: usize) -> Result<DriveOptions, Failure> {
     let mut options = said.clone();
     if let Some(Words::One(metrics)) = options.get_mut("metrics") {
@@ -52,7 +53,7 @@ fn at_place(said: &DriveOptions, before: usize) -> Result<DriveOptions, Failure>
     Ok(options)
 }
 
-/// All options that the array file keeps of a drive.
+/// Returns all options that the array file keeps for a drive.
 fn kept(drive: &DriveRecord) -> DriveOptions {
     let mut options = drive.options.clone();
     if let Some(cores) = drive.cores {
@@ -61,17 +62,17 @@ fn kept(drive: &DriveRecord) -> DriveOptions {
     options
 }
 
-/// The arguments with which a drive is started.
+/// Returns the command-line arguments to start a drive with.
 ///
 /// # Errors
-/// When the array file has an option that there is not, or with a wrong value.
+/// If the array file has an unknown option, or one with a wrong value.
 pub(super) fn arguments(drive: &DriveRecord) -> Result<Vec<String>, Failure> {
     let kept = kept(drive);
     meaning(drive, &kept)?;
     Ok(kept.iter().flat_map(|(name, words)| words.arguments(name)).collect())
 }
 
-/// A text of the values that options have: equal texts mean equal options.
+/// Returns a text of the options' values. Equal texts mean equal options.
 fn meaning(drive: &DriveRecord, options: &DriveOptions) -> Result<String, Failure> {
     let tuning = understand(options).map_err(|why| {
         let name = &drive.name;
@@ -80,7 +81,7 @@ fn meaning(drive: &DriveRecord, options: &DriveOptions) -> Result<String, Failur
     Ok(format!("{tuning:?}"))
 }
 
-/// Refuses new media on which objects could have no blocks.
+/// Refuses new media without space for one unit of blocks.
 pub(super) fn leave_blocks(bytes: u64, options: &DriveOptions) -> Result<(), Failure> {
     let tuning = understand(options).map_err(Failure::usage)?;
     let Tuning { kv, reserve: reserve_percent, block: block_bytes, .. } = tuning;
@@ -93,22 +94,22 @@ pub(super) fn leave_blocks(bytes: u64, options: &DriveOptions) -> Result<(), Fai
             size(plan.block_length()),
             size(UNIT_BYTES),
         ))),
-        // What is impossible the drive says itself.
+        // The drive itself refuses impossible sizes.
         _ => Ok(()),
     }
 }
 
-/// The options that a user gives for the drives of an existing array.
+/// Options that the user requests for the drives of an existing array.
 pub(super) struct Asked<'a> {
     pub(super) size: Option<u64>,
     pub(super) media: Option<Media>,
     pub(super) said: &'a DriveOptions,
 }
 
-/// Checks that nothing is asked for that the array's drives do not have.
+/// Checks that the array's drives have all requested options.
 ///
 /// # Errors
-/// Names the first difference, and what to do.
+/// Names the first difference and a remedy.
 pub(super) fn check(asked: &Asked<'_>, file: &ArrayFile, path: &Path) -> Result<(), Failure> {
     let local = file.drives.iter().filter(|drive| drive.media.is_some());
     for (place, drive) in local.enumerate() {
@@ -135,7 +136,7 @@ pub(super) fn check(asked: &Asked<'_>, file: &ArrayFile, path: &Path) -> Result<
     Ok(())
 }
 
-/// The first option that differs: its name, what the drive has, and what is asked for.
+/// Returns the first option that differs: its name, the drive's value, and the requested value.
 fn difference(
     asked: &Asked<'_>,
     drive: &DriveRecord,

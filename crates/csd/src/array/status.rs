@@ -14,7 +14,7 @@ use crate::room::{describe, takes};
 use crate::table::{Align, Table};
 use crate::units::size;
 
-/// Shows every drive, up or down.
+/// Reports the state of every drive.
 pub(crate) fn status(context: &Context) -> Result<Report, Failure> {
     let file = ArrayFile::load(context.array_path())?;
     let plan = Plan::new(&file);
@@ -67,7 +67,7 @@ pub(crate) fn status(context: &Context) -> Result<Report, Failure> {
     Ok(Report::new(text, result).with_warnings(warnings))
 }
 
-/// What a drive that is up says of itself.
+/// State reported by a drive that is up.
 struct Seen {
     bytes: u64,
     kv_used_bytes: u64,
@@ -89,7 +89,7 @@ impl Seen {
 }
 
 async fn look(array: &Array) -> Vec<Result<Seen, String>> {
-    // Without a majority nobody knows which objects there are; the drives still show.
+    // Without a majority the objects are unknown; the drives are still shown.
     let objects = object::list(array).await.ok();
     let mut rows = Vec::new();
     for (index, seat) in array.seats().iter().enumerate() {

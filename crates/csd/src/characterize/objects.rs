@@ -1,8 +1,8 @@
-//! The working sets on an array: an object for each kernel and size, removed afterwards.
+//! Working sets on an array: an object for each kernel and size, removed afterwards.
 //!
-//! Objects are kept as blocks. Every drive gets a working set of its own, all of them equal, so
-//! that each drive holds a whole one. Invariant: what was put is removed when the value is
-//! dropped; what an interrupt leaves behind is an object that `csd ls` shows and `csd rm` removes.
+//! Objects are stored as blocks. Every drive holds a whole working set; the sets are equal.
+//! Invariant: dropping the value removes the objects. After an interrupt they remain; `csd ls`
+//! shows them and `csd rm` removes them.
 
 use std::io::{self, Read};
 use std::rc::Rc;
@@ -22,25 +22,25 @@ use crate::report::Failure;
 use crate::runtime::random;
 use crate::units::hex;
 
-/// A drive, and what it holds of the objects.
+/// A drive and its working sets.
 pub(super) struct OnDrive {
-    /// Its name in the array.
+    /// Name in the array.
     pub(super) name: String,
     pub(super) url: String,
-    /// Where its working sets lie, by kernel and bytes.
+    /// Regions of its working sets, by kernel and bytes.
     pub(super) regions: Vec<(&'static str, u64, Region)>,
 }
 
-/// The objects.
+/// The objects, and the drives that hold them.
 pub(super) struct Objects {
-    /// The drives that are up, in the order of the array.
+    /// Drives that are up, in the order of the array.
     pub(super) drives: Vec<OnDrive>,
-    /// Drives that are down, in words.
+    /// Messages about drives that are down.
     pub(super) down: Vec<String>,
     plan: Plan,
     connection: csd_initiator::Options,
     names: Vec<String>,
-    // As long as they are written and removed no drive is added.
+    // Prevents adding drives while objects are written and removed.
     _writers: Writers,
 }
 
@@ -141,13 +141,13 @@ impl Objects {
 
 impl Drop for Objects {
     fn drop(&mut self) {
-        // Something else has failed, and that is what the user must see.
+        // Runs after another failure, which is the one to report.
         let names = std::mem::take(&mut self.names);
         let _removed = self.remove_all(names);
     }
 }
 
-/// A working set for each of the members, dealt as chunks of an object are.
+/// Reader of the object's bytes: a working set for each member, interleaved by chunks.
 struct Dealt {
     sample: Sample,
     bytes: u64,
@@ -173,7 +173,7 @@ impl Read for Dealt {
         }
         let chunk = self.at / self.chunk_bytes;
         if self.chunk != Some(chunk) {
-            // Chunk k is the (k / members)th of its member.
+            // Chunk k of the object is chunk k / members of its member's set.
             let start = chunk / self.members * self.chunk_bytes;
             self.piece.resize(usize::try_from(self.chunk_bytes).expect("at most a MiB"), 0);
             self.sample.fill_set(self.bytes, start, &mut self.piece);

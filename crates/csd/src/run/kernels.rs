@@ -1,4 +1,4 @@
-//! `csd run KERNEL` of the kernels that declare their options themselves.
+//! `csd run KERNEL`, for kernels that declare their options themselves.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::context::{Context, silent};
 use crate::report::{Failure, Report};
 use crate::runtime::runtime;
 
-/// Bytes of each drive that an alternative is tried on.
+/// Bytes of each drive's chunks in a trial of an alternative.
 const SAMPLE_BYTES: u32 = 32 << 20;
-/// Most executions of a drive at once that are tried.
+/// Most concurrent executions per drive in a trial.
 const EXECUTIONS_TRIED: u16 = 4;
 
-/// Runs a kernel, and compares the ways to run it if asked to.
+/// Runs a kernel, in one mode or in several that are compared.
 pub(super) fn run(options: &KernelRun, context: &Context) -> Result<Report, Failure> {
     let (plan, entries, warnings) = look_up(context, options.inputs.clone())?;
     let mut job = Job::new(options.kernel, entries, &options.arguments)?;
@@ -60,7 +60,7 @@ fn fastest(
     for job in job.alternatives(EXECUTIONS_TRIED) {
         let sample = Arc::new(job.sample(chunks));
         let wall_s = run::run(&runtime(), plan, connection, &sample, None, &how)?.wall_s;
-        // Of equal ones the first is taken.
+        // Of equal ones the first wins.
         if best.as_ref().is_none_or(|(least, _)| wall_s < *least) {
             best = Some((wall_s, job));
         }

@@ -1,9 +1,9 @@
-//! `csd run`: a kernel one way, or several ways side by side and compared.
+//! `csd run`: runs a kernel in one mode, or in several modes that are compared.
 //!
-//! - this module: objects, ways, products, comparison
-//! - `kernels`: the kernels that declare their options themselves
-//! - `rank`: page rank, whose ranks are kept by the host
-//! - `text`: outcomes for people and for programs
+//! - this module: looks up objects, runs each mode, compares the answers
+//! - `kernels`: kernels that declare their options themselves
+//! - `rank`: page rank, whose ranks the host keeps
+//! - `text`: outcomes as text and JSON
 
 mod kernels;
 mod rank;
@@ -30,7 +30,7 @@ use crate::runtime::{random, runtime};
 
 /// Runs what the command line says.
 pub(crate) fn run(options: &Run, context: &Context) -> Result<Report, Failure> {
-    // Some runs store what they compute.
+    // Some runs store an object.
     let _writers = Writers::share(context.array_path())?;
     match options {
         Run::Kernel(options) => kernels::run(options, context),
@@ -38,7 +38,7 @@ pub(crate) fn run(options: &Run, context: &Context) -> Result<Report, Failure> {
     }
 }
 
-/// What runs of one job have in common.
+/// Inputs and options that all runs of one job share.
 struct Desk<'a> {
     context: &'a Context,
     plan: Plan,
@@ -47,13 +47,13 @@ struct Desk<'a> {
     ranks: RankOptions,
 }
 
-/// What came of the runs of a job.
+/// Outcomes of a job's runs.
 struct Results {
     outcomes: Vec<Outcome>,
     stored: Option<Stored>,
 }
 
-/// Looks objects up; warnings name drives that are down.
+/// Looks up objects. Returns the plan, their entries, and warnings about drives that are down.
 pub(crate) fn look_up(
     context: &Context,
     names: Vec<String>,
@@ -69,7 +69,7 @@ pub(crate) fn look_up(
     Ok((plan, entries, warnings))
 }
 
-/// The way that was asked for comes first, then those it is checked against.
+/// Returns the modes to run: the requested one, then those to check it against.
 pub(crate) fn ways(on: Who, check: bool) -> Vec<Way> {
     let all = [Way::Drives, Way::Host, Way::Split];
     let asked = match on {
@@ -86,14 +86,14 @@ pub(crate) fn ways(on: Who, check: bool) -> Vec<Way> {
 }
 
 impl Desk<'_> {
-    /// Runs the job every way that was asked for, the first into the object `output`, and compares
-    /// what they gave.
+    /// Runs the job in every requested mode, the first into the object `output`, and compares the
+    /// answers.
     fn run_all(&self, output: Option<&str>) -> Result<Results, Failure> {
         let mut results = Results { outcomes: Vec::new(), stored: None };
         for way in ways(self.ways.on, self.ways.check) {
             let name = match (output, results.outcomes.is_empty()) {
                 (Some(name), true) => Some(name.to_owned()),
-                // The others' are compared with the first one's, and deleted.
+                // Later outputs are compared with the first one and deleted.
                 (Some(name), false) => Some(beside(name)?),
                 (None, _) => None,
             };
@@ -125,7 +125,7 @@ impl Desk<'_> {
         with_plan(&self.plan, self.context.options()?, command)
     }
 
-    /// Runs the job one way.
+    /// Runs the job in one mode.
     fn one(&self, way: Way, output: Option<String>) -> Result<(Outcome, Option<Stored>), Failure> {
         let product = match output {
             Some(name) => {
@@ -155,7 +155,7 @@ impl Desk<'_> {
                     product.abandon(array).await;
                     Ok(())
                 });
-                // What went wrong first is what the user must see.
+                // The user must see the first error.
                 let _seen = abandoned;
                 Err(failed.into())
             }
@@ -167,7 +167,7 @@ impl Desk<'_> {
         self.with_array(async move |array: &Array| Ok(product.seal(array, &job, &answer).await?))
     }
 
-    /// How long the run is; of page rank nobody knows.
+    /// Returns the bytes to process, for the progress bar; unknown for page rank.
     fn length(&self) -> Option<u64> {
         (self.job.name() != "page-rank").then(|| self.job.bytes())
     }
@@ -194,13 +194,13 @@ impl Desk<'_> {
     }
 }
 
-/// A name for an object that is there only to be compared.
+/// Returns a name for an object that exists only for comparison.
 fn beside(name: &str) -> Result<String, Failure> {
     let tag: [u8; 4] = random()?;
     Ok(format!("{name}.check-{:08x}", u32::from_le_bytes(tag)))
 }
 
-/// Different answers are a failure of their own: somebody computed wrongly.
+/// Fails with class "differ" if two answers differ, because one of them is wrong.
 fn compare(outcomes: &[Outcome], describe: &dyn Fn(&Answer) -> Description) -> Result<(), Failure> {
     let same = |pair: &[Outcome]| pair[0].answer == pair[1].answer;
     if outcomes.windows(2).all(same) {
@@ -216,7 +216,7 @@ fn compare(outcomes: &[Outcome], describe: &dyn Fn(&Answer) -> Description) -> R
     })
 }
 
-/// The report of a job: its text, and its JSON with `more` fields.
+/// Makes the report of a job, with the fields `more` in its JSON.
 fn report(
     desk: &Desk<'_>,
     results: &Results,

@@ -1,4 +1,4 @@
-//! `csd run page-rank`: the graph, the ranks, the highest of them.
+//! `csd run page-rank`: stores the graph if asked to, ranks its nodes, and shows the highest ranks.
 
 use std::fmt::Write;
 use std::io::Cursor;
@@ -20,7 +20,7 @@ use crate::edges;
 use crate::report::{Failure, Report};
 use crate::table::{Align, Table};
 
-/// Ranks, and compares if asked to.
+/// Ranks the nodes, in one mode or in several that are compared.
 pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report, Failure> {
     if let Some(path) = &options.edges {
         let input = edges::input(
@@ -59,7 +59,7 @@ pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report,
     if ranks.converged {
         let _infallible = writeln!(report.text, "settled after {steps} steps, change {change:.1e}");
     } else {
-        // The ranks are as good as any after so many steps; who uses them must know.
+        // The ranks are usable, but a script must see that they have not converged.
         report.warn(format!(
             "not settled after {steps} steps: change {change:.1e}, tolerance {:e}; take more \
              --iterations or a larger --tolerance",
@@ -73,7 +73,7 @@ pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report,
     Ok(report)
 }
 
-/// The highest ranks' nodes; of equal ranks the lower node comes first.
+/// Returns the nodes with the highest ranks; of equal ranks the lower node comes first.
 fn top(ranks: &[f64], count: usize) -> Vec<usize> {
     let mut nodes: Vec<usize> = (0..ranks.len()).collect();
     nodes.sort_by(|&a, &b| ranks[b].total_cmp(&ranks[a]).then(a.cmp(&b)));
@@ -81,7 +81,7 @@ fn top(ranks: &[f64], count: usize) -> Vec<usize> {
     nodes
 }
 
-/// The ranks as something to put.
+/// Returns the ranks as a source to store.
 #[allow(clippy::cast_possible_truncation)] // dense ranks are f32, and come back as they were
 fn vector(name: &str, ranks: &Ranks) -> Source {
     let (bytes, element): (Vec<u8>, _) = match ranks.dense {
