@@ -12,7 +12,7 @@ use crate::cli;
 use crate::context::Context;
 use crate::report::{Failure, Report};
 
-/// Stops all drives, and deletes them if asked to.
+/// Stops the array's drives. With `--delete`, also deletes media, logs and the array file.
 pub(crate) fn down(options: &cli::Down, context: &Context) -> Result<Report, Failure> {
     let path = context.array_path();
     let _lock = Lock::take(path)?;

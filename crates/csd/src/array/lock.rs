@@ -100,8 +100,7 @@ impl Writers {
             Ok(file) => match file.try_lock_shared() {
                 Ok(()) => Ok(Some(Some(file))),
                 Err(TryLockError::WouldBlock) => Ok(None),
-                // Some network file systems have no locks. Users of arrays there must not add
-                // drives while others write.
+                // Some network file systems have no locks: adding drives is refused there.
                 Err(TryLockError::Error(_)) => Ok(Some(None)),
             },
             // Loading the array file reports the error.

@@ -1,8 +1,8 @@
 //! Bandwidth of the host from all drives together (ingest): given, measured, or unknown.
 //!
-//! It is measured with a drive in memory if this command started a drive, and with all drives of an
-//! array at once otherwise. Invariant: a limit of the drives is not reported as a limit of the
-//! host.
+//! It is measured with a drive in memory if this command started a drive, and with all drives at
+//! once on an array. For a single named drive it is unknown unless given. Invariant: a limit of the
+//! drives is not reported as a limit of the host.
 
 use csd_store::characterize::{self, Found, Intake, Options};
 use csd_store::profile::Provenance;

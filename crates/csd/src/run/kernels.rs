@@ -8,7 +8,7 @@ use csd_store::array::Plan;
 use csd_store::run::{self, How, Job, Way};
 use serde_json::Map;
 
-use super::{Desk, look_up, report, text};
+use super::{RunContext, look_up, report, text};
 use crate::cli::kernel::KernelRun;
 use crate::cli::ways::Who;
 use crate::context::{Context, silent};
@@ -29,20 +29,21 @@ pub(super) fn run(options: &KernelRun, context: &Context) -> Result<Report, Fail
         job = fastest((&plan, &context.options()?), &job, way)?;
     }
     let ranks = RankOptions::default();
-    let desk = Desk { context, plan, job: Arc::new(job), ways: options.ways.clone(), ranks };
-    let results = desk.run_all(options.output.as_deref())?;
+    let run_context =
+        RunContext { context, plan, job: Arc::new(job), ways: options.ways.clone(), ranks };
+    let results = run_context.run_all(options.output.as_deref())?;
     let mut more = Map::new();
     for choice in options.kernel.usage().map_or(&[][..], |usage| usage.options) {
         if let (Kind::Text, Some(text)) = (choice.kind, options.arguments.text(choice.name)) {
             more.insert(choice.name.replace('-', "_"), text.into());
         }
     }
-    let described = desk.describe(&results.outcomes[0].answer);
-    let fields = described.fields.iter().cloned().chain(desk.job.settings());
+    let described = run_context.describe(&results.outcomes[0].answer);
+    let fields = described.fields.iter().cloned().chain(run_context.job.settings());
     more.extend(fields.map(|(name, value): (_, Value)| (name.to_owned(), text::json_of(&value))));
-    let mut report = report(&desk, &results, more.into(), warnings)?;
+    let mut report = report(&run_context, &results, more.into(), warnings)?;
     if options.tune {
-        report.text += &format!("plan: {}\n", desk.job.settings_in_words());
+        report.text += &format!("plan: {}\n", run_context.job.settings_in_words());
     }
     Ok(report)
 }

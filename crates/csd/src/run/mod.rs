@@ -39,7 +39,7 @@ pub(crate) fn run(options: &Run, context: &Context) -> Result<Report, Failure> {
 }
 
 /// Inputs and options that all runs of one job share.
-struct Desk<'a> {
+struct RunContext<'a> {
     context: &'a Context,
     plan: Plan,
     job: Arc<Job>,
@@ -85,7 +85,7 @@ pub(crate) fn ways(on: Who, check: bool) -> Vec<Way> {
     ways
 }
 
-impl Desk<'_> {
+impl RunContext<'_> {
     /// Runs the job in every requested mode, the first into the object `output`, and compares the
     /// answers.
     fn run_all(&self, output: Option<&str>) -> Result<Results, Failure> {
@@ -218,20 +218,20 @@ fn compare(outcomes: &[Outcome], describe: &dyn Fn(&Answer) -> Description) -> R
 
 /// Makes the report of a job, with the fields `more` in its JSON.
 fn report(
-    desk: &Desk<'_>,
+    run_context: &RunContext<'_>,
     results: &Results,
     more: Value,
     warnings: Vec<String>,
 ) -> Result<Report, Failure> {
-    let objects: Vec<_> = desk.job.inputs.iter().map(|entry| entry.name.clone()).collect();
-    let describe = |answer: &Answer| desk.describe(answer);
+    let objects: Vec<_> = run_context.job.inputs.iter().map(|entry| entry.name.clone()).collect();
+    let describe = |answer: &Answer| run_context.describe(answer);
     let first = describe(&results.outcomes[0].answer);
     let run = |o: &Outcome| text::describe(first.name, &describe(&o.answer), o);
     let mut result = json!({
-        "kernel": desk.job.name(),
-        "type": desk.job.inputs[0].element.name(),
-        "elements": desk.job.elements(),
-        "bytes": desk.job.bytes(),
+        "kernel": run_context.job.name(),
+        "type": run_context.job.inputs[0].element.name(),
+        "elements": run_context.job.elements(),
+        "bytes": run_context.job.bytes(),
         "checked": results.outcomes.len() > 1,
         "runs": results.outcomes.iter().map(run).collect::<Vec<_>>(),
     });
@@ -251,9 +251,11 @@ fn report(
     }
     let mut text = text::of(&describe, &results.outcomes, results.stored.as_ref());
     let runs: Vec<_> = results.outcomes.iter().map(|o| (o.way, o.cores)).collect();
-    let account = &desk.ways.account;
+    let account = &run_context.ways.account;
     let mut notes = Vec::new();
-    if let Some(accounted) = account::account(account, desk.job.name(), &desk.job.inputs, &runs)? {
+    if let Some(accounted) =
+        account::account(account, run_context.job.name(), &run_context.job.inputs, &runs)?
+    {
         text.push_str(&accounted.text);
         result["model"] = accounted.result;
         notes = accounted.warnings;

@@ -13,7 +13,7 @@ use csd_store::run::{Job, Ranks};
 use csd_store::source::Source;
 use serde_json::json;
 
-use super::{Desk, look_up, report};
+use super::{RunContext, look_up, report};
 use crate::cli::run::PageRank;
 use crate::context::{Context, silent};
 use crate::edges;
@@ -38,8 +38,8 @@ pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report,
         tolerance: options.tolerance,
         iterations_max: options.iterations,
     };
-    let desk = Desk { context, plan, job, ways: options.ways.clone(), ranks };
-    let results = desk.run_all(None)?;
+    let run_context = RunContext { context, plan, job, ways: options.ways.clone(), ranks };
+    let results = run_context.run_all(None)?;
     let ranks = results.outcomes[0].answer.ranks.as_ref().expect("page rank gives ranks");
     let top = top(&ranks.ranks, options.top);
     let more = json!({
@@ -49,7 +49,7 @@ pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report,
         "top": top.iter().map(|&node| json!({ "node": node, "rank": ranks.ranks[node] }))
             .collect::<Vec<_>>(),
     });
-    let mut report = report(&desk, &results, more, warnings)?;
+    let mut report = report(&run_context, &results, more, warnings)?;
     let mut table = Table::new(&[("node", Align::Right), ("rank", Align::Right)]);
     for node in top {
         table.row(vec![node.to_string(), format!("{:.6e}", ranks.ranks[node])]);
