@@ -13,7 +13,7 @@ use crate::table::{Align, Table};
 use crate::units::duration;
 
 /// Model times of runs, as text and as JSON.
-pub(crate) struct Accounted {
+pub(crate) struct ModelTimes {
     pub(crate) text: String,
     pub(crate) result: Value,
     pub(crate) warnings: Vec<String>,
@@ -26,7 +26,7 @@ pub(crate) fn account(
     kernel: &str,
     inputs: &[Entry],
     runs: &[(Way, usize)],
-) -> Result<Option<Accounted>, Failure> {
+) -> Result<Option<ModelTimes>, Failure> {
     let Some(named) = &options.profile else { return Ok(None) };
     let (profile, device) = pace::load(named)?;
     let overlap = options.overlap.map(Overlap::from);
@@ -70,7 +70,7 @@ pub(crate) fn account(
     });
     let header = format!("\nmodel time by {named}, device {device}, {overlap}\n");
     let result = json!({ "profile": named, "device": device, "runs": rows });
-    Ok(Some(Accounted { text: header + &table.render(), result, warnings }))
+    Ok(Some(ModelTimes { text: header + &table.render(), result, warnings }))
 }
 
 /// Returns the bytes of the objects on each member.

@@ -77,12 +77,12 @@ impl Context {
     /// Returns this host's NQN: from the option, the environment, the only host of the secrets
     /// file, or this machine, in this order.
     fn host_nqn(&self, secrets: &Secrets) -> Result<String, Failure> {
-        if let Some(told) = &self.host_nqn {
-            return Ok(told.clone());
+        if let Some(named) = &self.host_nqn {
+            return Ok(named.clone());
         }
-        if let Ok(told) = std::env::var("CSD_HOST_NQN") {
+        if let Ok(named) = std::env::var("CSD_HOST_NQN") {
             let wrong = |why| Failure::usage(format!("$CSD_HOST_NQN: {why}"));
-            return parse_nqn(&told).map_err(wrong);
+            return parse_nqn(&named).map_err(wrong);
         }
         let mut hosts = secrets.hosts();
         if let (Some(only), None) = (hosts.next(), hosts.next()) {

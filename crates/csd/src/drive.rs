@@ -114,7 +114,7 @@ fn host_limits(options: &Serve) -> Result<HostLimits, Failure> {
         // If this fails, accepting waits for a connection to close.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum });
         if current < wanted {
-            report::complain(&format!(
+            report::print_error(&format!(
                 "warning: {current} descriptors are allowed, too few for {} connections",
                 options.tuning.connections
             ));
@@ -204,18 +204,18 @@ fn announce(url: &str, media: &str, ready_file: Option<&Path>, json: bool, quiet
     if let Some(path) = ready_file
         && let Err(error) = write_whole(path, url)
     {
-        report::complain(&format!("warning: ready file {}: {error}", path.display()));
+        report::print_error(&format!("warning: ready file {}: {error}", path.display()));
     }
 }
 
 /// Writes a file atomically: a reader sees no file or all of it.
 fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
-    let beside = path.with_extension("new");
+    let temporary = path.with_extension("new");
     // Created exclusively, since a link of this name could lead anywhere.
-    match std::fs::remove_file(&beside) {
+    match std::fs::remove_file(&temporary) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    std::fs::File::create_new(&beside)?.write_all(text.as_bytes())?;
-    std::fs::rename(&beside, path)
+    std::fs::File::create_new(&temporary)?.write_all(text.as_bytes())?;
+    std::fs::rename(&temporary, path)
 }

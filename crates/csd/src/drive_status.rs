@@ -11,10 +11,10 @@ use csd_nvme::wire::text_of;
 use csd_nvme::{NSID_ALL, log::WARNING_TEMPERATURE};
 use serde_json::{Map, Value, json};
 
-use crate::asked::ask;
 use crate::cli::drive_status::Status;
 use crate::context::Context;
 use crate::namespace;
+use crate::query::query;
 use crate::report::{Failure, Report};
 use crate::table::pairs;
 use crate::units::{grouped, percent, size};
@@ -54,7 +54,7 @@ async fn look(controller: &Controller) -> Result<Vec<Section>, Error> {
 /// Shows the named drive, or all drives of the array.
 pub(crate) fn status(options: &Status, context: &Context) -> Result<Report, Failure> {
     let answers =
-        ask(options.drive.as_ref(), context, async |controller, _| look(controller).await)?;
+        query(options.drive.as_ref(), context, async |controller, _| look(controller).await)?;
     let (mut text, mut described, mut warnings) = (String::new(), Vec::new(), Vec::new());
     for (drive, sections) in answers {
         let sections = match sections {

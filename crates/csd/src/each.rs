@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::plain::plain_lines;
-use crate::report::{Failure, Report, complain, print};
+use crate::report::{Failure, Report, print, print_error};
 
 /// Calls `one` for each of `items` and reports a list of their results. If some fail, returns a
 /// failure of class "run" that lists them.
@@ -36,7 +36,7 @@ pub(crate) fn each<T: AsRef<str>>(
         return Ok(Report::new("", json!({ "objects": done })).with_warnings(warnings));
     }
     if !context.json {
-        warnings.iter().for_each(|warning| complain(&format!("warning: {warning}")));
+        warnings.iter().for_each(|warning| print_error(&format!("warning: {warning}")));
     }
     let lines: Vec<_> = failed.iter().map(|(item, why)| format!("\n  {item}: {why}")).collect();
     let message = format!("{} of {} failed:{}", failed.len(), items.len(), lines.concat());

@@ -27,10 +27,10 @@ pub(crate) fn name() -> Result<String, Failure> {
         let text = fs::read_to_string(path).unwrap_or_default();
         text.lines().next().unwrap_or_default().trim().to_owned()
     };
-    let told = first_line(NQN_FILE);
-    if !told.is_empty() {
+    let named = first_line(NQN_FILE);
+    if !named.is_empty() {
         let wrong = |why| Failure::usage(format!("{NQN_FILE}: {why}; --host-nqn overrides it"));
-        return parse_nqn(&told).map_err(wrong);
+        return parse_nqn(&named).map_err(wrong);
     }
     match derived(&first_line(MACHINE_ID_FILE)) {
         Some(nqn) => Ok(nqn),

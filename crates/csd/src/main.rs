@@ -8,7 +8,7 @@
 //!
 //! - [`cli`] declares the command line; [`report`] prints; [`table`], [`units`] and [`plain`]
 //!   format
-//! - [`context`] opens the array; [`asked`] queries drives; [`host`] names this host
+//! - [`context`] opens the array; [`query`] queries drives; [`host`] names this host
 //! - [`log`] writes a drive's log, [`log_file`] to files; [`clock`] tells the time; [`progress`]
 //!   draws bars
 //! - [`pace`] reads profiles; [`mod@account`] computes model time
@@ -21,7 +21,6 @@
 
 mod account;
 mod array;
-mod asked;
 mod characterize;
 mod check;
 mod cli;
@@ -44,6 +43,7 @@ mod pace;
 mod plain;
 mod program;
 mod progress;
+mod query;
 mod report;
 mod room;
 mod run;

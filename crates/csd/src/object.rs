@@ -47,7 +47,7 @@ fn put_file(
     options: &cli::Put,
     context: &Context,
 ) -> Result<Report, Failure> {
-    let Opened { source, bytes, arrange, chunk_bytes } = open(file, options)?;
+    let PutInput { source, bytes, arrange, chunk_bytes } = open(file, options)?;
     let from_path = Path::new(file).file_name().map(|name| name.to_string_lossy());
     let name = match (name, from_path) {
         (Some(name), _) => name.clone(),
@@ -84,7 +84,7 @@ fn put_file(
 }
 
 /// An opened source, ready to be stored.
-struct Opened {
+struct PutInput {
     source: Source,
     /// Length, if the file system knows it.
     bytes: Option<u64>,
@@ -92,12 +92,12 @@ struct Opened {
     chunk_bytes: Option<u64>,
 }
 
-fn open(file: &str, options: &cli::Put) -> Result<Opened, Failure> {
+fn open(file: &str, options: &cli::Put) -> Result<PutInput, Failure> {
     if options.arrange.graph {
         let (nodes, ignore_weights) = (options.arrange.nodes, options.arrange.ignore_weights);
         let input = edges::input(file, edges::Lines { nodes, ignore_weights }, options.chunk)?;
         let edges::Input { source, arrange, chunk_bytes } = input;
-        return Ok(Opened { source, bytes: None, arrange, chunk_bytes });
+        return Ok(PutInput { source, bytes: None, arrange, chunk_bytes });
     }
     let arrange = match options.arrange.layout {
         Layout::Spread => Arrange::Spread,
@@ -130,7 +130,7 @@ fn open(file: &str, options: &cli::Put) -> Result<Opened, Failure> {
     // A CSV file has no total for the progress bar: its numbers and its text differ in length.
     let bytes = bytes.filter(|_| !options.csv);
     let source = source.map_err(|error| Failure::at_fault(error.fault(), error))?;
-    Ok(Opened { source, bytes, arrange, chunk_bytes: options.chunk })
+    Ok(PutInput { source, bytes, arrange, chunk_bytes: options.chunk })
 }
 
 /// Returns true if a file's name is that of a NumPy array.

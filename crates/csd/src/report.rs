@@ -193,9 +193,10 @@ pub(crate) fn finish(
                 print(&plain_lines(&report.text));
             }
             let warnings = report.warnings.iter();
-            warnings.for_each(|warning| complain(&format!("warning: {}", said(warning, verbose))));
+            warnings
+                .for_each(|warning| print_error(&format!("warning: {}", said(warning, verbose))));
         }
-        Err(failure) => complain(&format!("error: {}", said(&failure.message, verbose))),
+        Err(failure) => print_error(&format!("error: {}", said(&failure.message, verbose))),
     }
     ExitCode::from(code)
 }
@@ -241,7 +242,7 @@ pub(crate) fn print(text: &str) {
 }
 
 /// Prints a line to standard error, likewise, with its text escaped.
-pub(crate) fn complain(text: &str) {
+pub(crate) fn print_error(text: &str) {
     let _gone = writeln!(io::stderr().lock(), "{}", plain_lines(text));
 }
 

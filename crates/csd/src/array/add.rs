@@ -11,7 +11,7 @@ use csd_store::catalogue;
 use serde_json::json;
 
 use super::lock::{Lock, Writers};
-use super::start::{self, Shape};
+use super::start::{self, NewDrive};
 use super::{Local, media, options, process};
 use crate::cli;
 use crate::context::{Context, with_plan};
@@ -57,30 +57,30 @@ fn planned(options: &cli::Add, local: &Local, count: u16) -> Result<Vec<DriveRec
     let in_memory = like.is_some_and(DriveRecord::is_in_memory);
     let media = if in_memory { cli::Media::Memory } else { cli::Media::File };
     let size_bytes = options.size.or(like.and_then(|drive| drive.size_bytes));
-    let cores_said = options.drive.said.contains_key("cores");
-    let cores = like.and_then(|drive| drive.cores).filter(|_| !cores_said);
+    let cores_given = options.drive.given.contains_key("cores");
+    let cores = like.and_then(|drive| drive.cores).filter(|_| !cores_given);
     let mut drives = Vec::new();
     for (index, name) in free_names(&local.file).take(usize::from(count)).enumerate() {
-        let shape = Shape {
+        let new = NewDrive {
             media: options.media.unwrap_or(media),
             size_bytes: size_bytes.unwrap_or(start::SIZE_BYTES),
             cores: cores.unwrap_or(options.drive.tuning.cores.into()),
-            options: options::of_new(&options.drive.said, like, index)?,
+            options: options::of_new(&options.drive.given, like, index)?,
         };
-        options::leave_blocks(shape.size_bytes, &shape.options)?;
+        options::leave_blocks(new.size_bytes, &new.options)?;
         let path: PathBuf = local.folder.join(format!("{name}.media"));
-        if shape.media == cli::Media::File && path.symlink_metadata().is_ok() {
+        if new.media == cli::Media::File && path.symlink_metadata().is_ok() {
             let path = path.display();
             return Err(Failure::run(format!("{path} is there already: move it away")));
         }
-        drives.push(shape.drive(&local.file.uuid, &name, &local.home.relative(&path)));
+        drives.push(new.drive(&local.file.uuid, &name, &local.home.relative(&path)));
     }
     Ok(drives)
 }
 
 /// Returns records for the drives at the given URLs.
 fn given(options: &cli::Add, file: &ArrayFile) -> Result<Vec<DriveRecord>, Failure> {
-    if let Some(option) = options.drive.said.keys().next() {
+    if let Some(option) = options.drive.given.keys().next() {
         let why = format!("--{option} is for new drives on this machine: say --drives");
         return Err(Failure::usage(why));
     }

@@ -143,7 +143,7 @@ fn wait<T: Send + 'static>(
     if let Some(taken) = take().map_err(failed)? {
         return Ok(taken);
     }
-    report::complain(&format!("waiting for another command, which {what} of array {array}"));
+    report::print_error(&format!("waiting for another command, which {what} of array {array}"));
     let waited = block_on(&runtime(), move || async move {
         let taken = timeout(WITHIN, async {
             loop {

@@ -158,13 +158,13 @@ pub(super) fn delete(
     drives: &[DriveRecord],
     folder: &Path,
 ) -> Result<(), Failure> {
-    let mut doomed: Vec<PathBuf> = media.iter().map(|(path, _lock)| path.clone()).collect();
+    let mut paths: Vec<PathBuf> = media.iter().map(|(path, _lock)| path.clone()).collect();
     for drive in drives.iter().filter(|drive| drive.media.is_some()) {
         let log = process::log_path(folder, drive);
-        doomed.extend((1..=log_file::FILES_MAX).map(|number| log_file::older(&log, number)));
-        doomed.extend([log, process::ready_path(folder, drive)]);
+        paths.extend((1..=log_file::FILES_MAX).map(|number| log_file::older(&log, number)));
+        paths.extend([log, process::ready_path(folder, drive)]);
     }
-    for path in doomed {
+    for path in paths {
         process::remove_if_there(&path)
             .map_err(|error| Failure::run(format!("cannot delete {}: {error}", path.display())))?;
     }

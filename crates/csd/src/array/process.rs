@@ -129,7 +129,7 @@ pub(crate) fn wait_ready(
 
 /// State of the process that the array file names for a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum ProcessState {
     /// It serves the drive for this array.
     Runs,
     /// It serves a drive with this NQN for another folder, for example if this array file is a
@@ -140,25 +140,25 @@ pub(crate) enum Standing {
 }
 
 /// Returns the state of the drive's process. `folder` is the folder of the array's logs.
-pub(crate) fn standing(drive: &DriveRecord, folder: &Path) -> Standing {
-    let Some(pid) = drive.pid else { return Standing::Gone };
-    let Ok(line) = fs::read(format!("/proc/{pid}/cmdline")) else { return Standing::Gone };
+pub(crate) fn state(drive: &DriveRecord, folder: &Path) -> ProcessState {
+    let Some(pid) = drive.pid else { return ProcessState::Gone };
+    let Ok(line) = fs::read(format!("/proc/{pid}/cmdline")) else { return ProcessState::Gone };
     let words: Vec<&[u8]> = line.split(|&byte| byte == 0).collect();
     let says = |option: &[u8], value: &[u8]| words.windows(2).any(|pair| pair == [option, value]);
     let serves = words.get(1..3) == Some(&[&b"drive"[..], b"serve"]);
     let nqn = drive.nqn();
     if !serves || !is_nqn(nqn) || !says(b"--nqn", nqn.as_bytes()) || is_zombie(pid) {
-        return Standing::Gone;
+        return ProcessState::Gone;
     }
     match says(b"--ready-file", ready_path(folder, drive).as_os_str().as_bytes()) {
-        true => Standing::Runs,
-        false => Standing::Elsewhere,
+        true => ProcessState::Runs,
+        false => ProcessState::Elsewhere,
     }
 }
 
 /// Returns true if a process serves the drive for this array.
 pub(crate) fn is_running(drive: &DriveRecord, folder: &Path) -> bool {
-    standing(drive, folder) == Standing::Runs
+    state(drive, folder) == ProcessState::Runs
 }
 
 /// Sends SIGTERM to the drive's process, if it runs.
@@ -240,10 +240,10 @@ mod tests {
     fn only_a_process_that_serves_the_drive_for_this_folder_is_one() {
         let nqn = "nqn.2026-11.io.csdstore:none:d0";
         let folder = Path::new("/nowhere/a");
-        let stands = |pid, nqn: &str| standing(&record(pid, nqn), folder);
-        assert_eq!(stands(None, nqn), Standing::Gone);
-        assert_eq!(stands(Some(std::process::id()), nqn), Standing::Gone, "this is no drive");
-        assert_eq!(stands(Some(u32::MAX), nqn), Standing::Gone);
+        let stands = |pid, nqn: &str| state(&record(pid, nqn), folder);
+        assert_eq!(stands(None, nqn), ProcessState::Gone);
+        assert_eq!(stands(Some(std::process::id()), nqn), ProcessState::Gone, "this is no drive");
+        assert_eq!(stands(Some(u32::MAX), nqn), ProcessState::Gone);
         assert!(!is_zombie(std::process::id()));
     }
 }

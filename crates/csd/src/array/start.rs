@@ -17,14 +17,14 @@ use crate::report::Failure;
 pub(super) const SIZE_BYTES: u64 = 1 << 30;
 
 /// Properties of a new drive.
-pub(super) struct Shape {
+pub(super) struct NewDrive {
     pub(super) media: cli::Media,
     pub(super) size_bytes: u64,
     pub(super) cores: usize,
     pub(super) options: DriveOptions,
 }
 
-impl Shape {
+impl NewDrive {
     /// Returns the record of a drive that has never served. `media` is the name of its media file.
     pub(super) fn drive(mut self, array_uuid: &str, name: &str, media: &Path) -> DriveRecord {
         let media = match self.media {

@@ -11,9 +11,9 @@ use serde_json::json;
 
 use super::lock::Lock;
 use super::media::{self, Found};
-use super::options::{self, Asked};
-use super::process::{self, Standing};
-use super::start::{self, Shape};
+use super::options::{self, Requested};
+use super::process::{self, ProcessState};
+use super::start::{self, NewDrive};
 use super::{Local, add, home};
 use crate::cli;
 use crate::context::Context;
@@ -35,8 +35,8 @@ pub(crate) fn up(options: &cli::Up, context: &Context) -> Result<Report, Failure
         Err(error) => return Err(error.into()),
     };
     check_number(options, &file, path)?;
-    let (size, media, said) = (options.size, options.media, &options.drive.said);
-    options::check(&Asked { size, media, said }, &file, path)?;
+    let (size, media, given) = (options.size, options.media, &options.drive.given);
+    options::check(&Requested { size, media, given }, &file, path)?;
     // An invalid secrets file is reported before anything is started.
     context.secrets()?;
     let mut local = Local::new(path, home, file)?;
@@ -81,7 +81,7 @@ fn stopped(options: &cli::Up, local: &mut Local) -> Result<Vec<usize>, Failure> 
         if drive.media.is_none() {
             continue;
         }
-        if process::standing(drive, &local.folder) == Standing::Runs {
+        if process::state(drive, &local.folder) == ProcessState::Runs {
             // An interrupted `up` may have left the drive before it served.
             if let Some(url) = process::served_url(drive, &local.folder)? {
                 drive.url = url;
@@ -166,14 +166,14 @@ fn plan(options: &cli::Up, path: &Path, home: &Home) -> Result<ArrayFile, Failur
     let mut drives = Vec::new();
     for index in 0..usize::from(options.drives.unwrap_or(DRIVES)) {
         let name = format!("d{index}");
-        let shape = Shape {
+        let new = NewDrive {
             media: options.media.unwrap_or(cli::Media::File),
             size_bytes,
             cores: options.drive.tuning.cores.into(),
-            options: options::of_new(&options.drive.said, None, index)?,
+            options: options::of_new(&options.drive.given, None, index)?,
         };
-        options::leave_blocks(size_bytes, &shape.options)?;
-        drives.push(shape.drive(&uuid, &name, &folder.join(format!("{name}.media"))));
+        options::leave_blocks(size_bytes, &new.options)?;
+        drives.push(new.drive(&uuid, &name, &folder.join(format!("{name}.media"))));
     }
     let (name, folder, joining) = (name.into_owned(), Some(folder), Vec::new());
     Ok(ArrayFile { schema: SCHEMA, name, uuid, folder, drives, joining })

@@ -5,7 +5,7 @@
 use csd_store::characterize::{About, Machine, Watts};
 
 use super::energy::Energies;
-use super::intake::TakenIn;
+use super::intake::HostIngest;
 use super::machine;
 use super::target::{Kind, Surveyed, Target};
 use crate::cli::characterize::{Characterize, parse_name};
@@ -17,7 +17,7 @@ pub(super) fn machine(
     options: &Characterize,
     target: &Target,
     united: bool,
-    taken_in: &TakenIn,
+    ingest: &HostIngest,
     energies: &Energies,
 ) -> Machine {
     let mut notes = vec![
@@ -30,7 +30,7 @@ pub(super) fn machine(
         Kind::Named { write: false } => notes.push("data as it lay on the drive".to_owned()),
         Kind::Named { write: true } => {}
     }
-    notes.extend(taken_in.note.clone());
+    notes.extend(ingest.note.clone());
     Machine {
         text: machine::text(),
         date: clock::utc()[..10].to_owned(),
@@ -38,7 +38,7 @@ pub(super) fn machine(
         note: Some(notes.join("; ")),
         cores: machine::cores() as u64,
         dram_bytes: machine::memory_bytes(),
-        ingest_bw: taken_in.bandwidth,
+        ingest_bw: ingest.bandwidth,
         devices: devices(&options.device, target, united),
         watts: Watts { core: options.core_watts, drive: options.drive_watts },
     }

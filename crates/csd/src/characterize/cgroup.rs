@@ -45,7 +45,7 @@ impl MemoryGroup {
     }
 
     /// Returns the path of the file to which a process writes its number to enter the group.
-    pub(super) fn door(&self) -> PathBuf {
+    pub(super) fn procs_file(&self) -> PathBuf {
         self.folder.join("cgroup.procs")
     }
 }

@@ -17,7 +17,7 @@ use crate::report::Failure;
 use crate::units::rate;
 
 /// The ingest bandwidth, as far as it is known.
-pub(super) struct TakenIn {
+pub(super) struct HostIngest {
     /// The bandwidth for the profile, B/s.
     pub(super) bandwidth: Option<(u64, Provenance)>,
     /// Text for the profile's note.
@@ -27,7 +27,7 @@ pub(super) struct TakenIn {
     at_once: Option<(Intake, u64)>,
 }
 
-impl TakenIn {
+impl HostIngest {
     pub(super) fn measure(
         options: &Characterize,
         target: &Target,
@@ -106,10 +106,10 @@ mod tests {
     #[test]
     fn only_a_limit_that_drives_share_is_the_hosts() {
         let intake = Intake { drives: 2, cores: 4, bytes_per_s: 1_500_000_000 };
-        let limited = TakenIn::of_array(intake, 2_000_000_000);
+        let limited = HostIngest::of_array(intake, 2_000_000_000);
         assert_eq!(limited.bandwidth, Some((1_500_000_000, Provenance::Measured)));
         assert!(limited.text().unwrap().ends_with("the host's limit"));
-        let free = TakenIn::of_array(intake, 1_500_000_001);
+        let free = HostIngest::of_array(intake, 1_500_000_001);
         assert_eq!((free.bandwidth, free.json()["limited"].as_bool()), (None, Some(false)));
         assert!(free.note.unwrap().contains("unknown"));
     }

@@ -41,7 +41,7 @@ pub(super) fn measure(folder: &Path, secrets: Option<&Path>) -> Result<Limited, 
         let failed = |why: String| Error::Unable(format!("with limited memory: {why}"));
         group.limit(memory_bytes + OWN_BYTES).map_err(failed)?;
         let request = json!({
-            "door": group.door(),
+            "procs_file": group.procs_file(),
             "folder": folder,
             "url": job.address.to_string(),
             "nsid": job.region.nsid,
@@ -101,11 +101,11 @@ pub(super) fn work(connection: &csd_initiator::Options) -> Result<Report, Failur
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).map_err(Failure::run)?;
     let request: Value = serde_json::from_str(&text).map_err(Failure::usage)?;
-    let (job, door, times) = parse(&request, connection)
+    let (job, procs_file, times) = parse(&request, connection)
         .ok_or_else(|| Failure::usage("--limited: a malformed request"))?;
     // 0 means the writing process.
-    std::fs::write(&door, "0")
-        .map_err(|error| Failure::run(format!("{}: {error}", door.display())))?;
+    std::fs::write(&procs_file, "0")
+        .map_err(|error| Failure::run(format!("{}: {error}", procs_file.display())))?;
     let mut rows = Vec::new();
     for _ in 0..times {
         let Timed { load_s, comp_s, cpu_s, work, .. } = host::measure(&runtime(), &job)?;
@@ -134,7 +134,7 @@ fn parse(request: &Value, connection: &csd_initiator::Options) -> Option<(HostJo
         },
         meter: None,
     };
-    Some((job, request["door"].as_str()?.into(), request["times"].as_u64()?))
+    Some((job, request["procs_file"].as_str()?.into(), request["times"].as_u64()?))
 }
 
 #[test]

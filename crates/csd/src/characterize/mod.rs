@@ -30,7 +30,7 @@ use crate::progress::Steps;
 use crate::report::{Class, Failure, Report};
 use crate::runtime::runtime;
 use energy::Energies;
-use intake::TakenIn;
+use intake::HostIngest;
 use target::Target;
 
 pub(crate) use rapl::POWERCAP;
@@ -64,14 +64,14 @@ pub(crate) fn characterize(options: &Characterize, context: &Context) -> Result<
     let mut found = characterize::characterize(&measured, &|step| bar.show(step))?;
     drop(bar);
     warnings.extend(found.warnings.iter().cloned());
-    let taken_in = TakenIn::measure(options, &target, &measured, &found, context)?;
+    let ingest = HostIngest::measure(options, &target, &measured, &found, context)?;
     let united = found.unite();
-    let machine = about::machine(options, &target, united, &taken_in, &energies);
+    let machine = about::machine(options, &target, united, &ingest, &energies);
     target.end()?;
     let profile = compose(&found, &machine);
     write(&profile, &options.output)?;
     let mut text = table::text(&found, &profile, &machine.devices);
-    for line in [taken_in.text(), Some(energies.words.clone())].into_iter().flatten() {
+    for line in [ingest.text(), Some(energies.words.clone())].into_iter().flatten() {
         text.push_str(&format!("{line}\n"));
     }
     text.push_str(&format!("profile: {}\n", options.output.display()));
@@ -79,7 +79,7 @@ pub(crate) fn characterize(options: &Characterize, context: &Context) -> Result<
         "profile": profile,
         "file": options.output,
         "cells": table::cells(&found, &machine.devices),
-        "intake": taken_in.json(),
+        "intake": ingest.json(),
         "energy": energies.words,
     });
     Ok(Report { warnings, ..Report::new(text, result) })
@@ -166,8 +166,8 @@ fn scratch_folder(options: &Characterize) -> PathBuf {
 fn write(profile: &Profile, path: &Path) -> Result<(), Failure> {
     let text = profile.to_toml();
     Profile::parse(&text).expect("what was measured makes a sound profile");
-    let beside = path.with_extension("new");
-    let written = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
+    let temporary = path.with_extension("new");
+    let written = std::fs::write(&temporary, text).and_then(|()| std::fs::rename(&temporary, path));
     written.map_err(|error| Failure::run(format!("cannot write {}: {error}", path.display())))
 }
 

@@ -86,9 +86,9 @@ impl Objects {
         let on_drives =
             with_plan(&self.plan, self.connection.clone(), async move |array: &Array| {
                 let members = array.drives().count() as u64;
-                let dealt = Dealt::new(kernel.sample(), bytes, members);
-                let chunk_bytes = Some(dealt.chunk_bytes);
-                let source = Source::raw(&name, Box::new(dealt), ElementType::Bytes);
+                let reader = WorkingSetReader::new(kernel.sample(), bytes, members);
+                let chunk_bytes = Some(reader.chunk_bytes);
+                let source = Source::raw(&name, Box::new(reader), ElementType::Bytes);
                 let options = PutOptions {
                     name,
                     on: On::Block,
@@ -148,7 +148,7 @@ impl Drop for Objects {
 }
 
 /// Reader of the object's bytes: a working set for each member, interleaved by chunks.
-struct Dealt {
+struct WorkingSetReader {
     sample: Sample,
     bytes: u64,
     members: u64,
@@ -159,14 +159,14 @@ struct Dealt {
     at: u64,
 }
 
-impl Dealt {
+impl WorkingSetReader {
     fn new(sample: Sample, bytes: u64, members: u64) -> Self {
         let chunk_bytes = PIECE_BYTES.min(1 << bytes.trailing_zeros());
         Self { sample, bytes, members, chunk_bytes, piece: Vec::new(), chunk: None, at: 0 }
     }
 }
 
-impl Read for Dealt {
+impl Read for WorkingSetReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.at >= self.bytes * self.members {
             return Ok(0);
@@ -201,10 +201,10 @@ mod tests {
             let sample = || registry::by_name(name).unwrap().sample();
             let mut whole = vec![0; usize::try_from(bytes).unwrap()];
             sample().fill_set(bytes, 0, &mut whole);
-            let mut dealt = Vec::new();
-            Dealt::new(sample(), bytes, members).read_to_end(&mut dealt).unwrap();
+            let mut bytes_read = Vec::new();
+            WorkingSetReader::new(sample(), bytes, members).read_to_end(&mut bytes_read).unwrap();
             let chunk_bytes = (1 << 20).min(1 << bytes.trailing_zeros());
-            let chunks: Vec<&[u8]> = dealt.chunks(chunk_bytes).collect();
+            let chunks: Vec<&[u8]> = bytes_read.chunks(chunk_bytes).collect();
             let members = usize::try_from(members).unwrap();
             for member in 0..members {
                 let own = chunks.iter().skip(member).step_by(members);

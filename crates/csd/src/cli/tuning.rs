@@ -109,7 +109,7 @@ fn parse_block(text: &str) -> Result<u32, String> {
 pub(crate) struct Tuned {
     pub(crate) tuning: Tuning,
     /// Options given on the command line, in the form that the array file keeps.
-    pub(crate) said: DriveOptions,
+    pub(crate) given: DriveOptions,
 }
 
 impl Args for Tuned {
@@ -124,7 +124,7 @@ impl Args for Tuned {
 
 impl FromArgMatches for Tuned {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Ok(Self { tuning: Tuning::from_arg_matches(matches)?, said: said(matches) })
+        Ok(Self { tuning: Tuning::from_arg_matches(matches)?, given: given(matches) })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -134,12 +134,12 @@ impl FromArgMatches for Tuned {
 }
 
 /// Returns the options given on the command line.
-fn said(matches: &ArgMatches) -> DriveOptions {
-    let mut said = DriveOptions::new();
+fn given(matches: &ArgMatches) -> DriveOptions {
+    let mut given = DriveOptions::new();
     for argument in Tuning::augment_args(Command::new("drive")).get_arguments() {
         let id = argument.get_id().as_str();
-        let is_said = matches.value_source(id) == Some(ValueSource::CommandLine);
-        let (Some(name), true) = (argument.get_long(), is_said) else { continue };
+        let is_given = matches.value_source(id) == Some(ValueSource::CommandLine);
+        let (Some(name), true) = (argument.get_long(), is_given) else { continue };
         let words = matches.get_raw(id).into_iter().flatten();
         let mut words: Vec<String> = words.map(|word| word.to_string_lossy().into()).collect();
         let words = match argument.get_action() {
@@ -147,9 +147,9 @@ fn said(matches: &ArgMatches) -> DriveOptions {
             ArgAction::Append => Words::Many(words),
             _ => Words::One(words.pop().unwrap_or_default()),
         };
-        said.insert(name.to_owned(), words);
+        given.insert(name.to_owned(), words);
     }
-    said
+    given
 }
 
 /// Parses options of an array file.

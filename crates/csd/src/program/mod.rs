@@ -196,7 +196,7 @@ fn list(at: &Where, context: &Context) -> Result<Report, Failure> {
     ]);
     let mut drives = Vec::new();
     for (drive, (programs, types)) in done {
-        let mut told = Vec::new();
+        let mut described = Vec::new();
         for (index, program) in programs.iter().enumerate() {
             let state = ProgramState(program.state());
             if state.occupied() == 0 {
@@ -213,13 +213,13 @@ fn list(at: &Where, context: &Context) -> Result<Report, Failure> {
             let word = if active { "active" } else { "loaded" };
             let cells = [context.shown(&drive), index.to_string(), ptype.clone(), word.to_owned()];
             table.row([&cells[..], &[program.pid().to_string()]].concat());
-            told.push(json!({
+            described.push(json!({
                 "index": index, "type": ptype, "active": active, "pid": program.pid(),
                 "own": state.occupied() == DEVICE_DEFINED,
             }));
         }
         let types: Vec<Value> = types.into_iter().map(|one| one.name.into()).collect();
-        drives.push(json!({ "drive": drive, "programs": told, "types": types }));
+        drives.push(json!({ "drive": drive, "programs": described, "types": types }));
     }
     Ok(Report::new(table.render(), json!({ "drives": drives })))
 }

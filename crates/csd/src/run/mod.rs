@@ -94,7 +94,7 @@ impl RunContext<'_> {
             let name = match (output, results.outcomes.is_empty()) {
                 (Some(name), true) => Some(name.to_owned()),
                 // Later outputs are compared with the first one and deleted.
-                (Some(name), false) => Some(beside(name)?),
+                (Some(name), false) => Some(comparison_name(name)?),
                 (None, _) => None,
             };
             let (outcome, stored) = self.one(way, name)?;
@@ -195,7 +195,7 @@ impl RunContext<'_> {
 }
 
 /// Returns a name for an object that exists only for comparison.
-fn beside(name: &str) -> Result<String, Failure> {
+fn comparison_name(name: &str) -> Result<String, Failure> {
     let tag: [u8; 4] = random()?;
     Ok(format!("{name}.check-{:08x}", u32::from_le_bytes(tag)))
 }

@@ -1,4 +1,4 @@
-//! [`ask`]: sends one query to the drives that a command names, or to all drives of the array.
+//! [`query`]: sends one query to the drives that a command names, or to all drives of the array.
 
 use csd_initiator::{Address, Controller, Error};
 use csd_store::array::Array;
@@ -15,7 +15,7 @@ pub(crate) type Answers<T> = Vec<(String, Result<T, String>)>;
 ///
 /// # Errors
 /// If there is no such drive, or the drive of a URL does not answer.
-pub(crate) fn ask<T: Send + 'static>(
+pub(crate) fn query<T: Send + 'static>(
     which: Option<&String>,
     context: &Context,
     question: impl AsyncFn(&Controller, Option<u32>) -> Result<T, Error> + Send + 'static,
