@@ -25,13 +25,13 @@ pub(crate) fn query<T: Send + 'static>(
     };
     let address: Address = url.parse().map_err(|why| Failure::usage(format!("{url}: {why}")))?;
     let connection = context.options()?;
-    let asked = csd_reactor::block_on(&runtime(), move || async move {
+    let answered = csd_reactor::block_on(&runtime(), move || async move {
         let controller = Controller::connect(&address, &connection).await?;
         let answer = question(&controller, address.nsid).await;
         controller.disconnect().await;
         answer
     });
-    match asked.map_err(Failure::run)? {
+    match answered.map_err(Failure::run)? {
         Ok(answer) => Ok(vec![(url.clone(), Ok(answer))]),
         Err(error) => Err(Failure::run(error)),
     }

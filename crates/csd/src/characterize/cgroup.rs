@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn version_2_is_found_alone_and_beside_itself() {
+    fn version_2_is_found_without_version_1() {
         let own = "0::/user.slice/session.scope\n";
         let (parents, file) = candidates(own, "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n").unwrap();
         assert_eq!(parents[0], Path::new("/sys/fs/cgroup/user.slice"));

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_begins_anew_goes_on_counting() {
+    fn a_counter_that_wraps_goes_on_counting() {
         let tree = tempfile::tempdir().unwrap();
         zone(tree.path(), "intel-rapl:0", "package-0", 9_000_000, 10_000_000);
         let rapl = Rapl::find(tree.path()).unwrap();
