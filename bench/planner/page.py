@@ -1,9 +1,9 @@
-"""How fast the page answers a slider: a record of whole requests, from values to bytes.
+"""Time the page's answers to slider moves: whole requests, from values to response bytes.
 
     python bench/planner/page.py --out bench/planner/records
 
-Each run moves one slider to where it has not been and sends all values to the running application,
-as the browser does; what the browser then draws is not counted. The first answer is not timed.
+Each run moves one slider to a new value and sends all values to the running application, as the
+browser does. The browser's drawing is not included. The first answer is not timed.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ HTTP_OK = 200
 
 
 def sent(client: Any, request: dict[str, Any]) -> tuple[float, float, int]:
-    """Send one change; processor and wall time of its answer [s], and its length [bytes]."""
+    """Send one change; return processor and wall time [s] and the length [bytes] of its answer."""
     wall, cpu = time.perf_counter(), time.process_time()
     answer = client.post("/_dash-update-component", json=request, headers={"Host": "localhost"})
     spent = time.process_time() - cpu, time.perf_counter() - wall
     assert answer.status_code == HTTP_OK, answer.get_data(as_text=True)[:500]
-    # A fault is answered sooner: it must not be what is timed.
+    # An error answer comes sooner and must not be timed.
     assert "Break-even point: " in answer.get_data(as_text=True), "an answer, not a fault"
     return (*spent, len(answer.get_data()))
 
 
 def request_of(entry: dict[str, Any], values: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return what the browser sends when `name` moves."""
+    """Return the request that the browser sends when slider `name` moves."""
     inputs = [{**given, "value": values[given["id"]]} for given in entry["inputs"]]
     outputs = [
         dict(zip(("id", "property"), part.rsplit(".", 1), strict=True))

@@ -1,6 +1,7 @@
-//! The client of both sides: pre-encoded capsules out, fixed-size answers in, never sleeping.
+//! The client of drive and floor: sends prepared capsules and receives answers of fixed size,
+//! without sleeping.
 //!
-//! It checks the type and identifier of every answer but not its data: the end-to-end tests do.
+//! Checks the type and identifier of every answer, but not its data: the end-to-end tests do.
 
 use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -22,34 +23,34 @@ use crate::serve::Side;
 
 /// Bytes of a block.
 pub const BLOCK_BYTES: usize = 4096;
-/// More data than this does not fit a capsule: the drive asks for it.
+/// Most in-capsule data, bytes; the drive requests longer data with R2T.
 const CAPSULE_BYTES_MAX: usize = 8 << 10;
-/// Slices of one send.
+/// Most slices of one send.
 const SLICES: usize = 64;
-/// Keep Alive Timeout of a host; nobody runs a workload this long.
+/// Keep Alive Timeout of a host, longer than any workload runs, ms.
 const KATO_MS: u32 = 600_000;
 /// NQN of the drive under test.
 pub const NQN: &str = "nqn.2026-11.io.csdstore:bench";
 
-/// What is measured.
+/// A workload to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Workload {
-    /// As the table calls it.
+    /// Name in the table.
     pub name: &'static str,
-    /// Reads, or else writes.
+    /// True to read, false to write.
     pub read: bool,
-    /// Bytes of one operation, whole blocks.
+    /// Bytes of one operation, a multiple of the block size.
     pub bytes: usize,
     /// Operations in flight.
     pub depth: u16,
-    /// One behind the other, or else at random.
+    /// True for sequential offsets, false for random ones.
     pub in_order: bool,
-    /// Blocks that operations are spread over.
+    /// Number of blocks that offsets are drawn from.
     pub blocks: u64,
 }
 
 impl Workload {
-    /// The offsets of its operations in bytes, without end.
+    /// Returns the endless sequence of the operations' offsets, bytes.
     pub fn offsets(&self) -> impl Iterator<Item = u64> + use<> {
         let unit = self.bytes as u64;
         let units = self.blocks * BLOCK_BYTES as u64 / unit;
@@ -64,10 +65,10 @@ impl Workload {
     }
 }
 
-/// Writes every block of a drive once, so that no read finds a hole.
+/// Writes every block of a drive once, so that no read hits a hole.
 ///
 /// # Panics
-/// As [`Client::connect`].
+/// Panics as [`Client::connect`] does.
 pub fn fill(address: SocketAddr, blocks: u64) {
     let workload = Workload {
         name: "fill",
@@ -86,9 +87,9 @@ pub struct Client {
     workload: Workload,
     wire: Connection,
     offsets: Box<dyn Iterator<Item = u64>>,
-    // Transfers that the drive asked for: identifier, tag, offset, length.
+    // Requested transfers (R2T): identifier, tag, offset, length.
     asked: Vec<(u16, u16, u32, u32)>,
-    // Bytes received and not yet understood.
+    // Bytes received and not yet parsed.
     input: Vec<u8>,
     filled: usize,
     idle: Vec<u16>,
@@ -99,10 +100,10 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to a server that runs, ready for this workload.
+    /// Connects to a running server, for this workload.
     ///
     /// # Panics
-    /// When the server is not there or does not speak as it should: there is nothing to measure.
+    /// If the server does not listen or breaks the protocol.
     pub fn connect(address: SocketAddr, side: Side, workload: Workload) -> Self {
         let (admin, mut stream) = match side {
             Side::Floor => (None, open(address)),
@@ -112,7 +113,7 @@ impl Client {
             }
         };
         if side == Side::Floor {
-            // The floor is told the sizes, and nothing else.
+            // The floor needs only the sizes.
             let (command, answer) = sizes(workload);
             stream.write_all(&command.to_le_bytes()).expect("the floor listens");
             stream.write_all(&answer.to_le_bytes()).expect("the floor listens");
@@ -133,7 +134,8 @@ impl Client {
         }
     }
 
-    /// Keeps the depth for this long; operations completed and the time they took.
+    /// Keeps `depth` operations in flight for this long. Returns the operations completed and the
+    /// time they took.
     pub fn run(&mut self, length: Duration) -> (u64, Duration) {
         let start = Instant::now();
         let mut operations = 0;
@@ -148,7 +150,7 @@ impl Client {
         }
     }
 
-    /// Does this many operations; the time they took.
+    /// Completes this many operations and returns the time they took.
     pub fn run_count(&mut self, count: u64) -> Duration {
         let start = Instant::now();
         let mut ended = 0;
@@ -207,7 +209,7 @@ impl Client {
         !self.workload.read && self.workload.bytes <= CAPSULE_BYTES_MAX
     }
 
-    /// Sends what the drive asked for.
+    /// Sends the data that the drive has requested.
     fn transfer(&mut self) {
         for (cid, ttag, offset, length) in std::mem::take(&mut self.asked) {
             let prefix = self.wire.data_prefix(cid, ttag, offset, length, true);
@@ -216,7 +218,7 @@ impl Client {
         }
     }
 
-    /// Receives once; the number of operations that ended.
+    /// Receives once and returns the number of operations that completed.
     fn receive(&mut self) -> u64 {
         let received = match self.stream.read(&mut self.input[self.filled..]) {
             Ok(0) => panic!("the server closed"),
@@ -247,7 +249,7 @@ impl Client {
                 }
                 other => panic!("unexpected PDU {other:?}"),
             };
-            // With SUCCESS (flag bit 3) data ends its command, and so does a response.
+            // With SUCCESS (flag bit 3) data completes its command; a response always does.
             if header[0] == Kind::CAPSULE_RESP.0 || header[1] & 8 != 0 {
                 self.idle.push(cid);
                 ended += 1;
@@ -261,8 +263,8 @@ impl Client {
     }
 }
 
-/// A connection on which programs run, and blocks are read, one command at a time, sleeping until
-/// each answer.
+/// A connection that runs programs and reads blocks, one command at a time, and sleeps until each
+/// answer.
 pub struct Single {
     stream: TcpStream,
     wire: Connection,
@@ -271,29 +273,29 @@ pub struct Single {
 }
 
 impl Single {
-    /// Connects to a drive that runs.
+    /// Connects to a running drive.
     ///
     /// # Panics
-    /// As [`Client::connect`].
+    /// Panics as [`Client::connect`] does.
     pub fn connect(address: SocketAddr) -> Self {
         let (admin, admin_wire, cntlid) = admin(address);
         let (stream, wire, _) = connect(address, 1, Some(cntlid));
         Self { stream, wire, admin: (admin, admin_wire) }
     }
 
-    /// Tells the drive that its host lives.
+    /// Sends a Keep Alive command.
     ///
     /// # Panics
-    /// When the drive does not answer.
+    /// If the drive does not answer.
     pub fn keep_alive(&mut self) {
         let (stream, wire) = &mut self.admin;
         blocking(stream, wire, Sqe::new(Admin::KEEP_ALIVE.0, 0), &[]);
     }
 
-    /// Runs the program with this index on namespace 5; its result's dword 0.
+    /// Executes the program with this index on namespace 5 and returns dword 0 of its completion.
     ///
     /// # Panics
-    /// When it fails.
+    /// If it fails.
     pub fn execute(&mut self, index: u16, execution: &Execution) -> u32 {
         let data = execution.encode();
         let bytes = u32::try_from(data.len()).expect("few sources");
@@ -302,10 +304,10 @@ impl Single {
         blocking(&mut self.stream, &self.wire, sqe, &data)
     }
 
-    /// Reads a block; its time, ns.
+    /// Reads a block and returns the time it took, ns.
     ///
     /// # Panics
-    /// When it is not answered with its data alone.
+    /// If the answer is not a single data PDU that completes the command.
     pub fn read_ns(&mut self, slba: u64) -> u64 {
         let mut sqe = nvm::read(1, Extent { slba, blocks: 1 });
         sqe.set_sgl(Sgl::transport(u32::try_from(BLOCK_BYTES).expect("4096"))).set_flags(FLAGS_SGL);
@@ -320,10 +322,10 @@ impl Single {
     }
 }
 
-/// Bytes of a command and of its answer on the wire.
+/// Returns the lengths of a command and of its answer on the wire, bytes.
 ///
 /// # Panics
-/// When an operation has 4 GiB or more.
+/// If an operation has 4 GiB or more.
 pub fn sizes(workload: Workload) -> (u32, u32) {
     let bytes = u32::try_from(workload.bytes).expect("small");
     if workload.read { (72, 24 + bytes) } else { (72 + bytes, 24) }
@@ -345,7 +347,7 @@ fn open(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Sends a command with optional in-capsule data, blocking; the result dword 0.
+/// Sends a command with optional in-capsule data, blocks until its response, and returns dword 0.
 fn blocking(stream: &mut TcpStream, wire: &Connection, mut sqe: Sqe, data: &[u8]) -> u32 {
     let bytes = u32::try_from(data.len()).expect("small");
     sqe.set_sgl(if bytes > 0 { Sgl::in_capsule(bytes) } else { Sgl::transport(0) });

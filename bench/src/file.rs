@@ -1,7 +1,7 @@
-//! A file that a drive and fio read in turns, and runs of fio.
+//! The file that a drive and fio read in turns, and runs of fio.
 //!
-//! The block namespace is written with random data first, and a file with holes or unwritten
-//! extents is refused: reading those costs no disk.
+//! The block namespace is first written with random data. A file with holes or unwritten extents is
+//! refused, because reading those does not access the disk.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Read, Seek, SeekFrom};
@@ -14,7 +14,7 @@ use csd_drive::format::Superblock;
 use crate::report::Run;
 use crate::serve::{Options, Server, Side};
 
-/// Whether fio is there; says so if not.
+/// Returns true if fio is installed; prints a message if not.
 pub fn has_fio() -> bool {
     let found = Command::new("fio").arg("--version").output().is_ok();
     if !found {
@@ -23,20 +23,20 @@ pub fn has_fio() -> bool {
     found
 }
 
-/// Where the block namespace lies in the file.
+/// Location of the block namespace in the file.
 pub struct Namespace {
-    /// Its first byte.
+    /// Offset of its first byte.
     pub offset: u64,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub bytes: u64,
 }
 
-/// Makes the file: formatted by a drive, its block namespace full of random bytes.
+/// Creates the file: a drive formats it, then its block namespace is filled with random bytes.
 ///
 /// # Panics
-/// When it cannot be made, or keeps holes.
+/// If the file cannot be created, or has holes.
 pub fn prepare(path: &Path, options: &Options) -> Namespace {
-    // A file that is there may be of another size or be somebody's.
+    // An existing file may have another size or belong to somebody else.
     assert!(!path.exists(), "{} is in the way: remove it", path.display());
     drop(Server::start(Side::Drive, &Options { media: Some(path.into()), ..options.clone() }));
     let mut file = OpenOptions::new().read(true).write(true).open(path).expect("just made");
@@ -55,11 +55,11 @@ pub fn prepare(path: &Path, options: &Options) -> Namespace {
     Namespace { offset, bytes }
 }
 
-/// One run of fio (io_uring, direct) with more arguments, which must come to `count` operations of
-/// this kind, `read` or `write`.
+/// Runs fio (io_uring, direct) once with the arguments `more`. They must make it do `count`
+/// operations of this kind, `read` or `write`.
 ///
 /// # Panics
-/// When fio fails or does something else.
+/// If fio fails, or does another number of operations.
 pub fn fio(kind: &str, count: u64, more: &[String]) -> Run {
     let output = Command::new("fio")
         .args(["--name=floor", "--ioengine=io_uring", "--direct=1", "--output-format=json"])

@@ -1,7 +1,9 @@
-//! The floor: a server that moves the same bytes per I/O as a drive and does nothing else.
+//! The floor: a server that moves the same bytes per I/O as a drive and does nothing else. Its rate
+//! bounds that of any drive.
 //!
-//! Fixed on purpose. It reads as much as there is, takes every `command` bytes for one I/O, and
-//! answers with `answer` bytes, up to 64 iovecs a call, never sleeping. It touches no payload.
+//! It does not change with the drive. It receives all bytes that are available, takes every
+//! `command` bytes as one I/O, and answers with `answer` bytes, up to 64 slices a call. It never
+//! sleeps and does not access payloads.
 
 use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +11,7 @@ use std::net::{TcpListener, TcpStream};
 const SLICES: usize = 64;
 const HEADER_BYTES: usize = 24;
 
-/// Serves one connection on a port that it prints, until the client goes.
+/// Serves one connection on a port that it prints, until the client disconnects.
 pub fn serve() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     println!("{}", listener.local_addr().expect("bound"));
@@ -42,8 +44,8 @@ pub fn serve() {
     }
 }
 
-/// Headers of the answers to the commands that `input` completes. Of a command only its first 72
-/// bytes are kept while it is incomplete, and its identifier is echoed.
+/// Returns the headers of the answers to all commands that `input` completes. Keeps the first bytes
+/// of an incomplete command in `partial`. An answer repeats the identifier of its command.
 fn answers(
     partial: &mut Vec<u8>,
     mut input: &[u8],

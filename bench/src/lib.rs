@@ -1,8 +1,8 @@
-//! What the benchmarks share: a client that speaks raw capsules, servers as processes, and pairs of
-//! runs as a table.
+//! Shared parts of the benchmarks: a client that sends raw capsules, servers as processes, and
+//! tables of pairs of runs.
 //!
-//! Never a figure by itself: each stands beside its floor from the same run. `bench/README.md` has
-//! the back of the envelope for each.
+//! Each figure is reported with a bound measured in the same run. `bench/README.md` estimates the
+//! expected figures.
 
 pub mod client;
 pub mod file;

@@ -1,4 +1,4 @@
-//! Pairs of runs to a table: medians, quartiles, and whether the run is a result at all.
+//! Makes a table of pairs of runs: medians, quartiles, and a verdict on the run's validity.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use serde_json::json;
 
 use crate::client::Workload;
 
-/// The floor must reach this at depth 1, 4 KiB, operations per second.
+/// Least rate of the floor at depth 1, 4 KiB read, operations per second.
 const FLOOR_DEPTH_1: f64 = 60e3;
-/// The floor must reach this at depth 32, 4 KiB read.
+/// Least rate of the floor at depth 32, 4 KiB read, operations per second.
 const FLOOR_DEPTH_32: f64 = 450e3;
-/// Ratios that scatter more than this (inter-quartile range over median) are no result.
+/// Largest inter-quartile range over median of ratios in a conclusive result.
 pub const SPREAD_MAX: f64 = 0.15;
 
 /// One run of one side.
@@ -22,7 +22,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// From what was counted.
+    /// Computes rate and CPU time per operation.
     #[allow(clippy::cast_precision_loss)] // counts are far below 2^53
     pub fn new(operations: u64, elapsed: Duration, cpu_us: u64) -> Self {
         let count = operations.max(1) as f64;
@@ -35,7 +35,7 @@ impl Run {
     }
 }
 
-/// One line of the table.
+/// A row of the table.
 pub struct Row {
     workload: Workload,
     floor: f64,
@@ -45,7 +45,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// From the pairs of one workload.
+    /// Summarizes the pairs (floor, drive) of one workload.
     pub fn of(workload: Workload, pairs: &[(Run, Run)]) -> Self {
         let of = |pick: fn(&(Run, Run)) -> f64| quartiles(pairs.iter().map(pick).collect());
         Self {
@@ -57,7 +57,7 @@ impl Row {
         }
     }
 
-    /// The table's head.
+    /// Returns the table's header line.
     pub fn head() -> String {
         format!(
             "{:30} {:>11} {:>11} {:>7} {:>15} {:>17}",
@@ -89,17 +89,17 @@ impl fmt::Display for Row {
     }
 }
 
-/// First quartile, median and third quartile.
+/// Returns the first quartile, median and third quartile.
 ///
 /// # Panics
-/// Without values.
+/// If `values` is empty.
 pub fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
     values.sort_by(f64::total_cmp);
     let at = |quarter: usize| values[(values.len() - 1) * quarter / 4];
     [at(1), at(2), at(3)]
 }
 
-/// What the figures were measured on.
+/// Describes the machine: processor, load, pinning.
 pub fn machine() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("");
@@ -110,7 +110,7 @@ pub fn machine() -> String {
     format!("{model}, load {load}, {pinned}")
 }
 
-/// Whether the machine was good enough for a result, by the floor's rates at 4 KiB.
+/// Returns in words if the machine was fast enough, judged by the floor's rates at 4 KiB.
 pub fn validity(rows: &[Row]) -> String {
     let floor = |depth: u16| {
         let row = rows.iter().find(|row| row.workload.depth == depth && row.workload.read);
@@ -126,10 +126,10 @@ pub fn validity(rows: &[Row]) -> String {
     )
 }
 
-/// Appends the rows to a file, one JSON object a line, with the command that made them.
+/// Appends the rows to a file as JSON objects, one a line.
 ///
 /// # Panics
-/// When the file cannot be written.
+/// If the file cannot be written.
 pub fn record(path: &std::path::Path, validity: &str, rows: &[Row]) {
     for row in rows {
         let line = json!({
@@ -145,10 +145,10 @@ pub fn record(path: &std::path::Path, validity: &str, rows: &[Row]) {
     }
 }
 
-/// Appends one JSON object to a file, with the machine and the command that made it.
+/// Appends one JSON object to a file, with the machine and the arguments of this program.
 ///
 /// # Panics
-/// When the file cannot be written, or `line` is no object.
+/// If the file cannot be written, or `line` is not an object.
 pub fn append(path: &std::path::Path, mut line: serde_json::Value) {
     use std::io::Write;
     let file = std::fs::OpenOptions::new().create(true).append(true).open(path);

@@ -1,4 +1,4 @@
-//! The two servers as processes of their own, each on one CPU (the client has the others).
+//! The two servers, as processes pinned to one CPU each; the client uses the others.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
@@ -11,16 +11,16 @@ use csd_drive::{MediaKind, media::Direct};
 
 use crate::client::NQN;
 
-/// What serves a run.
+/// The server of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Side {
     /// A drive.
     Drive,
-    /// The bare server.
+    /// The bare server, [`crate::floor`].
     Floor,
 }
 
-/// What every benchmark of a drive can be told.
+/// Options of every benchmark of a drive.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
     /// The drive.
@@ -34,25 +34,25 @@ pub struct Common {
     pub serve: Option<Side>,
 }
 
-/// How a drive is served.
+/// Options of the drive under test.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// Back end of the drive.
+    /// I/O backend of the drive.
     #[arg(long, default_value = "auto")]
     pub backend: String,
-    /// Microseconds that the drive spins before it sleeps.
+    /// Time that the drive polls before it sleeps, microseconds.
     #[arg(long, default_value_t = 1000)]
     pub spin_us: u32,
-    /// File or block device that the drive keeps its bytes in; memory without it.
+    /// File or block device with the drive's media [default: memory]
     #[arg(long)]
     pub media: Option<PathBuf>,
-    /// CPU that servers are pinned to; the client has the others.
+    /// CPU that servers are pinned to; the client uses the others.
     #[arg(long, default_value_t = 0)]
     pub cpu: usize,
-    /// Size of a medium that is made.
+    /// Size of new media, bytes.
     #[arg(long, default_value_t = 384 << 20)]
     pub size_bytes: u64,
-    /// Cores of the drive.
+    /// Number of cores of the drive.
     #[arg(long, default_value_t = 1)]
     pub cores: usize,
 }
@@ -70,18 +70,18 @@ impl Options {
     }
 }
 
-/// A running server; killed when dropped.
+/// A running server process; dropping it kills the process.
 pub struct Server {
-    /// Where it listens.
+    /// Address that it listens on.
     pub address: SocketAddr,
     child: Child,
 }
 
 impl Server {
-    /// Starts one, pinned where `taskset` is there to do it.
+    /// Starts a server, pinned if `taskset` is installed.
     ///
     /// # Panics
-    /// When it does not start.
+    /// If it does not start.
     pub fn start(side: Side, options: &Options) -> Self {
         let program = std::env::current_exe().expect("our own path");
         let mut command = match pinned() {
@@ -102,10 +102,10 @@ impl Server {
         Self { address, child }
     }
 
-    /// Moves its threads whose names end so to these CPUs, as taskset lists them.
+    /// Pins its threads whose names end with `suffix` to these CPUs, in the list format of taskset.
     ///
     /// # Panics
-    /// When there is no such thread, or it cannot be moved.
+    /// If there is no such thread, or it cannot be moved.
     pub fn place(&self, suffix: &str, cpus: &str) {
         let tasks = format!("/proc/{}/task", self.child.id());
         let tasks = std::fs::read_dir(tasks).expect("it runs").filter_map(Result::ok);
@@ -123,7 +123,7 @@ impl Server {
         assert!(placed > 0, "no thread is called {suffix}");
     }
 
-    /// CPU time used so far, in microseconds (resolution: a clock tick, 10 ms).
+    /// Returns the CPU time used so far, in microseconds (resolution: a clock tick, 10 ms).
     pub fn cpu_us(&self) -> u64 {
         let path = format!("/proc/{}/stat", self.child.id());
         let stat = std::fs::read_to_string(path).unwrap_or_default();
@@ -133,10 +133,10 @@ impl Server {
         (ticks(11).unwrap_or(0) + ticks(12).unwrap_or(0)) * 10_000
     }
 
-    /// CPU time used so far by the threads that it has, in nanoseconds.
+    /// Returns the CPU time used so far by its current threads, in nanoseconds.
     ///
     /// # Panics
-    /// When the kernel keeps no such statistics (`CONFIG_SCHED_INFO`).
+    /// If the kernel keeps no such statistics (`CONFIG_SCHED_INFO`).
     pub fn cpu_ns(&self) -> u64 {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
         let of = |thread: std::fs::DirEntry| {
@@ -150,13 +150,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // A server that is gone already needs no killing.
+        // The server may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Whether servers can be pinned.
+/// Returns true if servers can be pinned.
 pub fn pinned() -> bool {
     let found = Command::new("taskset").arg("-V").stdout(Stdio::null()).status();
     found.is_ok_and(|status| status.success())
@@ -165,7 +165,7 @@ pub fn pinned() -> bool {
 /// Serves a drive and prints its address.
 ///
 /// # Panics
-/// When it cannot be served.
+/// If the drive cannot be served.
 pub fn drive(options: &Options) {
     let media = match &options.media {
         Some(path) => MediaKind::File(path.clone()),

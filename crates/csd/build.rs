@@ -1,7 +1,7 @@
-//! Sets `CSD_BUILD`, what `csd --version` says after the version: the commit where there is git to
-//! ask, or `$CSD_COMMIT` says it, and the features.
+//! Sets `CSD_BUILD`, which `csd --version` prints after the version: the commit, from `$CSD_COMMIT`
+//! or git, and the features.
 //!
-//! Invariant: a build without git, or outside a repository, works as any other.
+//! Invariant: a build without git or outside a repository succeeds and names no commit.
 
 use std::env;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::process::Command;
 
 fn main() {
     println!("cargo:rerun-if-env-changed=CSD_COMMIT");
-    // A log of the head changes with every commit; a file that is missing would always rebuild.
+    // `logs/HEAD` changes with every commit. A missing file would trigger a rebuild every time.
     for path in ["../../.git/HEAD", "../../.git/logs/HEAD"] {
         if Path::new(path).exists() {
             println!("cargo:rerun-if-changed={path}");
@@ -25,7 +25,7 @@ fn main() {
     println!("cargo:rustc-env=CSD_BUILD= ({commit}features: {features})");
 }
 
-/// The commit, if this is a repository of its own and git is here.
+/// Returns the commit, if this is the root of a repository and git is installed.
 fn commit() -> Option<String> {
     if !Path::new("../../.git").exists() {
         return None;

@@ -1,9 +1,10 @@
-//! Block I/O of a drive beside its floor: the same bytes per I/O over bare loopback TCP.
+//! Compares block I/O of a drive with a lower bound: the same bytes per I/O over bare loopback TCP.
 //!
-//! One client, which speaks raw capsules, drives both a real drive and a server that knows nothing
-//! but sizes ([`floor`]). Each side has one CPU. Drive and floor alternate; a figure is the median
-//! of the pairs' ratios with its quartiles. A run on a machine whose floor is too low, or whose
-//! ratios scatter, says so and is no result. `bench/README.md` has the back of the envelope.
+//! One client, which sends raw capsules, loads either a drive or a server that knows only sizes
+//! ([`floor`]). Each server is pinned to one CPU. Runs of drive and floor alternate; a figure is
+//! the median of the ratios of the pairs, with quartiles. The program reports a run as invalid if
+//! the floor's rate is too low, and as inconclusive if the ratios scatter. `bench/README.md`
+//! estimates the expected ratios.
 
 use std::time::Duration;
 
@@ -13,13 +14,13 @@ use csd_bench::floor;
 use csd_bench::report::{self, Row, Run};
 use csd_bench::serve::{self, Common, Options, Server, Side};
 
-/// Blocks of 4 KiB that offsets are drawn from.
+/// Number of 4 KiB blocks that are read and written.
 const BLOCKS: u64 = 16 << 10;
 
-/// Block I/O of a drive beside bare loopback TCP.
+/// Compares block I/O of a drive with bare loopback TCP.
 #[derive(Parser)]
 struct Arguments {
-    /// Pairs of runs for each workload.
+    /// Number of pairs of runs for each workload.
     #[arg(long, default_value_t = 10)]
     pairs: usize,
     /// Length of one run in milliseconds.
@@ -27,16 +28,16 @@ struct Arguments {
     run_ms: u64,
     #[command(flatten)]
     common: Common,
-    /// Run this workload (its row, from 0) once against a drive served by `--serve drive`, which
-    /// may be under a profiler.
+    /// Run the workload of --row once against a drive started with `--serve drive`, for example
+    /// under a profiler.
     #[arg(long, hide = true, value_name = "ADDRESS", requires = "row")]
     against: Option<std::net::SocketAddr>,
-    /// See `--against`.
+    /// Row of the workload in the table, from 0; used with `--against`.
     #[arg(long, hide = true)]
     row: Option<usize>,
 }
 
-/// Workloads in the order of the table; the last is served without spinning.
+/// Workloads in the order of the table. The drive of the last one sleeps without spinning.
 const WORKLOADS: [Workload; 6] = [
     workload("4 KiB random read, depth 1", true, 4096, 1),
     workload("4 KiB random read, depth 32", true, 4096, 32),
@@ -62,7 +63,7 @@ fn main() {
     }
 }
 
-/// A drive alone, for a profiler: operations counted, not compared.
+/// Runs a workload against a drive alone, for a profiler, and prints the operations counted.
 fn once(address: std::net::SocketAddr, workload: Workload, arguments: &Arguments) {
     if workload.read {
         client::fill(address, BLOCKS);
@@ -97,7 +98,7 @@ fn compare(arguments: &Arguments) {
     }
 }
 
-/// One run of one side.
+/// Starts one side, runs the workload and returns its rate and CPU time.
 fn measure(side: Side, arguments: &Arguments, workload: Workload, run: Duration) -> Run {
     let sleeps = workload.name.ends_with("sleeping");
     let spin_us = if sleeps { 0 } else { arguments.common.drive.spin_us };

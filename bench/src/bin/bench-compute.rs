@@ -1,10 +1,12 @@
-//! Programs in a drive: what they cost its foreground, and how near they come to the medium.
+//! Measures programs in a drive: their cost to the drive's foreground I/O, and their throughput.
 //!
-//! `tail`: 4 KiB reads at depth 1 while a program runs over the same while none does, in
-//! alternating windows of one run; client and drive sleep between, on one CPU. With a free core
-//! the compute lane is on another CPU, without one on the same. `count`: counting a file's bytes
-//! in the drive beside fio reading them. `cores`: an execution on all cores of a drive over one on
-//! one. `bench/README.md` has the back of the envelope.
+//! - `tail`: latency of 4 KiB reads at depth 1 with and without a program running, in alternating
+//!   windows of one run. Client and drive share one CPU and sleep between reads. With a free core
+//!   the compute lane runs on another CPU, otherwise on the same one.
+//! - `count`: counting a file's bytes in the drive, compared with fio reading them.
+//! - `cores`: one execution on all cores of a drive, compared with one core.
+//!
+//! `bench/README.md` estimates the expected figures.
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -19,47 +21,47 @@ use csd_bench::serve::{self, Common, Options, Server, Side};
 use csd_nvme::execute::{Execution, Output, Place};
 use serde_json::json;
 
-/// Programs in a drive.
+/// Measures programs in a drive.
 #[derive(Parser)]
 struct Arguments {
-    /// Pairs of windows, or of runs.
+    /// Number of pairs of windows, or of runs.
     #[arg(long, default_value_t = 15)]
     pairs: usize,
     /// Length of a window of reads, ms.
     #[arg(long, default_value_t = 400)]
     window_ms: u64,
-    /// Bytes that are counted in one run, MiB.
+    /// Bytes counted in one run, MiB.
     #[arg(long, default_value_t = 1024)]
     run_mib: u64,
-    /// Bytes of one read of fio, KiB.
+    /// Size of one read by fio, KiB.
     #[arg(long, default_value_t = 1024)]
     fio_kib: u64,
-    /// Reads of fio in flight.
+    /// Queue depth of fio.
     #[arg(long, default_value_t = 8)]
     fio_depth: u64,
-    /// Folder for the file that is counted.
+    /// Folder for the file to count.
     #[arg(long, default_value = "build/bench")]
     dir: PathBuf,
-    /// Only the foreground's latency, without a file.
+    /// Measure only the latency of foreground reads, without a file.
     #[arg(long)]
     tail_only: bool,
-    /// Only counting a file.
+    /// Measure only counting a file.
     #[arg(long, conflicts_with = "tail_only")]
     count_only: bool,
-    /// Only one execution on several cores.
+    /// Measure only one execution on several cores.
     #[arg(long, conflicts_with_all = ["tail_only", "count_only"])]
     cores_only: bool,
     #[command(flatten)]
     common: Common,
 }
 
-/// Size of the file unless asked otherwise.
+/// Least size of the file, bytes.
 const FILE_BYTES: u64 = 3 << 30;
-/// Bytes of memory media that are written before they are read and counted.
+/// Bytes of memory media that are filled, read and counted.
 const FILLED_BYTES: u32 = 64 << 20;
-/// Most bytes of one execution.
+/// Size of one execution's input, bytes.
 const EXECUTION_BYTES: u64 = 256 << 20;
-/// Time in which a program gets going before a window begins.
+/// Wait after a program starts before its window begins.
 const SETTLE: Duration = Duration::from_millis(20);
 
 fn main() {
@@ -83,7 +85,7 @@ fn main() {
     }
 }
 
-/// Count of i32 on so many cores, over these sources.
+/// Returns an execution of the count kernel (i32) over `sources` on `cores` cores of the drive.
 fn count(sources: &[Place], cores: u16) -> Execution {
     // Element type i32, equal to, six zeros, the value.
     let mut parameters = vec![1, 0, 0, 0, 0, 0, 0, 0];
@@ -100,7 +102,7 @@ fn count(sources: &[Place], cores: u16) -> Execution {
     }
 }
 
-/// The foreground's latency, with a program over without.
+/// Measures read latency with a program running and without.
 fn tail(arguments: &Arguments, free: bool) {
     let options = Options { spin_us: 0, ..arguments.common.drive.clone() };
     let server = Server::start(Side::Drive, &options);
@@ -109,7 +111,7 @@ fn tail(arguments: &Arguments, free: bool) {
     let mut reader = Single::connect(server.address);
     let mut runner = Single::connect(server.address);
     let whole = Place::Blocks { nsid: 1, slba: 0, skip: 0, bytes: FILLED_BYTES };
-    // The lane's thread is there once it has worked.
+    // The compute lane's thread starts with its first execution.
     let program = count(&[whole; 4], 1);
     runner.execute(0, &program);
     let other = if options.cpu == 0 { "1" } else { "0" };
@@ -138,7 +140,7 @@ fn tail(arguments: &Arguments, free: bool) {
             std::thread::sleep(SETTLE);
             let with = percentiles(&mut reader, blocks, window);
             running.store(false, Relaxed);
-            // The execution under way ends.
+            // Let the execution under way end.
             std::thread::sleep(Duration::from_secs(1));
             pairs.push((without, with));
         }
@@ -153,7 +155,7 @@ fn tail(arguments: &Arguments, free: bool) {
     }
 }
 
-/// 50th and 99th percentile of reads for this long, us.
+/// Returns the 50th and 99th percentile of read latency over a window, us.
 fn percentiles(reader: &mut Single, blocks: u64, window: Duration) -> [f64; 2] {
     let (start, mut state) = (Instant::now(), 0x9E37_79B9_7F4A_7C15_u64);
     let mut all = Vec::new();
@@ -166,7 +168,7 @@ fn percentiles(reader: &mut Single, blocks: u64, window: Duration) -> [f64; 2] {
     [50, 99].map(|percent| all[(all.len() - 1) * percent / 100] as f64 / 1000.0)
 }
 
-/// Counting a file's bytes in the drive over fio's reading them.
+/// Compares counting a file's bytes in the drive with fio reading the file.
 fn count_file(arguments: &Arguments) {
     std::fs::create_dir_all(&arguments.dir).expect("a folder for the file");
     let path = arguments.dir.join("drive.img");
@@ -199,11 +201,11 @@ fn read_by_fio(arguments: &Arguments, path: &Path, offset: u64, bytes: u64) -> f
     file::fio("read", count, &more).per_s() * as_f64(block_bytes) / 1e9
 }
 
-/// One run of the drive's, GB/s.
+/// Counts `bytes` of the file in one run of a drive and returns the rate, GB/s.
 fn counted(options: &Options, bytes: u64) -> f64 {
     let server = Server::start(Side::Drive, options);
     if serve::pinned() {
-        // As fio: on any CPU.
+        // On any CPU, as fio is.
         server.place("", "0-1023");
     }
     let mut runner = Single::connect(server.address);
@@ -218,7 +220,8 @@ fn counted(options: &Options, bytes: u64) -> f64 {
     run.per_s() * as_f64(bytes) / 1e9
 }
 
-/// One execution on all cores of a drive of as many as this machine has, over the same on one.
+/// Compares one execution on all cores with the same on one. The drive has as many cores as this
+/// machine.
 fn on_cores(arguments: &Arguments) {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let Some(cores) = u16::try_from(cores).ok().filter(|cores| *cores > 1) else {
@@ -239,7 +242,7 @@ fn on_cores(arguments: &Arguments) {
         }
         Run::new(1, start.elapsed(), 0).per_s() * as_f64(u64::from(FILLED_BYTES) * 16) / 1e9
     };
-    // The lanes' threads are there once they have worked.
+    // The compute lanes' threads start with their first execution.
     rate(cores);
     let pairs: Vec<(f64, f64)> =
         (0..arguments.pairs.max(10)).map(|_| (rate(1), rate(cores))).collect();
@@ -252,7 +255,7 @@ fn as_f64(bytes: u64) -> f64 {
     bytes as f64
 }
 
-/// Prints one row: medians of both sides, and quartiles of the pairs' ratios, second over first.
+/// Prints one row: both sides' medians, and quartiles of the ratios, second over first.
 fn tell(arguments: &Arguments, name: &str, sides: (&str, &str), pairs: &[(f64, f64)]) {
     let of = |pick: fn(&(f64, f64)) -> f64| quartiles(pairs.iter().map(pick).collect());
     let (first, second) = (of(|pair| pair.0)[1], of(|pair| pair.1)[1]);

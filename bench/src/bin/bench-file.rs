@@ -1,10 +1,11 @@
-//! Block I/O of a drive on a file beside fio on the same file: the same offsets in the same order.
+//! Compares block I/O of a drive on a file with fio on the same file, at the same offsets in the
+//! same order.
 //!
-//! fio (io_uring, direct) replays the very list of offsets that the client draws, moved by where
-//! the block namespace lies in the file, so both touch the same bytes of the same extents. The
-//! whole namespace is written with random data first, and a file with holes or unwritten extents
-//! is refused: reading those costs no disk. Drive and fio alternate; a figure is the median of the
-//! pairs' ratios. `bench/README.md` has the back of the envelope.
+//! fio (io_uring, direct) replays the client's list of offsets, shifted by the offset of the block
+//! namespace in the file, so both access the same bytes and extents. The whole namespace is first
+//! written with random data. A file with holes or unwritten extents is refused, because reading
+//! those does not access the disk. Runs of drive and fio alternate; a figure is the median of the
+//! pairs' ratios. `bench/README.md` estimates the expected ratios.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -16,26 +17,26 @@ use csd_bench::file;
 use csd_bench::report::{self, Row, Run};
 use csd_bench::serve::{self, Common, Options, Server, Side};
 
-/// Block I/O of a drive on a file beside fio on the same file.
+/// Compares block I/O of a drive on a file with fio on the same file.
 #[derive(Parser)]
 struct Arguments {
-    /// Pairs of runs for each workload.
+    /// Number of pairs of runs for each workload.
     #[arg(long, default_value_t = 10)]
     pairs: usize,
     /// Bytes that one run moves, in MiB, at 4 KiB; four times as many at 128 KiB.
     #[arg(long, default_value_t = 256)]
     run_mib: u64,
-    /// Folder for the file that is measured, and fio's lists.
+    /// Folder for the measured file and fio's lists.
     #[arg(long, default_value = "build/bench")]
     dir: PathBuf,
-    /// Leave the file where it is, to look closer.
+    /// Keep the file afterwards.
     #[arg(long)]
     keep: bool,
     #[command(flatten)]
     common: Common,
 }
 
-/// Size of the file unless asked otherwise.
+/// Least size of the file, bytes.
 const FILE_BYTES: u64 = 2 << 30;
 
 const fn workload(name: &'static str, read: bool, bytes: usize, in_order: bool) -> Workload {
@@ -88,7 +89,7 @@ fn main() {
     }
 }
 
-/// The offsets of `count` operations as fio reads them.
+/// Writes the offsets of `count` operations as an iolog of fio.
 fn write_list(list: &Path, file: &Path, workload: Workload, offset: u64, count: u64) {
     let mut out = BufWriter::new(File::create(list).expect("a place for the list"));
     let file = file.display();
@@ -102,14 +103,14 @@ fn write_list(list: &Path, file: &Path, workload: Workload, offset: u64, count: 
     out.flush().expect("room");
 }
 
-/// One run of fio over the list.
+/// Runs fio over the list once.
 fn fio(list: &Path, workload: Workload, count: u64) -> Run {
     let depth = format!("--iodepth={}", workload.depth);
     let replayed = format!("--read_iolog={}", list.display());
     file::fio(if workload.read { "read" } else { "write" }, count, &[depth, replayed])
 }
 
-/// One run of a drive.
+/// Runs the workload against a drive once.
 fn drive(options: &Options, workload: Workload, count: u64) -> Run {
     let server = Server::start(Side::Drive, options);
     let mut client = Client::connect(server.address, Side::Drive, workload);

@@ -1,9 +1,8 @@
-//! What an idle drive costs: CPU time with connections that only keep themselves alive, or say
-//! nothing, beside none at all.
+//! Measures CPU time of an idle drive: without connections, with silent ones, and with Keep Alives.
 //!
-//! A drive on memory media serves a number of hosts, each with an admin queue and an I/O queue,
-//! that have read once. Windows without hosts, with silent ones, and with hosts that send a Keep
-//! Alive as often as Linux does alternate. Aim: under 1 % of a core with 64 connections.
+//! Each host of a drive on memory media has an admin queue and an I/O queue and has read once.
+//! Windows without hosts, with silent hosts, and with hosts that send Keep Alives as often as Linux
+//! does alternate. Aim: under 1 % of a core with 64 connections.
 
 use std::time::{Duration, Instant};
 
@@ -13,19 +12,19 @@ use csd_bench::report;
 use csd_bench::serve::{Common, Options, Server, Side};
 use serde_json::json;
 
-/// Largest share of a core, percent.
+/// Aim: most CPU time, in percent of one core.
 const AIM_PERCENT: f64 = 1.0;
 
-/// Half of the Keep Alive Timeout that Linux hosts ask for.
+/// Interval of Keep Alives: half of the Keep Alive Timeout that Linux hosts request.
 const KEEP_ALIVE_EVERY: Duration = Duration::from_millis(2500);
 
-/// CPU time of an idle drive.
+/// Measures CPU time of an idle drive.
 #[derive(Parser)]
 struct Arguments {
-    /// Connections; a host has two.
+    /// Number of connections; a host has two.
     #[arg(long, default_value_t = 64)]
     connections: usize,
-    /// Rounds of windows.
+    /// Number of rounds of windows.
     #[arg(long, default_value_t = 5)]
     pairs: usize,
     /// Length of a window in seconds.
@@ -79,7 +78,7 @@ fn main() {
     }
 }
 
-/// Percent of a core that a drive takes while so many hosts are connected and idle.
+/// Returns the CPU time of a drive with `hosts` idle hosts, in percent of one core.
 #[allow(clippy::cast_precision_loss)] // nanoseconds of seconds
 fn percent(options: &Options, hosts: usize, alive: bool, window: Duration) -> f64 {
     let server = Server::start(Side::Drive, options);
@@ -90,7 +89,7 @@ fn percent(options: &Options, hosts: usize, alive: bool, window: Duration) -> f6
             host
         })
         .collect();
-    // What connecting stirred up is over.
+    // Let the work of connecting end.
     std::thread::sleep(Duration::from_secs(1));
     let (began, before) = (Instant::now(), server.cpu_ns());
     assert!(before > 0, "a drive that started has used CPU time");

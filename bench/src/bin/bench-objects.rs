@@ -1,11 +1,11 @@
-//! Compares `csd put` and `csd get` of a file with the smaller of two floors: the loopback network,
+//! Compares `csd put` and `csd get` of a file with the slower of two bounds: the loopback network,
 //! and cp with sync.
 //!
-//! Runs the built `csd` over drives in memory, in a folder on the disk to be measured. A round is
-//! cp and sync, bytes through a bare loopback socket, put and sync, get and sync; every round has
-//! new files. `--against` adds the get of another `csd`, so that two versions are compared. A
-//! figure is the median of the rounds' ratios to `min(loopback, cp + sync)`, and every get is
-//! compared with what was put. Does not choose the drives' cores.
+//! Runs the built `csd` with drives in memory, in a folder on the disk to measure. Every round uses
+//! new files: it times cp and sync, the same bytes through a bare loopback socket, put and sync,
+//! and get and sync. With `--against`, each round also times get of another `csd`, to compare two
+//! versions. A figure is the median of the rounds' ratios to `min(loopback, cp + sync)`. Every file
+//! that get writes is compared with the source. Drives are not pinned to cores.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -18,22 +18,22 @@ use clap::Parser;
 use csd_bench::report::{self, SPREAD_MAX, quartiles};
 use serde_json::json;
 
-/// Compare put and get of a file with the loopback network and with cp.
+/// Compares put and get of a file with the loopback network and with cp.
 #[derive(Parser)]
 struct Arguments {
-    /// Rounds that count, after one for warmth.
+    /// Number of rounds measured, after one to warm up.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
     /// Size of the file, MiB.
     #[arg(long, default_value_t = 1024)]
     mib: u32,
-    /// Drives.
+    /// Number of drives.
     #[arg(long, default_value_t = 2)]
     drives: u32,
-    /// Folder on the disk to be measured, which must not exist.
+    /// Folder on the disk to measure; it must not exist.
     #[arg(long, default_value = "build/bench-objects")]
     dir: PathBuf,
-    /// The `csd` to be measured [default: next to this program]
+    /// The `csd` to measure [default: next to this program]
     #[arg(long)]
     csd: Option<PathBuf>,
     /// Another `csd`, whose get is measured in the same rounds.
@@ -44,11 +44,11 @@ struct Arguments {
     record: Option<PathBuf>,
 }
 
-/// The goal: this share of the floor.
+/// Aim: ratio to the smaller bound.
 const GOAL: f64 = 0.6;
-/// Rates of a round: cp with sync, loopback, put, get, and the other program's get.
+/// Number of rates of a round: cp with sync, loopback, put, get, and the other program's get.
 const RATES: usize = 5;
-/// Bytes that cross the loopback socket at a time.
+/// Size of one write to the loopback socket, bytes.
 const PIECE: usize = 1 << 20;
 
 fn main() {
@@ -123,7 +123,7 @@ struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Also after a round that failed: no drive is left behind.
+        // Runs after a failed round as well, so that no drive keeps running.
         let down = ["array", "down", "--delete", "--yes"];
         let _ = Command::new(&self.csd).args(down).current_dir(&self.dir).output();
         let _ = std::fs::remove_dir_all(&self.dir);
@@ -142,7 +142,7 @@ impl Place {
         assert!(done.status.success(), "csd {arguments:?}: {said}");
     }
 
-    /// Its rates, bytes per second.
+    /// Runs one round and returns its rates, bytes per second.
     fn round(&self, bytes: u64) -> [f64; RATES] {
         let path = |name: &str| self.dir.join(name);
         let cp = rate(bytes, || {
@@ -159,7 +159,7 @@ impl Place {
         [cp, loopback, put, get, other]
     }
 
-    /// Gets the object to a new file, syncs that, and compares it with what was put.
+    /// Gets the object to a new file, syncs it, and compares it with the source.
     fn get(&self, csd: &Path, bytes: u64) -> f64 {
         let back = self.dir.join("back");
         let rate = rate(bytes, || {
@@ -173,7 +173,7 @@ impl Place {
     }
 }
 
-/// Bytes per second of `work`.
+/// Runs `work` and returns its rate, bytes per second.
 #[allow(clippy::cast_precision_loss)] // sizes are far below 2^53
 fn rate(bytes: u64, work: impl FnOnce()) -> f64 {
     let start = Instant::now();
@@ -181,7 +181,7 @@ fn rate(bytes: u64, work: impl FnOnce()) -> f64 {
     bytes as f64 / start.elapsed().as_secs_f64()
 }
 
-/// Sends so many bytes through a socket of this machine, and nothing else.
+/// Sends `bytes` bytes through a loopback socket.
 fn loopback(bytes: u64) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("bound");

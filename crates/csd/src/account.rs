@@ -1,4 +1,4 @@
-//! Model time of runs: a table of its own, since wall and model never share a row.
+//! Model time of runs, in a table of its own: wall time and model time are never in one row.
 
 use csd_store::account::{self, ModelTime};
 use csd_store::catalogue::Entry;
@@ -12,21 +12,21 @@ use crate::report::Failure;
 use crate::table::{Align, Table};
 use crate::units::duration;
 
-/// What runs would take: for people, and for programs.
-pub(crate) struct Accounted {
+/// Model times of runs, as text and as JSON.
+pub(crate) struct ModelTimes {
     pub(crate) text: String,
     pub(crate) result: Value,
     pub(crate) warnings: Vec<String>,
 }
 
-/// Accounts runs of `kernel` over objects, each a way and a number of host cores; nothing when
-/// the user named no profile.
+/// Computes the model time of runs of `kernel` over objects. A run is a mode and a number of host
+/// cores. Returns `None` if the user named no profile.
 pub(crate) fn account(
     options: &Account,
     kernel: &str,
     inputs: &[Entry],
     runs: &[(Way, usize)],
-) -> Result<Option<Accounted>, Failure> {
+) -> Result<Option<ModelTimes>, Failure> {
     let Some(named) = &options.profile else { return Ok(None) };
     let (profile, device) = pace::load(named)?;
     let overlap = options.overlap.map(Overlap::from);
@@ -47,7 +47,7 @@ pub(crate) fn account(
                 (format!("host, {cores} cores"), rates)
             }
             Way::Split => {
-                // Who takes which chunk is decided by wall time.
+                // The distribution of chunks depends on wall time.
                 warnings.push("a split run has no model time".to_owned());
                 continue;
             }
@@ -70,10 +70,10 @@ pub(crate) fn account(
     });
     let header = format!("\nmodel time by {named}, device {device}, {overlap}\n");
     let result = json!({ "profile": named, "device": device, "runs": rows });
-    Ok(Some(Accounted { text: header + &table.render(), result, warnings }))
+    Ok(Some(ModelTimes { text: header + &table.render(), result, warnings }))
 }
 
-/// Bytes of the objects on each of their drives.
+/// Returns the bytes of the objects on each member.
 fn bytes_of_members(inputs: &[Entry]) -> Vec<u64> {
     let members = inputs.iter().map(|entry| entry.members.len()).max().unwrap_or(0);
     let of = |member: usize| {

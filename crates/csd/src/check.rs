@@ -1,6 +1,7 @@
-//! `csd drive check`: what is on a medium, and whether all of it can be read back.
+//! `csd drive check`: checks the checksums of everything on a medium.
 //!
-//! Never writes. Invariant: damage means exit code 1, and every damage is named with its place.
+//! Writes nothing to the medium. Invariant: damage means exit code 1, and every damage is reported
+//! with its location.
 
 use csd_drive::check::{self, Report as Found, ShardReport};
 use csd_drive::media::{FileMedia, Media};

@@ -1,10 +1,10 @@
-//! The time of day, for what people read.
+//! The time of day, for output.
 //!
-//! Never for measuring: the reactor's clock does that.
+//! Measurements use the reactor's clock instead.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The time in UTC as `2026-11-21T07:00:00.000Z`.
+/// Returns the time in UTC as `2026-11-21T07:00:00.000Z`.
 pub(crate) fn utc() -> String {
     // A clock before 1970 is shown as 1970.
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -18,14 +18,15 @@ fn written(seconds: u64, ms: u32) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
 }
 
-/// Year, month and day, by the Gregorian calendar, of a number of days since 1970-01-01.
+/// Returns year, month and day in the Gregorian calendar for a number of days since 1970-01-01.
 fn date(days: u64) -> (u64, u64, u64) {
-    // Years are counted from March, so that a leap day ends one: from 0000-03-01 on.
+    // Years begin in March, so that a leap day is the last of its year; the first begins at
+    // 0000-03-01.
     let days = days + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year + year / 4 - year / 100);
-    // Months from March on, of 153 days in each five.
+    // Five months from March on have 153 days.
     let month = (5 * of_year + 2) / 153;
     let day = of_year - (153 * month + 2) / 5 + 1;
     let (month, year) = (if month < 10 { month + 3 } else { month - 9 }, year + 400 * era);

@@ -1,4 +1,5 @@
-//! What every command needs: the array file, and a core connected to the array.
+//! State that every command needs: global options, the array file, and a core connected to the
+//! array.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -14,7 +15,7 @@ use crate::report::{self, Failure, Style};
 use crate::runtime::runtime;
 use crate::{host, secret};
 
-/// Longest that connecting with authentication may take.
+/// Timeout of connecting with authentication.
 const AUTHENTICATED_WITHIN: Duration = Duration::from_secs(30);
 
 /// The global options.
@@ -22,15 +23,15 @@ pub(crate) struct Context {
     array: PathBuf,
     secrets: Option<PathBuf>,
     host_nqn: Option<String>,
-    // The name of this machine, once it was looked up.
+    // The machine's NQN, once it is known.
     machine: OnceLock<String>,
-    /// The array file was named by an option.
+    /// True if an option names the array file.
     pub(crate) array_is_named: bool,
-    /// Print one JSON object.
+    /// True to print one JSON object.
     pub(crate) json: bool,
-    /// Print results, warnings and errors only.
+    /// True to print results, warnings and errors only.
     pub(crate) quiet: bool,
-    /// Name drives by their whole URL.
+    /// True to name drives by their whole URL.
     pub(crate) verbose: bool,
 }
 
@@ -51,37 +52,37 @@ impl Context {
         Self { array, secrets, host_nqn, machine, array_is_named, json, quiet, verbose }
     }
 
-    /// Path of the secrets file, if there is one.
+    /// Returns the path of the secrets file, if there is one.
     pub(crate) fn secrets_path(&self) -> Option<&Path> {
         self.secrets.as_deref()
     }
 
-    /// The secrets, if there are any.
+    /// Returns the secrets; none without a secrets file.
     pub(crate) fn secrets(&self) -> Result<Secrets, Failure> {
         self.secrets_path().map_or_else(|| Ok(Secrets::default()), secret::load)
     }
 
-    /// How this host connects.
+    /// Returns the options with which this host connects.
     pub(crate) fn options(&self) -> Result<Options, Failure> {
         let secrets = self.secrets()?;
         let host_nqn = self.host_nqn(&secrets)?;
         let mut options = Options { secrets, host_nqn, ..Options::default() };
         if self.secrets.is_some() {
-            // A drive authenticates when its CPU has nothing better to do.
+            // A drive authenticates at low priority.
             options.connect_timeout = AUTHENTICATED_WITHIN;
         }
         Ok(options)
     }
 
-    /// Who this host is: whom the option or the environment says, the one host of the secrets
-    /// file, or this machine.
+    /// Returns this host's NQN: from the option, the environment, the only host of the secrets
+    /// file, or this machine, in this order.
     fn host_nqn(&self, secrets: &Secrets) -> Result<String, Failure> {
-        if let Some(told) = &self.host_nqn {
-            return Ok(told.clone());
+        if let Some(named) = &self.host_nqn {
+            return Ok(named.clone());
         }
-        if let Ok(told) = std::env::var("CSD_HOST_NQN") {
+        if let Ok(named) = std::env::var("CSD_HOST_NQN") {
             let wrong = |why| Failure::usage(format!("$CSD_HOST_NQN: {why}"));
-            return parse_nqn(&told).map_err(wrong);
+            return parse_nqn(&named).map_err(wrong);
         }
         let mut hosts = secrets.hosts();
         if let (Some(only), None) = (hosts.next(), hosts.next()) {
@@ -94,22 +95,22 @@ impl Context {
         Ok(self.machine.get_or_init(|| machine).clone())
     }
 
-    /// A drive's URL as a table shows it: its host and port, or the whole.
+    /// Returns a drive's URL as tables show it: host and port, or all of it.
     pub(crate) fn shown(&self, url: &str) -> String {
         if self.verbose { url.to_owned() } else { report::places(url).into_owned() }
     }
 
-    /// Path of the array file.
+    /// Returns the path of the array file.
     pub(crate) fn array_path(&self) -> &Path {
         &self.array
     }
 
-    /// The array file and where its drives are.
+    /// Loads the array file and returns the addresses of its drives.
     pub(crate) fn plan(&self) -> Result<Plan, Failure> {
         Ok(Plan::new(&ArrayFile::load(&self.array)?))
     }
 
-    /// [`Self::with_array`] for a command that writes names: no drive is added meanwhile.
+    /// Does [`Self::with_array`] for a command that writes names: no drive can be added meanwhile.
     pub(crate) fn with_array_to_write<T: Send + 'static>(
         &self,
         command: impl AsyncFnOnce(&Array) -> Result<T, Failure> + Send + 'static,
@@ -144,7 +145,7 @@ pub(crate) fn with_plan<T: Send + 'static>(
     done.map_err(Failure::run)?
 }
 
-/// A progress that nobody sees.
+/// Returns a progress function that does nothing.
 pub(crate) fn silent() -> csd_store::object::Progress {
     Arc::new(|_| {})
 }

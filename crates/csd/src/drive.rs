@@ -20,16 +20,16 @@ use crate::log;
 use crate::log_file::LogFile;
 use crate::report::{self, Failure, Report};
 
-/// Descriptors for everything that is no connection.
+/// Number of descriptors other than connections.
 const OTHER_DESCRIPTORS: u64 = 128;
 
-/// Share of the key-value namespaces in new media unless the user says otherwise.
+/// Default share of the key-value namespaces in new media, percent.
 pub(crate) const KV_PERCENT: u8 = 50;
 
-/// How long the end waits for the reader of the log.
+/// Longest wait for the log to be written at the end.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// Serves until the process is told to stop.
+/// Serves until SIGTERM or SIGINT.
 pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failure> {
     if options.session {
         let cannot = |error| Failure::run(format!("cannot lead a session: {error}"));
@@ -85,7 +85,7 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
         let url = format!("nvme+tcp://{}/{nqn}", started.address);
         announce(&url, &started.media, ready_file.as_deref(), json, quiet);
     });
-    // Nobody need read what it says for it to end.
+    // The process ends even if nobody reads its log.
     lines.flush(LAST_LINES);
     match served {
         Ok(()) => Ok(Report::new("", Value::Null)),
@@ -94,7 +94,8 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
     }
 }
 
-/// How much of its hosts the drive takes; the process may then have that many descriptors.
+/// Returns the limits for connections and transfer memory. Raises the process's limit of
+/// descriptors accordingly.
 fn host_limits(options: &Serve) -> Result<HostLimits, Failure> {
     let transfer_memory_bytes = options.tuning.transfer_memory.unwrap_or(0);
     if options
@@ -110,10 +111,10 @@ fn host_limits(options: &Serve) -> Result<HostLimits, Failure> {
     if limit.current.is_some_and(|current| current < wanted) {
         let maximum = limit.maximum;
         let current = maximum.map_or(wanted, |maximum| wanted.min(maximum));
-        // Failing that there are fewer; accepting then waits for one to close.
+        // If this fails, accepting waits for a connection to close.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum });
         if current < wanted {
-            report::complain(&format!(
+            report::print_error(&format!(
                 "warning: {current} descriptors are allowed, too few for {} connections",
                 options.tuning.connections
             ));
@@ -122,7 +123,7 @@ fn host_limits(options: &Serve) -> Result<HostLimits, Failure> {
     Ok(HostLimits { connections: options.tuning.connections as usize, transfer_memory_bytes })
 }
 
-/// Who may connect.
+/// Returns which hosts may connect, and how they authenticate.
 fn access(options: &Serve, context: &Context) -> Result<Access, Failure> {
     let mut hosts = options.allow.clone();
     if let Some(path) = &options.allow_file {
@@ -151,7 +152,7 @@ fn access(options: &Serve, context: &Context) -> Result<Access, Failure> {
     Ok(Access { hosts, any_host: options.allow_any_host, secrets, offer })
 }
 
-/// What runs the programs that hosts load.
+/// Returns the engines for programs that hosts load.
 #[cfg(feature = "wasm")]
 fn engines() -> Result<Vec<Arc<dyn Engine>>, Failure> {
     let wasm = csd_wasm::Wasm::new();
@@ -159,14 +160,14 @@ fn engines() -> Result<Vec<Arc<dyn Engine>>, Failure> {
     Ok(vec![Arc::new(wasm)])
 }
 
-/// Built without any: hosts can load none.
+/// Returns no engine: without the feature `wasm`, hosts cannot load programs.
 #[cfg(not(feature = "wasm"))]
 #[allow(clippy::unnecessary_wraps)] // as the other is
 fn engines() -> Result<Vec<Arc<dyn Engine>>, Failure> {
     Ok(Vec::new())
 }
 
-/// What the drive is given beside its medium.
+/// Returns the drive's resources other than its medium.
 fn resources(options: &Serve) -> Result<Resources, Failure> {
     let programs = &options.tuning.programs;
     let mut digests = Vec::new();
@@ -190,7 +191,7 @@ fn resources(options: &Serve) -> Result<Resources, Failure> {
     })
 }
 
-/// Tells that the drive serves: while it serves, since its report comes only when it has stopped.
+/// Prints the drive's URL and writes the ready file, as soon as the drive serves.
 fn announce(url: &str, media: &str, ready_file: Option<&Path>, json: bool, quiet: bool) {
     if json {
         let object = Report::new("", json!({ "url": url, "media": media }));
@@ -203,18 +204,18 @@ fn announce(url: &str, media: &str, ready_file: Option<&Path>, json: bool, quiet
     if let Some(path) = ready_file
         && let Err(error) = write_whole(path, url)
     {
-        report::complain(&format!("warning: ready file {}: {error}", path.display()));
+        report::print_error(&format!("warning: ready file {}: {error}", path.display()));
     }
 }
 
-/// A reader sees no file or all of it.
+/// Writes a file atomically: a reader sees no file or all of it.
 fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
-    let beside = path.with_extension("new");
-    // A new file, since a link under this name could lead anywhere.
-    match std::fs::remove_file(&beside) {
+    let temporary = path.with_extension("new");
+    // Created exclusively, since a link of this name could lead anywhere.
+    match std::fs::remove_file(&temporary) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    std::fs::File::create_new(&beside)?.write_all(text.as_bytes())?;
-    std::fs::rename(&beside, path)
+    std::fs::File::create_new(&temporary)?.write_all(text.as_bytes())?;
+    std::fs::rename(&temporary, path)
 }

@@ -1,20 +1,20 @@
-//! `csd drive log`: what became of a drive's last executions.
+//! `csd drive log`: the log of a drive's last executions.
 
 use csd_initiator::Compute;
 use csd_nvme::executions::Entry;
 use csd_store::array::COMPUTE_NSID;
 use serde_json::{Value, json};
 
-use crate::asked::ask;
 use crate::cli::drive_log::Log;
 use crate::context::Context;
+use crate::query::query;
 use crate::report::{Failure, Report};
 use crate::table::{Align, Table};
 use crate::units::{duration, grouped, size};
 
-/// Shows the logs of the drives that were named, or of all drives of the array.
+/// Shows the log of the named drive, or of all drives of the array.
 pub(crate) fn log(options: &Log, context: &Context) -> Result<Report, Failure> {
-    let drives = ask(options.drive.as_ref(), context, async |controller, nsid| {
+    let drives = query(options.drive.as_ref(), context, async |controller, nsid| {
         Compute::open(controller, nsid.unwrap_or(COMPUTE_NSID))?.executions().await
     })?;
     let mut table = Table::new(&[

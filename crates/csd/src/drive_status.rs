@@ -1,7 +1,7 @@
-//! `csd drive status`: what drives say of themselves.
+//! `csd drive status`: health, space and limits that drives report.
 //!
-//! A [`Section`] is one subject; [`look`] lists them in the order in which they are shown. Works
-//! with any NVMe/TCP drive: it asks for nothing but standard commands. Changes nothing.
+//! A [`Section`] is one subject; [`look`] lists them in display order. It works with any NVMe/TCP
+//! drive, because it uses only standard commands. It changes nothing.
 
 use csd_initiator::{Controller, Error, NamespaceKind};
 use csd_nvme::identify::{Cns, IDENTIFY_BYTES, identify};
@@ -11,26 +11,26 @@ use csd_nvme::wire::text_of;
 use csd_nvme::{NSID_ALL, log::WARNING_TEMPERATURE};
 use serde_json::{Map, Value, json};
 
-use crate::asked::ask;
 use crate::cli::drive_status::Status;
 use crate::context::Context;
 use crate::namespace;
+use crate::query::query;
 use crate::report::{Failure, Report};
 use crate::table::pairs;
 use crate::units::{grouped, percent, size};
 
-/// Bytes of a data unit of the health log.
+/// Bytes of a data unit in the SMART / Health log.
 const DATA_UNIT_BYTES: u64 = 512_000;
 
-/// One subject.
+/// One subject of the report.
 struct Section {
-    /// Its key in the JSON, and the first word of its lines.
+    /// Key in the JSON object.
     name: &'static str,
-    /// What people see: names and values.
+    /// Names and values, for people.
     lines: Vec<(&'static str, String)>,
-    /// What programs see.
+    /// JSON value.
     value: Value,
-    /// What is not as it should be.
+    /// Warnings about this subject.
     warnings: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ impl Section {
     }
 }
 
-/// Asks a drive about every subject.
+/// Queries a drive about every subject.
 async fn look(controller: &Controller) -> Result<Vec<Section>, Error> {
     Ok(vec![
         identity(controller),
@@ -51,10 +51,10 @@ async fn look(controller: &Controller) -> Result<Vec<Section>, Error> {
     ])
 }
 
-/// Shows the drive that was named, or all drives of the array.
+/// Shows the named drive, or all drives of the array.
 pub(crate) fn status(options: &Status, context: &Context) -> Result<Report, Failure> {
     let answers =
-        ask(options.drive.as_ref(), context, async |controller, _| look(controller).await)?;
+        query(options.drive.as_ref(), context, async |controller, _| look(controller).await)?;
     let (mut text, mut described, mut warnings) = (String::new(), Vec::new(), Vec::new());
     for (drive, sections) in answers {
         let sections = match sections {
@@ -186,7 +186,7 @@ fn limits(controller: &Controller) -> Section {
     Section::new("limits", lines, value)
 }
 
-/// Every host that is connected has a controller, this one too.
+/// Lists the controllers; every connected host has one, this host included.
 async fn hosts(controller: &Controller) -> Result<Section, Error> {
     let bytes = u32::try_from(IDENTIFY_BYTES).expect("4096");
     let sqe = identify(Cns::CONTROLLERS, 0, Csi::NVM);

@@ -1,16 +1,16 @@
-//! [`each`]: one command over several objects.
+//! [`each`]: runs one command for several objects.
 //!
-//! Every item is tried, whatever happened to those before it. Invariant: each failure is named, and
-//! when there is one the command fails.
+//! Tries every item, even after failures. Invariant: each failure is reported, and the command
+//! fails if there is one.
 
 use serde_json::json;
 
 use crate::context::Context;
 use crate::plain::plain_lines;
-use crate::report::{Failure, Report, complain, print};
+use crate::report::{Failure, Report, print, print_error};
 
-/// Does `one` to each of `items`; reports a list of what it did. A failure has the class "run" and
-/// lists those of the items.
+/// Calls `one` for each of `items` and reports a list of their results. If some fail, returns a
+/// failure of class "run" that lists them.
 pub(crate) fn each<T: AsRef<str>>(
     items: &[T],
     context: &Context,
@@ -20,7 +20,7 @@ pub(crate) fn each<T: AsRef<str>>(
     for item in items {
         match one(item) {
             Ok(report) => {
-                // What is done is said at once: the next item may take long.
+                // Printed at once, because the next item may take long.
                 if !context.json && !context.quiet {
                     print(&plain_lines(&report.text));
                 }
@@ -36,7 +36,7 @@ pub(crate) fn each<T: AsRef<str>>(
         return Ok(Report::new("", json!({ "objects": done })).with_warnings(warnings));
     }
     if !context.json {
-        warnings.iter().for_each(|warning| complain(&format!("warning: {warning}")));
+        warnings.iter().for_each(|warning| print_error(&format!("warning: {warning}")));
     }
     let lines: Vec<_> = failed.iter().map(|(item, why)| format!("\n  {item}: {why}")).collect();
     let message = format!("{} of {} failed:{}", failed.len(), items.len(), lines.concat());

@@ -1,8 +1,8 @@
-//! Lists of edges: lines of two node numbers, from and to, made into a graph's rows.
+//! Reads lists of edges (lines of two node numbers, from and to) and makes the rows of a graph.
 //!
-//! Weights are not used: a line that has one is refused unless they are to be ignored. The empty
-//! attributes `{}` that networkx writes are no weights.
-//! The graph is made in this host's memory: about 12 bytes an edge and 12 a node.
+//! Weights are not used: a line with one is refused unless the user ignores weights. The empty
+//! attributes `{}` that networkx writes are not weights. The graph is made in this host's memory:
+//! about 12 bytes per edge and 12 per node.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -15,19 +15,19 @@ use csd_store::source::Source;
 
 use crate::report::Failure;
 
-/// Most nodes: their numbers have 32 bits, and one stands for "none".
+/// Largest number of nodes: node numbers have 32 bits, and one value means "none".
 const NODES_MAX: u64 = u32::MAX as u64;
 
-/// How lines of edges are read.
+/// Options for reading lines of edges.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lines {
-    /// Number of nodes; as many as the edges name if not given.
+    /// Number of nodes [default: as many as the edges name].
     pub(crate) nodes: Option<u32>,
-    /// Drop what follows the two nodes.
+    /// True to ignore the rest of a line after the two nodes.
     pub(crate) ignore_weights: bool,
 }
 
-/// Reads a list of edges from a file, or from standard input.
+/// Reads a list of edges from a file or standard input, and makes a graph.
 fn graph(path: &str, lines: Lines) -> Result<Graph, Failure> {
     let (name, reader): (&str, Box<dyn Read>) = match path {
         "-" => ("standard input", Box::new(io::stdin())),
@@ -49,18 +49,18 @@ fn graph(path: &str, lines: Lines) -> Result<Graph, Failure> {
     Graph::from_edges(nodes, &edges).map_err(|error| Failure::usage(format!("{name}: {error}")))
 }
 
-/// A graph as something to put.
+/// A graph, ready to be stored.
 pub(crate) struct Input {
-    /// Its rows, then the numbers of outgoing edges.
+    /// Its rows, followed by the numbers of outgoing edges.
     pub(crate) source: Source,
-    /// Where parts may begin.
+    /// Layout, with the chunks at which parts may begin.
     pub(crate) arrange: Arrange,
     /// Size of its chunks, bytes.
     pub(crate) chunk_bytes: Option<u64>,
 }
 
-/// Reads a list of edges and makes the graph of it. Without a chunk size it is one that gives
-/// small graphs parts for several drives too.
+/// Reads a list of edges and makes its graph. The default chunk size is small enough that small
+/// graphs have parts for several drives.
 pub(crate) fn input(path: &str, lines: Lines, chunk_bytes: Option<u64>) -> Result<Input, Failure> {
     let graph = graph(path, lines)?;
     let fitting = (graph.rows().len() / PARTS_MIN).next_power_of_two();
@@ -74,12 +74,12 @@ pub(crate) fn input(path: &str, lines: Lines, chunk_bytes: Option<u64>) -> Resul
     Ok(Input { source, arrange: Arrange::Graph { starts }, chunk_bytes: Some(chunk_bytes) })
 }
 
-/// Parts that a graph has at least, unless they would be shorter than the least chunk.
+/// Least number of parts of a graph, as far as the smallest chunk size allows.
 const PARTS_MIN: usize = 16;
-/// Drives that have enough with the parts of each size.
+/// Number of drives that the parts are made for.
 const DRIVES: usize = 4;
 
-/// The first word of a line, and what follows it.
+/// Returns the first word of a line, and the rest.
 fn first_word(text: &str) -> (&str, &str) {
     let is_gap = |c: char| c.is_whitespace() || c == ',';
     let text = text.trim_start_matches(is_gap);

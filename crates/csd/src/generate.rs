@@ -1,6 +1,7 @@
-//! `csd completions` and `csd man`: files that packages install, made of the command line itself.
+//! `csd completions` and `csd man`: files for packages, generated from the command line's
+//! declaration.
 //!
-//! Invariant: every command that is not hidden is in the completions, and has a page.
+//! Invariant: every command that is not hidden has completions and a man page.
 
 use clap_complete::generate;
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use crate::cli::{self, Completions, Man};
 use crate::report::{Failure, Report};
 
-/// The completion script of a shell.
+/// Returns the completion script of a shell.
 pub(crate) fn completions(options: &Completions) -> Report {
     let mut script = Vec::new();
     generate(options.shell, &mut cli::command(), "csd", &mut script);
@@ -28,7 +29,7 @@ pub(crate) fn man(options: &Man) -> Result<Report, Failure> {
 mod tests {
     use super::*;
 
-    /// Every command that help shows, as its words.
+    /// Returns every command that help shows, as its words.
     fn commands(at: &clap::Command, path: &[String]) -> Vec<Vec<String>> {
         let shown = at.get_subcommands().filter(|inner| !inner.is_hide_set());
         let each = shown.flat_map(|inner| {

@@ -1,7 +1,7 @@
-//! `csd get`: an object to a file, in the form that `put` read it in.
+//! `csd get`: writes an object to a file, in the form that `put` read.
 //!
-//! An object of numbers whose file has a name that ends in `.npy` gets NumPy's header; anything
-//! else is the object's bytes as they are.
+//! An object of numbers gets NumPy's header if the name of the file ends in `.npy`. Otherwise the
+//! file has the object's bytes.
 
 use std::io;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
         total.set(entry.bytes);
         match object::get(array, entry, form, sink, &progress).await {
             Ok((entry, _sink)) => Ok(Some((entry, form))),
-            // A reader that has gone away wants nothing more: no failure of ours.
+            // A reader that closed its end needs no more bytes; this is not a failure.
             Err(Error::Write { source }) if source.kind() == io::ErrorKind::BrokenPipe => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -65,7 +65,7 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
     Ok(Report::new(text, result))
 }
 
-/// Bytes have no place in a NumPy array: an object of bytes is a file as it was.
+/// Returns the file's form. Objects of bytes are never NumPy arrays.
 fn form(entry: &Entry, wants_npy: bool) -> Form {
     if wants_npy && entry.element != ElementType::Bytes { Form::Npy } else { Form::Raw }
 }
@@ -77,7 +77,7 @@ fn words(form: Form) -> &'static str {
     }
 }
 
-/// What was looked at on the way.
+/// Returns which checks the bytes passed.
 fn seen(entry: &Entry) -> &'static str {
     if entry.has_digest() { "digest is right" } else { "checksums are right" }
 }

@@ -1,8 +1,8 @@
-//! Who this host is to drives: its NVMe Qualified Name, when nobody has told.
+//! This host's default NVMe Qualified Name.
 //!
-//! Drives keep what a host makes under its name, so every `csd` of a machine uses the same one:
-//! that of nvme-cli where there is one, or one that follows from the machine's id. Does not read
-//! options. Invariant: the machine's id cannot be had from the name.
+//! Drives store a host's programs under its name, so every `csd` of a machine uses the same one:
+//! that of nvme-cli if it has one, or else one derived from the machine's id. Reads no options.
+//! Invariant: the machine's id cannot be derived from the name.
 
 use std::fs;
 
@@ -11,26 +11,26 @@ use crate::report::Failure;
 use crate::runtime::random;
 use crate::units::hex;
 
-/// Where nvme-cli keeps the name of the host.
+/// File in which nvme-cli keeps the host's NQN.
 const NQN_FILE: &str = "/etc/nvme/hostnqn";
-/// 32 hexadecimal digits that are the machine's own and confidential, see machine-id(5).
+/// The machine's id, 32 hexadecimal digits; unique and confidential, see machine-id(5).
 const MACHINE_ID_FILE: &str = "/etc/machine-id";
-/// What sets these hashes of machine ids apart from everybody else's.
+/// Context string of the hash, which separates it from other hashes of machine ids.
 const CONTEXT: &str = "csdstore 2026-11-22 host NQN of a machine";
 
-/// The name of this machine; a random one when it has no id.
+/// Returns this machine's NQN; a random one if it has no id.
 ///
 /// # Errors
-/// When nvme-cli's file holds something else.
+/// If nvme-cli's file holds something other than an NQN.
 pub(crate) fn name() -> Result<String, Failure> {
     let first_line = |path: &str| {
         let text = fs::read_to_string(path).unwrap_or_default();
         text.lines().next().unwrap_or_default().trim().to_owned()
     };
-    let told = first_line(NQN_FILE);
-    if !told.is_empty() {
+    let named = first_line(NQN_FILE);
+    if !named.is_empty() {
         let wrong = |why| Failure::usage(format!("{NQN_FILE}: {why}; --host-nqn overrides it"));
-        return parse_nqn(&told).map_err(wrong);
+        return parse_nqn(&named).map_err(wrong);
     }
     match derived(&first_line(MACHINE_ID_FILE)) {
         Some(nqn) => Ok(nqn),
@@ -38,7 +38,7 @@ pub(crate) fn name() -> Result<String, Failure> {
     }
 }
 
-/// The name that follows from a machine's id, if that is one.
+/// Returns the NQN derived from a machine's id; `None` if the id is invalid.
 fn derived(machine_id: &str) -> Option<String> {
     let is_hex = machine_id.bytes().all(|digit| digit.is_ascii_hexdigit());
     (is_hex && machine_id.len() == 32).then(|| {
@@ -48,7 +48,7 @@ fn derived(machine_id: &str) -> Option<String> {
     })
 }
 
-/// A name made of these bytes, as a UUID of version 8: one of a kind of our own.
+/// Returns an NQN with these bytes as a UUID of version 8 (custom).
 fn nqn_of(mut uuid: [u8; 16]) -> String {
     uuid[6] = uuid[6] & 0x0F | 0x80;
     uuid[8] = uuid[8] & 0x3F | 0x80;

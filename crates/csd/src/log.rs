@@ -1,9 +1,7 @@
-//! A drive's log on standard error or in a file, as lines for people or as JSON objects, one a
-//! line.
+//! A drive's log on standard error or in a file, as text lines or as JSON objects, one a line.
 //!
-//! Never anything to standard output, which is the command's answer. Invariants: an event is one
-//! line whatever is in its fields, which hosts may have chosen; nobody on a drive's core waits for
-//! the reader of standard error.
+//! Writes nothing to standard output, which has the command's result. Invariants: an event is one
+//! line, even if hosts chose its fields; no core of a drive waits for the reader of standard error.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -15,17 +13,17 @@ use serde_json::{Value, json};
 
 use crate::clock::utc;
 
-/// Lines that wait for the reader of standard error, bytes; twice that for the drive's own events.
+/// Most bytes of lines that wait to be written; twice that for the drive's own events.
 const WAITING_BYTES_MAX: usize = 256 << 10;
 
-/// Form of the lines.
+/// Format of the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
     Text,
     Json,
 }
 
-/// Most talkative level that is written.
+/// Least severe level that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Level {
     Error,
@@ -33,10 +31,10 @@ pub(crate) enum Level {
     Info,
 }
 
-/// A log, and what its lines wait in until they are written to `target`.
+/// Returns a log, and the queue of its lines until they are written to `target`.
 ///
 /// # Errors
-/// When there can be no thread for it.
+/// If its thread cannot be started.
 pub(crate) fn sink(
     form: Form,
     level: Level,
@@ -54,7 +52,7 @@ pub(crate) fn sink(
     Ok((log, outlet))
 }
 
-/// That lines of the log were dropped, because nobody read it.
+/// Returns the event that lines were dropped because the reader was too slow.
 fn lost<'a>(fields: &'a [(&'static str, String)]) -> Record<'a> {
     let level = csd_drive::log::Level::Warn;
     Record { level, event: "lines of the log were lost", fields, rated: false }

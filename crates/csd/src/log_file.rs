@@ -1,9 +1,9 @@
 //! A drive's log in files of bounded size and number: `csd drive serve --log-file`.
 //!
-//! Does not format lines. Standard error leads to the newest file, so that the last words of a
-//! process that fails are in it too. Invariants: no file gets longer than the size by what the log
-//! writes; there are at most as many files as were asked for; a file that takes the place of a
-//! full one is new, so that no link leads elsewhere.
+//! Writes lines without formatting them. Standard error is redirected to the newest file, so that
+//! messages of a failing process are in it too. Invariants: the log never makes a file longer than
+//! the limit; there are at most as many files as the option says; a file that replaces a full one
+//! is created exclusively, so that no link is followed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use csd_reactor::redirect_stderr;
 
-/// Files of a log unless the user says otherwise.
+/// Default number of files of a log.
 pub(crate) const FILES: u32 = 4;
-/// Most files of a log.
+/// Largest number of files of a log.
 pub(crate) const FILES_MAX: u32 = 100;
 
 /// The newest file of a log.
@@ -22,15 +22,16 @@ pub(crate) struct LogFile {
     file: File,
     bytes_max: u64,
     files: u32,
-    /// Where else the newest file is needed.
+    /// Called with each new file; redirects standard error.
     follow: fn(&File) -> io::Result<()>,
 }
 
 impl LogFile {
-    /// Opens a log, and leads standard error to it. What is there is kept, and counts.
+    /// Opens a log and redirects standard error to it. Existing contents are kept and count towards
+    /// the limit.
     ///
     /// # Errors
-    /// When it cannot be written, or is no regular file.
+    /// If it cannot be written, or is not a regular file.
     pub(crate) fn open(path: &Path, bytes_max: u64, files: u32) -> io::Result<Self> {
         Self::open_and(path, bytes_max, files, redirect_stderr)
     }
@@ -41,7 +42,7 @@ impl LogFile {
         files: u32,
         follow: fn(&File) -> io::Result<()>,
     ) -> io::Result<Self> {
-        // Before it is opened: to open a FIFO is to wait for its reader.
+        // Checked before opening, because opening a FIFO waits for its reader.
         if fs::metadata(path).is_ok_and(|about| !about.is_file()) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
@@ -56,7 +57,7 @@ impl LogFile {
                 self.file = file;
                 (self.follow)(&self.file)
             }
-            // The bound holds even so; the lines before are lost.
+            // The limit holds even so; older lines are lost.
             Err(_) => self.file.set_len(0),
         }
     }
@@ -64,7 +65,7 @@ impl LogFile {
 
 impl Write for LogFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Asked each time, since others write to standard error.
+        // Read each time, since others write to standard error.
         let length = self.file.metadata()?.len();
         let room = usize::try_from(self.bytes_max.saturating_sub(length)).unwrap_or(usize::MAX);
         let part = match bytes.get(..room) {
@@ -75,7 +76,7 @@ impl Write for LogFile {
                     self.rotate()?;
                     return self.write(bytes);
                 }
-                // A line that is longer than a file.
+                // A line longer than a file is cut.
                 None => fits,
             },
         };
@@ -87,18 +88,18 @@ impl Write for LogFile {
     }
 }
 
-/// An older file of the log; 1 is the newest of them.
+/// Returns the path of an older file of the log; 1 is the newest of them.
 pub(crate) fn older(path: &Path, number: u32) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{number}"));
     name.into()
 }
 
-/// Makes a new, empty file for a log that has `files` files, and moves those before out of its
-/// way: each gets the next number, the oldest is deleted.
+/// Rotates a log of `files` files and returns the new, empty file: each older file gets the next
+/// number, and the oldest is deleted.
 ///
 /// # Errors
-/// When a file cannot be renamed or made.
+/// If a file cannot be renamed or created.
 pub(crate) fn fresh(path: &Path, files: u32) -> io::Result<File> {
     for number in (0..files).rev() {
         let from = if number == 0 { path.to_owned() } else { older(path, number) };
@@ -125,7 +126,7 @@ mod tests {
         LogFile::open_and(path, SIZE, files, |_| Ok(())).unwrap()
     }
 
-    /// Contents of the log's files, oldest first.
+    /// Returns the contents of the log's files, oldest first.
     fn read(path: &Path) -> Vec<String> {
         let older = (1..=FILES_MAX).rev().map(|number| older(path, number));
         older.chain([path.to_owned()]).filter_map(|path| fs::read_to_string(path).ok()).collect()
@@ -136,7 +137,7 @@ mod tests {
         for files in [1, 3] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("d.log");
-            // Longer than it may be, from before.
+            // An existing file, longer than the limit.
             fs::write(&path, "old\n".repeat(2000)).unwrap();
             let mut log = open(&path, files);
             let lines: Vec<String> = (0..3000).map(|i| format!("line {i:05}\n")).collect();

@@ -1,9 +1,9 @@
-//! [`LongFile`]: a file that is written from front to back, its bulk past the page cache.
+//! [`LongFile`]: a file that is written sequentially, most of it with direct I/O.
 //!
-//! The first [`DIRECT_FROM`] bytes, and whatever is not aligned, go through the page cache. The
-//! rest goes to the disk by direct I/O where the file system takes it, which spares a copy of every
-//! byte, the memory for it and most of a later sync. `docs/decisions` has the figures. Does not
-//! sync. Invariant: the file's bytes are those that were written, in order, on either way.
+//! The first [`DIRECT_FROM`] bytes, and unaligned writes, go through the page cache. The rest uses
+//! direct I/O where the file system supports it. This saves a copy of every byte, the memory for it
+//! and most of a later sync; `docs/decisions` has the figures. Does not sync. Invariant: the file
+//! has the written bytes in order, whichever way they took.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,12 +11,13 @@ use std::io::{self, Write};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
-/// Bytes that go through the page cache first: shorter files are likely to be read again soon.
+/// Number of first bytes that go through the page cache: shorter files are likely to be read again
+/// soon.
 const DIRECT_FROM: u64 = 64 << 20;
-/// What position, length and memory of a direct write are a multiple of: enough for any disk.
+/// Alignment of position, length and memory address of a direct write; enough for any disk.
 const ALIGNMENT: usize = 4096;
 
-/// A new file, in the middle of being written.
+/// A new file that is being written.
 #[derive(Debug)]
 pub(crate) struct LongFile {
     file: File,
@@ -26,12 +27,12 @@ pub(crate) struct LongFile {
 }
 
 impl LongFile {
-    /// An empty file.
+    /// Wraps an empty file.
     pub(crate) fn new(file: File) -> Self {
         Self { file, position: 0, direct_from: DIRECT_FROM, direct: false }
     }
 
-    /// Whether these bytes may go to the disk directly.
+    /// Returns true if these bytes can be written with direct I/O.
     fn suits(&self, bytes: &[u8]) -> bool {
         let aligned = |number: usize| number.is_multiple_of(ALIGNMENT);
         self.position >= self.direct_from
@@ -40,7 +41,7 @@ impl LongFile {
             && aligned(bytes.as_ptr().addr())
     }
 
-    /// Turns direct I/O on or off; a file system without it does so never again.
+    /// Turns direct I/O on or off. Never tries again if the file system lacks it.
     fn set_direct(&mut self, direct: bool) -> io::Result<()> {
         if self.direct == direct {
             return Ok(());
@@ -60,7 +61,8 @@ impl Write for LongFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.set_direct(self.suits(bytes))?;
         let written = match self.file.write(bytes) {
-            // The disk wants more than our alignment, or the file system does not mean it.
+            // The disk needs a larger alignment, or the file system does not support direct I/O
+            // after all.
             Err(error)
                 if self.direct && error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) =>
             {

@@ -1,20 +1,26 @@
 //! `csd`: drives, arrays, objects and runs on the command line.
 //!
-//! Parses, calls the libraries, prints. Never: protocol, media, layout or policy. Invariants:
-//! results go to standard output and everything else to standard error; with `--json` exactly one
-//! object is printed; the exit code is the documented one.
+//! This crate parses options, calls the libraries and prints. It has no protocol, media, layout or
+//! policy of its own. Invariants: results go to standard output and everything else to standard
+//! error; with `--json` exactly one object is printed; the exit code is the documented one.
 //!
-//! Modules: [`cli`] declares the command line, [`report`] prints, [`table`] and [`units`] format,
-//! [`log`] writes a drive's log, to a [`log_file`] if asked to, [`context`] opens the array,
-//! [`pace`] reads profiles, [`mod@account`] gives model time, [`mod@room`] says what objects can
-//! take, [`namespace`] what namespaces are, [`asked`] asks drives; [`drive`], [`mod@drive_log`],
-//! [`drive_status`], [`check`], [`mod@array`], [`object`], [`mod@get`] into a [`target`] and its
-//! [`long_file`], [`program`], [`run`], [`mod@characterize`] and [`secret`] are the commands;
-//! [`mod@each`] does one for several objects; [`generate`] makes completions and man pages of them.
+//! Modules:
+//!
+//! - [`cli`] declares the command line; [`report`] prints; [`table`], [`units`] and [`plain`]
+//!   format
+//! - [`context`] opens the array; [`query`] queries drives; [`host`] names this host
+//! - [`log`] writes a drive's log, [`log_file`] to files; [`clock`] tells the time; [`progress`]
+//!   draws bars
+//! - [`pace`] reads profiles; [`mod@account`] computes model time
+//! - [`mod@room`] and [`namespace`] describe free space and namespaces; [`edges`] reads graphs
+//! - [`drive`], [`mod@drive_log`], [`drive_status`], [`check`], [`mod@array`], [`object`],
+//!   [`mod@get`], [`program`], [`run`], [`mod@characterize`], [`secret`] and [`generate`] are the
+//!   commands
+//! - [`mod@each`] runs a command for several objects; [`target`] and [`long_file`] write output
+//!   files
 
 mod account;
 mod array;
-mod asked;
 mod characterize;
 mod check;
 mod cli;
@@ -37,6 +43,7 @@ mod pace;
 mod plain;
 mod program;
 mod progress;
+mod query;
 mod report;
 mod room;
 mod run;
@@ -95,7 +102,8 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
     }
 }
 
-/// Help and version are answers; anything else is wrong use, also for a reader of JSON.
+/// Prints help and version as results. Anything else is wrong use, reported as JSON if `--json` is
+/// given.
 fn refuse(error: &clap::Error) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         report::print(&error.render().to_string());

@@ -1,9 +1,9 @@
-//! A drive's namespaces for programs.
+//! A drive's namespaces in JSON.
 
 use csd_initiator::{Namespace, NamespaceKind};
 use serde_json::{Value, json};
 
-/// A namespace as `--json` shows it.
+/// Describes a namespace for JSON output.
 pub(crate) fn describe(namespace: &Namespace) -> Value {
     let mut described = match namespace.kind {
         NamespaceKind::Block { blocks, block_bytes } => {

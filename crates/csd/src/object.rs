@@ -47,7 +47,7 @@ fn put_file(
     options: &cli::Put,
     context: &Context,
 ) -> Result<Report, Failure> {
-    let Opened { source, bytes, arrange, chunk_bytes } = open(file, options)?;
+    let PutInput { source, bytes, arrange, chunk_bytes } = open(file, options)?;
     let from_path = Path::new(file).file_name().map(|name| name.to_string_lossy());
     let name = match (name, from_path) {
         (Some(name), _) => name.clone(),
@@ -83,21 +83,21 @@ fn put_file(
     Ok(Report::new(text, describe(&entry)).with_warnings(stored.warnings))
 }
 
-/// What is to be put.
-struct Opened {
+/// An opened source, ready to be stored.
+struct PutInput {
     source: Source,
-    /// Its length, where the file system knows it.
+    /// Length, if the file system knows it.
     bytes: Option<u64>,
     arrange: Arrange,
     chunk_bytes: Option<u64>,
 }
 
-fn open(file: &str, options: &cli::Put) -> Result<Opened, Failure> {
+fn open(file: &str, options: &cli::Put) -> Result<PutInput, Failure> {
     if options.arrange.graph {
         let (nodes, ignore_weights) = (options.arrange.nodes, options.arrange.ignore_weights);
         let input = edges::input(file, edges::Lines { nodes, ignore_weights }, options.chunk)?;
         let edges::Input { source, arrange, chunk_bytes } = input;
-        return Ok(Opened { source, bytes: None, arrange, chunk_bytes });
+        return Ok(PutInput { source, bytes: None, arrange, chunk_bytes });
     }
     let arrange = match options.arrange.layout {
         Layout::Spread => Arrange::Spread,
@@ -127,18 +127,18 @@ fn open(file: &str, options: &cli::Put) -> Result<Opened, Failure> {
         refuse_text(name, element)?;
         Ok(Source::raw(name, reader, element))
     };
-    // A bar over a CSV file would end early or late: its numbers are not as long as its text.
+    // A CSV file has no total for the progress bar: its numbers and its text differ in length.
     let bytes = bytes.filter(|_| !options.csv);
     let source = source.map_err(|error| Failure::at_fault(error.fault(), error))?;
-    Ok(Opened { source, bytes, arrange, chunk_bytes: options.chunk })
+    Ok(PutInput { source, bytes, arrange, chunk_bytes: options.chunk })
 }
 
-/// Whether a file's name says that it is a NumPy array.
+/// Returns true if a file's name is that of a NumPy array.
 pub(crate) fn is_npy(file: &str) -> bool {
     Path::new(file).extension().is_some_and(|extension| extension == "npy")
 }
 
-/// A file that its name says is CSV holds no numbers as they lie in memory.
+/// Refuses to store a CSV file as raw numbers.
 fn refuse_text(name: &str, element: ElementType) -> Result<(), Failure> {
     let extension = Path::new(name).extension();
     let is_text = extension.is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
@@ -251,7 +251,7 @@ pub(crate) fn rm(options: &cli::Names, context: &Context) -> Result<Report, Fail
     }
 }
 
-/// An object for programs.
+/// Describes an object for JSON output.
 pub(crate) fn describe(entry: &Entry) -> Value {
     json!({
         "name": entry.name,

@@ -1,4 +1,4 @@
-//! Profiles as `csd` uses them: read, one device chosen, and turned into a drive's pace.
+//! Loads profiles, selects a device, and makes the model that throttles a drive.
 
 use std::path::Path;
 
@@ -9,9 +9,9 @@ use csd_store::profile::{Overlap, Profile};
 
 use crate::report::Failure;
 
-/// A profile and one of its devices, as `FILE` or `FILE:DEVICE` names them.
+/// Loads a profile and selects a device, as `FILE` or `FILE:DEVICE` names them.
 pub(crate) fn load(text: &str) -> Result<(Profile, String), Failure> {
-    // A path may have a colon, so the whole is tried first.
+    // A path may have a colon, so the whole text is tried first.
     let (path, device) = match text.rsplit_once(':') {
         Some((path, device)) if !Path::new(text).exists() => (path, Some(device)),
         _ => (text, None),
@@ -38,7 +38,7 @@ pub(crate) fn load(text: &str) -> Result<(Profile, String), Failure> {
     Ok((profile, device))
 }
 
-/// The pace of a profile's device.
+/// Returns the model of a profile's device.
 pub(crate) fn model(text: &String) -> Result<Model, Failure> {
     let (profile, name) = load(text)?;
     let device = &profile.device[&name];

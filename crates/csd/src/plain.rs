@@ -1,18 +1,17 @@
-//! [`plain`] and [`plain_lines`]: text that others chose, made fit for a terminal or a log.
+//! [`plain`] and [`plain_lines`]: escape untrusted text for a terminal or a log.
 //!
-//! Names, programs' words and drives' reasons may hold anything. What would move the cursor, colour
-//! the screen, reorder what stands around it or not be seen is written as an escape, such as
-//! `\u{1b}`. JSON does not go through here: programs get names as they are. Invariant: what comes
-//! out is printable, and what is printable already is unchanged.
+//! Names, messages of programs and reasons of drives may hold any character. Characters that move
+//! the cursor, change colours, reorder text or are invisible become escapes, such as `\u{1b}`. JSON
+//! output has names unescaped. Invariant: the result is printable, and printable text is unchanged.
 
 use std::borrow::Cow;
 
-/// Text in one line.
+/// Escapes text in one line.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     escape(text, is_unfit)
 }
 
-/// Text of several lines of our own.
+/// Escapes text, except its line ends.
 pub(crate) fn plain_lines(text: &str) -> Cow<'_, str> {
     escape(text, |c| c != '\n' && is_unfit(c))
 }
@@ -31,8 +30,8 @@ fn escape(text: &str, unfit: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Controls, format characters (directions, joiners, tags), separators of lines and paragraphs,
-/// and places that no character has.
+/// Returns true for control characters, format characters (directions, joiners, tags), line and
+/// paragraph separators, and code points without a character.
 fn is_unfit(c: char) -> bool {
     c.is_control()
         || matches!(

@@ -9,25 +9,25 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::context::{Context, silent};
 
-/// A bar that ends with its owner, and the function that moves it.
+/// A progress bar and the function that moves it. Dropping it removes the bar.
 pub(crate) struct Bar {
     bar: ProgressBar,
     /// Moves the bar.
     pub(crate) progress: Progress,
 }
 
-/// A bar's length, for who learns it later.
+/// Sets a bar's length once it is known.
 pub(crate) struct Total(ProgressBar);
 
 impl Total {
-    /// Makes it a bar over `bytes`.
+    /// Sets the bar's length.
     pub(crate) fn set(&self, bytes: u64) {
         self.0.set_length(bytes);
         self.0.set_style(style(true));
     }
 }
 
-/// How a bar looks over a length that is known, or not.
+/// Returns the style of a bar whose length is known, or of a count.
 fn style(known: bool) -> ProgressStyle {
     let template = match known {
         true => {
@@ -39,7 +39,8 @@ fn style(known: bool) -> ProgressStyle {
 }
 
 impl Bar {
-    /// A bar over `bytes`, or a count when the length is not known; hidden when nobody looks.
+    /// Shows a bar over `bytes`, or a count if the length is unknown. It is hidden without a
+    /// terminal, and with --json or --quiet.
     pub(crate) fn new(context: &Context, what: &str, bytes: Option<u64>) -> Self {
         if context.json || context.quiet || !std::io::stderr().is_terminal() {
             return Self { bar: ProgressBar::hidden(), progress: silent() };
@@ -54,7 +55,7 @@ impl Bar {
         Self { bar, progress: Arc::new(move |bytes| moved.inc(bytes)) }
     }
 
-    /// A handle by which its length can be set.
+    /// Returns a handle that sets its length.
     pub(crate) fn total(&self) -> Total {
         Total(self.bar.clone())
     }
@@ -66,11 +67,11 @@ impl Drop for Bar {
     }
 }
 
-/// A bar over the measurements of a characterization.
+/// A progress bar over the measurements of a characterization.
 pub(crate) struct Steps(ProgressBar);
 
 impl Steps {
-    /// A bar; hidden when nobody looks.
+    /// Shows a bar; it is hidden without a terminal, and with --json or --quiet.
     pub(crate) fn new(context: &Context) -> Self {
         if context.json || context.quiet || !std::io::stderr().is_terminal() {
             return Self(ProgressBar::hidden());
@@ -79,7 +80,7 @@ impl Steps {
         Self(ProgressBar::new(0).with_style(style.expect("our own templates are sound")))
     }
 
-    /// Shows how far it has come.
+    /// Moves the bar to this step.
     pub(crate) fn show(&self, step: &Step) {
         self.0.set_length(step.of as u64);
         self.0.set_position(step.done as u64);
@@ -102,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    /// A terminal that remembers what was drawn.
+    /// A terminal that records its output.
     #[derive(Clone, Debug, Default)]
     struct Screen(Arc<Mutex<String>>);
 

@@ -1,7 +1,7 @@
-//! What a command says at its end, to people or as JSON, and its exit code.
+//! The final output of a command, as text or JSON, and its exit code.
 //!
-//! Results go to standard output, everything else to standard error. Never panics when a reader
-//! has gone away. Invariant: with `--json` exactly one object is printed, whatever happened.
+//! Results go to standard output, everything else to standard error. Does not panic if a reader has
+//! closed its end. Invariant: with `--json` exactly one object is printed, whatever happens.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,21 +17,21 @@ use crate::room::{describe, takes};
 /// Version of the JSON objects.
 const SCHEMA: u32 = 1;
 
-/// What a command did.
+/// Result of a command.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
-    /// For people; empty when there is nothing to say.
+    /// Text for people; may be empty.
     pub(crate) text: String,
-    /// For programs.
+    /// JSON value for programs.
     pub(crate) result: Value,
-    /// What is not as it should be, although the command did what was asked.
+    /// Warnings of a command that succeeded.
     pub(crate) warnings: Vec<String>,
-    /// Whether a script must see the warnings: exit code 4.
+    /// True if a script must see the warnings: exit code 4.
     pub(crate) degraded: bool,
 }
 
 impl Report {
-    /// A report without warnings.
+    /// Makes a report without warnings.
     pub(crate) fn new(text: impl Into<String>, result: Value) -> Self {
         Self { text: text.into(), result, ..Self::default() }
     }
@@ -42,7 +42,7 @@ impl Report {
         self.warnings.push(warning);
     }
 
-    /// The same, degraded when there are warnings.
+    /// Sets the warnings; if there are any, a script must see them.
     pub(crate) fn with_warnings(mut self, warnings: Vec<String>) -> Self {
         self.degraded = !warnings.is_empty();
         self.warnings = warnings;
@@ -50,7 +50,7 @@ impl Report {
     }
 }
 
-/// Kinds of failure; each has its exit code.
+/// Classes of failures; each has its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Run,
@@ -68,12 +68,12 @@ impl Class {
     }
 }
 
-/// Why a command failed.
+/// Failure of a command.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) class: Class,
     pub(crate) message: String,
-    /// More for programs, or null.
+    /// Details for programs, or null.
     pub(crate) detail: Value,
     /// Name of the drive at fault, if it is one drive.
     pub(crate) drive: Option<String>,
@@ -92,17 +92,17 @@ impl Failure {
         Self::new(Class::Run, message)
     }
 
-    /// What the operating system refuses is the world's state, and no wrong use.
+    /// Makes a failure of class "run" from an error of the operating system.
     pub(crate) fn os(what: impl fmt::Display, error: &io::Error) -> Self {
         Self::run(format!("{what}: {error}"))
     }
 
-    /// The same, and this drive is at fault.
+    /// Sets the drive at fault.
     fn of_drive(self, drive: Option<&str>) -> Self {
         Self { drive: drive.map(str::to_owned), ..self }
     }
 
-    /// A failure of the class that its fault has.
+    /// Makes a failure of the class that matches the fault.
     pub(crate) fn at_fault(fault: Fault, message: impl fmt::Display) -> Self {
         match fault {
             Fault::Usage => Self::usage(message),
@@ -162,18 +162,18 @@ impl From<csd_store::run::Failed> for Failure {
     }
 }
 
-/// How a command's end is printed.
+/// Style of the output.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Style {
-    /// One JSON object.
+    /// True for one JSON object.
     pub(crate) json: bool,
-    /// Results, warnings and errors only.
+    /// True for results, warnings and errors only.
     pub(crate) quiet: bool,
-    /// Drives with their URLs.
+    /// True to show drives with their URLs.
     pub(crate) verbose: bool,
 }
 
-/// Prints how `command` ended, and gives its exit code.
+/// Prints the outcome of `command` and returns its exit code.
 pub(crate) fn finish(
     command: &str,
     outcome: Result<Report, Failure>,
@@ -181,7 +181,7 @@ pub(crate) fn finish(
 ) -> ExitCode {
     let code = exit_code(&outcome);
     if json {
-        // A command without a result, which is a drive that has stopped, has spoken before.
+        // `drive serve` has no result at its end; it has printed its object before.
         if !matches!(&outcome, Ok(report) if report.result.is_null()) {
             print_json(command, &outcome);
         }
@@ -193,20 +193,21 @@ pub(crate) fn finish(
                 print(&plain_lines(&report.text));
             }
             let warnings = report.warnings.iter();
-            warnings.for_each(|warning| complain(&format!("warning: {}", said(warning, verbose))));
+            warnings
+                .for_each(|warning| print_error(&format!("warning: {}", said(warning, verbose))));
         }
-        Err(failure) => complain(&format!("error: {}", said(&failure.message, verbose))),
+        Err(failure) => print_error(&format!("error: {}", said(&failure.message, verbose))),
     }
     ExitCode::from(code)
 }
 
-/// A message with its drives' URLs, or with the hosts and ports of these alone.
+/// Returns a message with its drives' URLs, or with only their hosts and ports.
 fn said(message: &str, verbose: bool) -> Cow<'_, str> {
     if verbose { message.into() } else { places(message) }
 }
 
-/// Text with every URL of a drive cut to its host and port. What stands in quotes is what the
-/// user, or somebody else, has written, and stays.
+/// Cuts every URL of a drive in a text to its host and port. Quoted URLs stay, because a user wrote
+/// them.
 pub(crate) fn places(text: &str) -> Cow<'_, str> {
     const SCHEME: &str = "nvme+tcp://";
     if !text.contains(SCHEME) {
@@ -217,7 +218,7 @@ pub(crate) fn places(text: &str) -> Cow<'_, str> {
         let (before, url) = (&rest[..at], &rest[at + SCHEME.len()..]);
         short.push_str(before);
         let end = url.find(|c: char| c.is_whitespace() || ")\",;".contains(c)).unwrap_or(url.len());
-        // A colon that ends it belongs to the sentence.
+        // A colon at its end belongs to the sentence.
         let end = url[..end].trim_end_matches(':').len();
         match url[..end].split_once("/nqn.") {
             Some((place, _)) if !before.ends_with('"') => short.push_str(place),
@@ -234,14 +235,14 @@ pub(crate) fn print_json(command: &str, outcome: &Result<Report, Failure>) {
     print(&format!("{}\n", object(command, outcome)));
 }
 
-/// Prints to standard output; a reader that has gone away wants nothing more.
+/// Prints to standard output; ignores a reader that has closed its end.
 pub(crate) fn print(text: &str) {
     let mut out = io::stdout().lock();
     let _gone = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Prints a line to standard error, likewise, and fit for a terminal whatever is in it.
-pub(crate) fn complain(text: &str) {
+/// Prints a line to standard error, likewise, with its text escaped.
+pub(crate) fn print_error(text: &str) {
     let _gone = writeln!(io::stderr().lock(), "{}", plain_lines(text));
 }
 

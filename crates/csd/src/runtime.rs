@@ -1,8 +1,8 @@
-//! The reactor as commands use it: its configuration on a host, and random bytes from it.
+//! The reactor's configuration on a host, and random bytes.
 
 use crate::report::Failure;
 
-/// How this host's cores run.
+/// Returns the configuration of this host's cores.
 pub(crate) fn runtime() -> csd_reactor::Config {
     csd_reactor::Config {
         name: "host".to_owned(),
@@ -11,7 +11,7 @@ pub(crate) fn runtime() -> csd_reactor::Config {
     }
 }
 
-/// Random bytes, which are the reactor's to give.
+/// Returns random bytes from the reactor.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
     let random = csd_reactor::block_on(&runtime(), || async {
         let mut bytes = [0; N];

@@ -1,7 +1,7 @@
 //! `csd secret new`, and the secrets file.
 //!
-//! Never: prints a secret that it did not just make. Invariant: a file that others than its owner
-//! may read is refused, as it may have been.
+//! Prints only new secrets. Invariant: a file that others than its owner may access is refused,
+//! because others may have read it.
 
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -14,7 +14,7 @@ use crate::cli::NewSecret;
 use crate::report::{Failure, Report};
 use crate::runtime::random;
 
-/// Permissions of group and others.
+/// Permission bits of group and others.
 const NOT_OWNER: u32 = 0o077;
 /// Longest secrets file that is read, bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -36,7 +36,7 @@ pub(crate) fn load(path: &Path) -> Result<Secrets, Failure> {
     let cannot = |why: String| Failure::usage(format!("secrets file {}: {why}", path.display()));
     let failed =
         |error: std::io::Error| Failure::os(format!("secrets file {}", path.display()), &error);
-    // What is checked is what is read: the mode of the open file.
+    // The mode of the open file is checked, not that of its path.
     let file = std::fs::File::open(path).map_err(failed)?;
     let mode = file.metadata().map_err(failed)?.mode();
     if mode & NOT_OWNER != 0 {

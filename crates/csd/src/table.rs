@@ -1,10 +1,10 @@
-//! Plain tables: columns aligned with spaces, numbers to the right.
+//! Plain tables with columns aligned by spaces.
 //!
-//! Invariant: a row is a line, whatever its cells hold: names may be of others' choosing.
+//! Invariant: a row is one line, even if others chose the text of its cells.
 
 use crate::plain::plain;
 
-/// How a column stands.
+/// Alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
@@ -25,13 +25,13 @@ impl Table {
     /// Adds a row.
     ///
     /// # Panics
-    /// When it has another number of cells than the header: our bug.
+    /// If the number of cells differs from the header's.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
         assert_eq!(cells.len(), self.columns.len(), "a cell for every column");
         self.rows.push(cells.iter().map(|cell| plain(cell).into_owned()).collect());
     }
 
-    /// The lines, without spaces at their ends.
+    /// Returns the lines, without trailing spaces.
     pub(crate) fn render(&self) -> String {
         let widths: Vec<usize> = (0..self.columns.len())
             .map(|column| {
@@ -56,7 +56,7 @@ impl Table {
     }
 }
 
-/// Names and values below each other.
+/// Formats names and values, a pair a line.
 pub(crate) fn pairs(rows: &[(&str, String)]) -> String {
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     rows.iter().map(|(name, value)| format!("{name:<width$}  {}\n", plain(value))).collect()

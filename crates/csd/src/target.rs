@@ -1,10 +1,9 @@
-//! [`Target`]: where a command's bytes go: standard output, a file, a device, a FIFO.
+//! [`Target`]: the destination of a command's output: standard output, a file, a device or a FIFO.
 //!
-//! Rules. A new file appears when it is whole. An existing file is replaced only with `--force`,
-//! and then by a rename. A symbolic link is followed with `--force`, and stays. A character device,
-//! a FIFO or an open file of this process (`/dev/stdout`, `/dev/fd/5`) is written through; a block
-//! device too, with `--force`, because it keeps what others wrote. Invariant: nothing but a regular
-//! file is ever replaced.
+//! A new file appears once it is complete. An existing file is replaced only with `--force`, by a
+//! rename. A symbolic link is followed with `--force`, and stays. Character devices, FIFOs and open
+//! files of this process (`/dev/stdout`, `/dev/fd/5`) are written directly; block devices too, but
+//! only with `--force`, because they keep data. Invariant: only regular files are replaced.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -17,20 +16,20 @@ use csd_store::whole::Whole;
 use crate::long_file::LongFile;
 use crate::report::Failure;
 
-/// What was opened, and what has to happen when all bytes are written.
+/// An open destination, and the action once all bytes are written.
 pub(crate) struct Target {
     file: String,
     end: End,
 }
 
 enum End {
-    /// It is standard output.
+    /// Standard output.
     Stdout,
-    /// Bytes went where they belong at once.
+    /// Written directly: nothing to do.
     Through,
     /// A file that did not exist.
     New(Whole),
-    /// A file that is replaced.
+    /// A file to replace.
     Replace(Whole),
 }
 
@@ -38,8 +37,8 @@ impl Target {
     /// Opens `file`; `-` is standard output.
     ///
     /// # Errors
-    /// Run: it exists and `force` is not given, or it is nothing that can be written. Usage: a
-    /// folder, or a path that leads nowhere.
+    /// Run: it exists and `force` is not given, or it cannot be written. Usage: it is a folder, or
+    /// a path that leads nowhere.
     pub(crate) fn open(file: &str, force: bool) -> Result<(Self, Sink), Failure> {
         let path = Path::new(file);
         let (end, sink): (End, Sink) = if file == "-" {
@@ -59,15 +58,15 @@ impl Target {
         Ok((Self { file: file.to_owned(), end }, sink))
     }
 
-    /// Whether bytes go to standard output, which then has no room for a report.
+    /// Returns true if bytes go to standard output; a report must not go there then.
     pub(crate) fn is_stdout(&self) -> bool {
         matches!(self.end, End::Stdout)
     }
 
-    /// Gives the file its name. A target that is dropped instead leaves no file behind.
+    /// Gives the file its name. A target that is dropped without this leaves no file.
     ///
     /// # Errors
-    /// Run: why it cannot have the name, such as a file that appeared in the meantime.
+    /// Run: the file cannot get its name, for example because one appeared in the meantime.
     pub(crate) fn finish(self) -> Result<(), Failure> {
         let Self { file, end } = self;
         let done = match end {
@@ -86,7 +85,7 @@ fn exists(file: &str) -> Failure {
     Failure::run(format!("{file} exists: name another file, or use --force to overwrite it"))
 }
 
-/// Opens what stands at `file` already.
+/// Opens an existing destination.
 fn existing(file: &str, is_link: bool, force: bool) -> Result<(End, Sink), Failure> {
     let path = Path::new(file);
     let failed = |error: io::Error| Failure::os(file, &error);
@@ -120,7 +119,7 @@ fn create(file: &str, path: &Path) -> Result<(Whole, File), Failure> {
     Whole::create(path).map_err(|error| Failure::os(file, &error))
 }
 
-/// The open file of this process that `path` names, itself or by one link.
+/// Returns the open file of this process that `path` names, directly or by one link.
 fn open_file(path: &Path) -> Option<PathBuf> {
     let names = [Some(path.to_owned()), fs::read_link(path).ok()];
     let is_open = |name: &PathBuf| {
@@ -133,7 +132,7 @@ fn through_descriptor(file: &str, open: &Path) -> Result<(End, Sink), Failure> {
     if open.file_name().is_some_and(|number| number == "1") {
         return Ok((End::Stdout, Box::new(io::stdout())));
     }
-    // Opened in this way a regular file has a position of its own, so it is appended to.
+    // This opens a regular file again, with a new position, so output is appended.
     let opened = OpenOptions::new().append(true).open(open);
     match opened {
         Ok(opened) => Ok((End::Through, Box::new(opened))),

@@ -1,15 +1,15 @@
-//! Sizes and times as people write and read them.
+//! Parses and formats sizes, times and rates.
 //!
-//! Sizes are binary: `1M` is 1 MiB is 1,048,576 bytes. Only a size that is typed with the unit's
-//! decimal name, such as `1MB`, is decimal. Rates are decimal, as drives' data sheets have them:
-//! 1 GB/s is 1,000,000,000 bytes in a second.
+//! Sizes are binary: `1M` is 1 MiB, 1,048,576 bytes. Only units with a decimal name, such as `1MB`,
+//! are decimal. Rates are decimal, as in drives' data sheets: 1 GB/s is 1,000,000,000 bytes per
+//! second.
 
 /// Parses a size: a number of bytes, or of a unit. `K` and `KiB` are 1024 bytes, `KB` is 1000
 /// bytes; so are `M`, `G` and `T`, in upper or lower case. A fraction of a unit is rounded down to
 /// whole bytes.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// The reason why the text is invalid, in words.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is not a size: write 65536, 64K, 1.5G, 1GiB or 1GB");
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -25,15 +25,15 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     u64::try_from(bytes).map_err(|_| format!("{text:?} is too large"))
 }
 
-/// Bytes as hexadecimal digits, two each.
+/// Formats bytes as hexadecimal digits, two each.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// More digits than any fraction of a unit needs.
+/// Most digits of a fraction.
 const FRACTION_DIGITS_MAX: usize = 15;
 
-/// Bytes of a unit of sizes.
+/// Returns the bytes of a unit.
 fn unit_bytes(unit: &str) -> Option<u128> {
     let lower = unit.to_ascii_lowercase();
     let mut rest = lower.chars();
@@ -57,7 +57,7 @@ fn unit_bytes(unit: &str) -> Option<u128> {
 /// Parses a share in percent, with or without its sign: 0 to 100.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// The reason why the text is invalid, in words.
 pub(crate) fn parse_percent(text: &str) -> Result<u8, String> {
     match text.strip_suffix('%').unwrap_or(text).parse() {
         Ok(percent) if percent <= 100 => Ok(percent),
@@ -65,7 +65,7 @@ pub(crate) fn parse_percent(text: &str) -> Result<u8, String> {
     }
 }
 
-/// A size in the largest binary unit that keeps it at least 1.
+/// Formats a size in the largest binary unit that keeps it at least 1.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     match UNITS.iter().find(|(_, shift)| bytes >> shift > 0) {
@@ -78,7 +78,7 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// A duration in seconds, milliseconds or microseconds.
+/// Formats a duration in seconds, milliseconds or microseconds.
 pub(crate) fn duration(seconds: f64) -> String {
     match seconds {
         s if s >= 1.0 => format!("{s:.2} s"),
@@ -87,7 +87,7 @@ pub(crate) fn duration(seconds: f64) -> String {
     }
 }
 
-/// Bytes in a time, as a decimal rate; a dash when the time is too short to tell.
+/// Formats a rate, decimal; a dash if there are no bytes or no time.
 pub(crate) fn rate(bytes: u64, seconds: f64) -> String {
     if bytes == 0 || seconds <= 0.0 {
         return "-".to_owned();
@@ -95,12 +95,12 @@ pub(crate) fn rate(bytes: u64, seconds: f64) -> String {
     format!("{:.2} GB/s", real(bytes) / seconds / 1e9)
 }
 
-/// A part of a whole in percent; 0 of 0 is nothing.
+/// Formats a part of a whole in percent; a dash if the whole is 0.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_owned() } else { format!("{:.1}%", 100.0 * real(part) / real(whole)) }
 }
 
-/// A whole number with commas between thousands.
+/// Formats a whole number with commas between thousands.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() * 4 / 3);

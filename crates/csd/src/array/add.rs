@@ -1,8 +1,8 @@
 //! `csd array add`: more drives for an array that has objects.
 //!
-//! Does not move data. Invariants: the array file names a new drive among the array's only after
-//! the drive holds every name ([`csd_store::catalogue::grow`]); until then it is `joining`, and
-//! an interrupted command leaves the old array, which can be used.
+//! Does not move data. Invariants: a new drive is listed under `drives` in the array file only
+//! after it holds every name ([`csd_store::catalogue::grow`]); before, it is listed under
+//! `joining`. An interrupted command leaves the old array, which stays usable.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use csd_store::catalogue;
 use serde_json::json;
 
 use super::lock::{Lock, Writers};
-use super::start::{self, Shape};
+use super::start::{self, NewDrive};
 use super::{Local, media, options, process};
 use crate::cli;
 use crate::context::{Context, with_plan};
@@ -24,7 +24,7 @@ pub(crate) fn add(options: &cli::Add, context: &Context) -> Result<Report, Failu
     let _writers = Writers::exclude(path)?;
     let mut local = Local::load(path)?;
     let warnings = discard(&mut local)?;
-    // Every drive must answer: then all that was ever written can be seen.
+    // Every drive must answer, so that every name ever written is found.
     with_plan(&Plan::new(&local.file), context.options()?, async |array| {
         Ok(catalogue::grow::all_up(array)?)
     })?;
@@ -33,7 +33,7 @@ pub(crate) fn add(options: &cli::Add, context: &Context) -> Result<Report, Failu
         Some(drives) => planned(options, &local, drives)?,
         None => given(options, &local.file)?,
     };
-    // Checked as a whole: names, and how many drives an array has.
+    // Checks names and the number of drives.
     local.file.check().map_err(Failure::usage)?;
     local.save()?;
     let names = match join(options, &mut local, before, context) {
@@ -51,36 +51,36 @@ pub(crate) fn add(options: &cli::Add, context: &Context) -> Result<Report, Failu
     Ok(report(&local, context, before, names).with_warnings(warnings))
 }
 
-/// New drives of this machine.
+/// Returns records for `count` new drives on this machine.
 fn planned(options: &cli::Add, local: &Local, count: u16) -> Result<Vec<DriveRecord>, Failure> {
     let like = local.file.drives.iter().rev().find(|drive| drive.media.is_some());
     let in_memory = like.is_some_and(DriveRecord::is_in_memory);
     let media = if in_memory { cli::Media::Memory } else { cli::Media::File };
     let size_bytes = options.size.or(like.and_then(|drive| drive.size_bytes));
-    let cores_said = options.drive.said.contains_key("cores");
-    let cores = like.and_then(|drive| drive.cores).filter(|_| !cores_said);
+    let cores_given = options.drive.given.contains_key("cores");
+    let cores = like.and_then(|drive| drive.cores).filter(|_| !cores_given);
     let mut drives = Vec::new();
     for (index, name) in free_names(&local.file).take(usize::from(count)).enumerate() {
-        let shape = Shape {
+        let new = NewDrive {
             media: options.media.unwrap_or(media),
             size_bytes: size_bytes.unwrap_or(start::SIZE_BYTES),
             cores: cores.unwrap_or(options.drive.tuning.cores.into()),
-            options: options::of_new(&options.drive.said, like, index)?,
+            options: options::of_new(&options.drive.given, like, index)?,
         };
-        options::leave_blocks(shape.size_bytes, &shape.options)?;
+        options::leave_blocks(new.size_bytes, &new.options)?;
         let path: PathBuf = local.folder.join(format!("{name}.media"));
-        if shape.media == cli::Media::File && path.symlink_metadata().is_ok() {
+        if new.media == cli::Media::File && path.symlink_metadata().is_ok() {
             let path = path.display();
             return Err(Failure::run(format!("{path} is there already: move it away")));
         }
-        drives.push(shape.drive(&local.file.uuid, &name, &local.home.relative(&path)));
+        drives.push(new.drive(&local.file.uuid, &name, &local.home.relative(&path)));
     }
     Ok(drives)
 }
 
-/// Drives that serve already.
+/// Returns records for the drives at the given URLs.
 fn given(options: &cli::Add, file: &ArrayFile) -> Result<Vec<DriveRecord>, Failure> {
-    if let Some(option) = options.drive.said.keys().next() {
+    if let Some(option) = options.drive.given.keys().next() {
         let why = format!("--{option} is for new drives on this machine: say --drives");
         return Err(Failure::usage(why));
     }
@@ -105,8 +105,8 @@ fn free_names(file: &ArrayFile) -> impl Iterator<Item = String> {
     names.filter(|name| file.all().all(|drive| drive.name != *name))
 }
 
-/// Starts the joining drives that are to be started, and copies every name to all of them; how
-/// many names.
+/// Starts the joining drives if they are on this machine, and copies every name to all of them.
+/// Returns the number of names.
 fn join(
     options: &cli::Add,
     local: &mut Local,
@@ -124,8 +124,8 @@ fn join(
     })
 }
 
-/// Ends what an `add` that was cut off has left: its drives are not the array's, and nothing but
-/// copies of names is on them. Gives warnings about media that it does not delete.
+/// Stops and removes the drives that an interrupted `add` left. They are not part of the array and
+/// hold only copies of names. Returns warnings about media that are not deleted.
 pub(super) fn discard(local: &mut Local) -> Result<Vec<String>, Failure> {
     let joining = std::mem::take(&mut local.file.joining);
     if joining.is_empty() {

@@ -6,13 +6,13 @@ use csd_store::array::DriveRecord;
 use serde_json::json;
 
 use super::lock::Lock;
-use super::process::{self, Ended, Standing};
+use super::process::{self, Ended, ProcessState};
 use super::{Local, media};
 use crate::cli;
 use crate::context::Context;
 use crate::report::{Failure, Report};
 
-/// Stops what is running.
+/// Stops the array's drives. With `--delete`, also deletes media, logs and the array file.
 pub(crate) fn down(options: &cli::Down, context: &Context) -> Result<Report, Failure> {
     let path = context.array_path();
     let _lock = Lock::take(path)?;
@@ -20,17 +20,17 @@ pub(crate) fn down(options: &cli::Down, context: &Context) -> Result<Report, Fai
     if options.delete && !options.yes {
         confirm(&local)?;
     }
-    let standings = look(&mut local)?;
+    let states = look(&mut local)?;
     let (text, warnings) = match options.delete {
-        true => stop_and_delete(&mut local, &standings)?,
-        false => stop(&mut local, &standings)?,
+        true => stop_and_delete(&mut local, &states)?,
+        false => stop(&mut local, &states)?,
     };
     let drives: Vec<_> = local.file.drives.iter().map(|drive| &drive.name).collect();
     let result = json!({ "drives": drives, "deleted": options.delete });
     Ok(Report::new(text, result).with_warnings(warnings))
 }
 
-/// Asks on a terminal.
+/// Asks the user on the terminal to confirm the deletion.
 fn confirm(local: &Local) -> Result<(), Failure> {
     let path = local.path.display();
     let input = std::io::stdin();
@@ -49,34 +49,34 @@ fn confirm(local: &Local) -> Result<(), Failure> {
     }
 }
 
-/// Records the media of drives that run: the last moment at which a drive of an earlier version
-/// proves which medium it has. Gives what each process is.
-fn look(local: &mut Local) -> Result<Vec<Standing>, Failure> {
-    let mut standings = Vec::new();
+/// Returns the state of each drive's process, and records the media of running drives. A drive of
+/// an earlier version can prove its medium only while it runs.
+fn look(local: &mut Local) -> Result<Vec<ProcessState>, Failure> {
+    let mut states = Vec::new();
     for drive in local.file.drives.iter_mut().chain(&mut local.file.joining) {
-        let standing = process::standing(drive, &local.folder);
-        if standing == Standing::Runs {
+        let state = process::state(drive, &local.folder);
+        if state == ProcessState::Runs {
             media::record(drive, &local.home)?;
         }
-        standings.push(standing);
+        states.push(state);
     }
-    Ok(standings)
+    Ok(states)
 }
 
-/// Stops every drive that runs for this array; what became of each, and warnings.
-fn stop(local: &mut Local, standings: &[Standing]) -> Result<(String, Vec<String>), Failure> {
+/// Stops every running drive of this array. Returns the outcome of each as text, and warnings.
+fn stop(local: &mut Local, states: &[ProcessState]) -> Result<(String, Vec<String>), Failure> {
     let folder = &local.folder;
     for drive in local.file.all() {
         process::terminate(drive, folder);
     }
     let (mut text, mut warnings) = (String::new(), Vec::new());
     let drives = local.file.drives.iter_mut().chain(&mut local.file.joining);
-    for (drive, standing) in drives.zip(standings) {
-        let words = match standing {
-            Standing::Elsewhere => "runs for another folder: left alone",
-            Standing::Gone if drive.media.is_none() => "not started by array up: left alone",
-            Standing::Gone => "was not running",
-            Standing::Runs => match process::wait_end(drive, folder)? {
+    for (drive, state) in drives.zip(states) {
+        let words = match state {
+            ProcessState::Elsewhere => "runs for another folder: left alone",
+            ProcessState::Gone if drive.media.is_none() => "not started by array up: left alone",
+            ProcessState::Gone => "was not running",
+            ProcessState::Runs => match process::wait_end(drive, folder)? {
                 Ended::Stopped => "stopped",
                 Ended::Killed => {
                     warnings.push(format!("drive {} did not stop, and was killed", drive.name));
@@ -93,17 +93,17 @@ fn stop(local: &mut Local, standings: &[Standing]) -> Result<(String, Vec<String
 
 fn stop_and_delete(
     local: &mut Local,
-    standings: &[Standing],
+    states: &[ProcessState],
 ) -> Result<(String, Vec<String>), Failure> {
     let of = |local: &Local, runs: bool| -> Vec<DriveRecord> {
-        let drives = local.file.all().cloned().zip(standings);
-        let drives = drives.filter(|(_, standing)| (**standing == Standing::Runs) == runs);
+        let drives = local.file.all().cloned().zip(states);
+        let drives = drives.filter(|(_, state)| (**state == ProcessState::Runs) == runs);
         drives.map(|(drive, _)| drive).collect()
     };
-    // What is wrong is found before anything is stopped, as far as that can be.
+    // Finds as many errors as possible before it stops anything.
     let mut media = media::deletable(&of(local, false), &local.home, true)?;
     media::deletable(&of(local, true), &local.home, false)?;
-    let (text, warnings) = stop(local, standings)?;
+    let (text, warnings) = stop(local, states)?;
     media.extend(media::deletable(&of(local, true), &local.home, true)?);
     let drives: Vec<DriveRecord> = local.file.all().cloned().collect();
     media::delete(&media, &drives, &local.folder)?;

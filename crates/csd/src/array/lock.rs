@@ -1,8 +1,9 @@
-//! [`Lock`]: one command at a time starts, stops or adds drives of an array; [`Writers`]: none
-//! adds drives while others write names.
+//! [`Lock`]: only one command at a time starts, stops or adds drives of an array. [`Writers`]: no
+//! command adds drives while others write names.
 //!
-//! A lock ends with the process that holds it, however that ends. Does not reach other machines.
-//! Invariants: no link is followed and nothing is written; every wait is bounded and announced.
+//! The kernel releases a lock when its process ends. Locks do not reach other machines. Invariants:
+//! no link is followed and nothing is written to the locked file; every wait is bounded and
+//! announced.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -15,16 +16,16 @@ use csd_reactor::{block_on, sleep, timeout};
 use crate::report::{self, Failure};
 use crate::runtime::runtime;
 
-/// Longest wait for another command. One that starts drives waits 60 s for them.
+/// Longest wait for another command. Starting drives takes up to 60 s.
 const WITHIN: Duration = Duration::from_secs(90);
 /// Pause between two tries.
 const TRY_EVERY: Duration = Duration::from_millis(20);
 
-/// The array's lock file, next to the array file; deleted when this is dropped.
+/// The array's lock file, next to the array file. Dropping it deletes the file.
 #[derive(Debug)]
 pub(crate) struct Lock {
     path: PathBuf,
-    // The descriptor is the lock.
+    // The lock belongs to this descriptor.
     _held: File,
 }
 
@@ -32,7 +33,7 @@ impl Lock {
     /// Waits for other commands that start, stop or add drives of the array.
     ///
     /// # Errors
-    /// When one takes longer than 90 s, or the folder takes no file.
+    /// If another command takes longer than 90 s, or the lock file cannot be created.
     pub(crate) fn take(array: &Path) -> Result<Self, Failure> {
         let mut path = array.as_os_str().to_owned();
         path.push(".lock");
@@ -45,12 +46,12 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Under its own lock: a command that waits finds the name gone and makes a new file.
+        // Deleted while locked: a waiting command finds the name gone and creates a new file.
         let _kept = fs::remove_file(&self.path);
     }
 }
 
-/// The lock file, if nobody else has it.
+/// Returns the locked file, or `None` if another process holds the lock.
 fn try_take(path: &Path) -> io::Result<Option<File>> {
     let file = match File::create_new(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -71,7 +72,7 @@ fn try_take(path: &Path) -> io::Result<Option<File>> {
         Err(TryLockError::WouldBlock) => return Ok(None),
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    // Its last holder may have deleted it, or somebody laid a link there: then try again.
+    // The last holder may have deleted the file, or the name may be a link now: then try again.
     let (held, named) = (file.metadata()?, fs::symlink_metadata(path));
     let same = named.is_ok_and(|named| (named.dev(), named.ino()) == (held.dev(), held.ino()));
     Ok(same.then_some(file))
@@ -81,37 +82,37 @@ fn none_if_missing<T>(error: io::Error) -> io::Result<Option<T>> {
     if error.kind() == ErrorKind::NotFound { Ok(None) } else { Err(error) }
 }
 
-/// The lock that commands share while they write names, and that adding drives takes alone. It is
-/// on the folder of the array file, which is there also where no file can be made.
+/// The lock that commands share while they write names, and that adding drives takes exclusively.
+/// It is on the folder of the array file, which exists even where no file can be created.
 #[derive(Debug)]
 pub(crate) struct Writers {
     _held: Option<File>,
 }
 
 impl Writers {
-    /// For a command that writes names.
+    /// Takes the shared lock, for a command that writes names.
     ///
     /// # Errors
-    /// When drives are being added for longer than 90 s.
+    /// If drives are being added for longer than 90 s.
     pub(crate) fn share(array: &Path) -> Result<Self, Failure> {
         let folder = folder(array);
         let held = wait(array, "adds drives", move || match File::open(&folder) {
             Ok(file) => match file.try_lock_shared() {
                 Ok(()) => Ok(Some(Some(file))),
                 Err(TryLockError::WouldBlock) => Ok(None),
-                // Some network file systems have no locks: arrays there are added to by care.
+                // Some network file systems have no locks: adding drives is refused there.
                 Err(TryLockError::Error(_)) => Ok(Some(None)),
             },
-            // The array file will say what is wrong.
+            // Loading the array file reports the error.
             Err(_) => Ok(Some(None)),
         })?;
         Ok(Self { _held: held })
     }
 
-    /// For adding drives.
+    /// Takes the exclusive lock, for adding drives.
     ///
     /// # Errors
-    /// When a command writes for longer than 90 s, or the file system has no locks.
+    /// If a command writes for longer than 90 s, or the file system has no locks.
     pub(crate) fn exclude(array: &Path) -> Result<Self, Failure> {
         let folder = folder(array);
         let held = wait(array, "writes objects", move || {
@@ -131,7 +132,7 @@ fn folder(array: &Path) -> PathBuf {
     folder.unwrap_or(Path::new(".")).to_owned()
 }
 
-/// Tries until it has what it wants.
+/// Calls `take` until it returns a lock, for at most [`WITHIN`].
 fn wait<T: Send + 'static>(
     array: &Path,
     what: &str,
@@ -142,7 +143,7 @@ fn wait<T: Send + 'static>(
     if let Some(taken) = take().map_err(failed)? {
         return Ok(taken);
     }
-    report::complain(&format!("waiting for another command, which {what} of array {array}"));
+    report::print_error(&format!("waiting for another command, which {what} of array {array}"));
     let waited = block_on(&runtime(), move || async move {
         let taken = timeout(WITHIN, async {
             loop {

@@ -1,8 +1,8 @@
-//! Media files of an array: whose they are, and how they are deleted.
+//! Media files of an array: their identification and deletion.
 //!
-//! Invariants: no medium is deleted that is outside of the folder of the array file, that a
-//! process has open as a drive, or whose superblock is not the one that the array file recorded;
-//! nothing is deleted before all of that holds for every drive.
+//! Invariants: a medium is deleted only if it is in the folder of the array file, no process has it
+//! open as a drive, and its superblock is the one that the array file recorded. Nothing is deleted
+//! before this holds for every drive.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -18,27 +18,27 @@ use crate::report::Failure;
 use crate::runtime::runtime;
 use crate::units::hex;
 
-/// Longest wait for a medium's lock: what a killed drive had under way keeps it for a while.
+/// Longest wait for a medium's lock: a killed drive's I/O in flight holds it for a while.
 const LOCKED_MAX: Duration = Duration::from_secs(5);
 /// Pause between two tries.
 const TRY_EVERY: Duration = Duration::from_millis(20);
 
-/// The file that has the name of a drive's medium.
+/// Contents of the file that has the name of a drive's medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Nothing.
+    /// The file does not exist.
     Missing,
-    /// A file that no drive has formatted.
+    /// The file has not been formatted by a drive.
     Blank,
     /// The medium that the array file has recorded.
     Own,
-    /// A drive's medium, and the array file has recorded none.
+    /// A drive's medium; the array file has not recorded which one it expects.
     Unknown,
-    /// Another drive's medium, or no drive's.
+    /// Another drive's medium, or no medium of a drive.
     Foreign,
 }
 
-/// Looks at a drive's medium, without its lock.
+/// Identifies a drive's medium, without taking its lock.
 pub(super) fn look(drive: &DriveRecord, path: &Path) -> Result<Found, Failure> {
     let file = match open(path) {
         Ok(file) => file,
@@ -66,7 +66,8 @@ fn compare(drive: &DriveRecord, path: &Path, file: &File) -> Result<Found, Failu
     })
 }
 
-/// Records which medium a drive has, if none is recorded. The drive must serve it, for this array.
+/// Records the UUID of a drive's medium, if none is recorded. The drive must be serving it for this
+/// array.
 pub(super) fn record(drive: &mut DriveRecord, home: &Home) -> Result<(), Failure> {
     let Some(path) = home.media(drive).map_err(Failure::run)? else { return Ok(()) };
     if drive.media_uuid.is_none()
@@ -84,8 +85,8 @@ fn cannot_read(drive: &DriveRecord, path: &Path, error: &std::io::Error) -> Fail
     Failure::run(format!("drive {}: its media {}: {error}", drive.name, path.display()))
 }
 
-/// Checks that each of these drives' media may be deleted, and gives the ones that exist. With
-/// `lock`, all of them are locked by what is returned.
+/// Checks that the media of these drives may be deleted, and returns the existing ones. If `lock`
+/// is set, the returned files hold their locks.
 pub(super) fn deletable(
     drives: &[DriveRecord],
     home: &Home,
@@ -128,7 +129,7 @@ fn refused(drive: &DriveRecord, why: &str) -> Failure {
     Failure::run(format!("nothing was deleted: drive {}: {why}", drive.name))
 }
 
-/// Waits a moment for the lock that a drive has on its medium while it serves it.
+/// Takes the lock that a drive holds on its medium while it serves; waits up to [`LOCKED_MAX`].
 fn take_lock(drive: &DriveRecord, path: &Path, file: File) -> Result<File, Failure> {
     let locked = block_on(&runtime(), move || async move {
         let taken = timeout(LOCKED_MAX, async {
@@ -151,23 +152,23 @@ fn take_lock(drive: &DriveRecord, path: &Path, file: File) -> Result<File, Failu
     }
 }
 
-/// Deletes media that [`deletable`] has given, and the drives' logs and ready files.
+/// Deletes media that [`deletable`] returned, and the drives' logs and ready files.
 pub(super) fn delete(
     media: &[(PathBuf, File)],
     drives: &[DriveRecord],
     folder: &Path,
 ) -> Result<(), Failure> {
-    let mut doomed: Vec<PathBuf> = media.iter().map(|(path, _lock)| path.clone()).collect();
+    let mut paths: Vec<PathBuf> = media.iter().map(|(path, _lock)| path.clone()).collect();
     for drive in drives.iter().filter(|drive| drive.media.is_some()) {
         let log = process::log_path(folder, drive);
-        doomed.extend((1..=log_file::FILES_MAX).map(|number| log_file::older(&log, number)));
-        doomed.extend([log, process::ready_path(folder, drive)]);
+        paths.extend((1..=log_file::FILES_MAX).map(|number| log_file::older(&log, number)));
+        paths.extend([log, process::ready_path(folder, drive)]);
     }
-    for path in doomed {
+    for path in paths {
         process::remove_if_there(&path)
             .map_err(|error| Failure::run(format!("cannot delete {}: {error}", path.display())))?;
     }
-    // Not empty: somebody else's files are in it, and stay.
+    // Fails if the folder has other files, which stay.
     let _kept = fs::remove_dir(folder);
     Ok(())
 }

@@ -1,14 +1,14 @@
 //! `csd array up`, `add`, `status`, `reclaim` and `down`: an array of drives as processes of this
 //! machine.
 //!
-//! Modules: [`start`] starts drives, [`process`] looks at their processes and stops them,
-//! [`media`] looks at their media and deletes them, [`mod@options`] has the options of drives,
-//! [`lock`] keeps commands apart; the others are a command each.
+//! Modules: [`start`] starts drives, [`process`] inspects and stops their processes, [`media`]
+//! identifies and deletes their media, [`mod@options`] has the options of drives, [`lock`]
+//! serializes commands. The others hold one command each.
 //!
-//! Does not touch drives of other machines. Invariants: whatever the array file says, only
+//! Does not stop or delete drives of other machines. Invariants: whatever the array file says, only
 //! processes that serve its drives for its folder are stopped ([`process`]), and only files in that
-//! folder are written or deleted ([`csd_store::array::Home`]); the array file names every process
-//! that was started and runs.
+//! folder are written or deleted ([`csd_store::array::Home`]). The array file names every process
+//! that was started and still runs.
 
 mod add;
 mod down;
@@ -33,7 +33,7 @@ pub(crate) use reclaim::reclaim;
 pub(crate) use status::status;
 pub(crate) use up::up;
 
-/// An array file, and where it is.
+/// An array file and its location.
 struct Local {
     path: PathBuf,
     home: Home,
@@ -62,7 +62,7 @@ impl Local {
         Ok(Self { path: path.to_owned(), home, file, folder })
     }
 
-    /// The array of an array file that exists.
+    /// Loads an existing array file.
     fn load(path: &Path) -> Result<Self, Failure> {
         let file = ArrayFile::load(path)?;
         Self::new(path, home(path)?, file)

@@ -1,7 +1,7 @@
-//! Options of an array's drives: what is asked for, against what the array file keeps.
+//! Options of an array's drives: the requested ones, and those that the array file keeps.
 //!
-//! Invariant: a drive is started only with options that [`Tuning`] has, whatever the file says:
-//! none of them names a file or another address to serve at.
+//! Invariant: a drive is started only with options of [`Tuning`], whatever the file says. None of
+//! them names a file or another address to listen on.
 
 use std::path::Path;
 
@@ -20,9 +20,10 @@ const KV: &str = "80%";
 /// Options that are fixed when a medium is formatted.
 const OF_MEDIA: [&str; 5] = ["kv", "reserve", "block", "size", "media"];
 
-/// Options of a new drive, of which so many are made before it: as `like`, but for what is said.
+/// Returns the options of a new drive: those of `like`, overridden by the given ones. `before` new
+/// drives precede it.
 pub(super) fn of_new(
-    said: &DriveOptions,
+    given: &DriveOptions,
     like: Option<&DriveRecord>,
     before: usize,
 ) -> Result<DriveOptions, Failure> {
@@ -32,14 +33,14 @@ pub(super) fn of_new(
     };
     // Two drives cannot listen at one address.
     options.remove("metrics");
-    options.extend(at_place(said, before)?);
+    options.extend(at_place(given, before)?);
     Ok(options)
 }
 
-/// The options for one of several drives, of which `before` come first: each serves metrics at a
-/// port of its own.
-fn at_place(said: &DriveOptions, before: usize) -> Result<DriveOptions, Failure> {
-    let mut options = said.clone();
+/// Returns the options of one of several drives, of which `before` precede it. Each serves metrics
+/// on its own port.
+fn at_place(given: &DriveOptions, before: usize) -> Result<DriveOptions, Failure> {
+    let mut options = given.clone();
     if let Some(Words::One(metrics)) = options.get_mut("metrics") {
         let mut address = parse_listen(metrics).map_err(Failure::usage)?;
         if address.port() != 0 {
@@ -52,7 +53,7 @@ fn at_place(said: &DriveOptions, before: usize) -> Result<DriveOptions, Failure>
     Ok(options)
 }
 
-/// All options that the array file keeps of a drive.
+/// Returns all options that the array file keeps for a drive.
 fn kept(drive: &DriveRecord) -> DriveOptions {
     let mut options = drive.options.clone();
     if let Some(cores) = drive.cores {
@@ -61,17 +62,17 @@ fn kept(drive: &DriveRecord) -> DriveOptions {
     options
 }
 
-/// The arguments with which a drive is started.
+/// Returns the command-line arguments to start a drive with.
 ///
 /// # Errors
-/// When the array file has an option that there is not, or with a wrong value.
+/// If the array file has an unknown option, or one with a wrong value.
 pub(super) fn arguments(drive: &DriveRecord) -> Result<Vec<String>, Failure> {
     let kept = kept(drive);
     meaning(drive, &kept)?;
     Ok(kept.iter().flat_map(|(name, words)| words.arguments(name)).collect())
 }
 
-/// A text of the values that options have: equal texts mean equal options.
+/// Returns a text of the options' values. Equal texts mean equal options.
 fn meaning(drive: &DriveRecord, options: &DriveOptions) -> Result<String, Failure> {
     let tuning = understand(options).map_err(|why| {
         let name = &drive.name;
@@ -80,7 +81,7 @@ fn meaning(drive: &DriveRecord, options: &DriveOptions) -> Result<String, Failur
     Ok(format!("{tuning:?}"))
 }
 
-/// Refuses new media on which objects could have no blocks.
+/// Refuses new media without space for one unit of blocks.
 pub(super) fn leave_blocks(bytes: u64, options: &DriveOptions) -> Result<(), Failure> {
     let tuning = understand(options).map_err(Failure::usage)?;
     let Tuning { kv, reserve: reserve_percent, block: block_bytes, .. } = tuning;
@@ -93,26 +94,30 @@ pub(super) fn leave_blocks(bytes: u64, options: &DriveOptions) -> Result<(), Fai
             size(plan.block_length()),
             size(UNIT_BYTES),
         ))),
-        // What is impossible the drive says itself.
+        // The drive itself refuses impossible sizes.
         _ => Ok(()),
     }
 }
 
-/// The options that a user gives for the drives of an existing array.
-pub(super) struct Asked<'a> {
+/// Options that the user requests for the drives of an existing array.
+pub(super) struct Requested<'a> {
     pub(super) size: Option<u64>,
     pub(super) media: Option<Media>,
-    pub(super) said: &'a DriveOptions,
+    pub(super) given: &'a DriveOptions,
 }
 
-/// Checks that nothing is asked for that the array's drives do not have.
+/// Checks that the array's drives have all requested options.
 ///
 /// # Errors
-/// Names the first difference, and what to do.
-pub(super) fn check(asked: &Asked<'_>, file: &ArrayFile, path: &Path) -> Result<(), Failure> {
+/// Names the first difference and a remedy.
+pub(super) fn check(
+    requested: &Requested<'_>,
+    file: &ArrayFile,
+    path: &Path,
+) -> Result<(), Failure> {
     let local = file.drives.iter().filter(|drive| drive.media.is_some());
     for (place, drive) in local.enumerate() {
-        if let Some((name, has, wanted)) = difference(asked, drive, place)? {
+        if let Some((name, has, wanted)) = difference(requested, drive, place)? {
             let (path, drive) = (path.display(), &drive.name);
             let advice = match &name[..] {
                 of_media if OF_MEDIA.contains(&of_media) => {
@@ -135,19 +140,19 @@ pub(super) fn check(asked: &Asked<'_>, file: &ArrayFile, path: &Path) -> Result<
     Ok(())
 }
 
-/// The first option that differs: its name, what the drive has, and what is asked for.
+/// Returns the first option that differs: its name, the drive's value, and the requested value.
 fn difference(
-    asked: &Asked<'_>,
+    requested: &Requested<'_>,
     drive: &DriveRecord,
     place: usize,
 ) -> Result<Option<(String, String, String)>, Failure> {
-    if let (Some(wanted), Some(has)) = (asked.size, drive.size_bytes)
+    if let (Some(wanted), Some(has)) = (requested.size, drive.size_bytes)
         && wanted != has
     {
         return Ok(Some(("size".to_owned(), format!("--size {}", size(has)), size(wanted))));
     }
     let in_memory = drive.is_in_memory();
-    if let Some(wanted) = asked.media
+    if let Some(wanted) = requested.media
         && (wanted == Media::Memory) != in_memory
     {
         let words = |memory| if memory { "memory" } else { "file" };
@@ -156,7 +161,7 @@ fn difference(
     }
     let kept = kept(drive);
     let now = meaning(drive, &kept)?;
-    for (name, wanted) in at_place(asked.said, place)? {
+    for (name, wanted) in at_place(requested.given, place)? {
         let mut other = kept.clone();
         other.insert(name.clone(), wanted.clone());
         if meaning(drive, &other)? != now {
@@ -164,13 +169,13 @@ fn difference(
                 || format!("no `{name}`"),
                 |has| has.arguments(&name).join(" ").replacen('=', " ", 1),
             );
-            return Ok(Some((name, has, said_words(&wanted))));
+            return Ok(Some((name, has, words_text(&wanted))));
         }
     }
     Ok(None)
 }
 
-fn said_words(words: &Words) -> String {
+fn words_text(words: &Words) -> String {
     match words {
         Words::Flag(_) => String::new(),
         Words::Number(number) => number.to_string(),
@@ -203,9 +208,9 @@ mod tests {
     #[test]
     fn options_that_mean_the_same_do_not_differ() {
         let drive = drive(one("kv", "80%"));
-        let differs = |said: &DriveOptions| {
-            let asked = Asked { size: Some(128), media: Some(Media::Memory), said };
-            difference(&asked, &drive, 0).unwrap().map(|(name, ..)| name)
+        let differs = |given: &DriveOptions| {
+            let requested = Requested { size: Some(128), media: Some(Media::Memory), given };
+            difference(&requested, &drive, 0).unwrap().map(|(name, ..)| name)
         };
         for same in [("kv", "80"), ("cores", "2"), ("memory", "65536K"), ("drain", "5")] {
             assert_eq!(differs(&one(same.0, same.1)), None, "{same:?}");
@@ -217,11 +222,11 @@ mod tests {
 
     #[test]
     fn each_drive_has_a_port_of_its_own_for_metrics() {
-        let said = one("metrics", "127.0.0.1:9464");
-        let at = |before| of_new(&said, None, before).map(|options| options["metrics"].clone());
+        let given = one("metrics", "127.0.0.1:9464");
+        let at = |before| of_new(&given, None, before).map(|options| options["metrics"].clone());
         assert_eq!(at(2).unwrap(), Words::One("127.0.0.1:9466".to_owned()));
         assert!(at(60_000).is_err());
-        let like = drive(of_new(&said, None, 0).unwrap());
+        let like = drive(of_new(&given, None, 0).unwrap());
         assert!(!of_new(&DriveOptions::new(), Some(&like), 0).unwrap().contains_key("metrics"));
     }
 

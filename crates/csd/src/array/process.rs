@@ -1,9 +1,9 @@
-//! Drives as processes: start, look, stop.
+//! Processes of drives: starts, inspects and stops them.
 //!
-//! Invariant: a signal goes only to a process that serves the drive for this array. Its command
-//! line must say so: `drive serve`, the drive's NQN, and the drive's ready file in the folder of
-//! this array. The array file alone proves nothing: it may come from anybody, be a copy, or hold a
-//! process number that the kernel has given to another process since.
+//! Invariant: a signal is sent only to a process that serves the drive for this array. Its command
+//! line must prove it: `drive serve`, the drive's NQN, and the drive's ready file in the folder of
+//! this array. The array file alone proves nothing: it may be foreign or a copy, and the kernel may
+//! have given its process number to another process.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -20,35 +20,34 @@ use crate::log_file;
 use crate::report::Failure;
 use crate::runtime::runtime;
 
-/// Longest wait for a drive to serve: formatting or recovering its media takes time.
+/// Longest wait for a drive to serve, which includes formatting or recovering its media.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 /// Longest wait for a drive to end after SIGTERM.
 const END_WITHIN: Duration = Duration::from_secs(10);
-/// Pause between two looks at a process.
+/// Pause between two checks of a process.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// How a drive's process ended.
+/// Outcome of stopping a drive's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// After SIGTERM.
+    /// It ended after SIGTERM.
     Stopped,
-    /// Only after SIGKILL.
+    /// It ended only after SIGKILL.
     Killed,
 }
 
-/// File of a drive's output; older ones have numbers after its name.
+/// Returns the path of a drive's log; older logs have a number after this name.
 pub(crate) fn log_path(folder: &Path, drive: &DriveRecord) -> PathBuf {
     folder.join(format!("{}.log", drive.name))
 }
 
-/// File by which a drive says that it serves, and where.
+/// Returns the path of the ready file, to which a drive writes its URL once it serves.
 pub(crate) fn ready_path(folder: &Path, drive: &DriveRecord) -> PathBuf {
     folder.join(format!("{}.url", drive.name))
 }
 
-/// Starts the drive's process, detached: in a session of its own, with its output in a log.
-/// `media` is its media file; without one it keeps its bytes in memory. `arguments` are added to
-/// its command line.
+/// Starts the drive's process in its own session, with its output in a log. `media` is its media
+/// file; without one it keeps its data in memory. `arguments` are added to its command line.
 pub(crate) fn start(
     drive: &DriveRecord,
     folder: &Path,
@@ -77,8 +76,8 @@ pub(crate) fn start(
     command.spawn().map_err(cannot)
 }
 
-/// Waits until a drive serves that another command has started, and gives its URL; none when it
-/// ends instead.
+/// Waits until a drive that another command has started serves, and returns its URL. Returns `None`
+/// if it ends instead.
 pub(crate) fn served_url(drive: &DriveRecord, folder: &Path) -> Result<Option<String>, Failure> {
     let (drive, folder) = (drive.clone(), folder.to_owned());
     let ready = ready_path(&folder, &drive);
@@ -97,8 +96,7 @@ pub(crate) fn served_url(drive: &DriveRecord, folder: &Path) -> Result<Option<St
     url.map_err(Failure::run)
 }
 
-/// Waits until the drive serves, and gives its URL. A drive that does not serve in time is
-/// killed.
+/// Waits until the drive serves, and returns its URL. Kills a drive that does not serve in time.
 pub(crate) fn wait_ready(
     drive: &DriveRecord,
     folder: &Path,
@@ -120,7 +118,7 @@ pub(crate) fn wait_ready(
             }
         });
         url.await.unwrap_or_else(|_| {
-            // It may have ended just now; either way it is gone afterwards.
+            // It may have ended just now; either way it has ended afterwards.
             let _ended = child.kill();
             let _reaped = child.wait();
             Err(format!("drive {name} did not serve within {} s", READY_WITHIN.as_secs()))
@@ -131,43 +129,44 @@ pub(crate) fn wait_ready(
 
 /// State of the process that the array file names for a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum ProcessState {
     /// It serves the drive for this array.
     Runs,
-    /// It serves a drive of this name for another folder, such as the one this file is a copy of.
+    /// It serves a drive with this NQN for another folder, for example if this array file is a
+    /// copy.
     Elsewhere,
-    /// It has ended, or is no drive.
+    /// It has ended, or is not a drive.
     Gone,
 }
 
-/// Looks at the drive's process; `folder` is the folder of the array's logs.
-pub(crate) fn standing(drive: &DriveRecord, folder: &Path) -> Standing {
-    let Some(pid) = drive.pid else { return Standing::Gone };
-    let Ok(line) = fs::read(format!("/proc/{pid}/cmdline")) else { return Standing::Gone };
+/// Returns the state of the drive's process. `folder` is the folder of the array's logs.
+pub(crate) fn state(drive: &DriveRecord, folder: &Path) -> ProcessState {
+    let Some(pid) = drive.pid else { return ProcessState::Gone };
+    let Ok(line) = fs::read(format!("/proc/{pid}/cmdline")) else { return ProcessState::Gone };
     let words: Vec<&[u8]> = line.split(|&byte| byte == 0).collect();
     let says = |option: &[u8], value: &[u8]| words.windows(2).any(|pair| pair == [option, value]);
     let serves = words.get(1..3) == Some(&[&b"drive"[..], b"serve"]);
     let nqn = drive.nqn();
     if !serves || !is_nqn(nqn) || !says(b"--nqn", nqn.as_bytes()) || is_zombie(pid) {
-        return Standing::Gone;
+        return ProcessState::Gone;
     }
     match says(b"--ready-file", ready_path(folder, drive).as_os_str().as_bytes()) {
-        true => Standing::Runs,
-        false => Standing::Elsewhere,
+        true => ProcessState::Runs,
+        false => ProcessState::Elsewhere,
     }
 }
 
-/// Whether the process that serves the drive for this array runs.
+/// Returns true if a process serves the drive for this array.
 pub(crate) fn is_running(drive: &DriveRecord, folder: &Path) -> bool {
-    standing(drive, folder) == Standing::Runs
+    state(drive, folder) == ProcessState::Runs
 }
 
-/// Asks the drive's process to end, if it runs.
+/// Sends SIGTERM to the drive's process, if it runs.
 pub(crate) fn terminate(drive: &DriveRecord, folder: &Path) {
     signal(drive, folder, Signal::TERM);
 }
 
-/// Waits for the process to end after [`terminate`]; kills it when that takes too long.
+/// Waits for the process to end after [`terminate`]. Kills it after [`END_WITHIN`].
 pub(crate) fn wait_end(drive: &DriveRecord, folder: &Path) -> Result<Ended, Failure> {
     let (drive, folder) = (drive.clone(), folder.to_owned());
     let waited = block_on(&runtime(), move || async move {
@@ -189,18 +188,18 @@ pub(crate) fn wait_end(drive: &DriveRecord, folder: &Path) -> Result<Ended, Fail
 
 fn signal(drive: &DriveRecord, folder: &Path, signal: Signal) {
     let pid = drive.pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
-    // The handle stays with the process that is looked at, whoever gets its number later.
+    // The handle keeps referring to the inspected process, even if its number is reused.
     let Some(Ok(process)) = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else { return };
     if is_running(drive, folder) {
-        // It may have ended since; the wait that follows sees that.
+        // It may have ended since then; the wait that follows notices.
         let _gone = pidfd_send_signal(process, signal);
     }
 }
 
-/// A process that has ended and that its parent has not looked at.
+/// Returns true if the process has ended and its parent has not reaped it.
 fn is_zombie(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The state follows the name, which stands in parentheses and may hold any character.
+    // The state follows the name, which is in parentheses and may hold any character.
     stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
 }
 
@@ -241,10 +240,10 @@ mod tests {
     fn only_a_process_that_serves_the_drive_for_this_folder_is_one() {
         let nqn = "nqn.2026-11.io.csdstore:none:d0";
         let folder = Path::new("/nowhere/a");
-        let stands = |pid, nqn: &str| standing(&record(pid, nqn), folder);
-        assert_eq!(stands(None, nqn), Standing::Gone);
-        assert_eq!(stands(Some(std::process::id()), nqn), Standing::Gone, "this is no drive");
-        assert_eq!(stands(Some(u32::MAX), nqn), Standing::Gone);
+        let stands = |pid, nqn: &str| state(&record(pid, nqn), folder);
+        assert_eq!(stands(None, nqn), ProcessState::Gone);
+        assert_eq!(stands(Some(std::process::id()), nqn), ProcessState::Gone, "this is no drive");
+        assert_eq!(stands(Some(u32::MAX), nqn), ProcessState::Gone);
         assert!(!is_zombie(std::process::id()));
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::context::Context;
 use crate::report::{Failure, Report};
 
-/// Deletes what nothing names any more.
+/// Deletes data and claims of interrupted puts.
 pub(crate) fn reclaim(context: &Context) -> Result<Report, Failure> {
     let (done, down) = context.with_array_to_write(async |array: &Array| {
         Ok((object::reclaim(array).await?, array.down()))

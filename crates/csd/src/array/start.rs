@@ -1,6 +1,7 @@
-//! Starting drives of an array, and what new ones are like.
+//! Starts drives of an array, and defines new ones.
 //!
-//! Invariant: the array file names a process as soon as it was started, or the process is ended.
+//! Invariant: the array file names a process as soon as it is started; otherwise the process is
+//! killed.
 
 use std::path::Path;
 use std::process::Child;
@@ -12,25 +13,25 @@ use crate::cli;
 use crate::context::Context;
 use crate::report::Failure;
 
-/// Size of a new drive's media unless the user says otherwise, bytes.
+/// Default size of a new drive's media, bytes.
 pub(super) const SIZE_BYTES: u64 = 1 << 30;
 
 /// Properties of a new drive.
-pub(super) struct Shape {
+pub(super) struct NewDrive {
     pub(super) media: cli::Media,
     pub(super) size_bytes: u64,
     pub(super) cores: usize,
     pub(super) options: DriveOptions,
 }
 
-impl Shape {
-    /// A drive that has never served. `media` is the name of its media file.
+impl NewDrive {
+    /// Returns the record of a drive that has never served. `media` is the name of its media file.
     pub(super) fn drive(mut self, array_uuid: &str, name: &str, media: &Path) -> DriveRecord {
         let media = match self.media {
             cli::Media::Memory => IN_MEMORY.to_owned(),
             cli::Media::File => media.to_string_lossy().into_owned(),
         };
-        // The array file has the number of cores apart.
+        // The array file keeps the number of cores in another field.
         self.options.remove("cores");
         DriveRecord {
             name: name.to_owned(),
@@ -48,11 +49,11 @@ impl Shape {
 /// Selects the drives of an array file, or those that are joining it.
 pub(super) type Which = fn(&mut ArrayFile) -> &mut Vec<DriveRecord>;
 
-/// Starts those of `which` drives that have these places, waits until they serve, and records
-/// where. Tries all of them.
+/// Starts the drives of the list `which` at these positions, waits until they serve, and records
+/// their URLs. Tries all of them.
 ///
 /// # Errors
-/// The first failure; the array file is then as true as it can be.
+/// The first failure. The array file then describes the drives that did start.
 pub(super) fn start(
     local: &mut Local,
     which: Which,
@@ -87,8 +88,8 @@ fn start_one(
     let (arguments, secrets) = (options::arguments(&drive)?, context.secrets_path());
     let mut child = process::start(&drive, &local.folder, path.as_deref(), &arguments, secrets)?;
     which(&mut local.file)[place].pid = Some(child.id());
-    // Before the next one, and before waiting: no process that nobody knows is left by an
-    // interrupted command.
+    // Saved before the next start and before waiting, so that an interrupted command leaves no
+    // unrecorded process.
     local.save().inspect_err(|_| {
         let _ended = child.kill();
         let _reaped = child.wait();

@@ -14,11 +14,12 @@ use crate::room::{describe, takes};
 use crate::table::{Align, Table};
 use crate::units::size;
 
-/// Shows every drive, up or down.
+/// Reports the state of every drive.
 pub(crate) fn status(context: &Context) -> Result<Report, Failure> {
     let file = ArrayFile::load(context.array_path())?;
     let plan = Plan::new(&file);
-    let rows = with_plan(&plan, context.options()?, async |array: &Array| Ok(look(array).await))?;
+    let rows =
+        with_plan(&plan, context.options()?, async |array: &Array| Ok(query_drives(array).await))?;
     let mut table = Table::new(&[
         ("drive", Align::Left),
         ("state", Align::Left),
@@ -30,17 +31,17 @@ pub(crate) fn status(context: &Context) -> Result<Report, Failure> {
         ("objects", Align::Right),
         ("address", Align::Left),
     ]);
-    let rooms: Vec<Room> = rows.iter().flatten().map(|seen| seen.room).collect();
+    let rooms: Vec<Room> = rows.iter().flatten().map(|state| state.room).collect();
     let room = room::together(&rooms);
     let (mut drives, mut warnings) = (Vec::new(), Vec::new());
     for (record, row) in file.drives.iter().zip(rows) {
         let pid = record.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
         let dash = || "-".to_owned();
         let (state, cells) = match &row {
-            Ok(seen) => {
-                let objects = seen.objects.map_or_else(dash, |objects| objects.to_string());
-                let (kv, block) = (seen.room.kv_bytes, seen.room.block_bytes);
-                let sizes = [seen.kv_used_bytes, kv, seen.block_used_bytes, block].map(size);
+            Ok(state) => {
+                let objects = state.objects.map_or_else(dash, |objects| objects.to_string());
+                let (kv, block) = (state.room.kv_bytes, state.room.block_bytes);
+                let sizes = [state.kv_used_bytes, kv, state.block_used_bytes, block].map(size);
                 ("up", [&sizes[..], &[objects]].concat())
             }
             Err(_) => ("down", vec![dash(); 5]),
@@ -52,7 +53,7 @@ pub(crate) fn status(context: &Context) -> Result<Report, Failure> {
             "name": record.name, "url": record.url, "pid": record.pid, "state": state,
         });
         match row {
-            Ok(seen) => seen.describe(&mut drive),
+            Ok(state) => state.describe(&mut drive),
             Err(why) => {
                 warnings.push(format!("drive {} ({}) is down: {why}", record.name, record.url));
                 drive["why"] = why.into();
@@ -67,8 +68,8 @@ pub(crate) fn status(context: &Context) -> Result<Report, Failure> {
     Ok(Report::new(text, result).with_warnings(warnings))
 }
 
-/// What a drive that is up says of itself.
-struct Seen {
+/// State reported by a drive that is up.
+struct DriveState {
     bytes: u64,
     kv_used_bytes: u64,
     block_used_bytes: u64,
@@ -77,7 +78,7 @@ struct Seen {
     namespaces: Vec<Value>,
 }
 
-impl Seen {
+impl DriveState {
     fn describe(self, drive: &mut Value) {
         drive["size_bytes"] = self.bytes.into();
         drive["kv_used_bytes"] = self.kv_used_bytes.into();
@@ -88,20 +89,20 @@ impl Seen {
     }
 }
 
-async fn look(array: &Array) -> Vec<Result<Seen, String>> {
-    // Without a majority nobody knows which objects there are; the drives still show.
+async fn query_drives(array: &Array) -> Vec<Result<DriveState, String>> {
+    // Without a majority the objects are unknown; the drives are still shown.
     let objects = object::list(array).await.ok();
     let mut rows = Vec::new();
     for (index, seat) in array.seats().iter().enumerate() {
         let row = match seat.drive() {
-            Ok(drive) => see(array, drive).await.map(|mut seen| {
+            Ok(drive) => query_drive(array, drive).await.map(|mut state| {
                 let holds = |entry: &csd_store::catalogue::Entry| {
                     entry.members.iter().any(|&member| usize::from(member) == index)
                 };
-                seen.objects = objects
+                state.objects = objects
                     .as_ref()
                     .map(|listed| listed.sealed.iter().filter(|entry| holds(entry)).count());
-                seen
+                state
             }),
             Err(why) => Err(why.to_owned()),
         };
@@ -110,10 +111,10 @@ async fn look(array: &Array) -> Vec<Result<Seen, String>> {
     rows
 }
 
-async fn see(array: &Array, drive: &Drive) -> Result<Seen, String> {
+async fn query_drive(array: &Array, drive: &Drive) -> Result<DriveState, String> {
     let room = room::of_drive(array, drive).await.map_err(|error| error.to_string())?;
     let units = claimed_units(drive).await.map_err(|error| error.to_string())?;
-    let mut seen = Seen {
+    let mut state = DriveState {
         bytes: 0,
         kv_used_bytes: 0,
         block_used_bytes: units.len() as u64 * UNIT_BYTES,
@@ -124,18 +125,18 @@ async fn see(array: &Array, drive: &Drive) -> Result<Seen, String> {
     for namespace in drive.controller.namespaces() {
         match namespace.kind {
             NamespaceKind::Block { blocks, block_bytes } => {
-                seen.bytes += blocks * u64::from(block_bytes);
+                state.bytes += blocks * u64::from(block_bytes);
             }
             NamespaceKind::Kv { bytes, used_bytes, .. } => {
                 // The kv namespaces of a drive share one part of its media.
                 if namespace.nsid == OBJECTS_NSID {
-                    seen.bytes += bytes;
+                    state.bytes += bytes;
                 }
-                seen.kv_used_bytes += used_bytes;
+                state.kv_used_bytes += used_bytes;
             }
             _ => {}
         }
-        seen.namespaces.push(namespace::describe(namespace));
+        state.namespaces.push(namespace::describe(namespace));
     }
-    Ok(seen)
+    Ok(state)
 }

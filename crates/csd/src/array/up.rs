@@ -1,7 +1,7 @@
 //! `csd array up`.
 //!
-//! Invariants: no drive is started before the media of all drives were looked at; missing media of
-//! an array that may have objects are not created again, unless the user insists.
+//! Invariants: no drive is started before the media of all drives are checked. Missing media of an
+//! array that may hold objects are not created again unless the user asks for it.
 
 use std::path::{Path, PathBuf};
 
@@ -11,9 +11,9 @@ use serde_json::json;
 
 use super::lock::Lock;
 use super::media::{self, Found};
-use super::options::{self, Asked};
-use super::process::{self, Standing};
-use super::start::{self, Shape};
+use super::options::{self, Requested};
+use super::process::{self, ProcessState};
+use super::start::{self, NewDrive};
 use super::{Local, add, home};
 use crate::cli;
 use crate::context::Context;
@@ -21,10 +21,10 @@ use crate::report::{Failure, Report};
 use crate::runtime::random;
 use crate::units::hex;
 
-/// Drives of a new array unless the user says otherwise.
+/// Default number of drives of a new array.
 const DRIVES: u16 = 2;
 
-/// Starts what is not running.
+/// Starts all drives that are not running.
 pub(crate) fn up(options: &cli::Up, context: &Context) -> Result<Report, Failure> {
     let path = context.array_path();
     let _lock = Lock::take(path)?;
@@ -35,9 +35,9 @@ pub(crate) fn up(options: &cli::Up, context: &Context) -> Result<Report, Failure
         Err(error) => return Err(error.into()),
     };
     check_number(options, &file, path)?;
-    let (size, media, said) = (options.size, options.media, &options.drive.said);
-    options::check(&Asked { size, media, said }, &file, path)?;
-    // A file that cannot be used is the user's to repair before anything is started.
+    let (size, media, given) = (options.size, options.media, &options.drive.given);
+    options::check(&Requested { size, media, given }, &file, path)?;
+    // An invalid secrets file is reported before anything is started.
     context.secrets()?;
     let mut local = Local::new(path, home, file)?;
     let mut warnings = add::discard(&mut local)?;
@@ -74,15 +74,15 @@ fn check_number(options: &cli::Up, file: &ArrayFile, path: &Path) -> Result<(), 
     }))
 }
 
-/// The places of drives that do not run, if all of them may be started.
+/// Returns the positions of drives that do not run, if all of them may be started.
 fn stopped(options: &cli::Up, local: &mut Local) -> Result<Vec<usize>, Failure> {
     let (mut places, mut gone) = (Vec::new(), Vec::new());
     for (place, drive) in local.file.drives.iter_mut().enumerate() {
         if drive.media.is_none() {
             continue;
         }
-        if process::standing(drive, &local.folder) == Standing::Runs {
-            // An `up` that was cut off may have left it before it served.
+        if process::state(drive, &local.folder) == ProcessState::Runs {
+            // An interrupted `up` may have left the drive before it served.
             if let Some(url) = process::served_url(drive, &local.folder)? {
                 drive.url = url;
             }
@@ -90,7 +90,7 @@ fn stopped(options: &cli::Up, local: &mut Local) -> Result<Vec<usize>, Failure> 
             continue;
         }
         if !is_nqn(drive.nqn()) {
-            // By its NQN the process would be found again.
+            // The process is identified by its NQN later.
             let (name, url) = (&drive.name, &drive.url);
             let why = format!("nothing was started: drive {name}: there is no NQN in {url:?}");
             return Err(Failure::usage(why));
@@ -145,12 +145,12 @@ fn judge(options: &cli::Up, drive: &mut DriveRecord, path: &Path) -> Result<Verd
              tells): put the right one back"
                 .to_owned(),
         ),
-        // What is no drive's medium at all the drive refuses itself.
+        // The drive itself refuses a file that is no medium.
         Found::Own | Found::Unknown | Found::Foreign => Ok(Verdict::Start),
     }
 }
 
-/// A new array; nothing of it is made yet.
+/// Returns the array file of a new array, without creating anything.
 fn plan(options: &cli::Up, path: &Path, home: &Home) -> Result<ArrayFile, Failure> {
     let folder = match &options.dir {
         None => PathBuf::from(DEFAULT_FOLDER),
@@ -166,14 +166,14 @@ fn plan(options: &cli::Up, path: &Path, home: &Home) -> Result<ArrayFile, Failur
     let mut drives = Vec::new();
     for index in 0..usize::from(options.drives.unwrap_or(DRIVES)) {
         let name = format!("d{index}");
-        let shape = Shape {
+        let new = NewDrive {
             media: options.media.unwrap_or(cli::Media::File),
             size_bytes,
             cores: options.drive.tuning.cores.into(),
-            options: options::of_new(&options.drive.said, None, index)?,
+            options: options::of_new(&options.drive.given, None, index)?,
         };
-        options::leave_blocks(size_bytes, &shape.options)?;
-        drives.push(shape.drive(&uuid, &name, &folder.join(format!("{name}.media"))));
+        options::leave_blocks(size_bytes, &new.options)?;
+        drives.push(new.drive(&uuid, &name, &folder.join(format!("{name}.media"))));
     }
     let (name, folder, joining) = (name.into_owned(), Some(folder), Vec::new());
     Ok(ArrayFile { schema: SCHEMA, name, uuid, folder, drives, joining })

@@ -1,22 +1,23 @@
-//! What a profile says beside the measurements: the machine, the devices, and notes for people.
+//! Parts of a profile that are not measured: the machine, the devices, and notes for people.
 //!
-//! Never measures. Invariant: devices have names that profiles allow, each its own.
+//! Measures nothing. Invariant: device names are unique and valid in profiles.
 
 use csd_store::characterize::{About, Machine, Watts};
 
 use super::energy::Energies;
-use super::intake::TakenIn;
+use super::intake::HostIngest;
 use super::machine;
 use super::target::{Kind, Surveyed, Target};
 use crate::cli::characterize::{Characterize, parse_name};
 use crate::clock;
 
-/// The machine, and the drives on it: `united` when all of them are one device.
+/// Describes the machine and its drives. `united` is true if all drives are one device in the
+/// profile.
 pub(super) fn machine(
     options: &Characterize,
     target: &Target,
     united: bool,
-    taken_in: &TakenIn,
+    ingest: &HostIngest,
     energies: &Energies,
 ) -> Machine {
     let mut notes = vec![
@@ -29,7 +30,7 @@ pub(super) fn machine(
         Kind::Named { write: false } => notes.push("data as it lay on the drive".to_owned()),
         Kind::Named { write: true } => {}
     }
-    notes.extend(taken_in.note.clone());
+    notes.extend(ingest.note.clone());
     Machine {
         text: machine::text(),
         date: clock::utc()[..10].to_owned(),
@@ -37,7 +38,7 @@ pub(super) fn machine(
         note: Some(notes.join("; ")),
         cores: machine::cores() as u64,
         dram_bytes: machine::memory_bytes(),
-        ingest_bw: taken_in.bandwidth,
+        ingest_bw: ingest.bandwidth,
         devices: devices(&options.device, target, united),
         watts: Watts { core: options.core_watts, drive: options.drive_watts },
     }
@@ -60,7 +61,8 @@ fn devices(name: &str, target: &Target, united: bool) -> Vec<About> {
 fn about(name: String, target: &Target, drive: &Surveyed) -> About {
     let note = format!("{}; 1 MiB pieces", drive.survey.model);
     match &target.kind {
-        // Gone when this ends, so nobody can go there, and as large as the working sets need.
+        // The drive ends with this command, so it has no target; its size depends only on the
+        // working sets.
         Kind::Started(started) => About {
             name,
             target: None,
@@ -78,8 +80,8 @@ fn about(name: String, target: &Target, drive: &Surveyed) -> About {
     }
 }
 
-/// Names of drives that differ: `NAME-DRIVE`, or with their places where a profile does not allow
-/// that.
+/// Returns the device names of drives that differ: `NAME-DRIVE`, or `NAME-NUMBER` if a profile does
+/// not allow one of those.
 fn device_names(name: &str, drives: &[&str]) -> Vec<String> {
     let named: Vec<_> = drives.iter().map(|drive| format!("{name}-{drive}")).collect();
     let sound = |name: &String| parse_name(name).is_ok();

@@ -1,22 +1,22 @@
-//! Memory groups: how this machine limits what a process may use (control groups, version 2 or 1).
+//! Memory control groups (cgroup version 2 or 1), which limit the memory of a process.
 //!
-//! Never limits this process: whoever is to be limited enters by itself. Invariant: a group that
-//! was made is deleted when the value is dropped.
+//! Does not limit this process; a process enters the group by itself. Invariant: dropping the value
+//! deletes the group.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A memory group.
+/// A memory control group.
 pub(super) struct MemoryGroup {
     folder: PathBuf,
     file: &'static str,
 }
 
 impl MemoryGroup {
-    /// Makes a group beside or below this process's own.
+    /// Creates a group as a sibling or child of this process's group.
     ///
     /// # Errors
-    /// Why this machine gives none, in words.
+    /// The reason why no group can be created, in words.
     pub(super) fn new(name: &str) -> Result<Self, String> {
         let own = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
         let mounts = fs::read_to_string("/proc/self/mounts").map_err(|error| error.to_string())?;
@@ -38,14 +38,14 @@ impl MemoryGroup {
         Err(format!("no memory group can be made: {}", refusals.join("; ")))
     }
 
-    /// Limits the memory of the group, page cache included.
+    /// Limits the memory of the group, including its page cache.
     pub(super) fn limit(&self, bytes: u64) -> Result<(), String> {
         let path = self.folder.join(self.file);
         fs::write(&path, bytes.to_string()).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// The file by which a process enters.
-    pub(super) fn door(&self) -> PathBuf {
+    /// Returns the path of the file to which a process writes its number to enter the group.
+    pub(super) fn procs_file(&self) -> PathBuf {
         self.folder.join("cgroup.procs")
     }
 }
@@ -56,7 +56,8 @@ impl Drop for MemoryGroup {
     }
 }
 
-/// Folders in which a group may be made, the likeliest first, and the file of its limit.
+/// Returns the folders in which a group may be created, the likeliest first, and the name of the
+/// limit's file.
 fn candidates(own: &str, mounts: &str) -> Option<(Vec<PathBuf>, &'static str)> {
     let mounted = |kind: &str, option: Option<&str>| {
         mounts.lines().find_map(|line| {
@@ -79,7 +80,7 @@ fn candidates(own: &str, mounts: &str) -> Option<(Vec<PathBuf>, &'static str)> {
     }
     let (root, path) = (mounted("cgroup2", None)?, path_of("")?);
     let own = below(&root, &path);
-    // A group with processes gives its children no memory to divide: a sibling may have it.
+    // A group that has processes cannot have children with memory limits, so a sibling comes first.
     let mut parents: Vec<PathBuf> = own.parent().map(Path::to_path_buf).into_iter().collect();
     parents.extend([own, root]);
     Some((parents, "memory.max"))
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn version_2_is_found_alone_and_beside_itself() {
+    fn version_2_is_found_without_version_1() {
         let own = "0::/user.slice/session.scope\n";
         let (parents, file) = candidates(own, "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n").unwrap();
         assert_eq!(parents[0], Path::new("/sys/fs/cgroup/user.slice"));

@@ -1,6 +1,6 @@
-//! Where the energies of a profile come from: the processor's counters, or watts that were given.
+//! Source of the energies in a profile: the processor's counters, or watts given by the user.
 //!
-//! Invariant: what is printed and noted in the profile says which of them it was, and why.
+//! Invariant: the output and the note in the profile name the source, and the reason for it.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use crate::cli::characterize::Characterize;
 use crate::report::Failure;
 use crate::runtime::runtime;
 
-/// Who tells energies.
+/// The source of energies.
 pub(super) struct Energies {
     /// The counters, where they can be read.
     pub(super) meter: Option<Meter>,
-    /// Where energies come from, for people.
+    /// Description of the source, for people.
     pub(super) words: String,
 }
 
 impl Energies {
-    /// Looks for counters, and leaves the machine at rest for a second where there are some.
+    /// Looks for counters. If there are any, measures the power at rest for a second.
     pub(super) fn find(options: &Characterize, subjects: &[Subject]) -> Result<Self, Failure> {
         let given = (options.core_watts.is_some(), options.drive_watts.is_some());
         let rapl = match Rapl::find(&options.powercap) {

@@ -1,8 +1,8 @@
-//! What the host takes in from all drives together: given, measured, or unknown.
+//! Bandwidth of the host from all drives together (ingest): given, measured, or unknown.
 //!
-//! It is measured against a drive in memory where a drive was started for this, and against all
-//! drives of an array at once. Invariant: what drives cannot give is not taken for a limit of the
-//! host's.
+//! It is measured with a drive in memory if this command started a drive, and with all drives at
+//! once on an array. For a single named drive it is unknown unless given. Invariant: a limit of the
+//! drives is not reported as a limit of the host.
 
 use csd_store::characterize::{self, Found, Intake, Options};
 use csd_store::profile::Provenance;
@@ -16,17 +16,18 @@ use crate::context::Context;
 use crate::report::Failure;
 use crate::units::rate;
 
-/// What is known of the host's intake.
-pub(super) struct TakenIn {
-    /// For the profile.
+/// The ingest bandwidth, as far as it is known.
+pub(super) struct HostIngest {
+    /// The bandwidth for the profile, B/s.
     pub(super) bandwidth: Option<(u64, Provenance)>,
-    /// For the profile's note.
+    /// Text for the profile's note.
     pub(super) note: Option<String>,
-    /// All drives of an array at once, and the sum of what each gave by itself, B/s.
+    /// Measurement with all drives at once, and the sum of the drives' bandwidths when read alone,
+    /// B/s.
     at_once: Option<(Intake, u64)>,
 }
 
-impl TakenIn {
+impl HostIngest {
     pub(super) fn measure(
         options: &Characterize,
         target: &Target,
@@ -70,7 +71,7 @@ impl TakenIn {
         Self { bandwidth, note: Some(note), at_once: Some((intake, alone)) }
     }
 
-    /// All drives at once, for people.
+    /// Returns a line about the measurement with all drives at once, for people.
     pub(super) fn text(&self) -> Option<String> {
         let (intake, alone) = self.at_once.as_ref()?;
         let limit = match self.bandwidth {
@@ -85,7 +86,7 @@ impl TakenIn {
         ))
     }
 
-    /// The same for programs; null where drives were not read at once.
+    /// Returns the same as JSON; null if drives were not read at once.
     pub(super) fn json(&self) -> Value {
         let Some((intake, alone)) = &self.at_once else { return Value::Null };
         json!({
@@ -105,10 +106,10 @@ mod tests {
     #[test]
     fn only_a_limit_that_drives_share_is_the_hosts() {
         let intake = Intake { drives: 2, cores: 4, bytes_per_s: 1_500_000_000 };
-        let limited = TakenIn::of_array(intake, 2_000_000_000);
+        let limited = HostIngest::of_array(intake, 2_000_000_000);
         assert_eq!(limited.bandwidth, Some((1_500_000_000, Provenance::Measured)));
         assert!(limited.text().unwrap().ends_with("the host's limit"));
-        let free = TakenIn::of_array(intake, 1_500_000_001);
+        let free = HostIngest::of_array(intake, 1_500_000_001);
         assert_eq!((free.bandwidth, free.json()["limited"].as_bool()), (None, Some(false)));
         assert!(free.note.unwrap().contains("unknown"));
     }

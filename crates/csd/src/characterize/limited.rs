@@ -1,9 +1,9 @@
-//! A host that lacks memory: a process of its own in a memory group, which measures Host(1).
+//! Measures Host(1) with limited memory, in a separate process in a memory control group.
 //!
-//! The whole working set is loaded, then computed on, as <https://doi.org/10.1145/3623677>,
-//! section 4.4, does it; what exceeds the limit is paged to a scratch file (a machine may have no
-//! swap). The drive is another process and keeps its memory. Invariant: the limit holds before the
-//! first byte is loaded.
+//! The process loads the whole working set, then computes on it, as in
+//! <https://doi.org/10.1145/3623677>, section 4.4. Memory above the limit is paged to a scratch
+//! file, because a machine may have no swap. The drive is another process without this limit.
+//! Invariant: the limit holds before the first byte is loaded.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -20,12 +20,11 @@ use super::cgroup::MemoryGroup;
 use crate::report::{Failure, Report};
 use crate::runtime::runtime;
 
-/// Memory that the process needs besides the working set that it holds: code, connections, and
-/// what is under way.
+/// Memory of the process in addition to the working set: code, connections, and I/O in flight.
 const OWN_BYTES: u64 = 24 << 20;
 
-/// How Host(1) is measured with limited memory; the process is the same host, and is given the
-/// secrets file, too.
+/// Returns the function that measures Host(1) with limited memory. The process uses the same host
+/// NQN and secrets file.
 pub(super) fn measure(folder: &Path, secrets: Option<&Path>) -> Result<Limited, Failure> {
     let name = format!("csd-characterize-{}", std::process::id());
     let group = MemoryGroup::new(&name).map_err(|why| {
@@ -42,7 +41,7 @@ pub(super) fn measure(folder: &Path, secrets: Option<&Path>) -> Result<Limited, 
         let failed = |why: String| Error::Unable(format!("with limited memory: {why}"));
         group.limit(memory_bytes + OWN_BYTES).map_err(failed)?;
         let request = json!({
-            "door": group.door(),
+            "procs_file": group.procs_file(),
             "folder": folder,
             "url": job.address.to_string(),
             "nsid": job.region.nsid,
@@ -56,7 +55,7 @@ pub(super) fn measure(folder: &Path, secrets: Option<&Path>) -> Result<Limited, 
     }))
 }
 
-/// The process that measures.
+/// Returns the command line of the measuring process.
 fn limited(program: &Path, host_nqn: &str, secrets: Option<&Path>) -> Command {
     let mut command = Command::new(program);
     command.args(["characterize", "--limited", "--json", "--host-nqn", host_nqn]);
@@ -66,14 +65,14 @@ fn limited(program: &Path, host_nqn: &str, secrets: Option<&Path>) -> Command {
     command
 }
 
-/// Has a process of this program do what `request` says.
+/// Runs the measuring process with `request` and returns its measurements.
 fn ask(request: &Value, host_nqn: &str, secrets: Option<&Path>) -> Result<Vec<Timed>, String> {
     let words = |error: std::io::Error| error.to_string();
     let mut command = limited(&std::env::current_exe().map_err(words)?, host_nqn, secrets);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     let mut child = command.spawn().map_err(words)?;
     let mut stdin = child.stdin.take().expect("it was piped");
-    // A process that has ended says why in its answer.
+    // If the process has ended, its output has the reason.
     let _gone = stdin.write_all(request.to_string().as_bytes());
     drop(stdin);
     let output = child.wait_with_output().map_err(words)?;
@@ -96,16 +95,17 @@ fn ask(request: &Value, host_nqn: &str, secrets: Option<&Path>) -> Result<Vec<Ti
     timed.collect::<Result<_, &str>>().map_err(str::to_owned)
 }
 
-/// What the process does: enters the group, then measures what standard input asks for.
+/// Runs as the measuring process: enters the group, then measures as the request on standard input
+/// says.
 pub(super) fn work(connection: &csd_initiator::Options) -> Result<Report, Failure> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).map_err(Failure::run)?;
     let request: Value = serde_json::from_str(&text).map_err(Failure::usage)?;
-    let (job, door, times) = parse(&request, connection)
+    let (job, procs_file, times) = parse(&request, connection)
         .ok_or_else(|| Failure::usage("--limited: a malformed request"))?;
-    // 0 stands for the process that writes.
-    std::fs::write(&door, "0")
-        .map_err(|error| Failure::run(format!("{}: {error}", door.display())))?;
+    // 0 means the writing process.
+    std::fs::write(&procs_file, "0")
+        .map_err(|error| Failure::run(format!("{}: {error}", procs_file.display())))?;
     let mut rows = Vec::new();
     for _ in 0..times {
         let Timed { load_s, comp_s, cpu_s, work, .. } = host::measure(&runtime(), &job)?;
@@ -134,7 +134,7 @@ fn parse(request: &Value, connection: &csd_initiator::Options) -> Option<(HostJo
         },
         meter: None,
     };
-    Some((job, request["door"].as_str()?.into(), request["times"].as_u64()?))
+    Some((job, request["procs_file"].as_str()?.into(), request["times"].as_u64()?))
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! What this machine says of itself.
+//! Properties of this machine, from `/proc`.
 //!
-//! Never fails: what a machine does not tell is unknown.
+//! Does not fail: a property that cannot be read is unknown.
 
 use std::fs;
 
-/// The machine, for people: processor, cores, kernel.
+/// Returns processor, cores and kernel, for people.
 pub(super) fn text() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {
@@ -17,14 +17,14 @@ pub(super) fn text() -> String {
     format!("{processor}, {} cores, Linux {}", cores(), release.trim())
 }
 
-/// Cores that this process may use; 1 when the system does not tell.
+/// Returns the number of cores that this process may use; 1 if unknown.
 pub(super) fn cores() -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     allowed.map_or(1, |list| count_of(list.trim())).max(1)
 }
 
-/// How many numbers a list such as `0-3,8` names.
+/// Returns how many numbers a list such as `0-3,8` contains.
 fn count_of(list: &str) -> usize {
     let parts = list.split(',').map(|part| match part.split_once('-') {
         Some((first, last)) => match (first.parse::<usize>(), last.parse::<usize>()) {
@@ -36,7 +36,7 @@ fn count_of(list: &str) -> usize {
     parts.sum()
 }
 
-/// Main memory, bytes.
+/// Returns the size of main memory, bytes.
 pub(super) fn memory_bytes() -> Option<u64> {
     let info = fs::read_to_string("/proc/meminfo").ok()?;
     let line = info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;

@@ -1,8 +1,7 @@
 //! `csd characterize`: measures, prints a table, and writes a profile.
 //!
-//! Finds or starts the drives, and asks the library; the measuring is [`csd_store::characterize`].
-//! Invariant: a drive that was started for this is stopped, and its media are gone, whatever
-//! happens.
+//! Finds or starts the drives; [`csd_store::characterize`] measures. Invariant: a drive that this
+//! command started is stopped and its media are deleted, whatever happens.
 
 mod about;
 mod cgroup;
@@ -31,12 +30,12 @@ use crate::progress::Steps;
 use crate::report::{Class, Failure, Report};
 use crate::runtime::runtime;
 use energy::Energies;
-use intake::TakenIn;
+use intake::HostIngest;
 use target::Target;
 
 pub(crate) use rapl::POWERCAP;
 
-/// Measures what was asked for, and writes the profile.
+/// Measures the requested kernels and writes the profile.
 pub(crate) fn characterize(options: &Characterize, context: &Context) -> Result<Report, Failure> {
     if options.limited {
         return limited::work(&context.options()?);
@@ -65,14 +64,14 @@ pub(crate) fn characterize(options: &Characterize, context: &Context) -> Result<
     let mut found = characterize::characterize(&measured, &|step| bar.show(step))?;
     drop(bar);
     warnings.extend(found.warnings.iter().cloned());
-    let taken_in = TakenIn::measure(options, &target, &measured, &found, context)?;
+    let ingest = HostIngest::measure(options, &target, &measured, &found, context)?;
     let united = found.unite();
-    let machine = about::machine(options, &target, united, &taken_in, &energies);
+    let machine = about::machine(options, &target, united, &ingest, &energies);
     target.end()?;
     let profile = compose(&found, &machine);
     write(&profile, &options.output)?;
     let mut text = table::text(&found, &profile, &machine.devices);
-    for line in [taken_in.text(), Some(energies.words.clone())].into_iter().flatten() {
+    for line in [ingest.text(), Some(energies.words.clone())].into_iter().flatten() {
         text.push_str(&format!("{line}\n"));
     }
     text.push_str(&format!("profile: {}\n", options.output.display()));
@@ -80,13 +79,13 @@ pub(crate) fn characterize(options: &Characterize, context: &Context) -> Result<
         "profile": profile,
         "file": options.output,
         "cells": table::cells(&found, &machine.devices),
-        "intake": taken_in.json(),
+        "intake": ingest.json(),
         "energy": energies.words,
     });
     Ok(Report { warnings, ..Report::new(text, result) })
 }
 
-/// The numbers of cores to measure with.
+/// Returns the numbers of cores to measure with.
 fn counts(options: &Characterize, warnings: &mut Vec<String>) -> Vec<usize> {
     let machine_cores = machine::cores();
     let counts = match &options.cores {
@@ -99,7 +98,7 @@ fn counts(options: &Characterize, warnings: &mut Vec<String>) -> Vec<usize> {
     counts
 }
 
-/// The kernels by name.
+/// Returns the kernels with these names.
 fn kernels(names: &[String]) -> Result<Vec<&'static dyn Kernel>, Failure> {
     let known = || BUILTIN.iter().map(|kernel| kernel.name()).collect::<Vec<_>>().join(", ");
     let named = |name: &String| {
@@ -116,7 +115,7 @@ fn sorted(sizes: &[u64]) -> Vec<u64> {
     sizes
 }
 
-/// What cannot be written at the end is said before minutes of measuring.
+/// Checks the output path before measuring, which takes minutes.
 fn check_output(path: &Path) -> Result<(), Failure> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     match folder {
@@ -128,7 +127,7 @@ fn check_output(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The burdens, each with how it is measured.
+/// Returns the overloads, each with the function that measures it if it limits memory.
 fn overloads(options: &Characterize, context: &Context) -> Result<Vec<Overloaded>, Failure> {
     let mut all = Vec::new();
     let rivals = |kind, count| Overloaded {
@@ -158,17 +157,17 @@ fn overloads(options: &Characterize, context: &Context) -> Result<Vec<Overloaded
     Ok(all)
 }
 
-/// Folder for media and scratch files.
+/// Returns the folder for media and scratch files.
 fn scratch_folder(options: &Characterize) -> PathBuf {
     options.dir.clone().unwrap_or_else(std::env::temp_dir)
 }
 
-/// Writes the profile as a whole, after reading it as everybody else will.
+/// Writes the profile atomically, after checking that it parses.
 fn write(profile: &Profile, path: &Path) -> Result<(), Failure> {
     let text = profile.to_toml();
     Profile::parse(&text).expect("what was measured makes a sound profile");
-    let beside = path.with_extension("new");
-    let written = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
+    let temporary = path.with_extension("new");
+    let written = std::fs::write(&temporary, text).and_then(|()| std::fs::rename(&temporary, path));
     written.map_err(|error| Failure::run(format!("cannot write {}: {error}", path.display())))
 }
 

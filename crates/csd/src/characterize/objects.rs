@@ -1,8 +1,8 @@
-//! The working sets on an array: an object for each kernel and size, removed afterwards.
+//! Working sets on an array: an object for each kernel and size, removed afterwards.
 //!
-//! Objects are kept as blocks. Every drive gets a working set of its own, all of them equal, so
-//! that each drive holds a whole one. Invariant: what was put is removed when the value is
-//! dropped; what an interrupt leaves behind is an object that `csd ls` shows and `csd rm` removes.
+//! Objects are stored as blocks. Every drive holds a whole working set; the sets are equal.
+//! Invariant: dropping the value removes the objects. After an interrupt they remain; `csd ls`
+//! shows them and `csd rm` removes them.
 
 use std::io::{self, Read};
 use std::rc::Rc;
@@ -22,25 +22,25 @@ use crate::report::Failure;
 use crate::runtime::random;
 use crate::units::hex;
 
-/// A drive, and what it holds of the objects.
+/// A drive and its working sets.
 pub(super) struct OnDrive {
-    /// Its name in the array.
+    /// Name in the array.
     pub(super) name: String,
     pub(super) url: String,
-    /// Where its working sets lie, by kernel and bytes.
+    /// Regions of its working sets, by kernel and bytes.
     pub(super) regions: Vec<(&'static str, u64, Region)>,
 }
 
-/// The objects.
+/// The objects, and the drives that hold them.
 pub(super) struct Objects {
-    /// The drives that are up, in the order of the array.
+    /// Drives that are up, in the order of the array.
     pub(super) drives: Vec<OnDrive>,
-    /// Drives that are down, in words.
+    /// Messages about drives that are down.
     pub(super) down: Vec<String>,
     plan: Plan,
     connection: csd_initiator::Options,
     names: Vec<String>,
-    // As long as they are written and removed no drive is added.
+    // Prevents adding drives while objects are written and removed.
     _writers: Writers,
 }
 
@@ -86,9 +86,9 @@ impl Objects {
         let on_drives =
             with_plan(&self.plan, self.connection.clone(), async move |array: &Array| {
                 let members = array.drives().count() as u64;
-                let dealt = Dealt::new(kernel.sample(), bytes, members);
-                let chunk_bytes = Some(dealt.chunk_bytes);
-                let source = Source::raw(&name, Box::new(dealt), ElementType::Bytes);
+                let reader = WorkingSetReader::new(kernel.sample(), bytes, members);
+                let chunk_bytes = Some(reader.chunk_bytes);
+                let source = Source::raw(&name, Box::new(reader), ElementType::Bytes);
                 let options = PutOptions {
                     name,
                     on: On::Block,
@@ -141,14 +141,14 @@ impl Objects {
 
 impl Drop for Objects {
     fn drop(&mut self) {
-        // Something else has failed, and that is what the user must see.
+        // Runs after another failure, which is the one to report.
         let names = std::mem::take(&mut self.names);
         let _removed = self.remove_all(names);
     }
 }
 
-/// A working set for each of the members, dealt as chunks of an object are.
-struct Dealt {
+/// Reader of the object's bytes: a working set for each member, interleaved by chunks.
+struct WorkingSetReader {
     sample: Sample,
     bytes: u64,
     members: u64,
@@ -159,21 +159,21 @@ struct Dealt {
     at: u64,
 }
 
-impl Dealt {
+impl WorkingSetReader {
     fn new(sample: Sample, bytes: u64, members: u64) -> Self {
         let chunk_bytes = PIECE_BYTES.min(1 << bytes.trailing_zeros());
         Self { sample, bytes, members, chunk_bytes, piece: Vec::new(), chunk: None, at: 0 }
     }
 }
 
-impl Read for Dealt {
+impl Read for WorkingSetReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.at >= self.bytes * self.members {
             return Ok(0);
         }
         let chunk = self.at / self.chunk_bytes;
         if self.chunk != Some(chunk) {
-            // Chunk k is the (k / members)th of its member.
+            // Chunk k of the object is chunk k / members of its member's set.
             let start = chunk / self.members * self.chunk_bytes;
             self.piece.resize(usize::try_from(self.chunk_bytes).expect("at most a MiB"), 0);
             self.sample.fill_set(self.bytes, start, &mut self.piece);
@@ -201,10 +201,10 @@ mod tests {
             let sample = || registry::by_name(name).unwrap().sample();
             let mut whole = vec![0; usize::try_from(bytes).unwrap()];
             sample().fill_set(bytes, 0, &mut whole);
-            let mut dealt = Vec::new();
-            Dealt::new(sample(), bytes, members).read_to_end(&mut dealt).unwrap();
+            let mut bytes_read = Vec::new();
+            WorkingSetReader::new(sample(), bytes, members).read_to_end(&mut bytes_read).unwrap();
             let chunk_bytes = (1 << 20).min(1 << bytes.trailing_zeros());
-            let chunks: Vec<&[u8]> = dealt.chunks(chunk_bytes).collect();
+            let chunks: Vec<&[u8]> = bytes_read.chunks(chunk_bytes).collect();
             let members = usize::try_from(members).unwrap();
             for member in 0..members {
                 let own = chunks.iter().skip(member).step_by(members);

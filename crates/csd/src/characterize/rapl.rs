@@ -1,23 +1,23 @@
-//! The processor's own counters of energy, as Linux shows them (RAPL, `/sys/class/powercap`).
+//! The processor's energy counters, as Linux exposes them (RAPL, `/sys/class/powercap`).
 //!
-//! A counter a package, of which cores, graphics and mostly also memory controllers are parts;
-//! packages are added up. Counts in microjoules and begins anew when it is full
+//! Each package has a counter, which includes cores, graphics and mostly also memory controllers;
+//! packages are added up. A counter has microjoules and wraps at its range
 //! (<https://docs.kernel.org/power/powercap/powercap.html>). Since Linux 5.10 only root may read
-//! it. Invariant: energy only grows, as long as it is read once before a counter has gone around
-//! twice, which takes most of an hour at least.
+//! it. Invariant: the sum is right if less than one range is drawn between two readings; a range
+//! lasts for tens of minutes.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Where Linux shows them.
+/// Folder of the counters on Linux.
 pub(crate) const POWERCAP: &str = "/sys/class/powercap";
 
-/// How a counter's file is read.
+/// Function that reads a counter's file.
 type Read = fn(&Path) -> io::Result<String>;
 
-/// All packages of this machine.
+/// The counters of all packages of this machine.
 pub(super) struct Rapl {
     packages: Mutex<Vec<Package>>,
     read: Read,
@@ -26,18 +26,18 @@ pub(super) struct Rapl {
 /// One package's counter.
 struct Package {
     counter: PathBuf,
-    /// Where it begins anew, uJ.
+    /// Value at which the counter wraps, uJ.
     range_uj: u64,
     last_uj: u64,
-    /// Since it was found, uJ.
+    /// Energy since it was found, uJ.
     drawn_uj: u64,
 }
 
 impl Rapl {
-    /// The packages that stand under `folder`.
+    /// Finds the packages under `folder`.
     ///
     /// # Errors
-    /// In words, why nothing can be read.
+    /// The reason why nothing can be read, in words.
     pub(super) fn find(folder: &Path) -> Result<Self, String> {
         Self::find_with(folder, |path| fs::read_to_string(path))
     }
@@ -67,12 +67,12 @@ impl Rapl {
         Ok(Self { packages: Mutex::new(packages), read })
     }
 
-    /// How many packages there are.
+    /// Returns the number of packages.
     pub(super) fn packages(&self) -> usize {
         self.packages.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// What all packages have drawn since they were found, J; `None` when one cannot be read.
+    /// Returns the energy of all packages since they were found, J; `None` if one cannot be read.
     pub(super) fn joules(&self) -> Option<f64> {
         let mut packages = self.packages.lock().unwrap_or_else(PoisonError::into_inner);
         let mut drawn_uj = 0;
@@ -87,8 +87,8 @@ impl Rapl {
     }
 }
 
-/// Zones of the processor itself, not of their parts (`intel-rapl:0:1`) nor those shown a second
-/// time by another way (`intel-rapl-mmio:0`). AMD's are called so, too.
+/// Returns the zones of whole processors: neither their parts (`intel-rapl:0:1`) nor duplicates
+/// from another interface (`intel-rapl-mmio:0`). AMD's zones have the same names.
 fn zones(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let own = |path: &PathBuf| {
@@ -106,7 +106,7 @@ fn number(path: &Path, read: Read) -> io::Result<u64> {
     read(path)?.trim().parse().map_err(|_| io::Error::other("it is no number"))
 }
 
-/// From one reading to the next, uJ.
+/// Returns the energy between two readings, uJ; the counter may have wrapped once.
 fn drawn(last_uj: u64, now_uj: u64, range_uj: u64) -> u64 {
     match now_uj.checked_sub(last_uj) {
         Some(drawn) => drawn,
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_begins_anew_goes_on_counting() {
+    fn a_counter_that_wraps_goes_on_counting() {
         let tree = tempfile::tempdir().unwrap();
         zone(tree.path(), "intel-rapl:0", "package-0", 9_000_000, 10_000_000);
         let rapl = Rapl::find(tree.path()).unwrap();
@@ -178,7 +178,7 @@ mod tests {
         assert!(why(Rapl::find(&none)).contains("no processor counts its energy in"));
         assert!(why(Rapl::find(tree.path())).contains("no processor"));
         zone(tree.path(), "intel-rapl:0", "package-0", 1, 1 << 38);
-        // Whoever runs the tests may be root, and read everything.
+        // The tests may run as root, who can read everything.
         let refused = Rapl::find_with(tree.path(), |path| match path.ends_with("energy_uj") {
             true => Err(io::ErrorKind::PermissionDenied.into()),
             false => fs::read_to_string(path),

@@ -1,8 +1,8 @@
-//! A drive that is started for a characterization, and gone after it.
+//! A drive that is started for a characterization and stopped after it.
 //!
-//! It stays in this process's group, so that an interrupt at the terminal ends both; its media file
-//! has no name once it serves. Invariant: when the value is dropped the process has ended and the
-//! folder is deleted.
+//! It stays in this process's group, so that an interrupt at the terminal ends both. Its media file
+//! is unlinked once it serves. Invariant: dropping the value ends the process and deletes the
+//! folder.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -22,29 +22,30 @@ use crate::report::Failure;
 use crate::runtime::{random, runtime};
 use crate::units::hex;
 
-/// Repetitions of the measurement of what the host can take in.
+/// Repetitions of the ingest bandwidth's measurement.
 const INGEST_REPEAT: usize = 3;
 
-/// The drive.
+/// The drive's process.
 pub(super) struct Started {
     pub(super) url: String,
     pub(super) cores: usize,
-    /// What keeps its bytes, in words.
+    /// Kind of its media: memory or file.
     pub(super) media: &'static str,
     record: DriveRecord,
     folder: PathBuf,
 }
 
 impl Started {
-    /// Starts a drive large enough for the working sets, on as many cores as are measured.
+    /// Starts a drive large enough for the working sets, with the largest number of cores to
+    /// measure.
     pub(super) fn new(
         options: &Characterize,
         kernels: &[&'static dyn Kernel],
         context: &Context,
     ) -> Result<Self, Failure> {
         let largest = options.size.iter().copied().max().unwrap_or(0);
-        // Half of the media is blocks: the working set, and behind it a result as long. The other
-        // half takes results that the drive stores as values.
+        // Half of the media is blocks: the working set, followed by a result of the same length.
+        // The other half is for results that the drive stores as values.
         let size = if kernels.iter().any(|kernel| kernel.sample().stores) {
             6 * largest
         } else {
@@ -85,7 +86,7 @@ impl Started {
         command.args(["--size", &size.to_string(), "--cores", &cores.to_string()]);
         command.args(["--nqn", &format!("nqn.2026-11.io.csdstore:{id}:drive")]);
         if let Some(secrets) = context.secrets_path() {
-            // Who is asked for a proof gives none unless it knows the secrets, too.
+            // A drive that must authenticate needs the secrets, too.
             command.arg("--secrets").arg(secrets);
         }
         command.arg("--ready-file").arg(process::ready_path(&folder, &record));
@@ -97,7 +98,7 @@ impl Started {
             Self { url: String::new(), cores, media: media_text, record, folder: folder.clone() };
         started.url = process::wait_ready(&started.record, &folder, child)?;
         if !in_memory {
-            // The drive has it open; nobody else needs it.
+            // The drive has it open, and no other process needs it.
             let _kept = fs::remove_file(&media);
         }
         Ok(started)
@@ -114,7 +115,7 @@ impl Drop for Started {
     }
 }
 
-/// Bytes per second that all host cores together take in from a drive whose media are memory.
+/// Measures the bytes per second that all host cores together receive from a drive in memory.
 pub(super) fn ingest_bandwidth(
     options: &Characterize,
     measured: &Options,

@@ -1,4 +1,4 @@
-//! What was measured, as a table for people and as JSON.
+//! Measurements as a table for people and as JSON.
 
 use csd_store::characterize::spread::Samples;
 use csd_store::characterize::{About, Cell, Found};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::table::{Align, Table};
 use crate::units::{duration, rate, size};
 
-/// The table, bandwidths and slow-down factors.
+/// Returns the table, bandwidths and slow-down factors.
 pub(super) fn text(found: &Found, profile: &Profile, devices: &[About]) -> String {
     let several = devices.len() > 1;
     let device = |cell: &Cell| match several {
@@ -69,7 +69,7 @@ fn bandwidths(profile: &Profile) -> String {
     text
 }
 
-/// Ratio of two times, marked when one of them is unsteady.
+/// Returns the ratio of two medians, marked if one of them is unsteady.
 fn factor(burdened: &Samples, free: &Samples) -> Option<String> {
     let (burdened, free) = (burdened.spread()?, free.spread()?);
     let mark = match burdened.is_unsteady() || free.is_unsteady() {
@@ -79,7 +79,7 @@ fn factor(burdened: &Samples, free: &Samples) -> Option<String> {
     Some(format!("x {:.2}{mark}", burdened.median / free.median))
 }
 
-/// How much longer Host(1) took under each burden: kernel and burden, loading, computing.
+/// Returns the slow-down of Host(1) under each overload: kernel and overload, loading, computing.
 fn slow_downs(found: &Found) -> Vec<(String, String, String)> {
     let free = |cell: &Cell| {
         found.cells.iter().find(|other| {
@@ -116,7 +116,7 @@ fn median_text(samples: &Samples) -> String {
     median(samples).map_or_else(|| "-".to_owned(), duration)
 }
 
-/// Every cell for programs.
+/// Returns every cell as JSON.
 pub(super) fn cells(found: &Found, devices: &[About]) -> Vec<Value> {
     let spread = |samples: &Samples| {
         samples.spread().map(|spread| {

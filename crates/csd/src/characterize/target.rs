@@ -1,6 +1,6 @@
-//! What is measured: a drive started for it, every drive of an array, or a drive that is named.
+//! The drives to measure: one started for it, every drive of an array, or one that the user names.
 //!
-//! Invariant: what was begun for this has ended when the value is dropped, whatever happens.
+//! Invariant: dropping the value stops the started drive and removes the objects.
 
 use csd_initiator::Address;
 use csd_kernels::kernel::Kernel;
@@ -15,31 +15,31 @@ use crate::context::Context;
 use crate::report::Failure;
 use crate::runtime::runtime;
 
-/// The drives that are measured.
+/// The drives to measure.
 pub(super) struct Target {
-    /// What each says of itself.
+    /// The drives, each with its survey.
     pub(super) drives: Vec<Surveyed>,
     pub(super) kind: Kind,
 }
 
-/// A drive that was looked at.
+/// A drive and its properties.
 pub(super) struct Surveyed {
-    /// Its name in the array; nothing for one that stands alone.
+    /// Name in the array; empty for a drive outside of an array.
     pub(super) name: String,
-    /// Its address as the user wrote it.
+    /// Address as the user wrote it.
     pub(super) url: String,
     pub(super) address: Address,
     pub(super) survey: Survey,
-    /// Where its working sets lie, by kernel and bytes, where they were laid.
+    /// Regions of its working sets on an array, by kernel and bytes.
     regions: Vec<(&'static str, u64, Region)>,
 }
 
 pub(super) enum Kind {
-    /// Started for this.
+    /// A drive started by this command.
     Started(Started),
     /// An array, with an object for each kernel and size.
     Array(Objects),
-    /// Named by the user; may it be overwritten?
+    /// A drive named by the user; `write` is true if it may be overwritten.
     Named { write: bool },
 }
 
@@ -72,7 +72,7 @@ impl Target {
         Ok(target)
     }
 
-    /// Whether the drives may be overwritten.
+    /// Returns true if the drives may be overwritten.
     fn writes(&self) -> bool {
         match self.kind {
             Kind::Started(_) => true,
@@ -81,8 +81,8 @@ impl Target {
         }
     }
 
-    /// The kernels that can be measured: what lies on a drive that must not be written is no
-    /// sorted array.
+    /// Returns the kernels that can be measured. A drive that must not be written lacks the data
+    /// that some kernels need, such as sorted arrays.
     pub(super) fn fit(
         &self,
         kernels: Vec<&'static dyn Kernel>,
@@ -99,7 +99,8 @@ impl Target {
         fit
     }
 
-    /// What is left out, in words: of drives that are down, have blocks alone or are only read.
+    /// Returns a message for everything that is not measured: on drives that are down, have only
+    /// block namespaces, or are only read.
     pub(super) fn left_out(&self) -> Vec<String> {
         let blocks_only = self.drives.iter().filter(|drive| drive.survey.compute_nsid.is_none());
         let mut words: Vec<_> = blocks_only
@@ -125,7 +126,7 @@ impl Target {
         words
     }
 
-    /// The drives as they are measured.
+    /// Returns the drives as the library measures them.
     pub(super) fn subjects(
         &self,
         sizes: &[u64],
@@ -145,7 +146,7 @@ impl Target {
         self.drives.iter().map(subject).collect()
     }
 
-    /// Where working sets lie.
+    /// Returns the location of a drive's working sets.
     fn place(
         &self,
         drive: &Surveyed,
@@ -167,7 +168,7 @@ impl Target {
         Ok(Place { region, regions: drive.regions.clone(), values_nsid, write: self.writes() })
     }
 
-    /// Ends what was begun for this.
+    /// Removes the objects; a started drive ends when it is dropped.
     pub(super) fn end(self) -> Result<(), Failure> {
         match self.kind {
             Kind::Array(objects) => objects.remove(),

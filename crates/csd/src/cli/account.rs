@@ -1,22 +1,22 @@
-//! Model time on the command line: options that runs share.
+//! Options of model time, which all runs share.
 
 use clap::{Args, ValueEnum};
 use csd_store::profile::Overlap;
 
-/// Options by which a run also says what it would take on other machines.
+/// Options for the model time of a run.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Account {
     /// Also say what the run would take on the machines of a profile: model time, from bytes and
     /// work alone
     #[arg(long, value_name = "FILE[:DEVICE]")]
     pub(crate) profile: Option<String>,
-    /// Whether model time adds loading and computing, or takes the longer [default: as the
-    /// profile's points have it]
+    /// Add loading and computing in model time, or take the longer of the two [default: as the
+    /// profile's points do]
     #[arg(long, value_enum, value_name = "serial|pipelined", requires = "profile")]
     pub(crate) overlap: Option<Overlapping>,
 }
 
-/// Whether loading ends before computing begins.
+/// Overlap of loading and computing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Overlapping {
     /// Load, then compute

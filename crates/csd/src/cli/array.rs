@@ -81,15 +81,14 @@ pub(crate) struct Add {
     /// Size of each new drive's media [default: as the array's last drive on this machine, or 1G]
     #[arg(long, value_parser = parse_size, value_name = "SIZE", requires = "drives")]
     pub(crate) size: Option<u64>,
-    /// Where new drives keep their bytes [default: as the array's last drive on this machine, or
-    /// file]
+    /// Media of new drives [default: as the array's last drive on this machine, or file]
     #[arg(long, value_enum, requires = "drives")]
     pub(crate) media: Option<Media>,
     #[command(flatten)]
     pub(crate) drive: Tuned,
 }
 
-/// Where the drives of an array keep their bytes.
+/// Media of an array's drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Media {
     /// A file each, in the array's folder

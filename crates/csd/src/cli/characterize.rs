@@ -1,4 +1,4 @@
-//! `csd characterize` on the command line, and the lists that its options take.
+//! Options of `csd characterize`, and parsers of their lists.
 
 use std::path::PathBuf;
 
@@ -43,7 +43,7 @@ pub(crate) struct Characterize {
     /// cpu:N (N busy threads), io or io:N (N readers of the drive); may be repeated
     #[arg(long, value_name = "BURDEN", value_parser = parse_burden)]
     pub(crate) overload: Vec<Burden>,
-    /// Where the drive started for this keeps its bytes: `file` in --dir, or `memory`
+    /// Media of the drive started for this: `file` in --dir, or `memory`
     #[arg(long, value_name = "file|memory", default_value = "file",
           value_parser = ["file", "memory"], conflicts_with_all = ["drive", "array"])]
     pub(crate) media: String,
@@ -54,46 +54,47 @@ pub(crate) struct Characterize {
     /// Name of the drive in the profile; drives of an array that differ get NAME-DRIVE
     #[arg(long, value_name = "NAME", default_value = "drive", value_parser = parse_name)]
     pub(crate) device: String,
-    /// What the host can take in from all drives together, bytes per second [default: measured
-    /// against a drive in memory where a drive is started, and against all drives of an array at
-    /// once where they are limited together; else unknown]
+    /// Bandwidth of the host from all drives together, bytes per second [default: measured against
+    /// a drive in memory where a drive is started, and against all drives of an array at once where
+    /// they are limited together; else unknown]
     #[arg(long, value_name = "BYTES", value_parser = value_parser!(u64).range(1..))]
     pub(crate) ingest_bw: Option<u64>,
-    /// Where the processor's counters of energy (RAPL) are, which only root may read
+    /// Folder of the processor's energy counters (RAPL), which only root may read
     #[arg(long, value_name = "FOLDER", default_value = crate::characterize::POWERCAP)]
     pub(crate) powercap: PathBuf,
-    /// What one working core of the host draws, watts: for energies where no counter measures them
+    /// Power of one working core of the host, watts: for energies where no counter measures them
     #[arg(long, value_name = "WATTS", value_parser = parse_watts)]
     pub(crate) core_watts: Option<f64>,
-    /// What the drive draws at rest and at work, watts
+    /// Power of the drive at rest and at work, watts
     #[arg(long, value_name = "IDLE,ACTIVE", value_parser = parse_two_watts)]
     pub(crate) drive_watts: Option<(f64, f64)>,
     /// Profile to write
     #[arg(short, long, value_name = "FILE", default_value = "profile.toml")]
     pub(crate) output: PathBuf,
-    /// Measure what standard input asks for, in a memory group: what --overload memory starts
+    /// Measure in a memory group, as a request on standard input says; --overload memory starts
+    /// this
     #[arg(long, hide = true)]
     pub(crate) limited: bool,
 }
 
-/// Numbers of cores, rising.
+/// Numbers of cores, ascending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Counts(pub(crate) Vec<usize>);
 
-/// A burden of the host.
+/// An overload of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Burden {
-    /// So much memory.
+    /// Memory limits, bytes; each is measured.
     Memory(Vec<u64>),
-    /// Busy threads; as many as there are cores if none are named.
+    /// Number of busy threads [default: the number of cores].
     Cpu(Option<u64>),
-    /// Readers of the drive.
+    /// Number of readers of the drive.
     Io(u64),
 }
 
 /// Most cores that a list may name.
 const CORES_MAX: usize = 1024;
-/// Readers that are a burden unless the user says otherwise.
+/// Default number of readers.
 const READERS: u64 = 4;
 
 fn parse_working_set(text: &str) -> Result<u64, String> {

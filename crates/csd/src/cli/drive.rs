@@ -39,8 +39,8 @@ pub(crate) struct Check {
 /// Options of `csd drive serve`.
 #[derive(Args, Debug)]
 pub(crate) struct Serve {
-    /// Where the bytes are kept: `memory`, the path of a file, which is created if it is not
-    /// there, or a block device, which is opened for this drive alone
+    /// Media of the drive: `memory`, the path of a file, which is created if it does not exist, or
+    /// a block device, which is opened for this drive alone
     #[arg(long, value_name = "memory|PATH")]
     pub(crate) media: String,
     /// Size of new media; a block device is used whole without it
@@ -48,7 +48,7 @@ pub(crate) struct Serve {
     pub(crate) size: Option<u64>,
     #[command(flatten)]
     pub(crate) tuning: Tuning,
-    /// Which namespaces hosts see: `block` only namespace 1, which Linux hosts then call nvmeXn1;
+    /// Namespaces that hosts see: `block` only namespace 1, which Linux hosts then call nvmeXn1;
     /// `kv` only 2 and 3; `csd` itself needs all
     #[arg(long, value_enum, value_name = "block|kv|all", default_value_t = Expose::All)]
     pub(crate) expose: Expose,
@@ -63,8 +63,8 @@ pub(crate) struct Serve {
     /// The same for every line of a file; empty lines and lines that begin with # are left out
     #[arg(long, value_name = "FILE")]
     pub(crate) allow_file: Option<PathBuf>,
-    /// Let any host connect, also beyond loopback: whoever connects may read and write. Hosts
-    /// that have a secret must prove it even so
+    /// Let any host connect, also beyond loopback: every host that connects may read and write.
+    /// Hosts that have a secret must still prove it
     #[arg(long)]
     pub(crate) allow_any_host: bool,
     /// Hash functions that authentication may use, best first: 256, 384, 512 [default: all]
@@ -98,7 +98,7 @@ pub(crate) struct Serve {
     pub(crate) ready_file: Option<PathBuf>,
 }
 
-/// Which namespaces hosts see.
+/// Namespaces that hosts see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Expose {
     Block,

@@ -1,4 +1,4 @@
-//! `csd drive log` on the command line.
+//! The command line of `csd drive log`.
 
 use clap::Args;
 

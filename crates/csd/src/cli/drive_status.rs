@@ -1,4 +1,4 @@
-//! `csd drive status` on the command line.
+//! The command line of `csd drive status`.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! Options of `csd run KERNEL`, made of what the kernel declares ([`Usage`]).
+//! Options of `csd run KERNEL`, generated from the kernel's declaration ([`Usage`]).
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use csd_kernels::kernel::{Arguments, Choice, Kernel, Kind, OutputUse, Usage};
@@ -16,12 +16,12 @@ pub(crate) struct KernelRun {
     pub(crate) arguments: Arguments,
     /// Name of the object that it writes.
     pub(crate) output: Option<String>,
-    /// True if the fastest of its alternatives is looked for.
+    /// True to search for the fastest of the kernel's alternatives.
     pub(crate) tune: bool,
     pub(crate) ways: Ways,
 }
 
-/// Name of the option that looks for the fastest alternative.
+/// Name of the option that searches for the fastest alternative.
 const TUNE: &str = "auto";
 /// Name of the option that names the object to write.
 const OUTPUT: &str = "output";
@@ -49,7 +49,7 @@ impl KernelRun {
             OutputUse::Optional(help) => command.arg(output.help(help)),
             OutputUse::Required(help) => command.arg(output.help(help).required(true)),
         };
-        // The last description counts: that of the ways would replace the kernel's.
+        // `Ways` sets a description too; the last one set counts.
         let command = Ways::augment_args(command).about(usage.about);
         match usage.details {
             "" => command.long_about(None),
@@ -57,7 +57,7 @@ impl KernelRun {
         }
     }
 
-    /// Reads the options that were given.
+    /// Returns the run that the parsed options describe.
     pub(crate) fn from_matches(
         kernel: &'static dyn Kernel,
         usage: &'static Usage,

@@ -1,6 +1,6 @@
 //! The command line, declared once: clap derives parser and help from it.
 //!
-//! Modules: one a group of commands. Here is what they share, and the list of them.
+//! Each module has one group of commands. This one lists them and has their shared parts.
 
 pub(crate) mod account;
 mod array;
@@ -69,10 +69,10 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Heading of the options that most commands take.
+/// Help heading of the options that most commands take.
 const GLOBAL: &str = "Global options";
 
-/// Version, commit where the build knew it, and what was built in.
+/// Version, commit if the build knew it, and features.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("CSD_BUILD"));
 
 const EXAMPLES: &str = "\
@@ -136,7 +136,7 @@ pub(crate) struct Man {
     pub(crate) folder: PathBuf,
 }
 
-/// Commands, and the global options that mean nothing to them.
+/// Commands, and the global options that they ignore.
 const MEANINGLESS: [(&[&str], &[&str]); 5] = [
     (&["drive", "serve"], &["array", "host_nqn"]),
     (&["drive", "check"], &["array", "secrets", "host_nqn"]),
@@ -145,7 +145,7 @@ const MEANINGLESS: [(&[&str], &[&str]); 5] = [
     (&["man"], &["array", "secrets", "host_nqn", "json", "quiet", "verbose"]),
 ];
 
-/// The command line, whose commands show the global options that mean something to them.
+/// Returns the command line. Hides from each command's help the global options that it ignores.
 pub(crate) fn command() -> clap::Command {
     let whole = Cli::command();
     let globals: Vec<clap::Arg> = whole.get_arguments().cloned().collect();
@@ -156,7 +156,7 @@ pub(crate) fn command() -> clap::Command {
     })
 }
 
-/// The command with these options at the end of a path of subcommands.
+/// Adds options to the subcommand at the end of a path.
 fn with(command: clap::Command, path: &[&'static str], options: &[clap::Arg]) -> clap::Command {
     match path {
         [] => command.args(options),
@@ -164,8 +164,8 @@ fn with(command: clap::Command, path: &[&'static str], options: &[clap::Arg]) ->
     }
 }
 
-/// The words of the command that arguments begin with, as JSON output names it, as far as they
-/// are known.
+/// Returns the words of the command in `arguments`, as JSON output names it, as far as they are
+/// known.
 pub(crate) fn words_of(arguments: impl Iterator<Item = String>) -> String {
     let (mut at, mut words) = (Cli::command(), Vec::new());
     for argument in arguments {
@@ -177,19 +177,19 @@ pub(crate) fn words_of(arguments: impl Iterator<Item = String>) -> String {
     words.join(" ")
 }
 
-/// An address to listen on: HOST:PORT, where the host may be a name.
+/// Parses an address to listen on: HOST:PORT, where the host may be a name.
 pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     let wrong = |why: &dyn std::fmt::Display| format!("{why}; say HOST:PORT, as in 127.0.0.1:4420");
     let mut found = text.to_socket_addrs().map_err(|error| wrong(&error))?;
     found.next().ok_or_else(|| wrong(&"the name has no address"))
 }
 
-/// A number of cores.
+/// Returns a parser of numbers of cores.
 fn cores() -> RangedI64ValueParser<u16> {
     value_parser!(u16).range(1..=1024)
 }
 
-/// An NVMe Qualified Name.
+/// Parses an NVMe Qualified Name.
 pub(crate) fn parse_nqn(text: &str) -> Result<String, String> {
     match is_nqn(text) {
         true => Ok(text.to_owned()),
@@ -198,7 +198,7 @@ pub(crate) fn parse_nqn(text: &str) -> Result<String, String> {
 }
 
 impl Command {
-    /// The command's words, as JSON output names it.
+    /// Returns the command's words, as JSON output names it.
     pub(crate) fn words(&self) -> String {
         let words = match self {
             Self::Drive(Drive::Serve(_)) => "drive serve",

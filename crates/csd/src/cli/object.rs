@@ -38,10 +38,10 @@ pub(crate) struct Put {
     /// Column to store: a name in the header, or a number from 1
     #[arg(long, value_name = "NAME|NUMBER", requires = "csv")]
     pub(crate) column: Option<Column>,
-    /// What an empty cell of the column is [default: an error]
+    /// Element for an empty cell of the column [default: an error]
     #[arg(long, value_enum, requires = "csv")]
     pub(crate) empty: Option<EmptyCell>,
-    /// Where chunks are kept: as values, or as blocks
+    /// Namespace for chunks: as values, or as blocks
     #[arg(long, value_enum, default_value_t = On::Kv)]
     pub(crate) on: On,
     /// Chunk size, a power of two from 4K to 8M, as far as the drives have values that long
@@ -52,7 +52,7 @@ pub(crate) struct Put {
     pub(crate) arrange: Arrange,
 }
 
-/// What an empty cell is.
+/// Element for an empty cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EmptyCell {
     /// Not a number (f32 and f64)
@@ -74,7 +74,7 @@ impl From<EmptyCell> for Empty {
     }
 }
 
-/// Where chunks are kept.
+/// Namespace for chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum On {
     /// As values in the key-value namespace
@@ -94,7 +94,7 @@ Examples:
 pub(crate) struct Get {
     /// Name of the object
     pub(crate) name: String,
-    /// Where to: a file, or `-` for standard output [default: the object's name without folders]
+    /// File to write, or `-` for standard output [default: the object's name without folders]
     ///
     /// Numbers become a NumPy array when the file's name ends in .npy (for `-`, the object's name).
     /// Anything else is the object's bytes, numbers little-endian.

@@ -1,4 +1,4 @@
-//! The command line of `csd program`, and what a drive is told of programs.
+//! The command line of `csd program`, and a drive's options for programs.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ Examples:
     Run(Box<Run>),
 }
 
-/// Which drives.
+/// The drives to address.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Where {
     /// Drive to talk to: nvme+tcp://HOST:PORT/NQN [default: every drive of the array]
@@ -60,8 +60,8 @@ pub(crate) struct Load {
     /// Program index
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub(crate) index: u16,
-    /// Program identifier, which executions name beside the index [default: the first 8 bytes of
-    /// its digest]
+    /// Program identifier, which executions name together with the index [default: the first 8
+    /// bytes of its digest]
     #[arg(long, value_name = "N")]
     pub(crate) pid: Option<u64>,
     /// Name of its type, as `csd program list` has it
@@ -123,7 +123,7 @@ pub(crate) struct Run {
     /// 20000]
     #[arg(long, value_name = "MILLISECONDS")]
     pub(crate) time: Option<u32>,
-    /// Who computes
+    /// Compute in the drives, on the host, or on both
     #[arg(long, value_enum, default_value_t = Who::Drives, requires = "object")]
     pub(crate) on: Who,
     /// Cores of the host that compute [default: 1]
@@ -137,7 +137,7 @@ pub(crate) struct Run {
     pub(crate) at: Where,
 }
 
-/// What is run: a program that a drive has, or one in a file.
+/// The program to run: loaded in a drive, or in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
     Index(u16),
@@ -152,7 +152,7 @@ impl FromStr for Subject {
     }
 }
 
-/// What `csd drive serve` is told of programs.
+/// Options of `csd drive serve` for programs.
 #[derive(Args, Debug)]
 pub(crate) struct Programs {
     /// BLAKE3 digest of a program that hosts may load, or `any`; may be said several times
@@ -172,7 +172,7 @@ pub(crate) struct Programs {
     pub(crate) shared_compute: bool,
 }
 
-/// What may be loaded.
+/// Programs that hosts may load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Allowed {
     Any,
@@ -191,7 +191,7 @@ fn parse_allowed(text: &str) -> Result<Allowed, String> {
 }
 
 impl Program {
-    /// The command's words, as JSON output names it.
+    /// Returns the command's words, as JSON output names it.
     pub(crate) fn words(&self) -> &'static str {
         match self {
             Self::Load(_) => "program load",

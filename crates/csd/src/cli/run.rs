@@ -12,14 +12,14 @@ use crate::cli::ways::Ways;
 /// A kernel to run.
 #[derive(Debug)]
 pub(crate) enum Run {
-    /// A kernel whose options it declares itself.
+    /// A kernel that declares its options itself.
     Kernel(KernelRun),
     /// Page rank, which iterates on the host.
     PageRank(PageRank),
 }
 
 impl Run {
-    /// The command's words, as JSON output names it.
+    /// Returns the command's words, as JSON output names it.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Kernel(run) => format!("run {}", run.kernel.name()),
@@ -107,15 +107,15 @@ pub(crate) struct PageRank {
     pub(crate) ways: Ways,
 }
 
-/// A number from 1.
+/// Returns a parser of numbers from 1.
 fn from_one() -> RangedI64ValueParser<u32> {
     value_parser!(u32).range(1..)
 }
 
-/// How `csd put` cuts an object.
+/// Options for the layout of an object.
 #[derive(Args, Debug)]
 pub(crate) struct Arrange {
-    /// How the object is cut over the drives
+    /// Distribution of the object over the drives
     #[arg(long, value_enum, default_value_t = Layout::Spread)]
     pub(crate) layout: Layout,
     /// Lie as this object does: same drives, chunks and cuts, so that kernels can take both
@@ -132,7 +132,7 @@ pub(crate) struct Arrange {
     pub(crate) ignore_weights: bool,
 }
 
-/// How an object is cut.
+/// Distribution of an object over the drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Layout {
     /// Chunk by chunk over the drives

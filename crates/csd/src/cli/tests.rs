@@ -1,4 +1,4 @@
-//! The command line against what it should take and refuse.
+//! Tests of the command line: accepted and refused arguments.
 
 use clap::CommandFactory;
 

@@ -1,4 +1,4 @@
-//! Options of a drive that `csd drive serve`, and `csd array up` and `add` for theirs, take.
+//! Options of a drive that `csd drive serve`, `csd array up` and `csd array add` share.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use super::{cores, parse_listen};
 use crate::log_file::{FILES, FILES_MAX};
 use crate::units::{parse_percent, parse_size};
 
-/// How a drive serves, wherever it is.
+/// Options of a drive that are independent of its media and address.
 #[derive(Args, Debug)]
 pub(crate) struct Tuning {
     /// Share of key-value namespaces in new media; the rest is blocks [default: 50%, and 80% in
@@ -36,7 +36,7 @@ pub(crate) struct Tuning {
     /// Size of a logical block: 512 or 4096 bytes
     #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = parse_block)]
     pub(crate) block: u32,
-    /// Whether to bypass the page cache (O_DIRECT); `auto` does where the file system takes it
+    /// Bypass the page cache (O_DIRECT); `auto` does where the file system takes it
     #[arg(long, value_enum, value_name = "auto|on|off", default_value_t = Direct::Auto)]
     pub(crate) direct: Direct,
     /// Most connections at once, admin queues included; further hosts get Controller Busy
@@ -66,12 +66,12 @@ pub(crate) struct Tuning {
     /// Longest wait for commands in flight after SIGTERM or SIGINT, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     pub(crate) drain: u16,
-    /// How long a core polls before it sleeps, microseconds
+    /// Time that a core polls before it sleeps, microseconds
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 50)]
     pub(crate) spin: u32,
 }
 
-/// Whether to bypass the page cache.
+/// Use of the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Direct {
     Auto,
@@ -104,12 +104,12 @@ fn parse_block(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Options of drives of an array: what they mean, and as they were said.
+/// Options of an array's drives, parsed and as given.
 #[derive(Debug)]
 pub(crate) struct Tuned {
     pub(crate) tuning: Tuning,
-    /// Those that were said, as the array file keeps them.
-    pub(crate) said: DriveOptions,
+    /// Options given on the command line, in the form that the array file keeps.
+    pub(crate) given: DriveOptions,
 }
 
 impl Args for Tuned {
@@ -124,7 +124,7 @@ impl Args for Tuned {
 
 impl FromArgMatches for Tuned {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Ok(Self { tuning: Tuning::from_arg_matches(matches)?, said: said(matches) })
+        Ok(Self { tuning: Tuning::from_arg_matches(matches)?, given: given(matches) })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -133,13 +133,13 @@ impl FromArgMatches for Tuned {
     }
 }
 
-/// The options on the command line.
-fn said(matches: &ArgMatches) -> DriveOptions {
-    let mut said = DriveOptions::new();
+/// Returns the options given on the command line.
+fn given(matches: &ArgMatches) -> DriveOptions {
+    let mut given = DriveOptions::new();
     for argument in Tuning::augment_args(Command::new("drive")).get_arguments() {
         let id = argument.get_id().as_str();
-        let is_said = matches.value_source(id) == Some(ValueSource::CommandLine);
-        let (Some(name), true) = (argument.get_long(), is_said) else { continue };
+        let is_given = matches.value_source(id) == Some(ValueSource::CommandLine);
+        let (Some(name), true) = (argument.get_long(), is_given) else { continue };
         let words = matches.get_raw(id).into_iter().flatten();
         let mut words: Vec<String> = words.map(|word| word.to_string_lossy().into()).collect();
         let words = match argument.get_action() {
@@ -147,15 +147,15 @@ fn said(matches: &ArgMatches) -> DriveOptions {
             ArgAction::Append => Words::Many(words),
             _ => Words::One(words.pop().unwrap_or_default()),
         };
-        said.insert(name.to_owned(), words);
+        given.insert(name.to_owned(), words);
     }
-    said
+    given
 }
 
-/// What options of an array file mean.
+/// Parses options of an array file.
 ///
 /// # Errors
-/// Which is wrong, in words.
+/// Names the option that is wrong.
 pub(crate) fn understand(options: &DriveOptions) -> Result<Tuning, String> {
     let words = options.iter().flat_map(|(name, words)| words.arguments(name));
     let command = Command::new("drive").no_binary_name(true).disable_help_flag(true);

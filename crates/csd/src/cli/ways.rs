@@ -1,13 +1,13 @@
-//! [`Ways`]: options that say where a computation runs, and how that is checked.
+//! [`Ways`]: options that select where a computation runs, and its checks.
 
 use clap::{Args, ValueEnum, value_parser};
 
 use crate::cli::account::Account;
 
-/// Who computes, and how that is checked.
+/// Options that select where a computation runs, and its checks.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Ways {
-    /// Who computes
+    /// Compute in the drives, on the host, or on both
     #[arg(long, value_enum, default_value_t = Who::Drives)]
     pub(crate) on: Who,
     /// Cores of the host that compute [default: 1]
@@ -25,7 +25,7 @@ pub(crate) struct Ways {
     pub(crate) account: Account,
 }
 
-/// Who computes.
+/// Selection of drives and host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Who {
     /// The drives, where the chunks are

@@ -1,8 +1,8 @@
-//! `csd program`: programs of one's own in drives.
+//! `csd program`: loads the user's programs into drives and runs them.
 //!
-//! Speaks the standard's commands alone, so it works with any drive that has them. Modules:
+//! Uses only standard commands, so it works with any drive that supports them. Modules:
 //! [`parameter`] reads parameters, `run` runs a program over files, `objects` over objects,
-//! `sandbox` is what runs it on this host.
+//! `sandbox` runs it on this host.
 
 mod objects;
 pub(crate) mod parameter;
@@ -27,7 +27,7 @@ use crate::runtime::runtime;
 use crate::table::{Align, Table};
 use crate::units::hex;
 
-/// The type of WebAssembly modules, and how these begin.
+/// Name of the type of WebAssembly modules, and their first bytes.
 const WASM: &str = "wasm";
 const MAGIC: &[u8] = b"\0asm";
 
@@ -58,7 +58,7 @@ pub(crate) fn program(command: Program, context: &Context) -> Result<Report, Fai
     }
 }
 
-/// The drives that are meant.
+/// Returns the addresses of the selected drives.
 fn addresses(at: &Where, context: &Context) -> Result<Vec<Address>, Failure> {
     if let Some(address) = &at.drive {
         return Ok(vec![address.clone()]);
@@ -70,7 +70,7 @@ fn addresses(at: &Where, context: &Context) -> Result<Vec<Address>, Failure> {
     parsed.collect()
 }
 
-/// The compute namespace of a drive.
+/// Opens the compute namespace of a drive.
 fn compute(controller: &Controller) -> Result<Compute, Failure> {
     let mut all = controller.namespaces().iter();
     let found = all.find(|namespace| namespace.kind == NamespaceKind::Compute);
@@ -79,7 +79,7 @@ fn compute(controller: &Controller) -> Result<Compute, Failure> {
     Compute::open(controller, nsid).map_err(Failure::run)
 }
 
-/// Does something with every drive, one after the other; what came of each, with its address.
+/// Calls `act` for every drive, one after the other. Returns their results with their addresses.
 fn with_each<T: Send + 'static>(
     context: &Context,
     addresses: Vec<Address>,
@@ -105,7 +105,7 @@ fn with_each<T: Send + 'static>(
 
 type Acting<'a> = std::pin::Pin<Box<dyn Future<Output = Result<(), csd_initiator::Error>> + 'a>>;
 
-/// Does something with every drive that has no result.
+/// Calls `act`, which has no result, for every drive, and reports the drives.
 fn each(
     at: &Where,
     context: &Context,
@@ -126,7 +126,7 @@ fn activate(index: u16, active: bool, at: &Where, context: &Context) -> Result<R
     each(at, context, move |compute| Box::pin(compute.activate(index, active)), what)
 }
 
-/// The bytes of a program of this type.
+/// Reads a program of this type.
 fn read_module(file: &Path, ptype: &str) -> Result<Vec<u8>, Failure> {
     let bytes = std::fs::read(file).map_err(|error| Failure::os(file.display(), &error))?;
     if ptype == WASM && !bytes.starts_with(MAGIC) {
@@ -168,8 +168,8 @@ fn load(options: Load, context: &Context) -> Result<Report, Failure> {
     Ok(Report::new(format!("{text}digest {hex}\n"), result))
 }
 
-/// A drive that takes no programs of a type. The one of WebAssembly is missing where the program
-/// that serves the drive was built without it.
+/// Returns the failure for a drive that takes no programs of a type. WebAssembly is missing if the
+/// drive's `csd` was built without it.
 fn not_taken(drive: &str, ptype: &str) -> Failure {
     let message = format!("drive {drive} takes no programs of type {ptype:?}");
     match (ptype, cfg!(feature = "wasm")) {
@@ -196,7 +196,7 @@ fn list(at: &Where, context: &Context) -> Result<Report, Failure> {
     ]);
     let mut drives = Vec::new();
     for (drive, (programs, types)) in done {
-        let mut told = Vec::new();
+        let mut described = Vec::new();
         for (index, program) in programs.iter().enumerate() {
             let state = ProgramState(program.state());
             if state.occupied() == 0 {
@@ -213,13 +213,13 @@ fn list(at: &Where, context: &Context) -> Result<Report, Failure> {
             let word = if active { "active" } else { "loaded" };
             let cells = [context.shown(&drive), index.to_string(), ptype.clone(), word.to_owned()];
             table.row([&cells[..], &[program.pid().to_string()]].concat());
-            told.push(json!({
+            described.push(json!({
                 "index": index, "type": ptype, "active": active, "pid": program.pid(),
                 "own": state.occupied() == DEVICE_DEFINED,
             }));
         }
         let types: Vec<Value> = types.into_iter().map(|one| one.name.into()).collect();
-        drives.push(json!({ "drive": drive, "programs": told, "types": types }));
+        drives.push(json!({ "drive": drive, "programs": described, "types": types }));
     }
     Ok(Report::new(table.render(), json!({ "drives": drives })))
 }

@@ -1,4 +1,4 @@
-//! `csd program run` over objects: one way, or several ways side by side and compared.
+//! `csd program run` over objects, in one mode or in several that are compared.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -24,9 +24,9 @@ use crate::table::pairs;
 use crate::target::Target;
 use crate::units::{duration, grouped, percent, rate, size};
 
-/// Longest time of an execution unless the user says otherwise, ms.
+/// Default time limit of an execution, ms.
 const TIME_MS: u32 = 20_000;
-/// Most memory of an execution unless the user says otherwise, MiB.
+/// Default memory limit of an execution, MiB.
 const MEMORY_MIB: u16 = 64;
 
 /// Runs the program in `file` over objects.
@@ -35,7 +35,7 @@ pub(super) fn run(file: &Path, options: &Run, context: &Context) -> Result<Repor
         return Err(Failure::usage("--object runs on every drive of the array: leave out --drive"));
     }
     let sandbox = sandbox(read_module(file, WASM)?, file)?;
-    // What the program writes may be stored.
+    // The run may store the program's output as an object.
     let _writers = Writers::share(context.array_path())?;
     let (plan, inputs, warnings) = look_up(context, options.object.clone())?;
     let room = options.room.map(u32::try_from).transpose();
@@ -62,13 +62,13 @@ pub(super) fn run(file: &Path, options: &Run, context: &Context) -> Result<Repor
     Ok(report(&task, &outcomes, stored, to_stdout, warnings))
 }
 
-/// What runs a program on this host.
+/// Returns the sandbox that runs a program on this host.
 #[cfg(feature = "wasm")]
 fn sandbox(bytes: Vec<u8>, _: &Path) -> Result<Arc<dyn Sandbox>, Failure> {
     super::sandbox::open(bytes)
 }
 
-/// Built without any.
+/// Fails: this build has no sandbox.
 #[cfg(not(feature = "wasm"))]
 fn sandbox(_: Vec<u8>, file: &Path) -> Result<Arc<dyn Sandbox>, Failure> {
     Err(Failure::run(format!(
@@ -78,7 +78,7 @@ fn sandbox(_: Vec<u8>, file: &Path) -> Result<Arc<dyn Sandbox>, Failure> {
     )))
 }
 
-/// Runs the task every way that was asked for, and compares what they gave.
+/// Runs the task in every requested mode, and compares the answers.
 fn run_all(
     options: &Run,
     (context, plan): (&Context, &Plan),
@@ -93,7 +93,7 @@ fn run_all(
         drop(bar);
         if let Some(first) = outcomes.first() {
             compare(first, &outcome)?;
-            // It is the first one's, and may be long.
+            // It equals the first one, and may be long.
             outcome.answer.output = Vec::new();
         }
         outcomes.push(outcome);
@@ -101,7 +101,7 @@ fn run_all(
     Ok(outcomes)
 }
 
-/// Different answers are a failure of their own: somebody computed wrongly.
+/// Fails with class "differ" if two answers differ, because one of them is wrong.
 fn compare(first: &Outcome, other: &Outcome) -> Result<(), Failure> {
     let (a, b) = (&first.answer, &other.answer);
     let why = if a.result != b.result {
@@ -175,12 +175,12 @@ fn report(
         warnings.extend(more);
         warnings.dedup();
     }
-    // The output has the standard output for itself.
+    // Standard output has only the program's output.
     let text = if to_stdout { String::new() } else { text };
     Report::new(text, result).with_warnings(warnings)
 }
 
-/// What crossed the wire, and how much that is of what was worked on.
+/// Formats the bytes that crossed the wire, and their share of the input.
 fn crossed(outcome: &Outcome) -> String {
     let (crossed, bytes) = (outcome.crossed_bytes, outcome.bytes);
     format!("{} ({})", size(crossed), percent(crossed, bytes))

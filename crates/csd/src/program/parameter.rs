@@ -1,8 +1,8 @@
-//! Parts of a program's parameters, as they are typed.
+//! Parses parts of a program's parameters from the command line.
 
 use std::str::FromStr;
 
-/// Bytes that a program is given.
+/// Bytes of one part of a program's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Parameter(pub(crate) Vec<u8>);
 

@@ -1,6 +1,6 @@
-//! `csd program run`: a program over files, in the memory of one drive.
+//! `csd program run` over files, in the memory of one drive.
 //!
-//! Invariant: the memory range set that it makes is deleted, whatever becomes of the program.
+//! Invariant: the memory range set that it creates is deleted, even if the program fails.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -64,18 +64,18 @@ pub(crate) fn run(index: u16, options: &Run, context: &Context) -> Result<Report
         "drive": drive, "index": index, "result": done.result, "written_bytes": bytes,
         "wall_s": seconds,
     });
-    // The output has the standard output for itself.
+    // Standard output has only the program's output.
     let text = if to_stdout { String::new() } else { text };
     Ok(Report::new(text, result))
 }
 
-/// Most memory that an execution is to have, MiB.
+/// Returns the memory limit of an execution, MiB, if the user gave one.
 pub(super) fn memory_mib(options: &Run) -> Result<Option<u16>, Failure> {
     let mib = options.memory.map(|bytes| u16::try_from(bytes.div_ceil(1 << 20)));
     mib.transpose().map_err(|_| Failure::usage("--memory is below 64 GiB"))
 }
 
-/// What a program is told.
+/// Returns the program's parameters.
 pub(super) fn parameters(options: &Run) -> Vec<u8> {
     options.parameter.iter().flat_map(|part| part.0.clone()).collect()
 }
@@ -88,10 +88,10 @@ fn controls(options: &Run) -> Result<Controls, Failure> {
     Ok(controls.with_output(output).with_counted(options.output.is_some().into()))
 }
 
-/// Room for the output unless the user says otherwise.
+/// Default space for the output, bytes.
 const ROOM_BYTES: u64 = 1 << 20;
 
-/// Room for the output and its number of bytes.
+/// Returns the space for the output and its length field, bytes.
 fn room(options: &Run) -> u64 {
     (options.room.unwrap_or(ROOM_BYTES) + 8).next_multiple_of(UNIT_BYTES)
 }
@@ -109,7 +109,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// Writes what a program wrote.
+/// Writes the program's output to the target.
 pub(super) fn write(
     file: &str,
     (target, mut sink): (Target, Sink),
@@ -120,7 +120,7 @@ pub(super) fn write(
     target.finish()
 }
 
-/// What is to be run.
+/// A program with its inputs and limits.
 struct Job {
     index: u16,
     controls: Controls,
@@ -130,7 +130,7 @@ struct Job {
     inputs: Vec<Vec<u8>>,
 }
 
-/// What came of it.
+/// Results of an execution.
 struct Done {
     result: u64,
     output: Vec<u8>,
@@ -170,7 +170,7 @@ impl Job {
     }
 }
 
-/// What the program wrote: its number of bytes stands before it.
+/// Returns the program's output, which follows its length in `room`.
 fn counted(room: &[u8]) -> Result<Vec<u8>, Failure> {
     let (count, bytes) = room.split_first_chunk().expect("room for a count");
     let count = usize::try_from(u64::from_le_bytes(*count)).ok();

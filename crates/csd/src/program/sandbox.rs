@@ -1,7 +1,7 @@
-//! [`Module`]: a program in WebAssembly that this host runs, as its drives do.
+//! [`Module`]: a WebAssembly program that runs on this host as it would in a drive.
 //!
-//! The engine, the limits and what enforces them are the drive's own. Invariant: an execution here
-//! sees what it would see in a drive, and is ended where a drive would end it.
+//! Uses the drive's engine, limits and enforcement. Invariant: an execution here sees the same as
+//! in a drive, and ends at the same limits.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::WASM;
 use crate::report::Failure;
 use crate::runtime::runtime;
 
-/// A program in WebAssembly.
+/// A WebAssembly program.
 struct Module {
     engine: Arc<Wasm>,
     module: Arc<csd_wasm::Module>,
@@ -23,10 +23,10 @@ struct Module {
     records: Records,
 }
 
-/// A program that this host can run.
+/// Compiles a program to run on this host.
 ///
 /// # Errors
-/// Usage: it is none that a drive would take, or it says of its records what nobody knows.
+/// Usage: a drive would refuse the program, or it declares an unknown kind of records.
 pub(super) fn open(bytes: Vec<u8>) -> Result<Arc<dyn Sandbox>, Failure> {
     let engine = Arc::new(Wasm::new().map_err(|why| Failure::run(format!("WebAssembly: {why}")))?);
     let refused = |why| Failure::usage(format!("the program is none that a drive takes: {why}"));
@@ -38,7 +38,7 @@ pub(super) fn open(bytes: Vec<u8>) -> Result<Arc<dyn Sandbox>, Failure> {
     Ok(Arc::new(Module { engine, module, bytes, records }))
 }
 
-/// What the program says that a record is.
+/// Asks the program for its kind of records.
 fn records(engine: &Arc<Wasm>, module: &csd_wasm::Module) -> Result<Records, Failure> {
     let limits = DriveLimits::default();
     let program = module.begin(Entry::Records, &[], &limits);
@@ -53,7 +53,7 @@ fn records(engine: &Arc<Wasm>, module: &csd_wasm::Module) -> Result<Records, Fai
     }
 }
 
-/// A drive's limits, lowered as the execution says.
+/// Returns a drive's limits, lowered to those of the execution.
 fn lowered(limits: Limits) -> Result<DriveLimits, String> {
     let seconds = u16::try_from(limits.time_ms.div_ceil(1000)).unwrap_or(u16::MAX);
     let memory_bytes = u64::from(limits.memory_mib) << 20;

@@ -1,4 +1,4 @@
-//! `csd run KERNEL` of the kernels that declare their options themselves.
+//! `csd run KERNEL`, for kernels that declare their options themselves.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use csd_store::array::Plan;
 use csd_store::run::{self, How, Job, Way};
 use serde_json::Map;
 
-use super::{Desk, look_up, report, text};
+use super::{RunContext, look_up, report, text};
 use crate::cli::kernel::KernelRun;
 use crate::cli::ways::Who;
 use crate::context::{Context, silent};
 use crate::report::{Failure, Report};
 use crate::runtime::runtime;
 
-/// Bytes of each drive that an alternative is tried on.
+/// Bytes of each drive's chunks in a trial of an alternative.
 const SAMPLE_BYTES: u32 = 32 << 20;
-/// Most executions of a drive at once that are tried.
+/// Most concurrent executions per drive in a trial.
 const EXECUTIONS_TRIED: u16 = 4;
 
-/// Runs a kernel, and compares the ways to run it if asked to.
+/// Runs a kernel, in one mode or in several that are compared.
 pub(super) fn run(options: &KernelRun, context: &Context) -> Result<Report, Failure> {
     let (plan, entries, warnings) = look_up(context, options.inputs.clone())?;
     let mut job = Job::new(options.kernel, entries, &options.arguments)?;
@@ -29,20 +29,21 @@ pub(super) fn run(options: &KernelRun, context: &Context) -> Result<Report, Fail
         job = fastest((&plan, &context.options()?), &job, way)?;
     }
     let ranks = RankOptions::default();
-    let desk = Desk { context, plan, job: Arc::new(job), ways: options.ways.clone(), ranks };
-    let results = desk.run_all(options.output.as_deref())?;
+    let run_context =
+        RunContext { context, plan, job: Arc::new(job), ways: options.ways.clone(), ranks };
+    let results = run_context.run_all(options.output.as_deref())?;
     let mut more = Map::new();
     for choice in options.kernel.usage().map_or(&[][..], |usage| usage.options) {
         if let (Kind::Text, Some(text)) = (choice.kind, options.arguments.text(choice.name)) {
             more.insert(choice.name.replace('-', "_"), text.into());
         }
     }
-    let described = desk.describe(&results.outcomes[0].answer);
-    let fields = described.fields.iter().cloned().chain(desk.job.settings());
+    let described = run_context.describe(&results.outcomes[0].answer);
+    let fields = described.fields.iter().cloned().chain(run_context.job.settings());
     more.extend(fields.map(|(name, value): (_, Value)| (name.to_owned(), text::json_of(&value))));
-    let mut report = report(&desk, &results, more.into(), warnings)?;
+    let mut report = report(&run_context, &results, more.into(), warnings)?;
     if options.tune {
-        report.text += &format!("plan: {}\n", desk.job.settings_in_words());
+        report.text += &format!("plan: {}\n", run_context.job.settings_in_words());
     }
     Ok(report)
 }
@@ -60,7 +61,7 @@ fn fastest(
     for job in job.alternatives(EXECUTIONS_TRIED) {
         let sample = Arc::new(job.sample(chunks));
         let wall_s = run::run(&runtime(), plan, connection, &sample, None, &how)?.wall_s;
-        // Of equal ones the first is taken.
+        // Of equal ones the first wins.
         if best.as_ref().is_none_or(|(least, _)| wall_s < *least) {
             best = Some((wall_s, job));
         }

@@ -1,9 +1,9 @@
-//! `csd run`: a kernel one way, or several ways side by side and compared.
+//! `csd run`: runs a kernel in one mode, or in several modes that are compared.
 //!
-//! - this module: objects, ways, products, comparison
-//! - `kernels`: the kernels that declare their options themselves
-//! - `rank`: page rank, whose ranks are kept by the host
-//! - `text`: outcomes for people and for programs
+//! - this module: looks up objects, runs each mode, compares the answers
+//! - `kernels`: kernels that declare their options themselves
+//! - `rank`: page rank, whose ranks the host keeps
+//! - `text`: outcomes as text and JSON
 
 mod kernels;
 mod rank;
@@ -30,7 +30,7 @@ use crate::runtime::{random, runtime};
 
 /// Runs what the command line says.
 pub(crate) fn run(options: &Run, context: &Context) -> Result<Report, Failure> {
-    // Some runs store what they compute.
+    // Some runs store an object.
     let _writers = Writers::share(context.array_path())?;
     match options {
         Run::Kernel(options) => kernels::run(options, context),
@@ -38,8 +38,8 @@ pub(crate) fn run(options: &Run, context: &Context) -> Result<Report, Failure> {
     }
 }
 
-/// What runs of one job have in common.
-struct Desk<'a> {
+/// Inputs and options that all runs of one job share.
+struct RunContext<'a> {
     context: &'a Context,
     plan: Plan,
     job: Arc<Job>,
@@ -47,13 +47,13 @@ struct Desk<'a> {
     ranks: RankOptions,
 }
 
-/// What came of the runs of a job.
+/// Outcomes of a job's runs.
 struct Results {
     outcomes: Vec<Outcome>,
     stored: Option<Stored>,
 }
 
-/// Looks objects up; warnings name drives that are down.
+/// Looks up objects. Returns the plan, their entries, and warnings about drives that are down.
 pub(crate) fn look_up(
     context: &Context,
     names: Vec<String>,
@@ -69,7 +69,7 @@ pub(crate) fn look_up(
     Ok((plan, entries, warnings))
 }
 
-/// The way that was asked for comes first, then those it is checked against.
+/// Returns the modes to run: the requested one, then those to check it against.
 pub(crate) fn ways(on: Who, check: bool) -> Vec<Way> {
     let all = [Way::Drives, Way::Host, Way::Split];
     let asked = match on {
@@ -85,16 +85,16 @@ pub(crate) fn ways(on: Who, check: bool) -> Vec<Way> {
     ways
 }
 
-impl Desk<'_> {
-    /// Runs the job every way that was asked for, the first into the object `output`, and compares
-    /// what they gave.
+impl RunContext<'_> {
+    /// Runs the job in every requested mode, the first into the object `output`, and compares the
+    /// answers.
     fn run_all(&self, output: Option<&str>) -> Result<Results, Failure> {
         let mut results = Results { outcomes: Vec::new(), stored: None };
         for way in ways(self.ways.on, self.ways.check) {
             let name = match (output, results.outcomes.is_empty()) {
                 (Some(name), true) => Some(name.to_owned()),
-                // The others' are compared with the first one's, and deleted.
-                (Some(name), false) => Some(beside(name)?),
+                // Later outputs are compared with the first one and deleted.
+                (Some(name), false) => Some(comparison_name(name)?),
                 (None, _) => None,
             };
             let (outcome, stored) = self.one(way, name)?;
@@ -125,7 +125,7 @@ impl Desk<'_> {
         with_plan(&self.plan, self.context.options()?, command)
     }
 
-    /// Runs the job one way.
+    /// Runs the job in one mode.
     fn one(&self, way: Way, output: Option<String>) -> Result<(Outcome, Option<Stored>), Failure> {
         let product = match output {
             Some(name) => {
@@ -155,7 +155,7 @@ impl Desk<'_> {
                     product.abandon(array).await;
                     Ok(())
                 });
-                // What went wrong first is what the user must see.
+                // The user must see the first error.
                 let _seen = abandoned;
                 Err(failed.into())
             }
@@ -167,7 +167,7 @@ impl Desk<'_> {
         self.with_array(async move |array: &Array| Ok(product.seal(array, &job, &answer).await?))
     }
 
-    /// How long the run is; of page rank nobody knows.
+    /// Returns the bytes to process, for the progress bar; unknown for page rank.
     fn length(&self) -> Option<u64> {
         (self.job.name() != "page-rank").then(|| self.job.bytes())
     }
@@ -194,13 +194,13 @@ impl Desk<'_> {
     }
 }
 
-/// A name for an object that is there only to be compared.
-fn beside(name: &str) -> Result<String, Failure> {
+/// Returns a name for an object that exists only for comparison.
+fn comparison_name(name: &str) -> Result<String, Failure> {
     let tag: [u8; 4] = random()?;
     Ok(format!("{name}.check-{:08x}", u32::from_le_bytes(tag)))
 }
 
-/// Different answers are a failure of their own: somebody computed wrongly.
+/// Fails with class "differ" if two answers differ, because one of them is wrong.
 fn compare(outcomes: &[Outcome], describe: &dyn Fn(&Answer) -> Description) -> Result<(), Failure> {
     let same = |pair: &[Outcome]| pair[0].answer == pair[1].answer;
     if outcomes.windows(2).all(same) {
@@ -216,22 +216,22 @@ fn compare(outcomes: &[Outcome], describe: &dyn Fn(&Answer) -> Description) -> R
     })
 }
 
-/// The report of a job: its text, and its JSON with `more` fields.
+/// Makes the report of a job, with the fields `more` in its JSON.
 fn report(
-    desk: &Desk<'_>,
+    run_context: &RunContext<'_>,
     results: &Results,
     more: Value,
     warnings: Vec<String>,
 ) -> Result<Report, Failure> {
-    let objects: Vec<_> = desk.job.inputs.iter().map(|entry| entry.name.clone()).collect();
-    let describe = |answer: &Answer| desk.describe(answer);
+    let objects: Vec<_> = run_context.job.inputs.iter().map(|entry| entry.name.clone()).collect();
+    let describe = |answer: &Answer| run_context.describe(answer);
     let first = describe(&results.outcomes[0].answer);
     let run = |o: &Outcome| text::describe(first.name, &describe(&o.answer), o);
     let mut result = json!({
-        "kernel": desk.job.name(),
-        "type": desk.job.inputs[0].element.name(),
-        "elements": desk.job.elements(),
-        "bytes": desk.job.bytes(),
+        "kernel": run_context.job.name(),
+        "type": run_context.job.inputs[0].element.name(),
+        "elements": run_context.job.elements(),
+        "bytes": run_context.job.bytes(),
         "checked": results.outcomes.len() > 1,
         "runs": results.outcomes.iter().map(run).collect::<Vec<_>>(),
     });
@@ -251,9 +251,11 @@ fn report(
     }
     let mut text = text::of(&describe, &results.outcomes, results.stored.as_ref());
     let runs: Vec<_> = results.outcomes.iter().map(|o| (o.way, o.cores)).collect();
-    let account = &desk.ways.account;
+    let account = &run_context.ways.account;
     let mut notes = Vec::new();
-    if let Some(accounted) = account::account(account, desk.job.name(), &desk.job.inputs, &runs)? {
+    if let Some(accounted) =
+        account::account(account, run_context.job.name(), &run_context.job.inputs, &runs)?
+    {
         text.push_str(&accounted.text);
         result["model"] = accounted.result;
         notes = accounted.warnings;

@@ -1,4 +1,4 @@
-//! `csd run page-rank`: the graph, the ranks, the highest of them.
+//! `csd run page-rank`: stores the graph if asked to, ranks its nodes, and shows the highest ranks.
 
 use std::fmt::Write;
 use std::io::Cursor;
@@ -13,14 +13,14 @@ use csd_store::run::{Job, Ranks};
 use csd_store::source::Source;
 use serde_json::json;
 
-use super::{Desk, look_up, report};
+use super::{RunContext, look_up, report};
 use crate::cli::run::PageRank;
 use crate::context::{Context, silent};
 use crate::edges;
 use crate::report::{Failure, Report};
 use crate::table::{Align, Table};
 
-/// Ranks, and compares if asked to.
+/// Ranks the nodes, in one mode or in several that are compared.
 pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report, Failure> {
     if let Some(path) = &options.edges {
         let input = edges::input(
@@ -38,8 +38,8 @@ pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report,
         tolerance: options.tolerance,
         iterations_max: options.iterations,
     };
-    let desk = Desk { context, plan, job, ways: options.ways.clone(), ranks };
-    let results = desk.run_all(None)?;
+    let run_context = RunContext { context, plan, job, ways: options.ways.clone(), ranks };
+    let results = run_context.run_all(None)?;
     let ranks = results.outcomes[0].answer.ranks.as_ref().expect("page rank gives ranks");
     let top = top(&ranks.ranks, options.top);
     let more = json!({
@@ -49,7 +49,7 @@ pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report,
         "top": top.iter().map(|&node| json!({ "node": node, "rank": ranks.ranks[node] }))
             .collect::<Vec<_>>(),
     });
-    let mut report = report(&desk, &results, more, warnings)?;
+    let mut report = report(&run_context, &results, more, warnings)?;
     let mut table = Table::new(&[("node", Align::Right), ("rank", Align::Right)]);
     for node in top {
         table.row(vec![node.to_string(), format!("{:.6e}", ranks.ranks[node])]);
@@ -59,7 +59,7 @@ pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report,
     if ranks.converged {
         let _infallible = writeln!(report.text, "settled after {steps} steps, change {change:.1e}");
     } else {
-        // The ranks are as good as any after so many steps; who uses them must know.
+        // The ranks are usable, but a script must see that they have not converged.
         report.warn(format!(
             "not settled after {steps} steps: change {change:.1e}, tolerance {:e}; take more \
              --iterations or a larger --tolerance",
@@ -73,7 +73,7 @@ pub(super) fn page_rank(options: &PageRank, context: &Context) -> Result<Report,
     Ok(report)
 }
 
-/// The highest ranks' nodes; of equal ranks the lower node comes first.
+/// Returns the nodes with the highest ranks; of equal ranks the lower node comes first.
 fn top(ranks: &[f64], count: usize) -> Vec<usize> {
     let mut nodes: Vec<usize> = (0..ranks.len()).collect();
     nodes.sort_by(|&a, &b| ranks[b].total_cmp(&ranks[a]).then(a.cmp(&b)));
@@ -81,7 +81,7 @@ fn top(ranks: &[f64], count: usize) -> Vec<usize> {
     nodes
 }
 
-/// The ranks as something to put.
+/// Returns the ranks as a source to store.
 #[allow(clippy::cast_possible_truncation)] // dense ranks are f32, and come back as they were
 fn vector(name: &str, ranks: &Ranks) -> Source {
     let (bytes, element): (Vec<u8>, _) = match ranks.dense {

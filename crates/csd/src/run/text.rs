@@ -1,4 +1,4 @@
-//! Outcomes for people and for programs.
+//! Outcomes as text and JSON.
 
 use csd_kernels::kernel::{self, Description};
 use csd_store::object::Stored;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::table::{Align, Table, pairs};
 use crate::units::{duration, grouped, percent, rate, size};
 
-/// Name and value of an answer, in few words.
+/// Returns an answer's name and value for people.
 pub(super) fn shown(answer: &Answer, described: &Description) -> (&'static str, String) {
     match (&answer.ranks, &described.shown) {
         (Some(ranks), _) => (described.name, format!("{} steps", grouped(ranks.iterations.into()))),
@@ -17,7 +17,7 @@ pub(super) fn shown(answer: &Answer, described: &Description) -> (&'static str, 
     }
 }
 
-/// One outcome, or a table of several.
+/// Formats one outcome, or a table of several.
 pub(super) fn of(
     describe: &dyn Fn(&Answer) -> Description,
     outcomes: &[Outcome],
@@ -64,7 +64,7 @@ fn of_many(describe: &dyn Fn(&Answer) -> Description, outcomes: &[Outcome]) -> S
     table.render() + "answers agree\n"
 }
 
-/// A value of a description, for people.
+/// Formats a value of a description for people.
 fn text_of(value: &kernel::Value) -> String {
     match value {
         kernel::Value::Count(count) => grouped(*count),
@@ -75,7 +75,7 @@ fn text_of(value: &kernel::Value) -> String {
     }
 }
 
-/// A value of a description, for programs.
+/// Converts a value of a description to JSON.
 pub(super) fn json_of(value: &kernel::Value) -> Value {
     match value {
         kernel::Value::Count(count) => (*count).into(),
@@ -86,7 +86,7 @@ pub(super) fn json_of(value: &kernel::Value) -> Value {
     }
 }
 
-/// An empty table of ways to run, whose answers have this name.
+/// Returns an empty table of modes; `answer` heads the column of answers.
 pub(crate) fn table_of_ways(answer: &'static str) -> Table {
     Table::new(&[
         ("on", Align::Left),
@@ -98,7 +98,7 @@ pub(crate) fn table_of_ways(answer: &'static str) -> Table {
     ])
 }
 
-/// Who computed.
+/// Names the mode, and the host's cores if they computed.
 pub(crate) fn who(way: Way, cores: usize) -> String {
     match (way, cores) {
         (Way::Drives, _) => "drives".to_owned(),
@@ -107,7 +107,7 @@ pub(crate) fn who(way: Way, cores: usize) -> String {
     }
 }
 
-/// Who did how much of so many elements.
+/// Formats the share of elements of each drive and the host.
 pub(crate) fn shares(shares: &[Share], elements: u64) -> String {
     let shares = shares.iter().map(|share| {
         let part = percent(share.elements, elements);
@@ -116,7 +116,7 @@ pub(crate) fn shares(shares: &[Share], elements: u64) -> String {
     shares.collect::<Vec<_>>().join(", ")
 }
 
-/// Who did how much, for programs.
+/// Describes the shares for JSON output.
 pub(crate) fn describe_shares(shares: &[Share]) -> Vec<Value> {
     let describe = |share: &Share| {
         let Share { who, elements, busy_s } = share;
@@ -125,7 +125,7 @@ pub(crate) fn describe_shares(shares: &[Share]) -> Vec<Value> {
     shares.iter().map(describe).collect()
 }
 
-/// An outcome for programs; `name` is that of the main value.
+/// Describes an outcome for JSON output; `name` is the key of the main value.
 pub(super) fn describe(name: &str, described: &Description, outcome: &Outcome) -> Value {
     let mut run = json!({
         "on": outcome.way.to_string(),

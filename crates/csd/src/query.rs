@@ -1,4 +1,4 @@
-//! [`ask`]: one question to the drives that a command names, or to all of the array.
+//! [`query`]: sends one query to the drives that a command names, or to all drives of the array.
 
 use csd_initiator::{Address, Controller, Error};
 use csd_store::array::Array;
@@ -7,15 +7,15 @@ use crate::context::Context;
 use crate::report::Failure;
 use crate::runtime::runtime;
 
-/// Drives by name or URL, each with its answer or why there is none.
+/// Drives by name or URL, each with its answer or the reason why it has none.
 pub(crate) type Answers<T> = Vec<(String, Result<T, String>)>;
 
-/// Asks the drive that `which` names in the array, or whose URL it is, or all drives of the
-/// array. The question has the connection, and the namespace if the URL has one.
+/// Queries the drive with the name or URL `which`, or all drives of the array. The query gets the
+/// connection, and the namespace if the URL has one.
 ///
 /// # Errors
-/// When there is no such drive, or the drive of a URL does not answer.
-pub(crate) fn ask<T: Send + 'static>(
+/// If there is no such drive, or the drive of a URL does not answer.
+pub(crate) fn query<T: Send + 'static>(
     which: Option<&String>,
     context: &Context,
     question: impl AsyncFn(&Controller, Option<u32>) -> Result<T, Error> + Send + 'static,
@@ -25,13 +25,13 @@ pub(crate) fn ask<T: Send + 'static>(
     };
     let address: Address = url.parse().map_err(|why| Failure::usage(format!("{url}: {why}")))?;
     let connection = context.options()?;
-    let asked = csd_reactor::block_on(&runtime(), move || async move {
+    let answered = csd_reactor::block_on(&runtime(), move || async move {
         let controller = Controller::connect(&address, &connection).await?;
         let answer = question(&controller, address.nsid).await;
         controller.disconnect().await;
         answer
     });
-    match asked.map_err(Failure::run)? {
+    match answered.map_err(Failure::run)? {
         Ok(answer) => Ok(vec![(url.clone(), Ok(answer))]),
         Err(error) => Err(Failure::run(error)),
     }
