@@ -10,15 +10,15 @@ use crate::{layout, source};
 
 /// Objects that a kernel cannot run over as they are: wrong use, worded with what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfit(pub String);
+pub struct InvalidJob(pub String);
 
-impl fmt::Display for Unfit {
+impl fmt::Display for InvalidJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Unfit {}
+impl std::error::Error for InvalidJob {}
 
 /// Why something could not be done to an object.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub enum Error {
         why: String,
     },
     /// Objects that a kernel cannot run over as they are.
-    Unfit(Unfit),
+    InvalidJob(InvalidJob),
     /// A program of the user's own failed, or could not be brought to run.
     Program {
         /// Why.
@@ -137,7 +137,7 @@ impl Error {
             | Self::Missing { .. }
             | Self::Exists { .. }
             | Self::Input { .. }
-            | Self::Unfit(_)
+            | Self::InvalidJob(_)
             | Self::Name { .. } => Fault::Usage,
             _ => Fault::Run,
         }
@@ -179,7 +179,7 @@ impl fmt::Display for Error {
                 write!(f, "object {name:?} exists and is immutable: remove it with `csd rm` first")
             }
             Self::Input { name, why } => write!(f, "{name}: {why}"),
-            Self::Unfit(unfit) => unfit.fmt(f),
+            Self::InvalidJob(invalid) => invalid.fmt(f),
             Self::Program { why } => write!(f, "the program failed: {why}"),
             Self::Interrupted { left } if left.is_empty() => {
                 f.write_str("interrupted; the program is unloaded from the drives")

@@ -21,7 +21,7 @@ use super::rank::{self, Ranking};
 use super::site::{Losses, Site};
 use super::tally::Tally;
 use super::target::{MEMORY_NSID, Target};
-use super::{Answer, Error, How, Job, Share, Unfit, Way};
+use super::{Answer, Error, How, InvalidJob, Job, Share, Way};
 use crate::array::{Array, Plan};
 
 /// What the cores of a run share.
@@ -254,7 +254,7 @@ fn check_memory(links: &[Link], needed: u64) -> Result<(), Error> {
         let memory = Memory::open(&drive.controller, MEMORY_NSID);
         let bytes = memory.map_or(0, |memory| memory.bytes());
         if bytes < needed {
-            return Err(Error::Unfit(Unfit(format!(
+            return Err(Error::InvalidJob(InvalidJob(format!(
                 "drive {} has {bytes} bytes of memory for programs, and {needed} are needed: start \
                  it with a larger --memory, or use --on host",
                 drive.name

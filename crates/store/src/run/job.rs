@@ -9,7 +9,7 @@ use csd_nvme::execute::CHUNKS_MAX;
 
 use super::tally;
 use crate::catalogue::Entry;
-use crate::error::Unfit;
+use crate::error::InvalidJob;
 use crate::layout::{Kind, Parts, Run};
 
 /// Most bytes of one execution. Block sources are counted in begun MiB each, so with units of
@@ -31,14 +31,14 @@ impl Job {
     /// Fits a kernel to objects.
     ///
     /// # Errors
-    /// [`Unfit`] if the kernel does not take them or its arguments, or they do not lie alike.
+    /// [`InvalidJob`] if the kernel does not take them or its arguments, or they do not lie alike.
     pub fn new(
         kernel: &'static dyn Kernel,
         inputs: Vec<Entry>,
         arguments: &Arguments,
-    ) -> Result<Self, Unfit> {
+    ) -> Result<Self, InvalidJob> {
         let seen: Vec<Input<'_>> = inputs.iter().map(input).collect();
-        let plan = kernel.plan(&seen, arguments).map_err(Unfit)?;
+        let plan = kernel.plan(&seen, arguments).map_err(InvalidJob)?;
         if let [left, right] = &inputs[..] {
             check_pair(plan.pairing, left, right)?;
         }
@@ -176,7 +176,7 @@ impl Job {
     }
 
     /// An execution takes a part whole.
-    fn check_parts(&self, remedy: &str) -> Result<(), Unfit> {
+    fn check_parts(&self, remedy: &str) -> Result<(), InvalidJob> {
         for index in 0..self.parts(0).content().len() {
             let chunks = (0..self.inputs.len()).map(|input| {
                 let chunks = self.parts(input).part_chunks(index);
@@ -185,7 +185,7 @@ impl Job {
             let chunks: u64 = chunks.sum();
             let most = u64::from(CHUNKS_MAX.min(BYTES_MAX / self.inputs[0].chunk_bytes));
             if chunks > most {
-                return Err(Unfit(format!(
+                return Err(InvalidJob(format!(
                     "part {index} has {chunks} chunks, and an execution takes {most}: {remedy}"
                 )));
             }
@@ -227,7 +227,7 @@ fn input(entry: &Entry) -> Input<'_> {
 }
 
 /// Checks that two inputs have the relation that the kernel needs.
-fn check_pair(pairing: Pairing, left: &Entry, right: &Entry) -> Result<(), Unfit> {
+fn check_pair(pairing: Pairing, left: &Entry, right: &Entry) -> Result<(), InvalidJob> {
     side_by_side(left, right)?;
     let marks = |entry: &Entry| -> Option<Vec<_>> {
         let parts = entry.parts.as_ref()?.parts().iter();
@@ -244,7 +244,7 @@ fn check_pair(pairing: Pairing, left: &Entry, right: &Entry) -> Result<(), Unfit
     }
 }
 
-pub(super) fn side_by_side(left: &Entry, right: &Entry) -> Result<(), Unfit> {
+pub(super) fn side_by_side(left: &Entry, right: &Entry) -> Result<(), InvalidJob> {
     if left.members != right.members {
         return Err(mislaid(left, right, "are not on the same drives"));
     }
@@ -257,8 +257,8 @@ pub(super) fn side_by_side(left: &Entry, right: &Entry) -> Result<(), Unfit> {
     Ok(())
 }
 
-fn mislaid(left: &Entry, right: &Entry, how: &str) -> Unfit {
-    Unfit(format!(
+fn mislaid(left: &Entry, right: &Entry, how: &str) -> InvalidJob {
+    InvalidJob(format!(
         "{:?} and {:?} {how}: put {:?} again with --align {:?}",
         left.name, right.name, right.name, left.name
     ))

@@ -28,7 +28,7 @@ use csd_reactor::Instant;
 use crate::array::Plan;
 use crate::object::{Error, Progress};
 
-pub use crate::error::Unfit;
+pub use crate::error::InvalidJob;
 pub use job::Job;
 pub use lease::PATIENCE;
 pub use rank::Ranks;

@@ -52,7 +52,8 @@ fn parameters(job: &Job) -> Option<page_rank::Parameters> {
 impl Ranking {
     /// Ranks before the first step; of a graph the numbers of outgoing edges are read.
     pub(super) async fn begin(site: &Rc<Site>, options: Options) -> Result<Self, Error> {
-        let wrong = |wrong: page_rank::WrongOption| Error::Unfit(super::Unfit(wrong.to_string()));
+        let wrong =
+            |wrong: page_rank::WrongOption| Error::InvalidJob(super::InvalidJob(wrong.to_string()));
         let parameters = parameters(&site.job).expect("a job of page rank");
         // Also of a dense one: it checks the options.
         let degrees = match parameters.form {

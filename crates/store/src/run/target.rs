@@ -14,7 +14,7 @@ use super::queue::Taken;
 use super::{Answer, tally};
 use crate::array::{Array, OBJECTS_NSID};
 use crate::catalogue::Entry;
-use crate::error::Unfit;
+use crate::error::InvalidJob;
 use crate::layout::{Kind, Layout, Part, Parts};
 use crate::object::{Draft, Error, On, Shape, Stored, read_chunk};
 
@@ -155,7 +155,7 @@ impl Product {
     /// Begins the object `name` for what `job` writes.
     ///
     /// # Errors
-    /// [`Error::Exists`]; [`Error::Unfit`] when the job writes nothing that could be kept.
+    /// [`Error::Exists`]; [`Error::InvalidJob`] when the job writes nothing that could be kept.
     pub async fn begin(array: &Array, name: &str, job: &Job) -> Result<Self, Error> {
         let first = &job.inputs[0];
         let mut shape = Shape {
@@ -176,7 +176,7 @@ impl Product {
                 if shape.chunk_bytes < crate::layout::CHUNK_BYTES_VALUE_MIN
                     || shape.chunk_bytes > crate::layout::CHUNK_BYTES_MAX
                 {
-                    return Err(Error::Unfit(Unfit(format!(
+                    return Err(Error::InvalidJob(InvalidJob(format!(
                         "checksums of pages of {} bytes make chunks of {} bytes: use other pages",
                         job.plan.item_bytes, shape.chunk_bytes
                     ))));
@@ -184,7 +184,7 @@ impl Product {
             }
             Writes::Nothing => {
                 let why = format!("{} gives no array in place", job.name());
-                return Err(Error::Unfit(Unfit(why)));
+                return Err(Error::InvalidJob(InvalidJob(why)));
             }
         }
         let mut draft = Draft::begin(array, name, shape).await?;

@@ -27,7 +27,7 @@ use crate::run::drives::{covered_s, places};
 use crate::run::link::{TRIES, is_lost};
 use crate::run::queue::Taken;
 use crate::run::target::MEMORY_NSID;
-use crate::run::{Share, Unfit, lease};
+use crate::run::{InvalidJob, Share, lease};
 
 /// Executions of one drive in flight at once.
 const IN_FLIGHT: u64 = 4;
@@ -74,7 +74,7 @@ pub(super) fn areas(site: &Site, member: usize) -> Result<Areas, Error> {
     let (drive, room_bytes) = (site.links[member].drive(), site.task().limits.room_bytes);
     let memory = Memory::open(&drive.controller, MEMORY_NSID).map_or(0, |memory| memory.bytes());
     Areas::new(memory, room_bytes).ok_or_else(|| {
-        Error::Unfit(Unfit(format!(
+        Error::InvalidJob(InvalidJob(format!(
             "drive {} has {memory} bytes of memory for programs, which is not {CONNECTIONS} times \
              the {room_bytes} that an execution may write: say a smaller --room, start it with a \
              larger --memory, or use --on host",
@@ -272,7 +272,7 @@ fn failure(site: &Site, drive: &Drive, error: csd_initiator::Error) -> Error {
         },
         Some(Status::INSUFFICIENT_PROGRAM_RESOURCES) => {
             let limits = site.task().limits;
-            Error::Unfit(Unfit(format!(
+            Error::InvalidJob(InvalidJob(format!(
                 "drive {} allows a program less than {} MiB of memory or {} ms: say --memory and \
                  --time",
                 drive.name, limits.memory_mib, limits.time_ms

@@ -15,7 +15,7 @@ use super::Task;
 use super::owner::Owner;
 use crate::array::Drive;
 use crate::object::Error;
-use crate::run::Unfit;
+use crate::run::InvalidJob;
 
 /// How often a program is loaded that is gone when it is to run.
 pub(super) const LOADS_MAX: u32 = 3;
@@ -81,7 +81,7 @@ impl Guest {
         let types = drive.compute.program_types().await.map_err(failed)?;
         let ptype = types.iter().find(|one| one.name == name).map(|one| one.ptype);
         let Some(ptype) = ptype else {
-            return Err(Error::Unfit(Unfit(format!(
+            return Err(Error::InvalidJob(InvalidJob(format!(
                 "drive {} takes no programs of type {name:?}: it was built without WebAssembly",
                 drive.name
             ))));

@@ -15,7 +15,7 @@ use csd_reactor::Semaphore;
 
 use super::Task;
 use crate::object::{Error, read_front};
-use crate::run::Unfit;
+use crate::run::InvalidJob;
 use crate::run::link::Link;
 
 /// Most bytes of a line behind the end of the chunk in which it begins; its newline counts.
@@ -170,7 +170,7 @@ async fn read(task: &Task, links: &[Link], chunk: u32) -> Result<Vec<u8>, Unknow
 }
 
 fn too_long(name: &str, chunk: u32) -> Error {
-    Error::Unfit(Unfit(format!(
+    Error::InvalidJob(InvalidJob(format!(
         "a line of {name:?} goes on for more than {} KiB after chunk {chunk} begins: that is too \
          long for a program that reads lines",
         LINE_BYTES_MAX >> 10

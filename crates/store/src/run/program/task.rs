@@ -12,7 +12,7 @@ use csd_nvme::memory::UNIT_BYTES;
 use super::{LINE_BYTES_MAX, Sandbox};
 use crate::catalogue::{Entry, Placement};
 use crate::layout::{Layout, Run};
-use crate::run::Unfit;
+use crate::run::InvalidJob;
 use crate::run::job::side_by_side;
 
 /// What a record of a program's inputs is. No record is cut.
@@ -51,7 +51,7 @@ impl Task {
     /// says, or else as a chunk and a line have, and at least 1 MiB.
     ///
     /// # Errors
-    /// [`Unfit`] when there are too many objects, they differ in length or place, or lines are
+    /// [`InvalidJob`] when there are too many objects, they differ in length or place, or lines are
     /// wanted of what is no text.
     pub fn new(
         inputs: Vec<Entry>,
@@ -59,22 +59,22 @@ impl Task {
         parameters: Vec<u8>,
         (time_ms, memory_mib): (u32, u16),
         room_bytes: Option<u32>,
-    ) -> Result<Self, Unfit> {
+    ) -> Result<Self, InvalidJob> {
         let records = sandbox.records();
         let [first, others @ ..] = &inputs[..] else {
-            return Err(Unfit("a program needs an object to run over".to_owned()));
+            return Err(InvalidJob("a program needs an object to run over".to_owned()));
         };
         if inputs.len() > usize::from(STREAMS_MAX) {
-            return Err(Unfit(format!("a program takes at most {STREAMS_MAX} objects")));
+            return Err(InvalidJob(format!("a program takes at most {STREAMS_MAX} objects")));
         }
         if records == Records::Lines {
             if !others.is_empty() {
                 let why = "the program reads lines, and lines of two objects do not pair: give it \
                            one object";
-                return Err(Unfit(why.to_owned()));
+                return Err(InvalidJob(why.to_owned()));
             }
             if first.element != ElementType::Bytes {
-                return Err(Unfit(format!(
+                return Err(InvalidJob(format!(
                     "the program reads lines, and {:?} holds elements of type {}: put text with \
                      --type bytes",
                     first.name, first.element
@@ -120,16 +120,16 @@ impl Task {
 }
 
 /// That two objects have equally many elements, chunk for chunk and drive for drive.
-fn alike(first: &Entry, other: &Entry) -> Result<(), Unfit> {
+fn alike(first: &Entry, other: &Entry) -> Result<(), InvalidJob> {
     if first.elements() != other.elements() {
         let (a, b) = (first.elements(), other.elements());
-        return Err(Unfit(format!(
+        return Err(InvalidJob(format!(
             "{:?} has {a} elements and {:?} has {b}: a program over both needs equally many",
             first.name, other.name
         )));
     }
     if first.element.bytes() != other.element.bytes() {
-        return Err(Unfit(format!(
+        return Err(InvalidJob(format!(
             "{:?} is of type {} and {:?} of type {}: elements of different sizes do not pair in \
              chunks",
             first.name, first.element, other.name, other.element
@@ -138,7 +138,7 @@ fn alike(first: &Entry, other: &Entry) -> Result<(), Unfit> {
     side_by_side(first, other)?;
     let is_kv = |entry: &Entry| entry.placement == Placement::Kv;
     if first.layout() != other.layout() || is_kv(first) != is_kv(other) {
-        return Err(Unfit(format!(
+        return Err(InvalidJob(format!(
             "{:?} and {:?} are not cut alike: put {:?} again with --align {:?}",
             first.name, other.name, other.name, first.name
         )));
