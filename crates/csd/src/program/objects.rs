@@ -7,7 +7,7 @@ use std::sync::Arc;
 use csd_store::ElementType;
 use csd_store::array::{Array, Plan};
 use csd_store::object::{self, Arrange, On, PutOptions, Stored};
-use csd_store::run::program::{self, How, Outcome, Records, Sandbox, Task};
+use csd_store::run::program::{self, Outcome, Records, RunOptions, Sandbox, Task};
 use csd_store::source::Source;
 use serde_json::{Value, json};
 
@@ -88,8 +88,8 @@ fn run_all(
     for way in ways(options.on, options.check) {
         let bar = Bar::new(context, &format!("on {way}"), Some(task.bytes()));
         let cores = usize::from(options.cores.unwrap_or(1));
-        let how = How { way, cores, progress: Arc::clone(&bar.progress) };
-        let mut outcome = program::run(&runtime(), plan, &context.options()?, task, &how)?;
+        let run_options = RunOptions { way, cores, progress: Arc::clone(&bar.progress) };
+        let mut outcome = program::run(&runtime(), plan, &context.options()?, task, &run_options)?;
         drop(bar);
         if let Some(first) = outcomes.first() {
             compare(first, &outcome)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use csd_kernels::kernel::{Kind, Value};
 use csd_kernels::page_rank::Options as RankOptions;
 use csd_store::array::Plan;
-use csd_store::run::{self, How, Job, Way};
+use csd_store::run::{self, Job, RunOptions, Way};
 use serde_json::Map;
 
 use super::{Desk, look_up, report, text};
@@ -55,11 +55,11 @@ fn fastest(
 ) -> Result<Job, Failure> {
     let chunks = (SAMPLE_BYTES / job.inputs[0].chunk_bytes).max(1);
     let (ranks, progress) = (RankOptions::default(), silent());
-    let how = How { way, cores: 1, drive_cores: 1, ranks, progress };
+    let run_options = RunOptions { way, cores: 1, drive_cores: 1, ranks, progress };
     let mut best: Option<(f64, Job)> = None;
     for job in job.alternatives(EXECUTIONS_TRIED) {
         let sample = Arc::new(job.sample(chunks));
-        let wall_s = run::run(&runtime(), plan, connection, &sample, None, &how)?.wall_s;
+        let wall_s = run::run(&runtime(), plan, connection, &sample, None, &run_options)?.wall_s;
         // Of equal ones the first is taken.
         if best.as_ref().is_none_or(|(least, _)| wall_s < *least) {
             best = Some((wall_s, job));

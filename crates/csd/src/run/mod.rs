@@ -16,7 +16,7 @@ use csd_kernels::page_rank::Options as RankOptions;
 use csd_store::array::{Array, Plan};
 use csd_store::catalogue::Entry;
 use csd_store::object::{self, Stored};
-use csd_store::run::{self, Answer, How, Job, Outcome, Product, Way};
+use csd_store::run::{self, Answer, Job, Outcome, Product, RunOptions, Way};
 use serde_json::{Value, json};
 
 use crate::account;
@@ -140,9 +140,11 @@ impl Desk<'_> {
         let bar = Bar::new(self.context, &format!("on {way}"), self.length());
         let cores = usize::from(self.ways.cores.unwrap_or(1));
         let (ranks, progress) = (self.ranks, Arc::clone(&bar.progress));
-        let how = How { way, cores, drive_cores: self.ways.drive_cores, ranks, progress };
+        let run_options =
+            RunOptions { way, cores, drive_cores: self.ways.drive_cores, ranks, progress };
         let (config, options) = (runtime(), self.context.options()?);
-        let ran = run::run(&config, &self.plan, &options, &self.job, product.as_ref(), &how);
+        let ran =
+            run::run(&config, &self.plan, &options, &self.job, product.as_ref(), &run_options);
         drop(bar);
         let Some(product) = product else { return Ok((ran?, None)) };
         match ran {

@@ -21,7 +21,7 @@ use super::rank::{self, Ranking};
 use super::site::{Losses, Site};
 use super::tally::Tally;
 use super::target::{MEMORY_NSID, Target};
-use super::{Answer, Error, How, InvalidJob, Job, Share, Way};
+use super::{Answer, Error, InvalidJob, Job, RunOptions, Share, Way};
 use crate::array::{Array, Plan};
 
 /// What the cores of a run share.
@@ -29,7 +29,7 @@ pub(super) struct Shared {
     plan: Plan,
     options: Options,
     job: Arc<Job>,
-    how: How,
+    run_options: RunOptions,
     target: Target,
     losses: Arc<Losses>,
     barrier: Barrier,
@@ -67,7 +67,7 @@ impl Shared {
         options: &Options,
         job: &Arc<Job>,
         target: Option<Target>,
-        how: &How,
+        run_options: &RunOptions,
     ) -> Self {
         let target = target.unwrap_or_else(|| Target::without_object(job));
         let step = (Arc::new(Queue::new(job.piles())), Arc::default());
@@ -75,10 +75,10 @@ impl Shared {
             plan: plan.clone(),
             options: options.clone(),
             job: Arc::clone(job),
-            how: how.clone(),
+            run_options: run_options.clone(),
             target,
             losses: Arc::default(),
-            barrier: Barrier::new(how.cores),
+            barrier: Barrier::new(run_options.cores),
             state: Mutex::new(State { step: Some(step), ..State::default() }),
         }
     }
@@ -203,14 +203,14 @@ async fn steps(core: CoreId, links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Res
 fn site(links: &Rc<Vec<Link>>, shared: &Shared, (queue, vector): Work) -> Site {
     Site {
         job: Arc::clone(&shared.job),
-        way: shared.how.way,
-        drive_cores: shared.how.drive_cores,
+        way: shared.run_options.way,
+        drive_cores: shared.run_options.drive_cores,
         queue,
         links: Rc::clone(links),
         target: shared.target.clone(),
         vector,
         holder: shared.state().holder,
-        progress: Arc::clone(&shared.how.progress),
+        progress: Arc::clone(&shared.run_options.progress),
         losses: Arc::clone(&shared.losses),
     }
 }
@@ -219,7 +219,7 @@ fn site(links: &Rc<Vec<Link>>, shared: &Shared, (queue, vector): Work) -> Site {
 /// ranks if it is page rank.
 async fn prepare(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<Option<Leases>, Error> {
     let step = shared.state().step.clone().expect("the first step");
-    let memory_bytes = match shared.how.way {
+    let memory_bytes = match shared.run_options.way {
         Way::Host => 0,
         Way::Drives | Way::Split => shared.target.memory_bytes(&shared.job),
     };
@@ -233,7 +233,7 @@ async fn prepare(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<Option<L
     let begun = async {
         if shared.job.has_row_sums() {
             let site = Rc::new(site(links, shared, step));
-            shared.begin(Ranking::begin(&site, shared.how.ranks).await?);
+            shared.begin(Ranking::begin(&site, shared.run_options.ranks).await?);
         }
         publish(links, shared).await
     };
@@ -303,7 +303,7 @@ fn lead(shared: &Shared) {
 /// One step: the drives' work is watched over by the first core; every core works for the host.
 async fn work(core: CoreId, site: &Rc<Site>, shared: &Shared) -> Result<(), Error> {
     let mut watched = Vec::new();
-    if shared.how.way != Way::Host && core == CoreId(0) {
+    if shared.run_options.way != Way::Host && core == CoreId(0) {
         for member in 0..site.links.len() {
             let site = Rc::clone(site);
             watched.push(spawn(Class::Foreground, async move {
@@ -313,7 +313,7 @@ async fn work(core: CoreId, site: &Rc<Site>, shared: &Shared) -> Result<(), Erro
         }
     }
     let mut failed = None;
-    if shared.how.way != Way::Drives {
+    if shared.run_options.way != Way::Drives {
         match host::work(site).await {
             Ok(part) => add(shared, part, true),
             Err(error) => failed = Some(error),

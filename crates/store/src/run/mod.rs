@@ -101,7 +101,7 @@ pub struct Outcome {
 
 /// How to run a job.
 #[derive(Clone)]
-pub struct How {
+pub struct RunOptions {
     /// Who computes.
     pub way: Way,
     /// Cores of the host that work; for [`Way::Drives`] one is used.
@@ -125,12 +125,13 @@ pub fn run(
     options: &Options,
     job: &Arc<Job>,
     product: Option<&Product>,
-    how: &How,
+    run_options: &RunOptions,
 ) -> Result<Outcome, Failed> {
-    let cores = if how.way == Way::Drives { 1 } else { how.cores };
+    let cores = if run_options.way == Way::Drives { 1 } else { run_options.cores };
     let config = csd_reactor::Config { cores, ..config.clone() };
     let target = product.map(Product::target);
-    let shared = core::Shared::new(plan, options, job, target, &How { cores, ..how.clone() });
+    let shared =
+        core::Shared::new(plan, options, job, target, &RunOptions { cores, ..run_options.clone() });
     let shared = Arc::new(shared);
     let on_cores = Arc::clone(&shared);
     let parts = csd_reactor::run(&config, move |core| core::main(core, Arc::clone(&on_cores)));
@@ -149,7 +150,7 @@ pub fn run(
     let begin = parts.iter().map(|part| part.begin).min().unwrap_or(Instant::ZERO);
     let end = parts.iter().map(|part| part.end).max().unwrap_or(Instant::ZERO);
     Ok(Outcome {
-        way: how.way,
+        way: run_options.way,
         cores,
         answer,
         elements: job.elements() * steps,

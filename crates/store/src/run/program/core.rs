@@ -19,7 +19,7 @@ use super::gather::Gather;
 use super::lines::Heads;
 use super::owner::{Owner, Watch};
 use super::team::Team;
-use super::{Answer, Function, How, Task, drives, host};
+use super::{Answer, Function, RunOptions, Task, drives, host};
 use crate::array::{Array, Drive, Plan};
 use crate::layout::Run;
 use crate::object::Error;
@@ -34,7 +34,7 @@ pub(super) struct Shared {
     plan: Plan,
     options: Options,
     task: Arc<Task>,
-    how: How,
+    run_options: RunOptions,
     queue: Queue,
     gather: Gather,
     losses: Losses,
@@ -59,12 +59,17 @@ pub(super) struct CorePart {
 }
 
 impl Shared {
-    pub(super) fn new(plan: &Plan, options: &Options, task: &Arc<Task>, how: &How) -> Self {
+    pub(super) fn new(
+        plan: &Plan,
+        options: &Options,
+        task: &Arc<Task>,
+        run_options: &RunOptions,
+    ) -> Self {
         Self {
             plan: plan.clone(),
             options: options.clone(),
             task: Arc::clone(task),
-            how: how.clone(),
+            run_options: run_options.clone(),
             queue: Queue::new(task.piles()),
             gather: Gather::new(task),
             losses: Losses::default(),
@@ -116,7 +121,7 @@ impl Site {
     }
 
     pub(super) fn way(&self) -> Way {
-        self.shared.how.way
+        self.shared.run_options.way
     }
 
     /// Elements of a chunk of the first object.
@@ -145,7 +150,7 @@ impl Site {
             sums.executions += executions;
             sums.handed_bytes += handed_bytes as u64;
         }
-        (self.shared.how.progress)(bytes);
+        (self.shared.run_options.progress)(bytes);
         Ok(())
     }
 }
@@ -163,7 +168,7 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
     let owner = Owner::new(random_u64(), &shared.options.host_nqn);
     let mut watch = None;
     let mut renewing = Team::default();
-    if leads && shared.how.way != Way::Host {
+    if leads && shared.run_options.way != Way::Host {
         watch = Some(Watch::begin(&links, owner).await);
         renewing.add(owner.renew(Rc::clone(&links)));
     }
@@ -195,7 +200,7 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
     array.disconnect().await;
     match worked {
         Some(worked) => worked.map(|()| part),
-        None if shared.how.way == Way::Host => Err(Error::Interrupted { left: Vec::new() }),
+        None if shared.run_options.way == Way::Host => Err(Error::Interrupted { left: Vec::new() }),
         None => Err(Error::Interrupted { left: clean_up(&shared, owner, members).await }),
     }
 }

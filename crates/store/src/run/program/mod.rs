@@ -80,7 +80,7 @@ pub trait Sandbox: Send + Sync {
 
 /// How to run a task.
 #[derive(Clone)]
-pub struct How {
+pub struct RunOptions {
     /// Who computes.
     pub way: Way,
     /// Cores of the host that work; for [`Way::Drives`] one is used.
@@ -122,11 +122,12 @@ pub fn run(
     plan: &Plan,
     options: &Options,
     task: &Arc<Task>,
-    how: &How,
+    run_options: &RunOptions,
 ) -> Result<Outcome, Failed> {
-    let cores = if how.way == Way::Drives { 1 } else { how.cores };
+    let cores = if run_options.way == Way::Drives { 1 } else { run_options.cores };
     let config = csd_reactor::Config { cores, ..config.clone() };
-    let shared = core::Shared::new(plan, options, task, &How { cores, ..how.clone() });
+    let shared =
+        core::Shared::new(plan, options, task, &RunOptions { cores, ..run_options.clone() });
     let shared = Arc::new(shared);
     let on_cores = Arc::clone(&shared);
     let parts = csd_reactor::run(&config, move |core| core::main(core, Arc::clone(&on_cores)));
@@ -140,7 +141,7 @@ pub fn run(
     let begin = parts.iter().map(|part| part.begin).min().unwrap_or(Instant::ZERO);
     let end = parts.iter().map(|part| part.end).max().unwrap_or(Instant::ZERO);
     Ok(Outcome {
-        way: how.way,
+        way: run_options.way,
         cores,
         answer: shared.answer(),
         bytes: sums.bytes,
