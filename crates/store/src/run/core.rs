@@ -21,7 +21,7 @@ use super::rank::{self, Ranking};
 use super::site::{Losses, Site};
 use super::tally::Tally;
 use super::target::{MEMORY_NSID, Target};
-use super::{Answer, Error, InvalidJob, Job, RunOptions, Share, Way};
+use super::{Answer, Error, InvalidJob, Job, Mode, RunOptions, Share};
 use crate::array::{Array, Plan};
 
 /// What the cores of a run share.
@@ -203,7 +203,7 @@ async fn steps(core: CoreId, links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Res
 fn site(links: &Rc<Vec<Link>>, shared: &Shared, (queue, vector): Work) -> Site {
     Site {
         job: Arc::clone(&shared.job),
-        way: shared.run_options.way,
+        mode: shared.run_options.mode,
         drive_cores: shared.run_options.drive_cores,
         queue,
         links: Rc::clone(links),
@@ -219,9 +219,9 @@ fn site(links: &Rc<Vec<Link>>, shared: &Shared, (queue, vector): Work) -> Site {
 /// ranks if it is page rank.
 async fn prepare(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<Option<Leases>, Error> {
     let step = shared.state().step.clone().expect("the first step");
-    let memory_bytes = match shared.run_options.way {
-        Way::Host => 0,
-        Way::Drives | Way::Split => shared.target.memory_bytes(&shared.job),
+    let memory_bytes = match shared.run_options.mode {
+        Mode::Host => 0,
+        Mode::Drives | Mode::Split => shared.target.memory_bytes(&shared.job),
     };
     let mut leases = None;
     if memory_bytes > 0 {
@@ -303,7 +303,7 @@ fn lead(shared: &Shared) {
 /// One step: the drives' work is watched over by the first core; every core works for the host.
 async fn work(core: CoreId, site: &Rc<Site>, shared: &Shared) -> Result<(), Error> {
     let mut watched = Vec::new();
-    if shared.run_options.way != Way::Host && core == CoreId(0) {
+    if shared.run_options.mode != Mode::Host && core == CoreId(0) {
         for member in 0..site.links.len() {
             let site = Rc::clone(site);
             watched.push(spawn(Class::Foreground, async move {
@@ -313,7 +313,7 @@ async fn work(core: CoreId, site: &Rc<Site>, shared: &Shared) -> Result<(), Erro
         }
     }
     let mut failed = None;
-    if shared.run_options.way != Way::Drives {
+    if shared.run_options.mode != Mode::Drives {
         match host::work(site).await {
             Ok(part) => add(shared, part, true),
             Err(error) => failed = Some(error),

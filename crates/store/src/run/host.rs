@@ -18,7 +18,7 @@ use super::queue::Taken;
 use super::site::Site;
 use super::tally::{self, Tally};
 use super::target::Target;
-use super::{Error, Share, Way};
+use super::{Error, Mode, Share};
 use crate::catalogue::Entry;
 use crate::layout::Run;
 use crate::object::read_chunk;
@@ -40,11 +40,11 @@ pub(super) async fn work(site: &Rc<Site>) -> Result<Part, Error> {
     let mut pending: VecDeque<Unit> = VecDeque::new();
     let (mut tally, mut failed) = (Tally::default(), None);
     let idle = Idle::default();
-    let ahead = match (site.job.by_parts(), site.way) {
-        (true, Way::Split) => 1,
+    let ahead = match (site.job.by_parts(), site.mode) {
+        (true, Mode::Split) => 1,
         (true, _) => PARTS_AHEAD,
         // What is taken early is lost to drives that are slow to begin.
-        (false, Way::Split) => CHUNKS_AHEAD / 2,
+        (false, Mode::Split) => CHUNKS_AHEAD / 2,
         (false, _) => CHUNKS_AHEAD,
     };
     loop {

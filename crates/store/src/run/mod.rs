@@ -37,7 +37,7 @@ pub use target::{Product, difference};
 
 /// Who computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Mode {
     /// The drives, where the chunks are.
     Drives,
     /// The host: chunks cross the wire. The system with ordinary SSDs.
@@ -46,7 +46,7 @@ pub enum Way {
     Split,
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Drives => "drives",
@@ -82,7 +82,7 @@ pub struct Answer {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// Who computed.
-    pub way: Way,
+    pub mode: Mode,
     /// Cores of the host that the run used: workers, or one that only asked the drives.
     pub cores: usize,
     /// The answer.
@@ -103,8 +103,8 @@ pub struct Outcome {
 #[derive(Clone)]
 pub struct RunOptions {
     /// Who computes.
-    pub way: Way,
-    /// Cores of the host that work; for [`Way::Drives`] one is used.
+    pub mode: Mode,
+    /// Cores of the host that work; for [`Mode::Drives`] one is used.
     pub cores: usize,
     /// Cores of each drive that one execution may use.
     pub drive_cores: u16,
@@ -127,7 +127,7 @@ pub fn run(
     product: Option<&Product>,
     run_options: &RunOptions,
 ) -> Result<Outcome, Failed> {
-    let cores = if run_options.way == Way::Drives { 1 } else { run_options.cores };
+    let cores = if run_options.mode == Mode::Drives { 1 } else { run_options.cores };
     let config = csd_reactor::Config { cores, ..config.clone() };
     let target = product.map(Product::target);
     let shared =
@@ -150,7 +150,7 @@ pub fn run(
     let begin = parts.iter().map(|part| part.begin).min().unwrap_or(Instant::ZERO);
     let end = parts.iter().map(|part| part.end).max().unwrap_or(Instant::ZERO);
     Ok(Outcome {
-        way: run_options.way,
+        mode: run_options.mode,
         cores,
         answer,
         elements: job.elements() * steps,

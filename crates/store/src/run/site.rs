@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::link::Link;
 use super::queue::Queue;
 use super::target::Target;
-use super::{Error, Job, Way};
+use super::{Error, Job, Mode};
 use crate::layout::Run;
 use crate::object::Progress;
 
 /// What the workers of one core share.
 pub(super) struct Site {
     pub(super) job: Arc<Job>,
-    pub(super) way: Way,
+    pub(super) mode: Mode,
     pub(super) drive_cores: u16,
     pub(super) queue: Arc<Queue>,
     /// By member.

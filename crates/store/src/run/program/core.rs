@@ -27,7 +27,7 @@ use crate::run::lease::{self, Leases};
 use crate::run::link::Link;
 use crate::run::queue::Queue;
 use crate::run::site::Losses;
-use crate::run::{Share, Way};
+use crate::run::{Mode, Share};
 
 /// What the cores of a run share.
 pub(super) struct Shared {
@@ -120,8 +120,8 @@ impl Site {
         &self.shared.queue
     }
 
-    pub(super) fn way(&self) -> Way {
-        self.shared.run_options.way
+    pub(super) fn mode(&self) -> Mode {
+        self.shared.run_options.mode
     }
 
     /// Elements of a chunk of the first object.
@@ -168,7 +168,7 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
     let owner = Owner::new(random_u64(), &shared.options.host_nqn);
     let mut watch = None;
     let mut renewing = Team::default();
-    if leads && shared.run_options.way != Way::Host {
+    if leads && shared.run_options.mode != Mode::Host {
         watch = Some(Watch::begin(&links, owner).await);
         renewing.add(owner.renew(Rc::clone(&links)));
     }
@@ -200,7 +200,9 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
     array.disconnect().await;
     match worked {
         Some(worked) => worked.map(|()| part),
-        None if shared.run_options.way == Way::Host => Err(Error::Interrupted { left: Vec::new() }),
+        None if shared.run_options.mode == Mode::Host => {
+            Err(Error::Interrupted { left: Vec::new() })
+        }
         None => Err(Error::Interrupted { left: clean_up(&shared, owner, members).await }),
     }
 }
@@ -257,7 +259,7 @@ async fn work(core: CoreId, site: &Rc<Site>) -> Result<(), Error> {
     let leads = core == CoreId(0);
     let mut leases = None;
     let mut watched = Team::default();
-    if leads && site.way() != Way::Host {
+    if leads && site.mode() != Mode::Host {
         if site.task().sandbox.emits() {
             for member in 0..site.links.len() {
                 drives::areas(site, member)?;
@@ -271,9 +273,9 @@ async fn work(core: CoreId, site: &Rc<Site>) -> Result<(), Error> {
             });
         }
     }
-    let mut failed = match site.way() {
-        Way::Drives => None,
-        Way::Host | Way::Split => host::work(site).await.err(),
+    let mut failed = match site.mode() {
+        Mode::Drives => None,
+        Mode::Host | Mode::Split => host::work(site).await.err(),
     };
     while let Some(part) = watched.next().await {
         failed = failed.or(part.err());

@@ -11,7 +11,7 @@ use csd_reactor::{Buffer, busy};
 use super::core::Site;
 use super::lines::{Cut, Unknown};
 use super::team::Team;
-use super::{Function, Records, Way};
+use super::{Function, Mode, Records};
 use crate::object::{Error, read_chunk};
 use crate::run::Share;
 use crate::run::link::is_lost;
@@ -24,7 +24,7 @@ const CHUNKS_AHEAD: usize = 8;
 pub(super) async fn work(site: &Rc<Site>) -> Result<(), Error> {
     let (before, mut elements, mut failed) = (busy(), 0, None);
     // What is taken early is lost to drives that are slow to begin.
-    let ahead = if site.way() == Way::Split { CHUNKS_AHEAD / 2 } else { CHUNKS_AHEAD };
+    let ahead = if site.mode() == Mode::Split { CHUNKS_AHEAD / 2 } else { CHUNKS_AHEAD };
     let mut pending = Team::default();
     loop {
         while failed.is_none() && pending.len() < ahead {

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use csd_initiator::Options;
 use csd_reactor::{Buffer, Instant};
 
-use super::{Failed, Share, Way};
+use super::{Failed, Mode, Share};
 use crate::array::Plan;
 use crate::object::Progress;
 
@@ -82,8 +82,8 @@ pub trait Sandbox: Send + Sync {
 #[derive(Clone)]
 pub struct RunOptions {
     /// Who computes.
-    pub way: Way,
-    /// Cores of the host that work; for [`Way::Drives`] one is used.
+    pub mode: Mode,
+    /// Cores of the host that work; for [`Mode::Drives`] one is used.
     pub cores: usize,
     /// Told of bytes worked on.
     pub progress: Progress,
@@ -93,7 +93,7 @@ pub struct RunOptions {
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Who computed.
-    pub way: Way,
+    pub mode: Mode,
     /// Cores of the host that the run used.
     pub cores: usize,
     /// The answer.
@@ -124,7 +124,7 @@ pub fn run(
     task: &Arc<Task>,
     run_options: &RunOptions,
 ) -> Result<Outcome, Failed> {
-    let cores = if run_options.way == Way::Drives { 1 } else { run_options.cores };
+    let cores = if run_options.mode == Mode::Drives { 1 } else { run_options.cores };
     let config = csd_reactor::Config { cores, ..config.clone() };
     let shared =
         core::Shared::new(plan, options, task, &RunOptions { cores, ..run_options.clone() });
@@ -141,7 +141,7 @@ pub fn run(
     let begin = parts.iter().map(|part| part.begin).min().unwrap_or(Instant::ZERO);
     let end = parts.iter().map(|part| part.end).max().unwrap_or(Instant::ZERO);
     Ok(Outcome {
-        way: run_options.way,
+        mode: run_options.mode,
         cores,
         answer: shared.answer(),
         bytes: sums.bytes,
