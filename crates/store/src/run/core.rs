@@ -12,13 +12,13 @@ use csd_kernels::page_rank::Progress as Step;
 use csd_reactor::sync::Barrier;
 use csd_reactor::{Class, CoreId, Instant, now, random_u64, spawn};
 
+use super::context::{Losses, StepContext};
 use super::drives::{self, Part};
 use super::host;
 use super::lease::Leases;
 use super::link::Link;
 use super::queue::Queue;
 use super::rank::{self, Ranking};
-use super::site::{Losses, Site};
 use super::tally::Tally;
 use super::target::{MEMORY_NSID, Target};
 use super::{Answer, Error, InvalidJob, Job, Mode, RunOptions, Share};
@@ -50,7 +50,7 @@ struct State {
     shares: BTreeMap<(bool, String), Share>,
     answer: Answer,
     failed: bool,
-    /// See [`Site::holder`].
+    /// See [`StepContext::holder`].
     holder: u64,
 }
 
@@ -177,8 +177,8 @@ async fn steps(core: CoreId, links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Res
     loop {
         shared.barrier().await;
         let Some(step) = shared.step() else { break };
-        let site = Rc::new(site(links, shared, step));
-        if let Err(error) = work(core, &site, shared).await {
+        let context = Rc::new(context(links, shared, step));
+        if let Err(error) = work(core, &context, shared).await {
             shared.fail();
             failure = failure.or(Some(error));
         }
@@ -200,8 +200,8 @@ async fn steps(core: CoreId, links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Res
     failure.map_or(Ok(()), Err)
 }
 
-fn site(links: &Rc<Vec<Link>>, shared: &Shared, (queue, vector): Work) -> Site {
-    Site {
+fn context(links: &Rc<Vec<Link>>, shared: &Shared, (queue, vector): Work) -> StepContext {
+    StepContext {
         job: Arc::clone(&shared.job),
         mode: shared.run_options.mode,
         drive_cores: shared.run_options.drive_cores,
@@ -232,8 +232,8 @@ async fn prepare(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<Option<L
     }
     let begun = async {
         if shared.job.has_row_sums() {
-            let site = Rc::new(site(links, shared, step));
-            shared.begin(Ranking::begin(&site, shared.run_options.ranks).await?);
+            let context = Rc::new(context(links, shared, step));
+            shared.begin(Ranking::begin(&context, shared.run_options.ranks).await?);
         }
         publish(links, shared).await
     };
@@ -269,7 +269,7 @@ async fn publish(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<(), Erro
     let step = shared.state().step.clone();
     match step {
         Some(step) if shared.state().holder != 0 => {
-            rank::broadcast(&Rc::new(site(links, shared, step))).await
+            rank::broadcast(&Rc::new(context(links, shared, step))).await
         }
         _ => Ok(()),
     }
@@ -301,20 +301,20 @@ fn lead(shared: &Shared) {
 }
 
 /// One step: the drives' work is watched over by the first core; every core works for the host.
-async fn work(core: CoreId, site: &Rc<Site>, shared: &Shared) -> Result<(), Error> {
+async fn work(core: CoreId, context: &Rc<StepContext>, shared: &Shared) -> Result<(), Error> {
     let mut watched = Vec::new();
     if shared.run_options.mode != Mode::Host && core == CoreId(0) {
-        for member in 0..site.links.len() {
-            let site = Rc::clone(site);
+        for member in 0..context.links.len() {
+            let context = Rc::clone(context);
             watched.push(spawn(Class::Foreground, async move {
-                let part = drives::work(&site, member).await;
-                part.inspect_err(|_| site.queue.stop())
+                let part = drives::work(&context, member).await;
+                part.inspect_err(|_| context.queue.stop())
             }));
         }
     }
     let mut failed = None;
     if shared.run_options.mode != Mode::Drives {
-        match host::work(site).await {
+        match host::work(context).await {
             Ok(part) => add(shared, part, true),
             Err(error) => failed = Some(error),
         }

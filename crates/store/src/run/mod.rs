@@ -5,6 +5,7 @@
 //! a drive that does not come back is lost, the others finish what is theirs, and the run says
 //! what is missing. Invariant: an [`Outcome`] covers every element of the objects exactly once.
 
+mod context;
 mod core;
 mod drives;
 mod host;
@@ -14,7 +15,6 @@ mod link;
 pub mod program;
 mod queue;
 mod rank;
-mod site;
 mod tally;
 mod target;
 
@@ -29,10 +29,10 @@ use crate::array::Plan;
 use crate::object::{Error, Progress};
 
 pub use crate::error::InvalidJob;
+pub use context::Partial;
 pub use job::Job;
 pub use lease::PATIENCE;
 pub use rank::Ranks;
-pub use site::Partial;
 pub use target::{Product, difference};
 
 /// Who computes.

@@ -10,10 +10,10 @@ use csd_initiator::Memory;
 use csd_kernels::page_rank::{self, Form, Iteration, Options, Progress, advance_dense};
 use csd_reactor::Buffer;
 
+use super::context::StepContext;
 use super::job::Job;
 use super::lease;
 use super::link::Link;
-use super::site::Site;
 use super::target::MEMORY_NSID;
 use crate::array::Drive;
 use crate::object::{Error, read_chunk};
@@ -51,14 +51,14 @@ fn parameters(job: &Job) -> Option<page_rank::Parameters> {
 
 impl Ranking {
     /// Ranks before the first step; of a graph the numbers of outgoing edges are read.
-    pub(super) async fn begin(site: &Rc<Site>, options: Options) -> Result<Self, Error> {
+    pub(super) async fn begin(context: &Rc<StepContext>, options: Options) -> Result<Self, Error> {
         let wrong =
             |wrong: page_rank::WrongOption| Error::InvalidJob(super::InvalidJob(wrong.to_string()));
-        let parameters = parameters(&site.job).expect("a job of page rank");
+        let parameters = parameters(&context.job).expect("a job of page rank");
         // Also of a dense one: it checks the options.
         let degrees = match parameters.form {
             Form::Dense => Vec::new(),
-            Form::Sparse => degrees(site, parameters.columns).await?,
+            Form::Sparse => degrees(context, parameters.columns).await?,
         };
         let iteration = Iteration::new(degrees, options).map_err(wrong)?;
         let state = match parameters.form {
@@ -125,21 +125,21 @@ impl Ranking {
 }
 
 /// Reads the numbers of outgoing edges, the last part of a graph.
-async fn degrees(site: &Rc<Site>, nodes: u64) -> Result<Vec<u32>, Error> {
-    let entry = &site.job.inputs[0];
+async fn degrees(context: &Rc<StepContext>, nodes: u64) -> Result<Vec<u32>, Error> {
+    let entry = &context.job.inputs[0];
     let layout = entry.layout();
-    let parts = site.job.parts(0);
+    let parts = context.job.parts(0);
     let (last, mut bytes) = (parts.parts().len() - 1, Vec::new());
     let mut chunks: VecDeque<u32> = parts.part_chunks(last).collect();
     while let Some(chunk) = chunks.pop_front() {
-        let link = &site.links[layout.member(chunk)];
+        let link = &context.links[layout.member(chunk)];
         let read = link.run(async |drive| read_chunk(drive, entry, chunk).await).await?;
         bytes.extend_from_slice(&read);
     }
     let degrees: Vec<u32> =
         bytes.as_chunks().0.iter().map(|degree| u32::from_le_bytes(*degree)).collect();
     if degrees.len() as u64 != nodes {
-        let drive = site.links[usize::from(parts.parts()[last].member)].drive().name.clone();
+        let drive = context.links[usize::from(parts.parts()[last].member)].drive().name.clone();
         let why = format!("it has {} numbers of edges for {nodes} nodes", degrees.len());
         return Err(Error::Corrupt { drive, object: entry.name.clone(), why });
     }
@@ -147,11 +147,11 @@ async fn degrees(site: &Rc<Site>, nodes: u64) -> Result<Vec<u32>, Error> {
 }
 
 /// Sends the vector to every member's drive; a lost one is noted.
-pub(super) async fn broadcast(site: &Rc<Site>) -> Result<(), Error> {
-    for member in 0..site.links.len() {
-        let link = &site.links[member];
-        match link.run(async |drive| prepare(site, link, drive).await).await {
-            Err(error) if super::link::is_lost(&error) => site.lose(member, &error, None),
+pub(super) async fn broadcast(context: &Rc<StepContext>) -> Result<(), Error> {
+    for member in 0..context.links.len() {
+        let link = &context.links[member];
+        match link.run(async |drive| prepare(context, link, drive).await).await {
+            Err(error) if super::link::is_lost(&error) => context.lose(member, &error, None),
             written => written?,
         }
     }
@@ -160,22 +160,26 @@ pub(super) async fn broadcast(site: &Rc<Site>) -> Result<(), Error> {
 
 /// Prepares the memory of a drive that was connected to again: a drive that restarted has lost the
 /// vector, and products with zeros would pass for products; and it may have lost its lease.
-pub(super) async fn renew(site: &Site, member: usize, drive: &Drive) -> Result<(), Error> {
-    let link = &site.links[member];
-    match site.holder == 0 || link.is_prepared() {
+pub(super) async fn renew(
+    context: &StepContext,
+    member: usize,
+    drive: &Drive,
+) -> Result<(), Error> {
+    let link = &context.links[member];
+    match context.holder == 0 || link.is_prepared() {
         true => Ok(()),
-        false => prepare(site, link, drive).await,
+        false => prepare(context, link, drive).await,
     }
 }
 
 /// Confirms the lease of a drive's memory, and writes the vector there if there is one.
-async fn prepare(site: &Site, link: &Link, drive: &Drive) -> Result<(), Error> {
+async fn prepare(context: &StepContext, link: &Link, drive: &Drive) -> Result<(), Error> {
     let renewals = link.renewals();
-    lease::hold(drive, site.holder).await?;
-    if !site.vector.is_empty() {
+    lease::hold(drive, context.holder).await?;
+    if !context.vector.is_empty() {
         let failed = |error| Error::command(drive, error);
         let memory = Memory::open(&drive.controller, MEMORY_NSID).map_err(failed)?;
-        memory.write(0, vec![Buffer::from_slice(&site.vector)]).await.map_err(failed)?;
+        memory.write(0, vec![Buffer::from_slice(&context.vector)]).await.map_err(failed)?;
     }
     link.note_prepared(renewals);
     Ok(())

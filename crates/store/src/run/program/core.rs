@@ -23,10 +23,10 @@ use super::{Answer, Function, RunOptions, Task, drives, host};
 use crate::array::{Array, Drive, Plan};
 use crate::layout::Run;
 use crate::object::Error;
+use crate::run::context::Losses;
 use crate::run::lease::{self, Leases};
 use crate::run::link::Link;
 use crate::run::queue::Queue;
-use crate::run::site::Losses;
 use crate::run::{Mode, Share};
 
 /// What the cores of a run share.
@@ -100,7 +100,7 @@ impl Shared {
 }
 
 /// What the workers of one core share.
-pub(super) struct Site {
+pub(super) struct StepContext {
     pub(super) shared: Arc<Shared>,
     /// By member.
     pub(super) links: Rc<Vec<Link>>,
@@ -111,7 +111,7 @@ pub(super) struct Site {
     pub(super) owner: Owner,
 }
 
-impl Site {
+impl StepContext {
     pub(super) fn task(&self) -> &Task {
         &self.shared.task
     }
@@ -174,7 +174,7 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
     }
     let crossed = || links.iter().map(Link::crossed_bytes).sum::<u64>();
     let (before, begin) = (crossed(), now());
-    let site = Rc::new(Site {
+    let context = Rc::new(StepContext {
         shared: Arc::clone(&shared),
         links: Rc::clone(&links),
         heads: Heads::default(),
@@ -182,8 +182,8 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
         owner,
     });
     let worked = match leads {
-        true => until_stopped(work(core, &site)).await,
-        false => Some(work(core, &site).await),
+        true => until_stopped(work(core, &context)).await,
+        false => Some(work(core, &context).await),
     };
     let stopped = worked.is_none();
     if !matches!(worked, Some(Ok(()))) {
@@ -195,7 +195,7 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
     }
     let drives: Vec<Rc<Drive>> = links.iter().map(Link::drive).collect();
     let members = drives.iter().map(|drive| (drive.index, drive.name.clone())).collect();
-    drop((site, links, renewing, drives));
+    drop((context, links, renewing, drives));
     // A drive ends executions whose connection closes.
     array.disconnect().await;
     match worked {
@@ -255,51 +255,51 @@ fn links(array: &Array, shared: &Shared) -> Result<Vec<Link>, Error> {
     members.map(link).collect()
 }
 
-async fn work(core: CoreId, site: &Rc<Site>) -> Result<(), Error> {
+async fn work(core: CoreId, context: &Rc<StepContext>) -> Result<(), Error> {
     let leads = core == CoreId(0);
     let mut leases = None;
     let mut watched = Team::default();
-    if leads && site.mode() != Mode::Host {
-        if site.task().sandbox.emits() {
-            for member in 0..site.links.len() {
-                drives::areas(site, member)?;
+    if leads && context.mode() != Mode::Host {
+        if context.task().sandbox.emits() {
+            for member in 0..context.links.len() {
+                drives::areas(context, member)?;
             }
-            leases = Some(Leases::take(&site.links, site.owner.pid).await?);
+            leases = Some(Leases::take(&context.links, context.owner.pid).await?);
         }
-        for member in 0..site.links.len() {
-            let site = Rc::clone(site);
+        for member in 0..context.links.len() {
+            let context = Rc::clone(context);
             watched.add(async move {
-                drives::work(&site, member).await.inspect_err(|_| site.queue().stop())
+                drives::work(&context, member).await.inspect_err(|_| context.queue().stop())
             });
         }
     }
-    let mut failed = match site.mode() {
+    let mut failed = match context.mode() {
         Mode::Drives => None,
-        Mode::Host | Mode::Split => host::work(site).await.err(),
+        Mode::Host | Mode::Split => host::work(context).await.err(),
     };
     while let Some(part) = watched.next().await {
         failed = failed.or(part.err());
     }
     if let Some(leases) = leases {
-        if failed.is_none() && !site.shared.losses.any() {
+        if failed.is_none() && !context.shared.losses.any() {
             failed = leases.confirm().await.err();
         }
         leases.end().await;
     }
-    if leads && failed.is_none() && site.task().layout.chunks() == 0 {
-        failed = over_nothing(site).await.err();
+    if leads && failed.is_none() && context.task().layout.chunks() == 0 {
+        failed = over_nothing(context).await.err();
     }
     failed.map_or(Ok(()), Err)
 }
 
 /// An object without a chunk is one execution over nothing, on the host, so that its answer has the
 /// form of any other's.
-async fn over_nothing(site: &Site) -> Result<(), Error> {
-    let task = site.task();
+async fn over_nothing(context: &StepContext) -> Result<(), Error> {
+    let task = context.task();
     let streams = task.inputs.iter().map(|_| Vec::new()).collect();
     let ran = task.sandbox.run(Function::Run, streams, &task.parameters, task.limits).await;
     let answer = ran.map_err(|why| Error::Program { why })?;
-    site.shared.gather.add(0, Some(answer)).await?;
-    site.shared.locked().executions += 1;
+    context.shared.gather.add(0, Some(answer)).await?;
+    context.shared.locked().executions += 1;
     Ok(())
 }

@@ -16,7 +16,7 @@ use csd_nvme::memory::UNIT_BYTES;
 use csd_nvme::status::Status;
 use csd_reactor::{Instant, Semaphore, now};
 
-use super::core::Site;
+use super::core::StepContext;
 use super::guest::{Guest, LOADS_MAX};
 use super::lines::{Cut, Unknown};
 use super::team::Team;
@@ -67,11 +67,11 @@ impl Areas {
 ///
 /// # Errors
 /// When its memory has no room for one.
-pub(super) fn areas(site: &Site, member: usize) -> Result<Areas, Error> {
-    if !site.task().sandbox.emits() {
+pub(super) fn areas(context: &StepContext, member: usize) -> Result<Areas, Error> {
+    if !context.task().sandbox.emits() {
         return Ok(Areas { bytes: 0, count: IN_FLIGHT });
     }
-    let (drive, room_bytes) = (site.links[member].drive(), site.task().limits.room_bytes);
+    let (drive, room_bytes) = (context.links[member].drive(), context.task().limits.room_bytes);
     let memory = Memory::open(&drive.controller, MEMORY_NSID).map_or(0, |memory| memory.bytes());
     Areas::new(memory, room_bytes).ok_or_else(|| {
         Error::InvalidJob(InvalidJob(format!(
@@ -111,14 +111,14 @@ impl Pace {
 
 /// Lets `member`'s drive take its chunks until none is left. A drive that is lost is noted, and the
 /// others go on.
-pub(super) async fn work(site: &Rc<Site>, member: usize) -> Result<(), Error> {
-    let areas = areas(site, member)?;
-    let pace = Rc::new(Pace::new(site.task().limits.time_ms));
-    let guest = Rc::new(Guest::new(site.owner));
+pub(super) async fn work(context: &Rc<StepContext>, member: usize) -> Result<(), Error> {
+    let areas = areas(context, member)?;
+    let pace = Rc::new(Pace::new(context.task().limits.time_ms));
+    let guest = Rc::new(Guest::new(context.owner));
     let mut workers = Team::default();
     for area in 0..areas.count {
-        let (site, guest, pace) = (Rc::clone(site), Rc::clone(&guest), Rc::clone(&pace));
-        workers.add(async move { worker(&site, &guest, &pace, (member, areas, area)).await });
+        let (context, guest, pace) = (Rc::clone(context), Rc::clone(&guest), Rc::clone(&pace));
+        workers.add(async move { worker(&context, &guest, &pace, (member, areas, area)).await });
     }
     let (mut spans, mut elements, mut failed) = (Vec::new(), 0, None);
     while let Some(done) = workers.next().await {
@@ -130,16 +130,16 @@ pub(super) async fn work(site: &Rc<Site>, member: usize) -> Result<(), Error> {
             Err(error) => failed = failed.or(Some(error)),
         }
     }
-    let drive = site.links[member].drive();
+    let drive = context.links[member].drive();
     guest.unload(&drive).await;
     let share = Share { who: drive.name.clone(), elements, busy_s: covered_s(spans) };
-    site.shared.add_share(share, false);
+    context.shared.add_share(share, false);
     failed.map_or(Ok(()), Err)
 }
 
 /// One of a drive's workers, with an area of its own: when it worked, and on how many elements.
 async fn worker(
-    site: &Rc<Site>,
+    context: &Rc<StepContext>,
     guest: &Guest,
     pace: &Pace,
     (member, areas, area): (usize, Areas, u64),
@@ -155,16 +155,16 @@ async fn worker(
         if area > 0 && pace.alone.get() {
             break Ok(());
         }
-        let Some(taken) = site.queue().take_for_drive(member, part, 1) else { break Ok(()) };
-        match chunk(site, guest, &taken, (areas, area)).await {
+        let Some(taken) = context.queue().take_for_drive(member, part, 1) else { break Ok(()) };
+        match chunk(context, guest, &taken, (areas, area)).await {
             Ok(span) => {
-                elements += site.elements(taken.run.first);
+                elements += context.elements(taken.run.first);
                 pace.took(span);
                 spans.extend(span);
             }
-            Err((of, error)) if is_lost(&error) => site.lose(of, &error, Some(taken.run)),
+            Err((of, error)) if is_lost(&error) => context.lose(of, &error, Some(taken.run)),
             Err((_, error)) => {
-                site.queue().stop();
+                context.queue().stop();
                 break Err(error);
             }
         }
@@ -182,39 +182,40 @@ type Span = (Instant, Instant);
 
 /// Runs the program over a chunk in its drive, and gives the answer to be folded.
 async fn chunk(
-    site: &Rc<Site>,
+    context: &Rc<StepContext>,
     guest: &Guest,
     taken: &Taken,
     area: (Areas, u64),
 ) -> Result<Option<Span>, Unknown> {
-    let (task, number, member) = (site.task(), taken.run.first, taken.member);
+    let (task, number, member) = (context.task(), taken.run.first, taken.member);
     let cut = match task.records {
         Records::Elements => Cut::default(),
-        Records::Lines => site.heads.cut((task, &site.links), number).await?,
+        Records::Lines => context.heads.cut((task, &context.links), number).await?,
     };
     let begin = now();
     let ours = |error| (member, error);
     let answer = match cut.is_empty(task.layout.chunk_len(number)) {
         true => None,
         false => {
-            let run =
-                async |drive: &Rc<Drive>| execute(site, guest, (drive, taken), (&cut, area)).await;
-            Some(site.links[member].run(run).await.map_err(ours)?)
+            let run = async |drive: &Rc<Drive>| {
+                execute(context, guest, (drive, taken), (&cut, area)).await
+            };
+            Some(context.links[member].run(run).await.map_err(ours)?)
         }
     };
     let span = answer.as_ref().map(|_| (begin, now()));
-    site.done(number, answer, cut.handed.len()).await.map_err(ours)?;
+    context.done(number, answer, cut.handed.len()).await.map_err(ours)?;
     Ok(span)
 }
 
 async fn execute(
-    site: &Site,
+    context: &StepContext,
     guest: &Guest,
     (drive, taken): (&Drive, &Taken),
     (cut, (areas, area)): (&Cut, (Areas, u64)),
 ) -> Result<Answer, Error> {
-    let (task, limits) = (site.task(), site.task().limits);
-    let renewals = site.links[taken.member].renewals();
+    let (task, limits) = (context.task(), context.task().limits);
+    let renewals = context.links[taken.member].renewals();
     let (start, bytes) = (areas.start(area, renewals), areas.bytes);
     let emits = u64::from(bytes > 0);
     let output = match u32::try_from(bytes).expect("a room and a count") {
@@ -222,9 +223,9 @@ async fn execute(
         bytes => Output::Memory { nsid: MEMORY_NSID, start, bytes },
     };
     let execution = Execution {
-        program: site.owner.pid,
+        program: context.owner.pid,
         output,
-        sources: sources(site, drive.block.block_bytes(), taken, cut),
+        sources: sources(context, drive.block.block_bytes(), taken, cut),
         inline: cut.handed.clone(),
         parameters: task.parameters.clone(),
         serial: false,
@@ -237,13 +238,13 @@ async fn execute(
         // A drive that was restarted may have lost the lease of its memory, too.
         let prepare = async || match emits {
             0 => Ok(()),
-            _ => lease::hold(drive, site.owner.pid).await,
+            _ => lease::hold(drive, context.owner.pid).await,
         };
         let index = guest.index((drive, renewals), task, prepare).await?;
         let ran = drive.compute.execute_within(index, &execution, controls).await;
         match ran {
             Err(error) if is_gone(error.status()) => guest.is_gone(),
-            Err(error) => return Err(failure(site, drive, error)),
+            Err(error) => return Err(failure(context, drive, error)),
             Ok(result) => {
                 let output = match emits {
                     0 => Vec::new(),
@@ -263,15 +264,15 @@ fn is_gone(status: Option<Status>) -> bool {
     status.is_some_and(|status| gone.contains(&status))
 }
 
-fn failure(site: &Site, drive: &Drive, error: csd_initiator::Error) -> Error {
+fn failure(context: &StepContext, drive: &Drive, error: csd_initiator::Error) -> Error {
     match error.status() {
         Some(Status::SOURCE_MISSING | Status::UNRECOVERED_ERROR) => Error::Corrupt {
             drive: drive.name.clone(),
-            object: site.task().names(),
+            object: context.task().names(),
             why: crate::array::words(&error),
         },
         Some(Status::INSUFFICIENT_PROGRAM_RESOURCES) => {
-            let limits = site.task().limits;
+            let limits = context.task().limits;
             Error::InvalidJob(InvalidJob(format!(
                 "drive {} allows a program less than {} MiB of memory or {} ms: say --memory and \
                  --time",
@@ -283,10 +284,10 @@ fn failure(site: &Site, drive: &Drive, error: csd_initiator::Error) -> Error {
 }
 
 /// What an execution over a chunk reads: a stream for each object.
-fn sources(site: &Site, block_bytes: u32, taken: &Taken, cut: &Cut) -> Vec<Source> {
+fn sources(context: &StepContext, block_bytes: u32, taken: &Taken, cut: &Cut) -> Vec<Source> {
     let mut sources = Vec::new();
-    let length = site.task().layout.chunk_len(taken.run.first);
-    for (stream, entry) in (0u8..).zip(&site.task().inputs) {
+    let length = context.task().layout.chunk_len(taken.run.first);
+    for (stream, entry) in (0u8..).zip(&context.task().inputs) {
         if cut.skip < length {
             let places = places(entry, block_bytes, taken.member, &taken.run);
             let places = places.into_iter().map(|place| behind(place, cut.skip, block_bytes));

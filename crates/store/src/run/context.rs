@@ -1,4 +1,4 @@
-//! [`Site`]: what the workers of one core share during a step of a run, and the drives it loses.
+//! [`StepContext`]: what the workers of one core share during a step of a run, and the drives it loses.
 
 use std::fmt;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::layout::Run;
 use crate::object::Progress;
 
 /// What the workers of one core share.
-pub(super) struct Site {
+pub(super) struct StepContext {
     pub(super) job: Arc<Job>,
     pub(super) mode: Mode,
     pub(super) drive_cores: u16,
@@ -29,7 +29,7 @@ pub(super) struct Site {
     pub(super) losses: Arc<Losses>,
 }
 
-impl Site {
+impl StepContext {
     /// Notes that a member's drive is lost with what it was at, and takes all that it had left.
     pub(super) fn lose(&self, member: usize, error: &Error, at: Option<Run>) {
         self.losses.add(&self.queue, member, error, at);
