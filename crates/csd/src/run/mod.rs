@@ -16,7 +16,7 @@ use csd_kernels::page_rank::Options as RankOptions;
 use csd_store::array::{Array, Plan};
 use csd_store::catalogue::Entry;
 use csd_store::object::{self, Stored};
-use csd_store::run::{self, Answer, Job, Mode, Outcome, Product, RunOptions};
+use csd_store::run::{self, Answer, Job, Mode, Outcome, OutputObject, RunOptions};
 use serde_json::{Value, json};
 
 use crate::account;
@@ -131,11 +131,11 @@ impl Desk<'_> {
         mode: Mode,
         output: Option<String>,
     ) -> Result<(Outcome, Option<Stored>), Failure> {
-        let product = match output {
+        let output_object = match output {
             Some(name) => {
                 let job = Arc::clone(&self.job);
                 let begun = self.with_array(async move |array: &Array| {
-                    Ok(Product::begin(array, &name, &job).await?)
+                    Ok(OutputObject::begin(array, &name, &job).await?)
                 });
                 Some(begun?)
             }
@@ -147,18 +147,24 @@ impl Desk<'_> {
         let run_options =
             RunOptions { mode, cores, drive_cores: self.ways.drive_cores, ranks, progress };
         let (config, options) = (runtime(), self.context.options()?);
-        let ran =
-            run::run(&config, &self.plan, &options, &self.job, product.as_ref(), &run_options);
+        let ran = run::run(
+            &config,
+            &self.plan,
+            &options,
+            &self.job,
+            output_object.as_ref(),
+            &run_options,
+        );
         drop(bar);
-        let Some(product) = product else { return Ok((ran?, None)) };
+        let Some(output_object) = output_object else { return Ok((ran?, None)) };
         match ran {
             Ok(outcome) => {
-                let stored = self.seal(product, outcome.answer.clone())?;
+                let stored = self.seal(output_object, outcome.answer.clone())?;
                 Ok((outcome, Some(stored)))
             }
             Err(failed) => {
                 let abandoned = self.with_array(async move |array: &Array| {
-                    product.abandon(array).await;
+                    output_object.abandon(array).await;
                     Ok(())
                 });
                 // What went wrong first is what the user must see.
@@ -168,9 +174,11 @@ impl Desk<'_> {
         }
     }
 
-    fn seal(&self, product: Product, answer: Answer) -> Result<Stored, Failure> {
+    fn seal(&self, output_object: OutputObject, answer: Answer) -> Result<Stored, Failure> {
         let job = Arc::clone(&self.job);
-        self.with_array(async move |array: &Array| Ok(product.seal(array, &job, &answer).await?))
+        self.with_array(async move |array: &Array| {
+            Ok(output_object.seal(array, &job, &answer).await?)
+        })
     }
 
     /// How long the run is; of page rank nobody knows.

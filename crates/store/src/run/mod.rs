@@ -33,7 +33,7 @@ pub use context::Partial;
 pub use job::Job;
 pub use lease::PATIENCE;
 pub use rank::Ranks;
-pub use target::{Product, difference};
+pub use target::{OutputObject, difference};
 
 /// Who computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +114,7 @@ pub struct RunOptions {
     pub progress: Progress,
 }
 
-/// Runs `job`; what it writes goes into `product`, if there is one.
+/// Runs `job`; what it writes goes into `output_object`, if there is one.
 ///
 /// # Errors
 /// [`Failed::Run`] with the first failure, [`Failed::Partial`] when drives were lost, or
@@ -124,12 +124,12 @@ pub fn run(
     plan: &Plan,
     options: &Options,
     job: &Arc<Job>,
-    product: Option<&Product>,
+    output_object: Option<&OutputObject>,
     run_options: &RunOptions,
 ) -> Result<Outcome, Failed> {
     let cores = if run_options.mode == Mode::Drives { 1 } else { run_options.cores };
     let config = csd_reactor::Config { cores, ..config.clone() };
-    let target = product.map(Product::target);
+    let target = output_object.map(OutputObject::target);
     let shared =
         core::Shared::new(plan, options, job, target, &RunOptions { cores, ..run_options.clone() });
     let shared = Arc::new(shared);

@@ -146,12 +146,12 @@ pub(super) fn rows(job: &Job, part: usize) -> std::ops::Range<u64> {
 }
 
 /// An object that a run writes.
-pub struct Product {
+pub struct OutputObject {
     draft: Draft,
     rooms: Arc<[u32]>,
 }
 
-impl Product {
+impl OutputObject {
     /// Begins the object `name` for what `job` writes.
     ///
     /// # Errors
