@@ -92,8 +92,8 @@ async fn look(array: &Array) -> Vec<Result<Seen, String>> {
     // Without a majority nobody knows which objects there are; the drives still show.
     let objects = object::list(array).await.ok();
     let mut rows = Vec::new();
-    for (index, seat) in array.seats().iter().enumerate() {
-        let row = match seat.drive() {
+    for (index, slot) in array.slots().iter().enumerate() {
+        let row = match slot.drive() {
             Ok(drive) => see(array, drive).await.map(|mut seen| {
                 let holds = |entry: &csd_store::catalogue::Entry| {
                     entry.members.iter().any(|&member| usize::from(member) == index)

@@ -61,7 +61,7 @@ pub struct Drive {
 
 /// A drive's place in an array: the drive, or why it is down.
 #[derive(Clone)]
-pub struct Seat {
+pub struct DriveSlot {
     /// Its name in the array file.
     pub name: String,
     /// Its address in the array file.
@@ -71,7 +71,7 @@ pub struct Seat {
 
 /// Drives used together.
 pub struct Array {
-    seats: Vec<Seat>,
+    slots: Vec<DriveSlot>,
     patience: Duration,
 }
 
@@ -191,12 +191,12 @@ impl Array {
                 spawn(Class::Foreground, async move { open(index, &planned, &options).await })
             })
             .collect();
-        let mut seats = Vec::with_capacity(links.len());
+        let mut slots = Vec::with_capacity(links.len());
         for (planned, link) in plan.drives.iter().zip(links) {
             let (name, url) = (planned.name.clone(), planned.url.clone());
-            seats.push(Seat { name, url, link: link.await.map(Rc::new) });
+            slots.push(DriveSlot { name, url, link: link.await.map(Rc::new) });
         }
-        Self { seats, patience: PATIENCE }
+        Self { slots, patience: PATIENCE }
     }
 
     /// Sets how long a writer of a name waits for another one that has begun to change it, before
@@ -215,18 +215,18 @@ impl Array {
     /// The array that the first `drives` drives are, over the same connections.
     #[must_use]
     pub fn first(&self, drives: usize) -> Self {
-        Self { seats: self.seats[..drives].to_vec(), ..*self }
+        Self { slots: self.slots[..drives].to_vec(), ..*self }
     }
 
     /// Every drive's place, in the order of the array file.
     #[must_use]
-    pub fn seats(&self) -> &[Seat] {
-        &self.seats
+    pub fn slots(&self) -> &[DriveSlot] {
+        &self.slots
     }
 
     /// The drives that are up.
     pub fn drives(&self) -> impl Iterator<Item = &Rc<Drive>> {
-        self.seats.iter().filter_map(|seat| seat.link.as_ref().ok())
+        self.slots.iter().filter_map(|slot| slot.link.as_ref().ok())
     }
 
     /// The drive with this index.
@@ -234,13 +234,13 @@ impl Array {
     /// # Errors
     /// [`Error::Down`].
     pub fn drive(&self, index: usize) -> Result<&Rc<Drive>, Error> {
-        let Some(seat) = self.seats.get(index) else {
+        let Some(slot) = self.slots.get(index) else {
             let why = "the array file does not list it".to_owned();
             return Err(Error::Down { drive: format!("#{index}"), url: "?".to_owned(), why });
         };
-        seat.link.as_ref().map_err(|why| Error::Down {
-            drive: seat.name.clone(),
-            url: seat.url.clone(),
+        slot.link.as_ref().map_err(|why| Error::Down {
+            drive: slot.name.clone(),
+            url: slot.url.clone(),
             why: why.clone(),
         })
     }
@@ -248,17 +248,17 @@ impl Array {
     /// Smallest number of drives that any two such sets share one of.
     #[must_use]
     pub fn majority(&self) -> usize {
-        self.seats.len() / 2 + 1
+        self.slots.len() / 2 + 1
     }
 
     /// Drives that are down, each with its reason.
     #[must_use]
     pub fn down(&self) -> Vec<String> {
-        self.seats
+        self.slots
             .iter()
-            .filter_map(|seat| {
-                let why = seat.link.as_ref().err()?;
-                Some(format!("drive {} ({}) is down: {why}", seat.name, seat.url))
+            .filter_map(|slot| {
+                let why = slot.link.as_ref().err()?;
+                Some(format!("drive {} ({}) is down: {why}", slot.name, slot.url))
             })
             .collect()
     }
@@ -272,20 +272,20 @@ impl Array {
         if up >= self.majority() {
             return Ok(());
         }
-        Err(Error::TooFew { up, drives: self.seats.len(), down: self.down() })
+        Err(Error::TooFew { up, drives: self.slots.len(), down: self.down() })
     }
 
     /// Ends all connections in order.
     pub async fn disconnect(self) {
-        for seat in self.seats {
-            if let Ok(drive) = seat.link {
+        for slot in self.slots {
+            if let Ok(drive) = slot.link {
                 drive.controller.clone().disconnect().await;
             }
         }
     }
 }
 
-impl Seat {
+impl DriveSlot {
     /// The drive, or why it is down.
     ///
     /// # Errors

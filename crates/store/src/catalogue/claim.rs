@@ -75,7 +75,7 @@ impl Claims {
         }
         match failed {
             Some(error) if held.len() < array.majority() => Err(error),
-            _ => Ok(Self { held, drives: array.seats().len() }),
+            _ => Ok(Self { held, drives: array.slots().len() }),
         }
     }
 

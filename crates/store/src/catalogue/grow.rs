@@ -100,7 +100,7 @@ impl From<array::Error> for Error {
 /// # Errors
 /// [`array::Error::Down`] of the first one that is down.
 pub fn all_up(array: &Array) -> Result<(), Error> {
-    for index in 0..array.seats().len() {
+    for index in 0..array.slots().len() {
         array.drive(index)?;
     }
     Ok(())
