@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use csd_kernels::kernel::Kernel;
 use csd_kernels::registry::{self, BUILTIN};
-use csd_store::characterize::{self, Error, Options, Overloaded, compose};
+use csd_store::characterize::{self, Error, Options, Overloaded, build_profile};
 use csd_store::profile::{Overload, OverloadKind, Profile};
 use serde_json::json;
 
@@ -69,7 +69,7 @@ pub(crate) fn characterize(options: &Characterize, context: &Context) -> Result<
     let united = found.unite();
     let machine = about::machine(options, &target, united, &taken_in, &energies);
     target.end()?;
-    let profile = compose(&found, &machine);
+    let profile = build_profile(&found, &machine);
     write(&profile, &options.output)?;
     let mut text = table::text(&found, &profile, &machine.devices);
     for line in [taken_in.text(), Some(energies.words.clone())].into_iter().flatten() {

@@ -9,9 +9,9 @@ use csd_kernels::kernel::Kernel;
 use super::host::{self, HostJob, Timed};
 use super::inside::{self, DriveJob};
 use super::plan::{Cell, Found, Options, Overloaded, Step, Subject};
+use super::quantiles::Samples;
 use super::region::{PIECE_BYTES, Region};
-use super::spread::Samples;
-use super::{Error, Holding, Overlap, Rivals};
+use super::{Contention, Error, Holding, Overlap};
 use crate::profile::{OverloadKind, Where};
 
 /// Measures.
@@ -152,7 +152,7 @@ impl Bench<'_> {
             units,
             overlap: Overlap::Serial,
             output,
-            rivals: Rivals::None,
+            rivals: Contention::None,
             holding: Holding::Memory,
             meter: options.meter.clone(),
         }
@@ -233,9 +233,9 @@ impl Bench<'_> {
         let alone = self.host_job(kernel, subject, 1, bytes);
         let mut job = HostJob { output: None, meter: None, ..alone };
         job.rivals = match overload.kind {
-            OverloadKind::Memory => Rivals::None,
-            OverloadKind::Cpu => Rivals::Cpu(rivals),
-            OverloadKind::Io => Rivals::Io(rivals),
+            OverloadKind::Memory => Contention::None,
+            OverloadKind::Cpu => Contention::Cpu(rivals),
+            OverloadKind::Io => Contention::Io(rivals),
         };
         let timed = match (limited, overload.memory_bytes) {
             (Some(limited), Some(memory_bytes)) => limited(&job, memory_bytes, repeat + 1)?,
@@ -343,9 +343,9 @@ fn note_unsteady(found: &mut Found) {
     for cell in &found.cells {
         let times = [("loading", &cell.load), ("computing", &cell.comp), ("storing", &cell.store)];
         let wide = times.iter().filter_map(|(what, samples)| {
-            let spread = samples.spread()?;
-            let part = 100.0 * (spread.p75 - spread.p25) / spread.median;
-            spread.is_unsteady().then(|| format!("{what} ({part:.0} %)"))
+            let quartiles = samples.quartiles()?;
+            let part = 100.0 * (quartiles.p75 - quartiles.p25) / quartiles.median;
+            quartiles.is_unsteady().then(|| format!("{what} ({part:.0} %)"))
         });
         let wide: Vec<_> = wide.collect();
         if !wide.is_empty() {

@@ -18,10 +18,10 @@ use csd_kernels::program::{Execution, Output};
 use csd_reactor::sync::Barrier;
 use csd_reactor::{Buffer, Class, CoreId, Instant, JoinHandle, busy, now, spawn};
 
+use super::contention::{self, Contention};
 use super::hold::{Hold, Holding};
 use super::meter::{Mark, Meter};
 use super::region::{PIECE_BYTES, Region, WorkingSet, pieces};
-use super::rival::{self, Rivals};
 use super::{Error, Overlap};
 
 /// Size of the chunks in which the output is gathered.
@@ -49,7 +49,7 @@ pub struct HostJob {
     /// Where the result is written back to, if it is.
     pub output: Option<Region>,
     /// Who else works meanwhile.
-    pub rivals: Rivals,
+    pub rivals: Contention,
     /// Where loaded pieces are kept.
     pub holding: Holding,
     /// What counts this machine's energy.
@@ -148,7 +148,7 @@ struct Part {
 
 async fn core_main(core: CoreId, shared: Arc<Shared>) -> Result<Option<Part>, Error> {
     if core.0 >= shared.job.units {
-        return rival::work(&shared).await.map(|()| None);
+        return contention::work(&shared).await.map(|()| None);
     }
     let part = work(core, &shared).await;
     if part.is_err() {

@@ -13,11 +13,11 @@ use csd_reactor::{Class, CoreId, Instant, now, spawn};
 
 use super::Error;
 use super::bench::{pattern, write};
-use super::compose::bandwidth;
+use super::build::bandwidth;
 use super::host::Arriving;
 use super::plan::{Options, Subject};
+use super::quantiles::Samples;
 use super::region::{Region, WorkingSet};
-use super::spread::Samples;
 
 /// Less than this part of what the drives give one by one is a limit that they share.
 const LIMITED: f64 = 0.9;

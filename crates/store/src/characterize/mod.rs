@@ -8,26 +8,26 @@
 //!
 //! Modules, in the order of a measurement:
 //! - [`region`]: where working sets lie, and how they are cut
-//! - [`host`], `hold`, `rival`: the host's side
+//! - [`host`], `hold`, `contention`: the host's side
 //! - [`inside`]: the drive's side
-//! - [`spread`]: medians and quartiles
+//! - [`quantiles`]: medians and quartiles
 //! - `meter`: energy, where a counter is read
 //! - `plan`, `bench`: what is measured, and in which order
 //! - `intake`: what the host takes in from all drives at once
-//! - `unite`, `compose`: the profile of it all
+//! - `merge`, `build`: the profile of it all
 
 mod bench;
-mod compose;
+mod build;
+mod contention;
 mod hold;
 pub mod host;
 pub mod inside;
 mod intake;
+mod merge;
 mod meter;
 mod plan;
+pub mod quantiles;
 pub mod region;
-mod rival;
-pub mod spread;
-mod unite;
 
 use std::fmt;
 use std::io;
@@ -35,12 +35,12 @@ use std::path::PathBuf;
 
 pub use crate::profile::Overlap;
 pub use bench::characterize;
-pub use compose::{About, Machine, Watts, compose};
+pub use build::{About, Machine, Watts, build_profile};
+pub use contention::Contention;
 pub use hold::Holding;
 pub use intake::{Intake, intake};
 pub use meter::{Counter, Meter};
 pub use plan::{Cell, Found, Limited, Options, Overloaded, Place, Step, Subject, Survey, survey};
-pub use rival::Rivals;
 
 /// Why there is no profile.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use csd_kernels::kernel::Kernel;
 
 use super::host::{HostJob, Timed};
 use super::meter::Meter;
+use super::quantiles::Samples;
 use super::region::Region;
-use super::spread::Samples;
 use super::{Error, inside};
 use crate::profile::{Overload, OverloadKind, Where};
 

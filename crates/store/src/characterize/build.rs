@@ -5,7 +5,7 @@
 
 use super::Overlap;
 use super::plan::{Cell, Found};
-use super::spread::Samples;
+use super::quantiles::Samples;
 use crate::profile::{
     Device, Energy, Host, Meta, Point, Profile, Provenance, Provenances, SCHEMA, Source, Where,
 };
@@ -59,7 +59,7 @@ pub struct Watts {
 
 /// The profile of what was found.
 #[must_use]
-pub fn compose(found: &Found, machine: &Machine) -> Profile {
+pub fn build_profile(found: &Found, machine: &Machine) -> Profile {
     let point = found.cells.iter().filter_map(|cell| point(cell, machine)).collect();
     let devices = machine.devices.iter().enumerate();
     let devices =
@@ -148,8 +148,8 @@ fn device(found: &Found, machine: &Machine, subject: usize) -> Device {
 /// Bytes per second at the median; unknown for nothing.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub(super) fn bandwidth(bytes: u64, samples: &Samples) -> Option<u64> {
-    let spread = samples.spread()?;
-    let bandwidth = (bytes as f64 / spread.median) as u64;
+    let quartiles = samples.quartiles()?;
+    let bandwidth = (bytes as f64 / quartiles.median) as u64;
     (bandwidth > 0).then_some(bandwidth)
 }
 
@@ -183,12 +183,12 @@ fn energy(cell: &Cell, machine: &Machine) -> Option<Energy> {
         Where::Host => machine.watts.core?,
         Where::Drive => machine.watts.drive.map(|(idle, active)| active - idle)?,
     };
-    let spread = cell.cpu.spread()?;
+    let quartiles = cell.cpu.quartiles()?;
     Some(Energy {
-        median: spread.median * watts,
-        p25: Some(spread.p25 * watts),
-        p75: Some(spread.p75 * watts),
-        n: Some(spread.n),
+        median: quartiles.median * watts,
+        p25: Some(quartiles.p25 * watts),
+        p75: Some(quartiles.p75 * watts),
+        n: Some(quartiles.n),
         source: Source::CpuSeconds,
     })
 }
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_profile_is_sound_and_says_where_its_numbers_come_from() {
-        let profile = compose(&found(), &machine());
+        let profile = build_profile(&found(), &machine());
         let again = Profile::parse(&profile.to_toml());
         assert_eq!(again.unwrap_or_else(|faults| panic!("{faults}")), profile);
         let device = &profile.device["drive"];
@@ -264,7 +264,7 @@ mod tests {
     fn what_a_counter_measured_stands_before_watts() {
         let mut found = found();
         found.cells[0].joules = samples([4.0, 3.0, 5.0]);
-        let profile = compose(&found, &machine());
+        let profile = build_profile(&found, &machine());
         let energy = profile.point[0].energy_J.as_ref().unwrap();
         assert_eq!((energy.source, energy.median, energy.n), (Source::Rapl, 4.0, Some(3)));
         let other = profile.point[1].energy_J.as_ref().unwrap();
@@ -280,7 +280,7 @@ mod tests {
         found.cells.push(other);
         let mut machine = machine();
         machine.devices.push(About { name: "slow".to_owned(), ..About::default() });
-        let profile = compose(&found, &machine);
+        let profile = build_profile(&found, &machine);
         Profile::parse(&profile.to_toml()).unwrap_or_else(|faults| panic!("{faults}"));
         assert_eq!(profile.device["drive"].ext_read_Bps, Some(10_485_760));
         assert_eq!(profile.device["slow"].ext_read_Bps, Some(5_242_880));
@@ -295,7 +295,7 @@ mod tests {
         let mut found = found();
         found.cells.truncate(1);
         found.written.clear();
-        let profile = compose(&found, &machine);
+        let profile = build_profile(&found, &machine);
         let device = &profile.device["drive"];
         assert_eq!((device.int_read_Bps, device.ext_write_Bps), (None, None));
         assert_eq!((profile.host.core_W, profile.host.ingest_bw_Bps), (None, None));

@@ -12,7 +12,7 @@ use super::region::WorkingSet;
 
 /// Who else works meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rivals {
+pub enum Contention {
     /// Nobody.
     #[default]
     None,
@@ -22,7 +22,7 @@ pub enum Rivals {
     Io(usize),
 }
 
-impl Rivals {
+impl Contention {
     /// How many there are.
     #[must_use]
     pub fn count(self) -> usize {
@@ -39,8 +39,8 @@ const ROUNDS: u64 = 100_000;
 /// Works until the measurement is over.
 pub(super) async fn work(shared: &Shared) -> Result<(), Error> {
     match shared.job.rivals {
-        Rivals::Io(_) => read(shared).await,
-        Rivals::Cpu(_) | Rivals::None => {
+        Contention::Io(_) => read(shared).await,
+        Contention::Cpu(_) | Contention::None => {
             let mut value = 1u64;
             while !shared.is_over() {
                 value = (0..ROUNDS).fold(value, |value, round| {

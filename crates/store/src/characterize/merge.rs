@@ -3,7 +3,7 @@
 //! Invariant: drives are united all or none, and then every sample of every drive counts.
 
 use super::plan::{Cell, Found};
-use super::spread::Samples;
+use super::quantiles::Samples;
 
 impl Found {
     /// Makes one drive of all, if none differs from the first by more than their runs do; whether
@@ -37,7 +37,7 @@ impl Found {
     pub fn read_alone(&self, subject: usize) -> u64 {
         let row = self.row(subject);
         let host = row.iter().filter(|cell| cell.side == crate::profile::Where::Host);
-        let best = host.filter_map(|cell| super::compose::bandwidth(cell.bytes, &cell.load)).max();
+        let best = host.filter_map(|cell| super::build::bandwidth(cell.bytes, &cell.load)).max();
         best.unwrap_or(0)
     }
 
@@ -109,7 +109,8 @@ mod tests {
         let mut found = found([1.2, 1.1, 1.0]);
         assert_eq!(found.read_alone(1), 953_250, "a MiB in 1.1 s");
         assert!(found.unite());
-        let runs: Vec<_> = found.cells.iter().map(|cell| cell.load.spread().unwrap().n).collect();
+        let runs: Vec<_> =
+            found.cells.iter().map(|cell| cell.load.quartiles().unwrap().n).collect();
         assert_eq!((runs, found.written.len()), (vec![6, 6, 3], 1));
         assert!(found.cells.iter().all(|cell| cell.subject == 0));
         assert!(found.unite(), "one drive is one already");
