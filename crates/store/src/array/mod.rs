@@ -1,8 +1,8 @@
 //! An array: drives used together, as one core sees them.
 //!
-//! Connects to all drives at once and stays usable while a majority answers. Never retries a
-//! drive that is down, and never hides one: every error names the drive. Invariant: a drive keeps
-//! its index, its place in the array file, whether it is up or down.
+//! Connects to all drives at once and stays usable while a majority answers. Does not retry a drive
+//! that is down, and hides none: every error names the drive. Invariant: a drive keeps its index,
+//! its place in the array file, whether it is up or down.
 
 mod file;
 mod home;
@@ -25,7 +25,7 @@ pub use csd_nvme::vendor::{
     NSID_BLOCK as BLOCK_NSID, NSID_COMPUTE as COMPUTE_NSID, NSID_OBJECTS as OBJECTS_NSID,
 };
 
-/// Where the drives are: an array file with its addresses resolved.
+/// The drives of an array file, with their addresses resolved.
 #[derive(Clone, Debug)]
 pub struct Plan {
     drives: Vec<PlannedDrive>,
@@ -41,11 +41,11 @@ struct PlannedDrive {
 /// A drive that is up.
 #[derive(Clone)]
 pub struct Drive {
-    /// Its name in the array file.
+    /// Name in the array file.
     pub name: String,
-    /// Its address in the array file.
+    /// Address in the array file.
     pub url: String,
-    /// Its place in the array file.
+    /// Index in the array file.
     pub index: usize,
     /// The connection.
     pub controller: Controller,
@@ -62,9 +62,9 @@ pub struct Drive {
 /// A drive's place in an array: the drive, or why it is down.
 #[derive(Clone)]
 pub struct DriveSlot {
-    /// Its name in the array file.
+    /// Name in the array file.
     pub name: String,
-    /// Its address in the array file.
+    /// Address in the array file.
     pub url: String,
     link: Result<Rc<Drive>, String>,
 }
@@ -75,15 +75,16 @@ pub struct Array {
     patience: Duration,
 }
 
-/// How long a writer of a name waits for another one that has begun to change it, before it takes
-/// that one for cut off.
+/// Time that a writer of a name waits for another writer that has begun to change it, before it
+/// takes that writer for interrupted.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Why an array cannot be used: drives or the network are at fault, but for [`Error::File`].
+/// Reason why an array cannot be used: drives or the network are at fault, except for
+/// [`Error::File`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The array file.
+    /// The array file is missing or invalid.
     File(FileError),
     /// A drive that is needed is down.
     Down {
@@ -91,22 +92,22 @@ pub enum Error {
         drive: String,
         /// Its address.
         url: String,
-        /// Why.
+        /// Reason, in words.
         why: String,
     },
     /// Fewer than a majority of the drives are up.
     TooFew {
-        /// How many are up.
+        /// Number of drives that are up.
         up: usize,
-        /// How many there are.
+        /// Number of drives of the array.
         drives: usize,
-        /// Those that are down, each with its reason.
+        /// Drives that are down, each with its reason.
         down: Vec<String>,
     },
 }
 
 impl Error {
-    /// Name of the drive at fault, if it is one drive.
+    /// Returns the name of the drive at fault, if it is one drive.
     #[must_use]
     pub fn drive(&self) -> Option<&str> {
         match self {
@@ -115,7 +116,7 @@ impl Error {
         }
     }
 
-    /// Whose fault it is.
+    /// Returns the party at fault.
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
@@ -157,8 +158,8 @@ impl From<FileError> for Error {
 }
 
 impl Plan {
-    /// Resolves the addresses of an array file. May ask a name server, so it is called before
-    /// any core starts. An address that cannot be resolved makes its drive a drive that is down.
+    /// Resolves the addresses of an array file. May query a name server, so it is called before any
+    /// core starts. A drive whose address cannot be resolved counts as down.
     #[must_use]
     pub fn new(file: &ArrayFile) -> Self {
         let drives = file.drives.iter().map(|record| PlannedDrive {
@@ -172,7 +173,7 @@ impl Plan {
     /// Connects to one drive.
     ///
     /// # Errors
-    /// Why it is down.
+    /// The reason why it is down.
     pub(crate) async fn connect(&self, index: usize, options: &Options) -> Result<Drive, String> {
         let planned = self.drives.get(index).ok_or("the array file does not list it")?;
         open(index, planned, options).await
@@ -180,7 +181,7 @@ impl Plan {
 }
 
 impl Array {
-    /// Connects to all drives at once, and waits for every one to answer or to fail.
+    /// Connects to all drives at once, and waits until every one has answered or failed.
     pub async fn connect(plan: &Plan, options: &Options) -> Self {
         let links: Vec<_> = plan
             .drives
@@ -199,8 +200,9 @@ impl Array {
         Self { slots, patience: PATIENCE }
     }
 
-    /// Sets how long a writer of a name waits for another one that has begun to change it, before
-    /// it takes that one for cut off. Which of the two gets the name never depends on it.
+    /// Sets the time that a writer of a name waits for another writer that has begun to change it,
+    /// before it takes that writer for interrupted. It does not affect which of the two gets the
+    /// name.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
@@ -212,24 +214,24 @@ impl Array {
         self.patience
     }
 
-    /// The array that the first `drives` drives are, over the same connections.
+    /// Returns the array of the first `drives` drives, over the same connections.
     #[must_use]
     pub fn first(&self, drives: usize) -> Self {
         Self { slots: self.slots[..drives].to_vec(), ..*self }
     }
 
-    /// Every drive's place, in the order of the array file.
+    /// Returns every drive's slot, in the order of the array file.
     #[must_use]
     pub fn slots(&self) -> &[DriveSlot] {
         &self.slots
     }
 
-    /// The drives that are up.
+    /// Returns the drives that are up.
     pub fn drives(&self) -> impl Iterator<Item = &Rc<Drive>> {
         self.slots.iter().filter_map(|slot| slot.link.as_ref().ok())
     }
 
-    /// The drive with this index.
+    /// Returns the drive with this index.
     ///
     /// # Errors
     /// [`Error::Down`].
@@ -245,13 +247,13 @@ impl Array {
         })
     }
 
-    /// Smallest number of drives that any two such sets share one of.
+    /// Returns the smallest number of drives such that any two sets of that many share a drive.
     #[must_use]
     pub fn majority(&self) -> usize {
         self.slots.len() / 2 + 1
     }
 
-    /// Drives that are down, each with its reason.
+    /// Returns the drives that are down, each with its reason.
     #[must_use]
     pub fn down(&self) -> Vec<String> {
         self.slots
@@ -275,7 +277,7 @@ impl Array {
         Err(Error::TooFew { up, drives: self.slots.len(), down: self.down() })
     }
 
-    /// Ends all connections in order.
+    /// Closes all connections in order.
     pub async fn disconnect(self) {
         for slot in self.slots {
             if let Ok(drive) = slot.link {
@@ -286,7 +288,7 @@ impl Array {
 }
 
 impl DriveSlot {
-    /// The drive, or why it is down.
+    /// Returns the drive, or the reason why it is down.
     ///
     /// # Errors
     /// The reason, in words.
@@ -319,7 +321,7 @@ fn reason(error: csd_initiator::Error) -> String {
     words(&error)
 }
 
-/// What went wrong, without the address: messages of an array name the drive themselves.
+/// Describes the error without the address: messages of an array name the drive themselves.
 pub(crate) fn words(error: &csd_initiator::Error) -> String {
     let text = error.to_string();
     let prefix = error.drive().map(|drive| format!("drive {drive}: "));
