@@ -127,7 +127,7 @@ fn parse(request: &Value, connection: &csd_initiator::Options) -> Option<(HostJo
         units: 1,
         overlap: Overlap::Serial,
         output: None,
-        rivals: Contention::None,
+        contention: Contention::None,
         holding: Holding::Paged {
             folder: request["folder"].as_str()?.into(),
             memory_bytes: request["memory_bytes"].as_u64()?,

@@ -66,8 +66,8 @@ pub(crate) fn characterize(options: &Characterize, context: &Context) -> Result<
     drop(bar);
     warnings.extend(found.warnings.iter().cloned());
     let taken_in = TakenIn::measure(options, &target, &measured, &found, context)?;
-    let united = found.unite();
-    let machine = about::machine(options, &target, united, &taken_in, &energies);
+    let merged = found.merge();
+    let machine = about::machine(options, &target, merged, &taken_in, &energies);
     target.end()?;
     let profile = build_profile(&found, &machine);
     write(&profile, &options.output)?;

@@ -1,7 +1,7 @@
-//! The profile that measurements come to.
+//! Builds a profile from measurements.
 //!
-//! Never measures. Invariant: a bandwidth of the device is the best that any of its points reached
-//! over a whole working set; what was not measured is left out.
+//! Measures nothing. Invariant: a bandwidth of the device is the highest of its points over a whole
+//! working set; a quantity that was not measured is left out.
 
 use super::Overlap;
 use super::plan::{Cell, Found};
@@ -10,54 +10,54 @@ use crate::profile::{
     Device, Energy, Host, Meta, Point, Profile, Provenance, Provenances, SCHEMA, Source, Where,
 };
 
-/// What is known of the machine and the drive beside the measurements.
+/// Facts about the machine and its drives that are not measured here.
 #[derive(Clone, Debug, Default)]
 pub struct Machine {
-    /// The machine, for people.
+    /// Description of the machine, for people.
     pub text: String,
     /// Day of the measurement, `YYYY-MM-DD`.
     pub date: String,
     /// Version of this program.
     pub version: String,
-    /// What a reader must know, for people.
+    /// Note for readers of the profile.
     pub note: Option<String>,
     /// Cores that a kernel can use on the host.
     pub cores: u64,
     /// Main memory of the host, bytes.
     pub dram_bytes: Option<u64>,
-    /// Bytes per second that the host can take in, and who says so.
+    /// Bytes per second that the host can take in, and their provenance.
     pub ingest_bw: Option<(u64, Provenance)>,
-    /// The devices, by the drives' places.
+    /// Devices, in the order of the measured drives.
     pub devices: Vec<About>,
     /// Powers.
     pub watts: Watts,
 }
 
-/// What is known of a drive, or of several that are alike, beside the measurements.
+/// Facts about a drive, or several of one model, that are not measured here.
 #[derive(Clone, Debug, Default)]
 pub struct About {
     /// Name in the profile.
     pub name: String,
     /// Address.
     pub target: Option<String>,
-    /// What is said of it.
+    /// Note on the drive.
     pub note: Option<String>,
-    /// Cores.
+    /// Number of cores.
     pub cores: Option<u64>,
     /// Capacity, bytes.
     pub capacity_bytes: Option<u64>,
 }
 
-/// Powers that energies are worked out with where no counter measures them, W.
+/// Powers for computing energies that no counter measures, W.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Watts {
-    /// What one working core of the host adds.
+    /// Power that one working core of the host adds.
     pub core: Option<f64>,
-    /// The drive at rest and at work.
+    /// Power of the drive at rest and at work.
     pub drive: Option<(f64, f64)>,
 }
 
-/// The profile of what was found.
+/// Builds the profile of the measurements.
 #[must_use]
 pub fn build_profile(found: &Found, machine: &Machine) -> Profile {
     let point = found.cells.iter().filter_map(|cell| point(cell, machine)).collect();
@@ -145,7 +145,7 @@ fn device(found: &Found, machine: &Machine, subject: usize) -> Device {
     Device { prov: Some(prov), ..device }
 }
 
-/// Bytes per second at the median; unknown for nothing.
+/// Returns the bytes per second at the median time; `None` without samples.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub(super) fn bandwidth(bytes: u64, samples: &Samples) -> Option<u64> {
     let quartiles = samples.quartiles()?;
@@ -174,7 +174,8 @@ fn point(cell: &Cell, machine: &Machine) -> Option<Point> {
     })
 }
 
-/// What a counter measured; else CPU time by the watts that a working core, or the drive, adds.
+/// Returns the energy by a counter; else CPU time by the power that a working core, or the drive,
+/// adds.
 fn energy(cell: &Cell, machine: &Machine) -> Option<Energy> {
     if let Some(energy) = cell.joules.energy(Source::Rapl) {
         return Some(energy);

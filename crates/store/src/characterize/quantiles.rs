@@ -1,14 +1,15 @@
 //! Median and quartiles of repeated measurements.
 //!
-//! Quartiles are those of linear interpolation between the ordered values (the default of NumPy).
-//! Invariant: `p25 <= median <= p75`, all greater than 0: a time too short to tell is one
-//! nanosecond, the resolution of the clock.
+//! Quartiles are linearly interpolated between the ordered values (the default of NumPy).
+//! Invariant: `p25 <= median <= p75`, all greater than 0: a time below the resolution of the clock
+//! counts as one nanosecond.
 
 use crate::profile::{Energy, Source, Timing};
 
-/// Spread between quartiles, over the median, from which a measurement is called unsteady.
+/// Distance between the quartiles, divided by the median, above which a measurement is called
+/// unsteady.
 pub const UNSTEADY: f64 = 0.25;
-/// Medians that lie nearer to each other than this part of the smaller are never told apart.
+/// Relative distance of medians, of the smaller one, below which they count as equal.
 const ALIKE: f64 = 0.1;
 /// Resolution of the clock, seconds.
 const RESOLUTION_S: f64 = 1e-9;
@@ -17,7 +18,7 @@ const RESOLUTION_S: f64 = 1e-9;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples(Vec<f64>);
 
-/// What is said of them.
+/// Median and quartiles of samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quartiles {
     /// Median.
@@ -26,7 +27,7 @@ pub struct Quartiles {
     pub p25: f64,
     /// Third quartile.
     pub p75: f64,
-    /// How many values there are.
+    /// Number of values.
     pub n: u64,
 }
 
@@ -41,7 +42,8 @@ impl Samples {
         self.0.extend(&other.0);
     }
 
-    /// Whether the medians of both lie further apart than both spreads together, and than a tenth.
+    /// Returns true if the medians differ by more than the sum of both interquartile ranges, and by
+    /// more than a tenth.
     #[must_use]
     pub fn differs(&self, other: &Self) -> bool {
         match (self.quartiles(), other.quartiles()) {
@@ -54,7 +56,7 @@ impl Samples {
         }
     }
 
-    /// Median and quartiles; `None` without values.
+    /// Returns median and quartiles; `None` without values.
     #[must_use]
     pub fn quartiles(&self) -> Option<Quartiles> {
         if self.0.is_empty() {
@@ -69,14 +71,14 @@ impl Samples {
         Some(Quartiles { median: at(0.5), p25: at(0.25), p75: at(0.75), n })
     }
 
-    /// The timing of a profile's point; `None` without values.
+    /// Returns the timing for a profile's point; `None` without values.
     #[must_use]
     pub fn timing(&self) -> Option<Timing> {
         let Quartiles { median, p25, p75, n } = self.quartiles()?;
         Some(Timing { median, p25: Some(p25), p75: Some(p75), n: Some(n), prov: None })
     }
 
-    /// The energy of a profile's point; `None` without values.
+    /// Returns the energy for a profile's point; `None` without values.
     #[must_use]
     pub fn energy(&self, source: Source) -> Option<Energy> {
         let Quartiles { median, p25, p75, n } = self.quartiles()?;
@@ -85,7 +87,7 @@ impl Samples {
 }
 
 impl Quartiles {
-    /// Whether the quartiles lie too far apart for the median to mean much.
+    /// Returns true if the quartiles are too far apart for the median to mean much.
     #[must_use]
     pub fn is_unsteady(&self) -> bool {
         self.n > 1 && self.p75 - self.p25 > UNSTEADY * self.median
