@@ -99,7 +99,7 @@ fn overload_text(overload: &Overload) -> String {
     }
 }
 
-/// Returns the line of a key with text, in the contract's notation.
+/// Returns a key with its text value as `key = "text"`.
 fn quoted(key: &str, text: &str) -> String {
     format!("{key} = {}", Value::from(text))
 }

@@ -1,7 +1,7 @@
-//! What each core of a run does, step by step, and what the cores share.
+//! The steps of a run on each core, and the state that the cores share.
 //!
 //! A step is one pass over all units: page rank takes many, everything else one. Invariant: all
-//! cores reach every barrier, whatever failed, or the others would wait for them.
+//! cores reach every barrier, even after a failure, or the others would wait for them forever.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ use super::target::{MEMORY_NSID, Target};
 use super::{Answer, Error, InvalidJob, Job, Mode, RunOptions, Share};
 use crate::array::{Array, Plan};
 
-/// What the cores of a run share.
+/// State shared by the cores of a run.
 pub(super) struct Shared {
     plan: Plan,
     options: Options,
@@ -50,11 +50,11 @@ struct State {
     shares: BTreeMap<(bool, String), Share>,
     answer: Answer,
     failed: bool,
-    /// See [`StepContext::holder`].
+    /// Holder of the leases: see [`StepContext::holder`].
     holder: u64,
 }
 
-/// What one core contributes to an outcome.
+/// Contribution of one core to an outcome.
 pub(super) struct CorePart {
     pub(super) begin: Instant,
     pub(super) end: Instant,
@@ -91,18 +91,18 @@ impl Shared {
         &self.losses
     }
 
-    /// The answer, and the bytes that it was made of.
+    /// Returns the answer, and the number of bytes that went into it.
     pub(super) fn answer(&self) -> (Answer, u64) {
         let state = self.state();
         (state.answer.clone(), state.bytes)
     }
 
-    /// Who did how much: drives first.
+    /// Returns the shares of drives and cores, drives first.
     pub(super) fn shares(&self) -> Vec<Share> {
         self.state().shares.values().cloned().collect()
     }
 
-    /// The step to make, unless the run is over.
+    /// Returns the next step, unless the run is over.
     fn step(&self) -> Option<Work> {
         let state = self.state();
         state.step.clone().filter(|_| !state.failed)
@@ -113,7 +113,7 @@ impl Shared {
         self.barrier.wait().await.expect("no core breaks it: all reach it, failed or not");
     }
 
-    /// Makes the first step one of page rank.
+    /// Starts page rank: sets up its first step.
     fn begin(&self, ranking: Ranking) {
         let mut state = self.state();
         if let Some((_, vector)) = &mut state.step {
@@ -122,7 +122,7 @@ impl Shared {
         state.ranking = Some(ranking);
     }
 
-    /// Notes a failure, which ends the run.
+    /// Records a failure, which ends the run.
     fn fail(&self) {
         let mut state = self.state();
         state.failed = true;
@@ -142,7 +142,7 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
     shared.barrier().await;
     if shared.state().failed {
         links?;
-        // Another core says why.
+        // Another core reports the reason.
         return Ok(CorePart { begin: now(), end: now(), crossed_bytes: 0 });
     }
     let links = Rc::new(links?);
@@ -161,7 +161,7 @@ fn links(array: &Array, shared: &Shared) -> Result<Vec<Link>, Error> {
     members.map(link).collect()
 }
 
-/// Steps until the run is over; the first core leads.
+/// Runs steps until the run is over; the first core leads.
 async fn steps(core: CoreId, links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<(), Error> {
     let leads = core == CoreId(0);
     let (mut leases, mut failure) = (None, None);
@@ -215,8 +215,8 @@ fn context(links: &Rc<Vec<Link>>, shared: &Shared, (queue, vector): Work) -> Ste
     }
 }
 
-/// Prepares the first step: leases the drives' memory if the job needs some, and makes the first
-/// ranks if it is page rank.
+/// Prepares the first step: leases the drives' memory if the job needs it, and computes the first
+/// ranks of page rank.
 async fn prepare(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<Option<Leases>, Error> {
     let step = shared.state().step.clone().expect("the first step");
     let memory_bytes = match shared.run_options.mode {
@@ -264,7 +264,7 @@ fn check_memory(links: &[Link], needed: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Sends the vector of the step that begins to the drives.
+/// Sends the vector of the next step to the drives.
 async fn publish(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<(), Error> {
     let step = shared.state().step.clone();
     match step {
@@ -275,7 +275,7 @@ async fn publish(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<(), Erro
     }
 }
 
-/// Between two steps: the answer, or the next step.
+/// Ends a step: sets the answer, or the next step.
 fn lead(shared: &Shared) {
     let lost = shared.losses.any();
     let mut state = shared.state();
@@ -289,7 +289,7 @@ fn lead(shared: &Shared) {
     state.answer.parts = tally.parts;
     state.answer.parts.sort_unstable();
     let Some(mut ranking) = state.ranking.take() else { return };
-    // Without all sums there is no next step.
+    // Without all sums there can be no next step.
     let progress = if lost { Step::Exhausted } else { ranking.advance(tally.sums) };
     if progress == Step::Again {
         let queue = Arc::new(Queue::new(shared.job.piles()));
@@ -300,7 +300,7 @@ fn lead(shared: &Shared) {
     state.ranking = Some(ranking);
 }
 
-/// One step: the drives' work is watched over by the first core; every core works for the host.
+/// Runs one step: the first core supervises the drives' work; every core does the host's work.
 async fn work(core: CoreId, context: &Rc<StepContext>, shared: &Shared) -> Result<(), Error> {
     let mut watched = Vec::new();
     if shared.run_options.mode != Mode::Host && core == CoreId(0) {

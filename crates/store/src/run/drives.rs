@@ -1,6 +1,6 @@
 //! The drives' part of a run: executions over ranges of a drive's own chunks, or over its parts.
 //!
-//! Never reads a chunk. Invariant: an execution covers at most what the payload's format allows
+//! Reads no chunk. Invariant: an execution covers at most what the payload's format allows
 //! ([`csd_nvme::execute::CHUNKS_MAX`] chunks, 256 MiB), so that a drive answers in time.
 
 use std::rc::Rc;
@@ -23,14 +23,14 @@ use crate::catalogue::{Entry, Placement};
 use crate::extent::byte_ranges;
 use crate::layout::Run;
 
-/// What one drive did.
+/// Work done by one drive.
 pub(super) struct Part {
     pub(super) tally: Tally,
     pub(super) share: Share,
 }
 
-/// Lets `member`'s drive take units until none is left; gives when and how much it worked. A drive
-/// that is lost is noted, and the others go on.
+/// Lets `member`'s drive take units until none is left; returns the times and the amount of its
+/// work. If the drive is lost, records it, and the others go on.
 pub(super) async fn work(context: &Rc<StepContext>, member: usize) -> Result<Part, Error> {
     let (job, link) = (&context.job, &context.links[member]);
     let name = link.drive().name.clone();
@@ -43,8 +43,8 @@ pub(super) async fn work(context: &Rc<StepContext>, member: usize) -> Result<Par
         }
         program => program?,
     };
-    // With all of them at work, half of what is left stays for the next round, and the last ones
-    // are short.
+    // When all executions of a round are in flight, half of the units stay for the next round, and
+    // the last executions are short.
     let part = 2 * job.in_flight();
     let workers: Vec<_> = (0..job.in_flight())
         .map(|number| {
@@ -182,7 +182,7 @@ fn run_bytes(entry: &Entry, run: &Run) -> u64 {
     full + u64::from(entry.layout().chunk_len(last))
 }
 
-/// What an execution over `taken` reads: a stream for each input, and the vector.
+/// Returns the sources of an execution over `taken`: a stream for each input, and the vector.
 fn sources(context: &StepContext, block_bytes: u32, taken: &Taken) -> Vec<Source> {
     let job = &context.job;
     let mut sources = Vec::new();
@@ -203,7 +203,7 @@ fn sources(context: &StepContext, block_bytes: u32, taken: &Taken) -> Vec<Source
     sources
 }
 
-/// The chunks of a part; `None` when it has none.
+/// Returns the chunks of a part; `None` when it has none.
 pub(super) fn part_run(entry: &Entry, part: usize) -> Option<Run> {
     let parts = entry.parts.as_ref().expect("checked when the job was made");
     let chunks = parts.part_chunks(part);
@@ -217,7 +217,7 @@ pub(super) fn part_run(entry: &Entry, part: usize) -> Option<Run> {
     Some(Run { locals, first: chunks.start, number, stride: 1, part: Some(part) })
 }
 
-/// Where the chunks of a run are on their drive.
+/// Returns the places of the chunks of a run on their drive.
 pub(super) fn places(entry: &Entry, block_bytes: u32, member: usize, run: &Run) -> Vec<Place> {
     let Placement::Block(extents) = &entry.placement else {
         let (nsid, prefix) = (OBJECTS_NSID, entry.id.0);
@@ -247,7 +247,7 @@ async fn program_index(drive: &Drive, pid: u64) -> Result<u16, Error> {
     })
 }
 
-/// Seconds covered by at least one of the spans.
+/// Returns the seconds covered by at least one of the spans.
 pub(super) fn covered_s(mut spans: Vec<(Instant, Instant)>) -> f64 {
     spans.sort();
     let (mut covered_ns, mut until) = (0, Instant::ZERO);

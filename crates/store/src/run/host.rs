@@ -1,8 +1,8 @@
 //! The host's part of a run: the same chunks over the same wire, the same program on this core.
 //!
 //! The program runs on the core that received the chunks, not on its compute thread: `n` cores of a
-//! host are `n` threads, which receive and compute. Invariant: of a unit that is a part no more
-//! than its chunks are in memory, and the output of the program.
+//! host are `n` threads, which receive and compute. Invariant: if a unit is a part, only its chunks
+//! and the program's output are in memory.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -30,11 +30,11 @@ const BYTES_CHUNK: usize = 64 << 10;
 /// Parts that a core works on at once.
 const PARTS_AHEAD: usize = 2;
 
-/// Programs that have finished a part and may be given another of the same step.
+/// Programs that have finished a part and can be reused for another one of the same step.
 type Idle = Rc<RefCell<Vec<Box<dyn Program>>>>;
 type Unit = JoinHandle<Result<Tally, (Taken, Error)>>;
 
-/// Takes units until none is left.
+/// Processes units until none is left.
 pub(super) async fn work(context: &Rc<StepContext>) -> Result<Part, Error> {
     let before = busy();
     let mut pending: VecDeque<Unit> = VecDeque::new();
@@ -43,7 +43,7 @@ pub(super) async fn work(context: &Rc<StepContext>) -> Result<Part, Error> {
     let ahead = match (context.job.by_parts(), context.mode) {
         (true, Mode::Split) => 1,
         (true, _) => PARTS_AHEAD,
-        // What is taken early is lost to drives that are slow to begin.
+        // Units that the host takes early are lost to drives that start slowly.
         (false, Mode::Split) => CHUNKS_AHEAD / 2,
         (false, _) => CHUNKS_AHEAD,
     };
@@ -146,7 +146,7 @@ fn compute(
     Ok((result, written))
 }
 
-/// The chunks of a run, several at once.
+/// Reads the chunks of a run, several at once.
 async fn read_all(
     context: &Rc<StepContext>,
     entry: &Entry,

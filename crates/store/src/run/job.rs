@@ -1,6 +1,6 @@
 //! [`Job`]: a kernel and the objects that it runs over, checked to fit each other.
 //!
-//! Never: I/O. Invariant: what a job's drives are to work on together lies together.
+//! Performs no I/O. Invariant: data that one drive must process together lies on that drive.
 
 use csd_kernels::kernel::{
     self, AnswerForm, Arguments, Description, Field, Input, Kernel, Layout, Pairing, Plan, Unit,
@@ -12,8 +12,8 @@ use crate::catalogue::Entry;
 use crate::error::InvalidJob;
 use crate::layout::{Kind, Parts, Run};
 
-/// Most bytes of one execution. Block sources are counted in begun MiB each, so with units of
-/// 8 MiB scattered at worst this stays below the format's 256 MiB.
+/// Most bytes of one execution. Block sources count in whole MiB, rounded up for each piece, so
+/// with units of 8 MiB scattered at worst this stays below the format's 256 MiB.
 pub(super) const BYTES_MAX: u32 = 192 << 20;
 
 /// A kernel over objects.
@@ -23,15 +23,16 @@ pub struct Job {
     pub(super) plan: Plan,
     /// The objects that the kernel reads.
     pub inputs: Vec<Entry>,
-    /// Number of chunks of each drive, if only a sample is worked on.
+    /// Number of chunks of each drive, if only a sample is processed.
     sample: Option<u32>,
 }
 
 impl Job {
-    /// Fits a kernel to objects.
+    /// Checks that a kernel can run over the objects, and makes a job of them.
     ///
     /// # Errors
-    /// [`InvalidJob`] if the kernel does not take them or its arguments, or they do not lie alike.
+    /// [`InvalidJob`] if the kernel does not accept them or its arguments, or their layouts do not
+    /// match.
     pub fn new(
         kernel: &'static dyn Kernel,
         inputs: Vec<Entry>,
@@ -76,8 +77,8 @@ impl Job {
         self.kernel.settings(&self.plan.parameters)
     }
 
-    /// The same over at most this many of each drive's first chunks, which gives no whole answer
-    /// but says what the whole may cost. Not of kernels that work on parts.
+    /// Returns the job over at most this many of each drive's first chunks. It gives no complete
+    /// answer, but serves to predict the cost. Not for kernels that work on parts.
     #[must_use]
     pub fn sample(&self, chunks: u32) -> Self {
         assert!(!self.by_parts(), "parts are not cut");
@@ -108,12 +109,12 @@ impl Job {
         }
     }
 
-    /// Parts of input `index` that are worked on.
+    /// Returns the parts of input `index` to process.
     pub(super) fn parts(&self, index: usize) -> &Parts {
         self.inputs[index].parts.as_ref().expect("checked when the job was made")
     }
 
-    /// Units of every member.
+    /// Returns the units of every member.
     pub(super) fn piles(&self) -> Vec<Vec<Run>> {
         let first = &self.inputs[0];
         if !self.by_parts() {
@@ -138,7 +139,7 @@ impl Job {
         piles
     }
 
-    /// Most units of one execution.
+    /// Returns the largest number of units of one execution.
     pub(super) fn most(&self) -> u32 {
         if self.by_parts() {
             return 1;
@@ -155,13 +156,13 @@ impl Job {
         self.plan.in_flight.map_or(4, u32::from)
     }
 
-    /// Elements that the kernel looks at, in one step.
+    /// Returns the number of elements that the kernel processes in one step.
     #[must_use]
     pub fn elements(&self) -> u64 {
         self.bytes() / self.inputs[0].element.bytes() as u64
     }
 
-    /// Bytes that the kernel reads, in one step.
+    /// Returns the number of bytes that the kernel reads in one step.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         if self.sample.is_some() {
@@ -175,7 +176,7 @@ impl Job {
         self.inputs.iter().map(bytes).sum()
     }
 
-    /// An execution takes a part whole.
+    /// Checks that one execution can process each part whole.
     fn check_parts(&self, remedy: &str) -> Result<(), InvalidJob> {
         for index in 0..self.parts(0).content().len() {
             let chunks = (0..self.inputs.len()).map(|input| {
@@ -194,7 +195,7 @@ impl Job {
     }
 }
 
-/// The first `most` chunks of runs.
+/// Returns the first `most` chunks of runs.
 fn head(runs: Vec<Run>, mut most: u32) -> Vec<Run> {
     let cut = |mut run: Run| {
         run.locals.end = run.locals.end.min(run.locals.start + most);

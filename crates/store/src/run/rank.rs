@@ -1,7 +1,7 @@
-//! Page rank around products that drives or the host make: the vector, its way to the drives'
-//! memory, and the next ranks.
+//! Page rank with matrix products by drives or the host: sends the vector to the drives' memory,
+//! and computes the next ranks.
 //!
-//! Invariant: ranks do not depend on who made which product.
+//! Invariant: ranks do not depend on the side that computed a product.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -29,18 +29,18 @@ enum State {
     Sparse(Iteration),
 }
 
-/// What page rank came to.
+/// Result of page rank.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranks {
     /// The nodes' ranks, in order.
     pub ranks: Vec<f64>,
-    /// Whether they are f32 by nature.
+    /// True if they are of type f32, as for a dense matrix.
     pub dense: bool,
-    /// Steps made.
+    /// Number of steps.
     pub iterations: u32,
     /// L1 distance of the last two steps.
     pub distance: f64,
-    /// Whether they have settled.
+    /// True if the ranks have converged.
     pub converged: bool,
 }
 
@@ -50,12 +50,12 @@ fn parameters(job: &Job) -> Option<page_rank::Parameters> {
 }
 
 impl Ranking {
-    /// Ranks before the first step; of a graph the numbers of outgoing edges are read.
+    /// Returns the state before the first step; for a graph, reads the numbers of outgoing edges.
     pub(super) async fn begin(context: &Rc<StepContext>, options: Options) -> Result<Self, Error> {
         let wrong =
             |wrong: page_rank::WrongOption| Error::InvalidJob(super::InvalidJob(wrong.to_string()));
         let parameters = parameters(&context.job).expect("a job of page rank");
-        // Also of a dense one: it checks the options.
+        // Created for a dense matrix, too, because this checks the options.
         let degrees = match parameters.form {
             Form::Dense => Vec::new(),
             Form::Sparse => degrees(context, parameters.columns).await?,
@@ -85,7 +85,7 @@ impl Ranking {
         }
     }
 
-    /// Takes the sums of all parts; whether another step is needed.
+    /// Adds the sums of all parts; returns the progress, which says if another step is needed.
     pub(super) fn advance(&mut self, mut parts: Vec<(usize, Vec<u8>)>) -> Progress {
         parts.sort_by_key(|(part, _)| *part);
         let bytes: Vec<u8> = parts.into_iter().flat_map(|(_, sums)| sums).collect();
@@ -110,7 +110,7 @@ impl Ranking {
         }
     }
 
-    /// The ranks as they are.
+    /// Returns the current ranks.
     pub(super) fn ranks(&self, progress: Progress) -> Ranks {
         let (ranks, dense, iterations, distance) = match &self.state {
             State::Dense { ranks, iterations, distance } => {
@@ -146,7 +146,7 @@ async fn degrees(context: &Rc<StepContext>, nodes: u64) -> Result<Vec<u32>, Erro
     Ok(degrees)
 }
 
-/// Sends the vector to every member's drive; a lost one is noted.
+/// Sends the vector to every member's drive; records a drive that is lost.
 pub(super) async fn broadcast(context: &Rc<StepContext>) -> Result<(), Error> {
     for member in 0..context.links.len() {
         let link = &context.links[member];
@@ -158,8 +158,8 @@ pub(super) async fn broadcast(context: &Rc<StepContext>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Prepares the memory of a drive that was connected to again: a drive that restarted has lost the
-/// vector, and products with zeros would pass for products; and it may have lost its lease.
+/// Prepares the memory of a reconnected drive. A restarted drive has lost the vector, and products
+/// with zeros would look valid; it may also have lost its lease.
 pub(super) async fn renew(
     context: &StepContext,
     member: usize,
@@ -172,7 +172,7 @@ pub(super) async fn renew(
     }
 }
 
-/// Confirms the lease of a drive's memory, and writes the vector there if there is one.
+/// Confirms the lease of a drive's memory, and writes the vector there, if there is one.
 async fn prepare(context: &StepContext, link: &Link, drive: &Drive) -> Result<(), Error> {
     let renewals = link.renewals();
     lease::hold(drive, context.holder).await?;

@@ -1,8 +1,8 @@
-//! What each core of a program's run does, and what the cores share.
+//! A program's run on each core, and the state that the cores share.
 //!
-//! The first core watches over the drives; every core works for the host. Invariant: what a drive
-//! was given for the run is taken away from it at its end, also when a signal ends the run. A run
-//! that is killed leaves that to the next one: see [`super::owner`].
+//! The first core supervises the drives' work; every core does the host's work. Invariant: the run
+//! removes everything that it loaded or stored in a drive at its end, also when a signal ends the
+//! run. A run that is killed leaves that to the next one: see [`super::owner`].
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -29,7 +29,7 @@ use crate::run::link::Link;
 use crate::run::queue::Queue;
 use crate::run::{Mode, Share};
 
-/// What the cores of a run share.
+/// State shared by the cores of a run.
 pub(super) struct Shared {
     plan: Plan,
     options: Options,
@@ -41,17 +41,17 @@ pub(super) struct Shared {
     sums: Mutex<Sums>,
 }
 
-/// What was done.
+/// Totals of the work done.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sums {
     pub(super) bytes: u64,
     pub(super) executions: u64,
     pub(super) handed_bytes: u64,
-    /// By who is a host's core, and its name: drives first.
+    /// Shares, keyed by the name and true for a host's core, so that drives come first.
     pub(super) shares: BTreeMap<(bool, String), Share>,
 }
 
-/// What one core contributes to an outcome.
+/// Contribution of one core to an outcome.
 pub(super) struct CorePart {
     pub(super) begin: Instant,
     pub(super) end: Instant,
@@ -93,19 +93,20 @@ impl Shared {
         self.locked().shares.insert((host, share.who.clone()), share);
     }
 
-    /// The answer of a run that is over.
+    /// Returns the answer of a run that is over.
     pub(super) fn answer(&self) -> Answer {
         self.gather.take().unwrap_or_default()
     }
 }
 
-/// What the workers of one core share.
+/// State shared by the workers of one core.
 pub(super) struct StepContext {
     pub(super) shared: Arc<Shared>,
-    /// By member.
+    /// Links to the drives, by member.
     pub(super) links: Rc<Vec<Link>>,
     pub(super) heads: Heads,
-    /// The core's compute lane, for one execution at a time: time on the clock is bounded.
+    /// Permit for the core's compute lane: one execution at a time, because an execution's wall
+    /// time is bounded.
     pub(super) lane: Semaphore,
     /// Owner of the program in the drives; its identifier is the holder of their memory, too.
     pub(super) owner: Owner,
@@ -124,18 +125,19 @@ impl StepContext {
         self.shared.run_options.mode
     }
 
-    /// Elements of a chunk of the first object.
+    /// Returns the number of elements in a chunk of the first object.
     pub(super) fn elements(&self, chunk: u32) -> u64 {
         let task = self.task();
         u64::from(task.layout.chunk_len(chunk)) / task.inputs[0].element.bytes() as u64
     }
 
-    /// Notes that a member's drive is lost with what it was at, and takes all that it had left.
+    /// Records that a member's drive is lost while it worked on `at`, and removes its other units
+    /// from the queue.
     pub(super) fn lose(&self, member: usize, error: &Error, at: Option<Run>) {
         self.shared.losses.add(&self.shared.queue, member, error, at);
     }
 
-    /// Takes the answer of a chunk.
+    /// Adds the answer of a chunk.
     pub(super) async fn done(
         &self,
         chunk: u32,
@@ -155,7 +157,7 @@ impl StepContext {
     }
 }
 
-/// How often, and with which pause, a drive is asked to unload a program that it may still run.
+/// Number of attempts, and the pause between them, to unload a program that a drive may still run.
 const UNLOADS: u32 = 20;
 const UNLOAD_PAUSE: Duration = Duration::from_millis(100);
 
@@ -207,7 +209,7 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
     }
 }
 
-/// Does some work; `None` when SIGINT or SIGTERM comes first.
+/// Runs `work`; returns `None` when SIGINT or SIGTERM comes first.
 async fn until_stopped<T>(work: impl Future<Output = T>) -> Option<T> {
     let (mut work, mut stop) = (pin!(work), pin!(stop_requested()));
     poll_fn(|cx| match work.as_mut().poll(cx) {
@@ -217,10 +219,11 @@ async fn until_stopped<T>(work: impl Future<Output = T>) -> Option<T> {
     .await
 }
 
-/// A drive by its place in the array, and its name.
+/// Index of a drive in the array, and its name.
 type Member = (usize, String);
 
-/// Takes from drives what the run gave them, by new connections; names those that still have it.
+/// Removes what the run loaded and stored in drives, over new connections; returns the names of
+/// drives where this failed.
 async fn clean_up(shared: &Arc<Shared>, owner: Owner, members: Vec<Member>) -> Vec<String> {
     let mut team = Team::default();
     for (index, name) in members {
@@ -292,8 +295,8 @@ async fn work(core: CoreId, context: &Rc<StepContext>) -> Result<(), Error> {
     failed.map_or(Ok(()), Err)
 }
 
-/// An object without a chunk is one execution over nothing, on the host, so that its answer has the
-/// form of any other's.
+/// Runs the program once over empty streams on the host, for an object without chunks, so that its
+/// answer has the usual form.
 async fn over_nothing(context: &StepContext) -> Result<(), Error> {
     let task = context.task();
     let streams = task.inputs.iter().map(|_| Vec::new()).collect();

@@ -1,9 +1,9 @@
 //! The drives' part of a program's run: an execution over one of a drive's own chunks at a time.
 //!
-//! Never reads a chunk but the first bytes of one that lines need. What an execution writes goes to
-//! its own area of the drive's memory, which the run has leased, and is fetched from there.
-//! Invariant: an execution that was asked for on a connection that is lost may still write: nobody
-//! fetches from its area any more, because each connection has areas of its own.
+//! Reads no chunk, except for the first bytes where lines need them. An execution writes its output
+//! to its own area of the drive's memory, which the run has leased, and the host fetches it from
+//! there. Invariant: an execution that was started on a lost connection may still write, but its
+//! area is not read any more, because each connection has areas of its own.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -31,42 +31,43 @@ use crate::run::{InvalidJob, Share, lease};
 
 /// Executions of one drive in flight at once.
 const IN_FLIGHT: u64 = 4;
-/// Connections to one drive in a run, at most.
+/// Most connections to one drive in a run.
 const CONNECTIONS: u64 = TRIES as u64 + 1;
-/// An execution that takes longer than this part of its time limit is given no others beside it.
+/// An execution that takes longer than its time limit divided by this runs alone.
 const LONG_PART: u32 = 40;
-/// Bytes of the number of bytes written.
+/// Size of the field with the number of bytes written.
 const COUNT_BYTES: u64 = 8;
-/// Bytes of an output that are fetched with their number.
+/// Bytes of an output that are fetched together with their number.
 const FETCHED_BYTES: u64 = 4096;
 
-/// The areas of a drive's memory that executions write to.
+/// Areas of a drive's memory to which executions write.
 #[derive(Clone, Copy)]
 pub(super) struct Areas {
-    /// Bytes of each; 0 when nothing is written.
+    /// Size of an area, bytes; 0 when nothing is written.
     bytes: u64,
-    /// Executions at once.
+    /// Number of executions at once.
     count: u64,
 }
 
 impl Areas {
-    /// The areas of a drive with so much memory for programs, when each has room for so much.
+    /// Returns the areas of a drive with this much memory for programs, each with room for this
+    /// many bytes.
     fn new(memory_bytes: u64, room_bytes: u32) -> Option<Self> {
         let bytes = (COUNT_BYTES + u64::from(room_bytes)).next_multiple_of(UNIT_BYTES);
         let count = IN_FLIGHT.min(memory_bytes / bytes / CONNECTIONS);
         (count > 0).then_some(Self { bytes, count })
     }
 
-    /// First byte of an area when the drive has been connected anew so often.
+    /// Returns the first byte of an area after this number of reconnections.
     fn start(self, area: u64, renewals: u32) -> u64 {
         (u64::from(renewals) * self.count + area) * self.bytes
     }
 }
 
-/// The areas of a member's drive.
+/// Returns the areas of a member's drive.
 ///
 /// # Errors
-/// When its memory has no room for one.
+/// When its memory is too small for one area.
 pub(super) fn areas(context: &StepContext, member: usize) -> Result<Areas, Error> {
     if !context.task().sandbox.emits() {
         return Ok(Areas { bytes: 0, count: IN_FLIGHT });
@@ -83,25 +84,25 @@ pub(super) fn areas(context: &StepContext, member: usize) -> Result<Areas, Error
     })
 }
 
-/// How many executions a drive is given at once: one, until that has shown to be short, and one
-/// again when one is long. A drive bounds the time from a command to its answer, in which those
-/// that run side by side wait for each other.
+/// Number of executions in flight on a drive: one until it has proved short, and one again after a
+/// long one. A drive bounds the time from a command to its answer, and concurrent executions wait
+/// for each other in that time.
 struct Pace {
-    /// Lets the other workers begin.
+    /// Permits that let the other workers begin.
     others: Semaphore,
     alone: Cell<bool>,
-    /// Longest that an execution takes which has others beside it.
+    /// Longest execution that may run concurrently with others.
     short: Duration,
 }
 
 impl Pace {
-    /// For executions with this time limit.
+    /// Returns the pace for executions with this time limit.
     fn new(time_ms: u32) -> Self {
         let short = Duration::from_millis(time_ms.into()) / LONG_PART;
         Self { others: Semaphore::new(0), alone: Cell::new(false), short }
     }
 
-    /// Notes how long an execution took.
+    /// Adjusts the pace to the time that an execution took.
     fn took(&self, span: Option<Span>) {
         if span.is_some_and(|(begin, end)| end.since(begin) > self.short) {
             self.alone.set(true);
@@ -109,8 +110,8 @@ impl Pace {
     }
 }
 
-/// Lets `member`'s drive take its chunks until none is left. A drive that is lost is noted, and the
-/// others go on.
+/// Lets `member`'s drive process its chunks until none is left. If the drive is lost, records it,
+/// and the others go on.
 pub(super) async fn work(context: &Rc<StepContext>, member: usize) -> Result<(), Error> {
     let areas = areas(context, member)?;
     let pace = Rc::new(Pace::new(context.task().limits.time_ms));
@@ -137,7 +138,8 @@ pub(super) async fn work(context: &Rc<StepContext>, member: usize) -> Result<(),
     failed.map_or(Ok(()), Err)
 }
 
-/// One of a drive's workers, with an area of its own: when it worked, and on how many elements.
+/// Runs one of a drive's workers, with an area of its own; returns the times of its work and the
+/// number of elements.
 async fn worker(
     context: &Rc<StepContext>,
     guest: &Guest,
@@ -180,7 +182,7 @@ async fn worker(
 
 type Span = (Instant, Instant);
 
-/// Runs the program over a chunk in its drive, and gives the answer to be folded.
+/// Runs the program over a chunk in its drive, and adds the answer to those to fold.
 async fn chunk(
     context: &Rc<StepContext>,
     guest: &Guest,
@@ -258,7 +260,7 @@ async fn execute(
     Err(Error::Program { why })
 }
 
-/// Whether this is what a drive says in which a program is not where it was loaded.
+/// Returns true if this status means that the program is no longer loaded at its index.
 fn is_gone(status: Option<Status>) -> bool {
     let gone = [Status::NO_PROGRAM, Status::PROGRAM_NOT_ACTIVATED, Status::INVALID_PROGRAM_INDEX];
     status.is_some_and(|status| gone.contains(&status))
@@ -283,7 +285,7 @@ fn failure(context: &StepContext, drive: &Drive, error: csd_initiator::Error) ->
     }
 }
 
-/// What an execution over a chunk reads: a stream for each object.
+/// Returns the sources of an execution over a chunk: a stream for each object.
 fn sources(context: &StepContext, block_bytes: u32, taken: &Taken, cut: &Cut) -> Vec<Source> {
     let mut sources = Vec::new();
     let length = context.task().layout.chunk_len(taken.run.first);
@@ -300,7 +302,7 @@ fn sources(context: &StepContext, block_bytes: u32, taken: &Taken, cut: &Cut) ->
     sources
 }
 
-/// A chunk's place without its first bytes.
+/// Returns the place of a chunk without its first bytes.
 fn behind(place: Place, skip: u32, block_bytes: u32) -> Place {
     match place {
         Place::KvChunks { nsid, prefix, first, .. } if skip > 0 => {
@@ -316,7 +318,7 @@ fn behind(place: Place, skip: u32, block_bytes: u32) -> Place {
     }
 }
 
-/// Fetches what an execution wrote.
+/// Fetches the output of an execution.
 async fn fetch(drive: &Drive, start: u64, bytes: u64) -> Result<Vec<u8>, Error> {
     let failed = |error| Error::command(drive, error);
     let memory = Memory::open(&drive.controller, MEMORY_NSID).map_err(failed)?;

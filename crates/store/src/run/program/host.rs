@@ -1,7 +1,7 @@
 //! The host's part of a program's run: the same chunks over the same wire, the same program in the
 //! same sandbox.
 //!
-//! The program runs in the compute lanes of the cores that received the chunks, so `n` cores are
+//! The program runs in the compute lanes of the cores that received the chunks, so `n` cores run
 //! `n` programs at once. Invariant: at most [`CHUNKS_AHEAD`] chunks of a core are in memory.
 
 use std::rc::Rc;
@@ -20,10 +20,10 @@ use crate::run::queue::Taken;
 /// Chunks that a core works on at once.
 const CHUNKS_AHEAD: usize = 8;
 
-/// Takes chunks until none is left.
+/// Processes chunks until none is left.
 pub(super) async fn work(context: &Rc<StepContext>) -> Result<(), Error> {
     let (before, mut elements, mut failed) = (busy(), 0, None);
-    // What is taken early is lost to drives that are slow to begin.
+    // Chunks that the host takes early are lost to drives that start slowly.
     let ahead = if context.mode() == Mode::Split { CHUNKS_AHEAD / 2 } else { CHUNKS_AHEAD };
     let mut pending = Team::default();
     loop {
@@ -59,7 +59,7 @@ pub(super) async fn work(context: &Rc<StepContext>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Reads a chunk of every object, runs the program, and gives the answer to be folded.
+/// Reads a chunk of every object, runs the program, and adds the answer to those to fold.
 async fn chunk(context: &Rc<StepContext>, taken: &Taken) -> Result<(), Unknown> {
     let (task, number, member) = (context.task(), taken.run.first, taken.member);
     let ours = |error| (member, error);

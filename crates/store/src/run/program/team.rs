@@ -1,4 +1,4 @@
-//! [`Team`]: tasks that end with whoever started them, also when that future is dropped.
+//! [`Team`]: tasks that end with the future that started them, also when that future is dropped.
 
 use std::collections::VecDeque;
 
