@@ -45,7 +45,7 @@ impl Whole {
         Ok(())
     }
 
-    /// Gives the file its name, which must be unused.
+    /// Renames the file to its name, which must be unused.
     ///
     /// # Errors
     /// [`io::ErrorKind::AlreadyExists`], or another error of the operating system.

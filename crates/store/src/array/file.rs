@@ -81,13 +81,13 @@ pub type DriveOptions = BTreeMap<String, Words>;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Words {
-    /// An option without a value: given, or not.
+    /// An option without a value: present if true.
     Flag(bool),
     /// A whole number.
     Number(u64),
     /// Any other value, as on the command line.
     One(String),
-    /// The values of an option that may be given several times.
+    /// Values of an option that may be repeated.
     Many(Vec<String>),
 }
 

@@ -208,7 +208,7 @@ impl Array {
         Self { patience, ..self }
     }
 
-    /// See [`Self::with_patience`].
+    /// Returns the time set by [`Self::with_patience`].
     #[must_use]
     pub fn patience(&self) -> Duration {
         self.patience

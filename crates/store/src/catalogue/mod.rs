@@ -46,7 +46,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Answers of the drives about one name.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Answers by drive index; a drive that is down gives none.
+    /// Answers by drive index; there is none of a drive that is down.
     pub answers: Vec<(usize, Option<Entry>)>,
 }
 
@@ -171,8 +171,8 @@ pub async fn settle(array: &Array, name: &str) -> Result<Ground, Error> {
 /// warnings about drives that failed although a majority succeeded.
 ///
 /// # Errors
-/// [`Error::Overtaken`] when another writer changed the name meanwhile, [`Error::Undecided`] when
-/// only drives that are down can tell, else as [`read`].
+/// [`Error::Overtaken`] when another writer changed the name in the meantime, [`Error::Undecided`]
+/// when only drives that are down can tell, or the errors of [`read`].
 pub async fn write(
     array: &Array,
     entry: &mut Entry,

@@ -166,7 +166,7 @@ async fn read_bytes(
     Ok(memory.read(start, bytes).await.map_err(failed)?.to_vec())
 }
 
-/// Bytes of all inputs that a run of units covers.
+/// Returns the size of all inputs that a run of units covers, bytes.
 pub(super) fn bytes(job: &Job, run: &Run) -> u64 {
     if let Some(part) = run.part.filter(|_| job.by_parts()) {
         return (0..job.inputs.len()).map(|input| job.parts(input).parts()[part].bytes).sum();

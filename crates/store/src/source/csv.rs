@@ -26,7 +26,7 @@ pub enum Column {
 impl std::str::FromStr for Column {
     type Err = std::convert::Infallible;
 
-    /// A whole number of at least 1 is a column number, anything else a name.
+    /// Parses a whole number of at least 1 as a column number, and anything else as a name.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(match text.parse() {
             Ok(number) if number > 0 => Self::Number(number),

@@ -9,7 +9,7 @@ use super::*;
 use crate::catalogue::{Entry, ObjectId, Placement, State as EntryState};
 use crate::run::program::{Records, Running, Sandbox};
 
-/// Program whose fold gives `(BEFORE AFTER)`.
+/// Program whose fold writes `(BEFORE AFTER)`.
 struct Brackets {
     folds: bool,
 }
