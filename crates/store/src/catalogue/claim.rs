@@ -99,8 +99,8 @@ impl Claims {
         self.held.len() == self.drives
     }
 
-    /// Returns true if `entry`'s writer, of the writers that have claimed the epoch, is the one
-    /// that continues: of two that share the drives evenly, one must.
+    /// Returns true if no claim's writer has a higher identifier than `entry`'s: of two writers that
+    /// share the drives evenly, this one continues.
     fn prefers(&self, entry: &Entry) -> bool {
         self.held.iter().flatten().all(|claim| claim.writer <= entry.writer)
     }

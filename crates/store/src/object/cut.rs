@@ -50,9 +50,11 @@ pub(super) struct Cutter {
     name: String,
     members: u64,
     chunk_bytes: u64,
-    /// Parts begun, bytes of the last one, and bytes in total.
+    /// Number of parts begun.
     parts: u64,
+    /// Bytes of the last part so far.
     open: u64,
+    /// Bytes of the stream so far.
     at: u64,
 }
 
