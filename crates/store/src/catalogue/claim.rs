@@ -99,8 +99,8 @@ impl Claims {
         self.held.len() == self.drives
     }
 
-    /// Returns true if no claim's writer has a higher identifier than `entry`'s: of two writers that
-    /// share the drives evenly, this one continues.
+    /// Returns true if no claim's writer has a higher identifier than that of `entry`. Of two
+    /// writers that share the drives evenly, this one continues.
     fn prefers(&self, entry: &Entry) -> bool {
         self.held.iter().flatten().all(|claim| claim.writer <= entry.writer)
     }
