@@ -3,7 +3,7 @@
 use csd_store::account::{self, ModelTime};
 use csd_store::catalogue::Entry;
 use csd_store::profile::Overlap;
-use csd_store::run::Way;
+use csd_store::run::Mode;
 use serde_json::{Value, json};
 
 use crate::cli::account::Account;
@@ -25,7 +25,7 @@ pub(crate) fn account(
     options: &Account,
     kernel: &str,
     inputs: &[Entry],
-    runs: &[(Way, usize)],
+    runs: &[(Mode, usize)],
 ) -> Result<Option<ModelTimes>, Failure> {
     let Some(named) = &options.profile else { return Ok(None) };
     let (profile, device) = pace::load(named)?;
@@ -39,14 +39,14 @@ pub(crate) fn account(
         ("energy", Align::Right),
     ]);
     let (mut rows, mut warnings) = (Vec::new(), Vec::new());
-    for &(way, cores) in runs {
-        let (on, rates) = match way {
-            Way::Drives => ("drives".to_owned(), account::drive(&profile, &device, kernel)),
-            Way::Host => {
+    for &(mode, cores) in runs {
+        let (on, rates) = match mode {
+            Mode::Drives => ("drives".to_owned(), account::drive(&profile, &device, kernel)),
+            Mode::Host => {
                 let rates = account::host(&profile, &device, kernel, cores as u64);
                 (format!("host, {cores} cores"), rates)
             }
-            Way::Split => {
+            Mode::Split => {
                 // The distribution of chunks depends on wall time.
                 warnings.push("a split run has no model time".to_owned());
                 continue;
@@ -57,12 +57,12 @@ pub(crate) fn account(
             continue;
         };
         let rates = account::Rates { overlap: overlap.unwrap_or(rates.overlap), ..rates };
-        let time = match way {
-            Way::Host => account::host_time(&rates, &bytes, profile.host.ingest_bw_Bps),
+        let time = match mode {
+            Mode::Host => account::host_time(&rates, &bytes, profile.host.ingest_bw_Bps),
             _ => account::drives_time(&rates, &bytes),
         };
         table.row(row(&on, &time));
-        rows.push(describe(way, &on, &time));
+        rows.push(describe(mode, &on, &time));
     }
     let overlap = overlap.map_or("as its points overlap", |overlap| match overlap {
         Overlap::Serial => "serial",
@@ -96,9 +96,9 @@ fn row(on: &str, time: &ModelTime) -> Vec<String> {
     ]
 }
 
-fn describe(way: Way, on: &str, time: &ModelTime) -> Value {
+fn describe(mode: Mode, on: &str, time: &ModelTime) -> Value {
     json!({
-        "on": way.to_string(),
+        "on": mode.to_string(),
         "system": on,
         "clock": "model",
         "load_s": time.load_s,

@@ -205,8 +205,8 @@ pub(crate) fn stat(options: cli::Name, context: &Context) -> Result<Report, Fail
             .iter()
             .enumerate()
             .map(|(member, &index)| {
-                let seat = array.seats().get(usize::from(index));
-                let name = seat.map_or_else(|| format!("#{index}"), |seat| seat.name.clone());
+                let slot = array.slots().get(usize::from(index));
+                let name = slot.map_or_else(|| format!("#{index}"), |slot| slot.name.clone());
                 (name, layout.count(member))
             })
             .collect();

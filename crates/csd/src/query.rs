@@ -44,15 +44,15 @@ fn of_array<T: Send + 'static>(
 ) -> Result<Answers<T>, Failure> {
     context.with_array(async move |array: &Array| {
         let mut answers = Vec::new();
-        for seat in array.seats() {
-            if only.as_ref().is_some_and(|only| *only != seat.name) {
+        for slot in array.slots() {
+            if only.as_ref().is_some_and(|only| *only != slot.name) {
                 continue;
             }
-            let answer = match seat.drive() {
+            let answer = match slot.drive() {
                 Ok(drive) => question(&drive.controller, None).await.map_err(|e| e.to_string()),
                 Err(why) => Err(why.to_owned()),
             };
-            answers.push((seat.name.clone(), answer));
+            answers.push((slot.name.clone(), answer));
         }
         match only {
             Some(name) if answers.is_empty() => {

@@ -142,9 +142,9 @@ impl From<csd_store::array::FileError> for Failure {
     }
 }
 
-impl From<csd_store::run::Unfit> for Failure {
-    fn from(unfit: csd_store::run::Unfit) -> Self {
-        Self::usage(unfit)
+impl From<csd_store::run::InvalidJob> for Failure {
+    fn from(invalid: csd_store::run::InvalidJob) -> Self {
+        Self::usage(invalid)
     }
 }
 

@@ -1,43 +1,43 @@
-//! Model time: what a run would take on the machines of a profile.
+//! Model time: the time that a run would take on the machines of a profile.
 //!
-//! Time is bytes by bandwidth, and work by its cost, both from points of the profile. Never reads
-//! a clock: two runs over the same object give the same model time. Invariant: bytes and times of
-//! one answer belong to one profile and one device.
+//! The time is bytes by bandwidth plus work by cost, both from points of the profile. Reads no
+//! clock: two runs over the same object give the same model time. Invariant: bytes and times of one
+//! answer belong to one profile and one device.
 
 use crate::profile::{Overlap, Point, Profile, Where};
 
-/// What a kernel takes on one system of a profile.
+/// Cost of a kernel on one system of a profile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
-    /// To load a byte, s.
+    /// Time to load a byte, s.
     pub load_s_per_byte: f64,
-    /// To compute on a byte, s.
+    /// Time to compute on a byte, s.
     pub comp_s_per_byte: f64,
     /// Energy for a byte, J.
     pub joules_per_byte: Option<f64>,
     /// Cores, or compute units, at work.
     pub units: u64,
-    /// Whether it computes while it loads.
+    /// Overlap of loading and computing.
     pub overlap: Overlap,
 }
 
-/// The time that a run would take.
+/// Predicted time of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelTime {
-    /// To load, on the slowest drive, or over the wire, s.
+    /// Load time of the slowest drive, or over the wire, s.
     pub load_s: f64,
-    /// To compute, on the slowest drive, or on the host, s.
+    /// Compute time of the slowest drive, or of the host, s.
     pub comp_s: f64,
-    /// In all, s: serial the sum, pipelined the longer.
+    /// Total time, s: the sum if serial, the longer one if pipelined.
     pub total_s: f64,
-    /// Whether it computes while it loads.
+    /// Overlap of loading and computing.
     pub overlap: Overlap,
     /// Energy of the side that computes, J.
     pub joules: Option<f64>,
 }
 
-/// The best that a device does with a kernel inside: the point of its largest working set whose
-/// load and compute times are shortest, as planners take it.
+/// Returns a device's best rates for a kernel inside it: those of the point with the largest
+/// working set and, of these, the shortest load and compute time, as planners choose it.
 #[must_use]
 pub fn drive(profile: &Profile, device: &str, kernel: &str) -> Option<Rates> {
     let points = || points(profile, device, kernel, Where::Drive);
@@ -49,8 +49,8 @@ pub fn drive(profile: &Profile, device: &str, kernel: &str) -> Option<Rates> {
     Some(rates(best))
 }
 
-/// What Host(n) does with a kernel over the bytes of one drive: its own point, or that of one core
-/// with the compute time divided by n (equation 2).
+/// Returns the rates of Host(n) for a kernel over the bytes of one drive: its own point, or that of
+/// one core with the compute time divided by n (equation 2).
 #[must_use]
 pub fn host(profile: &Profile, device: &str, kernel: &str, cores: u64) -> Option<Rates> {
     let points = || points(profile, device, kernel, Where::Host);
@@ -64,7 +64,8 @@ pub fn host(profile: &Profile, device: &str, kernel: &str, cores: u64) -> Option
     Some(Rates { comp_s_per_byte, units: cores, ..one })
 }
 
-/// A run inside the drives, each of which has so many bytes: the slowest says.
+/// Returns the time of a run inside drives with these numbers of bytes; the slowest drive
+/// determines it.
 #[must_use]
 pub fn drives_time(rates: &Rates, bytes: &[u64]) -> ModelTime {
     let most = bytes.iter().copied().max().unwrap_or(0);
@@ -72,8 +73,8 @@ pub fn drives_time(rates: &Rates, bytes: &[u64]) -> ModelTime {
     time(rates.load_s_per_byte * real(most), rates.comp_s_per_byte * real(most), rates, joules)
 }
 
-/// A run on the host, the drives of which send so many bytes each, at once, over a link that takes
-/// `ingest_bw` bytes per second from all of them together.
+/// Returns the time of a run on the host. Its drives send these numbers of bytes at once, over a
+/// link that takes `ingest_bw` bytes per second from all of them together.
 #[must_use]
 pub fn host_time(rates: &Rates, bytes: &[u64], ingest_bw: Option<u64>) -> ModelTime {
     let (most, all) = (bytes.iter().copied().max().unwrap_or(0), bytes.iter().sum());

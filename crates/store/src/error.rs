@@ -1,4 +1,4 @@
-//! [`Error`]: why something could not be done to an object, by a put, a get or a run.
+//! [`Error`]: reason why a put, a get or a run failed.
 
 use std::fmt;
 use std::io;
@@ -8,19 +8,19 @@ use crate::fault::Fault;
 use crate::room::Room;
 use crate::{layout, source};
 
-/// Objects that a kernel cannot run over as they are: wrong use, worded with what to do.
+/// Reason why a kernel cannot run over the given objects, with a remedy: wrong use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfit(pub String);
+pub struct InvalidJob(pub String);
 
-impl fmt::Display for Unfit {
+impl fmt::Display for InvalidJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Unfit {}
+impl std::error::Error for InvalidJob {}
 
-/// Why something could not be done to an object.
+/// Reason why an operation on an object failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -30,43 +30,43 @@ pub enum Error {
     Source(source::Error),
     /// The user's chunk size, or the object's size, has no layout.
     Layout(layout::Error),
-    /// There is no such object.
+    /// No object has this name.
     Missing {
-        /// The name asked for.
+        /// Name asked for.
         name: String,
     },
-    /// There is such an object, and objects are immutable.
+    /// An object of this name exists, and objects are immutable.
     Exists {
-        /// The name asked for.
+        /// Name asked for.
         name: String,
     },
-    /// The user's input is not what its layout needs.
+    /// The user's input does not fit the layout asked for.
     Input {
-        /// The input.
+        /// Name of the input.
         name: String,
-        /// What is wrong, and what to do.
+        /// Description of the fault, with a remedy.
         why: String,
     },
-    /// Objects that a kernel cannot run over as they are.
-    Unfit(Unfit),
-    /// A program of the user's own failed, or could not be brought to run.
+    /// A kernel cannot run over the given objects.
+    InvalidJob(InvalidJob),
+    /// A user's program failed, or could not be started.
     Program {
-        /// Why.
+        /// Reason, in words.
         why: String,
     },
-    /// A signal ended a program's run.
+    /// A signal interrupted a program's run.
     Interrupted {
-        /// Drives that could not be asked to unload the program, by name.
+        /// Names of the drives that could not be asked to unload the program.
         left: Vec<String>,
     },
-    /// Another run keeps its vector in a drive's memory.
+    /// Another run keeps its vector in the drive's memory.
     MemoryBusy {
         /// The drive.
         drive: String,
     },
-    /// A name that no object can have.
+    /// The name is invalid for an object.
     Name {
-        /// What is wrong with it.
+        /// Rule that the name breaks.
         why: String,
     },
     /// A command to a drive failed.
@@ -75,59 +75,59 @@ pub enum Error {
         drive: String,
         /// Its address.
         url: String,
-        /// Why.
+        /// Error of the command.
         source: csd_initiator::Error,
     },
     /// A drive has no room left.
     Full {
         /// The drive.
         drive: String,
-        /// What of it is full.
+        /// Part of the drive that is full.
         what: &'static str,
-        /// What objects can still take, where that was asked.
+        /// Remaining room for objects, if it was determined.
         room: Option<Room>,
     },
-    /// What a drive holds is damaged or contradicts itself.
+    /// Data on a drive is damaged or contradicts itself.
     Corrupt {
         /// The drive.
         drive: String,
         /// The object.
         object: String,
-        /// What is wrong.
+        /// Description of the fault.
         why: String,
     },
-    /// The chunks are sound, but are not what was put.
+    /// Every chunk is intact, but the content differs from that of the put.
     Digest {
         /// The object.
         name: String,
     },
-    /// Another writer of the same name was there first, or came later and won.
+    /// Another writer of the name won, earlier or later.
     Overtaken {
         /// The name.
         name: String,
     },
-    /// Another writer of the name was cut off, and only drives that are down can tell how far it
-    /// came.
+    /// Another writer of the name was interrupted, and its progress is known only to drives that
+    /// are down.
     Undecided {
         /// The name.
         name: String,
     },
-    /// The object was removed while it was read.
+    /// The object was removed while it was being read.
     Removed {
         /// The name.
         name: String,
     },
     /// Writing the output failed.
     Write {
-        /// Why.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The thread that reads, hashes and writes files failed: our bug.
+    /// The thread that reads, hashes and writes files failed: an internal error.
     Lane,
 }
 
 impl Error {
-    /// Whose fault it is.
+    /// Returns the party at fault.
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
@@ -137,13 +137,13 @@ impl Error {
             | Self::Missing { .. }
             | Self::Exists { .. }
             | Self::Input { .. }
-            | Self::Unfit(_)
+            | Self::InvalidJob(_)
             | Self::Name { .. } => Fault::Usage,
             _ => Fault::Run,
         }
     }
 
-    /// Name of the drive at fault, if it is one drive.
+    /// Returns the name of the drive at fault, if it is one drive.
     #[must_use]
     pub fn drive(&self) -> Option<&str> {
         match self {
@@ -156,7 +156,7 @@ impl Error {
         }
     }
 
-    /// A failed command of `drive`.
+    /// Converts the error of a command to `drive`.
     pub(crate) fn command(drive: &Drive, source: csd_initiator::Error) -> Self {
         use csd_nvme::status::Status;
         match source.status() {
@@ -179,7 +179,7 @@ impl fmt::Display for Error {
                 write!(f, "object {name:?} exists and is immutable: remove it with `csd rm` first")
             }
             Self::Input { name, why } => write!(f, "{name}: {why}"),
-            Self::Unfit(unfit) => unfit.fmt(f),
+            Self::InvalidJob(invalid) => invalid.fmt(f),
             Self::Program { why } => write!(f, "the program failed: {why}"),
             Self::Interrupted { left } if left.is_empty() => {
                 f.write_str("interrupted; the program is unloaded from the drives")

@@ -1,14 +1,14 @@
-//! Extents: room for chunks on block namespaces, in units of 8 MiB.
+//! Extents: space for chunks on block namespaces, in units of 8 MiB.
 //!
-//! A unit belongs to the object whose claim stands under the unit's key (02h, then its number,
-//! big-endian) in the objects' kv namespace of the same drive. A claim is stored only if there is
-//! none, so the drive itself decides which of two writers gets a unit. A claim whose object has
-//! no catalogue entry any more is stale; stale claims are reclaimed when a drive is full, by one
-//! writer at a time (the lock key 03h).
+//! A unit belongs to the object whose claim is stored under the unit's key (02h, then its number,
+//! big-endian) in the objects' kv namespace of the same drive. A claim is stored only if the key is
+//! unused, so the drive decides which of two writers gets a unit. A claim whose object no longer
+//! has a catalogue entry is stale; when a drive is full, one writer at a time (lock key 03h)
+//! reclaims its stale claims.
 //!
-//! Never: data. Invariant: units are claimed only while their object's entry is staged, and a
-//! claim is deleted only after its object was removed, or by a reclaim that found it stale.
-//! Not guarded: a reclaim that is stopped for so long that another writer breaks its lock
+//! This module reads and writes no data. Invariant: units are claimed only while their object's
+//! entry is staged, and a claim is deleted only after its object was removed, or by a reclaim that
+//! found it stale. Not guarded: a reclaim that stalls until another writer breaks its lock
 //! ([`LOCK_PATIENCE`]) may then delete a claim that was renewed in the meantime.
 
 use std::collections::BTreeSet;
@@ -24,17 +24,17 @@ use crate::catalogue::{self, Extents, ObjectId};
 use crate::error::Error;
 
 pub use crate::layout::UNIT_BYTES;
-/// How long a lock must stand unchanged before another writer takes it for abandoned.
+/// Time that a lock must stay unchanged before another writer takes it for abandoned.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(5);
-/// After this long a put whose name another writer has taken writes no blocks any more, and others
-/// may: it has looked several times, and what it had sent is done.
+/// Time after which a put that has lost its name writes no more blocks, so that others may write
+/// them: by then it has checked its name several times, and its commands have completed.
 pub(crate) const GRACE: Duration = Duration::from_secs(3);
 
 const CLAIM_PREFIX: u8 = 0x02;
 const LOCK_PREFIX: u8 = 0x03;
 const CLAIM_BYTES: usize = 28;
 
-/// Claims units of one drive for one object, each next to the one before where that is free.
+/// Claims units of one drive for one object, contiguous where possible.
 pub(crate) struct Claimer {
     drive: Rc<Drive>,
     object: ObjectId,
@@ -46,7 +46,7 @@ pub(crate) struct Claimer {
 }
 
 impl Claimer {
-    /// A claimer that knows which units are taken now.
+    /// Returns a claimer, after reading which units are taken.
     pub(crate) async fn new(
         drive: &Rc<Drive>,
         object: ObjectId,
@@ -59,7 +59,7 @@ impl Claimer {
         Ok(Self { drive, object, entry_key, units, taken, next, extents: Extents::new() })
     }
 
-    /// Claims one more unit, and gives its number.
+    /// Claims one more unit and returns its number.
     pub(crate) async fn claim(&mut self, array: &Array) -> Result<u32, Error> {
         let mut reclaimed = false;
         loop {
@@ -86,12 +86,12 @@ impl Claimer {
         }
     }
 
-    /// The units claimed so far.
+    /// Returns the units claimed so far.
     pub(crate) fn into_extents(self) -> Extents {
         self.extents
     }
 
-    /// Deletes stale claims; false when there was none.
+    /// Deletes stale claims; returns false when there was none.
     async fn reclaim(&mut self, array: &Array) -> Result<bool, Error> {
         lock(&self.drive, self.object).await?;
         let freed = delete_stale(&self.drive, array).await;
@@ -107,13 +107,13 @@ impl Claimer {
     }
 }
 
-/// How many units a drive has.
+/// Returns the number of units of a drive.
 #[must_use]
 pub fn units(drive: &Drive) -> u32 {
     u32::try_from(drive.block.bytes() / UNIT_BYTES).unwrap_or(u32::MAX)
 }
 
-/// Units of `drive` that are claimed, in order.
+/// Returns the claimed units of `drive`, in order.
 ///
 /// # Errors
 /// A failed command.
@@ -122,7 +122,7 @@ pub async fn claimed_units(drive: &Drive) -> Result<Vec<u32>, Error> {
     Ok(keys.iter().filter_map(unit_of).collect())
 }
 
-/// Objects that have claims on `drive`.
+/// Returns the objects that have claims on `drive`.
 ///
 /// # Errors
 /// A failed command, or a corrupt claim.
@@ -163,7 +163,7 @@ async fn delete_stale(drive: &Drive, array: &Array) -> Result<Vec<u32>, Error> {
     }
     let mut freed = Vec::new();
     for (unit, object, key) in stale {
-        // Once more just before: its object may have been removed and the unit claimed anew.
+        // Checked again: the object may have been removed and the unit claimed by another.
         if read_claim(drive, unit).await? == Some((object, key)) {
             delete(drive, &unit_key(unit)).await?;
             freed.push(unit);
@@ -247,7 +247,7 @@ fn parse_claim(value: &[u8]) -> Result<(ObjectId, Key), &'static str> {
     Ok((ObjectId(object), Key::new(key).map_err(|_| "wrong length")?))
 }
 
-/// First free unit from `from` on, or else from the beginning.
+/// Returns the first free unit from `from` on, or else from the beginning.
 fn next_free(taken: &BTreeSet<u32>, from: u32, units: u32) -> Option<u32> {
     let free = |unit: &u32| !taken.contains(unit);
     (from..units).find(free).or_else(|| (0..from.min(units)).find(free))
@@ -272,11 +272,11 @@ fn push_unit(extents: &mut Extents, unit: u32) {
     }
 }
 
-/// The contiguous byte ranges of a block namespace, in order, that hold the bytes
-/// `start..start + bytes` of what an object has on this drive.
+/// Returns the contiguous byte ranges of a block namespace, in order, that hold bytes `start..start
+/// + bytes` of the object's data on this drive.
 ///
 /// # Panics
-/// When the extents are shorter, which entries are checked for.
+/// When the extents are shorter; parsing an entry excludes this.
 #[must_use]
 pub fn byte_ranges(extents: &Extents, start: u64, bytes: u64) -> Vec<(u64, u64)> {
     let (mut ranges, mut skip, mut left) = (Vec::new(), start, bytes);

@@ -1,26 +1,25 @@
 //! CSDSTORE: arrays of drives, objects, layouts and runs.
 //!
-//! What it is: what a host makes of several drives. It connects to them, keeps named, typed,
-//! immutable objects on them, and runs kernels over these objects in the drives, on the host, or
-//! on both.
+//! The host's side of several drives. This crate connects to them, keeps named, typed, immutable
+//! objects on them, and runs kernels over these objects in the drives, on the host, or on both.
 //!
-//! What it never does: name a clock, a thread or a random source (the reactor does), hold a whole
-//! object in memory, or hide that a drive is down.
+//! It uses no clock, thread or random source directly (the reactor does), holds no whole object in
+//! memory, and always reports a drive that is down.
 //!
-//! Modules, in the order of an object's way:
+//! Modules, from the drives to runs and models:
 //! - [`mod@array`]: the array file, and connections to all its drives
-//! - [`source`]: what put reads: raw bytes, CSV columns, `.npy` arrays
-//! - [`layout`]: which chunk is on which drive
-//! - [`extent`]: room for chunks on block namespaces
-//! - [`mod@room`]: what objects can still take
-//! - [`catalogue`]: what every drive knows of every object
+//! - [`source`]: input of put: raw bytes, CSV columns, `.npy` arrays
+//! - [`layout`]: placement of chunks on drives
+//! - [`extent`]: space for chunks on block namespaces
+//! - [`mod@room`]: remaining capacity for objects
+//! - [`catalogue`]: the index of all objects, on every drive
 //! - [`object`]: put, get, list, look up, remove
 //! - [`run`]: kernels over objects
-//! - [`characterize`]: what kernels cost on a drive and on a host
-//! - [`account`]: what a run would take on the machines of a profile
-//! - [`profile`]: what machines were measured to do
-//! - [`error`](mod@error), [`fault`]: what went wrong, and whose fault it is
-//! - [`whole`]: files that appear when they are whole
+//! - [`characterize`]: measured cost of kernels on a drive and on a host
+//! - [`account`]: predicted time of a run on the machines of a profile
+//! - [`profile`]: the file of measurements of machines
+//! - [`error`](mod@error), [`fault`]: errors, and the party at fault
+//! - [`whole`]: files that appear atomically
 
 pub mod account;
 pub mod array;

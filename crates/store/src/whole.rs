@@ -1,15 +1,15 @@
-//! A file that appears under its name when it is whole.
+//! [`Whole`]: a file that appears under its name only when it is complete.
 //!
-//! Until then its bytes are in a file next to it whose name nobody can foresee, and which is made
-//! for it alone (`O_EXCL`, which follows no link). So in a folder that others write to nobody can
-//! lay a link in its way, and two writers of one name do not meet in one file. Does not sync.
-//! Invariant: what is dropped unfinished leaves nothing behind.
+//! Until then its bytes are in a temporary file next to it, with an unpredictable name, opened with
+//! `O_EXCL`, which follows no link. So in a folder that others can write to, a planted link has no
+//! effect, and two writers of one name do not share a file. Does not sync. Invariant: dropping an
+//! unfinished file removes it.
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The file in the making.
+/// An unfinished file.
 #[derive(Debug)]
 pub struct Whole {
     path: PathBuf,
@@ -18,11 +18,11 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// Makes an empty file for what is to become `path`. Runs a reactor of its own for a moment:
-    /// not for use on a core.
+    /// Creates an empty temporary file for `path`. Runs a reactor of its own for a moment, so it
+    /// cannot be called on a core.
     ///
     /// # Errors
-    /// Why there can be none in that folder.
+    /// The operating system's error if the folder refuses the file.
     pub fn create(path: &Path) -> io::Result<(Self, File)> {
         let number = csd_reactor::block_on(&csd_reactor::Config::default(), || async {
             csd_reactor::random_u64()
@@ -35,25 +35,25 @@ impl Whole {
         Ok((Self { path: path.to_owned(), temporary, finished: false }, file))
     }
 
-    /// Gives it its name; a file that has it is replaced.
+    /// Renames the file to its name; replaces an existing file.
     ///
     /// # Errors
-    /// Why it cannot have it.
+    /// The operating system's error.
     pub fn finish(mut self) -> io::Result<()> {
         std::fs::rename(&self.temporary, &self.path)?;
         self.finished = true;
         Ok(())
     }
 
-    /// Gives it its name, which must be free still.
+    /// Renames the file to its name, which must be unused.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`], or why it cannot have the name.
+    /// [`io::ErrorKind::AlreadyExists`], or another error of the operating system.
     pub fn finish_new(self) -> io::Result<()> {
         match std::fs::hard_link(&self.temporary, &self.path) {
             Ok(()) => Ok(()), // the temporary name goes with `self`
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-            // File systems without hard links give no such promise against another writer.
+            // File systems without hard links cannot exclude a concurrent writer.
             Err(_) if self.path.symlink_metadata().is_ok() => {
                 Err(io::ErrorKind::AlreadyExists.into())
             }

@@ -93,8 +93,8 @@ async fn query_drives(array: &Array) -> Vec<Result<DriveState, String>> {
     // Without a majority the objects are unknown; the drives are still shown.
     let objects = object::list(array).await.ok();
     let mut rows = Vec::new();
-    for (index, seat) in array.seats().iter().enumerate() {
-        let row = match seat.drive() {
+    for (index, slot) in array.slots().iter().enumerate() {
+        let row = match slot.drive() {
             Ok(drive) => query_drive(array, drive).await.map(|mut state| {
                 let holds = |entry: &csd_store::catalogue::Entry| {
                     entry.members.iter().any(|&member| usize::from(member) == index)

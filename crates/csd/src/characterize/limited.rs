@@ -13,7 +13,7 @@ use std::sync::Arc;
 use csd_kernels::registry;
 use csd_store::characterize::host::{self, HostJob, Timed};
 use csd_store::characterize::region::Region;
-use csd_store::characterize::{Error, Holding, Limited, Overlap, Rivals};
+use csd_store::characterize::{Contention, Error, Holding, Limited, Overlap};
 use serde_json::{Value, json};
 
 use super::cgroup::MemoryGroup;
@@ -127,7 +127,7 @@ fn parse(request: &Value, connection: &csd_initiator::Options) -> Option<(HostJo
         units: 1,
         overlap: Overlap::Serial,
         output: None,
-        rivals: Rivals::None,
+        contention: Contention::None,
         holding: Holding::Paged {
             folder: request["folder"].as_str()?.into(),
             memory_bytes: request["memory_bytes"].as_u64()?,

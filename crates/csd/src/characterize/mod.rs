@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use csd_kernels::kernel::Kernel;
 use csd_kernels::registry::{self, BUILTIN};
-use csd_store::characterize::{self, Error, Options, Overloaded, compose};
+use csd_store::characterize::{self, Error, Options, Overloaded, build_profile};
 use csd_store::profile::{Overload, OverloadKind, Profile};
 use serde_json::json;
 
@@ -65,10 +65,10 @@ pub(crate) fn characterize(options: &Characterize, context: &Context) -> Result<
     drop(bar);
     warnings.extend(found.warnings.iter().cloned());
     let ingest = HostIngest::measure(options, &target, &measured, &found, context)?;
-    let united = found.unite();
-    let machine = about::machine(options, &target, united, &ingest, &energies);
+    let merged = found.merge();
+    let machine = about::machine(options, &target, merged, &ingest, &energies);
     target.end()?;
-    let profile = compose(&found, &machine);
+    let profile = build_profile(&found, &machine);
     write(&profile, &options.output)?;
     let mut text = table::text(&found, &profile, &machine.devices);
     for line in [ingest.text(), Some(energies.words.clone())].into_iter().flatten() {

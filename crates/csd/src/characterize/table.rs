@@ -1,6 +1,6 @@
 //! Measurements as a table for people and as JSON.
 
-use csd_store::characterize::spread::Samples;
+use csd_store::characterize::quantiles::Samples;
 use csd_store::characterize::{About, Cell, Found};
 use csd_store::profile::{Profile, Where};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ pub(super) fn text(found: &Found, profile: &Profile, devices: &[About]) -> Strin
         ("n", Align::Right),
     ]);
     for cell in &found.cells {
-        let n = cell.load.spread().map_or(0, |spread| spread.n);
+        let n = cell.load.quartiles().map_or(0, |quartiles| quartiles.n);
         table.row(vec![
             cell.kernel.to_owned(),
             system(cell) + &device(cell),
@@ -71,7 +71,7 @@ fn bandwidths(profile: &Profile) -> String {
 
 /// Returns the ratio of two medians, marked if one of them is unsteady.
 fn factor(burdened: &Samples, free: &Samples) -> Option<String> {
-    let (burdened, free) = (burdened.spread()?, free.spread()?);
+    let (burdened, free) = (burdened.quartiles()?, free.quartiles()?);
     let mark = match burdened.is_unsteady() || free.is_unsteady() {
         true => " (unsteady)",
         false => "",
@@ -109,7 +109,7 @@ fn system(cell: &Cell) -> String {
 }
 
 fn median(samples: &Samples) -> Option<f64> {
-    samples.spread().map(|spread| spread.median)
+    samples.quartiles().map(|quartiles| quartiles.median)
 }
 
 fn median_text(samples: &Samples) -> String {
@@ -118,11 +118,11 @@ fn median_text(samples: &Samples) -> String {
 
 /// Returns every cell as JSON.
 pub(super) fn cells(found: &Found, devices: &[About]) -> Vec<Value> {
-    let spread = |samples: &Samples| {
-        samples.spread().map(|spread| {
+    let quartiles = |samples: &Samples| {
+        samples.quartiles().map(|of| {
             json!({
-                "median": spread.median, "p25": spread.p25, "p75": spread.p75, "n": spread.n,
-                "unsteady": spread.is_unsteady(),
+                "median": of.median, "p25": of.p25, "p75": of.p75, "n": of.n,
+                "unsteady": of.is_unsteady(),
             })
         })
     };
@@ -135,12 +135,12 @@ pub(super) fn cells(found: &Found, devices: &[About]) -> Vec<Value> {
             "bytes": cell.bytes,
             "work": cell.work,
             "overload": cell.overload,
-            "load_s": spread(&cell.load),
-            "comp_s": spread(&cell.comp),
-            "store_s": spread(&cell.store),
-            "pipelined_s": spread(&cell.pipelined),
-            "cpu_s": spread(&cell.cpu),
-            "energy_J": spread(&cell.joules),
+            "load_s": quartiles(&cell.load),
+            "comp_s": quartiles(&cell.comp),
+            "store_s": quartiles(&cell.store),
+            "pipelined_s": quartiles(&cell.pipelined),
+            "cpu_s": quartiles(&cell.cpu),
+            "energy_J": quartiles(&cell.joules),
         })
     };
     found.cells.iter().map(cell).collect()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use csd_store::ElementType;
 use csd_store::array::{Array, Plan};
 use csd_store::object::{self, Arrange, On, PutOptions, Stored};
-use csd_store::run::program::{self, How, Outcome, Records, Sandbox, Task};
+use csd_store::run::program::{self, Outcome, Records, RunOptions, Sandbox, Task};
 use csd_store::source::Source;
 use serde_json::{Value, json};
 
@@ -85,11 +85,11 @@ fn run_all(
     task: &Arc<Task>,
 ) -> Result<Vec<Outcome>, Failure> {
     let mut outcomes: Vec<Outcome> = Vec::new();
-    for way in ways(options.on, options.check) {
-        let bar = Bar::new(context, &format!("on {way}"), Some(task.bytes()));
+    for mode in ways(options.on, options.check) {
+        let bar = Bar::new(context, &format!("on {mode}"), Some(task.bytes()));
         let cores = usize::from(options.cores.unwrap_or(1));
-        let how = How { way, cores, progress: Arc::clone(&bar.progress) };
-        let mut outcome = program::run(&runtime(), plan, &context.options()?, task, &how)?;
+        let run_options = RunOptions { mode, cores, progress: Arc::clone(&bar.progress) };
+        let mut outcome = program::run(&runtime(), plan, &context.options()?, task, &run_options)?;
         drop(bar);
         if let Some(first) = outcomes.first() {
             compare(first, &outcome)?;
@@ -105,11 +105,11 @@ fn run_all(
 fn compare(first: &Outcome, other: &Outcome) -> Result<(), Failure> {
     let (a, b) = (&first.answer, &other.answer);
     let why = if a.result != b.result {
-        format!("the result on {} is {}, on {} {}", first.way, a.result, other.way, b.result)
+        format!("the result on {} is {}, on {} {}", first.mode, a.result, other.mode, b.result)
     } else if a.output != b.output {
         let pairs = a.output.iter().zip(&b.output);
         let at = pairs.take_while(|(a, b)| a == b).count();
-        format!("{} wrote another byte {at} than {}", other.way, first.way)
+        format!("{} wrote another byte {at} than {}", other.mode, first.mode)
     } else {
         return Ok(());
     };
@@ -190,7 +190,7 @@ fn text_of_one(outcome: &Outcome, task: &Task) -> String {
     pairs(&[
         ("result", grouped(outcome.answer.result)),
         ("written", size(outcome.answer.output.len() as u64)),
-        ("on", text::who(outcome.way, outcome.cores)),
+        ("on", text::who(outcome.mode, outcome.cores)),
         ("time", duration(outcome.wall_s)),
         ("rate", rate(outcome.bytes, outcome.wall_s)),
         ("crossed", crossed(outcome)),
@@ -204,7 +204,7 @@ fn text_of_many(outcomes: &[Outcome], task: &Task) -> String {
     let mut table = text::table_of_ways("result");
     for outcome in outcomes {
         table.row(vec![
-            text::who(outcome.way, outcome.cores),
+            text::who(outcome.mode, outcome.cores),
             grouped(outcome.answer.result),
             duration(outcome.wall_s),
             rate(outcome.bytes, outcome.wall_s),
@@ -218,7 +218,7 @@ fn text_of_many(outcomes: &[Outcome], task: &Task) -> String {
 
 fn describe(outcome: &Outcome) -> Value {
     json!({
-        "on": outcome.way.to_string(),
+        "on": outcome.mode.to_string(),
         "cores": outcome.cores,
         "result": outcome.answer.result,
         "executions": outcome.executions,

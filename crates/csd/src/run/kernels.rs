@@ -5,7 +5,7 @@ use std::sync::Arc;
 use csd_kernels::kernel::{Kind, Value};
 use csd_kernels::page_rank::Options as RankOptions;
 use csd_store::array::Plan;
-use csd_store::run::{self, How, Job, Way};
+use csd_store::run::{self, Job, Mode, RunOptions};
 use serde_json::Map;
 
 use super::{RunContext, look_up, report, text};
@@ -25,8 +25,8 @@ pub(super) fn run(options: &KernelRun, context: &Context) -> Result<Report, Fail
     let (plan, entries, warnings) = look_up(context, options.inputs.clone())?;
     let mut job = Job::new(options.kernel, entries, &options.arguments)?;
     if options.tune {
-        let way = if options.ways.on == Who::Host { Way::Host } else { Way::Drives };
-        job = fastest((&plan, &context.options()?), &job, way)?;
+        let mode = if options.ways.on == Who::Host { Mode::Host } else { Mode::Drives };
+        job = fastest((&plan, &context.options()?), &job, mode)?;
     }
     let ranks = RankOptions::default();
     let run_context =
@@ -52,15 +52,15 @@ pub(super) fn run(options: &KernelRun, context: &Context) -> Result<Report, Fail
 fn fastest(
     (plan, connection): (&Plan, &csd_initiator::Options),
     job: &Job,
-    way: Way,
+    mode: Mode,
 ) -> Result<Job, Failure> {
     let chunks = (SAMPLE_BYTES / job.inputs[0].chunk_bytes).max(1);
     let (ranks, progress) = (RankOptions::default(), silent());
-    let how = How { way, cores: 1, drive_cores: 1, ranks, progress };
+    let run_options = RunOptions { mode, cores: 1, drive_cores: 1, ranks, progress };
     let mut best: Option<(f64, Job)> = None;
     for job in job.alternatives(EXECUTIONS_TRIED) {
         let sample = Arc::new(job.sample(chunks));
-        let wall_s = run::run(&runtime(), plan, connection, &sample, None, &how)?.wall_s;
+        let wall_s = run::run(&runtime(), plan, connection, &sample, None, &run_options)?.wall_s;
         // Of equal ones the first wins.
         if best.as_ref().is_none_or(|(least, _)| wall_s < *least) {
             best = Some((wall_s, job));

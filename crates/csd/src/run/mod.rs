@@ -16,7 +16,7 @@ use csd_kernels::page_rank::Options as RankOptions;
 use csd_store::array::{Array, Plan};
 use csd_store::catalogue::Entry;
 use csd_store::object::{self, Stored};
-use csd_store::run::{self, Answer, How, Job, Outcome, Product, Way};
+use csd_store::run::{self, Answer, Job, Mode, Outcome, OutputObject, RunOptions};
 use serde_json::{Value, json};
 
 use crate::account;
@@ -70,17 +70,17 @@ pub(crate) fn look_up(
 }
 
 /// Returns the modes to run: the requested one, then those to check it against.
-pub(crate) fn ways(on: Who, check: bool) -> Vec<Way> {
-    let all = [Way::Drives, Way::Host, Way::Split];
+pub(crate) fn ways(on: Who, check: bool) -> Vec<Mode> {
+    let all = [Mode::Drives, Mode::Host, Mode::Split];
     let asked = match on {
         Who::All => return all.to_vec(),
-        Who::Drives => Way::Drives,
-        Who::Host => Way::Host,
-        Who::Split => Way::Split,
+        Who::Drives => Mode::Drives,
+        Who::Host => Mode::Host,
+        Who::Split => Mode::Split,
     };
     let mut ways = vec![asked];
     if check {
-        ways.extend([Way::Drives, Way::Host].into_iter().filter(|&way| way != asked));
+        ways.extend([Mode::Drives, Mode::Host].into_iter().filter(|&mode| mode != asked));
     }
     ways
 }
@@ -90,21 +90,21 @@ impl RunContext<'_> {
     /// answers.
     fn run_all(&self, output: Option<&str>) -> Result<Results, Failure> {
         let mut results = Results { outcomes: Vec::new(), stored: None };
-        for way in ways(self.ways.on, self.ways.check) {
+        for mode in ways(self.ways.on, self.ways.check) {
             let name = match (output, results.outcomes.is_empty()) {
                 (Some(name), true) => Some(name.to_owned()),
                 // Later outputs are compared with the first one and deleted.
                 (Some(name), false) => Some(comparison_name(name)?),
                 (None, _) => None,
             };
-            let (outcome, stored) = self.one(way, name)?;
+            let (outcome, stored) = self.one(mode, name)?;
             results.outcomes.push(outcome);
             let compared = match (&results.stored, stored) {
                 (None, stored) => {
                     results.stored = stored;
                     Ok(())
                 }
-                (Some(first), Some(other)) => self.compare_objects(&first.entry, other.entry, way),
+                (Some(first), Some(other)) => self.compare_objects(&first.entry, other.entry, mode),
                 (Some(_), None) => Ok(()),
             };
             let describe = |answer: &Answer| self.describe(answer);
@@ -126,33 +126,45 @@ impl RunContext<'_> {
     }
 
     /// Runs the job in one mode.
-    fn one(&self, way: Way, output: Option<String>) -> Result<(Outcome, Option<Stored>), Failure> {
-        let product = match output {
+    fn one(
+        &self,
+        mode: Mode,
+        output: Option<String>,
+    ) -> Result<(Outcome, Option<Stored>), Failure> {
+        let output_object = match output {
             Some(name) => {
                 let job = Arc::clone(&self.job);
                 let begun = self.with_array(async move |array: &Array| {
-                    Ok(Product::begin(array, &name, &job).await?)
+                    Ok(OutputObject::begin(array, &name, &job).await?)
                 });
                 Some(begun?)
             }
             None => None,
         };
-        let bar = Bar::new(self.context, &format!("on {way}"), self.length());
+        let bar = Bar::new(self.context, &format!("on {mode}"), self.length());
         let cores = usize::from(self.ways.cores.unwrap_or(1));
         let (ranks, progress) = (self.ranks, Arc::clone(&bar.progress));
-        let how = How { way, cores, drive_cores: self.ways.drive_cores, ranks, progress };
+        let run_options =
+            RunOptions { mode, cores, drive_cores: self.ways.drive_cores, ranks, progress };
         let (config, options) = (runtime(), self.context.options()?);
-        let ran = run::run(&config, &self.plan, &options, &self.job, product.as_ref(), &how);
+        let ran = run::run(
+            &config,
+            &self.plan,
+            &options,
+            &self.job,
+            output_object.as_ref(),
+            &run_options,
+        );
         drop(bar);
-        let Some(product) = product else { return Ok((ran?, None)) };
+        let Some(output_object) = output_object else { return Ok((ran?, None)) };
         match ran {
             Ok(outcome) => {
-                let stored = self.seal(product, outcome.answer.clone())?;
+                let stored = self.seal(output_object, outcome.answer.clone())?;
                 Ok((outcome, Some(stored)))
             }
             Err(failed) => {
                 let abandoned = self.with_array(async move |array: &Array| {
-                    product.abandon(array).await;
+                    output_object.abandon(array).await;
                     Ok(())
                 });
                 // The user must see the first error.
@@ -162,9 +174,11 @@ impl RunContext<'_> {
         }
     }
 
-    fn seal(&self, product: Product, answer: Answer) -> Result<Stored, Failure> {
+    fn seal(&self, output_object: OutputObject, answer: Answer) -> Result<Stored, Failure> {
         let job = Arc::clone(&self.job);
-        self.with_array(async move |array: &Array| Ok(product.seal(array, &job, &answer).await?))
+        self.with_array(async move |array: &Array| {
+            Ok(output_object.seal(array, &job, &answer).await?)
+        })
     }
 
     /// Returns the bytes to process, for the progress bar; unknown for page rank.
@@ -173,7 +187,7 @@ impl RunContext<'_> {
     }
 
     /// Compares two objects byte for byte, and removes the second.
-    fn compare_objects(&self, first: &Entry, other: Entry, way: Way) -> Result<(), Failure> {
+    fn compare_objects(&self, first: &Entry, other: Entry, mode: Mode) -> Result<(), Failure> {
         let first = first.clone();
         let name = first.name.clone();
         let differ = self.with_array(async move |array: &Array| {
@@ -184,10 +198,10 @@ impl RunContext<'_> {
         match differ {
             None => Ok(()),
             Some(byte) => Err(Failure {
-                detail: json!({ "byte": byte, "on": way.to_string() }),
+                detail: json!({ "byte": byte, "on": mode.to_string() }),
                 ..Failure::new(
                     Class::Differ,
-                    format!("answers differ: {way} gave another {name:?} from byte {byte} on"),
+                    format!("answers differ: {mode} gave another {name:?} from byte {byte} on"),
                 )
             }),
         }
@@ -207,7 +221,7 @@ fn compare(outcomes: &[Outcome], describe: &dyn Fn(&Answer) -> Description) -> R
         return Ok(());
     }
     let shown = |o: &Outcome| text::shown(&o.answer, &describe(&o.answer)).1;
-    let answers: Vec<_> = outcomes.iter().map(|o| format!("{}: {}", o.way, shown(o))).collect();
+    let answers: Vec<_> = outcomes.iter().map(|o| format!("{}: {}", o.mode, shown(o))).collect();
     let detail = outcomes.iter().map(|o| text::describe("value", &describe(&o.answer), o));
     let message = format!("answers differ: {}", answers.join(", "));
     Err(Failure {
@@ -250,7 +264,7 @@ fn report(
         all.dedup();
     }
     let mut text = text::of(&describe, &results.outcomes, results.stored.as_ref());
-    let runs: Vec<_> = results.outcomes.iter().map(|o| (o.way, o.cores)).collect();
+    let runs: Vec<_> = results.outcomes.iter().map(|o| (o.mode, o.cores)).collect();
     let account = &run_context.ways.account;
     let mut notes = Vec::new();
     if let Some(accounted) =
@@ -277,9 +291,9 @@ mod tests {
         Description::count("value", answer.whole.result)
     }
 
-    fn outcome(way: Way, value: u64) -> Outcome {
+    fn outcome(mode: Mode, value: u64) -> Outcome {
         Outcome {
-            way,
+            mode,
             cores: 1,
             answer: Answer { whole: whole(value), ..Answer::default() },
             elements: 8,
@@ -292,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_check_adds_the_ways_that_were_not_asked_for() {
-        use Way::{Drives, Host, Split};
+        use Mode::{Drives, Host, Split};
         assert_eq!(ways(Who::Drives, false), [Drives]);
         assert_eq!(ways(Who::Drives, true), [Drives, Host]);
         assert_eq!(ways(Who::Host, true), [Host, Drives]);
@@ -302,10 +316,10 @@ mod tests {
 
     #[test]
     fn answers_that_differ_are_a_failure_with_all_of_them() {
-        assert!(compare(&[outcome(Way::Drives, 3)], &described).is_ok());
-        assert!(compare(&[outcome(Way::Drives, 3), outcome(Way::Host, 3)], &described).is_ok());
+        assert!(compare(&[outcome(Mode::Drives, 3)], &described).is_ok());
+        assert!(compare(&[outcome(Mode::Drives, 3), outcome(Mode::Host, 3)], &described).is_ok());
         let failure = compare(
-            &[outcome(Way::Drives, 3), outcome(Way::Host, 4), outcome(Way::Split, 3)],
+            &[outcome(Mode::Drives, 3), outcome(Mode::Host, 4), outcome(Mode::Split, 3)],
             &described,
         )
         .unwrap_err();

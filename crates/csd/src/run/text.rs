@@ -2,7 +2,7 @@
 
 use csd_kernels::kernel::{self, Description};
 use csd_store::object::Stored;
-use csd_store::run::{Answer, Outcome, Share, Way};
+use csd_store::run::{Answer, Mode, Outcome, Share};
 use serde_json::{Value, json};
 
 use crate::table::{Align, Table, pairs};
@@ -39,7 +39,7 @@ fn of_one(described: &Description, outcome: &Outcome) -> String {
     rows.extend(fields.map(|(name, value)| (*name, text_of(value))));
     rows.extend([
         ("elements", grouped(outcome.elements)),
-        ("on", who(outcome.way, outcome.cores)),
+        ("on", who(outcome.mode, outcome.cores)),
         ("time", duration(outcome.wall_s)),
         ("rate", rate(outcome.bytes, outcome.wall_s)),
         ("crossed", size(outcome.crossed_bytes)),
@@ -53,7 +53,7 @@ fn of_many(describe: &dyn Fn(&Answer) -> Description, outcomes: &[Outcome]) -> S
     let mut table = table_of_ways(shown(first, &describe(first)).0);
     for outcome in outcomes {
         table.row(vec![
-            who(outcome.way, outcome.cores),
+            who(outcome.mode, outcome.cores),
             shown(&outcome.answer, &describe(&outcome.answer)).1,
             duration(outcome.wall_s),
             rate(outcome.bytes, outcome.wall_s),
@@ -99,11 +99,11 @@ pub(crate) fn table_of_ways(answer: &'static str) -> Table {
 }
 
 /// Names the mode, and the host's cores if they computed.
-pub(crate) fn who(way: Way, cores: usize) -> String {
-    match (way, cores) {
-        (Way::Drives, _) => "drives".to_owned(),
-        (way, 1) => format!("{way}, 1 core"),
-        (way, cores) => format!("{way}, {cores} cores"),
+pub(crate) fn who(mode: Mode, cores: usize) -> String {
+    match (mode, cores) {
+        (Mode::Drives, _) => "drives".to_owned(),
+        (mode, 1) => format!("{mode}, 1 core"),
+        (mode, cores) => format!("{mode}, {cores} cores"),
     }
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn describe_shares(shares: &[Share]) -> Vec<Value> {
 /// Describes an outcome for JSON output; `name` is the key of the main value.
 pub(super) fn describe(name: &str, described: &Description, outcome: &Outcome) -> Value {
     let mut run = json!({
-        "on": outcome.way.to_string(),
+        "on": outcome.mode.to_string(),
         "cores": outcome.cores,
         name: described.value,
         "wall_s": outcome.wall_s,

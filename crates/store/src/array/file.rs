@@ -1,8 +1,8 @@
-//! The array file: which drives are an array, and where they are. TOML, schema 1.
+//! The array file: the drives of an array and their addresses. TOML, schema 1.
 //!
-//! Does not connect. Invariants: unknown keys and versions are errors; names are unique and fit as
-//! parts of file names; a file is replaced as a whole, so a reader never sees half of one.
-//! `docs/guide/arrays.md` describes every key.
+//! Opens no connection. Invariants: unknown keys and versions are errors; names are unique and
+//! usable as parts of file names; a file is replaced atomically, so a reader never sees half of
+//! one. `docs/guide/arrays.md` describes every key.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::whole::Whole;
 pub const SCHEMA: u32 = 1;
 /// Longest name of a drive, bytes.
 const NAME_BYTES_MAX: usize = 64;
-/// Where the array file is unless the user says otherwise.
+/// Default path of the array file.
 pub const DEFAULT_PATH: &str = "./csd-array.toml";
 
 /// An array as its file describes it.
@@ -28,18 +28,18 @@ pub const DEFAULT_PATH: &str = "./csd-array.toml";
 pub struct ArrayFile {
     /// [`SCHEMA`].
     pub schema: u32,
-    /// What people call it.
+    /// Name for people.
     pub name: String,
-    /// Identifies it: 32 hexadecimal digits.
+    /// Identifier: 32 hexadecimal digits.
     pub uuid: String,
     /// Folder of logs and media, for drives that `csd array up` started; relative to the folder
     /// of the array file. Files of earlier versions hold absolute paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
-    /// Its drives; an object's entry refers to them by their place in this list.
+    /// Drives of the array; an object's entry refers to them by their place in this list.
     pub drives: Vec<DriveRecord>,
-    /// Drives that `csd array add` has started and that are not the array's yet. Some are left
-    /// when it was cut off.
+    /// Drives that `csd array add` has started and that do not belong to the array yet. If the
+    /// command was interrupted, they remain here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub joining: Vec<DriveRecord>,
 }
@@ -48,28 +48,28 @@ pub struct ArrayFile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DriveRecord {
-    /// Unique within the array; messages name it.
+    /// Name, unique within the array; messages use it.
     pub name: String,
-    /// `nvme+tcp://host:port/NQN`.
+    /// Address: `nvme+tcp://host:port/NQN`.
     pub url: String,
-    /// `memory`, or the path of its media file, for drives that `csd array up` started; relative
-    /// as the array's folder is.
+    /// `memory`, or the path of the media file, for drives that `csd array up` started. Relative to
+    /// the same folder as [`ArrayFile::folder`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media: Option<String>,
-    /// Identifier in the superblock of its media file: 32 hexadecimal digits. None until the
+    /// Identifier in the superblock of the media file: 32 hexadecimal digits. `None` until the
     /// drive has served, and in files of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_uuid: Option<String>,
-    /// Size of its media, bytes, likewise.
+    /// Size of the media, bytes, for drives that `csd array up` started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
-    /// Its number of cores, likewise.
+    /// Number of cores, likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cores: Option<usize>,
-    /// Its process, likewise.
+    /// Process ID, likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Options with which it is started, likewise: of `csd drive serve`, by their long names.
+    /// Options of `csd drive serve` with which the drive is started, by their long names, likewise.
     #[serde(default, skip_serializing_if = "DriveOptions::is_empty")]
     pub options: DriveOptions,
 }
@@ -81,18 +81,18 @@ pub type DriveOptions = BTreeMap<String, Words>;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Words {
-    /// An option without a value: given, or not.
+    /// An option without a value: present if true.
     Flag(bool),
     /// A whole number.
     Number(u64),
     /// Any other value, as on the command line.
     One(String),
-    /// The values of an option that may be given several times.
+    /// Values of an option that may be repeated.
     Many(Vec<String>),
 }
 
 impl Words {
-    /// The arguments of a command line that say the option `name`.
+    /// Returns the command-line arguments that set the option `name` to this value.
     #[must_use]
     pub fn arguments(&self, name: &str) -> Vec<String> {
         match self {
@@ -106,27 +106,27 @@ impl Words {
     }
 }
 
-/// Why there is no array file.
+/// Reason why there is no array file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FileError {
-    /// There is none.
+    /// The file does not exist.
     Missing {
-        /// Where it was looked for.
+        /// Path that was tried.
         path: PathBuf,
     },
     /// Reading or writing failed.
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The file is not an array file.
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the fault.
         why: String,
     },
 }
@@ -147,7 +147,7 @@ impl fmt::Display for FileError {
 }
 
 impl FileError {
-    /// Whose fault it is: the user's, unless the operating system refuses a file that there is.
+    /// Returns the party at fault: the user, unless the operating system refuses an existing file.
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
@@ -170,7 +170,7 @@ impl ArrayFile {
     /// Reads and checks the file.
     ///
     /// # Errors
-    /// [`FileError`]; all of them are the user's to repair.
+    /// [`FileError`]; the user can repair all of them.
     pub fn load(path: &Path) -> Result<Self, FileError> {
         let text = std::fs::read_to_string(path).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => FileError::Missing { path: path.to_owned() },
@@ -183,9 +183,9 @@ impl ArrayFile {
     /// Parses and checks the text of an array file.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// A description of the first fault found.
     pub fn parse(text: &str) -> Result<Self, String> {
-        /// Judged before any other key, which has no known meaning under another version.
+        /// Read before any other key, because another version may give the keys another meaning.
         #[derive(Deserialize)]
         struct Version {
             schema: Option<toml::Value>,
@@ -214,15 +214,16 @@ impl ArrayFile {
         whole.finish().map_err(failed)
     }
 
-    /// Every drive that the file names, those that are not the array's yet last.
+    /// Returns every drive that the file names; those that do not belong to the array yet come
+    /// last.
     pub fn all(&self) -> impl Iterator<Item = &DriveRecord> {
         self.drives.iter().chain(&self.joining)
     }
 
-    /// Checks what the file's values must fulfil together.
+    /// Checks the rules that involve several values of the file.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// A description of the first fault found.
     pub fn check(&self) -> Result<(), String> {
         if self.drives.is_empty() || self.all().count() > DRIVES_MAX {
             return Err(format!("an array has 1 to {DRIVES_MAX} drives"));
@@ -250,31 +251,32 @@ impl ArrayFile {
     }
 }
 
-/// In place of a media file: the drive keeps its bytes in memory.
+/// Value of [`DriveRecord::media`] for a drive that keeps its bytes in memory.
 pub const IN_MEMORY: &str = "memory";
 
 impl DriveRecord {
-    /// The NQN in its address; empty when there is none.
+    /// Returns the NQN in the address; empty when there is none.
     #[must_use]
     pub fn nqn(&self) -> &str {
         let path = self.url.rsplit('/').next().unwrap_or("");
         path.split('?').next().unwrap_or("")
     }
 
-    /// Whether it is a process of this machine that keeps its bytes in memory.
+    /// Returns true if the drive is a process of this machine that keeps its bytes in memory.
     #[must_use]
     pub fn is_in_memory(&self) -> bool {
         self.media.as_deref() == Some(IN_MEMORY)
     }
 
-    /// Whether it has never served: `csd array up` wrote the address, and no port is known yet.
+    /// Returns true if the drive has never served: `csd array up` wrote its address, and its port
+    /// is not known yet.
     #[must_use]
     pub fn is_unborn(&self) -> bool {
         self.media_uuid.is_none() && self.url.contains(":0/")
     }
 }
 
-/// Whether a name can be part of a file name without leading anywhere else.
+/// Returns true if a name is safe as part of a file name: it cannot lead to another folder.
 fn is_plain(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(plain)

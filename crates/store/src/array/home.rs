@@ -1,16 +1,16 @@
-//! [`Home`]: the folder of an array file, and which paths are in it.
+//! [`Home`]: the folder of an array file, and checks that paths stay in it.
 //!
-//! An array file may come from anybody. What it says is started, written or deleted only inside
-//! the folder that holds the file, whatever paths, `..` and links the file or that folder hold.
-//! Does not open or make anything. Invariant: a path that [`Home::own`] gives has no link in it as
-//! far as it exists, and begins with the folder.
+//! Array files are untrusted. The paths in a file are used to start, write or delete things only
+//! inside the folder that holds the file, whatever absolute paths, `..` and links the file or that
+//! folder contain. Opens and creates nothing. Invariant: a path that [`Home::own`] returns begins
+//! with the folder, and its existing part contains no link.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use super::{ArrayFile, DriveRecord};
 
-/// Folder of media and logs unless the file says otherwise.
+/// Default folder of media and logs.
 pub const DEFAULT_FOLDER: &str = "csd-array";
 
 /// The folder of an array file.
@@ -18,7 +18,7 @@ pub const DEFAULT_FOLDER: &str = "csd-array";
 pub struct Home(PathBuf);
 
 impl Home {
-    /// The folder of the array file `path`, which need not exist yet.
+    /// Returns the folder of the array file `path`; the file need not exist yet.
     ///
     /// # Errors
     /// When there is no such folder.
@@ -27,10 +27,10 @@ impl Home {
         Ok(Self(folder.unwrap_or(Path::new(".")).canonicalize()?))
     }
 
-    /// The absolute form of a path that is relative to the array file, or absolute.
+    /// Returns the absolute form of a path that is absolute or relative to the array file.
     ///
     /// # Errors
-    /// In words, when it is outside of the folder or cannot be looked at.
+    /// A description, when the path is outside of the folder or cannot be examined.
     pub fn own(&self, path: &Path) -> Result<PathBuf, String> {
         let failed = |error: io::Error| format!("{}: {error}", path.display());
         let outside = || {
@@ -57,7 +57,7 @@ impl Home {
         Ok(real)
     }
 
-    /// How the array file names `path`: relative, if it is in the folder.
+    /// Returns the form of `path` for the array file: relative, if it is in the folder.
     #[must_use]
     pub fn relative(&self, path: &Path) -> PathBuf {
         match path.strip_prefix(&self.0) {
@@ -67,7 +67,7 @@ impl Home {
         }
     }
 
-    /// Folder of the array's media and logs.
+    /// Returns the folder of the array's media and logs.
     ///
     /// # Errors
     /// As [`Self::own`].
@@ -75,7 +75,7 @@ impl Home {
         self.own(file.folder.as_deref().unwrap_or(Path::new(DEFAULT_FOLDER)))
     }
 
-    /// The drive's media file; none for drives in memory and those of other machines.
+    /// Returns the drive's media file; `None` for drives in memory and those of other machines.
     ///
     /// # Errors
     /// As [`Self::own`].

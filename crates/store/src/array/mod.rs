@@ -1,8 +1,8 @@
 //! An array: drives used together, as one core sees them.
 //!
-//! Connects to all drives at once and stays usable while a majority answers. Never retries a
-//! drive that is down, and never hides one: every error names the drive. Invariant: a drive keeps
-//! its index, its place in the array file, whether it is up or down.
+//! Connects to all drives at once and stays usable while a majority answers. Does not retry a drive
+//! that is down, and hides none: every error names the drive. Invariant: a drive keeps its index,
+//! its place in the array file, whether it is up or down.
 
 mod file;
 mod home;
@@ -25,7 +25,7 @@ pub use csd_nvme::vendor::{
     NSID_BLOCK as BLOCK_NSID, NSID_COMPUTE as COMPUTE_NSID, NSID_OBJECTS as OBJECTS_NSID,
 };
 
-/// Where the drives are: an array file with its addresses resolved.
+/// The drives of an array file, with their addresses resolved.
 #[derive(Clone, Debug)]
 pub struct Plan {
     drives: Vec<PlannedDrive>,
@@ -41,11 +41,11 @@ struct PlannedDrive {
 /// A drive that is up.
 #[derive(Clone)]
 pub struct Drive {
-    /// Its name in the array file.
+    /// Name in the array file.
     pub name: String,
-    /// Its address in the array file.
+    /// Address in the array file.
     pub url: String,
-    /// Its place in the array file.
+    /// Index in the array file.
     pub index: usize,
     /// The connection.
     pub controller: Controller,
@@ -61,29 +61,30 @@ pub struct Drive {
 
 /// A drive's place in an array: the drive, or why it is down.
 #[derive(Clone)]
-pub struct Seat {
-    /// Its name in the array file.
+pub struct DriveSlot {
+    /// Name in the array file.
     pub name: String,
-    /// Its address in the array file.
+    /// Address in the array file.
     pub url: String,
     link: Result<Rc<Drive>, String>,
 }
 
 /// Drives used together.
 pub struct Array {
-    seats: Vec<Seat>,
+    slots: Vec<DriveSlot>,
     patience: Duration,
 }
 
-/// How long a writer of a name waits for another one that has begun to change it, before it takes
-/// that one for cut off.
+/// Time that a writer of a name waits for another writer that has begun to change it, before it
+/// takes that writer for interrupted.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Why an array cannot be used: drives or the network are at fault, but for [`Error::File`].
+/// Reason why an array cannot be used: drives or the network are at fault, except for
+/// [`Error::File`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The array file.
+    /// The array file is missing or invalid.
     File(FileError),
     /// A drive that is needed is down.
     Down {
@@ -91,22 +92,22 @@ pub enum Error {
         drive: String,
         /// Its address.
         url: String,
-        /// Why.
+        /// Reason, in words.
         why: String,
     },
     /// Fewer than a majority of the drives are up.
     TooFew {
-        /// How many are up.
+        /// Number of drives that are up.
         up: usize,
-        /// How many there are.
+        /// Number of drives of the array.
         drives: usize,
-        /// Those that are down, each with its reason.
+        /// Drives that are down, each with its reason.
         down: Vec<String>,
     },
 }
 
 impl Error {
-    /// Name of the drive at fault, if it is one drive.
+    /// Returns the name of the drive at fault, if it is one drive.
     #[must_use]
     pub fn drive(&self) -> Option<&str> {
         match self {
@@ -115,7 +116,7 @@ impl Error {
         }
     }
 
-    /// Whose fault it is.
+    /// Returns the party at fault.
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
@@ -157,8 +158,8 @@ impl From<FileError> for Error {
 }
 
 impl Plan {
-    /// Resolves the addresses of an array file. May ask a name server, so it is called before
-    /// any core starts. An address that cannot be resolved makes its drive a drive that is down.
+    /// Resolves the addresses of an array file. May query a name server, so it is called before any
+    /// core starts. A drive whose address cannot be resolved counts as down.
     #[must_use]
     pub fn new(file: &ArrayFile) -> Self {
         let drives = file.drives.iter().map(|record| PlannedDrive {
@@ -172,7 +173,7 @@ impl Plan {
     /// Connects to one drive.
     ///
     /// # Errors
-    /// Why it is down.
+    /// The reason why it is down.
     pub(crate) async fn connect(&self, index: usize, options: &Options) -> Result<Drive, String> {
         let planned = self.drives.get(index).ok_or("the array file does not list it")?;
         open(index, planned, options).await
@@ -180,7 +181,7 @@ impl Plan {
 }
 
 impl Array {
-    /// Connects to all drives at once, and waits for every one to answer or to fail.
+    /// Connects to all drives at once, and waits until every one has answered or failed.
     pub async fn connect(plan: &Plan, options: &Options) -> Self {
         let links: Vec<_> = plan
             .drives
@@ -191,74 +192,75 @@ impl Array {
                 spawn(Class::Foreground, async move { open(index, &planned, &options).await })
             })
             .collect();
-        let mut seats = Vec::with_capacity(links.len());
+        let mut slots = Vec::with_capacity(links.len());
         for (planned, link) in plan.drives.iter().zip(links) {
             let (name, url) = (planned.name.clone(), planned.url.clone());
-            seats.push(Seat { name, url, link: link.await.map(Rc::new) });
+            slots.push(DriveSlot { name, url, link: link.await.map(Rc::new) });
         }
-        Self { seats, patience: PATIENCE }
+        Self { slots, patience: PATIENCE }
     }
 
-    /// Sets how long a writer of a name waits for another one that has begun to change it, before
-    /// it takes that one for cut off. Which of the two gets the name never depends on it.
+    /// Sets the time that a writer of a name waits for another writer that has begun to change it,
+    /// before it takes that writer for interrupted. It does not affect which of the two gets the
+    /// name.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
 
-    /// See [`Self::with_patience`].
+    /// Returns the time set by [`Self::with_patience`].
     #[must_use]
     pub fn patience(&self) -> Duration {
         self.patience
     }
 
-    /// The array that the first `drives` drives are, over the same connections.
+    /// Returns the array of the first `drives` drives, over the same connections.
     #[must_use]
     pub fn first(&self, drives: usize) -> Self {
-        Self { seats: self.seats[..drives].to_vec(), ..*self }
+        Self { slots: self.slots[..drives].to_vec(), ..*self }
     }
 
-    /// Every drive's place, in the order of the array file.
+    /// Returns every drive's slot, in the order of the array file.
     #[must_use]
-    pub fn seats(&self) -> &[Seat] {
-        &self.seats
+    pub fn slots(&self) -> &[DriveSlot] {
+        &self.slots
     }
 
-    /// The drives that are up.
+    /// Returns the drives that are up.
     pub fn drives(&self) -> impl Iterator<Item = &Rc<Drive>> {
-        self.seats.iter().filter_map(|seat| seat.link.as_ref().ok())
+        self.slots.iter().filter_map(|slot| slot.link.as_ref().ok())
     }
 
-    /// The drive with this index.
+    /// Returns the drive with this index.
     ///
     /// # Errors
     /// [`Error::Down`].
     pub fn drive(&self, index: usize) -> Result<&Rc<Drive>, Error> {
-        let Some(seat) = self.seats.get(index) else {
+        let Some(slot) = self.slots.get(index) else {
             let why = "the array file does not list it".to_owned();
             return Err(Error::Down { drive: format!("#{index}"), url: "?".to_owned(), why });
         };
-        seat.link.as_ref().map_err(|why| Error::Down {
-            drive: seat.name.clone(),
-            url: seat.url.clone(),
+        slot.link.as_ref().map_err(|why| Error::Down {
+            drive: slot.name.clone(),
+            url: slot.url.clone(),
             why: why.clone(),
         })
     }
 
-    /// Smallest number of drives that any two such sets share one of.
+    /// Returns the smallest number of drives such that any two sets of that many share a drive.
     #[must_use]
     pub fn majority(&self) -> usize {
-        self.seats.len() / 2 + 1
+        self.slots.len() / 2 + 1
     }
 
-    /// Drives that are down, each with its reason.
+    /// Returns the drives that are down, each with its reason.
     #[must_use]
     pub fn down(&self) -> Vec<String> {
-        self.seats
+        self.slots
             .iter()
-            .filter_map(|seat| {
-                let why = seat.link.as_ref().err()?;
-                Some(format!("drive {} ({}) is down: {why}", seat.name, seat.url))
+            .filter_map(|slot| {
+                let why = slot.link.as_ref().err()?;
+                Some(format!("drive {} ({}) is down: {why}", slot.name, slot.url))
             })
             .collect()
     }
@@ -272,21 +274,21 @@ impl Array {
         if up >= self.majority() {
             return Ok(());
         }
-        Err(Error::TooFew { up, drives: self.seats.len(), down: self.down() })
+        Err(Error::TooFew { up, drives: self.slots.len(), down: self.down() })
     }
 
-    /// Ends all connections in order.
+    /// Closes all connections in order.
     pub async fn disconnect(self) {
-        for seat in self.seats {
-            if let Ok(drive) = seat.link {
+        for slot in self.slots {
+            if let Ok(drive) = slot.link {
                 drive.controller.clone().disconnect().await;
             }
         }
     }
 }
 
-impl Seat {
-    /// The drive, or why it is down.
+impl DriveSlot {
+    /// Returns the drive, or the reason why it is down.
     ///
     /// # Errors
     /// The reason, in words.
@@ -319,7 +321,7 @@ fn reason(error: csd_initiator::Error) -> String {
     words(&error)
 }
 
-/// What went wrong, without the address: messages of an array name the drive themselves.
+/// Describes the error without the address: messages of an array name the drive themselves.
 pub(crate) fn words(error: &csd_initiator::Error) -> String {
     let text = error.to_string();
     let prefix = error.drive().map(|drive| format!("drive {drive}: "));

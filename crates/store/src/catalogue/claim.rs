@@ -1,16 +1,16 @@
-//! Claims: which of several writers gets the next epoch of a name.
+//! Claims: the decision which of several writers gets the next epoch of a name.
 //!
-//! Who wants to write the entry of an epoch first stores that entry, if there is none, under the
-//! epoch's claim key on the drives. It has the epoch once a majority holds its claim: two
+//! Before a writer writes the entry of an epoch, it stores that entry under the epoch's claim key
+//! on the drives, if the key is unused. It has won the epoch once a majority holds its claim: two
 //! majorities share a drive, and a drive keeps the first claim. A claim is deleted only after a
-//! majority holds an entry of its epoch or a later one in the catalogue, so whoever has claimed an
-//! epoch looks at the catalogue again before it writes.
+//! majority holds an entry of its epoch or a later one in the catalogue, so a writer that has won
+//! an epoch reads the catalogue again before it writes.
 //!
-//! A claim is the entry itself: if its writer was cut off behind it, the next writer of the name
-//! writes that entry for it. An epoch that nobody has, and nobody can get any more, is passed over.
+//! A claim contains the entry itself: if its writer was interrupted after winning, the next writer
+//! of the name writes that entry. An epoch that no writer has won, or can win any more, is skipped.
 //!
 //! Does not write the catalogue. Invariant: at most one entry ever has an epoch of a name. Time
-//! decides only how long a writer waits for another one, never who has an epoch.
+//! affects only how long a writer waits for another one, not which writer wins an epoch.
 
 use std::rc::Rc;
 
@@ -26,7 +26,7 @@ use crate::error::Error;
 /// First byte of a claim's key.
 pub const CLAIM_PREFIX: u8 = 0x05;
 
-/// The key under which drives keep the claim of an epoch of `name`.
+/// Returns the key under which drives keep the claim of an epoch of `name`.
 #[must_use]
 pub fn claim_key(name: &str, epoch: u64) -> Key {
     let mut hasher = blake3::Hasher::new();
@@ -36,29 +36,29 @@ pub fn claim_key(name: &str, epoch: u64) -> Key {
     Key::new(&key).expect("sixteen bytes are a key")
 }
 
-/// Whose an epoch is, as far as the drives that answer can tell.
+/// Status of an epoch, as far as the drives that answer can tell.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// No drive holds a claim.
     Free,
     /// A majority holds this entry's claim.
     Won(Box<Entry>),
-    /// Nobody has it, and nobody can get it.
+    /// No writer has won it, and none can win it.
     Dead,
-    /// Somebody has claimed it, and may have it or get it yet.
+    /// A writer has claimed it, and may have won it or win it yet.
     Open,
 }
 
 /// The claims of one epoch of a name.
 #[derive(Debug)]
 pub(super) struct Claims {
-    // What each drive that answered holds.
+    // Claim of each drive that answered.
     held: Vec<Option<Entry>>,
     drives: usize,
 }
 
 impl Claims {
-    /// Asks every drive that is up.
+    /// Reads the claims of every drive that is up.
     ///
     /// # Errors
     /// As [`super::read`].
@@ -75,7 +75,7 @@ impl Claims {
         }
         match failed {
             Some(error) if held.len() < array.majority() => Err(error),
-            _ => Ok(Self { held, drives: array.seats().len() }),
+            _ => Ok(Self { held, drives: array.slots().len() }),
         }
     }
 
@@ -99,21 +99,21 @@ impl Claims {
         self.held.len() == self.drives
     }
 
-    /// Whether of the writers that have claimed it `entry`'s is the one that goes on: of two that
-    /// share the drives evenly, one must.
+    /// Returns true if no claim's writer has a higher identifier than that of `entry`. Of two
+    /// writers that share the drives evenly, this one continues.
     fn prefers(&self, entry: &Entry) -> bool {
         self.held.iter().flatten().all(|claim| claim.writer <= entry.writer)
     }
 }
 
-/// The keys of claims on one drive.
+/// Returns the keys of claims on one drive.
 pub(super) async fn keys(drive: &Drive) -> Result<Vec<Key>, Error> {
     let mut first = [0; 16];
     first[0] = CLAIM_PREFIX;
     super::keys_with_prefix(drive, &[CLAIM_PREFIX], &first).await
 }
 
-/// The claim under `key` on one drive.
+/// Returns the claim under `key` on one drive.
 pub(super) async fn read_one(drive: &Drive, key: &Key) -> Result<Option<Entry>, Error> {
     let name = "of a claim";
     let Some(claim) = read_value(drive, key, name).await? else { return Ok(None) };
@@ -124,29 +124,30 @@ pub(super) async fn read_one(drive: &Drive, key: &Key) -> Result<Option<Entry>, 
     Ok(Some(claim))
 }
 
-/// What came of a claim.
+/// Result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claimed {
-    /// The epoch is the entry's.
+    /// The entry has won the epoch.
     Won,
-    /// It is not: the catalogue tells whether another writer is beyond it, or it is nobody's.
+    /// The entry has not won. The catalogue shows if another writer is further, or no writer can
+    /// win the epoch.
     NotWon,
 }
 
-/// Claims `entry`'s epoch for it. In a `contested` epoch there are claims that were there before
-/// and did not become a majority's: their writer was probably cut off.
+/// Claims an epoch for `entry`. A `contested` epoch already has claims without a majority, probably
+/// of a writer that was interrupted.
 ///
 /// # Errors
-/// [`Error::Overtaken`] when another writer has it, or has the better right to try again;
-/// [`Error::Undecided`] when only drives that are down can tell; what the drives answered.
+/// [`Error::Overtaken`] when another writer has won, or has precedence to try again;
+/// [`Error::Undecided`] when only drives that are down can tell; a drive's error.
 pub(super) async fn claim(array: &Array, entry: &Entry, contested: bool) -> Result<Claimed, Error> {
     array.require_majority()?;
     let overtaken = || Error::Overtaken { name: entry.name.clone() };
     let (key, value) = (claim_key(&entry.name, entry.epoch), entry.encode());
     let (mut own, mut failures) = (0, Vec::new());
     let mut drives = array.drives().cloned();
-    // One drive first: of two writers that begin at the same time, the one that comes second there
-    // gives up before it has taken anything, and the other gets a majority.
+    // One drive first: of two writers that begin at the same time, the second one there gives up
+    // before it has claimed anything, and the other gets a majority.
     for drive in drives.by_ref() {
         match store_one(&drive, &key, &value).await {
             Ok(true) => {
@@ -179,12 +180,12 @@ pub(super) async fn claim(array: &Array, entry: &Entry, contested: bool) -> Resu
         Standing::Won(_) => Err(overtaken()),
         Standing::Dead if contested || claims.prefers(entry) => Ok(Claimed::NotWon),
         Standing::Dead => Err(overtaken()),
-        // Every drive held a claim when this one was stored there or refused. Those that are gone
-        // were deleted behind an entry of this epoch or a later one.
+        // Every drive held a claim when this one was stored or refused. The missing ones were
+        // deleted after an entry of this epoch or a later one was written.
         Standing::Free | Standing::Open if failures.is_empty() && claims.of_all_drives() => {
             Ok(Claimed::NotWon)
         }
-        // A drive that failed otherwise than for want of room may have stored the claim.
+        // A drive that failed, unless for lack of space, may have stored the claim.
         Standing::Free | Standing::Open => {
             let at = failures.iter().position(|error| !matches!(error, Error::Full { .. }));
             match failures.is_empty() {
@@ -195,13 +196,13 @@ pub(super) async fn claim(array: &Array, entry: &Entry, contested: bool) -> Resu
     }
 }
 
-/// Stores a claim if there is none; whether the drive holds it now.
+/// Stores a claim if the key is unused; returns true if the drive holds this claim now.
 async fn store_one(drive: &Drive, key: &Key, value: &[u8]) -> Result<bool, Error> {
     let stored = drive.objects.store(key, vec![Buffer::from_slice(value)], STORE_IF_ABSENT).await;
     match stored {
         Ok(()) => Ok(true),
         Err(error) if error.status() == Some(Status::KEY_EXISTS) => {
-            // It may be our own, of an earlier try.
+            // It may be our own claim, from an earlier attempt.
             let held = drive.objects.retrieve(key, ENTRY_BYTES).await;
             let held = held.map_err(|error| Error::command(drive, error))?;
             Ok(held.is_some_and(|held| held[..] == *value))
@@ -210,8 +211,8 @@ async fn store_one(drive: &Drive, key: &Key, value: &[u8]) -> Result<bool, Error
     }
 }
 
-/// Deletes the claims of these epochs, once a majority holds an entry of the last of them. What
-/// cannot be deleted now is found by `object::reclaim`.
+/// Deletes the claims of these epochs, once a majority holds an entry of the last of them.
+/// `object::reclaim` finds claims that cannot be deleted now.
 pub(super) async fn release(array: &Array, name: &str, epochs: std::ops::RangeInclusive<u64>) {
     let keys: Vec<Key> = epochs.map(|epoch| claim_key(name, epoch)).collect();
     let deletes = on_all(array, move |drive: Rc<Drive>| {
@@ -227,7 +228,8 @@ pub(super) async fn release(array: &Array, name: &str, epochs: std::ops::RangeIn
     }
 }
 
-/// Deletes claims of epochs that the catalogue is beyond, on the drives that are up; how many.
+/// Deletes claims of epochs older than the catalogue's, on the drives that are up; returns their
+/// number.
 ///
 /// # Errors
 /// As [`super::read`], or a corrupt claim.
@@ -247,7 +249,7 @@ pub async fn release_passed(array: &Array) -> Result<usize, Error> {
     Ok(released)
 }
 
-/// Runs `ask` for every drive that is up, all at once.
+/// Runs `ask` for all drives that are up, concurrently.
 pub(super) fn on_all<T: 'static, F: Future<Output = T> + 'static>(
     array: &Array,
     ask: impl Fn(Rc<Drive>) -> F,

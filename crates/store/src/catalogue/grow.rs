@@ -1,17 +1,17 @@
-//! Growing an array: what new drives must hold before the array may name them.
+//! Growing an array: copies the catalogue to new drives before the array file names them.
 //!
-//! Every name's newest entry, tombstones too, is stored on each new drive and read back. Then a
-//! majority of the grown array finds every old name: an entry is on a majority of the old drives
-//! and on all new ones, and more than half of the grown array's drives cannot miss all of these.
+//! Every name's newest entry, including tombstones, is stored on each new drive and read back. Then
+//! a majority of the grown array finds every old name: an entry is on a majority of the old drives
+//! and on all new ones, and every majority of the grown array includes one of these.
 //!
-//! A claim is not copied. Before the entries are, each is settled as a writer would: an epoch that
-//! a majority of the old drives has claimed gets its entry. What is left claimed is nobody's, and
-//! stays open to the next writer of the grown array.
+//! Claims are not copied. Before the entries are copied, each claim is settled as a writer would do
+//! it: an epoch that a majority of the old drives has claimed gets its entry. The remaining claims
+//! have not won, and the next writer of the grown array can claim these epochs.
 //!
-//! Nobody may write meanwhile through the old array: a writer that does may be missed by the grown
-//! one. The caller sees to that; writers that end while names are copied are noticed, and copied
-//! again. Does not touch chunks. Invariant: nothing is written to the drives of the old array but
-//! entries that have won their epoch.
+//! No host may write through the old array in the meantime, because the grown array may miss such a
+//! write. The caller ensures that. Writes that complete during the copy are noticed, and copied
+//! again. Does not touch chunks. Invariant: the drives of the old array receive only entries that
+//! have won their epoch.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,33 +27,33 @@ use crate::extent;
 use crate::fault::Fault;
 use crate::object::{self, objects_on};
 
-/// Looks at a catalogue that changes while it is copied.
+/// Most passes over a catalogue that changes while it is copied.
 const PASSES: usize = 16;
 
-/// Why an array cannot grow.
+/// Reason why an array cannot grow.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// A drive is down, failed, or holds what is corrupt.
+    /// A drive is down, failed, or holds corrupt data.
     Object(object::Error),
     /// A new drive is in use.
     Used {
         /// The drive.
         drive: String,
-        /// What it holds.
+        /// Contents of the drive.
         what: &'static str,
     },
-    /// What a new drive was given is not what it holds.
+    /// A new drive returns another value than the one stored.
     Differs {
         /// The drive.
         drive: String,
     },
-    /// Others write names all the time.
+    /// Other writers keep changing names.
     Restless,
 }
 
 impl Error {
-    /// Whose fault it is.
+    /// Returns the party at fault.
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
@@ -95,22 +95,22 @@ impl From<array::Error> for Error {
     }
 }
 
-/// Checks that every drive is up: only then all that was ever written can be seen.
+/// Checks that every drive is up: only then is every entry visible.
 ///
 /// # Errors
 /// [`array::Error::Down`] of the first one that is down.
 pub fn all_up(array: &Array) -> Result<(), Error> {
-    for index in 0..array.seats().len() {
+    for index in 0..array.slots().len() {
         array.drive(index)?;
     }
     Ok(())
 }
 
-/// Copies every name of the first `before` drives to the others; how many names.
+/// Copies every name of the first `before` drives to the others; returns the number of names.
 ///
 /// # Errors
-/// When any drive is down or fails, a new one is not empty, or names keep changing. Then the new
-/// drives may hold some names, and `spread` may be called again.
+/// When a drive is down or fails, a new one is not empty, or names keep changing. The new drives
+/// may then hold some names, and `spread` may be called again.
 pub async fn spread(array: &Array, before: usize) -> Result<usize, Error> {
     all_up(array)?;
     let old = array.first(before);
@@ -125,7 +125,7 @@ pub async fn spread(array: &Array, before: usize) -> Result<usize, Error> {
             }
         } else if entries == copied {
             for drive in &new {
-                // Only these, and all of these.
+                // The drive must hold exactly these keys.
                 if !super::keys(drive).await?.iter().eq(entries.keys()) {
                     return Err(Error::Differs { drive: drive.name.clone() });
                 }
@@ -151,7 +151,7 @@ pub async fn spread(array: &Array, before: usize) -> Result<usize, Error> {
     Err(Error::Restless)
 }
 
-/// Writes the entries of writers that were cut off after they had won their epoch.
+/// Writes the entries of writers that were interrupted after they had won their epoch.
 async fn settle_claims(old: &Array) -> Result<(), Error> {
     for drive in old.drives() {
         for key in claim::keys(drive).await? {
@@ -163,7 +163,7 @@ async fn settle_claims(old: &Array) -> Result<(), Error> {
     Ok(())
 }
 
-/// Every name's newest entry.
+/// Returns every name's newest entry.
 async fn entries(old: &Array) -> Result<BTreeMap<Key, Entry>, Error> {
     let mut entries = BTreeMap::new();
     for drive in old.drives() {
@@ -180,7 +180,7 @@ async fn entries(old: &Array) -> Result<BTreeMap<Key, Entry>, Error> {
     Ok(entries)
 }
 
-/// A new drive may hold what an earlier call, which was cut off, has copied to it, and no more.
+/// Checks that a new drive holds nothing, or only copies from an earlier call that was interrupted.
 async fn require_unused(drive: &Drive, entries: &BTreeMap<Key, Entry>) -> Result<(), Error> {
     let used = |what| Err(Error::Used { drive: drive.name.clone(), what });
     if !objects_on(drive).await?.is_empty() || !extent::owners(drive).await?.is_empty() {

@@ -1,19 +1,18 @@
 //! The catalogue: one small entry per object on every drive.
 //!
-//! A writer writes an entry to every drive that is up, and has succeeded when a majority holds
-//! it; a reader asks every drive that is up, needs answers of a majority, and believes the entry
-//! with the highest epoch. Any two majorities share a drive, so a reader misses no completed
-//! write.
+//! A write sends an entry to every drive that is up, and succeeds when a majority holds it. A read
+//! asks every drive that is up, needs answers of a majority, and returns the entry with the highest
+//! epoch. Any two majorities share a drive, so a read misses no completed write.
 //!
 //! Every change of a name (begun, sealed, removed) is an entry of a higher epoch, and a writer
-//! writes an entry only when it has that epoch (`claim`). So of two writers at most one changes
-//! what both have read; the other is told ([`Error::Overtaken`]).
+//! writes an entry only after it has won that epoch (`claim`). So of two writers at most one
+//! changes the version that both have read; the other one gets [`Error::Overtaken`].
 //!
-//! What is not guarded: an entry is stored by a command that drives cannot refuse for its epoch.
-//! A writer that stands still for seconds between its last look at the catalogue (`write`) and
-//! that command is taken for cut off; if others then write later epochs before it goes on, it puts
-//! the older entry back on the drives that it reaches. The place for a drive's own refusal is
-//! `put_down`.
+//! Not guaranteed: drives store an entry by a command that they cannot refuse because of its epoch.
+//! A writer that stalls for seconds between its last read of the catalogue (`write`) and that
+//! command is taken for interrupted; if others then write later epochs before it continues, it
+//! overwrites them with the older entry on the drives that it reaches. A refusal by drives would
+//! belong into `put_down`.
 //!
 //! Does not handle chunks. Invariant: a name's epoch only grows.
 
@@ -37,23 +36,23 @@ pub use entry::{
     Entry, Extents, KEY_PREFIX, Malformed, NAME_BYTES_MAX, ObjectId, On, Placement, State, key,
 };
 
-/// Size first asked for when an entry is read, bytes; a longer one costs a second read.
+/// Read size for an entry, bytes; a longer entry costs a second read.
 const ENTRY_BYTES: u32 = 4096;
 
-/// Pause of a writer before it looks again at an epoch that another one has claimed and not written
-/// yet.
+/// Pause of a writer before it looks again at an epoch that another writer has claimed and not
+/// written yet.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What the drives know of one name.
+/// Answers of the drives about one name.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Answers by drive index; a drive that is down has none.
+    /// Answers by drive index; there is none of a drive that is down.
     pub answers: Vec<(usize, Option<Entry>)>,
 }
 
 impl Found {
-    /// The entry with the highest epoch. Of two with the same epoch, the sealed one: the other
-    /// is its own staged version, or an overtaken writer's.
+    /// Returns the entry with the highest epoch. Of two with the same epoch, it returns the sealed
+    /// one: the other is its own staged version, or that of an overtaken writer.
     #[must_use]
     pub fn newest(&self) -> Option<&Entry> {
         let entries = self.answers.iter().filter_map(|(_, entry)| entry.as_ref());
@@ -61,7 +60,7 @@ impl Found {
     }
 }
 
-/// Asks every drive that is up for the entry under `key`.
+/// Reads the entry under `key` from every drive that is up.
 ///
 /// # Errors
 /// When fewer than a majority answer, or an entry is corrupt ([`Error::Corrupt`]).
@@ -87,7 +86,7 @@ pub async fn read(array: &Array, key: &Key, name: &str) -> Result<Found, Error> 
     }
 }
 
-/// The entry under `key` on one drive.
+/// Returns the entry under `key` on one drive.
 ///
 /// # Errors
 /// [`Error::Corrupt`], or a failed command.
@@ -100,7 +99,7 @@ pub async fn read_one(drive: &Drive, key: &Key, name: &str) -> Result<Option<Ent
     Ok(entry)
 }
 
-/// The entry that is the value of `key`, whatever key that is.
+/// Returns the entry stored as the value of `key`, which may be of any kind.
 async fn read_value(drive: &Drive, key: &Key, name: &str) -> Result<Option<Entry>, Error> {
     let corrupt =
         |why: String| Error::Corrupt { drive: drive.name.clone(), object: name.to_owned(), why };
@@ -115,30 +114,30 @@ async fn read_value(drive: &Drive, key: &Key, name: &str) -> Result<Option<Entry
     Entry::parse(&value).map(Some).map_err(|malformed| corrupt(malformed.to_string()))
 }
 
-/// What a writer of a name builds on.
+/// State of a name that a writer builds on.
 #[derive(Clone, Debug)]
 pub struct Ground {
-    /// What the drives hold.
+    /// Answers of the drives.
     pub found: Found,
     epoch: u64,
     contested: bool,
 }
 
 impl Ground {
-    /// Epoch of the newest entry; 0 when there is none.
+    /// Returns the epoch of the newest entry; 0 when there is none.
     fn base(&self) -> u64 {
         self.found.newest().map_or(0, |entry| entry.epoch)
     }
 
-    /// Whether the newest entry is of this writer.
+    /// Returns true if the newest entry is by the writer of `entry`.
     #[must_use]
     pub fn is_of(&self, entry: &Entry) -> bool {
         self.found.newest().is_some_and(|newest| newest.writer == entry.writer)
     }
 }
 
-/// Reads what is known of `name`, for a writer. Another writer that has claimed the next epoch is
-/// waited for; if it was cut off, and has the epoch, its entry is written in its place.
+/// Reads the state of `name`, for a writer. Waits for another writer that has claimed the next
+/// epoch; if that writer was interrupted after it had won, writes its entry.
 ///
 /// # Errors
 /// As [`read`].
@@ -168,12 +167,12 @@ pub async fn settle(array: &Array, name: &str) -> Result<Ground, Error> {
     }
 }
 
-/// Makes `entry` the newest of its name, which `ground` was read for, and gives it its epoch.
-/// Gives warnings about drives that failed although a majority did not.
+/// Makes `entry` the newest of its name, whose state is `ground`, and sets its epoch. Returns
+/// warnings about drives that failed although a majority succeeded.
 ///
 /// # Errors
-/// [`Error::Overtaken`] when another writer changed the name meanwhile, [`Error::Undecided`] when
-/// only drives that are down can tell, else as [`read`].
+/// [`Error::Overtaken`] when another writer changed the name in the meantime, [`Error::Undecided`]
+/// when only drives that are down can tell, or the errors of [`read`].
 pub async fn write(
     array: &Array,
     entry: &mut Entry,
@@ -192,7 +191,7 @@ pub async fn write(
             return Err(overtaken());
         }
     }
-    // Claims are deleted behind a later entry: then this epoch was won too late.
+    // Claims are deleted after a later entry is written: in that case this epoch was won too late.
     let found = read(array, &entry::key(&entry.name), &entry.name).await?;
     let newest = found.newest().filter(|newest| newest.epoch >= claimed.epoch);
     if newest.is_some_and(|newest| *newest != claimed) {
@@ -205,7 +204,7 @@ pub async fn write(
     Ok(warnings)
 }
 
-/// Stores an entry that has its epoch on every drive that is up.
+/// Stores an entry that has won its epoch on every drive that is up.
 async fn put_down(array: &Array, entry: &Entry) -> Result<Vec<String>, Error> {
     let (key, data) = (entry::key(&entry.name), entry.encode());
     let stores = on_all(array, move |drive| {
@@ -228,7 +227,7 @@ async fn put_down(array: &Array, entry: &Entry) -> Result<Vec<String>, Error> {
     }
 }
 
-/// Catalogue keys on `drive`, in order.
+/// Returns the catalogue keys on `drive`, in order.
 ///
 /// # Errors
 /// A failed command.
@@ -238,8 +237,8 @@ pub async fn keys(drive: &Drive) -> Result<Vec<Key>, Error> {
     keys_with_prefix(drive, &[KEY_PREFIX], &first).await
 }
 
-/// Keys of the objects' namespace that are as long as `first`, not before it, and begin with
-/// `prefix`. List orders keys by length, then by bytes, so they stand together.
+/// Returns the keys of the objects' namespace that are as long as `first`, not less than it, and
+/// begin with `prefix`. List orders keys by length, then by bytes, so they are contiguous.
 ///
 /// # Errors
 /// A failed command.

@@ -1,4 +1,4 @@
-//! The pieces of an entry's bytes: codes, extents, parts, and what is left to parse.
+//! The pieces of an encoded entry: codes, extents, parts, and a cursor for parsing.
 
 use super::entry::{Extents, Malformed, State};
 use crate::layout::{Kind, Part, Parts};
@@ -100,7 +100,7 @@ pub(super) fn parse_parts(
     parts.ok_or(Malformed("a part on no member"))
 }
 
-/// What is left to parse.
+/// Bytes not parsed yet.
 pub(super) struct Cursor<'a>(pub(super) &'a [u8]);
 
 impl<'a> Cursor<'a> {

@@ -1,7 +1,7 @@
-//! The measurements in their order: kernels, working sets, repetitions, sides in turns.
+//! The measurements in order: kernels, working sets, repetitions, and drive and host in turns.
 //!
-//! Never: what the numbers mean. Invariant: within a repetition every cell of every drive is
-//! measured once, drive after host, so that a slow spell of the machine meets all.
+//! Does not interpret the numbers. Invariant: within a repetition every cell of every drive is
+//! measured once, drive after host, so that a slow phase of the machine affects all of them.
 
 use csd_initiator::{Block, Controller};
 use csd_kernels::kernel::Kernel;
@@ -9,15 +9,15 @@ use csd_kernels::kernel::Kernel;
 use super::host::{self, HostJob, Timed};
 use super::inside::{self, DriveJob};
 use super::plan::{Cell, Found, Options, Overloaded, Step, Subject};
+use super::quantiles::Samples;
 use super::region::{PIECE_BYTES, Region};
-use super::spread::Samples;
-use super::{Error, Holding, Overlap, Rivals};
+use super::{Contention, Error, Holding, Overlap};
 use crate::profile::{OverloadKind, Where};
 
-/// Measures.
+/// Runs all measurements.
 ///
 /// # Errors
-/// What the drive or the network did; [`Error::Differ`] when answers do.
+/// An error of the drive or the network; [`Error::Differ`] when answers differ.
 pub fn characterize(options: &Options, progress: &dyn Fn(&Step)) -> Result<Found, Error> {
     let mut found = Found::default();
     let mut bench = Bench { options, progress, done: 0, of: 0 };
@@ -47,7 +47,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Measurements for each kernel and size.
+    /// Returns the number of measurements for each kernel and size.
     fn per_size(&self) -> usize {
         let Options { host_units, drive_units, overloads, repeat, subjects, .. } = self.options;
         let drive = |subject: &Subject| subject.compute_nsid.map_or(0, |_| drive_units.len());
@@ -60,7 +60,7 @@ impl Bench<'_> {
         self.done += times;
     }
 
-    /// One kernel over one working set: every cell once for warmth, then in turns.
+    /// Measures one kernel over one working set: every cell once as a warm-up, then in turns.
     fn one(
         &mut self,
         kernel: &'static dyn Kernel,
@@ -101,7 +101,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Every cell of a drive once.
+    /// Measures every cell of a drive once.
     fn turn(
         &mut self,
         kernel: &'static dyn Kernel,
@@ -140,7 +140,7 @@ impl Bench<'_> {
         let options = self.options;
         let region = subject.place.region(kernel.name(), bytes);
         let output = (subject.place.write && kernel.sample().stores).then(|| {
-            // Behind the working set, and as long.
+            // After the working set, and of the same length.
             Region::new(region.nsid, region.cut(bytes..bytes * 2))
         });
         HostJob {
@@ -152,7 +152,7 @@ impl Bench<'_> {
             units,
             overlap: Overlap::Serial,
             output,
-            rivals: Rivals::None,
+            contention: Contention::None,
             holding: Holding::Memory,
             meter: options.meter.clone(),
         }
@@ -180,7 +180,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// False when the drive does not have the program.
+    /// Measures in the drive; returns false when the drive does not have the program.
     fn drive(
         &mut self,
         kernel: &'static dyn Kernel,
@@ -215,7 +215,7 @@ impl Bench<'_> {
         Ok(true)
     }
 
-    /// Host(1) under a burden, serial, everything loaded before it computes.
+    /// Measures Host(1) under a burden, serial: everything is loaded before it computes.
     fn overloaded(
         &mut self,
         kernel: &'static dyn Kernel,
@@ -229,13 +229,13 @@ impl Bench<'_> {
         self.step(&format!("{} on Host(1), overloaded", cell.kernel), repeat + 1);
         let rivals = usize::try_from(overload.rivals.unwrap_or(0)).unwrap_or(usize::MAX);
         let subject = &self.options.subjects[0];
-        // What rivals draw is not the kernel's.
+        // The energy that rival threads draw is not the kernel's.
         let alone = self.host_job(kernel, subject, 1, bytes);
         let mut job = HostJob { output: None, meter: None, ..alone };
-        job.rivals = match overload.kind {
-            OverloadKind::Memory => Rivals::None,
-            OverloadKind::Cpu => Rivals::Cpu(rivals),
-            OverloadKind::Io => Rivals::Io(rivals),
+        job.contention = match overload.kind {
+            OverloadKind::Memory => Contention::None,
+            OverloadKind::Cpu => Contention::Cpu(rivals),
+            OverloadKind::Io => Contention::Io(rivals),
         };
         let timed = match (limited, overload.memory_bytes) {
             (Some(limited), Some(memory_bytes)) => limited(&job, memory_bytes, repeat + 1)?,
@@ -260,7 +260,7 @@ impl Bench<'_> {
         write(self.options, subject, fill, bytes).map(drop)
     }
 
-    /// Writes the region repeatedly with bytes that are made beforehand, and takes the time.
+    /// Writes the region repeatedly with precomputed bytes, and measures the time.
     fn writes(&mut self, subject: &Subject) -> Result<(Samples, u64), Error> {
         let (mut times, largest) = (Samples::default(), self.options.largest());
         for turn in 0..=self.options.repeat {
@@ -274,13 +274,13 @@ impl Bench<'_> {
     }
 }
 
-/// Writes bytes that are made beforehand.
+/// Returns a function that writes precomputed bytes.
 pub(super) fn pattern() -> impl FnMut(u64, &mut [u8]) + Send + 'static {
     let pattern: Vec<u8> = (0..PIECE_BYTES).map(|at| (at % 251).to_le_bytes()[0]).collect();
     move |_, piece: &mut [u8]| piece.copy_from_slice(&pattern[..piece.len()])
 }
 
-/// Writes `bytes` bytes of a drive's region, and tells how long that took, s.
+/// Writes `bytes` bytes of a drive's region, and returns the time taken, s.
 pub(super) fn write(
     options: &Options,
     subject: &Subject,
@@ -301,7 +301,7 @@ pub(super) fn write(
     written.map_err(Error::Runtime)?
 }
 
-/// One kernel over one working set on one drive, and on the host by its bytes.
+/// Cells of one kernel over one working set on one drive, and on the host with its bytes.
 struct Row<'a> {
     subject: &'a Subject,
     host: Vec<Cell>,
@@ -309,7 +309,7 @@ struct Row<'a> {
     answers: Answers,
 }
 
-/// The answers of one kernel over one working set, which are all the same.
+/// Answers of one kernel over one working set, which must all be the same.
 struct Answers {
     kernel: &'static str,
     compared: bool,
@@ -338,14 +338,14 @@ impl Answers {
     }
 }
 
-/// Says which times are spread so far that their medians mean little.
+/// Adds a warning for each cell whose quartiles are so far apart that its medians mean little.
 fn note_unsteady(found: &mut Found) {
     for cell in &found.cells {
         let times = [("loading", &cell.load), ("computing", &cell.comp), ("storing", &cell.store)];
         let wide = times.iter().filter_map(|(what, samples)| {
-            let spread = samples.spread()?;
-            let part = 100.0 * (spread.p75 - spread.p25) / spread.median;
-            spread.is_unsteady().then(|| format!("{what} ({part:.0} %)"))
+            let quartiles = samples.quartiles()?;
+            let part = 100.0 * (quartiles.p75 - quartiles.p25) / quartiles.median;
+            quartiles.is_unsteady().then(|| format!("{what} ({part:.0} %)"))
         });
         let wide: Vec<_> = wide.collect();
         if !wide.is_empty() {

@@ -1,8 +1,8 @@
-//! Where a host keeps a working set that it has loaded.
+//! Storage on the host for a working set that it has loaded.
 //!
-//! In memory as it arrived; or, to measure a host that lacks memory, in a mapping of a scratch
-//! file: where the memory that it may use ends, the system pages to that file, as it pages memory
-//! to swap. Never: who limits the memory. Invariant: pieces come out as they went in.
+//! It is memory; or, to measure a host that lacks memory, a mapping of a scratch file. When the
+//! process reaches its memory limit, the system pages to that file, as it pages memory to swap.
+//! Sets no memory limit. Invariant: pieces are returned as they were stored.
 
 use std::path::PathBuf;
 
@@ -10,30 +10,30 @@ use csd_reactor::{Buffer, MappedFile};
 
 use super::Error;
 
-/// Where loaded pieces are kept.
+/// Storage for loaded pieces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Holding {
     /// In memory.
     #[default]
     Memory,
-    /// In mappings of scratch files, one for each core; deleted at once, so that they live as long
-    /// as they are mapped.
+    /// In mappings of scratch files, one for each core. The files are deleted at once, so they
+    /// exist as long as they are mapped.
     Paged {
         /// Folder of the scratch files.
         folder: PathBuf,
-        /// Memory that they may take: what was loaded half of it before is written out.
+        /// Memory limit, bytes: data is written out when half as much has been loaded after it.
         memory_bytes: u64,
     },
 }
 
-/// What a core has loaded.
+/// Data that a core has loaded.
 pub(super) enum Hold {
     Memory(Vec<Vec<Buffer>>),
     Paged { map: MappedFile, path: PathBuf, used: usize, lag: usize, pieces: Vec<Vec<usize>> },
 }
 
 impl Hold {
-    /// Room for `bytes` bytes on core `core`.
+    /// Makes room for `bytes` bytes on core `core`.
     pub(super) fn new(holding: &Holding, core: usize, bytes: u64) -> Result<Self, Error> {
         match holding {
             Holding::Memory => Ok(Self::Memory(Vec::new())),
@@ -63,8 +63,8 @@ impl Hold {
                     piece.len()
                 });
                 pieces.push(lengths.collect());
-                // Not the system's choice: a control group may have no page left that is clean,
-                // and then ends the process.
+                // The system cannot be left to do this: a control group without a clean page kills
+                // the process.
                 let old = before.saturating_sub(*lag)..used.saturating_sub(*lag);
                 let written = map.write_out(old);
                 written.map_err(|source| Error::Scratch { path: path.clone(), source })?;

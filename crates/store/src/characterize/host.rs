@@ -1,10 +1,10 @@
 //! The host's side of a kernel: Host(n), which loads a working set over the wire and computes.
 //!
 //! Each of n cores connects by itself, loads its part into memory, waits for the others, computes,
-//! waits, and writes its part of the result back: so loading, computing and storing are timed
-//! apart. Pipelined, it computes on a piece while the next ones come, as a run does. Chunk size,
-//! pieces in flight and kernels are those of `csd run --on host`. Never: a drive's programs.
-//! Invariant: all cores work on the same phase at a time.
+//! waits, and writes its part of the result back; so loading, computing and storing are timed
+//! separately. When pipelined, it computes on a piece while the next ones arrive, as in a run.
+//! Chunk size, pieces in flight and kernels are those of `csd run --on host`. Runs no programs in
+//! the drive. Invariant: all cores work on the same phase at a time.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -18,52 +18,52 @@ use csd_kernels::program::{Execution, Output};
 use csd_reactor::sync::Barrier;
 use csd_reactor::{Buffer, Class, CoreId, Instant, JoinHandle, busy, now, spawn};
 
+use super::contention::{self, Contention};
 use super::hold::{Hold, Holding};
 use super::meter::{Mark, Meter};
 use super::region::{PIECE_BYTES, Region, WorkingSet, pieces};
-use super::rival::{self, Rivals};
 use super::{Error, Overlap};
 
 /// Size of the chunks in which the output is gathered.
 const OUTPUT_CHUNK_BYTES: usize = 1 << 20;
-/// Pieces that a core has asked for at once, as in a run.
+/// Pieces that a core requests ahead, as in a run.
 pub(super) const AHEAD: usize = 8;
 
-/// What to measure.
+/// A measurement to make on the host.
 #[derive(Clone)]
 pub struct HostJob {
     /// The drive.
     pub address: Address,
-    /// How to connect to it.
+    /// Options of the connection.
     pub connection: Options,
     /// The kernel.
     pub kernel: &'static dyn Kernel,
-    /// Where the working set lies.
+    /// Location of the working set.
     pub region: Region,
-    /// Its length, bytes.
+    /// Size of the working set, bytes.
     pub bytes: u64,
-    /// Cores that work.
+    /// Number of working cores.
     pub units: usize,
-    /// Whether loading ends before computing begins.
+    /// Overlap of loading and computing.
     pub overlap: Overlap,
-    /// Where the result is written back to, if it is.
+    /// Region for the result, if it is written back.
     pub output: Option<Region>,
-    /// Who else works meanwhile.
-    pub rivals: Rivals,
-    /// Where loaded pieces are kept.
+    /// Other work during the measurement.
+    pub contention: Contention,
+    /// Storage for loaded pieces.
     pub holding: Holding,
-    /// What counts this machine's energy.
+    /// Meter of this machine's energy.
     pub meter: Option<Meter>,
 }
 
-/// What a measurement gave.
+/// Result of a measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Timed {
     /// Time to load, seconds; serial only.
     pub load_s: f64,
     /// Time to compute, seconds; serial only.
     pub comp_s: f64,
-    /// Time to write the result back, seconds; nothing if there is none.
+    /// Time to write the result back, seconds; `None` if it is not written.
     pub store_s: Option<f64>,
     /// Time to load and compute, seconds.
     pub total_s: f64,
@@ -75,16 +75,16 @@ pub struct Timed {
     pub stored_bytes: u64,
     /// Time for which cores were busy, seconds.
     pub cpu_s: f64,
-    /// What all of it drew beyond rest, J; nothing where no counter is read.
+    /// Energy above that of the machine at rest, J; `None` without a counter.
     pub joules: Option<f64>,
 }
 
 /// Measures once.
 ///
 /// # Errors
-/// What the drive or the network did; the first failure of any core.
+/// An error of the drive or the network: the first failure of any core.
 pub fn measure(runtime: &csd_reactor::Config, job: &HostJob) -> Result<Timed, Error> {
-    let cores = job.units + job.rivals.count();
+    let cores = job.units + job.contention.count();
     let config = csd_reactor::Config { cores, ..runtime.clone() };
     let shared = Arc::new(Shared {
         job: job.clone(),
@@ -111,7 +111,7 @@ pub fn measure(runtime: &csd_reactor::Config, job: &HostJob) -> Result<Timed, Er
     })
 }
 
-/// Seconds from the first begin to the last end.
+/// Returns the seconds from the first begin to the last end.
 fn covered(parts: &[Part], span: impl Fn(&Part) -> (Instant, Instant)) -> f64 {
     let begin = parts.iter().map(|part| span(part).0).min().unwrap_or(Instant::ZERO);
     let end = parts.iter().map(|part| span(part).1).max().unwrap_or(Instant::ZERO);
@@ -120,9 +120,9 @@ fn covered(parts: &[Part], span: impl Fn(&Part) -> (Instant, Instant)) -> f64 {
 
 pub(super) struct Shared {
     pub(super) job: HostJob,
-    /// Where the workers wait for each other; broken when one of them fails.
+    /// Barrier between the phases; broken when a worker fails.
     barrier: Barrier,
-    /// True once the workers have ended: rivals may, too.
+    /// True once the workers have ended, so that rivals may end.
     done: AtomicBool,
 }
 
@@ -133,7 +133,7 @@ impl Shared {
     }
 }
 
-/// What one core did, each span from begin to end.
+/// Measurements of one core, each span from begin to end.
 struct Part {
     load: (Instant, Instant),
     comp: (Instant, Instant),
@@ -142,13 +142,13 @@ struct Part {
     result: u64,
     stored_bytes: u64,
     cpu_s: f64,
-    /// The counter of energy at the begin and the end.
+    /// Energy counter at the begin and the end.
     marks: Option<(Mark, Mark)>,
 }
 
 async fn core_main(core: CoreId, shared: Arc<Shared>) -> Result<Option<Part>, Error> {
     if core.0 >= shared.job.units {
-        return rival::work(&shared).await.map(|()| None);
+        return contention::work(&shared).await.map(|()| None);
     }
     let part = work(core, &shared).await;
     if part.is_err() {
@@ -213,7 +213,7 @@ async fn work(core: CoreId, shared: &Shared) -> Result<Option<Part>, Error> {
     }))
 }
 
-/// The kernel's program over the pieces that a core has loaded.
+/// Execution of the kernel's program over the pieces that a core has loaded.
 struct Running(Execution);
 
 impl Running {
@@ -260,8 +260,8 @@ fn length(chunks: &[Buffer]) -> u64 {
     chunks.iter().map(|chunk| chunk.len() as u64).sum()
 }
 
-/// Copies bytes of an output from `at` on into `piece`, as far as there are any. All chunks but
-/// the last are equally long.
+/// Copies bytes of an output from `at` on into `piece`, up to the output's end. All chunks but the
+/// last have the same length.
 fn copy(chunks: &[Buffer], at: u64, mut piece: &mut [u8]) {
     let chunk_bytes = OUTPUT_CHUNK_BYTES as u64;
     let mut skip = usize::try_from(at % chunk_bytes).expect("less than a chunk");
@@ -290,7 +290,7 @@ async fn store(
         return Ok((now(), now()));
     }
     let begin = now();
-    // A part's result is never longer than its part of the region.
+    // A core's share of the result is never longer than its share of the region.
     let share = region.bytes() / job.units as u64 / Sample::GRAIN_BYTES * Sample::GRAIN_BYTES;
     let start = share * core.0 as u64;
     let end = start + length(output).next_multiple_of(Sample::GRAIN_BYTES);
@@ -299,7 +299,8 @@ async fn store(
     Ok((begin, now()))
 }
 
-/// Writes `range` of a region in pieces that `fill` makes, some in flight at once, and flushes.
+/// Writes `range` of a region in pieces that `fill` produces, several in flight at once, and
+/// flushes.
 pub(super) async fn write(
     block: &Block,
     region: &Region,
@@ -328,7 +329,7 @@ pub(super) async fn write(
     Ok(block.flush().await?)
 }
 
-/// Pieces of every stream, in order, some asked for ahead.
+/// Reader of the pieces of every stream, in order, with read-ahead.
 pub(super) struct Arriving<'a> {
     block: &'a Block,
     region: &'a Region,
@@ -338,7 +339,7 @@ pub(super) struct Arriving<'a> {
 }
 
 impl<'a> Arriving<'a> {
-    /// Bytes `range` of every stream of `set`.
+    /// Returns a reader of bytes `range` of every stream of `set`.
     pub(super) fn new(
         block: &'a Block,
         region: &'a Region,
@@ -349,7 +350,7 @@ impl<'a> Arriving<'a> {
         Self { block, region, set, pieces, pending: VecDeque::new() }
     }
 
-    /// The next piece of every stream.
+    /// Returns the next piece of every stream.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<Buffer>>, Error> {
         while self.pending.len() * self.set.streams < AHEAD {
             let Some(piece) = self.pieces.next() else { break };
@@ -368,7 +369,7 @@ impl<'a> Arriving<'a> {
     }
 }
 
-/// Reads ranges as one piece.
+/// Reads ranges into one piece.
 async fn read(block: Block, ranges: Vec<(u64, u64)>) -> Result<Buffer, Error> {
     let length = |bytes: u64| usize::try_from(bytes.min(PIECE_BYTES)).expect("at most a MiB");
     if let [(offset, bytes)] = ranges[..] {

@@ -1,9 +1,10 @@
 //! The drive's side of a kernel: executions over a working set, timed by the drive itself.
 //!
-//! As many executions at a time as cores are wanted, on as many connections, which a drive deals
-//! to its cores. Serial executions load all of their sources before they compute; what each phase
-//! took is read off the drive's log of executions. Never: the host's cores, or a byte of the data.
-//! Invariant: a round ends before the next begins, as loads of a memory that is too small do.
+//! It runs one execution per requested core at a time, each on a connection of its own, which the
+//! drive assigns to its cores. Serial executions load all their sources before they compute; the
+//! time of each phase is read from the drive's log of executions. Uses no host cores for computing,
+//! and transfers no data to the host. Invariant: a round ends before the next one begins, like
+//! loads of a memory that is too small.
 
 use std::ops::Range;
 
@@ -19,48 +20,48 @@ use super::meter::Meter;
 use super::region::{Region, WorkingSet};
 use super::{Error, Overlap};
 
-/// Most bytes of one execution: what a drive loads at once for each core.
+/// Most bytes of one execution, which a drive loads at once for each core.
 pub const EXECUTION_BYTES_MAX: u64 = 128 << 20;
 
-/// What to measure.
+/// A measurement to make in a drive.
 #[derive(Clone)]
 pub struct DriveJob {
     /// The drive.
     pub address: Address,
-    /// How to connect to it.
+    /// Options of the connection.
     pub connection: Options,
-    /// Its compute namespace.
+    /// Identifier of the compute namespace.
     pub compute_nsid: u32,
     /// The kernel.
     pub kernel: &'static dyn Kernel,
-    /// Where the working set lies.
+    /// Location of the working set.
     pub region: Region,
-    /// Its length, bytes.
+    /// Size of the working set, bytes.
     pub bytes: u64,
-    /// Cores of the drive that work.
+    /// Number of working cores of the drive.
     pub units: usize,
-    /// Whether loading ends before computing begins.
+    /// Overlap of loading and computing.
     pub overlap: Overlap,
-    /// The kv namespace that results are stored in, and deleted from again.
+    /// Identifier of the kv namespace in which results are stored, and deleted again.
     pub values_nsid: Option<u32>,
-    /// What counts the drive's energy.
+    /// Meter of the drive's energy.
     pub meter: Option<Meter>,
 }
 
-/// Names of the programs that the drive has, by index.
+/// Returns the identifiers of the drive's programs, by index.
 ///
 /// # Errors
-/// What the drive or the network did.
+/// An error of the drive or the network.
 pub async fn programs(controller: &Controller, nsid: u32) -> Result<Vec<u64>, Error> {
     let programs = Compute::open(controller, nsid)?.programs().await?;
     Ok(programs.iter().map(csd_nvme::compute::ProgramDescriptor::pid).collect())
 }
 
-/// Measures once; `None` when the drive does not have the kernel's program, or may not store its
-/// result.
+/// Measures once; returns `None` when the drive does not have the kernel's program, or may not
+/// store its result.
 ///
 /// # Errors
-/// What the drive or the network did.
+/// An error of the drive or the network.
 pub fn measure(runtime: &csd_reactor::Config, job: &DriveJob) -> Result<Option<Timed>, Error> {
     let job = job.clone();
     let measured = csd_reactor::block_on(runtime, move || async move { work(&job).await });
@@ -109,31 +110,31 @@ async fn work(job: &DriveJob) -> Result<Option<Timed>, Error> {
     Ok(Some(timed))
 }
 
-/// A connection with what it measures.
+/// A connection and its measurement.
 struct Session<'a> {
     job: &'a DriveJob,
     compute: Compute,
     values: Option<Kv>,
-    /// Key of what the kernel wants resident.
+    /// Key of the value that the kernel needs resident.
     resident: Option<[u8; 12]>,
     index: u16,
     set: WorkingSet,
     block_bytes: u32,
 }
 
-/// Size of a stored result's values, where the drive takes values as long.
+/// Size of a stored result's values, if the drive accepts values of this size.
 const VALUE_BYTES: u32 = 1 << 20;
 
-/// The beginning of keys that no object has.
+/// Returns a prefix of keys that no object uses.
 fn random_prefix() -> [u8; 12] {
     let mut prefix = [0; 12];
     random_bytes(&mut prefix);
-    // As objects' keys have it: catalogue keys begin below.
+    // As in keys of objects: catalogue keys have this bit clear.
     prefix[0] |= 0x80;
     prefix
 }
 
-/// Stores what the kernel wants resident as a value.
+/// Stores the data that the kernel needs resident as a value.
 async fn resident(job: &DriveJob, values: Option<&Kv>) -> Result<Option<[u8; 12]>, Error> {
     let (Some(bytes), Some(values)) = (job.kernel.sample().resident, values) else {
         return Ok(None);
@@ -144,7 +145,7 @@ async fn resident(job: &DriveJob, values: Option<&Kv>) -> Result<Option<[u8; 12]
 }
 
 impl Session<'_> {
-    /// Has every core work on its part of a round, and adds what the slowest of them took.
+    /// Runs one round on every core, and adds the times of the slowest core.
     async fn round(&self, round: u64, rounds: u64, timed: &mut Timed) -> Result<(), Error> {
         let units = self.job.units as u64;
         let (ended_before, _) = self.compute.executions().await?;
@@ -169,14 +170,14 @@ impl Session<'_> {
         self.sweep(&prefixes).await
     }
 
-    /// Deletes what the executions stored.
+    /// Deletes the results that the executions stored.
     async fn sweep(&self, prefixes: &[[u8; 12]]) -> Result<(), Error> {
         let Some(values) = self.values.as_ref().filter(|_| self.job.kernel.sample().stores) else {
             return Ok(());
         };
         for prefix in prefixes {
             for number in 0.. {
-                // Deleting a key that is not there succeeds, so it is looked for first.
+                // Deleting a missing key succeeds, so check for it first.
                 let key = chunk_key(prefix, number);
                 if !values.exist(&key).await? {
                     break;
@@ -187,7 +188,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Adds what the drive's log says of the executions after `ended_before`.
+    /// Adds the times that the drive's log reports for the executions after `ended_before`.
     async fn account(&self, ended_before: u64, timed: &mut Timed) -> Result<(), Error> {
         let (_, entries) = self.compute.executions().await?;
         let own = self.compute.controller().identity().cntlid();
@@ -202,7 +203,7 @@ impl Session<'_> {
         timed.comp_s += seconds(slowest.computing_ns());
         if self.job.kernel.sample().stores && slowest.bytes_written() > 0 {
             timed.stored_bytes += ours.iter().map(|entry| entry.bytes_written()).sum::<u64>();
-            // A pipelined run is told without its stores.
+            // The time of a pipelined run is reported without its stores.
             timed.total_s -= seconds(slowest.writing_ns());
             timed.store_s = Some(timed.store_s.unwrap_or(0.0) + seconds(slowest.writing_ns()));
         }
@@ -211,7 +212,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// An execution over bytes `range` of every stream.
+    /// Returns an execution over bytes `range` of every stream.
     fn execution(&self, range: &Range<u64>, prefix: [u8; 12]) -> Result<Execution, Error> {
         let mut sources = Vec::new();
         for stream in 0..self.set.streams {
@@ -256,12 +257,12 @@ impl Session<'_> {
     }
 }
 
-/// Sum of what an execution's phases took, ns.
+/// Returns the sum of an execution's phases, ns.
 fn phases_ns(entry: &Entry) -> u64 {
     entry.reading_ns() + entry.computing_ns() + entry.writing_ns()
 }
 
-/// A refusal of the payload by a drive that knows no serial executions is said as such.
+/// Explains the error of a drive that does not support serial executions and refuses the payload.
 fn explain(error: csd_initiator::Error) -> Error {
     match error.status() {
         Some(Status::INVALID_PROGRAM_DATA) => {

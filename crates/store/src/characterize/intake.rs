@@ -1,8 +1,8 @@
-//! What a host takes in from all drives at once.
+//! Ingest bandwidth: bytes per second that a host takes in from all drives at once.
 //!
-//! Its cores share the bytes of every drive and ask all drives at the same time; what arrives is
-//! forgotten. Never says whose limit it met: [`Intake::is_limit`] compares with what the drives
-//! give one by one. Invariant: all cores begin together.
+//! Its cores share the bytes of every drive and read from all drives at the same time; the data is
+//! discarded. Does not determine the bottleneck: [`Intake::is_limit`] compares with the bandwidths
+//! of single drives. Invariant: all cores begin together.
 
 use std::sync::Arc;
 
@@ -13,29 +13,29 @@ use csd_reactor::{Class, CoreId, Instant, now, spawn};
 
 use super::Error;
 use super::bench::{pattern, write};
-use super::compose::bandwidth;
+use super::build::bandwidth;
 use super::host::Arriving;
 use super::plan::{Options, Subject};
+use super::quantiles::Samples;
 use super::region::{Region, WorkingSet};
-use super::spread::Samples;
 
-/// Less than this part of what the drives give one by one is a limit that they share.
+/// Below this part of the sum of the single drives' bandwidths, the drives share a limit.
 const LIMITED: f64 = 0.9;
 
-/// What a host took in.
+/// Measured ingest of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Intake {
-    /// From so many drives.
+    /// Number of drives.
     pub drives: usize,
-    /// By so many cores.
+    /// Number of host cores.
     pub cores: usize,
     /// Bytes per second, the median of all repetitions.
     pub bytes_per_s: u64,
 }
 
 impl Intake {
-    /// Whether it is what the host can take in, and not what its drives can give: clearly less
-    /// than `alone_bytes_per_s`, the sum of what they give one by one.
+    /// Returns true if the host is the limit, and not its drives: the bandwidth is clearly less
+    /// than `alone_bytes_per_s`, the sum of the single drives' bandwidths.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // bandwidths of 2^53 B/s are far away
     pub fn is_limit(&self, alone_bytes_per_s: u64) -> bool {
@@ -47,15 +47,15 @@ struct Shared {
     options: Options,
     barrier: Barrier,
     cores: usize,
-    /// By drive: the bytes that are read.
+    /// Bytes to read, by drive.
     regions: Vec<Region>,
 }
 
-/// Measures what `cores` cores take in together from all drives of `options`, which are written
-/// first where that is allowed.
+/// Measures the ingest of `cores` cores from all drives of `options`, after writing the regions if
+/// that is allowed.
 ///
 /// # Errors
-/// What the drives or the network did.
+/// An error of the drives or the network.
 pub fn intake(options: &Options, cores: usize) -> Result<Intake, Error> {
     let (bytes, kernel) = (options.largest(), options.kernels[0]);
     for subject in options.subjects.iter().filter(|subject| subject.place.write) {
@@ -73,7 +73,7 @@ pub fn intake(options: &Options, cores: usize) -> Result<Intake, Error> {
     Ok(Intake { drives, cores, bytes_per_s })
 }
 
-/// Takes all in once: seconds from the first begin to the last end.
+/// Reads everything once; returns the seconds from the first begin to the last end.
 fn once(options: &Options, kernel: &'static dyn Kernel, cores: usize) -> Result<f64, Error> {
     let region = |subject: &Subject| subject.place.region(kernel.name(), options.largest()).clone();
     let shared = Arc::new(Shared {

@@ -1,8 +1,8 @@
-//! What measurements draw: energy, by a counter that the caller knows how to read.
+//! Energy of measurements, by a counter that the caller knows how to read.
 //!
-//! A counter counts all that its machine draws, so that what it draws at rest is measured first
-//! and taken off. Never: a file, or what is counted. Invariant: without a counter that can be read
-//! there is no energy, and no zero.
+//! A counter counts all energy of its machine, so the power at rest is measured first and
+//! subtracted. Opens no file, and does not know which component is counted. Invariant: without a
+//! readable counter the energy is `None`, not 0.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use csd_reactor::{Instant, now, sleep};
 
 use super::Error;
 
-/// Energy drawn since some moment, J, which only grows; nothing when it cannot be read.
+/// Function that returns a growing total of the energy drawn, J; `None` when it cannot be read.
 pub type Counter = Arc<dyn Fn() -> Option<f64> + Send + Sync>;
 
-/// How long the machine is left at rest to learn what that takes.
+/// Time of rest for measuring the power at rest.
 const REST: Duration = Duration::from_secs(1);
 
-/// A counter, and what it counts while nothing is measured.
+/// A counter, and the power without a measurement.
 #[derive(Clone)]
 pub struct Meter {
     counter: Counter,
@@ -25,7 +25,7 @@ pub struct Meter {
     pub rest_watts: f64,
 }
 
-/// What a counter showed at a moment.
+/// Reading of a counter at a moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Mark {
     joules: f64,
@@ -33,7 +33,7 @@ pub(super) struct Mark {
 }
 
 impl Meter {
-    /// Leaves the machine at rest for a second; `None` when the counter cannot be read.
+    /// Measures the power at rest for a second; returns `None` when the counter cannot be read.
     ///
     /// # Errors
     /// [`Error::Runtime`].
@@ -51,13 +51,13 @@ impl Meter {
         Ok(Some(Self { rest_watts, ..meter }))
     }
 
-    /// What the counter shows now.
+    /// Reads the counter now.
     pub(super) fn mark(&self) -> Option<Mark> {
         Some(Mark { joules: (self.counter)()?, at: now() })
     }
 
-    /// Energy from the first to the last of `spans`, J, beyond what the machine draws at rest:
-    /// nothing when one of them could not be read.
+    /// Returns the energy from the first to the last of `spans`, J, above that of the machine at
+    /// rest; `None` when one of them could not be read.
     pub(super) fn beyond_rest(&self, spans: &[Option<(Mark, Mark)>]) -> Option<f64> {
         let spans: Vec<_> = spans.iter().copied().collect::<Option<_>>()?;
         let first = spans.iter().map(|(begin, _)| *begin).min_by_key(|mark| mark.at)?;

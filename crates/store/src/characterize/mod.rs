@@ -1,33 +1,33 @@
-//! Characterizing: what kernels cost in a drive and on a host, measured, as a profile.
+//! Characterizing: measures the cost of kernels in a drive and on a host, and writes a profile.
 //!
-//! For each kernel and working set: load, compute and store times apart, and pipelined, in the
-//! drive by the number of its cores, and on Host(1..n). Drive and host take turns within each
-//! repetition, after a warm-up that does not count. Never: touches a block that it was not told to
-//! write, or starts a drive. Invariant: every number of the profile that comes from here was
-//! measured, is a count, or is said to be inferred.
+//! For each kernel and working set it measures load, compute and store times separately, and
+//! pipelined, in the drive by number of its cores, and on Host(1..n). Drive and host take turns
+//! within each repetition, after a warm-up that does not count. Writes only the blocks that the
+//! caller allows, and starts no drive. Invariant: every number of the profile from here was
+//! measured, is a count, or is marked as inferred.
 //!
 //! Modules, in the order of a measurement:
-//! - [`region`]: where working sets lie, and how they are cut
-//! - [`host`], `hold`, `rival`: the host's side
+//! - [`region`]: location of working sets
+//! - [`host`], `hold`, `contention`: the host's side
 //! - [`inside`]: the drive's side
-//! - [`spread`]: medians and quartiles
-//! - `meter`: energy, where a counter is read
-//! - `plan`, `bench`: what is measured, and in which order
-//! - `intake`: what the host takes in from all drives at once
-//! - `unite`, `compose`: the profile of it all
+//! - [`quantiles`]: medians and quartiles
+//! - `meter`: energy, if a counter can be read
+//! - `plan`, `bench`: the measurements and their order
+//! - `intake`: ingest bandwidth of the host from all drives at once
+//! - `merge`, `build`: the resulting profile
 
 mod bench;
-mod compose;
+mod build;
+mod contention;
 mod hold;
 pub mod host;
 pub mod inside;
 mod intake;
+mod merge;
 mod meter;
 mod plan;
+pub mod quantiles;
 pub mod region;
-mod rival;
-pub mod spread;
-mod unite;
 
 use std::fmt;
 use std::io;
@@ -35,14 +35,14 @@ use std::path::PathBuf;
 
 pub use crate::profile::Overlap;
 pub use bench::characterize;
-pub use compose::{About, Machine, Watts, compose};
+pub use build::{About, Machine, Watts, build_profile};
+pub use contention::Contention;
 pub use hold::Holding;
 pub use intake::{Intake, intake};
 pub use meter::{Counter, Meter};
 pub use plan::{Cell, Found, Limited, Options, Overloaded, Place, Step, Subject, Survey, survey};
-pub use rival::Rivals;
 
-/// Why there is no profile.
+/// Reason why there is no profile.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -54,12 +54,12 @@ pub enum Error {
     Scratch {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// What was asked for cannot be measured on this drive.
+    /// The requested measurement is impossible on this drive.
     Unable(String),
-    /// Drive and host computed different answers, or a run another than the one before.
+    /// Drive and host computed different answers, or one run another answer than the run before.
     Differ(String),
 }
 

@@ -1,6 +1,6 @@
-//! What is to be measured, and what was: options, cells, and what a drive says of itself.
+//! Plan and results of a characterization: options, cells, and a drive's description of itself.
 //!
-//! Never: what the numbers mean. Invariant: a cell is one kernel on one system over one working
+//! Does not interpret the numbers. Invariant: a cell is one kernel on one system over one working
 //! set.
 
 use std::sync::Arc;
@@ -10,39 +10,39 @@ use csd_kernels::kernel::Kernel;
 
 use super::host::{HostJob, Timed};
 use super::meter::Meter;
+use super::quantiles::Samples;
 use super::region::Region;
-use super::spread::Samples;
 use super::{Error, inside};
 use crate::profile::{Overload, OverloadKind, Where};
 
-/// Measures a host that may use so much memory: given the job, the bytes and how often. The
-/// caller knows how this machine limits memory.
+/// Measures a host with limited memory; takes the job, the memory limit in bytes and the number of
+/// runs. The caller knows how this machine limits memory.
 pub type Limited = Arc<dyn Fn(&HostJob, u64, usize) -> Result<Vec<Timed>, Error> + Send + Sync>;
 
-/// A host under a burden, and how it is measured.
+/// A burden of the host, and the way to measure under it.
 #[derive(Clone)]
 pub struct Overloaded {
-    /// What the profile says.
+    /// Description in the profile.
     pub overload: Overload,
-    /// How memory is limited; for memory only.
+    /// Function that limits memory; for memory only.
     pub limited: Option<Limited>,
 }
 
-/// Where working sets lie.
+/// Location of working sets.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// The part of the drive's blocks that is measured.
+    /// Part of the drive's blocks to measure.
     pub region: Region,
-    /// Parts of their own, by kernel and bytes, where working sets are laid beforehand.
+    /// Regions by kernel and bytes, for working sets that are prepared beforehand.
     pub regions: Vec<(&'static str, u64, Region)>,
-    /// The drive's kv namespace that results may be stored in for a while.
+    /// Identifier of the drive's kv namespace in which results may be stored temporarily.
     pub values_nsid: Option<u32>,
-    /// Whether the region may be overwritten. If not, the kernels read what is there.
+    /// True if the region may be overwritten. If not, the kernels read its present contents.
     pub write: bool,
 }
 
 impl Place {
-    /// Where this kernel's working set of `bytes` bytes lies.
+    /// Returns the region of this kernel's working set of `bytes` bytes.
     #[must_use]
     pub fn region(&self, kernel: &str, bytes: u64) -> &Region {
         let own = self.regions.iter().find(|(name, size, _)| (*name, *size) == (kernel, bytes));
@@ -50,73 +50,74 @@ impl Place {
     }
 }
 
-/// A drive that is measured.
+/// A drive to measure.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// Where it is.
+    /// Address of the drive.
     pub address: Address,
-    /// Where working sets lie.
+    /// Location of working sets.
     pub place: Place,
-    /// Its compute namespace; none for a drive that does not compute.
+    /// Identifier of its compute namespace; `None` for a drive that does not compute.
     pub compute_nsid: Option<u32>,
-    /// It is on this machine, whose counters count what it draws, too.
+    /// True if it is on this machine, whose energy counters include it.
     pub here: bool,
 }
 
-/// What to measure.
+/// Options of a characterization.
 #[derive(Clone)]
 pub struct Options {
-    /// How this host's cores run.
+    /// Configuration of this host's cores.
     pub runtime: csd_reactor::Config,
-    /// How to connect.
+    /// Options of the connections.
     pub connection: csd_initiator::Options,
-    /// The drives, at least one, each by itself and taking turns; burdens with the first alone.
+    /// Drives, at least one; each is measured by itself, in turns. Burdens are measured with the
+    /// first only.
     pub subjects: Vec<Subject>,
-    /// The kernels.
+    /// Kernels to measure.
     pub kernels: Vec<&'static dyn Kernel>,
-    /// Working sets, bytes.
+    /// Sizes of working sets, bytes.
     pub sizes: Vec<u64>,
     /// Numbers of host cores.
     pub host_units: Vec<usize>,
     /// Numbers of drive cores.
     pub drive_units: Vec<usize>,
-    /// Repetitions that count.
+    /// Number of repetitions that count.
     pub repeat: usize,
     /// Burdens of the host, at one core.
     pub overloads: Vec<Overloaded>,
-    /// What counts this machine's energy.
+    /// Meter of this machine's energy.
     pub meter: Option<Meter>,
 }
 
 impl Options {
-    /// The largest working set, bytes.
+    /// Returns the size of the largest working set, bytes.
     #[must_use]
     pub fn largest(&self) -> u64 {
         self.sizes.iter().copied().max().unwrap_or(0)
     }
 }
 
-/// How far a characterization has come.
+/// Progress of a characterization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Measurements done.
     pub done: usize,
-    /// Measurements in all.
+    /// Total number of measurements.
     pub of: usize,
-    /// What is measured now, for people.
+    /// Description of the current measurement, for people.
     pub what: String,
 }
 
-/// One kernel on one system over one working set, measured.
+/// Measurements of one kernel on one system over one working set.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// Which drive, by its place in [`Options::subjects`].
+    /// Index of the drive in [`Options::subjects`].
     pub subject: usize,
     /// Name of the kernel.
     pub kernel: &'static str,
-    /// What is said of it.
+    /// Note on the measurement.
     pub note: Option<&'static str>,
-    /// Who computed.
+    /// Side that computed.
     pub side: Where,
     /// Cores at work.
     pub units: usize,
@@ -124,7 +125,7 @@ pub struct Cell {
     pub bytes: u64,
     /// Units of work.
     pub work: u64,
-    /// What the host had to bear.
+    /// Burden of the host.
     pub overload: Option<Overload>,
     /// Load times, s.
     pub load: Samples,
@@ -136,42 +137,43 @@ pub struct Cell {
     pub pipelined: Samples,
     /// CPU times of serial runs, s.
     pub cpu: Samples,
-    /// Energies of serial runs, J, where a counter measures them.
+    /// Energies of serial runs, J, if a counter measures them.
     pub joules: Samples,
     /// Bytes of the result that were stored.
     pub stored_bytes: u64,
 }
 
-/// What was measured.
+/// Results of a characterization.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     /// All cells, in order.
     pub cells: Vec<Cell>,
-    /// By drive: times that writing its region from outside took, s, and what was written, bytes.
+    /// By drive: times of writing its region from outside, s, and the bytes written.
     pub written: Vec<(Samples, u64)>,
-    /// What could not be measured, and what is unsteady.
+    /// Failed measurements, and unsteady ones.
     pub warnings: Vec<String>,
 }
 
-/// What a drive says of itself.
+/// A drive's description of itself.
 #[derive(Clone, Debug)]
 pub struct Survey {
-    /// Model, as the drive names it.
+    /// Model name that the drive reports.
     pub model: String,
-    /// Its block namespace with the lowest id, or the one that was named: id, bytes, block size.
+    /// Block namespace with the lowest identifier, or the requested one: identifier, bytes, block
+    /// size.
     pub block: (u32, u64, u32),
-    /// Its compute namespace.
+    /// Identifier of its compute namespace.
     pub compute_nsid: Option<u32>,
-    /// Its last kv namespace, which is that of objects in our drives.
+    /// Identifier of its last kv namespace; in our drives this is the one of objects.
     pub values_nsid: Option<u32>,
     /// Identifiers of its programs.
     pub programs: Vec<u64>,
 }
 
-/// Asks a drive what it is.
+/// Queries a drive's description.
 ///
 /// # Errors
-/// What the drive or the network did; [`Error::Unable`] without a block namespace.
+/// An error of the drive or the network; [`Error::Unable`] without a block namespace.
 pub fn survey(
     runtime: &csd_reactor::Config,
     address: &Address,
@@ -213,7 +215,7 @@ async fn look(controller: &Controller, named: Option<u32>) -> Result<Survey, Err
 }
 
 impl Cell {
-    /// A cell without measurements.
+    /// Returns a cell without measurements.
     pub(super) fn new(
         kernel: &dyn Kernel,
         (subject, side): (usize, Where),
@@ -253,7 +255,7 @@ impl Cell {
         }
     }
 
-    /// The cell as messages name it.
+    /// Returns the cell's name for messages.
     #[must_use]
     pub fn name(&self) -> String {
         let system = match self.side {
@@ -268,7 +270,7 @@ impl Cell {
         format!("{} of {size} {unit} on {system}{burden}", self.kernel)
     }
 
-    /// The burden under which it was measured, as messages and tables name it.
+    /// Returns the burden under which it was measured, for messages and tables.
     #[must_use]
     pub fn burden(&self) -> Option<String> {
         let Overload { kind, memory_bytes, rivals } = self.overload?;

@@ -1,39 +1,39 @@
-//! [`Region`]: the part of a drive's block namespace that is measured, as one run of bytes.
+//! [`Region`]: the part of a drive's block namespace that is measured, as one sequence of bytes.
 //!
-//! Never: I/O. Invariant: what [`Region::cut`] gives lies within the region and is as long as
-//! asked for.
+//! Performs no I/O. Invariant: ranges from [`Region::cut`] lie within the region and have the
+//! requested length.
 
 use std::ops::Range;
 
-/// Longest piece that is read or written at once: the chunk size of objects.
+/// Longest piece of one read or write: the chunk size of objects.
 pub const PIECE_BYTES: u64 = 1 << 20;
 
-/// Ranges of a block namespace, taken as one run of bytes.
+/// Ranges of a block namespace, treated as one sequence of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// The block namespace.
+    /// Identifier of the block namespace.
     pub nsid: u32,
     /// Offset and length of each range in bytes, multiples of the block size.
     ranges: Vec<(u64, u64)>,
 }
 
 impl Region {
-    /// A region of these ranges, each an offset and a length in bytes.
+    /// Returns a region of these ranges, each an offset and a length in bytes.
     #[must_use]
     pub fn new(nsid: u32, ranges: Vec<(u64, u64)>) -> Self {
         Self { nsid, ranges }
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.ranges.iter().map(|(_, bytes)| bytes).sum()
     }
 
-    /// Where `wanted` of the region lies: offsets and lengths, in order.
+    /// Returns the offsets and lengths of bytes `wanted` of the region, in order.
     ///
     /// # Panics
-    /// When the region is shorter: our bug.
+    /// When the region is shorter: an internal error.
     #[must_use]
     pub fn cut(&self, wanted: Range<u64>) -> Vec<(u64, u64)> {
         assert!(wanted.end <= self.bytes(), "{wanted:?} lies in the region");
@@ -50,31 +50,31 @@ impl Region {
     }
 }
 
-/// A working set of equally long streams, one after another in a region.
+/// A working set of streams of equal length, one after another in a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkingSet {
-    /// All bytes.
+    /// Total size, bytes.
     pub bytes: u64,
-    /// Streams.
+    /// Number of streams.
     pub streams: usize,
 }
 
 impl WorkingSet {
-    /// Length of a stream in bytes.
+    /// Returns the length of a stream in bytes.
     #[must_use]
     pub fn stream_bytes(&self) -> u64 {
         self.bytes / self.streams as u64
     }
 
-    /// Where bytes `range` of `stream` lie in the region.
+    /// Returns the location in the region of bytes `range` of `stream`.
     #[must_use]
     pub fn of_stream(&self, stream: usize, range: &Range<u64>) -> Range<u64> {
         let start = self.stream_bytes() * stream as u64;
         start + range.start..start + range.end
     }
 
-    /// Part `index` of `count` of every stream: equal parts in grains of `grain` bytes, the first
-    /// ones a grain longer where it does not come out even.
+    /// Returns part `index` of `count` of every stream, in units of `grain` bytes. Parts are equal,
+    /// or the first ones are one unit longer.
     #[must_use]
     pub fn part(&self, index: u64, count: u64, grain: u64) -> Range<u64> {
         let grains = self.stream_bytes() / grain;
@@ -83,7 +83,7 @@ impl WorkingSet {
     }
 }
 
-/// Pieces of at most [`PIECE_BYTES`].
+/// Returns the pieces of a range, each of at most [`PIECE_BYTES`].
 pub fn pieces(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
     let starts = (range.start..range.end).step_by(usize::try_from(PIECE_BYTES).expect("a MiB"));
     starts.map(move |start| start..range.end.min(start + PIECE_BYTES))

@@ -1,8 +1,8 @@
-//! Where a chunk of an object lies, as arithmetic.
+//! Layouts: the location of each chunk of an object, as arithmetic.
 //!
-//! Layout `spread` deals single chunks ([`Spread`]), the others deal parts of whole ranges of
-//! values, or of whole rows ([`Parts`]). Never: I/O, or knowledge of drives beyond their number.
-//! Invariants: every chunk has exactly one member; chunks are counted in the object's
+//! Layout `spread` distributes single chunks ([`Spread`]); the others distribute parts: whole
+//! ranges of values, or whole rows ([`Parts`]). Performs no I/O, and knows only the number of
+//! drives. Invariants: every chunk has exactly one member; chunks are numbered in the object's
 //! order.
 
 mod parts;
@@ -16,9 +16,9 @@ pub use spread::{Spread, member};
 
 /// Most dimensions of a shape.
 pub const DIMENSIONS_MAX: usize = 32;
-/// Size of a unit of room on a block namespace, bytes.
+/// Size of a unit of a block namespace, bytes.
 pub const UNIT_BYTES: u64 = 8 << 20;
-/// Chunk size unless the user says otherwise, bytes.
+/// Default chunk size, bytes.
 pub const CHUNK_BYTES: u32 = 1 << 20;
 /// Smallest chunk of a put, bytes: a block, so that a chunk on a block namespace is whole blocks.
 pub const CHUNK_BYTES_MIN: u32 = 4096;
@@ -29,15 +29,15 @@ pub const CHUNK_BYTES_MAX: u32 = 8 << 20;
 /// Most drives of an array.
 pub const DRIVES_MAX: usize = 1024;
 
-/// Why a layout is impossible.
+/// Reason why a layout is impossible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
     /// The chunk size is not a power of two within the limits.
     ChunkBytes {
-        /// What was asked for, bytes.
+        /// Chunk size asked for, bytes.
         chunk_bytes: u64,
-        /// Largest that the drives allow, bytes.
+        /// Largest chunk size that the drives allow, bytes.
         largest: u32,
     },
     /// The object would have more than 2^32 - 1 chunks.
@@ -64,11 +64,11 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The chunk size to use: `wanted`, or else 1 MiB or the largest power of two that a value of
-/// `value_bytes_max` bytes has room for.
+/// Returns the chunk size to use: `wanted`, or else 1 MiB or the largest power of two that fits
+/// into a value of `value_bytes_max` bytes.
 ///
 /// # Errors
-/// [`Error::ChunkBytes`] when `wanted`, or what the drives allow, is outside the limits.
+/// [`Error::ChunkBytes`] when `wanted`, or the largest value of the drives, is outside the limits.
 pub fn chunk_bytes(wanted: Option<u64>, value_bytes_max: u32) -> Result<u32, Error> {
     let fits = value_bytes_max.checked_ilog2().map_or(0, |bits| 1 << bits);
     let largest = CHUNK_BYTES_MAX.min(fits);
@@ -81,28 +81,28 @@ pub fn chunk_bytes(wanted: Option<u64>, value_bytes_max: u32) -> Result<u32, Err
     }
 }
 
-/// Where the chunks of an object lie.
+/// Layout of the chunks of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// Single chunks in turn.
+    /// Single chunks, round-robin.
     Spread(Spread),
-    /// Parts in turn.
+    /// Parts, round-robin.
     Parts(Parts),
 }
 
-/// Chunks of one member that follow one another without a gap in a stream: what one source of an
-/// execution may name.
+/// Chunks of one member that follow one another without a gap in a stream; one source of an
+/// execution can name them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Their places among the member's chunks.
+    /// Indices among the member's chunks.
     pub locals: Range<u32>,
-    /// The first, in the object's order.
+    /// First chunk, in the object's order.
     pub first: u32,
-    /// Number in the key of the first.
+    /// Number in the key of the first chunk.
     pub number: u32,
-    /// Distance between two of them, and between their numbers.
+    /// Distance between consecutive chunks, and between their numbers.
     pub stride: u32,
-    /// Part that they are, if the layout has parts.
+    /// Part that they form, if the layout has parts.
     pub part: Option<usize>,
 }
 
@@ -116,22 +116,22 @@ macro_rules! either {
 }
 
 impl Layout {
-    /// Number of chunks.
+    /// Returns the number of chunks.
     ///
     /// # Panics
-    /// When the number leaves 32 bits, for which layouts are checked when they are made or read.
+    /// When the number exceeds 32 bits, which is checked when layouts are made or read.
     #[must_use]
     pub fn chunks(&self) -> u32 {
         either!(self, layout => layout.chunks())
     }
 
-    /// Member that holds chunk `chunk`.
+    /// Returns the member that holds chunk `chunk`.
     #[must_use]
     pub fn member(&self, chunk: u32) -> usize {
         either!(self, layout => layout.member(chunk))
     }
 
-    /// Length of chunk `chunk`, bytes.
+    /// Returns the length of chunk `chunk`, bytes.
     ///
     /// # Panics
     /// When there is no such chunk.
@@ -140,19 +140,19 @@ impl Layout {
         either!(self, layout => layout.chunk_len(chunk))
     }
 
-    /// Number of chunks on `member`.
+    /// Returns the number of chunks on `member`.
     #[must_use]
     pub fn count(&self, member: usize) -> u32 {
         either!(self, layout => layout.count(member))
     }
 
-    /// Number of the `local`-th chunk of `member`.
+    /// Returns the number of the `local`-th chunk of `member`.
     #[must_use]
     pub fn chunk(&self, member: usize, local: u32) -> u32 {
         either!(self, layout => layout.chunk(member, local))
     }
 
-    /// Number in the key of chunk `chunk`.
+    /// Returns the number in the key of chunk `chunk`.
     #[must_use]
     pub fn number(&self, chunk: u32) -> u32 {
         match self {
@@ -161,19 +161,20 @@ impl Layout {
         }
     }
 
-    /// Place of chunk `chunk` among the chunks of its member.
+    /// Returns the index of chunk `chunk` among the chunks of its member.
     #[must_use]
     pub fn local(&self, chunk: u32) -> u32 {
         either!(self, layout => layout.local(chunk))
     }
 
-    /// The chunks of `member`, in order, as runs; none is empty.
+    /// Returns the chunks of `member`, in order, as runs; none is empty.
     #[must_use]
     pub fn runs(&self, member: usize) -> Vec<Run> {
         either!(self, layout => layout.runs(member))
     }
 
-    /// Bytes of `count` chunks of `member` from the `local`-th on, all of one run.
+    /// Returns the size of `count` chunks of `member` from the `local`-th on, all of one run,
+    /// bytes.
     #[must_use]
     pub fn range_bytes(&self, member: usize, local: u32, count: u32) -> u64 {
         either!(self, layout => layout.range_bytes(member, local, count))

@@ -1,15 +1,15 @@
-//! Layouts of parts: an object is cut into parts of whole ranges of values or whole rows, and
-//! part `p` lies on one member, as chunks of its own.
+//! Layouts of parts: an object consists of parts of whole ranges of values or whole rows, and each
+//! part lies on one member, in chunks of its own.
 //!
-//! Invariants: chunks stand in the object's order through all parts; every chunk of a part but its
-//! last is full; an empty part has no chunk. The numbers in chunks' keys may have gaps: what a
-//! program writes is only known to be long enough beforehand.
+//! Invariants: chunks are in the object's order through all parts; every chunk of a part but its
+//! last is full; an empty part has no chunk. The numbers in chunks' keys may have gaps, because
+//! only an upper bound of a program's output is known beforehand.
 
 use std::sync::Arc;
 
 use super::{Error, Run};
 
-/// What parts are.
+/// Kind of parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Ranges of values of sorted elements: a part's mark is the order key of the least value that
@@ -27,11 +27,11 @@ pub enum Kind {
 pub struct Part {
     /// Member that it lies on.
     pub member: u16,
-    /// Number in the key of its first chunk; the others follow it.
+    /// Number in the key of the first chunk; the others are consecutive.
     pub number: u32,
-    /// Its size, bytes.
+    /// Size, bytes.
     pub bytes: u64,
-    /// What it begins with: see [`Kind`].
+    /// Mark of the beginning: see [`Kind`].
     pub mark: u64,
 }
 
@@ -41,19 +41,20 @@ pub struct Parts {
     kind: Kind,
     chunk_bytes: u32,
     parts: Arc<[Part]>,
-    /// First chunk of every part, and the one behind the last.
+    /// First chunk of every part, and the total number of chunks.
     firsts: Arc<[u32]>,
-    /// Place of the first chunk of every part among the chunks of its member.
+    /// Index of the first chunk of every part among the chunks of its member.
     locals: Arc<[u32]>,
-    /// Chunks of every member.
+    /// Number of chunks of every member.
     counts: Arc<[u32]>,
 }
 
 impl Parts {
-    /// The layout of these parts over `members` drives; `None` when a part names another member.
+    /// Returns the layout of these parts over `members` drives; `None` when a part names another
+    /// member.
     ///
     /// # Errors
-    /// [`Error::TooManyChunks`] when their number leaves 32 bits.
+    /// [`Error::TooManyChunks`] when their number exceeds 32 bits.
     pub fn new(
         kind: Kind,
         chunk_bytes: u32,
@@ -80,25 +81,25 @@ impl Parts {
         Ok(Some(Self { kind, chunk_bytes, parts, firsts, locals, counts }))
     }
 
-    /// What the parts are.
+    /// Returns the kind of the parts.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The parts, in the object's order.
+    /// Returns the parts, in the object's order.
     #[must_use]
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// The chunks of a part.
+    /// Returns the chunks of a part.
     #[must_use]
     pub fn part_chunks(&self, part: usize) -> std::ops::Range<u32> {
         self.firsts[part]..self.firsts[part + 1]
     }
 
-    /// The parts that hold values or rows: all but a graph's last.
+    /// Returns the parts that hold values or rows: all but a graph's last.
     #[must_use]
     pub fn content(&self) -> &[Part] {
         let content =
@@ -106,7 +107,7 @@ impl Parts {
         &self.parts[..content]
     }
 
-    /// Size of the object, bytes.
+    /// Returns the size of the object, bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.bytes).sum()

@@ -6,7 +6,7 @@
 
 use super::{Error, Run};
 
-/// The spread of an object of `bytes` over `members` drives.
+/// Spread layout of an object of `bytes` over `members` drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spread {
     /// Size of the object, bytes.
@@ -20,31 +20,31 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Number of chunks.
+    /// Returns the number of chunks.
     ///
     /// # Errors
-    /// [`Error::TooManyChunks`] when the number leaves 32 bits.
+    /// [`Error::TooManyChunks`] when the number exceeds 32 bits.
     pub fn checked_chunks(&self) -> Result<u32, Error> {
         let chunks = self.bytes.div_ceil(self.chunk_bytes.into());
         u32::try_from(chunks).map_err(|_| Error::TooManyChunks { bytes: self.bytes })
     }
 
-    /// Number of chunks of a layout that was checked before.
+    /// Returns the number of chunks of a layout that was checked before.
     ///
     /// # Panics
-    /// When the number leaves 32 bits, which [`Spread::checked_chunks`] tells beforehand.
+    /// When the number exceeds 32 bits, which [`Spread::checked_chunks`] reports as an error.
     #[must_use]
     pub fn chunks(&self) -> u32 {
         self.checked_chunks().expect("layouts are checked when they are made or read")
     }
 
-    /// Member that holds chunk `chunk`.
+    /// Returns the member that holds chunk `chunk`.
     #[must_use]
     pub fn member(&self, chunk: u32) -> usize {
         member(chunk, self.offset, self.members)
     }
 
-    /// Length of chunk `chunk`, bytes.
+    /// Returns the length of chunk `chunk`, bytes.
     ///
     /// # Panics
     /// When there is no such chunk.
@@ -55,7 +55,7 @@ impl Spread {
         u32::try_from(rest.min(self.chunk_bytes.into())).expect("at most a chunk")
     }
 
-    /// Lowest chunk number that `member` would hold.
+    /// Returns the lowest chunk number that `member` would hold.
     #[must_use]
     pub fn first(&self, member: usize) -> u32 {
         let members = usize::from(self.members);
@@ -63,25 +63,25 @@ impl Spread {
         u32::try_from(first).expect("fewer than 2^16 members")
     }
 
-    /// Number of chunks on `member`.
+    /// Returns the number of chunks on `member`.
     #[must_use]
     pub fn count(&self, member: usize) -> u32 {
         self.chunks().saturating_sub(self.first(member)).div_ceil(self.members.into())
     }
 
-    /// Number of the `local`-th chunk of `member`.
+    /// Returns the number of the `local`-th chunk of `member`.
     #[must_use]
     pub fn chunk(&self, member: usize, local: u32) -> u32 {
         self.first(member) + local * u32::from(self.members)
     }
 
-    /// Place of chunk `chunk` among the chunks of its member.
+    /// Returns the index of chunk `chunk` among the chunks of its member.
     #[must_use]
     pub fn local(&self, chunk: u32) -> u32 {
         chunk / u32::from(self.members)
     }
 
-    /// Bytes in `count` chunks of `member` from the `local`-th on.
+    /// Returns the size of `count` chunks of `member` from the `local`-th on, bytes.
     #[must_use]
     pub fn range_bytes(&self, member: usize, local: u32, count: u32) -> u64 {
         if count == 0 {
@@ -91,7 +91,7 @@ impl Spread {
         full + u64::from(self.chunk_len(self.chunk(member, local + count - 1)))
     }
 
-    /// The chunks of `member` as one run.
+    /// Returns the chunks of `member` as one run.
     pub(super) fn runs(&self, member: usize) -> Vec<Run> {
         let locals = 0..self.count(member);
         let first = self.first(member);
@@ -100,7 +100,7 @@ impl Spread {
     }
 }
 
-/// Member of chunk `chunk` when chunk 0 is on member `offset` of `members`.
+/// Returns the member of chunk `chunk` when chunk 0 is on member `offset` of `members`.
 #[must_use]
 pub fn member(chunk: u32, offset: u16, members: u16) -> usize {
     let member = (u64::from(chunk) + u64::from(offset)) % u64::from(members);

@@ -1,7 +1,7 @@
 //! Cutting a stream of elements into parts, and parts into chunks.
 //!
-//! Never: I/O. Invariants: a part begins where [`Kind`] says it may; numbers that are not sorted,
-//! or NaN, never get into a range layout.
+//! Performs no I/O. Invariants: a part begins only where [`Kind`] allows it; unsorted numbers and
+//! NaN are rejected in a range layout.
 
 use std::collections::VecDeque;
 
@@ -14,45 +14,47 @@ use crate::catalogue::Entry;
 use crate::layout::{self, Kind, Part};
 use crate::source::Source;
 
-/// Most chunks that a part is meant to have: a quarter of what an execution covers, so that two
-/// parts go into one even when the second is three times as dense.
+/// Intended maximum of chunks in a part: a quarter of the input of an execution, so that two parts
+/// fit into one even when the second is three times as dense.
 const PART_CHUNKS: u64 = 64;
-/// Parts of each size and member: they begin with one chunk and grow, so that all drives have a
-/// share of short objects and long ones have few parts.
+/// Parts of each size and member. Parts begin with one chunk and grow, so that all drives have a
+/// share of short objects and long objects have few parts.
 const PARTS_OF_A_SIZE: u64 = 4;
 
-/// How an object is cut.
+/// Rule for cutting an object.
 #[derive(Clone, Debug)]
 pub enum Arrange {
     /// Chunk by chunk over the drives.
     Spread,
-    /// By ranges of its values, which are sorted.
+    /// By ranges of its values, which must be sorted.
     Range,
     /// By whole rows of a matrix.
     Rows,
-    /// By whole rows of a graph, from these bytes and first rows on; the last is the number of
-    /// nodes, and where the numbers of outgoing edges begin.
+    /// By whole rows of a graph, from these bytes and first rows on; the last pair is the beginning
+    /// of the numbers of outgoing edges and the number of nodes.
     Graph {
         /// For each row that may begin a part: its first byte and its number.
         starts: Vec<(u64, u64)>,
     },
 }
 
-/// Bytes of the stream, and where parts begin in them: byte and mark.
+/// Bytes of the stream, and the beginnings of parts in them: byte and mark.
 pub(super) struct Read {
     pub(super) bytes: Buffer,
     pub(super) cuts: Vec<(usize, u64)>,
 }
 
-/// Finds where parts begin.
+/// Determines the beginnings of parts.
 pub(super) struct Cutter {
     rule: Rule,
     name: String,
     members: u64,
     chunk_bytes: u64,
-    /// Parts begun, bytes of the last, and bytes of all.
+    /// Number of parts begun.
     parts: u64,
+    /// Bytes of the last part so far.
     open: u64,
+    /// Bytes of the stream so far.
     at: u64,
 }
 
@@ -113,7 +115,7 @@ impl Cutter {
         Ok(Self { rule, name, members, chunk_bytes, parts: 0, open: 0, at: 0 })
     }
 
-    /// What the parts are; `None` when there are none.
+    /// Returns the kind of the parts; `None` when there are none.
     pub(super) fn kind(&self) -> Option<Kind> {
         match self.rule {
             Rule::Spread => None,
@@ -123,13 +125,13 @@ impl Cutter {
         }
     }
 
-    /// Size at which the part being filled should end.
+    /// Returns the size at which the current part should end.
     fn goal(&self) -> u64 {
         let chunks = 1 + self.parts.saturating_sub(1) / (PARTS_OF_A_SIZE * self.members.max(1));
         self.chunk_bytes * chunks.min(PART_CHUNKS)
     }
 
-    /// Where parts begin in the next bytes.
+    /// Returns the beginnings of parts in the next bytes.
     pub(super) fn cut(&mut self, bytes: &[u8]) -> Result<Vec<(usize, u64)>, Error> {
         let mut cuts = Vec::new();
         if bytes.is_empty() {
@@ -205,7 +207,7 @@ impl Cutter {
                 Some(index) => Some(keys[index]),
                 None => before,
             };
-            // Equal elements lie in one part.
+            // Equal elements must lie in one part.
             let next = before.map(|before| keys.partition_point(|key| *key <= before));
             let Some(next) = next.filter(|next| *next < keys.len()) else { break };
             self.begin(cuts, next * size, keys[next].cast_unsigned());
@@ -249,7 +251,7 @@ impl Cutter {
         }
     }
 
-    /// Marks of the empty parts at the end.
+    /// Returns the marks of the empty parts at the end.
     pub(super) fn finish(&mut self) -> Vec<u64> {
         match &mut self.rule {
             Rule::Range { marks: Some(marks), .. } => marks.drain(..).collect(),
@@ -259,8 +261,8 @@ impl Cutter {
     }
 }
 
-/// The places where parts of a graph's rows may begin: rows as long as a part is meant to be at
-/// most, or single longer ones, and the numbers of outgoing edges at the end.
+/// Returns the places where parts of a graph's rows may begin. Between them are as many rows as fit
+/// into the intended size of a part, or one longer row; the numbers of outgoing edges come last.
 #[must_use]
 pub fn graph_starts(rows: &[u8], members: usize, chunk_bytes: u32) -> Vec<(u64, u64)> {
     let words = rows.as_chunks::<4>().0;
@@ -286,13 +288,14 @@ pub fn graph_starts(rows: &[u8], members: usize, chunk_bytes: u32) -> Vec<(u64, 
 /// Chunks with their members and numbers.
 pub(super) type Chunks = Vec<(usize, u32, Buffer)>;
 
-/// What was packed.
+/// Layout of the packed chunks.
 pub(super) struct Packed {
     pub(super) bytes: u64,
     pub(super) parts: Vec<Part>,
 }
 
-/// Makes chunks of what was read: of the spread layout each read is one; parts have their own.
+/// Makes chunks of the bytes read. In the spread layout each read is one chunk; parts have chunks
+/// of their own.
 pub(super) struct Packer {
     members: u16,
     offset: u16,
@@ -335,7 +338,7 @@ impl Packer {
         Ok(chunks)
     }
 
-    /// The chunk that is open, once nothing comes but empty parts with these marks.
+    /// Returns the open chunk, and adds the empty parts with these marks that follow it.
     pub(super) fn finish(mut self, marks: Vec<u64>) -> Result<(Chunks, Packed), Error> {
         let mut chunks = Vec::new();
         self.close(&mut chunks)?;
@@ -343,7 +346,7 @@ impl Packer {
         Ok((chunks, self.packed))
     }
 
-    /// Parts go to members in turn.
+    /// Begins a part; members take parts in turn.
     fn begin(&mut self, mark: u64) {
         let part = self.packed.parts.len() % usize::from(self.members.max(1));
         let member = u16::try_from(part).expect("fewer than 2^16 members");

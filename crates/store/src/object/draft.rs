@@ -1,6 +1,6 @@
-//! An object in the making: its staged entry, and how it is sealed or given up.
+//! An object being written: its staged entry, and its sealing or abandonment.
 //!
-//! Never: chunks. Invariant: a name that is taken is never staged over.
+//! Writes no chunks. Invariant: a put does not stage over an existing object.
 
 use csd_reactor::random_bytes;
 
@@ -9,13 +9,14 @@ use super::{Error, check_name, remove};
 use crate::array::Array;
 use crate::catalogue::{self, Entry, Ground, ObjectId, On, Placement, State};
 
-/// What an object looks like before its first byte.
+/// Properties of an object that are known before its first byte.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub(crate) element: csd_kernels::ElementType,
     pub(crate) on: On,
     pub(crate) chunk_bytes: u32,
-    /// Member of chunk 0; `None` draws one, so that small objects begin on different drives.
+    /// Member of chunk 0; `None` draws a random one, so that small objects begin on different
+    /// drives.
     pub(crate) offset: Option<u16>,
     pub(crate) members: Vec<u16>,
 }
@@ -28,7 +29,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// A draft of which nothing is written yet.
+    /// Returns a draft, without writing anything yet.
     ///
     /// # Errors
     /// [`Error::Exists`] when the name is taken.
@@ -42,8 +43,8 @@ impl Draft {
         Ok(Self { entry: stage(name, shape), ground, warnings: array.down() })
     }
 
-    /// Writes the staged entry, and deletes what a put that was cut off left. A put that is still
-    /// under way is overtaken by this one, and finds out when it seals.
+    /// Writes the staged entry, and deletes the remains of an interrupted put. Overtakes a put that
+    /// is still running, which learns of it when it seals.
     ///
     /// # Errors
     /// [`Error::Overtaken`] when another writer was first.
@@ -59,11 +60,11 @@ impl Draft {
         swept
     }
 
-    /// Makes the object visible, once all its chunks are acknowledged.
+    /// Seals the object, which makes it visible; all its chunks must be acknowledged.
     ///
     /// # Errors
-    /// [`Error::Overtaken`] when another writer came later and won. When drives failed the object
-    /// may be sealed all the same: then it is left to the next put or remove of its name.
+    /// [`Error::Overtaken`] when a later writer won. When drives failed, the object may be sealed
+    /// nevertheless; the next put or remove of its name resolves it.
     pub(crate) async fn seal(mut self, array: &Array) -> Result<Stored, Error> {
         let mut sealed = self.entry.clone();
         sealed.state = State::Sealed;
@@ -74,7 +75,8 @@ impl Draft {
                 Ok(Stored { entry: sealed, warnings: self.warnings })
             }
             Err(error) => {
-                // Only these say for certain that the object is not sealed, and will not be.
+                // Only after these errors is it certain that the object is not sealed and will not
+                // be.
                 if matches!(error, Error::Overtaken { .. } | Error::Full { .. }) {
                     self.abandon(array).await;
                 }
@@ -91,7 +93,7 @@ impl Draft {
         catalogue::write(array, sealed, &ground).await
     }
 
-    /// Gives the object up: its chunks are deleted, as far as drives can be reached.
+    /// Abandons the object: deletes its chunks, as far as drives can be reached.
     pub(crate) async fn abandon(&self, array: &Array) {
         let _cleaned = remove::abandon(array, &self.entry).await;
     }

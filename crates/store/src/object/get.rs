@@ -13,10 +13,10 @@ use crate::catalogue::{Entry, Placement};
 use crate::extent::byte_ranges;
 use crate::source::npy_header;
 
-/// Where the bytes of an object go.
+/// Destination of an object's bytes.
 pub type Sink = Box<dyn Write + Send>;
 
-/// What an object is written as.
+/// Output format of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Its bytes.
@@ -25,11 +25,12 @@ pub enum Form {
     Npy,
 }
 
-/// Writes the object that `entry` describes to `sink`, and gives the entry and the sink back.
+/// Writes the object that `entry` describes to `sink`, and returns the entry and the sink.
 ///
 /// # Errors
-/// [`Error::Removed`] when it was removed meanwhile; [`Error::Digest`] when what was written is not
-/// what was put; [`Error::Input`] when bytes are to be an array; what the drives or the sink did.
+/// [`Error::Removed`] when it was removed in the meantime; [`Error::Digest`] when the content
+/// differs from that of the put; [`Error::Input`] when elements without a `.npy` type are requested
+/// as an array; an error of the drives or the sink.
 pub async fn get(
     array: &Array,
     entry: Entry,
@@ -41,7 +42,7 @@ pub async fn get(
     let header = header(&entry, form)?;
     match copy(array, &entry, (header, sink), progress).await {
         Ok(sink) => Ok((Rc::unwrap_or_clone(entry), sink)),
-        // What is missing or overwritten may be so because the object is gone.
+        // Chunks may be missing or overwritten because the object was removed.
         Err(error @ (Error::Corrupt { .. } | Error::Digest { .. })) => {
             match lookup(array, &entry.name).await {
                 Ok(now) if now.id == entry.id => Err(error),
@@ -55,7 +56,7 @@ pub async fn get(
     }
 }
 
-/// What comes before the object's own bytes.
+/// Returns the bytes before the object's own.
 fn header(entry: &Entry, form: Form) -> Result<Vec<u8>, Error> {
     if form == Form::Raw {
         return Ok(Vec::new());
@@ -66,7 +67,7 @@ fn header(entry: &Entry, form: Form) -> Result<Vec<u8>, Error> {
     })
 }
 
-/// Writes what `entry` describes to `sink`, and gives the sink back.
+/// Writes the object that `entry` describes to `sink`, and returns the sink.
 async fn copy(
     array: &Array,
     entry: &Rc<Entry>,
@@ -97,11 +98,10 @@ async fn copy(
             Some(read) => Some(read.await?),
             None => None,
         };
-        // Drives sent while this was written; all that has arrived is written in one go, while
-        // they send more.
+        // Drives have sent more during this write; everything that has arrived is written at once.
         let written = writing.await.map_err(|_| Error::Lane)?;
-        // The chunks' memory is freed here, where the next ones are received: a thread uses again
-        // what it has freed itself, and new memory costs a page fault each 4 KiB.
+        // The chunks' memory is freed on this thread, which receives the next ones: a thread reuses
+        // memory that it has freed itself, and new memory costs a page fault each 4 KiB.
         let (writer, _) = written.map_err(|source| Error::Write { source })?;
         let Some(first) = first else { return end(entry, writer).await };
         let mut arrived = vec![first];
@@ -117,7 +117,7 @@ async fn copy(
     }
 }
 
-/// Compares digests, and gives the sink back with nothing left in its buffers.
+/// Compares digests, and returns the sink with its buffers flushed.
 async fn end(entry: &Entry, writer: Writer) -> Result<Sink, Error> {
     let (mut sink, hash) = (writer.sink, writer.hasher.finalize());
     if entry.has_digest() && hash != entry.digest {
@@ -136,7 +136,7 @@ pub(crate) async fn read_chunk(drive: &Drive, entry: &Entry, chunk: u32) -> Resu
     read_front(drive, entry, chunk, u32::MAX).await
 }
 
-/// Reads the first bytes of one chunk, as many as it has and at most `most`.
+/// Reads the first bytes of one chunk: `most`, or all if it is shorter.
 ///
 /// # Errors
 /// As [`read_chunk`].
@@ -178,14 +178,14 @@ pub(crate) async fn read_front(
     Ok(value)
 }
 
-/// What has seen all bytes so far.
+/// Sink and hasher of all bytes so far.
 struct Writer {
     sink: Sink,
     hasher: blake3::Hasher,
 }
 
-/// Writes `header`, which has no part in the digest, then hashes and writes `chunks`, and gives
-/// them back. Begins now, on the compute lane: both block, or take long.
+/// Writes `header`, which the digest does not cover, then hashes and writes `chunks`, and returns
+/// them. Starts at once, on the compute lane: hashing takes long, and writing blocks.
 fn write(
     mut writer: Writer,
     header: Vec<u8>,

@@ -1,4 +1,4 @@
-//! List: every name that a majority knows of.
+//! List: every name that a majority of drives knows.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -15,14 +15,14 @@ use crate::catalogue::{self, Entry, State};
 pub struct Listed {
     /// Sealed objects by name.
     pub sealed: Vec<Entry>,
-    /// Puts that have not ended, or were cut off, by name.
+    /// Puts that are running or were interrupted, by name.
     pub staged: Vec<Entry>,
 }
 
-/// All objects, sorted by name.
+/// Returns all objects, sorted by name.
 ///
 /// # Errors
-/// What kept a majority from answering, or a corrupt entry.
+/// The error that prevented a majority from answering, or a corrupt entry.
 pub async fn list(array: &Array) -> Result<Listed, Error> {
     array.require_majority()?;
     let lists: Vec<_> = array

@@ -1,8 +1,8 @@
 //! Objects: put, get, list, look up, remove, reclaim.
 //!
-//! Streams: of an object at most a few chunks per drive are in memory. Never overwrites a sealed
-//! object. Invariants: an object is sealed only after all its chunks were acknowledged; whoever
-//! gets an object has seen every byte of it hash to the digest in its entry.
+//! Objects are streamed: at most a few chunks per drive are in memory. A sealed object is never
+//! overwritten. Invariants: an object is sealed only after all its chunks were acknowledged; a get
+//! succeeds only if all bytes hash to the digest in the entry.
 
 mod cut;
 mod draft;
@@ -31,19 +31,19 @@ pub(crate) use draft::{Draft, Shape};
 pub(crate) use get::{read_chunk, read_front};
 pub(crate) use reclaim::objects_on;
 
-/// Told the number of bytes done since the last call; may be called on any core.
+/// Callback for the number of bytes done since the last call; may be called on any core.
 pub type Progress = Arc<dyn Fn(u64) + Send + Sync>;
 
-/// How often a put looks whether its name is still its own.
+/// Interval at which a put checks that it still owns its name.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Chunks of one drive in flight at once.
 pub(crate) const WINDOW: usize = 4;
 
-/// The sealed entry of `name`.
+/// Returns the sealed entry of `name`.
 ///
 /// # Errors
-/// [`Error::Missing`] when there is none, else what kept a majority from answering.
+/// [`Error::Missing`] when there is none, else the error that prevented a majority from answering.
 pub async fn lookup(array: &array::Array, name: &str) -> Result<Entry, Error> {
     check_name(name)?;
     let found = catalogue::read(array, &catalogue::key(name), name).await?;

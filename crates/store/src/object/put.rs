@@ -1,9 +1,8 @@
 //! Put: staged entry, then chunks, then the sealed entry.
 //!
-//! A put that is cut off leaves a staged entry and chunks that nobody can see; the next put or
-//! remove of the name deletes them. A put that fails while it runs cleans up after itself. One
-//! whose name another writer takes meanwhile finds out with its next chunk after
-//! [`CHECK_INTERVAL`].
+//! A put that is interrupted leaves a staged entry and chunks that are not visible; the next put or
+//! remove of the name deletes them. A put that fails while it runs cleans up after itself. A put
+//! whose name another writer has taken notices this with its next chunk after [`CHECK_INTERVAL`].
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,47 +19,47 @@ use crate::layout::{self, Parts};
 use crate::room;
 use crate::source::Source;
 
-/// How to put.
+/// Options of a put.
 #[derive(Clone, Debug)]
 pub struct PutOptions {
     /// The object's name.
     pub name: String,
-    /// Where its chunks are kept.
+    /// Kind of namespace for the chunks.
     pub on: On,
-    /// Chunk size, bytes; `None` for [`layout::CHUNK_BYTES`], or what the drives allow.
+    /// Chunk size, bytes; `None` for [`layout::CHUNK_BYTES`], or the largest that the drives allow.
     pub chunk_bytes: Option<u64>,
-    /// How it is cut.
+    /// Rule for cutting it.
     pub arrange: Arrange,
-    /// An object whose drives, chunk size and cuts it shares, so that kernels of two inputs find
-    /// what belongs together on one drive.
+    /// Object whose drives, chunk size and cuts the new one shares, so that kernels with two inputs
+    /// find matching data on one drive.
     pub align: Option<Entry>,
 }
 
-/// What a put did.
+/// Result of a put.
 #[derive(Clone, Debug)]
 pub struct Stored {
     /// The sealed entry.
     pub entry: Entry,
-    /// Drives that are down or failed, in words; the object is sealed on a majority all the same.
+    /// Drives that are down or failed, in words; a majority holds the sealed entry nevertheless.
     pub warnings: Vec<String>,
 }
 
 /// Stores `source` as a new object.
 ///
 /// # Errors
-/// [`Error::Exists`] when the name is taken; what the source, the drives or the network did.
+/// [`Error::Exists`] when the name is taken; an error of the source, the drives or the network.
 pub async fn put(
     array: &Array,
     source: Source,
     options: &PutOptions,
     progress: &Progress,
 ) -> Result<Stored, Error> {
-    // Before anything is made of what drives allow: there may be none.
+    // Checked before the limits of the drives are computed: there may be no drive.
     array.require_majority()?;
     let shape = shape(array, &source, options)?;
     let mut draft = Draft::begin(array, &options.name, shape.clone()).await?;
     let cutter = Cutter::new(&options.arrange, options.align.as_ref(), &shape, &source)?;
-    // The first chunk comes before anything is written: most bad inputs show in it.
+    // The first chunk is read before anything is written: it reveals most bad inputs.
     let mut reader = Reader { source, cutter, hasher: blake3::Hasher::new() };
     let first;
     (reader, first) = reader.next(shape.chunk_bytes).await?;
@@ -68,14 +67,15 @@ pub async fn put(
     match fill(array, &mut draft.entry, reader, first, progress).await {
         Ok(()) => draft.seal(array).await,
         Err(error) => {
-            // The put's own error is what the user must see, whatever the clean-up meets.
+            // The user must see the put's own error, not one of the clean-up.
             draft.abandon(array).await;
             Err(room::explain(array, options.on, error).await)
         }
     }
 }
 
-/// What the object looks like from outside: as it is aligned to, or as the options say.
+/// Returns the properties of the object: those of the object it is aligned to, or those in the
+/// options.
 fn shape(array: &Array, source: &Source, options: &PutOptions) -> Result<Shape, Error> {
     let (element, on) = (source.element(), options.on);
     if let Some(to) = &options.align {
@@ -103,7 +103,7 @@ fn small(index: usize) -> u16 {
     u16::try_from(index).expect("an array has at most 1024 drives")
 }
 
-/// Writes all chunks, and makes the entry what they are.
+/// Writes all chunks, and completes the entry accordingly.
 async fn fill(
     array: &Array,
     entry: &mut Entry,
@@ -130,7 +130,7 @@ async fn fill(
     Ok(())
 }
 
-/// Sends `first` and all that follows; gives back the reader and what was sent.
+/// Sends `first` and all following chunks; returns the reader and the layout of the chunks.
 async fn send_all(
     writer: &mut Writer<'_>,
     mut reader: Reader,
@@ -158,7 +158,7 @@ async fn send_all(
     Ok((reader, packed))
 }
 
-/// Reads and hashes, on the compute lane: both block, or take long.
+/// Reads and hashes on the compute lane: reading blocks, and hashing takes long.
 struct Reader {
     source: Source,
     cutter: Cutter,
@@ -167,8 +167,8 @@ struct Reader {
 
 impl Reader {
     async fn next(mut self, chunk_bytes: u32) -> Result<(Self, Read), Error> {
-        // Allocated here, where chunks that were sent are freed: a thread uses again what it has
-        // freed itself, and new memory costs a page fault each 4 KiB.
+        // Allocated on the thread that frees the chunks after sending: a thread reuses memory that
+        // it has freed itself, and new memory costs a page fault each 4 KiB.
         let mut bytes = Buffer::with_room(0, chunk_bytes as usize, 0);
         let read = compute_fn(Class::Foreground, 0, move || {
             let filled = self.source.fill(&mut bytes)?;
@@ -181,13 +181,13 @@ impl Reader {
     }
 }
 
-/// Chunks on their way to the drives, at most [`WINDOW`] of each drive at once.
+/// Sends chunks to the drives, at most [`WINDOW`] of each drive at once.
 struct Writer<'a> {
     array: &'a Array,
     entry: Entry,
     lanes: Vec<Member>,
     failure: Rc<RefCell<Option<Error>>>,
-    /// When the name was last seen to be this put's.
+    /// Time of the last check that this put owns the name.
     checked: Instant,
 }
 
@@ -197,7 +197,7 @@ struct Member {
     claimer: Option<Claimer>,
     /// Bytes of records that it may still store, as far as is known.
     records: u64,
-    /// Unit that the member's next chunks go to, and how many bytes of it are used.
+    /// Unit for the member's next chunks, and the number of its bytes in use.
     unit: (u32, u64),
 }
 
@@ -222,8 +222,8 @@ impl<'a> Writer<'a> {
         Ok(Self { array, entry: entry.clone(), lanes, failure, checked: now() })
     }
 
-    /// Looks from time to time whether the name is still this put's: units of the block namespace
-    /// are another object's soon after it is not.
+    /// Checks from time to time that this put still owns the name: if not, its units of the block
+    /// namespace soon belong to another object.
     async fn check(&mut self) -> Result<(), Error> {
         let seen = now();
         if seen.since(self.checked) < CHECK_INTERVAL {
@@ -238,8 +238,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Sends a chunk once its drive has room in its window. An earlier chunk's failure comes out
-    /// here or in [`Writer::finish`].
+    /// Sends a chunk once its drive's window has room. An error of an earlier chunk is returned
+    /// here or by [`Writer::finish`].
     async fn send(&mut self, member: usize, number: u32, chunk: Buffer) -> Result<(), Error> {
         let permit = self.lanes[member].window.acquire(1).await;
         self.check().await?;
@@ -267,12 +267,13 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Waits for all chunks in flight; gives the extents of a block placement.
+    /// Waits for all chunks in flight; returns the extents of a block placement.
     async fn finish(self) -> Result<Option<Vec<catalogue::Extents>>, Error> {
         let mut extents = Vec::new();
         for member in self.lanes {
             let _all: SemaphorePermit = member.window.acquire(WINDOW).await;
-            // Writes to a block namespace are durable after a flush; a sealed object must be.
+            // Writes to a block namespace are durable only after a flush; a sealed object must be
+            // durable.
             if let Some(claimer) = member.claimer {
                 let flushed = member.drive.block.flush().await;
                 flushed.map_err(|error| Error::command(&member.drive, error))?;
@@ -287,11 +288,11 @@ impl<'a> Writer<'a> {
 }
 
 impl Member {
-    /// Takes room for a record: what is left is the catalogue's, so that a full drive still takes
-    /// names, and objects on blocks. The caller holds one permit of the window.
+    /// Reserves space for a record. The rest is left to the catalogue, so that a full drive still
+    /// accepts names, and objects on blocks. The caller holds one permit of the window.
     async fn take(&mut self, bytes: u64) -> Result<(), Error> {
         if self.records < bytes {
-            // Then everything that was sent is counted by the drive.
+            // Once all chunks are acknowledged, the drive's usage includes them.
             let _sent = self.window.acquire(WINDOW - 1).await;
             self.records = room::records_left(&self.drive).await?;
         }

@@ -1,12 +1,13 @@
-//! Reclaim: what puts left that lost their names, or were cut off, and that nothing names any more.
+//! Reclaim: deletes remains of puts that lost their names or were interrupted, once no entry refers
+//! to them.
 //!
-//! Usually a put that loses deletes what it wrote; one that is killed before it has leaves chunks,
-//! units of the block namespace and claims. Sound while others write: a put's staged entry is in
-//! the catalogue before its first chunk is on a drive, and here drives are asked for chunks before
-//! the catalogue is asked for entries. So what belongs to a put under way is seen with its entry.
+//! Usually a put that loses deletes its data; a put that is killed first leaves chunks, units of
+//! the block namespace and claims. Safe while other hosts write: a put's staged entry is in the
+//! catalogue before its first chunk is on a drive, and a reclaim lists the chunks on the drives
+//! before it reads the catalogue. So it finds the entry of every running put whose data it sees.
 //!
-//! Does not touch a staged entry, which may be of a put under way: `csd rm` and the next put of its
-//! name do.
+//! Does not touch a staged entry, which may belong to a running put: `csd rm` and the next put of
+//! its name do.
 
 use std::collections::BTreeSet;
 
@@ -19,19 +20,19 @@ use crate::catalogue::{self, ObjectId};
 use crate::extent;
 use crate::extent::GRACE;
 
-/// What was deleted.
+/// Number of things deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reclaimed {
-    /// Puts of which chunks or units were left.
+    /// Puts whose chunks or units were left.
     pub puts: usize,
-    /// Claims of epochs that the catalogue is beyond.
+    /// Claims of epochs older than the catalogue's.
     pub claims: usize,
 }
 
-/// Deletes what nothing names on the drives that are up.
+/// Deletes unreferenced data on the drives that are up.
 ///
 /// # Errors
-/// What kept a majority from answering, a corrupt entry, or a failed command.
+/// The error that prevented a majority from answering, a corrupt entry, or a failed command.
 pub async fn reclaim(array: &Array) -> Result<Reclaimed, Error> {
     let mut left = BTreeSet::new();
     for drive in array.drives() {
@@ -51,7 +52,7 @@ pub async fn reclaim(array: &Array) -> Result<Reclaimed, Error> {
     Ok(Reclaimed { puts: left.len(), claims: catalogue::release_passed(array).await? })
 }
 
-/// Objects of which a drive has chunks or units.
+/// Returns the objects of which a drive has chunks or units.
 pub(crate) async fn objects_on(drive: &Drive) -> Result<BTreeSet<ObjectId>, Error> {
     let mut first = [0; 16];
     first[0] = 0x80; // the top bit of an object's id

@@ -1,6 +1,7 @@
-//! Remove: a tombstone at a higher epoch, then the chunks, then a tombstone that says so.
+//! Remove: writes a tombstone at a higher epoch, deletes the chunks, then writes a tombstone that
+//! says so.
 //!
-//! The tombstone stays: a writer that was cut off before the remove, and comes back after it,
+//! The tombstone stays: a writer that was interrupted before the remove, and continues after it,
 //! finds a higher epoch than its own.
 
 use std::rc::Rc;
@@ -16,15 +17,16 @@ use crate::extent::GRACE;
 
 /// Deletes in flight at once on one drive.
 const DELETES: usize = 32;
-/// How often, and after what pause, an entry is written again to a drive that was full.
+/// Attempts, and the pause between them, to write an entry again to a drive that was full.
 const ROOM_TRIES: u32 = 20;
 const ROOM_PAUSE: Duration = Duration::from_millis(100);
 
-/// Removes the object `name`, or what a put of it that was cut off left. Gives warnings about
+/// Removes the object `name`, or the remains of an interrupted put of it. Returns warnings about
 /// drives that are down or failed.
 ///
 /// # Errors
-/// [`Error::Missing`] when there is nothing to remove, else what kept a majority from agreeing.
+/// [`Error::Missing`] when there is nothing to remove, else the error that prevented a majority
+/// from agreeing.
 pub async fn remove(array: &Array, name: &str) -> Result<Vec<String>, Error> {
     check_name(name)?;
     let ground = catalogue::settle(array, name).await?;
@@ -44,8 +46,8 @@ pub async fn remove(array: &Array, name: &str) -> Result<Vec<String>, Error> {
     match catalogue::write(array, &mut tombstone, &ground).await {
         Ok(more) => warnings.extend(more),
         Err(Error::Full { .. }) => {
-            // No room even for a tombstone: then the chunks must go first. Cut off in between,
-            // the object is still listed, its chunks are missed, and it can be removed again.
+            // No space even for a tombstone, so the chunks must go first. If this is interrupted,
+            // the object is still listed although chunks are missing, and it can be removed again.
             sweep(array, tombstone.id).await?;
             warnings.extend(write_when_room(array, &mut tombstone, &ground).await?);
         }
@@ -59,9 +61,9 @@ pub async fn remove(array: &Array, name: &str) -> Result<Vec<String>, Error> {
     Ok(warnings)
 }
 
-/// What a failed put does: its chunks deleted, and a tombstone in place of its staged entry.
+/// Cleans up after a failed put: deletes its chunks, and replaces its staged entry by a tombstone.
 pub(super) async fn abandon(array: &Array, staged: &Entry) -> Result<(), Error> {
-    // Chunks of this put are nobody else's, whoever owns the name now.
+    // These chunks belong to this put only, whichever writer owns the name now.
     sweep(array, staged.id).await?;
     let ground = catalogue::settle(array, &staged.name).await?;
     if !ground.is_of(staged) {
@@ -70,8 +72,7 @@ pub(super) async fn abandon(array: &Array, staged: &Entry) -> Result<(), Error> 
     write_when_room(array, &mut spent(staged.clone()), &ground).await.map(|_warnings| ())
 }
 
-/// Writes an entry after a sweep: a full drive has room again once it has cleaned, which takes it
-/// a moment.
+/// Writes an entry after a sweep: a full drive takes a moment to clean before it has space again.
 async fn write_when_room(
     array: &Array,
     entry: &mut Entry,
@@ -86,12 +87,12 @@ async fn write_when_room(
     catalogue::write(array, entry, ground).await
 }
 
-/// Deletes what another writer's entry, which is not the newest any more, speaks of.
+/// Deletes the data of another writer's entry that is no longer the newest.
 ///
 /// # Errors
 /// As [`sweep`].
 pub(super) async fn sweep_after(array: &Array, before: &Entry) -> Result<(), Error> {
-    // Its put may still be under way, and blocks that it writes must not be another object's.
+    // Its put may still be running, and its blocks must not be reused before it stops.
     if before.state == State::Staged && before.placement != Placement::Kv {
         sleep(GRACE).await;
     }
@@ -101,7 +102,7 @@ pub(super) async fn sweep_after(array: &Array, before: &Entry) -> Result<(), Err
 /// Deletes all chunks and claims of `object` on all drives that are up.
 ///
 /// # Errors
-/// The first failed command; every drive is tried.
+/// The first failed command, after every drive was tried.
 pub(super) async fn sweep(array: &Array, object: ObjectId) -> Result<(), Error> {
     let sweeps: Vec<_> = array
         .drives()
@@ -138,7 +139,7 @@ async fn sweep_drive(drive: &Rc<Drive>, object: ObjectId) -> Result<(), Error> {
     extent::release(drive, object).await
 }
 
-/// Notes that nothing of a removed object is left, unless the name is another writer's by now.
+/// Records that a removed object has no data left, unless another writer owns the name by now.
 async fn spend(array: &Array, tombstone: Entry) -> Result<Vec<String>, Error> {
     let ground = catalogue::settle(array, &tombstone.name).await?;
     if !ground.is_of(&tombstone) {
@@ -150,7 +151,7 @@ async fn spend(array: &Array, tombstone: Entry) -> Result<Vec<String>, Error> {
     }
 }
 
-/// A tombstone whose chunks are deleted: it has no size, and so nothing to delete.
+/// Returns a tombstone whose chunks are deleted: its size is 0, so there is nothing to delete.
 fn spent(mut tombstone: Entry) -> Entry {
     tombstone.state = State::Deleted;
     tombstone.bytes = 0;
@@ -160,7 +161,7 @@ fn spent(mut tombstone: Entry) -> Entry {
     tombstone
 }
 
-/// Whether nothing of a removed object is left to delete.
+/// Returns true if a removed object has nothing left to delete.
 pub(super) fn is_spent(entry: &Entry) -> bool {
     let nothing = entry.bytes == 0 && entry.shape.is_empty() && entry.placement == Placement::Kv;
     entry.state == State::Deleted && nothing

@@ -1,6 +1,6 @@
-//! The keys of one table of a profile: each value read strictly, or a fault noted.
+//! The keys of one table of a profile: each value is read strictly, or a fault is noted.
 //!
-//! Never coerces: `48.0`, `"48"` and `true` are no whole numbers. Invariant: `None` comes out
+//! Does not coerce: `48.0`, `"48"` and `true` are not whole numbers. Invariant: `None` is returned
 //! only when the key is absent or a fault was noted.
 
 use toml::{Table, Value};
@@ -24,11 +24,11 @@ const SOURCES: [(&str, Source); 3] =
 const OVERLOADS: [(&str, OverloadKind); 3] =
     [("memory", OverloadKind::Memory), ("cpu", OverloadKind::Cpu), ("io", OverloadKind::Io)];
 
-/// The keys of one table, and where its faults go.
+/// The keys of one table, and the list of faults.
 pub(super) struct Keys<'a> {
     path: &'a str,
     table: &'a Table,
-    /// Where faults go.
+    /// List of faults found.
     pub(super) faults: &'a mut Vec<FaultAt>,
 }
 
@@ -52,7 +52,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// The value of `key` by `read`, which notes what is wrong with a value that is there.
+    /// Reads the value of `key` by `read`, which notes the faults of an existing value.
     pub(super) fn required<T>(
         &mut self,
         key: &str,
@@ -65,7 +65,7 @@ impl<'a> Keys<'a> {
         read(self, key)
     }
 
-    /// The value of `key` by `read`, or a note of what was expected.
+    /// Reads the value of `key` by `read`, or notes the expected form.
     fn read<T>(
         &mut self,
         key: &str,
@@ -154,7 +154,7 @@ impl<'a> Keys<'a> {
         keys.in_order(median, p25, p75, n);
         let measured = prov.or(point) == Some(Provenance::Measured);
         if measured && (p25, p75, n) == (None, None, None) {
-            // A fault of the point, if it is the point's provenance that says so.
+            // The fault is in the point's table if the value inherits the point's provenance.
             let at = if prov.is_some() { path.as_str() } else { self.path };
             let why = format!("measured, so p25, p75 and n are expected in {key}");
             self.faults.push(fault(at, &why));
@@ -198,7 +198,7 @@ impl<'a> Keys<'a> {
         Some(overload)
     }
 
-    /// Median and quartiles; nothing if a fault of the table was noted since `before`.
+    /// Returns median and quartiles; `None` if a fault of the table was noted since `before`.
     fn spread(&mut self, before: usize) -> Option<Spread> {
         let (p25, p75, n) = (self.amount("p25"), self.amount("p75"), self.whole("n"));
         let median = self.required("median", Keys::amount);
@@ -219,7 +219,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// What timings and energies have in common.
+/// Common part of timings and energies.
 struct Spread {
     median: f64,
     p25: Option<f64>,

@@ -1,8 +1,8 @@
-//! Profiles: what a host and its drives were measured, or published, to do. Schema 1.
+//! Profiles: measured or published performance of a host and its drives. Schema 1.
 //!
-//! The contract is `docs/internals/profile.md`; its golden files are this module's tests. Never
-//! takes an absent number for 0, and never stops at the first fault. Invariant: a profile that is
-//! read keeps every rule of the contract.
+//! `docs/internals/profile.md` is the contract; its golden files are this module's tests. An absent
+//! number does not count as 0, and reading continues after the first fault. Invariant: a profile
+//! that is read follows every rule of the contract.
 
 mod keys;
 mod read;
@@ -14,7 +14,7 @@ use std::fmt;
 /// Version of the contract.
 pub const SCHEMA: i64 = 1;
 
-/// Where a number comes from.
+/// Provenance of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Provenance {
@@ -28,7 +28,7 @@ pub enum Provenance {
     Assumed,
 }
 
-/// Who computes.
+/// Side that computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Where {
@@ -38,11 +38,11 @@ pub enum Where {
     Drive,
 }
 
-/// How the data lay.
+/// Layout of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Layout {
-    /// Dealt over drives.
+    /// Spread over the drives.
     Spread,
     /// Split by value.
     Range,
@@ -50,35 +50,35 @@ pub enum Layout {
     Whole,
 }
 
-/// Whether loading ended before computing began.
+/// Overlap of loading and computing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Overlap {
-    /// It did.
+    /// Computing begins after loading has ended.
     Serial,
-    /// Both went on at once.
+    /// Both run concurrently.
     Pipelined,
 }
 
-/// Who says what a run's energy was.
+/// Source of a run's energy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// The processor's own counters.
+    /// Counters of the processor.
     Rapl,
-    /// A meter outside.
+    /// An external meter.
     Meter,
-    /// Nobody: CPU time by the watts of the profile.
+    /// No meter: CPU time by the profile's power.
     CpuSeconds,
 }
 
-/// What a host was short of.
+/// Scarce resource of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OverloadKind {
     /// Memory.
     Memory,
-    /// Time on its cores.
+    /// CPU time.
     Cpu,
     /// The drives' bandwidth.
     Io,
@@ -92,9 +92,9 @@ pub type Provenances = BTreeMap<String, Provenance>;
 pub struct Profile {
     /// [`SCHEMA`].
     pub schema: i64,
-    /// Where the numbers come from.
+    /// Description of the profile.
     pub meta: Meta,
-    /// The machine that uses the drives.
+    /// Machine that uses the drives.
     pub host: Host,
     /// Models of drives, by name.
     pub device: BTreeMap<String, Device>,
@@ -118,19 +118,19 @@ macro_rules! optional_struct {
 }
 
 optional_struct! {
-    /// Where the numbers come from.
+    /// Description of a profile.
     Meta {
-        /// What was measured, for people.
+        /// Description of the measured systems, for people.
         machine: String,
         /// Day of measurement or publication, `YYYY-MM-DD`.
         date: Option<String>,
         /// Version of the program that measured.
         version: Option<String>,
-        /// Its commit.
+        /// Commit of the program.
         commit: Option<String>,
         /// DOI or address of a published profile.
         source: Option<String>,
-        /// Anything else.
+        /// Free text.
         note: Option<String>,
     }
 }
@@ -140,7 +140,7 @@ optional_struct! {
     Host {
         /// Cores that a kernel can use.
         cores: u64,
-        /// Bytes per second that it can take in from all drives together.
+        /// Ingest bandwidth from all drives together, bytes per second.
         ingest_bw_Bps: Option<u64>,
         /// Main memory, bytes.
         dram_bytes: Option<u64>,
@@ -156,21 +156,21 @@ optional_struct! {
 }
 
 optional_struct! {
-    /// A model of drive.
+    /// A model of drives.
     Device {
-        /// Cores or compute units that a kernel can use inside.
+        /// Number of cores or compute units for kernels inside.
         cores: Option<u64>,
         /// Memory for kernels inside, bytes.
         dram_bytes: Option<u64>,
-        /// Media to the drive's own memory, bytes per second.
+        /// Bandwidth from the media to the drive's own memory, bytes per second.
         int_read_Bps: Option<u64>,
-        /// The drive's own memory to media, bytes per second.
+        /// Bandwidth from the drive's own memory to the media, bytes per second.
         int_write_Bps: Option<u64>,
-        /// Media to the host, bytes per second.
+        /// Bandwidth from the media to the host, bytes per second.
         ext_read_Bps: Option<u64>,
-        /// Host to media, bytes per second.
+        /// Bandwidth from the host to the media, bytes per second.
         ext_write_Bps: Option<u64>,
-        /// What its link takes of the host's ingest bandwidth, bytes per second.
+        /// Part of the host's ingest bandwidth that its link occupies, bytes per second.
         link_bw_Bps: Option<u64>,
         /// Power at rest, W.
         idle_W: Option<f64>,
@@ -180,9 +180,9 @@ optional_struct! {
         price_usd: Option<f64>,
         /// Capacity, bytes.
         capacity_bytes: Option<u64>,
-        /// Address of the drive that was measured.
+        /// Address of the measured drive.
         target: Option<String>,
-        /// Anything else.
+        /// Free text.
         note: Option<String>,
         /// Provenance of the numbers above.
         prov: Option<Provenances>,
@@ -190,23 +190,23 @@ optional_struct! {
 }
 
 optional_struct! {
-    /// One kernel on one system.
+    /// Measurements of one kernel on one system.
     Point {
         /// Name of the kernel.
         kernel: String,
-        /// Who computes.
+        /// Side that computes.
         r#where: Where,
-        /// The drive that computes, or whose bytes the host loads.
+        /// Drive that computes, or whose data the host loads.
         device: String,
-        /// Host cores, or cores or compute units of the drive, at work.
+        /// Number of host cores, or of cores or compute units of the drive, at work.
         units: u64,
-        /// Working set, bytes.
+        /// Size of the working set, bytes.
         bytes: u64,
-        /// Units of work that the kernel counts.
+        /// Number of units of work that the kernel counts.
         work: Option<u64>,
-        /// How the data lay.
+        /// Layout of the data.
         layout: Option<Layout>,
-        /// Whether loading ended before computing began.
+        /// Overlap of loading and computing.
         overlap: Overlap,
         /// Transfer time, T_tx.
         load_s: Timing,
@@ -214,21 +214,21 @@ optional_struct! {
         comp_s: Timing,
         /// Time to write the result back.
         store_s: Option<Timing>,
-        /// Time of a whole run that loads and computes at once, storing aside.
+        /// Time of a whole run that loads and computes concurrently, without storing.
         pipelined_s: Option<Timing>,
-        /// Energy of a whole run, beyond what stands idle.
+        /// Energy of a whole run above that of the idle system.
         energy_J: Option<Energy>,
-        /// What the host had to bear meanwhile.
+        /// Burden of the host during the measurement.
         overload: Option<Overload>,
         /// Provenance of the times.
         prov: Provenance,
-        /// Anything else.
+        /// Free text.
         note: Option<String>,
     }
 }
 
 optional_struct! {
-    /// A time, and how it spread over runs.
+    /// A time, and its distribution over runs.
     Timing {
         /// Median, seconds.
         median: f64,
@@ -238,13 +238,13 @@ optional_struct! {
         p75: Option<f64>,
         /// Number of runs.
         n: Option<u64>,
-        /// Provenance, when it is not the point's.
+        /// Provenance, if it differs from the point's.
         prov: Option<Provenance>,
     }
 }
 
 optional_struct! {
-    /// Energy of a run, and how it spread over runs.
+    /// Energy of a run, and its distribution over runs.
     Energy {
         /// Median, joules.
         median: f64,
@@ -254,25 +254,25 @@ optional_struct! {
         p75: Option<f64>,
         /// Number of runs.
         n: Option<u64>,
-        /// Who says so.
+        /// Source of the energy.
         source: Source,
     }
 }
 
-/// What a host lacked while a point was measured.
+/// A resource that a host lacked while a point was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Overload {
-    /// What was short.
+    /// Scarce resource.
     pub kind: OverloadKind,
-    /// Memory that the kernel could use, bytes: for [`OverloadKind::Memory`] only.
+    /// Memory available to the kernel, bytes; for [`OverloadKind::Memory`] only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// Busy threads, or readers of the same drives: for the other kinds only.
+    /// Number of busy threads, or of readers of the same drives; for the other kinds only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rivals: Option<u64>,
 }
 
-/// Whether a key is left out of the normal form.
+/// Condition for leaving a key out of the normal form.
 trait Absent {
     fn absent(&self) -> bool {
         false
@@ -299,11 +299,11 @@ impl Absent for Source {}
 pub struct FaultAt {
     /// Path of the key, such as `point[3].load_s.median`.
     pub path: String,
-    /// What stands there and what was expected.
+    /// The value found and the one expected.
     pub why: String,
 }
 
-/// All faults of a profile: the user's file is at fault.
+/// All faults of a profile; the user's file is at fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Faults(pub Vec<FaultAt>);
 
@@ -328,7 +328,7 @@ impl Profile {
         read::profile(text).map_err(Faults)
     }
 
-    /// The profile as a TOML file's text.
+    /// Returns the profile as the text of a TOML file.
     #[must_use]
     pub fn to_toml(&self) -> String {
         write::profile(self)

@@ -1,7 +1,7 @@
-//! The reader of profiles: from TOML to [`Profile`], collecting faults.
+//! Reader of profiles: from TOML to [`Profile`], collecting faults.
 //!
-//! Holds the rules that tie keys or tables together; `keys` reads single values. Invariant: `None`
-//! comes out only when a fault was noted.
+//! Checks the rules that involve several keys or tables; `keys` reads single values. Invariant:
+//! `None` is returned only when a fault was noted.
 
 use std::collections::{BTreeMap, HashSet};
 

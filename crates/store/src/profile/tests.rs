@@ -1,4 +1,4 @@
-//! The golden files of the profile contract.
+//! Tests with the golden files of the profile contract.
 
 use std::path::{Path, PathBuf};
 

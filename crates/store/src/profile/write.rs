@@ -1,6 +1,6 @@
-//! The writer of profiles: from [`Profile`] to TOML, in the order of the contract's page.
+//! Writer of profiles: from [`Profile`] to TOML, in the order of the contract's page.
 //!
-//! Never writes an unknown number. Invariant: what is written is read back as the same profile.
+//! Writes no unknown number. Invariant: a written profile is read back as the same profile.
 
 use std::fmt::Write as _;
 
@@ -99,7 +99,7 @@ fn overload_text(overload: &Overload) -> String {
     }
 }
 
-/// A key of a table, in the text of the contract.
+/// Returns a key with its text value as `key = "text"`.
 fn quoted(key: &str, text: &str) -> String {
     format!("{key} = {}", Value::from(text))
 }
@@ -118,7 +118,7 @@ fn spread(median: f64, p25: Option<f64>, p75: Option<f64>, n: Option<u64>) -> St
     text
 }
 
-/// The contract's word for a variant: what its normal form has.
+/// Returns the contract's word for a variant.
 fn word(value: &impl serde::Serialize) -> String {
     match Value::try_from(value) {
         Ok(Value::String(word)) => word,

@@ -1,6 +1,6 @@
-//! [`Room`]: what objects can still take on each placement.
+//! [`Room`]: remaining capacity for objects on each placement.
 
-/// Room on each placement, bytes of objects.
+/// Remaining capacity on each placement, bytes of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// As values (`--on kv`).

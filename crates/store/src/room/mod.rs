@@ -1,8 +1,8 @@
-//! What objects can still take, as values and on blocks.
+//! Remaining capacity for objects, as values and on blocks.
 //!
-//! Does not reserve anything: two puts at a time share what there is. Invariant: chunks of the
-//! size that a put uses unless told otherwise fit into what this says; what it leaves is enough
-//! for the catalogue's entries and for the claims of every unit of blocks.
+//! Reserves nothing: two concurrent puts share the capacity. Invariant: objects in chunks of the
+//! default size fit into the reported capacity, and the rest is enough for the catalogue's entries
+//! and for the claims of every unit of blocks.
 
 mod amount;
 
@@ -16,18 +16,19 @@ use crate::layout;
 
 pub use amount::Room;
 
-/// One byte of so many is left to the catalogue.
+/// One byte in this many of a drive's capacity is left to the catalogue.
 const CATALOGUE_SHARE: u64 = 64;
-/// Bytes of the claim of a unit in the kv log.
+/// Size of a unit's claim in the kv log, bytes.
 const CLAIM_BYTES: u64 = record_bytes(28);
 
-/// Bytes that a value takes of a kv namespace's capacity: its own and a header, in units of 64.
+/// Returns the bytes that a value takes of a kv namespace's capacity: the value and a header, in
+/// units of 64.
 #[must_use]
 pub const fn record_bytes(value_bytes: u64) -> u64 {
     (64 + value_bytes).next_multiple_of(64)
 }
 
-/// Room on one drive now, in chunks of the array's usual size.
+/// Returns a drive's remaining capacity, in chunks of the array's default size.
 ///
 /// # Errors
 /// A failed command.
@@ -40,8 +41,8 @@ pub async fn of_drive(array: &Array, drive: &Drive) -> Result<Room, Error> {
     Ok(Room { kv_bytes: chunks * chunk, block_bytes: free * UNIT_BYTES })
 }
 
-/// Room for one more object, which is spread over the drives that are up. The drive with the
-/// least room bounds it.
+/// Returns the capacity for one more object that is spread over the drives that are up. The fullest
+/// drive bounds it.
 ///
 /// # Errors
 /// A failed command.
@@ -53,7 +54,7 @@ pub async fn of_array(array: &Array) -> Result<Room, Error> {
     Ok(together(&rooms))
 }
 
-/// Room for one object that is spread over drives with this room each.
+/// Returns the capacity for one object that is spread over drives with these capacities.
 #[must_use]
 pub fn together(rooms: &[Room]) -> Room {
     let drives = rooms.len() as u64;
@@ -61,7 +62,8 @@ pub fn together(rooms: &[Room]) -> Room {
     Room { kv_bytes: least(|room| room.kv_bytes), block_bytes: least(|room| room.block_bytes) }
 }
 
-/// Bytes of records that chunks may still take on a drive. Its kv namespaces share their capacity.
+/// Returns the bytes of records that chunks may still take on a drive. Its kv namespaces share
+/// their capacity.
 pub(crate) async fn records_left(drive: &Drive) -> Result<u64, Error> {
     let (mut capacity, mut used) = (0, 0);
     for namespace in drive.controller.namespaces() {
@@ -74,13 +76,13 @@ pub(crate) async fn records_left(drive: &Drive) -> Result<u64, Error> {
     Ok(for_chunks(capacity, units(drive)).saturating_sub(used))
 }
 
-/// Bytes of records that chunks may take in all.
+/// Returns the bytes of records that chunks may take in all.
 fn for_chunks(capacity: u64, units: u32) -> u64 {
     let spare = capacity / CATALOGUE_SHARE + u64::from(units) * CLAIM_BYTES;
     capacity.saturating_sub(spare)
 }
 
-/// What another object of the array could take where this placement is full, if the drives tell.
+/// Adds the array's remaining capacity to [`Error::Full`], if the drives report it.
 pub(crate) async fn explain(array: &Array, on: On, error: Error) -> Error {
     match error {
         Error::Full { drive, .. } => {

@@ -1,7 +1,7 @@
-//! What each core of a run does, step by step, and what the cores share.
+//! The steps of a run on each core, and the state that the cores share.
 //!
 //! A step is one pass over all units: page rank takes many, everything else one. Invariant: all
-//! cores reach every barrier, whatever failed, or the others would wait for them.
+//! cores reach every barrier, even after a failure, or the others would wait for them forever.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -12,24 +12,24 @@ use csd_kernels::page_rank::Progress as Step;
 use csd_reactor::sync::Barrier;
 use csd_reactor::{Class, CoreId, Instant, now, random_u64, spawn};
 
+use super::context::{Losses, StepContext};
 use super::drives::{self, Part};
 use super::host;
 use super::lease::Leases;
 use super::link::Link;
 use super::queue::Queue;
 use super::rank::{self, Ranking};
-use super::site::{Losses, Site};
 use super::tally::Tally;
 use super::target::{MEMORY_NSID, Target};
-use super::{Answer, Error, How, Job, Share, Unfit, Way};
+use super::{Answer, Error, InvalidJob, Job, Mode, RunOptions, Share};
 use crate::array::{Array, Plan};
 
-/// What the cores of a run share.
+/// State shared by the cores of a run.
 pub(super) struct Shared {
     plan: Plan,
     options: Options,
     job: Arc<Job>,
-    how: How,
+    run_options: RunOptions,
     target: Target,
     losses: Arc<Losses>,
     barrier: Barrier,
@@ -50,11 +50,11 @@ struct State {
     shares: BTreeMap<(bool, String), Share>,
     answer: Answer,
     failed: bool,
-    /// See [`Site::holder`].
+    /// Holder of the leases: see [`StepContext::holder`].
     holder: u64,
 }
 
-/// What one core contributes to an outcome.
+/// Contribution of one core to an outcome.
 pub(super) struct CorePart {
     pub(super) begin: Instant,
     pub(super) end: Instant,
@@ -67,7 +67,7 @@ impl Shared {
         options: &Options,
         job: &Arc<Job>,
         target: Option<Target>,
-        how: &How,
+        run_options: &RunOptions,
     ) -> Self {
         let target = target.unwrap_or_else(|| Target::without_object(job));
         let step = (Arc::new(Queue::new(job.piles())), Arc::default());
@@ -75,10 +75,10 @@ impl Shared {
             plan: plan.clone(),
             options: options.clone(),
             job: Arc::clone(job),
-            how: how.clone(),
+            run_options: run_options.clone(),
             target,
             losses: Arc::default(),
-            barrier: Barrier::new(how.cores),
+            barrier: Barrier::new(run_options.cores),
             state: Mutex::new(State { step: Some(step), ..State::default() }),
         }
     }
@@ -91,18 +91,18 @@ impl Shared {
         &self.losses
     }
 
-    /// The answer, and the bytes that it was made of.
+    /// Returns the answer, and the number of bytes that went into it.
     pub(super) fn answer(&self) -> (Answer, u64) {
         let state = self.state();
         (state.answer.clone(), state.bytes)
     }
 
-    /// Who did how much: drives first.
+    /// Returns the shares of drives and cores, drives first.
     pub(super) fn shares(&self) -> Vec<Share> {
         self.state().shares.values().cloned().collect()
     }
 
-    /// The step to make, unless the run is over.
+    /// Returns the next step, unless the run is over.
     fn step(&self) -> Option<Work> {
         let state = self.state();
         state.step.clone().filter(|_| !state.failed)
@@ -113,7 +113,7 @@ impl Shared {
         self.barrier.wait().await.expect("no core breaks it: all reach it, failed or not");
     }
 
-    /// Makes the first step one of page rank.
+    /// Starts page rank: sets up its first step.
     fn begin(&self, ranking: Ranking) {
         let mut state = self.state();
         if let Some((_, vector)) = &mut state.step {
@@ -122,7 +122,7 @@ impl Shared {
         state.ranking = Some(ranking);
     }
 
-    /// Notes a failure, which ends the run.
+    /// Records a failure, which ends the run.
     fn fail(&self) {
         let mut state = self.state();
         state.failed = true;
@@ -142,7 +142,7 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
     shared.barrier().await;
     if shared.state().failed {
         links?;
-        // Another core says why.
+        // Another core reports the reason.
         return Ok(CorePart { begin: now(), end: now(), crossed_bytes: 0 });
     }
     let links = Rc::new(links?);
@@ -161,7 +161,7 @@ fn links(array: &Array, shared: &Shared) -> Result<Vec<Link>, Error> {
     members.map(link).collect()
 }
 
-/// Steps until the run is over; the first core leads.
+/// Runs steps until the run is over; the first core leads.
 async fn steps(core: CoreId, links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<(), Error> {
     let leads = core == CoreId(0);
     let (mut leases, mut failure) = (None, None);
@@ -177,8 +177,8 @@ async fn steps(core: CoreId, links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Res
     loop {
         shared.barrier().await;
         let Some(step) = shared.step() else { break };
-        let site = Rc::new(site(links, shared, step));
-        if let Err(error) = work(core, &site, shared).await {
+        let context = Rc::new(context(links, shared, step));
+        if let Err(error) = work(core, &context, shared).await {
             shared.fail();
             failure = failure.or(Some(error));
         }
@@ -200,28 +200,28 @@ async fn steps(core: CoreId, links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Res
     failure.map_or(Ok(()), Err)
 }
 
-fn site(links: &Rc<Vec<Link>>, shared: &Shared, (queue, vector): Work) -> Site {
-    Site {
+fn context(links: &Rc<Vec<Link>>, shared: &Shared, (queue, vector): Work) -> StepContext {
+    StepContext {
         job: Arc::clone(&shared.job),
-        way: shared.how.way,
-        drive_cores: shared.how.drive_cores,
+        mode: shared.run_options.mode,
+        drive_cores: shared.run_options.drive_cores,
         queue,
         links: Rc::clone(links),
         target: shared.target.clone(),
         vector,
         holder: shared.state().holder,
-        progress: Arc::clone(&shared.how.progress),
+        progress: Arc::clone(&shared.run_options.progress),
         losses: Arc::clone(&shared.losses),
     }
 }
 
-/// Prepares the first step: leases the drives' memory if the job needs some, and makes the first
-/// ranks if it is page rank.
+/// Prepares the first step: leases the drives' memory if the job needs it, and computes the first
+/// ranks of page rank.
 async fn prepare(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<Option<Leases>, Error> {
     let step = shared.state().step.clone().expect("the first step");
-    let memory_bytes = match shared.how.way {
-        Way::Host => 0,
-        Way::Drives | Way::Split => shared.target.memory_bytes(&shared.job),
+    let memory_bytes = match shared.run_options.mode {
+        Mode::Host => 0,
+        Mode::Drives | Mode::Split => shared.target.memory_bytes(&shared.job),
     };
     let mut leases = None;
     if memory_bytes > 0 {
@@ -232,8 +232,8 @@ async fn prepare(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<Option<L
     }
     let begun = async {
         if shared.job.has_row_sums() {
-            let site = Rc::new(site(links, shared, step));
-            shared.begin(Ranking::begin(&site, shared.how.ranks).await?);
+            let context = Rc::new(context(links, shared, step));
+            shared.begin(Ranking::begin(&context, shared.run_options.ranks).await?);
         }
         publish(links, shared).await
     };
@@ -254,7 +254,7 @@ fn check_memory(links: &[Link], needed: u64) -> Result<(), Error> {
         let memory = Memory::open(&drive.controller, MEMORY_NSID);
         let bytes = memory.map_or(0, |memory| memory.bytes());
         if bytes < needed {
-            return Err(Error::Unfit(Unfit(format!(
+            return Err(Error::InvalidJob(InvalidJob(format!(
                 "drive {} has {bytes} bytes of memory for programs, and {needed} are needed: start \
                  it with a larger --memory, or use --on host",
                 drive.name
@@ -264,18 +264,18 @@ fn check_memory(links: &[Link], needed: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Sends the vector of the step that begins to the drives.
+/// Sends the vector of the next step to the drives.
 async fn publish(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<(), Error> {
     let step = shared.state().step.clone();
     match step {
         Some(step) if shared.state().holder != 0 => {
-            rank::broadcast(&Rc::new(site(links, shared, step))).await
+            rank::broadcast(&Rc::new(context(links, shared, step))).await
         }
         _ => Ok(()),
     }
 }
 
-/// Between two steps: the answer, or the next step.
+/// Ends a step: sets the answer, or the next step.
 fn lead(shared: &Shared) {
     let lost = shared.losses.any();
     let mut state = shared.state();
@@ -289,7 +289,7 @@ fn lead(shared: &Shared) {
     state.answer.parts = tally.parts;
     state.answer.parts.sort_unstable();
     let Some(mut ranking) = state.ranking.take() else { return };
-    // Without all sums there is no next step.
+    // Without all sums there can be no next step.
     let progress = if lost { Step::Exhausted } else { ranking.advance(tally.sums) };
     if progress == Step::Again {
         let queue = Arc::new(Queue::new(shared.job.piles()));
@@ -300,21 +300,21 @@ fn lead(shared: &Shared) {
     state.ranking = Some(ranking);
 }
 
-/// One step: the drives' work is watched over by the first core; every core works for the host.
-async fn work(core: CoreId, site: &Rc<Site>, shared: &Shared) -> Result<(), Error> {
+/// Runs one step: the first core supervises the drives' work; every core does the host's work.
+async fn work(core: CoreId, context: &Rc<StepContext>, shared: &Shared) -> Result<(), Error> {
     let mut watched = Vec::new();
-    if shared.how.way != Way::Host && core == CoreId(0) {
-        for member in 0..site.links.len() {
-            let site = Rc::clone(site);
+    if shared.run_options.mode != Mode::Host && core == CoreId(0) {
+        for member in 0..context.links.len() {
+            let context = Rc::clone(context);
             watched.push(spawn(Class::Foreground, async move {
-                let part = drives::work(&site, member).await;
-                part.inspect_err(|_| site.queue.stop())
+                let part = drives::work(&context, member).await;
+                part.inspect_err(|_| context.queue.stop())
             }));
         }
     }
     let mut failed = None;
-    if shared.how.way != Way::Drives {
-        match host::work(site).await {
+    if shared.run_options.mode != Mode::Drives {
+        match host::work(context).await {
             Ok(part) => add(shared, part, true),
             Err(error) => failed = Some(error),
         }

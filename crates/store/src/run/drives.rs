@@ -1,6 +1,6 @@
 //! The drives' part of a run: executions over ranges of a drive's own chunks, or over its parts.
 //!
-//! Never reads a chunk. Invariant: an execution covers at most what the payload's format allows
+//! Reads no chunk. Invariant: an execution covers at most what the payload's format allows
 //! ([`csd_nvme::execute::CHUNKS_MAX`] chunks, 256 MiB), so that a drive answers in time.
 
 use std::rc::Rc;
@@ -11,10 +11,10 @@ use csd_nvme::execute::{Execution, Place, Source};
 use csd_nvme::status::Status;
 use csd_reactor::{Class, Instant, now, spawn};
 
+use super::context::StepContext;
 use super::link::is_lost;
 use super::queue::Taken;
 use super::rank;
-use super::site::Site;
 use super::tally::{self, Tally};
 use super::target::{MEMORY_NSID, Slot};
 use super::{Error, Job, Share};
@@ -23,46 +23,46 @@ use crate::catalogue::{Entry, Placement};
 use crate::extent::byte_ranges;
 use crate::layout::Run;
 
-/// What one drive did.
+/// Work done by one drive.
 pub(super) struct Part {
     pub(super) tally: Tally,
     pub(super) share: Share,
 }
 
-/// Lets `member`'s drive take units until none is left; gives when and how much it worked. A drive
-/// that is lost is noted, and the others go on.
-pub(super) async fn work(site: &Rc<Site>, member: usize) -> Result<Part, Error> {
-    let (job, link) = (&site.job, &site.links[member]);
+/// Lets `member`'s drive take units until none is left; returns the times and the amount of its
+/// work. If the drive is lost, records it, and the others go on.
+pub(super) async fn work(context: &Rc<StepContext>, member: usize) -> Result<Part, Error> {
+    let (job, link) = (&context.job, &context.links[member]);
     let name = link.drive().name.clone();
     let program = link.run(async |drive| program_index(drive, job.kernel.program_id()).await).await;
     let program = match program {
         Err(error) if is_lost(&error) => {
-            site.lose(member, &error, None);
+            context.lose(member, &error, None);
             let share = Share { who: name, elements: 0, busy_s: 0.0 };
             return Ok(Part { tally: Tally::default(), share });
         }
         program => program?,
     };
-    // With all of them at work, half of what is left stays for the next round, and the last ones
-    // are short.
+    // When all executions of a round are in flight, half of the units stay for the next round, and
+    // the last executions are short.
     let part = 2 * job.in_flight();
     let workers: Vec<_> = (0..job.in_flight())
         .map(|number| {
-            let site = Rc::clone(site);
+            let context = Rc::clone(context);
             spawn(Class::Foreground, async move {
                 let mut done = Vec::new();
-                let most = site.job.most();
-                while let Some(taken) = site.queue.take_for_drive(member, part, most) {
-                    match execute(&site, (program, number), &taken).await {
+                let most = context.job.most();
+                while let Some(taken) = context.queue.take_for_drive(member, part, most) {
+                    match execute(&context, (program, number), &taken).await {
                         Ok(executed) => {
-                            (site.progress)(executed.tally.bytes);
+                            (context.progress)(executed.tally.bytes);
                             done.push(executed);
                         }
                         Err(error) if is_lost(&error) => {
-                            site.lose(member, &error, Some(taken.run));
+                            context.lose(member, &error, Some(taken.run));
                         }
                         Err(error) => {
-                            site.queue.stop();
+                            context.queue.stop();
                             return Err(error);
                         }
                     }
@@ -86,7 +86,7 @@ pub(super) async fn work(site: &Rc<Site>, member: usize) -> Result<Part, Error> 
     if let Some(error) = failed {
         return Err(error);
     }
-    let elements = tally.bytes / site.job.inputs[0].element.bytes() as u64;
+    let elements = tally.bytes / context.job.inputs[0].element.bytes() as u64;
     let share = Share { who: name, elements, busy_s: covered_s(spans) };
     Ok(Part { tally, share })
 }
@@ -98,40 +98,40 @@ struct Executed {
 
 /// Runs the program over `taken` in its drive, as execution `number` of those at once.
 async fn execute(
-    site: &Rc<Site>,
+    context: &Rc<StepContext>,
     (program, number): (u16, u32),
     taken: &Taken,
 ) -> Result<Executed, Error> {
-    let (begin, link) = (now(), &site.links[taken.member]);
+    let (begin, link) = (now(), &context.links[taken.member]);
     let answer = link
         .run(async |drive| {
             let slot = Slot { execution: number, renewals: link.renewals() };
-            rank::renew(site, taken.member, drive).await?;
-            let result = execute_once(drive, site, program, (taken, slot)).await?;
-            let bytes = read_bytes(drive, site, taken, slot).await?;
+            rank::renew(context, taken.member, drive).await?;
+            let result = execute_once(drive, context, program, (taken, slot)).await?;
+            let bytes = read_bytes(drive, context, taken, slot).await?;
             Ok(Answer { result, bytes })
         })
         .await?;
     let mut tally = Tally::default();
-    tally.add_execution(&site.job, taken, answer);
+    tally.add_execution(&context.job, taken, answer);
     Ok(Executed { tally, span: (begin, now()) })
 }
 
 async fn execute_once(
     drive: &Drive,
-    site: &Site,
+    context: &StepContext,
     program: u16,
     (taken, slot): (&Taken, Slot),
 ) -> Result<u64, Error> {
-    let job = &site.job;
+    let job = &context.job;
     let execution = Execution {
         program: job.kernel.program_id(),
-        output: site.target.output(job, taken, slot),
-        sources: sources(site, drive.block.block_bytes(), taken),
+        output: context.target.output(job, taken, slot),
+        sources: sources(context, drive.block.block_bytes(), taken),
         inline: vec![],
         parameters: job.kernel.parameters_at(&job.plan.parameters, &tally::position(job, taken)),
         serial: false,
-        cores: site.drive_cores,
+        cores: context.drive_cores,
     };
     let result = drive.compute.execute(program, &execution).await;
     result.map_err(|error| match error.status() {
@@ -152,11 +152,11 @@ async fn execute_once(
 /// Reads the bytes that an execution left in the drive's memory.
 async fn read_bytes(
     drive: &Drive,
-    site: &Site,
+    context: &StepContext,
     taken: &Taken,
     slot: Slot,
 ) -> Result<Vec<u8>, Error> {
-    let (start, bytes) = site.target.place(&site.job, taken, slot);
+    let (start, bytes) = context.target.place(&context.job, taken, slot);
     if bytes == 0 {
         return Ok(Vec::new());
     }
@@ -166,7 +166,7 @@ async fn read_bytes(
     Ok(memory.read(start, bytes).await.map_err(failed)?.to_vec())
 }
 
-/// Bytes of all inputs that a run of units covers.
+/// Returns the size of all inputs that a run of units covers, bytes.
 pub(super) fn bytes(job: &Job, run: &Run) -> u64 {
     if let Some(part) = run.part.filter(|_| job.by_parts()) {
         return (0..job.inputs.len()).map(|input| job.parts(input).parts()[part].bytes).sum();
@@ -182,9 +182,9 @@ fn run_bytes(entry: &Entry, run: &Run) -> u64 {
     full + u64::from(entry.layout().chunk_len(last))
 }
 
-/// What an execution over `taken` reads: a stream for each input, and the vector.
-fn sources(site: &Site, block_bytes: u32, taken: &Taken) -> Vec<Source> {
-    let job = &site.job;
+/// Returns the sources of an execution over `taken`: a stream for each input, and the vector.
+fn sources(context: &StepContext, block_bytes: u32, taken: &Taken) -> Vec<Source> {
+    let job = &context.job;
     let mut sources = Vec::new();
     for (stream, entry) in (0u8..).zip(&job.inputs) {
         let run = match taken.run.part.filter(|_| job.by_parts()) {
@@ -195,15 +195,15 @@ fn sources(site: &Site, block_bytes: u32, taken: &Taken) -> Vec<Source> {
         let places = places(entry, block_bytes, taken.member, &run);
         sources.extend(places.into_iter().map(|place| place.on(stream)));
     }
-    if !site.vector.is_empty() {
-        let bytes = u32::try_from(site.vector.len()).expect("checked when the job was made");
+    if !context.vector.is_empty() {
+        let bytes = u32::try_from(context.vector.len()).expect("checked when the job was made");
         let (nsid, start) = (MEMORY_NSID, 0);
         sources.push(Place::Memory { nsid, start, bytes }.on(1));
     }
     sources
 }
 
-/// The chunks of a part; `None` when it has none.
+/// Returns the chunks of a part; `None` when it has none.
 pub(super) fn part_run(entry: &Entry, part: usize) -> Option<Run> {
     let parts = entry.parts.as_ref().expect("checked when the job was made");
     let chunks = parts.part_chunks(part);
@@ -217,7 +217,7 @@ pub(super) fn part_run(entry: &Entry, part: usize) -> Option<Run> {
     Some(Run { locals, first: chunks.start, number, stride: 1, part: Some(part) })
 }
 
-/// Where the chunks of a run are on their drive.
+/// Returns the places of the chunks of a run on their drive.
 pub(super) fn places(entry: &Entry, block_bytes: u32, member: usize, run: &Run) -> Vec<Place> {
     let Placement::Block(extents) = &entry.placement else {
         let (nsid, prefix) = (OBJECTS_NSID, entry.id.0);
@@ -247,7 +247,7 @@ async fn program_index(drive: &Drive, pid: u64) -> Result<u16, Error> {
     })
 }
 
-/// Seconds covered by at least one of the spans.
+/// Returns the seconds covered by at least one of the spans.
 pub(super) fn covered_s(mut spans: Vec<(Instant, Instant)>) -> f64 {
     spans.sort();
     let (mut covered_ns, mut until) = (0, Instant::ZERO);

@@ -1,8 +1,8 @@
 //! The host's part of a run: the same chunks over the same wire, the same program on this core.
 //!
 //! The program runs on the core that received the chunks, not on its compute thread: `n` cores of a
-//! host are `n` threads, which receive and compute. Invariant: of a unit that is a part no more
-//! than its chunks are in memory, and the output of the program.
+//! host are `n` threads, which receive and compute. Invariant: if a unit is a part, only its chunks
+//! and the program's output are in memory.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -12,13 +12,13 @@ use csd_kernels::kernel::{Answer, Wanted};
 use csd_kernels::program::{Execution, Failure, Output, Program};
 use csd_reactor::{Buffer, Class, JoinHandle, busy, spawn};
 
+use super::context::StepContext;
 use super::drives::{self, Part};
 use super::link::is_lost;
 use super::queue::Taken;
-use super::site::Site;
 use super::tally::{self, Tally};
 use super::target::Target;
-use super::{Error, Share, Way};
+use super::{Error, Mode, Share};
 use crate::catalogue::Entry;
 use crate::layout::Run;
 use crate::object::read_chunk;
@@ -30,42 +30,42 @@ const BYTES_CHUNK: usize = 64 << 10;
 /// Parts that a core works on at once.
 const PARTS_AHEAD: usize = 2;
 
-/// Programs that have finished a part and may be given another of the same step.
+/// Programs that have finished a part and can be reused for another one of the same step.
 type Idle = Rc<RefCell<Vec<Box<dyn Program>>>>;
 type Unit = JoinHandle<Result<Tally, (Taken, Error)>>;
 
-/// Takes units until none is left.
-pub(super) async fn work(site: &Rc<Site>) -> Result<Part, Error> {
+/// Processes units until none is left.
+pub(super) async fn work(context: &Rc<StepContext>) -> Result<Part, Error> {
     let before = busy();
     let mut pending: VecDeque<Unit> = VecDeque::new();
     let (mut tally, mut failed) = (Tally::default(), None);
     let idle = Idle::default();
-    let ahead = match (site.job.by_parts(), site.way) {
-        (true, Way::Split) => 1,
+    let ahead = match (context.job.by_parts(), context.mode) {
+        (true, Mode::Split) => 1,
         (true, _) => PARTS_AHEAD,
-        // What is taken early is lost to drives that are slow to begin.
-        (false, Way::Split) => CHUNKS_AHEAD / 2,
+        // Units that the host takes early are lost to drives that start slowly.
+        (false, Mode::Split) => CHUNKS_AHEAD / 2,
         (false, _) => CHUNKS_AHEAD,
     };
     loop {
         while failed.is_none() && pending.len() < ahead {
-            let Some(taken) = site.queue.take_for_host() else { break };
-            let (site, idle) = (Rc::clone(site), Rc::clone(&idle));
+            let Some(taken) = context.queue.take_for_host() else { break };
+            let (context, idle) = (Rc::clone(context), Rc::clone(&idle));
             pending.push_back(spawn(Class::Foreground, async move {
-                unit(&site, &taken, &idle).await.map_err(|error| (taken, error))
+                unit(&context, &taken, &idle).await.map_err(|error| (taken, error))
             }));
         }
         let Some(unit) = pending.pop_front() else { break };
         match unit.await {
             Ok(done) => {
-                (site.progress)(done.bytes);
-                tally.add(&site.job, done);
+                (context.progress)(done.bytes);
+                tally.add(&context.job, done);
             }
             Err((taken, error)) if is_lost(&error) => {
-                site.lose(taken.member, &error, Some(taken.run));
+                context.lose(taken.member, &error, Some(taken.run));
             }
             Err((_, error)) => {
-                site.queue.stop();
+                context.queue.stop();
                 failed = failed.or(Some(error));
             }
         }
@@ -75,30 +75,30 @@ pub(super) async fn work(site: &Rc<Site>) -> Result<Part, Error> {
     }
     let busy_s = super::seconds(busy().since(&before).busy_ns());
     let who = format!("host core {}", csd_reactor::core_id());
-    let elements = tally.bytes / site.job.inputs[0].element.bytes() as u64;
+    let elements = tally.bytes / context.job.inputs[0].element.bytes() as u64;
     Ok(Part { tally, share: Share { who, elements, busy_s } })
 }
 
 /// Reads a unit, computes, and stores the output on the drive that the unit came from.
-async fn unit(site: &Rc<Site>, taken: &Taken, idle: &Idle) -> Result<Tally, Error> {
-    let job = &site.job;
+async fn unit(context: &Rc<StepContext>, taken: &Taken, idle: &Idle) -> Result<Tally, Error> {
+    let job = &context.job;
     let mut inputs = Vec::with_capacity(job.inputs.len());
     for entry in &job.inputs {
         let run = match taken.run.part.filter(|_| job.by_parts()) {
             None => Some(taken.run.clone()),
             Some(part) => drives::part_run(entry, part),
         };
-        inputs.push(read_all(site, entry, taken.member, run).await?);
+        inputs.push(read_all(context, entry, taken.member, run).await?);
     }
-    let computed = compute(site, taken, inputs, idle).map_err(|failure| {
+    let computed = compute(context, taken, inputs, idle).map_err(|failure| {
         let names: Vec<_> = job.inputs.iter().map(|entry| entry.name.as_str()).collect();
-        let drive = site.links[taken.member].drive().name.clone();
+        let drive = context.links[taken.member].drive().name.clone();
         Error::Corrupt { drive, object: names.join(" or "), why: failure.reason }
     });
     let (result, written) = computed?;
-    let bytes = match &site.target {
+    let bytes = match &context.target {
         Target::Object { entry, .. } => {
-            store_all(site, entry, taken, written).await?;
+            store_all(context, entry, taken, written).await?;
             Vec::new()
         }
         _ => written.iter().flat_map(|chunk| chunk.iter().copied()).collect(),
@@ -110,12 +110,12 @@ async fn unit(site: &Rc<Site>, taken: &Taken, idle: &Idle) -> Result<Tally, Erro
 
 /// Runs the program over the chunks of each input. Returns its result and the chunks of its output.
 fn compute(
-    site: &Site,
+    context: &StepContext,
     taken: &Taken,
     inputs: Vec<Vec<Buffer>>,
     idle: &Idle,
 ) -> Result<(u64, Vec<Buffer>), Failure> {
-    let (job, wanted, vector) = (&site.job, site.target.wanted(), inputs.len());
+    let (job, wanted, vector) = (&context.job, context.target.wanted(), inputs.len());
     let output = match wanted {
         Wanted::Result => Output::default(),
         Wanted::Bytes => Output::in_chunks(BYTES_CHUNK),
@@ -134,8 +134,8 @@ fn compute(
     for (stream, chunks) in inputs.into_iter().enumerate() {
         chunks.into_iter().for_each(|chunk| execution.push(stream, chunk));
     }
-    if is_new && !site.vector.is_empty() {
-        execution.push(vector, Buffer::from_slice(&site.vector));
+    if is_new && !context.vector.is_empty() {
+        execution.push(vector, Buffer::from_slice(&context.vector));
     }
     execution.end();
     let result = execution.advance()?.expect("it cannot wait: every stream has ended");
@@ -146,9 +146,9 @@ fn compute(
     Ok((result, written))
 }
 
-/// The chunks of a run, several at once.
+/// Reads the chunks of a run, several at once.
 async fn read_all(
-    site: &Rc<Site>,
+    context: &Rc<StepContext>,
     entry: &Entry,
     member: usize,
     run: Option<Run>,
@@ -161,10 +161,10 @@ async fn read_all(
     loop {
         while pending.len() < CHUNKS_AHEAD {
             let Some(chunk) = numbers.next() else { break };
-            let (site, entry) = (Rc::clone(site), Rc::clone(&entry));
+            let (context, entry) = (Rc::clone(context), Rc::clone(&entry));
             pending.push_back(spawn(Class::Foreground, async move {
                 let read = async |drive: &Rc<_>| read_chunk(drive, &entry, chunk).await;
-                site.links[member].run(read).await
+                context.links[member].run(read).await
             }));
         }
         let Some(chunk) = pending.pop_front() else { return Ok(chunks) };
@@ -174,19 +174,19 @@ async fn read_all(
 
 /// Stores the chunks of a unit's output.
 async fn store_all(
-    site: &Rc<Site>,
+    context: &Rc<StepContext>,
     entry: &Entry,
     taken: &Taken,
     chunks: Vec<Buffer>,
 ) -> Result<(), Error> {
-    let (mut number, stride) = site.target.numbers(taken);
+    let (mut number, stride) = context.target.numbers(taken);
     for chunk in &chunks {
         let key = csd_nvme::execute::chunk_key(&entry.id.0, number);
         let store = async |drive: &Rc<crate::array::Drive>| {
             let stored = drive.objects.store(&key, vec![Buffer::from_slice(chunk)], 0).await;
             stored.map_err(|error| Error::command(drive, error))
         };
-        site.links[taken.member].run(store).await?;
+        context.links[taken.member].run(store).await?;
         number += stride;
     }
     Ok(())

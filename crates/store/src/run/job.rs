@@ -1,6 +1,6 @@
 //! [`Job`]: a kernel and the objects that it runs over, checked to fit each other.
 //!
-//! Never: I/O. Invariant: what a job's drives are to work on together lies together.
+//! Performs no I/O. Invariant: data that one drive must process together lies on that drive.
 
 use csd_kernels::kernel::{
     self, AnswerForm, Arguments, Description, Field, Input, Kernel, Layout, Pairing, Plan, Unit,
@@ -9,11 +9,11 @@ use csd_nvme::execute::CHUNKS_MAX;
 
 use super::tally;
 use crate::catalogue::Entry;
-use crate::error::Unfit;
+use crate::error::InvalidJob;
 use crate::layout::{Kind, Parts, Run};
 
-/// Most bytes of one execution. Block sources are counted in begun MiB each, so with units of
-/// 8 MiB scattered at worst this stays below the format's 256 MiB.
+/// Most bytes of one execution. Block sources count in whole MiB, rounded up for each piece, so
+/// with units of 8 MiB scattered at worst this stays below the format's 256 MiB.
 pub(super) const BYTES_MAX: u32 = 192 << 20;
 
 /// A kernel over objects.
@@ -23,22 +23,23 @@ pub struct Job {
     pub(super) plan: Plan,
     /// The objects that the kernel reads.
     pub inputs: Vec<Entry>,
-    /// Number of chunks of each drive, if only a sample is worked on.
+    /// Number of chunks of each drive, if only a sample is processed.
     sample: Option<u32>,
 }
 
 impl Job {
-    /// Fits a kernel to objects.
+    /// Checks that a kernel can run over the objects, and makes a job of them.
     ///
     /// # Errors
-    /// [`Unfit`] if the kernel does not take them or its arguments, or they do not lie alike.
+    /// [`InvalidJob`] if the kernel does not accept them or its arguments, or their layouts do not
+    /// match.
     pub fn new(
         kernel: &'static dyn Kernel,
         inputs: Vec<Entry>,
         arguments: &Arguments,
-    ) -> Result<Self, Unfit> {
+    ) -> Result<Self, InvalidJob> {
         let seen: Vec<Input<'_>> = inputs.iter().map(input).collect();
-        let plan = kernel.plan(&seen, arguments).map_err(Unfit)?;
+        let plan = kernel.plan(&seen, arguments).map_err(InvalidJob)?;
         if let [left, right] = &inputs[..] {
             check_pair(plan.pairing, left, right)?;
         }
@@ -76,8 +77,8 @@ impl Job {
         self.kernel.settings(&self.plan.parameters)
     }
 
-    /// The same over at most this many of each drive's first chunks, which gives no whole answer
-    /// but says what the whole may cost. Not of kernels that work on parts.
+    /// Returns the job over at most this many of each drive's first chunks. It gives no complete
+    /// answer, but serves to predict the cost. Not for kernels that work on parts.
     #[must_use]
     pub fn sample(&self, chunks: u32) -> Self {
         assert!(!self.by_parts(), "parts are not cut");
@@ -108,12 +109,12 @@ impl Job {
         }
     }
 
-    /// Parts of input `index` that are worked on.
+    /// Returns the parts of input `index` to process.
     pub(super) fn parts(&self, index: usize) -> &Parts {
         self.inputs[index].parts.as_ref().expect("checked when the job was made")
     }
 
-    /// Units of every member.
+    /// Returns the units of every member.
     pub(super) fn piles(&self) -> Vec<Vec<Run>> {
         let first = &self.inputs[0];
         if !self.by_parts() {
@@ -138,7 +139,7 @@ impl Job {
         piles
     }
 
-    /// Most units of one execution.
+    /// Returns the largest number of units of one execution.
     pub(super) fn most(&self) -> u32 {
         if self.by_parts() {
             return 1;
@@ -155,13 +156,13 @@ impl Job {
         self.plan.in_flight.map_or(4, u32::from)
     }
 
-    /// Elements that the kernel looks at, in one step.
+    /// Returns the number of elements that the kernel processes in one step.
     #[must_use]
     pub fn elements(&self) -> u64 {
         self.bytes() / self.inputs[0].element.bytes() as u64
     }
 
-    /// Bytes that the kernel reads, in one step.
+    /// Returns the number of bytes that the kernel reads in one step.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         if self.sample.is_some() {
@@ -175,8 +176,8 @@ impl Job {
         self.inputs.iter().map(bytes).sum()
     }
 
-    /// An execution takes a part whole.
-    fn check_parts(&self, remedy: &str) -> Result<(), Unfit> {
+    /// Checks that one execution can process each part whole.
+    fn check_parts(&self, remedy: &str) -> Result<(), InvalidJob> {
         for index in 0..self.parts(0).content().len() {
             let chunks = (0..self.inputs.len()).map(|input| {
                 let chunks = self.parts(input).part_chunks(index);
@@ -185,7 +186,7 @@ impl Job {
             let chunks: u64 = chunks.sum();
             let most = u64::from(CHUNKS_MAX.min(BYTES_MAX / self.inputs[0].chunk_bytes));
             if chunks > most {
-                return Err(Unfit(format!(
+                return Err(InvalidJob(format!(
                     "part {index} has {chunks} chunks, and an execution takes {most}: {remedy}"
                 )));
             }
@@ -194,7 +195,7 @@ impl Job {
     }
 }
 
-/// The first `most` chunks of runs.
+/// Returns the first `most` chunks of runs.
 fn head(runs: Vec<Run>, mut most: u32) -> Vec<Run> {
     let cut = |mut run: Run| {
         run.locals.end = run.locals.end.min(run.locals.start + most);
@@ -227,7 +228,7 @@ fn input(entry: &Entry) -> Input<'_> {
 }
 
 /// Checks that two inputs have the relation that the kernel needs.
-fn check_pair(pairing: Pairing, left: &Entry, right: &Entry) -> Result<(), Unfit> {
+fn check_pair(pairing: Pairing, left: &Entry, right: &Entry) -> Result<(), InvalidJob> {
     side_by_side(left, right)?;
     let marks = |entry: &Entry| -> Option<Vec<_>> {
         let parts = entry.parts.as_ref()?.parts().iter();
@@ -244,7 +245,7 @@ fn check_pair(pairing: Pairing, left: &Entry, right: &Entry) -> Result<(), Unfit
     }
 }
 
-pub(super) fn side_by_side(left: &Entry, right: &Entry) -> Result<(), Unfit> {
+pub(super) fn side_by_side(left: &Entry, right: &Entry) -> Result<(), InvalidJob> {
     if left.members != right.members {
         return Err(mislaid(left, right, "are not on the same drives"));
     }
@@ -257,8 +258,8 @@ pub(super) fn side_by_side(left: &Entry, right: &Entry) -> Result<(), Unfit> {
     Ok(())
 }
 
-fn mislaid(left: &Entry, right: &Entry, how: &str) -> Unfit {
-    Unfit(format!(
+fn mislaid(left: &Entry, right: &Entry, how: &str) -> InvalidJob {
+    InvalidJob(format!(
         "{:?} and {:?} {how}: put {:?} again with --align {:?}",
         left.name, right.name, right.name, left.name
     ))

@@ -1,10 +1,10 @@
 //! The lease of a drive's memory: one run at a time keeps its vector there.
 //!
-//! Who stores the key 04h in the objects' kv namespace has the memory, and renews the value every
-//! second. A value that does not change for [`PATIENCE`] is of a run that was cut off, and is taken
-//! over. So a run asks whether the memory is still its own before it renews, before it sends a
-//! vector, and before it says that what came of the last one is right. Not guarded: hosts and
-//! programs that use the memory without asking.
+//! A run that stores the key 04h in the objects' kv namespace has the memory, and renews the value
+//! every second. A value that does not change for [`PATIENCE`] belongs to an interrupted run, and
+//! is taken over. So a run checks that it still has the memory before it renews, before it sends a
+//! vector, and before it accepts the last step's results. Not guarded: hosts and programs that use
+//! the memory without a lease.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use super::link::Link;
 use crate::array::Drive;
 use crate::object::Error;
 
-/// How long a lease must stand unchanged before another run takes it.
+/// Time that a lease must stay unchanged before another run takes it.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 const RENEWAL: Duration = Duration::from_secs(1);
 const KEY: [u8; 1] = [0x04];
@@ -31,7 +31,7 @@ pub(super) struct Leases {
 }
 
 impl Leases {
-    /// Takes the memory of every member's drive for `holder`, a number that no other run has.
+    /// Leases the memory of every member's drive for `holder`, a number unique to the run.
     pub(super) async fn take(links: &Rc<Vec<Link>>, holder: u64) -> Result<Self, Error> {
         let over = Rc::new(Cell::new(false));
         let leases = Self { links: Rc::clone(links), holder, over };
@@ -51,7 +51,7 @@ impl Leases {
     /// Checks that no other run has had the memory of a drive.
     ///
     /// # Errors
-    /// [`Error::MemoryBusy`], or why a drive does not answer.
+    /// [`Error::MemoryBusy`], or the error of a drive.
     pub(super) async fn confirm(&self) -> Result<(), Error> {
         for link in self.links.iter() {
             link.run(async |drive| hold(drive, self.holder).await).await?;
@@ -59,7 +59,8 @@ impl Leases {
         Ok(())
     }
 
-    /// Gives all back; a drive that is lost keeps its lease until somebody's patience ends.
+    /// Gives up all leases; a drive that is lost keeps its lease until it expires after
+    /// [`PATIENCE`].
     pub(super) async fn end(self) {
         self.over.set(true);
         self.give_back(self.links.len()).await;
@@ -72,7 +73,7 @@ impl Leases {
     }
 }
 
-/// Gives back a drive's memory, unless it is another run's.
+/// Gives up the lease of a drive's memory, unless another run has it.
 pub(super) async fn give_back(drive: &Drive, holder: u64) {
     if hold(drive, holder).await.is_ok() {
         let _lost = drive.objects.delete(&key()).await;
@@ -88,11 +89,11 @@ fn value(holder: u64, renewals: u64) -> Vec<Buffer> {
     vec![Buffer::from_slice(&bytes)]
 }
 
-/// Checks that the memory is `holder`'s, or takes it when it is nobody's: a drive that was
-/// restarted may have lost the lease with all else.
+/// Checks that `holder` has the lease, or takes it when no run has it: a drive that was restarted
+/// may have lost the lease with all other data.
 ///
 /// # Errors
-/// [`Error::MemoryBusy`] when it is another run's, or what the drive answered.
+/// [`Error::MemoryBusy`] when another run has it, or the error of the drive.
 pub(super) async fn hold(drive: &Drive, holder: u64) -> Result<(), Error> {
     let failed = |error| Error::command(drive, error);
     let busy = || Error::MemoryBusy { drive: drive.name.clone() };
@@ -135,10 +136,11 @@ async fn renew(links: &[Link], holder: u64, over: &Cell<bool>) {
             if over.get() {
                 return;
             }
-            // A drive that is lost, or another run's by now, is found by who works with it.
+            // A drive that is lost, or leased to another run by now, is noticed by the worker that
+            // uses it.
             let drive = link.drive();
             let held = hold(&drive, holder).await.is_ok();
-            // What was given back meanwhile stays so.
+            // A lease that was given up in the meantime is not renewed.
             if held && !over.get() {
                 let _lost = drive.objects.store(&key(), value(holder, renewals), 0).await;
             }

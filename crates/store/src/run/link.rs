@@ -1,8 +1,8 @@
-//! [`Link`]: a drive of a run, connected again when its connection is lost.
+//! [`Link`]: a drive of a run, reconnected when its connection is lost.
 //!
-//! Programs are idempotent: an execution that may or may not have run is run again. A drive may
-//! have been restarted meanwhile: what it keeps in memory is sent again. Invariant: a drive that
-//! does not come back within [`TRIES`] tries, or is lost more often than that, stays lost.
+//! Programs are idempotent: an execution whose completion is unknown is run again. A drive may have
+//! been restarted in the meantime, so the contents of its memory are sent again. Invariant: a drive
+//! that does not return within [`TRIES`] attempts, or is lost more often than that, stays lost.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,9 +14,9 @@ use csd_reactor::{Semaphore, sleep};
 use crate::array::{Array, Drive, Plan};
 use crate::object::Error;
 
-/// How often a lost drive is tried, each time after a longer pause.
+/// Number of attempts to reconnect to a lost drive, each after a longer pause.
 pub(super) const TRIES: u32 = 3;
-/// Pause before the first try.
+/// Pause before the first attempt.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A drive of a run, as one core sees it.
@@ -29,12 +29,12 @@ pub(super) struct Link {
     prepared: Cell<Option<u32>>,
     lost: RefCell<Option<String>>,
     lock: Semaphore,
-    /// Bytes that crossed on connections that are gone.
+    /// Bytes that crossed on earlier connections.
     crossed: Cell<u64>,
 }
 
 impl Link {
-    /// The link to the drive with this index.
+    /// Returns the link to the drive with this index.
     ///
     /// # Errors
     /// When it is down.
@@ -57,17 +57,17 @@ impl Link {
         })
     }
 
-    /// The drive as it is connected now.
+    /// Returns the drive on its current connection.
     pub(super) fn drive(&self) -> Rc<Drive> {
         Rc::clone(&self.drive.borrow())
     }
 
-    /// How often it was connected anew.
+    /// Returns the number of times that it was reconnected.
     pub(super) fn renewals(&self) -> u32 {
         self.renewals.get()
     }
 
-    /// Notes that the drive's memory was prepared on the connection of this number.
+    /// Records that the drive's memory was prepared on the connection of this number.
     pub(super) fn note_prepared(&self, renewals: u32) {
         self.prepared.set(Some(renewals));
     }
@@ -77,15 +77,15 @@ impl Link {
         self.prepared.get() == Some(self.renewals.get())
     }
 
-    /// Bytes that crossed the wire, both ways.
+    /// Returns the bytes that crossed the wire, in both directions.
     pub(super) fn crossed_bytes(&self) -> u64 {
         self.crossed.get() + traffic(&self.drive.borrow())
     }
 
-    /// Calls `body` with the drive, and again after a connection was lost and made anew.
+    /// Calls `body` with the drive, and again after a connection was lost and replaced.
     ///
     /// # Errors
-    /// What the drive answered, or why it is lost: see [`is_lost`].
+    /// The error of the drive, or the reason why it is lost: see [`is_lost`].
     pub(super) async fn run<T>(
         &self,
         body: impl AsyncFn(&Rc<Drive>) -> Result<T, Error>,
@@ -99,7 +99,7 @@ impl Link {
         }
     }
 
-    /// Connects again, unless somebody did or tried in vain since.
+    /// Reconnects, unless another task has done so, or failed to, since.
     async fn renew(&self, renewals: u32, error: Error) -> Result<(), Error> {
         let permit = self.lock.acquire(1).await;
         if self.renewals.get() != renewals {
@@ -131,7 +131,8 @@ fn traffic(drive: &Drive) -> u64 {
     traffic.wire_to_host + traffic.wire_to_drive
 }
 
-/// Whether a drive's connection failed, and not a command: everything but a verdict.
+/// Returns true if a drive's connection failed, and not only a command: any error but an answer of
+/// the drive.
 pub(super) fn is_lost(error: &Error) -> bool {
     use csd_initiator::Error::{Closed, Lost, Protocol, Timeout, Unreachable};
     let Error::Drive { source, .. } = error else { return false };

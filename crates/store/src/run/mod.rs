@@ -1,10 +1,12 @@
 //! Runs: a kernel over objects, on their drives, on the host, or on both.
 //!
-//! All three ways read the same chunks and run the same kernel; what differs is where, and
-//! therefore what crosses the wire. Never holds an object in memory, never waits without a bound:
-//! a drive that does not come back is lost, the others finish what is theirs, and the run says
-//! what is missing. Invariant: an [`Outcome`] covers every element of the objects exactly once.
+//! All three modes read the same chunks and run the same kernel; they differ in the place, and
+//! therefore in the bytes that cross the wire. Holds no whole object in memory, and every wait is
+//! bounded: a drive that does not return is lost, the others finish their own units, and the run
+//! reports the missing work. Invariant: an [`Outcome`] covers every element of the objects exactly
+//! once.
 
+mod context;
 mod core;
 mod drives;
 mod host;
@@ -14,7 +16,6 @@ mod link;
 pub mod program;
 mod queue;
 mod rank;
-mod site;
 mod tally;
 mod target;
 
@@ -28,16 +29,16 @@ use csd_reactor::Instant;
 use crate::array::Plan;
 use crate::object::{Error, Progress};
 
-pub use crate::error::Unfit;
+pub use crate::error::InvalidJob;
+pub use context::Partial;
 pub use job::Job;
 pub use lease::PATIENCE;
 pub use rank::Ranks;
-pub use site::Partial;
-pub use target::{Product, difference};
+pub use target::{OutputObject, difference};
 
-/// Who computes.
+/// Mode of a run: the side that computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Mode {
     /// The drives, where the chunks are.
     Drives,
     /// The host: chunks cross the wire. The system with ordinary SSDs.
@@ -46,7 +47,7 @@ pub enum Way {
     Split,
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Drives => "drives",
@@ -56,14 +57,14 @@ impl fmt::Display for Way {
     }
 }
 
-/// What one drive, or one core of the host, did of a run.
+/// Work of one drive, or one core of the host, in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Share {
     /// The drive's name, or `host core 0`.
     pub who: String,
-    /// Elements that it looked at.
+    /// Number of elements processed.
     pub elements: u64,
-    /// A drive: time with an execution in flight. A core: time not idle. Seconds.
+    /// Busy time, seconds: with an execution in flight for a drive, not idle for a core.
     pub busy_s: f64,
 }
 
@@ -74,47 +75,47 @@ pub struct Answer {
     pub whole: kernel::Answer,
     /// Result of each part, in order, where a unit of work is a part.
     pub parts: Vec<(usize, u64)>,
-    /// The ranks.
+    /// Ranks, if the job is page rank.
     pub ranks: Option<Ranks>,
 }
 
-/// What came of a run.
+/// Outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Who computed.
-    pub way: Way,
-    /// Cores of the host that the run used: workers, or one that only asked the drives.
+    /// Mode of the run.
+    pub mode: Mode,
+    /// Number of host cores used: workers, or one that only commands the drives.
     pub cores: usize,
     /// The answer.
     pub answer: Answer,
-    /// Elements of the objects, as often as they were looked at.
+    /// Number of elements processed; those of each step count again.
     pub elements: u64,
-    /// Bytes of the objects, as often as they were read.
+    /// Number of bytes read; those of each step count again.
     pub bytes: u64,
-    /// Wall time from all connections standing to the last answer, seconds.
+    /// Wall time from the last connection to the last answer, seconds.
     pub wall_s: f64,
-    /// Everything that crossed between drives and host meanwhile, both ways, bytes on the wire.
+    /// Bytes on the wire between drives and host in that time, in both directions.
     pub crossed_bytes: u64,
-    /// Who did how much.
+    /// Shares of drives and cores.
     pub shares: Vec<Share>,
 }
 
-/// How to run a job.
+/// Options of a run.
 #[derive(Clone)]
-pub struct How {
-    /// Who computes.
-    pub way: Way,
-    /// Cores of the host that work; for [`Way::Drives`] one is used.
+pub struct RunOptions {
+    /// Mode of the run.
+    pub mode: Mode,
+    /// Number of host cores that work; [`Mode::Drives`] uses one.
     pub cores: usize,
-    /// Cores of each drive that one execution may use.
+    /// Number of cores of each drive that one execution may use.
     pub drive_cores: u16,
-    /// When page rank stops.
+    /// Conditions for ending page rank.
     pub ranks: page_rank::Options,
-    /// Told of bytes worked on.
+    /// Callback for the number of bytes processed.
     pub progress: Progress,
 }
 
-/// Runs `job`; what it writes goes into `product`, if there is one.
+/// Runs `job`; writes its output into `output_object`, if there is one.
 ///
 /// # Errors
 /// [`Failed::Run`] with the first failure, [`Failed::Partial`] when drives were lost, or
@@ -124,13 +125,14 @@ pub fn run(
     plan: &Plan,
     options: &Options,
     job: &Arc<Job>,
-    product: Option<&Product>,
-    how: &How,
+    output_object: Option<&OutputObject>,
+    run_options: &RunOptions,
 ) -> Result<Outcome, Failed> {
-    let cores = if how.way == Way::Drives { 1 } else { how.cores };
+    let cores = if run_options.mode == Mode::Drives { 1 } else { run_options.cores };
     let config = csd_reactor::Config { cores, ..config.clone() };
-    let target = product.map(Product::target);
-    let shared = core::Shared::new(plan, options, job, target, &How { cores, ..how.clone() });
+    let target = output_object.map(OutputObject::target);
+    let shared =
+        core::Shared::new(plan, options, job, target, &RunOptions { cores, ..run_options.clone() });
     let shared = Arc::new(shared);
     let on_cores = Arc::clone(&shared);
     let parts = csd_reactor::run(&config, move |core| core::main(core, Arc::clone(&on_cores)));
@@ -138,7 +140,7 @@ pub fn run(
     let parts = parts.into_iter().collect::<Result<Vec<_>, _>>().map_err(Failed::Run)?;
     let (answer, bytes) = shared.answer();
     let steps = answer.ranks.as_ref().map_or(1, |ranks| u64::from(ranks.iterations));
-    // The step in which a drive is lost does not count as made.
+    // The step in which a drive is lost does not count.
     let begun = if answer.ranks.is_some() { steps + 1 } else { steps };
     let unit = if job.by_parts() { "part" } else { "chunk" };
     if let Some(partial) = shared.losses().partial(unit, bytes, job.bytes() * begun) {
@@ -149,7 +151,7 @@ pub fn run(
     let begin = parts.iter().map(|part| part.begin).min().unwrap_or(Instant::ZERO);
     let end = parts.iter().map(|part| part.end).max().unwrap_or(Instant::ZERO);
     Ok(Outcome {
-        way: how.way,
+        mode: run_options.mode,
         cores,
         answer,
         elements: job.elements() * steps,
@@ -160,13 +162,13 @@ pub fn run(
     })
 }
 
-/// Why there is no outcome.
+/// Reason why there is no outcome.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Failed {
     /// A drive or the network failed.
     Run(Error),
-    /// Drives were lost on the way.
+    /// Drives were lost during the run.
     Partial(Partial),
     /// The cores could not run.
     Runtime(csd_reactor::Error),

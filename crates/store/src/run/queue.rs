@@ -1,8 +1,9 @@
-//! The work of a run: for every member, the units that nobody has taken yet.
+//! The work of a run: for every member, the units that are not taken yet.
 //!
 //! A unit is a chunk or a part. A drive takes ranges of its own units from the front, the host
-//! single ones from the back of the longest pile, until all piles are empty. Never: I/O.
-//! Invariants: every unit is taken exactly once, by one side; what is taken together is of one run.
+//! single units from the back of the longest pile, until all piles are empty. Performs no I/O.
+//! Invariants: every unit is taken exactly once, by one side; units that are taken together are of
+//! one run.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::layout::Run;
 
-/// Units of one member, by their place among that member's.
+/// Units of one member, by their index among that member's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Taken {
     pub(super) member: usize,
@@ -45,14 +46,14 @@ fn split(run: &mut Run, units: u32) -> Run {
 }
 
 impl Queue {
-    /// All units of these piles, one a member.
+    /// Returns a queue of these piles, one for each member.
     pub(super) fn new(piles: Vec<Vec<Run>>) -> Self {
         let piles = piles.into_iter().map(Pile::from).collect();
         Self { piles: Mutex::new(piles), stopped: AtomicBool::new(false) }
     }
 
-    /// The next units for `member` itself: a `part`-th of what is left, so that ranges get
-    /// smaller towards the end, at least one and at most `most`.
+    /// Takes the next units for `member`: a `part`-th of the rest, so that ranges get smaller
+    /// towards the end, at least one and at most `most`.
     pub(super) fn take_for_drive(&self, member: usize, part: u32, most: u32) -> Option<Taken> {
         let mut piles = self.lock()?;
         let pile = &mut piles[member];
@@ -65,7 +66,7 @@ impl Queue {
         Some(Taken { member, run })
     }
 
-    /// One unit for the host, from the member with most left.
+    /// Takes one unit for the host, from the member with the most units left.
     pub(super) fn take_for_host(&self) -> Option<Taken> {
         let mut piles = self.lock()?;
         let (member, pile) = piles.iter_mut().enumerate().max_by_key(|(_, pile)| height(pile))?;
@@ -79,23 +80,23 @@ impl Queue {
         Some(Taken { member, run })
     }
 
-    /// Takes all that is left of a member, whose drive is lost.
+    /// Takes all remaining units of a member whose drive is lost.
     pub(super) fn abandon(&self, member: usize) -> Vec<Run> {
         self.lock().map_or_else(Vec::new, |mut piles| piles[member].drain(..).collect())
     }
 
-    /// Makes every later take empty: somebody failed.
+    /// Stops the queue after a failure: later takes return nothing.
     pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody failed.
+    /// Returns true if the queue was stopped after a failure.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
     fn lock(&self) -> Option<MutexGuard<'_, Vec<Pile>>> {
-        // Piles stay whole whatever happens to the other holder: nothing above panics midway.
+        // Piles are consistent even after a panic of another holder: no code above panics midway.
         let piles = self.piles.lock().unwrap_or_else(PoisonError::into_inner);
         (!self.is_stopped()).then_some(piles)
     }

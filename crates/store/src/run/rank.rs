@@ -1,7 +1,7 @@
-//! Page rank around products that drives or the host make: the vector, its way to the drives'
-//! memory, and the next ranks.
+//! Page rank with matrix products by drives or the host: sends the vector to the drives' memory,
+//! and computes the next ranks.
 //!
-//! Invariant: ranks do not depend on who made which product.
+//! Invariant: ranks do not depend on the side that computed a product.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -10,10 +10,10 @@ use csd_initiator::Memory;
 use csd_kernels::page_rank::{self, Form, Iteration, Options, Progress, advance_dense};
 use csd_reactor::Buffer;
 
+use super::context::StepContext;
 use super::job::Job;
 use super::lease;
 use super::link::Link;
-use super::site::Site;
 use super::target::MEMORY_NSID;
 use crate::array::Drive;
 use crate::object::{Error, read_chunk};
@@ -29,18 +29,18 @@ enum State {
     Sparse(Iteration),
 }
 
-/// What page rank came to.
+/// Result of page rank.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranks {
     /// The nodes' ranks, in order.
     pub ranks: Vec<f64>,
-    /// Whether they are f32 by nature.
+    /// True if they are of type f32, as for a dense matrix.
     pub dense: bool,
-    /// Steps made.
+    /// Number of steps.
     pub iterations: u32,
     /// L1 distance of the last two steps.
     pub distance: f64,
-    /// Whether they have settled.
+    /// True if the ranks have converged.
     pub converged: bool,
 }
 
@@ -50,14 +50,15 @@ fn parameters(job: &Job) -> Option<page_rank::Parameters> {
 }
 
 impl Ranking {
-    /// Ranks before the first step; of a graph the numbers of outgoing edges are read.
-    pub(super) async fn begin(site: &Rc<Site>, options: Options) -> Result<Self, Error> {
-        let wrong = |wrong: page_rank::WrongOption| Error::Unfit(super::Unfit(wrong.to_string()));
-        let parameters = parameters(&site.job).expect("a job of page rank");
-        // Also of a dense one: it checks the options.
+    /// Returns the state before the first step; for a graph, reads the numbers of outgoing edges.
+    pub(super) async fn begin(context: &Rc<StepContext>, options: Options) -> Result<Self, Error> {
+        let wrong =
+            |wrong: page_rank::WrongOption| Error::InvalidJob(super::InvalidJob(wrong.to_string()));
+        let parameters = parameters(&context.job).expect("a job of page rank");
+        // Created for a dense matrix, too, because this checks the options.
         let degrees = match parameters.form {
             Form::Dense => Vec::new(),
-            Form::Sparse => degrees(site, parameters.columns).await?,
+            Form::Sparse => degrees(context, parameters.columns).await?,
         };
         let iteration = Iteration::new(degrees, options).map_err(wrong)?;
         let state = match parameters.form {
@@ -84,7 +85,7 @@ impl Ranking {
         }
     }
 
-    /// Takes the sums of all parts; whether another step is needed.
+    /// Adds the sums of all parts; returns the progress, which says if another step is needed.
     pub(super) fn advance(&mut self, mut parts: Vec<(usize, Vec<u8>)>) -> Progress {
         parts.sort_by_key(|(part, _)| *part);
         let bytes: Vec<u8> = parts.into_iter().flat_map(|(_, sums)| sums).collect();
@@ -109,7 +110,7 @@ impl Ranking {
         }
     }
 
-    /// The ranks as they are.
+    /// Returns the current ranks.
     pub(super) fn ranks(&self, progress: Progress) -> Ranks {
         let (ranks, dense, iterations, distance) = match &self.state {
             State::Dense { ranks, iterations, distance } => {
@@ -124,57 +125,61 @@ impl Ranking {
 }
 
 /// Reads the numbers of outgoing edges, the last part of a graph.
-async fn degrees(site: &Rc<Site>, nodes: u64) -> Result<Vec<u32>, Error> {
-    let entry = &site.job.inputs[0];
+async fn degrees(context: &Rc<StepContext>, nodes: u64) -> Result<Vec<u32>, Error> {
+    let entry = &context.job.inputs[0];
     let layout = entry.layout();
-    let parts = site.job.parts(0);
+    let parts = context.job.parts(0);
     let (last, mut bytes) = (parts.parts().len() - 1, Vec::new());
     let mut chunks: VecDeque<u32> = parts.part_chunks(last).collect();
     while let Some(chunk) = chunks.pop_front() {
-        let link = &site.links[layout.member(chunk)];
+        let link = &context.links[layout.member(chunk)];
         let read = link.run(async |drive| read_chunk(drive, entry, chunk).await).await?;
         bytes.extend_from_slice(&read);
     }
     let degrees: Vec<u32> =
         bytes.as_chunks().0.iter().map(|degree| u32::from_le_bytes(*degree)).collect();
     if degrees.len() as u64 != nodes {
-        let drive = site.links[usize::from(parts.parts()[last].member)].drive().name.clone();
+        let drive = context.links[usize::from(parts.parts()[last].member)].drive().name.clone();
         let why = format!("it has {} numbers of edges for {nodes} nodes", degrees.len());
         return Err(Error::Corrupt { drive, object: entry.name.clone(), why });
     }
     Ok(degrees)
 }
 
-/// Sends the vector to every member's drive; a lost one is noted.
-pub(super) async fn broadcast(site: &Rc<Site>) -> Result<(), Error> {
-    for member in 0..site.links.len() {
-        let link = &site.links[member];
-        match link.run(async |drive| prepare(site, link, drive).await).await {
-            Err(error) if super::link::is_lost(&error) => site.lose(member, &error, None),
+/// Sends the vector to every member's drive; records a drive that is lost.
+pub(super) async fn broadcast(context: &Rc<StepContext>) -> Result<(), Error> {
+    for member in 0..context.links.len() {
+        let link = &context.links[member];
+        match link.run(async |drive| prepare(context, link, drive).await).await {
+            Err(error) if super::link::is_lost(&error) => context.lose(member, &error, None),
             written => written?,
         }
     }
     Ok(())
 }
 
-/// Prepares the memory of a drive that was connected to again: a drive that restarted has lost the
-/// vector, and products with zeros would pass for products; and it may have lost its lease.
-pub(super) async fn renew(site: &Site, member: usize, drive: &Drive) -> Result<(), Error> {
-    let link = &site.links[member];
-    match site.holder == 0 || link.is_prepared() {
+/// Prepares the memory of a reconnected drive. A restarted drive has lost the vector, and products
+/// with zeros would look valid; it may also have lost its lease.
+pub(super) async fn renew(
+    context: &StepContext,
+    member: usize,
+    drive: &Drive,
+) -> Result<(), Error> {
+    let link = &context.links[member];
+    match context.holder == 0 || link.is_prepared() {
         true => Ok(()),
-        false => prepare(site, link, drive).await,
+        false => prepare(context, link, drive).await,
     }
 }
 
-/// Confirms the lease of a drive's memory, and writes the vector there if there is one.
-async fn prepare(site: &Site, link: &Link, drive: &Drive) -> Result<(), Error> {
+/// Confirms the lease of a drive's memory, and writes the vector there, if there is one.
+async fn prepare(context: &StepContext, link: &Link, drive: &Drive) -> Result<(), Error> {
     let renewals = link.renewals();
-    lease::hold(drive, site.holder).await?;
-    if !site.vector.is_empty() {
+    lease::hold(drive, context.holder).await?;
+    if !context.vector.is_empty() {
         let failed = |error| Error::command(drive, error);
         let memory = Memory::open(&drive.controller, MEMORY_NSID).map_err(failed)?;
-        memory.write(0, vec![Buffer::from_slice(&site.vector)]).await.map_err(failed)?;
+        memory.write(0, vec![Buffer::from_slice(&context.vector)]).await.map_err(failed)?;
     }
     link.note_prepared(renewals);
     Ok(())

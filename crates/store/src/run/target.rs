@@ -1,6 +1,7 @@
-//! Where a run's bytes go: nowhere, into an object, or back to the host.
+//! Destination of a run's output: none, an object, or the host.
 //!
-//! Never: a kernel. Invariant: an object is sealed only after every unit of the run was done.
+//! Contains no code of kernels. Invariant: an object is sealed only after every unit of the run was
+//! done.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use super::queue::Taken;
 use super::{Answer, tally};
 use crate::array::{Array, OBJECTS_NSID};
 use crate::catalogue::Entry;
-use crate::error::Unfit;
+use crate::error::InvalidJob;
 use crate::layout::{Kind, Layout, Part, Parts};
 use crate::object::{Draft, Error, On, Shape, Stored, read_chunk};
 
@@ -23,42 +24,42 @@ pub(super) use csd_nvme::vendor::NSID_MEMORY as MEMORY_NSID;
 /// Destination of the bytes that executions write.
 #[derive(Clone, Debug)]
 pub(super) enum Target {
-    /// None: only results are wanted.
+    /// No output: only results are wanted.
     Nothing,
     /// Chunks of an object.
     Object {
         entry: Arc<Entry>,
-        /// Number of the first chunk that each part may use.
+        /// First chunk number reserved for each part.
         rooms: Arc<[u32]>,
     },
-    /// Sums of rows, by way of a drive's memory.
+    /// Sums of rows, through a drive's memory.
     Sums {
         /// First byte of the sums of row 0.
         start: u64,
         /// Size of a sum, bytes.
         bytes: u64,
     },
-    /// Bytes of answers, by way of areas of a drive's memory: one for each execution at once.
+    /// Bytes of answers, through areas of a drive's memory: one for each concurrent execution.
     Areas {
         /// Size of an area, bytes.
         bytes: u32,
-        /// Number of executions at once.
+        /// Number of concurrent executions.
         count: u32,
     },
 }
 
-/// Area of a drive's memory that an execution may use: of executions at once, and of connections,
-/// so that an execution that outlives its connection disturbs no other.
+/// Area of a drive's memory for an execution. Concurrent executions and successive connections have
+/// separate areas, so an execution that outlives its connection does not disturb another.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
-    /// Number of the execution among those at once.
+    /// Number of the execution among the concurrent ones.
     pub(super) execution: u32,
-    /// Number of times that the drive was connected to again.
+    /// Number of times that the drive was reconnected.
     pub(super) renewals: u32,
 }
 
 impl Target {
-    /// Returns the destination of a job whose bytes go to no object.
+    /// Returns the destination of a job that writes no object.
     pub(super) fn without_object(job: &Job) -> Self {
         match job.plan.answer {
             AnswerForm::Result => Self::Nothing,
@@ -102,7 +103,7 @@ impl Target {
         }
     }
 
-    /// Number of the first chunk that `taken` gives, and the distance to the next.
+    /// Returns the number of the first chunk that `taken` produces, and the distance to the next.
     pub(super) fn numbers(&self, taken: &Taken) -> (u32, u32) {
         match (self, taken.run.part) {
             (Self::Object { rooms, .. }, Some(part)) if !rooms.is_empty() => (rooms[part], 1),
@@ -138,7 +139,7 @@ impl Target {
     }
 }
 
-/// The rows of a part.
+/// Returns the rows of a part.
 pub(super) fn rows(job: &Job, part: usize) -> std::ops::Range<u64> {
     let parts = job.parts(0).parts();
     let end = parts.get(part + 1).map_or(job.inputs[0].shape[0], |next| next.mark);
@@ -146,16 +147,16 @@ pub(super) fn rows(job: &Job, part: usize) -> std::ops::Range<u64> {
 }
 
 /// An object that a run writes.
-pub struct Product {
+pub struct OutputObject {
     draft: Draft,
     rooms: Arc<[u32]>,
 }
 
-impl Product {
-    /// Begins the object `name` for what `job` writes.
+impl OutputObject {
+    /// Begins the object `name` for the output of `job`.
     ///
     /// # Errors
-    /// [`Error::Exists`]; [`Error::Unfit`] when the job writes nothing that could be kept.
+    /// [`Error::Exists`]; [`Error::InvalidJob`] when the job has no output to store.
     pub async fn begin(array: &Array, name: &str, job: &Job) -> Result<Self, Error> {
         let first = &job.inputs[0];
         let mut shape = Shape {
@@ -176,7 +177,7 @@ impl Product {
                 if shape.chunk_bytes < crate::layout::CHUNK_BYTES_VALUE_MIN
                     || shape.chunk_bytes > crate::layout::CHUNK_BYTES_MAX
                 {
-                    return Err(Error::Unfit(Unfit(format!(
+                    return Err(Error::InvalidJob(InvalidJob(format!(
                         "checksums of pages of {} bytes make chunks of {} bytes: use other pages",
                         job.plan.item_bytes, shape.chunk_bytes
                     ))));
@@ -184,7 +185,7 @@ impl Product {
             }
             Writes::Nothing => {
                 let why = format!("{} gives no array in place", job.name());
-                return Err(Error::Unfit(Unfit(why)));
+                return Err(Error::InvalidJob(InvalidJob(why)));
             }
         }
         let mut draft = Draft::begin(array, name, shape).await?;
@@ -196,7 +197,7 @@ impl Product {
         Target::Object { entry: Arc::new(self.draft.entry.clone()), rooms: Arc::clone(&self.rooms) }
     }
 
-    /// Fills in what only the whole run knows.
+    /// Fills in the fields that are known only after the whole run.
     fn complete(&mut self, job: &Job, answer: &Answer) -> Result<(), Error> {
         let (first, entry) = (&job.inputs[0], &mut self.draft.entry);
         let members = u16::try_from(entry.members.len()).expect("at most 1024 drives");
@@ -240,10 +241,10 @@ impl Product {
         Ok(())
     }
 
-    /// Makes the object visible.
+    /// Seals the object, which makes it visible.
     ///
     /// # Errors
-    /// [`Error::Overtaken`], or what kept a majority from agreeing.
+    /// [`Error::Overtaken`], or the error that prevented a majority from agreeing.
     pub async fn seal(
         mut self,
         array: &Array,
@@ -259,7 +260,7 @@ impl Product {
         }
     }
 
-    /// Deletes what was written.
+    /// Deletes the data written.
     pub async fn abandon(self, array: &Array) {
         self.draft.abandon(array).await;
     }
@@ -269,7 +270,8 @@ fn element_bytes(element: ElementType) -> u32 {
     u32::try_from(element.bytes()).expect("at most 16")
 }
 
-/// Where each part's chunks may begin: a merge is at most as long as both inputs.
+/// Returns the first chunk number reserved for each part: a merge is at most as long as both
+/// inputs.
 fn merge_rooms(job: &Job) -> Result<Vec<u32>, Error> {
     let (mut rooms, mut next) = (Vec::new(), 0u32);
     for index in 0..job.parts(0).parts().len() {
@@ -284,10 +286,10 @@ fn merge_rooms(job: &Job) -> Result<Vec<u32>, Error> {
     Ok(rooms)
 }
 
-/// The first byte in which two sealed objects of one layout differ.
+/// Returns the first byte in which two sealed objects of one layout differ.
 ///
 /// # Errors
-/// What the drives did.
+/// An error of the drives.
 pub async fn difference(array: &Array, a: &Entry, b: &Entry) -> Result<Option<u64>, Error> {
     if a.bytes != b.bytes {
         return Ok(Some(a.bytes.min(b.bytes)));

@@ -1,10 +1,11 @@
 //! A column of a CSV file as numbers.
 //!
-//! Never skips a value that is not a number. An empty cell is an error too, unless the user says
-//! what it is ([`Empty`]); a line that ends before the column is always one. Invariant: an error
-//! names the line, the column and the text. The first row is a header when the column is named, or
-//! when its cell in the column is not a number; an empty cell there is a value if the user says
-//! what it is and the row's other cells are numbers or empty.
+//! A value that is not a number is an error, and is not skipped. An empty cell is an error too,
+//! unless the user gives it a meaning ([`Empty`]); a line that ends before the column is always an
+//! error. Invariant: an error names the line, the column and the text. The first row is a header
+//! when the column is given by name, or when the row's cell in the column is not a number. An empty
+//! cell there is a value if the user gives it a meaning and the row's other cells are numbers or
+//! empty.
 
 use std::fmt;
 use std::io::Read;
@@ -13,7 +14,7 @@ use csd_kernels::ElementType;
 
 use super::Error;
 
-/// Which column.
+/// Selection of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Column {
     /// By number, from 1.
@@ -25,7 +26,7 @@ pub enum Column {
 impl std::str::FromStr for Column {
     type Err = std::convert::Infallible;
 
-    /// A whole number from 1 is a number, anything else a name.
+    /// Parses a whole number of at least 1 as a column number, and anything else as a name.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(match text.parse() {
             Ok(number) if number > 0 => Self::Number(number),
@@ -43,13 +44,13 @@ impl fmt::Display for Column {
     }
 }
 
-/// What an empty cell is.
+/// Meaning of an empty cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Empty {
     /// An error.
     #[default]
     Refused,
-    /// Not a number: for elements that can be none.
+    /// NaN, for element types that have it.
     Nan,
     /// The number 0.
     Zero,
@@ -97,7 +98,7 @@ impl Numbers {
         Ok(numbers)
     }
 
-    /// Whether the first row's cell in the column is a value, and no column's name.
+    /// Returns true if the first row's cell in the column is a value, and not the column's name.
     fn begins_with_a_value(&self) -> bool {
         let mut scratch = [0; 8];
         let mut is = |element, cell: &str| encode(element, cell.trim(), &mut scratch).is_some();
@@ -110,7 +111,7 @@ impl Numbers {
         }
     }
 
-    /// Fills `out` with whole elements; less than full only at the end.
+    /// Fills `out` with whole elements; fills it partly only at the end.
     pub(super) fn fill(&mut self, out: &mut [u8]) -> Result<usize, Error> {
         let size = self.element.bytes();
         let mut filled = 0;
@@ -149,7 +150,7 @@ impl Numbers {
     fn find(&self, column: Option<&Column>, any: bool) -> Result<usize, Error> {
         let width = self.record.len();
         match column {
-            // An empty file has no header to look a name up in, and no value to miss.
+            // An empty file has neither a header with names nor a value.
             _ if !any => Ok(0),
             None if width == 1 => Ok(0),
             None => Err(self.unusable(format!("it has {width} columns: choose one by --column"))),
@@ -184,7 +185,8 @@ impl Numbers {
     }
 }
 
-/// Writes the number that `text` is, as little-endian bytes; `None` when it is none.
+/// Writes the number that `text` denotes, as little-endian bytes; returns `None` when it is not a
+/// number.
 fn encode(element: ElementType, text: &str, out: &mut [u8]) -> Option<()> {
     let size = element.bytes();
     match element {
@@ -205,7 +207,8 @@ fn encode(element: ElementType, text: &str, out: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// `None` when digits became infinity: a number too large is an error, the word `inf` is not.
+/// Returns `None` when digits overflowed to infinity: a number too large is an error, the word
+/// `inf` is not.
 fn in_range(is_infinite: bool, text: &str) -> Option<()> {
     (!is_infinite || !text.bytes().any(|byte| byte.is_ascii_digit())).then_some(())
 }

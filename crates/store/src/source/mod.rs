@@ -1,7 +1,7 @@
-//! What `put` reads: raw little-endian bytes, a column of a CSV file, or a `.npy` array.
+//! Input of `put`: raw little-endian bytes, a column of a CSV file, or a `.npy` array.
 //!
-//! Never holds more than one chunk of its input, and never guesses a type. Invariant: what
-//! [`Source::fill`] gives is little-endian elements of [`Source::element`], whole ones in total.
+//! Holds at most one chunk of its input, and guesses no type. Invariant: [`Source::fill`] returns
+//! little-endian elements of [`Source::element`], whole ones in total.
 
 mod csv;
 mod npy;
@@ -31,7 +31,7 @@ enum Kind {
     Csv(Box<csv::Numbers>),
 }
 
-/// Why an input cannot be stored: the user's file is at fault, but for [`Error::Read`].
+/// Reason why an input cannot be stored: the user's file is at fault, except for [`Error::Read`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -39,7 +39,7 @@ pub enum Error {
     Read {
         /// The input.
         name: String,
-        /// Why.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The input does not hold whole elements.
@@ -51,11 +51,11 @@ pub enum Error {
         /// Its length, bytes.
         bytes: u64,
     },
-    /// A `.npy` header is malformed, or says what this project does not store.
+    /// A `.npy` header is malformed, or describes an unsupported array.
     Npy {
         /// The input.
         name: String,
-        /// What is wrong.
+        /// Description of the fault.
         why: String,
     },
     /// A value of a CSV file is not of the element type.
@@ -66,29 +66,29 @@ pub enum Error {
         line: u64,
         /// Column: its name, or its number from 1.
         column: String,
-        /// What stands there.
+        /// Text of the cell.
         text: String,
-        /// The type that it is not.
+        /// Expected type.
         element: ElementType,
     },
     /// The file is not CSV, or has no such column.
     Csv {
         /// The input.
         name: String,
-        /// What is wrong.
+        /// Description of the fault.
         why: String,
     },
     /// The options contradict the input.
     Option {
         /// The input.
         name: String,
-        /// What is wrong.
+        /// Description of the contradiction.
         why: String,
     },
 }
 
 impl Error {
-    /// Whose fault it is.
+    /// Returns the party at fault.
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
@@ -135,13 +135,13 @@ impl std::error::Error for Error {
 }
 
 impl Source {
-    /// Raw little-endian elements.
+    /// Returns a source of raw little-endian elements.
     #[must_use]
     pub fn raw(name: &str, reader: Box<dyn Read + Send>, element: ElementType) -> Self {
         Self { name: name.to_owned(), element, kind: Kind::Raw(reader), bytes: 0 }
     }
 
-    /// A `.npy` array in C order; `wanted`, if given, must be its type.
+    /// Returns a source for a `.npy` array in C order, whose type must be `wanted`, if given.
     ///
     /// # Errors
     /// [`Error::Npy`], [`Error::Option`] or [`Error::Read`].
@@ -163,7 +163,7 @@ impl Source {
         Ok(Self { name: name.to_owned(), element, kind, bytes: 0 })
     }
 
-    /// A column of a CSV file as elements of a real type.
+    /// Returns a source for a column of a CSV file as elements of a real type.
     ///
     /// # Errors
     /// [`Error::Csv`], [`Error::Option`] or [`Error::Read`].
@@ -187,22 +187,22 @@ impl Source {
         Ok(Self { name: name.to_owned(), element, kind: Kind::Csv(Box::new(numbers)), bytes: 0 })
     }
 
-    /// The input as messages name it.
+    /// Returns the input's name for messages.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Type of the elements.
+    /// Returns the type of the elements.
     #[must_use]
     pub fn element(&self) -> ElementType {
         self.element
     }
 
-    /// Fills `out`, whose length is a multiple of 16; less than full only at the end.
+    /// Fills `out`, whose length is a multiple of 16; fills it partly only at the end.
     ///
     /// # Errors
-    /// As [`Error`] says; [`Error::Trailing`] at the end of an input that breaks an element off.
+    /// Any [`Error`]; [`Error::Trailing`] at the end of an input that ends within an element.
     pub fn fill(&mut self, out: &mut [u8]) -> Result<usize, Error> {
         let filled = match &mut self.kind {
             Kind::Raw(reader) => read_full(reader, out),
@@ -221,7 +221,7 @@ impl Source {
         Ok(filled)
     }
 
-    /// The shape of what was read, once the end was reached.
+    /// Returns the shape of the elements read, once the end was reached.
     #[must_use]
     pub fn shape(&self) -> Vec<u64> {
         match &self.kind {
@@ -230,7 +230,7 @@ impl Source {
         }
     }
 
-    /// The shape that the input says it has, before it is read.
+    /// Returns the shape that the input declares, before it is read.
     #[must_use]
     pub fn known_shape(&self) -> Option<&[u64]> {
         match &self.kind {

@@ -1,8 +1,8 @@
 //! The header of a `.npy` file: versions 1 to 3 are read, version 1 is written.
 //!
-//! Source: NumPy, "A Simple File Format for NumPy Arrays" (NEP 1). Never: unpickles, swaps bytes
-//! or transposes; what would need that is refused with a reason. Invariant: a header that is
-//! accepted has a shape whose size in bytes fits 64 bits.
+//! Source: NumPy, "A Simple File Format for NumPy Arrays" (NEP 1). Does not unpickle, swap bytes or
+//! transpose: arrays that need this are refused with a reason. Invariant: an accepted header has a
+//! shape whose size in bytes fits 64 bits.
 
 use std::io::{self, Read};
 
@@ -11,10 +11,10 @@ use csd_kernels::ElementType;
 /// Longest header that is read, bytes: NumPy's own limit for safe parsing.
 const HEADER_BYTES_MAX: u32 = 10_000;
 
-/// How every file begins.
+/// First bytes of every file.
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// What a header says.
+/// Contents of a header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) element: ElementType,
@@ -23,7 +23,7 @@ pub(super) struct Header {
     pub(super) bytes: u64,
 }
 
-/// Why there is no header.
+/// Reason why there is no valid header.
 #[derive(Debug)]
 pub(super) enum HeaderError {
     Read(io::Error),
@@ -34,7 +34,7 @@ fn malformed<T>(why: impl Into<String>) -> Result<T, HeaderError> {
     Err(HeaderError::Malformed(why.into()))
 }
 
-/// Reads the header; the data follow.
+/// Reads the header; the reader is then at the data.
 pub(super) fn read_header(reader: &mut impl Read) -> Result<Header, HeaderError> {
     let mut start = [0; 8];
     read_exact(reader, &mut start)?;
@@ -127,13 +127,13 @@ fn element(descr: &str) -> Result<ElementType, HeaderError> {
     }
 }
 
-/// Digits that NumPy leaves room for in the first length, so that an array can grow in place.
+/// Number of digits that NumPy reserves for the first length, so that an array can grow in place.
 const GROWTH_DIGITS: usize = 21;
-/// What the length of magic string, version, length and header is a multiple of.
+/// The length of magic string, version, length and header is a multiple of this.
 const ALIGNMENT: usize = 64;
 
-/// The header that `numpy.save` writes for an array in C order, byte for byte; `None` for elements
-/// that are no numbers.
+/// Returns the header that `numpy.save` writes for an array in C order, byte for byte; `None` for
+/// elements that are not numbers.
 pub(crate) fn write_header(element: ElementType, shape: &[u64]) -> Option<Vec<u8>> {
     let descr = match element {
         ElementType::I32 => "<i4",
@@ -151,7 +151,7 @@ pub(crate) fn write_header(element: ElementType, shape: &[u64]) -> Option<Vec<u8
     let growth = lengths.first().map_or(0, |first| GROWTH_DIGITS.saturating_sub(first.len()));
     let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {tuple}, }}");
     text.push_str(&" ".repeat(growth));
-    // The line ends in a newline. NumPy fills up by 1 to 64 spaces, never by none.
+    // The line ends in a newline. NumPy pads with 1 to 64 spaces, never with none.
     let unpadded = MAGIC.len() + 4 + text.len() + 1;
     text.push_str(&" ".repeat(ALIGNMENT - unpadded % ALIGNMENT));
     text.push('\n');
@@ -163,7 +163,7 @@ pub(crate) fn write_header(element: ElementType, shape: &[u64]) -> Option<Vec<u8
     Some(header)
 }
 
-/// What is left of the literal.
+/// Rest of the literal.
 struct Input<'a>(&'a str);
 
 impl<'a> Input<'a> {

@@ -1,9 +1,10 @@
-//! A catalogue entry: what every drive knows of an object, and its bytes.
+//! A catalogue entry: the record of an object on every drive, and its encoding.
 //!
-//! The format stands in `docs/internals/golden/catalogue/README.md`, with golden files beside it;
-//! this, with `wire`, is its only reader and writer. Never: I/O. Invariants: little-endian; the
-//! last four bytes are the CRC-32C of all before them; a parsed entry has a sound layout (its chunk
-//! count fits 32 bits, every member is named once) and encodes to the bytes it came from.
+//! `docs/internals/golden/catalogue/README.md` specifies the format, next to golden files; only
+//! this module and `wire` read and write it. Performs no I/O. Invariants: little-endian; the last
+//! four bytes are the CRC-32C of all bytes before them; a parsed entry has a sound layout (its
+//! chunk count fits 32 bits, every member is named once) and encodes to the bytes it was parsed
+//! from.
 
 use csd_kernels::ElementType;
 use csd_nvme::kv::Key;
@@ -26,13 +27,13 @@ pub const NAME_BYTES_MAX: usize = 1024;
 const FIXED_BYTES: usize = 112;
 const CRC_BYTES: usize = 4;
 
-/// Identifies the stored bytes of one put; the first 12 bytes of its chunks' keys. Its first byte
-/// has the top bit set, which keeps chunk keys apart from catalogue keys and claims.
+/// Identifier of the stored bytes of one put; the first 12 bytes of its chunks' keys. The top bit
+/// of its first byte is set, which keeps chunk keys apart from catalogue keys and claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectId(pub [u8; 12]);
 
 impl ObjectId {
-    /// A new identifier from 12 random bytes.
+    /// Returns an identifier made of 12 random bytes.
     #[must_use]
     pub fn from_random(mut random: [u8; 12]) -> Self {
         random[0] |= 0x80;
@@ -40,7 +41,7 @@ impl ObjectId {
     }
 }
 
-/// What became of an object.
+/// State of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// A put has begun; its chunks may be missing.
@@ -54,7 +55,7 @@ pub enum State {
 /// Runs of units of the block allocator: (first unit, number of units).
 pub type Extents = Vec<(u32, u32)>;
 
-/// Where chunks are kept.
+/// Kind of namespace for chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum On {
     /// As values; the drive allocates.
@@ -63,7 +64,7 @@ pub enum On {
     Block,
 }
 
-/// Where the chunks are kept.
+/// Location of the chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// As values in the objects' kv namespace.
@@ -72,18 +73,18 @@ pub enum Placement {
     Block(Vec<Extents>),
 }
 
-/// An object as the catalogue knows it.
+/// The catalogue's record of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name.
+    /// Name of the object.
     pub name: String,
-    /// Its stored bytes.
+    /// Identifier of its stored bytes.
     pub id: ObjectId,
-    /// Who wrote this entry: random, one for each put or remove.
+    /// Identifier of the writer of this entry: random, one for each put or remove.
     pub writer: [u8; 16],
-    /// Grows with every change of this name: begun, sealed, removed.
+    /// Version number; grows with every change of this name: begun, sealed, removed.
     pub epoch: u64,
-    /// What became of it.
+    /// State of the object.
     pub state: State,
     /// Type of its elements.
     pub element: ElementType,
@@ -95,17 +96,17 @@ pub struct Entry {
     pub bytes: u64,
     /// Member of chunk 0 of a spread object, else 0.
     pub offset: u16,
-    /// The parts of an object that is not spread; a staged entry has none yet.
+    /// Parts of an object that is not spread; `None` in a staged entry.
     pub parts: Option<Parts>,
     /// Drives that hold chunks, as indices into the array.
     pub members: Vec<u16>,
-    /// Where the chunks are kept.
+    /// Location of the chunks.
     pub placement: Placement,
-    /// BLAKE3 of the content; zeros when drives wrote it and no host has seen it.
+    /// BLAKE3 of the content; zeros when drives wrote the object and no host has read it.
     pub digest: [u8; 32],
 }
 
-/// Why bytes are no entry.
+/// Reason why bytes are not a valid entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
@@ -117,7 +118,7 @@ impl std::fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// The key under which every drive keeps the entry of `name`.
+/// Returns the key under which every drive keeps the entry of `name`.
 #[must_use]
 pub fn key(name: &str) -> Key {
     let mut key = [KEY_PREFIX; 16];
@@ -126,7 +127,7 @@ pub fn key(name: &str) -> Key {
 }
 
 impl Entry {
-    /// Where its chunks lie.
+    /// Returns the layout of the chunks.
     #[must_use]
     pub fn layout(&self) -> Layout {
         match &self.parts {
@@ -141,22 +142,22 @@ impl Entry {
         Spread { bytes, chunk_bytes, members, offset }
     }
 
-    /// Whether a host has seen the content and noted its digest.
+    /// Returns true if the entry has a digest: a host has seen the content.
     #[must_use]
     pub fn has_digest(&self) -> bool {
         self.digest != [0; 32]
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     #[must_use]
     pub fn elements(&self) -> u64 {
         self.bytes / self.element.bytes() as u64
     }
 
-    /// The entry's bytes.
+    /// Returns the encoded entry.
     ///
     /// # Panics
-    /// When the name, the shape or the members exceed their limits: checked where they come in.
+    /// When the name, the shape or the members exceed their limits; callers check them on input.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(FIXED_BYTES + self.name.len() + 64);
@@ -272,7 +273,7 @@ impl Entry {
         Ok(entry)
     }
 
-    /// What must hold between chunk size, number of chunks, members and parts.
+    /// Checks chunk size, number of chunks, members and parts against each other.
     fn check_layout(&self, chunks: u32) -> Result<(), Malformed> {
         // Values may be shorter than a block.
         let least = match self.placement {
@@ -297,7 +298,7 @@ impl Entry {
         Ok(())
     }
 
-    /// What must hold between the fields of a parsed entry.
+    /// Checks the fields of a parsed entry against each other.
     fn check(&self) -> Result<(), Malformed> {
         if self.name.is_empty() || self.name.len() > NAME_BYTES_MAX {
             return Err(Malformed("length of the name"));

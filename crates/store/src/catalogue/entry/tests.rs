@@ -113,7 +113,7 @@ fn every_flipped_bit_and_every_prefix_is_refused() {
     }
 }
 
-/// The bytes with a change at `index` and a checksum that is right again.
+/// Returns the bytes with a change at `index` and a correct checksum.
 fn resealed(bytes: &[u8], index: usize, value: u8) -> Vec<u8> {
     let mut changed = bytes[..bytes.len() - CRC_BYTES].to_vec();
     changed[index] = value;

@@ -1,8 +1,8 @@
-//! What each core of a program's run does, and what the cores share.
+//! A program's run on each core, and the state that the cores share.
 //!
-//! The first core watches over the drives; every core works for the host. Invariant: what a drive
-//! was given for the run is taken away from it at its end, also when a signal ends the run. A run
-//! that is killed leaves that to the next one: see [`super::owner`].
+//! The first core supervises the drives' work; every core does the host's work. Invariant: the run
+//! removes everything that it loaded or stored in a drive at its end, also when a signal ends the
+//! run. A run that is killed leaves that to the next one: see [`super::owner`].
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -19,39 +19,39 @@ use super::gather::Gather;
 use super::lines::Heads;
 use super::owner::{Owner, Watch};
 use super::team::Team;
-use super::{Answer, Function, How, Task, drives, host};
+use super::{Answer, Function, RunOptions, Task, drives, host};
 use crate::array::{Array, Drive, Plan};
 use crate::layout::Run;
 use crate::object::Error;
+use crate::run::context::Losses;
 use crate::run::lease::{self, Leases};
 use crate::run::link::Link;
 use crate::run::queue::Queue;
-use crate::run::site::Losses;
-use crate::run::{Share, Way};
+use crate::run::{Mode, Share};
 
-/// What the cores of a run share.
+/// State shared by the cores of a run.
 pub(super) struct Shared {
     plan: Plan,
     options: Options,
     task: Arc<Task>,
-    how: How,
+    run_options: RunOptions,
     queue: Queue,
     gather: Gather,
     losses: Losses,
     sums: Mutex<Sums>,
 }
 
-/// What was done.
+/// Totals of the work done.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sums {
     pub(super) bytes: u64,
     pub(super) executions: u64,
     pub(super) handed_bytes: u64,
-    /// By who is a host's core, and its name: drives first.
+    /// Shares, keyed by the name and true for a host's core, so that drives come first.
     pub(super) shares: BTreeMap<(bool, String), Share>,
 }
 
-/// What one core contributes to an outcome.
+/// Contribution of one core to an outcome.
 pub(super) struct CorePart {
     pub(super) begin: Instant,
     pub(super) end: Instant,
@@ -59,12 +59,17 @@ pub(super) struct CorePart {
 }
 
 impl Shared {
-    pub(super) fn new(plan: &Plan, options: &Options, task: &Arc<Task>, how: &How) -> Self {
+    pub(super) fn new(
+        plan: &Plan,
+        options: &Options,
+        task: &Arc<Task>,
+        run_options: &RunOptions,
+    ) -> Self {
         Self {
             plan: plan.clone(),
             options: options.clone(),
             task: Arc::clone(task),
-            how: how.clone(),
+            run_options: run_options.clone(),
             queue: Queue::new(task.piles()),
             gather: Gather::new(task),
             losses: Losses::default(),
@@ -88,25 +93,26 @@ impl Shared {
         self.locked().shares.insert((host, share.who.clone()), share);
     }
 
-    /// The answer of a run that is over.
+    /// Returns the answer of a run that is over.
     pub(super) fn answer(&self) -> Answer {
         self.gather.take().unwrap_or_default()
     }
 }
 
-/// What the workers of one core share.
-pub(super) struct Site {
+/// State shared by the workers of one core.
+pub(super) struct StepContext {
     pub(super) shared: Arc<Shared>,
-    /// By member.
+    /// Links to the drives, by member.
     pub(super) links: Rc<Vec<Link>>,
     pub(super) heads: Heads,
-    /// The core's compute lane, for one execution at a time: time on the clock is bounded.
+    /// Permit for the core's compute lane: one execution at a time, because an execution's wall
+    /// time is bounded.
     pub(super) lane: Semaphore,
     /// Owner of the program in the drives; its identifier is the holder of their memory, too.
     pub(super) owner: Owner,
 }
 
-impl Site {
+impl StepContext {
     pub(super) fn task(&self) -> &Task {
         &self.shared.task
     }
@@ -115,22 +121,23 @@ impl Site {
         &self.shared.queue
     }
 
-    pub(super) fn way(&self) -> Way {
-        self.shared.how.way
+    pub(super) fn mode(&self) -> Mode {
+        self.shared.run_options.mode
     }
 
-    /// Elements of a chunk of the first object.
+    /// Returns the number of elements in a chunk of the first object.
     pub(super) fn elements(&self, chunk: u32) -> u64 {
         let task = self.task();
         u64::from(task.layout.chunk_len(chunk)) / task.inputs[0].element.bytes() as u64
     }
 
-    /// Notes that a member's drive is lost with what it was at, and takes all that it had left.
+    /// Records that a member's drive is lost while it worked on `at`, and removes its other units
+    /// from the queue.
     pub(super) fn lose(&self, member: usize, error: &Error, at: Option<Run>) {
         self.shared.losses.add(&self.shared.queue, member, error, at);
     }
 
-    /// Takes the answer of a chunk.
+    /// Adds the answer of a chunk.
     pub(super) async fn done(
         &self,
         chunk: u32,
@@ -145,12 +152,12 @@ impl Site {
             sums.executions += executions;
             sums.handed_bytes += handed_bytes as u64;
         }
-        (self.shared.how.progress)(bytes);
+        (self.shared.run_options.progress)(bytes);
         Ok(())
     }
 }
 
-/// How often, and with which pause, a drive is asked to unload a program that it may still run.
+/// Number of attempts, and the pause between them, to unload a program that a drive may still run.
 const UNLOADS: u32 = 20;
 const UNLOAD_PAUSE: Duration = Duration::from_millis(100);
 
@@ -163,13 +170,13 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
     let owner = Owner::new(random_u64(), &shared.options.host_nqn);
     let mut watch = None;
     let mut renewing = Team::default();
-    if leads && shared.how.way != Way::Host {
+    if leads && shared.run_options.mode != Mode::Host {
         watch = Some(Watch::begin(&links, owner).await);
         renewing.add(owner.renew(Rc::clone(&links)));
     }
     let crossed = || links.iter().map(Link::crossed_bytes).sum::<u64>();
     let (before, begin) = (crossed(), now());
-    let site = Rc::new(Site {
+    let context = Rc::new(StepContext {
         shared: Arc::clone(&shared),
         links: Rc::clone(&links),
         heads: Heads::default(),
@@ -177,8 +184,8 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
         owner,
     });
     let worked = match leads {
-        true => until_stopped(work(core, &site)).await,
-        false => Some(work(core, &site).await),
+        true => until_stopped(work(core, &context)).await,
+        false => Some(work(core, &context).await),
     };
     let stopped = worked.is_none();
     if !matches!(worked, Some(Ok(()))) {
@@ -190,17 +197,19 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
     }
     let drives: Vec<Rc<Drive>> = links.iter().map(Link::drive).collect();
     let members = drives.iter().map(|drive| (drive.index, drive.name.clone())).collect();
-    drop((site, links, renewing, drives));
+    drop((context, links, renewing, drives));
     // A drive ends executions whose connection closes.
     array.disconnect().await;
     match worked {
         Some(worked) => worked.map(|()| part),
-        None if shared.how.way == Way::Host => Err(Error::Interrupted { left: Vec::new() }),
+        None if shared.run_options.mode == Mode::Host => {
+            Err(Error::Interrupted { left: Vec::new() })
+        }
         None => Err(Error::Interrupted { left: clean_up(&shared, owner, members).await }),
     }
 }
 
-/// Does some work; `None` when SIGINT or SIGTERM comes first.
+/// Runs `work`; returns `None` when SIGINT or SIGTERM comes first.
 async fn until_stopped<T>(work: impl Future<Output = T>) -> Option<T> {
     let (mut work, mut stop) = (pin!(work), pin!(stop_requested()));
     poll_fn(|cx| match work.as_mut().poll(cx) {
@@ -210,10 +219,11 @@ async fn until_stopped<T>(work: impl Future<Output = T>) -> Option<T> {
     .await
 }
 
-/// A drive by its place in the array, and its name.
+/// Index of a drive in the array, and its name.
 type Member = (usize, String);
 
-/// Takes from drives what the run gave them, by new connections; names those that still have it.
+/// Removes what the run loaded and stored in drives, over new connections; returns the names of
+/// drives where this failed.
 async fn clean_up(shared: &Arc<Shared>, owner: Owner, members: Vec<Member>) -> Vec<String> {
     let mut team = Team::default();
     for (index, name) in members {
@@ -248,51 +258,51 @@ fn links(array: &Array, shared: &Shared) -> Result<Vec<Link>, Error> {
     members.map(link).collect()
 }
 
-async fn work(core: CoreId, site: &Rc<Site>) -> Result<(), Error> {
+async fn work(core: CoreId, context: &Rc<StepContext>) -> Result<(), Error> {
     let leads = core == CoreId(0);
     let mut leases = None;
     let mut watched = Team::default();
-    if leads && site.way() != Way::Host {
-        if site.task().sandbox.emits() {
-            for member in 0..site.links.len() {
-                drives::areas(site, member)?;
+    if leads && context.mode() != Mode::Host {
+        if context.task().sandbox.emits() {
+            for member in 0..context.links.len() {
+                drives::areas(context, member)?;
             }
-            leases = Some(Leases::take(&site.links, site.owner.pid).await?);
+            leases = Some(Leases::take(&context.links, context.owner.pid).await?);
         }
-        for member in 0..site.links.len() {
-            let site = Rc::clone(site);
+        for member in 0..context.links.len() {
+            let context = Rc::clone(context);
             watched.add(async move {
-                drives::work(&site, member).await.inspect_err(|_| site.queue().stop())
+                drives::work(&context, member).await.inspect_err(|_| context.queue().stop())
             });
         }
     }
-    let mut failed = match site.way() {
-        Way::Drives => None,
-        Way::Host | Way::Split => host::work(site).await.err(),
+    let mut failed = match context.mode() {
+        Mode::Drives => None,
+        Mode::Host | Mode::Split => host::work(context).await.err(),
     };
     while let Some(part) = watched.next().await {
         failed = failed.or(part.err());
     }
     if let Some(leases) = leases {
-        if failed.is_none() && !site.shared.losses.any() {
+        if failed.is_none() && !context.shared.losses.any() {
             failed = leases.confirm().await.err();
         }
         leases.end().await;
     }
-    if leads && failed.is_none() && site.task().layout.chunks() == 0 {
-        failed = over_nothing(site).await.err();
+    if leads && failed.is_none() && context.task().layout.chunks() == 0 {
+        failed = over_nothing(context).await.err();
     }
     failed.map_or(Ok(()), Err)
 }
 
-/// An object without a chunk is one execution over nothing, on the host, so that its answer has the
-/// form of any other's.
-async fn over_nothing(site: &Site) -> Result<(), Error> {
-    let task = site.task();
+/// Runs the program once over empty streams on the host, for an object without chunks, so that its
+/// answer has the usual form.
+async fn over_nothing(context: &StepContext) -> Result<(), Error> {
+    let task = context.task();
     let streams = task.inputs.iter().map(|_| Vec::new()).collect();
     let ran = task.sandbox.run(Function::Run, streams, &task.parameters, task.limits).await;
     let answer = ran.map_err(|why| Error::Program { why })?;
-    site.shared.gather.add(0, Some(answer)).await?;
-    site.shared.locked().executions += 1;
+    context.shared.gather.add(0, Some(answer)).await?;
+    context.shared.locked().executions += 1;
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! The drives' part of a program's run: an execution over one of a drive's own chunks at a time.
 //!
-//! Never reads a chunk but the first bytes of one that lines need. What an execution writes goes to
-//! its own area of the drive's memory, which the run has leased, and is fetched from there.
-//! Invariant: an execution that was asked for on a connection that is lost may still write: nobody
-//! fetches from its area any more, because each connection has areas of its own.
+//! Reads no chunk, except for the first bytes where lines need them. An execution writes its output
+//! to its own area of the drive's memory, which the run has leased, and the host fetches it from
+//! there. Invariant: an execution that was started on a lost connection may still write, but its
+//! area is not read any more, because each connection has areas of its own.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use csd_nvme::memory::UNIT_BYTES;
 use csd_nvme::status::Status;
 use csd_reactor::{Instant, Semaphore, now};
 
-use super::core::Site;
+use super::core::StepContext;
 use super::guest::{Guest, LOADS_MAX};
 use super::lines::{Cut, Unknown};
 use super::team::Team;
@@ -27,54 +27,55 @@ use crate::run::drives::{covered_s, places};
 use crate::run::link::{TRIES, is_lost};
 use crate::run::queue::Taken;
 use crate::run::target::MEMORY_NSID;
-use crate::run::{Share, Unfit, lease};
+use crate::run::{InvalidJob, Share, lease};
 
 /// Executions of one drive in flight at once.
 const IN_FLIGHT: u64 = 4;
-/// Connections to one drive in a run, at most.
+/// Most connections to one drive in a run.
 const CONNECTIONS: u64 = TRIES as u64 + 1;
-/// An execution that takes longer than this part of its time limit is given no others beside it.
+/// An execution that takes longer than its time limit divided by this runs alone.
 const LONG_PART: u32 = 40;
-/// Bytes of the number of bytes written.
+/// Size of the field with the number of bytes written.
 const COUNT_BYTES: u64 = 8;
-/// Bytes of an output that are fetched with their number.
+/// Bytes of an output that are fetched together with their number.
 const FETCHED_BYTES: u64 = 4096;
 
-/// The areas of a drive's memory that executions write to.
+/// Areas of a drive's memory to which executions write.
 #[derive(Clone, Copy)]
 pub(super) struct Areas {
-    /// Bytes of each; 0 when nothing is written.
+    /// Size of an area, bytes; 0 when nothing is written.
     bytes: u64,
-    /// Executions at once.
+    /// Number of executions at once.
     count: u64,
 }
 
 impl Areas {
-    /// The areas of a drive with so much memory for programs, when each has room for so much.
+    /// Returns the areas of a drive with this much memory for programs, each with room for this
+    /// many bytes.
     fn new(memory_bytes: u64, room_bytes: u32) -> Option<Self> {
         let bytes = (COUNT_BYTES + u64::from(room_bytes)).next_multiple_of(UNIT_BYTES);
         let count = IN_FLIGHT.min(memory_bytes / bytes / CONNECTIONS);
         (count > 0).then_some(Self { bytes, count })
     }
 
-    /// First byte of an area when the drive has been connected anew so often.
+    /// Returns the first byte of an area after this number of reconnections.
     fn start(self, area: u64, renewals: u32) -> u64 {
         (u64::from(renewals) * self.count + area) * self.bytes
     }
 }
 
-/// The areas of a member's drive.
+/// Returns the areas of a member's drive.
 ///
 /// # Errors
-/// When its memory has no room for one.
-pub(super) fn areas(site: &Site, member: usize) -> Result<Areas, Error> {
-    if !site.task().sandbox.emits() {
+/// When its memory is too small for one area.
+pub(super) fn areas(context: &StepContext, member: usize) -> Result<Areas, Error> {
+    if !context.task().sandbox.emits() {
         return Ok(Areas { bytes: 0, count: IN_FLIGHT });
     }
-    let (drive, room_bytes) = (site.links[member].drive(), site.task().limits.room_bytes);
+    let (drive, room_bytes) = (context.links[member].drive(), context.task().limits.room_bytes);
     let memory = Memory::open(&drive.controller, MEMORY_NSID).map_or(0, |memory| memory.bytes());
     Areas::new(memory, room_bytes).ok_or_else(|| {
-        Error::Unfit(Unfit(format!(
+        Error::InvalidJob(InvalidJob(format!(
             "drive {} has {memory} bytes of memory for programs, which is not {CONNECTIONS} times \
              the {room_bytes} that an execution may write: say a smaller --room, start it with a \
              larger --memory, or use --on host",
@@ -83,25 +84,25 @@ pub(super) fn areas(site: &Site, member: usize) -> Result<Areas, Error> {
     })
 }
 
-/// How many executions a drive is given at once: one, until that has shown to be short, and one
-/// again when one is long. A drive bounds the time from a command to its answer, in which those
-/// that run side by side wait for each other.
+/// Number of executions in flight on a drive: one until it has proved short, and one again after a
+/// long one. A drive bounds the time from a command to its answer, and concurrent executions wait
+/// for each other in that time.
 struct Pace {
-    /// Lets the other workers begin.
+    /// Permits that let the other workers begin.
     others: Semaphore,
     alone: Cell<bool>,
-    /// Longest that an execution takes which has others beside it.
+    /// Longest execution that may run concurrently with others.
     short: Duration,
 }
 
 impl Pace {
-    /// For executions with this time limit.
+    /// Returns the pace for executions with this time limit.
     fn new(time_ms: u32) -> Self {
         let short = Duration::from_millis(time_ms.into()) / LONG_PART;
         Self { others: Semaphore::new(0), alone: Cell::new(false), short }
     }
 
-    /// Notes how long an execution took.
+    /// Adjusts the pace to the time that an execution took.
     fn took(&self, span: Option<Span>) {
         if span.is_some_and(|(begin, end)| end.since(begin) > self.short) {
             self.alone.set(true);
@@ -109,16 +110,16 @@ impl Pace {
     }
 }
 
-/// Lets `member`'s drive take its chunks until none is left. A drive that is lost is noted, and the
-/// others go on.
-pub(super) async fn work(site: &Rc<Site>, member: usize) -> Result<(), Error> {
-    let areas = areas(site, member)?;
-    let pace = Rc::new(Pace::new(site.task().limits.time_ms));
-    let guest = Rc::new(Guest::new(site.owner));
+/// Lets `member`'s drive process its chunks until none is left. If the drive is lost, records it,
+/// and the others go on.
+pub(super) async fn work(context: &Rc<StepContext>, member: usize) -> Result<(), Error> {
+    let areas = areas(context, member)?;
+    let pace = Rc::new(Pace::new(context.task().limits.time_ms));
+    let guest = Rc::new(Guest::new(context.owner));
     let mut workers = Team::default();
     for area in 0..areas.count {
-        let (site, guest, pace) = (Rc::clone(site), Rc::clone(&guest), Rc::clone(&pace));
-        workers.add(async move { worker(&site, &guest, &pace, (member, areas, area)).await });
+        let (context, guest, pace) = (Rc::clone(context), Rc::clone(&guest), Rc::clone(&pace));
+        workers.add(async move { worker(&context, &guest, &pace, (member, areas, area)).await });
     }
     let (mut spans, mut elements, mut failed) = (Vec::new(), 0, None);
     while let Some(done) = workers.next().await {
@@ -130,16 +131,17 @@ pub(super) async fn work(site: &Rc<Site>, member: usize) -> Result<(), Error> {
             Err(error) => failed = failed.or(Some(error)),
         }
     }
-    let drive = site.links[member].drive();
+    let drive = context.links[member].drive();
     guest.unload(&drive).await;
     let share = Share { who: drive.name.clone(), elements, busy_s: covered_s(spans) };
-    site.shared.add_share(share, false);
+    context.shared.add_share(share, false);
     failed.map_or(Ok(()), Err)
 }
 
-/// One of a drive's workers, with an area of its own: when it worked, and on how many elements.
+/// Runs one of a drive's workers, with an area of its own; returns the times of its work and the
+/// number of elements.
 async fn worker(
-    site: &Rc<Site>,
+    context: &Rc<StepContext>,
     guest: &Guest,
     pace: &Pace,
     (member, areas, area): (usize, Areas, u64),
@@ -155,16 +157,16 @@ async fn worker(
         if area > 0 && pace.alone.get() {
             break Ok(());
         }
-        let Some(taken) = site.queue().take_for_drive(member, part, 1) else { break Ok(()) };
-        match chunk(site, guest, &taken, (areas, area)).await {
+        let Some(taken) = context.queue().take_for_drive(member, part, 1) else { break Ok(()) };
+        match chunk(context, guest, &taken, (areas, area)).await {
             Ok(span) => {
-                elements += site.elements(taken.run.first);
+                elements += context.elements(taken.run.first);
                 pace.took(span);
                 spans.extend(span);
             }
-            Err((of, error)) if is_lost(&error) => site.lose(of, &error, Some(taken.run)),
+            Err((of, error)) if is_lost(&error) => context.lose(of, &error, Some(taken.run)),
             Err((_, error)) => {
-                site.queue().stop();
+                context.queue().stop();
                 break Err(error);
             }
         }
@@ -180,41 +182,42 @@ async fn worker(
 
 type Span = (Instant, Instant);
 
-/// Runs the program over a chunk in its drive, and gives the answer to be folded.
+/// Runs the program over a chunk in its drive, and adds the answer to those to fold.
 async fn chunk(
-    site: &Rc<Site>,
+    context: &Rc<StepContext>,
     guest: &Guest,
     taken: &Taken,
     area: (Areas, u64),
 ) -> Result<Option<Span>, Unknown> {
-    let (task, number, member) = (site.task(), taken.run.first, taken.member);
+    let (task, number, member) = (context.task(), taken.run.first, taken.member);
     let cut = match task.records {
         Records::Elements => Cut::default(),
-        Records::Lines => site.heads.cut((task, &site.links), number).await?,
+        Records::Lines => context.heads.cut((task, &context.links), number).await?,
     };
     let begin = now();
     let ours = |error| (member, error);
     let answer = match cut.is_empty(task.layout.chunk_len(number)) {
         true => None,
         false => {
-            let run =
-                async |drive: &Rc<Drive>| execute(site, guest, (drive, taken), (&cut, area)).await;
-            Some(site.links[member].run(run).await.map_err(ours)?)
+            let run = async |drive: &Rc<Drive>| {
+                execute(context, guest, (drive, taken), (&cut, area)).await
+            };
+            Some(context.links[member].run(run).await.map_err(ours)?)
         }
     };
     let span = answer.as_ref().map(|_| (begin, now()));
-    site.done(number, answer, cut.handed.len()).await.map_err(ours)?;
+    context.done(number, answer, cut.handed.len()).await.map_err(ours)?;
     Ok(span)
 }
 
 async fn execute(
-    site: &Site,
+    context: &StepContext,
     guest: &Guest,
     (drive, taken): (&Drive, &Taken),
     (cut, (areas, area)): (&Cut, (Areas, u64)),
 ) -> Result<Answer, Error> {
-    let (task, limits) = (site.task(), site.task().limits);
-    let renewals = site.links[taken.member].renewals();
+    let (task, limits) = (context.task(), context.task().limits);
+    let renewals = context.links[taken.member].renewals();
     let (start, bytes) = (areas.start(area, renewals), areas.bytes);
     let emits = u64::from(bytes > 0);
     let output = match u32::try_from(bytes).expect("a room and a count") {
@@ -222,9 +225,9 @@ async fn execute(
         bytes => Output::Memory { nsid: MEMORY_NSID, start, bytes },
     };
     let execution = Execution {
-        program: site.owner.pid,
+        program: context.owner.pid,
         output,
-        sources: sources(site, drive.block.block_bytes(), taken, cut),
+        sources: sources(context, drive.block.block_bytes(), taken, cut),
         inline: cut.handed.clone(),
         parameters: task.parameters.clone(),
         serial: false,
@@ -237,13 +240,13 @@ async fn execute(
         // A drive that was restarted may have lost the lease of its memory, too.
         let prepare = async || match emits {
             0 => Ok(()),
-            _ => lease::hold(drive, site.owner.pid).await,
+            _ => lease::hold(drive, context.owner.pid).await,
         };
         let index = guest.index((drive, renewals), task, prepare).await?;
         let ran = drive.compute.execute_within(index, &execution, controls).await;
         match ran {
             Err(error) if is_gone(error.status()) => guest.is_gone(),
-            Err(error) => return Err(failure(site, drive, error)),
+            Err(error) => return Err(failure(context, drive, error)),
             Ok(result) => {
                 let output = match emits {
                     0 => Vec::new(),
@@ -257,22 +260,22 @@ async fn execute(
     Err(Error::Program { why })
 }
 
-/// Whether this is what a drive says in which a program is not where it was loaded.
+/// Returns true if this status means that the program is no longer loaded at its index.
 fn is_gone(status: Option<Status>) -> bool {
     let gone = [Status::NO_PROGRAM, Status::PROGRAM_NOT_ACTIVATED, Status::INVALID_PROGRAM_INDEX];
     status.is_some_and(|status| gone.contains(&status))
 }
 
-fn failure(site: &Site, drive: &Drive, error: csd_initiator::Error) -> Error {
+fn failure(context: &StepContext, drive: &Drive, error: csd_initiator::Error) -> Error {
     match error.status() {
         Some(Status::SOURCE_MISSING | Status::UNRECOVERED_ERROR) => Error::Corrupt {
             drive: drive.name.clone(),
-            object: site.task().names(),
+            object: context.task().names(),
             why: crate::array::words(&error),
         },
         Some(Status::INSUFFICIENT_PROGRAM_RESOURCES) => {
-            let limits = site.task().limits;
-            Error::Unfit(Unfit(format!(
+            let limits = context.task().limits;
+            Error::InvalidJob(InvalidJob(format!(
                 "drive {} allows a program less than {} MiB of memory or {} ms: say --memory and \
                  --time",
                 drive.name, limits.memory_mib, limits.time_ms
@@ -282,11 +285,11 @@ fn failure(site: &Site, drive: &Drive, error: csd_initiator::Error) -> Error {
     }
 }
 
-/// What an execution over a chunk reads: a stream for each object.
-fn sources(site: &Site, block_bytes: u32, taken: &Taken, cut: &Cut) -> Vec<Source> {
+/// Returns the sources of an execution over a chunk: a stream for each object.
+fn sources(context: &StepContext, block_bytes: u32, taken: &Taken, cut: &Cut) -> Vec<Source> {
     let mut sources = Vec::new();
-    let length = site.task().layout.chunk_len(taken.run.first);
-    for (stream, entry) in (0u8..).zip(&site.task().inputs) {
+    let length = context.task().layout.chunk_len(taken.run.first);
+    for (stream, entry) in (0u8..).zip(&context.task().inputs) {
         if cut.skip < length {
             let places = places(entry, block_bytes, taken.member, &taken.run);
             let places = places.into_iter().map(|place| behind(place, cut.skip, block_bytes));
@@ -299,7 +302,7 @@ fn sources(site: &Site, block_bytes: u32, taken: &Taken, cut: &Cut) -> Vec<Sourc
     sources
 }
 
-/// A chunk's place without its first bytes.
+/// Returns the place of a chunk without its first bytes.
 fn behind(place: Place, skip: u32, block_bytes: u32) -> Place {
     match place {
         Place::KvChunks { nsid, prefix, first, .. } if skip > 0 => {
@@ -315,7 +318,7 @@ fn behind(place: Place, skip: u32, block_bytes: u32) -> Place {
     }
 }
 
-/// Fetches what an execution wrote.
+/// Fetches the output of an execution.
 async fn fetch(drive: &Drive, start: u64, bytes: u64) -> Result<Vec<u8>, Error> {
     let failed = |error| Error::command(drive, error);
     let memory = Memory::open(&drive.controller, MEMORY_NSID).map_err(failed)?;

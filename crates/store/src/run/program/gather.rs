@@ -1,9 +1,9 @@
-//! [`Gather`]: the answers of chunks, folded in the order of the chunks as they come.
+//! [`Gather`]: folds the answers of chunks in the order of the chunks.
 //!
-//! Answers come in any order. Those of a program that folds are folded from the first on: two at a
-//! time, the earlier one first. Those of one that does not are put one behind the other, and their
-//! results are added. Invariants: the order does not depend on who computed what when; what is held
-//! is at most [`HELD_BYTES_MAX`].
+//! Answers arrive in any order. If the program folds, they are folded from the first on, two at a
+//! time, the earlier one first. If not, outputs are concatenated and results added. Invariants: the
+//! order does not depend on which side computed an answer, or when; at most [`HELD_BYTES_MAX`]
+//! bytes are held.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,13 +14,13 @@ use super::task::Limits;
 use super::{Answer, Function, Task};
 use crate::object::Error;
 
-/// Most bytes of answers in memory: of all that wait for an earlier one, and of those folded.
+/// Most bytes of answers in memory, both waiting and folded.
 pub const HELD_BYTES_MAX: usize = 1 << 30;
 
-/// Most bytes that a fold may write: as much as any execution.
+/// Most bytes of output of a fold: as much as of any execution.
 const FOLD_BYTES_MAX: u32 = 256 << 20;
 
-/// Answers on their way to one.
+/// Answers being combined into one.
 pub(super) struct Gather {
     task: Arc<Task>,
     held_bytes_max: usize,
@@ -31,11 +31,11 @@ pub(super) struct Gather {
 struct State {
     /// The first chunk whose answer is not folded yet.
     next: u32,
-    /// Answers of chunks from there on; `None` of one in which no record begins.
+    /// Answers of chunks from `next` on; `None` for a chunk in which no record begins.
     held: BTreeMap<u32, Option<Answer>>,
-    /// All before it, folded.
+    /// Fold of all answers before `next`.
     folded: Option<Answer>,
-    /// Somebody folds.
+    /// True while a task folds.
     folding: bool,
     bytes: usize,
 }
@@ -50,10 +50,10 @@ impl Gather {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the answer of a chunk, and folds what can be folded now.
+    /// Adds the answer of a chunk, and folds as far as possible.
     ///
     /// # Errors
-    /// When the program's own fold fails, or too much is held.
+    /// When the program's own fold fails, or the answers exceed [`HELD_BYTES_MAX`].
     pub(super) async fn add(&self, chunk: u32, answer: Option<Answer>) -> Result<(), Error> {
         {
             let mut state = self.state();
@@ -75,7 +75,8 @@ impl Gather {
         Ok(())
     }
 
-    /// The next two answers to fold, unless somebody does so or the next has not come.
+    /// Returns the next two answers to fold, unless a task already folds or the next answer is
+    /// missing.
     fn two(&self) -> Option<(Answer, Answer)> {
         let mut state = self.state();
         while !state.folding {
@@ -111,7 +112,7 @@ impl Gather {
         folded.map_err(|why| Error::Program { why: format!("fold: {why}") })
     }
 
-    /// The answer of all chunks; `None` when none of them had a record.
+    /// Returns the answer of all chunks; `None` when none of them had a record.
     pub(super) fn take(&self) -> Option<Answer> {
         self.state().folded.take()
     }

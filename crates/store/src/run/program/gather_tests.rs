@@ -1,4 +1,4 @@
-//! Answers in any order, of a program whose fold shows the order.
+//! Tests with answers in any order, of a program whose fold shows the order.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -9,7 +9,7 @@ use super::*;
 use crate::catalogue::{Entry, ObjectId, Placement, State as EntryState};
 use crate::run::program::{Records, Running, Sandbox};
 
-/// Its fold is `(BEFORE AFTER)`.
+/// Program whose fold writes `(BEFORE AFTER)`.
 struct Brackets {
     folds: bool,
 }
@@ -84,7 +84,7 @@ fn gather(folds: bool) -> Gather {
     Gather::new(&Arc::new(task))
 }
 
-/// What comes of something that never waits.
+/// Returns the output of a future that does not wait.
 fn at_once<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
@@ -92,7 +92,7 @@ fn at_once<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// The answers of five chunks in this order; chunk 2 has none.
+/// Returns the answer after adding five chunks in this order; chunk 2 has none.
 fn in_order(gather: &Gather, order: [u32; 5]) -> Answer {
     for chunk in order {
         let output = format!("{chunk}").into_bytes();

@@ -1,7 +1,7 @@
-//! [`Guest`]: the program in one drive, for as long as a run needs it.
+//! [`Guest`]: a program loaded in one drive for the time of a run.
 //!
-//! It is loaded at a free index, under an identifier that no other run has, and unloaded at the
-//! end. A drive that was restarted, or in which somebody unloaded it, is given it again.
+//! It is loaded at a free index, under an identifier unique to the run, and unloaded at the end. It
+//! is loaded again after the drive was restarted, or another host unloaded it.
 
 use std::cell::Cell;
 
@@ -15,30 +15,30 @@ use super::Task;
 use super::owner::Owner;
 use crate::array::Drive;
 use crate::object::Error;
-use crate::run::Unfit;
+use crate::run::InvalidJob;
 
-/// How often a program is loaded that is gone when it is to run.
+/// Most attempts to load a program that disappears before it runs.
 pub(super) const LOADS_MAX: u32 = 3;
 
-/// The program in one drive.
+/// A program in one drive.
 pub(super) struct Guest {
     owner: Owner,
-    /// How often the drive had been connected anew when it was loaded, and its index.
+    /// Number of the drive's connection when it was loaded, and its index.
     place: Cell<Option<(u32, u16)>>,
     lock: Semaphore,
 }
 
 impl Guest {
-    /// A program that is not loaded yet, with the identifier that its owner has.
+    /// Returns a program that is not loaded yet, with its owner's identifier.
     pub(super) fn new(owner: Owner) -> Self {
         Self { owner, place: Cell::new(None), lock: Semaphore::new(1) }
     }
 
-    /// Its index in a drive that has been connected anew so often; `prepare` is called before it
-    /// is loaded there.
+    /// Returns its index in a drive with this number of reconnections; loads it if necessary, after
+    /// calling `prepare`.
     ///
     /// # Errors
-    /// Why the drive does not take it.
+    /// The reason why the drive does not accept it.
     pub(super) async fn index(
         &self,
         (drive, renewals): (&Drive, u32),
@@ -58,12 +58,12 @@ impl Guest {
         Ok(index)
     }
 
-    /// Notes that it was not where it had been loaded.
+    /// Records that it was no longer at its index.
     pub(super) fn is_gone(&self) {
         self.place.set(None);
     }
 
-    /// Has the drive forget it, if it can be reached.
+    /// Unloads it from the drive, if the drive can be reached.
     pub(super) async fn unload(&self, drive: &Drive) {
         if let Some((_, index)) = self.place.take() {
             let _lost = drive.compute.activate(index, false).await;
@@ -81,7 +81,7 @@ impl Guest {
         let types = drive.compute.program_types().await.map_err(failed)?;
         let ptype = types.iter().find(|one| one.name == name).map(|one| one.ptype);
         let Some(ptype) = ptype else {
-            return Err(Error::Unfit(Unfit(format!(
+            return Err(Error::InvalidJob(InvalidJob(format!(
                 "drive {} takes no programs of type {name:?}: it was built without WebAssembly",
                 drive.name
             ))));
@@ -102,7 +102,7 @@ impl Guest {
         for index in indexes.filter(free) {
             let place = Place { index, ptype, pid: self.owner.pid };
             match drive.compute.load(place, task.sandbox.module()).await {
-                // Another run of this host was faster.
+                // Another run of this host took the index first.
                 Err(error) if error.status() == Some(Status::PROGRAM_IN_USE) => {}
                 Err(error) if error.status() == Some(Status::OPERATION_DENIED) => {
                     return Err(denied(drive));

@@ -1,17 +1,17 @@
 //! The host's part of a program's run: the same chunks over the same wire, the same program in the
 //! same sandbox.
 //!
-//! The program runs in the compute lanes of the cores that received the chunks, so `n` cores are
+//! The program runs in the compute lanes of the cores that received the chunks, so `n` cores run
 //! `n` programs at once. Invariant: at most [`CHUNKS_AHEAD`] chunks of a core are in memory.
 
 use std::rc::Rc;
 
 use csd_reactor::{Buffer, busy};
 
-use super::core::Site;
+use super::core::StepContext;
 use super::lines::{Cut, Unknown};
 use super::team::Team;
-use super::{Function, Records, Way};
+use super::{Function, Mode, Records};
 use crate::object::{Error, read_chunk};
 use crate::run::Share;
 use crate::run::link::is_lost;
@@ -20,18 +20,18 @@ use crate::run::queue::Taken;
 /// Chunks that a core works on at once.
 const CHUNKS_AHEAD: usize = 8;
 
-/// Takes chunks until none is left.
-pub(super) async fn work(site: &Rc<Site>) -> Result<(), Error> {
+/// Processes chunks until none is left.
+pub(super) async fn work(context: &Rc<StepContext>) -> Result<(), Error> {
     let (before, mut elements, mut failed) = (busy(), 0, None);
-    // What is taken early is lost to drives that are slow to begin.
-    let ahead = if site.way() == Way::Split { CHUNKS_AHEAD / 2 } else { CHUNKS_AHEAD };
+    // Chunks that the host takes early are lost to drives that start slowly.
+    let ahead = if context.mode() == Mode::Split { CHUNKS_AHEAD / 2 } else { CHUNKS_AHEAD };
     let mut pending = Team::default();
     loop {
         while failed.is_none() && pending.len() < ahead {
-            let Some(taken) = site.queue().take_for_host() else { break };
-            let site = Rc::clone(site);
+            let Some(taken) = context.queue().take_for_host() else { break };
+            let context = Rc::clone(context);
             pending.add(async move {
-                match chunk(&site, &taken).await {
+                match chunk(&context, &taken).await {
                     Ok(()) => Ok(taken),
                     Err(error) => Err((taken, error)),
                 }
@@ -39,12 +39,12 @@ pub(super) async fn work(site: &Rc<Site>) -> Result<(), Error> {
         }
         let Some(done) = pending.next().await else { break };
         match done {
-            Ok(taken) => elements += site.elements(taken.run.first),
+            Ok(taken) => elements += context.elements(taken.run.first),
             Err((taken, (of, error))) if is_lost(&error) => {
-                site.lose(of, &error, Some(taken.run));
+                context.lose(of, &error, Some(taken.run));
             }
             Err((_, (_, error))) => {
-                site.queue().stop();
+                context.queue().stop();
                 failed = failed.or(Some(error));
             }
         }
@@ -55,22 +55,24 @@ pub(super) async fn work(site: &Rc<Site>) -> Result<(), Error> {
     let spent = busy().since(&before);
     let busy_s = crate::run::seconds(spent.busy_ns() + spent.compute_ns);
     let who = format!("host core {}", csd_reactor::core_id());
-    site.shared.add_share(Share { who, elements, busy_s }, true);
+    context.shared.add_share(Share { who, elements, busy_s }, true);
     Ok(())
 }
 
-/// Reads a chunk of every object, runs the program, and gives the answer to be folded.
-async fn chunk(site: &Rc<Site>, taken: &Taken) -> Result<(), Unknown> {
-    let (task, number, member) = (site.task(), taken.run.first, taken.member);
+/// Reads a chunk of every object, runs the program, and adds the answer to those to fold.
+async fn chunk(context: &Rc<StepContext>, taken: &Taken) -> Result<(), Unknown> {
+    let (task, number, member) = (context.task(), taken.run.first, taken.member);
     let ours = |error| (member, error);
     let mut streams = Vec::with_capacity(task.inputs.len());
     for entry in &task.inputs {
         let read = async |drive: &Rc<_>| read_chunk(drive, entry, number).await;
-        streams.push(vec![site.links[member].run(read).await.map_err(ours)?]);
+        streams.push(vec![context.links[member].run(read).await.map_err(ours)?]);
     }
     let cut = match task.records {
         Records::Elements => Cut::default(),
-        Records::Lines => site.heads.cut_of((task, &site.links), number, &streams[0][0]).await?,
+        Records::Lines => {
+            context.heads.cut_of((task, &context.links), number, &streams[0][0]).await?
+        }
     };
     let answer = match cut.is_empty(task.layout.chunk_len(number)) {
         true => None,
@@ -79,7 +81,7 @@ async fn chunk(site: &Rc<Site>, taken: &Taken) -> Result<(), Unknown> {
             if !cut.handed.is_empty() {
                 streams[0].push(Buffer::from_slice(&cut.handed));
             }
-            let _turn = site.lane.acquire(1).await;
+            let _turn = context.lane.acquire(1).await;
             let (run, parameters) = (Function::Run, &task.parameters);
             let ran = task.sandbox.run(run, streams, parameters, task.limits).await;
             let failed = |why| {
@@ -89,5 +91,5 @@ async fn chunk(site: &Rc<Site>, taken: &Taken) -> Result<(), Unknown> {
             Some(ran.map_err(failed)?)
         }
     };
-    site.done(number, answer, cut.handed.len()).await.map_err(ours)
+    context.done(number, answer, cut.handed.len()).await.map_err(ours)
 }

@@ -1,11 +1,11 @@
-//! Lines over the ends of chunks: each goes whole to one execution.
+//! Lines across the ends of chunks: each line goes whole to one execution.
 //!
-//! The execution over a chunk sees the lines that begin in it, and the one that begins with the
-//! next chunk's first byte; not what it has of a line that began before. So a chunk's own bytes
-//! begin behind its first newline, unless it is the object's first chunk, and the first bytes of
-//! the next chunks, up to a newline, are handed to it. The host reads those first bytes, from
-//! whatever drive they are on. Invariant: cut in this way, the bytes that executions see are the
-//! object's, each byte once and in order, and all but the last end with a newline.
+//! The execution over a chunk sees the lines that begin in it, and the line that begins with the
+//! next chunk's first byte; it does not see the rest of a line that began earlier. So a chunk's own
+//! bytes begin after its first newline, unless it is the object's first chunk, and the first bytes
+//! of the next chunks, up to a newline, are handed to it. The host reads those first bytes, from
+//! any drive. Invariant: the bytes that executions see are the object's, each byte once and in
+//! order, and the bytes of each but the last end with a newline.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -15,46 +15,46 @@ use csd_reactor::Semaphore;
 
 use super::Task;
 use crate::object::{Error, read_front};
-use crate::run::Unfit;
+use crate::run::InvalidJob;
 use crate::run::link::Link;
 
-/// Most bytes of a line behind the end of the chunk in which it begins; its newline counts.
+/// Most bytes of a line after the end of the chunk in which it begins, including its newline.
 pub const LINE_BYTES_MAX: u32 = 64 << 10;
 
-/// Bytes that are looked at first for the end of a line.
+/// Bytes read first in search of the end of a line.
 const FIRST_BYTES: u32 = 512;
-/// How much more are looked at each time that it is not there.
+/// Factor by which the search grows each time that the end is not found.
 const GROWTH: u32 = 8;
 
-/// What the execution over a chunk sees.
+/// Bytes that the execution over a chunk sees.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cut {
-    /// Bytes of the chunk that belong to a line that began before.
+    /// Number of the chunk's first bytes that belong to an earlier line.
     pub(super) skip: u32,
-    /// Bytes of later chunks.
+    /// First bytes of later chunks.
     pub(super) handed: Vec<u8>,
 }
 
 impl Cut {
-    /// Whether there is nothing to see in a chunk of `bytes` bytes.
+    /// Returns true if the execution over a chunk of `bytes` bytes sees nothing.
     pub(super) fn is_empty(&self, bytes: u32) -> bool {
         self.skip >= bytes && self.handed.is_empty()
     }
 
-    /// The cut of a chunk of `bytes` bytes, of which the first `head` belong to a line before, and
-    /// whose following chunks begin with `next` up to a newline.
+    /// Returns the cut of a chunk of `bytes` bytes. Its first `head` bytes belong to an earlier
+    /// line, and the following chunks begin with `next` up to a newline.
     fn new(bytes: u32, head: u32, next: &[u8]) -> Self {
-        // A line that ends behind this chunk is handed to the one in which it began.
+        // If the earlier line ends after this chunk, the execution in whose chunk it began gets it.
         let handed = if head > bytes { Vec::new() } else { next.to_vec() };
         Self { skip: head.min(bytes), handed }
     }
 }
 
-/// Why a cut is not known: the member whose drive did not say, and why.
+/// Reason why a cut is unknown: the member whose drive failed, and its error.
 pub(super) type Unknown = (usize, Error);
 
-/// The first bytes of chunks, up to a newline, each kept until two have asked for it: the execution
-/// over the chunk and the one before.
+/// First bytes of chunks, up to a newline. Each is kept until both users have read it: the
+/// execution over the chunk and the previous one.
 #[derive(Default)]
 pub(super) struct Heads(RefCell<BTreeMap<u32, Rc<Head>>>);
 
@@ -65,7 +65,7 @@ struct Head {
 }
 
 impl Heads {
-    /// What the execution over `chunk` sees.
+    /// Returns the cut for the execution over `chunk`.
     pub(super) async fn cut(
         &self,
         (task, links): (&Task, &[Link]),
@@ -78,7 +78,7 @@ impl Heads {
         self.cut_behind((task, links), chunk, head).await
     }
 
-    /// The same, when the chunk is at hand.
+    /// Returns the cut of a chunk that is in memory.
     pub(super) async fn cut_of(
         &self,
         (task, links): (&Task, &[Link]),
@@ -108,7 +108,8 @@ impl Heads {
         Ok(Cut::new(bytes, head, &next))
     }
 
-    /// The bytes from the beginning of `chunk` to the first newline, or to the object's end.
+    /// Returns the bytes from the beginning of `chunk` to the first newline, or to the object's
+    /// end.
     async fn head(
         &self,
         (task, links): (&Task, &[Link]),
@@ -170,7 +171,7 @@ async fn read(task: &Task, links: &[Link], chunk: u32) -> Result<Vec<u8>, Unknow
 }
 
 fn too_long(name: &str, chunk: u32) -> Error {
-    Error::Unfit(Unfit(format!(
+    Error::InvalidJob(InvalidJob(format!(
         "a line of {name:?} goes on for more than {} KiB after chunk {chunk} begins: that is too \
          long for a program that reads lines",
         LINE_BYTES_MAX >> 10
@@ -181,7 +182,7 @@ fn too_long(name: &str, chunk: u32) -> Error {
 mod tests {
     use super::*;
 
-    /// The first bytes of `text` from `at` on, up to a newline.
+    /// Returns the first bytes of `text` from `at` on, up to a newline.
     fn head(text: &[u8], at: usize) -> &[u8] {
         let rest = &text[at..];
         &rest[..newline(rest).map_or(rest.len(), |at| at + 1)]

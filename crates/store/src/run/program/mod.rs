@@ -1,14 +1,14 @@
-//! Programs of a user's own over stored objects: chunk by chunk, on the drives, on the host, or on
-//! both.
+//! Users' programs over stored objects: chunk by chunk, on the drives, on the host, or on both.
 //!
-//! A chunk is one execution, so that its answer does not depend on where it ran or what ran beside
-//! it; answers are folded in the order of the chunks, by the program's own function on the host, or
-//! else put one behind the other. Never: an engine; it is given a [`Sandbox`]. Invariants: every
-//! record of the objects is seen whole by exactly one execution; every way gives the same bytes.
+//! Each chunk is one execution, so its answer does not depend on the place or on concurrent work.
+//! Answers are folded in the order of the chunks, by the program's own function on the host, or
+//! else concatenated. Contains no engine: the caller supplies a [`Sandbox`]. Invariants: exactly
+//! one execution sees each record of the objects, and sees it whole; every mode gives the same
+//! bytes.
 //!
-//! Modules: `task` is what to run over what, `lines` keeps lines whole, `drives` and `host` run
+//! Modules: `task` checks program and objects, `lines` keeps lines whole, `drives` and `host` run
 //! chunks, `guest` is the program in a drive, `owner` finds programs of killed runs, `gather`
-//! folds, `core` is what a core does, with its tasks in a `team`.
+//! folds, `core` runs a core, with its tasks in a `team`.
 
 mod core;
 mod drives;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use csd_initiator::Options;
 use csd_reactor::{Buffer, Instant};
 
-use super::{Failed, Share, Way};
+use super::{Failed, Mode, Share};
 use crate::array::Plan;
 use crate::object::Progress;
 
@@ -34,41 +34,40 @@ pub use gather::HELD_BYTES_MAX;
 pub use lines::LINE_BYTES_MAX;
 pub use task::{Limits, Records, Task};
 
-/// What came of an execution, or of several that were folded.
+/// Answer of an execution, or of several that were folded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// The program's result.
     pub result: u64,
-    /// What it wrote.
+    /// Bytes that it wrote.
     pub output: Vec<u8>,
 }
 
 /// A function of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
-    /// The program.
+    /// The program's entry point.
     Run,
-    /// Makes one answer of two: each is a stream, its result in 8 bytes before what it wrote.
+    /// Combines two answers; each is a stream: its result in 8 bytes, then its output.
     Fold,
 }
 
-/// An execution under way.
+/// A running execution.
 pub type Running<'a> = Pin<Box<dyn Future<Output = Result<Answer, String>> + 'a>>;
 
-/// A program, and what runs it on this host as a drive would: the same module, parameters and
-/// limits.
+/// A program and its engine on this host; drives get the same module, parameters and limits.
 pub trait Sandbox: Send + Sync {
-    /// Name of the program's type, as drives list it.
+    /// Returns the name of the program's type, as drives list it.
     fn type_name(&self) -> &str;
-    /// The program's bytes, for drives.
+    /// Returns the program's bytes, for drives.
     fn module(&self) -> &[u8];
-    /// What a record of its inputs is.
+    /// Returns the kind of records in its inputs.
     fn records(&self) -> Records;
-    /// Whether it can fold.
+    /// Returns true if it can fold.
     fn folds(&self) -> bool;
-    /// Whether it can write bytes.
+    /// Returns true if it can write bytes.
     fn emits(&self) -> bool;
-    /// Runs one of its functions over streams, each in chunks; or says in words why it failed.
+    /// Runs one of its functions over streams, each in chunks; fails with a reason in words.
     fn run(
         &self,
         function: Function,
@@ -78,37 +77,37 @@ pub trait Sandbox: Send + Sync {
     ) -> Running<'_>;
 }
 
-/// How to run a task.
+/// Options of a run.
 #[derive(Clone)]
-pub struct How {
-    /// Who computes.
-    pub way: Way,
-    /// Cores of the host that work; for [`Way::Drives`] one is used.
+pub struct RunOptions {
+    /// Mode of the run.
+    pub mode: Mode,
+    /// Number of host cores that work; [`Mode::Drives`] uses one.
     pub cores: usize,
-    /// Told of bytes worked on.
+    /// Callback for the number of bytes processed.
     pub progress: Progress,
 }
 
-/// What came of a run.
+/// Outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Who computed.
-    pub way: Way,
-    /// Cores of the host that the run used.
+    /// Mode of the run.
+    pub mode: Mode,
+    /// Number of host cores that the run used.
     pub cores: usize,
     /// The answer.
     pub answer: Answer,
-    /// Bytes of the objects.
+    /// Size of the objects, bytes.
     pub bytes: u64,
-    /// Executions of the program, folds apart.
+    /// Number of executions of the program, without folds.
     pub executions: u64,
-    /// Bytes of records that reached over the end of a chunk, handed to the execution over it.
+    /// Bytes of records across the end of a chunk that were handed to an execution.
     pub handed_bytes: u64,
-    /// Wall time from all connections standing to the answer, seconds.
+    /// Wall time from the last connection to the answer, seconds.
     pub wall_s: f64,
-    /// Everything that crossed between drives and host meanwhile, both ways, bytes on the wire.
+    /// Bytes on the wire between drives and host in that time, in both directions.
     pub crossed_bytes: u64,
-    /// Who did how much.
+    /// Shares of drives and cores.
     pub shares: Vec<Share>,
 }
 
@@ -122,11 +121,12 @@ pub fn run(
     plan: &Plan,
     options: &Options,
     task: &Arc<Task>,
-    how: &How,
+    run_options: &RunOptions,
 ) -> Result<Outcome, Failed> {
-    let cores = if how.way == Way::Drives { 1 } else { how.cores };
+    let cores = if run_options.mode == Mode::Drives { 1 } else { run_options.cores };
     let config = csd_reactor::Config { cores, ..config.clone() };
-    let shared = core::Shared::new(plan, options, task, &How { cores, ..how.clone() });
+    let shared =
+        core::Shared::new(plan, options, task, &RunOptions { cores, ..run_options.clone() });
     let shared = Arc::new(shared);
     let on_cores = Arc::clone(&shared);
     let parts = csd_reactor::run(&config, move |core| core::main(core, Arc::clone(&on_cores)));
@@ -140,7 +140,7 @@ pub fn run(
     let begin = parts.iter().map(|part| part.begin).min().unwrap_or(Instant::ZERO);
     let end = parts.iter().map(|part| part.end).max().unwrap_or(Instant::ZERO);
     Ok(Outcome {
-        way: how.way,
+        mode: run_options.mode,
         cores,
         answer: shared.answer(),
         bytes: sums.bytes,

@@ -2,12 +2,12 @@
 //!
 //! A run stores the key 06h and the program's identifier in the objects' kv namespace before it
 //! loads the program, renews the value every second, and deletes the key once the program is
-//! unloaded. A value that stays the same for [`PATIENCE`] belongs to a run that was cut off: the
-//! next run of that host unloads its program. If that run still lives it loads the program again.
-//! Programs that were loaded without such a key are left alone.
+//! unloaded. A value that stays the same for [`PATIENCE`] belongs to an interrupted run: the next
+//! run of that host unloads its program. If that run is still alive, it loads the program again.
+//! Programs without such a key are left alone.
 //!
-//! A drive without room for the key runs the program all the same. Programs of other hosts cannot
-//! be seen, so their keys stay.
+//! A drive without room for the key runs the program nevertheless. Programs of other hosts are not
+//! visible, so their keys stay.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::run::link::Link;
 
 const PREFIX: u8 = 0x06;
 const RENEWAL: Duration = Duration::from_secs(1);
-/// Pause between two looks at the keys of other runs.
+/// Pause between two checks of the keys of other runs.
 const LOOK: Duration = Duration::from_millis(200);
 /// Buffer of the list of owners, bytes: about 80 keys. A later run finds the others.
 const LIST_BYTES: u32 = 1 << 10;
@@ -31,14 +31,14 @@ const LIST_BYTES: u32 = 1 << 10;
 /// A run as the owner of its program in every drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
-    /// Identifier of the program, which no other run has.
+    /// Identifier of the program, unique to the run.
     pub(super) pid: u64,
     /// Hash of the host's NQN: programs belong to hosts.
     host: [u8; 8],
 }
 
 impl Owner {
-    /// The owner of program `pid` on the host with this NQN.
+    /// Returns the owner of program `pid` on the host with this NQN.
     pub(super) fn new(pid: u64, host_nqn: &str) -> Self {
         let hash = blake3::hash(host_nqn.as_bytes());
         Self { pid, host: *hash.as_bytes().first_chunk().expect("32 bytes") }
@@ -53,7 +53,7 @@ impl Owner {
         vec![Buffer::from_slice(&[self.host, renewals.to_le_bytes()].concat())]
     }
 
-    /// Notes in `drive` that the program which will be loaded there has this owner.
+    /// Records in `drive` that the program loaded next has this owner.
     pub(super) async fn claim(self, drive: &Drive) {
         let _no_room = drive.objects.store(&self.key(), self.value(0), 0).await;
     }
@@ -69,7 +69,7 @@ impl Owner {
         }
     }
 
-    /// Unloads the owner's program from `drive` if it is there, and then gives up the claim.
+    /// Unloads the owner's program from `drive` if it is there, and then deletes the claim.
     pub(super) async fn unload(self, drive: &Drive) -> Result<(), csd_initiator::Error> {
         for index in loaded(drive, self.pid).await? {
             drive.compute.activate(index, false).await?;
@@ -78,13 +78,13 @@ impl Owner {
         self.release(drive).await
     }
 
-    /// Gives up the claim: `drive` does not have the program.
+    /// Deletes the claim: `drive` does not have the program.
     pub(super) async fn release(self, drive: &Drive) -> Result<(), csd_initiator::Error> {
         drive.objects.delete(&self.key()).await.map(drop)
     }
 }
 
-/// Indexes at which a drive has program `pid`, loaded by this host.
+/// Returns the indexes at which a drive has program `pid`, loaded by this host.
 async fn loaded(drive: &Drive, pid: u64) -> Result<Vec<u16>, csd_initiator::Error> {
     let programs = (0u16..).zip(drive.compute.programs().await?);
     let ours = programs
@@ -99,16 +99,16 @@ struct Suspect {
     value: Option<Buffer>,
 }
 
-/// Looks for programs of runs that were cut off, while this run works.
+/// Task that looks for programs of interrupted runs while this run works.
 pub(super) struct Watch(Option<JoinHandle<()>>);
 
 impl Watch {
-    /// Begins to watch the other owners of this host in all drives. If they leave a drive without
-    /// a free index, this waits until those that were cut off are unloaded.
+    /// Begins to watch the other owners of this host in all drives. If they leave a drive without a
+    /// free index, waits until those of interrupted runs are unloaded.
     pub(super) async fn begin(links: &[Link], own: Owner) -> Self {
         let (mut suspects, mut full) = (Vec::new(), false);
         for link in links {
-            // A drive that does not answer is found by the run itself.
+            // The run itself notices a drive that does not answer.
             let drive = link.drive();
             let others = others(&drive, own).await.unwrap_or_default();
             full |= others.len() >= usize::from(DOWNLOADABLE_COUNT);
@@ -122,7 +122,7 @@ impl Watch {
         Self(settling)
     }
 
-    /// Waits until it is clear which of the other runs still live, at most [`PATIENCE`].
+    /// Waits until it is known which of the other runs are alive, at most [`PATIENCE`].
     pub(super) async fn end(self) {
         if let Some(settling) = self.0 {
             settling.await;
@@ -145,7 +145,7 @@ async fn others(drive: &Rc<Drive>, own: Owner) -> Result<Vec<Suspect>, csd_initi
     Ok(suspects)
 }
 
-/// Unloads the programs of those whose claim stays the same for [`PATIENCE`].
+/// Unloads the programs of runs whose claim stays the same for [`PATIENCE`].
 async fn settle(mut suspects: Vec<Suspect>) {
     let until = now() + PATIENCE;
     while !suspects.is_empty() && now() < until {

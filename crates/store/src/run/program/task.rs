@@ -1,7 +1,7 @@
 //! [`Task`]: a program and the objects that it runs over, checked to fit each other.
 //!
-//! Never: I/O. Invariant: chunk `i` of all objects of a task lies on one drive and holds equally
-//! many elements.
+//! Performs no I/O. Invariant: chunk `i` of all objects of a task lies on one drive and holds the
+//! same number of elements.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use csd_nvme::memory::UNIT_BYTES;
 use super::{LINE_BYTES_MAX, Sandbox};
 use crate::catalogue::{Entry, Placement};
 use crate::layout::{Layout, Run};
-use crate::run::Unfit;
+use crate::run::InvalidJob;
 use crate::run::job::side_by_side;
 
-/// What a record of a program's inputs is. No record is cut.
+/// Kind of records in a program's inputs. Records are not split between executions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Records {
     /// An element of the object.
@@ -24,14 +24,14 @@ pub enum Records {
     Lines,
 }
 
-/// What one execution may take, on a drive and on the host alike.
+/// Limits of one execution, on a drive and on the host alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Most time of a compute lane, ms.
     pub time_ms: u32,
     /// Most memory, MiB.
     pub memory_mib: u16,
-    /// Most bytes that it may write.
+    /// Most bytes of output.
     pub room_bytes: u32,
 }
 
@@ -47,34 +47,34 @@ pub struct Task {
 }
 
 impl Task {
-    /// A program over objects, with as much room for what an execution writes as `room_bytes`
-    /// says, or else as a chunk and a line have, and at least 1 MiB.
+    /// Returns a task whose executions may write `room_bytes`; by default the size of a chunk and a
+    /// line, and at least 1 MiB.
     ///
     /// # Errors
-    /// [`Unfit`] when there are too many objects, they differ in length or place, or lines are
-    /// wanted of what is no text.
+    /// [`InvalidJob`] when there are too many objects, they differ in length or place, or lines are
+    /// requested of elements that are not text.
     pub fn new(
         inputs: Vec<Entry>,
         sandbox: Arc<dyn Sandbox>,
         parameters: Vec<u8>,
         (time_ms, memory_mib): (u32, u16),
         room_bytes: Option<u32>,
-    ) -> Result<Self, Unfit> {
+    ) -> Result<Self, InvalidJob> {
         let records = sandbox.records();
         let [first, others @ ..] = &inputs[..] else {
-            return Err(Unfit("a program needs an object to run over".to_owned()));
+            return Err(InvalidJob("a program needs an object to run over".to_owned()));
         };
         if inputs.len() > usize::from(STREAMS_MAX) {
-            return Err(Unfit(format!("a program takes at most {STREAMS_MAX} objects")));
+            return Err(InvalidJob(format!("a program takes at most {STREAMS_MAX} objects")));
         }
         if records == Records::Lines {
             if !others.is_empty() {
                 let why = "the program reads lines, and lines of two objects do not pair: give it \
                            one object";
-                return Err(Unfit(why.to_owned()));
+                return Err(InvalidJob(why.to_owned()));
             }
             if first.element != ElementType::Bytes {
-                return Err(Unfit(format!(
+                return Err(InvalidJob(format!(
                     "the program reads lines, and {:?} holds elements of type {}: put text with \
                      --type bytes",
                     first.name, first.element
@@ -83,53 +83,53 @@ impl Task {
         }
         others.iter().try_for_each(|other| alike(first, other))?;
         let usual = (first.chunk_bytes + LINE_BYTES_MAX).max(1 << 20);
-        // As memory is written, in whole units: on the host alike.
+        // Memory is written in whole units, on the host alike.
         let unit = u32::try_from(UNIT_BYTES).expect("4");
         let room_bytes = room_bytes.unwrap_or(usual).next_multiple_of(unit);
         let limits = Limits { time_ms, memory_mib, room_bytes };
         Ok(Self { layout: first.layout(), inputs, records, sandbox, parameters, limits })
     }
 
-    /// What a record is.
+    /// Returns the kind of records.
     #[must_use]
     pub fn records(&self) -> Records {
         self.records
     }
 
-    /// Bytes of all objects.
+    /// Returns the size of all objects, bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.inputs.iter().map(|entry| entry.bytes).sum()
     }
 
-    /// Bytes of chunk `chunk` of all objects.
+    /// Returns the size of chunk `chunk` of all objects, bytes.
     pub(super) fn chunk_bytes(&self, chunk: u32) -> u64 {
         u64::from(self.layout.chunk_len(chunk)) * self.inputs.len() as u64
     }
 
-    /// Chunks of every member.
+    /// Returns the chunks of every member.
     pub(super) fn piles(&self) -> Vec<Vec<Run>> {
         (0..self.inputs[0].members.len()).map(|member| self.layout.runs(member)).collect()
     }
 
-    /// The objects' names, for messages.
+    /// Returns the objects' names, for messages.
     pub(super) fn names(&self) -> String {
         let names: Vec<_> = self.inputs.iter().map(|entry| format!("{:?}", entry.name)).collect();
         names.join(" or ")
     }
 }
 
-/// That two objects have equally many elements, chunk for chunk and drive for drive.
-fn alike(first: &Entry, other: &Entry) -> Result<(), Unfit> {
+/// Checks that two objects have the same number of elements, chunk for chunk and drive for drive.
+fn alike(first: &Entry, other: &Entry) -> Result<(), InvalidJob> {
     if first.elements() != other.elements() {
         let (a, b) = (first.elements(), other.elements());
-        return Err(Unfit(format!(
+        return Err(InvalidJob(format!(
             "{:?} has {a} elements and {:?} has {b}: a program over both needs equally many",
             first.name, other.name
         )));
     }
     if first.element.bytes() != other.element.bytes() {
-        return Err(Unfit(format!(
+        return Err(InvalidJob(format!(
             "{:?} is of type {} and {:?} of type {}: elements of different sizes do not pair in \
              chunks",
             first.name, first.element, other.name, other.element
@@ -138,7 +138,7 @@ fn alike(first: &Entry, other: &Entry) -> Result<(), Unfit> {
     side_by_side(first, other)?;
     let is_kv = |entry: &Entry| entry.placement == Placement::Kv;
     if first.layout() != other.layout() || is_kv(first) != is_kv(other) {
-        return Err(Unfit(format!(
+        return Err(InvalidJob(format!(
             "{:?} and {:?} are not cut alike: put {:?} again with --align {:?}",
             first.name, other.name, other.name, first.name
         )));

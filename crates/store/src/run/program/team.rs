@@ -1,4 +1,4 @@
-//! [`Team`]: tasks that end with whoever started them, also when that future is dropped.
+//! [`Team`]: tasks that end with the future that started them, also when that future is dropped.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ impl<T: 'static> Team<T> {
         self.0.push_back(spawn(Class::Foreground, task));
     }
 
-    /// Number of tasks that [`Self::next`] has not returned.
+    /// Returns the number of tasks that [`Self::next`] has not returned.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }

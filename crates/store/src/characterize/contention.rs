@@ -1,7 +1,7 @@
-//! Rivals: who else uses the host's cores, or the drive, while a kernel is measured.
+//! Contention: rival threads that use the host's cores, or the drive, while a kernel is measured.
 //!
-//! Never: memory; that is limited from outside. Invariant: rivals work from before the measurement
-//! begins until after it has ended.
+//! Does not limit memory; that is done from outside the process. Invariant: rivals work from before
+//! the measurement begins until after it has ended.
 
 use csd_initiator::{Block, Controller};
 use csd_reactor::yield_now;
@@ -10,20 +10,20 @@ use super::Error;
 use super::host::{Arriving, Shared};
 use super::region::WorkingSet;
 
-/// Who else works meanwhile.
+/// Other work during the measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rivals {
-    /// Nobody.
+pub enum Contention {
+    /// No other work.
     #[default]
     None,
-    /// Threads that compute.
+    /// Number of threads that compute.
     Cpu(usize),
-    /// Threads that read the same drive.
+    /// Number of threads that read the same drive.
     Io(usize),
 }
 
-impl Rivals {
-    /// How many there are.
+impl Contention {
+    /// Returns the number of threads.
     #[must_use]
     pub fn count(self) -> usize {
         match self {
@@ -33,14 +33,14 @@ impl Rivals {
     }
 }
 
-/// Rounds of arithmetic between two looks at whether it is over: well below a millisecond.
+/// Rounds of arithmetic between two checks for the end: well below a millisecond.
 const ROUNDS: u64 = 100_000;
 
 /// Works until the measurement is over.
 pub(super) async fn work(shared: &Shared) -> Result<(), Error> {
-    match shared.job.rivals {
-        Rivals::Io(_) => read(shared).await,
-        Rivals::Cpu(_) | Rivals::None => {
+    match shared.job.contention {
+        Contention::Io(_) => read(shared).await,
+        Contention::Cpu(_) | Contention::None => {
             let mut value = 1u64;
             while !shared.is_over() {
                 value = (0..ROUNDS).fold(value, |value, round| {

@@ -1,65 +1,65 @@
-//! The profile that measurements come to.
+//! Builds a profile from measurements.
 //!
-//! Never measures. Invariant: a bandwidth of the device is the best that any of its points reached
-//! over a whole working set; what was not measured is left out.
+//! Measures nothing. Invariant: a bandwidth of the device is the highest of its points over a whole
+//! working set; a quantity that was not measured is left out.
 
 use super::Overlap;
 use super::plan::{Cell, Found};
-use super::spread::Samples;
+use super::quantiles::Samples;
 use crate::profile::{
     Device, Energy, Host, Meta, Point, Profile, Provenance, Provenances, SCHEMA, Source, Where,
 };
 
-/// What is known of the machine and the drive beside the measurements.
+/// Facts about the machine and its drives that are not measured here.
 #[derive(Clone, Debug, Default)]
 pub struct Machine {
-    /// The machine, for people.
+    /// Description of the machine, for people.
     pub text: String,
     /// Day of the measurement, `YYYY-MM-DD`.
     pub date: String,
     /// Version of this program.
     pub version: String,
-    /// What a reader must know, for people.
+    /// Note for readers of the profile.
     pub note: Option<String>,
     /// Cores that a kernel can use on the host.
     pub cores: u64,
     /// Main memory of the host, bytes.
     pub dram_bytes: Option<u64>,
-    /// Bytes per second that the host can take in, and who says so.
+    /// Bytes per second that the host can take in, and their provenance.
     pub ingest_bw: Option<(u64, Provenance)>,
-    /// The devices, by the drives' places.
+    /// Devices, in the order of the measured drives.
     pub devices: Vec<About>,
     /// Powers.
     pub watts: Watts,
 }
 
-/// What is known of a drive, or of several that are alike, beside the measurements.
+/// Facts about a drive, or several of one model, that are not measured here.
 #[derive(Clone, Debug, Default)]
 pub struct About {
     /// Name in the profile.
     pub name: String,
     /// Address.
     pub target: Option<String>,
-    /// What is said of it.
+    /// Note on the drive.
     pub note: Option<String>,
-    /// Cores.
+    /// Number of cores.
     pub cores: Option<u64>,
     /// Capacity, bytes.
     pub capacity_bytes: Option<u64>,
 }
 
-/// Powers that energies are worked out with where no counter measures them, W.
+/// Powers for computing energies that no counter measures, W.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Watts {
-    /// What one working core of the host adds.
+    /// Power that one working core of the host adds.
     pub core: Option<f64>,
-    /// The drive at rest and at work.
+    /// Power of the drive at rest and at work.
     pub drive: Option<(f64, f64)>,
 }
 
-/// The profile of what was found.
+/// Builds the profile of the measurements.
 #[must_use]
-pub fn compose(found: &Found, machine: &Machine) -> Profile {
+pub fn build_profile(found: &Found, machine: &Machine) -> Profile {
     let point = found.cells.iter().filter_map(|cell| point(cell, machine)).collect();
     let devices = machine.devices.iter().enumerate();
     let devices =
@@ -145,11 +145,11 @@ fn device(found: &Found, machine: &Machine, subject: usize) -> Device {
     Device { prov: Some(prov), ..device }
 }
 
-/// Bytes per second at the median; unknown for nothing.
+/// Returns the bytes per second at the median time; `None` without samples.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub(super) fn bandwidth(bytes: u64, samples: &Samples) -> Option<u64> {
-    let spread = samples.spread()?;
-    let bandwidth = (bytes as f64 / spread.median) as u64;
+    let quartiles = samples.quartiles()?;
+    let bandwidth = (bytes as f64 / quartiles.median) as u64;
     (bandwidth > 0).then_some(bandwidth)
 }
 
@@ -174,7 +174,8 @@ fn point(cell: &Cell, machine: &Machine) -> Option<Point> {
     })
 }
 
-/// What a counter measured; else CPU time by the watts that a working core, or the drive, adds.
+/// Returns the energy by a counter; else CPU time by the power that a working core, or the drive,
+/// adds.
 fn energy(cell: &Cell, machine: &Machine) -> Option<Energy> {
     if let Some(energy) = cell.joules.energy(Source::Rapl) {
         return Some(energy);
@@ -183,12 +184,12 @@ fn energy(cell: &Cell, machine: &Machine) -> Option<Energy> {
         Where::Host => machine.watts.core?,
         Where::Drive => machine.watts.drive.map(|(idle, active)| active - idle)?,
     };
-    let spread = cell.cpu.spread()?;
+    let quartiles = cell.cpu.quartiles()?;
     Some(Energy {
-        median: spread.median * watts,
-        p25: Some(spread.p25 * watts),
-        p75: Some(spread.p75 * watts),
-        n: Some(spread.n),
+        median: quartiles.median * watts,
+        p25: Some(quartiles.p25 * watts),
+        p75: Some(quartiles.p75 * watts),
+        n: Some(quartiles.n),
         source: Source::CpuSeconds,
     })
 }
@@ -237,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_profile_is_sound_and_says_where_its_numbers_come_from() {
-        let profile = compose(&found(), &machine());
+        let profile = build_profile(&found(), &machine());
         let again = Profile::parse(&profile.to_toml());
         assert_eq!(again.unwrap_or_else(|faults| panic!("{faults}")), profile);
         let device = &profile.device["drive"];
@@ -264,7 +265,7 @@ mod tests {
     fn what_a_counter_measured_stands_before_watts() {
         let mut found = found();
         found.cells[0].joules = samples([4.0, 3.0, 5.0]);
-        let profile = compose(&found, &machine());
+        let profile = build_profile(&found, &machine());
         let energy = profile.point[0].energy_J.as_ref().unwrap();
         assert_eq!((energy.source, energy.median, energy.n), (Source::Rapl, 4.0, Some(3)));
         let other = profile.point[1].energy_J.as_ref().unwrap();
@@ -280,7 +281,7 @@ mod tests {
         found.cells.push(other);
         let mut machine = machine();
         machine.devices.push(About { name: "slow".to_owned(), ..About::default() });
-        let profile = compose(&found, &machine);
+        let profile = build_profile(&found, &machine);
         Profile::parse(&profile.to_toml()).unwrap_or_else(|faults| panic!("{faults}"));
         assert_eq!(profile.device["drive"].ext_read_Bps, Some(10_485_760));
         assert_eq!(profile.device["slow"].ext_read_Bps, Some(5_242_880));
@@ -295,7 +296,7 @@ mod tests {
         let mut found = found();
         found.cells.truncate(1);
         found.written.clear();
-        let profile = compose(&found, &machine);
+        let profile = build_profile(&found, &machine);
         let device = &profile.device["drive"];
         assert_eq!((device.int_read_Bps, device.ext_write_Bps), (None, None));
         assert_eq!((profile.host.core_W, profile.host.ingest_bw_Bps), (None, None));

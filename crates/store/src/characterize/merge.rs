@@ -1,14 +1,15 @@
-//! Several drives as one device: drives of an array that do not differ are runs of one model.
+//! Merging drives into one device: drives of an array that do not differ count as runs of one
+//! model.
 //!
-//! Invariant: drives are united all or none, and then every sample of every drive counts.
+//! Invariant: either all drives are merged, with every sample of every drive, or none.
 
 use super::plan::{Cell, Found};
-use super::spread::Samples;
+use super::quantiles::Samples;
 
 impl Found {
-    /// Makes one drive of all, if none differs from the first by more than their runs do; whether
-    /// there is one drive now.
-    pub fn unite(&mut self) -> bool {
+    /// Merges all drives into one, if none differs from the first by more than their runs do;
+    /// returns true if there is one drive now.
+    pub fn merge(&mut self) -> bool {
         let drives = self.written.len();
         let alike = |other: usize| {
             let (first, other) = (self.row(0), self.row(other));
@@ -22,7 +23,7 @@ impl Found {
         for cell in others {
             let same =
                 own.iter_mut().find(|own| own.is_of(&cell)).expect("all have the same cells");
-            same.unite(&cell);
+            same.merge(&cell);
         }
         self.cells = own;
         let mut written = std::mem::take(&mut self.written).into_iter();
@@ -32,16 +33,16 @@ impl Found {
         true
     }
 
-    /// Bytes per second that the host read from a drive by itself, at best.
+    /// Returns the highest bandwidth at which the host read a drive by itself, bytes per second.
     #[must_use]
     pub fn read_alone(&self, subject: usize) -> u64 {
         let row = self.row(subject);
         let host = row.iter().filter(|cell| cell.side == crate::profile::Where::Host);
-        let best = host.filter_map(|cell| super::compose::bandwidth(cell.bytes, &cell.load)).max();
+        let best = host.filter_map(|cell| super::build::bandwidth(cell.bytes, &cell.load)).max();
         best.unwrap_or(0)
     }
 
-    /// The cells of one drive, without burdens of the host.
+    /// Returns the cells of one drive, without those under a burden of the host.
     fn row(&self, subject: usize) -> Vec<&Cell> {
         let own = |cell: &&Cell| cell.subject == subject && cell.overload.is_none();
         self.cells.iter().filter(own).collect()
@@ -49,7 +50,7 @@ impl Found {
 }
 
 impl Cell {
-    /// Whether both are of the same kernel, system and working set, on whichever drive.
+    /// Returns true if both cells are of the same kernel, system and working set, on any drives.
     fn is_of(&self, other: &Self) -> bool {
         let key = |cell: &Self| (cell.kernel, cell.side, cell.units, cell.bytes, cell.overload);
         key(self) == key(other)
@@ -63,7 +64,7 @@ impl Cell {
         self.is_of(other) && ours.iter().zip(&others).all(|(a, b)| !a.differs(b))
     }
 
-    fn unite(&mut self, other: &Self) {
+    fn merge(&mut self, other: &Self) {
         let pairs = [
             (&mut self.load, &other.load),
             (&mut self.comp, &other.comp),
@@ -108,21 +109,22 @@ mod tests {
     fn drives_that_do_not_differ_are_one_with_all_their_runs() {
         let mut found = found([1.2, 1.1, 1.0]);
         assert_eq!(found.read_alone(1), 953_250, "a MiB in 1.1 s");
-        assert!(found.unite());
-        let runs: Vec<_> = found.cells.iter().map(|cell| cell.load.spread().unwrap().n).collect();
+        assert!(found.merge());
+        let runs: Vec<_> =
+            found.cells.iter().map(|cell| cell.load.quartiles().unwrap().n).collect();
         assert_eq!((runs, found.written.len()), (vec![6, 6, 3], 1));
         assert!(found.cells.iter().all(|cell| cell.subject == 0));
-        assert!(found.unite(), "one drive is one already");
+        assert!(found.merge(), "one drive is one already");
     }
 
     #[test]
     fn drives_that_differ_stay_apart() {
         let mut slower = found([2.0, 2.1, 2.2]);
-        assert!(!slower.unite());
+        assert!(!slower.merge());
         assert_eq!((slower.cells.len(), slower.written.len()), (5, 2));
-        // One of them does not compute.
+        // One of the drives does not compute.
         let mut lacking = found([1.0, 1.1, 1.2]);
         lacking.cells.remove(3);
-        assert!(!lacking.unite());
+        assert!(!lacking.merge());
     }
 }

@@ -1,14 +1,15 @@
 //! Median and quartiles of repeated measurements.
 //!
-//! Quartiles are those of linear interpolation between the ordered values (the default of NumPy).
-//! Invariant: `p25 <= median <= p75`, all greater than 0: a time too short to tell is one
-//! nanosecond, the resolution of the clock.
+//! Quartiles are linearly interpolated between the ordered values (the default of NumPy).
+//! Invariant: `p25 <= median <= p75`, all greater than 0: a time below the resolution of the clock
+//! counts as one nanosecond.
 
 use crate::profile::{Energy, Source, Timing};
 
-/// Spread between quartiles, over the median, from which a measurement is called unsteady.
+/// Distance between the quartiles, divided by the median, above which a measurement is called
+/// unsteady.
 pub const UNSTEADY: f64 = 0.25;
-/// Medians that lie nearer to each other than this part of the smaller are never told apart.
+/// Relative distance of medians, of the smaller one, below which they count as equal.
 const ALIKE: f64 = 0.1;
 /// Resolution of the clock, seconds.
 const RESOLUTION_S: f64 = 1e-9;
@@ -17,16 +18,16 @@ const RESOLUTION_S: f64 = 1e-9;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples(Vec<f64>);
 
-/// What is said of them.
+/// Median and quartiles of samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
+pub struct Quartiles {
     /// Median.
     pub median: f64,
     /// First quartile.
     pub p25: f64,
     /// Third quartile.
     pub p75: f64,
-    /// How many values there are.
+    /// Number of values.
     pub n: u64,
 }
 
@@ -41,10 +42,11 @@ impl Samples {
         self.0.extend(&other.0);
     }
 
-    /// Whether the medians of both lie further apart than both spreads together, and than a tenth.
+    /// Returns true if the medians differ by more than the sum of both interquartile ranges, and by
+    /// more than a tenth.
     #[must_use]
     pub fn differs(&self, other: &Self) -> bool {
-        match (self.spread(), other.spread()) {
+        match (self.quartiles(), other.quartiles()) {
             (Some(a), Some(b)) => {
                 let spread = (a.p75 - a.p25) + (b.p75 - b.p25);
                 (a.median - b.median).abs() > spread.max(ALIKE * a.median.min(b.median))
@@ -54,9 +56,9 @@ impl Samples {
         }
     }
 
-    /// Median and quartiles; `None` without values.
+    /// Returns median and quartiles; `None` without values.
     #[must_use]
-    pub fn spread(&self) -> Option<Spread> {
+    pub fn quartiles(&self) -> Option<Quartiles> {
         if self.0.is_empty() {
             return None;
         }
@@ -66,26 +68,26 @@ impl Samples {
         let rounded = |value: f64| (value * 1e9).round() / 1e9;
         let at = |part: f64| rounded(quantile(&ordered, part)).max(RESOLUTION_S);
         let n = ordered.len() as u64;
-        Some(Spread { median: at(0.5), p25: at(0.25), p75: at(0.75), n })
+        Some(Quartiles { median: at(0.5), p25: at(0.25), p75: at(0.75), n })
     }
 
-    /// The timing of a profile's point; `None` without values.
+    /// Returns the timing for a profile's point; `None` without values.
     #[must_use]
     pub fn timing(&self) -> Option<Timing> {
-        let Spread { median, p25, p75, n } = self.spread()?;
+        let Quartiles { median, p25, p75, n } = self.quartiles()?;
         Some(Timing { median, p25: Some(p25), p75: Some(p75), n: Some(n), prov: None })
     }
 
-    /// The energy of a profile's point; `None` without values.
+    /// Returns the energy for a profile's point; `None` without values.
     #[must_use]
     pub fn energy(&self, source: Source) -> Option<Energy> {
-        let Spread { median, p25, p75, n } = self.spread()?;
+        let Quartiles { median, p25, p75, n } = self.quartiles()?;
         Some(Energy { median, p25: Some(p25), p75: Some(p75), n: Some(n), source })
     }
 }
 
-impl Spread {
-    /// Whether the quartiles lie too far apart for the median to mean much.
+impl Quartiles {
+    /// Returns true if the quartiles are too far apart for the median to mean much.
     #[must_use]
     pub fn is_unsteady(&self) -> bool {
         self.n > 1 && self.p75 - self.p25 > UNSTEADY * self.median
@@ -103,26 +105,26 @@ fn quantile(ordered: &[f64], part: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn spread(values: &[f64]) -> Option<Spread> {
+    fn quartiles(values: &[f64]) -> Option<Quartiles> {
         let mut samples = Samples::default();
         values.iter().for_each(|value| samples.push(*value));
-        samples.spread()
+        samples.quartiles()
     }
 
     #[test]
     fn quartiles_are_interpolated() {
         // numpy.percentile([4, 1, 3, 2], [50, 25, 75]) is [2.5, 1.75, 3.25].
-        let expected = Spread { median: 2.5, p25: 1.75, p75: 3.25, n: 4 };
-        assert_eq!(spread(&[4.0, 1.0, 3.0, 2.0]), Some(expected));
-        assert_eq!(spread(&[7.0]), Some(Spread { median: 7.0, p25: 7.0, p75: 7.0, n: 1 }));
-        assert_eq!(spread(&[]), None);
+        let expected = Quartiles { median: 2.5, p25: 1.75, p75: 3.25, n: 4 };
+        assert_eq!(quartiles(&[4.0, 1.0, 3.0, 2.0]), Some(expected));
+        assert_eq!(quartiles(&[7.0]), Some(Quartiles { median: 7.0, p25: 7.0, p75: 7.0, n: 1 }));
+        assert_eq!(quartiles(&[]), None);
     }
 
     #[test]
     fn unsteady_is_a_wide_gap_between_quartiles() {
-        assert!(spread(&[1.0, 2.0, 3.0]).unwrap().is_unsteady());
-        assert!(!spread(&[1.0, 1.1, 1.2]).unwrap().is_unsteady());
-        assert!(!spread(&[1.0]).unwrap().is_unsteady());
+        assert!(quartiles(&[1.0, 2.0, 3.0]).unwrap().is_unsteady());
+        assert!(!quartiles(&[1.0, 1.1, 1.2]).unwrap().is_unsteady());
+        assert!(!quartiles(&[1.0]).unwrap().is_unsteady());
     }
 
     #[test]
@@ -149,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_time_too_short_to_tell_is_still_greater_than_nothing() {
-        let spread = spread(&[0.0, 0.0]).unwrap();
-        assert!(spread.p25 > 0.0 && spread.p25 <= spread.median && spread.median <= spread.p75);
+        let found = quartiles(&[0.0, 0.0]).unwrap();
+        assert!(found.p25 > 0.0 && found.p25 <= found.median && found.median <= found.p75);
     }
 }

@@ -1,4 +1,5 @@
-//! [`Site`]: what the workers of one core share during a step of a run, and the drives it loses.
+//! [`StepContext`]: state shared by the workers of one core during a step of a run, and [`Losses`]:
+//! the drives that the run lost.
 
 use std::fmt;
 use std::rc::Rc;
@@ -7,36 +8,37 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::link::Link;
 use super::queue::Queue;
 use super::target::Target;
-use super::{Error, Job, Way};
+use super::{Error, Job, Mode};
 use crate::layout::Run;
 use crate::object::Progress;
 
-/// What the workers of one core share.
-pub(super) struct Site {
+/// State shared by the workers of one core during a step.
+pub(super) struct StepContext {
     pub(super) job: Arc<Job>,
-    pub(super) way: Way,
+    pub(super) mode: Mode,
     pub(super) drive_cores: u16,
     pub(super) queue: Arc<Queue>,
-    /// By member.
+    /// Links to the drives, by member.
     pub(super) links: Rc<Vec<Link>>,
     pub(super) target: Target,
-    /// The vector that every unit reads, little-endian; empty if there is none.
+    /// Vector that every unit reads, little-endian; empty if there is none.
     pub(super) vector: Arc<Vec<u8>>,
-    /// Holder of the lease of the drives' memory: a number that no other run has; 0 if the run
-    /// needs no memory.
+    /// Holder of the lease of the drives' memory: a number unique to the run; 0 if the run needs no
+    /// memory.
     pub(super) holder: u64,
     pub(super) progress: Progress,
     pub(super) losses: Arc<Losses>,
 }
 
-impl Site {
-    /// Notes that a member's drive is lost with what it was at, and takes all that it had left.
+impl StepContext {
+    /// Records that a member's drive is lost while it worked on `at`, and removes its other units
+    /// from the queue.
     pub(super) fn lose(&self, member: usize, error: &Error, at: Option<Run>) {
         self.losses.add(&self.queue, member, error, at);
     }
 }
 
-/// The drives that a run has lost.
+/// Drives that a run has lost.
 #[derive(Default)]
 pub(super) struct Losses(Mutex<Vec<Loss>>);
 
@@ -47,13 +49,13 @@ struct Loss {
 }
 
 impl Losses {
-    /// Whether a drive was lost.
+    /// Returns true if a drive was lost.
     pub(super) fn any(&self) -> bool {
         !self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Notes that a member's drive is lost with what it was at, and takes what the queue has left
-    /// for it.
+    /// Records that a member's drive is lost while it worked on `at`, and removes its other units
+    /// from the queue.
     pub(super) fn add(&self, queue: &Queue, member: usize, error: &Error, at: Option<Run>) {
         let mut runs = queue.abandon(member);
         runs.extend(at);
@@ -65,7 +67,7 @@ impl Losses {
         }
     }
 
-    /// What is missing of a run, if something is; `unit` is what it counts.
+    /// Returns a description of the missing work, if any; `unit` names its units.
     pub(super) fn partial(
         &self,
         unit: &'static str,
@@ -89,17 +91,17 @@ impl Losses {
     }
 }
 
-/// Numbers of missing units that a message shows.
+/// Most numbers of missing units in a message.
 const SHOWN: usize = 8;
 
-/// What is missing of a run, some of whose drives were lost: no answer came of it.
+/// Missing work of a run that lost drives and therefore has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partial {
     unit: &'static str,
     missing: Vec<Missing>,
-    /// Bytes of inputs that were worked on.
+    /// Bytes of inputs that were processed.
     pub done_bytes: u64,
-    /// Bytes of inputs in all.
+    /// Bytes of inputs in total.
     pub all_bytes: u64,
 }
 
