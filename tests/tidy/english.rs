@@ -17,7 +17,7 @@ const DOCUMENTS: [&str; 4] =
 const OPENINGS: [&str; 8] =
     ["What", "Whether", "How", "Who", "Whoever", "Where", "Which", "That which"];
 
-/// Those of them that no sentence of a document begins with.
+/// Openings that are forbidden at the start of every sentence of a document.
 const SENTENCE_OPENINGS: [&str; 3] = ["What", "Who", "Whoever"];
 
 /// Words and phrases to replace, in small letters.

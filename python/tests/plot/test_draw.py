@@ -32,7 +32,7 @@ def test_svg_is_xml_and_bytes_are_equal(
     assert ET.parse(first).getroot().tag == "{http://www.w3.org/2000/svg}svg"
     text = first.read_text(encoding="utf-8")
     assert "date" not in text
-    # matplotlib leaves a comment with the text of each label beside its outlines.
+    # matplotlib writes a comment with the text of each label next to its outlines.
     for label in ("k_limit 8", "SSDs, Host(16): BEP 44", "SSDs, Host(1): BEP 2", "CSDs"):
         assert f"<!-- {label} -->" in text
 

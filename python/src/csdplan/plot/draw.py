@@ -117,7 +117,7 @@ def _lines(axis: Axes, panel: Lines) -> None:
             axis.locator_params(axis="x", integer=True)
         elif all(value == int(value) for value in known):
             axis.locator_params(axis="y", integer=True)
-    # Curves without markers are told apart by dashes, which need longer samples.
+    # Dashes distinguish curves without markers, and need longer samples in the legend.
     axis.legend(**_BELOW, ncols=2, handlelength=3.2 if panel.smooth else 2.0)
 
 
