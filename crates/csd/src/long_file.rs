@@ -8,15 +8,13 @@
 use std::fs::File;
 use std::io::{self, Write};
 
+use csd_reactor::ALIGNMENT;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
 /// Number of first bytes that go through the page cache: shorter files are likely to be read again
 /// soon.
 const DIRECT_FROM: u64 = 64 << 20;
-/// Alignment of position, length and memory address of a direct write; enough for any disk.
-const ALIGNMENT: usize = 4096;
-
 /// A new file that is being written.
 #[derive(Debug)]
 pub(crate) struct LongFile {

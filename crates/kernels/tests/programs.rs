@@ -17,19 +17,11 @@ fn start((program, wanted, parameters): &Started) -> Result<Box<dyn Program>, Fa
     registry::by_program_id(*program).expect("a kernel").start(parameters, *wanted)
 }
 
-fn output(wanted: Wanted) -> Output {
-    match wanted {
-        Wanted::Result => Output::default(),
-        Wanted::Bytes => Output::in_chunks(1 << 20),
-        Wanted::Chunks(bytes) => Output::in_chunks(bytes as usize),
-    }
-}
-
 /// Runs a program over streams that arrive in pieces of `piece` bytes, one a round; returns its
 /// result and its output.
 fn run(started: &Started, streams: &[&[u8]], piece: usize) -> Result<(u64, Vec<u8>), Failure> {
     let mut program = start(started)?;
-    part(&mut *program, output(started.1), streams, piece)
+    part(&mut *program, started.1.output(), streams, piece)
 }
 
 fn part(
@@ -186,9 +178,9 @@ fn a_product_keeps_its_vector_for_the_next_part() {
     let mut program = start(&started).unwrap();
     assert!(!program.next_part(), "it has no vector yet");
     let (rows, rest) = rows.split_at(96);
-    let first = part(&mut *program, output(CHUNKS), &[rows, &vector], 100).unwrap();
+    let first = part(&mut *program, CHUNKS.output(), &[rows, &vector], 100).unwrap();
     assert!(program.next_part());
-    let second = part(&mut *program, output(CHUNKS), &[rest], 100).unwrap();
+    let second = part(&mut *program, CHUNKS.output(), &[rest], 100).unwrap();
     assert_eq!((first.0, second.0), (6, 10));
     assert_eq!([first.1, second.1].concat(), whole);
 }

@@ -3,22 +3,14 @@
 #![allow(clippy::unwrap_used)]
 
 use csd_buffer::Buffer;
-use csd_kernels::kernel::{Kernel, Wanted};
-use csd_kernels::program::{Execution, Output};
+use csd_kernels::kernel::Kernel;
 use csd_kernels::registry::BUILTIN;
 
 /// Runs a kernel over bytes of its sample that arrive in these pieces; returns the result, the
 /// work and the output.
 fn run(kernel: &dyn Kernel, cuts: &[u64]) -> (u64, u64, Vec<u8>) {
     let sample = kernel.sample();
-    let wanted = if sample.stores { Wanted::Bytes } else { Wanted::Result };
-    let output = if sample.stores { Output::in_chunks(1 << 20) } else { Output::default() };
-    let program = kernel.start(&sample.parameters, wanted).unwrap();
-    let streams = sample.streams + usize::from(sample.resident.is_some());
-    let mut execution = Execution::new(program, streams, output);
-    if let Some(resident) = &sample.resident {
-        execution.push(sample.streams, Buffer::from_slice(resident));
-    }
+    let mut execution = kernel.start_sample().unwrap();
     for pair in cuts.windows(2) {
         for stream in 0..sample.streams {
             let mut piece = Buffer::zeroed(usize::try_from(pair[1] - pair[0]).unwrap());
@@ -26,8 +18,7 @@ fn run(kernel: &dyn Kernel, cuts: &[u64]) -> (u64, u64, Vec<u8>) {
             execution.push(stream, piece);
         }
     }
-    execution.end();
-    let result = execution.advance().unwrap().unwrap();
+    let result = execution.finish().unwrap();
     let work = execution.work();
     let mut written = Vec::new();
     execution.into_parts().1.iter().for_each(|chunk| written.extend_from_slice(chunk));

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use csd_kernels::kernel::{Kind, Value};
+use csd_kernels::kernel::Kind;
 use csd_kernels::page_rank::Options as RankOptions;
 use csd_store::array::Plan;
 use csd_store::run::{self, Job, Mode, RunOptions};
 use serde_json::Map;
 
-use super::{RunContext, look_up, report, text};
+use super::{RunContext, look_up, report};
 use crate::cli::kernel::KernelRun;
 use crate::cli::ways::Who;
 use crate::context::{Context, silent};
@@ -38,9 +38,6 @@ pub(super) fn run(options: &KernelRun, context: &Context) -> Result<Report, Fail
             more.insert(choice.name.replace('-', "_"), text.into());
         }
     }
-    let described = run_context.describe(&results.outcomes[0].answer);
-    let fields = described.fields.iter().cloned().chain(run_context.job.settings());
-    more.extend(fields.map(|(name, value): (_, Value)| (name.to_owned(), text::json_of(&value))));
     let mut report = report(&run_context, &results, more.into(), warnings)?;
     if options.tune {
         report.text += &format!("plan: {}\n", run_context.job.settings_in_words());

@@ -254,6 +254,9 @@ fn report(
         objects => result["objects"] = objects.into(),
     }
     result[first.name] = first.value.into();
+    for (name, value) in first.fields.iter().chain(&run_context.job.settings()) {
+        result[*name] = text::json_of(value);
+    }
     if let Value::Object(more) = more {
         more.into_iter().for_each(|(key, value)| result[key] = value);
     }

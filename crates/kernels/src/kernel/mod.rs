@@ -16,6 +16,8 @@ mod usage;
 
 use std::ops::Range;
 
+use csd_buffer::Buffer;
+
 pub use answer::{Answer, Description, Field, Position, Value};
 pub use plan::{AnswerForm, Input, Layout, Pairing, Plan, Unit, Writes};
 pub use sample::{Sample, fill_i32, mix};
@@ -23,7 +25,7 @@ pub use usage::{Arguments, Choice, Kind, ObjectName, OutputUse, Usage};
 
 use crate::Numeric;
 use crate::numeric::NotNumeric;
-use crate::program::{Failure, Program, SplitRule};
+use crate::program::{CHUNK_BYTES, Execution, Failure, Inputs, Output, Program, SplitRule};
 
 /// Output that the caller of a program asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +39,22 @@ pub enum Wanted {
 }
 
 impl Wanted {
+    /// Returns the size of the chunks in which bytes are gathered; `None` if none are wanted.
+    #[must_use]
+    pub fn chunk_bytes(self) -> Option<usize> {
+        match self {
+            Self::Result => None,
+            Self::Bytes => Some(CHUNK_BYTES),
+            Self::Chunks(bytes) => Some(bytes as usize),
+        }
+    }
+
+    /// Returns an empty output that gathers the bytes wanted.
+    #[must_use]
+    pub fn output(self) -> Output {
+        self.chunk_bytes().map_or_else(Output::default, Output::in_chunks)
+    }
+
     /// Checks that bytes are wanted, in chunks of whole elements of `element_bytes` bytes.
     ///
     /// # Errors
@@ -135,6 +153,22 @@ pub trait Kernel: Sync + std::fmt::Debug {
 
     /// Returns the data on which the kernel is measured.
     fn sample(&self) -> Sample;
+
+    /// Starts the program of the sample. The stream that every execution reads whole is there.
+    ///
+    /// # Errors
+    /// [`Failure`] of [`Self::start`].
+    fn start_sample(&self) -> Result<Execution, Failure> {
+        let sample = self.sample();
+        let wanted = if sample.stores { Wanted::Bytes } else { Wanted::Result };
+        let program = self.start(&sample.parameters, wanted)?;
+        let mut inputs = Inputs::new(sample.streams + usize::from(sample.resident.is_some()));
+        if let Some(resident) = &sample.resident {
+            inputs.push(sample.streams, Buffer::from_slice(resident).into());
+            inputs.end(sample.streams);
+        }
+        Ok(Execution::new(program, inputs, wanted.output()))
+    }
 }
 
 /// Returns the one numeric type of two inputs.

@@ -22,7 +22,7 @@ pub struct Usage {
 /// An object that a command line names.
 #[derive(Debug)]
 pub struct ObjectName {
-    /// Placeholder.
+    /// Name of the argument in help texts.
     pub name: &'static str,
     /// Help.
     pub help: &'static str,
@@ -41,7 +41,7 @@ impl ObjectName {
 pub struct Choice {
     /// Name, without dashes.
     pub name: &'static str,
-    /// Placeholder of its value.
+    /// Name of its value in help texts.
     pub value_name: &'static str,
     /// Help.
     pub help: &'static str,

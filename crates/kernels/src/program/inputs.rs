@@ -92,6 +92,17 @@ impl Inputs {
         Self { streams, consumed: 0, spent: Vec::new() }
     }
 
+    /// Makes inputs of complete streams, each in chunks.
+    #[must_use]
+    pub fn complete(streams: Vec<Vec<Buffer>>) -> Self {
+        let mut inputs = Self::new(streams.len());
+        for (stream, chunks) in streams.into_iter().enumerate() {
+            chunks.into_iter().for_each(|bytes| inputs.push(stream, bytes.into()));
+            inputs.end(stream);
+        }
+        inputs
+    }
+
     /// Returns the number of streams.
     #[must_use]
     pub fn streams(&self) -> usize {

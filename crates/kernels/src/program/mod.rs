@@ -18,7 +18,7 @@ use std::fmt;
 
 pub use engine::{Compiled, Engine, Limits, TooMuch};
 pub use inputs::{Check, Chunk, Inputs};
-pub use output::{FULL_BYTES, Output};
+pub use output::{CHUNK_BYTES, FULL_BYTES, Output};
 pub use run::{Execution, run};
 pub use split::SplitRule;
 

@@ -11,6 +11,9 @@ use csd_buffer::Buffer;
 /// Number of gathered bytes at which a program is asked to wait.
 pub const FULL_BYTES: usize = 8 << 20;
 
+/// Size of the chunks in which a sequence of bytes is gathered.
+pub const CHUNK_BYTES: usize = 1 << 20;
+
 /// Output of a program. The default drops what is written.
 #[derive(Default)]
 pub struct Output {

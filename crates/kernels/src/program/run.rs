@@ -2,6 +2,7 @@
 
 use csd_buffer::Buffer;
 
+use super::output::CHUNK_BYTES;
 use super::{Cause, Failure, Inputs, Output, Program, Step};
 
 /// A program that is run over bytes at hand.
@@ -13,25 +14,15 @@ pub struct Execution {
 }
 
 impl Execution {
-    /// Prepares a program to read this many streams and write to `output`.
+    /// Prepares a program to read `inputs` and write to `output`.
     #[must_use]
-    pub fn new(program: Box<dyn Program>, streams: usize, output: Output) -> Self {
-        Self { program, inputs: Inputs::new(streams), output, written: Vec::new() }
+    pub fn new(program: Box<dyn Program>, inputs: Inputs, output: Output) -> Self {
+        Self { program, inputs, output, written: Vec::new() }
     }
 
     /// Appends bytes to a stream.
     pub fn push(&mut self, stream: usize, bytes: Buffer) {
         self.inputs.push(stream, bytes.into());
-    }
-
-    /// Marks a stream as complete.
-    pub fn end_of(&mut self, stream: usize) {
-        self.inputs.end(stream);
-    }
-
-    /// Marks all streams as complete.
-    pub fn end(&mut self) {
-        (0..self.inputs.streams()).for_each(|stream| self.inputs.end(stream));
     }
 
     /// Runs the program until it needs more input, or is done. Returns its result if it is done.
@@ -59,6 +50,15 @@ impl Execution {
         }
     }
 
+    /// Marks all streams as complete, and runs the program to its end. Returns its result.
+    ///
+    /// # Errors
+    /// As [`Self::advance`].
+    pub fn finish(&mut self) -> Result<u64, Failure> {
+        (0..self.inputs.streams()).for_each(|stream| self.inputs.end(stream));
+        Ok(self.advance()?.expect("it cannot wait: every stream has ended"))
+    }
+
     /// Returns the work that the program counted.
     #[must_use]
     pub fn work(&self) -> u64 {
@@ -81,12 +81,9 @@ pub fn run(
     program: Box<dyn Program>,
     streams: Vec<Vec<Buffer>>,
 ) -> Result<(u64, Vec<u8>), Failure> {
-    let mut execution = Execution::new(program, streams.len(), Output::in_chunks(1 << 20));
-    for (stream, chunks) in streams.into_iter().enumerate() {
-        chunks.into_iter().for_each(|bytes| execution.push(stream, bytes));
-    }
-    execution.end();
-    let result = execution.advance()?.expect("it cannot wait: every stream has ended");
+    let (inputs, output) = (Inputs::complete(streams), Output::in_chunks(CHUNK_BYTES));
+    let mut execution = Execution::new(program, inputs, output);
+    let result = execution.finish()?;
     let mut written = Vec::new();
     execution.written.iter().for_each(|chunk| written.extend_from_slice(chunk));
     Ok((result, written))

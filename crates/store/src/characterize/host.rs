@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use csd_initiator::{Address, Block, Controller, Options};
-use csd_kernels::kernel::{Kernel, Sample, Wanted};
-use csd_kernels::program::{Execution, Output};
+use csd_kernels::kernel::{Kernel, Sample};
+use csd_kernels::program::{CHUNK_BYTES, Execution};
 use csd_reactor::sync::Barrier;
 use csd_reactor::{Buffer, Class, CoreId, Instant, JoinHandle, busy, now, spawn};
 
@@ -24,8 +24,6 @@ use super::meter::{Mark, Meter};
 use super::region::{PIECE_BYTES, Region, WorkingSet, pieces};
 use super::{Error, Overlap};
 
-/// Size of the chunks in which the output is gathered.
-const OUTPUT_CHUNK_BYTES: usize = 1 << 20;
 /// Pieces that a core requests ahead, as in a run.
 pub(super) const AHEAD: usize = 8;
 
@@ -172,7 +170,7 @@ async fn work(core: CoreId, shared: &Shared) -> Result<Option<Part>, Error> {
     }
     let mark = || job.meter.as_ref().and_then(Meter::mark);
     let (before, marked) = (busy(), mark());
-    let mut running = Running::new(job)?;
+    let mut running = Running(job.kernel.start_sample().map_err(unable)?);
     let begin = now();
     let mut arriving = Arriving::new(&block, &job.region, set, own);
     let (loaded, computing);
@@ -217,22 +215,6 @@ async fn work(core: CoreId, shared: &Shared) -> Result<Option<Part>, Error> {
 struct Running(Execution);
 
 impl Running {
-    fn new(job: &HostJob) -> Result<Self, Error> {
-        let sample = job.kernel.sample();
-        let (wanted, output) = match sample.stores {
-            true => (Wanted::Bytes, Output::in_chunks(OUTPUT_CHUNK_BYTES)),
-            false => (Wanted::Result, Output::default()),
-        };
-        let program = job.kernel.start(&sample.parameters, wanted).map_err(unable)?;
-        let streams = sample.streams + usize::from(sample.resident.is_some());
-        let mut execution = Execution::new(program, streams, output);
-        if let Some(resident) = &sample.resident {
-            execution.push(sample.streams, Buffer::from_slice(resident));
-            execution.end_of(sample.streams);
-        }
-        Ok(Self(execution))
-    }
-
     /// Computes over the next piece of every stream.
     fn feed(&mut self, streams: Vec<Buffer>) -> Result<(), Error> {
         for (stream, piece) in streams.into_iter().enumerate() {
@@ -244,8 +226,7 @@ impl Running {
 
     /// Returns the result, the work done and the output.
     fn finish(mut self) -> Result<(u64, u64, Vec<Buffer>), Error> {
-        self.0.end();
-        let result = self.0.advance().map_err(unable)?.expect("every stream has ended");
+        let result = self.0.finish().map_err(unable)?;
         let work = self.0.work();
         Ok((result, work, self.0.into_parts().1))
     }
@@ -263,7 +244,7 @@ fn length(chunks: &[Buffer]) -> u64 {
 /// Copies bytes of an output from `at` on into `piece`, up to the output's end. All chunks but the
 /// last have the same length.
 fn copy(chunks: &[Buffer], at: u64, mut piece: &mut [u8]) {
-    let chunk_bytes = OUTPUT_CHUNK_BYTES as u64;
+    let chunk_bytes = CHUNK_BYTES as u64;
     let mut skip = usize::try_from(at % chunk_bytes).expect("less than a chunk");
     for chunk in chunks.iter().skip(usize::try_from(at / chunk_bytes).unwrap_or(usize::MAX)) {
         let from = &chunk[skip.min(chunk.len())..];

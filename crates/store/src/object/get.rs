@@ -185,7 +185,7 @@ struct Writer {
 }
 
 /// Writes `header`, which the digest does not cover, then hashes and writes `chunks`, and returns
-/// them. Starts at once, on the compute lane: hashing takes long, and writing blocks.
+/// them. Starts at once, on the compute thread: hashing takes long, and writing blocks.
 fn write(
     mut writer: Writer,
     header: Vec<u8>,

@@ -158,7 +158,7 @@ async fn send_all(
     Ok((reader, packed))
 }
 
-/// Reads and hashes on the compute lane: reading blocks, and hashing takes long.
+/// Reads and hashes on the compute thread: reading blocks, and hashing takes long.
 struct Reader {
     source: Source,
     cutter: Cutter,

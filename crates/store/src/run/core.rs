@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use csd_initiator::{Memory, Options};
+use csd_initiator::Options;
 use csd_kernels::page_rank::Progress as Step;
 use csd_reactor::sync::Barrier;
 use csd_reactor::{Class, CoreId, Instant, now, random_u64, spawn};
@@ -17,11 +17,12 @@ use super::drives::{self, Part};
 use super::host;
 use super::lease::Leases;
 use super::link::Link;
+use super::memory;
 use super::queue::Queue;
-use super::rank::{self, Ranking};
+use super::rank::Ranking;
 use super::tally::Tally;
-use super::target::{MEMORY_NSID, Target};
-use super::{Answer, Error, InvalidJob, Job, Mode, RunOptions, Share};
+use super::target::Target;
+use super::{Answer, Error, Job, Mode, RunOptions, Share};
 use crate::array::{Array, Plan};
 
 /// State shared by the cores of a run.
@@ -225,7 +226,7 @@ async fn prepare(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<Option<L
     };
     let mut leases = None;
     if memory_bytes > 0 {
-        check_memory(links, memory_bytes)?;
+        memory::check(links, memory_bytes)?;
         let holder = random_u64().max(1);
         shared.state().holder = holder;
         leases = Some(Leases::take(links, holder).await?);
@@ -247,29 +248,12 @@ async fn prepare(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<Option<L
     }
 }
 
-/// Checks that every drive has this much memory for programs.
-fn check_memory(links: &[Link], needed: u64) -> Result<(), Error> {
-    for link in links {
-        let drive = link.drive();
-        let memory = Memory::open(&drive.controller, MEMORY_NSID);
-        let bytes = memory.map_or(0, |memory| memory.bytes());
-        if bytes < needed {
-            return Err(Error::InvalidJob(InvalidJob(format!(
-                "drive {} has {bytes} bytes of memory for programs, and {needed} are needed: start \
-                 it with a larger --memory, or use --on host",
-                drive.name
-            ))));
-        }
-    }
-    Ok(())
-}
-
-/// Sends the vector of the next step to the drives.
+/// Prepares the memory of the drives for the next step.
 async fn publish(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<(), Error> {
     let step = shared.state().step.clone();
     match step {
         Some(step) if shared.state().holder != 0 => {
-            rank::broadcast(&Rc::new(context(links, shared, step))).await
+            memory::prepare_all(&Rc::new(context(links, shared, step))).await
         }
         _ => Ok(()),
     }

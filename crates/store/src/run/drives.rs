@@ -6,15 +6,15 @@
 use std::rc::Rc;
 
 use csd_initiator::Memory;
-use csd_kernels::kernel::Answer;
+use csd_kernels::kernel::{Answer, Position};
 use csd_nvme::execute::{Execution, Place, Source};
 use csd_nvme::status::Status;
 use csd_reactor::{Class, Instant, now, spawn};
 
 use super::context::StepContext;
 use super::link::is_lost;
+use super::memory;
 use super::queue::Taken;
-use super::rank;
 use super::tally::{self, Tally};
 use super::target::{MEMORY_NSID, Slot};
 use super::{Error, Job, Share};
@@ -103,17 +103,18 @@ async fn execute(
     taken: &Taken,
 ) -> Result<Executed, Error> {
     let (begin, link) = (now(), &context.links[taken.member]);
+    let position = tally::position(&context.job, taken);
     let answer = link
         .run(async |drive| {
             let slot = Slot { execution: number, renewals: link.renewals() };
-            rank::renew(context, taken.member, drive).await?;
-            let result = execute_once(drive, context, program, (taken, slot)).await?;
+            memory::renew(context, taken.member, drive).await?;
+            let result = execute_once(drive, context, program, (taken, &position, slot)).await?;
             let bytes = read_bytes(drive, context, taken, slot).await?;
             Ok(Answer { result, bytes })
         })
         .await?;
     let mut tally = Tally::default();
-    tally.add_execution(&context.job, taken, answer);
+    tally.add_execution(&context.job, taken, &position, answer);
     Ok(Executed { tally, span: (begin, now()) })
 }
 
@@ -121,7 +122,7 @@ async fn execute_once(
     drive: &Drive,
     context: &StepContext,
     program: u16,
-    (taken, slot): (&Taken, Slot),
+    (taken, position, slot): (&Taken, &Position, Slot),
 ) -> Result<u64, Error> {
     let job = &context.job;
     let execution = Execution {
@@ -129,7 +130,7 @@ async fn execute_once(
         output: context.target.output(job, taken, slot),
         sources: sources(context, drive.block.block_bytes(), taken),
         inline: vec![],
-        parameters: job.kernel.parameters_at(&job.plan.parameters, &tally::position(job, taken)),
+        parameters: job.parameters_at(position),
         serial: false,
         cores: context.drive_cores,
     };
@@ -141,9 +142,8 @@ async fn execute_once(
             | Status::SOURCE_ORDER
             | Status::UNRECOVERED_ERROR,
         ) => {
-            let names: Vec<_> = job.inputs.iter().map(|entry| entry.name.as_str()).collect();
-            let (drive, object) = (drive.name.clone(), names.join(" or "));
-            Error::Corrupt { drive, object, why: crate::array::words(&error) }
+            let drive = drive.name.clone();
+            Error::Corrupt { drive, object: job.names(), why: crate::array::words(&error) }
         }
         _ => Error::command(drive, error),
     })

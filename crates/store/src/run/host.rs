@@ -8,8 +8,8 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use csd_kernels::kernel::{Answer, Wanted};
-use csd_kernels::program::{Execution, Failure, Output, Program};
+use csd_kernels::kernel::{Answer, Position};
+use csd_kernels::program::{Execution, Failure, Inputs, Program};
 use csd_reactor::{Buffer, Class, JoinHandle, busy, spawn};
 
 use super::context::StepContext;
@@ -25,8 +25,6 @@ use crate::object::read_chunk;
 
 /// Chunks that a core works on at once.
 const CHUNKS_AHEAD: usize = 8;
-/// Size of the chunks in which bytes of an answer are gathered.
-const BYTES_CHUNK: usize = 64 << 10;
 /// Parts that a core works on at once.
 const PARTS_AHEAD: usize = 2;
 
@@ -90,10 +88,10 @@ async fn unit(context: &Rc<StepContext>, taken: &Taken, idle: &Idle) -> Result<T
         };
         inputs.push(read_all(context, entry, taken.member, run).await?);
     }
-    let computed = compute(context, taken, inputs, idle).map_err(|failure| {
-        let names: Vec<_> = job.inputs.iter().map(|entry| entry.name.as_str()).collect();
+    let position = tally::position(job, taken);
+    let computed = compute(context, &position, inputs, idle).map_err(|failure| {
         let drive = context.links[taken.member].drive().name.clone();
-        Error::Corrupt { drive, object: names.join(" or "), why: failure.reason }
+        Error::Corrupt { drive, object: job.names(), why: failure.reason }
     });
     let (result, written) = computed?;
     let bytes = match &context.target {
@@ -101,44 +99,31 @@ async fn unit(context: &Rc<StepContext>, taken: &Taken, idle: &Idle) -> Result<T
             store_all(context, entry, taken, written).await?;
             Vec::new()
         }
-        _ => written.iter().flat_map(|chunk| chunk.iter().copied()).collect(),
+        _ => written.iter().map(|chunk| &chunk[..]).collect::<Vec<_>>().concat(),
     };
     let mut tally = Tally::default();
-    tally.add_execution(job, taken, Answer { result, bytes });
+    tally.add_execution(job, taken, &position, Answer { result, bytes });
     Ok(tally)
 }
 
 /// Runs the program over the chunks of each input. Returns its result and the chunks of its output.
 fn compute(
     context: &StepContext,
-    taken: &Taken,
-    inputs: Vec<Vec<Buffer>>,
+    position: &Position,
+    mut inputs: Vec<Vec<Buffer>>,
     idle: &Idle,
 ) -> Result<(u64, Vec<Buffer>), Failure> {
-    let (job, wanted, vector) = (&context.job, context.target.wanted(), inputs.len());
-    let output = match wanted {
-        Wanted::Result => Output::default(),
-        Wanted::Bytes => Output::in_chunks(BYTES_CHUNK),
-        Wanted::Chunks(bytes) => Output::in_chunks(bytes as usize),
-    };
+    let (job, wanted) = (&context.job, context.target.wanted());
     let reused = idle.borrow_mut().pop();
-    let is_new = reused.is_none();
+    if reused.is_none() && !context.vector.is_empty() {
+        inputs.push(vec![Buffer::from_slice(&context.vector)]);
+    }
     let program = match reused {
         Some(program) => program,
-        None => {
-            let position = tally::position(job, taken);
-            job.kernel.start(&job.kernel.parameters_at(&job.plan.parameters, &position), wanted)?
-        }
+        None => job.kernel.start(&job.parameters_at(position), wanted)?,
     };
-    let mut execution = Execution::new(program, inputs.len() + 1, output);
-    for (stream, chunks) in inputs.into_iter().enumerate() {
-        chunks.into_iter().for_each(|chunk| execution.push(stream, chunk));
-    }
-    if is_new && !context.vector.is_empty() {
-        execution.push(vector, Buffer::from_slice(&context.vector));
-    }
-    execution.end();
-    let result = execution.advance()?.expect("it cannot wait: every stream has ended");
+    let mut execution = Execution::new(program, Inputs::complete(inputs), wanted.output());
+    let result = execution.finish()?;
     let (mut program, written) = execution.into_parts();
     if program.next_part() {
         idle.borrow_mut().push(program);

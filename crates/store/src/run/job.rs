@@ -3,7 +3,8 @@
 //! Performs no I/O. Invariant: data that one drive must process together lies on that drive.
 
 use csd_kernels::kernel::{
-    self, AnswerForm, Arguments, Description, Field, Input, Kernel, Layout, Pairing, Plan, Unit,
+    self, AnswerForm, Arguments, Description, Field, Input, Kernel, Layout, Pairing, Plan,
+    Position, Unit,
 };
 use csd_nvme::execute::CHUNKS_MAX;
 
@@ -89,6 +90,17 @@ impl Job {
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.kernel.name()
+    }
+
+    /// Returns the names of the objects, for messages.
+    pub(super) fn names(&self) -> String {
+        let names: Vec<_> = self.inputs.iter().map(|entry| entry.name.as_str()).collect();
+        names.join(" or ")
+    }
+
+    /// Returns the parameters of an execution over items at `position`.
+    pub(super) fn parameters_at(&self, position: &Position) -> Vec<u8> {
+        self.kernel.parameters_at(&self.plan.parameters, position)
     }
 
     /// Returns true if a unit of work is a part; else it is a chunk.

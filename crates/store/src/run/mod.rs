@@ -13,6 +13,7 @@ mod host;
 mod job;
 mod lease;
 mod link;
+mod memory;
 pub mod program;
 mod queue;
 mod rank;

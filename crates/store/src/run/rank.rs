@@ -1,21 +1,15 @@
-//! Page rank with matrix products by drives or the host: sends the vector to the drives' memory,
-//! and computes the next ranks.
+//! Page rank with matrix products by drives or the host: computes the vector of each step, and the
+//! next ranks.
 //!
 //! Invariant: ranks do not depend on the side that computed a product.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use csd_initiator::Memory;
 use csd_kernels::page_rank::{self, Form, Iteration, Options, Progress, advance_dense};
-use csd_reactor::Buffer;
 
 use super::context::StepContext;
 use super::job::Job;
-use super::lease;
-use super::link::Link;
-use super::target::MEMORY_NSID;
-use crate::array::Drive;
 use crate::object::{Error, read_chunk};
 
 /// Page rank in progress.
@@ -144,43 +138,4 @@ async fn degrees(context: &Rc<StepContext>, nodes: u64) -> Result<Vec<u32>, Erro
         return Err(Error::Corrupt { drive, object: entry.name.clone(), why });
     }
     Ok(degrees)
-}
-
-/// Sends the vector to every member's drive; records a drive that is lost.
-pub(super) async fn broadcast(context: &Rc<StepContext>) -> Result<(), Error> {
-    for member in 0..context.links.len() {
-        let link = &context.links[member];
-        match link.run(async |drive| prepare(context, link, drive).await).await {
-            Err(error) if super::link::is_lost(&error) => context.lose(member, &error, None),
-            written => written?,
-        }
-    }
-    Ok(())
-}
-
-/// Prepares the memory of a reconnected drive. A restarted drive has lost the vector, and products
-/// with zeros would look valid; it may also have lost its lease.
-pub(super) async fn renew(
-    context: &StepContext,
-    member: usize,
-    drive: &Drive,
-) -> Result<(), Error> {
-    let link = &context.links[member];
-    match context.holder == 0 || link.is_prepared() {
-        true => Ok(()),
-        false => prepare(context, link, drive).await,
-    }
-}
-
-/// Confirms the lease of a drive's memory, and writes the vector there, if there is one.
-async fn prepare(context: &StepContext, link: &Link, drive: &Drive) -> Result<(), Error> {
-    let renewals = link.renewals();
-    lease::hold(drive, context.holder).await?;
-    if !context.vector.is_empty() {
-        let failed = |error| Error::command(drive, error);
-        let memory = Memory::open(&drive.controller, MEMORY_NSID).map_err(failed)?;
-        memory.write(0, vec![Buffer::from_slice(&context.vector)]).await.map_err(failed)?;
-    }
-    link.note_prepared(renewals);
-    Ok(())
 }

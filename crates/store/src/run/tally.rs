@@ -22,8 +22,14 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Adds the answer of an execution over `taken`.
-    pub(super) fn add_execution(&mut self, job: &Job, taken: &Taken, mut answer: Answer) {
+    /// Adds the answer of an execution over `taken`, whose items are at `position`.
+    pub(super) fn add_execution(
+        &mut self,
+        job: &Job,
+        taken: &Taken,
+        position: &Position,
+        mut answer: Answer,
+    ) {
         self.bytes += super::drives::bytes(job, &taken.run);
         if let Some(part) = taken.run.part.filter(|_| job.by_parts()) {
             self.parts.push((part, answer.result));
@@ -31,7 +37,7 @@ impl Tally {
                 self.sums.push((part, std::mem::take(&mut answer.bytes)));
             }
         }
-        let placed = job.kernel.place(&position(job, taken), answer);
+        let placed = job.kernel.place(position, answer);
         job.kernel.combine(&mut self.answer, placed);
     }
 

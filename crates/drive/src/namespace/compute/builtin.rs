@@ -2,14 +2,15 @@
 
 use std::ops::Range;
 
-use csd_kernels::kernel::{Kernel, Wanted};
+use csd_kernels::kernel::Kernel;
 use csd_kernels::program::{Program, SplitRule};
 use csd_kernels::registry::{self, BUILTIN};
 use csd_nvme::compute::{ProgramDescriptor, device_defined};
-use csd_nvme::execute::{Execution, Output};
+use csd_nvme::execute::Execution;
 use csd_nvme::status::Status;
 
 use super::Failure;
+use super::output::wanted;
 
 /// Returns the built-in programs, by program index.
 pub fn programs() -> Vec<ProgramDescriptor> {
@@ -20,26 +21,18 @@ fn kernel(execution: &Execution) -> Option<&'static dyn Kernel> {
     registry::by_program_id(execution.program)
 }
 
-fn wanted(execution: &Execution) -> Wanted {
-    match execution.output {
-        Output::Completion => Wanted::Result,
-        Output::Memory { .. } => Wanted::Bytes,
-        Output::KvChunks { chunk_bytes, .. } => Wanted::Chunks(chunk_bytes),
-    }
-}
-
 /// Starts the program that an execution names.
 ///
 /// # Errors
 /// [`Status::NO_PROGRAM`], or the program's refusal of its parameters, streams or output.
 pub(super) fn start(execution: &Execution) -> Result<Box<dyn Program>, Failure> {
     let kernel = kernel(execution).ok_or(Status::NO_PROGRAM)?;
-    Ok(kernel.start(&execution.parameters, wanted(execution))?)
+    Ok(kernel.start(&execution.parameters, wanted(&execution.output))?)
 }
 
 /// Returns where an execution may be split; `None` if it may not.
 pub(super) fn split_rule(execution: &Execution) -> Option<SplitRule> {
-    kernel(execution)?.split(&execution.parameters, wanted(execution))
+    kernel(execution)?.split(&execution.parameters, wanted(&execution.output))
 }
 
 /// Returns the result of an execution from those of its parts, in order.

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use csd_kernels::kernel::Wanted;
 use csd_kernels::program::{FULL_BYTES, Output};
 use csd_nvme::execute::{Output as Destination, SOURCE_BYTES_MAX, chunk_key};
 use csd_nvme::memory::Range;
@@ -25,32 +26,29 @@ use csd_nvme::vendor::{NSID_KV, NSID_OBJECTS};
 /// Stores of one execution under way at once.
 const STORES: usize = 4;
 
-/// Bytes of a chunk that goes to memory.
-const MEMORY_CHUNK_BYTES: u32 = 1 << 20;
+/// Returns the output that this destination takes of a program.
+pub(super) fn wanted(destination: &Destination) -> Wanted {
+    match destination {
+        Destination::Completion => Wanted::Result,
+        Destination::Memory { .. } => Wanted::Bytes,
+        Destination::KvChunks { chunk_bytes, .. } => Wanted::Chunks(*chunk_bytes),
+    }
+}
 
 /// Most memory that the output of an execution that is not serial takes: what is gathered, the
 /// chunk that is being filled, and what is being stored.
 pub(super) fn held_bytes(destination: &Destination) -> u64 {
-    let chunk_bytes = match destination {
-        Destination::Completion => return 0,
-        Destination::Memory { .. } => MEMORY_CHUNK_BYTES,
-        Destination::KvChunks { chunk_bytes, .. } => *chunk_bytes,
-    };
-    let (full, chunk) = (FULL_BYTES as u64, u64::from(chunk_bytes));
+    let Some(chunk_bytes) = wanted(destination).chunk_bytes() else { return 0 };
+    let (full, chunk) = (FULL_BYTES as u64, chunk_bytes as u64);
     full + 2 * chunk + full.max(chunk)
 }
 
 /// Returns an empty output for this destination. A serial execution gathers its output as a whole,
 /// as far as that is not longer than all that an execution may read.
 pub(super) fn gather(destination: &Destination, serial: bool) -> Output {
-    let chunk_bytes = match destination {
-        Destination::Completion => return Output::default(),
-        Destination::Memory { .. } => MEMORY_CHUNK_BYTES,
-        Destination::KvChunks { chunk_bytes, .. } => *chunk_bytes,
-    };
     let whole = usize::try_from(SOURCE_BYTES_MAX).expect("256 MiB");
     let full_bytes = if serial { whole } else { FULL_BYTES };
-    Output::in_chunks(chunk_bytes as usize).with_full_bytes(full_bytes)
+    wanted(destination).output().with_full_bytes(full_bytes)
 }
 
 /// Stores what was gathered.

@@ -4,25 +4,12 @@
 
 use std::sync::Arc;
 
-use csd_kernels::program::{Engine, Inputs, Limits, Output, Program, Step};
+use csd_kernels::program::{CHUNK_BYTES, Engine, Inputs, Limits, Output, Program, Step};
 use csd_reactor::{Buffer, Class};
 
 use super::cancel::Watch;
 use super::execute::ExecutionState;
 use super::{CancelToken, Failure};
-
-/// Size of the chunks in which output is gathered, bytes.
-const CHUNK_BYTES: usize = 1 << 20;
-
-/// Makes inputs of streams, each in chunks.
-fn at_hand(streams: Vec<Vec<Buffer>>) -> Inputs {
-    let mut inputs = Inputs::new(streams.len());
-    for (index, chunks) in streams.into_iter().enumerate() {
-        chunks.into_iter().for_each(|bytes| inputs.push(index, bytes.into()));
-        inputs.end(index);
-    }
-    inputs
-}
 
 /// Runs a program of `engine` over streams on this core's compute thread. Returns its result, and
 /// the bytes that it wrote. The engine limits their number.
@@ -41,8 +28,8 @@ pub async fn run_within(
     let cancel = CancelToken::default();
     let _clock = Watch::clock(cancel.clone(), limits);
     let _ticks = Watch::ticks(engine);
-    let output = Output::in_chunks(CHUNK_BYTES);
-    let mut state = ExecutionState { program, inputs: at_hand(streams), output, cancel };
+    let (inputs, output) = (Inputs::complete(streams), Output::in_chunks(CHUNK_BYTES));
+    let mut state = ExecutionState { program, inputs, output, cancel };
     let mut written = Vec::new();
     loop {
         state.inputs.free_spent();

@@ -105,7 +105,7 @@ pub(super) struct StepContext {
     /// Links to the drives, by member.
     pub(super) links: Rc<Vec<Link>>,
     pub(super) heads: Heads,
-    /// Permit for the core's compute lane: one execution at a time, because an execution's wall
+    /// Permit for the core's compute thread: one execution at a time, because an execution's wall
     /// time is bounded.
     pub(super) lane: Semaphore,
     /// Owner of the program in the drives; its identifier is the holder of their memory, too.

@@ -27,7 +27,7 @@ pub enum Records {
 /// Limits of one execution, on a drive and on the host alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most time of a compute lane, ms.
+    /// Most time of a compute thread, ms.
     pub time_ms: u32,
     /// Most memory, MiB.
     pub memory_mib: u16,
