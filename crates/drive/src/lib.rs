@@ -4,7 +4,7 @@
 //! Invariants: a command is answered once; nothing acknowledged as durable is lost; no byte of a
 //! host or of the medium can make it panic.
 //!
-//! Modules, in the order of a command's way:
+//! Modules, in the order in which a command passes them:
 //! - [`transport`]: sockets to commands and back
 //! - [`controller`]: controllers, their hosts and settings
 //! - [`namespace`]: block, kv, memory, compute

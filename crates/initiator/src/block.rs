@@ -107,7 +107,7 @@ impl Block {
     /// Makes completed writes durable.
     ///
     /// # Errors
-    /// Any of a command's.
+    /// Any error of a command.
     pub async fn flush(&self) -> Result<(), Error> {
         self.controller.submit(nvm::flush(self.nsid), Vec::new(), 0).await.map(drop)
     }

@@ -15,8 +15,8 @@ impl Handle {
     /// Returns the namespace `nsid` of a drive, with the data that `pick` takes from its kind.
     ///
     /// # Errors
-    /// [`Error::Misuse`] if there is no such namespace, or `pick` rejects its kind: it is no
-    /// `what`.
+    /// [`Error::Misuse`] if there is no such namespace, or `pick` rejects its kind;
+    /// the error names `what` as the kind that was expected.
     pub(crate) fn open<T>(
         controller: &Controller,
         nsid: u32,

@@ -119,7 +119,7 @@ impl Kv {
     /// Returns true if `key` exists.
     ///
     /// # Errors
-    /// Any of a command's.
+    /// Any error of a command.
     pub async fn exist(&self, key: &Key) -> Result<bool, Error> {
         let reply = self.controller.submit(kv::exist(self.nsid, key), Vec::new(), 0).await;
         existing(reply).map(|reply| reply.is_some())
@@ -129,7 +129,7 @@ impl Kv {
     /// only if so configured (feature 20h, EDNEK).
     ///
     /// # Errors
-    /// Any of a command's.
+    /// Any error of a command.
     pub async fn delete(&self, key: &Key) -> Result<bool, Error> {
         let reply = self.controller.submit(kv::delete(self.nsid, key), Vec::new(), 0).await;
         existing(reply).map(|reply| reply.is_some())
@@ -139,7 +139,7 @@ impl Kv {
     /// drive's order.
     ///
     /// # Errors
-    /// Any of a command's.
+    /// Any error of a command.
     pub async fn list(&self, from: Option<&Key>, size: u32) -> Result<Vec<Key>, Error> {
         let size = size.min(self.controller.transfer_bytes_max());
         let sqe = kv::list(self.nsid, from, size);
@@ -152,7 +152,7 @@ impl Kv {
     /// meanwhile may or may not be there.
     ///
     /// # Errors
-    /// Any of a command's.
+    /// Any error of a command.
     pub async fn list_all(&self, prefix: &[u8]) -> Result<Vec<Key>, Error> {
         let mut all = Vec::new();
         let mut last: Option<Key> = None;
@@ -173,7 +173,7 @@ impl Kv {
     /// Makes completed stores durable. They already are, unless the drive has a volatile cache.
     ///
     /// # Errors
-    /// Any of a command's.
+    /// Any error of a command.
     pub async fn flush(&self) -> Result<(), Error> {
         let sqe = csd_nvme::nvm::flush(self.nsid);
         self.controller.submit(sqe, Vec::new(), 0).await.map(drop)

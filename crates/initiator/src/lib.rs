@@ -9,7 +9,7 @@
 //! its timeout at the latest; an error status leaves the connection usable, any other fault closes
 //! it and fails every command in flight at once; no bytes of a drive cause a panic.
 //!
-//! Modules, in the order of a command's way:
+//! Modules, in the order in which a command passes them:
 //! - `address`, `options`, `error`: addresses, settings, errors
 //! - `controller`: connecting, identity, the choice of a queue, keep-alive
 //! - `connection`: one queue, its commands in flight, its task

@@ -56,7 +56,7 @@ impl Compute {
     /// Unloads a program that is not active.
     ///
     /// # Errors
-    /// Any of a command's.
+    /// Any error of a command.
     pub async fn unload(&self, index: u16) -> Result<(), Error> {
         self.controller().admin(program::unload(self.nsid(), index), &[], 0).await.map(drop)
     }
@@ -64,7 +64,7 @@ impl Compute {
     /// Allows or forbids executions of a program.
     ///
     /// # Errors
-    /// Any of a command's.
+    /// Any error of a command.
     pub async fn activate(&self, index: u16, active: bool) -> Result<(), Error> {
         let sqe = program::activate(self.nsid(), index, active);
         self.controller().admin(sqe, &[], 0).await.map(drop)
@@ -107,7 +107,7 @@ impl Compute {
     /// Deletes a memory range set.
     ///
     /// # Errors
-    /// Any of a command's.
+    /// Any error of a command.
     pub async fn delete_range_set(&self, rsid: u16) -> Result<(), Error> {
         let sqe = program::delete_range_set(self.nsid(), rsid);
         self.controller().admin(sqe, &[], 0).await.map(drop)

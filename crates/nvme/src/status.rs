@@ -1,4 +1,4 @@
-//! Status codes: one number for Status Code Type and Status Code, with its words.
+//! Status codes: one number for Status Code Type and Status Code, and its text.
 //!
 //! Source: NVM Express Base Specification 2.2, "Status Code"; Key Value 1.3, Subsystem Local Memory
 //! 1.2 and Computational Programs 1.1 Command Set Specifications, "Command Specific Status Values".

@@ -66,7 +66,7 @@ impl AuthGate {
         matches!(*self.state.borrow(), State::Failed)
     }
 
-    /// Returns true for a command of an I/O queue that takes the way of admin commands: every one
+    /// Returns true if a command of an I/O queue is processed as an admin command: every command
     /// while the gate is shut, and authentication always.
     pub fn concerns(&self, sqe: &Sqe) -> bool {
         self.is_shut() || is_auth(sqe)

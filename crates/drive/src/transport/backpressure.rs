@@ -20,7 +20,7 @@ impl Link {
         self.outgoing.borrow().queued_bytes() >= QUEUED_BYTES_MAX
     }
 
-    /// Returns true when the memory for answers is used up and this connection has a part of it.
+    /// Returns true when the memory for answers is used up and this connection holds some of it.
     fn must_wait(&self) -> bool {
         let own = !self.outgoing.borrow().is_empty() || self.reserved.get() > 0;
         own && self.budget.is_congested()

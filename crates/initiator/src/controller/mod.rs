@@ -136,7 +136,7 @@ impl Controller {
     /// Sends an admin command with `data`, expecting at most `to_host` bytes back.
     ///
     /// # Errors
-    /// Any of a command's.
+    /// Any error of a command.
     pub async fn admin(&self, sqe: Sqe, data: &[u8], to_host: u32) -> Result<Reply, Error> {
         admin(&self.0.association, &self.0.admin, sqe, data, to_host).await
     }
@@ -146,7 +146,7 @@ impl Controller {
     /// come back. A command whose future is dropped stays in flight, and its answer is discarded.
     ///
     /// # Errors
-    /// Any of a command's; [`Error::TooLarge`] above [`Self::transfer_bytes_max`].
+    /// Any error of a command; [`Error::TooLarge`] above [`Self::transfer_bytes_max`].
     pub async fn submit(
         &self,
         sqe: Sqe,

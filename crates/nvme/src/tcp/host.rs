@@ -154,7 +154,7 @@ impl Connection {
                 Ok(Event::ReadyToTransfer { cid, ttag, offset, length })
             }
             Kind::C2H_DATA => self.c2h_data(header),
-            // The decoder lets nothing else of a controller's through.
+            // The decoder refuses every other PDU of a controller.
             _ => {
                 self.receiver.begin(Place { cid: 0, success: false }, 0);
                 let request = TermReq::parse(header.bytes()).expect("at least 24 bytes");

@@ -294,8 +294,8 @@ pub(crate) fn epoll_wait(
     let room = c_int::try_from(events.len()).unwrap_or(c_int::MAX);
     let timeout = wait_ns.map(timespec);
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: `room` events may be written to the slice; the time is live or null, and so wide on
-    // every 64-bit platform. Not every C library has a function for this system call.
+    // SAFETY: `room` events may be written to the slice; the time is live or null, and has this
+    // layout on every 64-bit platform. Not every C library has a function for this system call.
     let result = unsafe {
         let (number, events) = (libc::SYS_epoll_pwait2, events.as_mut_ptr());
         libc::syscall(number, epoll, events, room, timeout, std::ptr::null::<libc::sigset_t>(), 0)

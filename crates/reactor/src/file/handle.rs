@@ -25,8 +25,8 @@ pub struct FileOptions {
     pub exclusive: bool,
 }
 
-/// An open file or block device, usable from any core. It closes with its last copy and its last
-/// operation.
+/// An open file or block device, usable from any core. It closes when its last copy is
+/// dropped and its last operation has ended.
 #[derive(Clone, Debug)]
 pub struct File(pub(super) Arc<Opened>);
 
