@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use crate::harness::{Array, Done, finish, signal, wait_until};
 use crate::json::Page;
+use crate::other;
 use crate::single::Drive;
 
 /// Arguments of the shortest measurement.
@@ -107,6 +108,18 @@ fn another_drive_is_not_written_unless_asked_for() {
     let none =
         drive.array.csd(&["bench", "block", "--url", "nvme+tcp://127.0.0.1:1/nqn.2014-08.x:y"]);
     none.expect(1, &["127.0.0.1:1"]);
+}
+
+/// Has other blocks, shorter queues, and completes reads by a response capsule.
+#[test]
+fn a_drive_of_another_maker_is_measured_within_its_limits() {
+    let url = other::serve();
+    let result = measured(folder().csd(&[&SHORT[..], &["--url", &url, "--write"]].concat()));
+    assert_eq!(names(&result), ["4 KiB random read, depth 1"]);
+    let cpu = &result["workloads"][0]["cpu_us_per_io"];
+    assert!(cpu["floor"].is_number() && cpu["drive"].is_null(), "{cpu}");
+    let left_out = result["left_out"].to_string();
+    assert!(left_out.contains("a queue takes 15 commands at a time"), "{left_out}");
 }
 
 /// No server outlives the command, whether it is asked to stop or killed.

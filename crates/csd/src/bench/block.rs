@@ -65,7 +65,7 @@ pub(super) fn block(options: &Block, context: &Context) -> Result<Report, Failur
 
 /// Describes the block namespace of a URL, by standard commands that only read.
 fn existing(url: &str, write: bool, context: &Context) -> Result<Subject, Failure> {
-    let address: Address = url.parse().map_err(|why| Failure::usage(format!("{url}: {why}")))?;
+    let address: Address = url.parse().map_err(Failure::usage)?;
     let described = query(Some(&address.to_string()), context, async |controller, _| {
         let limits = (controller.in_capsule_bytes_max(), controller.transfer_bytes_max());
         Ok((controller.namespaces().to_vec(), limits))
