@@ -11,11 +11,13 @@ use std::time::Duration;
 
 use csd_drive::format::Superblock;
 
-use crate::report::Run;
-use crate::serve::{Options, Server, Side};
+use csd_bench::report::Run;
+use csd_bench::serve::{Options, Server, Side};
+
+use crate::common::LAUNCH;
 
 /// Returns true if fio is installed; prints a message if not.
-pub fn has_fio() -> bool {
+pub(crate) fn has_fio() -> bool {
     let found = Command::new("fio").arg("--version").output().is_ok();
     if !found {
         println!("SKIPPED: fio is not installed (apt-get install fio)");
@@ -24,7 +26,7 @@ pub fn has_fio() -> bool {
 }
 
 /// Location of the block namespace in the file.
-pub struct Namespace {
+pub(crate) struct Namespace {
     /// Offset of its first byte.
     pub offset: u64,
     /// Length in bytes.
@@ -35,10 +37,11 @@ pub struct Namespace {
 ///
 /// # Panics
 /// If the file cannot be created, or has holes.
-pub fn prepare(path: &Path, options: &Options) -> Namespace {
+pub(crate) fn prepare(path: &Path, options: &Options) -> Namespace {
     // An existing file may have another size or belong to somebody else.
     assert!(!path.exists(), "{} is in the way: remove it", path.display());
-    drop(Server::start(Side::Drive, &Options { media: Some(path.into()), ..options.clone() }));
+    let options = Options { media: Some(path.into()), ..options.clone() };
+    drop(Server::start(LAUNCH, Side::Drive, &options).expect("a drive"));
     let mut file = OpenOptions::new().read(true).write(true).open(path).expect("just made");
     let mut head = [0; Superblock::SIZE];
     file.read_exact(&mut head).expect("a superblock");
@@ -60,7 +63,7 @@ pub fn prepare(path: &Path, options: &Options) -> Namespace {
 ///
 /// # Panics
 /// If fio fails, or does another number of operations.
-pub fn fio(kind: &str, count: u64, more: &[String]) -> Run {
+pub(crate) fn fio(kind: &str, count: u64, more: &[String]) -> Run {
     let output = Command::new("fio")
         .args(["--name=floor", "--ioengine=io_uring", "--direct=1", "--output-format=json"])
         .args(more)
@@ -76,5 +79,5 @@ pub fn fio(kind: &str, count: u64, more: &[String]) -> Run {
     let percent = job["usr_cpu"].as_f64().unwrap_or(0.0) + job["sys_cpu"].as_f64().unwrap_or(0.0);
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let cpu_us = (percent / 100.0 * ms as f64 * 1000.0) as u64;
-    Run::new(count, Duration::from_millis(ms), cpu_us)
+    Run::new(count, Duration::from_millis(ms), Some(cpu_us))
 }

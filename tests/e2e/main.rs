@@ -32,6 +32,7 @@
 //! - [`messages`]: what commands say, and their exit codes
 //! - [`json`]: what they print for programs, against its description
 //! - [`failures`]: drives that are down or die, cut-off puts, full and corrupt media
+//! - [`mod@bench`]: measurements: their structure, interruption, drives of others
 //! - [`contest`]: several writers of one name, and readers of what is removed
 //! - [`reconnect`]: runs whose connection to a drive is cut, by the [`proxy`]
 
@@ -39,6 +40,7 @@
 
 mod arrays;
 mod backup;
+mod bench;
 mod capacity;
 mod characterize;
 mod contest;

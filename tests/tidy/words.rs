@@ -30,7 +30,7 @@ const SYSTEM: [&str; 9] = [
 ];
 
 /// Places that may use some of these names, with the reason.
-const MAY_NAME: [(&str, &[&str]); 10] = [
+const MAY_NAME: [(&str, &[&str]); 11] = [
     // A buffer may be dropped on another thread than it came from.
     ("crates/buffer/tests/", &["std::thread"]),
     // Whether a panic is under way decides whether a destructor may panic.
@@ -41,6 +41,8 @@ const MAY_NAME: [(&str, &[&str]); 10] = [
     ("crates/csd/build.rs", &["std::process"]),
     // Wall time on the host is what a run reports and a record carries.
     ("crates/csd/src/clock.rs", &["std::time::Instant", "SystemTime"]),
+    // Measures wall time without a reactor in between, and starts its servers as processes.
+    ("crates/bench/", &["std::time::Instant", "std::process"]),
     // Benches and examples compare wall time with the reactor's.
     ("crates/kernels/examples/", &["std::thread", "std::time::Instant"]),
     ("crates/wasm/examples/", &["std::time::Instant", "std::process"]),

@@ -8,16 +8,26 @@
 //!
 //! `bench/README.md` estimates the expected figures.
 
+#[path = "../common.rs"]
+mod common;
+#[path = "../file.rs"]
+mod file;
+
+use std::cell::RefCell;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use csd_bench::client::{BLOCK_BYTES, Single, fill};
-use csd_bench::file;
-use csd_bench::report::{self, Run, SPREAD_MAX, quartiles};
-use csd_bench::serve::{self, Common, Options, Server, Side};
+use common::{Common, LAUNCH};
+use csd_bench::client::fill;
+use csd_bench::frame::{Frame, Stop};
+use csd_bench::report::{Comparison, Run};
+use csd_bench::serve::{Options, Server, Side};
+use csd_bench::wire::{Single, Target};
+use csd_bench::workload::BLOCK_BYTES;
+use csd_bench::{Error, cpus, record};
 use csd_nvme::execute::{Execution, Output, Place};
 use serde_json::json;
 
@@ -64,25 +74,29 @@ const EXECUTION_BYTES: u64 = 256 << 20;
 /// Wait after a program starts before its window begins.
 const SETTLE: Duration = Duration::from_millis(20);
 
-fn main() {
+fn main() -> Result<(), Error> {
     let arguments = Arguments::parse();
-    if arguments.common.serve.is_some() {
-        return serve::drive(&arguments.common.drive);
+    if arguments.common.served()? {
+        return Ok(());
     }
-    println!("{}, {} pairs", report::machine(), arguments.pairs);
+    println!("{}, {} pairs", record::machine(), arguments.pairs);
     let Arguments { tail_only, count_only, cores_only, .. } = arguments;
     if !tail_only && !cores_only && file::has_fio() {
-        count_file(&arguments);
+        count_file(&arguments)?;
     }
     if !tail_only && !count_only {
-        on_cores(&arguments);
+        on_cores(&arguments)?;
     }
     // Last, because it moves this process to one CPU.
-    if !count_only && !cores_only && serve::pinned() {
+    let allowed = cpus::allowed();
+    if let ([first, second, ..], false) = (&allowed[..], count_only || cores_only) {
+        let same = arguments.common.drive.cpu.unwrap_or(*first);
+        let other = if same == *first { *second } else { *first };
         for free in [true, false] {
-            tail(&arguments, free);
+            tail(&arguments, free, same, other)?;
         }
     }
+    Ok(())
 }
 
 /// Returns an execution of the count kernel (i32) over `sources` on `cores` cores of the drive.
@@ -102,74 +116,76 @@ fn count(sources: &[Place], cores: u16) -> Execution {
     }
 }
 
-/// Measures read latency with a program running and without.
-fn tail(arguments: &Arguments, free: bool) {
-    let options = Options { spin_us: 0, ..arguments.common.drive.clone() };
-    let server = Server::start(Side::Drive, &options);
+/// Measures read latency with a program running and without. Client and drive run on the CPU
+/// `same`; the program has the CPU `other` if it has a `free` one.
+fn tail(arguments: &Arguments, free: bool, same: usize, other: usize) -> Result<(), Error> {
+    let options = Options { spin_us: 0, cpu: Some(same), ..arguments.common.drive.clone() };
+    let server = Server::start(LAUNCH, Side::Drive, &options)?;
+    let target = Target::started(server.address);
     let blocks = u64::from(FILLED_BYTES) / BLOCK_BYTES as u64;
-    fill(server.address, blocks);
-    let mut reader = Single::connect(server.address);
-    let mut runner = Single::connect(server.address);
+    fill(&target, blocks, &Stop::default())?;
+    let reader = RefCell::new(Single::connect(&target)?);
+    let mut runner = Single::connect(&target)?;
     let whole = Place::Blocks { nsid: 1, slba: 0, skip: 0, bytes: FILLED_BYTES };
     // The compute lane's thread starts with its first execution.
     let program = count(&[whole; 4], 1);
-    runner.execute(0, &program);
-    let other = if options.cpu == 0 { "1" } else { "0" };
-    let same = options.cpu.to_string();
-    server.place("-comp", if free { other } else { &same });
-    let pinned = std::process::Command::new("taskset")
-        .args(["-a", "-p", "-c", &same, &std::process::id().to_string()])
-        .output();
-    assert!(pinned.is_ok_and(|pinned| pinned.status.success()), "taskset moves this process");
+    runner.execute(0, &program)?;
+    server.place("-comp", &[if free { other } else { same }])?;
+    cpus::pin(None, &[same]).map_err(Error::system("cannot pin this process"))?;
     let (running, ended) = (AtomicBool::new(false), AtomicBool::new(false));
-    let mut pairs = Vec::new();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
+    let window = Duration::from_millis(arguments.window_ms);
+    let measure = || percentiles(&mut reader.borrow_mut(), blocks, window);
+    let beside = || {
+        running.store(true, Relaxed);
+        std::thread::sleep(SETTLE);
+        let with = measure();
+        running.store(false, Relaxed);
+        // Let the execution under way end.
+        std::thread::sleep(Duration::from_secs(1));
+        with
+    };
+    let mut frame = Frame::new(arguments.pairs, 1, &Stop::default(), &|_| ())?;
+    let pairs = std::thread::scope(|scope| {
+        let ended = &ended;
+        let (running, mut runner) = (&running, runner);
+        scope.spawn(move || {
             while !ended.load(Relaxed) {
                 if running.load(Relaxed) {
-                    runner.execute(0, &program);
+                    runner.execute(0, &program).expect("the drive executes it");
                 } else {
                     std::thread::sleep(Duration::from_millis(1));
                 }
             }
         });
-        let window = Duration::from_millis(arguments.window_ms);
-        for _ in 0..arguments.pairs {
-            let without = percentiles(&mut reader, blocks, window);
-            running.store(true, Relaxed);
-            std::thread::sleep(SETTLE);
-            let with = percentiles(&mut reader, blocks, window);
-            running.store(false, Relaxed);
-            // Let the execution under way end.
-            std::thread::sleep(Duration::from_secs(1));
-            pairs.push((without, with));
-        }
+        let pairs = frame.compare("reads", measure, beside);
         ended.store(true, Relaxed);
-    });
+        pairs
+    })?;
     let name = if free { "with a free core" } else { "without a free core" };
     for (which, percent) in [(0, "p50"), (1, "p99")] {
         let us: Vec<(f64, f64)> =
             pairs.iter().map(|(without, with)| (without[which], with[which])).collect();
         let text = format!("4 KiB read {percent}, {name}");
-        tell(arguments, &text, ("alone us", "beside us"), &us);
+        tell(arguments, &text, ("alone us", "beside us"), &us)?;
     }
+    Ok(())
 }
 
 /// Returns the 50th and 99th percentile of read latency over a window, us.
-fn percentiles(reader: &mut Single, blocks: u64, window: Duration) -> [f64; 2] {
+fn percentiles(reader: &mut Single, blocks: u64, window: Duration) -> Result<[f64; 2], Error> {
     let (start, mut state) = (Instant::now(), 0x9E37_79B9_7F4A_7C15_u64);
     let mut all = Vec::new();
     while start.elapsed() < window {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        all.push(reader.read_ns((state >> 33) % blocks));
+        all.push(reader.read_ns((state >> 33) % blocks)?);
     }
     all.sort_unstable();
     #[allow(clippy::cast_precision_loss)] // far below 2^53
-    [50, 99].map(|percent| all[(all.len() - 1) * percent / 100] as f64 / 1000.0)
+    Ok([50, 99].map(|percent| all[(all.len() - 1) * percent / 100] as f64 / 1000.0))
 }
 
 /// Compares counting a file's bytes in the drive with fio reading the file.
-fn count_file(arguments: &Arguments) {
+fn count_file(arguments: &Arguments) -> Result<(), Error> {
     std::fs::create_dir_all(&arguments.dir).expect("a folder for the file");
     let path = arguments.dir.join("drive.img");
     let size_bytes = arguments.common.drive.size_bytes.max(FILE_BYTES);
@@ -178,13 +194,12 @@ fn count_file(arguments: &Arguments) {
     let options = Options { media: Some(path.clone()), ..options };
     let run_bytes = (arguments.run_mib << 20).min(namespace.bytes) / EXECUTION_BYTES;
     let run_bytes = run_bytes.max(1) * EXECUTION_BYTES;
-    let mut pairs = Vec::new();
-    for _ in 0..arguments.pairs.max(10) {
-        let fio = read_by_fio(arguments, &path, namespace.offset, run_bytes);
-        pairs.push((fio, counted(&options, run_bytes)));
-    }
-    tell(arguments, "count of a file", ("fio GB/s", "drive GB/s"), &pairs);
+    let mut frame = Frame::new(arguments.pairs.max(10), 1, &Stop::default(), &|_| ())?;
+    let fio = || Ok(read_by_fio(arguments, &path, namespace.offset, run_bytes));
+    let pairs = frame.compare("count", fio, || counted(&options, run_bytes))?;
+    tell(arguments, "count of a file", ("fio GB/s", "drive GB/s"), &pairs)?;
     std::fs::remove_file(path).expect("the file was ours");
+    Ok(())
 }
 
 fn read_by_fio(arguments: &Arguments, path: &Path, offset: u64, bytes: u64) -> f64 {
@@ -202,52 +217,51 @@ fn read_by_fio(arguments: &Arguments, path: &Path, offset: u64, bytes: u64) -> f
 }
 
 /// Counts `bytes` of the file in one run of a drive and returns the rate, GB/s.
-fn counted(options: &Options, bytes: u64) -> f64 {
-    let server = Server::start(Side::Drive, options);
-    if serve::pinned() {
-        // On any CPU, as fio is.
-        server.place("", "0-1023");
-    }
-    let mut runner = Single::connect(server.address);
+fn counted(options: &Options, bytes: u64) -> Result<f64, Error> {
+    let server = Server::start(LAUNCH, Side::Drive, options)?;
+    // On any CPU, as fio is.
+    server.place("", &cpus::allowed())?;
+    let mut runner = Single::connect(&Target::started(server.address))?;
     let start = Instant::now();
     for at in (0..bytes).step_by(usize::try_from(EXECUTION_BYTES).expect("64 bits")) {
         let length = u32::try_from(EXECUTION_BYTES).expect("256 MiB");
         let slba = at / BLOCK_BYTES as u64;
         let blocks = Place::Blocks { nsid: 1, slba, skip: 0, bytes: length };
-        runner.execute(0, &count(&[blocks], 1));
+        runner.execute(0, &count(&[blocks], 1))?;
     }
-    let run = Run::new(1, start.elapsed(), 0);
-    run.per_s() * as_f64(bytes) / 1e9
+    let run = Run::new(1, start.elapsed(), None);
+    Ok(run.per_s() * as_f64(bytes) / 1e9)
 }
 
 /// Compares one execution on all cores with the same on one. The drive has as many cores as this
 /// machine.
-fn on_cores(arguments: &Arguments) {
+fn on_cores(arguments: &Arguments) -> Result<(), Error> {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let Some(cores) = u16::try_from(cores).ok().filter(|cores| *cores > 1) else {
-        return println!("SKIPPED: cores: this machine has one");
+        println!("SKIPPED: cores: this machine has one");
+        return Ok(());
     };
     let options = Options { cores: cores.into(), ..arguments.common.drive.clone() };
-    let server = Server::start(Side::Drive, &options);
-    if serve::pinned() {
-        server.place("", "0-1023");
-    }
-    let mut runner = Single::connect(server.address);
-    fill(server.address, u64::from(FILLED_BYTES) / BLOCK_BYTES as u64);
+    let server = Server::start(LAUNCH, Side::Drive, &options)?;
+    server.place("", &cpus::allowed())?;
+    let target = Target::started(server.address);
+    let runner = RefCell::new(Single::connect(&target)?);
+    fill(&target, u64::from(FILLED_BYTES) / BLOCK_BYTES as u64, &Stop::default())?;
     let sources = [Place::Blocks { nsid: 1, slba: 0, skip: 0, bytes: FILLED_BYTES }; 4];
-    let mut rate = |cores| {
+    let rate = |cores| {
         let start = Instant::now();
         for _ in 0..4 {
-            runner.execute(0, &count(&sources, cores));
+            runner.borrow_mut().execute(0, &count(&sources, cores))?;
         }
-        Run::new(1, start.elapsed(), 0).per_s() * as_f64(u64::from(FILLED_BYTES) * 16) / 1e9
+        let run = Run::new(1, start.elapsed(), None);
+        Ok(run.per_s() * as_f64(u64::from(FILLED_BYTES) * 16) / 1e9)
     };
     // The compute lanes' threads start with their first execution.
-    rate(cores);
-    let pairs: Vec<(f64, f64)> =
-        (0..arguments.pairs.max(10)).map(|_| (rate(1), rate(cores))).collect();
+    rate(cores)?;
+    let mut frame = Frame::new(arguments.pairs.max(10), 1, &Stop::default(), &|_| ())?;
+    let pairs = frame.compare("cores", || rate(1), || rate(cores))?;
     let all = format!("{cores} cores GB/s");
-    tell(arguments, "count on all cores", ("1 core GB/s", &all), &pairs);
+    tell(arguments, "count on all cores", ("1 core GB/s", &all), &pairs)
 }
 
 #[allow(clippy::cast_precision_loss)] // bytes of a file
@@ -256,11 +270,14 @@ fn as_f64(bytes: u64) -> f64 {
 }
 
 /// Prints one row: both sides' medians, and quartiles of the ratios, second over first.
-fn tell(arguments: &Arguments, name: &str, sides: (&str, &str), pairs: &[(f64, f64)]) {
-    let of = |pick: fn(&(f64, f64)) -> f64| quartiles(pairs.iter().map(pick).collect());
-    let (first, second) = (of(|pair| pair.0)[1], of(|pair| pair.1)[1]);
-    let ratio = of(|pair| pair.1 / pair.0);
-    let inconclusive = (ratio[2] - ratio[0]) / ratio[1] > SPREAD_MAX;
+fn tell(
+    arguments: &Arguments,
+    name: &str,
+    sides: (&str, &str),
+    pairs: &[(f64, f64)],
+) -> Result<(), Error> {
+    let compared = Comparison::of(pairs)?;
+    let Comparison { first, second, ratio } = compared;
     println!(
         "{name:36} {} {first:>8.2}  {} {second:>8.2}  ratio {:.2} ({:.2}-{:.2}){}",
         sides.0,
@@ -268,16 +285,17 @@ fn tell(arguments: &Arguments, name: &str, sides: (&str, &str), pairs: &[(f64, f
         ratio[1],
         ratio[0],
         ratio[2],
-        if inconclusive { "  inconclusive" } else { "" }
+        compared.mark()
     );
-    if let Some(path) = &arguments.common.record {
+    if let Some(mut record) = arguments.common.record()? {
         let line = json!({
             "workload": name,
             sides.0: first,
             sides.1: second,
             "ratio_quartiles": ratio,
-            "inconclusive": inconclusive,
+            "inconclusive": compared.is_inconclusive(),
         });
-        report::append(path, line);
+        record.append(line)?;
     }
+    Ok(())
 }

@@ -7,15 +7,25 @@
 //! those does not access the disk. Runs of drive and fio alternate; a figure is the median of the
 //! pairs' ratios. `bench/README.md` estimates the expected ratios.
 
+#[path = "../common.rs"]
+mod common;
+#[path = "../file.rs"]
+mod file;
+
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use csd_bench::client::{BLOCK_BYTES, Client, Workload};
-use csd_bench::file;
-use csd_bench::report::{self, Row, Run};
-use csd_bench::serve::{self, Common, Options, Server, Side};
+use common::{Common, LAUNCH};
+use csd_bench::Error;
+use csd_bench::client::{self, Client};
+use csd_bench::frame::{Frame, Stop};
+use csd_bench::record;
+use csd_bench::report::{Row, Run};
+use csd_bench::serve::{Options, Server, Side};
+use csd_bench::wire::Target;
+use csd_bench::workload::{BLOCK_BYTES, Workload};
 
 /// Compares block I/O of a drive on a file with fio on the same file.
 #[derive(Parser)]
@@ -50,43 +60,38 @@ const WORKLOADS: [Workload; 4] = [
     workload("128 KiB write in order, depth 32", false, 128 << 10, true),
 ];
 
-fn main() {
+fn main() -> Result<(), Error> {
     let mut arguments = Arguments::parse();
-    if arguments.common.serve.is_some() {
-        return serve::drive(&arguments.common.drive);
-    }
-    if !file::has_fio() {
-        return;
+    if arguments.common.served()? || !file::has_fio() {
+        return Ok(());
     }
     std::fs::create_dir_all(&arguments.dir).expect("a folder for the file");
     arguments.common.drive.size_bytes = arguments.common.drive.size_bytes.max(FILE_BYTES);
     let path = arguments.dir.join("drive.img");
     let namespace = file::prepare(&path, &arguments.common.drive);
     arguments.common.drive.media = Some(path.clone());
-    println!("{}, {} pairs", report::machine(), arguments.pairs);
-    println!("{}", Row::head().replace("floor", "  fio"));
-    let mut rows = Vec::new();
+    println!("{}, {} pairs", record::machine(), arguments.pairs);
+    println!("{}", Row::head("fio"));
+    let mut record = arguments.common.record()?;
+    let mut frame = Frame::new(arguments.pairs, WORKLOADS.len(), &Stop::default(), &|_| ())?;
     for workload in WORKLOADS {
         let workload = Workload { blocks: namespace.bytes / BLOCK_BYTES as u64, ..workload };
         let more = if workload.bytes > BLOCK_BYTES { 4 } else { 1 };
         let count = (arguments.run_mib << 20) * more / workload.bytes as u64;
         let list = arguments.dir.join("offsets.log");
         write_list(&list, &path, workload, namespace.offset, count);
-        let mut pairs = Vec::new();
-        for _ in 0..arguments.pairs {
-            let fio = fio(&list, workload, count);
-            pairs.push((fio, drive(&arguments.common.drive, workload, count)));
-        }
-        let row = Row::of(workload, &pairs);
+        let fio = || Ok(fio(&list, workload, count));
+        let drive = || drive(&arguments.common.drive, workload, count);
+        let row = Row::of(workload.name, &frame.compare(workload.name, fio, drive)?)?;
         println!("{row}");
-        rows.push(row);
-    }
-    if let Some(path) = &arguments.common.record {
-        report::record(path, "fio on the same file is the floor", &rows);
+        if let Some(record) = &mut record {
+            record.append(row.recorded("fio on the same file is the floor"))?;
+        }
     }
     if !arguments.keep {
         std::fs::remove_file(path).expect("the file was ours");
     }
+    Ok(())
 }
 
 /// Writes the offsets of `count` operations as an iolog of fio.
@@ -111,10 +116,11 @@ fn fio(list: &Path, workload: Workload, count: u64) -> Run {
 }
 
 /// Runs the workload against a drive once.
-fn drive(options: &Options, workload: Workload, count: u64) -> Run {
-    let server = Server::start(Side::Drive, options);
-    let mut client = Client::connect(server.address, Side::Drive, workload);
+fn drive(options: &Options, workload: Workload, count: u64) -> Result<Run, Error> {
+    let server = Server::start(LAUNCH, Side::Drive, options)?;
+    let drive = client::Server::Drive(Target::started(server.address));
+    let mut client = Client::connect(&drive, workload, &Stop::default())?;
     let cpu = server.cpu_us();
-    let elapsed = client.run_count(count);
-    Run::new(count, elapsed, server.cpu_us() - cpu)
+    let elapsed = client.run_count(count)?;
+    Ok(Run::new(count, elapsed, Some(server.cpu_us() - cpu)))
 }

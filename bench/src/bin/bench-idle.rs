@@ -4,12 +4,16 @@
 //! Windows without hosts, with silent hosts, and with hosts that send Keep Alives as often as Linux
 //! does alternate. Aim: under 1 % of a core with 64 connections.
 
+#[path = "../common.rs"]
+mod common;
+
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use csd_bench::client::Single;
-use csd_bench::report;
-use csd_bench::serve::{Common, Options, Server, Side};
+use common::{Common, LAUNCH};
+use csd_bench::serve::{Options, Server, Side};
+use csd_bench::wire::{Single, Target};
+use csd_bench::{Error, record, report};
 use serde_json::json;
 
 /// Aim: most CPU time, in percent of one core.
@@ -34,23 +38,25 @@ struct Arguments {
     common: Common,
 }
 
-fn main() {
+fn main() -> Result<(), Error> {
     let arguments = Arguments::parse();
-    if arguments.common.serve.is_some() {
-        return csd_bench::serve::drive(&arguments.common.drive);
+    if arguments.common.served()? {
+        return Ok(());
     }
     let (hosts, window) = (arguments.connections / 2, Duration::from_secs(arguments.seconds));
     let (pairs, spin_us) = (arguments.pairs, arguments.common.drive.spin_us);
-    println!("{}, {pairs} rounds of {window:?}, spin {spin_us} us", report::machine());
+    println!("{}, {pairs} rounds of {window:?}, spin {spin_us} us", record::machine());
     let mut rounds = [const { Vec::new() }; 3];
     for _ in 0..pairs {
         for (times, (hosts, alive)) in
             rounds.iter_mut().zip([(0, false), (hosts, false), (hosts, true)])
         {
-            times.push(percent(&arguments.common.drive, hosts, alive, window));
+            times.push(percent(&arguments.common.drive, hosts, alive, window)?);
         }
     }
-    let [none, silent, alive] = rounds.map(report::quartiles);
+    let [none, silent, alive] = rounds;
+    let [none, silent, alive] =
+        [report::quartiles(none)?, report::quartiles(silent)?, report::quartiles(alive)?];
     println!("percent of a core: {:.4} without connections", none[1]);
     println!(
         "{} silent connections: {:.4} ({:.4}-{:.4})",
@@ -68,30 +74,31 @@ fn main() {
         alive[0],
         alive[2]
     );
-    if let Some(path) = &arguments.common.record {
+    if let Some(mut record) = arguments.common.record()? {
         let result = json!({
             "workload": "idle",
             "connections": hosts * 2,
             "percent_of_core_quartiles": {"none": none, "silent": silent, "keep_alive": alive},
         });
-        report::append(path, result);
+        record.append(result)?;
     }
+    Ok(())
 }
 
 /// Returns the CPU time of a drive with `hosts` idle hosts, in percent of one core.
 #[allow(clippy::cast_precision_loss)] // nanoseconds of seconds
-fn percent(options: &Options, hosts: usize, alive: bool, window: Duration) -> f64 {
-    let server = Server::start(Side::Drive, options);
-    let mut hosts: Vec<Single> = (0..hosts)
-        .map(|_| {
-            let mut host = Single::connect(server.address);
-            host.read_ns(0);
-            host
-        })
-        .collect();
+fn percent(options: &Options, count: usize, alive: bool, window: Duration) -> Result<f64, Error> {
+    let server = Server::start(LAUNCH, Side::Drive, options)?;
+    let target = Target::started(server.address);
+    let mut hosts = Vec::new();
+    for _ in 0..count {
+        let mut host = Single::connect(&target)?;
+        host.read_ns(0)?;
+        hosts.push(host);
+    }
     // Let the work of connecting end.
     std::thread::sleep(Duration::from_secs(1));
-    let (began, before) = (Instant::now(), server.cpu_ns());
+    let (began, before) = (Instant::now(), server.cpu_ns()?);
     assert!(before > 0, "a drive that started has used CPU time");
     if alive {
         let turn = KEEP_ALIVE_EVERY / u32::try_from(hosts.len().max(1)).expect("few hosts");
@@ -101,12 +108,11 @@ fn percent(options: &Options, hosts: usize, alive: bool, window: Duration) -> f6
                 break;
             }
             std::thread::sleep(due.saturating_sub(began.elapsed()));
-            let count = hosts.len();
-            hosts[index as usize % count].keep_alive();
+            hosts[index as usize % count].keep_alive()?;
         }
     }
     std::thread::sleep(window.saturating_sub(began.elapsed()));
-    let used = server.cpu_ns() - before;
+    let used = server.cpu_ns()? - before;
     drop(hosts);
-    used as f64 / began.elapsed().as_nanos() as f64 * 100.0
+    Ok(used as f64 / began.elapsed().as_nanos() as f64 * 100.0)
 }

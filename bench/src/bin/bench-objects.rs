@@ -15,7 +15,9 @@ use std::process::Command;
 use std::time::Instant;
 
 use clap::Parser;
-use csd_bench::report::{self, SPREAD_MAX, quartiles};
+use csd_bench::record::{self, Record};
+use csd_bench::report::Comparison;
+use csd_bench::{Error, report::quartiles};
 use serde_json::json;
 
 /// Compares put and get of a file with the loopback network and with cp.
@@ -51,7 +53,7 @@ const RATES: usize = 5;
 /// Size of one write to the loopback socket, bytes.
 const PIECE: usize = 1 << 20;
 
-fn main() {
+fn main() -> Result<(), Error> {
     let arguments = Arguments::parse();
     let default = std::env::current_exe().expect("our own path").with_file_name("csd");
     let program = |csd: PathBuf| {
@@ -69,18 +71,20 @@ fn main() {
     let size = format!("{}M", (arguments.mib * 4 / arguments.drives).max(512));
     let drives = arguments.drives.to_string();
     place.run(&["array", "up", "--drives", &drives, "--media", "memory", "--size", &size]);
-    println!("{}, {} rounds of {} MiB", report::machine(), arguments.rounds, arguments.mib);
+    println!("{}, {} rounds of {} MiB", record::machine(), arguments.rounds, arguments.mib);
     let rounds: Vec<[f64; RATES]> = (0..=arguments.rounds).map(|_| place.round(bytes)).collect();
     drop(place);
     let rounds = &rounds[1..];
+    let mut record = arguments.record.as_deref().map(Record::open).transpose()?;
     let mut commands = vec![("put", 2), ("get", 3)];
     commands.extend(arguments.against.is_some().then_some(("other get", 4)));
     for (name, index) in commands {
-        let of = |pick: &dyn Fn(&[f64; RATES]) -> f64| quartiles(rounds.iter().map(pick).collect());
-        let floor = |round: &[f64; RATES]| round[0].min(round[1]);
-        let ratio = of(&|round| round[index] / floor(round));
-        let rates = [0, 1, index].map(|side| of(&|round| round[side] / 1e9)[1]);
-        let inconclusive = (ratio[2] - ratio[0]) / ratio[1] > SPREAD_MAX;
+        let median = |side: usize| {
+            quartiles(rounds.iter().map(|round| round[side] / 1e9).collect()).map(|of| of[1])
+        };
+        let pairs = rounds.iter().map(|round| (round[0].min(round[1]), round[index]));
+        let compared = Comparison::of(&pairs.collect::<Vec<_>>())?;
+        let (ratio, rates) = (compared.ratio, [median(0)?, median(1)?, median(index)?]);
         println!(
             "{name}: {:.2} GB/s; cp + sync {:.2}, loopback {:.2}; ratio {:.2} ({:.2}-{:.2}), goal \
              {GOAL}{}",
@@ -90,9 +94,9 @@ fn main() {
             ratio[1],
             ratio[0],
             ratio[2],
-            if inconclusive { "  inconclusive" } else { "" }
+            compared.mark()
         );
-        if let Some(path) = &arguments.record {
+        if let Some(record) = &mut record {
             let line = json!({
                 "workload": format!("{name} {} MiB", arguments.mib),
                 "cp_sync_gb_per_s": rates[0],
@@ -100,11 +104,12 @@ fn main() {
                 "gb_per_s": rates[2],
                 "ratio_quartiles": ratio,
                 "goal": GOAL,
-                "inconclusive": inconclusive,
+                "inconclusive": compared.is_inconclusive(),
             });
-            report::append(path, line);
+            record.append(line)?;
         }
     }
+    Ok(())
 }
 
 /// Writes bytes that do not compress, and makes them durable.

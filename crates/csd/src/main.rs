@@ -14,13 +14,14 @@
 //! - [`pace`] reads profiles; [`mod@account`] computes model time
 //! - [`mod@room`] and [`namespace`] describe free space and namespaces; [`edges`] reads graphs
 //! - [`drive`], [`mod@drive_log`], [`drive_status`], [`check`], [`mod@array`], [`object`],
-//!   [`mod@get`], [`program`], [`run`], [`mod@characterize`], [`secret`] and [`generate`] are the
-//!   commands
+//!   [`mod@get`], [`program`], [`run`], [`mod@characterize`], [`mod@bench`], [`secret`] and
+//!   [`generate`] are the commands
 //! - [`mod@each`] runs a command for several objects; [`target`] and [`long_file`] write output
 //!   files
 
 mod account;
 mod array;
+mod bench;
 mod characterize;
 mod check;
 mod cli;
@@ -97,6 +98,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Characterize(options) => characterize::characterize(&options, &context),
         Command::Run(options) => run::run(&options, &context),
         Command::Program(command) => program::program(command, &context),
+        Command::Bench(command) => bench::bench(&command, &context),
         Command::Completions(options) => Ok(generate::completions(&options)),
         Command::Man(options) => generate::man(&options),
     }

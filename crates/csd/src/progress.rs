@@ -67,7 +67,7 @@ impl Drop for Bar {
     }
 }
 
-/// A progress bar over the measurements of a characterization.
+/// A progress bar over measurements.
 pub(crate) struct Steps(ProgressBar);
 
 impl Steps {
@@ -76,15 +76,20 @@ impl Steps {
         if context.json || context.quiet || !std::io::stderr().is_terminal() {
             return Self(ProgressBar::hidden());
         }
-        let style = ProgressStyle::with_template("[{bar:30}] {pos}/{len} {eta} {msg}");
+        let style = ProgressStyle::with_template("[{bar:30}] {pos}/{len} ETA {eta} {msg}");
         Self(ProgressBar::new(0).with_style(style.expect("our own templates are sound")))
     }
 
     /// Moves the bar to this step.
     pub(crate) fn show(&self, step: &Step) {
-        self.0.set_length(step.of as u64);
-        self.0.set_position(step.done as u64);
-        self.0.set_message(step.what.clone());
+        self.at(step.done, step.of, &step.what);
+    }
+
+    /// Moves the bar to step `done` of `of`, with this name.
+    pub(crate) fn at(&self, done: usize, of: usize, what: &str) {
+        self.0.set_length(of as u64);
+        self.0.set_position(done as u64);
+        self.0.set_message(what.to_owned());
     }
 }
 

@@ -189,7 +189,8 @@ pub(crate) fn finish(
     }
     match outcome {
         Ok(report) => {
-            if !quiet || command.starts_with("run") {
+            // A run and a measurement are done for their figures.
+            if !quiet || command.starts_with("run") || command.starts_with("bench") {
                 print(&plain_lines(&report.text));
             }
             let warnings = report.warnings.iter();

@@ -4,6 +4,7 @@
 
 pub(crate) mod account;
 mod array;
+pub(crate) mod bench;
 pub(crate) mod characterize;
 mod drive;
 pub(crate) mod drive_log;
@@ -17,6 +18,7 @@ pub(crate) mod tuning;
 pub(crate) mod ways;
 
 pub(crate) use array::{Add, Array, Down, Media, Up};
+pub(crate) use bench::Bench;
 pub(crate) use drive::{Check, Drive, Serve};
 pub(crate) use object::{Get, Ls, Name, Names, On, Put};
 pub(crate) use run::Run;
@@ -114,6 +116,9 @@ pub(crate) enum Command {
     /// Load programs of your own into drives, and run them
     #[command(subcommand)]
     Program(program::Program),
+    /// Measure this machine's drives, each figure with its bound
+    #[command(subcommand)]
+    Bench(Bench),
     /// Print the completion script of a shell
     #[command(hide = true)]
     Completions(Completions),
@@ -137,9 +142,10 @@ pub(crate) struct Man {
 }
 
 /// Commands, and the global options that they ignore.
-const MEANINGLESS: [(&[&str], &[&str]); 5] = [
+const MEANINGLESS: [(&[&str], &[&str]); 6] = [
     (&["drive", "serve"], &["array", "host_nqn"]),
     (&["drive", "check"], &["array", "secrets", "host_nqn"]),
+    (&["bench", "block"], &["array", "secrets", "verbose"]),
     (&["secret", "new"], &["array", "secrets", "host_nqn"]),
     (&["completions"], &["array", "secrets", "host_nqn", "json", "quiet", "verbose"]),
     (&["man"], &["array", "secrets", "host_nqn", "json", "quiet", "verbose"]),
@@ -219,6 +225,8 @@ impl Command {
             Self::Characterize(_) => "characterize",
             Self::Run(run) => return run.words(),
             Self::Program(command) => command.words(),
+            Self::Bench(Bench::Block(_)) => "bench block",
+            Self::Bench(Bench::Serve(_)) => "bench serve",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",
         };

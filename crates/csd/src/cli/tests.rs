@@ -38,6 +38,10 @@ fn wrong_values_are_refused() {
         "csd put x --align y --layout range",
         "csd run count x --equal 1 --overlap serial",
         "csd characterize --allow-write",
+        "csd bench block --pairs 0",
+        "csd bench block --write",
+        "csd bench block --url x --spin-us 1",
+        "csd bench kv",
         "csd characterize --size 1K",
         "csd characterize --drive x --media memory",
     ] {

@@ -6,31 +6,41 @@
 //! sleeps and does not access payloads.
 
 use std::io::{ErrorKind, IoSlice, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
+use crate::Error;
+use crate::wire::dword;
 
 const SLICES: usize = 64;
 const HEADER_BYTES: usize = 24;
 
-/// Serves one connection on a port that it prints, until the client disconnects.
-pub fn serve() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    println!("{}", listener.local_addr().expect("bound"));
-    let (mut stream, _) = listener.accept().expect("a client");
-    stream.set_nodelay(true).expect("a socket");
+/// Serves one connection on a port of the loopback address, until the client disconnects. Calls
+/// `ready` with the address.
+///
+/// # Errors
+/// If it cannot listen, or the client does not say its sizes.
+pub fn serve(ready: impl FnOnce(SocketAddr)) -> Result<(), Error> {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(Error::system("cannot listen"))?;
+    let address = listener.local_addr().map_err(Error::system("a socket"))?;
+    ready(address);
+    let (mut stream, _) = listener.accept().map_err(Error::system("cannot accept a client"))?;
     let mut sizes = [0; 8];
-    stream.read_exact(&mut sizes).expect("sizes");
-    let size = |at: usize| u32::from_le_bytes(sizes[at..at + 4].try_into().expect("four")) as usize;
-    let (command, answer) = (size(0), size(4));
-    stream.set_nonblocking(true).expect("a socket");
+    let begun = stream.set_nodelay(true).and_then(|()| stream.read_exact(&mut sizes));
+    begun.map_err(Error::system("the client's sizes"))?;
+    let (command, answer) = (dword(&sizes, 0) as usize, dword(&sizes, 4) as usize);
+    if command < HEADER_BYTES || answer < HEADER_BYTES {
+        return Err(Error::Usage(format!("{command} and {answer} bytes are not sizes of PDUs")));
+    }
+    stream.set_nonblocking(true).map_err(Error::system("a socket"))?;
     let mut input = vec![0; 256 << 10];
     let payload = vec![0x5A; answer - HEADER_BYTES];
     let mut partial = Vec::with_capacity(command);
     loop {
         let count = match stream.read(&mut input) {
-            Ok(0) => return,
+            Ok(0) => return Ok(()),
             Ok(count) => count,
             Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
-            Err(_) => return,
+            Err(_) => return Ok(()),
         };
         let headers = answers(&mut partial, &input[..count], command, answer);
         for group in headers.chunks(SLICES / 2) {
@@ -38,7 +48,7 @@ pub fn serve() {
             let mut slices: Vec<IoSlice<'_>> =
                 both.filter(|part| !part.is_empty()).map(IoSlice::new).collect();
             if !send(&mut stream, &mut slices) {
-                return;
+                return Ok(());
             }
         }
     }
@@ -63,7 +73,7 @@ fn answers(
             // A C2HData PDU with SUCCESS, or a response capsule, as a drive would send.
             header[0] = if answer > HEADER_BYTES { 7 } else { 5 };
             header[1] = if answer > HEADER_BYTES { 0x0C } else { 0 };
-            let length = u32::try_from(answer).expect("small");
+            let length = u32::try_from(answer).unwrap_or(u32::MAX);
             header[4..8].copy_from_slice(&length.to_le_bytes());
             let at = if answer > HEADER_BYTES { 8 } else { 20 };
             header[at..at + 2].copy_from_slice(&cid);
@@ -83,4 +93,25 @@ fn send(stream: &mut TcpStream, mut slices: &mut [IoSlice<'_>]) -> bool {
         }
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_whole_command_is_answered_once_with_its_identifier() {
+        let mut stream = vec![0; 72 * 3];
+        for index in 0..3u8 {
+            stream[usize::from(index) * 72 + 10] = index;
+        }
+        let mut partial = Vec::new();
+        let mut cids = Vec::new();
+        for piece in stream.chunks(50) {
+            let headers = answers(&mut partial, piece, 72, 24 + 4096);
+            cids.extend(headers.iter().map(|header| header[8]));
+            assert!(headers.iter().all(|header| header[..2] == [7, 0x0C]));
+        }
+        assert_eq!((cids, partial.len()), (vec![0, 1, 2], 0));
+    }
 }

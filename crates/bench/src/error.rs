@@ -1,0 +1,33 @@
+//! [`Error`]: reasons why a measurement fails.
+
+use std::io;
+
+/// Reason why a measurement failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The user stopped it.
+    #[error("interrupted: the measurement is not complete, and nothing was recorded")]
+    Interrupted,
+    /// The operating system refused something.
+    #[error("{what}: {source}")]
+    System {
+        /// Action that failed.
+        what: String,
+        /// Reason by the operating system.
+        source: io::Error,
+    },
+    /// The measurement cannot be done as asked for.
+    #[error("{0}")]
+    Usage(String),
+    /// A server failed, or broke the protocol.
+    #[error("{0}")]
+    Server(String),
+}
+
+impl Error {
+    /// Returns a function that makes an error of the operating system's.
+    pub fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::System { what: what.into(), source }
+    }
+}

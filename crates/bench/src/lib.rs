@@ -1,0 +1,28 @@
+//! Frame of measurements: each figure is reported with a bound that is measured in the same run.
+//!
+//! Runs of both sides alternate in pairs ([`frame`]). A result has medians and quartiles of the
+//! pairs, and a verdict ([`report`]). Servers run as child processes ([`serve`]), which end with
+//! their parent. Nothing here prints or panics on a failure: callers get an [`Error`].
+//!
+//! Modules:
+//!
+//! - [`frame`]: alternating pairs of runs, progress and interruption
+//! - [`report`]: quartiles, verdicts and tables; [`record`]: results as JSON lines
+//! - [`serve`]: the servers as processes; [`floor`]: the server that bounds a drive; [`cpus`]:
+//!   pinning
+//! - [`wire`]: blocking commands; [`client`]: a client that keeps a queue full
+//! - [`workload`]: the operations of a run; [`block`]: the measurement of block I/O
+
+pub mod block;
+pub mod client;
+pub mod cpus;
+pub mod error;
+pub mod floor;
+pub mod frame;
+pub mod record;
+pub mod report;
+pub mod serve;
+pub mod wire;
+pub mod workload;
+
+pub use error::Error;

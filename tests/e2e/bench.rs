@@ -1,0 +1,144 @@
+//! `csd bench`: the structure of results, interruption, and drives of others. Asserts no speed.
+
+use std::fs;
+use std::process::Stdio;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::harness::{Array, Done, finish, signal, wait_until};
+use crate::json::Page;
+use crate::other;
+use crate::single::Drive;
+
+/// Arguments of the shortest measurement.
+const SHORT: [&str; 7] = ["bench", "block", "--pairs", "1", "--run-ms", "20", "--json"];
+
+fn folder() -> Array {
+    Array { folder: TempDir::new().unwrap() }
+}
+
+/// Asserts success, with a warning if the machine is slow, and returns the result.
+#[track_caller]
+fn measured(done: Done) -> Value {
+    let said = done.json();
+    let warned = said["warnings"].as_array().unwrap_or_else(|| panic!("{}", done.stderr)).len();
+    let valid = said["result"]["valid"] == true;
+    let rows = said["result"]["workloads"].as_array().unwrap();
+    let conclusive = rows.iter().all(|row| row["inconclusive"] == false);
+    assert_eq!(done.code, if valid && conclusive { 0 } else { 4 }, "{said}");
+    assert!(valid && conclusive || warned > 0, "{said}");
+    assert_eq!(said["command"], "bench block");
+    said["result"].clone()
+}
+
+/// Returns the names of the workloads, and asserts that their figures are positive.
+fn names(result: &Value) -> Vec<&str> {
+    let rows = result["workloads"].as_array().unwrap();
+    let positive = |row: &Value, field: &str| row[field].as_f64().unwrap() > 0.0;
+    for row in rows {
+        assert!(positive(row, "floor_per_s") && positive(row, "drive_per_s"), "{row}");
+        assert_eq!(row["ratio_quartiles"].as_array().unwrap().len(), 3);
+    }
+    rows.iter().map(|row| row["workload"].as_str().unwrap()).collect()
+}
+
+/// Returns the processes with this text in their command line.
+fn processes(with: &str) -> Vec<u32> {
+    let all = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let ids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let has = |id: &u32| {
+        let words = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        words.split(|byte| *byte == 0).any(|word| word == with.as_bytes())
+    };
+    ids.filter(has).collect()
+}
+
+#[test]
+fn a_measurement_has_the_documented_fields_and_is_recorded() {
+    let array = folder();
+    let arguments = [&SHORT[..], &["--record", "kept.jsonl"]].concat();
+    let result = measured(array.csd(&arguments));
+    let wrong = Page::read().wrong("bench block", "csd bench block", &result);
+    assert!(wrong.is_empty(), "{wrong:#?}\n{result}");
+    assert_eq!(names(&result).len(), 6);
+    assert_eq!(result["left_out"], Value::Array(vec![]));
+    let kept = fs::read_to_string(array.path("kept.jsonl")).unwrap();
+    let kept: Vec<Value> = kept.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(kept.len(), 6);
+    for (line, row) in kept.iter().zip(result["workloads"].as_array().unwrap()) {
+        assert_eq!(line["workload"], row["workload"]);
+        assert_eq!(line["ratio_quartiles"], row["ratio_quartiles"]);
+        assert_eq!(line["arguments"].as_array().unwrap().len(), arguments.len());
+        assert!(line["machine"].is_string() && line["validity"].is_string(), "{line}");
+    }
+}
+
+#[test]
+fn a_record_that_cannot_be_written_fails_before_the_measurement() {
+    let done = folder().csd(&["bench", "block", "--pairs", "1000", "--record", "missing/x"]);
+    done.expect(1, &["missing/x: No such file"]);
+}
+
+/// The drive of a URL is only read, unless `--write` is given.
+#[test]
+fn another_drive_is_not_written_unless_asked_for() {
+    let drive = Drive::serve("memory", &[]);
+    let url = fs::read_to_string(drive.array.path("ready")).unwrap();
+    let writes = || {
+        let status = drive.array.csd(&["drive", "status", &url, "--json"]).expect(0, &[]).json();
+        let health = &status["result"]["drives"][0]["health"];
+        (health["host_writes"].as_u64().unwrap(), health["host_reads"].as_u64().unwrap())
+    };
+    assert_eq!(writes(), (0, 0));
+    let result = measured(drive.array.csd(&[&SHORT[..], &["--url", &url]].concat()));
+    let wrong = Page::read().wrong("bench block", "csd bench block", &result);
+    assert!(wrong.is_empty(), "{wrong:#?}\n{result}");
+    assert!(names(&result).iter().all(|name| name.contains("read")), "{result}");
+    assert!(result["left_out"].to_string().contains("--write permits it"), "{result}");
+    let (written, read) = writes();
+    assert!(written == 0 && read > 0, "{written} writes and {read} reads");
+    let result = measured(drive.array.csd(&[&SHORT[..], &["--url", &url, "--write"]].concat()));
+    assert!(names(&result).iter().any(|name| name.contains("write")), "{result}");
+    assert!(writes().0 > 0);
+    let kv = format!("{url}?nsid=2");
+    let refused = drive.array.csd(&["bench", "block", "--url", &kv]);
+    refused.expect(2, &["is not a namespace of blocks"]);
+    let none =
+        drive.array.csd(&["bench", "block", "--url", "nvme+tcp://127.0.0.1:1/nqn.2014-08.x:y"]);
+    none.expect(1, &["127.0.0.1:1"]);
+}
+
+/// Has other blocks, shorter queues, and completes reads by a response capsule.
+#[test]
+fn a_drive_of_another_maker_is_measured_within_its_limits() {
+    let url = other::serve();
+    let result = measured(folder().csd(&[&SHORT[..], &["--url", &url, "--write"]].concat()));
+    assert_eq!(names(&result), ["4 KiB random read, depth 1"]);
+    let cpu = &result["workloads"][0]["cpu_us_per_io"];
+    assert!(cpu["floor"].is_number() && cpu["drive"].is_null(), "{cpu}");
+    let left_out = result["left_out"].to_string();
+    assert!(left_out.contains("a queue takes 15 commands at a time"), "{left_out}");
+}
+
+/// No server outlives the command, whether it is asked to stop or killed.
+#[test]
+fn an_interrupted_measurement_leaves_no_server() {
+    for (number, stop) in [Signal::INT, Signal::TERM, Signal::KILL].into_iter().enumerate() {
+        let array = folder();
+        // The polling time marks the processes of this test.
+        let mark = (800_000_000 + u64::from(std::process::id()) * 4 + number as u64).to_string();
+        let arguments = ["bench", "block", "--pairs", "100000", "--spin-us", &mark];
+        let running = array.spawn(&arguments, Stdio::null());
+        wait_until("a server runs", || processes(&mark).len() > 1);
+        signal(running.child.id(), stop);
+        let done = finish(running);
+        if stop == Signal::KILL {
+            wait_until("the servers are gone", || processes(&mark).is_empty());
+        } else {
+            done.expect(1, &["interrupted"]);
+            assert!(processes(&mark).is_empty(), "servers outlived their parent");
+        }
+    }
+}
