@@ -3,8 +3,6 @@
 //! Invariant: an element of a [`Numeric`] is one number, so no kernel meets a type that it has no
 //! arithmetic for.
 
-use std::fmt;
-
 use crate::ElementType;
 
 /// Element type whose elements are single numbers.
@@ -21,16 +19,9 @@ pub enum Numeric {
 }
 
 /// Element type whose elements are not single numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("elements of type {0} are not numbers: use one of i32 i64 f32 f64")]
 pub struct NotNumeric(pub ElementType);
-
-impl fmt::Display for NotNumeric {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "elements of type {} are not numbers: use one of i32 i64 f32 f64", self.0)
-    }
-}
-
-impl std::error::Error for NotNumeric {}
 
 impl Numeric {
     /// Every numeric type.
@@ -75,7 +66,8 @@ impl TryFrom<ElementType> for Numeric {
 }
 
 /// Bytes that do not hold whole elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{bytes} bytes do not hold whole elements of type {element}")]
 pub struct Misaligned {
     /// Type of the elements.
     pub element: ElementType,
@@ -83,33 +75,18 @@ pub struct Misaligned {
     pub bytes: usize,
 }
 
-impl fmt::Display for Misaligned {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes do not hold whole elements of type {}", self.bytes, self.element)
-    }
-}
-
-impl std::error::Error for Misaligned {}
-
 /// Length of every kernel's encoded parameters in bytes.
 pub(crate) const PARAMETER_BYTES: usize = 16;
 
 /// Reason why a kernel's parameters were refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed parameters of {kernel}: {reason}")]
 pub struct Malformed {
     /// Name of the kernel.
     pub kernel: &'static str,
     /// Error in them.
     pub reason: &'static str,
 }
-
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "malformed parameters of {}: {}", self.kernel, self.reason)
-    }
-}
-
-impl std::error::Error for Malformed {}
 
 /// Encodes parameters that are an element type alone: its code, then 15 zeros.
 pub(crate) fn encode_element(numeric: Numeric) -> Vec<u8> {

@@ -66,12 +66,14 @@ impl fmt::Display for Side {
 }
 
 /// Reason why an input was refused. The part merged before it is no result then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A piece does not hold whole elements.
-    Misaligned(Misaligned),
+    #[error(transparent)]
+    Misaligned(#[from] Misaligned),
     /// An element is smaller than the one before it.
+    #[error("element {at} of the {side} input is smaller than the one before: sort it")]
     NotSorted {
         /// The input.
         side: Side,
@@ -79,6 +81,7 @@ pub enum Error {
         at: u64,
     },
     /// An element is NaN.
+    #[error("element {at} of the {side} input is NaN, which has no place in an order")]
     Nan {
         /// The input.
         side: Side,
@@ -86,25 +89,6 @@ pub enum Error {
         at: u64,
     },
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Misaligned(error) => error.fmt(f),
-            Self::NotSorted { side, at } => {
-                write!(
-                    f,
-                    "element {at} of the {side} input is smaller than the one before: sort it"
-                )
-            }
-            Self::Nan { side, at } => {
-                write!(f, "element {at} of the {side} input is NaN, which has no place in an order")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// Next bytes of an input.
 #[derive(Clone, Copy, Debug)]

@@ -6,8 +6,6 @@
 //! f64, pairwise in an order that the length alone fixes, so ranks do not depend on the place where
 //! products were computed. The product itself is not computed here.
 
-use std::fmt;
-
 /// Options of a user.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
@@ -26,16 +24,9 @@ impl Default for Options {
 }
 
 /// Error: an option is out of its range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct WrongOption(pub &'static str);
-
-impl fmt::Display for WrongOption {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl std::error::Error for WrongOption {}
 
 /// State of an iteration after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

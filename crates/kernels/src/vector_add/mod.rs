@@ -12,7 +12,6 @@ mod program;
 pub mod scalar;
 
 pub use kernel::KERNEL;
-use std::fmt;
 
 use crate::arch;
 use crate::numeric::{Malformed, Misaligned, Numeric, encode_element, parse_element};
@@ -46,12 +45,14 @@ impl Parameters {
 }
 
 /// Reason why pieces were refused; nothing is added then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The pieces do not hold whole elements.
-    Misaligned(Misaligned),
+    #[error(transparent)]
+    Misaligned(#[from] Misaligned),
     /// The two pieces and the room for their sum differ in length, bytes.
+    #[error("{left} and {right} bytes cannot be added into {sum}: make them equal")]
     Lengths {
         /// Length of the left piece.
         left: usize,
@@ -61,19 +62,6 @@ pub enum Error {
         sum: usize,
     },
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Misaligned(error) => error.fmt(f),
-            Self::Lengths { left, right, sum } => {
-                write!(f, "{left} and {right} bytes cannot be added into {sum}: make them equal")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// Addition in progress.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,6 @@ mod read;
 mod write;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// Version of the contract.
 pub const SCHEMA: i64 = 1;
@@ -295,7 +294,8 @@ impl Absent for Timing {}
 impl Absent for Source {}
 
 /// A fault of a profile.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {why}")]
 pub struct FaultAt {
     /// Path of the key, such as `point[3].load_s.median`.
     pub path: String,
@@ -304,20 +304,14 @@ pub struct FaultAt {
 }
 
 /// All faults of a profile; the user's file is at fault.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", one_a_line(.0))]
 pub struct Faults(pub Vec<FaultAt>);
 
-impl fmt::Display for Faults {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, fault) in self.0.iter().enumerate() {
-            let newline = if index == 0 { "" } else { "\n" };
-            write!(f, "{newline}{}: {}", fault.path, fault.why)?;
-        }
-        Ok(())
-    }
+fn one_a_line(faults: &[FaultAt]) -> String {
+    let lines: Vec<String> = faults.iter().map(FaultAt::to_string).collect();
+    lines.join("\n")
 }
-
-impl std::error::Error for Faults {}
 
 impl Profile {
     /// Reads a profile.

@@ -95,7 +95,7 @@ impl Losses {
 const SHOWN: usize = 8;
 
 /// Missing work of a run that lost drives and therefore has no answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Partial {
     unit: &'static str,
     missing: Vec<Missing>,

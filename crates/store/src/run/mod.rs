@@ -164,28 +164,19 @@ pub fn run(
 }
 
 /// Reason why there is no outcome.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failed {
     /// A drive or the network failed.
-    Run(Error),
+    #[error(transparent)]
+    Run(#[from] Error),
     /// Drives were lost during the run.
-    Partial(Partial),
+    #[error(transparent)]
+    Partial(#[from] Partial),
     /// The cores could not run.
-    Runtime(csd_reactor::Error),
+    #[error(transparent)]
+    Runtime(#[from] csd_reactor::Error),
 }
-
-impl fmt::Display for Failed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Run(error) => error.fmt(f),
-            Self::Partial(partial) => partial.fmt(f),
-            Self::Runtime(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for Failed {}
 
 #[allow(clippy::cast_precision_loss)] // a run of 2^53 ns takes 104 days
 fn seconds(ns: u64) -> f64 {
