@@ -72,7 +72,7 @@ proptest! {
             add.feed(&a[piece.clone()], &b[piece.clone()], &mut sum[piece]).expect("equal pieces");
         }
         prop_assert_eq!(sum, expected);
-        prop_assert_eq!((add.elements(), add.bytes()), (300, 2400));
+        prop_assert_eq!(add.elements(), 300);
     }
 
     #[test]

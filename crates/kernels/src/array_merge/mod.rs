@@ -157,25 +157,6 @@ impl ArrayMerge {
             Machine::Wide(merger) => merger.elements(),
         }
     }
-
-    /// Elements of the result so far.
-    #[must_use]
-    pub fn result_elements(&self) -> u64 {
-        match &self.0 {
-            Machine::Narrow(merger) => merger.written,
-            Machine::Wide(merger) => merger.written,
-        }
-    }
-
-    /// Bytes read from both inputs.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        let size = match &self.0 {
-            Machine::Narrow(_) => 4,
-            Machine::Wide(_) => 8,
-        };
-        self.elements() * size
-    }
 }
 
 /// Merges two whole inputs, by the fastest version that this machine runs.

@@ -123,13 +123,6 @@ impl Iteration {
     pub fn distance(&self) -> f64 {
         self.distance
     }
-
-    /// Returns the bytes that cross in one step to and from this many drives: the vector to each of
-    /// them, and every node's sum back once.
-    #[must_use]
-    pub fn step_bytes_crossed(&self, drives: u64) -> u64 {
-        (drives + 1) * 8 * self.ranks.len() as u64
-    }
 }
 
 /// Sums pairwise: halves of an array down to short ones, which are summed in 8 lanes.
@@ -173,7 +166,6 @@ mod tests {
         for (node, expected) in [(0, 1.0 - 3.0 * leaf), (1, leaf), (3, leaf)] {
             assert!((iteration.ranks()[node] - expected).abs() < 1e-12, "node {node}");
         }
-        assert_eq!(iteration.step_bytes_crossed(2), 96);
     }
 
     #[test]
