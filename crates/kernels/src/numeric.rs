@@ -88,23 +88,45 @@ pub struct Malformed {
     pub reason: &'static str,
 }
 
-/// Encodes parameters that are an element type alone: its code, then 15 zeros.
-pub(crate) fn encode_element(numeric: Numeric) -> Vec<u8> {
-    let mut data = vec![0; PARAMETER_BYTES];
-    data[0] = numeric.element().code();
-    data
+/// Returns the bytes of a kernel's parameters, of which there must be 16.
+pub(crate) fn sixteen<'a>(
+    kernel: &'static str,
+    data: &'a [u8],
+) -> Result<&'a [u8; PARAMETER_BYTES], Malformed> {
+    data.try_into().map_err(|_| Malformed { kernel, reason: "not 16 bytes" })
 }
 
-/// Parses such parameters and returns the element type.
-pub(crate) fn parse_element(kernel: &'static str, data: &[u8]) -> Result<Numeric, Malformed> {
-    let malformed = |reason| Malformed { kernel, reason };
-    let data: &[u8; PARAMETER_BYTES] = data.try_into().map_err(|_| malformed("not 16 bytes"))?;
-    let [code, reserved @ ..] = *data;
-    if reserved != [0; PARAMETER_BYTES - 1] {
-        return Err(malformed("reserved bytes are not zero"));
+/// Parameters that are an element type alone: its code, then 15 zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ElementParameters {
+    /// Type of the elements of the inputs and of the result.
+    pub element: Numeric,
+}
+
+impl ElementParameters {
+    /// Encodes the parameters.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut data = vec![0; PARAMETER_BYTES];
+        data[0] = self.element.element().code();
+        data
     }
-    let element = ElementType::from_code(code).ok_or(malformed("unknown element type"))?;
-    Numeric::try_from(element).map_err(|_| malformed("the elements are not numbers"))
+
+    /// Parses the parameters of a kernel.
+    ///
+    /// # Errors
+    /// [`Malformed`] with the reason.
+    pub fn parse(kernel: &'static str, data: &[u8]) -> Result<Self, Malformed> {
+        let malformed = |reason| Malformed { kernel, reason };
+        let [code, reserved @ ..] = *sixteen(kernel, data)?;
+        if reserved != [0; PARAMETER_BYTES - 1] {
+            return Err(malformed("reserved bytes are not zero"));
+        }
+        let element = ElementType::from_code(code).ok_or(malformed("unknown element type"))?;
+        let element =
+            Numeric::try_from(element).map_err(|_| malformed("the elements are not numbers"))?;
+        Ok(Self { element })
+    }
 }
 
 #[cfg(test)]
@@ -124,20 +146,21 @@ mod tests {
 
     #[test]
     fn an_element_is_sixteen_bytes_and_each_wrong_one_is_named() {
-        let good = encode_element(Numeric::F32);
+        let parameters = ElementParameters { element: Numeric::F32 };
+        let good = parameters.encode();
         assert_eq!(good, [3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(parse_element("k", &good), Ok(Numeric::F32));
+        assert_eq!(ElementParameters::parse("k", &good), Ok(parameters));
         let with = |index: usize, byte: u8| {
             let mut data = good.clone();
             data[index] = byte;
-            parse_element("k", &data).map_err(|malformed| malformed.reason)
+            ElementParameters::parse("k", &data).map_err(|malformed| malformed.reason)
         };
         assert_eq!(with(0, 0), Err("unknown element type"));
         assert_eq!(with(0, 5), Err("the elements are not numbers"));
         for index in 1..16 {
             assert_eq!(with(index, 1), Err("reserved bytes are not zero"));
         }
-        let error = parse_element("k", &good[1..]).unwrap_err();
+        let error = ElementParameters::parse("k", &good[1..]).unwrap_err();
         assert_eq!(error.to_string(), "malformed parameters of k: not 16 bytes");
     }
 }

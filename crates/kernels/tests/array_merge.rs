@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 
 use csd_kernels::Numeric;
 use csd_kernels::array_merge::{
-    ArrayMerge, Error, Parameters, Piece, Side, Version, merge, range, scalar,
+    self, ArrayMerge, Error, Parameters, Piece, Side, Version, merge, range, scalar,
 };
 use proptest::prelude::*;
 
@@ -163,7 +163,7 @@ proptest! {
 
     #[test]
     fn no_bytes_of_parameters_panic(data in prop::collection::vec(0..8u8, 0..20)) {
-        if let Ok(parameters) = Parameters::parse(&data) {
+        if let Ok(parameters) = Parameters::parse(array_merge::NAME, &data) {
             prop_assert_eq!(parameters.encode(), data);
         }
     }

@@ -15,40 +15,18 @@ mod program;
 pub mod range;
 pub mod scalar;
 
+pub use crate::numeric::ElementParameters as Parameters;
 pub use kernel::KERNEL;
 use std::fmt;
 
 use crate::arch;
-use crate::numeric::{Malformed, Misaligned, Numeric, encode_element, parse_element};
+use crate::numeric::{Misaligned, Numeric};
 use merger::Merger;
 
 /// Program identifier (PID) of the built-in program.
 pub const PROGRAM_ID: u64 = 3;
 /// Name of the kernel.
 pub const NAME: &str = "array-merge";
-
-/// Parameters: 16 bytes, the element type's code and 15 zeros.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parameters {
-    /// Type of the elements of both inputs and of the result.
-    pub element: Numeric,
-}
-
-impl Parameters {
-    /// Encodes the parameters.
-    #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
-        encode_element(self.element)
-    }
-
-    /// Parses the parameters' bytes.
-    ///
-    /// # Errors
-    /// [`Malformed`] with the reason.
-    pub fn parse(data: &[u8]) -> Result<Self, Malformed> {
-        parse_element(NAME, data).map(|element| Self { element })
-    }
-}
 
 /// One of the two inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@
 //! Invariant: parsing panics on no bytes, and every accepted form has exactly one encoding.
 
 use super::NAME;
-use crate::numeric::{Malformed, PARAMETER_BYTES};
+use crate::numeric::{Malformed, sixteen};
 use crate::{ElementType, Scalar};
 
 /// Predicate: equals.
@@ -38,9 +38,8 @@ impl Parameters {
     /// [`Malformed`] with the reason.
     pub fn parse(data: &[u8]) -> Result<Self, Malformed> {
         let malformed = |reason| Malformed { kernel: NAME, reason };
-        let data: &[u8; PARAMETER_BYTES] =
-            data.try_into().map_err(|_| malformed("not 16 bytes"))?;
-        let [code, predicate, reserved @ .., b0, b1, b2, b3, b4, b5, b6, b7] = *data;
+        let [code, predicate, reserved @ .., b0, b1, b2, b3, b4, b5, b6, b7] =
+            *sixteen(NAME, data)?;
         let element = ElementType::from_code(code).ok_or(malformed("unknown element type"))?;
         if predicate != EQUAL {
             return Err(malformed("unknown predicate"));
