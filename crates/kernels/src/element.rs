@@ -69,7 +69,7 @@ impl fmt::Display for ElementType {
     }
 }
 
-/// Name that no element type has.
+/// Error: a name that no element type has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not an element type: use one of {names}",

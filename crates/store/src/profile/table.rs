@@ -97,7 +97,7 @@ pub(super) fn plain(field: &str) -> &str {
 }
 
 /// Declares a table: each field is a key of the same name. A field is read by its type's
-/// [`Form::read`], or by the function behind `=`. The function behind `obeys` judges the keys
+/// [`Form::read`], or by the function after `=`. The function after `obeys` judges the keys
 /// together, once each is sound.
 macro_rules! table {
     (

@@ -44,7 +44,7 @@ pub use target::{OutputObject, difference};
 pub enum Mode {
     /// The drives, where the chunks are.
     Drives,
-    /// The host: chunks cross the wire. The system with ordinary SSDs.
+    /// The host: chunks cross the wire, as in a system with ordinary SSDs.
     Host,
     /// Both take chunks until none is left.
     Split,
@@ -67,7 +67,7 @@ pub struct Share {
     pub who: String,
     /// Number of elements processed.
     pub elements: u64,
-    /// Busy time, seconds: with an execution in flight for a drive, not idle for a core.
+    /// Busy time, seconds: a drive is busy while an execution is in flight, a core while not idle.
     pub busy_s: f64,
 }
 
@@ -87,13 +87,13 @@ pub struct Answer {
 pub struct Outcome {
     /// Mode of the run.
     pub mode: Mode,
-    /// Number of host cores used: workers, or one that only commands the drives.
+    /// Number of host cores used: those that compute, or one that only sends commands to drives.
     pub cores: usize,
     /// The answer.
     pub answer: Answer,
-    /// Number of elements processed; those of each step count again.
+    /// Number of elements processed; every step counts them again.
     pub elements: u64,
-    /// Number of bytes read; those of each step count again.
+    /// Number of bytes read; every step counts them again.
     pub bytes: u64,
     /// Wall time from the last connection to the last answer, seconds.
     pub wall_s: f64,
