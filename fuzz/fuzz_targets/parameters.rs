@@ -9,10 +9,10 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(parameters) = count::Parameters::parse(data) {
         assert_eq!(parameters.encode(), data);
     }
-    if let Ok(parameters) = vector_add::Parameters::parse(data) {
+    if let Ok(parameters) = vector_add::Parameters::parse(vector_add::NAME, data) {
         assert_eq!(parameters.encode(), data);
     }
-    if let Ok(parameters) = array_merge::Parameters::parse(data) {
+    if let Ok(parameters) = array_merge::Parameters::parse(array_merge::NAME, data) {
         assert_eq!(parameters.encode(), data);
     }
     if let Ok(parameters) = page_rank::Parameters::parse(data) {

@@ -74,7 +74,7 @@ pub(crate) fn input(path: &str, lines: Lines, chunk_bytes: Option<u64>) -> Resul
     Ok(Input { source, arrange: Arrange::Graph { starts }, chunk_bytes: Some(chunk_bytes) })
 }
 
-/// Least number of parts of a graph, as far as the smallest chunk size allows.
+/// Least number of parts of a graph; fewer only if chunks would get too small.
 const PARTS_MIN: usize = 16;
 /// Number of drives that the parts are made for.
 const DRIVES: usize = 4;

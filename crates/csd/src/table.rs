@@ -56,7 +56,7 @@ impl Table {
     }
 }
 
-/// Formats names and values, a pair a line.
+/// Formats names and values, one pair per line.
 pub(crate) fn pairs(rows: &[(&str, String)]) -> String {
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     rows.iter().map(|(name, value)| format!("{name:<width$}  {}\n", plain(value))).collect()

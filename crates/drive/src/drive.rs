@@ -268,7 +268,7 @@ pub async fn start_all(shared: &Arc<Shared>) -> Result<(), Error> {
         let shared = Arc::clone(shared);
         let there = move || async move { start(shared).await.map(|_| ()) };
         let started = call(CoreId(core), Class::System, there).await;
-        started.map_err(|_| Error::Runtime(format!("core {core} is gone")))??;
+        started.map_err(|_| Error::Runtime(format!("core {core} is gone").into()))??;
     }
     Ok(())
 }

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use csd_nvme::status::Status;
 
 /// Why a drive could not be opened or served.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The caller asks for something impossible. The text says what to change.
+    #[error("{0}")]
     Usage(String),
     /// The media cannot be opened, created or resized.
+    #[error("media {}: {source}", .path.display())]
     Media {
         /// Path of the medium.
         path: PathBuf,
@@ -18,12 +20,19 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The medium holds no drive of this format, or a version that this program does not read.
+    #[error("not a usable drive: {0}")]
     Format(String),
     /// The log is damaged where it was acknowledged. The text has the place.
+    #[error(
+        "the medium is damaged ({0}), and serving it could lose or bring back values; \
+         `csd drive check` tells all of it, --salvage serves what is whole, read-only"
+    )]
     Damaged(String),
     /// Reading or writing the media failed.
-    Access(MediaError),
+    #[error(transparent)]
+    Access(#[from] MediaError),
     /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}; choose another address with {option}")]
     Listen {
         /// Option that set the address.
         option: &'static str,
@@ -33,63 +42,32 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The runtime could not start, or a core ended in a panic.
-    Runtime(String),
+    #[error("runtime: {0}")]
+    Runtime(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Usage(text) => write!(f, "{text}"),
-            Self::Media { path, source } => write!(f, "media {}: {source}", path.display()),
-            Self::Format(text) => write!(f, "not a usable drive: {text}"),
-            Self::Damaged(text) => write!(
-                f,
-                "the medium is damaged ({text}), and serving it could lose or bring back values; \
-                 `csd drive check` tells all of it, --salvage serves what is whole, read-only"
-            ),
-            Self::Access(error) => write!(f, "{error}"),
-            Self::Listen { option, address, source } => write!(
-                f,
-                "cannot listen on {address}: {source}; choose another address with {option}"
-            ),
-            Self::Runtime(text) => write!(f, "runtime: {text}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// Why an access to the media failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MediaError {
     /// The range is not on the medium. This is an error of the program, and the access is refused.
+    #[error("access beyond the end of the media")]
     OutOfRange,
     /// The file system, the user's quota or the process's limit of file size has no space for the
     /// write.
+    #[error("no room left where the media lies")]
     Full,
     /// The operating system failed the access.
+    #[error("media access failed: {0}")]
     Io(String),
     /// An earlier sync failed. The medium is read-only from then on, because data of the failed
     /// sync may be lost, and a retry would hide that.
+    #[error("media is read-only after a failed sync")]
     ReadOnly,
     /// The power is cut (simulated media only).
+    #[error("media has lost its power")]
     PowerCut,
 }
-
-impl std::fmt::Display for MediaError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::OutOfRange => write!(f, "access beyond the end of the media"),
-            Self::Full => write!(f, "no room left where the media lies"),
-            Self::Io(text) => write!(f, "media access failed: {text}"),
-            Self::ReadOnly => write!(f, "media is read-only after a failed sync"),
-            Self::PowerCut => write!(f, "media has lost its power"),
-        }
-    }
-}
-
-impl std::error::Error for MediaError {}
 
 impl From<&std::io::Error> for MediaError {
     fn from(error: &std::io::Error) -> Self {
@@ -126,14 +104,9 @@ impl MediaError {
     }
 }
 
-impl From<MediaError> for Error {
-    fn from(error: MediaError) -> Self {
-        Self::Access(error)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::error::Error as _;
     use std::io::{Error as IoError, ErrorKind};
 
     use super::*;
@@ -149,5 +122,16 @@ mod tests {
         assert_eq!(status(ErrorKind::Other, Access::Read), Status::UNRECOVERED_READ_ERROR);
         let read_only = MediaError::ReadOnly.status(Access::Write);
         assert_eq!(read_only, Status::NAMESPACE_WRITE_PROTECTED);
+    }
+
+    #[test]
+    fn an_error_of_the_system_is_the_source_and_is_printed_once() {
+        let source = IoError::from(ErrorKind::PermissionDenied);
+        let error = Error::Media { path: "/m".into(), source };
+        assert_eq!(error.to_string(), "media /m: permission denied");
+        assert_eq!(error.source().unwrap().to_string(), "permission denied");
+        let error = Error::from(MediaError::Full);
+        assert_eq!(error.to_string(), MediaError::Full.to_string());
+        assert!(error.source().is_none());
     }
 }

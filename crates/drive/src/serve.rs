@@ -34,7 +34,7 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
         block_bytes: config.block_bytes,
     };
     let listener = listen("--listen", config.listen)?;
-    let address = listener.local_addr().map_err(|error| Error::Runtime(error.to_string()))?;
+    let address = listener.local_addr().map_err(|error| Error::Runtime(error.into()))?;
     let scraped = config.metrics.map(|address| listen("--metrics", address)).transpose()?;
     let (media, is_new) = life::open_media(config, &split).await?;
     let mut shared = open(media, is_new, &config.nqn, &split, &config.resources).await?;
@@ -109,7 +109,6 @@ pub fn serve_with(
             Ok(())
         }
     };
-    let results =
-        csd_reactor::run(&runtime, main).map_err(|error| Error::Runtime(error.to_string()))?;
+    let results = csd_reactor::run(&runtime, main).map_err(|error| Error::Runtime(error.into()))?;
     results.into_iter().collect()
 }

@@ -69,18 +69,13 @@ impl fmt::Display for ElementType {
     }
 }
 
-/// Name that no element type has.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Error: a name that no element type has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is not an element type: use one of {names}",
+    names = ElementType::TABLE.map(|row| row.2).join(" ")
+)]
 pub struct UnknownElementType(pub String);
-
-impl fmt::Display for UnknownElementType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is not an element type: use one of", self.0)?;
-        ElementType::TABLE.iter().try_for_each(|(_, _, name)| write!(f, " {name}"))
-    }
-}
-
-impl std::error::Error for UnknownElementType {}
 
 impl FromStr for ElementType {
     type Err = UnknownElementType;

@@ -37,5 +37,5 @@ pub mod vector_add;
 pub mod verify;
 
 pub use element::{ElementType, UnknownElementType};
-pub use numeric::{Malformed, Misaligned, NotNumeric, Numeric};
+pub use numeric::{ElementParameters, Malformed, Misaligned, NotNumeric, Numeric};
 pub use value::{ParseError, Scalar};

@@ -3,8 +3,6 @@
 //! Invariant: an element of a [`Numeric`] is one number, so no kernel meets a type that it has no
 //! arithmetic for.
 
-use std::fmt;
-
 use crate::ElementType;
 
 /// Element type whose elements are single numbers.
@@ -21,16 +19,9 @@ pub enum Numeric {
 }
 
 /// Element type whose elements are not single numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("elements of type {0} are not numbers: use one of i32 i64 f32 f64")]
 pub struct NotNumeric(pub ElementType);
-
-impl fmt::Display for NotNumeric {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "elements of type {} are not numbers: use one of i32 i64 f32 f64", self.0)
-    }
-}
-
-impl std::error::Error for NotNumeric {}
 
 impl Numeric {
     /// Every numeric type.
@@ -75,7 +66,8 @@ impl TryFrom<ElementType> for Numeric {
 }
 
 /// Bytes that do not hold whole elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{bytes} bytes do not hold whole elements of type {element}")]
 pub struct Misaligned {
     /// Type of the elements.
     pub element: ElementType,
@@ -83,19 +75,12 @@ pub struct Misaligned {
     pub bytes: usize,
 }
 
-impl fmt::Display for Misaligned {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes do not hold whole elements of type {}", self.bytes, self.element)
-    }
-}
-
-impl std::error::Error for Misaligned {}
-
 /// Length of every kernel's encoded parameters in bytes.
 pub(crate) const PARAMETER_BYTES: usize = 16;
 
 /// Reason why a kernel's parameters were refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed parameters of {kernel}: {reason}")]
 pub struct Malformed {
     /// Name of the kernel.
     pub kernel: &'static str,
@@ -103,31 +88,45 @@ pub struct Malformed {
     pub reason: &'static str,
 }
 
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "malformed parameters of {}: {}", self.kernel, self.reason)
-    }
+/// Returns the bytes of a kernel's parameters, of which there must be 16.
+pub(crate) fn sixteen<'a>(
+    kernel: &'static str,
+    data: &'a [u8],
+) -> Result<&'a [u8; PARAMETER_BYTES], Malformed> {
+    data.try_into().map_err(|_| Malformed { kernel, reason: "not 16 bytes" })
 }
 
-impl std::error::Error for Malformed {}
-
-/// Encodes parameters that are an element type alone: its code, then 15 zeros.
-pub(crate) fn encode_element(numeric: Numeric) -> Vec<u8> {
-    let mut data = vec![0; PARAMETER_BYTES];
-    data[0] = numeric.element().code();
-    data
+/// Parameters that are an element type alone: its code, then 15 zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ElementParameters {
+    /// Type of the elements of the inputs and of the result.
+    pub element: Numeric,
 }
 
-/// Parses such parameters and returns the element type.
-pub(crate) fn parse_element(kernel: &'static str, data: &[u8]) -> Result<Numeric, Malformed> {
-    let malformed = |reason| Malformed { kernel, reason };
-    let data: &[u8; PARAMETER_BYTES] = data.try_into().map_err(|_| malformed("not 16 bytes"))?;
-    let [code, reserved @ ..] = *data;
-    if reserved != [0; PARAMETER_BYTES - 1] {
-        return Err(malformed("reserved bytes are not zero"));
+impl ElementParameters {
+    /// Encodes the parameters.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut data = vec![0; PARAMETER_BYTES];
+        data[0] = self.element.element().code();
+        data
     }
-    let element = ElementType::from_code(code).ok_or(malformed("unknown element type"))?;
-    Numeric::try_from(element).map_err(|_| malformed("the elements are not numbers"))
+
+    /// Parses the parameters of a kernel.
+    ///
+    /// # Errors
+    /// [`Malformed`] with the reason.
+    pub fn parse(kernel: &'static str, data: &[u8]) -> Result<Self, Malformed> {
+        let malformed = |reason| Malformed { kernel, reason };
+        let [code, reserved @ ..] = *sixteen(kernel, data)?;
+        if reserved != [0; PARAMETER_BYTES - 1] {
+            return Err(malformed("reserved bytes are not zero"));
+        }
+        let element = ElementType::from_code(code).ok_or(malformed("unknown element type"))?;
+        let element =
+            Numeric::try_from(element).map_err(|_| malformed("the elements are not numbers"))?;
+        Ok(Self { element })
+    }
 }
 
 #[cfg(test)]
@@ -147,20 +146,21 @@ mod tests {
 
     #[test]
     fn an_element_is_sixteen_bytes_and_each_wrong_one_is_named() {
-        let good = encode_element(Numeric::F32);
+        let parameters = ElementParameters { element: Numeric::F32 };
+        let good = parameters.encode();
         assert_eq!(good, [3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(parse_element("k", &good), Ok(Numeric::F32));
+        assert_eq!(ElementParameters::parse("k", &good), Ok(parameters));
         let with = |index: usize, byte: u8| {
             let mut data = good.clone();
             data[index] = byte;
-            parse_element("k", &data).map_err(|malformed| malformed.reason)
+            ElementParameters::parse("k", &data).map_err(|malformed| malformed.reason)
         };
         assert_eq!(with(0, 0), Err("unknown element type"));
         assert_eq!(with(0, 5), Err("the elements are not numbers"));
         for index in 1..16 {
             assert_eq!(with(index, 1), Err("reserved bytes are not zero"));
         }
-        let error = parse_element("k", &good[1..]).unwrap_err();
+        let error = ElementParameters::parse("k", &good[1..]).unwrap_err();
         assert_eq!(error.to_string(), "malformed parameters of k: not 16 bytes");
     }
 }

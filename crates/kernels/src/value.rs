@@ -22,10 +22,11 @@ pub enum Scalar {
 }
 
 /// Reason why a text is not a value of a type: wrong use.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseError {
     /// Not a number of this type.
+    #[error("{text:?} is not an {element}")]
     NotANumber {
         /// The type wanted.
         element: ElementType,
@@ -33,6 +34,7 @@ pub enum ParseError {
         text: String,
     },
     /// A number, but beyond what the type can hold (too large, or so small that it would be 0).
+    #[error("{text:?} is out of the range of {element}")]
     OutOfRange {
         /// The type wanted.
         element: ElementType,
@@ -40,27 +42,12 @@ pub enum ParseError {
         text: String,
     },
     /// NaN, which equals nothing, not even itself.
+    #[error("NaN equals nothing, not even itself (IEEE 754)")]
     Nan,
     /// The type has no single number as value.
+    #[error("elements of type {0} cannot be compared with one number")]
     NoScalar(ElementType),
 }
-
-impl fmt::Display for ParseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotANumber { element, text } => write!(f, "{text:?} is not an {element}"),
-            Self::OutOfRange { element, text } => {
-                write!(f, "{text:?} is out of the range of {element}")
-            }
-            Self::Nan => f.write_str("NaN equals nothing, not even itself (IEEE 754)"),
-            Self::NoScalar(element) => {
-                write!(f, "elements of type {element} cannot be compared with one number")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ParseError {}
 
 impl Scalar {
     /// Parses `text` as a value of type `element`.

@@ -3,7 +3,7 @@
 //! values.
 
 use csd_kernels::Numeric;
-use csd_kernels::vector_add::{Parameters, VectorAdd, Version, scalar};
+use csd_kernels::vector_add::{self, Parameters, VectorAdd, Version, scalar};
 use proptest::prelude::*;
 
 /// Returns bytes of elements that are often extreme: infinities, NaN with payloads, denormals,
@@ -72,12 +72,12 @@ proptest! {
             add.feed(&a[piece.clone()], &b[piece.clone()], &mut sum[piece]).expect("equal pieces");
         }
         prop_assert_eq!(sum, expected);
-        prop_assert_eq!((add.elements(), add.bytes()), (300, 2400));
+        prop_assert_eq!(add.elements(), 300);
     }
 
     #[test]
     fn no_bytes_of_parameters_panic(data in prop::collection::vec(0..8u8, 0..20)) {
-        if let Ok(parameters) = Parameters::parse(&data) {
+        if let Ok(parameters) = Parameters::parse(vector_add::NAME, &data) {
             prop_assert_eq!(parameters.encode(), data);
         }
     }

@@ -4,7 +4,6 @@
 use csd_kernels::kernel::Kernel;
 use csd_kernels::verify::{
     COMBINATIONS, Digest, KERNEL, Parameters, Plan, Spacing, Version, checksums, scalar,
-    wrong_pages,
 };
 use proptest::prelude::*;
 
@@ -55,7 +54,8 @@ proptest! {
         let mut data = data(seed, 10 * 512);
         let before = checksums(plan, &data);
         data[bit / 8] ^= 1 << (bit % 8);
-        let wrong: Vec<usize> = wrong_pages(&checksums(plan, &data), &before).collect();
+        let after = checksums(plan, &data);
+        let wrong: Vec<usize> = (0..10).filter(|page| before[*page] != after[*page]).collect();
         prop_assert_eq!(wrong, [bit / 8 / 512]);
     }
 

@@ -1,6 +1,6 @@
 //! [`Error`]: reason why a put, a get or a run failed.
 
-use std::fmt;
+use std::borrow::Cow;
 use std::io;
 
 use crate::array::{self, Drive};
@@ -9,38 +9,37 @@ use crate::room::Room;
 use crate::{layout, source};
 
 /// Reason why a kernel cannot run over the given objects, with a remedy: wrong use.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct InvalidJob(pub String);
 
-impl fmt::Display for InvalidJob {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for InvalidJob {}
-
 /// Reason why an operation on an object failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The array cannot be used.
-    Array(array::Error),
+    #[error(transparent)]
+    Array(#[from] array::Error),
     /// The user's input cannot be stored.
-    Source(source::Error),
+    #[error(transparent)]
+    Source(#[from] source::Error),
     /// The user's chunk size, or the object's size, has no layout.
-    Layout(layout::Error),
+    #[error(transparent)]
+    Layout(#[from] layout::Error),
     /// No object has this name.
+    #[error("there is no object {name:?}")]
     Missing {
         /// Name asked for.
         name: String,
     },
     /// An object of this name exists, and objects are immutable.
+    #[error("object {name:?} exists and is immutable: remove it with `csd rm` first")]
     Exists {
         /// Name asked for.
         name: String,
     },
     /// The user's input does not fit the layout asked for.
+    #[error("{name}: {why}")]
     Input {
         /// Name of the input.
         name: String,
@@ -48,28 +47,34 @@ pub enum Error {
         why: String,
     },
     /// A kernel cannot run over the given objects.
+    #[error(transparent)]
     InvalidJob(InvalidJob),
     /// A user's program failed, or could not be started.
+    #[error("the program failed: {why}")]
     Program {
         /// Reason, in words.
         why: String,
     },
     /// A signal interrupted a program's run.
+    #[error("interrupted; {}", unloaded(.left))]
     Interrupted {
         /// Names of the drives that could not be asked to unload the program.
         left: Vec<String>,
     },
     /// Another run keeps its vector in the drive's memory.
+    #[error("the memory of drive {drive} is in use by another run: wait for its end")]
     MemoryBusy {
         /// The drive.
         drive: String,
     },
     /// The name is invalid for an object.
+    #[error("{why}")]
     Name {
         /// Rule that the name breaks.
         why: String,
     },
     /// A command to a drive failed.
+    #[error("drive {drive} ({url}): {}", array::words(.source))]
     Drive {
         /// The drive.
         drive: String,
@@ -79,6 +84,10 @@ pub enum Error {
         source: csd_initiator::Error,
     },
     /// A drive has no room left.
+    #[error(
+        "drive {drive} is full: its {what} has no room{}",
+        if .room.is_some() { " for the object" } else { "" }
+    )]
     Full {
         /// The drive.
         drive: String,
@@ -88,6 +97,7 @@ pub enum Error {
         room: Option<Room>,
     },
     /// Data on a drive is damaged or contradicts itself.
+    #[error("drive {drive}, object {object:?}: corrupt: {why}")]
     Corrupt {
         /// The drive.
         drive: String,
@@ -97,33 +107,51 @@ pub enum Error {
         why: String,
     },
     /// Every chunk is intact, but the content differs from that of the put.
+    #[error("object {name:?} does not hash to its digest: it is damaged")]
     Digest {
         /// The object.
         name: String,
     },
     /// Another writer of the name won, earlier or later.
+    #[error("another put or rm of object {name:?} was under way and won")]
     Overtaken {
         /// The name.
         name: String,
     },
     /// Another writer of the name was interrupted, and its progress is known only to drives that
     /// are down.
+    #[error(
+        "another put or rm of object {name:?} was cut off, and a drive that is down must tell how \
+         far it came: bring that drive back"
+    )]
     Undecided {
         /// The name.
         name: String,
     },
     /// The object was removed while it was being read.
+    #[error("object {name:?} was removed while it was read")]
     Removed {
         /// The name.
         name: String,
     },
     /// Writing the output failed.
+    #[error("cannot write the output: {source}")]
     Write {
         /// Error of the operating system.
         source: io::Error,
     },
     /// The thread that reads, hashes and writes files failed: an internal error.
+    #[error("internal error: the compute lane failed")]
     Lane,
+}
+
+/// Returns the end of the message of [`Error::Interrupted`].
+fn unloaded(left: &[String]) -> Cow<'static, str> {
+    if left.is_empty() {
+        return "the program is unloaded from the drives".into();
+    }
+    let left = left.join(", ");
+    format!("drive {left} may still have the program: the next run unloads it").into()
 }
 
 impl Error {
@@ -168,85 +196,43 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Array(error) => error.fmt(f),
-            Self::Source(error) => error.fmt(f),
-            Self::Layout(error) => error.fmt(f),
-            Self::Missing { name } => write!(f, "there is no object {name:?}"),
-            Self::Exists { name } => {
-                write!(f, "object {name:?} exists and is immutable: remove it with `csd rm` first")
-            }
-            Self::Input { name, why } => write!(f, "{name}: {why}"),
-            Self::InvalidJob(invalid) => invalid.fmt(f),
-            Self::Program { why } => write!(f, "the program failed: {why}"),
-            Self::Interrupted { left } if left.is_empty() => {
-                f.write_str("interrupted; the program is unloaded from the drives")
-            }
-            Self::Interrupted { left } => write!(
-                f,
-                "interrupted; drive {} may still have the program: the next run unloads it",
-                left.join(", ")
-            ),
-            Self::MemoryBusy { drive } => {
-                write!(f, "the memory of drive {drive} is in use by another run: wait for its end")
-            }
-            Self::Name { why } => f.write_str(why),
-            Self::Drive { drive, url, source } => {
-                write!(f, "drive {drive} ({url}): {}", array::words(source))
-            }
-            Self::Full { drive, what, room } => {
-                let whom = if room.is_some() { " for the object" } else { "" };
-                write!(f, "drive {drive} is full: its {what} has no room{whom}")
-            }
-            Self::Corrupt { drive, object, why } => {
-                write!(f, "drive {drive}, object {object:?}: corrupt: {why}")
-            }
-            Self::Digest { name } => {
-                write!(f, "object {name:?} does not hash to its digest: it is damaged")
-            }
-            Self::Overtaken { name } => {
-                write!(f, "another put or rm of object {name:?} was under way and won")
-            }
-            Self::Undecided { name } => write!(
-                f,
-                "another put or rm of object {name:?} was cut off, and a drive that is down must \
-                 tell how far it came: bring that drive back"
-            ),
-            Self::Removed { name } => {
-                write!(f, "object {name:?} was removed while it was read")
-            }
-            Self::Write { source } => write!(f, "cannot write the output: {source}"),
-            Self::Lane => f.write_str("internal error: the compute lane failed"),
-        }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Drive { source, .. } => Some(source),
-            Self::Write { source } => Some(source),
-            _ => None,
-        }
-    }
-}
+    use super::*;
 
-impl From<array::Error> for Error {
-    fn from(error: array::Error) -> Self {
-        Self::Array(error)
+    #[test]
+    fn a_wrapped_error_keeps_its_words_and_its_source() {
+        let path = "/a".into();
+        let refused = io::Error::from(io::ErrorKind::PermissionDenied);
+        let error = Error::from(array::Error::from(array::FileError::Io { path, source: refused }));
+        assert_eq!(error.to_string(), "array file /a: permission denied");
+        assert_eq!(error.source().unwrap().to_string(), "permission denied");
     }
-}
 
-impl From<source::Error> for Error {
-    fn from(error: source::Error) -> Self {
-        Self::Source(error)
-    }
-}
-
-impl From<layout::Error> for Error {
-    fn from(error: layout::Error) -> Self {
-        Self::Layout(error)
+    #[test]
+    fn words_of_an_error_follow_its_fields() {
+        let full = |room| Error::Full { drive: "d1".into(), what: "media", room };
+        assert_eq!(full(None).to_string(), "drive d1 is full: its media has no room");
+        let interrupted = |left: &[&str]| {
+            let left = left.iter().map(ToString::to_string).collect();
+            Error::Interrupted { left }.to_string()
+        };
+        assert_eq!(interrupted(&[]), "interrupted; the program is unloaded from the drives");
+        assert_eq!(
+            interrupted(&["d1", "d2"]),
+            "interrupted; drive d1, d2 may still have the program: the next run unloads it"
+        );
+        let few = |up| {
+            let down = vec!["d1 (a)".to_owned(), "d2 (b)".to_owned()];
+            array::Error::TooFew { up, drives: 3, down }.to_string()
+        };
+        assert_eq!(few(0), "no drive is up; `csd array up` starts them; down: d1 (a); d2 (b)");
+        assert_eq!(
+            few(1),
+            "1 of 3 drives are up, 2 are needed: `csd array up` starts those that are down: \
+             d1 (a); d2 (b)"
+        );
     }
 }

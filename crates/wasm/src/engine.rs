@@ -21,7 +21,7 @@ pub const PROGRAM_TYPE: u8 = csd_nvme::vendor::PROGRAM_TYPE_WASM;
 
 /// Limit of the memory of cached modules, bytes.
 const CACHE_BYTES_MAX: u64 = 64 << 20;
-/// Memory of a compiled module besides its image: for itself, and for each function.
+/// Memory of a compiled module in addition to its image, bytes: per module, and per function.
 const MODULE_BYTES: u64 = 16 << 10;
 const FUNCTION_BYTES: u64 = 256;
 /// Stack of a guest in bytes; a guest that needs more traps.

@@ -55,7 +55,7 @@ const FEATURES: WasmFeatures =
 /// # Errors
 /// The fault of the module, in words.
 pub(crate) fn check(bytes: &[u8]) -> Result<u64, String> {
-    count(bytes).map_err(|Refused(why)| why)
+    count(bytes).map_err(|refused| refused.to_string())
 }
 
 fn count(bytes: &[u8]) -> Result<u64, Refused> {
@@ -70,26 +70,36 @@ fn count(bytes: &[u8]) -> Result<u64, Refused> {
             let mut function = function.into_validator(std::mem::take(&mut spare));
             let index = function.index();
             let counted = tally.function(&mut function, &body);
-            counted.map_err(|Refused(why)| Refused(format!("function {index}: {why}")))?;
+            counted.map_err(|refused| Refused::Function { index, source: refused.into() })?;
             spare = function.into_allocations();
         }
     }
     Ok(tally.functions)
 }
 
-/// Reason why a module is refused, in words.
-struct Refused(String);
-
-impl From<BinaryReaderError> for Refused {
-    fn from(error: BinaryReaderError) -> Self {
-        Self(error.to_string())
-    }
+/// Reason why a module is refused.
+#[derive(Debug, thiserror::Error)]
+enum Refused {
+    /// It is not valid WebAssembly.
+    #[error(transparent)]
+    Invalid(#[from] BinaryReaderError),
+    /// It exceeds a limit, in words.
+    #[error("{0}")]
+    Limit(String),
+    /// One of its functions is at fault.
+    #[error("function {index}: {source}")]
+    Function {
+        /// Index of the function.
+        index: u32,
+        /// The fault.
+        source: Box<Refused>,
+    },
 }
 
 /// Refuses a count above the limit.
 fn within(what: &str, count: u64, most: u64) -> Result<(), Refused> {
     if count > most {
-        return Err(Refused(format!("it has {count} {what}, and {most} are taken")));
+        return Err(Refused::Limit(format!("it has {count} {what}, and {most} are taken")));
     }
     Ok(())
 }
@@ -117,7 +127,7 @@ impl Tally {
         let items = |what, count: u32| within(what, count.into(), ITEMS_MAX);
         match payload {
             Payload::Version { encoding: Encoding::Component, .. } => {
-                Err(Refused("it is a component, not a module".to_owned()))
+                Err(Refused::Limit("it is a component, not a module".to_owned()))
             }
             Payload::TypeSection(section) => self.types(section),
             Payload::ImportSection(section) => items("imports", section.count()),

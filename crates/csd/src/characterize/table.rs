@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::table::{Align, Table};
 use crate::units::{duration, rate, size};
 
-/// Returns the table, bandwidths and slow-down factors.
+/// Returns the text for people: the table of cells, then bandwidths and slow-down factors.
 pub(super) fn text(found: &Found, profile: &Profile, devices: &[About]) -> String {
     let several = devices.len() > 1;
     let device = |cell: &Cell| match several {
@@ -79,7 +79,8 @@ fn factor(burdened: &Samples, free: &Samples) -> Option<String> {
     Some(format!("x {:.2}{mark}", burdened.median / free.median))
 }
 
-/// Returns the slow-down of Host(1) under each overload: kernel and overload, loading, computing.
+/// Returns the slow-down of Host(1) under each overload. A row has the kernel and the overload, the
+/// factor of loading, and the factor of computing.
 fn slow_downs(found: &Found) -> Vec<(String, String, String)> {
     let free = |cell: &Cell| {
         found.cells.iter().find(|other| {

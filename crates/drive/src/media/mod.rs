@@ -1,5 +1,5 @@
-//! Media: memory, a file or block device, or a simulated disk that loses on a power cut what was
-//! not flushed; for tests also any of them with faults.
+//! Media: memory, a file or block device, or a simulated disk that loses unflushed writes on a
+//! power cut. Tests can add faults to any of them.
 //!
 //! Invariants: a read returns the last completed write; after [`Media::sync`] every write completed
 //! before it began is durable; after a failed sync the medium takes no more writes.
@@ -46,7 +46,7 @@ pub enum Media {
     Memory(Arc<Memory>),
     /// A plain file or a block device.
     File(FileMedia),
-    /// Simulated disk, which loses on a power cut what was not flushed.
+    /// Simulated disk, which loses unflushed writes on a power cut.
     Volatile(Arc<Volatile>),
     /// Another medium, with faults.
     Faulty(Arc<Faulty>),
@@ -131,7 +131,7 @@ impl Media {
         }
     }
 
-    /// Writes the buffers one behind the other from `offset` on.
+    /// Writes the buffers one after another from `offset` on.
     pub async fn write(&self, offset: u64, buffers: Vec<Buffer>) -> Returned<Vec<Buffer>> {
         if !self.holds(offset, buffers.iter().map(|buffer| buffer.len()).sum()) {
             return (Err(MediaError::OutOfRange), buffers);
@@ -179,7 +179,7 @@ impl Media {
     /// As a write. The range then has zeros in part and its old bytes in part.
     pub async fn zero(&self, offset: u64, bytes: u64) -> Result<(), MediaError> {
         if let Self::Memory(memory) = self {
-            // In memory no later write can miss its space.
+            // Freed memory can always be written again, so nothing has to keep its space.
             return match offset.checked_add(bytes) {
                 Some(end) if end <= self.bytes() => {
                     discard(memory, offset, bytes).await;
@@ -205,7 +205,7 @@ impl Media {
     }
 
     /// Makes every completed write durable. While a drive runs only [`Syncer`] calls this, because
-    /// of two syncs of a file that overlap only one reports a lost write.
+    /// only one of two overlapping syncs of a file reports a lost write.
     ///
     /// # Errors
     /// When the medium cannot promise it. It is read-only then.
@@ -229,8 +229,8 @@ impl Media {
     }
 }
 
-/// Runs an access of a simulated medium as an operating system runs one of a file: to its end, even
-/// when its caller is gone.
+/// Runs an access of a simulated medium to its end, even when its caller is gone, as an operating
+/// system does for a file.
 fn on_its_own<T: 'static>(access: impl Future<Output = T> + 'static) -> JoinHandle<T> {
     spawn(Class::Foreground, access)
 }

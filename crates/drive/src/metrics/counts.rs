@@ -15,14 +15,14 @@ use csd_reactor::{Instant, now};
 
 use crate::controller::CoreCounters;
 
-/// Bytes that a command is counted with.
+/// Number of bytes that is counted for a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bytes {
-    /// None: the command moves no data of a host, or only lists.
+    /// None, because the command moves no data of a host, or only a list.
     None,
     /// Length of its data.
     Data,
-    /// Its result, the length of the value, but not more than its data.
+    /// Its result (the length of the value), at most the length of its data.
     Result,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Op {
     pub(super) namespace: &'static str,
     /// Label of the operation.
     pub(super) name: &'static str,
-    /// Bytes that it is counted with.
+    /// Number of bytes that is counted for it.
     pub(super) bytes: Bytes,
 }
 
@@ -89,7 +89,7 @@ pub(super) const OPS: [Op; 26] = [
     compute(Cp::EXECUTE_PROGRAM, "execute", Bytes::Data),
 ];
 
-/// Bound of the namespace identifiers that have operations.
+/// Number above every namespace identifier that has operations.
 const NSIDS: usize = NSID_COMPUTE as usize + 1;
 
 /// Index into [`OPS`] by namespace and opcode.

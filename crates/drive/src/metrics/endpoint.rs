@@ -162,7 +162,7 @@ fn cores(page: &mut String, times: &[BusyTimes]) {
             let _ = writeln!(page, "{name}{{core=\"{core}\",class=\"{class}\"}} {seconds}");
         }
     }
-    // The second is the first's name of before 0.2, until then.
+    // The second name is the old one of the same counter, and goes with version 0.2.
     for (name, help) in [
         ("csd_core_compute_boosts_total", "Times a starved compute thread got normal priority."),
         ("csd_core_lane_lifts_total", "Deprecated name of csd_core_compute_boosts_total."),
@@ -174,7 +174,7 @@ fn cores(page: &mut String, times: &[BusyTimes]) {
     }
 }
 
-/// Writes connections, and memory that hosts take.
+/// Writes the number of connections, and the memory that hosts occupy.
 fn hosts(page: &mut String, shared: &Shared, memory: &[Use]) {
     head(page, "csd_connections", "gauge", "Open connections, admin queues included.");
     for (core, count) in shared.connections.iter().enumerate() {

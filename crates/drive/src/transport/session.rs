@@ -68,7 +68,7 @@ impl Admin {
         self.held.remove(at.expect("the controller knows what is held"))
     }
 
-    /// Drops the held request of this identifier; false when there is none.
+    /// Drops the held request of this identifier. Returns false if there is none.
     fn forget(&mut self, cid: u16) -> bool {
         let held = self.controller.forget(cid);
         if held {
@@ -77,7 +77,7 @@ impl Admin {
         held
     }
 
-    /// Returns the completion of the request held for an event, if there are both.
+    /// Returns the completion of a held request with the next event; `None` without either.
     pub fn next_event(&mut self) -> Option<Cqe> {
         let (cid, dword) = self.controller.take_event()?;
         Some(self.take_held(cid).complete(Status::SUCCESS, u64::from(dword)))
@@ -104,8 +104,8 @@ impl Session {
         matches!(self, Self::Io { .. })
     }
 
-    /// Notes that the host has authenticated itself on this queue. False when the queue identifier
-    /// went to another connection meanwhile.
+    /// Notes that the host has authenticated itself on this queue. Returns false if the queue
+    /// identifier went to another connection meanwhile.
     pub fn authenticated(&self) -> bool {
         match self {
             Self::Io { association, qid, connection } => association.proved(*qid, *connection),
@@ -114,8 +114,8 @@ impl Session {
     }
 
     /// Drops a held Asynchronous Event Request whose identifier a new command has. SPDK drops its
-    /// requests without a word before it detaches, and uses their identifiers again. False when no
-    /// such request has the identifier.
+    /// requests silently before it detaches, and reuses their identifiers. Returns false if no such
+    /// request has the identifier.
     pub fn forget(&mut self, cid: u16) -> bool {
         match self {
             Self::Admin(admin) => admin.forget(cid),

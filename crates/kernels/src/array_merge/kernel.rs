@@ -76,7 +76,7 @@ impl Kernel for ArrayMergeKernel {
         let parameters = Parameters { element: Numeric::I32 }.encode();
         let fill = |stream, offset, piece: &mut [u8]| {
             fill_i32(offset, piece, |index| {
-                // 2^29 elements, 2 GiB of each array, before values leave 31 bits.
+                // Values fit 31 bits up to 2^29 elements: 2 GiB of each array.
                 let value = index * 4 + mix(index * 2 + stream as u64) % 4;
                 i32::try_from(value).unwrap_or(i32::MAX)
             });

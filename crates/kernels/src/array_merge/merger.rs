@@ -22,8 +22,6 @@ pub(super) struct Merger<K: Key> {
     last: Option<K>,
     merged: Vec<K::Raw>,
     failed: Option<Error>,
-    /// Number of elements of the result.
-    pub(super) written: u64,
 }
 
 /// Input: its elements that were taken but not merged, and the state of its check.
@@ -138,7 +136,6 @@ impl<K: Key> Merger<K> {
             last: None,
             merged: vec![K::MIN.to_raw(); 2 * BLOCK + SLACK],
             failed: None,
-            written: 0,
         }
     }
 
@@ -183,7 +180,6 @@ impl<K: Key> Merger<K> {
             let merged = &mut self.merged[..written];
             if let Some(last) = merged.last() {
                 self.last = Some(K::from_raw(*last));
-                self.written += written as u64;
                 if float {
                     (self.functions.encode)(merged);
                 }
@@ -276,7 +272,7 @@ mod tests {
         for side in &mut merger.sides {
             (side.elements, side.previous) = (BEFORE, 5);
         }
-        (merger.written, merger.last) = (BEFORE, Some(5));
+        merger.last = Some(5);
         let piece = |bytes| Piece { bytes, last: false };
         let bytes =
             |values: &[i32]| values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>();
@@ -285,7 +281,7 @@ mod tests {
         let mut sink = |bytes: &[u8]| merged.extend_from_slice(bytes);
         merger.feed([piece(&left), piece(&right)], &mut sink).unwrap();
         assert_eq!(merged, bytes(&[6, 7, 8, 9, 10]));
-        assert_eq!((merger.elements(), merger.written), (2 * BEFORE + 7, BEFORE + 5));
+        assert_eq!(merger.elements(), 2 * BEFORE + 7);
         let error = merger.feed([piece(&bytes(&[12, 11])), piece(&[])], &mut |_| {}).unwrap_err();
         assert_eq!(error, Error::NotSorted { side: Side::Left, at: BEFORE + 5 });
     }

@@ -15,40 +15,18 @@ mod program;
 pub mod range;
 pub mod scalar;
 
+pub use crate::numeric::ElementParameters as Parameters;
 pub use kernel::KERNEL;
 use std::fmt;
 
 use crate::arch;
-use crate::numeric::{Malformed, Misaligned, Numeric, encode_element, parse_element};
+use crate::numeric::{Misaligned, Numeric};
 use merger::Merger;
 
 /// Program identifier (PID) of the built-in program.
 pub const PROGRAM_ID: u64 = 3;
 /// Name of the kernel.
 pub const NAME: &str = "array-merge";
-
-/// Parameters: 16 bytes, the element type's code and 15 zeros.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parameters {
-    /// Type of the elements of both inputs and of the result.
-    pub element: Numeric,
-}
-
-impl Parameters {
-    /// Encodes the parameters.
-    #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
-        encode_element(self.element)
-    }
-
-    /// Parses the parameters' bytes.
-    ///
-    /// # Errors
-    /// [`Malformed`] with the reason.
-    pub fn parse(data: &[u8]) -> Result<Self, Malformed> {
-        parse_element(NAME, data).map(|element| Self { element })
-    }
-}
 
 /// One of the two inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,12 +44,14 @@ impl fmt::Display for Side {
 }
 
 /// Reason why an input was refused. The part merged before it is no result then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A piece does not hold whole elements.
-    Misaligned(Misaligned),
+    #[error(transparent)]
+    Misaligned(#[from] Misaligned),
     /// An element is smaller than the one before it.
+    #[error("element {at} of the {side} input is smaller than the one before: sort it")]
     NotSorted {
         /// The input.
         side: Side,
@@ -79,6 +59,7 @@ pub enum Error {
         at: u64,
     },
     /// An element is NaN.
+    #[error("element {at} of the {side} input is NaN, which has no place in an order")]
     Nan {
         /// The input.
         side: Side,
@@ -86,25 +67,6 @@ pub enum Error {
         at: u64,
     },
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Misaligned(error) => error.fmt(f),
-            Self::NotSorted { side, at } => {
-                write!(
-                    f,
-                    "element {at} of the {side} input is smaller than the one before: sort it"
-                )
-            }
-            Self::Nan { side, at } => {
-                write!(f, "element {at} of the {side} input is NaN, which has no place in an order")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// Next bytes of an input.
 #[derive(Clone, Copy, Debug)]
@@ -172,25 +134,6 @@ impl ArrayMerge {
             Machine::Narrow(merger) => merger.elements(),
             Machine::Wide(merger) => merger.elements(),
         }
-    }
-
-    /// Elements of the result so far.
-    #[must_use]
-    pub fn result_elements(&self) -> u64 {
-        match &self.0 {
-            Machine::Narrow(merger) => merger.written,
-            Machine::Wide(merger) => merger.written,
-        }
-    }
-
-    /// Bytes read from both inputs.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        let size = match &self.0 {
-            Machine::Narrow(_) => 4,
-            Machine::Wide(_) => 8,
-        };
-        self.elements() * size
     }
 }
 

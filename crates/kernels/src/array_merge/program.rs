@@ -14,7 +14,7 @@ struct Merging {
 }
 
 pub(super) fn start(parameters: &[u8], wanted: Wanted) -> Result<Box<dyn Program>, Failure> {
-    let parameters = Parameters::parse(parameters).map_err(Failure::parameters)?;
+    let parameters = Parameters::parse(NAME, parameters).map_err(Failure::parameters)?;
     let element_bytes = parameters.element.bytes();
     wanted.require_elements(NAME, element_bytes)?;
     Ok(Box::new(Merging { merge: ArrayMerge::new(parameters), element_bytes }))

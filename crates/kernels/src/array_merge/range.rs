@@ -4,7 +4,6 @@
 //! part, so the parts' merges, one after another, are the merge of the whole. All functions are
 //! pure and move no input. Invariant: parts cover an input without overlap.
 
-use std::fmt;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
@@ -12,28 +11,19 @@ use super::key::Key;
 use crate::numeric::{Misaligned, Numeric};
 
 /// Reason why no parts can be cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Bytes do not hold whole elements.
-    Misaligned(Misaligned),
+    #[error(transparent)]
+    Misaligned(#[from] Misaligned),
     /// A sample or a splitter is NaN.
+    #[error("NaN has no place in an order")]
     Nan,
     /// A splitter is smaller than the one before it.
+    #[error("a splitter is smaller than the one before it")]
     NotSorted,
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Misaligned(error) => error.fmt(f),
-            Self::Nan => f.write_str("NaN has no place in an order"),
-            Self::NotSorted => f.write_str("a splitter is smaller than the one before it"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// Returns the first values of all parts but the first, chosen so that parts hold about equally
 /// many of the samples: elements of all inputs, in any order. Without samples, all values are 0.

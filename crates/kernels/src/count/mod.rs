@@ -14,7 +14,7 @@ pub mod scalar;
 
 pub use crate::numeric::Misaligned;
 pub use kernel::KERNEL;
-pub use parameters::{Malformed, PARAMETER_BYTES, Parameters};
+pub use parameters::Parameters;
 
 use crate::arch::{self, count::Pattern};
 use crate::{ElementType, Scalar};

@@ -9,12 +9,10 @@
 //!
 //! Invariant: parsing panics on no bytes, and every accepted form has exactly one encoding.
 
-use std::fmt;
-
+use super::NAME;
+use crate::numeric::{Malformed, sixteen};
 use crate::{ElementType, Scalar};
 
-/// Length of the encoded parameters in bytes.
-pub const PARAMETER_BYTES: usize = 16;
 /// Predicate: equals.
 const EQUAL: u8 = 0;
 
@@ -24,18 +22,6 @@ pub struct Parameters {
     /// Value that elements are compared with; they have its type.
     pub value: Scalar,
 }
-
-/// Reason why parameters were refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed(pub &'static str);
-
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "malformed parameters of count: {}", self.0)
-    }
-}
-
-impl std::error::Error for Malformed {}
 
 impl Parameters {
     /// Encodes the parameters.
@@ -51,21 +37,21 @@ impl Parameters {
     /// # Errors
     /// [`Malformed`] with the reason.
     pub fn parse(data: &[u8]) -> Result<Self, Malformed> {
-        let data: &[u8; PARAMETER_BYTES] =
-            data.try_into().map_err(|_| Malformed("not 16 bytes"))?;
-        let [code, predicate, reserved @ .., b0, b1, b2, b3, b4, b5, b6, b7] = *data;
-        let element = ElementType::from_code(code).ok_or(Malformed("unknown element type"))?;
+        let malformed = |reason| Malformed { kernel: NAME, reason };
+        let [code, predicate, reserved @ .., b0, b1, b2, b3, b4, b5, b6, b7] =
+            *sixteen(NAME, data)?;
+        let element = ElementType::from_code(code).ok_or(malformed("unknown element type"))?;
         if predicate != EQUAL {
-            return Err(Malformed("unknown predicate"));
+            return Err(malformed("unknown predicate"));
         }
         if reserved != [0; 6] {
-            return Err(Malformed("reserved bytes are not zero"));
+            return Err(malformed("reserved bytes are not zero"));
         }
         let bits = u64::from_le_bytes([b0, b1, b2, b3, b4, b5, b6, b7]);
         let value = Scalar::from_bits(element, bits)
-            .ok_or(Malformed("the value is not one of its element type"))?;
+            .ok_or(malformed("the value is not one of its element type"))?;
         if value.is_nan() {
-            return Err(Malformed("NaN equals nothing"));
+            return Err(malformed("NaN equals nothing"));
         }
         Ok(Self { value })
     }
@@ -89,7 +75,7 @@ mod tests {
         let with = |index: usize, byte: u8| {
             let mut data = good.clone();
             data[index] = byte;
-            Parameters::parse(&data).map_err(|malformed| malformed.0)
+            Parameters::parse(&data).map_err(|malformed| malformed.reason)
         };
         assert_eq!(with(0, 0), Err("unknown element type"));
         assert_eq!(with(0, 7), Err("unknown element type"));
@@ -102,9 +88,11 @@ mod tests {
         for length in (0..16).chain([17]) {
             let mut data = good.clone();
             data.resize(length, 0);
-            assert_eq!(Parameters::parse(&data), Err(Malformed("not 16 bytes")), "{length}");
+            let error = Parameters::parse(&data).unwrap_err();
+            assert_eq!(error.reason, "not 16 bytes", "{length}");
         }
         let nan = Parameters { value: Scalar::F64(f64::NAN) }.encode();
-        assert_eq!(Parameters::parse(&nan), Err(Malformed("NaN equals nothing")));
+        let error = Parameters::parse(&nan).unwrap_err();
+        assert_eq!(error.to_string(), "malformed parameters of count: NaN equals nothing");
     }
 }

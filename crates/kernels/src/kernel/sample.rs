@@ -24,10 +24,10 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Streams may be split at multiples of this.
+    /// Streams may be split at multiples of this number of bytes.
     pub const GRAIN_BYTES: u64 = 4096;
 
-    /// Makes a sample of one stream of any bytes, of which only a result is wanted.
+    /// Makes a sample of one stream, which may hold any bytes; only the result is wanted.
     #[must_use]
     pub fn new(parameters: Vec<u8>, fill: fn(usize, u64, &mut [u8])) -> Self {
         Self {

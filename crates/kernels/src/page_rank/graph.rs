@@ -2,7 +2,6 @@
 //!
 //! Invariant: a row's sources ascend, so equal lists of edges in any order give equal rows.
 
-use std::fmt;
 use std::ops::Range;
 
 /// Graph in the form that page rank reads.
@@ -14,7 +13,8 @@ pub struct Graph {
 }
 
 /// Error: an edge names a node that the graph does not have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("edge {edge} names node {node}, but there are {nodes} nodes, from 0")]
 pub struct NoSuchNode {
     /// Index of the edge.
     pub edge: usize,
@@ -23,15 +23,6 @@ pub struct NoSuchNode {
     /// Number of nodes.
     pub nodes: u32,
 }
-
-impl fmt::Display for NoSuchNode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { edge, node, nodes } = self;
-        write!(f, "edge {edge} names node {node}, but there are {nodes} nodes, from 0")
-    }
-}
-
-impl std::error::Error for NoSuchNode {}
 
 /// Part of a graph that one drive holds.
 #[derive(Clone, Debug, PartialEq, Eq)]

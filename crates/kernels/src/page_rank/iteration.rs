@@ -6,8 +6,6 @@
 //! f64, pairwise in an order that the length alone fixes, so ranks do not depend on the place where
 //! products were computed. The product itself is not computed here.
 
-use std::fmt;
-
 /// Options of a user.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
@@ -26,16 +24,9 @@ impl Default for Options {
 }
 
 /// Error: an option is out of its range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct WrongOption(pub &'static str);
-
-impl fmt::Display for WrongOption {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl std::error::Error for WrongOption {}
 
 /// State of an iteration after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,13 +123,6 @@ impl Iteration {
     pub fn distance(&self) -> f64 {
         self.distance
     }
-
-    /// Returns the bytes that cross in one step to and from this many drives: the vector to each of
-    /// them, and every node's sum back once.
-    #[must_use]
-    pub fn step_bytes_crossed(&self, drives: u64) -> u64 {
-        (drives + 1) * 8 * self.ranks.len() as u64
-    }
 }
 
 /// Sums pairwise: halves of an array down to short ones, which are summed in 8 lanes.
@@ -182,7 +166,6 @@ mod tests {
         for (node, expected) in [(0, 1.0 - 3.0 * leaf), (1, leaf), (3, leaf)] {
             assert!((iteration.ranks()[node] - expected).abs() < 1e-12, "node {node}");
         }
-        assert_eq!(iteration.step_bytes_crossed(2), 96);
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub static KERNEL: PageRankKernel = PageRankKernel;
 #[derive(Debug)]
 pub struct PageRankKernel;
 
-/// Length of a row of the sample: with 4 bytes an element, a row is a grain.
+/// Number of elements in a row of the sample. At 4 bytes each, a row is a grain.
 const SAMPLE_COLUMNS: u64 = 1024;
 
 impl Kernel for PageRankKernel {

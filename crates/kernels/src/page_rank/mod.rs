@@ -26,8 +26,6 @@ pub use kernel::KERNEL;
 pub use parameters::{Form, Parameters};
 pub use sparse::{Error, Sparse, SparseVersion};
 
-use std::fmt;
-
 /// Program identifier (PID) of the built-in program.
 pub const PROGRAM_ID: u64 = 4;
 /// Name of the kernel.
@@ -42,19 +40,12 @@ pub const LANES_DENSE: usize = 64;
 pub const LANES_SPARSE: usize = 8;
 
 /// Error: the rows ended within a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("row {row} is cut: a row is never split across drives")]
 pub struct CutRow {
     /// Index of the row, from the first that was fed.
     pub row: u64,
 }
-
-impl fmt::Display for CutRow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "row {} is cut: a row is never split across drives", self.row)
-    }
-}
-
-impl std::error::Error for CutRow {}
 
 /// Folds lanes pairwise: the upper half onto the lower, until one is left.
 pub(crate) fn fold_dense(mut lanes: [f32; LANES_DENSE]) -> f32 {

@@ -9,7 +9,7 @@
 //! Invariant: parsing panics on no bytes, and every accepted form has exactly one encoding.
 
 use super::NAME;
-use crate::numeric::{Malformed, PARAMETER_BYTES};
+use crate::numeric::{Malformed, PARAMETER_BYTES, sixteen};
 
 /// Most columns: indices of columns have 32 bits.
 const COLUMNS_MAX: u64 = 1 << 32;
@@ -60,9 +60,7 @@ impl Parameters {
     /// [`Malformed`] with the reason.
     pub fn parse(data: &[u8]) -> Result<Self, Malformed> {
         let malformed = |reason| Malformed { kernel: NAME, reason };
-        let data: &[u8; PARAMETER_BYTES] =
-            data.try_into().map_err(|_| malformed("not 16 bytes"))?;
-        let [form, reserved @ .., b0, b1, b2, b3, b4, b5, b6, b7] = *data;
+        let [form, reserved @ .., b0, b1, b2, b3, b4, b5, b6, b7] = *sixteen(NAME, data)?;
         let form = match form {
             1 => Form::Dense,
             2 => Form::Sparse,

@@ -2,20 +2,20 @@
 //!
 //! A parallel edge is listed and counts as often as it occurs; a self-loop is an edge as any other.
 
-use std::fmt;
-
 use super::{CutRow, LANES_SPARSE, fold_sparse};
 use crate::ElementType;
 use crate::arch;
 use crate::numeric::Misaligned;
 
 /// Reason why rows were refused. Sums appended before are right; the product is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A piece does not hold whole words of 4 bytes.
-    Misaligned(Misaligned),
+    #[error(transparent)]
+    Misaligned(#[from] Misaligned),
     /// A row names a source that the vector does not have.
+    #[error("row {row} names a source beyond the vector's {columns} elements")]
     Source {
         /// Index of the row, from the first that was fed.
         row: u64,
@@ -23,19 +23,6 @@ pub enum Error {
         columns: usize,
     },
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Misaligned(error) => error.fmt(f),
-            Self::Source { row, columns } => {
-                write!(f, "row {row} names a source beyond the vector's {columns} elements")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// Product of sparse rows with a vector, in progress.
 #[derive(Clone, Debug)]

@@ -60,16 +60,9 @@ impl Limits {
 }
 
 /// An execution asks for more time or memory than the limits allow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("more time or memory than a program may take")]
 pub struct TooMuch;
-
-impl fmt::Display for TooMuch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("more time or memory than a program may take")
-    }
-}
-
-impl std::error::Error for TooMuch {}
 
 /// Compiler of programs of one type.
 pub trait Engine: Send + Sync + fmt::Debug {

@@ -194,7 +194,7 @@ impl Inputs {
                     return Err(wrong_checksum(index));
                 }
                 (stream.admitted, stream.at) = (true, first.skip);
-                // One that is skipped as a whole is followed by the next.
+                // If all of a chunk is skipped, the next one is checked as well.
                 stream.drop_used(&mut self.spent);
             }
         }
@@ -207,7 +207,8 @@ impl Inputs {
         self.streams.iter().position(|stream| stream.running.0.is_some())
     }
 
-    /// Verifies the chunks at hand of such a value without showing them to the program.
+    /// Verifies the chunks at hand of the value that [`Self::midway`] found, without showing them
+    /// to the program.
     ///
     /// # Errors
     /// [`Cause::Corrupt`] if the checksum does not hold.

@@ -84,7 +84,8 @@ pub enum Cause {
 }
 
 /// A failed program: the cause, and the reason in words.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
 pub struct Failure {
     /// The cause.
     pub cause: Cause,
@@ -103,11 +104,3 @@ impl Failure {
         Self::new(Cause::Parameters, reason)
     }
 }
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.reason)
-    }
-}
-
-impl std::error::Error for Failure {}

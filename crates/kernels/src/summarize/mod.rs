@@ -18,7 +18,7 @@ pub use kernel::KERNEL;
 pub use summary::{BYTES, Summary};
 
 use crate::ElementType;
-use crate::numeric::{Malformed, Misaligned, PARAMETER_BYTES};
+use crate::numeric::{Malformed, Misaligned, PARAMETER_BYTES, sixteen};
 
 /// Program identifier (PID) of the built-in program.
 pub const PROGRAM_ID: u64 = 6;
@@ -58,9 +58,7 @@ impl Parameters {
     /// [`Malformed`] with the reason.
     pub fn parse(data: &[u8]) -> Result<Self, Malformed> {
         let malformed = |reason| Malformed { kernel: NAME, reason };
-        let data: &[u8; PARAMETER_BYTES] =
-            data.try_into().map_err(|_| malformed("not 16 bytes"))?;
-        let [code, reserved @ ..] = *data;
+        let [code, reserved @ ..] = *sixteen(NAME, data)?;
         if reserved != [0; PARAMETER_BYTES - 1] {
             return Err(malformed("reserved bytes are not zero"));
         }

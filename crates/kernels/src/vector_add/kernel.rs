@@ -44,7 +44,7 @@ impl Kernel for VectorAddKernel {
     }
 
     fn split(&self, parameters: &[u8], _: Wanted) -> Option<SplitRule> {
-        let bytes = Parameters::parse(parameters).ok()?.element.bytes();
+        let bytes = Parameters::parse(NAME, parameters).ok()?.element.bytes();
         let written_bytes = bytes as u64;
         Some(SplitRule {
             split_streams: 2,

@@ -11,47 +11,26 @@ mod kernel;
 mod program;
 pub mod scalar;
 
+pub use crate::numeric::ElementParameters as Parameters;
 pub use kernel::KERNEL;
-use std::fmt;
 
 use crate::arch;
-use crate::numeric::{Malformed, Misaligned, Numeric, encode_element, parse_element};
+use crate::numeric::{Misaligned, Numeric};
 
 /// Program identifier (PID) of the built-in program.
 pub const PROGRAM_ID: u64 = 2;
 /// Name of the kernel.
 pub const NAME: &str = "vector-add";
 
-/// Parameters: 16 bytes, the element type's code and 15 zeros.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parameters {
-    /// Type of the elements of both inputs and of the result.
-    pub element: Numeric,
-}
-
-impl Parameters {
-    /// Encodes the parameters.
-    #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
-        encode_element(self.element)
-    }
-
-    /// Parses parameters.
-    ///
-    /// # Errors
-    /// [`Malformed`] with the reason.
-    pub fn parse(data: &[u8]) -> Result<Self, Malformed> {
-        parse_element(NAME, data).map(|element| Self { element })
-    }
-}
-
 /// Reason why pieces were refused; nothing is added then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The pieces do not hold whole elements.
-    Misaligned(Misaligned),
+    #[error(transparent)]
+    Misaligned(#[from] Misaligned),
     /// The two pieces and the room for their sum differ in length, bytes.
+    #[error("{left} and {right} bytes cannot be added into {sum}: make them equal")]
     Lengths {
         /// Length of the left piece.
         left: usize,
@@ -61,19 +40,6 @@ pub enum Error {
         sum: usize,
     },
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Misaligned(error) => error.fmt(f),
-            Self::Lengths { left, right, sum } => {
-                write!(f, "{left} and {right} bytes cannot be added into {sum}: make them equal")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// Addition in progress.
 #[derive(Clone, Copy, Debug)]
@@ -109,18 +75,6 @@ impl VectorAdd {
     pub fn elements(&self) -> u64 {
         self.elements
     }
-
-    /// Returns the number of bytes read from both inputs.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.elements * 2 * self.element.bytes() as u64
-    }
-
-    /// Returns the number of bytes of the result.
-    #[must_use]
-    pub fn bytes_written(&self) -> u64 {
-        self.elements * self.element.bytes() as u64
-    }
 }
 
 /// Compiled version of the kernel that this machine can run.
@@ -153,7 +107,7 @@ mod tests {
         let mut sum = [0; 4];
         add.feed(&i32::MAX.to_le_bytes(), &1i32.to_le_bytes(), &mut sum).unwrap();
         assert_eq!(i32::from_le_bytes(sum), i32::MIN);
-        assert_eq!((add.elements(), add.bytes(), add.bytes_written()), (1, 8, 4));
+        assert_eq!(add.elements(), 1);
     }
 
     #[test]

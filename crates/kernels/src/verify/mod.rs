@@ -158,13 +158,6 @@ fn whole(mut verify: Verify, bytes: &[u8]) -> Vec<u32> {
     checksums
 }
 
-/// Returns the indices of pages whose checksum is not the expected one. A page that only one side
-/// has is wrong.
-pub fn wrong_pages(found: &[u32], expected: &[u32]) -> impl Iterator<Item = usize> {
-    let pages = found.len().max(expected.len());
-    (0..pages).filter(|page| found.get(*page) != expected.get(*page))
-}
-
 /// Compiled version of the kernel that this machine can run.
 pub type Version = arch::Version<arch::verify::Functions>;
 
@@ -190,13 +183,6 @@ impl Version {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn wrong_missing_and_surplus_pages_are_found() {
-        assert_eq!(wrong_pages(&[1, 2, 3], &[1, 9, 3]).collect::<Vec<_>>(), [1]);
-        assert_eq!(wrong_pages(&[1], &[1, 2]).collect::<Vec<_>>(), [1]);
-        assert_eq!(wrong_pages(&[1, 2], &[]).collect::<Vec<_>>(), [0, 1]);
-    }
 
     #[test]
     fn the_checksum_is_that_of_the_standard() {

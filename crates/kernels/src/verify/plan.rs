@@ -14,7 +14,7 @@
 use std::ops::Range;
 
 use super::NAME;
-use crate::numeric::{Malformed, PARAMETER_BYTES};
+use crate::numeric::{Malformed, PARAMETER_BYTES, sixteen};
 
 /// Most pages that advance together in a unit.
 pub const UNROLL_MAX: u8 = 8;
@@ -152,9 +152,7 @@ impl Plan {
     /// [`Malformed`] with the reason.
     pub fn parse(data: &[u8]) -> Result<Self, Malformed> {
         let malformed = |reason| Malformed { kernel: NAME, reason };
-        let data: &[u8; PARAMETER_BYTES] =
-            data.try_into().map_err(|_| malformed("not 16 bytes"))?;
-        let [p0, p1, p2, p3, n0, n1, n2, n3, u0, u1, unroll, reserved @ ..] = *data;
+        let [p0, p1, p2, p3, n0, n1, n2, n3, u0, u1, unroll, reserved @ ..] = *sixteen(NAME, data)?;
         if reserved != [0; 5] {
             return Err(malformed("reserved bytes are not zero"));
         }

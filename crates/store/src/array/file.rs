@@ -5,7 +5,6 @@
 //! one. `docs/guide/arrays.md` describes every key.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -107,15 +106,21 @@ impl Words {
 }
 
 /// Reason why there is no array file.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
     /// The file does not exist.
+    #[error(
+        "there is no array file {}: start an array with `csd array up`, or name its file with \
+         --array or $CSD_ARRAY",
+        .path.display()
+    )]
     Missing {
         /// Path that was tried.
         path: PathBuf,
     },
     /// Reading or writing failed.
+    #[error("array file {}: {source}", .path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -123,27 +128,13 @@ pub enum FileError {
         source: io::Error,
     },
     /// The file is not an array file.
+    #[error("array file {}: {why}", .path.display())]
     Invalid {
         /// The file.
         path: PathBuf,
         /// Description of the fault.
         why: String,
     },
-}
-
-impl fmt::Display for FileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing { path } => write!(
-                f,
-                "there is no array file {}: start an array with `csd array up`, or name its file \
-                 with --array or $CSD_ARRAY",
-                path.display()
-            ),
-            Self::Io { path, source } => write!(f, "array file {}: {source}", path.display()),
-            Self::Invalid { path, why } => write!(f, "array file {}: {why}", path.display()),
-        }
-    }
 }
 
 impl FileError {
@@ -153,15 +144,6 @@ impl FileError {
         match self {
             Self::Io { .. } => Fault::Run,
             Self::Missing { .. } | Self::Invalid { .. } => Fault::Usage,
-        }
-    }
-}
-
-impl std::error::Error for FileError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io { source, .. } => Some(source),
-            _ => None,
         }
     }
 }

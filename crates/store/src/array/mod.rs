@@ -7,7 +7,6 @@
 mod file;
 mod home;
 
-use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -81,12 +80,14 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Reason why an array cannot be used: drives or the network are at fault, except for
 /// [`Error::File`].
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The array file is missing or invalid.
-    File(FileError),
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A drive that is needed is down.
+    #[error("drive {drive} ({url}) is down: {why}")]
     Down {
         /// The drive.
         drive: String,
@@ -96,6 +97,7 @@ pub enum Error {
         why: String,
     },
     /// Fewer than a majority of the drives are up.
+    #[error("{}: {}", too_few(*.up, *.drives), .down.join("; "))]
     TooFew {
         /// Number of drives that are up.
         up: usize,
@@ -104,6 +106,18 @@ pub enum Error {
         /// Drives that are down, each with its reason.
         down: Vec<String>,
     },
+}
+
+/// Returns the beginning of the message of [`Error::TooFew`].
+fn too_few(up: usize, drives: usize) -> String {
+    let needed = drives / 2 + 1;
+    match up {
+        0 => "no drive is up; `csd array up` starts them; down".to_owned(),
+        _ => format!(
+            "{up} of {drives} drives are up, {needed} are needed: `csd array up` starts those that \
+             are down"
+        ),
+    }
 }
 
 impl Error {
@@ -123,37 +137,6 @@ impl Error {
             Self::File(error) => error.fault(),
             Self::Down { .. } | Self::TooFew { .. } => Fault::Run,
         }
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(error) => error.fmt(f),
-            Self::Down { drive, url, why } => {
-                write!(f, "drive {drive} ({url}) is down: {why}")
-            }
-            Self::TooFew { up, drives, down } => {
-                let needed = drives / 2 + 1;
-                match up {
-                    0 => write!(f, "no drive is up; `csd array up` starts them; down: ")?,
-                    _ => write!(
-                        f,
-                        "{up} of {drives} drives are up, {needed} are needed: `csd array up` \
-                         starts those that are down: "
-                    )?,
-                }
-                f.write_str(&down.join("; "))
-            }
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl From<FileError> for Error {
-    fn from(error: FileError) -> Self {
-        Self::File(error)
     }
 }
 

@@ -14,7 +14,6 @@
 //! have won their epoch.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::rc::Rc;
 
 use csd_nvme::kv::Key;
@@ -31,12 +30,16 @@ use crate::object::{self, objects_on};
 const PASSES: usize = 16;
 
 /// Reason why an array cannot grow.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A drive is down, failed, or holds corrupt data.
-    Object(object::Error),
+    #[error(transparent)]
+    Object(#[from] object::Error),
     /// A new drive is in use.
+    #[error(
+        "drive {drive} holds {what} of another array: only a drive without objects can be added"
+    )]
     Used {
         /// The drive.
         drive: String,
@@ -44,11 +47,13 @@ pub enum Error {
         what: &'static str,
     },
     /// A new drive returns another value than the one stored.
+    #[error("drive {drive} does not hold what it was given")]
     Differs {
         /// The drive.
         drive: String,
     },
     /// Other writers keep changing names.
+    #[error("other hosts change names all the time: stop them, and add drives then")]
     Restless,
 }
 
@@ -61,31 +66,6 @@ impl Error {
             Self::Used { .. } => Fault::Usage,
             Self::Differs { .. } | Self::Restless => Fault::Run,
         }
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Object(error) => error.fmt(f),
-            Self::Used { drive, what } => write!(
-                f,
-                "drive {drive} holds {what} of another array: only a drive without objects can be \
-                 added"
-            ),
-            Self::Differs { drive } => write!(f, "drive {drive} does not hold what it was given"),
-            Self::Restless => {
-                f.write_str("other hosts change names all the time: stop them, and add drives then")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl From<object::Error> for Error {
-    fn from(error: object::Error) -> Self {
-        Self::Object(error)
     }
 }
 

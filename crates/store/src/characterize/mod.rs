@@ -29,7 +29,6 @@ mod plan;
 pub mod quantiles;
 pub mod region;
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -43,14 +42,17 @@ pub use meter::{Counter, Meter};
 pub use plan::{Cell, Found, Limited, Options, Overloaded, Place, Step, Subject, Survey, survey};
 
 /// Reason why there is no profile.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A command to the drive failed.
-    Drive(csd_initiator::Error),
+    #[error(transparent)]
+    Drive(#[from] csd_initiator::Error),
     /// The cores could not run.
-    Runtime(csd_reactor::Error),
+    #[error(transparent)]
+    Runtime(#[from] csd_reactor::Error),
     /// A scratch file cannot be made.
+    #[error("scratch file {}: {source}", .path.display())]
     Scratch {
         /// The file.
         path: PathBuf,
@@ -58,37 +60,9 @@ pub enum Error {
         source: io::Error,
     },
     /// The requested measurement is impossible on this drive.
+    #[error("{0}")]
     Unable(String),
     /// Drive and host computed different answers, or one run another answer than the run before.
+    #[error("{0}")]
     Differ(String),
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Drive(error) => error.fmt(f),
-            Self::Runtime(error) => error.fmt(f),
-            Self::Scratch { path, source } => {
-                write!(f, "scratch file {}: {source}", path.display())
-            }
-            Self::Unable(why) | Self::Differ(why) => f.write_str(why),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Drive(error) => Some(error),
-            Self::Runtime(error) => Some(error),
-            Self::Scratch { source, .. } => Some(source),
-            Self::Unable(_) | Self::Differ(_) => None,
-        }
-    }
-}
-
-impl From<csd_initiator::Error> for Error {
-    fn from(error: csd_initiator::Error) -> Self {
-        Self::Drive(error)
-    }
 }

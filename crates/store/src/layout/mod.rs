@@ -8,7 +8,6 @@
 mod parts;
 mod spread;
 
-use std::fmt;
 use std::ops::Range;
 
 pub use parts::{Kind, Part, Parts};
@@ -30,10 +29,14 @@ pub const CHUNK_BYTES_MAX: u32 = 8 << 20;
 pub const DRIVES_MAX: usize = 1024;
 
 /// Reason why a layout is impossible.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The chunk size is not a power of two within the limits.
+    #[error(
+        "a chunk of {chunk_bytes} bytes is not possible: it must be a power of two from \
+         {CHUNK_BYTES_MIN} to {largest} bytes"
+    )]
     ChunkBytes {
         /// Chunk size asked for, bytes.
         chunk_bytes: u64,
@@ -41,28 +44,12 @@ pub enum Error {
         largest: u32,
     },
     /// The object would have more than 2^32 - 1 chunks.
+    #[error("an object of {bytes} bytes has too many chunks: use larger ones")]
     TooManyChunks {
         /// The object's size, bytes.
         bytes: u64,
     },
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ChunkBytes { chunk_bytes, largest } => write!(
-                f,
-                "a chunk of {chunk_bytes} bytes is not possible: it must be a power of two from \
-                 {CHUNK_BYTES_MIN} to {largest} bytes"
-            ),
-            Self::TooManyChunks { bytes } => {
-                write!(f, "an object of {bytes} bytes has too many chunks: use larger ones")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// Returns the chunk size to use: `wanted`, or else 1 MiB or the largest power of two that fits
 /// into a value of `value_bytes_max` bytes.

@@ -3,85 +3,93 @@
 //! `docs/internals/profile.md` is the contract; its golden files are this module's tests. An absent
 //! number does not count as 0, and reading continues after the first fault. Invariant: a profile
 //! that is read follows every rule of the contract.
+//!
+//! Modules: `table` declares a table's struct, reader and writer at once, from the lists of keys
+//! below; `keys` reads single values, `rules` judges several keys together, `read` and `write` are
+//! for whole files.
 
 mod keys;
 mod read;
+mod rules;
+mod table;
 mod write;
 
 use std::collections::BTreeMap;
-use std::fmt;
+
+use keys::Keys;
+use table::{table, words};
 
 /// Version of the contract.
 pub const SCHEMA: i64 = 1;
 
-/// Provenance of a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Provenance {
-    /// Printed in a source.
-    Given,
-    /// Measured.
-    Measured,
-    /// Solved from other numbers.
-    Inferred,
-    /// Chosen.
-    Assumed,
+words! {
+    /// Provenance of a number.
+    Provenance {
+        /// Printed in a source.
+        Given = "given",
+        /// Measured.
+        Measured = "measured",
+        /// Solved from other numbers.
+        Inferred = "inferred",
+        /// Chosen.
+        Assumed = "assumed",
+    }
 }
 
-/// Side that computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Where {
-    /// The host.
-    Host,
-    /// The drive.
-    Drive,
+words! {
+    /// Side that computes.
+    Where {
+        /// The host.
+        Host = "host",
+        /// The drive.
+        Drive = "drive",
+    }
 }
 
-/// Layout of the data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Layout {
-    /// Spread over the drives.
-    Spread,
-    /// Split by value.
-    Range,
-    /// On one drive.
-    Whole,
+words! {
+    /// Layout of the data.
+    Layout {
+        /// Spread over the drives.
+        Spread = "spread",
+        /// Split by value.
+        Range = "range",
+        /// On one drive.
+        Whole = "whole",
+    }
 }
 
-/// Overlap of loading and computing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Overlap {
-    /// Computing begins after loading has ended.
-    Serial,
-    /// Both run concurrently.
-    Pipelined,
+words! {
+    /// Overlap of loading and computing.
+    Overlap {
+        /// Computing begins after loading has ended.
+        Serial = "serial",
+        /// Both run concurrently.
+        Pipelined = "pipelined",
+    }
 }
 
-/// Source of a run's energy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Source {
-    /// Counters of the processor.
-    Rapl,
-    /// An external meter.
-    Meter,
-    /// No meter: CPU time by the profile's power.
-    CpuSeconds,
+words! {
+    /// Source of a run's energy.
+    Source {
+        /// Counters of the processor.
+        Rapl = "rapl",
+        /// An external meter.
+        Meter = "meter",
+        /// No meter: CPU time by the profile's power.
+        CpuSeconds = "cpu-seconds",
+    }
 }
 
-/// Scarce resource of a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OverloadKind {
-    /// Memory.
-    Memory,
-    /// CPU time.
-    Cpu,
-    /// The drives' bandwidth.
-    Io,
+words! {
+    /// Scarce resource of a host.
+    OverloadKind {
+        /// Memory.
+        Memory = "memory",
+        /// CPU time.
+        Cpu = "cpu",
+        /// The drives' bandwidth.
+        Io = "io",
+    }
 }
 
 /// Provenance of the numbers of a table, by key.
@@ -102,28 +110,13 @@ pub struct Profile {
     pub point: Vec<Point>,
 }
 
-macro_rules! optional_struct {
-    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $kind:ty),* $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, serde::Serialize)]
-        #[allow(non_snake_case)] // the contract's names end in units, as physics writes them
-        pub struct $name {
-            $(
-                $(#[$field_doc])*
-                #[serde(skip_serializing_if = "Absent::absent")]
-                pub $field: $kind,
-            )*
-        }
-    };
-}
-
-optional_struct! {
+table! {
     /// Description of a profile.
     Meta {
         /// Description of the measured systems, for people.
         machine: String,
         /// Day of measurement or publication, `YYYY-MM-DD`.
-        date: Option<String>,
+        date: Option<String> = Keys::date,
         /// Version of the program that measured.
         version: Option<String>,
         /// Commit of the program.
@@ -135,7 +128,7 @@ optional_struct! {
     }
 }
 
-optional_struct! {
+table! {
     /// The machine that uses the drives.
     Host {
         /// Cores that a kernel can use.
@@ -155,7 +148,7 @@ optional_struct! {
     }
 }
 
-optional_struct! {
+table! {
     /// A model of drives.
     Device {
         /// Number of cores or compute units for kernels inside.
@@ -189,15 +182,15 @@ optional_struct! {
     }
 }
 
-optional_struct! {
+table! {
     /// Measurements of one kernel on one system.
     Point {
         /// Name of the kernel.
-        kernel: String,
+        kernel: String = Keys::name,
         /// Side that computes.
         r#where: Where,
         /// Drive that computes, or whose data the host loads.
-        device: String,
+        device: String = Keys::name,
         /// Number of host cores, or of cores or compute units of the drive, at work.
         units: u64,
         /// Size of the working set, bytes.
@@ -227,7 +220,7 @@ optional_struct! {
     }
 }
 
-optional_struct! {
+table! {
     /// A time, and its distribution over runs.
     Timing {
         /// Median, seconds.
@@ -241,9 +234,10 @@ optional_struct! {
         /// Provenance, if it differs from the point's.
         prov: Option<Provenance>,
     }
+    obeys rules::timing
 }
 
-optional_struct! {
+table! {
     /// Energy of a run, and its distribution over runs.
     Energy {
         /// Median, joules.
@@ -257,45 +251,26 @@ optional_struct! {
         /// Source of the energy.
         source: Source,
     }
+    obeys rules::energy
 }
 
-/// A resource that a host lacked while a point was measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
-pub struct Overload {
-    /// Scarce resource.
-    pub kind: OverloadKind,
-    /// Memory available to the kernel, bytes; for [`OverloadKind::Memory`] only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory_bytes: Option<u64>,
-    /// Number of busy threads, or of readers of the same drives; for the other kinds only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rivals: Option<u64>,
-}
-
-/// Condition for leaving a key out of the normal form.
-trait Absent {
-    fn absent(&self) -> bool {
-        false
+table! {
+    /// A resource that a host lacked while a point was measured.
+    #[derive(Copy, Eq, Hash)]
+    Overload {
+        /// Scarce resource.
+        kind: OverloadKind,
+        /// Memory available to the kernel, bytes; for [`OverloadKind::Memory`] only.
+        memory_bytes: Option<u64>,
+        /// Number of busy threads, or of readers of the same drives; for the other kinds only.
+        rivals: Option<u64>,
     }
+    obeys rules::overload
 }
-
-impl<T> Absent for Option<T> {
-    fn absent(&self) -> bool {
-        self.is_none()
-    }
-}
-
-impl Absent for String {}
-impl Absent for u64 {}
-impl Absent for f64 {}
-impl Absent for Where {}
-impl Absent for Overlap {}
-impl Absent for Provenance {}
-impl Absent for Timing {}
-impl Absent for Source {}
 
 /// A fault of a profile.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {why}")]
 pub struct FaultAt {
     /// Path of the key, such as `point[3].load_s.median`.
     pub path: String,
@@ -304,20 +279,14 @@ pub struct FaultAt {
 }
 
 /// All faults of a profile; the user's file is at fault.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", one_a_line(.0))]
 pub struct Faults(pub Vec<FaultAt>);
 
-impl fmt::Display for Faults {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, fault) in self.0.iter().enumerate() {
-            let newline = if index == 0 { "" } else { "\n" };
-            write!(f, "{newline}{}: {}", fault.path, fault.why)?;
-        }
-        Ok(())
-    }
+fn one_a_line(faults: &[FaultAt]) -> String {
+    let lines: Vec<String> = faults.iter().map(FaultAt::to_string).collect();
+    lines.join("\n")
 }
-
-impl std::error::Error for Faults {}
 
 impl Profile {
     /// Reads a profile.

@@ -16,7 +16,7 @@ use crate::layout;
 
 pub use amount::Room;
 
-/// One byte in this many of a drive's capacity is left to the catalogue.
+/// The catalogue is left one byte of a drive's capacity in this many.
 const CATALOGUE_SHARE: u64 = 64;
 /// Size of a unit's claim in the kv log, bytes.
 const CLAIM_BYTES: u64 = record_bytes(28);

@@ -3,26 +3,30 @@
 //! A step is one pass over all units: page rank takes many, everything else one. Invariant: all
 //! cores reach every barrier, even after a failure, or the others would wait for them forever.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use csd_initiator::Options;
+use csd_kernels::kernel::{self, Position};
 use csd_kernels::page_rank::Progress as Step;
+use csd_kernels::program::Program;
 use csd_reactor::sync::Barrier;
-use csd_reactor::{Class, CoreId, Instant, now, random_u64, spawn};
+use csd_reactor::{CoreId, random_u64};
 
-use super::context::{Losses, StepContext};
-use super::drives::{self, Part};
+use super::cores::CorePart;
+use super::drives;
 use super::host;
 use super::lease::Leases;
+use super::ledger::Ledger;
 use super::link::Link;
 use super::memory;
-use super::queue::Queue;
+use super::queue::{Queue, Taken};
 use super::rank::Ranking;
 use super::tally::Tally;
 use super::target::Target;
-use super::{Answer, Error, Job, Mode, RunOptions, Share};
+use super::work::{self, Common, Done, MemberError, Work};
+use super::{Answer, Error, Job, Mode, RunOptions};
 use crate::array::{Array, Plan};
 
 /// State shared by the cores of a run.
@@ -30,36 +34,29 @@ pub(super) struct Shared {
     plan: Plan,
     options: Options,
     job: Arc<Job>,
-    run_options: RunOptions,
-    target: Target,
-    losses: Arc<Losses>,
+    pub(super) run_options: RunOptions,
+    pub(super) target: Target,
+    ledger: Arc<Ledger>,
+    /// Answers of the step so far.
+    tally: Mutex<Tally>,
     barrier: Barrier,
     state: Mutex<State>,
 }
 
-/// Work of a step: its units, and the vector that all of them read, little-endian.
-type Work = (Arc<Queue>, Arc<Vec<u8>>);
+/// Units of a step, and the vector that all of them read, little-endian.
+type Units = (Arc<Queue>, Arc<Vec<u8>>);
 
 /// State that changes from step to step.
 #[derive(Default)]
 struct State {
-    /// The step's work; `None` once the run is over.
-    step: Option<Work>,
+    /// The step's units; `None` once the run is over.
+    step: Option<Units>,
     ranking: Option<Ranking>,
-    tally: Tally,
     bytes: u64,
-    shares: BTreeMap<(bool, String), Share>,
     answer: Answer,
     failed: bool,
     /// Holder of the leases: see [`StepContext::holder`].
     holder: u64,
-}
-
-/// Contribution of one core to an outcome.
-pub(super) struct CorePart {
-    pub(super) begin: Instant,
-    pub(super) end: Instant,
-    pub(super) crossed_bytes: u64,
 }
 
 impl Shared {
@@ -78,7 +75,8 @@ impl Shared {
             job: Arc::clone(job),
             run_options: run_options.clone(),
             target,
-            losses: Arc::default(),
+            ledger: Arc::default(),
+            tally: Mutex::default(),
             barrier: Barrier::new(run_options.cores),
             state: Mutex::new(State { step: Some(step), ..State::default() }),
         }
@@ -88,8 +86,12 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn losses(&self) -> &Losses {
-        &self.losses
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 
     /// Returns the answer, and the number of bytes that went into it.
@@ -98,13 +100,8 @@ impl Shared {
         (state.answer.clone(), state.bytes)
     }
 
-    /// Returns the shares of drives and cores, drives first.
-    pub(super) fn shares(&self) -> Vec<Share> {
-        self.state().shares.values().cloned().collect()
-    }
-
     /// Returns the next step, unless the run is over.
-    fn step(&self) -> Option<Work> {
+    fn step(&self) -> Option<Units> {
         let state = self.state();
         state.step.clone().filter(|_| !state.failed)
     }
@@ -133,10 +130,40 @@ impl Shared {
     }
 }
 
+/// State shared by the workers of one core during a step.
+pub(super) struct StepContext {
+    pub(super) common: Common,
+    pub(super) shared: Arc<Shared>,
+    /// Vector that every unit reads, little-endian; empty if there is none.
+    pub(super) vector: Arc<Vec<u8>>,
+    /// Holder of the lease of the drives' memory: a number unique to the run; 0 if the run needs no
+    /// memory.
+    pub(super) holder: u64,
+    /// Programs of this core that have finished a part and can be reused for another one of the
+    /// step.
+    pub(super) idle: RefCell<Vec<Box<dyn Program>>>,
+}
+
+impl StepContext {
+    pub(super) fn job(&self) -> &Job {
+        &self.shared.job
+    }
+
+    /// Adds the answer of an execution over `taken`, whose items are at `position`; returns the
+    /// number of its elements.
+    pub(super) fn done(&self, taken: &Taken, position: &Position, answer: kernel::Answer) -> u64 {
+        let (job, bytes) = (self.job(), self.job().run_bytes(&taken.run));
+        self.shared.tally().add(job, taken, position, answer);
+        (self.common.progress)(bytes);
+        bytes / job.inputs[0].element.bytes() as u64
+    }
+}
+
 /// Runs one core's share.
 pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, Error> {
     let array = Array::connect(&shared.plan, &shared.options).await;
-    let links = links(&array, &shared);
+    let members = &shared.job.inputs[0].members;
+    let links = Link::all(&array, &shared.plan, &shared.options, members);
     if links.is_err() {
         shared.fail();
     }
@@ -144,76 +171,58 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
     if shared.state().failed {
         links?;
         // Another core reports the reason.
-        return Ok(CorePart { begin: now(), end: now(), crossed_bytes: 0 });
+        return Ok(CorePart::begin(&[]));
     }
     let links = Rc::new(links?);
-    let crossed = || links.iter().map(Link::crossed_bytes).sum::<u64>();
-    let (before, begin) = (crossed(), now());
+    let part = CorePart::begin(&links);
     let worked = steps(core, &links, &shared).await;
-    let part = CorePart { begin, end: now(), crossed_bytes: crossed() - before };
+    let part = part.end(&links);
     drop(links);
     array.disconnect().await;
     worked.map(|()| part)
 }
 
-fn links(array: &Array, shared: &Shared) -> Result<Vec<Link>, Error> {
-    let members = shared.job.inputs[0].members.iter();
-    let link = |&member: &u16| Link::new(array, &shared.plan, &shared.options, member.into());
-    members.map(link).collect()
-}
-
 /// Runs steps until the run is over; the first core leads.
 async fn steps(core: CoreId, links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<(), Error> {
     let leads = core == CoreId(0);
-    let (mut leases, mut failure) = (None, None);
-    if leads {
-        match prepare(links, shared).await {
-            Ok(taken) => leases = taken,
-            Err(error) => {
-                shared.fail();
-                failure = Some(error);
-            }
-        }
-    }
+    let mut failure = None;
+    let mut note = |error| {
+        shared.fail();
+        failure.get_or_insert(error);
+    };
+    let leases = if leads { prepare(links, shared).await.map_err(&mut note) } else { Ok(None) };
     loop {
         shared.barrier().await;
         let Some(step) = shared.step() else { break };
-        let context = Rc::new(context(links, shared, step));
-        if let Err(error) = work(core, &context, shared).await {
-            shared.fail();
-            failure = failure.or(Some(error));
+        let context = context(links, shared, step);
+        if let Err(error) = work::all(&context, leads).await {
+            note(error);
         }
         shared.barrier().await;
         if leads {
             lead(shared);
             if let Err(error) = publish(links, shared).await {
-                shared.fail();
-                failure = failure.or(Some(error));
+                note(error);
             }
         }
     }
-    if let Some(leases) = leases {
-        if failure.is_none() && !shared.losses.any() {
-            failure = leases.confirm().await.err();
-        }
-        leases.end().await;
+    if let Ok(Some(leases)) = leases {
+        let over = failure.is_some() || shared.ledger.has_losses();
+        failure = failure.or(leases.finish(over).await.err());
     }
     failure.map_or(Ok(()), Err)
 }
 
-fn context(links: &Rc<Vec<Link>>, shared: &Shared, (queue, vector): Work) -> StepContext {
-    StepContext {
-        job: Arc::clone(&shared.job),
+fn context(links: &Rc<Vec<Link>>, shared: &Arc<Shared>, (queue, vector): Units) -> Rc<StepContext> {
+    let common = Common {
         mode: shared.run_options.mode,
-        drive_cores: shared.run_options.drive_cores,
         queue,
         links: Rc::clone(links),
-        target: shared.target.clone(),
-        vector,
-        holder: shared.state().holder,
+        ledger: Arc::clone(&shared.ledger),
         progress: Arc::clone(&shared.run_options.progress),
-        losses: Arc::clone(&shared.losses),
-    }
+    };
+    let (shared, holder) = (Arc::clone(shared), shared.state().holder);
+    Rc::new(StepContext { common, shared, vector, holder, idle: RefCell::default() })
 }
 
 /// Prepares the first step: leases the drives' memory if the job needs it, and computes the first
@@ -233,19 +242,18 @@ async fn prepare(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<Option<L
     }
     let begun = async {
         if shared.job.has_row_sums() {
-            let context = Rc::new(context(links, shared, step));
+            let context = context(links, shared, step);
             shared.begin(Ranking::begin(&context, shared.run_options.ranks).await?);
         }
         publish(links, shared).await
     };
-    match (begun.await, leases) {
-        (Ok(()), leases) => Ok(leases),
-        (Err(error), Some(leases)) => {
-            leases.end().await;
-            Err(error)
-        }
-        (Err(error), None) => Err(error),
+    let begun = begun.await;
+    if begun.is_err()
+        && let Some(leases) = leases.take()
+    {
+        leases.end().await;
     }
+    begun.map(|()| leases)
 }
 
 /// Prepares the memory of the drives for the next step.
@@ -253,7 +261,7 @@ async fn publish(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<(), Erro
     let step = shared.state().step.clone();
     match step {
         Some(step) if shared.state().holder != 0 => {
-            memory::prepare_all(&Rc::new(context(links, shared, step))).await
+            memory::prepare_all(&context(links, shared, step)).await
         }
         _ => Ok(()),
     }
@@ -261,9 +269,9 @@ async fn publish(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<(), Erro
 
 /// Ends a step: sets the answer, or the next step.
 fn lead(shared: &Shared) {
-    let lost = shared.losses.any();
+    let lost = shared.ledger.has_losses();
     let mut state = shared.state();
-    let tally = std::mem::take(&mut state.tally);
+    let tally = std::mem::take(&mut *shared.tally());
     state.bytes += tally.bytes;
     state.step = None;
     if state.failed {
@@ -284,40 +292,20 @@ fn lead(shared: &Shared) {
     state.ranking = Some(ranking);
 }
 
-/// Runs one step: the first core supervises the drives' work; every core does the host's work.
-async fn work(core: CoreId, context: &Rc<StepContext>, shared: &Shared) -> Result<(), Error> {
-    let mut watched = Vec::new();
-    if shared.run_options.mode != Mode::Host && core == CoreId(0) {
-        for member in 0..context.links.len() {
-            let context = Rc::clone(context);
-            watched.push(spawn(Class::Foreground, async move {
-                let part = drives::work(&context, member).await;
-                part.inspect_err(|_| context.queue.stop())
-            }));
-        }
+impl Work for StepContext {
+    fn common(&self) -> &Common {
+        &self.common
     }
-    let mut failed = None;
-    if shared.run_options.mode != Mode::Drives {
-        match host::work(context).await {
-            Ok(part) => add(shared, part, true),
-            Err(error) => failed = Some(error),
-        }
-    }
-    for part in watched {
-        match part.await {
-            Ok(part) => add(shared, part, false),
-            Err(error) => failed = failed.or(Some(error)),
-        }
-    }
-    failed.map_or(Ok(()), Err)
-}
 
-fn add(shared: &Shared, part: Part, host: bool) {
-    let mut state = shared.state();
-    state.tally.add(&shared.job, part.tally);
-    let Share { who, elements, busy_s } = part.share;
-    let key = (host, who.clone());
-    let share = state.shares.entry(key).or_insert(Share { who, elements: 0, busy_s: 0.0 });
-    share.elements += elements;
-    share.busy_s += busy_s;
+    fn ahead(&self) -> usize {
+        host::ahead(self)
+    }
+
+    async fn on_host(self: &Rc<Self>, taken: &Taken) -> Result<u64, MemberError> {
+        host::unit(self, taken).await.map_err(|error| (taken.member, error))
+    }
+
+    async fn on_drive(self: &Rc<Self>, member: usize) -> Result<Done, Error> {
+        drives::work(self, member).await
+    }
 }

@@ -9,91 +9,50 @@ use csd_initiator::Memory;
 use csd_kernels::kernel::{Answer, Position};
 use csd_nvme::execute::{Execution, Place, Source};
 use csd_nvme::status::Status;
-use csd_reactor::{Class, Instant, now, spawn};
+use csd_reactor::now;
 
-use super::context::StepContext;
+use super::Error;
+use super::core::StepContext;
+use super::job::entry_bytes;
 use super::link::is_lost;
 use super::memory;
 use super::queue::Taken;
-use super::tally::{self, Tally};
+use super::tally;
 use super::target::{MEMORY_NSID, Slot};
-use super::{Error, Job, Share};
+use super::team::Team;
+use super::work::{self, Done, Span};
 use crate::array::{BLOCK_NSID, Drive, OBJECTS_NSID};
 use crate::catalogue::{Entry, Placement};
 use crate::extent::byte_ranges;
 use crate::layout::Run;
 
-/// Work done by one drive.
-pub(super) struct Part {
-    pub(super) tally: Tally,
-    pub(super) share: Share,
-}
-
-/// Lets `member`'s drive take units until none is left; returns the times and the amount of its
-/// work. If the drive is lost, records it, and the others go on.
-pub(super) async fn work(context: &Rc<StepContext>, member: usize) -> Result<Part, Error> {
-    let (job, link) = (&context.job, &context.links[member]);
-    let name = link.drive().name.clone();
+/// Lets `member`'s drive take units until none is left. If the drive is lost, records it, and the
+/// others go on.
+pub(super) async fn work(context: &Rc<StepContext>, member: usize) -> Result<Done, Error> {
+    let (job, link) = (context.job(), &context.common.links[member]);
     let program = link.run(async |drive| program_index(drive, job.kernel.program_id()).await).await;
     let program = match program {
         Err(error) if is_lost(&error) => {
-            context.lose(member, &error, None);
-            let share = Share { who: name, elements: 0, busy_s: 0.0 };
-            return Ok(Part { tally: Tally::default(), share });
+            context.common.lose(member, &error, None);
+            return Ok(Done::default());
         }
         program => program?,
     };
     // When all executions of a round are in flight, half of the units stay for the next round, and
     // the last executions are short.
-    let part = 2 * job.in_flight();
-    let workers: Vec<_> = (0..job.in_flight())
-        .map(|number| {
-            let context = Rc::clone(context);
-            spawn(Class::Foreground, async move {
-                let mut done = Vec::new();
-                let most = context.job.most();
-                while let Some(taken) = context.queue.take_for_drive(member, part, most) {
-                    match execute(&context, (program, number), &taken).await {
-                        Ok(executed) => {
-                            (context.progress)(executed.tally.bytes);
-                            done.push(executed);
-                        }
-                        Err(error) if is_lost(&error) => {
-                            context.lose(member, &error, Some(taken.run));
-                        }
-                        Err(error) => {
-                            context.queue.stop();
-                            return Err(error);
-                        }
-                    }
-                }
-                Ok::<_, Error>(done)
-            })
-        })
-        .collect();
-    let (mut tally, mut spans, mut failed) = (Tally::default(), Vec::new(), None);
-    for worker in workers {
-        match worker.await {
-            Ok(done) => {
-                for executed in done {
-                    tally.add(job, executed.tally);
-                    spans.push(executed.span);
-                }
-            }
-            Err(error) => failed = failed.or(Some(error)),
-        }
+    let limits = (2 * job.in_flight(), job.most());
+    let mut workers = Team::default();
+    for number in 0..job.in_flight() {
+        let context = Rc::clone(context);
+        workers.add(async move {
+            let execute = async |taken: &Taken| {
+                let executed = execute(&context, (program, number), taken).await;
+                executed.map_err(|error| (member, error))
+            };
+            work::worker(&*context, member, limits, || true, execute).await
+        });
     }
-    if let Some(error) = failed {
-        return Err(error);
-    }
-    let elements = tally.bytes / context.job.inputs[0].element.bytes() as u64;
-    let share = Share { who: name, elements, busy_s: covered_s(spans) };
-    Ok(Part { tally, share })
-}
-
-struct Executed {
-    tally: Tally,
-    span: (Instant, Instant),
+    work::together(workers).await
 }
 
 /// Runs the program over `taken` in its drive, as execution `number` of those at once.
@@ -101,9 +60,9 @@ async fn execute(
     context: &Rc<StepContext>,
     (program, number): (u16, u32),
     taken: &Taken,
-) -> Result<Executed, Error> {
-    let (begin, link) = (now(), &context.links[taken.member]);
-    let position = tally::position(&context.job, taken);
+) -> Result<(u64, Option<Span>), Error> {
+    let (begin, link) = (now(), &context.common.links[taken.member]);
+    let position = tally::position(context.job(), taken);
     let answer = link
         .run(async |drive| {
             let slot = Slot { execution: number, renewals: link.renewals() };
@@ -113,9 +72,7 @@ async fn execute(
             Ok(Answer { result, bytes })
         })
         .await?;
-    let mut tally = Tally::default();
-    tally.add_execution(&context.job, taken, &position, answer);
-    Ok(Executed { tally, span: (begin, now()) })
+    Ok((context.done(taken, &position, answer), Some((begin, now()))))
 }
 
 async fn execute_once(
@@ -124,15 +81,15 @@ async fn execute_once(
     program: u16,
     (taken, position, slot): (&Taken, &Position, Slot),
 ) -> Result<u64, Error> {
-    let job = &context.job;
+    let job = context.job();
     let execution = Execution {
         program: job.kernel.program_id(),
-        output: context.target.output(job, taken, slot),
+        output: context.shared.target.output(job, taken, slot),
         sources: sources(context, drive.block.block_bytes(), taken),
         inline: vec![],
         parameters: job.parameters_at(position),
         serial: false,
-        cores: context.drive_cores,
+        cores: context.shared.run_options.drive_cores,
     };
     let result = drive.compute.execute(program, &execution).await;
     result.map_err(|error| match error.status() {
@@ -156,7 +113,7 @@ async fn read_bytes(
     taken: &Taken,
     slot: Slot,
 ) -> Result<Vec<u8>, Error> {
-    let (start, bytes) = context.target.place(&context.job, taken, slot);
+    let (start, bytes) = context.shared.target.place(context.job(), taken, slot);
     if bytes == 0 {
         return Ok(Vec::new());
     }
@@ -166,25 +123,9 @@ async fn read_bytes(
     Ok(memory.read(start, bytes).await.map_err(failed)?.to_vec())
 }
 
-/// Returns the size of all inputs that a run of units covers, bytes.
-pub(super) fn bytes(job: &Job, run: &Run) -> u64 {
-    if let Some(part) = run.part.filter(|_| job.by_parts()) {
-        return (0..job.inputs.len()).map(|input| job.parts(input).parts()[part].bytes).sum();
-    }
-    let inputs = job.inputs.iter();
-    inputs.map(|entry| run_bytes(entry, run)).sum()
-}
-
-fn run_bytes(entry: &Entry, run: &Run) -> u64 {
-    let count = run.locals.end - run.locals.start;
-    let last = run.first + (count - 1) * run.stride;
-    let full = u64::from(count - 1) * u64::from(entry.chunk_bytes);
-    full + u64::from(entry.layout().chunk_len(last))
-}
-
 /// Returns the sources of an execution over `taken`: a stream for each input, and the vector.
 fn sources(context: &StepContext, block_bytes: u32, taken: &Taken) -> Vec<Source> {
-    let job = &context.job;
+    let job = context.job();
     let mut sources = Vec::new();
     for (stream, entry) in (0u8..).zip(&job.inputs) {
         let run = match taken.run.part.filter(|_| job.by_parts()) {
@@ -226,7 +167,7 @@ pub(super) fn places(entry: &Entry, block_bytes: u32, member: usize, run: &Run) 
         return vec![Place::KvChunks { nsid, prefix, first, count, stride }];
     };
     let start = u64::from(run.locals.start) * u64::from(entry.chunk_bytes);
-    let ranges = byte_ranges(&extents[member], start, run_bytes(entry, run));
+    let ranges = byte_ranges(&extents[member], start, entry_bytes(entry, run));
     let place = |(offset, bytes)| Place::Blocks {
         nsid: BLOCK_NSID,
         slba: offset / u64::from(block_bytes),
@@ -245,18 +186,6 @@ async fn program_index(drive: &Drive, pid: u64) -> Result<u16, Error> {
         object: format!("program {pid}"),
         why: "the drive does not list this program".to_owned(),
     })
-}
-
-/// Returns the seconds covered by at least one of the spans.
-pub(super) fn covered_s(mut spans: Vec<(Instant, Instant)>) -> f64 {
-    spans.sort();
-    let (mut covered_ns, mut until) = (0, Instant::ZERO);
-    for (begin, end) in spans {
-        let begin = begin.max(until);
-        covered_ns += end.ns().saturating_sub(begin.ns());
-        until = until.max(end);
-    }
-    super::seconds(covered_ns)
 }
 
 #[cfg(test)]
@@ -316,18 +245,5 @@ mod tests {
         // Chunks 15, 17, ... 39: the eighth of unit 2, then 11 whole ones and 400 bytes of unit 9.
         let expected = [block(23 << 20, 1 << 20), block(72 << 20, (11 << 20) + 400)];
         assert_eq!(places(&entry, 4096, 0, &run(&entry, 7..20)), expected);
-    }
-
-    #[test]
-    fn overlapping_work_counts_once() {
-        let at = Instant::from_ns;
-        let second = 1_000_000_000;
-        let spans = vec![
-            (at(4 * second), at(5 * second)),
-            (at(second), at(3 * second)),
-            (at(2 * second), at(3 * second)),
-        ];
-        assert!((covered_s(spans) - 3.0).abs() < 1e-9);
-        assert!(covered_s(Vec::new()).abs() < 1e-9);
     }
 }

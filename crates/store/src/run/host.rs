@@ -4,21 +4,19 @@
 //! host are `n` threads, which receive and compute. Invariant: if a unit is a part, only its chunks
 //! and the program's output are in memory.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
 use csd_kernels::kernel::{Answer, Position};
-use csd_kernels::program::{Execution, Failure, Inputs, Program};
-use csd_reactor::{Buffer, Class, JoinHandle, busy, spawn};
+use csd_kernels::program::{Execution, Failure, Inputs};
+use csd_reactor::{Buffer, Class, JoinHandle, spawn};
 
-use super::context::StepContext;
-use super::drives::{self, Part};
-use super::link::is_lost;
+use super::core::StepContext;
+use super::drives;
 use super::queue::Taken;
-use super::tally::{self, Tally};
+use super::tally;
 use super::target::Target;
-use super::{Error, Mode, Share};
+use super::{Error, Mode};
 use crate::catalogue::Entry;
 use crate::layout::Run;
 use crate::object::read_chunk;
@@ -28,58 +26,21 @@ const CHUNKS_AHEAD: usize = 8;
 /// Parts that a core works on at once.
 const PARTS_AHEAD: usize = 2;
 
-/// Programs that have finished a part and can be reused for another one of the same step.
-type Idle = Rc<RefCell<Vec<Box<dyn Program>>>>;
-type Unit = JoinHandle<Result<Tally, (Taken, Error)>>;
-
-/// Processes units until none is left.
-pub(super) async fn work(context: &Rc<StepContext>) -> Result<Part, Error> {
-    let before = busy();
-    let mut pending: VecDeque<Unit> = VecDeque::new();
-    let (mut tally, mut failed) = (Tally::default(), None);
-    let idle = Idle::default();
-    let ahead = match (context.job.by_parts(), context.mode) {
+/// Returns the number of units that a core works on at once.
+pub(super) fn ahead(context: &StepContext) -> usize {
+    match (context.job().by_parts(), context.common.mode) {
         (true, Mode::Split) => 1,
         (true, _) => PARTS_AHEAD,
         // Units that the host takes early are lost to drives that start slowly.
         (false, Mode::Split) => CHUNKS_AHEAD / 2,
         (false, _) => CHUNKS_AHEAD,
-    };
-    loop {
-        while failed.is_none() && pending.len() < ahead {
-            let Some(taken) = context.queue.take_for_host() else { break };
-            let (context, idle) = (Rc::clone(context), Rc::clone(&idle));
-            pending.push_back(spawn(Class::Foreground, async move {
-                unit(&context, &taken, &idle).await.map_err(|error| (taken, error))
-            }));
-        }
-        let Some(unit) = pending.pop_front() else { break };
-        match unit.await {
-            Ok(done) => {
-                (context.progress)(done.bytes);
-                tally.add(&context.job, done);
-            }
-            Err((taken, error)) if is_lost(&error) => {
-                context.lose(taken.member, &error, Some(taken.run));
-            }
-            Err((_, error)) => {
-                context.queue.stop();
-                failed = failed.or(Some(error));
-            }
-        }
     }
-    if let Some(error) = failed {
-        return Err(error);
-    }
-    let busy_s = super::seconds(busy().since(&before).busy_ns());
-    let who = format!("host core {}", csd_reactor::core_id());
-    let elements = tally.bytes / context.job.inputs[0].element.bytes() as u64;
-    Ok(Part { tally, share: Share { who, elements, busy_s } })
 }
 
-/// Reads a unit, computes, and stores the output on the drive that the unit came from.
-async fn unit(context: &Rc<StepContext>, taken: &Taken, idle: &Idle) -> Result<Tally, Error> {
-    let job = &context.job;
+/// Reads a unit, computes, and stores the output on the drive that the unit came from. Returns the
+/// number of its elements.
+pub(super) async fn unit(context: &Rc<StepContext>, taken: &Taken) -> Result<u64, Error> {
+    let job = context.job();
     let mut inputs = Vec::with_capacity(job.inputs.len());
     for entry in &job.inputs {
         let run = match taken.run.part.filter(|_| job.by_parts()) {
@@ -89,21 +50,19 @@ async fn unit(context: &Rc<StepContext>, taken: &Taken, idle: &Idle) -> Result<T
         inputs.push(read_all(context, entry, taken.member, run).await?);
     }
     let position = tally::position(job, taken);
-    let computed = compute(context, &position, inputs, idle).map_err(|failure| {
-        let drive = context.links[taken.member].drive().name.clone();
+    let computed = compute(context, &position, inputs).map_err(|failure| {
+        let drive = context.common.links[taken.member].drive().name.clone();
         Error::Corrupt { drive, object: job.names(), why: failure.reason }
     });
     let (result, written) = computed?;
-    let bytes = match &context.target {
+    let bytes = match &context.shared.target {
         Target::Object { entry, .. } => {
             store_all(context, entry, taken, written).await?;
             Vec::new()
         }
         _ => written.iter().map(|chunk| &chunk[..]).collect::<Vec<_>>().concat(),
     };
-    let mut tally = Tally::default();
-    tally.add_execution(job, taken, &position, Answer { result, bytes });
-    Ok(tally)
+    Ok(context.done(taken, &position, Answer { result, bytes }))
 }
 
 /// Runs the program over the chunks of each input. Returns its result and the chunks of its output.
@@ -111,10 +70,9 @@ fn compute(
     context: &StepContext,
     position: &Position,
     mut inputs: Vec<Vec<Buffer>>,
-    idle: &Idle,
 ) -> Result<(u64, Vec<Buffer>), Failure> {
-    let (job, wanted) = (&context.job, context.target.wanted());
-    let reused = idle.borrow_mut().pop();
+    let (job, wanted) = (context.job(), context.shared.target.wanted());
+    let reused = context.idle.borrow_mut().pop();
     if reused.is_none() && !context.vector.is_empty() {
         inputs.push(vec![Buffer::from_slice(&context.vector)]);
     }
@@ -126,7 +84,7 @@ fn compute(
     let result = execution.finish()?;
     let (mut program, written) = execution.into_parts();
     if program.next_part() {
-        idle.borrow_mut().push(program);
+        context.idle.borrow_mut().push(program);
     }
     Ok((result, written))
 }
@@ -149,7 +107,7 @@ async fn read_all(
             let (context, entry) = (Rc::clone(context), Rc::clone(&entry));
             pending.push_back(spawn(Class::Foreground, async move {
                 let read = async |drive: &Rc<_>| read_chunk(drive, &entry, chunk).await;
-                context.links[member].run(read).await
+                context.common.links[member].run(read).await
             }));
         }
         let Some(chunk) = pending.pop_front() else { return Ok(chunks) };
@@ -164,14 +122,14 @@ async fn store_all(
     taken: &Taken,
     chunks: Vec<Buffer>,
 ) -> Result<(), Error> {
-    let (mut number, stride) = context.target.numbers(taken);
+    let (mut number, stride) = context.shared.target.numbers(taken);
     for chunk in &chunks {
         let key = csd_nvme::execute::chunk_key(&entry.id.0, number);
         let store = async |drive: &Rc<crate::array::Drive>| {
             let stored = drive.objects.store(&key, vec![Buffer::from_slice(chunk)], 0).await;
             stored.map_err(|error| Error::command(drive, error))
         };
-        context.links[taken.member].run(store).await?;
+        context.common.links[taken.member].run(store).await?;
         number += stride;
     }
     Ok(())

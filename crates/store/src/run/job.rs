@@ -8,7 +8,6 @@ use csd_kernels::kernel::{
 };
 use csd_nvme::execute::CHUNKS_MAX;
 
-use super::tally;
 use crate::catalogue::Entry;
 use crate::error::InvalidJob;
 use crate::layout::{Kind, Parts, Run};
@@ -63,7 +62,7 @@ impl Job {
     /// Describes the answer of a run.
     #[must_use]
     pub fn describe(&self, answer: &kernel::Answer) -> Description {
-        self.kernel.describe(&self.plan.parameters, answer, tally::items(self))
+        self.kernel.describe(&self.plan.parameters, answer, self.items())
     }
 
     /// Returns the settings that the job runs with, in words.
@@ -139,9 +138,7 @@ impl Job {
         }
         let mut piles = vec![Vec::new(); first.members.len()];
         for (index, part) in self.parts(0).content().iter().enumerate() {
-            let bytes: u64 =
-                (0..self.inputs.len()).map(|input| self.parts(input).parts()[index].bytes).sum();
-            if bytes > 0 {
+            if self.part_bytes(index) > 0 {
                 let number = u32::try_from(index).expect("fewer parts than chunks");
                 let locals = number..number + 1;
                 let run = Run { locals, first: number, number, stride: 1, part: Some(index) };
@@ -179,13 +176,34 @@ impl Job {
     pub fn bytes(&self) -> u64 {
         if self.sample.is_some() {
             let piles = self.piles();
-            return piles.into_iter().flatten().map(|run| super::drives::bytes(self, &run)).sum();
+            return piles.into_iter().flatten().map(|run| self.run_bytes(&run)).sum();
         }
         let bytes = |entry: &Entry| match &entry.parts {
             Some(parts) if self.by_parts() => parts.content().iter().map(|part| part.bytes).sum(),
             _ => entry.bytes,
         };
         self.inputs.iter().map(bytes).sum()
+    }
+
+    /// Returns the size of all inputs that a run of units covers, bytes.
+    pub(super) fn run_bytes(&self, run: &Run) -> u64 {
+        if let Some(part) = run.part.filter(|_| self.by_parts()) {
+            return self.part_bytes(part);
+        }
+        self.inputs.iter().map(|entry| entry_bytes(entry, run)).sum()
+    }
+
+    /// Returns the number of items of the first input.
+    pub(super) fn items(&self) -> u64 {
+        let items = |bytes: u64| bytes.div_ceil(self.plan.item_bytes.into());
+        match &self.inputs[0].parts {
+            Some(parts) => parts.parts().iter().map(|part| items(part.bytes)).sum(),
+            None => items(self.inputs[0].bytes),
+        }
+    }
+
+    fn part_bytes(&self, part: usize) -> u64 {
+        (0..self.inputs.len()).map(|input| self.parts(input).parts()[part].bytes).sum()
     }
 
     /// Checks that one execution can process each part whole.
@@ -215,6 +233,14 @@ fn head(runs: Vec<Run>, mut most: u32) -> Vec<Run> {
         run
     };
     runs.into_iter().map(cut).filter(|run| !run.locals.is_empty()).collect()
+}
+
+/// Returns the size of the chunks of a run, bytes.
+pub(super) fn entry_bytes(entry: &Entry, run: &Run) -> u64 {
+    let count = run.locals.end - run.locals.start;
+    let last = run.first + (count - 1) * run.stride;
+    let full = u64::from(count - 1) * u64::from(entry.chunk_bytes);
+    full + u64::from(entry.layout().chunk_len(last))
 }
 
 /// Returns an object as kernels see it.

@@ -48,15 +48,21 @@ impl Leases {
         Ok(leases)
     }
 
-    /// Checks that no other run has had the memory of a drive.
+    /// Checks that no other run has had the memory of a drive, unless the run `has_failed`, and
+    /// gives up all leases.
     ///
     /// # Errors
     /// [`Error::MemoryBusy`], or the error of a drive.
-    pub(super) async fn confirm(&self) -> Result<(), Error> {
-        for link in self.links.iter() {
-            link.run(async |drive| hold(drive, self.holder).await).await?;
+    pub(super) async fn finish(self, has_failed: bool) -> Result<(), Error> {
+        let mut confirmed = Ok(());
+        for link in self.links.iter().filter(|_| !has_failed) {
+            confirmed = link.run(async |drive| hold(drive, self.holder).await).await;
+            if confirmed.is_err() {
+                break;
+            }
         }
-        Ok(())
+        self.end().await;
+        confirmed
     }
 
     /// Gives up all leases; a drive that is lost keeps its lease until it expires after

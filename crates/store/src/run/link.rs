@@ -34,27 +34,29 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Returns the link to the drive with this index.
+    /// Returns links to these members of the array.
     ///
     /// # Errors
-    /// When it is down.
-    pub(super) fn new(
+    /// When one of them is down.
+    pub(super) fn all(
         array: &Array,
         plan: &Plan,
         options: &Options,
-        index: usize,
-    ) -> Result<Self, Error> {
-        let drive = Rc::clone(array.drive(index)?);
-        Ok(Self {
-            plan: plan.clone(),
-            options: options.clone(),
-            drive: RefCell::new(drive),
-            renewals: Cell::new(0),
-            prepared: Cell::new(None),
-            lost: RefCell::new(None),
-            lock: Semaphore::new(1),
-            crossed: Cell::new(0),
-        })
+        members: &[u16],
+    ) -> Result<Vec<Self>, Error> {
+        let link = |&member: &u16| {
+            Ok(Self {
+                plan: plan.clone(),
+                options: options.clone(),
+                drive: RefCell::new(Rc::clone(array.drive(member.into())?)),
+                renewals: Cell::new(0),
+                prepared: Cell::new(None),
+                lost: RefCell::new(None),
+                lock: Semaphore::new(1),
+                crossed: Cell::new(0),
+            })
+        };
+        members.iter().map(link).collect()
     }
 
     /// Returns the drive on its current connection.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use csd_initiator::Memory;
 use csd_reactor::Buffer;
 
-use super::context::StepContext;
+use super::core::StepContext;
 use super::link::{Link, is_lost};
 use super::target::MEMORY_NSID;
 use super::{Error, InvalidJob, lease};
@@ -30,10 +30,10 @@ pub(super) fn check(links: &[Link], needed: u64) -> Result<(), Error> {
 
 /// Prepares the memory of every member's drive; records a drive that is lost.
 pub(super) async fn prepare_all(context: &Rc<StepContext>) -> Result<(), Error> {
-    for member in 0..context.links.len() {
-        let link = &context.links[member];
+    for member in 0..context.common.links.len() {
+        let link = &context.common.links[member];
         match link.run(async |drive| prepare(context, link, drive).await).await {
-            Err(error) if is_lost(&error) => context.lose(member, &error, None),
+            Err(error) if is_lost(&error) => context.common.lose(member, &error, None),
             written => written?,
         }
     }
@@ -47,7 +47,7 @@ pub(super) async fn renew(
     member: usize,
     drive: &Drive,
 ) -> Result<(), Error> {
-    let link = &context.links[member];
+    let link = &context.common.links[member];
     match context.holder == 0 || link.is_prepared() {
         true => Ok(()),
         false => prepare(context, link, drive).await,

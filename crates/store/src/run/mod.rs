@@ -6,12 +6,13 @@
 //! reports the missing work. Invariant: an [`Outcome`] covers every element of the objects exactly
 //! once.
 
-mod context;
 mod core;
+mod cores;
 mod drives;
 mod host;
 mod job;
 mod lease;
+mod ledger;
 mod link;
 mod memory;
 pub mod program;
@@ -19,21 +20,22 @@ mod queue;
 mod rank;
 mod tally;
 mod target;
+mod team;
+mod work;
 
 use std::fmt;
 use std::sync::Arc;
 
 use csd_initiator::Options;
 use csd_kernels::{kernel, page_rank};
-use csd_reactor::Instant;
 
 use crate::array::Plan;
 use crate::object::{Error, Progress};
 
 pub use crate::error::InvalidJob;
-pub use context::Partial;
 pub use job::Job;
 pub use lease::PATIENCE;
+pub use ledger::Partial;
 pub use rank::Ranks;
 pub use target::{OutputObject, difference};
 
@@ -42,7 +44,7 @@ pub use target::{OutputObject, difference};
 pub enum Mode {
     /// The drives, where the chunks are.
     Drives,
-    /// The host: chunks cross the wire. The system with ordinary SSDs.
+    /// The host: chunks cross the wire, as in a system with ordinary SSDs.
     Host,
     /// Both take chunks until none is left.
     Split,
@@ -65,7 +67,7 @@ pub struct Share {
     pub who: String,
     /// Number of elements processed.
     pub elements: u64,
-    /// Busy time, seconds: with an execution in flight for a drive, not idle for a core.
+    /// Busy time, seconds: a drive is busy while an execution is in flight, a core while not idle.
     pub busy_s: f64,
 }
 
@@ -85,13 +87,13 @@ pub struct Answer {
 pub struct Outcome {
     /// Mode of the run.
     pub mode: Mode,
-    /// Number of host cores used: workers, or one that only commands the drives.
+    /// Number of host cores used: those that compute, or one that only sends commands to drives.
     pub cores: usize,
     /// The answer.
     pub answer: Answer,
-    /// Number of elements processed; those of each step count again.
+    /// Number of elements processed; every step counts them again.
     pub elements: u64,
-    /// Number of bytes read; those of each step count again.
+    /// Number of bytes read; every step counts them again.
     pub bytes: u64,
     /// Wall time from the last connection to the last answer, seconds.
     pub wall_s: f64,
@@ -130,62 +132,48 @@ pub fn run(
     run_options: &RunOptions,
 ) -> Result<Outcome, Failed> {
     let cores = if run_options.mode == Mode::Drives { 1 } else { run_options.cores };
-    let config = csd_reactor::Config { cores, ..config.clone() };
     let target = output_object.map(OutputObject::target);
     let shared =
         core::Shared::new(plan, options, job, target, &RunOptions { cores, ..run_options.clone() });
     let shared = Arc::new(shared);
     let on_cores = Arc::clone(&shared);
-    let parts = csd_reactor::run(&config, move |core| core::main(core, Arc::clone(&on_cores)));
-    let parts = parts.map_err(Failed::Runtime)?;
-    let parts = parts.into_iter().collect::<Result<Vec<_>, _>>().map_err(Failed::Run)?;
+    let spent = cores::run(config, cores, move |core| core::main(core, Arc::clone(&on_cores)))?;
     let (answer, bytes) = shared.answer();
     let steps = answer.ranks.as_ref().map_or(1, |ranks| u64::from(ranks.iterations));
     // The step in which a drive is lost does not count.
     let begun = if answer.ranks.is_some() { steps + 1 } else { steps };
     let unit = if job.by_parts() { "part" } else { "chunk" };
-    if let Some(partial) = shared.losses().partial(unit, bytes, job.bytes() * begun) {
+    if let Some(partial) = shared.ledger().partial(unit, bytes, job.bytes() * begun) {
         return Err(Failed::Partial(partial));
     }
     let all_bytes = job.bytes() * steps;
     assert_eq!(bytes, all_bytes, "every element is looked at exactly once");
-    let begin = parts.iter().map(|part| part.begin).min().unwrap_or(Instant::ZERO);
-    let end = parts.iter().map(|part| part.end).max().unwrap_or(Instant::ZERO);
     Ok(Outcome {
         mode: run_options.mode,
         cores,
         answer,
         elements: job.elements() * steps,
         bytes,
-        wall_s: seconds(end.ns().saturating_sub(begin.ns())),
-        crossed_bytes: parts.iter().map(|part| part.crossed_bytes).sum(),
-        shares: shared.shares(),
+        wall_s: spent.wall_s,
+        crossed_bytes: spent.crossed_bytes,
+        shares: shared.ledger().shares(),
     })
 }
 
 /// Reason why there is no outcome.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failed {
     /// A drive or the network failed.
-    Run(Error),
+    #[error(transparent)]
+    Run(#[from] Error),
     /// Drives were lost during the run.
-    Partial(Partial),
+    #[error(transparent)]
+    Partial(#[from] Partial),
     /// The cores could not run.
-    Runtime(csd_reactor::Error),
+    #[error(transparent)]
+    Runtime(#[from] csd_reactor::Error),
 }
-
-impl fmt::Display for Failed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Run(error) => error.fmt(f),
-            Self::Partial(partial) => partial.fmt(f),
-            Self::Runtime(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for Failed {}
 
 #[allow(clippy::cast_precision_loss)] // a run of 2^53 ns takes 104 days
 fn seconds(ns: u64) -> f64 {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use csd_kernels::page_rank::{self, Form, Iteration, Options, Progress, advance_dense};
 
-use super::context::StepContext;
+use super::core::StepContext;
 use super::job::Job;
 use crate::object::{Error, read_chunk};
 
@@ -48,7 +48,7 @@ impl Ranking {
     pub(super) async fn begin(context: &Rc<StepContext>, options: Options) -> Result<Self, Error> {
         let wrong =
             |wrong: page_rank::WrongOption| Error::InvalidJob(super::InvalidJob(wrong.to_string()));
-        let parameters = parameters(&context.job).expect("a job of page rank");
+        let parameters = parameters(context.job()).expect("a job of page rank");
         // Created for a dense matrix, too, because this checks the options.
         let degrees = match parameters.form {
             Form::Dense => Vec::new(),
@@ -120,20 +120,21 @@ impl Ranking {
 
 /// Reads the numbers of outgoing edges, the last part of a graph.
 async fn degrees(context: &Rc<StepContext>, nodes: u64) -> Result<Vec<u32>, Error> {
-    let entry = &context.job.inputs[0];
+    let entry = &context.job().inputs[0];
     let layout = entry.layout();
-    let parts = context.job.parts(0);
+    let parts = context.job().parts(0);
     let (last, mut bytes) = (parts.parts().len() - 1, Vec::new());
     let mut chunks: VecDeque<u32> = parts.part_chunks(last).collect();
     while let Some(chunk) = chunks.pop_front() {
-        let link = &context.links[layout.member(chunk)];
+        let link = &context.common.links[layout.member(chunk)];
         let read = link.run(async |drive| read_chunk(drive, entry, chunk).await).await?;
         bytes.extend_from_slice(&read);
     }
     let degrees: Vec<u32> =
         bytes.as_chunks().0.iter().map(|degree| u32::from_le_bytes(*degree)).collect();
     if degrees.len() as u64 != nodes {
-        let drive = context.links[usize::from(parts.parts()[last].member)].drive().name.clone();
+        let drive =
+            context.common.links[usize::from(parts.parts()[last].member)].drive().name.clone();
         let why = format!("it has {} numbers of edges for {nodes} nodes", degrees.len());
         return Err(Error::Corrupt { drive, object: entry.name.clone(), why });
     }

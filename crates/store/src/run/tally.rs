@@ -23,14 +23,14 @@ pub(super) struct Tally {
 
 impl Tally {
     /// Adds the answer of an execution over `taken`, whose items are at `position`.
-    pub(super) fn add_execution(
+    pub(super) fn add(
         &mut self,
         job: &Job,
         taken: &Taken,
         position: &Position,
         mut answer: Answer,
     ) {
-        self.bytes += super::drives::bytes(job, &taken.run);
+        self.bytes += job.run_bytes(&taken.run);
         if let Some(part) = taken.run.part.filter(|_| job.by_parts()) {
             self.parts.push((part, answer.result));
             if job.has_row_sums() {
@@ -40,29 +40,12 @@ impl Tally {
         let placed = job.kernel.place(position, answer);
         job.kernel.combine(&mut self.answer, placed);
     }
-
-    /// Adds another tally of the same job.
-    pub(super) fn add(&mut self, job: &Job, other: Self) {
-        self.bytes += other.bytes;
-        job.kernel.combine(&mut self.answer, other.answer);
-        self.parts.extend(other.parts);
-        self.sums.extend(other.sums);
-    }
-}
-
-/// Returns the number of items of the job's first input.
-pub(super) fn items(job: &Job) -> u64 {
-    let items = |bytes: u64| bytes.div_ceil(job.plan.item_bytes.into());
-    match &job.inputs[0].parts {
-        Some(parts) => parts.parts().iter().map(|part| items(part.bytes)).sum(),
-        None => items(job.inputs[0].bytes),
-    }
 }
 
 /// Returns the position of the items of `taken` among all items of the job.
 pub(super) fn position(job: &Job, taken: &Taken) -> Position {
     let (entry, item_bytes) = (&job.inputs[0], job.plan.item_bytes);
-    let (every, items) = (entry.chunk_bytes / item_bytes, items(job));
+    let (every, items) = (entry.chunk_bytes / item_bytes, job.items());
     let Layout::Parts(parts) = entry.layout() else {
         let gap = u64::from(every) * u64::from(taken.run.stride - 1);
         let every_or_none = if gap == 0 { 0 } else { every };

@@ -9,10 +9,10 @@ use csd_kernels::ElementType;
 use csd_kernels::kernel::{AnswerForm, Wanted, Writes};
 use csd_nvme::execute::Output;
 
+use super::Answer;
 use super::job::Job;
 use super::link::TRIES;
 use super::queue::Taken;
-use super::{Answer, tally};
 use crate::array::{Array, OBJECTS_NSID};
 use crate::catalogue::Entry;
 use crate::error::InvalidJob;
@@ -218,7 +218,7 @@ impl OutputObject {
             Writes::PerItem { element } => {
                 let bytes = u64::from(element_bytes(element));
                 let items = |input: u64| input.div_ceil(job.plan.item_bytes.into());
-                entry.bytes = tally::items(job) * bytes;
+                entry.bytes = job.items() * bytes;
                 entry.shape = vec![entry.elements()];
                 let mut at = 0;
                 let written = |part: &Part| {

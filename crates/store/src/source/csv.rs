@@ -277,7 +277,7 @@ mod tests {
                 assert!(with_empty(text, "2", empty).unwrap_err().contains(why));
             }
         }
-        // The first row: a value beside numbers, a name beside names.
+        // The first row holds values if its other cells are numbers, and names otherwise.
         assert_eq!(with_empty(",2\n3,4\n", "1", Empty::Zero), Ok(vec![0, 3]));
         assert_eq!(with_empty(",price\n3,4\n", "1", Empty::Zero), Ok(vec![3]));
         assert_eq!(with_empty(",2\n3,4\n", "1", Empty::Skip), Ok(vec![3]));

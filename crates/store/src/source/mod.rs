@@ -6,7 +6,6 @@
 mod csv;
 mod npy;
 
-use std::fmt;
 use std::io::{self, Read};
 
 use csd_kernels::ElementType;
@@ -32,10 +31,11 @@ enum Kind {
 }
 
 /// Reason why an input cannot be stored: the user's file is at fault, except for [`Error::Read`].
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Reading failed.
+    #[error("cannot read {name}: {source}")]
     Read {
         /// The input.
         name: String,
@@ -43,6 +43,10 @@ pub enum Error {
         source: io::Error,
     },
     /// The input does not hold whole elements.
+    #[error(
+        "{name} has {bytes} bytes, which is not a whole number of {element} elements of {} bytes",
+        .element.bytes()
+    )]
     Trailing {
         /// The input.
         name: String,
@@ -52,6 +56,7 @@ pub enum Error {
         bytes: u64,
     },
     /// A `.npy` header is malformed, or describes an unsupported array.
+    #[error("{name} is not a usable .npy file: {why}")]
     Npy {
         /// The input.
         name: String,
@@ -59,6 +64,10 @@ pub enum Error {
         why: String,
     },
     /// A value of a CSV file is not of the element type.
+    #[error(
+        "{name}, line {line}, column {column}: {text:?} is not a valid {element}{}",
+        if .text.trim().is_empty() { ": --empty says what an empty cell is" } else { "" }
+    )]
     Value {
         /// The input.
         name: String,
@@ -72,6 +81,7 @@ pub enum Error {
         element: ElementType,
     },
     /// The file is not CSV, or has no such column.
+    #[error("{name} is not usable as CSV: {why}")]
     Csv {
         /// The input.
         name: String,
@@ -79,6 +89,7 @@ pub enum Error {
         why: String,
     },
     /// The options contradict the input.
+    #[error("{name}: {why}")]
     Option {
         /// The input.
         name: String,
@@ -94,42 +105,6 @@ impl Error {
         match self {
             Self::Read { .. } => Fault::Run,
             _ => Fault::Usage,
-        }
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Read { name, source } => write!(f, "cannot read {name}: {source}"),
-            Self::Trailing { name, element, bytes } => write!(
-                f,
-                "{name} has {bytes} bytes, which is not a whole number of {element} elements of \
-                 {} bytes",
-                element.bytes()
-            ),
-            Self::Npy { name, why } => write!(f, "{name} is not a usable .npy file: {why}"),
-            Self::Value { name, line, column, text, element } => {
-                write!(
-                    f,
-                    "{name}, line {line}, column {column}: {text:?} is not a valid {element}"
-                )?;
-                match text.trim().is_empty() {
-                    true => f.write_str(": --empty says what an empty cell is"),
-                    false => Ok(()),
-                }
-            }
-            Self::Csv { name, why } => write!(f, "{name} is not usable as CSV: {why}"),
-            Self::Option { name, why } => write!(f, "{name}: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Read { source, .. } => Some(source),
-            _ => None,
         }
     }
 }

@@ -24,9 +24,11 @@ pub(super) struct Header {
 }
 
 /// Reason why there is no valid header.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum HeaderError {
-    Read(io::Error),
+    #[error(transparent)]
+    Read(#[from] io::Error),
+    #[error("{0}")]
     Malformed(String),
 }
 
@@ -241,10 +243,7 @@ mod tests {
     }
 
     fn header(bytes: &[u8]) -> Result<Header, String> {
-        read_header(&mut &bytes[..]).map_err(|error| match error {
-            HeaderError::Malformed(why) => why,
-            HeaderError::Read(error) => error.to_string(),
-        })
+        read_header(&mut &bytes[..]).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -6,7 +6,8 @@ use csd_kernels::program::{self, Cause};
 use csd_nvme::status::Status;
 
 /// Failure of an execution.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
 pub struct Failure {
     /// Status of the completion.
     pub status: Status,
@@ -45,11 +46,3 @@ impl From<Status> for Failure {
         Self::new(status, status)
     }
 }
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.reason)
-    }
-}
-
-impl std::error::Error for Failure {}

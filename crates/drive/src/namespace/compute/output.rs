@@ -43,8 +43,8 @@ pub(super) fn held_bytes(destination: &Destination) -> u64 {
     full + 2 * chunk + full.max(chunk)
 }
 
-/// Returns an empty output for this destination. A serial execution gathers its output as a whole,
-/// as far as that is not longer than all that an execution may read.
+/// Returns an empty output for this destination. A serial execution gathers its whole output, up to
+/// the number of bytes that an execution may read.
 pub(super) fn gather(destination: &Destination, serial: bool) -> Output {
     let whole = usize::try_from(SOURCE_BYTES_MAX).expect("256 MiB");
     let full_bytes = if serial { whole } else { FULL_BYTES };
@@ -57,7 +57,7 @@ pub(super) struct Drain {
     shared: Arc<Shared>,
     destination: Destination,
     chunks: u32,
-    /// Bytes that went to memory.
+    /// Number of bytes written to memory.
     remembered: u64,
     under_way: VecDeque<(usize, JoinHandle<Result<(), Status>>)>,
     under_way_bytes: usize,
@@ -93,7 +93,7 @@ impl Drain {
         Ok(Self { kv, shared, destination, chunks: 0, remembered: 0, under_way, under_way_bytes })
     }
 
-    /// Begins to store the chunks that are full, and at the `last` time what is left.
+    /// Begins to store the chunks that are full, and if this is the `last` call, the rest as well.
     pub(super) async fn drain(&mut self, output: &mut Output, last: bool) -> Result<(), Failure> {
         for chunk in output.take(last) {
             let is_full = |drain: &Self| {

@@ -1,8 +1,8 @@
 //! Memory range sets: ranges of memory that executions are given.
 //!
-//! Invariants: the ranges of a set lie in memory, hold a byte, and share none; a set is used by one
-//! execution at a time, and not deleted then. Sets belong to the host that made them, by its NQN,
-//! and do not exist for others. They last until the drive stops.
+//! Invariants: the ranges of a set lie in memory, are not empty and do not overlap; a set is used
+//! by one execution at a time, and is not deleted meanwhile. Sets belong to the host that made
+//! them, by its NQN, and do not exist for others. They last until the drive stops.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

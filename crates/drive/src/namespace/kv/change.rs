@@ -164,7 +164,8 @@ async fn clean_best(segments: &Arc<Segments>) -> Result<Cleaned, Status> {
     call(owner(number), Class::Background, there).await.unwrap_or(Err(Status::INTERNAL_ERROR))
 }
 
-/// Returns this core's best segment with its shard, and true if one waits for its readers.
+/// Returns this core's best segment to clean with its shard, and true if a segment cannot be
+/// cleaned yet because hosts read from it.
 fn best_here() -> (Option<(Candidate, usize)>, bool) {
     let Some(here) = core_local::<Kv>() else { return (None, false) };
     let shards = || here.shards.iter().flatten();

@@ -1,8 +1,8 @@
 //! [`Group`]: one group commit in preparation, with the places of its records and the bytes to
 //! write.
 //!
-//! Short records are copied one behind the other into shared buffers, so that a group of many takes
-//! few buffers; long values are written in place. It does no I/O.
+//! Short records are copied one after another into shared buffers, so a group of many records needs
+//! few buffers. Long values are not copied. This module performs no I/O.
 
 use csd_reactor::Buffer;
 
@@ -26,7 +26,7 @@ pub(super) struct Group {
     pub sequence: u64,
     /// Offset of its first record in the segment, at the start of a page.
     pub start: u64,
-    /// Offset behind its last record.
+    /// Offset of the end of its last record.
     pub end: u64,
     /// Appends with their places.
     pub placed: Vec<(Append, Location)>,

@@ -103,7 +103,7 @@ impl Value {
     }
 
     /// Reads the next piece of at most `most` bytes, with `head` bytes of headroom and `tail` of
-    /// tailroom; `None` behind the last. The last piece is returned only if the checksum holds.
+    /// tailroom; `None` after the last. The last piece is returned only if the checksum holds.
     ///
     /// # Errors
     /// [`Status::UNRECOVERED_ERROR`].

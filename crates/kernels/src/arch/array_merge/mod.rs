@@ -59,36 +59,19 @@ pub struct Both {
     pub(crate) wide: Functions<i64>,
 }
 
-/// Returns the best version.
-pub(crate) fn best() -> Version<Both> {
-    static BEST: LazyLock<Version<Both>> = LazyLock::new(|| super::best(versions()));
-    *BEST
-}
-
-/// Returns every version that this machine can run, the best first.
-pub(crate) fn versions() -> impl Iterator<Item = Version<Both>> {
-    #[cfg(target_arch = "x86_64")]
-    let vector = {
-        use std::is_x86_feature_detected as detected;
-        let popcnt = detected!("popcnt");
-        let both = |narrow, wide| Both { narrow, wide };
-        [
-            Version::if_detected(
-                detected!("avx512f") && popcnt,
-                "avx512",
-                both(avx512::narrow::FUNCTIONS, avx512::wide::FUNCTIONS),
-            ),
-            Version::if_detected(
-                detected!("avx2") && popcnt,
-                "avx2",
-                both(avx2::narrow::FUNCTIONS, avx2::wide::FUNCTIONS),
-            ),
-        ]
-    };
-    #[cfg(not(target_arch = "x86_64"))]
-    let vector: [Option<Version<Both>>; 0] = [];
-    let portable = Version::portable(Both { narrow: functions(), wide: functions() });
-    vector.into_iter().flatten().chain([portable])
+versions! {
+    versions, best: Both;
+    x86_64:
+        "avx512" ["avx512f", "popcnt"] Both {
+            narrow: avx512::narrow::FUNCTIONS,
+            wide: avx512::wide::FUNCTIONS,
+        },
+        "avx2" ["avx2", "popcnt"] Both {
+            narrow: avx2::narrow::FUNCTIONS,
+            wide: avx2::wide::FUNCTIONS,
+        };
+    aarch64: ;
+    portable: Both { narrow: functions(), wide: functions() };
 }
 
 fn functions<K: Key>() -> Functions<K> {

@@ -50,28 +50,12 @@ impl Functions {
 
 /// Returns the number of elements of `bytes` that match the pattern, by the best version.
 pub(crate) fn count(pattern: &Pattern, bytes: &[u8]) -> u64 {
-    static BEST: LazyLock<Version<Functions>> = LazyLock::new(|| super::best(versions()));
-    BEST.run.count(pattern, bytes)
+    best().run.count(pattern, bytes)
 }
 
-/// Returns every version that this machine can run, the best first.
-pub(crate) fn versions() -> impl Iterator<Item = Version<Functions>> {
-    #[cfg(target_arch = "x86_64")]
-    let vector = {
-        use std::is_x86_feature_detected as detected;
-        let avx512 = detected!("avx512f") && detected!("popcnt");
-        [
-            Version::if_detected(avx512, "avx512", avx512::FUNCTIONS),
-            Version::if_detected(detected!("avx2"), "avx2", avx2::FUNCTIONS),
-        ]
-    };
-    #[cfg(target_arch = "aarch64")]
-    let vector = [Version::if_detected(
-        std::arch::is_aarch64_feature_detected!("neon"),
-        "neon",
-        neon::FUNCTIONS,
-    )];
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    let vector: [Option<Version<Functions>>; 0] = [];
-    vector.into_iter().flatten().chain([Version::portable(portable::FUNCTIONS)])
+versions! {
+    versions, best: Functions;
+    x86_64: "avx512" ["avx512f", "popcnt"] avx512::FUNCTIONS, "avx2" ["avx2"] avx2::FUNCTIONS;
+    aarch64: "neon" ["neon"] neon::FUNCTIONS;
+    portable: portable::FUNCTIONS;
 }

@@ -8,7 +8,8 @@ use super::{Functions, portable};
 
 /// Bytes of one turn.
 const TURN: usize = 64;
-/// Bytes between sums of the 32-bit counters: a lane counts at most a 16th of their elements.
+/// Bytes after which the 32-bit counters are added up. A lane counts at most a 16th of the elements
+/// in them, so it cannot overflow.
 const BLOCK: usize = 1 << 30;
 
 /// The functions of this version.

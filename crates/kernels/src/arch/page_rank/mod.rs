@@ -21,49 +21,18 @@ pub(crate) type Dense = fn(&[u8], &[f32], &mut [f32; LANES_DENSE]);
 /// Appends the sums of whole rows, up to the first that is cut or wrong.
 pub(crate) type Sparse = fn(&[[u8; 4]], &[f64], &mut Vec<f64>) -> Walk;
 
-/// Returns the best version of the dense product.
-pub(crate) fn best_dense() -> Version<Dense> {
-    static BEST: LazyLock<Version<Dense>> = LazyLock::new(|| super::best(dense_versions()));
-    *BEST
+versions! {
+    dense_versions, best_dense: Dense;
+    x86_64: "avx512" ["avx512f"] avx512::dense, "avx2" ["avx2"] avx2::dense;
+    aarch64: "neon" ["neon"] neon::dense;
+    portable: dense;
 }
 
-/// Returns the best version of the sparse product.
-pub(crate) fn best_sparse() -> Version<Sparse> {
-    static BEST: LazyLock<Version<Sparse>> = LazyLock::new(|| super::best(sparse_versions()));
-    *BEST
-}
-
-/// Returns every version of the dense product that this machine can run, the best first.
-pub(crate) fn dense_versions() -> impl Iterator<Item = Version<Dense>> {
-    #[cfg(target_arch = "x86_64")]
-    let vector = {
-        use std::is_x86_feature_detected as detected;
-        [
-            Version::if_detected(detected!("avx512f"), "avx512", avx512::dense as Dense),
-            Version::if_detected(detected!("avx2"), "avx2", avx2::dense),
-        ]
-    };
-    #[cfg(target_arch = "aarch64")]
-    let vector = [Version::if_detected(
-        std::arch::is_aarch64_feature_detected!("neon"),
-        "neon",
-        neon::dense as Dense,
-    )];
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    let vector: [Option<Version<Dense>>; 0] = [];
-    vector.into_iter().flatten().chain([Version::portable(dense as Dense)])
-}
-
-/// Returns every version of the sparse product that this machine can run, the best first.
-pub(crate) fn sparse_versions() -> impl Iterator<Item = Version<Sparse>> {
-    #[cfg(target_arch = "x86_64")]
-    let vector = {
-        let detected = std::is_x86_feature_detected!("avx2");
-        [Version::if_detected(detected, "avx2", avx2::sparse as Sparse)]
-    };
-    #[cfg(not(target_arch = "x86_64"))]
-    let vector: [Option<Version<Sparse>>; 0] = [];
-    vector.into_iter().flatten().chain([Version::portable(sparse::portable as Sparse)])
+versions! {
+    sparse_versions, best_sparse: Sparse;
+    x86_64: "avx2" ["avx2"] avx2::sparse;
+    aarch64: ;
+    portable: sparse::portable;
 }
 
 fn dense(row: &[u8], vector: &[f32], lanes: &mut [f32; LANES_DENSE]) {

@@ -25,29 +25,14 @@ pub(crate) type Add = fn(Numeric, &[u8], &[u8], &mut [u8]);
 
 /// Adds with the best version.
 pub(crate) fn add(element: Numeric, left: &[u8], right: &[u8], sum: &mut [u8]) {
-    static BEST: LazyLock<Version<Add>> = LazyLock::new(|| super::best(versions()));
-    (BEST.run)(element, left, right, sum);
+    (best().run)(element, left, right, sum);
 }
 
-/// Returns every version that this machine can run, the best first.
-pub(crate) fn versions() -> impl Iterator<Item = Version<Add>> {
-    #[cfg(target_arch = "x86_64")]
-    let vector = {
-        use std::is_x86_feature_detected as detected;
-        [
-            Version::if_detected(detected!("avx512f"), "avx512", avx512::add as Add),
-            Version::if_detected(detected!("avx2"), "avx2", avx2::add),
-        ]
-    };
-    #[cfg(target_arch = "aarch64")]
-    let vector = [Version::if_detected(
-        std::arch::is_aarch64_feature_detected!("neon"),
-        "neon",
-        neon::add as Add,
-    )];
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    let vector: [Option<Version<Add>>; 0] = [];
-    vector.into_iter().flatten().chain([Version::portable(scalar::add as Add)])
+versions! {
+    versions, best: Add;
+    x86_64: "avx512" ["avx512f"] avx512::add, "avx2" ["avx2"] avx2::add;
+    aarch64: "neon" ["neon"] neon::add;
+    portable: scalar::add;
 }
 
 /// Returns the number of bytes to add one by one before the result is aligned for streaming; `None`

@@ -1,5 +1,5 @@
-//! Versions that use a processor's instructions for the CRC of a word of 8 bytes and of a byte. It
-//! is a macro, so that functions are compiled with the features of the module that uses them.
+//! Versions that use a processor's instructions for the CRC of a word of 8 bytes and of a byte. A
+//! macro makes them, so that they are compiled with the features of the module that calls it.
 
 macro_rules! instructions {
     ($arch:ident, $feature:literal, $word:expr, $byte:ident) => {

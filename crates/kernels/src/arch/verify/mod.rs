@@ -101,34 +101,13 @@ impl Functions {
     }
 }
 
-/// Returns the best version.
-pub(crate) fn best() -> Version<Functions> {
-    static BEST: LazyLock<Version<Functions>> = LazyLock::new(|| super::best(versions()));
-    *BEST
-}
-
-/// Returns every version that this machine can run, the best first.
-pub(crate) fn versions() -> impl Iterator<Item = Version<Functions>> {
-    #[cfg(target_arch = "x86_64")]
-    let vector = {
-        use std::is_x86_feature_detected as detected;
-        let sse42 = detected!("sse4.2");
-        let avx512 =
-            sse42 && detected!("avx512f") && detected!("vpclmulqdq") && detected!("pclmulqdq");
-        [
-            Version::if_detected(avx512, "avx512", avx512::FUNCTIONS),
-            Version::if_detected(sse42, "sse4.2", sse42::FUNCTIONS),
-        ]
-    };
-    #[cfg(target_arch = "aarch64")]
-    let vector = [Version::if_detected(
-        std::arch::is_aarch64_feature_detected!("crc"),
-        "crc",
-        armv8::FUNCTIONS,
-    )];
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    let vector: [Option<Version<Functions>>; 0] = [];
-    vector.into_iter().flatten().chain([Version::portable(portable::FUNCTIONS)])
+versions! {
+    versions, best: Functions;
+    x86_64:
+        "avx512" ["sse4.2", "avx512f", "vpclmulqdq", "pclmulqdq"] avx512::FUNCTIONS,
+        "sse4.2" ["sse4.2"] sse42::FUNCTIONS;
+    aarch64: "crc" ["crc"] armv8::FUNCTIONS;
+    portable: portable::FUNCTIONS;
 }
 
 /// Returns the states of several pages of one length after all their bytes.

@@ -4,7 +4,6 @@
 //! removes everything that it loaded or stored in a drive at its end, also when a signal ends the
 //! run. A run that is killed leaves that to the next one: see [`super::owner`].
 
-use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
@@ -13,21 +12,22 @@ use std::task::Poll;
 use std::time::Duration;
 
 use csd_initiator::Options;
-use csd_reactor::{CoreId, Instant, Semaphore, now, random_u64, sleep, stop_requested};
+use csd_reactor::{CoreId, Semaphore, random_u64, sleep, stop_requested};
 
 use super::gather::Gather;
 use super::lines::Heads;
 use super::owner::{Owner, Watch};
-use super::team::Team;
 use super::{Answer, Function, RunOptions, Task, drives, host};
 use crate::array::{Array, Drive, Plan};
-use crate::layout::Run;
 use crate::object::Error;
-use crate::run::context::Losses;
+use crate::run::Mode;
+use crate::run::cores::CorePart;
 use crate::run::lease::{self, Leases};
+use crate::run::ledger::Ledger;
 use crate::run::link::Link;
-use crate::run::queue::Queue;
-use crate::run::{Mode, Share};
+use crate::run::queue::{Queue, Taken};
+use crate::run::team::Team;
+use crate::run::work::{self, Common, Done, MemberError, Work};
 
 /// State shared by the cores of a run.
 pub(super) struct Shared {
@@ -35,27 +35,18 @@ pub(super) struct Shared {
     options: Options,
     task: Arc<Task>,
     run_options: RunOptions,
-    queue: Queue,
+    queue: Arc<Queue>,
     gather: Gather,
-    losses: Losses,
+    ledger: Arc<Ledger>,
     sums: Mutex<Sums>,
 }
 
 /// Totals of the work done.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sums {
     pub(super) bytes: u64,
     pub(super) executions: u64,
     pub(super) handed_bytes: u64,
-    /// Shares, keyed by the name and true for a host's core, so that drives come first.
-    pub(super) shares: BTreeMap<(bool, String), Share>,
-}
-
-/// Contribution of one core to an outcome.
-pub(super) struct CorePart {
-    pub(super) begin: Instant,
-    pub(super) end: Instant,
-    pub(super) crossed_bytes: u64,
 }
 
 impl Shared {
@@ -70,15 +61,15 @@ impl Shared {
             options: options.clone(),
             task: Arc::clone(task),
             run_options: run_options.clone(),
-            queue: Queue::new(task.piles()),
+            queue: Arc::new(Queue::new(task.piles())),
             gather: Gather::new(task),
-            losses: Losses::default(),
+            ledger: Arc::default(),
             sums: Mutex::default(),
         }
     }
 
-    pub(super) fn losses(&self) -> &Losses {
-        &self.losses
+    pub(super) fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 
     fn locked(&self) -> MutexGuard<'_, Sums> {
@@ -86,11 +77,7 @@ impl Shared {
     }
 
     pub(super) fn sums(&self) -> Sums {
-        self.locked().clone()
-    }
-
-    pub(super) fn add_share(&self, share: Share, host: bool) {
-        self.locked().shares.insert((host, share.who.clone()), share);
+        *self.locked()
     }
 
     /// Returns the answer of a run that is over.
@@ -102,8 +89,7 @@ impl Shared {
 /// State shared by the workers of one core.
 pub(super) struct StepContext {
     pub(super) shared: Arc<Shared>,
-    /// Links to the drives, by member.
-    pub(super) links: Rc<Vec<Link>>,
+    pub(super) common: Common,
     pub(super) heads: Heads,
     /// Permit for the core's compute thread: one execution at a time, because an execution's wall
     /// time is bounded.
@@ -117,34 +103,15 @@ impl StepContext {
         &self.shared.task
     }
 
-    pub(super) fn queue(&self) -> &Queue {
-        &self.shared.queue
-    }
-
-    pub(super) fn mode(&self) -> Mode {
-        self.shared.run_options.mode
-    }
-
-    /// Returns the number of elements in a chunk of the first object.
-    pub(super) fn elements(&self, chunk: u32) -> u64 {
-        let task = self.task();
-        u64::from(task.layout.chunk_len(chunk)) / task.inputs[0].element.bytes() as u64
-    }
-
-    /// Records that a member's drive is lost while it worked on `at`, and removes its other units
-    /// from the queue.
-    pub(super) fn lose(&self, member: usize, error: &Error, at: Option<Run>) {
-        self.shared.losses.add(&self.shared.queue, member, error, at);
-    }
-
-    /// Adds the answer of a chunk.
+    /// Adds the answer of a chunk; returns the number of elements that the first object has in it.
     pub(super) async fn done(
         &self,
         chunk: u32,
         answer: Option<Answer>,
         handed_bytes: usize,
-    ) -> Result<(), Error> {
-        let (executions, bytes) = (u64::from(answer.is_some()), self.task().chunk_bytes(chunk));
+    ) -> Result<u64, Error> {
+        let task = self.task();
+        let (executions, bytes) = (u64::from(answer.is_some()), task.chunk_bytes(chunk));
         self.shared.gather.add(chunk, answer).await?;
         {
             let mut sums = self.shared.locked();
@@ -152,8 +119,27 @@ impl StepContext {
             sums.executions += executions;
             sums.handed_bytes += handed_bytes as u64;
         }
-        (self.shared.run_options.progress)(bytes);
-        Ok(())
+        (self.common.progress)(bytes);
+        Ok(u64::from(task.layout.chunk_len(chunk)) / task.inputs[0].element.bytes() as u64)
+    }
+}
+
+impl Work for StepContext {
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn ahead(&self) -> usize {
+        // Chunks that the host takes early are lost to drives that start slowly.
+        if self.common.mode == Mode::Split { host::CHUNKS_AHEAD / 2 } else { host::CHUNKS_AHEAD }
+    }
+
+    async fn on_host(self: &Rc<Self>, taken: &Taken) -> Result<u64, MemberError> {
+        host::chunk(self, taken).await
+    }
+
+    async fn on_drive(self: &Rc<Self>, member: usize) -> Result<Done, Error> {
+        drives::work(self, member).await
     }
 }
 
@@ -164,8 +150,9 @@ const UNLOAD_PAUSE: Duration = Duration::from_millis(100);
 /// Runs one core's share.
 pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, Error> {
     let array = Array::connect(&shared.plan, &shared.options).await;
-    let links = links(&array, &shared).inspect_err(|_| shared.queue.stop());
-    let links = Rc::new(links?);
+    let members = &shared.task.inputs[0].members;
+    let links = Link::all(&array, &shared.plan, &shared.options, members);
+    let links = Rc::new(links.inspect_err(|_| shared.queue.stop())?);
     let leads = core == CoreId(0);
     let owner = Owner::new(random_u64(), &shared.options.host_nqn);
     let mut watch = None;
@@ -174,11 +161,16 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
         watch = Some(Watch::begin(&links, owner).await);
         renewing.add(owner.renew(Rc::clone(&links)));
     }
-    let crossed = || links.iter().map(Link::crossed_bytes).sum::<u64>();
-    let (before, begin) = (crossed(), now());
+    let part = CorePart::begin(&links);
     let context = Rc::new(StepContext {
         shared: Arc::clone(&shared),
-        links: Rc::clone(&links),
+        common: Common {
+            mode: shared.run_options.mode,
+            queue: Arc::clone(&shared.queue),
+            links: Rc::clone(&links),
+            ledger: Arc::clone(&shared.ledger),
+            progress: Arc::clone(&shared.run_options.progress),
+        },
         heads: Heads::default(),
         lane: Semaphore::new(1),
         owner,
@@ -191,7 +183,7 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
     if !matches!(worked, Some(Ok(()))) {
         shared.queue.stop();
     }
-    let part = CorePart { begin, end: now(), crossed_bytes: crossed() - before };
+    let part = part.end(&links);
     if let Some(watch) = watch.filter(|_| !stopped) {
         until_stopped(watch.end()).await;
     }
@@ -252,42 +244,19 @@ async fn clean_up(shared: &Arc<Shared>, owner: Owner, members: Vec<Member>) -> V
     left
 }
 
-fn links(array: &Array, shared: &Shared) -> Result<Vec<Link>, Error> {
-    let members = shared.task.inputs[0].members.iter();
-    let link = |&member: &u16| Link::new(array, &shared.plan, &shared.options, member.into());
-    members.map(link).collect()
-}
-
 async fn work(core: CoreId, context: &Rc<StepContext>) -> Result<(), Error> {
     let leads = core == CoreId(0);
     let mut leases = None;
-    let mut watched = Team::default();
-    if leads && context.mode() != Mode::Host {
-        if context.task().sandbox.emits() {
-            for member in 0..context.links.len() {
-                drives::areas(context, member)?;
-            }
-            leases = Some(Leases::take(&context.links, context.owner.pid).await?);
+    if leads && context.common.mode != Mode::Host && context.task().sandbox.emits() {
+        for member in 0..context.common.links.len() {
+            drives::areas(context, member)?;
         }
-        for member in 0..context.links.len() {
-            let context = Rc::clone(context);
-            watched.add(async move {
-                drives::work(&context, member).await.inspect_err(|_| context.queue().stop())
-            });
-        }
+        leases = Some(Leases::take(&context.common.links, context.owner.pid).await?);
     }
-    let mut failed = match context.mode() {
-        Mode::Drives => None,
-        Mode::Host | Mode::Split => host::work(context).await.err(),
-    };
-    while let Some(part) = watched.next().await {
-        failed = failed.or(part.err());
-    }
+    let mut failed = work::all(context, leads).await.err();
     if let Some(leases) = leases {
-        if failed.is_none() && !context.shared.losses.any() {
-            failed = leases.confirm().await.err();
-        }
-        leases.end().await;
+        let over = failed.is_some() || context.shared.ledger.has_losses();
+        failed = failed.or(leases.finish(over).await.err());
     }
     if leads && failed.is_none() && context.task().layout.chunks() == 0 {
         failed = over_nothing(context).await.err();

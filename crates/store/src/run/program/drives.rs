@@ -14,20 +14,21 @@ use csd_nvme::compute::Controls;
 use csd_nvme::execute::{Execution, Output, Place, Source};
 use csd_nvme::memory::UNIT_BYTES;
 use csd_nvme::status::Status;
-use csd_reactor::{Instant, Semaphore, now};
+use csd_reactor::{Semaphore, now};
 
 use super::core::StepContext;
 use super::guest::{Guest, LOADS_MAX};
-use super::lines::{Cut, Unknown};
-use super::team::Team;
+use super::lines::Cut;
 use super::{Answer, Records};
 use crate::array::Drive;
 use crate::object::Error;
-use crate::run::drives::{covered_s, places};
-use crate::run::link::{TRIES, is_lost};
+use crate::run::drives::places;
+use crate::run::link::TRIES;
 use crate::run::queue::Taken;
 use crate::run::target::MEMORY_NSID;
-use crate::run::{InvalidJob, Share, lease};
+use crate::run::team::Team;
+use crate::run::work::{self, Done, MemberError, Span};
+use crate::run::{InvalidJob, lease};
 
 /// Executions of one drive in flight at once.
 const IN_FLIGHT: u64 = 4;
@@ -72,7 +73,8 @@ pub(super) fn areas(context: &StepContext, member: usize) -> Result<Areas, Error
     if !context.task().sandbox.emits() {
         return Ok(Areas { bytes: 0, count: IN_FLIGHT });
     }
-    let (drive, room_bytes) = (context.links[member].drive(), context.task().limits.room_bytes);
+    let (drive, room_bytes) =
+        (context.common.links[member].drive(), context.task().limits.room_bytes);
     let memory = Memory::open(&drive.controller, MEMORY_NSID).map_or(0, |memory| memory.bytes());
     Areas::new(memory, room_bytes).ok_or_else(|| {
         Error::InvalidJob(InvalidJob(format!(
@@ -112,7 +114,7 @@ impl Pace {
 
 /// Lets `member`'s drive process its chunks until none is left. If the drive is lost, records it,
 /// and the others go on.
-pub(super) async fn work(context: &Rc<StepContext>, member: usize) -> Result<(), Error> {
+pub(super) async fn work(context: &Rc<StepContext>, member: usize) -> Result<Done, Error> {
     let areas = areas(context, member)?;
     let pace = Rc::new(Pace::new(context.task().limits.time_ms));
     let guest = Rc::new(Guest::new(context.owner));
@@ -121,78 +123,54 @@ pub(super) async fn work(context: &Rc<StepContext>, member: usize) -> Result<(),
         let (context, guest, pace) = (Rc::clone(context), Rc::clone(&guest), Rc::clone(&pace));
         workers.add(async move { worker(&context, &guest, &pace, (member, areas, area)).await });
     }
-    let (mut spans, mut elements, mut failed) = (Vec::new(), 0, None);
-    while let Some(done) = workers.next().await {
-        match done {
-            Ok(done) => {
-                spans.extend(done.0);
-                elements += done.1;
-            }
-            Err(error) => failed = failed.or(Some(error)),
-        }
-    }
-    let drive = context.links[member].drive();
-    guest.unload(&drive).await;
-    let share = Share { who: drive.name.clone(), elements, busy_s: covered_s(spans) };
-    context.shared.add_share(share, false);
-    failed.map_or(Ok(()), Err)
+    let done = work::together(workers).await;
+    guest.unload(&context.common.links[member].drive()).await;
+    done
 }
 
-/// Runs one of a drive's workers, with an area of its own; returns the times of its work and the
-/// number of elements.
+/// Runs one of a drive's workers, with an area of its own.
 async fn worker(
-    context: &Rc<StepContext>,
+    context: &StepContext,
     guest: &Guest,
     pace: &Pace,
     (member, areas, area): (usize, Areas, u64),
-) -> Result<(Vec<Span>, u64), Error> {
-    let (mut spans, mut elements) = (Vec::new(), 0);
+) -> Result<Done, Error> {
     let others = usize::try_from(areas.count - 1).expect("at most 3");
     let mut first = area == 0;
     if !first {
         pace.others.acquire(1).await.forget();
     }
     let part = u32::try_from(2 * areas.count).expect("at most 8");
-    let ended = loop {
-        if area > 0 && pace.alone.get() {
-            break Ok(());
-        }
-        let Some(taken) = context.queue().take_for_drive(member, part, 1) else { break Ok(()) };
-        match chunk(context, guest, &taken, (areas, area)).await {
-            Ok(span) => {
-                elements += context.elements(taken.run.first);
-                pace.took(span);
-                spans.extend(span);
-            }
-            Err((of, error)) if is_lost(&error) => context.lose(of, &error, Some(taken.run)),
-            Err((_, error)) => {
-                context.queue().stop();
-                break Err(error);
-            }
+    let may_go_on = || area == 0 || !pace.alone.get();
+    let execute = async |taken: &Taken| {
+        let done = chunk(context, guest, taken, (areas, area)).await;
+        if let Ok((_, span)) = &done {
+            pace.took(*span);
         }
         if std::mem::take(&mut first) {
             pace.others.add(others);
         }
+        done
     };
+    let done = work::worker(context, member, (part, 1), may_go_on, execute).await;
     if first {
         pace.others.add(others);
     }
-    ended.map(|()| (spans, elements))
+    done
 }
 
-type Span = (Instant, Instant);
-
-/// Runs the program over a chunk in its drive, and adds the answer to those to fold.
+/// Runs the program over a chunk in its drive, and adds the answer to those to fold. Returns the
+/// number of elements, and the time of the execution.
 async fn chunk(
-    context: &Rc<StepContext>,
+    context: &StepContext,
     guest: &Guest,
     taken: &Taken,
     area: (Areas, u64),
-) -> Result<Option<Span>, Unknown> {
+) -> Result<(u64, Option<Span>), MemberError> {
     let (task, number, member) = (context.task(), taken.run.first, taken.member);
     let cut = match task.records {
         Records::Elements => Cut::default(),
-        Records::Lines => context.heads.cut((task, &context.links), number).await?,
+        Records::Lines => context.heads.cut((task, &context.common.links), number).await?,
     };
     let begin = now();
     let ours = |error| (member, error);
@@ -202,12 +180,12 @@ async fn chunk(
             let run = async |drive: &Rc<Drive>| {
                 execute(context, guest, (drive, taken), (&cut, area)).await
             };
-            Some(context.links[member].run(run).await.map_err(ours)?)
+            Some(context.common.links[member].run(run).await.map_err(ours)?)
         }
     };
     let span = answer.as_ref().map(|_| (begin, now()));
-    context.done(number, answer, cut.handed.len()).await.map_err(ours)?;
-    Ok(span)
+    let elements = context.done(number, answer, cut.handed.len()).await.map_err(ours)?;
+    Ok((elements, span))
 }
 
 async fn execute(
@@ -217,7 +195,7 @@ async fn execute(
     (cut, (areas, area)): (&Cut, (Areas, u64)),
 ) -> Result<Answer, Error> {
     let (task, limits) = (context.task(), context.task().limits);
-    let renewals = context.links[taken.member].renewals();
+    let renewals = context.common.links[taken.member].renewals();
     let (start, bytes) = (areas.start(area, renewals), areas.bytes);
     let emits = u64::from(bytes > 0);
     let output = match u32::try_from(bytes).expect("a room and a count") {
@@ -345,6 +323,8 @@ async fn fetch(drive: &Drive, start: u64, bytes: u64) -> Result<Vec<u8>, Error> 
 
 #[cfg(test)]
 mod tests {
+    use csd_reactor::Instant;
+
     use super::*;
 
     #[test]

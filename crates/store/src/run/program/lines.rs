@@ -17,6 +17,7 @@ use super::Task;
 use crate::object::{Error, read_front};
 use crate::run::InvalidJob;
 use crate::run::link::Link;
+use crate::run::work::MemberError;
 
 /// Most bytes of a line after the end of the chunk in which it begins, including its newline.
 pub const LINE_BYTES_MAX: u32 = 64 << 10;
@@ -50,9 +51,6 @@ impl Cut {
     }
 }
 
-/// Reason why a cut is unknown: the member whose drive failed, and its error.
-pub(super) type Unknown = (usize, Error);
-
 /// First bytes of chunks, up to a newline. Each is kept until both users have read it: the
 /// execution over the chunk and the previous one.
 #[derive(Default)]
@@ -70,7 +68,7 @@ impl Heads {
         &self,
         (task, links): (&Task, &[Link]),
         chunk: u32,
-    ) -> Result<Cut, Unknown> {
+    ) -> Result<Cut, MemberError> {
         let head = match chunk {
             0 => 0,
             _ => self.head((task, links), chunk).await?.len(),
@@ -84,7 +82,7 @@ impl Heads {
         (task, links): (&Task, &[Link]),
         chunk: u32,
         bytes: &[u8],
-    ) -> Result<Cut, Unknown> {
+    ) -> Result<Cut, MemberError> {
         match newline(bytes) {
             Some(at) if chunk > 0 && at < LINE_BYTES_MAX as usize => {
                 self.cut_behind((task, links), chunk, at + 1).await
@@ -98,7 +96,7 @@ impl Heads {
         (task, links): (&Task, &[Link]),
         chunk: u32,
         head: usize,
-    ) -> Result<Cut, Unknown> {
+    ) -> Result<Cut, MemberError> {
         let bytes = task.layout.chunk_len(chunk);
         let head = u32::try_from(head).expect("at most a line");
         if head > bytes || chunk + 1 == task.layout.chunks() {
@@ -114,7 +112,7 @@ impl Heads {
         &self,
         (task, links): (&Task, &[Link]),
         chunk: u32,
-    ) -> Result<Rc<Vec<u8>>, Unknown> {
+    ) -> Result<Rc<Vec<u8>>, MemberError> {
         let head = {
             let mut all = self.0.borrow_mut();
             let new = || Head {
@@ -143,7 +141,7 @@ fn newline(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|byte| *byte == b'\n')
 }
 
-async fn read(task: &Task, links: &[Link], chunk: u32) -> Result<Vec<u8>, Unknown> {
+async fn read(task: &Task, links: &[Link], chunk: u32) -> Result<Vec<u8>, MemberError> {
     let (entry, layout) = (&task.inputs[0], &task.layout);
     let mut head = Vec::new();
     for next in chunk..layout.chunks() {

@@ -8,7 +8,7 @@
 //!
 //! Modules: `task` checks program and objects, `lines` keeps lines whole, `drives` and `host` run
 //! chunks, `guest` is the program in a drive, `owner` finds programs of killed runs, `gather`
-//! folds, `core` runs a core, with its tasks in a `team`.
+//! folds, `core` runs a core.
 
 mod core;
 mod drives;
@@ -18,15 +18,14 @@ mod host;
 mod lines;
 mod owner;
 mod task;
-mod team;
 
 use std::pin::Pin;
 use std::sync::Arc;
 
 use csd_initiator::Options;
-use csd_reactor::{Buffer, Instant};
+use csd_reactor::Buffer;
 
-use super::{Failed, Mode, Share};
+use super::{Failed, Mode, Share, cores};
 use crate::array::Plan;
 use crate::object::Progress;
 
@@ -124,21 +123,16 @@ pub fn run(
     run_options: &RunOptions,
 ) -> Result<Outcome, Failed> {
     let cores = if run_options.mode == Mode::Drives { 1 } else { run_options.cores };
-    let config = csd_reactor::Config { cores, ..config.clone() };
     let shared =
         core::Shared::new(plan, options, task, &RunOptions { cores, ..run_options.clone() });
     let shared = Arc::new(shared);
     let on_cores = Arc::clone(&shared);
-    let parts = csd_reactor::run(&config, move |core| core::main(core, Arc::clone(&on_cores)));
-    let parts = parts.map_err(Failed::Runtime)?;
-    let parts = parts.into_iter().collect::<Result<Vec<_>, _>>().map_err(Failed::Run)?;
+    let spent = cores::run(config, cores, move |core| core::main(core, Arc::clone(&on_cores)))?;
     let sums = shared.sums();
-    if let Some(partial) = shared.losses().partial("chunk", sums.bytes, task.bytes()) {
+    if let Some(partial) = shared.ledger().partial("chunk", sums.bytes, task.bytes()) {
         return Err(Failed::Partial(partial));
     }
     assert_eq!(sums.bytes, task.bytes(), "every chunk is worked on exactly once");
-    let begin = parts.iter().map(|part| part.begin).min().unwrap_or(Instant::ZERO);
-    let end = parts.iter().map(|part| part.end).max().unwrap_or(Instant::ZERO);
     Ok(Outcome {
         mode: run_options.mode,
         cores,
@@ -146,8 +140,8 @@ pub fn run(
         bytes: sums.bytes,
         executions: sums.executions,
         handed_bytes: sums.handed_bytes,
-        wall_s: super::seconds(end.ns().saturating_sub(begin.ns())),
-        crossed_bytes: parts.iter().map(|part| part.crossed_bytes).sum(),
-        shares: sums.shares.into_values().collect(),
+        wall_s: spent.wall_s,
+        crossed_bytes: spent.crossed_bytes,
+        shares: shared.ledger().shares(),
     })
 }

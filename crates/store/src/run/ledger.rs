@@ -1,46 +1,20 @@
-//! [`StepContext`]: state shared by the workers of one core during a step of a run, and [`Losses`]:
-//! the drives that the run lost.
+//! [`Ledger`]: the work that the drives and cores of a run did, and the work that is missing
+//! because drives were lost.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::link::Link;
-use super::queue::Queue;
-use super::target::Target;
-use super::{Error, Job, Mode};
+use super::{Error, Share};
 use crate::layout::Run;
-use crate::object::Progress;
 
-/// State shared by the workers of one core during a step.
-pub(super) struct StepContext {
-    pub(super) job: Arc<Job>,
-    pub(super) mode: Mode,
-    pub(super) drive_cores: u16,
-    pub(super) queue: Arc<Queue>,
-    /// Links to the drives, by member.
-    pub(super) links: Rc<Vec<Link>>,
-    pub(super) target: Target,
-    /// Vector that every unit reads, little-endian; empty if there is none.
-    pub(super) vector: Arc<Vec<u8>>,
-    /// Holder of the lease of the drives' memory: a number unique to the run; 0 if the run needs no
-    /// memory.
-    pub(super) holder: u64,
-    pub(super) progress: Progress,
-    pub(super) losses: Arc<Losses>,
-}
-
-impl StepContext {
-    /// Records that a member's drive is lost while it worked on `at`, and removes its other units
-    /// from the queue.
-    pub(super) fn lose(&self, member: usize, error: &Error, at: Option<Run>) {
-        self.losses.add(&self.queue, member, error, at);
-    }
-}
-
-/// Drives that a run has lost.
+/// Work of each drive and core of a run, and the drives that it has lost.
 #[derive(Default)]
-pub(super) struct Losses(Mutex<Vec<Loss>>);
+pub(super) struct Ledger {
+    /// Shares by name, after true for a core of the host.
+    shares: Mutex<BTreeMap<(bool, String), Share>>,
+    losses: Mutex<Vec<Loss>>,
+}
 
 struct Loss {
     member: usize,
@@ -48,22 +22,38 @@ struct Loss {
     runs: Vec<Run>,
 }
 
-impl Losses {
-    /// Returns true if a drive was lost.
-    pub(super) fn any(&self) -> bool {
-        !self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+impl Ledger {
+    fn losses(&self) -> MutexGuard<'_, Vec<Loss>> {
+        self.losses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records that a member's drive is lost while it worked on `at`, and removes its other units
-    /// from the queue.
-    pub(super) fn add(&self, queue: &Queue, member: usize, error: &Error, at: Option<Run>) {
-        let mut runs = queue.abandon(member);
-        runs.extend(at);
-        let why = error.to_string();
-        let mut losses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Adds to the share of a drive, or of a core of the host.
+    pub(super) fn add(&self, share: Share, host: bool) {
+        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        let Share { who, elements, busy_s } = share;
+        let key = (host, who.clone());
+        let share = shares.entry(key).or_insert(Share { who, elements: 0, busy_s: 0.0 });
+        share.elements += elements;
+        share.busy_s += busy_s;
+    }
+
+    /// Returns the shares, drives first.
+    pub(super) fn shares(&self) -> Vec<Share> {
+        let shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        shares.values().cloned().collect()
+    }
+
+    /// Returns true if a drive was lost.
+    pub(super) fn has_losses(&self) -> bool {
+        !self.losses().is_empty()
+    }
+
+    /// Records that a member's drive is lost, and the units that are missing therefore.
+    pub(super) fn lose(&self, member: usize, error: &Error, missing: Vec<Run>) {
+        let mut losses = self.losses();
         match losses.iter_mut().find(|loss| loss.member == member) {
-            Some(loss) => loss.runs.extend(runs),
-            None => losses.push(Loss { member, why, runs }),
+            Some(loss) => loss.runs.extend(missing),
+            None => losses.push(Loss { member, why: error.to_string(), runs: missing }),
         }
     }
 
@@ -74,7 +64,7 @@ impl Losses {
         done_bytes: u64,
         all_bytes: u64,
     ) -> Option<Partial> {
-        let losses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let losses = self.losses();
         let missing = losses.iter().map(|loss| {
             let mut runs = loss.runs.clone();
             runs.sort_by_key(|run| run.first);
@@ -95,7 +85,7 @@ impl Losses {
 const SHOWN: usize = 8;
 
 /// Missing work of a run that lost drives and therefore has no answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Partial {
     unit: &'static str,
     missing: Vec<Missing>,
