@@ -12,7 +12,7 @@ TEST_READY := $(VENV)/.test-ready
 ORACLE_READY := $(VENV)/.oracle-ready
 DEMO_DIR ?= build/demo
 
-.PHONY: help demo test check test-rust test-python test-documents browser oracle oracle-speed arm sim crash fuzz vm vm-short bench release release-try sdk docs clean
+.PHONY: help demo test check test-rust test-python test-documents browser oracle oracle-speed arm sim crash fuzz vm vm-short bench release release-try sdk install-kv docs clean
 
 help:            ## list the doors
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -132,6 +132,12 @@ release:  ## packages into build/release, tried in a clean Debian: .deb and a st
 
 release-try:     ## try the packages that are there; needs root and mmdebstrap, or skips visibly
 	tests/release/try.sh
+
+# Where `make install-kv` puts libcsd_kv.
+PREFIX ?= /usr/local
+install-kv:      ## build libcsd_kv, the key-value client for C, and install it under PREFIX
+	cargo build --release --locked -p csd-capi
+	packaging/install-kv.sh $(or $(CARGO_TARGET_DIR),target)/release $(PREFIX) $(DESTDIR)
 
 sdk:  ## build the examples of the SDK into sdk/built
 	sdk/build.sh
