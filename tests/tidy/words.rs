@@ -32,11 +32,13 @@ const SYSTEM: [&str; 9] = [
 ];
 
 /// Places that may use some of these names, with the reason.
-const MAY_NAME: [(&str, &[&str]); 12] = [
+const MAY_NAME: [(&str, &[&str]); 13] = [
     // A buffer may be dropped on another thread than it came from.
     ("crates/buffer/tests/", &["std::thread"]),
     // Errors are errno numbers; the process number tells a fork from its parent.
     ("crates/capi/src/", &["libc", "std::process"]),
+    // Waits for other threads when the interpreter ends.
+    ("clients/python/src/", &["std::thread"]),
     // Its tests have drives and callers on threads of their own.
     ("crates/client/tests/", &["std::thread"]),
     // Whether a panic is under way decides whether a destructor may panic.

@@ -91,7 +91,15 @@ impl Client {
     /// # Errors
     /// As [`Session::put`]; [`Error::KeyLength`].
     pub fn put_with(&self, key: &[u8], value: &[u8], options: u8) -> Result<(), Error> {
-        let (key, value) = (key_of(key)?, value.to_vec());
+        self.put_value(&key_of(key)?, value.to_vec(), options)
+    }
+
+    /// Stores a value that the caller gives away, which saves a copy.
+    ///
+    /// # Errors
+    /// As [`Session::put`].
+    pub fn put_value(&self, key: &Key, value: Vec<u8>, options: u8) -> Result<(), Error> {
+        let key = *key;
         self.call(async move |session| session.put(&key, &value, options).await)
     }
 

@@ -8,7 +8,7 @@
 //!
 //! - [`cli`] declares the command line; [`report`] prints; [`table`], [`units`] and [`plain`]
 //!   format
-//! - [`context`] opens the array; [`query`] queries drives; [`host`] names this host
+//! - [`context`] opens the array; [`query`] queries drives
 //! - [`log`] writes a drive's log, [`log_file`] to files; [`clock`] tells the time; [`progress`]
 //!   draws bars
 //! - [`pace`] reads profiles; [`mod@account`] computes model time
