@@ -12,7 +12,7 @@ TEST_READY := $(VENV)/.test-ready
 ORACLE_READY := $(VENV)/.oracle-ready
 DEMO_DIR ?= build/demo
 
-.PHONY: help demo test check test-rust test-python test-documents browser oracle oracle-speed arm sim crash fuzz vm vm-short bench release release-try sdk docs clean
+.PHONY: help demo test check test-rust test-python test-documents test-csdstore browser oracle oracle-speed arm sim crash fuzz vm vm-short bench release release-try sdk install-kv docs clean
 
 help:            ## list the doors
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -24,7 +24,7 @@ demo: $(DEMO_READY)  ## build everything, run Count in drives, on the host and o
 	$(BIN)/python demo/demo.py --csd $(CSD) --dir $(DEMO_DIR)
 
 test:            ## all tests (short forms of the long lanes); goes on after one that fails
-	@failed=; for part in test-rust test-python test-documents; do \
+	@failed=; for part in test-rust test-python test-documents test-csdstore; do \
 	  $(MAKE) --no-print-directory $$part || failed="$$failed $$part"; \
 	done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
@@ -39,6 +39,16 @@ test-documents: $(TEST_READY)  ## every command of the read-me and the guide, as
 	cargo test --locked --workspace --no-run -q
 	$(BIN)/python -m pytest -q -p no:dash tests/documents tests/release
 	$(BIN)/python tests/documents/run.py --csd $(CSD_TESTED) --csdplan $(BIN)/csdplan
+
+# With the program that the Rust tests have built.
+test-csdstore: $(TEST_READY)  ## wheel of the Python client for key-value namespaces, against a drive
+	$(BIN)/python -m pip install -q 'maturin>=1.7,<2'
+	cargo test --locked --workspace --no-run -q
+	rm -rf build/wheels
+	CARGO_TARGET_DIR=$(abspath $(or $(CARGO_TARGET_DIR),target))/python $(BIN)/maturin build -q \
+	  --locked --profile dev -m clients/python/Cargo.toml --out build/wheels
+	$(BIN)/python -m pip install -q --force-reinstall build/wheels/*.whl
+	CSD=$(abspath $(CSD_TESTED)) $(BIN)/python -m pytest -q -p no:dash clients/python/tests
 
 # For CI: a mirror out of reach is said, and skips those tests; it fails nothing.
 APT := timeout 300 apt-get -qq -o Acquire::Retries=1 -o DPkg::Lock::Timeout=60
@@ -56,6 +66,10 @@ check: $(TEST_READY)  ## formatting, lints, types, documentation
 	cargo clippy --locked -p csd --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps -q
 	cd python && ../$(BIN)/ruff check . && ../$(BIN)/ruff format --check . && ../$(BIN)/mypy
+	cargo fmt --manifest-path clients/python/Cargo.toml --check
+	$(BIN)/ruff check --config python/pyproject.toml clients/python
+	$(BIN)/ruff format --config python/pyproject.toml --check clients/python
+	$(BIN)/mypy --strict clients/python/python/csdstore
 	$(BIN)/ruff check --config python/pyproject.toml demo tests/vm tests/documents tests/release bench/planner
 
 # More options of tests/vm/run.py, such as VM='--factor 3'.
@@ -133,6 +147,12 @@ release:  ## packages into build/release, tried in a clean Debian: .deb and a st
 
 release-try:     ## try the packages that are there; needs root and mmdebstrap, or skips visibly
 	tests/release/try.sh
+
+# Where `make install-kv` puts libcsd_kv.
+PREFIX ?= /usr/local
+install-kv:      ## build libcsd_kv, the key-value client for C, and install it under PREFIX
+	cargo build --release --locked -p csd-capi
+	packaging/install-kv.sh $(or $(CARGO_TARGET_DIR),target)/release $(PREFIX) $(DESTDIR)
 
 sdk:  ## build the examples of the SDK into sdk/built
 	sdk/build.sh

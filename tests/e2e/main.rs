@@ -15,6 +15,7 @@
 //! - [`drive_status`]: what drives say of themselves
 //! - [`growth`]: more drives for an array that has objects
 //! - [`transfer`]: objects to files and back
+//! - [`kv`]: values and long objects of a key-value namespace
 //! - [`inputs`]: several files, sizes, empty cells, weights
 //! - [`lifecycle`]: drives and arrays: up, status, down, what they refuse
 //! - [`single`]: one drive
@@ -51,6 +52,7 @@ mod harness;
 mod inputs;
 mod json;
 mod kernels;
+mod kv;
 mod lifecycle;
 mod log;
 mod machines;

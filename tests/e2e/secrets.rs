@@ -37,6 +37,10 @@ fn hosts_and_drives_prove_who_they_are() {
     // One way: a host need not ask for the drive's proof.
     let one_way = write(&array, "one-way", std::slice::from_ref(&host));
     array.csd(&["ls", "--secrets", one_way]).expect(0, &[]);
+    array.csd(&["kv", "put", file, "--drive", "d0", "--secrets", good]).expect(0, &[]);
+    let got = array.csd(&["kv", "get", file, "--drive", "d0", "--secrets", one_way]);
+    assert!(got.expect(0, &[]).stdout == data);
+    array.csd(&["kv", "ls", "--drive", "d0"]).expect(1, &["connect: invalid host"]);
 
     // Without the file this machine is an unknown host, or one without proof.
     array.csd(&["ls"]).expect(1, &["connect: invalid host"]);

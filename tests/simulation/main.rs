@@ -17,6 +17,7 @@ mod fused;
 mod groups;
 mod held;
 mod lives;
+mod long;
 mod loss;
 mod memory;
 mod model;

@@ -7,8 +7,10 @@ const UNDONE: [(&str, &str); 6] =
     [("TO", "DO"), ("FIX", "ME"), ("XX", "X"), ("to", "do!"), ("unimple", "mented!"), ("db", "g!")];
 
 /// Places that may contain `unsafe`.
-const UNSAFE: [&str; 5] = [
+const UNSAFE: [&str; 6] = [
     "crates/buffer/",
+    // Follows the pointers of C callers, and calls their callbacks.
+    "crates/capi/",
     "crates/reactor/",
     "crates/kernels/src/arch/",
     "crates/kernels/examples/floors/",
@@ -30,9 +32,15 @@ const SYSTEM: [&str; 9] = [
 ];
 
 /// Places that may use some of these names, with the reason.
-const MAY_NAME: [(&str, &[&str]); 11] = [
+const MAY_NAME: [(&str, &[&str]); 14] = [
     // A buffer may be dropped on another thread than it came from.
     ("crates/buffer/tests/", &["std::thread"]),
+    // Errors are errno numbers; the process number tells a fork from its parent.
+    ("crates/capi/src/", &["libc", "std::process"]),
+    // Waits for other threads when the interpreter ends.
+    ("clients/python/src/", &["std::thread"]),
+    // Its tests have drives and callers on threads of their own.
+    ("crates/client/tests/", &["std::thread"]),
     // Whether a panic is under way decides whether a destructor may panic.
     ("crates/nvme/src/controller/queue.rs", &["std::thread"]),
     // The binary starts drives as processes and ends with an exit code.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use csd_client::{load_secrets, machine_nqn};
 use csd_initiator::Secrets;
 use csd_store::Options;
 use csd_store::array::{Array, ArrayFile, DEFAULT_PATH, Plan};
@@ -13,7 +14,6 @@ use crate::array::lock::Writers;
 use crate::cli::parse_nqn;
 use crate::report::{self, Failure, Style};
 use crate::runtime::runtime;
-use crate::{host, secret};
 
 /// Timeout of connecting with authentication.
 const AUTHENTICATED_WITHIN: Duration = Duration::from_secs(30);
@@ -59,7 +59,10 @@ impl Context {
 
     /// Returns the secrets; none without a secrets file.
     pub(crate) fn secrets(&self) -> Result<Secrets, Failure> {
-        self.secrets_path().map_or_else(|| Ok(Secrets::default()), secret::load)
+        match self.secrets_path() {
+            Some(path) => Ok(load_secrets(path)?),
+            None => Ok(Secrets::default()),
+        }
     }
 
     /// Returns the options with which this host connects.
@@ -91,7 +94,7 @@ impl Context {
         if let Some(machine) = self.machine.get() {
             return Ok(machine.clone());
         }
-        let machine = host::name()?;
+        let machine = machine_nqn()?;
         Ok(self.machine.get_or_init(|| machine).clone())
     }
 

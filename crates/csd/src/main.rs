@@ -8,14 +8,14 @@
 //!
 //! - [`cli`] declares the command line; [`report`] prints; [`table`], [`units`] and [`plain`]
 //!   format
-//! - [`context`] opens the array; [`query`] queries drives; [`host`] names this host
+//! - [`context`] opens the array; [`query`] queries drives
 //! - [`log`] writes a drive's log, [`log_file`] to files; [`clock`] tells the time; [`progress`]
 //!   draws bars
 //! - [`pace`] reads profiles; [`mod@account`] computes model time
 //! - [`mod@room`] and [`namespace`] describe free space and namespaces; [`edges`] reads graphs
 //! - [`drive`], [`mod@drive_log`], [`drive_status`], [`check`], [`mod@array`], [`object`],
-//!   [`mod@get`], [`program`], [`run`], [`mod@characterize`], [`mod@bench`], [`secret`] and
-//!   [`generate`] are the commands
+//!   [`mod@get`], [`mod@kv`], [`program`], [`run`], [`mod@characterize`], [`mod@bench`],
+//!   [`secret`] and [`generate`] are the commands
 //! - [`mod@each`] runs a command for several objects; [`target`] and [`long_file`] write output
 //!   files
 
@@ -34,7 +34,7 @@ mod each;
 mod edges;
 mod generate;
 mod get;
-mod host;
+mod kv;
 mod log;
 mod log_file;
 mod long_file;
@@ -95,6 +95,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Ls(options) => object::ls(&options, &context),
         Command::Stat(options) => object::stat(options, &context),
         Command::Rm(options) => object::rm(&options, &context),
+        Command::Kv(command) => kv::kv(command, &context),
         Command::Characterize(options) => characterize::characterize(&options, &context),
         Command::Run(options) => run::run(&options, &context),
         Command::Program(command) => program::program(command, &context),

@@ -142,6 +142,27 @@ impl From<csd_store::array::FileError> for Failure {
     }
 }
 
+impl From<csd_client::SettingsError> for Failure {
+    fn from(error: csd_client::SettingsError) -> Self {
+        Self::at_fault(if error.usage { Fault::Usage } else { Fault::Run }, error)
+    }
+}
+
+impl From<csd_client::Error> for Failure {
+    fn from(error: csd_client::Error) -> Self {
+        use csd_client::Error::{Drive, KeyLength, NoNamespace, Settings};
+        let usage = match &error {
+            Settings(error) => error.usage,
+            KeyLength(_) | NoNamespace { .. } => true,
+            Drive(
+                csd_initiator::Error::BadAddress { .. } | csd_initiator::Error::Misuse { .. },
+            ) => true,
+            _ => false,
+        };
+        Self::at_fault(if usage { Fault::Usage } else { Fault::Run }, &error)
+    }
+}
+
 impl From<csd_store::run::InvalidJob> for Failure {
     fn from(invalid: csd_store::run::InvalidJob) -> Self {
         Self::usage(invalid)

@@ -20,6 +20,7 @@
 //! | `class` | priority classes of tasks and jobs |
 //! | `instant`, `time`, `timer` | points in time, the clock, timers |
 //! | `mailbox`, `oneshot` | messages and answers between threads |
+//! | `door` | requests to a core from threads that are no core |
 //! | `busy` | a core's counters |
 //! | `sync` | notify, semaphore, channels, all within a core |
 //! | `pool` | a connection's commands in flight |
@@ -38,6 +39,7 @@ mod compute_thread;
 mod config;
 mod core;
 mod core_id;
+mod door;
 mod file;
 mod idling;
 mod instant;
@@ -68,6 +70,7 @@ pub use core::{
     random_bytes, random_u64, set_core_local, spawn, stop_requested, yield_now,
 };
 pub use csd_buffer::{ALIGNMENT, Buffer};
+pub use door::{Completions, Door, Hosted, Pending, Unanswered};
 pub use file::{DirectAlignment, File, FileOptions};
 pub use instant::Instant;
 pub use mapped::MappedFile;

@@ -61,6 +61,19 @@ impl Shared {
         self.announce();
     }
 
+    /// Delivers one message; drops it if the core is gone, as [`Self::deliver`] does.
+    pub(crate) fn deliver_one(&self, message: Message) {
+        let mut inbox = self.lock();
+        if self.is_closed() {
+            drop(inbox);
+            drop(message);
+            return;
+        }
+        inbox.messages.push(message);
+        drop(inbox);
+        self.announce();
+    }
+
     /// Records that another thread woke a task.
     pub(crate) fn wake_task(&self, key: TaskKey) {
         let mut inbox = self.lock();
@@ -128,5 +141,40 @@ impl Shared {
     /// Locks the inbox. No code under this lock can panic, so a poisoned one is still consistent.
     fn lock(&self) -> MutexGuard<'_, Inbox> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    struct Counted(Arc<AtomicUsize>);
+
+    impl Notifier for Counted {
+        fn notify(&self) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    #[test]
+    fn a_batch_of_messages_wakes_a_sleeping_core_once() {
+        let count = Arc::new(AtomicUsize::new(0));
+        let shared = Shared::new(Box::new(Counted(Arc::clone(&count))));
+        let message = || Message { class: Class::Foreground, run: Box::new(|| {}) };
+        shared.deliver_one(message());
+        assert_eq!(count.load(SeqCst), 0, "it does not sleep");
+        let mut inbox = Inbox::default();
+        assert!(!shared.before_park() && shared.take(&mut inbox));
+        for sleeps in 1..=3 {
+            assert!(shared.before_park());
+            (0..100).for_each(|_| shared.deliver_one(message()));
+            assert_eq!(count.load(SeqCst), sleeps);
+            shared.after_park();
+            inbox.messages.clear();
+            assert!(shared.take(&mut inbox) && inbox.messages.len() == 100);
+        }
     }
 }

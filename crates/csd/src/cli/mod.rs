@@ -10,6 +10,7 @@ mod drive;
 pub(crate) mod drive_log;
 pub(crate) mod drive_status;
 pub(crate) mod kernel;
+pub(crate) mod kv;
 mod object;
 pub(crate) mod program;
 pub(crate) mod run;
@@ -29,7 +30,7 @@ use std::path::PathBuf;
 
 use clap::builder::RangedI64ValueParser;
 use clap::{Args, CommandFactory, Parser, Subcommand, value_parser};
-use csd_nvme::controller::connect::is_nqn;
+pub(crate) use csd_client::parse_nqn;
 
 /// Drives that compute where their data is, and arrays of them.
 ///
@@ -108,6 +109,9 @@ pub(crate) enum Command {
     Stat(Name),
     /// Remove objects
     Rm(Names),
+    /// Store and fetch values of a key-value namespace, of any maker's drive
+    #[command(subcommand)]
+    Kv(kv::Kv),
     /// Measure what kernels cost in a drive and on this host, and write a profile
     Characterize(Box<characterize::Characterize>),
     /// Run a built-in kernel over objects: in the drives, on this host, or on both
@@ -195,14 +199,6 @@ fn cores() -> RangedI64ValueParser<u16> {
     value_parser!(u16).range(1..=1024)
 }
 
-/// Parses an NVMe Qualified Name.
-pub(crate) fn parse_nqn(text: &str) -> Result<String, String> {
-    match is_nqn(text) {
-        true => Ok(text.to_owned()),
-        false => Err("an NQN begins with `nqn.` and has at most 223 bytes".to_owned()),
-    }
-}
-
 impl Command {
     /// Returns the command's words, as JSON output names it.
     pub(crate) fn words(&self) -> String {
@@ -222,6 +218,7 @@ impl Command {
             Self::Ls(_) => "ls",
             Self::Stat(_) => "stat",
             Self::Rm(_) => "rm",
+            Self::Kv(command) => return command.words(),
             Self::Characterize(_) => "characterize",
             Self::Run(run) => return run.words(),
             Self::Program(command) => command.words(),

@@ -9,7 +9,7 @@ use std::mem;
 use std::net::{
     Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, TcpListener, TcpStream,
 };
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 
 use libc::{c_int, c_void, socklen_t};
@@ -43,6 +43,23 @@ impl EventFd {
 
     pub(crate) fn try_clone(&self) -> io::Result<Self> {
         self.0.try_clone().map(Self)
+    }
+}
+
+impl EventFd {
+    /// Makes it unreadable until the next notification.
+    pub(crate) fn clear(&self) {
+        let mut count = 0_u64;
+        let fd = self.0.as_raw_fd();
+        // SAFETY: eight writable bytes, as an eventfd wants; it does not block, and has nothing to
+        // read if it was clear.
+        let _read = unsafe { libc::read(fd, (&raw mut count).cast(), size_of::<u64>()) };
+    }
+}
+
+impl AsFd for EventFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 

@@ -6,10 +6,9 @@
 
 use std::fs;
 
-use crate::cli::parse_nqn;
-use crate::report::Failure;
-use crate::runtime::random;
-use crate::units::hex;
+use csd_nvme::controller::connect::is_nqn;
+
+use crate::SettingsError;
 
 /// File in which nvme-cli keeps the host's NQN.
 const NQN_FILE: &str = "/etc/nvme/hostnqn";
@@ -22,20 +21,31 @@ const CONTEXT: &str = "csdstore 2026-11-22 host NQN of a machine";
 ///
 /// # Errors
 /// If nvme-cli's file holds something other than an NQN.
-pub(crate) fn name() -> Result<String, Failure> {
+pub fn machine_nqn() -> Result<String, SettingsError> {
     let first_line = |path: &str| {
         let text = fs::read_to_string(path).unwrap_or_default();
         text.lines().next().unwrap_or_default().trim().to_owned()
     };
     let named = first_line(NQN_FILE);
     if !named.is_empty() {
-        let wrong = |why| Failure::usage(format!("{NQN_FILE}: {why}; --host-nqn overrides it"));
+        let wrong =
+            |why| SettingsError::usage(format!("{NQN_FILE}: {why}; --host-nqn overrides it"));
         return parse_nqn(&named).map_err(wrong);
     }
     match derived(&first_line(MACHINE_ID_FILE)) {
         Some(nqn) => Ok(nqn),
-        None => random::<16>().map(nqn_of),
+        None => random().map(nqn_of),
     }
+}
+
+/// Returns random bytes from the reactor.
+fn random() -> Result<[u8; 16], SettingsError> {
+    let random = csd_reactor::block_on(&csd_reactor::Config::default(), || async {
+        let mut bytes = [0; 16];
+        csd_reactor::random_bytes(&mut bytes);
+        bytes
+    });
+    random.map_err(|error| SettingsError::system(error.to_string()))
 }
 
 /// Returns the NQN derived from a machine's id; `None` if the id is invalid.
@@ -52,9 +62,20 @@ fn derived(machine_id: &str) -> Option<String> {
 fn nqn_of(mut uuid: [u8; 16]) -> String {
     uuid[6] = uuid[6] & 0x0F | 0x80;
     uuid[8] = uuid[8] & 0x3F | 0x80;
-    let hex = hex(&uuid);
+    let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
     let groups = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
     format!("nqn.2014-08.org.nvmexpress:uuid:{}", groups.join("-"))
+}
+
+/// Parses an NVMe Qualified Name.
+///
+/// # Errors
+/// The form of a name, in words.
+pub fn parse_nqn(text: &str) -> Result<String, String> {
+    match is_nqn(text) {
+        true => Ok(text.to_owned()),
+        false => Err("an NQN begins with `nqn.` and has at most 223 bytes".to_owned()),
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,38 @@
+"""A drive for each test, served by the `csd` program that ``$CSD`` names."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+CSD = Path(os.environ.get("CSD", ROOT / "target/debug/csd"))
+
+
+class Drive:
+    """A drive in memory, in a process of its own."""
+
+    def __init__(self) -> None:
+        """Start it, and wait until it serves."""
+        serve = [CSD, "drive", "serve", "--media", "memory", "--size", "256M"]
+        self.process = subprocess.Popen(
+            [*serve, "--listen", "127.0.0.1:0", "--json"], stdout=subprocess.PIPE, text=True
+        )
+        assert self.process.stdout is not None
+        self.url: str = json.loads(self.process.stdout.readline())["result"]["url"]
+
+    def stop(self) -> None:
+        """End it."""
+        self.process.terminate()
+        self.process.wait()
+
+
+@pytest.fixture
+def drive() -> Iterator[Drive]:
+    """Serve a drive."""
+    drive = Drive()
+    yield drive
+    drive.stop()

@@ -1,0 +1,210 @@
+"""The package against a drive."""
+
+import array
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+
+import csdstore
+import pytest
+from conftest import Drive
+
+
+def test_it_is_a_mapping_of_values_of_any_length(drive: Drive) -> None:
+    """Short values, long ones, and what a mapping offers on top."""
+    with csdstore.connect(drive.url) as kv:
+        most = kv.info()["value_bytes_max"]
+        assert isinstance(most, int)
+        long = os.urandom(3 * most + 1)
+        kv["short"] = b"value"
+        kv[b"long"] = long
+        assert kv["short"] == b"value"
+        assert kv[b"long"] == long
+        assert sorted(kv) == [b"long", b"short"]
+        assert len(kv) == 2
+        assert "short" in kv
+        assert "none" not in kv
+        assert len(list(kv.keys_with(pieces=True))) == 2 + 4
+        assert dict(kv.items())[b"short"] == b"value"
+        with pytest.raises(KeyError):
+            kv["none"]
+        del kv["long"]
+        with pytest.raises(KeyError):
+            del kv["long"]
+        assert list(kv.keys_with(pieces=True)) == [b"short"]
+        assert kv.get("none") is None
+        assert kv.get("none", 7) == 7
+        assert kv.pop("short") == b"value"
+        assert not kv.exists("short")
+
+
+def test_anything_with_the_buffer_protocol_is_a_value(drive: Drive) -> None:
+    """Keys and values from several types, and values into a buffer."""
+    with csdstore.connect(drive.url) as kv:
+        numbers = array.array("i", range(100))
+        views = (memoryview(b"a view"), memoryview(numbers).cast("B"))
+        for value in (b"bytes", bytearray(b"array"), *views):
+            kv.put_value(memoryview(b"k"), value)
+            assert kv.get_value(bytearray(b"k")) == bytes(value)
+        buffer = bytearray(b"#" * 8)
+        kv.put_value("k", b"0123456789")
+        assert kv.get_into("k", memoryview(buffer)[:4]) == 10
+        assert buffer == b"0123####"
+        assert kv.get_into("none", buffer) is None
+        with pytest.raises(BufferError):
+            kv.get_into("k", b"read only")
+        with pytest.raises(TypeError):
+            kv.put_value("k", 7)  # type: ignore[arg-type]
+
+
+def test_conditions_and_wrong_arguments_are_errors_in_words(drive: Drive) -> None:
+    """Each error is of its kind."""
+    with csdstore.connect(drive.url) as kv:
+        kv.put("k", b"1", if_absent=True)
+        for put in (kv.put, kv.put_value):
+            with pytest.raises(csdstore.KeyExists):
+                put("k", b"2", if_absent=True)
+            with pytest.raises(csdstore.Error, match="does not exist"):
+                put("none", b"2", if_exists=True)
+        for key in ("", "seventeen letters"):
+            with pytest.raises(ValueError, match="1 to 16 bytes"):
+                kv.exists(key)
+        most = kv.info()["value_bytes_max"]
+        with pytest.raises(ValueError, match="bytes allowed"):
+            kv.put_value("k", bytes(int(most) + 1))
+    with pytest.raises(csdstore.Closed):
+        kv.get("k")
+    with pytest.raises(ValueError, match="not an address"):
+        csdstore.connect("http://x")
+    with pytest.raises(ValueError, match="no kv namespace"):
+        csdstore.connect(drive.url + "?nsid=1")
+
+
+def test_threads_share_a_client_and_run_while_others_wait(drive: Drive) -> None:
+    """Eight threads, a hundred values each."""
+    with csdstore.connect(drive.url) as kv:
+        failed: list[Exception] = []
+
+        def work(thread: int) -> None:
+            try:
+                for number in range(100):
+                    key = f"{thread}-{number}"
+                    kv.put_value(key, key.encode())
+                    assert kv.get_value(key) == key.encode()
+            except Exception as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not failed
+        assert len(kv) == 800
+
+
+def test_racing_writers_store_a_key_once(drive: Drive) -> None:
+    """Of eight writers of a key, one stores it; the others find its value."""
+    with csdstore.connect(drive.url) as kv:
+        won: list[int] = []
+
+        def write(thread: int) -> None:
+            for number in range(50):
+                try:
+                    kv.put_value(f"slot-{number}", bytes([thread]), if_absent=True)
+                    won.append(number)
+                except csdstore.KeyExists:
+                    assert kv.get_value(f"slot-{number}") is not None
+
+        threads = [threading.Thread(target=write, args=(n,)) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(won) == list(range(50))
+
+
+def test_an_event_loop_has_many_operations_under_way(drive: Drive) -> None:
+    """More operations than may be under way, errors, and a task that is cancelled."""
+
+    async def work() -> None:
+        async with csdstore.aio(drive.url) as kv:
+            keys = [f"key-{number}" for number in range(3000)]
+            await asyncio.gather(*(kv.put_value(key, key.encode()) for key in keys))
+            values = await asyncio.gather(*(kv.get_value(key) for key in keys))
+            assert values == [key.encode() for key in keys]
+            assert await kv.get_value("none") is None
+            assert await kv.exists("key-0")
+            assert await kv.delete_value("key-0")
+            assert not await kv.exists("key-0")
+            with pytest.raises(csdstore.KeyExists):
+                await kv.put_value("key-1", b"", if_absent=True)
+            cancelled = asyncio.create_task(kv.get_value("key-1"))
+            await asyncio.sleep(0)
+            cancelled.cancel()
+            assert await kv.get_value("key-2") == b"key-2"
+        with pytest.raises(RuntimeError, match="not connected"):
+            await kv.get_value("k")
+
+    asyncio.run(work())
+
+
+def test_a_drive_that_is_gone_is_an_error(drive: Drive) -> None:
+    """The call ends, and says that the connection is lost."""
+    with csdstore.connect(drive.url, tries=0) as kv:
+        kv["k"] = b"v"
+        drive.stop()
+        with pytest.raises(csdstore.ConnectionLost):
+            kv["k"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_is_found(drive: Drive) -> None:
+    """The child gets an error, and may connect itself; the parent goes on."""
+    kv = csdstore.connect(drive.url)
+    kv["k"] = b"v"
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            kv.get("k")
+        except csdstore.Closed as error:
+            with csdstore.connect(drive.url) as own:
+                code = 42 if "forked" in str(error) and own["k"] == b"v" else 2
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 42
+    assert kv["k"] == b"v"
+    kv.close()
+
+
+def test_the_interpreter_may_exit_with_operations_under_way(drive: Drive) -> None:
+    """No hang, no crash, nothing on standard error."""
+    script = f"""
+import asyncio, csdstore, threading
+kv = csdstore.connect({drive.url!r})
+def fill():
+    while True:
+        try:
+            kv.put_value("k", bytes(200000))
+        except csdstore.Closed:
+            pass
+for _ in range(3):
+    threading.Thread(target=fill, daemon=True).start()
+async def work():
+    other = csdstore.aio({drive.url!r})
+    await other.__aenter__()
+    for _ in range(50):
+        asyncio.ensure_future(other.put_value("x", bytes(200000)))
+    await asyncio.sleep(0.01)
+asyncio.run(work())
+"""
+    for _ in range(3):
+        python = [sys.executable, "-c", script]
+        done = subprocess.run(python, capture_output=True, text=True, timeout=600, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "panicked" not in done.stderr
+        assert "FATAL" not in done.stderr

@@ -1,0 +1,278 @@
+//! `libcsd_kv` from C: programs compiled by `cc` against the installed header and library, which
+//! run against a drive in this process.
+//!
+//! The library is installed as `make install-kv` does it. Without `cc` the tests say that they are
+//! skipped.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::time::{Duration, Instant};
+
+use csd_drive::{Access, Config};
+use csd_initiator::Secrets;
+use tempfile::TempDir;
+
+const NQN: &str = "nqn.2026-11.io.csdstore:capi";
+/// Limit of waits that only end tests that hang.
+const LIMIT: Duration = Duration::from_secs(600);
+
+fn root(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+/// The library, installed with its header once for all tests; `None` without `cc`.
+struct Installed {
+    folder: TempDir,
+}
+
+fn installed() -> Option<&'static Installed> {
+    static INSTALLED: OnceLock<Option<Installed>> = OnceLock::new();
+    let install = || {
+        if Command::new("cc").arg("--version").output().is_err() {
+            println!("skipped: there is no cc");
+            return None;
+        }
+        let folder = TempDir::new().unwrap();
+        // This test program is in target/PROFILE/deps, as the library is.
+        let built = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+        let install = Command::new("sh")
+            .arg(root("packaging/install-kv.sh"))
+            .args([&built, folder.path()])
+            .output()
+            .unwrap();
+        assert!(install.status.success(), "{}", String::from_utf8_lossy(&install.stderr));
+        Some(Installed { folder })
+    };
+    INSTALLED.get_or_init(install).as_ref()
+}
+
+impl Installed {
+    /// Compiles a C program, with the flags of the pkg-config file.
+    fn compile(&self, source: &str, name: &str, more: &[&str]) -> PathBuf {
+        let program = self.folder.path().join(name);
+        let pc = self.folder.path().join("lib/pkgconfig/csd_kv.pc");
+        let flags = |kind: &str| {
+            let text = fs::read_to_string(&pc).unwrap();
+            let line = text.lines().find_map(|line| line.strip_prefix(kind)).unwrap();
+            let prefix = self.folder.path().to_str().unwrap();
+            let line = line.replace("${libdir}", "${prefix}/lib");
+            let line = line.replace("${includedir}", "${prefix}/include");
+            let line = line.replace("${prefix}", prefix);
+            line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let mut cc = Command::new("cc");
+        cc.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program);
+        cc.args(flags("Cflags:")).arg(root(source));
+        match more.contains(&"-static-kv") {
+            true => cc.arg(self.folder.path().join("lib/libcsd_kv.a")).args(flags("Libs.private:")),
+            false => cc.args(flags("Libs:")).arg("-pthread"),
+        };
+        let compiled = cc.output().unwrap();
+        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+        program
+    }
+
+    fn run(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.args(arguments).env("LD_LIBRARY_PATH", self.folder.path().join("lib"));
+        command.env_remove("CSD_SECRETS").env_remove("CSD_HOST_NQN");
+        command
+    }
+
+    /// Returns the compiled checks.
+    fn checks(&self) -> &'static Path {
+        static CHECKS: OnceLock<PathBuf> = OnceLock::new();
+        CHECKS.get_or_init(|| self.compile("tests/capi/checks.c", "checks", &[]))
+    }
+}
+
+/// Serves a drive on memory in this process, until the test ends.
+fn drive(access: Access) -> SocketAddr {
+    let config = Config {
+        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        nqn: NQN.into(),
+        size_bytes: 256 << 20,
+        access,
+        ..Config::default()
+    };
+    let (sender, ready) = mpsc::channel();
+    std::thread::spawn(move || {
+        csd_drive::serve(&config, move |address| sender.send(address).unwrap()).unwrap();
+    });
+    ready.recv_timeout(LIMIT).expect("the drive is ready")
+}
+
+fn url(address: SocketAddr) -> String {
+    format!("nvme+tcp://{address}/{NQN}")
+}
+
+/// Waits for a program's end, and expects that it has nothing to complain of.
+#[track_caller]
+fn expect_success(mut child: Child) -> String {
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        assert!(began.elapsed() < LIMIT, "the program hangs");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let output = child.wait_with_output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{:?}: {errors}", output.status);
+    assert!(!errors.contains("panicked"), "{errors}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn spawned(command: &mut Command) -> Child {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Runs one of the checks against a drive of its own.
+#[track_caller]
+fn check(name: &str) {
+    let Some(installed) = installed() else { return };
+    let url = url(drive(Access::default()));
+    expect_success(spawned(&mut installed.run(installed.checks(), &[name, &url])));
+}
+
+#[test]
+fn the_example_compiles_and_runs_with_both_libraries() {
+    let Some(installed) = installed() else { return };
+    for (name, more) in [("shared", &[][..]), ("static", &["-static-kv"])] {
+        let program = installed.compile("crates/capi/examples/kv.c", name, more);
+        let url = url(drive(Access::default()));
+        let said = expect_success(spawned(&mut installed.run(&program, &[&url])));
+        assert_eq!(said, "greeting: hello\nstored 100 values, 0 failed\n", "{name}");
+    }
+}
+
+#[test]
+fn blocking_calls_store_and_find_values() {
+    check("blocking");
+}
+
+#[test]
+fn a_buffer_that_is_too_small_is_not_overrun() {
+    check("small_buffer");
+}
+
+#[test]
+fn keys_are_listed() {
+    check("listing");
+}
+
+#[test]
+fn submitted_commands_complete_once_and_their_number_is_bounded() {
+    check("submitting");
+}
+
+#[test]
+fn two_threads_share_a_namespace() {
+    check("threads");
+}
+
+#[test]
+fn a_closed_handle_is_an_error_and_ends_what_is_under_way() {
+    check("closed");
+}
+
+#[test]
+fn a_fork_is_found_and_may_open_its_own() {
+    check("forked");
+}
+
+#[test]
+fn a_program_may_exit_with_commands_under_way() {
+    for _ in 0..5 {
+        check("exiting");
+    }
+}
+
+#[test]
+fn a_wrong_secret_is_refused() {
+    const HOST: &str = "nqn.2026-11.io.csdstore:host";
+    const SECRET: &str = "DHHC-1:01:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:";
+    const OTHER: &str = "DHHC-1:00:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:";
+    let Some(installed) = installed() else { return };
+    let file = |name: &str, secret: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        let path = installed.folder.path().join(name);
+        fs::write(&path, format!("host {HOST} {secret}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        path
+    };
+    let (right, wrong) = (file("right", SECRET), file("wrong", OTHER));
+    let secrets = Secrets::parse(&fs::read_to_string(&right).unwrap()).unwrap();
+    let url = url(drive(Access { secrets, ..Access::default() }));
+    let mut command = installed.run(installed.checks(), &["wrong_secret", &url]);
+    command.env("CSD_SECRETS", wrong).env("RIGHT_SECRETS", right);
+    expect_success(spawned(&mut command));
+}
+
+/// A way to a drive that can be cut and opened again.
+struct Way {
+    address: SocketAddr,
+    is_open: Arc<AtomicBool>,
+    through: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Way {
+    fn to(drive: SocketAddr) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let is_open = Arc::new(AtomicBool::new(true));
+        let through: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+        let (open, streams) = (Arc::clone(&is_open), Arc::clone(&through));
+        std::thread::spawn(move || {
+            for host in listener.incoming().map(Result::unwrap) {
+                let drive = TcpStream::connect(drive).unwrap();
+                let mut streams = streams.lock().unwrap();
+                if !open.load(SeqCst) {
+                    continue;
+                }
+                for (from, to) in [(&host, &drive), (&drive, &host)] {
+                    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+                }
+                streams.extend([host, drive]);
+            }
+        });
+        Self { address, is_open, through }
+    }
+
+    fn cut(&self) {
+        let mut streams = self.through.lock().unwrap();
+        self.is_open.store(false, SeqCst);
+        for stream in streams.drain(..) {
+            let _was_open = stream.shutdown(std::net::Shutdown::Both);
+        }
+    }
+
+    fn open(&self) {
+        self.is_open.store(true, SeqCst);
+    }
+}
+
+#[test]
+fn a_drive_that_is_gone_is_an_error_until_it_is_back() {
+    let Some(installed) = installed() else { return };
+    let way = Way::to(drive(Access::default()));
+    let url = url(way.address);
+    let mut child = spawned(&mut installed.run(installed.checks(), &["gone", &url]));
+    let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut input = child.stdin.take().unwrap();
+    for (step, act) in [("ready", Way::cut as fn(&Way)), ("gone", Way::open)] {
+        match said.next() {
+            Some(line) => assert_eq!(line.unwrap(), step),
+            None => break,
+        }
+        act(&way);
+        input.write_all(b"go\n").unwrap();
+    }
+    expect_success(child);
+}

@@ -1,0 +1,133 @@
+//! `csd kv`: values and long objects of a key-value namespace.
+
+use std::fs;
+
+use crate::harness::{Array, numbers};
+use crate::proxy::Door;
+use crate::reconnect::Cut;
+
+/// Store of the user's kv namespace: namespace and opcode.
+const STORE: (u32, u8) = (2, 0x01);
+
+fn bytes(seed: u64, length: usize) -> Vec<u8> {
+    numbers(seed, length / 8 + 1).flat_map(u64::to_le_bytes).take(length).collect()
+}
+
+#[test]
+fn values_of_any_length_go_in_and_come_out() {
+    let array = Array::up(1, "256M");
+    let url = array.drives()[0]["url"].as_str().unwrap().to_owned();
+    let (short, long) = (bytes(1, 1000), bytes(2, 3_000_001));
+    array.file("short", &short);
+    array.file("long", &long);
+    array.csd(&["kv", "put", "short"]).expect(0, &[]);
+    let put = array.csd(&["kv", "put", "long", "--json"]).expect(0, &[]).json();
+    assert_eq!(put["result"]["bytes"], 3_000_001);
+    let pieces = put["result"]["pieces"].as_u64().unwrap();
+    assert!(pieces > 2, "values of this drive are short: {put}");
+    for (key, expected) in [("short", &short), ("long", &long)] {
+        assert!(array.csd(&["kv", "get", key]).expect(0, &[]).stdout == *expected, "{key}");
+        // By URL the first key-value namespace is the same.
+        let got = array.csd(&["kv", "get", key, "-", "--drive", &url]).expect(0, &[]);
+        assert!(got.stdout == *expected, "{key}");
+    }
+    let listed = |more: &[&str]| {
+        let listed = array.csd(&[&["kv", "ls", "--json"], more].concat()).expect(0, &[]).json();
+        listed["result"]["keys"].as_array().unwrap().len()
+    };
+    assert_eq!(
+        (listed(&[]), listed(&["sh"]), listed(&["--all"])),
+        (2, 1, 2 + usize::try_from(pieces).unwrap())
+    );
+    array.csd(&["kv", "rm", "long"]).expect(0, &[]);
+    assert_eq!(listed(&["--all"]), 1, "its pieces are gone");
+    array.csd(&["kv", "get", "long"]).expect(2, &["there is no key long"]);
+    let exists = array.csd(&["kv", "exists", "short", "long"]).expect(4, &["long: does not exist"]);
+    assert_eq!(exists.text(), "short: exists\n");
+    let failed = array.csd(&["kv", "rm", "short", "long"]).expect(1, &["1 of 2 failed"]);
+    assert_eq!(failed.text(), "short: deleted\n");
+    assert_eq!(array.csd(&["kv", "ls"]).expect(0, &[]).text(), "no keys\n");
+}
+
+#[test]
+fn get_overwrites_no_file_and_put_no_value_against_an_option() {
+    let array = Array::up(1, "256M");
+    array.file("a", b"first");
+    array.file("b", b"second");
+    array.csd(&["kv", "put", "a", "k", "--if-exists"]).expect(2, &["there is no key k"]);
+    array.csd(&["kv", "put", "a", "k", "--if-absent"]).expect(0, &[]);
+    array.csd(&["kv", "put", "b", "k", "--if-absent"]).expect(2, &["key k exists already"]);
+    assert_eq!(array.csd(&["kv", "get", "k"]).expect(0, &[]).stdout, b"first");
+    array.csd(&["kv", "get", "k", "b"]).expect(1, &["b exists", "--force"]);
+    assert_eq!(fs::read(array.path("b")).unwrap(), b"second");
+    array.csd(&["kv", "get", "none", "b", "--force"]).expect(2, &["there is no key none"]);
+    assert_eq!(fs::read(array.path("b")).unwrap(), b"second", "a failed get leaves it");
+    array.csd(&["kv", "get", "k", "b", "--force"]).expect(0, &[]);
+    assert_eq!(fs::read(array.path("b")).unwrap(), b"first");
+    array
+        .csd(&["kv", "put", "b", "k", "--if-absent", "--if-exists"])
+        .expect(2, &["cannot be used"]);
+    let refused = array.csd(&["kv", "get", "k", "--json"]).expect(2, &[]).json();
+    assert!(refused["error"]["message"].as_str().unwrap().contains("standard output"));
+}
+
+#[test]
+fn keys_are_text_or_digits_and_may_come_from_standard_input() {
+    let array = Array::up(1, "256M");
+    let input = array.path("input");
+    fs::write(&input, b"bytes").unwrap();
+    let put = ["kv", "put", "-", "00ff10", "--hex"];
+    array.csd_with(&put, Some(&input)).expect(0, &[]);
+    array.csd_with(&["kv", "put", "-", "text"], Some(&input)).expect(0, &[]);
+    array.csd_with(&["kv", "put", "-"], Some(&input)).expect(2, &["say the key"]);
+    assert_eq!(array.csd(&["kv", "ls"]).expect(0, &[]).text(), "\\x00\\xff\\x10\ntext\n");
+    let listed = array.csd(&["kv", "ls", "74", "--hex"]).expect(0, &[]).text();
+    assert_eq!(listed, "74657874\n");
+    assert_eq!(array.csd(&["kv", "get", "00FF10", "--hex"]).expect(0, &[]).stdout, b"bytes");
+    for (key, words) in [
+        ("", "has 0 bytes"),
+        ("seventeen letters", "has 17 bytes"),
+        ("seventeen letters and more", "1 to 16"),
+    ] {
+        array.csd(&["kv", "exists", key]).expect(2, &[words]);
+    }
+    array.csd(&["kv", "exists", "xyz", "--hex"]).expect(2, &["not hexadecimal digits"]);
+}
+
+#[test]
+fn a_drive_is_found_by_name_or_url_or_said_to_be_missing() {
+    let array = Array::up(2, "256M");
+    array.csd(&["kv", "info"]).expect(2, &["has 2 drives", "--drive NAME"]);
+    array.csd(&["kv", "info", "--drive", "d9"]).expect(2, &["no drive \"d9\""]);
+    let info = array.csd(&["kv", "info", "--drive", "d1"]).expect(0, &[]).text();
+    assert!(info.contains("longest value") && info.contains("no limit"), "{info}");
+    let url = array.drives()[1]["url"].as_str().unwrap().to_owned();
+    let block = format!("{url}?nsid=1");
+    array.csd(&["kv", "info", "--drive", &block]).expect(2, &["namespace 1 is no kv namespace"]);
+    array.csd(&["kv", "info", "--drive", "nvme+tcp://x"]).expect(2, &["is not an address"]);
+    array.kill(1);
+    array.csd(&["kv", "info", "--drive", "d1"]).expect(1, &["cannot be reached"]);
+}
+
+#[test]
+fn a_connection_that_is_cut_costs_an_object_nothing_but_time() {
+    let cut = Cut::new(Array::up(2, "256M"));
+    let long = bytes(3, 3_000_001);
+    cut.array.file("long", &long);
+    // In the pieces, and at the manifest: 12 pieces of 256 KiB, then the manifest.
+    for cuts in [&[2][..], &[5, 6, 9], &[13]] {
+        cut.proxy.cut(STORE, cuts, Door::Open);
+        cut.array.csd(&Cut::proxied("kv put long --drive d1")).expect(0, &[]);
+        assert_eq!(cut.proxy.cuts(), cuts.len());
+        let got = cut.array.csd(&["kv", "get", "long", "--drive", "d1"]).expect(0, &[]);
+        assert!(got.stdout == long, "{cuts:?}");
+    }
+    let all = cut.array.csd(&["kv", "ls", "--all", "--drive", "d1"]).expect(0, &[]).text();
+    assert_eq!(all.lines().count(), 13, "nothing of an older version is left");
+    cut.proxy.cut(STORE, &[4], Door::Shut);
+    let put = Cut::proxied("kv put long --drive d1");
+    let failed = cut.array.csd(&put).expect(1, &[]).json();
+    assert!(failed["error"]["message"].as_str().unwrap().contains("lost"), "{failed}");
+    let got = cut.array.csd(&["kv", "get", "long", "--drive", "d1"]).expect(0, &[]);
+    assert!(got.stdout == long, "the old object is whole");
+}

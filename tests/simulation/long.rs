@@ -1,0 +1,205 @@
+//! Long objects: while one host replaces an object, is cut off or crashes, and the drive loses its
+//! power, another host reads. It gets all bytes of one version, never an older one than was done.
+
+use std::cell::RefCell;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::time::Duration;
+
+use csd_client::{Address, Error, Key, Session, Settings, is_piece};
+use csd_reactor::sleep;
+
+use crate::{DRIVE, NQN, Simulation};
+
+const WRITER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
+const SEEDS: std::ops::Range<u64> = 0..12;
+const ROUNDS: u64 = 6;
+/// Pause of a host before it tries again.
+const PAUSE: Duration = Duration::from_millis(20);
+const PIECE_BYTES: u32 = 4096;
+
+/// Events of the writer and the reader.
+#[derive(Default)]
+struct Log {
+    /// Last version that a put has begun to store.
+    begun: u32,
+    /// Last version whose put has ended without an error.
+    done: u32,
+    reads: u32,
+    /// Reads that found the object being replaced to their end.
+    replaced: u32,
+    renewals: u64,
+    failure: Option<String>,
+}
+
+impl Log {
+    /// Records a read that began after version `done`.
+    fn note(&mut self, read: Result<Option<Vec<u8>>, Error>, done: u32) {
+        match read {
+            Ok(found) => {
+                self.reads += 1;
+                if let Err(why) = check(found.as_deref(), done, self.begun) {
+                    self.failure.get_or_insert(why);
+                }
+            }
+            Err(Error::Replaced(_)) => self.replaced += 1,
+            Err(error @ Error::Damaged { .. }) => {
+                self.failure.get_or_insert(error.to_string());
+            }
+            // The drive is off.
+            Err(_) => {}
+        }
+    }
+}
+
+type Shared = Rc<RefCell<Log>>;
+
+fn address() -> Address {
+    Address::new(SocketAddr::from((DRIVE, 4420)), NQN)
+}
+
+fn settings() -> Settings {
+    Settings { piece_bytes_max: PIECE_BYTES, pause: PAUSE, ..Settings::default() }
+}
+
+fn key() -> Key {
+    Key::new(b"object").unwrap()
+}
+
+/// Returns the bytes of a version: some fit into one value, most do not.
+fn bytes_of(version: u32) -> Vec<u8> {
+    let words = 2 + version.wrapping_mul(2_654_435_761) % 7000;
+    (0..words).flat_map(|word| [version, word]).flat_map(u32::to_le_bytes).collect()
+}
+
+async fn connected() -> Session {
+    loop {
+        match Session::connect(&address(), &settings()).await {
+            Ok(session) => return session,
+            Err(_) => sleep(PAUSE).await,
+        }
+    }
+}
+
+/// Replaces the object for ever.
+async fn write(log: Shared) {
+    let session = connected().await;
+    loop {
+        let version = log.borrow().begun + 1;
+        log.borrow_mut().begun = version;
+        let bytes = bytes_of(version);
+        if session.put_object(&key(), &mut &bytes[..], 0, &|_| {}).await.is_ok() {
+            log.borrow_mut().done = version;
+        }
+        log.borrow_mut().renewals = session.renewals();
+        sleep(Duration::from_micros(500)).await;
+    }
+}
+
+/// Reads the object for ever, and checks each answer.
+async fn read(log: Shared) {
+    let session = connected().await;
+    loop {
+        let done = log.borrow().done;
+        let read = session.get_object(&key()).await;
+        log.borrow_mut().note(read, done);
+        sleep(PAUSE / 40).await;
+    }
+}
+
+fn check(found: Option<&[u8]>, done: u32, begun: u32) -> Result<(), String> {
+    let Some(found) = found else {
+        return if done == 0 { Ok(()) } else { Err(format!("nothing, after version {done}")) };
+    };
+    let version = u32::from_le_bytes(found[..4].try_into().unwrap());
+    if !(done..=begun).contains(&version) {
+        return Err(format!("version {version}, not {done} to {begun}"));
+    }
+    if found == bytes_of(version) { Ok(()) } else { Err(format!("half of version {version}")) }
+}
+
+impl Simulation {
+    /// Runs a reader and a writer through faults; returns what they met.
+    fn replace(&mut self) -> Log {
+        let log = Shared::default();
+        let writer = self.world.machine("writer", WRITER, 1);
+        let start = |log: &Shared| {
+            let log = Rc::clone(log);
+            self.world.start(writer, move |_| write(Rc::clone(&log)));
+        };
+        let mut ready = self.start_drive();
+        self.wait("the drive", || ready.get());
+        self.formatted = true;
+        start(&log);
+        let of_reader = Rc::clone(&log);
+        self.world.start(self.host, move |_| read(Rc::clone(&of_reader)));
+        for round in 0..ROUNDS {
+            self.world.run_for(Duration::from_micros(self.draw(2_000..120_000)));
+            match round % 3 {
+                0 => self.world.disconnect(self.drive, writer),
+                1 => {
+                    self.world.crash(writer);
+                    let log = Rc::clone(&log);
+                    self.world.start(writer, move |_| write(Rc::clone(&log)));
+                }
+                _ => {
+                    self.cut();
+                    ready = self.start_drive();
+                    self.wait("recovery", || ready.get());
+                }
+            }
+        }
+        let reads = log.borrow().reads;
+        self.wait("reads after all faults", || log.borrow().reads > reads + 20);
+        self.world.crash(writer);
+        self.world.crash(self.host);
+        log.take()
+    }
+}
+
+#[test]
+fn a_reader_gets_one_version_of_a_long_object_whole() {
+    let (mut reads, mut versions, mut replaced, mut renewals) = (0, 0, 0, 0);
+    for seed in SEEDS {
+        let log = Simulation::new(seed).replace();
+        assert_eq!(log.failure, None, "seed {seed}");
+        reads += log.reads;
+        versions += log.done;
+        replaced += log.replaced;
+        renewals += log.renewals;
+    }
+    println!("{versions} versions, {reads} reads, {replaced} overtaken, {renewals} reconnections");
+    assert!(versions > 20 * u32::try_from(SEEDS.end).unwrap(), "{versions} versions");
+    assert!(renewals > 0, "no connection was lost and made again");
+}
+
+/// Without faults nothing of an older version stays behind.
+#[test]
+fn replaced_and_deleted_objects_leave_no_pieces() {
+    let simulation = Simulation::new(1);
+    let ready = simulation.start_drive();
+    simulation.wait("the drive", || ready.get());
+    let outcome = simulation.on_host(|_, _| async {
+        let session = connected().await;
+        let mut counts = Vec::new();
+        for version in 1..20 {
+            let bytes = bytes_of(version);
+            let put = session.put_object(&key(), &mut &bytes[..], 0, &|_| {}).await.unwrap();
+            let pieces = bytes.len().div_ceil(PIECE_BYTES as usize);
+            assert_eq!(
+                (put.pieces as usize, put.left_behind),
+                (if pieces > 1 { pieces } else { 0 }, 0)
+            );
+            let listed = session.list(None, 1 << 16).await.unwrap();
+            counts.push((listed.iter().filter(|key| is_piece(key)).count(), put.pieces as usize));
+        }
+        assert!(session.delete_object(&key()).await.unwrap());
+        assert!(!session.delete_object(&key()).await.unwrap());
+        assert_eq!(session.list(None, 1 << 16).await.unwrap(), []);
+        counts
+    });
+    simulation.wait("the host", || outcome.borrow().is_some());
+    for (listed, pieces) in outcome.take().unwrap() {
+        assert_eq!(listed, pieces);
+    }
+}
