@@ -111,8 +111,7 @@ async fn fill(
     first: Read,
     progress: &Progress,
 ) -> Result<(), Error> {
-    let on = if entry.placement == Placement::Kv { On::Kv } else { On::Block };
-    let mut writer = Writer::new(array, entry, on, Rc::new(RefCell::new(None))).await?;
+    let mut writer = Writer::new(array, entry).await?;
     let sent = send_all(&mut writer, reader, first, progress).await;
     let finished = writer.finish().await;
     let (reader, packed) = sent?;
@@ -202,24 +201,19 @@ struct Member {
 }
 
 impl<'a> Writer<'a> {
-    async fn new(
-        array: &'a Array,
-        entry: &Entry,
-        on: On,
-        failure: Rc<RefCell<Option<Error>>>,
-    ) -> Result<Self, Error> {
+    async fn new(array: &'a Array, entry: &Entry) -> Result<Self, Error> {
         let mut lanes = Vec::new();
         for &member in &entry.members {
             let drive = array.drive(member.into())?;
             let key = catalogue::key(&entry.name);
-            let claimer = match on {
-                On::Kv => None,
-                On::Block => Some(Claimer::new(drive, entry.id, key).await?),
+            let claimer = match entry.placement {
+                Placement::Kv => None,
+                Placement::Block(_) => Some(Claimer::new(drive, entry.id, key).await?),
             };
             let (drive, window) = (Rc::clone(drive), Semaphore::new(WINDOW));
             lanes.push(Member { drive, window, claimer, records: 0, unit: (0, UNIT_BYTES) });
         }
-        Ok(Self { array, entry: entry.clone(), lanes, failure, checked: now() })
+        Ok(Self { array, entry: entry.clone(), lanes, failure: Rc::default(), checked: now() })
     }
 
     /// Checks from time to time that this put still owns the name: if not, its units of the block
