@@ -30,7 +30,7 @@ const SYSTEM: [&str; 9] = [
 ];
 
 /// Places that may use some of these names, with the reason.
-const MAY_NAME: [(&str, &[&str]); 10] = [
+const MAY_NAME: [(&str, &[&str]); 11] = [
     // A buffer may be dropped on another thread than it came from.
     ("crates/buffer/tests/", &["std::thread"]),
     // Whether a panic is under way decides whether a destructor may panic.
@@ -43,6 +43,7 @@ const MAY_NAME: [(&str, &[&str]); 10] = [
     ("crates/csd/src/clock.rs", &["std::time::Instant", "SystemTime"]),
     // Benches and examples compare wall time with the reactor's.
     ("crates/kernels/examples/", &["std::thread", "std::time::Instant"]),
+    ("crates/drive/examples/", &["std::time::Instant", "std::process"]),
     ("crates/wasm/examples/", &["std::time::Instant", "std::process"]),
     ("bench/", &["std::thread", "std::time::Instant", "SystemTime", "std::process", "libc"]),
     // Tests drive processes and stock clients from outside.
