@@ -21,6 +21,7 @@ mod listing;
 mod lives;
 mod loss;
 mod memory;
+mod mistaken;
 mod model;
 mod overwritten;
 mod reader;
