@@ -70,7 +70,8 @@ async fn churn(core: Rc<Core>, is_over: Rc<Cell<bool>>, changes: Rc<Cell<u64>>) 
     }
 }
 
-/// Lists next to writers until these have made [`CHANGES`]. Returns the number of their changes, and a last list.
+/// Lists next to writers until these have made [`CHANGES`]. Returns the number of their changes,
+/// and a last list.
 async fn listed_next_to_writers(core: Rc<Core>) -> (u64, Vec<Key>) {
     fill(&core, 0..STABLE).await;
     let (is_over, changes) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(0)));

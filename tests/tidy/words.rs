@@ -43,7 +43,7 @@ const MAY_NAME: [(&str, &[&str]); 11] = [
     ("crates/csd/src/clock.rs", &["std::time::Instant", "SystemTime"]),
     // Benches and examples compare wall time with the reactor's.
     ("crates/kernels/examples/", &["std::thread", "std::time::Instant"]),
-    ("crates/drive/examples/", &["std::time::Instant", "std::process"]),
+    ("crates/drive/examples/", &["std::process"]),
     ("crates/wasm/examples/", &["std::time::Instant", "std::process"]),
     ("bench/", &["std::thread", "std::time::Instant", "SystemTime", "std::process", "libc"]),
     // Tests drive processes and stock clients from outside.
