@@ -2,6 +2,7 @@
 
 #![no_main]
 
+use std::ops::Bound;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -36,8 +37,8 @@ fuzz_target!(|data: &[u8]| {
         let shard = Rc::new(Shard::new(number, media.clone(), Arc::clone(&segments), syncer));
         let _ = csd_fuzz::ready(shard.recover(&found));
         for nsid in [2, 3] {
-            let keys = shard.list(nsid, None, 100);
-            assert!(keys.iter().all(|key| shard.find(&(nsid, *key)).is_some()));
+            let page = shard.list(nsid, Bound::Unbounded, 100, usize::MAX);
+            assert!(page.keys.iter().all(|(_, key)| shard.find(&(nsid, *key)).is_some()));
         }
     }
 });

@@ -21,8 +21,8 @@ fn memory_bytes(drive: &Value) -> u64 {
 fn drives_have_the_options_of_the_array_at_every_start() {
     let array = unstarted();
     let digest = "00".repeat(32);
-    let line =
-        "array up --drives 2 --size 128M --media memory --memory 32M --cores 2 --shared-compute";
+    let line = "array up --drives 2 --size 128M --media memory --memory 32M --cores 2 \
+                --shared-compute --kv-index ordered --index-memory 1G";
     let words: Vec<&str> = line.split(' ').chain(["--allow-program", &digest]).collect();
     array.csd(&words).expect(0, &[]);
     let grep = root("sdk/built/rust-grep.wasm").display().to_string();
@@ -34,7 +34,9 @@ fn drives_have_the_options_of_the_array_at_every_start() {
         array.csd(&["array", "up"]).expect(0, &[]);
     }
     let file = fs::read_to_string(array.path("csd-array.toml")).unwrap();
-    for kept in ["kv = \"80%\"", "memory = \"32M\"", "shared-compute = true", "cores = 2"] {
+    let index = ["kv-index = \"ordered\"", "index-memory = \"1G\""];
+    let other = ["kv = \"80%\"", "memory = \"32M\"", "shared-compute = true", "cores = 2"];
+    for kept in index.iter().chain(&other) {
         assert_eq!(file.matches(kept).count(), 2, "{kept}: {file}");
     }
     array.csd(&["array", "add", "--drives", "1", "--drain", "7"]).expect(0, &[]);

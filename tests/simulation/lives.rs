@@ -7,18 +7,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use csd_drive::Resources;
 use csd_drive::drive::{self, Core};
 use csd_drive::format::Split;
 use csd_drive::life::drain;
 use csd_drive::media::{Media, Volatile, VolatileConfig};
 use csd_drive::namespace::kv::shard_of;
+use csd_drive::{IndexKind, Resources};
 use csd_nvme::kv::Key;
 use csd_nvme::status::Status;
 use csd_reactor::sim::{MachineId, World, WorldConfig};
 use csd_reactor::{Buffer, Class, core_local, spawn};
 
-pub const NSID: u16 = 3;
+/// The users' namespace, which has an index of either kind.
+pub const NSID: u16 = 2;
 /// Size of the smallest drive, bytes.
 pub const SMALL: u64 = 128 << 20;
 const LIMIT: Duration = Duration::from_secs(100_000);
@@ -33,6 +34,14 @@ pub struct Lives {
     machine: MachineId,
     split: Split,
     formatted: bool,
+    /// Each life has another kind of index than the one before, unless it is fixed.
+    resources: Resources,
+    index_is_fixed: bool,
+}
+
+/// Returns the kind of index of a seed.
+pub fn index_of(seed: u64) -> IndexKind {
+    if (seed >> 1).is_multiple_of(2) { IndexKind::Hash } else { IndexKind::Ordered }
 }
 
 impl Lives {
@@ -42,7 +51,16 @@ impl Lives {
         let disk = Arc::new(Volatile::new(bytes, VolatileConfig::default()));
         let media = Media::Volatile(Arc::clone(&disk));
         let split = Split { kv_percent: 60, reserve_percent: 5, block_bytes: 4096 };
-        Self { world, disk, media, machine, split, formatted: false }
+        let resources = Resources { kv_index: index_of(seed), ..Resources::default() };
+        let (formatted, index_is_fixed) = (false, false);
+        Self { world, disk, media, machine, split, formatted, resources, index_is_fixed }
+    }
+
+    /// Gives every life this kind of index, and a limit of the memory for keys.
+    pub fn with_index(mut self, kind: IndexKind, memory_bytes: Option<u64>) -> Self {
+        (self.resources.kv_index, self.resources.index_memory_bytes) = (kind, memory_bytes);
+        self.index_is_fixed = true;
+        self
     }
 
     /// Wraps the disk in another medium.
@@ -64,12 +82,17 @@ impl Lives {
         let is_new = !std::mem::replace(&mut self.formatted, true);
         let (media, split, slot) = (self.media.clone(), self.split, Rc::clone(&answer));
         let work = Rc::new(RefCell::new(Some(work)));
+        let resources = self.resources.clone();
+        if !self.index_is_fixed {
+            self.resources.kv_index = other(resources.kv_index);
+        }
         self.world.start(self.machine, move |core| {
             let (media, slot) = (media.clone(), Rc::clone(&slot));
+            let resources = resources.clone();
             let work = if core.0 == 0 { work.borrow_mut().take() } else { None };
             async move {
                 if let Some(work) = work {
-                    let result = match open(media, is_new, &split).await {
+                    let result = match open(media, is_new, &split, &resources).await {
                         Ok(core) => Ok(work(core).await),
                         Err(error) => Err(error.to_string()),
                     };
@@ -135,8 +158,21 @@ impl Lives {
     }
 }
 
-async fn open(media: Media, is_new: bool, split: &Split) -> Result<Rc<Core>, csd_drive::Error> {
-    let shared = drive::open(media, is_new, "", split, &Resources::default()).await?;
+/// Returns the other kind of index.
+pub fn other(kind: IndexKind) -> IndexKind {
+    match kind {
+        IndexKind::Hash => IndexKind::Ordered,
+        IndexKind::Ordered => IndexKind::Hash,
+    }
+}
+
+async fn open(
+    media: Media,
+    is_new: bool,
+    split: &Split,
+    resources: &Resources,
+) -> Result<Rc<Core>, csd_drive::Error> {
+    let shared = drive::open(media, is_new, "", split, resources).await?;
     drive::start_all(&shared).await?;
     Ok(core_local::<Core>().expect("started"))
 }

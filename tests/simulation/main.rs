@@ -16,10 +16,13 @@ mod full;
 mod fused;
 mod groups;
 mod held;
+mod limits;
+mod listing;
 mod lives;
 mod long;
 mod loss;
 mod memory;
+mod mistaken;
 mod model;
 mod overwritten;
 mod reader;
@@ -37,12 +40,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use csd_drive::Resources;
 use csd_drive::drive;
 use csd_drive::format::Split;
 use csd_drive::media::{Losses, Media, Volatile, VolatileConfig};
 use csd_drive::metrics;
 use csd_drive::transport::accept;
+use csd_drive::{IndexKind, Resources};
 use csd_initiator::Address;
 use csd_reactor::sim::{MachineId, World, WorldConfig};
 use csd_reactor::{Class, CoreId, Listener, random_u64, sleep, spawn};
@@ -64,6 +67,8 @@ struct Simulation {
     disk: Arc<Volatile>,
     split: Split,
     formatted: bool,
+    /// Kind of the next start's index; each start has the other one.
+    index: Cell<IndexKind>,
     known: Shared,
     cleaned: u64,
     lossy: bool,
@@ -87,6 +92,7 @@ impl Simulation {
             disk: Arc::new(Volatile::new(DRIVE_BYTES, VolatileConfig::default())),
             split,
             formatted: false,
+            index: Cell::new(lives::index_of(seed)),
             known: Rc::new(RefCell::new(workload::Known { heavy, ..Default::default() })),
             cleaned: 0,
             lossy: false,
@@ -104,13 +110,14 @@ impl Simulation {
         let (media, split) = (Media::Volatile(Arc::clone(&self.disk)), self.split);
         let (is_new, told) = (!self.formatted, Rc::clone(&ready));
         let slot = Rc::clone(&self.shared);
+        let kv_index = self.index.replace(lives::other(self.index.get()));
         self.world.start(self.drive, move |core| {
             let (media, told, slot) = (media.clone(), Rc::clone(&told), Rc::clone(&slot));
+            let resources = Resources { kv_index, ..Resources::default() };
             async move {
                 if core == CoreId(0) {
-                    let shared = drive::open(media, is_new, NQN, &split, &Resources::default())
-                        .await
-                        .expect("opens");
+                    let shared =
+                        drive::open(media, is_new, NQN, &split, &resources).await.expect("opens");
                     drive::start_all(&shared).await.expect("recovers");
                     let listener = Listener::bind(SocketAddr::from((DRIVE, 4420))).unwrap();
                     *slot.borrow_mut() = Some(Arc::clone(&shared));

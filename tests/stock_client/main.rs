@@ -11,6 +11,7 @@ mod counted;
 mod discovery;
 mod fused;
 mod isolation;
+mod limits;
 mod memory;
 mod programs;
 mod spdk;

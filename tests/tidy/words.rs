@@ -32,7 +32,7 @@ const SYSTEM: [&str; 9] = [
 ];
 
 /// Places that may use some of these names, with the reason.
-const MAY_NAME: [(&str, &[&str]); 14] = [
+const MAY_NAME: [(&str, &[&str]); 15] = [
     // A buffer may be dropped on another thread than it came from.
     ("crates/buffer/tests/", &["std::thread"]),
     // Errors are errno numbers; the process number tells a fork from its parent.
@@ -53,6 +53,7 @@ const MAY_NAME: [(&str, &[&str]); 14] = [
     ("crates/bench/", &["std::time::Instant", "std::process"]),
     // Benches and examples compare wall time with the reactor's.
     ("crates/kernels/examples/", &["std::thread", "std::time::Instant"]),
+    ("crates/drive/examples/", &["std::process"]),
     ("crates/wasm/examples/", &["std::time::Instant", "std::process"]),
     ("bench/", &["std::thread", "std::time::Instant", "SystemTime", "std::process", "libc"]),
     // Tests drive processes and stock clients from outside.

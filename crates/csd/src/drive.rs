@@ -180,6 +180,8 @@ fn resources(options: &Serve) -> Result<Resources, Failure> {
     }
     Ok(Resources {
         expose: options.expose.into(),
+        kv_index: options.tuning.kv_index.into(),
+        index_memory_bytes: options.tuning.index_memory,
         memory_bytes: options.tuning.memory,
         engines: engines()?,
         admission: if any { Admission::Any } else { Admission::Digests(digests) },

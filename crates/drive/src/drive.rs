@@ -24,9 +24,9 @@ use crate::media::{Media, Syncer};
 use crate::metrics::{CoreMetrics, Metrics};
 use crate::namespace::block::{Block, COPY_BYTES_MAX};
 use crate::namespace::compute::{self, Compute, Executions, Library, RangeSets};
-use crate::namespace::kv::Kv;
 use crate::namespace::kv::recover::{Found, survey};
 use crate::namespace::kv::segments::Segments;
+use crate::namespace::kv::{IndexKind, Kv};
 use crate::namespace::memory::LocalMemory;
 use crate::namespace::write_gate::WriteGate;
 use crate::resources::{Expose, Resources};
@@ -162,7 +162,10 @@ pub async fn open(
         .map_err(|_| Error::Format("too many kv segments".into()))?;
     let nsids = [NSID_KV, NSID_OBJECTS].map(|nsid| u16::try_from(nsid).expect("2 and 3"));
     let (uuid, offset) = (superblock.uuid(), superblock.kv_offset());
-    let segments = Arc::new(Segments::new(uuid, offset, segment_bytes, count, &nsids));
+    let segments = Segments::new(uuid, offset, segment_bytes, count, &nsids);
+    check_index(resources.kv_index, superblock.kv_length())?;
+    let segments = segments.with_index(resources.kv_index, resources.index_memory_bytes);
+    let segments = Arc::new(segments);
     if media.is_read_only() {
         segments.salvage();
     }
@@ -206,6 +209,19 @@ pub async fn open(
         media,
         found,
     }))
+}
+
+/// Refuses a kind of index whose entries cannot point into all of the log.
+fn check_index(kind: IndexKind, log_bytes: u64) -> Result<(), Error> {
+    if log_bytes <= kind.log_bytes_max() {
+        return Ok(());
+    }
+    let most = kind.log_bytes_max() >> 40;
+    let has = log_bytes.div_ceil(1 << 40);
+    Err(Error::Usage(format!(
+        "--kv-index {kind} is for key-value parts of up to {most} TiB, and this medium's has {has} \
+         TiB: say --kv-index ordered"
+    )))
 }
 
 /// Starts a drive on this core: recovers its shards and makes its [`Core`] a core-local value.
@@ -271,4 +287,18 @@ pub async fn start_all(shared: &Arc<Shared>) -> Result<(), Error> {
         started.map_err(|_| Error::Runtime(format!("core {core} is gone").into()))??;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_is_too_long_for_an_index_is_refused_in_words() {
+        assert!(check_index(IndexKind::Hash, 16 << 40).is_ok());
+        assert!(check_index(IndexKind::Ordered, 1 << 60).is_ok());
+        let refused = check_index(IndexKind::Hash, (16 << 40) + 1).unwrap_err().to_string();
+        let words = "up to 16 TiB, and this medium's has 17 TiB: say --kv-index ordered";
+        assert!(refused.contains(words), "{refused}");
+    }
 }

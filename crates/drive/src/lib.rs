@@ -41,5 +41,6 @@ pub mod transport;
 pub use config::{Config, HostLimits, MediaKind};
 pub use controller::Access;
 pub use error::Error;
+pub use namespace::kv::IndexKind;
 pub use resources::{Expose, Resources};
 pub use serve::{Started, serve, serve_with};

@@ -10,6 +10,7 @@ use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
 use crate::error::Error;
 use crate::format::PAGE_BYTES;
 use crate::namespace::compute::Admission;
+use crate::namespace::kv::IndexKind;
 
 /// Namespaces that hosts see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +40,10 @@ impl Expose {
 pub struct Resources {
     /// Namespaces that hosts see.
     pub expose: Expose,
+    /// Kind of the indexes of the users' kv namespace.
+    pub kv_index: IndexKind,
+    /// Most memory for the keys of all kv namespaces in bytes, `None` for no limit.
+    pub index_memory_bytes: Option<u64>,
     /// Size of the memory namespace in bytes, a multiple of 4,096; 0 for none. Its pages are
     /// allocated when they are written.
     pub memory_bytes: u64,
@@ -56,6 +61,8 @@ impl Default for Resources {
     fn default() -> Self {
         Self {
             expose: Expose::All,
+            kv_index: IndexKind::default(),
+            index_memory_bytes: None,
             memory_bytes: 64 << 20,
             engines: Vec::new(),
             admission: Admission::Digests(Vec::new()),

@@ -128,10 +128,10 @@ async fn query_drive(array: &Array, drive: &Drive) -> Result<DriveState, String>
                 state.bytes += blocks * u64::from(block_bytes);
             }
             NamespaceKind::Kv { bytes, used_bytes, .. } => {
-                // The kv namespaces of a drive share one part of its media.
-                if namespace.nsid == OBJECTS_NSID {
-                    state.bytes += bytes;
-                }
+                // The kv namespaces of a drive share one part of its media: each announces its own
+                // records and what is left for all.
+                let of_all = namespace.nsid == OBJECTS_NSID;
+                state.bytes += if of_all { bytes } else { used_bytes };
                 state.kv_used_bytes += used_bytes;
             }
             _ => {}

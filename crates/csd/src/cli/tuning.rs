@@ -21,6 +21,14 @@ pub(crate) struct Tuning {
     /// Share of the key-value part kept free for cleaning
     #[arg(long, value_parser = parse_percent, value_name = "PERCENT", default_value = "10%")]
     pub(crate) reserve: u8,
+    /// Index of the users' keys: `hash` takes 24 to 32 bytes of memory a key; `ordered` takes about
+    /// 64 and lists keys by length and bytes. Chosen at each start
+    #[arg(long, value_enum, value_name = "hash|ordered", default_value_t = KvIndex::Hash)]
+    pub(crate) kv_index: KvIndex,
+    /// Most memory for keys: 32 bytes for each key of a hash index, 64 of an ordered one; further
+    /// keys get Capacity Exceeded [default: no limit]
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    pub(crate) index_memory: Option<u64>,
     /// Size of the memory namespace, whose bytes programs and hosts share; it takes RAM as it is
     /// written, and is empty after a start; 0 for none
     #[arg(long, value_parser = parse_size, value_name = "SIZE", default_value = "64M")]
@@ -69,6 +77,22 @@ pub(crate) struct Tuning {
     /// Time that a core polls before it sleeps, microseconds
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 50)]
     pub(crate) spin: u32,
+}
+
+/// Kind of the indexes of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KvIndex {
+    Hash,
+    Ordered,
+}
+
+impl From<KvIndex> for csd_drive::IndexKind {
+    fn from(kind: KvIndex) -> Self {
+        match kind {
+            KvIndex::Hash => Self::Hash,
+            KvIndex::Ordered => Self::Ordered,
+        }
+    }
 }
 
 /// Use of the page cache.

@@ -272,6 +272,11 @@ fn log(page: &mut String, shared: &Shared) {
         let (nsid, used) = (namespace.nsid, namespace.used_bytes.load(Relaxed));
         let _ = writeln!(page, "csd_kv_used_bytes{{nsid=\"{nsid}\"}} {used}");
     }
+    head(page, "csd_kv_keys", "gauge", "Keys.");
+    for namespace in &segments.namespaces {
+        let (nsid, keys) = (namespace.nsid, namespace.keys.load(Relaxed));
+        let _ = writeln!(page, "csd_kv_keys{{nsid=\"{nsid}\"}} {keys}");
+    }
 }
 
 /// Formats nanoseconds as seconds, exactly.

@@ -144,7 +144,8 @@ fn block(namespace: &Namespace, subsystem: &Subsystem, backing: &dyn Backing) ->
 /// asks for its command set. Sizes are in units of the smallest block that LBADS can express.
 fn other(namespace: &Namespace, backing: &dyn Backing) -> Vec<u8> {
     let bytes = match namespace.kind {
-        NamespaceKind::Kv { bytes, .. } | NamespaceKind::Memory { bytes } => bytes,
+        NamespaceKind::Kv { bytes, .. } => backing.kv_bytes(namespace.nsid, bytes),
+        NamespaceKind::Memory { bytes } => bytes,
         // What it has room for is programs.
         _ => program::ALL_PROGRAMS_BYTES_MAX.into(),
     };
@@ -160,9 +161,11 @@ fn other(namespace: &Namespace, backing: &dyn Backing) -> Vec<u8> {
 fn kv(namespace: &Namespace, backing: &dyn Backing) -> Vec<u8> {
     let mut data = IdentifyKvNamespace::zeroed();
     if let NamespaceKind::Kv { bytes, value_bytes_max } = namespace.kind {
-        data.set_nsze(bytes).set_nuse(backing.used(namespace.nsid)).set_nmic(1);
+        let nsid = namespace.nsid;
+        data.set_nsze(backing.kv_bytes(nsid, bytes)).set_nuse(backing.used(nsid)).set_nmic(1);
         data.set_nguid(&namespace.nguid).set_novg(4096);
         data.set_kvkml(KEY_BYTES_MAX.into()).set_kvvml(value_bytes_max);
+        data.set_mnks(backing.kv_keys_max(nsid));
     }
     data.as_bytes().to_vec()
 }

@@ -128,6 +128,15 @@ impl Subsystem {
 pub trait Backing {
     /// Returns the used part of a namespace, in its own unit (blocks or bytes).
     fn used(&self, nsid: u32) -> u64;
+    /// Returns the size of a kv namespace in bytes. Namespaces that share their space announce what
+    /// each can still take.
+    fn kv_bytes(&self, _nsid: u32, announced: u64) -> u64 {
+        announced
+    }
+    /// Returns the most keys of a kv namespace, 0 for no limit.
+    fn kv_keys_max(&self, _nsid: u32) -> u32 {
+        0
+    }
     /// Returns the health log.
     fn smart(&self) -> Smart;
     /// Returns true if Delete of an absent key is an error in this kv namespace (EDNEK).

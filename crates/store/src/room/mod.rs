@@ -63,16 +63,18 @@ pub fn together(rooms: &[Room]) -> Room {
 }
 
 /// Returns the bytes of records that chunks may still take on a drive. Its kv namespaces share
-/// their capacity.
+/// their capacity: each announces its own records and what is left for all.
 pub(crate) async fn records_left(drive: &Drive) -> Result<u64, Error> {
-    let (mut capacity, mut used) = (0, 0);
+    let (mut left, mut used) = (u64::MAX, 0);
     for namespace in drive.controller.namespaces() {
         if matches!(namespace.kind, NamespaceKind::Kv { .. }) {
             let usage = async { Kv::open(&drive.controller, namespace.nsid)?.usage().await };
             let usage = usage.await.map_err(|error| Error::command(drive, error))?;
-            (capacity, used) = (usage.0.max(capacity), used + usage.1);
+            left = left.min(usage.0.saturating_sub(usage.1));
+            used += usage.1;
         }
     }
+    let capacity = if left == u64::MAX { 0 } else { left.saturating_add(used) };
     Ok(for_chunks(capacity, units(drive)).saturating_sub(used))
 }
 

@@ -61,9 +61,17 @@ struct Stream {
     value: Option<(Rc<Value>, u32)>,
     /// Bytes at the beginning of that value that are not shown to the program.
     skip: u32,
-    /// Reads that have begun, in order, with their lengths.
-    under_way: VecDeque<(usize, JoinHandle<Result<Chunk, Status>>)>,
+    /// Reads that have begun, in order.
+    under_way: VecDeque<UnderWay>,
     under_way_bytes: usize,
+}
+
+/// A read that has begun.
+struct UnderWay {
+    bytes: usize,
+    /// Value whose last part is read. Its checksum is known when its first part is.
+    ends: Option<Rc<Value>>,
+    chunk: JoinHandle<Result<Chunk, Status>>,
 }
 
 impl Stream {
@@ -109,8 +117,9 @@ impl Stream {
     }
 
     fn begin_piece(&mut self, piece: Piece) {
-        let bytes = piece.bytes();
-        self.under_way.push_back((bytes, spawn(Class::Background, piece.read())));
+        let (bytes, ends) = (piece.bytes(), piece.ends());
+        let chunk = spawn(Class::Background, piece.read());
+        self.under_way.push_back(UnderWay { bytes, ends, chunk });
         self.under_way_bytes += bytes;
     }
 
@@ -121,16 +130,24 @@ impl Stream {
 
     /// Waits for the oldest read that has begun.
     async fn oldest(&mut self) -> Option<Result<Chunk, Status>> {
-        let (bytes, read) = self.under_way.pop_front()?;
+        let UnderWay { bytes, ends, chunk } = self.under_way.pop_front()?;
         self.under_way_bytes -= bytes;
-        Some(read.await)
+        let mut chunk = chunk.await;
+        if let (Ok(read), Some(value)) = (&mut chunk, ends) {
+            match value.checksum() {
+                Some(checksum) => read.check = Check::End(checksum),
+                // Its first part could not be read.
+                None => chunk = Err(Status::UNRECOVERED_ERROR),
+            }
+        }
+        Some(chunk)
     }
 
     /// Returns true if this round hands over the oldest read: it is of the older half of the bytes
     /// being read, it has ended, or nothing comes after the reads that have begun.
     fn is_due(&self, share: usize) -> bool {
-        let Some((_, oldest)) = self.under_way.front() else { return false };
-        self.is_begun() || self.under_way_bytes > share / 2 || oldest.is_finished()
+        let Some(oldest) = self.under_way.front() else { return false };
+        self.is_begun() || self.under_way_bytes > share / 2 || oldest.chunk.is_finished()
     }
 }
 
@@ -323,13 +340,21 @@ impl Piece {
         }
     }
 
+    /// Returns the value whose last part this is.
+    fn ends(&self) -> Option<Rc<Value>> {
+        match self {
+            Self::Value { value, at, bytes, .. } if at + bytes == value.bytes() => {
+                Some(Rc::clone(value))
+            }
+            _ => None,
+        }
+    }
+
     async fn read(self) -> Result<Chunk, Status> {
         match self {
             Self::Value { value, at, bytes, skip } => {
-                let is_last = at + bytes == value.bytes();
                 let bytes = value.read_unchecked(at, bytes).await?;
-                let check = if is_last { Check::End(value.checksum()) } else { Check::Part };
-                Ok(Chunk { bytes, skip, check })
+                Ok(Chunk { bytes, skip, check: Check::Part })
             }
             Self::Blocks { block, slba, skip, bytes } => {
                 let buffer = Buffer::with_room(0, bytes as usize, 0);

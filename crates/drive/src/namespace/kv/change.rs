@@ -52,7 +52,8 @@ pub(super) async fn store(
             return Err(Status::KEY_EXISTS);
         }
         let more = footprint(bytes as u64).saturating_sub(old.map_or(0, |old| old.footprint()));
-        let room = shard.segments.promise(more).ok_or(Status::CAPACITY_EXCEEDED)?;
+        let room = shard.segments.promise(entry.0, more, old.is_none());
+        let room = room.ok_or(Status::CAPACITY_EXCEEDED)?;
         let result = shard.append(lock, Some(value), Some(room)).await;
         clean_if_low(&shard.segments);
         match result {

@@ -48,7 +48,8 @@ pub struct Candidate {
 /// Records that are moved together.
 #[derive(Default)]
 struct Batch {
-    records: Vec<(EntryKey, Location, Option<Vec<Buffer>>)>,
+    // With their commit numbers.
+    records: Vec<(EntryKey, Location, u64, Option<Vec<Buffer>>)>,
     bytes: u64,
 }
 
@@ -129,8 +130,7 @@ impl Shard {
             let Ok(Step::Record(offset, record)) = walk.next().await else { break };
             let Some(from) = self.current_at(&record.key, number, offset) else { continue };
             if from.value_bytes.is_none() && is_oldest {
-                self.index.borrow_mut().remove(&record.key);
-                self.forget(record.key, &from);
+                self.bury(record.key, &from);
                 continue;
             }
             let value = match from.value_bytes {
@@ -148,7 +148,7 @@ impl Shard {
                 return Ok(());
             }
             batch.bytes += from.footprint();
-            batch.records.push((record.key, from, value));
+            batch.records.push((record.key, from, record.commit, value));
         }
         self.move_all(batch).await
     }
@@ -159,7 +159,7 @@ impl Shard {
     }
 
     fn current_at(&self, key: &EntryKey, segment: u32, offset: u64) -> Option<Location> {
-        let current = self.index.borrow().get(key).copied()?;
+        let current = self.newest(key)?;
         (current.segment == segment && current.offset == offset).then_some(current)
     }
 
@@ -168,8 +168,8 @@ impl Shard {
             return Ok(());
         }
         let outcome = Outcome::of(batch.records.len());
-        self.enqueue(batch.records.into_iter().map(|(key, from, value)| {
-            let change = Change::Move { key, from };
+        self.enqueue(batch.records.into_iter().map(|(key, from, commit, value)| {
+            let change = Change::Move { key, from, commit };
             Append { change, value, outcome: Rc::clone(&outcome) }
         }));
         outcome.all_ended().await.map_err(|refused| refused.status)

@@ -70,7 +70,9 @@ impl Shard {
             let append = queue.pop_front().expect("just seen");
             match &append.change {
                 // The record was superseded meanwhile, and must not be written.
-                Change::Move { key, from } if !self.is_current(key, from) => append.answer(Ok(())),
+                Change::Move { key, from, .. } if !self.is_current(key, from) => {
+                    append.answer(Ok(()))
+                }
                 _ => group.place(append, || self.segments.next_commit()),
             }
         }

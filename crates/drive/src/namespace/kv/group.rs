@@ -59,7 +59,7 @@ impl Group {
                 self.stored += u64::from(length);
                 new_commit()
             }
-            Change::Move { from, .. } => from.commit,
+            Change::Move { commit, .. } => *commit,
         };
         let record = Record {
             key: append.key(),
@@ -68,13 +68,8 @@ impl Group {
             value_checksum: checksum,
             group_page: u32::try_from(self.start / PAGE_BYTES).expect("a segment has few pages"),
         };
-        let location = Location {
-            segment: self.segment,
-            offset: self.end,
-            value_bytes: record.value_bytes,
-            value_checksum: checksum,
-            commit,
-        };
+        let location =
+            Location { segment: self.segment, offset: self.end, value_bytes: record.value_bytes };
         let footprint = usize::try_from(record.footprint()).expect("a record fits its segment");
         self.push(&record.encode(self.sequence), value.unwrap_or_default(), footprint);
         self.end += record.footprint();

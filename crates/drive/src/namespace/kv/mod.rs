@@ -5,13 +5,16 @@
 //! payload to the owner's core.
 //!
 //! Invariants: a Store is answered when it is durable; a value read is the one that was current at
-//! some moment of the read, whole, and its checksum held; List's order is that of keys, by length
-//! and bytes, whatever the number of cores.
+//! some moment of the read, whole, and its checksum held; List's order is that of the namespace's
+//! index, whatever the number of cores.
 
 mod change;
 mod clean;
 mod commit;
+mod current;
 mod group;
+pub mod index;
+mod list;
 pub mod record;
 pub mod recover;
 mod seal;
@@ -24,7 +27,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use csd_nvme::kv::{Key, KeyList};
+use csd_nvme::kv::Key;
 use csd_nvme::status::Status;
 use csd_reactor::{
     Buffer, Class, CoreId, call, core_count, core_id, core_local, set_core_local, sleep,
@@ -33,6 +36,7 @@ use csd_reactor::{
 use crate::error::{Error, MediaError};
 use crate::format::SHARDS;
 use crate::media::{Media, Syncer};
+pub use index::IndexKind;
 use record::EntryKey;
 use recover::Found;
 use segments::Segments;
@@ -172,7 +176,9 @@ impl Kv {
     /// # Errors
     /// The status to answer with.
     pub async fn exist(&self, nsid: u16, key: Key) -> Result<bool, Status> {
-        Ok(self.open(nsid, key).await?.is_some())
+        let entry = (nsid, key);
+        let find = move |shard: Rc<Shard>| async move { shard.find_certain(&entry).await };
+        Ok(self.on_owner(shard_of(&entry), find).await?.is_some())
     }
 
     /// Opens a value and pins its version; `None` when the key does not exist.
@@ -183,8 +189,7 @@ impl Kv {
         let entry = (nsid, key);
         let pin = move |shard| async move { value::pin(&shard, &entry).await };
         let found = self.on_owner(shard_of(&entry), pin).await?;
-        Ok(found
-            .map(|(location, pin)| Value::new(self.media.clone(), &self.segments, location, pin)))
+        Ok(found.map(|pinned| Value::new(self.media.clone(), &self.segments, entry, pinned)))
     }
 
     /// Returns the data of a List.
@@ -192,20 +197,6 @@ impl Kv {
     /// # Errors
     /// The status to answer with.
     pub async fn list(&self, nsid: u16, from: Option<Key>, size: u32) -> Result<Vec<u8>, Status> {
-        let mut list = KeyList::new(size)?;
-        // The shortest entry has four bytes, so a shard need not return more keys than that.
-        let most = size as usize / 4;
-        let mut keys = Vec::new();
-        for number in 0..SHARDS as usize {
-            let list = move |shard: Rc<Shard>| async move { Ok(shard.list(nsid, from, most)) };
-            keys.extend(self.on_owner(number, list).await?);
-        }
-        keys.sort_unstable();
-        for key in &keys {
-            if !list.push(key) {
-                break;
-            }
-        }
-        Ok(list.finish())
+        list::list(self, nsid, from, size).await
     }
 }

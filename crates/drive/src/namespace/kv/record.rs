@@ -14,6 +14,9 @@ pub const PAGE_BYTES: u64 = 4096;
 /// Offset of the first record in a segment: behind the header's and the seal's page.
 pub const RECORDS_OFFSET: u64 = 2 * PAGE_BYTES;
 
+/// Longest value of any drive.
+const VALUE_BYTES_MAX: u32 = 16 << 20;
+
 const SEGMENT_MAGIC: u32 = u32::from_le_bytes(*b"CSEG");
 const SEAL_MAGIC: u32 = u32::from_le_bytes(*b"CSEA");
 const RECORD_MAGIC: u32 = u32::from_le_bytes(*b"CREC");
@@ -155,6 +158,9 @@ impl Record {
             KIND_TOMBSTONE => None,
             _ => return None,
         };
+        if header.value_bytes() > VALUE_BYTES_MAX {
+            return None;
+        }
         let record = Self {
             key: (header.nsid(), key),
             commit: header.commit(),
@@ -271,6 +277,11 @@ mod tests {
         assert_eq!(Record::decode(header.as_bytes(), 77, 4096), Some(record()));
         assert_eq!(Record::decode(header.as_bytes(), 78, 4096), None, "another life");
         assert_eq!(Record::decode(header.as_bytes(), 77, 191), None, "beyond the segment");
+        let decodes = |bytes| {
+            let long = Record { value_bytes: Some(bytes), ..record() };
+            Record::decode(long.encode(77).as_bytes(), 77, u64::MAX).is_some()
+        };
+        assert!(decodes(VALUE_BYTES_MAX) && !decodes(VALUE_BYTES_MAX + 1), "beyond any drive's");
         for bit in 0..64 * 8 {
             let mut bytes = *header.as_bytes();
             bytes[bit / 8] ^= 1 << (bit % 8);

@@ -131,7 +131,8 @@ impl Shard {
     /// # Errors
     /// When the medium fails, or is damaged.
     pub async fn recover(self: &Rc<Self>, found: &[Found]) -> Result<(), Error> {
-        let mut newest: BTreeMap<EntryKey, Location> = BTreeMap::new();
+        // Of this shard alone, until its index is built.
+        let mut newest: BTreeMap<EntryKey, (u64, Location)> = BTreeMap::new();
         let own = found.iter().filter(|segment| segment.shard == self.number);
         let own: Vec<Found> = own.copied().collect();
         if let Err(text) = check_seals(&own) {
@@ -160,7 +161,7 @@ impl Shard {
                 self.seal(found.number, filled).await?;
             }
         }
-        newest.into_iter().for_each(|(key, location)| self.apply(key, location));
+        newest.into_iter().for_each(|(key, (_, location))| self.apply(key, location));
         Ok(())
     }
 
@@ -169,7 +170,7 @@ impl Shard {
         &self,
         found: &Found,
         segment: &mut Segment,
-        newest: &mut BTreeMap<EntryKey, Location>,
+        newest: &mut BTreeMap<EntryKey, (u64, Location)>,
     ) -> Result<(), Error> {
         let mut walk = found.walk(&self.media, &self.segments);
         loop {
@@ -183,18 +184,13 @@ impl Shard {
                 }
                 Step::End => break,
             };
-            let location = Location {
-                segment: found.number,
-                offset,
-                value_bytes: record.value_bytes,
-                value_checksum: record.value_checksum,
-                commit: record.commit,
-            };
+            let value_bytes = record.value_bytes;
+            let location = Location { segment: found.number, offset, value_bytes };
             segment.longest = segment.longest.max(record.footprint());
             self.segments.seen(record.commit, found.sequence);
-            let known = newest.get(&record.key).map_or(0, |known| known.commit);
+            let known = newest.get(&record.key).map_or(0, |known| known.0);
             if record.commit >= known {
-                newest.insert(record.key, location);
+                newest.insert(record.key, (record.commit, location));
             }
         }
         segment.filled = found.seal.map_or(walk.position(), |seal| seal.valid_bytes);

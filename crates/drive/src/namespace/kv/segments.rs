@@ -11,6 +11,9 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use csd_nvme::vendor::NSID_OBJECTS;
+
+use super::index::IndexKind;
 use super::record::RECORDS_OFFSET;
 use crate::error::Error;
 use crate::format::SHARDS;
@@ -50,8 +53,12 @@ const PADDING_SHARE: u64 = 50;
 pub struct KvNamespace {
     /// Namespace id.
     pub nsid: u16,
+    /// Kind of its indexes.
+    pub index: IndexKind,
     /// Bytes of its records in use.
     pub used_bytes: AtomicU64,
+    /// Number of its keys.
+    pub keys: AtomicU64,
     /// Delete of an absent key is an error (EDNEK).
     pub absent_delete_is_error: AtomicBool,
 }
@@ -72,6 +79,10 @@ pub struct Segments {
     free: Mutex<VecDeque<u32>>,
     // Bytes of all current records, and of those that outstanding Stores will add.
     promised: AtomicU64,
+    // Most bytes of memory for the keys of all indexes.
+    index_bytes_max: Option<u64>,
+    // Memory for all keys, and for those that outstanding Stores will add.
+    index_bytes: AtomicU64,
     commit: AtomicU64,
     sequence: AtomicU64,
     cleaning: AtomicBool,
@@ -88,7 +99,9 @@ impl Segments {
     pub fn new(uuid: [u8; 16], offset: u64, segment_bytes: u64, count: u32, nsids: &[u16]) -> Self {
         let namespace = |nsid: &u16| KvNamespace {
             nsid: *nsid,
+            index: kind_of(*nsid, IndexKind::default()),
             used_bytes: AtomicU64::new(0),
+            keys: AtomicU64::new(0),
             absent_delete_is_error: AtomicBool::new(false),
         };
         Self {
@@ -99,6 +112,8 @@ impl Segments {
             namespaces: nsids.iter().map(namespace).collect(),
             free: Mutex::default(),
             promised: AtomicU64::new(0),
+            index_bytes_max: None,
+            index_bytes: AtomicU64::new(0),
             commit: AtomicU64::new(1),
             sequence: AtomicU64::new(1),
             cleaning: AtomicBool::new(false),
@@ -109,6 +124,15 @@ impl Segments {
             salvaging: AtomicBool::new(false),
             damage: Mutex::default(),
         }
+    }
+
+    /// Sets the kind of the users' indexes, and the most memory for the keys of all indexes.
+    #[must_use]
+    pub fn with_index(mut self, kind: IndexKind, bytes_max: Option<u64>) -> Self {
+        for namespace in &mut self.namespaces {
+            namespace.index = kind_of(namespace.nsid, kind);
+        }
+        Self { index_bytes_max: bytes_max, ..self }
     }
 
     /// Makes damage a note instead of an error: this medium is not written.
@@ -154,11 +178,18 @@ impl Segments {
         self.namespaces.iter().find(|namespace| namespace.nsid == nsid)
     }
 
+    /// Returns the kind of a namespace's indexes.
+    pub fn index_kind(&self, nsid: u16) -> IndexKind {
+        self.namespace(nsid).map_or(IndexKind::Ordered, |namespace| namespace.index)
+    }
+
     /// Counts a new current record.
     pub fn add_used(&self, nsid: u16, bytes: u64) {
         self.promised.fetch_add(bytes, Relaxed);
         if let Some(namespace) = self.namespace(nsid) {
+            self.index_bytes.fetch_add(namespace.index.key_bytes(), Relaxed);
             namespace.used_bytes.fetch_add(bytes, Relaxed);
+            namespace.keys.fetch_add(1, Relaxed);
         }
     }
 
@@ -166,16 +197,42 @@ impl Segments {
     pub fn remove_used(&self, nsid: u16, bytes: u64) {
         self.promised.fetch_sub(bytes, Relaxed);
         if let Some(namespace) = self.namespace(nsid) {
+            self.index_bytes.fetch_sub(namespace.index.key_bytes(), Relaxed);
             namespace.used_bytes.fetch_sub(bytes, Relaxed);
+            namespace.keys.fetch_sub(1, Relaxed);
         }
     }
 
-    /// Promises space for `bytes` more bytes of records; `None` when the drive is full.
-    pub fn promise(self: &Arc<Self>, bytes: u64) -> Option<Room> {
-        let capacity = self.capacity_bytes();
-        let more = |promised: u64| promised.checked_add(bytes).filter(|sum| *sum <= capacity);
-        let fits = bytes == 0 || self.promised.fetch_update(Relaxed, Relaxed, more).is_ok();
-        fits.then(|| Room { segments: Arc::clone(self), bytes })
+    /// Returns the size of a namespace in bytes: its records in use, and what the drive has room
+    /// for beyond the records of all namespaces.
+    pub fn size_bytes(&self, nsid: u16) -> u64 {
+        let used = self.namespace(nsid).map_or(0, |namespace| namespace.used_bytes.load(Relaxed));
+        used + self.capacity_bytes().saturating_sub(self.promised.load(Relaxed))
+    }
+
+    /// Returns the most keys of a namespace: its keys, and those that the memory of indexes has
+    /// room for; `None` if nothing but the bytes of records limits them.
+    pub fn keys_max(&self, nsid: u16) -> Option<u64> {
+        let left = self.index_bytes_max?.saturating_sub(self.index_bytes.load(Relaxed));
+        let namespace = self.namespace(nsid)?;
+        Some(namespace.keys.load(Relaxed) + left / namespace.index.key_bytes())
+    }
+
+    /// Promises space for `bytes` more bytes of records, and for the index's entry of a new key;
+    /// `None` when the drive is full.
+    pub fn promise(self: &Arc<Self>, nsid: u16, bytes: u64, is_new: bool) -> Option<Room> {
+        let key_bytes = if is_new { self.index_kind(nsid).key_bytes() } else { 0 };
+        // Dropped, it takes back what was promised so far.
+        let mut room = Room { segments: Arc::clone(self), bytes: 0, key_bytes: 0 };
+        if !reserve(&self.promised, bytes, self.capacity_bytes()) {
+            return None;
+        }
+        room.bytes = bytes;
+        if !reserve(&self.index_bytes, key_bytes, self.index_bytes_max.unwrap_or(u64::MAX)) {
+            return None;
+        }
+        room.key_bytes = key_bytes;
+        Some(room)
     }
 
     /// Takes a free segment; `None` when those that are left are reserved.
@@ -287,10 +344,25 @@ impl Segments {
 pub struct Room {
     segments: Arc<Segments>,
     bytes: u64,
+    // Memory for the key, if it is new.
+    key_bytes: u64,
 }
 
 impl Drop for Room {
     fn drop(&mut self) {
         self.segments.promised.fetch_sub(self.bytes, Relaxed);
+        self.segments.index_bytes.fetch_sub(self.key_bytes, Relaxed);
     }
+}
+
+/// Adds `more` to a sum that must not exceed `most`. Nothing more always fits.
+fn reserve(sum: &AtomicU64, more: u64, most: u64) -> bool {
+    let fits = |sum: u64| sum.checked_add(more).filter(|sum| *sum <= most);
+    more == 0 || sum.fetch_update(Relaxed, Relaxed, fits).is_ok()
+}
+
+/// Returns the kind of a namespace's indexes. Objects are listed by the prefixes of their keys,
+/// which only the order of keys keeps together.
+fn kind_of(nsid: u16, of_users: IndexKind) -> IndexKind {
+    if u32::from(nsid) == NSID_OBJECTS { IndexKind::Ordered } else { of_users }
 }

@@ -13,10 +13,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use csd_nvme::kv::Key;
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Notify};
 
+use super::index::Index;
 use super::record::{EntryKey, footprint};
 use super::segments::{Room, Segments};
 use crate::media::{Media, Syncer};
@@ -30,10 +30,6 @@ pub struct Location {
     pub offset: u64,
     /// Length of the value in bytes, `None` for a tombstone.
     pub value_bytes: Option<u32>,
-    /// CRC-32C of the value.
-    pub value_checksum: u32,
-    /// Commit number.
-    pub commit: u64,
 }
 
 impl Location {
@@ -91,6 +87,8 @@ pub enum Change {
         key: EntryKey,
         /// Location of the record so far.
         from: Location,
+        /// Commit number of the record, which it keeps.
+        commit: u64,
     },
 }
 
@@ -177,7 +175,8 @@ pub struct Shard {
     pub segments: Arc<Segments>,
     /// Syncs of this core.
     pub syncer: Rc<Syncer>,
-    pub(super) index: RefCell<BTreeMap<EntryKey, Location>>,
+    // By namespace.
+    pub(super) index: RefCell<BTreeMap<u16, Index>>,
     pub(super) owned: RefCell<BTreeMap<u32, Segment>>,
     pub(super) open: Cell<Option<u32>>,
     // True if the open segment still has the seal that it got when the drive stopped.
@@ -236,17 +235,13 @@ impl Shard {
         }
     }
 
-    /// Returns the newest value's location; `None` when the key does not exist.
-    pub fn find(&self, key: &EntryKey) -> Option<Location> {
-        let found = self.index.borrow().get(key).copied();
-        found.filter(|location| location.value_bytes.is_some())
-    }
-
-    /// Keeps the record's segment from being reused while it is read.
-    pub fn pin(&self, location: &Location) {
-        if let Some(segment) = self.owned.borrow_mut().get_mut(&location.segment) {
-            segment.readers += 1;
-        }
+    /// Keeps the record's segment from being reused while it is read. Returns its sequence; `None`
+    /// if the shard does not own it.
+    pub fn pin(&self, location: &Location) -> Option<u64> {
+        let mut owned = self.owned.borrow_mut();
+        let segment = owned.get_mut(&location.segment)?;
+        segment.readers += 1;
+        Some(segment.sequence)
     }
 
     /// Ends a read that [`Self::pin`] began.
@@ -262,15 +257,6 @@ impl Shard {
             self.unlocked.notified().await;
         }
         KeyLock { shard: Rc::downgrade(self), key }
-    }
-
-    /// Returns at most `most` keys of a namespace in order, from `from` on.
-    pub fn list(&self, nsid: u16, from: Option<Key>, most: usize) -> Vec<Key> {
-        let first = from.unwrap_or_else(|| Key::new(&[0]).expect("the least key"));
-        let index = self.index.borrow();
-        let entries = index.range((nsid, first)..).take_while(|((at, _), _)| *at == nsid);
-        let values = entries.filter(|(_, location)| location.value_bytes.is_some());
-        values.map(|((_, key), _)| *key).take(most).collect()
     }
 
     /// Appends a host's change, and waits until it is durable and in the index.
@@ -294,43 +280,6 @@ impl Shard {
         self.queue.borrow_mut().extend(appends);
         self.start_committing();
     }
-
-    /// Points the index at a durable record, and accounts for the one it replaces.
-    pub(super) fn apply(&self, key: EntryKey, location: Location) {
-        let old = self.index.borrow_mut().insert(key, location);
-        let mut owned = self.owned.borrow_mut();
-        if let Some(segment) = owned.get_mut(&location.segment) {
-            segment.live += location.footprint();
-            if location.value_bytes.is_none() {
-                segment.tombstones += location.footprint();
-            }
-        }
-        drop(owned);
-        if location.value_bytes.is_some() {
-            self.segments.add_used(key.0, location.footprint());
-        }
-        if let Some(old) = old {
-            self.forget(key, &old);
-        }
-    }
-
-    /// Returns true when the index points at this record.
-    pub(super) fn is_current(&self, key: &EntryKey, location: &Location) -> bool {
-        self.index.borrow().get(key) == Some(location)
-    }
-
-    /// Accounts for a record that the index no longer points at.
-    pub(super) fn forget(&self, key: EntryKey, old: &Location) {
-        if let Some(segment) = self.owned.borrow_mut().get_mut(&old.segment) {
-            segment.live -= old.footprint();
-            if old.value_bytes.is_none() {
-                segment.tombstones -= old.footprint();
-            }
-        }
-        if old.value_bytes.is_some() {
-            self.segments.remove_used(key.0, old.footprint());
-        }
-    }
 }
 
 #[cfg(test)]
@@ -338,6 +287,8 @@ mod tests {
     use std::future::Future;
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
+
+    use csd_nvme::kv::Key;
 
     use super::*;
     use crate::media::Memory;
@@ -368,7 +319,7 @@ mod tests {
             let written = |shard: &Shard| shard.owned.borrow()[&from.segment].filled;
             let before = written(&shard);
             let outcome = Outcome::of(1);
-            let change = Change::Move { key, from };
+            let change = Change::Move { key, from, commit: 1 };
             shard.enqueue([Append { change, value: value(), outcome: Rc::clone(&outcome) }]);
             outcome.all_ended().await.unwrap();
             assert_eq!(written(&shard), before, "nothing was appended");

@@ -76,7 +76,7 @@ async fn retrieve(request: &Request, at: (u16, Key), size: u32) -> Result<Done, 
         let _space = match timeout(left, space.as_mut()).await {
             Ok(space) => space,
             Err(_) => {
-                let progress = value.progress();
+                let progress = value.progress().await?;
                 drop(value);
                 let space = space.await;
                 value = reopen(core, at, progress).await?;
@@ -101,6 +101,8 @@ async fn retrieve(request: &Request, at: (u16, Key), size: u32) -> Result<Done, 
 
 /// Opens the same version again, wherever it lies now.
 async fn reopen(core: &Core, (nsid, key): (u16, Key), progress: Progress) -> Result<Value, Status> {
-    let value = core.kv.open(nsid, key).await?;
-    value.and_then(|value| value.resumed(progress)).ok_or(Status::COMMAND_INTERRUPTED)
+    let Some(value) = core.kv.open(nsid, key).await? else {
+        return Err(Status::COMMAND_INTERRUPTED);
+    };
+    value.resumed(progress).await?.ok_or(Status::COMMAND_INTERRUPTED)
 }

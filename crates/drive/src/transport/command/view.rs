@@ -55,6 +55,16 @@ impl Backing for View<'_> {
         }
     }
 
+    fn kv_bytes(&self, nsid: u32, announced: u64) -> u64 {
+        u16::try_from(nsid).map_or(announced, |nsid| self.drive.segments.size_bytes(nsid))
+    }
+
+    fn kv_keys_max(&self, nsid: u32) -> u32 {
+        let most = u16::try_from(nsid).ok().and_then(|nsid| self.drive.segments.keys_max(nsid));
+        // 0 says that there is no limit: a namespace that takes no key at all says 1.
+        most.map_or(0, |most| u32::try_from(most.max(1)).unwrap_or(u32::MAX))
+    }
+
     fn smart(&self) -> Smart {
         let mut smart = Smart::zeroed();
         let units = |bytes: u64| bytes.div_ceil(512 * 1000);
