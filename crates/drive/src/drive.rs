@@ -162,7 +162,8 @@ pub async fn open(
         .map_err(|_| Error::Format("too many kv segments".into()))?;
     let nsids = [NSID_KV, NSID_OBJECTS].map(|nsid| u16::try_from(nsid).expect("2 and 3"));
     let (uuid, offset) = (superblock.uuid(), superblock.kv_offset());
-    let segments = Arc::new(Segments::new(uuid, offset, segment_bytes, count, &nsids));
+    let segments = Segments::new(uuid, offset, segment_bytes, count, &nsids);
+    let segments = Arc::new(segments.of_version(superblock.version()));
     if media.is_read_only() {
         segments.salvage();
     }

@@ -9,14 +9,17 @@
 //! and bytes, whatever the number of cores.
 
 mod change;
+pub mod checkpoint;
 mod clean;
 mod commit;
 mod group;
+pub mod hint;
 pub mod record;
 pub mod recover;
 mod seal;
 pub mod segments;
 pub mod shard;
+mod tail;
 mod value;
 pub mod walk;
 

@@ -5,8 +5,8 @@
 //! every command is answered.
 //!
 //! Invariants: the index points only at durable records; changes of one key by hosts are sequential
-//! ([`Shard::lock`]); an acknowledged byte is not written again; only a shard's newest segment is
-//! without a seal.
+//! ([`Shard::lock`]); an acknowledged byte is not overwritten by another; only a shard's newest
+//! segment is without a seal.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -19,6 +19,7 @@ use csd_reactor::{Buffer, Notify};
 
 use super::record::{EntryKey, footprint};
 use super::segments::{Room, Segments};
+use super::tail::Tail;
 use crate::media::{Media, Syncer};
 
 /// Location of a record.
@@ -50,9 +51,9 @@ pub struct Segment {
     pub sequence: u64,
     /// Bytes filled, from offset 0.
     pub filled: u64,
-    /// Bytes of records that the index points at, tombstones included.
+    /// Space of records that the index points at, tombstones included ([`Segments::space`]).
     pub live: u64,
-    /// Bytes of tombstones among them.
+    /// Space of tombstones among them.
     pub tombstones: u64,
     /// Longest record, in bytes.
     pub longest: u64,
@@ -180,6 +181,7 @@ pub struct Shard {
     pub(super) index: RefCell<BTreeMap<EntryKey, Location>>,
     pub(super) owned: RefCell<BTreeMap<u32, Segment>>,
     pub(super) open: Cell<Option<u32>>,
+    pub(super) tail: RefCell<Tail>,
     // True if the open segment still has the seal that it got when the drive stopped.
     pub(super) has_stop_seal: Cell<bool>,
     // Segment that is being sealed, and its valid bytes. No other segment begins before its seal is
@@ -226,6 +228,7 @@ impl Shard {
             index: RefCell::default(),
             owned: RefCell::default(),
             open: Cell::new(None),
+            tail: RefCell::default(),
             has_stop_seal: Cell::new(false),
             closing: Cell::new(None),
             queue: RefCell::default(),
@@ -298,16 +301,13 @@ impl Shard {
     /// Points the index at a durable record, and accounts for the one it replaces.
     pub(super) fn apply(&self, key: EntryKey, location: Location) {
         let old = self.index.borrow_mut().insert(key, location);
-        let mut owned = self.owned.borrow_mut();
-        if let Some(segment) = owned.get_mut(&location.segment) {
-            segment.live += location.footprint();
-            if location.value_bytes.is_none() {
-                segment.tombstones += location.footprint();
-            }
+        let space = self.segments.space(location.value_bytes);
+        if let Some(segment) = self.owned.borrow_mut().get_mut(&location.segment) {
+            segment.live += space;
+            segment.tombstones += if location.value_bytes.is_none() { space } else { 0 };
         }
-        drop(owned);
         if location.value_bytes.is_some() {
-            self.segments.add_used(key.0, location.footprint());
+            self.segments.add_used(key.0, space);
         }
         if let Some(old) = old {
             self.forget(key, &old);
@@ -321,14 +321,13 @@ impl Shard {
 
     /// Accounts for a record that the index no longer points at.
     pub(super) fn forget(&self, key: EntryKey, old: &Location) {
+        let space = self.segments.space(old.value_bytes);
         if let Some(segment) = self.owned.borrow_mut().get_mut(&old.segment) {
-            segment.live -= old.footprint();
-            if old.value_bytes.is_none() {
-                segment.tombstones -= old.footprint();
-            }
+            segment.live -= space;
+            segment.tombstones -= if old.value_bytes.is_none() { space } else { 0 };
         }
         if old.value_bytes.is_some() {
-            self.segments.remove_used(key.0, old.footprint());
+            self.segments.remove_used(key.0, space);
         }
     }
 }

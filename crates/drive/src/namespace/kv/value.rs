@@ -8,7 +8,7 @@ use std::rc::Rc;
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, core_id, core_local, post};
 
-use super::record::{EntryKey, value_offset};
+use super::record::{EntryKey, Record, RecordHeader, value_offset};
 use super::segments::Segments;
 use super::shard::{Location, Shard};
 use super::{Kv, owner};
@@ -24,9 +24,24 @@ pub(super) async fn pin(
     shard: &Rc<Shard>,
     entry: &EntryKey,
 ) -> Result<Option<(Location, Pin)>, Status> {
-    let Some(location) = shard.find_certain(entry).await? else { return Ok(None) };
+    let Some(mut location) = shard.find_certain(entry).await? else { return Ok(None) };
     shard.pin(&location);
-    Ok(Some((location, Pin { shard: shard.number as usize, segment: location.segment })))
+    let pin = Pin { shard: shard.number as usize, segment: location.segment };
+    location.value_checksum = checksum(shard, entry, &location).await?;
+    Ok(Some((location, pin)))
+}
+
+/// Reads the checksum of a value from its record, whose header must be the key's.
+async fn checksum(shard: &Shard, entry: &EntryKey, location: &Location) -> Result<u32, Status> {
+    let segments = &shard.segments;
+    let sequence = shard.owned.borrow()[&location.segment].sequence;
+    let at = segments.at(location.segment, location.offset);
+    let (result, header) = shard.media.read(at, Buffer::with_room(0, RecordHeader::SIZE, 0)).await;
+    result.map_err(|error| error.status(Access::Value))?;
+    let room = segments.segment_bytes - location.offset;
+    let record = Record::decode(&header, sequence, room);
+    let own = |record: &Record| record.key == *entry && record.value_bytes == location.value_bytes;
+    record.filter(own).map(|record| record.value_checksum).ok_or(Status::UNRECOVERED_ERROR)
 }
 
 /// A pin: holds a segment until dropped, on any core.
