@@ -264,9 +264,7 @@ impl Shard {
             self.tail.borrow_mut().checkpoint = Some(last.place);
             walk = walk.behind(last.place);
         }
-        if !is_whole {
-            walk.know(damaged).await?;
-        }
+        let mut walk = walk.knowing(damaged);
         loop {
             match walk.next().await? {
                 Step::Record(offset, record) => {
@@ -280,6 +278,7 @@ impl Shard {
                     let page = None;
                     self.tail.replace(Tail { checkpoint: Some(place), page, ..Tail::default() });
                 }
+                Step::Checkpoint(at, _, None) => self.lost_checkpoint(found, at),
                 Step::Checkpoint(..) => {}
                 Step::Unknown(at, kind) => {
                     let number = found.number;
@@ -296,6 +295,7 @@ impl Shard {
                 Step::End => break,
             }
         }
+        self.tail.borrow_mut().kept = found.hint;
         Ok(found.seal.map_or(walk.position(), |seal| seal.valid_bytes))
     }
 
@@ -306,8 +306,7 @@ impl Shard {
         let mut next = found.checkpoint(&self.segments);
         while let Some(place) = next {
             let Some(checkpoint) = load(&self.media, &self.segments, found, place).await else {
-                let at = place.offset;
-                self.segments.walked(format!("segment {}: checkpoint at {at}", found.number));
+                self.lost_checkpoint(found, place.offset);
                 let mut known: Vec<Place> = loaded.iter().map(|it: &Loaded| it.place).collect();
                 known.push(place);
                 return (Vec::new(), known);
@@ -317,6 +316,11 @@ impl Shard {
         }
         loaded.reverse();
         (loaded, Vec::new())
+    }
+
+    /// Notes a damaged checkpoint, once.
+    fn lost_checkpoint(&self, found: &Found, at: u64) {
+        self.segments.walked(format!("segment {}: checkpoint at {at}", found.number));
     }
 
     /// Adds a record to the index.

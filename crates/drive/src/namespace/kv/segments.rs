@@ -147,7 +147,10 @@ impl Segments {
 
     /// Notes a damaged checkpoint: the records of its segment were walked in its place.
     pub fn walked(&self, text: String) {
-        self.walked.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+        let mut walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner);
+        if !walked.contains(&text) {
+            walked.push(text);
+        }
     }
 
     /// Returns the damaged checkpoints that this start has met.

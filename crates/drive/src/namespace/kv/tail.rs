@@ -25,6 +25,9 @@ pub(super) struct Tail {
     pub(super) long: Option<Place>,
     /// True when the hint on the medium does not say all of this.
     pub(super) hint_due: bool,
+    /// Hint of a segment that a power cut left open. It stays until the seal is durable: it may
+    /// name a checkpoint that is damaged.
+    pub(super) kept: Option<Hint>,
 }
 
 /// Returns the bytes of a final checkpoint with a list of this length.
@@ -88,6 +91,7 @@ impl Tail {
 
     /// Returns the hint that says all of this.
     pub(super) fn hint(&self, durable_bytes: u64) -> Hint {
-        Hint { durable_bytes, checkpoint: self.checkpoint, long: self.long }
+        let now = Hint { durable_bytes, checkpoint: self.checkpoint, long: self.long };
+        self.kept.unwrap_or(now)
     }
 }

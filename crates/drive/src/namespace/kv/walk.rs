@@ -56,6 +56,7 @@ pub struct Walk {
     group: u64,
     // Places that other checkpoints name as checkpoints: damage there hides no record.
     known: Vec<Place>,
+    has_searched: bool,
     window: Buffer,
     window_at: u64,
     window_bytes: u64,
@@ -87,6 +88,7 @@ impl Walk {
             at: RECORDS_OFFSET,
             group: RECORDS_OFFSET,
             known: Vec::new(),
+            has_searched: false,
             window: Buffer::default(),
             window_at: 0,
             window_bytes,
@@ -99,13 +101,14 @@ impl Walk {
         Self { at: checkpoint.end(), group: checkpoint.offset, ..self }
     }
 
-    /// Lets the walk pass over damaged checkpoints: these, and those that a checkpoint of the
-    /// segment names. Reads all of the segment's sectors.
-    ///
-    /// # Errors
-    /// When the medium cannot be read.
-    pub async fn know(&mut self, known: Vec<Place>) -> Result<(), MediaError> {
-        self.known = known;
+    /// Lets the walk pass over these checkpoints if they are damaged.
+    #[must_use]
+    pub fn knowing(self, known: Vec<Place>) -> Self {
+        Self { known, ..self }
+    }
+
+    /// Finds the checkpoints that other checkpoints of the segment name, in all of its sectors.
+    async fn find_named(&mut self) -> Result<(), MediaError> {
         let mut at = RECORDS_OFFSET;
         while at < self.end {
             if let Some(Decoded::Checkpoint(checkpoint)) = self.decoded_at(at).await? {
@@ -129,6 +132,17 @@ impl Walk {
     /// # Errors
     /// When the medium cannot be read.
     pub async fn next(&mut self) -> Result<Step, MediaError> {
+        let step = self.step_or_end().await?;
+        let is_damage = matches!(step, Step::Damage(_)) && self.has_checkpoints;
+        if is_damage && !std::mem::replace(&mut self.has_searched, true) {
+            // It may have been a checkpoint.
+            self.find_named().await?;
+            return self.step_or_end().await;
+        }
+        Ok(step)
+    }
+
+    async fn step_or_end(&mut self) -> Result<Step, MediaError> {
         let step = self.step().await?;
         if self.is_sealed {
             return Ok(step);
