@@ -53,9 +53,9 @@ fn versions_that_are_not_known_are_refused_as_the_page_says() {
     let (old_file, old) = (fs::read(&file).unwrap(), fs::read(&medium).unwrap());
     let mut newer = old.clone();
     // Version, of both copies of the superblock.
-    (newer[8], newer[(512 << 10) + 8]) = (2, 2);
+    (newer[8], newer[(512 << 10) + 8]) = (3, 3);
     fs::write(&medium, &newer).unwrap();
-    let words = "its format version is 2, this program reads version 1";
+    let words = "its format version is 3, this program reads versions 1 to 2";
     assert!(page.contains(words));
     array.csd(&["drive", "check", "csd-array/d0.media"]).expect(1, &[words]);
     let serve = ["drive", "serve", "--media", "csd-array/d0.media", "--listen", "127.0.0.1:0"];

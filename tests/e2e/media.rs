@@ -38,7 +38,7 @@ fn a_look_at_media_counts_what_is_there_and_changes_nothing() {
     assert_eq!((sum("records"), sum("damage")), (101, 0), "{found}");
     assert_eq!(found["damage"], serde_json::json!([]));
     let text = drive.array.csd(&["drive", "check", "m"]).expect(0, &[]).text();
-    assert!(text.starts_with("no damage; format version 1"), "{text}");
+    assert!(text.starts_with("no damage; format version 2"), "{text}");
     assert!(fs::read(drive.array.path("m")).unwrap() == before);
     drive.array.csd(&["drive", "check", "gone"]).expect(1, &["gone"]);
     drive.array.file("other", &[7; 1 << 20]);
@@ -154,10 +154,10 @@ fn another_format_version_is_refused_in_words_and_left_alone() {
     let path = drive.array.path("m");
     let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
     for copy in [0, 512 << 10] {
-        file.write_all_at(&2u32.to_le_bytes(), copy + 8).unwrap();
+        file.write_all_at(&3u32.to_le_bytes(), copy + 8).unwrap();
     }
     let before = fs::read(&path).unwrap();
-    let words = ["its format version is 2, this program reads version 1"];
+    let words = ["its format version is 3, this program reads versions 1 to 2"];
     let serve = ["drive", "serve", "--media", "m", "--size", "128M", "--listen", "127.0.0.1:0"];
     drive.array.csd(&serve).expect(1, &words);
     drive.array.csd(&["drive", "check", "m"]).expect(1, &words);

@@ -48,9 +48,15 @@ async fn ranges(media: Media, is_clean: bool) -> Vec<Range<u64>> {
         }
         let mut walk = found.walk(&media, &segments);
         let (mut end, mut last_group) = (RECORDS_OFFSET, RECORDS_OFFSET);
-        while let Step::Record(offset, record) = walk.next().await.expect("read") {
-            last_group = u64::from(record.group_page) * PAGE_BYTES;
-            end = offset + record.footprint();
+        loop {
+            match walk.next().await.expect("read") {
+                Step::Record(offset, record) => {
+                    last_group = u64::from(record.group) * segments.group_unit();
+                    end = offset + record.footprint();
+                }
+                Step::Checkpoint(..) => {}
+                _ => break,
+            }
         }
         ranges.push(at + RECORDS_OFFSET..at + if is_clean { end } else { last_group });
     }

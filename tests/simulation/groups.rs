@@ -1,7 +1,7 @@
 //! Groups of many records of one shard, torn at every sector, over several starts: each start finds
 //! the acknowledged data or data requested since, and the next one finds the same.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -27,17 +27,20 @@ fn torn_group(sectors: u64, (short, long): (usize, usize)) -> Result<(), String>
     lives.live(move |core| async move { store(&core, key, &acknowledged).await })?.unwrap();
     lives.cut(|| 1);
 
+    let is_begun = Rc::new(Cell::new(false));
+    let told = Rc::clone(&is_begun);
     let group =
         lives.begin(move |core| async move {
             // The segment's header is durable then: the group is the only write that can tear.
             store(&core, first, &content(3, 100)).await.unwrap();
+            told.set(true);
             let stores = [(Rc::clone(&core), other, short), (core, key, long)];
             together(stores.map(|(core, key, bytes)| async move {
                 store(&core, key, &content(2, bytes)).await
             }))
             .await
         });
-    let written = || lives.disk.pending_bytes() >= (short + long) as u64;
+    let written = || is_begun.get() && lives.disk.pending_bytes() >= (short + long) as u64;
     let waited = lives.world.run_until(|_| written() || group.borrow().is_some(), LIMIT);
     waited.map_err(|stuck| stuck.to_string())?;
     assert!(group.borrow().is_none(), "the group is not to be durable yet");

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use csd_drive::drive::{self, Core};
-use csd_drive::format::Split;
+use csd_drive::format::{self, Split};
 use csd_drive::life::drain;
 use csd_drive::media::{Media, Volatile, VolatileConfig};
+use csd_drive::namespace::kv::segments::Segments;
 use csd_drive::namespace::kv::shard_of;
 use csd_drive::{IndexKind, Resources};
 use csd_nvme::kv::Key;
@@ -67,6 +68,11 @@ impl Lives {
     pub fn on(mut self, wrap: impl FnOnce(Media) -> Media) -> Self {
         self.media = wrap(self.media);
         self
+    }
+
+    /// Says that a drive has formatted the disk.
+    pub fn is_formatted(&mut self) {
+        self.formatted = true;
     }
 
     pub fn draw(&self, below: u64) -> u64 {
@@ -156,6 +162,15 @@ impl Lives {
         self.cut_at_random();
         done.borrow_mut().take().expect("just seen")
     }
+}
+
+/// Returns the state of a medium's log before its survey.
+pub async fn segments_of(media: &Media) -> Segments {
+    let superblock = format::open(media).await.expect("a drive");
+    let (bytes, offset) = (superblock.segment_bytes(), superblock.kv_offset());
+    let count = u32::try_from(superblock.kv_length() / bytes).unwrap();
+    let segments = Segments::new(superblock.uuid(), offset, bytes, count, &[]);
+    segments.of_version(superblock.version())
 }
 
 /// Returns the other kind of index.

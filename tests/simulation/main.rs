@@ -8,12 +8,15 @@
 
 mod abandoned;
 mod blocks;
+mod checkpoints;
+mod damaged;
 mod failing;
 mod faults;
 mod flips;
 mod flood;
 mod full;
 mod fused;
+mod golden;
 mod groups;
 mod held;
 mod limits;
@@ -71,6 +74,8 @@ struct Simulation {
     index: Cell<IndexKind>,
     known: Shared,
     cleaned: u64,
+    checkpoints: u64,
+    shared_groups: u64,
     lossy: bool,
     shared: Rc<RefCell<Option<Arc<drive::Shared>>>>,
 }
@@ -79,6 +84,11 @@ impl Simulation {
     fn new(seed: u64) -> Self {
         let world = World::new(seed, WorldConfig::default());
         let heavy = seed % 5 == 4;
+        // Every third of the others makes groups of many short records of two shards.
+        let load = match seed % 5 {
+            1 => workload::Load { workers: 40, shards: 2, small: true, ..Default::default() },
+            _ => workload::Load::default(),
+        };
         let cores = [1, 2, 3][usize::try_from(seed % 3).unwrap()];
         let split = Split {
             kv_percent: 60,
@@ -93,8 +103,10 @@ impl Simulation {
             split,
             formatted: false,
             index: Cell::new(lives::index_of(seed)),
-            known: Rc::new(RefCell::new(workload::Known { heavy, ..Default::default() })),
+            known: Rc::new(RefCell::new(workload::Known { heavy, load, ..Default::default() })),
             cleaned: 0,
+            checkpoints: 0,
+            shared_groups: 0,
             lossy: false,
             shared: Rc::default(),
         }
@@ -182,6 +194,8 @@ impl Simulation {
         self.work();
         let shared = self.shared.take().expect("the drive ran");
         self.cleaned += shared.segments.cleaned_count();
+        self.checkpoints += shared.segments.checkpoint_count();
+        self.shared_groups += shared.segments.shared_group_count();
         self.cut();
         self.world.crash(self.host);
     }
@@ -194,7 +208,8 @@ impl Simulation {
         }
         let operations = self.known.borrow().operations;
         let (hash, losses) = (self.world.trace_hash(), self.disk.losses());
-        Trace { hash, operations, cleaned: self.cleaned, losses }
+        let (cleaned, checkpoints) = (self.cleaned, self.checkpoints);
+        Trace { hash, operations, cleaned, checkpoints, shared_groups: self.shared_groups, losses }
     }
 }
 
@@ -204,6 +219,8 @@ struct Trace {
     hash: u64,
     operations: u64,
     cleaned: u64,
+    checkpoints: u64,
+    shared_groups: u64,
     losses: Losses,
 }
 
@@ -220,22 +237,30 @@ fn seeds() -> Range<u64> {
 #[test]
 fn nothing_acknowledged_is_lost_over_power_cuts() {
     let (mut operations, mut cleaned, mut losses) = (0, 0, Losses::default());
+    let (mut checkpoints, mut shared) = (0, 0);
     for seed in seeds() {
         let run = std::panic::catch_unwind(|| Simulation::new(seed).run());
         match run {
             Ok(trace) => {
                 operations += trace.operations;
                 cleaned += trace.cleaned;
+                checkpoints += trace.checkpoints;
+                shared += trace.shared_groups;
                 losses.add(trace.losses);
             }
             Err(_) => panic!("seed {seed} failed: CSD_SIM_SEEDS={seed}..{} repeats it", seed + 1),
         }
     }
     let count = seeds().count();
-    println!("{count} seeds, {operations} operations, {cleaned} segments cleaned, {losses:?}");
+    println!(
+        "{count} seeds, {operations} operations, {cleaned} segments cleaned, {checkpoints} \
+         checkpoints, {shared} groups of several records, {losses:?}"
+    );
     assert!(losses.torn_writes > 0 || count < 50, "no cut tore a write: {losses:?}");
     assert!(operations > 20 * count as u64, "the workload hardly ran");
     assert!(cleaned > 0 || count < 50, "the log was never cleaned");
+    assert!(checkpoints > 100 || count < 50, "hardly any checkpoint: {checkpoints}");
+    assert!(shared > 100 || count < 50, "hardly any group of several records: {shared}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The offline check of a medium: superblocks, segments, records, checksums.
+//! The offline check of a medium: superblocks, segments, records, checkpoints, checksums.
 //!
 //! The check writes nothing, and reports every place that cannot be read or whose checksum does not
 //! hold. Invariant: a medium that a drive left behind, after any power cut, has no damage; a torn
@@ -11,8 +11,9 @@ use csd_reactor::Buffer;
 use crate::error::Error;
 use crate::format::{self, SHARDS, Superblock};
 use crate::media::Media;
-use crate::namespace::kv::record::{EntryKey, RECORDS_OFFSET, Record};
-use crate::namespace::kv::recover::{Found, check_seals};
+use crate::namespace::kv::checkpoint::{Checkpoint, Listing};
+use crate::namespace::kv::record::{EntryKey, Place, RECORDS_OFFSET, Record};
+use crate::namespace::kv::recover::{Found, check_seals, load};
 use crate::namespace::kv::segments::Segments;
 use crate::namespace::kv::walk::Step;
 
@@ -56,6 +57,42 @@ struct Checker<'a> {
     newest: Vec<BTreeMap<EntryKey, (u64, Option<u32>)>>,
 }
 
+/// Lists of a segment's records, as checkpoints must have them.
+#[derive(Default)]
+struct Lists {
+    // All records, and those since the last checkpoint.
+    all: Listing,
+    since: Listing,
+    last: Option<Place>,
+}
+
+impl Lists {
+    fn add(&mut self, offset: u64, record: &Record) {
+        self.all.add(offset, record);
+        self.since.add(offset, record);
+    }
+
+    /// Compares a checkpoint with the records before it. One that names none before it lists all
+    /// records of the segment.
+    fn compare(
+        &mut self,
+        at: u64,
+        checkpoint: &Checkpoint,
+        list: Option<&[u8]>,
+    ) -> Result<(), String> {
+        let expected = if checkpoint.previous.is_none() { &self.all } else { &self.since };
+        let is_right = list.is_some_and(|list| list == expected.bytes);
+        let follows = checkpoint.previous.is_none() || checkpoint.previous == self.last;
+        self.since = Listing::default();
+        self.last = Some(Place { offset: at, bytes: checkpoint.footprint() });
+        match (list, is_right && follows) {
+            (None, _) => Err(format!("checkpoint at {at} (checksum)")),
+            (Some(_), false) => Err(format!("checkpoint at {at} lists other records")),
+            (Some(_), true) => Ok(()),
+        }
+    }
+}
+
 /// Checks a medium.
 ///
 /// # Errors
@@ -65,7 +102,8 @@ pub async fn check(media: &Media) -> Result<Report, Error> {
     let bytes = superblock.segment_bytes();
     let count = u32::try_from(superblock.kv_length() / bytes)
         .map_err(|_| Error::Format("too many kv segments".into()))?;
-    let segments = Segments::new(superblock.uuid(), superblock.kv_offset(), bytes, count, &[]);
+    let segments = Segments::new(superblock.uuid(), superblock.kv_offset(), bytes, count, &[])
+        .of_version(superblock.version());
     let shards = (0..SHARDS).map(|shard| ShardReport { shard, ..ShardReport::default() });
     let shards: Vec<ShardReport> = shards.collect();
     let damage = format::damaged_copies(media).await?;
@@ -121,36 +159,68 @@ impl Checker<'_> {
         }
     }
 
-    /// Walks the records of a segment.
+    /// Walks the records of a segment, and compares its checkpoints with them.
     async fn records(&mut self, segment: &Found) {
         let (number, shard) = (segment.number, segment.shard);
         let mut walk = segment.walk(self.media, &self.segments);
+        let mut lists = Lists::default();
         loop {
-            let (offset, record) = match walk.next().await {
-                Ok(Step::Record(offset, record)) => (offset, record),
-                Ok(Step::End) => return,
+            match walk.next().await {
+                Ok(Step::Record(offset, record)) => {
+                    let trouble = match walk.value(offset, &record).await {
+                        Ok(Some(_)) => None,
+                        Ok(None) => Some("its value (checksum)".to_owned()),
+                        Err(error) => Some(format!("its value: {error}")),
+                    };
+                    if let Some(text) = trouble {
+                        let text = format!("segment {number}, record at {offset}: {text}");
+                        self.damaged(Some(shard), text);
+                    }
+                    lists.add(offset, &record);
+                    self.note(shard, &record);
+                }
+                Ok(Step::Checkpoint(at, checkpoint, list)) => {
+                    if let Err(text) = lists.compare(at, &checkpoint, list.as_deref()) {
+                        self.damaged(Some(shard), format!("segment {number}: {text}"));
+                    }
+                }
+                Ok(Step::Unknown(at, kind)) => {
+                    let text = format!("segment {number}: unknown kind {kind} at {at}");
+                    self.damaged(Some(shard), text);
+                }
+                Ok(Step::End) => break,
                 Ok(Step::Damage(at)) => {
                     self.damaged(Some(shard), format!("segment {number}: no record at {at}"));
                     if let Err(error) = walk.pass_over().await {
                         let text = format!("segment {number}, behind {at}: {error}");
                         return self.damaged(Some(shard), text);
                     }
-                    continue;
                 }
                 Err(error) => {
                     let text = format!("segment {number}, from {} on: {error}", walk.position());
                     return self.damaged(Some(shard), text);
                 }
-            };
-            let trouble = match walk.value(offset, &record).await {
-                Ok(Some(_)) => None,
-                Ok(None) => Some("its value (checksum)".to_owned()),
-                Err(error) => Some(format!("its value: {error}")),
-            };
-            if let Some(text) = trouble {
-                self.damaged(Some(shard), format!("segment {number}, record at {offset}: {text}"));
             }
-            self.note(shard, &record);
+        }
+        if let Some(place) = segment.checkpoint(&self.segments) {
+            self.named_checkpoint(segment, place, lists).await;
+        }
+    }
+
+    /// Checks the checkpoint that a seal or a hint names.
+    async fn named_checkpoint(&mut self, segment: &Found, place: Place, mut lists: Lists) {
+        let compared = match load(self.media, &self.segments, segment, place).await {
+            None => Err(format!("checkpoint at {} (checksum)", place.offset)),
+            Some(loaded) if loaded.header.is_final => {
+                let mut listing = Listing::default();
+                loaded.records.iter().for_each(|it| listing.add(it.offset, &it.record()));
+                lists.compare(place.offset, &loaded.header, Some(&listing.bytes))
+            }
+            // It was compared among the records.
+            Some(_) => Ok(()),
+        };
+        if let Err(text) = compared {
+            self.damaged(Some(segment.shard), format!("segment {}: {text}", segment.number));
         }
     }
 

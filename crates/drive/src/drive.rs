@@ -164,6 +164,7 @@ pub async fn open(
     let (uuid, offset) = (superblock.uuid(), superblock.kv_offset());
     let segments = Segments::new(uuid, offset, segment_bytes, count, &nsids);
     check_index(resources.kv_index, superblock.kv_length())?;
+    let segments = segments.of_version(superblock.version());
     let segments = segments.with_index(resources.kv_index, resources.index_memory_bytes);
     let segments = Arc::new(segments);
     if media.is_read_only() {

@@ -1,8 +1,8 @@
 //! The superblock: identity of a medium, and its split among namespaces.
 //!
-//! `docs/internals/format.md` draws it. Invariants: the split is fixed at format time; a superblock
-//! whose checksum, version or bounds are wrong is refused with the reason; a medium that holds
-//! something else is not written.
+//! `docs/internals/format.md` draws it. Invariants: the split and the version are fixed at format
+//! time; a superblock whose checksum, version, features or bounds are wrong is refused with the
+//! reason; a medium that holds something else is not written.
 
 use csd_nvme::layout;
 use csd_reactor::{Buffer, random_bytes};
@@ -19,8 +19,12 @@ const COPY_OFFSET: u64 = HEAD_BYTES / 2;
 pub const SETTINGS_OFFSETS: [u64; 2] = [HEAD_BYTES / 4, HEAD_BYTES / 4 * 3];
 /// "CSDSTORE".
 const MAGIC: u64 = u64::from_le_bytes(*b"CSDSTORE");
-/// Version of the on-media format.
-pub const VERSION: u32 = 1;
+/// Version of the on-media format that new media get.
+pub const VERSION: u32 = 2;
+/// Oldest version that is read. Its media keep it: they are written in its structures.
+const VERSION_MIN: u32 = 1;
+/// Bits of [`Superblock::features_needed`] that this program knows.
+const FEATURES_KNOWN: u64 = 0;
 /// Number of kv shards, fixed so that any number of cores opens any medium.
 pub const SHARDS: u32 = 16;
 /// Smallest drive: the kv log needs a segment per shard and some to clean with.
@@ -91,6 +95,10 @@ layout! {
         kv_length / set_kv_length: u64 @ 72,
         /// Size of a kv segment in bytes.
         segment_bytes / set_segment_bytes: u64 @ 80,
+        /// Features that a program may ignore: without them it reads and writes the medium rightly.
+        features_optional / set_features_optional: u64 @ 88,
+        /// Features that a program must know to read the medium.
+        features_needed / set_features_needed: u64 @ 96,
     }
 }
 
@@ -162,19 +170,33 @@ impl Superblock {
         crc32c::crc32c(copy.as_bytes())
     }
 
+    /// Returns true if this is what a drive wrote, of whatever version.
+    fn is_intact(&self) -> bool {
+        self.magic() == MAGIC && self.checksum() == self.sum()
+    }
+
     /// Checks a superblock that was read from a medium of `bytes` bytes.
     fn check(&self, bytes: u64) -> Result<(), String> {
         if self.magic() != MAGIC {
             return Err("it holds something else (no CSDStore superblock)".into());
         }
-        if self.version() != VERSION {
+        if !(VERSION_MIN..=VERSION).contains(&self.version()) {
             let found = self.version();
             return Err(format!(
-                "its format version is {found}, this program reads version {VERSION}"
+                "its format version is {found}, this program reads versions {VERSION_MIN} to \
+                 {VERSION}"
             ));
         }
         if self.checksum() != self.sum() {
             return Err("the superblock is damaged (checksum)".into());
+        }
+        let unknown = self.features_needed() & !FEATURES_KNOWN;
+        if unknown != 0 {
+            let bit = unknown.trailing_zeros();
+            return Err(format!(
+                "it cannot be read without feature {bit}, which this program does not know (bits \
+                 of unknown features: {unknown:#x})"
+            ));
         }
         if self.bytes() > bytes {
             let (was, is) = (self.bytes(), bytes);
@@ -233,6 +255,8 @@ pub async fn open(media: &Media) -> Result<Superblock, Error> {
         let block = Superblock::parse(&page).expect("a page holds a superblock");
         match block.check(media.bytes()) {
             Ok(()) => return Ok(block),
+            // The other copy is for damage: it does not overrule what is written here.
+            Err(text) if block.is_intact() => return Err(Error::Format(text)),
             Err(text) if complaint.is_empty() => complaint = text,
             Err(_) => {}
         }
@@ -293,102 +317,5 @@ pub async fn damaged_copies(media: &Media) -> Result<Vec<String>, Error> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::namespace::kv::segments::Segments;
-
-    const SPLIT: Split = Split { kv_percent: 50, reserve_percent: 10, block_bytes: 4096 };
-
-    #[test]
-    fn a_split_fills_the_medium_without_overlap() {
-        for bytes in [DRIVE_BYTES_MIN, 1 << 30, 100 << 30] {
-            let block = Superblock::plan(bytes, &SPLIT, [1; 16]).unwrap();
-            assert_eq!(block.check(bytes), Ok(()));
-            assert!(block.kv_offset() + block.kv_length() <= block.block_offset());
-            let end = block.block_offset() + block.block_length();
-            assert!(end <= bytes - bytes / 100 * 10 && end > bytes * 88 / 100);
-        }
-        let longest = |bytes| Superblock::plan(bytes, &SPLIT, [1; 16]).unwrap().value_bytes_max();
-        assert_eq!(longest(DRIVE_BYTES_MIN), 256 << 10);
-        assert_eq!(longest(1 << 30), 1 << 20);
-        assert_eq!(longest(16 << 30), 16 << 20);
-    }
-
-    /// Announces nearly all bytes of a log, except the 64th part for short records, on media of all
-    /// sizes.
-    #[test]
-    fn most_of_what_a_log_is_given_is_announced() {
-        for kv_percent in [20, 50, 80, 100] {
-            for step in 0..400 {
-                let bytes = (1u64 << 30) + ((step * step) << 22);
-                let split = Split { kv_percent, ..SPLIT };
-                let block = Superblock::plan(bytes, &split, [1; 16]).unwrap();
-                let (segment, length) = (block.segment_bytes(), block.kv_length());
-                let count = u32::try_from(length / segment).unwrap();
-                let announced = Segments::new([1; 16], 0, segment, count, &[]).capacity_bytes();
-                let given = (bytes - HEAD_BYTES - bytes / 100 * 10) / 100 * u64::from(kv_percent);
-                let percent = announced / 64 * 63 * 100 / given;
-                assert!(percent >= 85, "{bytes} bytes, --kv {kv_percent}%: {percent} %");
-            }
-        }
-    }
-
-    #[test]
-    fn areas_that_overlap_or_are_not_whole_are_refused() {
-        let signed = |change: fn(&mut Superblock)| {
-            let mut block = Superblock::plan(1 << 30, &SPLIT, [1; 16]).unwrap();
-            change(&mut block);
-            let checksum = block.sum();
-            block.set_checksum(checksum);
-            block.check(1 << 30)
-        };
-        assert_eq!(signed(|_| {}), Ok(()));
-        let changes: [fn(&mut Superblock); 7] = [
-            |block| _ = block.set_block_offset(block.kv_offset()),
-            |block| _ = block.set_block_offset(block.block_offset() - PAGE_BYTES),
-            |block| _ = block.set_kv_offset(block.kv_offset() + 1),
-            |block| _ = block.set_kv_length(0),
-            |block| _ = block.set_block_length(4097),
-            |block| _ = block.set_block_length(block.bytes()),
-            |block| _ = block.set_segment_bytes(block.segment_bytes() + 1),
-        ];
-        for (number, change) in changes.into_iter().enumerate() {
-            assert!(signed(change).is_err(), "change {number}");
-        }
-    }
-
-    #[test]
-    fn logs_of_earlier_versions_without_space_for_short_records_are_read() {
-        for (values, longest) in [(2, VALUE_BYTES_MIN), (3, VALUE_BYTES_MIN), (2, 1 << 20)] {
-            let mut block = Superblock::plan(1 << 30, &SPLIT, [1; 16]).unwrap();
-            let segment = RECORDS_OFFSET + values * (longest + PAGE_BYTES);
-            let length = block.kv_length() / segment * segment;
-            block.set_segment_bytes(segment).set_kv_length(length);
-            let checksum = block.sum();
-            block.set_checksum(checksum);
-            assert_eq!(block.check(1 << 30), Ok(()));
-            assert_eq!(u64::from(block.value_bytes_max()), longest);
-        }
-    }
-
-    #[test]
-    fn impossible_sizes_are_refused_in_words() {
-        let text = |bytes, split: Split| {
-            Superblock::plan(bytes, &split, [1; 16]).map(|_| ()).unwrap_err().to_string()
-        };
-        assert!(text(1 << 20, SPLIT).contains("at least 128 MiB"));
-        assert!(text(1 << 30, Split { kv_percent: 1, ..SPLIT }).contains("raise --size or --kv"));
-        assert!(text(1 << 30, Split { block_bytes: 1024, ..SPLIT }).contains("512 or 4096"));
-    }
-
-    #[test]
-    fn any_damaged_byte_is_noticed() {
-        let block = Superblock::plan(1 << 30, &SPLIT, [1; 16]).unwrap();
-        for index in (0..200).chain([4095]) {
-            let mut bytes = *block.as_bytes();
-            bytes[index] ^= 1;
-            assert!(Superblock::from_bytes(bytes).check(1 << 30).is_err(), "byte {index}");
-        }
-        assert!(block.check((1 << 30) - 1).unwrap_err().contains("only"));
-    }
-}
+#[path = "format_tests.rs"]
+mod tests;

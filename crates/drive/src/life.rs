@@ -173,6 +173,10 @@ pub(crate) fn log_start(shared: &Shared, address: SocketAddr) {
     for place in shared.segments.damage() {
         shared.log().write(Level::Error, "damage was passed over", &[("place", place)]);
     }
+    for place in shared.segments.damaged_checkpoints() {
+        let event = "a checkpoint is damaged: the records were read in its place";
+        shared.log().write(Level::Warn, event, &[("place", place)]);
+    }
 }
 
 fn open_connections(shared: &Shared) -> usize {

@@ -66,6 +66,7 @@ pub struct Faulty {
     // True if something was lost, and no sync has reported it.
     unreported: AtomicBool,
     syncing: AtomicU64,
+    writing_at: Mutex<Vec<u64>>,
     /// Bytes of writes that run.
     pub writing_bytes: AtomicU64,
     /// Largest value of these bytes.
@@ -84,6 +85,7 @@ impl Faulty {
             read_only: AtomicBool::new(false),
             unreported: AtomicBool::new(false),
             syncing: AtomicU64::new(0),
+            writing_at: Mutex::default(),
             writing_bytes: AtomicU64::new(0),
             writing_bytes_most: AtomicU64::new(0),
             injected: Injected::default(),
@@ -98,6 +100,11 @@ impl Faulty {
     /// Changes the rates of faults.
     pub fn set(&self, config: FaultConfig) {
         *self.config() = config;
+    }
+
+    /// Returns the offsets of writes that run.
+    pub fn writes_under_way(&self) -> Vec<u64> {
+        self.writing_at.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the size in bytes.
@@ -130,6 +137,7 @@ impl Faulty {
     pub async fn write(&self, offset: u64, buffers: Vec<Buffer>) -> Returned<Vec<Buffer>> {
         let bytes = buffers.iter().map(|buffer| buffer.len() as u64).sum();
         let _under_way = UnderWay::new(&self.writing_bytes, bytes);
+        let _at = WritingAt::new(&self.writing_at, offset);
         self.writing_bytes_most.fetch_max(self.writing_bytes.load(Relaxed), Relaxed);
         self.wait().await;
         if self.is_read_only() {
@@ -231,6 +239,25 @@ impl<'a> UnderWay<'a> {
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(self.1, Relaxed);
+    }
+}
+
+/// A guard that notes the offset of a write until it is dropped.
+struct WritingAt<'a>(&'a Mutex<Vec<u64>>, u64);
+
+impl<'a> WritingAt<'a> {
+    fn new(offsets: &'a Mutex<Vec<u64>>, offset: u64) -> Self {
+        offsets.lock().unwrap_or_else(PoisonError::into_inner).push(offset);
+        Self(offsets, offset)
+    }
+}
+
+impl Drop for WritingAt<'_> {
+    fn drop(&mut self) {
+        let mut offsets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = offsets.iter().position(|offset| *offset == self.1) {
+            offsets.swap_remove(index);
+        }
     }
 }
 

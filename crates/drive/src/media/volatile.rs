@@ -50,6 +50,7 @@ struct State {
     next: u64,
     power: bool,
     losses: Losses,
+    read_bytes: u64,
 }
 
 /// Results of power cuts, for writes that were submitted and not yet durable.
@@ -93,6 +94,7 @@ impl Volatile {
             next: 0,
             power: true,
             losses: Losses::default(),
+            read_bytes: 0,
         };
         Self { config, bytes, state: Mutex::new(state) }
     }
@@ -145,6 +147,11 @@ impl Volatile {
         self.state().losses
     }
 
+    /// Returns the number of bytes that were read.
+    pub fn read_bytes(&self) -> u64 {
+        self.state().read_bytes
+    }
+
     /// Restores the power. The disk then has what was durable.
     pub fn power_on(&self) {
         self.state().power = true;
@@ -153,10 +160,11 @@ impl Volatile {
     /// Fills `buffer` from `offset` on.
     pub async fn read(&self, offset: u64, mut buffer: Buffer) -> Returned<Buffer> {
         self.wait(&self.config.access_us).await;
-        let state = self.state();
+        let mut state = self.state();
         if !state.power {
             return (Err(MediaError::PowerCut), buffer);
         }
+        state.read_bytes += buffer.len() as u64;
         state.durable.read(offset, &mut buffer);
         for write in state.pending.values().filter(|write| write.completed) {
             overlay(&mut buffer, offset, write);

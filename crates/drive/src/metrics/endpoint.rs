@@ -252,6 +252,24 @@ fn log(page: &mut String, shared: &Shared) {
         ),
         ("csd_media_errors_total", "counter", "Commands failed for the media.", media_errors.sum()),
         (
+            "csd_kv_checkpoints_total",
+            "counter",
+            "Checkpoints written.",
+            segments.checkpoint_count(),
+        ),
+        (
+            "csd_kv_shared_groups_total",
+            "counter",
+            "Group commits of several records.",
+            segments.shared_group_count(),
+        ),
+        (
+            "csd_kv_checkpoints_damaged",
+            "gauge",
+            "Damaged checkpoints that the start met: it read the records in their place.",
+            segments.damaged_checkpoints().len() as u64,
+        ),
+        (
             "csd_kv_damage",
             "gauge",
             "Places of the log that a salvaged drive passed over.",

@@ -14,7 +14,7 @@ use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_local, sleep, spawn};
 
 use super::clean::{Candidate, Cleaned};
-use super::record::{EntryKey, footprint};
+use super::record::EntryKey;
 use super::segments::Segments;
 use super::shard::{Refused, Shard};
 use super::{Kv, owner};
@@ -51,7 +51,9 @@ pub(super) async fn store(
         if options & kv::STORE_IF_ABSENT != 0 && old.is_some() {
             return Err(Status::KEY_EXISTS);
         }
-        let more = footprint(bytes as u64).saturating_sub(old.map_or(0, |old| old.footprint()));
+        let space = |value_bytes| shard.segments.space(Some(value_bytes));
+        let before = old.map_or(0, |old| space(old.value_bytes.unwrap_or(0)));
+        let more = space(u32::try_from(bytes).unwrap_or(u32::MAX)).saturating_sub(before);
         let room = shard.segments.promise(entry.0, more, old.is_none());
         let room = room.ok_or(Status::CAPACITY_EXCEEDED)?;
         let result = shard.append(lock, Some(value), Some(room)).await;

@@ -14,7 +14,7 @@ use csd_reactor::Buffer;
 
 use super::record::{EntryKey, PAGE_BYTES, RECORDS_OFFSET};
 use super::shard::{Append, Change, Location, Outcome, Segment, Shard};
-use super::walk::{Step, Walk};
+use super::walk::{Step, Until, Walk};
 use crate::error::Access;
 
 /// Bytes of records that are moved at once, which bounds the memory of cleaning. A longer value is
@@ -123,11 +123,16 @@ impl Shard {
         };
         let is_oldest = self.oldest() == Some(sequence);
         let place = (number, sequence);
-        let mut walk = Walk::new(&self.media, &self.segments, place, Some(filled), WINDOW_BYTES);
+        let until = Until::Sealed(filled);
+        let mut walk = Walk::new(&self.media, &self.segments, place, until, WINDOW_BYTES);
         let mut batch = Batch::default();
         loop {
             // Records behind a place that cannot be read stay, and the segment with them.
-            let Ok(Step::Record(offset, record)) = walk.next().await else { break };
+            let (offset, record) = match walk.next().await {
+                Ok(Step::Record(offset, record)) => (offset, record),
+                Ok(Step::Checkpoint(..)) => continue,
+                _ => break,
+            };
             let Some(from) = self.current_at(&record.key, number, offset) else { continue };
             if from.value_bytes.is_none() && is_oldest {
                 self.bury(record.key, &from);

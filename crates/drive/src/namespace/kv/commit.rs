@@ -8,7 +8,8 @@ use std::rc::Rc;
 use csd_nvme::status::Status;
 use csd_reactor::{Class, spawn};
 
-use super::group::Group;
+use super::group::{Group, last_page};
+use super::record::{PAGE_BYTES, Place};
 use super::segments::Need;
 use super::shard::{Append, Change, Location, Refused, Shard};
 use crate::error::{Access, MediaError};
@@ -34,12 +35,18 @@ impl Shard {
     }
 
     async fn work_off(&self) {
-        while !self.queue.borrow().is_empty() {
-            match self.next_group().await {
-                Ok(group) if group.placed.is_empty() => {}
-                Ok(group) => self.commit(group).await,
-                Err(status) => self.fail_next(status),
+        loop {
+            while !self.queue.borrow().is_empty() {
+                match self.next_group().await {
+                    Ok(group) if group.placed.is_empty() => succeed(group.superseded),
+                    Ok(group) => self.commit(group).await,
+                    Err(status) => self.fail_next(status),
+                }
             }
+            if !self.tail.borrow().hint_due {
+                break;
+            }
+            self.write_due_hint().await;
         }
         self.committing.set(false);
     }
@@ -59,12 +66,11 @@ impl Shard {
             let append = queue.front().expect("asked with a queue");
             (append.footprint(), append.need())
         };
-        let (segment, sequence, start) = self.segment_for(length, need).await?;
-        let mut group = Group::new(segment, sequence, start);
+        let place = self.segment_for(length, need).await?;
+        let mut group = Group::new(&self.segments, place, &self.tail.borrow());
         let mut queue = self.queue.borrow_mut();
         while let Some(append) = queue.front() {
-            let fits = group.end + append.footprint() <= self.segments.segment_bytes;
-            if !fits || group.is_full() {
+            if group.is_full() || !group.fits(append) {
                 break;
             }
             let append = queue.pop_front().expect("just seen");
@@ -73,6 +79,8 @@ impl Shard {
                 Change::Move { key, from, .. } if !self.is_current(key, from) => {
                     append.answer(Ok(()))
                 }
+                // It would lie behind the record that supersedes it.
+                Change::Move { key, .. } if group.changes(key) => group.superseded.push(append),
                 _ => group.place(append, || self.segments.next_commit()),
             }
         }
@@ -80,9 +88,16 @@ impl Shard {
     }
 
     async fn commit(&self, mut group: Group) {
-        let at = self.segments.at(group.segment, group.start);
-        let (buffers, padded) = group.take_buffers();
-        let (written, _) = self.media.write(at, buffers).await;
+        let (long, checkpoint) = (group.long(), group.checkpoint);
+        match self.announce(&group, long).await {
+            Ok(()) => {}
+            Err(error @ MediaError::ReadOnly) => return fail(group, &error),
+            Err(error) => return self.abandon(group, &error).await,
+        }
+        let (at, buffers) = group.take_buffers();
+        let filled = group.filled();
+        let page = last_page(&buffers, filled % PAGE_BYTES);
+        let (written, _) = self.media.write(self.segments.at(group.segment, at), buffers).await;
         let result = match written {
             Ok(()) => self.syncer.sync().await,
             // Refused before anything changed.
@@ -92,15 +107,35 @@ impl Shard {
         if let Err(error) = result {
             return self.abandon(group, &error).await;
         }
-        self.segments.count_written(group.stored, padded - group.start);
+        self.segments.count_written(group.stored, filled - group.start);
+        if group.placed.len() > 1 {
+            self.segments.count_shared_group();
+        }
+        if checkpoint.is_some() {
+            self.segments.count_checkpoint();
+        }
         if let Some(segment) = self.owned.borrow_mut().get_mut(&group.segment) {
-            segment.filled = padded;
+            segment.filled = filled;
             let longest = group.placed.iter().map(|(_, location)| location.footprint()).max();
             segment.longest = segment.longest.max(longest.unwrap_or(0));
         }
+        let listing = std::mem::take(&mut group.listing);
+        self.tail.borrow_mut().took(listing, page, checkpoint, long);
         for (append, location) in group.placed {
             self.make_current(append, location);
         }
+        succeed(group.superseded);
+    }
+
+    /// Writes the hint before a long group, and when it is due.
+    async fn announce(&self, group: &Group, long: Option<Place>) -> Result<(), MediaError> {
+        if long.is_some() {
+            self.tail.borrow_mut().long = long;
+        }
+        if long.is_none() && !self.tail.borrow().hint_due {
+            return Ok(());
+        }
+        self.write_hint(group.segment, group.start).await
     }
 
     fn make_current(&self, mut append: Append, location: Location) {
@@ -113,7 +148,6 @@ impl Shard {
                 self.apply(key, location);
             }
             Change::Move { from, .. } if self.is_current(&key, from) => self.apply(key, location),
-            // A host's change in the same group came first.
             Change::Move { .. } => {}
         }
         append.answer(Ok(()));
@@ -131,8 +165,13 @@ impl Shard {
     }
 }
 
+fn succeed(appends: Vec<Append>) {
+    appends.into_iter().for_each(|append| append.answer(Ok(())));
+}
+
 fn fail(group: Group, error: &MediaError) {
-    for (append, _) in group.placed {
+    let placed = group.placed.into_iter().map(|(append, _)| append);
+    for append in placed.chain(group.superseded) {
         append.answer(Err(error.status(Access::Write).into()));
     }
 }

@@ -52,16 +52,13 @@ impl Shard {
             let index = index.entry(key.0).or_insert_with(of_namespace);
             index.insert(key.1, self.place(&location))
         };
-        let mut owned = self.owned.borrow_mut();
-        if let Some(segment) = owned.get_mut(&location.segment) {
-            segment.live += location.footprint();
-            if location.value_bytes.is_none() {
-                segment.tombstones += location.footprint();
-            }
+        let space = self.segments.space(location.value_bytes);
+        if let Some(segment) = self.owned.borrow_mut().get_mut(&location.segment) {
+            segment.live += space;
+            segment.tombstones += if location.value_bytes.is_none() { space } else { 0 };
         }
-        drop(owned);
         if location.value_bytes.is_some() {
-            self.segments.add_used(key.0, location.footprint());
+            self.segments.add_used(key.0, space);
         }
         if let Some(old) = old {
             self.forget(key, &self.location(old));
@@ -83,14 +80,13 @@ impl Shard {
 
     /// Accounts for a record that the index no longer points at.
     pub(super) fn forget(&self, key: EntryKey, old: &Location) {
+        let space = self.segments.space(old.value_bytes);
         if let Some(segment) = self.owned.borrow_mut().get_mut(&old.segment) {
-            segment.live -= old.footprint();
-            if old.value_bytes.is_none() {
-                segment.tombstones -= old.footprint();
-            }
+            segment.live -= space;
+            segment.tombstones -= if old.value_bytes.is_none() { space } else { 0 };
         }
         if old.value_bytes.is_some() {
-            self.segments.remove_used(key.0, old.footprint());
+            self.segments.remove_used(key.0, space);
         }
     }
 }

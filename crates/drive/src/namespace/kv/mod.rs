@@ -9,10 +9,12 @@
 //! index, whatever the number of cores.
 
 mod change;
+pub mod checkpoint;
 mod clean;
 mod commit;
 mod current;
 mod group;
+pub mod hint;
 pub mod index;
 mod list;
 pub mod record;
@@ -20,6 +22,7 @@ pub mod recover;
 mod seal;
 pub mod segments;
 pub mod shard;
+mod tail;
 mod value;
 pub mod walk;
 

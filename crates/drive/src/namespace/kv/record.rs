@@ -9,8 +9,11 @@ use csd_nvme::layout;
 
 /// Records start at multiples of this.
 pub const RECORD_ALIGNMENT: u64 = 64;
-/// Group commits start at multiples of this, so that no acknowledged byte is written again.
+/// Unit of writes. In version 1 group commits start at multiples of this.
 pub const PAGE_BYTES: u64 = 4096;
+/// Group commits start at multiples of this from version 2 on: a write tears at sectors, so no
+/// acknowledged sector gets other bytes.
+pub const SECTOR_BYTES: u64 = 512;
 /// Offset of the first record in a segment: behind the header's and the seal's page.
 pub const RECORDS_OFFSET: u64 = 2 * PAGE_BYTES;
 
@@ -48,11 +51,17 @@ layout! {
         sequence / set_sequence: u64 @ 8,
         /// Offset behind the last byte that was acknowledged.
         valid_bytes / set_valid_bytes: u64 @ 16,
-        /// 1 when the drive was stopped with this segment open: nothing was written behind
+        /// 1 when the drive was stopped with this segment open: no record was written behind
         /// `valid_bytes`, so the segment may be opened again.
         stopped / set_stopped: u32 @ 24,
         /// Segments that the shard owned then, this one included.
         owned / set_owned: u32 @ 28,
+        /// Sector of the final checkpoint, 0 when there is none.
+        checkpoint_sector / set_checkpoint_sector: u32 @ 32,
+        /// Length of the final checkpoint in bytes.
+        checkpoint_bytes / set_checkpoint_bytes: u32 @ 36,
+        /// CRC-32C of the last page's bytes before `valid_bytes`, when the drive was stopped.
+        tail_checksum / set_tail_checksum: u32 @ 40,
     }
 }
 
@@ -67,21 +76,22 @@ layout! {
         sequence / set_sequence: u64 @ 8,
         /// Commit number: of two records of a key the higher one counts.
         commit / set_commit: u64 @ 16,
-        /// [`KIND_VALUE`] or [`KIND_TOMBSTONE`]; other kinds are for later versions.
+        /// [`KIND_VALUE`], [`KIND_TOMBSTONE`], [`KIND_CHECKPOINT`] or [`KIND_FINAL_CHECKPOINT`];
+        /// other kinds are for later versions.
         kind / set_kind: u8 @ 24,
         /// Length of the key in bytes.
         key_length / set_key_length: u8 @ 25,
         /// Namespace id.
         nsid / set_nsid: u16 @ 26,
-        /// Length of the value in bytes.
+        /// Length of the bytes behind the header, of every kind.
         value_bytes / set_value_bytes: u32 @ 28,
         /// Key, zero-padded.
         key / set_key: [16] @ 32,
         /// CRC-32C of the value.
         value_checksum / set_value_checksum: u32 @ 48,
-        /// First page of the record's group, in pages from the start of the segment; 0 in records
-        /// that were written before this field existed.
-        group_page / set_group_page: u32 @ 52,
+        /// Start of the record's group, in pages (version 1) or sectors (from version 2 on) from
+        /// the start of the segment; 0 in records from before this field existed.
+        group / set_group: u32 @ 52,
     }
 }
 
@@ -89,6 +99,12 @@ layout! {
 pub const KIND_VALUE: u8 = 1;
 /// The key was deleted.
 pub const KIND_TOMBSTONE: u8 = 2;
+/// Reserved for values that are stored elsewhere.
+pub const KIND_INDIRECT: u8 = 3;
+/// A list of the records since the checkpoint before, at the start of a group.
+pub const KIND_CHECKPOINT: u8 = 4;
+/// The last checkpoint of a segment, behind its records, where only the seal leads.
+pub const KIND_FINAL_CHECKPOINT: u8 = 5;
 
 /// Key of an index entry: namespace, then key, which gives List its order.
 pub type EntryKey = (u16, Key);
@@ -104,8 +120,36 @@ pub struct Record {
     pub value_bytes: Option<u32>,
     /// CRC-32C of the value.
     pub value_checksum: u32,
-    /// First page of its group in the segment, 0 when unknown.
-    pub group_page: u32,
+    /// Start of its group, in pages (version 1) or sectors; 0 when unknown.
+    pub group: u32,
+}
+
+/// A range of bytes of a segment that begins at a sector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Offset in the segment.
+    pub offset: u64,
+    /// Length in bytes.
+    pub bytes: u64,
+}
+
+impl Place {
+    /// Makes a place of its fields on the medium; `None` for zeros.
+    pub fn of(sector: u32, bytes: u32) -> Option<Self> {
+        let place = Self { offset: u64::from(sector) * SECTOR_BYTES, bytes: u64::from(bytes) };
+        (sector > 0 && bytes as usize >= RecordHeader::SIZE).then_some(place)
+    }
+
+    /// Returns the fields on the medium.
+    pub fn fields(place: Option<Self>) -> (u32, u32) {
+        let field = |number: u64| u32::try_from(number).expect("a segment is shorter than 4 GiB");
+        place.map_or((0, 0), |place| (field(place.offset / SECTOR_BYTES), field(place.bytes)))
+    }
+
+    /// Returns the offset behind it.
+    pub fn end(&self) -> u64 {
+        self.offset + self.bytes
+    }
 }
 
 /// Returns the offset of a record's value, from the offset of the record.
@@ -128,47 +172,59 @@ impl Record {
     pub fn encode(&self, sequence: u64) -> RecordHeader {
         let (nsid, key) = &self.key;
         let mut header = RecordHeader::zeroed();
-        header.set_magic(RECORD_MAGIC).set_sequence(sequence).set_commit(self.commit);
+        header.set_commit(self.commit);
         header.set_kind(if self.value_bytes.is_some() { KIND_VALUE } else { KIND_TOMBSTONE });
         let key_length = u8::try_from(key.as_bytes().len()).expect("a key has at most 16 bytes");
         header.set_key_length(key_length).set_key(key.padded()).set_nsid(*nsid);
         header.set_value_bytes(self.value_bytes.unwrap_or(0));
-        header.set_value_checksum(self.value_checksum).set_group_page(self.group_page);
-        let checksum = crc32c::crc32c(header.as_bytes());
-        header.set_checksum(checksum);
-        header
+        header.set_value_checksum(self.value_checksum).set_group(self.group);
+        header.signed(sequence)
     }
 
     /// Decodes the header of a record in the segment with this sequence; `None` when it is no valid
-    /// header. `room` is the number of bytes from the record's start to the end of the segment.
+    /// header of a record. `room` is the number of bytes from its start to the end of the segment.
     pub fn decode(bytes: &[u8], sequence: u64, room: u64) -> Option<Self> {
-        let header = RecordHeader::parse(bytes)?;
-        let mut unsigned = header;
-        unsigned.set_checksum(0);
-        if header.magic() != RECORD_MAGIC
-            || header.checksum() != crc32c::crc32c(unsigned.as_bytes())
-            || header.sequence() != sequence
-        {
-            return None;
-        }
+        let header = RecordHeader::checked(bytes, sequence)?;
+        let is_record = matches!(header.kind(), KIND_VALUE | KIND_TOMBSTONE);
+        let record = is_record.then(|| Self::of(&header)).flatten()?;
+        (record.footprint() <= room).then_some(record)
+    }
+
+    fn of(header: &RecordHeader) -> Option<Self> {
         let key = header.key();
         let key = Key::new(key.get(..usize::from(header.key_length()))?).ok()?;
-        let value_bytes = match header.kind() {
-            KIND_VALUE => Some(header.value_bytes()),
-            KIND_TOMBSTONE => None,
-            _ => return None,
-        };
         if header.value_bytes() > VALUE_BYTES_MAX {
             return None;
         }
-        let record = Self {
+        let is_value = header.kind() == KIND_VALUE;
+        Some(Self {
             key: (header.nsid(), key),
             commit: header.commit(),
-            value_bytes,
+            value_bytes: is_value.then_some(header.value_bytes()),
             value_checksum: header.value_checksum(),
-            group_page: header.group_page(),
-        };
-        (record.footprint() <= room).then_some(record)
+            group: header.group(),
+        })
+    }
+}
+
+impl RecordHeader {
+    /// Decodes a header of any kind; `None` when its checksum or its sequence does not match.
+    pub fn checked(bytes: &[u8], sequence: u64) -> Option<Self> {
+        let header = Self::parse(bytes)?;
+        let mut unsigned = header;
+        unsigned.set_checksum(0);
+        let holds = header.magic() == RECORD_MAGIC
+            && header.checksum() == crc32c::crc32c(unsigned.as_bytes())
+            && header.sequence() == sequence;
+        holds.then_some(header)
+    }
+
+    /// Sets what headers of all kinds have, and signs the header. It is the last change.
+    pub fn signed(mut self, sequence: u64) -> Self {
+        self.set_magic(RECORD_MAGIC).set_sequence(sequence).set_checksum(0);
+        let checksum = crc32c::crc32c(self.as_bytes());
+        self.set_checksum(checksum);
+        self
     }
 }
 
@@ -218,17 +274,6 @@ pub enum Head {
 }
 
 impl SegmentSeal {
-    /// Encodes the seal of a segment; `stopped` is the number of the shard's segments when the
-    /// drive stops.
-    pub fn encode(sequence: u64, valid_bytes: u64, stopped: Option<u32>) -> Self {
-        let mut seal = Self::zeroed();
-        seal.set_magic(SEAL_MAGIC).set_sequence(sequence).set_valid_bytes(valid_bytes);
-        seal.set_stopped(stopped.is_some().into()).set_owned(stopped.unwrap_or(0));
-        let checksum = crc32c::crc32c(seal.as_bytes());
-        seal.set_checksum(checksum);
-        seal
-    }
-
     /// Decodes the seal of the segment with this sequence; `None` when it is not sealed.
     pub fn decode(bytes: &[u8], sequence: u64, segment_bytes: u64) -> Option<Seal> {
         let seal = Self::parse(bytes)?;
@@ -240,20 +285,42 @@ impl SegmentSeal {
             && (RECORDS_OFFSET..=segment_bytes).contains(&seal.valid_bytes());
         valid.then(|| Seal {
             valid_bytes: seal.valid_bytes(),
-            // Groups start at pages, the next one too.
-            stopped: (seal.stopped() == 1 && seal.valid_bytes().is_multiple_of(PAGE_BYTES))
+            // Groups start at sectors, the next one too.
+            stopped: (seal.stopped() == 1 && seal.valid_bytes().is_multiple_of(SECTOR_BYTES))
                 .then_some(seal.owned()),
+            checkpoint: Place::of(seal.checkpoint_sector(), seal.checkpoint_bytes())
+                .filter(|place| place.end() <= segment_bytes),
+            tail_checksum: seal.tail_checksum(),
         })
     }
 }
 
 /// A checked seal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seal {
     /// Offset behind the last acknowledged byte.
     pub valid_bytes: u64,
     /// Segments of the shard, when the drive stopped with this one open.
     pub stopped: Option<u32>,
+    /// Final checkpoint.
+    pub checkpoint: Option<Place>,
+    /// CRC-32C of the last page's bytes before `valid_bytes`, when the drive stopped.
+    pub tail_checksum: u32,
+}
+
+impl Seal {
+    /// Encodes the seal of the segment with this sequence.
+    pub fn encode(&self, sequence: u64) -> SegmentSeal {
+        let mut seal = SegmentSeal::zeroed();
+        seal.set_magic(SEAL_MAGIC).set_sequence(sequence).set_valid_bytes(self.valid_bytes);
+        seal.set_stopped(self.stopped.is_some().into()).set_owned(self.stopped.unwrap_or(0));
+        let (sector, bytes) = Place::fields(self.checkpoint);
+        seal.set_checkpoint_sector(sector).set_checkpoint_bytes(bytes);
+        seal.set_tail_checksum(self.tail_checksum);
+        let checksum = crc32c::crc32c(seal.as_bytes());
+        seal.set_checksum(checksum);
+        seal
+    }
 }
 
 #[cfg(test)]
@@ -267,7 +334,7 @@ mod tests {
             commit: 9,
             value_bytes: Some(100),
             value_checksum: 0xABCD,
-            group_page: 3,
+            group: 3,
         }
     }
 
@@ -304,13 +371,14 @@ mod tests {
         assert_eq!(SegmentHeader::decode(header.as_bytes(), &[7; 16]), used);
         assert_eq!(SegmentHeader::decode(header.as_bytes(), &[8; 16]), Head::Free);
         assert_eq!(SegmentHeader::decode(&[0; 64], &[8; 16]), Head::Free);
-        let seal = SegmentSeal::encode(5, 12288, None);
-        let open = Seal { valid_bytes: 12288, stopped: None };
+        let open = Seal { valid_bytes: 12288, ..Seal::default() };
+        let seal = open.encode(5);
         assert_eq!(SegmentSeal::decode(seal.as_bytes(), 5, 1 << 20), Some(open));
         assert_eq!(SegmentSeal::decode(seal.as_bytes(), 6, 1 << 20), None);
         assert_eq!(SegmentSeal::decode(seal.as_bytes(), 5, 8192), None);
-        let seal = SegmentSeal::encode(5, 12288, Some(4));
-        let stopped = Seal { valid_bytes: 12288, stopped: Some(4) };
+        let checkpoint = Some(Place { offset: 12288, bytes: 1024 });
+        let stopped = Seal { stopped: Some(4), checkpoint, tail_checksum: 7, ..open };
+        let seal = stopped.encode(5);
         assert_eq!(SegmentSeal::decode(seal.as_bytes(), 5, 1 << 20), Some(stopped));
     }
 

@@ -2,21 +2,30 @@
 //!
 //! A sealed segment counts up to its seal. The newest segment of a shard counts up to its torn end,
 //! and is sealed there before the shard takes new records; one that was sealed because the drive
-//! stopped is opened again. Invariants: no length is used before its checksum held; every
-//! acknowledged record is found, or the drive is not opened, because a damaged header may hide the
-//! newest value of any key, and cleaning could destroy it for good. Only a read-only medium is
-//! opened with damage, to copy its whole records. Of two records of a key the higher commit number
-//! counts.
+//! stopped is opened again. Checkpoints are read in place of the records that they list; where one
+//! is damaged, the records of its segment are walked.
+//!
+//! Invariants: no length is used before its checksum held; every acknowledged record is found, or
+//! the drive is not opened, because a damaged header that no checkpoint lists may hide the newest
+//! value of any key, and cleaning could destroy it for good. Only a read-only medium is opened with
+//! damage, to copy its whole records. Of two records of a key the later one in the log counts; in
+//! version 1, where a group may have a moved record behind the one that supersedes it, that with
+//! the higher commit number.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use csd_reactor::Buffer;
 
-use super::record::{EntryKey, Head, PAGE_BYTES, RECORDS_OFFSET, Seal, SegmentHeader, SegmentSeal};
+use super::checkpoint::{Checkpoint, Entries, Listed};
+use super::hint::{HINT_OFFSET, Hint};
+use super::record::{
+    EntryKey, Head, PAGE_BYTES, Place, RECORDS_OFFSET, Record, Seal, SegmentHeader, SegmentSeal,
+};
 use super::segments::Segments;
 use super::shard::{Location, Segment, Shard};
-use super::walk::{Step, Walk};
+use super::tail::Tail;
+use super::walk::{Step, Until, Walk};
 use crate::error::Error;
 use crate::media::Media;
 
@@ -31,6 +40,8 @@ pub struct Found {
     pub shard: u32,
     /// Its seal, if it has one.
     pub seal: Option<Seal>,
+    /// Its hint, if it has a valid one and no seal.
+    pub hint: Option<Hint>,
 }
 
 /// Bytes read at once when recovery or the check walks records.
@@ -92,17 +103,66 @@ impl Found {
             Head::Free => Ok(None),
             Head::Damaged => Err(format!("segment {number}: its header (checksum)")),
             Head::Used { sequence, shard } => {
-                let seal = SegmentSeal::decode(seal, sequence, segments.segment_bytes);
-                Ok(Some(Self { number, sequence, shard, seal }))
+                let hint = &seal[usize::try_from(HINT_OFFSET - PAGE_BYTES).expect("a sector")..];
+                let bytes = segments.segment_bytes;
+                let seal = SegmentSeal::decode(seal, sequence, bytes);
+                let hint = Hint::decode(hint, sequence, bytes)
+                    .filter(|_| segments.has_checkpoints() && seal.is_none());
+                Ok(Some(Self { number, sequence, shard, seal, hint }))
             }
         }
     }
 
     /// Makes a walk over the segment's records.
     pub fn walk(&self, media: &Media, segments: &Segments) -> Walk {
-        let valid_bytes = self.seal.map(|seal| seal.valid_bytes);
-        Walk::new(media, segments, (self.number, self.sequence), valid_bytes, WINDOW_BYTES)
+        let until = match self.seal {
+            Some(seal) => Until::Sealed(seal.valid_bytes),
+            None => Until::Open(self.hint),
+        };
+        // An open segment ends soon behind what its hint says.
+        let window_bytes = if self.hint.is_some() { WINDOW_BYTES / 4 } else { WINDOW_BYTES };
+        Walk::new(media, segments, (self.number, self.sequence), until, window_bytes)
     }
+
+    /// Returns the place of the newest checkpoint that the seal or the hint names.
+    pub fn checkpoint(&self, segments: &Segments) -> Option<Place> {
+        let named = match self.seal {
+            Some(seal) => seal.checkpoint,
+            None => self.hint.and_then(|hint| hint.checkpoint),
+        };
+        named.filter(|_| segments.has_checkpoints())
+    }
+}
+
+/// A checkpoint that was read.
+pub struct Loaded {
+    /// Its place.
+    pub place: Place,
+    /// Its header.
+    pub header: Checkpoint,
+    /// Its records in the order of their offsets.
+    pub records: Vec<Listed>,
+}
+
+/// Reads the checkpoint at a place of a segment; `None` when it is not whole.
+pub async fn load(media: &Media, segments: &Segments, of: &Found, place: Place) -> Option<Loaded> {
+    let length = usize::try_from(place.bytes).ok()?;
+    if place.end() > segments.segment_bytes {
+        return None;
+    }
+    let at = segments.at(of.number, place.offset);
+    let (result, bytes) = media.read(at, Buffer::with_room(0, length, 0)).await;
+    result.ok()?;
+    let (header, list) = Checkpoint::decode(&bytes, of.sequence, place)?;
+    let mut entries = Entries::new(list);
+    let records: Vec<Listed> = entries.by_ref().collect();
+    let mut end = RECORDS_OFFSET;
+    let in_order = records.iter().all(|listed| {
+        let follows = listed.offset >= end;
+        end = listed.offset.saturating_add(listed.record().footprint());
+        follows && end <= place.offset
+    });
+    (entries.is_done() && in_order).then_some(Loaded { place, header, records })
 }
 
 /// Compares the segments of one shard, oldest first, with their seals.
@@ -140,61 +200,151 @@ impl Shard {
         }
         for (index, found) in own.iter().enumerate() {
             let is_last = index + 1 == own.len();
-            let stopped = is_last && found.seal.is_some_and(|seal| seal.stopped.is_some());
-            let mut segment = Segment {
-                sequence: found.sequence,
-                sealed: found.seal.is_some() && !stopped,
-                ..Segment::default()
-            };
-            self.recover_records(found, &mut segment, &mut newest).await?;
-            let filled = segment.filled;
+            let sealed = found.seal.is_some();
+            let segment = Segment { sequence: found.sequence, sealed, ..Segment::default() };
             self.owned.borrow_mut().insert(found.number, segment);
+            self.tail.replace(Tail::default());
+            let filled = self.recover_records(found, &mut newest).await?;
+            if let Some(segment) = self.owned.borrow_mut().get_mut(&found.number) {
+                segment.filled = filled;
+            }
             if self.media.is_read_only() {
                 continue;
             }
-            if stopped {
-                self.open.set(Some(found.number));
-                self.has_stop_seal.set(true);
-            } else if found.seal.is_none() {
+            match found.seal {
+                Some(seal) if is_last && seal.stopped.is_some() => self.reopen(found, seal).await?,
+                Some(_) => {}
                 // Directly behind the last whole record: the torn rest of its page does not belong
                 // to the log.
-                self.seal(found.number, filled).await?;
+                None => self.seal(found.number, filled).await?,
             }
         }
         newest.into_iter().for_each(|(key, (_, location))| self.apply(key, location));
         Ok(())
     }
 
-    /// Adds a segment's records to the index, and sets how far they fill it.
+    /// Opens a segment that was sealed because the drive stopped. It stays sealed if the bytes of
+    /// its last page are not what they were, since the next group would write them again.
+    async fn reopen(&self, found: &Found, seal: Seal) -> Result<(), Error> {
+        let length = usize::try_from(seal.valid_bytes % PAGE_BYTES).expect("less than a page");
+        let at = self.segments.at(found.number, seal.valid_bytes - length as u64);
+        let (result, page) = self.media.read(at, Buffer::with_room(0, length, 0)).await;
+        result?;
+        if length > 0 && crc32c::crc32c(&page) != seal.tail_checksum {
+            return Ok(());
+        }
+        if let Some(segment) = self.owned.borrow_mut().get_mut(&found.number) {
+            segment.sealed = false;
+        }
+        self.tail.borrow_mut().page = Some(page.to_vec());
+        self.open.set(Some(found.number));
+        self.has_stop_seal.set(true);
+        Ok(())
+    }
+
+    /// Adds a segment's records to the index, and returns how far they fill it.
     async fn recover_records(
         &self,
         found: &Found,
-        segment: &mut Segment,
         newest: &mut BTreeMap<EntryKey, (u64, Location)>,
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
         let mut walk = found.walk(&self.media, &self.segments);
+        let (loaded, damaged) = self.checkpoints(found).await;
+        let is_whole = damaged.is_empty();
+        if is_whole && let Some(last) = loaded.last() {
+            for checkpoint in &loaded {
+                let records = checkpoint.records.iter();
+                records.for_each(|it| self.recovered(found, it.offset, &it.record(), newest));
+            }
+            if let Some(seal) = found.seal {
+                let mut tail = self.tail.borrow_mut();
+                tail.checkpoint = last.header.previous;
+                last.records.iter().for_each(|it| tail.listing.add(it.offset, &it.record()));
+                return Ok(seal.valid_bytes);
+            }
+            self.tail.borrow_mut().checkpoint = Some(last.place);
+            walk = walk.behind(last.place);
+        }
+        let mut walk = walk.knowing(damaged);
         loop {
-            let (offset, record) = match walk.next().await? {
-                Step::Record(offset, record) => (offset, record),
+            match walk.next().await? {
+                Step::Record(offset, record) => {
+                    self.recovered(found, offset, &record, newest);
+                    if self.segments.has_checkpoints() {
+                        self.tail.borrow_mut().listing.add(offset, &record);
+                    }
+                }
+                Step::Checkpoint(at, checkpoint, Some(_)) if is_whole => {
+                    let place = Place { offset: at, bytes: checkpoint.footprint() };
+                    let page = None;
+                    self.tail.replace(Tail { checkpoint: Some(place), page, ..Tail::default() });
+                }
+                Step::Checkpoint(at, _, None) => self.lost_checkpoint(found, at),
+                Step::Checkpoint(..) => {}
+                Step::Unknown(at, kind) => {
+                    let number = found.number;
+                    self.segments.damaged(format!(
+                        "segment {number}: the record at {at} is of kind {kind}, which this \
+                         program does not know"
+                    ))?;
+                }
                 Step::Damage(at) => {
                     let text = format!("segment {}: no record at {at}", found.number);
                     self.segments.damaged(text)?;
                     walk.pass_over().await?;
-                    continue;
                 }
                 Step::End => break,
-            };
-            let value_bytes = record.value_bytes;
-            let location = Location { segment: found.number, offset, value_bytes };
-            segment.longest = segment.longest.max(record.footprint());
-            self.segments.seen(record.commit, found.sequence);
-            let known = newest.get(&record.key).map_or(0, |known| known.0);
-            if record.commit >= known {
-                newest.insert(record.key, (record.commit, location));
             }
         }
-        segment.filled = found.seal.map_or(walk.position(), |seal| seal.valid_bytes);
-        Ok(())
+        self.tail.borrow_mut().kept = found.hint;
+        Ok(found.seal.map_or(walk.position(), |seal| seal.valid_bytes))
+    }
+
+    /// Reads a segment's checkpoints, oldest first. If one is damaged, also returns the places of
+    /// those that others name, this one included.
+    async fn checkpoints(&self, found: &Found) -> (Vec<Loaded>, Vec<Place>) {
+        let mut loaded = Vec::new();
+        let mut next = found.checkpoint(&self.segments);
+        while let Some(place) = next {
+            let Some(checkpoint) = load(&self.media, &self.segments, found, place).await else {
+                self.lost_checkpoint(found, place.offset);
+                let mut known: Vec<Place> = loaded.iter().map(|it: &Loaded| it.place).collect();
+                known.push(place);
+                return (Vec::new(), known);
+            };
+            next = checkpoint.header.previous;
+            loaded.push(checkpoint);
+        }
+        loaded.reverse();
+        (loaded, Vec::new())
+    }
+
+    /// Notes a damaged checkpoint, once.
+    fn lost_checkpoint(&self, found: &Found, at: u64) {
+        self.segments.walked(format!("segment {}: checkpoint at {at}", found.number));
+    }
+
+    /// Adds a record to the index.
+    fn recovered(
+        &self,
+        found: &Found,
+        offset: u64,
+        record: &Record,
+        newest: &mut BTreeMap<EntryKey, (u64, Location)>,
+    ) {
+        let value_bytes = record.value_bytes;
+        let location = Location { segment: found.number, offset, value_bytes };
+        self.segments.seen(record.commit, found.sequence);
+        if let Some(segment) = self.owned.borrow_mut().get_mut(&found.number) {
+            segment.longest = segment.longest.max(record.footprint());
+        }
+        if self.segments.has_checkpoints() {
+            return self.apply(record.key, location);
+        }
+        let known = newest.get(&record.key).map_or(0, |(commit, _)| *commit);
+        if record.commit >= known {
+            newest.insert(record.key, (record.commit, location));
+        }
     }
 }
 

@@ -14,9 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use csd_nvme::vendor::NSID_OBJECTS;
 
 use super::index::IndexKind;
-use super::record::RECORDS_OFFSET;
+use super::record::{PAGE_BYTES, RECORDS_OFFSET, SECTOR_BYTES, footprint};
 use crate::error::Error;
-use crate::format::SHARDS;
+use crate::format::{SHARDS, VERSION};
 
 /// Purpose of a new segment. The rarer the purpose, the fewer segments are reserved for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,8 @@ const UNANNOUNCED: u64 = SHARDS as u64 + 3 + 2;
 /// One segment in this many is not announced either, for padding of groups and ends of segments
 /// that were too short for the next record.
 const PADDING_SHARE: u64 = 50;
+/// Bytes of a checkpoint that count for each record: those of an entry with a key of 16 bytes.
+const LISTED_BYTES: u64 = 32;
 
 /// A kv namespace's counters.
 #[derive(Debug)]
@@ -74,6 +76,8 @@ pub struct Segments {
     pub segment_bytes: u64,
     /// Number of segments.
     pub count: u32,
+    /// Version of the medium's format.
+    pub version: u32,
     /// kv namespaces.
     pub namespaces: Vec<KvNamespace>,
     free: Mutex<VecDeque<u32>>,
@@ -89,9 +93,12 @@ pub struct Segments {
     cleaned: AtomicU64,
     stored: AtomicU64,
     written: AtomicU64,
+    checkpoints: AtomicU64,
+    shared_groups: AtomicU64,
     closing: AtomicBool,
     salvaging: AtomicBool,
     damage: Mutex<Vec<String>>,
+    walked: Mutex<Vec<String>>,
 }
 
 impl Segments {
@@ -109,6 +116,7 @@ impl Segments {
             offset,
             segment_bytes,
             count,
+            version: VERSION,
             namespaces: nsids.iter().map(namespace).collect(),
             free: Mutex::default(),
             promised: AtomicU64::new(0),
@@ -120,9 +128,12 @@ impl Segments {
             cleaned: AtomicU64::new(0),
             stored: AtomicU64::new(0),
             written: AtomicU64::new(0),
+            checkpoints: AtomicU64::new(0),
+            shared_groups: AtomicU64::new(0),
             closing: AtomicBool::new(false),
             salvaging: AtomicBool::new(false),
             damage: Mutex::default(),
+            walked: Mutex::default(),
         }
     }
 
@@ -133,6 +144,42 @@ impl Segments {
             namespace.index = kind_of(namespace.nsid, kind);
         }
         Self { index_bytes_max: bytes_max, ..self }
+    }
+
+    /// Sets the version of the medium's format.
+    #[must_use]
+    pub fn of_version(mut self, version: u32) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// Returns true if the medium has checkpoints and hints, and groups that begin at sectors.
+    pub fn has_checkpoints(&self) -> bool {
+        self.version >= 2
+    }
+
+    /// Returns the unit at which groups begin, in bytes.
+    pub fn group_unit(&self) -> u64 {
+        if self.has_checkpoints() { SECTOR_BYTES } else { PAGE_BYTES }
+    }
+
+    /// Returns the space that a record takes: its own and that of its entry in a checkpoint.
+    pub fn space(&self, value_bytes: Option<u32>) -> u64 {
+        let listed = if self.has_checkpoints() { LISTED_BYTES } else { 0 };
+        footprint(u64::from(value_bytes.unwrap_or(0))) + listed
+    }
+
+    /// Notes a damaged checkpoint: the records of its segment were walked in its place.
+    pub fn walked(&self, text: String) {
+        let mut walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner);
+        if !walked.contains(&text) {
+            walked.push(text);
+        }
+    }
+
+    /// Returns the damaged checkpoints that this start has met.
+    pub fn damaged_checkpoints(&self) -> Vec<String> {
+        self.walked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Makes damage a note instead of an error: this medium is not written.
@@ -272,6 +319,26 @@ impl Segments {
     pub fn count_written(&self, stored: u64, written: u64) {
         self.stored.fetch_add(stored, Relaxed);
         self.written.fetch_add(written, Relaxed);
+    }
+
+    /// Counts a checkpoint that is durable.
+    pub fn count_checkpoint(&self) {
+        self.checkpoints.fetch_add(1, Relaxed);
+    }
+
+    /// Returns the number of checkpoints written since the drive started.
+    pub fn checkpoint_count(&self) -> u64 {
+        self.checkpoints.load(Relaxed)
+    }
+
+    /// Counts a group commit of several records.
+    pub fn count_shared_group(&self) {
+        self.shared_groups.fetch_add(1, Relaxed);
+    }
+
+    /// Returns the number of group commits of several records since the drive started.
+    pub fn shared_group_count(&self) -> u64 {
+        self.shared_groups.load(Relaxed)
     }
 
     /// Returns the bytes of values that hosts have stored since the drive started.

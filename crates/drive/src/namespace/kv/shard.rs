@@ -5,8 +5,8 @@
 //! every command is answered.
 //!
 //! Invariants: the index points only at durable records; changes of one key by hosts are sequential
-//! ([`Shard::lock`]); an acknowledged byte is not written again; only a shard's newest segment is
-//! without a seal.
+//! ([`Shard::lock`]); an acknowledged byte is not overwritten by another; only a shard's newest
+//! segment is without a seal.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -19,6 +19,7 @@ use csd_reactor::{Buffer, Notify};
 use super::index::Index;
 use super::record::{EntryKey, footprint};
 use super::segments::{Room, Segments};
+use super::tail::Tail;
 use crate::media::{Media, Syncer};
 
 /// Location of a record.
@@ -46,9 +47,9 @@ pub struct Segment {
     pub sequence: u64,
     /// Bytes filled, from offset 0.
     pub filled: u64,
-    /// Bytes of records that the index points at, tombstones included.
+    /// Space of records that the index points at, tombstones included ([`Segments::space`]).
     pub live: u64,
-    /// Bytes of tombstones among them.
+    /// Space of tombstones among them.
     pub tombstones: u64,
     /// Longest record, in bytes.
     pub longest: u64,
@@ -179,6 +180,7 @@ pub struct Shard {
     pub(super) index: RefCell<BTreeMap<u16, Index>>,
     pub(super) owned: RefCell<BTreeMap<u32, Segment>>,
     pub(super) open: Cell<Option<u32>>,
+    pub(super) tail: RefCell<Tail>,
     // True if the open segment still has the seal that it got when the drive stopped.
     pub(super) has_stop_seal: Cell<bool>,
     // Segment that is being sealed, and its valid bytes. No other segment begins before its seal is
@@ -225,6 +227,7 @@ impl Shard {
             index: RefCell::default(),
             owned: RefCell::default(),
             open: Cell::new(None),
+            tail: RefCell::default(),
             has_stop_seal: Cell::new(false),
             closing: Cell::new(None),
             queue: RefCell::default(),

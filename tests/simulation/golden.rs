@@ -1,0 +1,204 @@
+//! Golden media: a medium of each version of the format, kept in `docs/internals/golden/media`, is
+//! opened, read whole and written further.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+
+use csd_drive::check::check;
+use csd_drive::drive::Core;
+use csd_drive::format::{SHARDS as SHARDS_OF_A_DRIVE, VERSION};
+use csd_drive::media::Media;
+use csd_drive::namespace::kv::checkpoint::{Checkpoint, Listing};
+use csd_drive::namespace::kv::record::{Place, RecordHeader};
+use csd_drive::namespace::kv::recover::{Found, survey};
+use csd_drive::namespace::kv::segments::Segments;
+use csd_drive::namespace::kv::walk::Step;
+use csd_nvme::kv::Key;
+use csd_reactor::Buffer;
+
+use crate::lives::{Lives, NSID, SMALL, content, find, keys_of, segments_of, stop, store};
+
+/// Shards that have keys.
+const SHARDS: [usize; 2] = [3, 9];
+/// Lengths of the values of a shard's keys. Long ones are zeros, which take no space in the file.
+const LENGTHS: [usize; 6] = [0, 1, 40, 100, 600, 9_000];
+const SECTOR_BYTES: usize = 512;
+
+fn keys() -> Vec<(usize, Key)> {
+    let of = |shard: usize| keys_of(shard).take(LENGTHS.len()).enumerate();
+    SHARDS.into_iter().flat_map(of).collect()
+}
+
+/// Returns the value of a key in one of its versions.
+fn value(index: usize, version: u64) -> Vec<u8> {
+    match LENGTHS[index] {
+        9_000 => vec![0; 9_000 + usize::try_from(version).unwrap()],
+        length => content(version << 8 | index as u64, length),
+    }
+}
+
+/// Stores every key twice, deletes the last short one, and stops or not.
+async fn life(core: Rc<Core>, number: u64) {
+    for version in [number * 2, number * 2 + 1] {
+        for (index, key) in keys() {
+            store(&core, key, &value(index, version)).await.expect("stored");
+        }
+    }
+    for shard in SHARDS {
+        let key = keys_of(shard).nth(4).unwrap();
+        core.kv.delete(NSID, key).await.expect("deleted");
+    }
+    if number == 1 {
+        stop(&core).await;
+    }
+}
+
+/// Reads the sectors of a medium that are not zeros, each without the zeros at its end.
+async fn sectors(media: Media) -> BTreeMap<u64, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for at in (0..media.bytes()).step_by(1 << 20) {
+        let (result, piece) = media.read(at, Buffer::zeroed(1 << 20)).await;
+        result.expect("read");
+        for (index, sector) in piece.chunks(SECTOR_BYTES).enumerate() {
+            if let Some(last) = sector.iter().rposition(|byte| *byte != 0) {
+                let at = at + (index * SECTOR_BYTES) as u64;
+                found.insert(at, sector[..=last].to_vec());
+            }
+        }
+    }
+    found
+}
+
+/// Writes a golden medium to the disk of lives that have not begun.
+fn restore(lives: &mut Lives, version: u32) {
+    let name = format!("../docs/internals/golden/media/version-{version}.txt");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    let text = std::fs::read_to_string(path).unwrap();
+    lives.inspect(move |media| {
+        let text = text.clone();
+        async move {
+            for line in text.lines() {
+                let (at, hex) = line.split_once(' ').unwrap();
+                let digits = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+                let mut sector: Vec<u8> = (0..hex.len()).step_by(2).map(digits).collect();
+                sector.resize(SECTOR_BYTES, 0);
+                let at = u64::from_str_radix(at, 16).unwrap();
+                media.write(at, vec![Buffer::from_slice(&sector)]).await.0.unwrap();
+            }
+        }
+    });
+    lives.is_formatted();
+}
+
+async fn verify(core: &Core, version: u64) {
+    for (index, key) in keys() {
+        let found = find(core, key).await.expect("read");
+        let expected = (index != 4).then(|| value(index, version));
+        assert!(found == expected, "key {index}: {:?}", found.map(|found| found.len()));
+    }
+}
+
+#[test]
+fn media_of_every_version_are_read_and_written_further() {
+    for version in 1..=VERSION {
+        let mut lives = Lives::new(1, 1, SMALL);
+        restore(&mut lives, version);
+        let before = lives.inspect(|media| async move { check(&media).await.unwrap() });
+        assert_eq!((before.superblock.version(), &before.damage[..]), (version, &[][..]));
+        lives
+            .live(|core| async move {
+                verify(&core, 3).await;
+                assert_eq!(core.shared.segments.damaged_checkpoints(), [""; 0]);
+                life(core, 2).await;
+            })
+            .unwrap();
+        lives.cut_at_random();
+        lives.live(|core| async move { verify(&core, 5).await }).unwrap();
+        lives.cut_at_random();
+        let after = lives.inspect(|media| async move { check(&media).await.unwrap() });
+        assert_eq!((after.superblock.version(), &after.damage[..]), (version, &[][..]));
+    }
+}
+
+/// Compares every record and checkpoint of a segment with what this program would write; returns
+/// their numbers.
+async fn rewrite(media: &Media, segments: &Segments, found: &Found) -> (u64, u64) {
+    let (mut records, mut checkpoints, mut listing) = (0, 0, Listing::default());
+    let read = async |at: u64, bytes: usize| {
+        let at = segments.at(found.number, at);
+        media.read(at, Buffer::zeroed(bytes)).await.1.to_vec()
+    };
+    let mut walk = found.walk(media, segments);
+    let mut last = None;
+    loop {
+        match walk.next().await.expect("read") {
+            Step::Record(offset, record) => {
+                let written = read(offset, RecordHeader::SIZE).await;
+                assert!(record.encode(found.sequence).as_bytes()[..] == written, "at {offset}");
+                listing.add(offset, &record);
+                records += 1;
+            }
+            Step::Checkpoint(offset, checkpoint, _) => {
+                let again = Checkpoint::new(&listing.bytes, offset, last, false);
+                let written = read(offset, RecordHeader::SIZE + listing.bytes.len()).await;
+                let header = again.encode(found.sequence);
+                assert!([header.as_bytes(), &listing.bytes[..]].concat() == written, "at {offset}");
+                last = Some(Place { offset, bytes: checkpoint.footprint() });
+                listing = Listing::default();
+                checkpoints += 1;
+            }
+            Step::End => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    if let Some(place) = found.checkpoint(segments) {
+        let again = Checkpoint::new(&listing.bytes, place.offset, last, true);
+        let written = read(place.offset, usize::try_from(place.bytes).unwrap()).await;
+        let header = again.encode(found.sequence);
+        assert!([header.as_bytes(), &listing.bytes[..]].concat() == written, "{place:?}");
+        checkpoints += 1;
+    }
+    (records, checkpoints)
+}
+
+#[test]
+fn records_and_checkpoints_are_encoded_as_on_the_golden_medium() {
+    let mut lives = Lives::new(1, 1, SMALL);
+    restore(&mut lives, VERSION);
+    let (records, checkpoints) = lives.inspect(|media| async move {
+        let segments = segments_of(&media).await;
+        let (mut records, mut checkpoints) = (0, 0);
+        for found in survey(&media, &segments, SHARDS_OF_A_DRIVE, 0).await.expect("whole") {
+            let (more, listed) = rewrite(&media, &segments, &found).await;
+            records += more;
+            checkpoints += listed;
+        }
+        (records, checkpoints)
+    });
+    assert!(records > 50 && checkpoints > 4, "{records} records, {checkpoints} checkpoints");
+}
+
+#[test]
+#[ignore = "writes a golden medium of this version"]
+fn write_a_golden_medium() {
+    let path = std::env::var("CSD_GOLDEN").expect("CSD_GOLDEN names the file");
+    let mut lives = Lives::new(21, 1, SMALL);
+    for number in 0..2 {
+        lives
+            .live(move |core| async move {
+                // Zeros, and long enough for a checkpoint among the records.
+                let key = keys_of(SHARDS[0]).nth(LENGTHS.len()).unwrap();
+                store(&core, key, &[0; 60_000]).await.expect("stored");
+                life(core, number).await;
+            })
+            .unwrap();
+        lives.cut(|| 1);
+    }
+    let mut text = String::new();
+    for (at, bytes) in lives.inspect(sectors) {
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        text.push_str(&format!("{at:08x} {hex}\n"));
+    }
+    std::fs::write(path, text).unwrap();
+}
