@@ -124,11 +124,16 @@ fn damage_behind_a_seal_is_refused_and_what_is_whole_can_be_salvaged() {
     drive.array.csd(&serve).expect(1, &words);
     file.write_all_at(&[whole[header + 33]], header as u64 + 33).unwrap();
 
-    // A record's header: without it the keys after it would be lost silently.
+    // A record's header that no intact checkpoint lists: without it the keys after it would be lost
+    // silently.
+    let records = whole.windows(25).enumerate().filter(|(_, bytes)| bytes.starts_with(b"CREC"));
+    for (checkpoint, _) in records.filter(|(_, bytes)| matches!(bytes[24], 4 | 5)) {
+        file.write_all_at(&[whole[checkpoint + 30] ^ 1], checkpoint as u64 + 30).unwrap();
+    }
     file.write_all_at(&[whole[value - 16] ^ 1], value as u64 - 16).unwrap();
     let damaged = fs::read(&path).unwrap();
     drive.array.csd(&serve).expect(1, &["the medium is damaged", "no record at", "--salvage"]);
-    drive.array.csd(&["drive", "check", "m"]).expect(1, &["damaged in 1 places", "no record at"]);
+    drive.array.csd(&["drive", "check", "m"]).expect(1, &["no record at", "checkpoint at"]);
     drive.start("m", &["--salvage"]);
     let (_admin, mut io) = drive.connect();
     for number in 0..100u32 {

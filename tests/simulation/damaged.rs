@@ -96,7 +96,8 @@ async fn targets(media: Media) -> (Vec<Place>, Vec<u64>, u64) {
             // One that an earlier life has damaged leads nowhere.
             let Some(loaded) = load(&media, &segments, &found, place).await else { break };
             let offset = segments.at(found.number, place.offset);
-            checkpoints.push(Place { offset, ..place });
+            let bytes = 64 + u64::from(loaded.header.list_bytes);
+            checkpoints.push(Place { offset, bytes });
             next = loaded.header.previous;
         }
     }
@@ -153,7 +154,7 @@ fn damage(lives: &Lives, damaged: &mut BTreeSet<u64>, met: &Rc<RefCell<Met>>) ->
     let sectors = place.bytes / SECTOR_BYTES;
     if sectors == 0 || lives.draw(2) == 0 {
         met.flipped_checkpoints += 1;
-        let at = place.offset + lives.draw(place.bytes.min(64));
+        let at = place.offset + lives.draw(place.bytes);
         lives.inspect(move |media| flip(media, at, mask));
         return true;
     }

@@ -64,6 +64,8 @@ struct Lists {
     all: Listing,
     since: Listing,
     last: Option<Place>,
+    // True if a place had no record: the lists may have the one that was there.
+    is_broken: bool,
 }
 
 impl Lists {
@@ -81,8 +83,9 @@ impl Lists {
         list: Option<&[u8]>,
     ) -> Result<(), String> {
         let expected = if checkpoint.previous.is_none() { &self.all } else { &self.since };
-        let is_right = list.is_some_and(|list| list == expected.bytes);
-        let follows = checkpoint.previous.is_none() || checkpoint.previous == self.last;
+        let is_right = self.is_broken || list.is_some_and(|list| list == expected.bytes);
+        let follows =
+            self.is_broken || checkpoint.previous.is_none() || checkpoint.previous == self.last;
         self.since = Listing::default();
         self.last = Some(Place { offset: at, bytes: checkpoint.footprint() });
         match (list, is_right && follows) {
@@ -190,6 +193,7 @@ impl Checker<'_> {
                 }
                 Ok(Step::End) => break,
                 Ok(Step::Damage(at)) => {
+                    lists.is_broken = true;
                     self.damaged(Some(shard), format!("segment {number}: no record at {at}"));
                     if let Err(error) = walk.pass_over().await {
                         let text = format!("segment {number}, behind {at}: {error}");

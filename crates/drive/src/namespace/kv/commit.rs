@@ -175,3 +175,52 @@ fn fail(group: Group, error: &MediaError) {
         append.answer(Err(error.status(Access::Write).into()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use csd_nvme::kv::Key;
+    use csd_reactor::{Buffer, block_on};
+
+    use super::super::record::RECORDS_OFFSET;
+    use super::super::segments::Segments;
+    use super::super::shard::Outcome;
+    use super::super::walk::{Step, Until, Walk};
+    use super::*;
+    use crate::media::{Media, Memory, Syncer};
+
+    /// Recovery takes the last record of a key for the newest, so a moved one must not stand behind
+    /// the host's change, also if both are in one group.
+    #[test]
+    fn a_record_is_not_moved_behind_its_successor_in_the_same_group() {
+        block_on(&csd_reactor::Config::default(), || async {
+            let media = Media::Memory(Arc::new(Memory::new(16 << 20)));
+            let segments = Arc::new(Segments::new([1; 16], 0, 2 << 20, 8, &[2]));
+            (0..8).for_each(|number| segments.give(number));
+            let syncer = Rc::new(Syncer::new(media.clone()));
+            let shard = Rc::new(Shard::new(0, media.clone(), Arc::clone(&segments), syncer));
+            let key = (2, Key::new(b"k").unwrap());
+            let value = |text: &[u8]| Some(vec![Buffer::from_slice(text)]);
+            shard.append(shard.lock(key).await, value(b"old"), None).await.unwrap();
+            let from = shard.find(&key).unwrap();
+            let outcome = Outcome::of(2);
+            let change = Change::New { lock: shard.lock(key).await, room: None };
+            let new = Append { change, value: value(b"newer"), outcome: Rc::clone(&outcome) };
+            let change = Change::Move { key, from };
+            let moved = Append { change, value: value(b"old"), outcome: Rc::clone(&outcome) };
+            shard.enqueue([new, moved]);
+            outcome.all_ended().await.unwrap();
+            let until = Until::Sealed(shard.owned.borrow()[&from.segment].filled);
+            let sequence = shard.owned.borrow()[&from.segment].sequence;
+            let mut walk = Walk::new(&media, &segments, (from.segment, sequence), until, 4096);
+            let mut lengths = Vec::new();
+            while let Step::Record(offset, record) = walk.next().await.unwrap() {
+                assert!(offset >= RECORDS_OFFSET);
+                lengths.push(record.value_bytes.unwrap());
+            }
+            assert_eq!(lengths, [3, 5]);
+        })
+        .unwrap();
+    }
+}
