@@ -15,9 +15,17 @@ use csd_drive::namespace::kv::recover::{Found, survey};
 use csd_drive::namespace::kv::segments::Segments;
 use csd_drive::namespace::kv::walk::Step;
 use csd_nvme::kv::Key;
+use csd_nvme::status::Status;
 use csd_reactor::Buffer;
 
-use crate::lives::{Lives, NSID, SMALL, content, find, keys_of, segments_of, stop, store};
+use crate::lives::{Lives, SMALL, content, find_in, keys_in, segments_of, stop};
+
+/// Namespace that the golden media have keys in.
+const NSID: u16 = 3;
+
+async fn store(core: &Core, key: Key, value: &[u8]) -> Result<(), Status> {
+    core.kv.store(NSID, key, vec![Buffer::from_slice(value)], 0).await
+}
 
 /// Shards that have keys.
 const SHARDS: [usize; 2] = [3, 9];
@@ -26,7 +34,7 @@ const LENGTHS: [usize; 6] = [0, 1, 40, 100, 600, 9_000];
 const SECTOR_BYTES: usize = 512;
 
 fn keys() -> Vec<(usize, Key)> {
-    let of = |shard: usize| keys_of(shard).take(LENGTHS.len()).enumerate();
+    let of = |shard: usize| keys_in(NSID, shard).take(LENGTHS.len()).enumerate();
     SHARDS.into_iter().flat_map(of).collect()
 }
 
@@ -46,7 +54,7 @@ async fn life(core: Rc<Core>, number: u64) {
         }
     }
     for shard in SHARDS {
-        let key = keys_of(shard).nth(4).unwrap();
+        let key = keys_in(NSID, shard).nth(4).unwrap();
         core.kv.delete(NSID, key).await.expect("deleted");
     }
     if number == 1 {
@@ -93,7 +101,7 @@ fn restore(lives: &mut Lives, version: u32) {
 
 async fn verify(core: &Core, version: u64) {
     for (index, key) in keys() {
-        let found = find(core, key).await.expect("read");
+        let found = find_in(NSID, core, key).await.expect("read");
         let expected = (index != 4).then(|| value(index, version));
         assert!(found == expected, "key {index}: {:?}", found.map(|found| found.len()));
     }
@@ -188,7 +196,7 @@ fn write_a_golden_medium() {
         lives
             .live(move |core| async move {
                 // Zeros, and long enough for a checkpoint among the records.
-                let key = keys_of(SHARDS[0]).nth(LENGTHS.len()).unwrap();
+                let key = keys_in(NSID, SHARDS[0]).nth(LENGTHS.len()).unwrap();
                 store(&core, key, &[0; 60_000]).await.expect("stored");
                 life(core, number).await;
             })

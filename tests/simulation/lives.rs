@@ -199,8 +199,13 @@ pub async fn stop(core: &Core) {
 
 /// Returns keys of one shard.
 pub fn keys_of(shard: usize) -> impl Iterator<Item = Key> {
+    keys_in(NSID, shard)
+}
+
+/// Returns keys of one shard of a namespace.
+pub fn keys_in(nsid: u16, shard: usize) -> impl Iterator<Item = Key> {
     let all = (0u32..).map(|number| Key::new(&number.to_be_bytes()).unwrap());
-    all.filter(move |key| shard_of(&(NSID, *key)) == shard)
+    all.filter(move |key| shard_of(&(nsid, *key)) == shard)
 }
 
 /// Returns bytes that differ from those of another number.
@@ -215,7 +220,12 @@ pub async fn store(core: &Core, key: Key, value: &[u8]) -> Result<(), Status> {
 
 /// Reads a value as a host does: `None` if the key does not exist.
 pub async fn find(core: &Core, key: Key) -> Result<Option<Vec<u8>>, Status> {
-    let Some(mut value) = core.kv.open(NSID, key).await? else { return Ok(None) };
+    find_in(NSID, core, key).await
+}
+
+/// Reads a value of a namespace.
+pub async fn find_in(nsid: u16, core: &Core, key: Key) -> Result<Option<Vec<u8>>, Status> {
+    let Some(mut value) = core.kv.open(nsid, key).await? else { return Ok(None) };
     let mut bytes = Vec::new();
     while let Some(piece) = value.next(1 << 20, 0, 0).await? {
         bytes.extend_from_slice(&piece);
