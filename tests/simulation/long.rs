@@ -68,7 +68,10 @@ fn key() -> Key {
 
 /// Returns the bytes of a version: some fit into one value, most do not.
 fn bytes_of(version: u32) -> Vec<u8> {
-    let words = 2 + version.wrapping_mul(2_654_435_761) % 7000;
+    bytes_in(version, 2 + version.wrapping_mul(2_654_435_761) % 7000)
+}
+
+fn bytes_in(version: u32, words: u32) -> Vec<u8> {
     (0..words).flat_map(|word| [version, word]).flat_map(u32::to_le_bytes).collect()
 }
 
@@ -171,6 +174,78 @@ fn a_reader_gets_one_version_of_a_long_object_whole() {
     println!("{versions} versions, {reads} reads, {replaced} overtaken, {renewals} reconnections");
     assert!(versions > 20 * u32::try_from(SEEDS.end).unwrap(), "{versions} versions");
     assert!(renewals > 0, "no connection was lost and made again");
+}
+
+/// Replaces the object for ever with versions that no other writer has.
+async fn race(writer: u32, log: Shared) {
+    let session = connected().await;
+    for number in 1.. {
+        let bytes = bytes_in(2 * number + writer, RACED_WORDS);
+        if session.put_object(&key(), &mut &bytes[..], 0, &|_| {}).await.is_ok() {
+            log.borrow_mut().done += 1;
+        }
+        log.borrow_mut().renewals = session.renewals();
+    }
+}
+
+/// Reads the object for ever; any version is right, as long as it is whole.
+async fn read_any(log: Shared) {
+    let session = connected().await;
+    loop {
+        let read = session.get_object(&key()).await;
+        let failure = match read {
+            Ok(Some(found)) => {
+                log.borrow_mut().reads += 1;
+                let version = u32::from_le_bytes(found[..4].try_into().unwrap());
+                let is_whole = found == bytes_in(version, RACED_WORDS);
+                (!is_whole).then(|| format!("half of version {version}"))
+            }
+            Err(error @ Error::Damaged { .. }) => Some(error.to_string()),
+            Ok(None) | Err(_) => None,
+        };
+        if let Some(failure) = failure {
+            log.borrow_mut().failure.get_or_insert(failure);
+        }
+        sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Words of the objects of writers that race: two pieces.
+const RACED_WORDS: u32 = PIECE_BYTES / 8 + 1;
+const LOSSES: usize = 60;
+
+/// A writer that loses its connection while it publishes must not bring back a version whose pieces
+/// the other one has deleted.
+#[test]
+fn writers_that_race_and_lose_connections_leave_a_whole_object() {
+    let (mut reads, mut renewals) = (0, 0);
+    for seed in SEEDS {
+        let simulation = Simulation::new(seed);
+        let ready = simulation.start_drive();
+        simulation.wait("the drive", || ready.get());
+        let log = Shared::default();
+        let writers = [3, 4].map(|host| {
+            let address = Ipv4Addr::new(10, 0, 0, host);
+            let machine = simulation.world.machine("writer", address, 1);
+            let log = Rc::clone(&log);
+            simulation.world.start(machine, move |_| race((host % 2).into(), Rc::clone(&log)));
+            machine
+        });
+        let of_reader = Rc::clone(&log);
+        simulation.world.start(simulation.host, move |_| read_any(Rc::clone(&of_reader)));
+        for loss in 0..LOSSES {
+            simulation.world.run_for(Duration::from_micros(simulation.draw(500..60_000)));
+            simulation.world.disconnect(simulation.drive, writers[loss % 2]);
+        }
+        let before = log.borrow().reads;
+        simulation.wait("reads after all losses", || log.borrow().reads > before + 20);
+        let log = log.take();
+        assert_eq!(log.failure, None, "seed {seed}");
+        reads += log.reads;
+        renewals += log.renewals;
+    }
+    println!("{reads} reads, {renewals} reconnections");
+    assert!(renewals > 100, "connections were not lost");
 }
 
 /// Without faults nothing of an older version stays behind.
