@@ -121,16 +121,11 @@ fn run(seed: u64, is_clean: bool, met: &mut Met) -> Result<(), String> {
     })?;
     lives.cut(|| 1);
     let ranges = lives.inspect(move |media| ranges(media, is_clean));
-    let total: u64 = ranges.iter().map(|range| range.end - range.start).sum();
     for _ in 0..FLIPS {
-        let mut place = lives.draw(total);
-        let range = ranges.iter().find(|range| {
-            let length = range.end - range.start;
-            let inside = place < length;
-            place -= if inside { 0 } else { length };
-            inside
-        });
-        let (at, mask) = (range.expect("within all").start + place, 1u8 << lives.draw(8));
+        // Headers and seals as often as records, which are far longer.
+        let range = ranges[usize::try_from(lives.draw(ranges.len() as u64)).unwrap()].clone();
+        let at = range.start + lives.draw(range.end - range.start);
+        let mask = 1u8 << lives.draw(8);
         let flipped = lives.inspect(move |media| flip(media, at, mask));
         look(&mut lives, met).map_err(|text| format!("byte {at}, mask {mask:#x}: {text}"))?;
         let is_left =

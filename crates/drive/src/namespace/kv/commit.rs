@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use csd_nvme::status::Status;
-use csd_reactor::{Class, spawn};
+use csd_reactor::{Class, join, spawn};
 
 use super::group::{Group, last_page};
 use super::record::{PAGE_BYTES, Place};
@@ -89,16 +89,14 @@ impl Shard {
 
     async fn commit(&self, mut group: Group) {
         let (long, checkpoint) = (group.long(), group.checkpoint);
-        match self.announce(&group, long).await {
-            Ok(()) => {}
-            Err(error @ MediaError::ReadOnly) => return fail(group, &error),
-            Err(error) => return self.abandon(group, &error).await,
-        }
         let (at, buffers) = group.take_buffers();
         let filled = group.filled();
         let page = last_page(&buffers, filled % PAGE_BYTES);
-        let (written, _) = self.media.write(self.segments.at(group.segment, at), buffers).await;
+        let write = self.media.write(self.segments.at(group.segment, at), buffers);
+        // One sync makes both durable.
+        let (announced, (written, _)) = join(self.announce(&group, long), write).await;
         let result = match written {
+            Ok(()) if announced.is_err() => announced,
             Ok(()) => self.syncer.sync().await,
             // Refused before anything changed.
             Err(error @ MediaError::ReadOnly) => return fail(group, &error),
@@ -127,7 +125,7 @@ impl Shard {
         succeed(group.superseded);
     }
 
-    /// Writes the hint before a long group, and when it is due.
+    /// Writes the hint of a long group, and when it is due.
     async fn announce(&self, group: &Group, long: Option<Place>) -> Result<(), MediaError> {
         if long.is_some() {
             self.tail.borrow_mut().long = long;
@@ -207,7 +205,7 @@ mod tests {
             let outcome = Outcome::of(2);
             let change = Change::New { lock: shard.lock(key).await, room: None };
             let new = Append { change, value: value(b"newer"), outcome: Rc::clone(&outcome) };
-            let change = Change::Move { key, from };
+            let change = Change::Move { key, from, commit: 1 };
             let moved = Append { change, value: value(b"old"), outcome: Rc::clone(&outcome) };
             shard.enqueue([new, moved]);
             outcome.all_ended().await.unwrap();

@@ -77,11 +77,13 @@ impl Shard {
         let segment = Segment { sequence, filled: RECORDS_OFFSET, ..Segment::default() };
         self.owned.borrow_mut().insert(number, segment);
         *self.tail.borrow_mut() = Tail::empty();
-        let written = async {
-            self.write_page(self.segments.at(number, 0), header.as_bytes()).await?;
-            self.write_hint(number, RECORDS_OFFSET).await
-        };
-        if let Err(error) = written.await {
+        // Header and hint in one write.
+        let mut pages = header.as_bytes().to_vec();
+        if self.has_hints() {
+            pages.resize(usize::try_from(PAGE_BYTES).expect("a page"), 0);
+            pages.extend(self.seal_page(sequence, None, RECORDS_OFFSET));
+        }
+        if let Err(error) = self.write_page(self.segments.at(number, 0), &pages).await {
             // The header may be on the medium. A seal makes an empty segment of it before another
             // one begins.
             self.open.set(None);
@@ -179,11 +181,15 @@ impl Shard {
         page
     }
 
+    /// Returns true if open segments have hints. Nothing outlives memory, so it needs none.
+    fn has_hints(&self) -> bool {
+        self.segments.has_checkpoints() && !self.media.is_volatile()
+    }
+
     /// Writes the hint of the open segment, without a sync.
     pub(super) async fn write_hint(&self, number: u32, durable: u64) -> Result<(), MediaError> {
         self.tail.borrow_mut().hint_due = false;
-        // Nothing outlives memory.
-        if !self.segments.has_checkpoints() || self.media.is_volatile() {
+        if !self.has_hints() {
             return Ok(());
         }
         let sequence = self.owned.borrow()[&number].sequence;
@@ -234,9 +240,10 @@ impl Shard {
         Ok(Some(place))
     }
 
-    /// Writes a page that starts with `head`; the rest is zero.
+    /// Writes the pages that start with `head`, one at least; the rest is zero.
     pub(super) async fn write_page(&self, at: u64, head: &[u8]) -> Result<(), MediaError> {
-        let mut page = Buffer::zeroed(usize::try_from(PAGE_BYTES).expect("a page"));
+        let page = usize::try_from(PAGE_BYTES).expect("a page");
+        let mut page = Buffer::zeroed(head.len().max(1).next_multiple_of(page));
         page[..head.len()].copy_from_slice(head);
         self.media.write(at, vec![page]).await.0
     }
