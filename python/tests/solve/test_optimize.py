@@ -68,6 +68,10 @@ def cheapest(of: Request) -> float | None:
             host = 1 / (1 / reads + core_s)
         elif reads:
             host = min(reads, 1 / core_s)
+        # A drive's media serve its own reading first, and the host with what they have left.
+        inside = csds / demand.drive_s_per_byte["csd"]
+        media = max(4 * GB, 1 / demand.drive_s_per_byte["csd"])
+        host = min(host, ssds * 4 * GB + min(csds * 4 * GB, csds * media - inside))
         if host + csds / demand.drive_s_per_byte["csd"] < demand.required_Bps:
             continue
         cost = cpu.price_usd + ssds * 100 + csds * of.drives[1].price_usd

@@ -62,6 +62,8 @@ class Workload:
     gains : tuple
         Units at work in the drive, and throughput over that with the fewest, for every drive
         point of this size; units ascending.
+    media_Bps : float
+        Bytes per second that the drive's media deliver to the drive and to hosts together.
     host_cores_max : int
         Cores that the host has; equation 2 holds up to here.
     k_limit : int or None
@@ -90,6 +92,7 @@ class Workload:
     ssd_overlap: str
     csd_overlap: str
     gains: tuple[tuple[int, float], ...]
+    media_Bps: float
     host_cores_max: int
     k_limit: int | None
     prov: dict[str, str]
@@ -171,6 +174,7 @@ def workload_of(
         ssd_overlap=by_cores[1].overlap,
         csd_overlap=drive.overlap,
         gains=_gains(drives),
+        media_Bps=media_Bps(profile, device),
         host_cores_max=host_side.host.cores,
         k_limit=k_limit(host_side, ssd),
         prov=_provenance(by_cores[1], drive),
@@ -206,6 +210,19 @@ def k_limit(profile: Profile, ssd: str) -> int | None:
     if ingest is None or each is None:
         return None
     return max(1, ingest // each)
+
+
+def media_Bps(profile: Profile, device: str) -> float:
+    """Return the bytes per second that a device's media deliver to all readers together.
+
+    This is the fastest reading that the profile knows of: int_read_Bps, ext_read_Bps, and the
+    loads of its points in the drive. A reader alone is never slowed down by it.
+    """
+    table = profile.device[device]
+    known = [float(value) for value in (table.int_read_Bps, table.ext_read_Bps) if value]
+    loads = [p for p in profile.point if p.device == device and p.overload is None]
+    known += [point.bytes / point.load_s.median for point in loads]
+    return max(known)
 
 
 def _choose(

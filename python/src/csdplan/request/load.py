@@ -18,6 +18,7 @@ from csdplan.errors import ProfileIncomplete, ProfileInvalid, ProfileNotFound
 from csdplan.model.overlap import Overlap
 from csdplan.profile.read import load, parse_toml, problem, read_file
 from csdplan.profile.schema import Amount, Name, Profile, Table, Text, Whole
+from csdplan.profile.workload import media_Bps
 from csdplan.solve import purchase
 
 _SUFFIX = ".toml"
@@ -72,6 +73,7 @@ class Drive(Table):
     price_usd: Amount | None = None
     capacity_bytes: Whole | None = None
     ext_read_Bps: Whole | None = None
+    media_bw_Bps: Whole | None = None
     active_W: Amount | None = None
 
 
@@ -184,14 +186,17 @@ def _drive(drive: Drive, profile: Profile) -> purchase.DriveKind:
         listed = ", ".join(sorted(profile.device))
         raise ProfileIncomplete(f"{drive.profile} has no device {drive.device!r}; it has: {listed}")
     table, where = profile.device[drive.device], f"drive {drive.name}"
+    read_Bps = _known(drive.ext_read_Bps or table.ext_read_Bps, where, "ext_read_Bps")
+    known = max(read_Bps, media_Bps(profile, drive.device))
     return purchase.DriveKind(
         name=drive.name,
         price_usd=_known(drive.price_usd or table.price_usd, where, "price_usd"),
         capacity_bytes=_known(
             drive.capacity_bytes or table.capacity_bytes, where, "capacity_bytes"
         ),
-        read_Bps=_known(drive.ext_read_Bps or table.ext_read_Bps, where, "ext_read_Bps"),
+        read_Bps=read_Bps,
         active_W=drive.active_W or table.active_W,
+        media_Bps=float(drive.media_bw_Bps or known),
     )
 
 

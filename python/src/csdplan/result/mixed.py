@@ -73,7 +73,8 @@ def mix(
     port_Bps = min(workload.bytes / workload.host(cores).tx_s for workload in workloads)
     cpu = Cpu("host", max(1, cores), 0.0, effective * port_Bps, max(1, drives))
     ssd = DriveKind("ssd", 0.0, _ANY_CAPACITY, port_Bps)
-    csd = DriveKind("csd", 0.0, _ANY_CAPACITY, port_Bps)
+    media_Bps = max([port_Bps, *(workload.media_Bps for workload in workloads)])
+    csd = DriveKind("csd", 0.0, _ANY_CAPACITY, port_Bps, media_Bps=media_Bps)
     rows: list[tuple[Value, ...]] = []
     parts: list[tuple[Value, ...]] = []
     for count in csds:

@@ -10,6 +10,10 @@ that a product of unknowns. The speeds are the multiples of each kind's read spe
 host takes in, so an array of one kind loses nothing; B_j <= the true speed in every case, so a
 purchase found does what it says.
 
+A drive has one medium. What hosts read from it and what it reads inside share that medium's
+bandwidth (row ``media``), and what hosts read also crosses its port (row ``ports``) and the hosts'
+intake.
+
 Rates are in GB/s, capacity in TB, so that the solver's tolerances mean something.
 """
 
@@ -21,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from csdplan.model.overlap import Overlap
-from csdplan.solve.purchase import Cpu, Request
+from csdplan.solve.purchase import Cpu, Request, media_Bps
 
 GB = 1e9
 TB = 1e12
@@ -205,6 +209,10 @@ def _drive_rows(built: Program) -> None:
         reads = {v: 1.0 for (_, n), v in built.read.items() if n == k}
         port = {**reads, built.drive[k]: -kind.read_Bps / GB}
         built.require(f"ports of {kind.name}", port, -np.inf, 0.0)
+        read_inside = {v: 1.0 for (_, n), v in built.inside.items() if n == k}
+        if read_inside:
+            media = {built.drive[k]: -media_Bps(kind, request.demands) / GB}
+            built.require(f"media of {kind.name}", {**reads, **read_inside, **media}, -np.inf, 0.0)
         inside = {
             v: GB * request.demands[i].drive_s_per_byte[kind.name]
             for (i, n), v in built.inside.items()

@@ -74,6 +74,9 @@ class DriveKind:
         Bytes per second that a host reads from one.
     active_W : float or None
         Power at work [W].
+    media_Bps : float or None
+        Bytes per second that its media deliver to all readers together, inside and outside; at
+        least `read_Bps`. None: no more than the fastest of its readers takes.
     """
 
     name: str
@@ -81,10 +84,17 @@ class DriveKind:
     capacity_bytes: float
     read_Bps: float
     active_W: float | None = None
+    media_Bps: float | None = None
 
     def __post_init__(self) -> None:
         positive(f"capacity_bytes of {self.name}", self.capacity_bytes)
         positive(f"read_Bps of {self.name}", self.read_Bps)
+        if self.media_Bps is not None and not self.media_Bps >= self.read_Bps:
+            raise ModelError(
+                f"media_Bps of {self.name}",
+                self.media_Bps,
+                f"at least the {self.read_Bps:g} that a host reads",
+            )
         _watts_and_price(self.name, self.price_usd, self.active_W)
 
 
@@ -197,6 +207,23 @@ class Request:
             unknown += [kind.name for kind in self.drives if kind.active_W is None]
             if unknown:
                 raise ModelError("watts", "absent", f"the watts of {', '.join(unknown)}")
+
+
+def media_Bps(kind: DriveKind, demands: Sequence[Demand]) -> float:
+    """Return the bytes per second that the media of one drive deliver to all readers together.
+
+    Where `DriveKind.media_Bps` is unknown, this is the rate of the fastest known reader: a host,
+    or a workload inside. No reader is then slowed down by itself, and together they get no more
+    than one of them is known to get.
+    """
+    if kind.media_Bps is not None:
+        return kind.media_Bps
+    inside = [
+        1.0 / demand.drive_s_per_byte[kind.name]
+        for demand in demands
+        if kind.name in demand.drive_s_per_byte
+    ]
+    return max([kind.read_Bps, *inside])
 
 
 def _watts_and_price(name: str, price_usd: float, *watts: float | None) -> None:
