@@ -170,3 +170,15 @@ def test_help_and_version() -> None:
 def test_importing_does_not_import_matplotlib() -> None:
     code = "import sys, csdplan.cli; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_k_limit_is_a_bandwidth_and_equation_6_is_shown_as_printed() -> None:
+    base = ("bep", "--profile", "newport", "--ssd-profile", "nvme-ssd", "--kernel", "count")
+    found = run(*base, "--host-cores", "16", "--json")
+    body = json.loads(found.stdout)
+    (system,) = body["result"]["systems"]
+    assert system["k_limit"] == pytest.approx(32 / 6.5)
+    assert system["hosts"][0]["devices"] == 53
+    assert any("rounds that down to 4" in text and "45 for" in text for text in body["warnings"])
+    whole = run(*base, "--host-cores", "16", "--k-limit", "4.5", "--json")
+    assert json.loads(whole.stdout)["result"]["systems"][0]["hosts"][0]["devices"] < 53

@@ -99,7 +99,7 @@ def test_curves_cross_where_the_table_says(kernel: str) -> None:
 
 def test_curves_stop_at_k_limit_and_axes_fit_the_span() -> None:
     (near,) = curves(bep(COUNT[1:], [1]))
-    flat = near.hosts[0].throughput_Bps[near.k_limit - 1 :]
+    flat = near.hosts[0].throughput_Bps[int(near.k_limit) - 1 :]
     assert len(set(flat)) == 1
     assert not near.logarithmic
     (far,) = curves(bep([workload_of(load("smartssd"), "page-rank")], [64]))

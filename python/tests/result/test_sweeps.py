@@ -10,7 +10,7 @@ from csdplan.result.overload import overload_plan
 from csdplan.result.sheet import sheet_of
 from csdplan.result.sweeps import AXES, needed, surface, sweep
 from csdplan.solve import break_even
-from csdplan.solve.ec_fit import EncodeFit
+from csdplan.solve.ec_fit import EncodeFit, EncodePoint, EncodeTimes
 from csdplan.solve.overload import step_slow_downs
 from csdplan.solve.tco import Service, System, cost_of
 
@@ -103,7 +103,8 @@ def test_a_surface_needs_ascending_places() -> None:
 
 
 def test_encode_plan() -> None:
-    fast, slow = EncodeFit(1.0, 0.01, 0.0), EncodeFit(2.0, 0.05, 0.1)
+    fast = EncodeTimes((EncodePoint(4, 64e6, 1.16),), EncodeFit(1.0, 0.01, 0.0))
+    slow = EncodeTimes((EncodePoint(4, 64e6, 2.8),), EncodeFit(2.0, 0.05, 0.1))
     found = encode_plan(fast, slow, blocks=[10, 20], block_MB=[64], drive_power=[1, 100])
     # 2 + 5 s against 1 + 1 s, and 2 + 20 s against 1 + 4 s.
     assert found.column("devices") == [4, 1, 5, 1]

@@ -21,7 +21,8 @@ SsdProfileOption = Annotated[
     str | None, typer.Option(help="Take the host and its SSDs from this profile instead.")
 ]
 KLimitOption = Annotated[
-    int | None, typer.Option(min=1, help="SSDs that use up the host's ingest bandwidth.")
+    float | None,
+    typer.Option(min=1, help="Ingest bandwidth of the host, in SSDs that it reads at full speed."),
 ]
 HostCoresOption = Annotated[int, typer.Option(min=1, help="Host cores at work.")]
 #: Old name of --host-cores, kept for one release.

@@ -26,7 +26,7 @@ def bep(
     kernel: str,
     host_cores: Sequence[int] = (1,),
     *,
-    k_limit: int | None = None,
+    k_limit: float | None = None,
     sd_tx: float = 1.0,
     sd_comp: float = 1.0,
     host_part_s: float = 0.0,
@@ -48,7 +48,7 @@ def bep(
         The kernel.
     host_cores : sequence of int
         The n of each Host(n).
-    k_limit : int, optional
+    k_limit : float, optional
         SSDs that use up the host's ingest bandwidth; by default the profile's.
     sd_tx, sd_comp : float
         Slow-down factors of an overloaded host's transfer and compute [1]; at least 1.
@@ -95,7 +95,7 @@ def sweep(
     ssd: str | None = None,
     bytes: int | None = None,
     ssd_profile: ProfileLike | None = None,
-    k_limit: int | None = None,
+    k_limit: float | None = None,
     plot: Paths = (),
 ) -> Tables:
     """Vary one quantity, and find the break-even point for each of its values.
@@ -138,7 +138,7 @@ def surface(
     ssd: str | None = None,
     bytes: int | None = None,
     ssd_profile: ProfileLike | None = None,
-    k_limit: int | None = None,
+    k_limit: float | None = None,
     plot: Paths = (),
 ) -> Tables:
     """Vary a drive's bandwidth and compute together, with lines of equal break-even point.

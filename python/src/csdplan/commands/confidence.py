@@ -16,7 +16,7 @@ def uncertainty(
     kernel: str,
     *,
     host_cores: int = 1,
-    k_limit: int | None = None,
+    k_limit: float | None = None,
     spread: Mapping[str, float] | None = None,
     vary: Mapping[str, tuple[float, float]] | None = None,
     of: str = "run",
@@ -38,7 +38,7 @@ def uncertainty(
         As in `bep`.
     host_cores : int
         Host cores at work.
-    k_limit : int, optional
+    k_limit : float, optional
         SSDs that use up the host's ingest bandwidth; by default the profile's.
     spread : mapping of str to float, optional
         Relative spread of times without quartiles, by provenance [1].

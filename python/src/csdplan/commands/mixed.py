@@ -27,7 +27,7 @@ def mix(
     drives: int = 16,
     csds: Sequence[int] | None = None,
     host_cores: int = 4,
-    k_limit: int | None = None,
+    k_limit: float | None = None,
     placement: Placement | str = Placement.EVEN,
     overlap: Overlap | str = Overlap.SERIAL,
     device: str | None = None,
@@ -50,7 +50,7 @@ def mix(
         Devices in all; host cores at work.
     csds : sequence of int, optional
         Numbers of devices that compute; by default steps from none to all.
-    k_limit : int, optional
+    k_limit : float, optional
         SSDs that use up the host's ingest bandwidth; by default the profile's.
     placement : str
         Data ``even`` over devices, or ``free``: wherever it is best.

@@ -23,7 +23,7 @@ def simulate(
     enabled: Sequence[int] | None = None,
     hosts: int = 1,
     tasks: int = 1600,
-    k_limit: int | None = None,
+    k_limit: float | None = None,
     nic_Bps: float = 1.25e9,
     network_Bps: float | None = None,
     layout: Layout | str = Layout.SPREAD,
@@ -59,7 +59,7 @@ def simulate(
         Drives that compute, on each host; by default steps from none to all.
     tasks : int
         Tasks of the job, which has one working set for each host.
-    k_limit : int, optional
+    k_limit : float, optional
         SSDs that saturate the switch; by default the profile's.
     nic_Bps, network_Bps : float, optional
         Bandwidth of each host's link, and of the whole network if it is limited [bytes/s].

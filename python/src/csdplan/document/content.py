@@ -56,7 +56,7 @@ class Question:
         The workload.
     host_cores : tuple of int
         The n of each Host(n), at least one.
-    k_limit : int or None
+    k_limit : float or None
         Overrides the profile's own.
     sd_tx, sd_comp : float
         Slow-down factors of an overloaded host [1].
@@ -74,7 +74,7 @@ class Question:
     profile: Profile
     workload: Workload
     host_cores: tuple[int, ...]
-    k_limit: int | None = None
+    k_limit: float | None = None
     sd_tx: float = 1.0
     sd_comp: float = 1.0
     target: int = 4
@@ -120,7 +120,7 @@ def render(question: Question) -> str:
     title = f"SSDs or computational drives: {question.workload.kernel} on {system.device}"
     under = (
         f"Profile {question.name}, Host({cores}), {bytes_text(system.bytes)}, k_limit "
-        f"{system.k_limit}; csdplan {csdplan.__version__}"
+        f"{system.k_limit:.4g}; csdplan {csdplan.__version__}"
     )
     return page(title, under, parts)
 
@@ -135,7 +135,7 @@ def _answer(system: SystemResult, host: HostResult) -> str:
     if host.devices is not None:
         some = f"From {host.devices} drives on, {system.device} is faster than {against}"
         if system.k_limit < host.devices:
-            some += f"; the host takes in no more than {system.k_limit} SSDs at full speed"
+            some += f"; the host takes in no more than {system.k_limit:.4g} SSDs at full speed"
         return some + "."
     if host.verdict == "never":
         return (

@@ -47,7 +47,7 @@ def throughput(curves: SystemCurves) -> Lines:
         smooth=True,
         logarithmic=curves.logarithmic,
         marks=tuple(marks),
-        limits=(Limit(float(curves.k_limit), f"k_limit {curves.k_limit}"),),
+        limits=(Limit(float(curves.k_limit), f"k_limit {curves.k_limit:.4g}"),),
     )
 
 

@@ -66,8 +66,9 @@ class Workload:
         Bytes per second that the drive's media deliver to the drive and to hosts together.
     host_cores_max : int
         Cores that the host has; equation 2 holds up to here.
-    k_limit : int or None
-        Devices that the host can ingest from at full speed; None if the profile cannot tell.
+    k_limit : float or None
+        Devices that the host can ingest from at full speed, not necessarily a whole number; None
+        if the profile cannot tell.
     prov : dict
         Provenance of each of the four times.
     energy : dict
@@ -94,7 +95,7 @@ class Workload:
     gains: tuple[tuple[int, float], ...]
     media_Bps: float
     host_cores_max: int
-    k_limit: int | None
+    k_limit: float | None
     prov: dict[str, str]
     energy: dict[str, tuple[float, str]]
     pipelined: dict[str, float]
@@ -193,12 +194,12 @@ def workload_of(
     )
 
 
-def k_limit(profile: Profile, ssd: str) -> int | None:
-    """Return how many of `ssd` use up the host's ingest bandwidth (equation 6).
+def k_limit(profile: Profile, ssd: str) -> float | None:
+    """Return the host's ingest bandwidth, as a multiple of what one of `ssd` takes of it.
 
-    The rule is floor(ingest_bw_Bps / b), at least 1, where b is the device's link_bw_Bps or, if
-    that is absent, its ext_read_Bps. Both are whole numbers, so the division is exact. Returns
-    None if either side is unknown.
+    The rule is ingest_bw_Bps / b, at least 1, where b is the device's link_bw_Bps or, if that is
+    absent, its ext_read_Bps. It is a bandwidth, and not rounded; equation 6 as printed rounds it
+    down. Returns None if either side is unknown.
 
     References
     ----------
@@ -209,7 +210,7 @@ def k_limit(profile: Profile, ssd: str) -> int | None:
     each = table.link_bw_Bps or table.ext_read_Bps
     if ingest is None or each is None:
         return None
-    return max(1, ingest // each)
+    return max(1, ingest // each if ingest % each == 0 else ingest / each)
 
 
 def media_Bps(profile: Profile, device: str) -> float:

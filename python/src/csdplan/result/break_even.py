@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from math import floor
 from typing import Any
 
 from csdplan.errors import ModelError, ProfileIncomplete
@@ -71,7 +72,7 @@ class SystemResult:
         Working set [bytes].
     sizes : tuple of int
         Every working set that the profile would allow, ascending [bytes].
-    k_limit : int
+    k_limit : float
         Devices that use up the host's ingest bandwidth.
     k_limit_from : str
         ``profile`` or ``option``.
@@ -102,7 +103,7 @@ class SystemResult:
     ssd: str
     bytes: int
     sizes: tuple[int, ...]
-    k_limit: int
+    k_limit: float
     k_limit_from: str
     drive_units: int
     csd_tx_s: float
@@ -155,7 +156,7 @@ def bep(
     workloads: Sequence[Workload],
     host_cores: Sequence[int],
     *,
-    k_limit: int | None = None,
+    k_limit: float | None = None,
     sd_tx: float = 1.0,
     sd_comp: float = 1.0,
     host_part_s: float = 0.0,
@@ -170,7 +171,7 @@ def bep(
         At least one, all of the same kernel.
     host_cores : sequence of int
         The n of each Host(n), at least one.
-    k_limit : int, optional
+    k_limit : float, optional
         Overrides the profiles' own.
     sd_tx, sd_comp : float
         Slow-down factors of an overloaded host [1]; at least 1.
@@ -207,6 +208,7 @@ def bep(
         if store and not (workload.csd_store_s and workload.host(1).store_s):
             warnings.append(f"{workload.profile}: no store_s on one side or both; 0 s was counted")
         warnings.extend(_core_warnings(workload, host_cores))
+        warnings.extend(_rounded(workload, host_cores, k_limit, factors, store, overlap))
         warnings.extend(_measured_warnings(workload, overlap))
     return BepResult(
         kernel=workloads[0].kernel,
@@ -221,7 +223,7 @@ def bep(
 def _system(
     workload: Workload,
     host_cores: Sequence[int],
-    k_limit: int | None,
+    k_limit: float | None,
     factors: dict[str, float],
     *,
     store: bool,
@@ -265,7 +267,7 @@ def _system(
 def _hosts(
     workload: Workload,
     host_cores: Sequence[int],
-    k_limit: int,
+    k_limit: float,
     factors: dict[str, float],
     *,
     store: bool,
@@ -307,6 +309,31 @@ def _hosts(
             )
         )
     return tuple(results)
+
+
+def _rounded(
+    workload: Workload,
+    host_cores: Sequence[int],
+    k_limit: float | None,
+    factors: dict[str, float],
+    store: bool,
+    overlap: str,
+) -> list[str]:
+    """Say what equation 6 gives as printed, where it rounds a bandwidth down to whole SSDs."""
+    effective = k_limit if k_limit is not None else workload.k_limit
+    if effective is None or effective == floor(effective):
+        return []
+    printed = _system(
+        workload, host_cores, float(floor(effective)), factors, store=store, overlap=overlap
+    )
+    answers = ", ".join(
+        f"{host.devices or host.verdict} for Host({host.host_cores})" for host in printed.hosts
+    )
+    return [
+        f"{workload.profile}: the host takes in as much as {effective:.4g} SSDs give; equation 6 "
+        f"as printed rounds that down to {floor(effective)}, and the closed form of the papers "
+        f"would be {answers}"
+    ]
 
 
 def _answered(*, store: bool, overlap: str) -> tuple[str, ...]:

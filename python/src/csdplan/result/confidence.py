@@ -58,7 +58,7 @@ def uncertain(
     workload: Workload,
     *,
     host_cores: int = 1,
-    k_limit: int | None = None,
+    k_limit: float | None = None,
     spreads: Mapping[str, float] | None = None,
     ranges: Sequence[Uniform] = (),
     of: str = "run",
@@ -73,7 +73,7 @@ def uncertain(
         The workload.
     host_cores : int
         n of Host(n).
-    k_limit : int, optional
+    k_limit : float, optional
         Overrides the profile's own.
     spreads : mapping, optional
         Relative spread by provenance, over `SPREADS`.

@@ -25,7 +25,7 @@ def mix(
     drives: int,
     csds: Sequence[int],
     cores: int = 1,
-    k_limit: int | None = None,
+    k_limit: float | None = None,
     placement: Placement | str = Placement.EVEN,
     overlap: Overlap | str = Overlap.SERIAL,
 ) -> tuple[Sheet, Sheet]:
@@ -43,7 +43,7 @@ def mix(
         Numbers of them that compute.
     cores : int
         Host cores at work.
-    k_limit : int, optional
+    k_limit : float, optional
         SSDs that use up the host's ingest bandwidth; by default the profile's.
     placement, overlap
         As in `csdplan.solve.mix.split`.
@@ -88,7 +88,7 @@ def mix(
         ]
     kernels = ", ".join(workload.kernel for workload in workloads)
     title = f"{kernels} on {drives} devices, some of them {workloads[0].device} that compute"
-    note = f"Host({cores}), k_limit {effective}, data placed: {Placement(placement).value}"
+    note = f"Host({cores}), k_limit {effective:.4g}, data placed: {Placement(placement).value}"
     return (
         sheet_of(title, COLUMNS, rows, note),
         sheet_of("Who computes", ("csds", "workload", "by_host", "by_drives"), parts),

@@ -92,7 +92,7 @@ def host_sheet(result: BepResult) -> Sheet:
     """
     own = tuple(field.name for field in fields(HostResult))
     columns = own if len(result.systems) == 1 else ("profile", "device", *own)
-    systems = ", ".join(f"{each.device}, k_limit {each.k_limit}" for each in result.systems)
+    systems = ", ".join(f"{each.device}, k_limit {each.k_limit:.4g}" for each in result.systems)
     return _view(f"{result.kernel} on {systems}", result, result.systems, columns)
 
 
@@ -189,6 +189,6 @@ def _footnote(system: SystemResult) -> str:
         f"{_sizes(system)}; {system.workload_class}: {system.host_ctr:.0%} of Host(1)'s "
         f"time is compute, {system.drive_ctr:.0%} of the drive's; drive: {system.csd_tx_s:.4g} s "
         f"+ {system.csd_comp_s:.4g} s{stored} on {system.drive_units} units{gains}; "
-        f"SSD: {system.ssd}; k_limit {system.k_limit} "
+        f"SSD: {system.ssd}; k_limit {system.k_limit:.4g} "
         f"(by {system.k_limit_from}){'' if plain else overlap}; {sources}{_energy(system)}"
     )

@@ -47,7 +47,7 @@ def node_of(
     cores: int,
     drives: int,
     enabled: int,
-    k_limit: int | None = None,
+    k_limit: float | None = None,
     profile: Profile | None = None,
 ) -> Node:
     """Return the node whose speeds are those of a workload.
@@ -58,7 +58,7 @@ def node_of(
         Times of one working set; their quotients with its size are the speeds.
     cores, drives, enabled : int
         As in `Node`.
-    k_limit : int, optional
+    k_limit : float, optional
         The switch carries so many times what one SSD reads; by default the profile's.
     profile : Profile, optional
         Source of watts; without it they are unknown.
@@ -72,7 +72,7 @@ def node_of(
     if effective is None:
         raise ProfileIncomplete(f"{workload.profile}: k_limit is unknown; give --k-limit")
     if effective < 1:
-        raise ModelError("k_limit", effective, "a whole number of at least 1")
+        raise ModelError("k_limit", effective, "a number of at least 1")
     host = workload.host(max(1, cores))
     port_Bps = workload.bytes / host.tx_s
     # The compute time of n cores is comp_s / divisor, so one core's share of it is this.

@@ -47,7 +47,7 @@ class Setting:
     ----------
     host_cores : int
         Host cores at work.
-    k_limit : int or None
+    k_limit : float or None
         None: the profile's own.
     bandwidth, compute : float
         Multipliers of the drive [1].
@@ -56,7 +56,7 @@ class Setting:
     """
 
     host_cores: int = 1
-    k_limit: int | None = None
+    k_limit: float | None = None
     bandwidth: float = 1.0
     compute: float = 1.0
     sd_tx: float = 1.0

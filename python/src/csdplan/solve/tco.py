@@ -73,7 +73,7 @@ class Kernel:
         T_SSD-tx and T_SSD(n)-comp of the host that was measured [s].
     csd_tx_s, csd_comp_s : float
         One drive's times [s].
-    k_limit : int or None
+    k_limit : float or None
         Devices that use up the host's ingest bandwidth.
     """
 
@@ -82,7 +82,7 @@ class Kernel:
     ssd_comp_s: float
     csd_tx_s: float
     csd_comp_s: float
-    k_limit: int | None
+    k_limit: float | None
 
 
 @dataclass(frozen=True)
@@ -220,8 +220,10 @@ def drives_for(system: System, kernel: Kernel, target_s: Fraction) -> int | None
     left = target_s - _host_comp_exact(system, kernel)
     if left <= 0:
         return None
-    drives = max(1, ceil(decimal(kernel.ssd_tx_s) / left))
-    return drives if kernel.k_limit is None or drives <= kernel.k_limit else None
+    needed = decimal(kernel.ssd_tx_s) / left
+    if kernel.k_limit is not None and needed > decimal(kernel.k_limit):
+        return None
+    return max(1, ceil(needed))
 
 
 def level_drive_price_usd(costs: Sequence[Cost]) -> tuple[float | None, ...]:
@@ -267,5 +269,7 @@ def _time_exact(system: System, kernel: Kernel) -> Fraction:
     """Return `system_time_s` without rounding: a tie at the target is wanted, not missed."""
     if system.computes == "drives":
         return _drive_exact(kernel) / system.drives
-    lanes = system.drives if kernel.k_limit is None else min(system.drives, kernel.k_limit)
+    lanes = Fraction(system.drives)
+    if kernel.k_limit is not None:
+        lanes = min(lanes, decimal(kernel.k_limit))
     return decimal(kernel.ssd_tx_s) / lanes + _host_comp_exact(system, kernel)
