@@ -23,6 +23,7 @@ from csdplan.errors import ModelError, ProfileIncomplete
 from csdplan.model.inputs import FloatArray, positive
 from csdplan.profile import Profile
 from csdplan.profile import load as load_profile
+from csdplan.result.break_even import core_warnings
 from csdplan.result.sheet import Sheet
 from csdplan.result.sheets import host_sheet
 from csdplan.solve import break_even
@@ -196,5 +197,10 @@ def grid(
     return xr.Dataset(
         {"devices": (dims, found.devices), "closed_form": (dims, found.closed_form)},
         coords={name: list(values) for name, values in axes.items()},
-        attrs={"kernel": kernel, "device": workload.device, "ssd": workload.ssd},
+        attrs={
+            "kernel": kernel,
+            "device": workload.device,
+            "ssd": workload.ssd,
+            "warnings": tuple(core_warnings(workload, host_cores)),
+        },
     )

@@ -11,6 +11,7 @@ from csdplan.result.sheet import sheet_of
 from csdplan.result.sweeps import AXES, needed, surface, sweep
 from csdplan.solve import break_even
 from csdplan.solve.ec_fit import EncodeFit, EncodePoint, EncodeTimes
+from csdplan.solve.inverse import drive_time_limit_s
 from csdplan.solve.overload import step_slow_downs
 from csdplan.solve.tco import Service, System, cost_of
 
@@ -56,6 +57,24 @@ def test_iso_lines_part_the_surface() -> None:
                 assert (devices <= wanted) == (threshold is not None and compute > threshold)
     assert len(found.sheet().rows) == 29**2
     assert len(found.iso_sheet().rows) == 3 * 29
+
+
+def test_the_drawn_line_is_the_curve_itself_and_reaches_the_edges() -> None:
+    """Vector addition, eight times the compute: 4 drives from 2.27 times the bandwidth on."""
+    workload = workload_of(load("newport"), "vector-add")
+    places = [1 + step / 2 for step in range(15)]
+    found = surface(workload, places, places, iso=[4])
+    ((_, points),) = found.curves
+    limit = float(
+        drive_time_limit_s(
+            4, workload.host(1).tx_s, workload.host(1).comp_s, k_limit=workload.k_limit
+        )
+    )
+    for bandwidth, compute in points:
+        time_s = workload.csd_tx_s / bandwidth + workload.csd_comp_s / compute
+        assert time_s == pytest.approx(limit, rel=1e-9)
+    assert points[0][1] == pytest.approx(8)  # it ends at the upper edge, not in the air
+    assert len(points) > 100
 
 
 @pytest.mark.parametrize("cores", [1, 4])

@@ -11,6 +11,7 @@ from csdplan.plot import figures
 from csdplan.profile import Profile
 from csdplan.result import bep as break_even_points
 from csdplan.result import curves, sweeps
+from csdplan.result.break_even import core_warnings
 from csdplan.result.sheets import flat_sheet
 from csdplan.result.sweeps import Setting
 
@@ -123,7 +124,8 @@ def sweep(
     if target is not None:
         sheets["needed"] = sweeps.needed(workload, target, host_cores=host_cores, base=base)
     draw([figures.sweep(found, over)], files)
-    return Tables(sheets)
+    cores = [int(value) for value in values] if over == "host_cores" else list(host_cores)
+    return Tables(sheets, tuple(core_warnings(workload, cores)))
 
 
 def surface(
@@ -165,4 +167,5 @@ def surface(
     # People read a table of two sides, if it fits; programs read rows.
     crossed = len(bandwidth) <= _ACROSS_MAX
     terminal = (found.cross_sheet(), lines) if crossed else None
-    return Tables({"surface": rows, "iso": lines}, terminal=terminal)
+    warnings = tuple(core_warnings(workload, [host_cores]))
+    return Tables({"surface": rows, "iso": lines}, warnings, terminal=terminal)

@@ -8,6 +8,7 @@ from csdplan.commands.choose import ProfileLike, choose, profile_of
 from csdplan.commands.tables import Paths, Tables, draw, plot_files
 from csdplan.plot import figures
 from csdplan.result import confidence
+from csdplan.result.break_even import core_warnings
 from csdplan.solve.uncertainty import Uniform
 
 
@@ -54,9 +55,10 @@ def uncertainty(
         Seed of the draws.
     """
     files = plot_files(plot)
+    workload = choose(profile, kernel, device=device, ssd=ssd, bytes=bytes)
     question = confidence.uncertain(
         profile_of(profile)[1],
-        choose(profile, kernel, device=device, ssd=ssd, bytes=bytes),
+        workload,
         host_cores=host_cores,
         k_limit=k_limit,
         spreads=spread,
@@ -66,4 +68,5 @@ def uncertainty(
     result = confidence.uncertainty(question, samples=samples, base=base, seed=seed)
     draw(figures.uncertain(result), files)
     names = ("quantiles", "indices", "shares")
-    return Tables(dict(zip(names, result.sheets(), strict=True)), result.warnings)
+    warnings = (*core_warnings(workload, [host_cores]), *result.warnings)
+    return Tables(dict(zip(names, result.sheets(), strict=True)), warnings)

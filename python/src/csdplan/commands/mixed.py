@@ -9,6 +9,7 @@ from csdplan.commands.tables import Paths, Tables, draw, plot_files
 from csdplan.model.overlap import Overlap
 from csdplan.plot import figures
 from csdplan.result import mixed
+from csdplan.result.break_even import core_warnings
 from csdplan.solve.mix import Placement
 
 #: Steps from no drive to all of them.
@@ -70,5 +71,6 @@ def mix(
         overlap=overlap,
     )
     draw([figures.mixed(whole, host_cores)], files)
-    warnings = dict.fromkeys(text for workload in workloads for text in workload.warnings)
+    texts = [text for workload in workloads for text in workload.warnings]
+    warnings = dict.fromkeys([*texts, *core_warnings(workloads[0], [host_cores])])
     return Tables({"throughput": whole, "shares": shares}, tuple(warnings))

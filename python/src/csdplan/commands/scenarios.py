@@ -13,6 +13,7 @@ from csdplan.profile import Workload
 from csdplan.published import read
 from csdplan.request.scenario import load_scenario
 from csdplan.result import costs
+from csdplan.result.break_even import core_warnings
 from csdplan.result.encoding import encode_plan
 from csdplan.result.overload import measured, measured_plan, overload_plan
 from csdplan.solve.ec_fit import EncodePoint, EncodeTimes, encode_times
@@ -174,16 +175,17 @@ def overload(
     workload = choose(profile, kernel, device=device, ssd=ssd, bytes=bytes, ssd_profile=ssd_profile)
     name, host_side = profile_of(ssd_profile or profile)
     own = measured(host_side, workload, name=name, cores=host_cores)
+    beyond = tuple(core_warnings(workload, [host_cores]))
     if own and (points, memory_GB, sd_tx, sd_comp) == (None,) * 4:
         found = measured_plan(workload, own, cores=host_cores, k_limit=k_limit)
         draw([figures.overload(found)], files)
-        return Tables({"overload": found}, workload.warnings)
-    warnings: tuple[str, ...] = ()
+        return Tables({"overload": found}, (*workload.warnings, *beyond))
+    warnings = beyond
     if points is not None:
         factors = _measured_factors(workload, points, host_cores)
     else:
         factors = _step_factors(workload, memory_GB, sd_tx, sd_comp)
-        warnings = (_EXAMPLE_FACTORS,) if None in (sd_tx, sd_comp) else ()
+        warnings += (_EXAMPLE_FACTORS,) if None in (sd_tx, sd_comp) else ()
     found = overload_plan(workload, factors, cores=host_cores, k_limit=k_limit)
     draw([figures.memory(found)], files)
     return Tables({"overload": found}, warnings)

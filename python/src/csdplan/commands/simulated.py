@@ -10,6 +10,7 @@ from csdplan.commands.mixed import steps
 from csdplan.commands.tables import Paths, Tables, draw, plot_files
 from csdplan.model.overlap import Overlap
 from csdplan.plot import figures
+from csdplan.result.break_even import core_warnings
 from csdplan.result.simulated import node_of, simulation
 from csdplan.sim import Job, Layout, System
 
@@ -113,7 +114,7 @@ def simulate(
     counts = steps(0 if host_cores else drives, drives) if enabled is None else list(enabled)
     found = simulation(workload, system, job, counts, fluid=fluid)
     draw([figures.simulated(found)], files)
-    warnings = list(workload.warnings)
+    warnings = [*workload.warnings, *core_warnings(workload, [host_cores])]
     if found.column("net_energy_J")[0] is None:
         warnings.append(f"{name}: energy is unknown: it needs core_W, idle_W and active_W")
     return Tables({"simulate": found}, tuple(warnings))

@@ -90,7 +90,10 @@ def surface(found: SurfaceResult, marks: Sequence[Mark] = ()) -> Map:
         x=found.bandwidth,
         y=found.compute,
         z=found.devices,
-        iso=tuple(Iso(f"BEP {count}", found.bandwidth, places) for count, places in found.iso),
+        iso=tuple(
+            Iso(f"BEP {count}", tuple(x for x, _ in points), tuple(y for _, y in points))
+            for count, points in found.curves
+        ),
         marks=tuple(marks),
     )
 

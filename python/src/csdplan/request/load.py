@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from csdplan.errors import ProfileIncomplete, ProfileInvalid, ProfileNotFound
+from csdplan.model.cost import BUSY, PUE
 from csdplan.model.overlap import Overlap
 from csdplan.profile.read import load, parse_toml, problem, read_file
 from csdplan.profile.schema import Amount, Name, Profile, Table, Text, Whole
@@ -40,6 +41,9 @@ class Require(Table):
     hosts_max: Whole = 1
     energy_usd_per_kWh: Amount | None = None
     years: Amount | None = None
+    budget_covers: Literal["purchase", "total"] = "purchase"
+    pue: Annotated[float, Field(ge=1, allow_inf_nan=False)] = PUE
+    busy: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = BUSY
     overlap: Literal["serial", "pipelined"] = "serial"
 
 
@@ -75,6 +79,7 @@ class Drive(Table):
     ext_read_Bps: Whole | None = None
     media_bw_Bps: Whole | None = None
     active_W: Amount | None = None
+    idle_W: Amount | None = None
 
 
 class Workload(Table):
@@ -158,6 +163,9 @@ def parse_request(
             hosts_max=require.hosts_max,
             energy_usd_per_kWh=require.energy_usd_per_kWh or 0.0,
             years=require.years or 0.0,
+            budget_covers=require.budget_covers,
+            pue=require.pue,
+            busy=require.busy,
         ),
         overlap=Overlap(require.overlap),
     )
@@ -197,6 +205,7 @@ def _drive(drive: Drive, profile: Profile) -> purchase.DriveKind:
         read_Bps=read_Bps,
         active_W=drive.active_W or table.active_W,
         media_Bps=float(drive.media_bw_Bps or known),
+        idle_W=drive.idle_W or table.idle_W,
     )
 
 

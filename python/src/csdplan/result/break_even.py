@@ -207,7 +207,7 @@ def bep(
         warnings.extend(text for text in workload.warnings if not any(key in text for key in ours))
         if store and not (workload.csd_store_s and workload.host(1).store_s):
             warnings.append(f"{workload.profile}: no store_s on one side or both; 0 s was counted")
-        warnings.extend(_core_warnings(workload, host_cores))
+        warnings.extend(core_warnings(workload, host_cores))
         warnings.extend(_rounded(workload, host_cores, k_limit, factors, store, overlap))
         warnings.extend(_measured_warnings(workload, overlap))
     return BepResult(
@@ -360,7 +360,8 @@ def _measured_warnings(workload: Workload, overlap: str) -> list[str]:
     return warnings
 
 
-def _core_warnings(workload: Workload, host_cores: Sequence[int]) -> list[str]:
+def core_warnings(workload: Workload, host_cores: Sequence[int]) -> list[str]:
+    """Warn of hosts that work with more cores than the profile's host has."""
     most = workload.host_cores_max
     return [
         f"{workload.profile}: Host({cores}) exceeds the host's {most} cores; "

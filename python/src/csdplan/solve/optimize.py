@@ -15,7 +15,7 @@ import numpy as np
 from csdplan.errors import ModelError
 from csdplan.solve.highs import Answer, Status, minimize, shadow_prices
 from csdplan.solve.program import GB, TB, Program, Row, program
-from csdplan.solve.purchase import Request
+from csdplan.solve.purchase import Limits, Request
 
 #: Share by which a requirement is less where a saving is quoted.
 LESS = 0.1
@@ -116,6 +116,10 @@ class Plan:
     scale: float
     shares: tuple[Share, ...]
     requirements: tuple[Requirement, ...] = ()
+
+    def spent_usd(self, limits: Limits) -> float:
+        """Return the part of the cost that the budget covers [USD]."""
+        return self.price_usd if limits.budget_covers == "purchase" else self.cost_usd
 
 
 @dataclass(frozen=True)
@@ -289,7 +293,9 @@ def _plan(built: Program, answer: Answer) -> Plan:
     known = all(cpu.full_W is not None for cpu in request.cpus if cpu.name in hosts)
     known &= all(kind.active_W is not None for kind in request.drives if kind.name in drives)
     power_W = sum(w * round(values[v]) for v, w in built.power_W.items()) if known else None
-    energy = request.limits.usd_per_W * (power_W or 0.0)
+    energy = sum(
+        (built.cost_usd[v] - built.price_usd[v]) * round(values[v]) for v in built.cost_usd
+    )
     optimal = answer.status is Status.OPTIMAL
     return Plan(
         verdict=Verdict.OPTIMAL if optimal else Verdict.STOPPED,
@@ -322,7 +328,7 @@ def _shares(built: Program, answer: Answer) -> tuple[Share, ...]:
 
 def _requirements(built: Program, plan: Plan, prices: dict[str, float]) -> list[Requirement]:
     request, limits = built.request, built.request.limits
-    reached: dict[str, float] = {"capacity": plan.capacity_bytes, "budget": plan.cost_usd}
+    reached: dict[str, float] = {"capacity": plan.capacity_bytes, "budget": plan.spent_usd(limits)}
     reached["hosts"] = float(sum(plan.hosts.values()))
     if plan.power_W is not None:
         reached["power"] = plan.power_W
@@ -337,9 +343,9 @@ def _requirements(built: Program, plan: Plan, prices: dict[str, float]) -> list[
         saving = abs(prices.get(name, 0.0)) * required / units.get(name, GB) * LESS
         binds = saving > _BINDS * plan.cost_usd
         found.append(Requirement(name, required, reached[name], binds, saving))
-    assert limits.budget_usd is None or plan.cost_usd <= limits.budget_usd * (1 + 1e-6) + 1e-6, (
-        "a plan keeps to its budget"
-    )
+    assert (
+        limits.budget_usd is None or plan.spent_usd(limits) <= limits.budget_usd * (1 + 1e-6) + 1e-6
+    ), "a plan keeps to its budget"
     return found
 
 

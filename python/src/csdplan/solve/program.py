@@ -69,8 +69,8 @@ class Program:
         The question.
     modes : tuple of Mode
         The h_j, in order.
-    cost_usd, power_W : dict
-        Coefficients by variable.
+    price_usd, cost_usd, power_W : dict
+        Coefficients by variable: purchase, purchase and energy, power at work.
     upper : list of float
         Upper bounds; all lower bounds are 0.
     whole : list of bool
@@ -81,6 +81,7 @@ class Program:
 
     request: Request
     modes: tuple[Mode, ...]
+    price_usd: dict[int, float] = field(default_factory=dict)
     cost_usd: dict[int, float] = field(default_factory=dict)
     power_W: dict[int, float] = field(default_factory=dict)
     upper: list[float] = field(default_factory=list)
@@ -138,13 +139,17 @@ def program(request: Request) -> Program:
         index = built.variable(drives_max, whole=True)
         built.drive.append(index)
         built.power_W[index] = kind.active_W or 0.0
-        built.cost_usd[index] = kind.price_usd + limits.usd_per_W * built.power_W[index]
+        built.price_usd[index] = kind.price_usd
+        energy_usd = limits.usd_per_W * kind.average_W(limits.busy)
+        built.cost_usd[index] = kind.price_usd + energy_usd
     for mode in built.modes:
         cpu = request.cpus[mode.cpu]
         index = built.variable(limits.hosts_max, whole=True)
         built.host.append(index)
         built.power_W[index] = cpu.full_W or 0.0
-        built.cost_usd[index] = cpu.price_usd + limits.usd_per_W * built.power_W[index]
+        built.price_usd[index] = cpu.price_usd
+        energy_usd = limits.usd_per_W * cpu.average_W(limits.busy)
+        built.cost_usd[index] = cpu.price_usd + energy_usd
     built.scale = built.variable(1.0)
     _rates(built)
     _demand_rows(built)
@@ -249,7 +254,8 @@ def _limit_rows(built: Program) -> None:
     built.require("one host", every, 1.0, np.inf)
     built.require("hosts", every, 0.0, float(limits.hosts_max))
     if limits.budget_usd is not None:
-        built.require("budget", built.cost_usd, -np.inf, limits.budget_usd)
+        spent = built.price_usd if limits.budget_covers == "purchase" else built.cost_usd
+        built.require("budget", spent, -np.inf, limits.budget_usd)
     if limits.power_W is not None:
         built.require("power", built.power_W, -np.inf, limits.power_W)
 

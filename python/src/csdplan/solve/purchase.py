@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from csdplan.errors import ModelError
+from csdplan.model.cost import BUSY, HOURS_PER_YEAR, PUE
 from csdplan.model.inputs import not_negative, positive
 from csdplan.model.overlap import Overlap
-
-_HOURS_PER_YEAR = 8766.0
 
 
 @dataclass(frozen=True)
@@ -57,6 +56,12 @@ class Cpu:
             return None
         return self.idle_W + self.cores * self.core_W
 
+    def average_W(self, busy: float) -> float:
+        """Return the power with all cores at work for the share `busy` of time [W]; 0: unknown."""
+        if self.idle_W is None or self.core_W is None:
+            return 0.0
+        return self.idle_W + busy * self.cores * self.core_W
+
 
 @dataclass(frozen=True)
 class DriveKind:
@@ -77,6 +82,8 @@ class DriveKind:
     media_Bps : float or None
         Bytes per second that its media deliver to all readers together, inside and outside; at
         least `read_Bps`. None: no more than the fastest of its readers takes.
+    idle_W : float or None
+        Power at rest [W]; None: as at work.
     """
 
     name: str
@@ -85,6 +92,7 @@ class DriveKind:
     read_Bps: float
     active_W: float | None = None
     media_Bps: float | None = None
+    idle_W: float | None = None
 
     def __post_init__(self) -> None:
         positive(f"capacity_bytes of {self.name}", self.capacity_bytes)
@@ -95,7 +103,14 @@ class DriveKind:
                 self.media_Bps,
                 f"at least the {self.read_Bps:g} that a host reads",
             )
-        _watts_and_price(self.name, self.price_usd, self.active_W)
+        _watts_and_price(self.name, self.price_usd, self.active_W, self.idle_W)
+
+    def average_W(self, busy: float) -> float:
+        """Return the power at work for the share `busy` of time, else at rest [W]; 0 if unknown."""
+        if self.active_W is None:
+            return 0.0
+        idle_W = self.active_W if self.idle_W is None else self.idle_W
+        return busy * self.active_W + (1 - busy) * idle_W
 
 
 @dataclass(frozen=True)
@@ -139,11 +154,15 @@ class Limits:
     capacity_bytes : float
         Capacity of all drives together, at least [bytes].
     budget_usd, power_W : float or None
-        Price, and power with everything at work, at most.
+        Money, and power with everything at work, at most.
+    budget_covers : str
+        ``purchase``: the budget is for the purchase; ``total``: for purchase and energy.
     hosts_max : int
         Hosts at most.
     energy_usd_per_kWh, years : float
-        Price of energy and time of use; their product with the power at work is a cost.
+        Price of energy and time of use; their product with the average power is a cost.
+    pue, busy : float
+        Power usage effectiveness of the site, and share of time at work [1], as in `tco`.
     """
 
     capacity_bytes: float = 0.0
@@ -152,20 +171,29 @@ class Limits:
     hosts_max: int = 1
     energy_usd_per_kWh: float = 0.0
     years: float = 0.0
+    budget_covers: str = "purchase"
+    pue: float = PUE
+    busy: float = BUSY
 
     def __post_init__(self) -> None:
         not_negative("capacity_bytes", self.capacity_bytes)
         not_negative("energy_usd_per_kWh", self.energy_usd_per_kWh)
         not_negative("years", self.years)
         positive("hosts_max", self.hosts_max)
+        if self.budget_covers not in {"purchase", "total"}:
+            raise ModelError("budget_covers", self.budget_covers, "purchase or total")
+        if not self.pue >= 1:
+            raise ModelError("pue", self.pue, "at least 1")
+        if not 0 <= self.busy <= 1:
+            raise ModelError("busy", self.busy, "a share from 0 to 1")
         for name in ("budget_usd", "power_W"):
             if getattr(self, name) is not None:
                 positive(name, getattr(self, name))
 
     @property
     def usd_per_W(self) -> float:
-        """Cost of energy over the time of use for each watt at work [USD/W]."""
-        return self.energy_usd_per_kWh * self.years * _HOURS_PER_YEAR / 1000.0
+        """Cost of energy over the time of use for each watt drawn on average [USD/W]."""
+        return self.energy_usd_per_kWh * self.years * HOURS_PER_YEAR * self.pue / 1000.0
 
     @property
     def needs_watts(self) -> bool:
@@ -206,7 +234,8 @@ class Request:
             unknown = [cpu.name for cpu in self.cpus if cpu.full_W is None]
             unknown += [kind.name for kind in self.drives if kind.active_W is None]
             if unknown:
-                raise ModelError("watts", "absent", f"the watts of {', '.join(unknown)}")
+                keys = "idle_W and core_W of a CPU, active_W of a drive"
+                raise ModelError("watts", "absent", f"the watts of {', '.join(unknown)} ({keys})")
 
 
 def media_Bps(kind: DriveKind, demands: Sequence[Demand]) -> float:

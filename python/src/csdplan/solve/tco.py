@@ -17,6 +17,7 @@ from math import ceil
 
 from csdplan.errors import ModelError
 from csdplan.model import cost, csd_array_time_s, ssd_array_time_s
+from csdplan.model.inputs import positive
 from csdplan.solve.exact import decimal
 
 
@@ -39,7 +40,8 @@ class System:
     mark : float or None
         Benchmark mark of the CPU, in the benchmark's own unit.
     slow_down : float
-        The host's compute time over that of the host that the kernel was measured on [1].
+        The host's compute time over that of the host that the kernel was measured on [1]; below 1
+        for a faster host.
     host_idle_W, host_active_W : float or None
         Power of the host at rest, and what its work adds [W].
     drive_idle_W, drive_active_W : float or None
@@ -105,8 +107,8 @@ class Service:
 
     years: float = 5.0
     usd_per_kWh: float = 0.12
-    pue: float = 1.5
-    busy: float = 0.5
+    pue: float = cost.PUE
+    busy: float = cost.BUSY
     interest: float = 0.0
 
 
@@ -153,9 +155,8 @@ def system_time_s(system: System, kernel: Kernel) -> float:
     time = ssd_array_time_s(
         system.drives,
         kernel.ssd_tx_s,
-        kernel.ssd_comp_s,
+        system.slow_down * kernel.ssd_comp_s,
         k_limit=kernel.k_limit,
-        sd_comp=system.slow_down,
     )
     return float(time)
 
@@ -170,6 +171,7 @@ def cost_of(system: System, kernel: Kernel | None, service: Service) -> Cost:
     """
     if system.computes not in {"host", "drives"}:
         raise ModelError(f"{system.name}: computes", system.computes, "host or drives")
+    positive(f"{system.name}: slow_down", system.slow_down)
     if not 0 <= service.busy <= 1:
         raise ModelError("busy", service.busy, "a share from 0 to 1")
     purchase = float(cost.purchase_usd(system.host_usd, system.drives, system.drive_usd))
