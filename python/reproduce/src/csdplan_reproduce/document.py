@@ -39,7 +39,8 @@ say no more than *consistent*, because the paper prints "about", or leaves open 
 - **needs_hardware**: only a measurement can tell.
 
 Checks are counted apart by what they exercise: the **model** (equations, solver or profiles of the
-planner), **arithmetic** on numbers that the papers print, or a **reading** of text and tables. Only the first say something of the planner.
+planner), **arithmetic** on numbers that the papers print, or a **reading** of text and tables. Only
+the first say something of the planner.
 
 Where a paper prints ratios only, profiles assume one scale (an SSD that reads 3.2 GB/s) and fit
 three ratios to its printed break-even points. Two calibrations, A and B, fit what it leaves open; a
@@ -55,8 +56,8 @@ def text(report: Report) -> str:
     heads = " | ".join(basis.value for basis in shown)
     parts = [_INTRODUCTION, f"| verdict | {heads} | all |\n|---|{'---:|' * (len(shown) + 1)}"]
     for name, count in counts.items():
-        cells = " | ".join(str(apart[basis][name]) for basis in shown)
-        parts[-1] += f"\n| {name} | {cells} | {count} |"
+        numbers = " | ".join(str(apart[basis][name]) for basis in shown)
+        parts[-1] += f"\n| {name} | {numbers} | {count} |"
     parts.append(_differences(report))
     parts.append("## Errata\n\n" + "\n".join(_errata(report)))
     for paper, title in _PAPERS.items():
