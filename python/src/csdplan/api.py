@@ -36,6 +36,7 @@ P = ParamSpec("P")
 
 __all__ = [
     "bep",
+    "catalogue",
     "ec",
     "frame",
     "grid",
@@ -44,6 +45,7 @@ __all__ = [
     "mix",
     "optimize",
     "overload",
+    "plan",
     "profiles",
     "report",
     "reproduce",
@@ -116,6 +118,8 @@ tco = _several(commands.tco)
 overload = _one(commands.overload)
 mix = _several(commands.mix)
 optimize = _several(commands.optimize)
+plan = _several(commands.plan)
+catalogue = _several(commands.catalogue)
 simulate = _one(commands.simulate)
 uncertainty = _several(commands.uncertainty)
 profiles = _one(commands.profiles)

@@ -182,3 +182,16 @@ def test_k_limit_is_a_bandwidth_and_equation_6_is_shown_as_printed() -> None:
     assert any("rounds that down to 4" in text and "45 for" in text for text in body["warnings"])
     whole = run(*base, "--host-cores", "16", "--k-limit", "4.5", "--json")
     assert json.loads(whole.stdout)["result"]["systems"][0]["hosts"][0]["devices"] < 53
+
+
+def test_import_takes_short_options_and_sizes_with_units(tmp_path: Path) -> None:
+    file = tmp_path / "my.toml"
+    base = ("import", "my-ssd", "-o", str(file), "--host-cores", "16", "--read-bps", "7e9")
+    for size in ("4.8GB", "4.8e9", "4800000000"):
+        found = run(*base, "--kernel", f"count:{size}:0.73")
+        assert found.exit_code == 0, found.output
+        assert "bytes = 4_800_000_000" in file.read_text().replace("4800000000", "4_800_000_000")
+    assert run(*base, "--kernel", "count:4.8furlongs:0.73").exit_code == 2
+    alone = run("bep", "--profile", str(file), "--kernel", "count")
+    assert alone.exit_code == 2
+    assert "use it with --ssd-profile" in " ".join(alone.stderr.split())

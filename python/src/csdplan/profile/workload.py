@@ -238,7 +238,8 @@ def _choose(
     names = sorted(set(found))
     listed = ", ".join(names)
     if not names:
-        raise ProfileIncomplete(f"{where}: no point with where = {side!r}")
+        hint = "; use it with --ssd-profile, beside one that has" if side == "drive" else ""
+        raise ProfileIncomplete(f"{where}: no point with where = {side!r}{hint}")
     if wanted is not None:
         if wanted not in names:
             raise ProfileIncomplete(f"{where}: no {side} point of {wanted!r}; there are: {listed}")

@@ -213,9 +213,9 @@ def _demand(
     workload: Workload, body: RequestFile, profiles: Mapping[str, Profile], file: str
 ) -> purchase.Demand:
     kernel = workload.kernel
-    core_s = _core_s_per_byte(profiles[body.host.profile], kernel)
+    core_s = core_s_per_byte(profiles[body.host.profile], kernel)
     inside = {
-        drive.name: _drive_s_per_byte(profiles[drive.profile], kernel, drive.device)
+        drive.name: drive_s_per_byte(profiles[drive.profile], kernel, drive.device)
         for drive in body.drive
         if drive.computes
     }
@@ -233,7 +233,7 @@ def _demand(
     )
 
 
-def _core_s_per_byte(profile: Profile, kernel: str) -> float | None:
+def core_s_per_byte(profile: Profile, kernel: str) -> float | None:
     """Return the compute time of one host core, from the point of the largest working set."""
     points = [p for p in profile.points(kernel, "host") if p.units == 1]
     if not points:
@@ -242,7 +242,7 @@ def _core_s_per_byte(profile: Profile, kernel: str) -> float | None:
     return point.comp_s.median / point.bytes
 
 
-def _drive_s_per_byte(profile: Profile, kernel: str, device: str) -> float | None:
+def drive_s_per_byte(profile: Profile, kernel: str, device: str) -> float | None:
     """Return load and compute time in the drive at its best, for the largest working set."""
     points = [p for p in profile.points(kernel, "drive") if p.device == device]
     if not points:

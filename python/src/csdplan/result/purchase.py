@@ -113,6 +113,7 @@ def _unit(requirement: str) -> tuple[float, str]:
         "budget": (1.0, "USD"),
         "power": (1.0, "W"),
         "hosts": (1.0, "hosts"),
+        "rack": (1.0, "U"),
     }
     return units.get(requirement, (1e9, "GB/s"))
 

@@ -33,6 +33,8 @@ class Cpu:
         Drives that it has room for.
     idle_W, core_W : float or None
         Power at rest without drives, and what one working core adds [W].
+    rack_units : float
+        Height in a rack [U].
     """
 
     name: str
@@ -42,6 +44,7 @@ class Cpu:
     slots: int
     idle_W: float | None = None
     core_W: float | None = None
+    rack_units: float = 0.0
 
     def __post_init__(self) -> None:
         positive(f"cores of {self.name}", self.cores)
@@ -84,6 +87,14 @@ class DriveKind:
         least `read_Bps`. None: no more than the fastest of its readers takes.
     idle_W : float or None
         Power at rest [W]; None: as at work.
+    slots : int
+        Slots of a host that one takes; 0 for a drive with a box of its own on the network.
+    rack_units : float
+        Height in a rack, beyond the slot [U].
+    write_Bps : float or None
+        Bytes per second that one stores; None: unknown, so that none are planned onto it.
+    endurance_Bps : float
+        Bytes per second that one may be written over its time of use; infinite if unlimited.
     """
 
     name: str
@@ -93,6 +104,10 @@ class DriveKind:
     active_W: float | None = None
     media_Bps: float | None = None
     idle_W: float | None = None
+    slots: int = 1
+    rack_units: float = 0.0
+    write_Bps: float | None = None
+    endurance_Bps: float = float("inf")
 
     def __post_init__(self) -> None:
         positive(f"capacity_bytes of {self.name}", self.capacity_bytes)
@@ -129,6 +144,8 @@ class Demand:
         Load and compute time inside one drive, by kind [s/byte].
     stored_bytes : float
         Size of its data; each byte is worked on where it lies. 0: not counted against drives.
+    returns : float
+        Bytes that a drive sends to its host for each byte of input [1].
     """
 
     name: str
@@ -136,10 +153,12 @@ class Demand:
     core_s_per_byte: Mapping[str, float]
     drive_s_per_byte: Mapping[str, float]
     stored_bytes: float = 0.0
+    returns: float = 0.0
 
     def __post_init__(self) -> None:
         positive(f"required_Bps of {self.name}", self.required_Bps)
         not_negative(f"stored_bytes of {self.name}", self.stored_bytes)
+        not_negative(f"returns of {self.name}", self.returns)
         for side, times in (("core", self.core_s_per_byte), ("drive", self.drive_s_per_byte)):
             for part, time in times.items():
                 positive(f"{side}_s_per_byte of {self.name} on {part}", time)
@@ -163,6 +182,12 @@ class Limits:
         Price of energy and time of use; their product with the average power is a cost.
     pue, busy : float
         Power usage effectiveness of the site, and share of time at work [1], as in `tco`.
+    rack_units : float or None
+        Height of everything, at most [U].
+    write_Bps : float
+        Bytes per second that drives store, all copies and codes counted.
+    drives_min : int
+        Drives at least, such as those that a code needs.
     """
 
     capacity_bytes: float = 0.0
@@ -174,19 +199,24 @@ class Limits:
     budget_covers: str = "purchase"
     pue: float = PUE
     busy: float = BUSY
+    rack_units: float | None = None
+    write_Bps: float = 0.0
+    drives_min: int = 0
 
     def __post_init__(self) -> None:
         not_negative("capacity_bytes", self.capacity_bytes)
         not_negative("energy_usd_per_kWh", self.energy_usd_per_kWh)
         not_negative("years", self.years)
         positive("hosts_max", self.hosts_max)
+        not_negative("write_Bps", self.write_Bps)
+        not_negative("drives_min", self.drives_min)
         if self.budget_covers not in {"purchase", "total"}:
             raise ModelError("budget_covers", self.budget_covers, "purchase or total")
         if not self.pue >= 1:
             raise ModelError("pue", self.pue, "at least 1")
         if not 0 <= self.busy <= 1:
             raise ModelError("busy", self.busy, "a share from 0 to 1")
-        for name in ("budget_usd", "power_W"):
+        for name in ("budget_usd", "power_W", "rack_units"):
             if getattr(self, name) is not None:
                 positive(name, getattr(self, name))
 
