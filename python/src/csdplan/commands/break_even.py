@@ -25,7 +25,7 @@ _ACROSS_MAX = 16
 def bep(
     profile: ProfileLike | Sequence[ProfileLike],
     kernel: str,
-    host_cores: Sequence[int] = (1,),
+    host_cores: int | Sequence[int] = (1,),
     *,
     k_limit: float | None = None,
     sd_tx: float = 1.0,
@@ -47,7 +47,7 @@ def bep(
         A profile, a shipped one's name, or a file; several are compared.
     kernel : str
         The kernel.
-    host_cores : sequence of int
+    host_cores : int or sequence of int
         The n of each Host(n).
     k_limit : float, optional
         SSDs that use up the host's ingest bandwidth; by default the profile's.
@@ -72,7 +72,7 @@ def bep(
     ]
     result = break_even_points(
         workloads,
-        list(host_cores),
+        [host_cores] if isinstance(host_cores, int) else list(host_cores),
         k_limit=k_limit,
         sd_tx=sd_tx,
         sd_comp=sd_comp,

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from csdplan.errors import ModelError, ProfileIncomplete
+from csdplan.model.inputs import not_negative
 from csdplan.profile.schema import Point, Profile, Timing
 from csdplan.profile.workload import Workload
 from csdplan.result.sheet import Sheet, Value, sheet_of
@@ -91,6 +92,8 @@ def uncertain(
     used = {**SPREADS, **(spreads or {})}
     if unknown := set(used) - set(SPREADS):
         raise ModelError("spread", ", ".join(sorted(unknown)), f"one of {', '.join(SPREADS)}")
+    for name, value in used.items():
+        not_negative(f"spread of {name}", value)
     host, drive = _host_point(profile, workload, host_cores), _drive_point(profile, workload)
     timings = {
         "ssd_tx_s": (host, host.load_s),
