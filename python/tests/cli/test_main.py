@@ -81,7 +81,7 @@ _GOOD = ["--profile", "newport", "--kernel", "count"]
         (["bep", "--profile", "no/such.toml", "--kernel", "count"], "cannot be read"),
         (["bep", *_GOOD, "--host-cores", "1,,4"], "not a list of whole numbers"),
         (["bep", *_GOOD, "--host-cores", "0"], "every number is at least 1"),
-        (["bep", *_GOOD, "--host-cores", "9" * 5000], "not a list of whole numbers"),
+        (["bep", *_GOOD, "--host-cores", "9" * 5000], "a number has at most 7 digits"),
         (["bep", *_GOOD, "--k-limit", "0"], "k-limit"),
         (["bep", *_GOOD, "--sd-tx", "0.5"], "sd_tx = 0.5: expected a slow-down factor"),
         (["bep", *_GOOD, "--host-part", "nan"], "host_part_s = nan: expected a finite number"),

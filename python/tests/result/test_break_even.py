@@ -105,3 +105,16 @@ def test_curves_stop_at_k_limit_and_axes_fit_the_span() -> None:
     (far,) = curves(bep([workload_of(load("smartssd"), "page-rank")], [64]))
     assert far.logarithmic
     assert len(far.devices) <= 400
+
+
+def test_bounds_are_those_of_the_uncertainty_analysis() -> None:
+    """Nine draws in ten lie within; the analysis of its own draws gives the same bounds."""
+    result = bep(COUNT[:1], [1, 4])
+    (system,) = result.systems
+    bounds = [(host.devices_low, host.devices_high) for host in system.hosts]
+    assert bounds == [(11, 13), (26, 30)]
+    for host in system.hosts:
+        assert host.devices is not None
+        assert host.devices_low is not None
+        assert host.devices_high is not None
+        assert host.devices_low <= host.devices <= host.devices_high

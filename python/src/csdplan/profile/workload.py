@@ -71,6 +71,8 @@ class Workload:
         if the profile cannot tell.
     prov : dict
         Provenance of each of the four times.
+    quartiles : dict
+        Quartiles and number of runs of those of the four times that have them [s].
     energy : dict
         Energy of a run above idle, ``host`` on one core and ``drive``: joules and their source;
         without a side of which the profile says nothing.
@@ -97,6 +99,7 @@ class Workload:
     host_cores_max: int
     k_limit: float | None
     prov: dict[str, str]
+    quartiles: dict[str, tuple[float, float, int]]
     energy: dict[str, tuple[float, str]]
     pipelined: dict[str, float]
     warnings: tuple[str, ...]
@@ -179,6 +182,7 @@ def workload_of(
         host_cores_max=host_side.host.cores,
         k_limit=k_limit(host_side, ssd),
         prov=_provenance(by_cores[1], drive),
+        quartiles=_quartiles(by_cores[1], drive),
         energy={
             side: (point.energy_J.median, point.energy_J.source)
             for side, point in sides.items()
@@ -285,6 +289,20 @@ def _provenance(host: Point, drive: Point) -> dict[str, str]:
         "ssd_comp_s": host.prov_of(host.comp_s),
         "csd_tx_s": drive.prov_of(drive.load_s),
         "csd_comp_s": drive.prov_of(drive.comp_s),
+    }
+
+
+def _quartiles(host: Point, drive: Point) -> dict[str, tuple[float, float, int]]:
+    timings = {
+        "ssd_tx_s": host.load_s,
+        "ssd_comp_s": host.comp_s,
+        "csd_tx_s": drive.load_s,
+        "csd_comp_s": drive.comp_s,
+    }
+    return {
+        name: (timing.p25, timing.p75, timing.n)
+        for name, timing in timings.items()
+        if timing.p25 is not None and timing.p75 is not None and timing.n is not None
     }
 
 

@@ -15,6 +15,7 @@ from csdplan.profile.schema import Point, Profile, Timing
 from csdplan.profile.workload import Workload
 from csdplan.result.sheet import Sheet, Value, sheet_of
 from csdplan.solve.uncertainty import (
+    SPREADS,
     Distribution,
     Index,
     Input,
@@ -25,9 +26,6 @@ from csdplan.solve.uncertainty import (
     sobol,
 )
 
-#: Relative spreads of times without quartiles, by provenance: a number printed to two digits, one
-#: solved from such numbers, and one chosen as a scale, which has no spread that anyone knows.
-SPREADS = {"given": 0.02, "inferred": 0.05, "assumed": 0.0, "measured": 0.0}
 #: Quantiles that are shown.
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
