@@ -55,7 +55,7 @@ def random_request(rng: np.random.Generator) -> Request:
 
 
 def media_of(kind: DriveKind, demands: tuple[Demand, ...]) -> float:
-    """Return the most that one drive's media deliver, worked out anew."""
+    """Return the most that one drive's media deliver, worked out by hand."""
     if kind.media_Bps is not None:
         return kind.media_Bps
     inside = [1 / d.drive_s_per_byte[kind.name] for d in demands if kind.name in d.drive_s_per_byte]

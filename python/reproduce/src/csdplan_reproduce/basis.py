@@ -13,7 +13,7 @@ from csdplan_reproduce.check import CHECKS
 
 
 class Basis(StrEnum):
-    """What a check exercises."""
+    """Kinds of things that a check can exercise."""
 
     MODEL = "model"
     ARITHMETIC = "arithmetic"

@@ -34,7 +34,7 @@ class Row:
 
     @property
     def basis(self) -> Basis:
-        """What the check exercises."""
+        """Kind of thing that the check exercises."""
         return basis_of(self.claim.id)
 
     @property

@@ -2,9 +2,9 @@
 
 - ``read``: reads the data files and the prices, checks them, and looks parts up.
 
-Numbers live in ``data/*.toml``. A number that nobody publishes is absent, not guessed; one that we
-chose says ``assumed``. Prices are in ``data/prices.toml`` alone, all assumed, and users override
-them with a file of their own.
+Numbers live in ``data/*.toml``. A number without a published source is absent, not guessed; one
+that we chose says ``assumed``. Prices are in ``data/prices.toml`` alone, all assumed, and users
+override them with a file of their own.
 """
 
 from csdplan.hardware.read import KINDS, Catalogue, Number, Part, Source, load_catalogue

@@ -10,9 +10,8 @@ that a product of unknowns. The speeds are the multiples of each kind's read spe
 host takes in, so an array of one kind loses nothing; B_j <= the true speed in every case, so a
 purchase found does what it says.
 
-A drive has one medium. What hosts read from it and what it reads inside share that medium's
-bandwidth (row ``media``), and what hosts read also crosses its port (row ``ports``) and the hosts'
-intake.
+A drive has one medium. The reads of hosts and those inside share that medium's bandwidth (row
+``media``). The reads of hosts also cross the drive's port (row ``ports``) and the hosts' intake.
 
 Rates are in GB/s, capacity in TB, so that the solver's tolerances mean something.
 """
