@@ -254,3 +254,9 @@ def test_an_upload_that_is_too_long_says_so() -> None:
     assert '"max_size":-1' in json.dumps(
         application().layout.to_plotly_json(), cls=PlotlyJSONEncoder, separators=(",", ":")
     )
+
+
+def test_the_sentence_says_how_sure_it_is() -> None:
+    (system,) = answer(State()).result.systems
+    assert "28 newport drives" in own.sentence(system)
+    assert "Nine times out of ten it is 26-30." in own.sentence(system)

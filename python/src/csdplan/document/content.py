@@ -19,7 +19,7 @@ from csdplan.result.confidence import uncertain, uncertainty
 from csdplan.result.costs import tco
 from csdplan.result.purchase import bill, requirements, shortfall_sheet, work
 from csdplan.result.sheet import Sheet, sheet_of
-from csdplan.result.sheets import MISSES, closed_form_text, times_sheet
+from csdplan.result.sheets import MISSES, closed_form_text, spread_text, times_sheet
 from csdplan.result.sweeps import Setting, needed, surface
 from csdplan.result.throughput import curves
 from csdplan.solve.optimize import optimize, shortfalls
@@ -133,7 +133,9 @@ def answers(system: SystemResult) -> list[str]:
 def _answer(system: SystemResult, host: HostResult) -> str:
     against = f"as many {system.ssd} SSDs on {host.host_cores} host core(s)"
     if host.devices is not None:
-        some = f"From {host.devices} drives on, {system.device} is faster than {against}"
+        spread = spread_text(host)
+        sure = f"{spread.rstrip(')')} in 90 % of cases)" if spread else ""
+        some = f"From {host.devices} drives{sure} on, {system.device} is faster than {against}"
         if system.k_limit < host.devices:
             some += f"; the host takes in no more than {system.k_limit:.4g} SSDs at full speed"
         return some + "."

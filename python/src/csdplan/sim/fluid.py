@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,6 +99,11 @@ class Fleet:
             if getattr(self, name).shape != hosts:
                 raise ModelError(name, getattr(self, name).shape, "one value for each host")
         positive("work_bytes in all", float(self.work_bytes.sum()))
+
+    @cached_property
+    def host_bytes(self) -> FloatArray:
+        """Input that lies on all drives of each host [bytes]."""
+        return np.asarray(self.work_bytes.sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -204,7 +210,7 @@ def _unread(fleet: Fleet, time_s: FloatArray) -> FloatArray:
     Every byte is read once, by its own drive or by another reader.
     """
     drives = fleet.work_bytes.shape[1]
-    return np.asarray(fleet.work_bytes.sum(axis=1) - drives * fleet.media_Bps * time_s)
+    return np.asarray(fleet.host_bytes - drives * fleet.media_Bps * time_s)
 
 
 def _inside(fleet: Fleet, time_s: FloatArray) -> FloatArray:
@@ -217,7 +223,7 @@ def _inside(fleet: Fleet, time_s: FloatArray) -> FloatArray:
     """
     could = np.minimum(fleet.work_bytes, fleet.drive_Bps * time_s[:, None])
     drives = could.shape[1]
-    work = fleet.work_bytes.sum(axis=1)
+    work = fleet.host_bytes
     budget = fleet.media_Bps * time_s
     most = budget - (work - could.sum(axis=1)) / drives
     short = np.flatnonzero(most < could.max(axis=1))
