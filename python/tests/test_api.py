@@ -150,7 +150,9 @@ def test_optimize_gives_tables() -> None:
 def test_simulate_gives_a_table() -> None:
     table = cp.simulate("newport", "count", host_cores=2, drives=4, task_spread=0.2, seed=5)
     assert table["enabled_drives"].tolist() == [0, 1, 2, 3, 4]
-    assert table["throughput_Bps"].is_monotonic_increasing
+    # The first drive that computes slows reads that are striped over it; all four make up for it.
+    assert table["throughput_Bps"].iloc[-1] > table["throughput_Bps"].iloc[0]
+    assert (table["throughput_Bps"] <= table["bound_Bps"]).all()
     assert table["net_energy_J"].isna().all()
     assert "seed 5" in table.attrs["note"]
 

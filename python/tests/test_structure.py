@@ -17,11 +17,12 @@ from csdplan.cli import app
 
 #: Folders in the order of the pipeline: each imports only from those before it.
 ORDER = (
-    ("errors", "units"),
+    ("errors",),
+    ("units",),
     ("model",),
     ("profile",),
     ("solve",),
-    ("published", "sim"),
+    ("hardware", "published", "sim"),
     ("request",),
     ("result",),
     ("plot",),

@@ -6,6 +6,7 @@ The package is a pipeline of folders, read in this order::
     profile  measured performance of machines and drives (TOML, schema 1)
     solve    break-even points from the equations; splits, purchases, uncertainty
     sim      simulated systems, for effects that the equations leave out
+    hardware products that can be bought, each number with its source (TOML)
     request  products and requirements of a purchase (TOML)
     result   plain records that tables, JSON and plots all read
     plot     figures of results
@@ -39,6 +40,7 @@ from csdplan.errors import (
 if TYPE_CHECKING:
     from csdplan.api import (
         bep,
+        catalogue,
         ec,
         frame,
         grid,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
         mix,
         optimize,
         overload,
+        plan,
         profiles,
         report,
         reproduce,
@@ -70,6 +73,7 @@ __all__ = [
     "ProfileNotFound",
     "__version__",
     "bep",
+    "catalogue",
     "ec",
     "frame",
     "grid",
@@ -78,6 +82,7 @@ __all__ = [
     "mix",
     "optimize",
     "overload",
+    "plan",
     "profiles",
     "report",
     "reproduce",

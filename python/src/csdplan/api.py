@@ -23,6 +23,7 @@ from csdplan.errors import ModelError, ProfileIncomplete
 from csdplan.model.inputs import FloatArray, positive
 from csdplan.profile import Profile
 from csdplan.profile import load as load_profile
+from csdplan.result.break_even import core_warnings
 from csdplan.result.sheet import Sheet
 from csdplan.result.sheets import host_sheet
 from csdplan.solve import break_even
@@ -35,6 +36,7 @@ P = ParamSpec("P")
 
 __all__ = [
     "bep",
+    "catalogue",
     "ec",
     "frame",
     "grid",
@@ -43,6 +45,7 @@ __all__ = [
     "mix",
     "optimize",
     "overload",
+    "plan",
     "profiles",
     "report",
     "reproduce",
@@ -115,6 +118,8 @@ tco = _several(commands.tco)
 overload = _one(commands.overload)
 mix = _several(commands.mix)
 optimize = _several(commands.optimize)
+plan = _several(commands.plan)
+catalogue = _several(commands.catalogue)
 simulate = _one(commands.simulate)
 uncertainty = _several(commands.uncertainty)
 profiles = _one(commands.profiles)
@@ -196,5 +201,10 @@ def grid(
     return xr.Dataset(
         {"devices": (dims, found.devices), "closed_form": (dims, found.closed_form)},
         coords={name: list(values) for name, values in axes.items()},
-        attrs={"kernel": kernel, "device": workload.device, "ssd": workload.ssd},
+        attrs={
+            "kernel": kernel,
+            "device": workload.device,
+            "ssd": workload.ssd,
+            "warnings": tuple(core_warnings(workload, host_cores)),
+        },
     )

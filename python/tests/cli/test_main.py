@@ -81,7 +81,7 @@ _GOOD = ["--profile", "newport", "--kernel", "count"]
         (["bep", "--profile", "no/such.toml", "--kernel", "count"], "cannot be read"),
         (["bep", *_GOOD, "--host-cores", "1,,4"], "not a list of whole numbers"),
         (["bep", *_GOOD, "--host-cores", "0"], "every number is at least 1"),
-        (["bep", *_GOOD, "--host-cores", "9" * 5000], "not a list of whole numbers"),
+        (["bep", *_GOOD, "--host-cores", "9" * 5000], "a number has at most 7 digits"),
         (["bep", *_GOOD, "--k-limit", "0"], "k-limit"),
         (["bep", *_GOOD, "--sd-tx", "0.5"], "sd_tx = 0.5: expected a slow-down factor"),
         (["bep", *_GOOD, "--host-part", "nan"], "host_part_s = nan: expected a finite number"),
@@ -170,3 +170,28 @@ def test_help_and_version() -> None:
 def test_importing_does_not_import_matplotlib() -> None:
     code = "import sys, csdplan.cli; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_k_limit_is_a_bandwidth_and_equation_6_is_shown_as_printed() -> None:
+    base = ("bep", "--profile", "newport", "--ssd-profile", "nvme-ssd", "--kernel", "count")
+    found = run(*base, "--host-cores", "16", "--json")
+    body = json.loads(found.stdout)
+    (system,) = body["result"]["systems"]
+    assert system["k_limit"] == pytest.approx(32 / 6.5)
+    assert system["hosts"][0]["devices"] == 53
+    assert any("rounds that down to 4" in text and "45 for" in text for text in body["warnings"])
+    whole = run(*base, "--host-cores", "16", "--k-limit", "4.5", "--json")
+    assert json.loads(whole.stdout)["result"]["systems"][0]["hosts"][0]["devices"] < 53
+
+
+def test_import_takes_short_options_and_sizes_with_units(tmp_path: Path) -> None:
+    file = tmp_path / "my.toml"
+    base = ("import", "my-ssd", "-o", str(file), "--host-cores", "16", "--read-bps", "7e9")
+    for size in ("4.8GB", "4.8e9", "4800000000"):
+        found = run(*base, "--kernel", f"count:{size}:0.73")
+        assert found.exit_code == 0, found.output
+        assert "bytes = 4_800_000_000" in file.read_text().replace("4800000000", "4_800_000_000")
+    assert run(*base, "--kernel", "count:4.8furlongs:0.73").exit_code == 2
+    alone = run("bep", "--profile", str(file), "--kernel", "count")
+    assert alone.exit_code == 2
+    assert "use it with --ssd-profile" in " ".join(alone.stderr.split())

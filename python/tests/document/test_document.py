@@ -48,8 +48,13 @@ def test_the_report_says_it_all(tmp_path: Path) -> None:
     parser = Balanced()
     parser.feed(text)
     assert not parser.open
-    for host, devices in ((1, 12), (4, 28), (16, 44)):
-        some = f"From {devices} drives on, newport is faster than as many smartssd SSDs on {host} "
+    for host, devices in (
+        (1, "12 drives (11-13"),
+        (4, "28 drives (26-30"),
+        (16, "44 drives (41-48"),
+    ):
+        faster = "newport is faster than as many smartssd SSDs"
+        some = f"From {devices} in 90 % of cases) on, {faster} on {host} "
         assert some in text
     assert "Host(4): the closed form says 48, and is wrong here" in text
     assert "Host(1): the closed form" not in text

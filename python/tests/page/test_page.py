@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plotly.utils import PlotlyJSONEncoder
 from typer.testing import CliRunner
 
 import csdplan as cp
@@ -30,6 +31,7 @@ from csdplan.page.state import (
     State,
     computing_names,
     from_query,
+    normalized,
     of_values,
     to_query,
 )
@@ -228,3 +230,33 @@ def test_without_the_extra_the_command_says_what_to_install(
     result = CliRunner().invoke(app, ["ui"])
     assert result.exit_code == 1
     assert "the extra ui: pip install './python[ui]'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("link", "said"),
+    [
+        ("?kernel=counts", "kernel = counts: expected one that newport has: array-merge, count"),
+        ("?profile=smartssd&device=newport", "device = newport: expected one that smartssd has"),
+        ("?size=12", "size = 12: expected one that newport has"),
+    ],
+)
+def test_a_link_that_names_what_is_not_there_says_so(link: str, said: str) -> None:
+    state, fault = chosen("location", link, {}, None)
+    assert said in fault
+    assert state == normalized(State())
+
+
+def test_an_upload_that_is_too_long_says_so() -> None:
+    data = base64.b64encode(b"#" * (PROFILE_BYTES_MAX + 1)).decode()
+    _, fault = chosen("upload", "", {}, f"data:text/plain;base64,{data}")
+    assert f"expected at most {PROFILE_BYTES_MAX} bytes" in fault
+    # With a limit of its own the browser would drop a longer file without a word.
+    assert '"max_size":-1' in json.dumps(
+        application().layout.to_plotly_json(), cls=PlotlyJSONEncoder, separators=(",", ":")
+    )
+
+
+def test_the_sentence_says_how_sure_it_is() -> None:
+    (system,) = answer(State()).result.systems
+    assert "28 newport drives" in own.sentence(system)
+    assert "Nine times out of ten it is 26-30." in own.sentence(system)

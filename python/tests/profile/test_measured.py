@@ -93,7 +93,7 @@ def test_bep_takes_the_largest_set_the_hosts_own_points_and_the_drive_at_its_bes
     found = run("bep", "--profile", str(file), "--kernel", "count", "--host-cores", "1,2,4,8")
     (system,) = found["result"]["systems"]
     assert (system["bytes"], system["sizes"]) == (SIZES[-1], list(SIZES))
-    assert system["k_limit"] == 4
+    assert 4 <= system["k_limit"] < 5
     assert system["drive_units"] == 2
     assert [units for units, _ in system["gains"]] == [1, 2]
     one, two, four, eight = system["hosts"]

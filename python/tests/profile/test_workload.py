@@ -110,15 +110,15 @@ def test_what_the_equations_leave_out_is_said() -> None:
     ("host", "device", "expected"),
     [
         ("ingest_bw_Bps = 32", "link_bw_Bps = 4\next_read_Bps = 3", 8),
-        ("ingest_bw_Bps = 32", "ext_read_Bps = 3", 10),
-        ("ingest_bw_Bps = 31", "link_bw_Bps = 4", 7),
+        ("ingest_bw_Bps = 32", "ext_read_Bps = 3", 32 / 3),
+        ("ingest_bw_Bps = 31", "link_bw_Bps = 4", 7.75),
         ("ingest_bw_Bps = 3", "link_bw_Bps = 4", 1),
         ("ingest_bw_Bps = 9223372036854775807", "ext_read_Bps = 1", 9223372036854775807),
         ("", "link_bw_Bps = 4", None),
         ("ingest_bw_Bps = 32", "int_read_Bps = 4", None),
     ],
 )
-def test_k_limit_rule(host: str, device: str, expected: int | None) -> None:
+def test_k_limit_rule(host: str, device: str, expected: float | None) -> None:
     made = profile([HOST, DRIVE], host=host, devices=f"[device.a]\n{device}")
     assert k_limit(made, "a") == expected
     assert workload_of(made, "count").k_limit == expected

@@ -99,9 +99,22 @@ def test_curves_cross_where_the_table_says(kernel: str) -> None:
 
 def test_curves_stop_at_k_limit_and_axes_fit_the_span() -> None:
     (near,) = curves(bep(COUNT[1:], [1]))
-    flat = near.hosts[0].throughput_Bps[near.k_limit - 1 :]
+    flat = near.hosts[0].throughput_Bps[int(near.k_limit) - 1 :]
     assert len(set(flat)) == 1
     assert not near.logarithmic
     (far,) = curves(bep([workload_of(load("smartssd"), "page-rank")], [64]))
     assert far.logarithmic
     assert len(far.devices) <= 400
+
+
+def test_bounds_are_those_of_the_uncertainty_analysis() -> None:
+    """Nine draws in ten lie within; the analysis of its own draws gives the same bounds."""
+    result = bep(COUNT[:1], [1, 4])
+    (system,) = result.systems
+    bounds = [(host.devices_low, host.devices_high) for host in system.hosts]
+    assert bounds == [(11, 13), (26, 30)]
+    for host in system.hosts:
+        assert host.devices is not None
+        assert host.devices_low is not None
+        assert host.devices_high is not None
+        assert host.devices_low <= host.devices <= host.devices_high

@@ -10,7 +10,8 @@ from csdplan.result.overload import overload_plan
 from csdplan.result.sheet import sheet_of
 from csdplan.result.sweeps import AXES, needed, surface, sweep
 from csdplan.solve import break_even
-from csdplan.solve.ec_fit import EncodeFit
+from csdplan.solve.ec_fit import EncodeFit, EncodePoint, EncodeTimes
+from csdplan.solve.inverse import drive_time_limit_s
 from csdplan.solve.overload import step_slow_downs
 from csdplan.solve.tco import Service, System, cost_of
 
@@ -58,6 +59,24 @@ def test_iso_lines_part_the_surface() -> None:
     assert len(found.iso_sheet().rows) == 3 * 29
 
 
+def test_the_drawn_line_is_the_curve_itself_and_reaches_the_edges() -> None:
+    """Vector addition, eight times the compute: 4 drives from 2.27 times the bandwidth on."""
+    workload = workload_of(load("newport"), "vector-add")
+    places = [1 + step / 2 for step in range(15)]
+    found = surface(workload, places, places, iso=[4])
+    ((_, points),) = found.curves
+    limit = float(
+        drive_time_limit_s(
+            4, workload.host(1).tx_s, workload.host(1).comp_s, k_limit=workload.k_limit
+        )
+    )
+    for bandwidth, compute in points:
+        time_s = workload.csd_tx_s / bandwidth + workload.csd_comp_s / compute
+        assert time_s == pytest.approx(limit, rel=1e-9)
+    assert points[0][1] == pytest.approx(8)  # it ends at the upper edge, not in the air
+    assert len(points) > 100
+
+
 @pytest.mark.parametrize("cores", [1, 4])
 @pytest.mark.parametrize("target", [1, 3, 7, 12, 40])
 def test_what_is_needed_is_enough_and_less_is_not(target: int, cores: int) -> None:
@@ -103,7 +122,8 @@ def test_a_surface_needs_ascending_places() -> None:
 
 
 def test_encode_plan() -> None:
-    fast, slow = EncodeFit(1.0, 0.01, 0.0), EncodeFit(2.0, 0.05, 0.1)
+    fast = EncodeTimes((EncodePoint(4, 64e6, 1.16),), EncodeFit(1.0, 0.01, 0.0))
+    slow = EncodeTimes((EncodePoint(4, 64e6, 2.8),), EncodeFit(2.0, 0.05, 0.1))
     found = encode_plan(fast, slow, blocks=[10, 20], block_MB=[64], drive_power=[1, 100])
     # 2 + 5 s against 1 + 1 s, and 2 + 20 s against 1 + 4 s.
     assert found.column("devices") == [4, 1, 5, 1]

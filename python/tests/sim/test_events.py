@@ -19,6 +19,7 @@ SPEEDS: dict[str, Any] = {
     "drive_comp_Bps": 3.859e9,
     "port_Bps": 3.2e9,
     "uplink_Bps": 25.6e9,
+    "media_Bps": 3.7333e9,  # for the drive and its port at once: neither slows the other down
 }
 
 

@@ -15,7 +15,8 @@ from csdplan.solve.bep import Difference, Solution
 # Few digits make ties and equal terms frequent; hundredths are no binary fractions.
 times = st.integers(1, 500).map(lambda n: n / 100)
 parts = st.one_of(st.just(0.0), st.integers(0, 60).map(lambda n: n / 100))
-limits = st.one_of(st.none(), st.integers(1, 20))
+tenths = st.integers(10, 200).map(lambda n: Fraction(n, 10))
+limits = st.one_of(st.none(), st.integers(1, 20).map(Fraction), tenths)
 cores = st.integers(1, 24)
 factors = st.integers(100, 400).map(lambda n: n / 100)
 
@@ -24,7 +25,7 @@ def scan(t: exact.Terms, last: int) -> int | None:
     """Return the smallest m from which on all m up to `last` win, straight from the definition."""
     answer = None
     for devices in range(last, 0, -1):
-        lanes = devices if t.k_limit is None else min(devices, t.k_limit)
+        lanes = Fraction(devices) if t.k_limit is None else min(Fraction(devices), t.k_limit)
         ssd = t.ssd_tx / lanes + t.ssd_comp
         if not ssd > t.csd / devices + t.host_part:
             break
@@ -42,7 +43,7 @@ def test_solver_equals_a_scan(
     ssd_comp: float,
     csd_tx: float,
     csd_comp: float,
-    k_limit: int | None,
+    k_limit: Fraction | None,
     n: int,
     sd_tx: float,
     sd_comp: float,
@@ -61,7 +62,7 @@ def test_solver_equals_a_scan(
             ssd_comp,
             csd_tx,
             csd_comp,
-            k_limit=k_limit,
+            k_limit=None if k_limit is None else float(k_limit),
             host_cores=n,
             sd_tx=sd_tx,
             sd_comp=sd_comp,
@@ -90,7 +91,8 @@ def test_vectorized_equals_scalar(data: st.DataObject, count: int) -> None:
         return data.draw(st.lists(strategy, min_size=count, max_size=count))
 
     ssd_tx, ssd_comp, csd_tx, csd_comp = (column(times) for _ in range(4))
-    k_limit, n, host_part = column(st.integers(1, 20)), column(cores), column(parts)
+    k_limit = column(st.integers(10, 200).map(lambda n: n / 10))
+    n, host_part = column(cores), column(parts)
     many = break_even(
         ssd_tx, ssd_comp, csd_tx, csd_comp, k_limit=k_limit, host_cores=n, host_part_s=host_part
     )
@@ -120,7 +122,9 @@ def test_the_float_pass_agrees_with_exact_arithmetic() -> None:
     third = count // 3
     crossing = rng.integers(1, 200, third)
     csd_comp[:third] = np.abs(ssd_tx[:third] + crossing * ssd_comp[:third] - csd_tx[:third]) + 1e-9
-    k_limit = rng.integers(1, 64, count)
+    k_limit = np.where(
+        rng.random(count) < 0.5, rng.integers(1, 64, count), rng.uniform(1, 64, count)
+    )
     solution = break_even(ssd_tx, ssd_comp, csd_tx, csd_comp, k_limit=k_limit)
     for row in range(count):
         inputs = (ssd_tx[row], ssd_comp[row], csd_tx[row], csd_comp[row], 1.0)
@@ -228,7 +232,7 @@ def test_a_lead_that_is_lost_again_does_not_count() -> None:
     # With a bus limit of 2 the same lead lasts: 10/2 + 1 > 2/m + 2 for every m.
     assert break_even(10.0, 1.0, 1.0, 1.0, k_limit=2, host_part_s=2.0).devices == 1
     # Ahead at 1 (16.5 s against 16 s), behind from 2, level at 24 (4.5 s), ahead for good from 25.
-    t = exact.Terms(Fraction(16), Fraction(1, 2), Fraction(12), Fraction(4), 4)
+    t = exact.Terms(Fraction(16), Fraction(1, 2), Fraction(12), Fraction(4), Fraction(4))
     leads = [devices for devices in range(1, 28) if exact.beats(t, devices)]
     assert leads == [1, 25, 26, 27]
     solution = break_even(16.0, 0.5, 11.0, 1.0, k_limit=4, host_part_s=4.0)
@@ -249,3 +253,28 @@ def test_bad_times_are_refused_by_name(argument: str, value: float) -> None:
     with pytest.raises(ModelError) as caught:
         break_even(**{**good, argument: value}, k_limit=8)
     assert caught.value.argument == argument
+
+
+def test_a_limit_between_two_whole_numbers() -> None:
+    """32 GB/s over SSDs of 6.5 GB/s is a bandwidth: SSDs reach all of it, not four of them."""
+    exact_limit = break_even(1.0, 0.1, 9.0, 1.0, k_limit=32 / 6.5)
+    floored = break_even(1.0, 0.1, 9.0, 1.0, k_limit=4)
+    assert int(floored.devices) == 29  # 10 / (1 / 4 + 0.1) = 28.57
+    assert int(exact_limit.devices) == 33  # 10 / (6.5 / 32 + 0.1) = 32.99
+    # Behind at K = 1.5 itself, but ahead at 1 and from 2 on: at every whole number.
+    ahead = break_even(10.0, 1.0, 5.0, 4.9, k_limit=1.5, host_part_s=1.0)
+    assert int(ahead.devices) == 1
+
+
+@given(times, times, times, times, st.integers(101, 400), st.integers(0, 900))
+def test_equal_answers_at_every_fraction_of_a_limit(
+    ssd_tx: float, ssd_comp: float, csd_tx: float, csd_comp: float, hundredths: int, part: int
+) -> None:
+    """The corner that only hosts with a part of their own reach, scanned from the definition."""
+    limit, host_part = hundredths / 100, part / 100
+    found = break_even(ssd_tx, ssd_comp, csd_tx, csd_comp, k_limit=limit, host_part_s=host_part)
+    t = exact.terms(ssd_tx, ssd_comp, csd_tx, csd_comp, 1, limit, 1, 1, host_part)
+    if found.verdict() is Verdict.BREAKS_EVEN and found.devices <= 400:
+        assert scan(t, 400) == found.devices
+    elif found.verdict() is Verdict.NEVER:
+        assert scan(t, 400) is None

@@ -20,10 +20,10 @@ tenths = st.integers(1, 300).map(lambda n: Fraction(n, 10))
     st.integers(0, 3000).map(lambda n: Fraction(n, 10)),
     tenths,
     tenths,
-    st.one_of(st.none(), st.integers(1, 30)),
+    st.one_of(st.none(), st.integers(10, 300).map(lambda n: Fraction(n, 10))),
 )
 def test_exact_answer_equals_a_scan(
-    ssd_tx: Fraction, ssd_encode: Fraction, csd: Fraction, k_limit: int | None
+    ssd_tx: Fraction, ssd_encode: Fraction, csd: Fraction, k_limit: Fraction | None
 ) -> None:
     t = EncodeTerms(ssd_tx, ssd_encode, csd, k_limit)
     # Beyond D / E the host alone takes longer, whatever its transfer.
@@ -43,14 +43,14 @@ def test_many_rows_at_once_are_the_exact_ones(digits: int) -> None:
     csd, ssd = 10.0 ** rng.uniform(-1, 2, (2, 3000))
     columns = [np.maximum(np.round(column, digits), 0.1) for column in (csd, ssd)]
     columns += [np.round(column, digits) for column in (ssd_tx, csd_tx)]
-    k_limit = np.where(rng.random(3000) < 0.3, np.inf, rng.integers(1, 40, 3000))
+    k_limit = np.where(rng.random(3000) < 0.3, np.inf, rng.integers(10, 400, 3000) / 10)
     solution = encode_break_even(
         columns[0], columns[1], ssd_tx_s=columns[2], csd_tx_s=columns[3], k_limit=k_limit
     )
     assert np.count_nonzero(solution.early_lead) > 50
     for row in range(3000):
         encode, host, load, drive = (decimal(column[row]) for column in columns)
-        most = None if np.isinf(k_limit[row]) else int(k_limit[row])
+        most = None if np.isinf(k_limit[row]) else decimal(k_limit[row])
         devices, early = smallest(EncodeTerms(load, host, drive + encode, most))
         assert (solution.devices[row], solution.early_lead[row]) == (devices, early)
 

@@ -14,7 +14,8 @@ from csdplan.solve.bep import Difference
 
 times = st.integers(1, 400).map(lambda n: n / 100)
 parts = st.one_of(st.just(0.0), st.integers(0, 60).map(lambda n: n / 100))
-limits = st.one_of(st.none(), st.integers(1, 20))
+tenths = st.integers(10, 200).map(lambda n: Fraction(n, 10))
+limits = st.one_of(st.none(), st.integers(1, 20).map(Fraction), tenths)
 overlaps = st.sampled_from(["serial", "pipelined"])
 
 
@@ -22,7 +23,7 @@ def scan(t: exact.Terms, last: int) -> int | None:
     """Return the smallest m from which on all m up to `last` win, straight from the definition."""
     answer = None
     for devices in range(last, 0, -1):
-        lanes = devices if t.k_limit is None else min(devices, t.k_limit)
+        lanes = Fraction(devices) if t.k_limit is None else min(Fraction(devices), t.k_limit)
         transfer, drives = t.ssd_tx / lanes, t.csd / devices + t.host_part
         ssd = max(transfer, t.ssd_comp) if t.pipelined else transfer + t.ssd_comp
         if not ssd > drives:
@@ -41,7 +42,7 @@ def test_solver_equals_a_scan(
     ssd_comp: float,
     csd_tx: float,
     csd_comp: float,
-    k_limit: int | None,
+    k_limit: Fraction | None,
     host_part: float,
     ssd_store: float,
     csd_store: float,
@@ -62,7 +63,7 @@ def test_solver_equals_a_scan(
         ssd_comp,
         csd_tx,
         csd_comp,
-        k_limit=k_limit,
+        k_limit=None if k_limit is None else float(k_limit),
         host_part_s=host_part,
         ssd_store_s=ssd_store,
         csd_store_s=csd_store,
@@ -89,7 +90,9 @@ def test_the_float_pass_agrees_with_exact_arithmetic(ssd_overlap: str, csd_overl
     rng = np.random.default_rng(20261121)
     count = 1500
     ssd_tx, ssd_comp, csd_tx, csd_comp, store = 10.0 ** rng.uniform(-3, 3, (5, count))
-    k_limit = rng.integers(1, 64, count)
+    k_limit = np.where(
+        rng.random(count) < 0.5, rng.integers(1, 64, count), rng.uniform(1, 64, count)
+    )
     solution = break_even(
         ssd_tx,
         ssd_comp,

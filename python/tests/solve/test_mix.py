@@ -14,7 +14,8 @@ from csdplan.solve.purchase import Cpu, Demand, DriveKind
 
 HOST = Cpu("host", cores=16, price_usd=1000, ingest_Bps=25.6e9, slots=64)
 SSD = DriveKind("ssd", price_usd=100, capacity_bytes=2e12, read_Bps=3.2e9)
-CSD = DriveKind("csd", price_usd=110, capacity_bytes=2e12, read_Bps=3.2e9)
+#: With media for its own reading and for its port at once, so that neither slows the other down.
+CSD = DriveKind("csd", price_usd=110, capacity_bytes=2e12, read_Bps=3.2e9, media_Bps=6.4e9)
 CORE_S, DRIVE_S = 1 / 6.56e9, 1 / 0.5333e9 + 1 / 3.859e9
 
 
@@ -65,7 +66,7 @@ def test_data_on_ssds_must_cross_so_a_few_csds_may_wait() -> None:
 @settings(max_examples=40)
 def test_an_even_split_is_what_the_fluid_simulation_finds(csds: int, ssds: int, cores: int) -> None:
     speeds: dict[str, Any] = {"core_Bps": 6.56e9, "drive_read_Bps": 0.5333e9, "port_Bps": 3.2e9}
-    speeds |= {"drive_comp_Bps": 3.859e9, "uplink_Bps": 25.6e9}
+    speeds |= {"drive_comp_Bps": 3.859e9, "uplink_Bps": 25.6e9, "media_Bps": 6.4e9}
     node = Node(cores=cores, drives=csds + ssds, enabled=csds, **speeds)
     job = Job(tasks=100, task_bytes=1e9)
     cpu = Cpu("host", cores, 0.0, 25.6e9, 64)

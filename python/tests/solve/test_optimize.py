@@ -68,6 +68,10 @@ def cheapest(of: Request) -> float | None:
             host = 1 / (1 / reads + core_s)
         elif reads:
             host = min(reads, 1 / core_s)
+        # A drive's media serve its own reading first, and the host with what they have left.
+        inside = csds / demand.drive_s_per_byte["csd"]
+        media = max(4 * GB, 1 / demand.drive_s_per_byte["csd"])
+        host = min(host, ssds * 4 * GB + min(csds * 4 * GB, csds * media - inside))
         if host + csds / demand.drive_s_per_byte["csd"] < demand.required_Bps:
             continue
         cost = cpu.price_usd + ssds * 100 + csds * of.drives[1].price_usd
@@ -191,7 +195,16 @@ def test_power_limits_and_energy_costs() -> None:
     assert free.power_W == pytest.approx(85 + 60)
     paid = optimize(replace(hard(), limits=Limits(energy_usd_per_kWh=0.2, years=5)))
     assert paid is not None
-    assert paid.energy_usd == pytest.approx(145 * 0.2 * 5 * 8.766)
+    # Half of the time at work, the drives' rest unknown and taken as work; PUE 1.5, as in tco.
+    assert paid.energy_usd == pytest.approx((80 + 2.5 + 60) * 0.2 * 5 * 8.766 * 1.5)
+    always = Limits(energy_usd_per_kWh=0.2, years=5, pue=1.0, busy=1.0)
+    full = optimize(replace(hard(), limits=always))
+    assert full is not None
+    assert full.energy_usd == pytest.approx(145 * 0.2 * 5 * 8.766)
+    # A budget is for the purchase, unless it is said to cover the energy too.
+    exact = replace(always, budget_usd=full.price_usd)
+    assert optimize(replace(hard(), limits=exact)) is not None
+    assert optimize(replace(hard(), limits=replace(exact, budget_covers="total"))) is None
     asked = replace(hard(), limits=Limits(power_W=140.0))
     assert optimize(asked) is None
     assert {lack.name for lack in shortfalls(asked)} >= {"power", "throughput of w0"}

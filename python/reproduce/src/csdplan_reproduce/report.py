@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from csdplan.result.sheet import Sheet, sheet_of
 from csdplan_reproduce import devices, equations, planning, tables
+from csdplan_reproduce.basis import Basis, basis_of
 from csdplan_reproduce.check import CHECKS, Claim, Finding, Verdict, claims
 
 #: Importing these modules fills the register of checks.
@@ -32,6 +33,11 @@ class Row:
     finding: Finding
 
     @property
+    def basis(self) -> Basis:
+        """Kind of thing that the check exercises."""
+        return basis_of(self.claim.id)
+
+    @property
     def as_listed(self) -> bool:
         """True if our verdict is the one that the list of claims gives."""
         return self.finding.verdict.value == self.claim.listed
@@ -48,14 +54,22 @@ class Report:
         found = Counter(row.finding.verdict for row in self.rows)
         return {verdict.value: found.get(verdict, 0) for verdict in Verdict}
 
+    def counts_by_basis(self) -> dict[Basis, dict[str, int]]:
+        """Return how many claims came to each verdict, by what their check exercises."""
+        return {
+            basis: Report(tuple(row for row in self.rows if row.basis is basis)).counts()
+            for basis in Basis
+        }
+
     def sheet(self) -> Sheet:
         """Return the report as a table."""
         counts = ", ".join(f"{count} {name}" for name, count in self.counts().items())
-        columns = ("id", "verdict", "paper", "place", "claim", "printed", "ours", "why")
+        columns = ("id", "verdict", "basis", "paper", "place", "claim", "printed", "ours", "why")
         rows = [
             (
                 row.claim.id,
                 row.finding.verdict.value,
+                row.basis.value,
                 row.claim.paper,
                 row.claim.where,
                 row.claim.statement,

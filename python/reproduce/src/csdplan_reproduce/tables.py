@@ -59,7 +59,7 @@ def execution_or_compute(claim: Claim) -> Finding:
         "execution times come out as shown"
     )
     ours = f"{whole[0]:.2f}; {whole[1]:.2f}"
-    return by_ratio(claim, whole, why) if implied > 2 else Finding(Verdict.CONTRADICTED, ours, why)
+    return Finding(by_ratio(claim, whole, why).verdict, ours, why)
 
 
 @check("P0-17", "P0-18")

@@ -117,6 +117,14 @@ def ec_command(
         Path | None,
         typer.Option(help="CSV: blocks,block_MB,ssd_s,csd_s. Default: the published Newport."),
     ] = None,
+    csd_s: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="One measured encoding in a drive, with --ssd-s."),
+    ] = None,
+    ssd_s: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="One measured encoding on the host, with --csd-s."),
+    ] = None,
     blocks: Annotated[str, typer.Option(help="Blocks after encoding, n + k.")] = "12,24,48",
     block_mb: Annotated[str, typer.Option(help="Block sizes (MB).")] = "16,64,128",
     drive_power: Annotated[str, typer.Option(help="Drive's power, multiplied.")] = "1",
@@ -128,12 +136,17 @@ def ec_command(
     json: JsonOption = False,
     csv: CsvOption = False,
 ) -> None:
-    """Find break-even points of erasure coding over blocks, block size and computational power."""
+    """Find break-even points of erasure coding over blocks, block size and computational power.
+
+    Measured sizes are answered from their measured times, other sizes from a model fitted to them.
+    """
     counts, sizes = whole_numbers(blocks), numbers(block_mb)
     drives, hosts = numbers(drive_power), numbers(host_power)
     with reported():
         found = commands.ec(
             points,
+            csd_s=csd_s,
+            ssd_s=ssd_s,
             blocks=counts,
             block_MB=sizes,
             drive_power=drives,

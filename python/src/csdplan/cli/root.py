@@ -14,6 +14,7 @@ import typer
 
 import csdplan
 from csdplan.cli import plan, sources
+from csdplan.cli.ask import catalogue_command, plan_command
 from csdplan.cli.common import check_forms, console, reported, show, warn
 from csdplan.cli.mix import mix_command
 from csdplan.cli.optimize import optimize_command
@@ -189,6 +190,8 @@ def profile_check_command(
 plan.add_to(app)
 app.command("overload")(overload_command)
 app.command("mix")(mix_command)
+app.command("plan")(plan_command)
+app.command("catalogue")(catalogue_command)
 app.command("optimize")(optimize_command)
 app.command("simulate")(simulate_command)
 app.command("uncertainty")(uncertainty_command)

@@ -37,7 +37,7 @@ def simulate_command(
     hosts: Annotated[int, typer.Option(min=1, max=100_000, help="Hosts.")] = 1,
     tasks: Annotated[int, typer.Option(min=1, help="Tasks of the job, over all hosts.")] = 1600,
     k_limit: Annotated[
-        int | None, typer.Option(min=1, help="SSDs that saturate the switch.")
+        float | None, typer.Option(min=1, help="SSDs that saturate the switch.")
     ] = None,
     nic: Annotated[
         float, typer.Option(metavar="BYTES/S", help="Each host's link to the network.")

@@ -12,6 +12,7 @@ from csdplan.cli.common import reported, show
 from csdplan.cli.options import CsvOption, JsonOption
 from csdplan.profile.convert import KernelTimes
 from csdplan.profile.write import as_toml
+from csdplan.units import quantity
 
 
 def add_to(app: typer.Typer) -> None:
@@ -39,12 +40,15 @@ def reproduce_command(
 
 def import_command(
     name: Annotated[str, typer.Argument(help="The device's name, such as my-ssd.")],
-    out: Annotated[Path, typer.Option(help="The profile to write; - is standard output.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The profile to write; - is standard output.")
+    ],
     kernel: Annotated[
         list[str],
         typer.Option(
             metavar="NAME:BYTES:HOST_S[:DRIVE_S]",
-            help="A kernel's working set and compute times, on one host core and in the drive.",
+            help="A kernel's working set, such as 4.8GB, and compute times on one host core and in "
+            "the drive.",
         ),
     ],
     host_cores: Annotated[int, typer.Option(min=1, help="Cores of the host.")],
@@ -106,6 +110,9 @@ def _kernel(text: str) -> KernelTimes:
     parts = text.split(":")
     try:
         name, size, host, *drive = parts
-        return KernelTimes(name, int(size), float(host), *(float(value) for value in drive))
+        count = quantity("BYTES", size, "bytes")
+        if count != int(count):
+            raise ValueError(f"{size} is no whole number of bytes")
+        return KernelTimes(name, int(count), float(host), *(float(value) for value in drive))
     except (TypeError, ValueError) as error:
         raise typer.BadParameter(f"{text!r} is not NAME:BYTES:HOST_S[:DRIVE_S]") from error

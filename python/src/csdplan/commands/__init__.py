@@ -9,6 +9,7 @@ name here ends with the unit: ``--nic`` is ``nic_Bps``.
 - ``break_even``: bep, sweep, surface.
 - ``scenarios``: ec, tco, overload.
 - ``mixed``, ``purchase``, ``simulated``, ``confidence``: mix, optimize, simulate, uncertainty.
+- ``planned``: plan, catalogue.
 - ``reports``: report, ui.
 - ``sources``: profiles, import, reproduce.
 """
@@ -16,6 +17,7 @@ name here ends with the unit: ``--nic`` is ``nic_Bps``.
 from csdplan.commands.break_even import bep, surface, sweep
 from csdplan.commands.confidence import uncertainty
 from csdplan.commands.mixed import mix
+from csdplan.commands.planned import catalogue, plan
 from csdplan.commands.purchase import optimize
 from csdplan.commands.reports import report, ui
 from csdplan.commands.scenarios import ec, overload, tco
@@ -27,11 +29,13 @@ __all__ = [
     "BepTables",
     "Tables",
     "bep",
+    "catalogue",
     "ec",
     "import_profile",
     "mix",
     "optimize",
     "overload",
+    "plan",
     "profiles",
     "report",
     "reproduce",

@@ -11,6 +11,7 @@ from csdplan.plot import figures
 from csdplan.profile import Profile
 from csdplan.result import bep as break_even_points
 from csdplan.result import curves, sweeps
+from csdplan.result.break_even import core_warnings
 from csdplan.result.sheets import flat_sheet
 from csdplan.result.sweeps import Setting
 
@@ -24,9 +25,9 @@ _ACROSS_MAX = 16
 def bep(
     profile: ProfileLike | Sequence[ProfileLike],
     kernel: str,
-    host_cores: Sequence[int] = (1,),
+    host_cores: int | Sequence[int] = (1,),
     *,
-    k_limit: int | None = None,
+    k_limit: float | None = None,
     sd_tx: float = 1.0,
     sd_comp: float = 1.0,
     host_part_s: float = 0.0,
@@ -46,9 +47,9 @@ def bep(
         A profile, a shipped one's name, or a file; several are compared.
     kernel : str
         The kernel.
-    host_cores : sequence of int
+    host_cores : int or sequence of int
         The n of each Host(n).
-    k_limit : int, optional
+    k_limit : float, optional
         SSDs that use up the host's ingest bandwidth; by default the profile's.
     sd_tx, sd_comp : float
         Slow-down factors of an overloaded host's transfer and compute [1]; at least 1.
@@ -71,7 +72,7 @@ def bep(
     ]
     result = break_even_points(
         workloads,
-        list(host_cores),
+        [host_cores] if isinstance(host_cores, int) else list(host_cores),
         k_limit=k_limit,
         sd_tx=sd_tx,
         sd_comp=sd_comp,
@@ -95,7 +96,7 @@ def sweep(
     ssd: str | None = None,
     bytes: int | None = None,
     ssd_profile: ProfileLike | None = None,
-    k_limit: int | None = None,
+    k_limit: float | None = None,
     plot: Paths = (),
 ) -> Tables:
     """Vary one quantity, and find the break-even point for each of its values.
@@ -123,7 +124,8 @@ def sweep(
     if target is not None:
         sheets["needed"] = sweeps.needed(workload, target, host_cores=host_cores, base=base)
     draw([figures.sweep(found, over)], files)
-    return Tables(sheets)
+    cores = [int(value) for value in values] if over == "host_cores" else list(host_cores)
+    return Tables(sheets, tuple(core_warnings(workload, cores)))
 
 
 def surface(
@@ -138,7 +140,7 @@ def surface(
     ssd: str | None = None,
     bytes: int | None = None,
     ssd_profile: ProfileLike | None = None,
-    k_limit: int | None = None,
+    k_limit: float | None = None,
     plot: Paths = (),
 ) -> Tables:
     """Vary a drive's bandwidth and compute together, with lines of equal break-even point.
@@ -165,4 +167,5 @@ def surface(
     # People read a table of two sides, if it fits; programs read rows.
     crossed = len(bandwidth) <= _ACROSS_MAX
     terminal = (found.cross_sheet(), lines) if crossed else None
-    return Tables({"surface": rows, "iso": lines}, terminal=terminal)
+    warnings = tuple(core_warnings(workload, [host_cores]))
+    return Tables({"surface": rows, "iso": lines}, warnings, terminal=terminal)

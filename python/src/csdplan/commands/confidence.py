@@ -8,6 +8,7 @@ from csdplan.commands.choose import ProfileLike, choose, profile_of
 from csdplan.commands.tables import Paths, Tables, draw, plot_files
 from csdplan.plot import figures
 from csdplan.result import confidence
+from csdplan.result.break_even import core_warnings
 from csdplan.solve.uncertainty import Uniform
 
 
@@ -16,7 +17,7 @@ def uncertainty(
     kernel: str,
     *,
     host_cores: int = 1,
-    k_limit: int | None = None,
+    k_limit: float | None = None,
     spread: Mapping[str, float] | None = None,
     vary: Mapping[str, tuple[float, float]] | None = None,
     of: str = "run",
@@ -38,7 +39,7 @@ def uncertainty(
         As in `bep`.
     host_cores : int
         Host cores at work.
-    k_limit : int, optional
+    k_limit : float, optional
         SSDs that use up the host's ingest bandwidth; by default the profile's.
     spread : mapping of str to float, optional
         Relative spread of times without quartiles, by provenance [1].
@@ -54,9 +55,10 @@ def uncertainty(
         Seed of the draws.
     """
     files = plot_files(plot)
+    workload = choose(profile, kernel, device=device, ssd=ssd, bytes=bytes)
     question = confidence.uncertain(
         profile_of(profile)[1],
-        choose(profile, kernel, device=device, ssd=ssd, bytes=bytes),
+        workload,
         host_cores=host_cores,
         k_limit=k_limit,
         spreads=spread,
@@ -66,4 +68,5 @@ def uncertainty(
     result = confidence.uncertainty(question, samples=samples, base=base, seed=seed)
     draw(figures.uncertain(result), files)
     names = ("quantiles", "indices", "shares")
-    return Tables(dict(zip(names, result.sheets(), strict=True)), result.warnings)
+    warnings = (*core_warnings(workload, [host_cores]), *result.warnings)
+    return Tables(dict(zip(names, result.sheets(), strict=True)), warnings)

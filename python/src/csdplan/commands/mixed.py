@@ -9,6 +9,7 @@ from csdplan.commands.tables import Paths, Tables, draw, plot_files
 from csdplan.model.overlap import Overlap
 from csdplan.plot import figures
 from csdplan.result import mixed
+from csdplan.result.break_even import core_warnings
 from csdplan.solve.mix import Placement
 
 #: Steps from no drive to all of them.
@@ -27,7 +28,7 @@ def mix(
     drives: int = 16,
     csds: Sequence[int] | None = None,
     host_cores: int = 4,
-    k_limit: int | None = None,
+    k_limit: float | None = None,
     placement: Placement | str = Placement.EVEN,
     overlap: Overlap | str = Overlap.SERIAL,
     device: str | None = None,
@@ -50,7 +51,7 @@ def mix(
         Devices in all; host cores at work.
     csds : sequence of int, optional
         Numbers of devices that compute; by default steps from none to all.
-    k_limit : int, optional
+    k_limit : float, optional
         SSDs that use up the host's ingest bandwidth; by default the profile's.
     placement : str
         Data ``even`` over devices, or ``free``: wherever it is best.
@@ -70,5 +71,6 @@ def mix(
         overlap=overlap,
     )
     draw([figures.mixed(whole, host_cores)], files)
-    warnings = dict.fromkeys(text for workload in workloads for text in workload.warnings)
+    texts = [text for workload in workloads for text in workload.warnings]
+    warnings = dict.fromkeys([*texts, *core_warnings(workloads[0], [host_cores])])
     return Tables({"throughput": whole, "shares": shares}, tuple(warnings))

@@ -20,7 +20,7 @@ def report(
     kernel: str = "count",
     *,
     host_cores: Sequence[int] = (1, 4, 16),
-    k_limit: int | None = None,
+    k_limit: float | None = None,
     sd_tx: float = 1.0,
     sd_comp: float = 1.0,
     target: int = 4,

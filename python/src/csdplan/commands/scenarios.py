@@ -7,14 +7,16 @@ from pathlib import Path
 
 from csdplan.commands.choose import ProfileLike, choose, profile_of, read_rows
 from csdplan.commands.tables import Paths, Tables, draw, plot_files
+from csdplan.errors import ModelError
 from csdplan.plot import figures
 from csdplan.profile import Workload
 from csdplan.published import read
 from csdplan.request.scenario import load_scenario
 from csdplan.result import costs
+from csdplan.result.break_even import core_warnings
 from csdplan.result.encoding import encode_plan
 from csdplan.result.overload import measured, measured_plan, overload_plan
-from csdplan.solve.ec_fit import EncodePoint, fit_encode_time
+from csdplan.solve.ec_fit import EncodePoint, EncodeTimes, encode_times
 from csdplan.solve.overload import LimitedPoint, SlowDown, slow_downs, step_slow_downs
 
 _EXAMPLE_FACTORS = "example factors inside published ranges; give --points to measure"
@@ -23,24 +25,29 @@ _EXAMPLE_FACTORS = "example factors inside published ranges; give --points to me
 def ec(
     points: str | Path | None = None,
     *,
+    csd_s: float | None = None,
+    ssd_s: float | None = None,
     blocks: Sequence[int] = (12, 24, 48),
     block_MB: Sequence[float] = (16.0, 64.0, 128.0),
     drive_power: Sequence[float] = (1.0,),
     host_power: Sequence[float] = (1.0,),
     ssd_tx_s: float = 0.0,
     csd_tx_s: float = 0.0,
-    k_limit: int | None = None,
+    k_limit: float | None = None,
     plot: Paths = (),
 ) -> Tables:
     """Find break-even points of erasure coding over blocks, block size and computational power.
 
-    Returns the sheet ``ec``.
+    A size that was measured is answered from its measured times. Other sizes take a model fitted
+    to the points, and column ``times_from`` says so. Returns the sheet ``ec``.
 
     Parameters
     ----------
     points : str or Path, optional
         CSV file with the columns blocks, block_MB, ssd_s, csd_s; by default the published times
         of Newport.
+    csd_s, ssd_s : float, optional
+        Measured times of one encoding, in a drive and on the host [s]; both, in place of points.
     blocks : sequence of int
         Blocks after encoding, n + k.
     block_MB : sequence of float
@@ -49,26 +56,15 @@ def ec(
         Multipliers of computational power [1].
     ssd_tx_s, csd_tx_s : float
         T_SSD-tx and T_CSD-tx of a block [s].
-    k_limit : int, optional
+    k_limit : float, optional
         SSDs that use up the host's ingest bandwidth.
     plot : str, Path, or a sequence of them
         Files for a figure, as in `bep`.
     """
     files = plot_files(plot)
-    given = (
-        read("encode.toml")["encode"]
-        if points is None
-        else read_rows(points, ("blocks", "block_MB", "ssd_s", "csd_s"))
-    )
-    ssd, csd = (
-        fit_encode_time(
-            [
-                EncodePoint(int(row["blocks"]), row["block_MB"] * 1e6, row[f"{side}_s"])
-                for row in given
-            ]
-        )
-        for side in ("ssd", "csd")
-    )
+    ssd, csd = _encode_times(points, ssd_s, csd_s)
+    if files and ssd_s is not None:
+        raise ModelError("plot", files[0], "points of several sizes, which a figure can draw")
     found = encode_plan(
         ssd,
         csd,
@@ -83,6 +79,34 @@ def ec(
     if files:
         draw([figures.encoding(found)], files)
     return Tables({"ec": found})
+
+
+def _encode_times(
+    points: str | Path | None, ssd_s: float | None, csd_s: float | None
+) -> tuple[EncodeTimes | float, EncodeTimes | float]:
+    """Return the times of the host and of a drive, from points or as given."""
+    if ssd_s is not None and csd_s is not None:
+        if points is not None:
+            raise ModelError("points", points, "either points, or csd_s and ssd_s")
+        return ssd_s, csd_s
+    if (ssd_s, csd_s) != (None, None):
+        missing = "ssd_s" if ssd_s is None else "csd_s"
+        raise ModelError(missing, "absent", "both csd_s and ssd_s, or neither")
+    given = (
+        read("encode.toml")["encode"]
+        if points is None
+        else read_rows(points, ("blocks", "block_MB", "ssd_s", "csd_s"))
+    )
+    ssd, csd = (
+        encode_times(
+            [
+                EncodePoint(int(row["blocks"]), row["block_MB"] * 1e6, row[f"{side}_s"])
+                for row in given
+            ]
+        )
+        for side in ("ssd", "csd")
+    )
+    return ssd, csd
 
 
 def tco(
@@ -125,7 +149,7 @@ def overload(
     ssd: str | None = None,
     bytes: int | None = None,
     ssd_profile: ProfileLike | None = None,
-    k_limit: int | None = None,
+    k_limit: float | None = None,
     plot: Paths = (),
 ) -> Tables:
     """Find the break-even point of an overloaded host.
@@ -151,16 +175,17 @@ def overload(
     workload = choose(profile, kernel, device=device, ssd=ssd, bytes=bytes, ssd_profile=ssd_profile)
     name, host_side = profile_of(ssd_profile or profile)
     own = measured(host_side, workload, name=name, cores=host_cores)
+    beyond = tuple(core_warnings(workload, [host_cores]))
     if own and (points, memory_GB, sd_tx, sd_comp) == (None,) * 4:
         found = measured_plan(workload, own, cores=host_cores, k_limit=k_limit)
         draw([figures.overload(found)], files)
-        return Tables({"overload": found}, workload.warnings)
-    warnings: tuple[str, ...] = ()
+        return Tables({"overload": found}, (*workload.warnings, *beyond))
+    warnings = beyond
     if points is not None:
         factors = _measured_factors(workload, points, host_cores)
     else:
         factors = _step_factors(workload, memory_GB, sd_tx, sd_comp)
-        warnings = (_EXAMPLE_FACTORS,) if None in (sd_tx, sd_comp) else ()
+        warnings += (_EXAMPLE_FACTORS,) if None in (sd_tx, sd_comp) else ()
     found = overload_plan(workload, factors, cores=host_cores, k_limit=k_limit)
     draw([figures.memory(found)], files)
     return Tables({"overload": found}, warnings)

@@ -10,6 +10,7 @@ from csdplan.commands.mixed import steps
 from csdplan.commands.tables import Paths, Tables, draw, plot_files
 from csdplan.model.overlap import Overlap
 from csdplan.plot import figures
+from csdplan.result.break_even import core_warnings
 from csdplan.result.simulated import node_of, simulation
 from csdplan.sim import Job, Layout, System
 
@@ -23,7 +24,7 @@ def simulate(
     enabled: Sequence[int] | None = None,
     hosts: int = 1,
     tasks: int = 1600,
-    k_limit: int | None = None,
+    k_limit: float | None = None,
     nic_Bps: float = 1.25e9,
     network_Bps: float | None = None,
     layout: Layout | str = Layout.SPREAD,
@@ -59,7 +60,7 @@ def simulate(
         Drives that compute, on each host; by default steps from none to all.
     tasks : int
         Tasks of the job, which has one working set for each host.
-    k_limit : int, optional
+    k_limit : float, optional
         SSDs that saturate the switch; by default the profile's.
     nic_Bps, network_Bps : float, optional
         Bandwidth of each host's link, and of the whole network if it is limited [bytes/s].
@@ -113,7 +114,7 @@ def simulate(
     counts = steps(0 if host_cores else drives, drives) if enabled is None else list(enabled)
     found = simulation(workload, system, job, counts, fluid=fluid)
     draw([figures.simulated(found)], files)
-    warnings = list(workload.warnings)
+    warnings = [*workload.warnings, *core_warnings(workload, [host_cores])]
     if found.column("net_energy_J")[0] is None:
         warnings.append(f"{name}: energy is unknown: it needs core_W, idle_W and active_W")
     return Tables({"simulate": found}, tuple(warnings))

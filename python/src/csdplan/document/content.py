@@ -19,7 +19,7 @@ from csdplan.result.confidence import uncertain, uncertainty
 from csdplan.result.costs import tco
 from csdplan.result.purchase import bill, requirements, shortfall_sheet, work
 from csdplan.result.sheet import Sheet, sheet_of
-from csdplan.result.sheets import MISSES, closed_form_text, times_sheet
+from csdplan.result.sheets import MISSES, closed_form_text, spread_text, times_sheet
 from csdplan.result.sweeps import Setting, needed, surface
 from csdplan.result.throughput import curves
 from csdplan.solve.optimize import optimize, shortfalls
@@ -56,7 +56,7 @@ class Question:
         The workload.
     host_cores : tuple of int
         The n of each Host(n), at least one.
-    k_limit : int or None
+    k_limit : float or None
         Overrides the profile's own.
     sd_tx, sd_comp : float
         Slow-down factors of an overloaded host [1].
@@ -74,7 +74,7 @@ class Question:
     profile: Profile
     workload: Workload
     host_cores: tuple[int, ...]
-    k_limit: int | None = None
+    k_limit: float | None = None
     sd_tx: float = 1.0
     sd_comp: float = 1.0
     target: int = 4
@@ -120,7 +120,7 @@ def render(question: Question) -> str:
     title = f"SSDs or computational drives: {question.workload.kernel} on {system.device}"
     under = (
         f"Profile {question.name}, Host({cores}), {bytes_text(system.bytes)}, k_limit "
-        f"{system.k_limit}; csdplan {csdplan.__version__}"
+        f"{system.k_limit:.4g}; csdplan {csdplan.__version__}"
     )
     return page(title, under, parts)
 
@@ -133,9 +133,11 @@ def answers(system: SystemResult) -> list[str]:
 def _answer(system: SystemResult, host: HostResult) -> str:
     against = f"as many {system.ssd} SSDs on {host.host_cores} host core(s)"
     if host.devices is not None:
-        some = f"From {host.devices} drives on, {system.device} is faster than {against}"
+        spread = spread_text(host)
+        sure = f"{spread.rstrip(')')} in 90 % of cases)" if spread else ""
+        some = f"From {host.devices} drives{sure} on, {system.device} is faster than {against}"
         if system.k_limit < host.devices:
-            some += f"; the host takes in no more than {system.k_limit} SSDs at full speed"
+            some += f"; the host takes in no more than {system.k_limit:.4g} SSDs at full speed"
         return some + "."
     if host.verdict == "never":
         return (

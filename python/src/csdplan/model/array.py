@@ -31,8 +31,9 @@ def ssd_devices_effective(devices: ArrayLike, k_limit: ArrayLike | None) -> Floa
     devices : array_like
         Devices in the array, m [devices]; whole, from 1 up.
     k_limit : array_like or None
-        Devices at which the host's ingest bandwidth is used up [devices]; whole, from 1 up.
-        None or infinity: the host never limits.
+        Bandwidth that the host takes in, as a multiple of what one device reads [devices]; at
+        least 1, and not necessarily whole: equation 6 as printed rounds it down. None or
+        infinity: the host never limits.
 
     Returns
     -------

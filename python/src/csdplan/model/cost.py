@@ -13,6 +13,9 @@ from csdplan.model.inputs import FloatArray, not_negative, positive
 
 #: Hours in a year of 365.25 days.
 HOURS_PER_YEAR = 8766.0
+#: Power usage effectiveness and share of time at work, unless a question says otherwise [1]. All
+#: questions of cost share them.
+PUE, BUSY = 1.5, 0.5
 
 
 def purchase_usd(host_usd: ArrayLike, drives: ArrayLike, drive_usd: ArrayLike) -> FloatArray:

@@ -53,12 +53,13 @@ def whole(argument: str, value: ArrayLike) -> FloatArray:
 
 
 def limit(argument: str, value: ArrayLike | None) -> FloatArray:
-    """Return a limit as floats: a whole number from 1 up; None or infinity means no limit."""
+    """Return a limit as floats: a number of at least 1; None or infinity means no limit."""
     if value is None:
         return np.asarray(np.inf)
     numbers = _real(argument, value)
-    bounded = np.where(np.isposinf(numbers), 1.0, numbers)
-    whole(argument, bounded)
+    # NaN passes through a minimum, and no comparison with it holds.
+    if not _least(numbers) >= 1:
+        _refuse(argument, numbers, numbers >= 1, "a number of at least 1")
     return numbers
 
 

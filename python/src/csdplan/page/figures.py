@@ -11,7 +11,7 @@ from textwrap import wrap
 from csdplan.page.state import State
 from csdplan.plot import Bar, Bars, Map, Mark, figures
 from csdplan.result.break_even import SystemResult
-from csdplan.result.sheets import closed_form_text, missed
+from csdplan.result.sheets import closed_form_text, missed, spread_text
 from csdplan.result.sweeps import SurfaceResult
 from csdplan.solve.tco import Cost
 
@@ -50,7 +50,9 @@ def sentence(system: SystemResult) -> str:
     host = system.hosts[-1]
     against = f"{system.ssd} SSDs on Host({host.host_cores})"
     if host.devices is not None:
-        text = f"Break-even point: {host.devices} {system.device} drives against {against}."
+        spread = spread_text(host)
+        sure = f" Nine times out of ten it is {spread.strip(' ()')}." if spread else ""
+        text = f"Break-even point: {host.devices} {system.device} drives against {against}.{sure}"
     elif host.verdict == "never":
         text = (
             f"{system.device} never breaks even against {against}: it approaches "

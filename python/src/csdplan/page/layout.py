@@ -82,7 +82,8 @@ def _controls() -> list[Any]:
                 html.Button("Upload a profile (TOML)", id="upload-button", type="button"),
                 id="upload",
                 accept=".toml",
-                max_size=256 * 1024,
+                # A file that is too long is refused by the server, which says so.
+                max_size=-1,
             ),
             className="upload",
         ),

@@ -31,6 +31,7 @@ from csdplan.page.state import (
     TEXTS,
     UPLOADED,
     State,
+    check_choices,
     from_query,
     normalized,
     of_values,
@@ -159,6 +160,7 @@ def chosen(
             state = of_values(values)
         else:
             state = from_query(query)
+            check_choices(state)
         return normalized(state), ""
     except CsdplanError as error:
         plain = of_values(values) if trigger in {"upload", *CHOICES} else State()

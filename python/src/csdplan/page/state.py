@@ -171,6 +171,22 @@ def normalized(state: State) -> State:
     return state
 
 
+def check_choices(state: State) -> None:
+    """Refuse a kernel, device or size that the profile does not have.
+
+    Raises
+    ------
+    ModelError
+        If a choice is named that there is not; the message lists those there are.
+    """
+    found = picks(state)
+    for name in ("kernel", "device", "ssd", "size"):
+        chosen = getattr(state, name)
+        if chosen and chosen not in found[name]:
+            listed = ", ".join(found[name]) or "none"
+            raise ModelError(name, chosen, f"one that {state.profile} has: {listed}")
+
+
 def _names(points: list[Point]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(point.device for point in points))
 

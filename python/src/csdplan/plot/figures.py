@@ -47,7 +47,7 @@ def throughput(curves: SystemCurves) -> Lines:
         smooth=True,
         logarithmic=curves.logarithmic,
         marks=tuple(marks),
-        limits=(Limit(float(curves.k_limit), f"k_limit {curves.k_limit}"),),
+        limits=(Limit(float(curves.k_limit), f"k_limit {curves.k_limit:.4g}"),),
     )
 
 
@@ -90,7 +90,10 @@ def surface(found: SurfaceResult, marks: Sequence[Mark] = ()) -> Map:
         x=found.bandwidth,
         y=found.compute,
         z=found.devices,
-        iso=tuple(Iso(f"BEP {count}", found.bandwidth, places) for count, places in found.iso),
+        iso=tuple(
+            Iso(f"BEP {count}", tuple(x for x, _ in points), tuple(y for _, y in points))
+            for count, points in found.curves
+        ),
         marks=tuple(marks),
     )
 

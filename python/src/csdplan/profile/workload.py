@@ -62,12 +62,17 @@ class Workload:
     gains : tuple
         Units at work in the drive, and throughput over that with the fewest, for every drive
         point of this size; units ascending.
+    media_Bps : float
+        Bytes per second that the drive's media deliver to the drive and to hosts together.
     host_cores_max : int
         Cores that the host has; equation 2 holds up to here.
-    k_limit : int or None
-        Devices that the host can ingest from at full speed; None if the profile cannot tell.
+    k_limit : float or None
+        Devices that the host can ingest from at full speed, not necessarily a whole number; None
+        if the profile cannot tell.
     prov : dict
         Provenance of each of the four times.
+    quartiles : dict
+        Quartiles and number of runs of those of the four times that have them [s].
     energy : dict
         Energy of a run above idle, ``host`` on one core and ``drive``: joules and their source;
         without a side of which the profile says nothing.
@@ -90,9 +95,11 @@ class Workload:
     ssd_overlap: str
     csd_overlap: str
     gains: tuple[tuple[int, float], ...]
+    media_Bps: float
     host_cores_max: int
-    k_limit: int | None
+    k_limit: float | None
     prov: dict[str, str]
+    quartiles: dict[str, tuple[float, float, int]]
     energy: dict[str, tuple[float, str]]
     pipelined: dict[str, float]
     warnings: tuple[str, ...]
@@ -171,9 +178,11 @@ def workload_of(
         ssd_overlap=by_cores[1].overlap,
         csd_overlap=drive.overlap,
         gains=_gains(drives),
+        media_Bps=media_Bps(profile, device),
         host_cores_max=host_side.host.cores,
         k_limit=k_limit(host_side, ssd),
         prov=_provenance(by_cores[1], drive),
+        quartiles=_quartiles(by_cores[1], drive),
         energy={
             side: (point.energy_J.median, point.energy_J.source)
             for side, point in sides.items()
@@ -189,12 +198,12 @@ def workload_of(
     )
 
 
-def k_limit(profile: Profile, ssd: str) -> int | None:
-    """Return how many of `ssd` use up the host's ingest bandwidth (equation 6).
+def k_limit(profile: Profile, ssd: str) -> float | None:
+    """Return the host's ingest bandwidth, as a multiple of what one of `ssd` takes of it.
 
-    The rule is floor(ingest_bw_Bps / b), at least 1, where b is the device's link_bw_Bps or, if
-    that is absent, its ext_read_Bps. Both are whole numbers, so the division is exact. Returns
-    None if either side is unknown.
+    The rule is ingest_bw_Bps / b, at least 1, where b is the device's link_bw_Bps or, if that is
+    absent, its ext_read_Bps. It is a bandwidth, and not rounded; equation 6 as printed rounds it
+    down. Returns None if either side is unknown.
 
     References
     ----------
@@ -205,7 +214,20 @@ def k_limit(profile: Profile, ssd: str) -> int | None:
     each = table.link_bw_Bps or table.ext_read_Bps
     if ingest is None or each is None:
         return None
-    return max(1, ingest // each)
+    return max(1, ingest // each if ingest % each == 0 else ingest / each)
+
+
+def media_Bps(profile: Profile, device: str) -> float:
+    """Return the bytes per second that a device's media deliver to all readers together.
+
+    This is the fastest reading that the profile knows of: int_read_Bps, ext_read_Bps, and the
+    loads of its points in the drive. A reader alone is never slowed down by it.
+    """
+    table = profile.device[device]
+    known = [float(value) for value in (table.int_read_Bps, table.ext_read_Bps) if value]
+    loads = [p for p in profile.point if p.device == device and p.overload is None]
+    known += [point.bytes / point.load_s.median for point in loads]
+    return max(known)
 
 
 def _choose(
@@ -220,7 +242,8 @@ def _choose(
     names = sorted(set(found))
     listed = ", ".join(names)
     if not names:
-        raise ProfileIncomplete(f"{where}: no point with where = {side!r}")
+        hint = "; use it with --ssd-profile, beside one that has" if side == "drive" else ""
+        raise ProfileIncomplete(f"{where}: no point with where = {side!r}{hint}")
     if wanted is not None:
         if wanted not in names:
             raise ProfileIncomplete(f"{where}: no {side} point of {wanted!r}; there are: {listed}")
@@ -266,6 +289,20 @@ def _provenance(host: Point, drive: Point) -> dict[str, str]:
         "ssd_comp_s": host.prov_of(host.comp_s),
         "csd_tx_s": drive.prov_of(drive.load_s),
         "csd_comp_s": drive.prov_of(drive.comp_s),
+    }
+
+
+def _quartiles(host: Point, drive: Point) -> dict[str, tuple[float, float, int]]:
+    timings = {
+        "ssd_tx_s": host.load_s,
+        "ssd_comp_s": host.comp_s,
+        "csd_tx_s": drive.load_s,
+        "csd_comp_s": drive.comp_s,
+    }
+    return {
+        name: (timing.p25, timing.p75, timing.n)
+        for name, timing in timings.items()
+        if timing.p25 is not None and timing.p75 is not None and timing.n is not None
     }
 
 

@@ -15,9 +15,11 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from csdplan.errors import ProfileIncomplete, ProfileInvalid, ProfileNotFound
+from csdplan.model.cost import BUSY, PUE
 from csdplan.model.overlap import Overlap
 from csdplan.profile.read import load, parse_toml, problem, read_file
 from csdplan.profile.schema import Amount, Name, Profile, Table, Text, Whole
+from csdplan.profile.workload import media_Bps
 from csdplan.solve import purchase
 
 _SUFFIX = ".toml"
@@ -39,6 +41,9 @@ class Require(Table):
     hosts_max: Whole = 1
     energy_usd_per_kWh: Amount | None = None
     years: Amount | None = None
+    budget_covers: Literal["purchase", "total"] = "purchase"
+    pue: Annotated[float, Field(ge=1, allow_inf_nan=False)] = PUE
+    busy: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = BUSY
     overlap: Literal["serial", "pipelined"] = "serial"
 
 
@@ -72,7 +77,9 @@ class Drive(Table):
     price_usd: Amount | None = None
     capacity_bytes: Whole | None = None
     ext_read_Bps: Whole | None = None
+    media_bw_Bps: Whole | None = None
     active_W: Amount | None = None
+    idle_W: Amount | None = None
 
 
 class Workload(Table):
@@ -156,6 +163,9 @@ def parse_request(
             hosts_max=require.hosts_max,
             energy_usd_per_kWh=require.energy_usd_per_kWh or 0.0,
             years=require.years or 0.0,
+            budget_covers=require.budget_covers,
+            pue=require.pue,
+            busy=require.busy,
         ),
         overlap=Overlap(require.overlap),
     )
@@ -184,14 +194,18 @@ def _drive(drive: Drive, profile: Profile) -> purchase.DriveKind:
         listed = ", ".join(sorted(profile.device))
         raise ProfileIncomplete(f"{drive.profile} has no device {drive.device!r}; it has: {listed}")
     table, where = profile.device[drive.device], f"drive {drive.name}"
+    read_Bps = _known(drive.ext_read_Bps or table.ext_read_Bps, where, "ext_read_Bps")
+    known = max(read_Bps, media_Bps(profile, drive.device))
     return purchase.DriveKind(
         name=drive.name,
         price_usd=_known(drive.price_usd or table.price_usd, where, "price_usd"),
         capacity_bytes=_known(
             drive.capacity_bytes or table.capacity_bytes, where, "capacity_bytes"
         ),
-        read_Bps=_known(drive.ext_read_Bps or table.ext_read_Bps, where, "ext_read_Bps"),
+        read_Bps=read_Bps,
         active_W=drive.active_W or table.active_W,
+        media_Bps=float(drive.media_bw_Bps or known),
+        idle_W=drive.idle_W or table.idle_W,
     )
 
 
@@ -199,9 +213,9 @@ def _demand(
     workload: Workload, body: RequestFile, profiles: Mapping[str, Profile], file: str
 ) -> purchase.Demand:
     kernel = workload.kernel
-    core_s = _core_s_per_byte(profiles[body.host.profile], kernel)
+    core_s = core_s_per_byte(profiles[body.host.profile], kernel)
     inside = {
-        drive.name: _drive_s_per_byte(profiles[drive.profile], kernel, drive.device)
+        drive.name: drive_s_per_byte(profiles[drive.profile], kernel, drive.device)
         for drive in body.drive
         if drive.computes
     }
@@ -219,7 +233,7 @@ def _demand(
     )
 
 
-def _core_s_per_byte(profile: Profile, kernel: str) -> float | None:
+def core_s_per_byte(profile: Profile, kernel: str) -> float | None:
     """Return the compute time of one host core, from the point of the largest working set."""
     points = [p for p in profile.points(kernel, "host") if p.units == 1]
     if not points:
@@ -228,7 +242,7 @@ def _core_s_per_byte(profile: Profile, kernel: str) -> float | None:
     return point.comp_s.median / point.bytes
 
 
-def _drive_s_per_byte(profile: Profile, kernel: str, device: str) -> float | None:
+def drive_s_per_byte(profile: Profile, kernel: str, device: str) -> float | None:
     """Return load and compute time in the drive at its best, for the largest working set."""
     points = [p for p in profile.points(kernel, "drive") if p.device == device]
     if not points:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from math import floor
 from typing import Any
 
 from csdplan.errors import ModelError, ProfileIncomplete
 from csdplan.model.ratios import CTR_SPLIT, compute_time_ratio
 from csdplan.profile.workload import Workload
+from csdplan.result.bounds import bounds_of, draws_of
 from csdplan.solve.bep import Verdict, break_even
 
 #: Overlaps of transfer and compute that a plan may assume.
@@ -44,6 +46,9 @@ class HostResult:
         Time to store the result that was counted [s]; 0 without ``store``.
     ssd_limit_s, csd_limit_s : float
         Limits of the arrays' times as devices are added [s].
+    devices_low, devices_high : int or None
+        Bounds of the break-even point in 90 % of cases, from the spreads of the four times; None
+        if no spread is known, or drives never break even at that bound.
     """
 
     host_cores: int
@@ -57,6 +62,8 @@ class HostResult:
     ssd_store_s: float
     ssd_limit_s: float
     csd_limit_s: float
+    devices_low: int | None = None
+    devices_high: int | None = None
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,7 @@ class SystemResult:
         Working set [bytes].
     sizes : tuple of int
         Every working set that the profile would allow, ascending [bytes].
-    k_limit : int
+    k_limit : float
         Devices that use up the host's ingest bandwidth.
     k_limit_from : str
         ``profile`` or ``option``.
@@ -102,7 +109,7 @@ class SystemResult:
     ssd: str
     bytes: int
     sizes: tuple[int, ...]
-    k_limit: int
+    k_limit: float
     k_limit_from: str
     drive_units: int
     csd_tx_s: float
@@ -155,7 +162,7 @@ def bep(
     workloads: Sequence[Workload],
     host_cores: Sequence[int],
     *,
-    k_limit: int | None = None,
+    k_limit: float | None = None,
     sd_tx: float = 1.0,
     sd_comp: float = 1.0,
     host_part_s: float = 0.0,
@@ -170,7 +177,7 @@ def bep(
         At least one, all of the same kernel.
     host_cores : sequence of int
         The n of each Host(n), at least one.
-    k_limit : int, optional
+    k_limit : float, optional
         Overrides the profiles' own.
     sd_tx, sd_comp : float
         Slow-down factors of an overloaded host [1]; at least 1.
@@ -206,7 +213,8 @@ def bep(
         warnings.extend(text for text in workload.warnings if not any(key in text for key in ours))
         if store and not (workload.csd_store_s and workload.host(1).store_s):
             warnings.append(f"{workload.profile}: no store_s on one side or both; 0 s was counted")
-        warnings.extend(_core_warnings(workload, host_cores))
+        warnings.extend(core_warnings(workload, host_cores))
+        warnings.extend(_rounded(workload, host_cores, k_limit, factors, store, overlap))
         warnings.extend(_measured_warnings(workload, overlap))
     return BepResult(
         kernel=workloads[0].kernel,
@@ -221,7 +229,7 @@ def bep(
 def _system(
     workload: Workload,
     host_cores: Sequence[int],
-    k_limit: int | None,
+    k_limit: float | None,
     factors: dict[str, float],
     *,
     store: bool,
@@ -265,7 +273,7 @@ def _system(
 def _hosts(
     workload: Workload,
     host_cores: Sequence[int],
-    k_limit: int,
+    k_limit: float,
     factors: dict[str, float],
     *,
     store: bool,
@@ -287,8 +295,10 @@ def _hosts(
         csd_store_s=workload.csd_store_s if store else 0.0,
         **sides,
     )
+    draws = draws_of(workload)
     results = []
     for row, (cores, time) in enumerate(zip(host_cores, times, strict=True)):
+        bounds = bounds_of(workload, time, draws, k_limit, factors, stores[row], store, sides)
         verdict = solution.verdict(row)
         found = verdict is Verdict.BREAKS_EVEN
         results.append(
@@ -304,9 +314,36 @@ def _hosts(
                 ssd_store_s=stores[row],
                 ssd_limit_s=float(solution.ssd_limit_s[row]),
                 csd_limit_s=float(solution.csd_limit_s[row]),
+                devices_low=bounds[0],
+                devices_high=bounds[1],
             )
         )
     return tuple(results)
+
+
+def _rounded(
+    workload: Workload,
+    host_cores: Sequence[int],
+    k_limit: float | None,
+    factors: dict[str, float],
+    store: bool,
+    overlap: str,
+) -> list[str]:
+    """Say what equation 6 gives as printed, where it rounds a bandwidth down to whole SSDs."""
+    effective = k_limit if k_limit is not None else workload.k_limit
+    if effective is None or effective == floor(effective):
+        return []
+    printed = _system(
+        workload, host_cores, float(floor(effective)), factors, store=store, overlap=overlap
+    )
+    answers = ", ".join(
+        f"{host.devices or host.verdict} for Host({host.host_cores})" for host in printed.hosts
+    )
+    return [
+        f"{workload.profile}: the host takes in as much as {effective:.4g} SSDs give; equation 6 "
+        f"as printed rounds that down to {floor(effective)}, and the closed form of the papers "
+        f"would be {answers}"
+    ]
 
 
 def _answered(*, store: bool, overlap: str) -> tuple[str, ...]:
@@ -333,7 +370,8 @@ def _measured_warnings(workload: Workload, overlap: str) -> list[str]:
     return warnings
 
 
-def _core_warnings(workload: Workload, host_cores: Sequence[int]) -> list[str]:
+def core_warnings(workload: Workload, host_cores: Sequence[int]) -> list[str]:
+    """Warn of hosts that work with more cores than the profile's host has."""
     most = workload.host_cores_max
     return [
         f"{workload.profile}: Host({cores}) exceeds the host's {most} cores; "

@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from csdplan.errors import ModelError, ProfileIncomplete
+from csdplan.model.inputs import not_negative
 from csdplan.profile.schema import Point, Profile, Timing
 from csdplan.profile.workload import Workload
 from csdplan.result.sheet import Sheet, Value, sheet_of
 from csdplan.solve.uncertainty import (
+    SPREADS,
     Distribution,
     Index,
     Input,
@@ -24,9 +26,6 @@ from csdplan.solve.uncertainty import (
     sobol,
 )
 
-#: Relative spreads of times without quartiles, by provenance: a number printed to two digits, one
-#: solved from such numbers, and one chosen as a scale, which has no spread that anyone knows.
-SPREADS = {"given": 0.02, "inferred": 0.05, "assumed": 0.0, "measured": 0.0}
 #: Quantiles that are shown.
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -58,7 +57,7 @@ def uncertain(
     workload: Workload,
     *,
     host_cores: int = 1,
-    k_limit: int | None = None,
+    k_limit: float | None = None,
     spreads: Mapping[str, float] | None = None,
     ranges: Sequence[Uniform] = (),
     of: str = "run",
@@ -73,7 +72,7 @@ def uncertain(
         The workload.
     host_cores : int
         n of Host(n).
-    k_limit : int, optional
+    k_limit : float, optional
         Overrides the profile's own.
     spreads : mapping, optional
         Relative spread by provenance, over `SPREADS`.
@@ -91,6 +90,8 @@ def uncertain(
     used = {**SPREADS, **(spreads or {})}
     if unknown := set(used) - set(SPREADS):
         raise ModelError("spread", ", ".join(sorted(unknown)), f"one of {', '.join(SPREADS)}")
+    for name, value in used.items():
+        not_negative(f"spread of {name}", value)
     host, drive = _host_point(profile, workload, host_cores), _drive_point(profile, workload)
     timings = {
         "ssd_tx_s": (host, host.load_s),

@@ -25,7 +25,7 @@ def mix(
     drives: int,
     csds: Sequence[int],
     cores: int = 1,
-    k_limit: int | None = None,
+    k_limit: float | None = None,
     placement: Placement | str = Placement.EVEN,
     overlap: Overlap | str = Overlap.SERIAL,
 ) -> tuple[Sheet, Sheet]:
@@ -43,7 +43,7 @@ def mix(
         Numbers of them that compute.
     cores : int
         Host cores at work.
-    k_limit : int, optional
+    k_limit : float, optional
         SSDs that use up the host's ingest bandwidth; by default the profile's.
     placement, overlap
         As in `csdplan.solve.mix.split`.
@@ -73,7 +73,8 @@ def mix(
     port_Bps = min(workload.bytes / workload.host(cores).tx_s for workload in workloads)
     cpu = Cpu("host", max(1, cores), 0.0, effective * port_Bps, max(1, drives))
     ssd = DriveKind("ssd", 0.0, _ANY_CAPACITY, port_Bps)
-    csd = DriveKind("csd", 0.0, _ANY_CAPACITY, port_Bps)
+    media_Bps = max([port_Bps, *(workload.media_Bps for workload in workloads)])
+    csd = DriveKind("csd", 0.0, _ANY_CAPACITY, port_Bps, media_Bps=media_Bps)
     rows: list[tuple[Value, ...]] = []
     parts: list[tuple[Value, ...]] = []
     for count in csds:
@@ -87,7 +88,7 @@ def mix(
         ]
     kernels = ", ".join(workload.kernel for workload in workloads)
     title = f"{kernels} on {drives} devices, some of them {workloads[0].device} that compute"
-    note = f"Host({cores}), k_limit {effective}, data placed: {Placement(placement).value}"
+    note = f"Host({cores}), k_limit {effective:.4g}, data placed: {Placement(placement).value}"
     return (
         sheet_of(title, COLUMNS, rows, note),
         sheet_of("Who computes", ("csds", "workload", "by_host", "by_drives"), parts),

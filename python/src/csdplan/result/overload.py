@@ -15,7 +15,7 @@ from csdplan.units import bytes_text
 
 
 def overload_plan(
-    workload: Workload, factors: Sequence[SlowDown], *, cores: int = 1, k_limit: int | None = None
+    workload: Workload, factors: Sequence[SlowDown], *, cores: int = 1, k_limit: float | None = None
 ) -> Sheet:
     """Tabulate break-even points against the memory that a host has for a kernel."""
     settings = [
@@ -113,7 +113,7 @@ def measured(
 
 
 def measured_plan(
-    workload: Workload, found: Sequence[Measured], *, cores: int = 1, k_limit: int | None = None
+    workload: Workload, found: Sequence[Measured], *, cores: int = 1, k_limit: float | None = None
 ) -> Sheet:
     """Tabulate break-even points under each overload that was measured."""
     settings = [

@@ -18,11 +18,18 @@ def bill(request: Request, plan: Plan) -> Sheet:
     for kind in request.drives:
         if count := plan.drives.get(kind.name, 0):
             rows.append(("drive", kind.name, count, kind.price_usd, count * kind.price_usd))
+    limits = request.limits
     if plan.energy_usd:
-        rows.append(("energy", f"{request.limits.years:g} years", None, None, plan.energy_usd))
+        rows.append(("purchase", "hosts and drives", None, None, plan.price_usd))
+        rows.append(("energy", f"{limits.years:g} years", None, None, plan.energy_usd))
     rows.append(("all", "", None, None, plan.cost_usd))
     power = "power unknown" if plan.power_W is None else f"{plan.power_W:g} W at work"
     note = f"{plan.capacity_bytes / 1e12:g} TB, {power}; {plan.verdict.value}"
+    if plan.energy_usd:
+        note += f"; energy at PUE {limits.pue:g}, {limits.busy:.0%} of the time at work"
+    if limits.budget_usd is not None:
+        covered = "the purchase" if limits.budget_covers == "purchase" else "purchase and energy"
+        note += f"; the budget covers {covered}"
     if plan.bound_usd < plan.cost_usd:
         note += f", no purchase costs less than {plan.bound_usd:.2f} USD"
     return sheet_of("What to buy", ("what", "name", "count", "price_usd", "cost_usd"), rows, note)
@@ -106,6 +113,7 @@ def _unit(requirement: str) -> tuple[float, str]:
         "budget": (1.0, "USD"),
         "power": (1.0, "W"),
         "hosts": (1.0, "hosts"),
+        "rack": (1.0, "U"),
     }
     return units.get(requirement, (1e9, "GB/s"))
 

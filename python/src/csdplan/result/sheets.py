@@ -92,7 +92,7 @@ def host_sheet(result: BepResult) -> Sheet:
     """
     own = tuple(field.name for field in fields(HostResult))
     columns = own if len(result.systems) == 1 else ("profile", "device", *own)
-    systems = ", ".join(f"{each.device}, k_limit {each.k_limit}" for each in result.systems)
+    systems = ", ".join(f"{each.device}, k_limit {each.k_limit:.4g}" for each in result.systems)
     return _view(f"{result.kernel} on {systems}", result, result.systems, columns)
 
 
@@ -154,9 +154,17 @@ def _record(result: BepResult, system: SystemResult, host: HostResult) -> Mappin
     }
 
 
+def spread_text(host: HostResult) -> str:
+    """Return the bounds of a break-even point in 90 % of cases, such as `` (11-13)``."""
+    if host.devices_low is None and host.devices_high is None:
+        return ""
+    high = "never" if host.devices_high is None else str(host.devices_high)
+    return f" ({host.devices_low}-{high})"
+
+
 def _devices_or_limits(host: HostResult) -> str:
     if host.devices is not None:
-        return str(host.devices)
+        return f"{host.devices}{spread_text(host)}"
     if host.verdict == "never":
         return f"never: {host.csd_limit_s:.3g} s at best, SSDs {host.ssd_limit_s:.3g} s"
     return "over 2^53"
@@ -178,6 +186,12 @@ def _energy(system: SystemResult) -> str:
     return f"; energy of a run above idle: {said}"
 
 
+def _range_note(system: SystemResult) -> str:
+    if not any(spread_text(host) for host in system.hosts):
+        return ""
+    return "; in brackets: 90 % of cases, csdplan uncertainty says on which time it hangs"
+
+
 def _footnote(system: SystemResult) -> str:
     sources = ", ".join(f"{name} {prov}" for name, prov in system.prov.items())
     stored = f" + {system.csd_store_s:.4g} s store" if system.csd_store_s else ""
@@ -189,6 +203,7 @@ def _footnote(system: SystemResult) -> str:
         f"{_sizes(system)}; {system.workload_class}: {system.host_ctr:.0%} of Host(1)'s "
         f"time is compute, {system.drive_ctr:.0%} of the drive's; drive: {system.csd_tx_s:.4g} s "
         f"+ {system.csd_comp_s:.4g} s{stored} on {system.drive_units} units{gains}; "
-        f"SSD: {system.ssd}; k_limit {system.k_limit} "
+        f"SSD: {system.ssd}; k_limit {system.k_limit:.4g} "
         f"(by {system.k_limit_from}){'' if plain else overlap}; {sources}{_energy(system)}"
+        f"{_range_note(system)}"
     )

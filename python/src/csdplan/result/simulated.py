@@ -13,7 +13,16 @@ from csdplan.errors import ModelError, ProfileIncomplete
 from csdplan.profile.schema import Profile
 from csdplan.profile.workload import Workload
 from csdplan.result.sheet import Sheet, Value, sheet_of
-from csdplan.sim import Job, Node, System, expected_time_s, fleet_of, run_fluid, simulate
+from csdplan.sim import (
+    Job,
+    Node,
+    System,
+    bound_Bps,
+    expected_time_s,
+    fleet_of,
+    run_fluid,
+    simulate,
+)
 from csdplan.units import bytes_text
 
 COLUMNS = (
@@ -22,6 +31,7 @@ COLUMNS = (
     "throughput_Bps",
     "closed_form_Bps",
     "of_closed_form",
+    "bound_Bps",
     "cores_busy",
     "drives_busy",
     "uplink_busy",
@@ -37,7 +47,7 @@ def node_of(
     cores: int,
     drives: int,
     enabled: int,
-    k_limit: int | None = None,
+    k_limit: float | None = None,
     profile: Profile | None = None,
 ) -> Node:
     """Return the node whose speeds are those of a workload.
@@ -48,7 +58,7 @@ def node_of(
         Times of one working set; their quotients with its size are the speeds.
     cores, drives, enabled : int
         As in `Node`.
-    k_limit : int, optional
+    k_limit : float, optional
         The switch carries so many times what one SSD reads; by default the profile's.
     profile : Profile, optional
         Source of watts; without it they are unknown.
@@ -62,7 +72,7 @@ def node_of(
     if effective is None:
         raise ProfileIncomplete(f"{workload.profile}: k_limit is unknown; give --k-limit")
     if effective < 1:
-        raise ModelError("k_limit", effective, "a whole number of at least 1")
+        raise ModelError("k_limit", effective, "a number of at least 1")
     host = workload.host(max(1, cores))
     port_Bps = workload.bytes / host.tx_s
     # The compute time of n cores is comp_s / divisor, so one core's share of it is this.
@@ -78,6 +88,7 @@ def node_of(
         drive_comp_Bps=workload.bytes / workload.csd_comp_s,
         port_Bps=port_Bps,
         uplink_Bps=effective * port_Bps,
+        media_Bps=max(workload.media_Bps, port_Bps, workload.bytes / workload.csd_tx_s),
         idle_W=machine.idle_W if machine else None,
         core_W=machine.core_W if machine else None,
         drive_idle_W=table.idle_W if table else None,
@@ -124,7 +135,9 @@ def simulation(
         f"{bytes_text(job.total_bytes)} in {job.tasks} tasks, {job.layout.value}, "
         f"{job.overlap.value}; "
         f"{'fluid' if fluid else 'events'}, seed {job.seed}. closed_form_Bps: equations 5 and 7, "
-        "host and drives finishing together. net_energy_J: active power times busy time, above idle"
+        "host and drives finishing together, on any data. bound_Bps: no run exceeds it, because "
+        "drives compute only their own data and share their media with the host. net_energy_J: "
+        "active power times busy time, above idle; a drive that a host reads is active"
     )
     return sheet_of(title, COLUMNS, rows, note)
 
@@ -140,6 +153,7 @@ def _row(system: System, job: Job, fluid: bool) -> tuple[Value, ...]:
             flow.throughput_Bps,
             closed_Bps,
             flow.throughput_Bps / closed_Bps,
+            bound_Bps(system, job),
             None,
             flow.drive_utilization,
             None,
@@ -154,6 +168,7 @@ def _row(system: System, job: Job, fluid: bool) -> tuple[Value, ...]:
         run.throughput_Bps,
         closed_Bps,
         run.throughput_Bps / closed_Bps,
+        bound_Bps(system, job),
         run.core_utilization,
         run.drive_utilization,
         run.uplink_utilization,

@@ -47,7 +47,7 @@ class Setting:
     ----------
     host_cores : int
         Host cores at work.
-    k_limit : int or None
+    k_limit : float or None
         None: the profile's own.
     bandwidth, compute : float
         Multipliers of the drive [1].
@@ -56,7 +56,7 @@ class Setting:
     """
 
     host_cores: int = 1
-    k_limit: int | None = None
+    k_limit: float | None = None
     bandwidth: float = 1.0
     compute: float = 1.0
     sd_tx: float = 1.0
@@ -167,6 +167,9 @@ class SurfaceResult:
     iso : tuple
         For each wanted break-even point C: C, and for each bandwidth the compute multiplier that
         must be exceeded for it (None where no compute is enough).
+    curves : tuple
+        For each C: C, and the line itself as points of bandwidth and compute, within the surface
+        and up to its edges.
     """
 
     title: str
@@ -174,6 +177,7 @@ class SurfaceResult:
     compute: tuple[float, ...]
     devices: tuple[tuple[int | None, ...], ...]
     iso: tuple[tuple[int, tuple[float | None, ...]], ...]
+    curves: tuple[tuple[int, tuple[tuple[float, float], ...]], ...] = ()
 
     def sheet(self) -> Sheet:
         """Return the surface as rows of bandwidth, compute and break-even point."""
@@ -204,6 +208,8 @@ class SurfaceResult:
         return sheet_of("Lines of equal break-even point", _ISO_COLUMNS, rows, note)
 
 
+#: Points of a curve along each of its two quantities.
+_CURVE = 121
 _ISO_COLUMNS = ("devices_at_most", "bandwidth", "compute_above")
 
 
@@ -237,7 +243,7 @@ def surface(
     found = [int(value) or None for value in solution.devices]
     across = len(bandwidth)
     host = workload.host(start.host_cores)
-    lines = []
+    lines, curved = [], []
     for wanted in iso:
         limit = drive_time_limit_s(
             wanted,
@@ -253,6 +259,7 @@ def surface(
         )
         values = [None if np.isnan(value) else float(value) for value in threshold.value]
         lines.append((wanted, tuple(values)))
+        curved.append((wanted, _curve(workload, float(limit), bandwidth, compute)))
     return SurfaceResult(
         title=f"{workload.kernel} on {workload.device}, Host({start.host_cores})",
         bandwidth=tuple(bandwidth),
@@ -261,7 +268,29 @@ def surface(
             tuple(found[row * across : (row + 1) * across]) for row in range(len(compute))
         ),
         iso=tuple(lines),
+        curves=tuple(curved),
     )
+
+
+def _curve(
+    workload: Workload, limit_s: float, bandwidth: Sequence[float], compute: Sequence[float]
+) -> tuple[tuple[float, float], ...]:
+    """Return a line of equal break-even point, between the bounds of both multipliers.
+
+    The line is a hyperbola: points evenly apart in each multiplier show its steep part and its
+    flat part, and end at the edges.
+    """
+    across, up = (np.linspace(places[0], places[-1], _CURVE) for places in (bandwidth, compute))
+    times = workload.csd_tx_s, workload.csd_comp_s
+    heights = compute_multiplier(limit_s, *times, bandwidth=across).value
+    widths = bandwidth_multiplier(limit_s, *times, compute=up).value
+    points = [*zip(across, heights, strict=True), *zip(widths, up, strict=True)]
+    inside = {
+        (float(x), float(y))
+        for x, y in points
+        if across[0] <= x <= across[-1] and up[0] <= y <= up[-1]
+    }
+    return tuple(sorted(inside, key=lambda point: (point[0], -point[1])))
 
 
 def needed(

@@ -51,7 +51,7 @@ class SystemCurves:
         Kernel and device.
     devices : tuple of int
         Numbers of devices, ascending, from 1.
-    k_limit : int
+    k_limit : float
         Devices that use up the host's ingest bandwidth.
     logarithmic : bool
         True if the span needs logarithmic axes.
@@ -63,7 +63,7 @@ class SystemCurves:
 
     title: str
     devices: tuple[int, ...]
-    k_limit: int
+    k_limit: float
     logarithmic: bool
     drives: Curve
     hosts: tuple[Curve, ...]

@@ -5,12 +5,14 @@
 - ``events``: discrete-event simulation; tasks are pulled one by one by cores and drives.
 - ``fluid``: the limit of many small tasks, for fleets of thousands of hosts at once.
 - ``outcome``: throughput, utilization and energy of a run, however it was obtained.
+- ``bound``: a throughput that no run exceeds, which knows where the data lies.
 - ``expected``: the time that the closed forms give for the same system.
 
 Equal inputs give equal outcomes: the only randomness comes from the job's seed. Nothing here
 reads a profile, a clock or a file.
 """
 
+from csdplan.sim.bound import bound_Bps
 from csdplan.sim.events import simulate
 from csdplan.sim.expected import expected_time_s
 from csdplan.sim.fluid import Fleet, FleetOutcome, fleet_of, run_fluid
@@ -25,6 +27,7 @@ __all__ = [
     "Node",
     "Outcome",
     "System",
+    "bound_Bps",
     "expected_time_s",
     "fleet_of",
     "run_fluid",

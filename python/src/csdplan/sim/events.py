@@ -18,8 +18,8 @@ import simpy
 
 from csdplan.errors import ModelError
 from csdplan.model.overlap import Overlap
-from csdplan.sim.links import FairLinks, Link, Path
-from csdplan.sim.outcome import Outcome, net_energy_J, total_energy_J
+from csdplan.sim.links import FairLinks, Link, Parts, Path
+from csdplan.sim.outcome import Outcome, drive_active_s, net_energy_J, total_energy_J
 from csdplan.sim.system import Job, Layout, System, slowness, tasks_per_drive
 
 Steps = Generator[simpy.Event, Any, None]
@@ -41,6 +41,7 @@ class _Books:
     core_busy_s: float = 0.0
     drive_busy_s: float = 0.0
     host_bytes: float = 0.0
+    read_bytes: float = 0.0
     drive_bytes: float = 0.0
     last_drive_s: float = 0.0
     last_core_s: float = 0.0
@@ -132,10 +133,11 @@ def _begin(system: System, job: Job) -> _Run:
         first += count
     env = simpy.Environment()
     slow = slowness(drives, job.stragglers, job.straggler_factor, job.seed).tolist()
-    return _Run(env, system, job, FairLinks(env, _capacities(system)), waiting, slow, job.tasks)
+    links = FairLinks(env, _capacities(system, slow))
+    return _Run(env, system, job, links, waiting, slow, job.tasks)
 
 
-def _capacities(system: System) -> dict[Link, float]:
+def _capacities(system: System, slow: list[float]) -> dict[Link, float]:
     node = system.node
     capacity: dict[Link, float] = {}
     for host in range(system.hosts):
@@ -143,7 +145,11 @@ def _capacities(system: System) -> dict[Link, float]:
         capacity["uplink", host] = node.uplink_Bps
         capacity["nic", host] = node.nic_Bps
         for index in range(node.drives):
-            capacity["port", host * node.drives + index] = node.port_Bps
+            drive = host * node.drives + index
+            capacity["port", drive] = node.port_Bps
+            if node.contended and index < node.enabled:
+                capacity["media", drive] = node.all_readers_Bps
+                capacity["inside", drive] = node.drive_read_Bps / slow[drive]
     if system.network_Bps is not None:
         capacity["network",] = system.network_Bps
     return capacity
@@ -160,12 +166,31 @@ def _path(run: _Run, drive: int, to_host: int) -> Path:
     return path if run.system.network_Bps is None else (*path, ("network",))
 
 
+def _media(run: _Run, drive: int) -> Parts:
+    """Return the shares of a host's read that the media of computing drives deliver.
+
+    Media without a second reader never hold up a port, and are left out. A slow-down of the host's
+    transfer lengthens the transfer, not the reading of the media.
+    """
+    node = run.system.node
+    if not node.contended:
+        return ()
+    if run.job.layout is Layout.WHOLE:
+        computes = drive % node.drives < node.enabled
+        return ((("media", drive), 1.0 / node.sd_tx),) if computes else ()
+    first = run.host_of(drive) * node.drives
+    share = 1.0 / (node.drives * node.sd_tx)
+    return tuple((("media", first + index), share) for index in range(node.enabled))
+
+
 def _core(run: _Run, host: int) -> Steps:
     """One host core."""
     node, job = run.system.node, run.job
 
     def load(task: _Task) -> simpy.Event:
-        return run.links.transfer(_path(run, task.drive, host), job.task_bytes * node.sd_tx)
+        run.books.read_bytes += job.task_bytes
+        path, parts = _path(run, task.drive, host), _media(run, task.drive)
+        return run.links.transfer(path, job.task_bytes * node.sd_tx, parts)
 
     def take() -> _Task | None:
         task = run.take_fullest(host)
@@ -197,7 +222,7 @@ def _core(run: _Run, host: int) -> Steps:
 
 def _drive(run: _Run, drive: int) -> Steps:
     """One drive that computes."""
-    node, job = run.system.node, run.job
+    job = run.job
     host = run.host_of(drive)
     while True:
         if run.waiting[drive]:
@@ -210,21 +235,7 @@ def _drive(run: _Run, drive: int) -> Steps:
         begun_s = run.env.now
         if job.dispatch_s:
             yield run.env.timeout(job.dispatch_s)
-        slow = run.slow[drive]
-        compute_s = task.factor * job.task_bytes / node.drive_comp_Bps
-        if task.drive == drive:
-            load_s = job.task_bytes / node.drive_read_Bps
-        else:
-            before_s = run.env.now
-            path = (*_path(run, task.drive, host), ("port", drive))
-            yield run.links.transfer(path, job.task_bytes)
-            load_s = 0.0
-            if job.overlap is Overlap.PIPELINED:
-                compute_s = max(0.0, compute_s - (run.env.now - before_s))
-        if job.overlap is Overlap.SERIAL:
-            yield run.env.timeout(slow * (load_s + compute_s))
-        else:
-            yield run.env.timeout(slow * max(load_s, compute_s))
+        yield from _process(run, drive, task)
         if job.result_ratio:
             yield run.links.transfer(
                 (("port", drive), ("uplink", host)), job.result_ratio * job.task_bytes
@@ -234,12 +245,30 @@ def _drive(run: _Run, drive: int) -> Steps:
         run.books.end_s = run.books.last_drive_s = run.env.now
 
 
+def _process(run: _Run, drive: int, task: _Task) -> Steps:
+    """Load a task into a drive, from its own media or another's, and compute it."""
+    node, job, slow = run.system.node, run.job, run.slow[drive]
+    compute_s = slow * task.factor * job.task_bytes / node.drive_comp_Bps
+    pipelined, begun_s = job.overlap is Overlap.PIPELINED, run.env.now
+    if task.drive != drive:
+        path = (*_path(run, task.drive, run.host_of(drive)), ("port", drive))
+        run.books.read_bytes += job.task_bytes
+        yield run.links.transfer(path, job.task_bytes, _media(run, task.drive))
+    elif node.contended:
+        yield run.links.transfer((("inside", drive), ("media", drive)), job.task_bytes)
+    else:
+        yield run.env.timeout(slow * job.task_bytes / node.drive_read_Bps)
+    overlapped_s = run.env.now - begun_s if pipelined else 0.0
+    yield run.env.timeout(max(0.0, compute_s - overlapped_s))
+
+
 def _outcome(run: _Run) -> Outcome:
     node, hosts, books = run.system.node, run.system.hosts, run.books
     time_s = books.end_s
     cores, computing = hosts * node.cores, hosts * node.enabled
     crossed = sum(run.links.carried_bytes["uplink", host] for host in range(hosts))
-    net_J = net_energy_J(node, books.core_busy_s, books.drive_busy_s)
+    active_s = drive_active_s(node, hosts, time_s, books.drive_busy_s, books.read_bytes)
+    net_J = net_energy_J(node, books.core_busy_s, active_s)
     return Outcome(
         time_s=time_s,
         throughput_Bps=run.job.total_bytes / time_s,

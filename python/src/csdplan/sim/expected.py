@@ -32,9 +32,11 @@ def expected_time_s(system: System, job: Job) -> float:
     """Return the time of the job by equations 5 and 7, host and drives finishing together [s].
 
     With no drive enabled this is equation 5, with no cores equation 7; with both, the two rates
-    add: each pulls work until there is none. Skew, stragglers, results sent back, dispatch and
+    add: each pulls work until there is none. All media together deliver every byte once. Skew,
+    stragglers, results sent back, dispatch and
     the size of a task do not appear.
     """
     node = system.node
     rate = host_Bps(node, job.overlap) + node.enabled * drive_Bps(node, job.overlap)
+    rate = min(rate, node.drives * node.all_readers_Bps)
     return job.total_bytes / (system.hosts * rate)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +19,16 @@ from numpy.typing import NDArray
 from csdplan.errors import ModelError
 from csdplan.model.inputs import FloatArray, not_negative, positive
 from csdplan.sim.expected import drive_Bps, host_Bps
-from csdplan.sim.outcome import net_energy_J, total_energy_J
+from csdplan.sim.outcome import drive_active_s, net_energy_J, total_energy_J
 from csdplan.sim.system import Job, System, shares, slowness
 
 #: Halvings of the interval; 2**-50 of the longest possible time is far below what matters.
 _HALVINGS = 50
 #: Steps of the search for a time that is enough, and its growth: up to 10**24 seconds.
 _DOUBLINGS, _GROWTH = 80, 2.0
+
+#: Relative error allowed for where two rounded numbers meet.
+_ROUNDING = 1e-12
 
 BoolArray = NDArray[np.bool_]
 
@@ -47,6 +51,8 @@ class Fleet:
         Rate of each host's cores on data that they fetch from other hosts [bytes/s].
     reads_Bps : ndarray, (H,)
         Rate of all readers together from each host's drives [bytes/s].
+    media_Bps : ndarray, (H,)
+        Rate of the media of each of a host's drives, for all readers together [bytes/s].
     uplink_Bps, nic_Bps : ndarray, (H,)
         The switch towards the host, and the host's link to the network [bytes/s].
     network_Bps : float
@@ -63,6 +69,7 @@ class Fleet:
     host_Bps: FloatArray
     remote_Bps: FloatArray
     reads_Bps: FloatArray
+    media_Bps: FloatArray
     uplink_Bps: FloatArray
     nic_Bps: FloatArray
     network_Bps: float
@@ -76,15 +83,27 @@ class Fleet:
         hosts = (self.work_bytes.shape[0],)
         for name in ("work_bytes", "drive_Bps", "stolen_Bps", "host_Bps", "remote_Bps"):
             not_negative(name, getattr(self, name))
-        for name in ("reads_Bps", "uplink_Bps", "nic_Bps"):
+        for name in ("reads_Bps", "media_Bps", "uplink_Bps", "nic_Bps"):
             positive(name, getattr(self, name))
         for name in ("drive_Bps", "stolen_Bps"):
             if getattr(self, name).shape != self.work_bytes.shape:
                 raise ModelError(name, getattr(self, name).shape, "the shape of work_bytes")
-        for name in ("host_Bps", "remote_Bps", "reads_Bps", "uplink_Bps", "nic_Bps"):
+        for name in (
+            "host_Bps",
+            "remote_Bps",
+            "reads_Bps",
+            "media_Bps",
+            "uplink_Bps",
+            "nic_Bps",
+        ):
             if getattr(self, name).shape != hosts:
                 raise ModelError(name, getattr(self, name).shape, "one value for each host")
         positive("work_bytes in all", float(self.work_bytes.sum()))
+
+    @cached_property
+    def host_bytes(self) -> FloatArray:
+        """Input that lies on all drives of each host [bytes]."""
+        return np.asarray(self.work_bytes.sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -144,6 +163,7 @@ def fleet_of(system: System, job: Job) -> Fleet:
         host_Bps=np.full(hosts, host_Bps(node, job.overlap)),
         remote_Bps=np.full(hosts, host_Bps(over_network, job.overlap)),
         reads_Bps=np.full(hosts, min(node.drives * node.port_Bps, node.uplink_Bps)),
+        media_Bps=np.full(hosts, node.all_readers_Bps),
         uplink_Bps=np.full(hosts, node.uplink_Bps),
         nic_Bps=np.full(hosts, node.nic_Bps),
         network_Bps=np.inf if system.network_Bps is None else system.network_Bps,
@@ -174,11 +194,53 @@ def run_fluid(fleet: Fleet, system: System | None = None) -> FleetOutcome:
 def _left(fleet: Fleet, time_s: FloatArray) -> FloatArray:
     """Return the work that exceeds a host's own capacity in `time_s` (negative: spare capacity)."""
     excess, spare, crossed = _excess(fleet, time_s)
+    unread = _unread(fleet, time_s)
     if fleet.steal:
         helped = np.minimum(excess, spare)
         lanes = fleet.uplink_Bps * time_s - crossed
-        return excess - np.minimum(helped + fleet.host_Bps * time_s, np.maximum(lanes, 0.0))
-    return excess - np.minimum(fleet.host_Bps * time_s, fleet.uplink_Bps * time_s - crossed)
+        left = excess - np.minimum(helped + fleet.host_Bps * time_s, np.maximum(lanes, 0.0))
+    else:
+        left = excess - np.minimum(fleet.host_Bps * time_s, fleet.uplink_Bps * time_s - crossed)
+    return np.maximum(left, unread)
+
+
+def _unread(fleet: Fleet, time_s: FloatArray) -> FloatArray:
+    """Return the data of each host that its media cannot even deliver (negative: bandwidth left).
+
+    Every byte is read once, by its own drive or by another reader.
+    """
+    drives = fleet.work_bytes.shape[1]
+    return np.asarray(fleet.host_bytes - drives * fleet.media_Bps * time_s)
+
+
+def _inside(fleet: Fleet, time_s: FloatArray) -> FloatArray:
+    """Return the most that each drive does of its own data in `time_s` [bytes].
+
+    The data that drives leave is read from all media of the host evenly, and a drive gets what
+    its media have left: b = M T - R / D for each, and R is the work W less the sum of min(c, b)
+    over drives that could do c. The largest such b is found in closed form, by how many drives it
+    holds up.
+    """
+    could = np.minimum(fleet.work_bytes, fleet.drive_Bps * time_s[:, None])
+    drives = could.shape[1]
+    work = fleet.host_bytes
+    budget = fleet.media_Bps * time_s
+    most = budget - (work - could.sum(axis=1)) / drives
+    short = np.flatnonzero(most < could.max(axis=1))
+    if not short.size:
+        return could
+    # Of the drives, in order, all but the j largest do what they could: D (M T - b) = R.
+    order = np.sort(could[short], axis=1)
+    summed = np.cumsum(order, axis=1) - order
+    held_up = np.arange(drives, 0, -1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        level = (drives * budget[short, None] + summed - work[short, None]) / (drives - held_up)
+    level[:, 0] = 0.0  # all are held up, and nothing but the media's bandwidth counts
+    below = np.pad(order, ((0, 0), (1, 0)))[:, :-1]
+    fits = (level <= order * (1 + _ROUNDING)) & (level >= below * (1 - _ROUNDING))
+    found = np.where(fits, level, 0.0).max(axis=1)
+    could[short] = np.minimum(could[short], np.maximum(found, 0.0)[:, None])
+    return could
 
 
 def _excess(fleet: Fleet, time_s: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -188,7 +250,7 @@ def _excess(fleet: Fleet, time_s: FloatArray) -> tuple[FloatArray, FloatArray, F
     the results that its drives send over the switch.
     """
     could = fleet.drive_Bps * time_s[:, None]
-    done = np.minimum(fleet.work_bytes, could)
+    done = _inside(fleet, time_s)
     excess = np.asarray((fleet.work_bytes - done).sum(axis=1))
     crossed = fleet.result_ratio * done.sum(axis=1)
     if not fleet.steal:
@@ -212,17 +274,17 @@ def _fits_together(fleet: Fleet, time_s: float) -> bool:
     asked = float(wanting.sum())
     excess, spare, _ = _excess(fleet, times)
     read = excess - np.minimum(excess, spare)
-    reachable = bool(np.all((wanting <= nic) & (read <= fleet.reads_Bps * time_s)))
+    delivered = (read <= fleet.reads_Bps * time_s) & (_unread(fleet, times) <= 0)
+    reachable = bool(np.all((wanting <= nic) & delivered))
     return reachable and asked <= min(helped, fleet.network_Bps * time_s)
 
 
 def _outcome(
     fleet: Fleet, time_s: float, alone_s: FloatArray, system: System | None
 ) -> FleetOutcome:
-    could = fleet.drive_Bps * time_s
-    own = np.minimum(fleet.work_bytes, could)
-    busy = np.divide(own, fleet.drive_Bps, out=np.zeros_like(own), where=fleet.drive_Bps > 0)
     times = np.full(len(alone_s), time_s)
+    own = _inside(fleet, times)
+    busy = np.divide(own, fleet.drive_Bps, out=np.zeros_like(own), where=fleet.drive_Bps > 0)
     excess, spare, _ = _excess(fleet, times)
     helped = np.minimum(excess, spare)
     stolen = float(helped.sum())
@@ -239,7 +301,9 @@ def _outcome(
         node = system.node
         rate = float(fleet.host_Bps[0])
         core_busy_s = by_hosts / rate * node.cores if rate else 0.0
-        net_J = net_energy_J(node, core_busy_s, float(busy.sum()))
+        read = by_hosts + stolen
+        active_s = drive_active_s(node, system.hosts, time_s, float(busy.sum()), read)
+        net_J = net_energy_J(node, core_busy_s, active_s)
         energy_J = total_energy_J(node, system.hosts, time_s, net_J)
     return FleetOutcome(
         time_s=time_s,

@@ -16,6 +16,8 @@ import simpy
 
 Link = Hashable
 Path = tuple[Link, ...]
+#: Links that each carry a share of a transfer, with that share.
+Parts = tuple[tuple[Link, float], ...]
 
 #: Transfers that end within this share of their size of each other end together.
 _TOGETHER = 1e-9
@@ -26,9 +28,14 @@ class _Class:
     """Transfers over one path: bytes served to each since the class was last empty."""
 
     path: Path
+    parts: Parts = ()
     served: float = 0.0
     speed_Bps: float = 0.0
     ends: list[tuple[float, int, float, simpy.Event]] = field(default_factory=list)
+
+    def weights(self) -> tuple[tuple[Link, float], ...]:
+        """Return every link and the bytes that it carries for each byte transferred."""
+        return (*((link, 1.0) for link in self.path), *self.parts)
 
 
 class FairLinks:
@@ -50,21 +57,24 @@ class FairLinks:
     def __init__(self, env: simpy.Environment, capacity_Bps: Mapping[Link, float]) -> None:
         self._env = env
         self._capacity_Bps = dict(capacity_Bps)
-        self._classes: dict[Path, _Class] = {}
+        self._classes: dict[tuple[Path, Parts], _Class] = {}
         self._order = count()
         self._updated_s = 0.0
         self._alarm: simpy.Event | None = None
         self.carried_bytes: dict[Link, float] = dict.fromkeys(self._capacity_Bps, 0.0)
 
-    def transfer(self, path: Path, bytes: float) -> simpy.Event:
-        """Begin a transfer; the event returned occurs when its last byte has arrived."""
+    def transfer(self, path: Path, bytes: float, parts: Parts = ()) -> simpy.Event:
+        """Begin a transfer; the event returned occurs when its last byte has arrived.
+
+        Every link of `path` carries all of it, those of `parts` the share that stands with them.
+        """
         done = self._env.event()
         self._advance()
-        flows = self._classes.setdefault(path, _Class(path))
+        flows = self._classes.setdefault((path, parts), _Class(path, parts))
         entry = (flows.served + bytes, next(self._order), bytes, done)
         heappush(flows.ends, entry)
-        for link in path:
-            self.carried_bytes[link] += bytes
+        for link, weight in flows.weights():
+            self.carried_bytes[link] += weight * bytes
         self._share()
         return done
 
@@ -78,27 +88,33 @@ class FairLinks:
 
     def _share(self) -> None:
         """Give every class its fair speed, and wake when the first transfer will end."""
-        classes = list(self._classes.values())
+        classes = [(flows, flows.weights()) for flows in self._classes.values()]
         left = dict(self._capacity_Bps)
+        users: dict[Link, float] = {}
+        for flows, weights in classes:
+            for link, weight in weights:
+                users[link] = users.get(link, 0.0) + weight * len(flows.ends)
         while classes:
-            users: dict[Link, int] = {}
-            for flows in classes:
-                for link in flows.path:
-                    users[link] = users.get(link, 0) + len(flows.ends)
-            tightest = min(users, key=lambda link: left[link] / users[link])
-            speed_Bps = left[tightest] / users[tightest]
+            speed_Bps = min(left[link] / used for link, used in users.items())
+            # Equally tight links, such as those of equal drives, are settled in one turn.
+            limit_Bps = speed_Bps * (1 + 1e-12)
+            tightest = {link for link, used in users.items() if left[link] / used <= limit_Bps}
             rest = []
-            for flows in classes:
-                if tightest not in flows.path:
-                    rest.append(flows)
+            for flows, weights in classes:
+                if tightest.isdisjoint(link for link, _ in weights):
+                    rest.append((flows, weights))
                     continue
                 flows.speed_Bps = speed_Bps
-                for link in flows.path:
+                for link, weight in weights:
                     # Rounding may take a hair more than there is; a class behind it gets the
                     # smallest speed that still ends, never none.
                     floor = 1e-12 * self._capacity_Bps[link]
-                    left[link] = max(left[link] - speed_Bps * len(flows.ends), floor)
+                    taken = weight * len(flows.ends)
+                    left[link] = max(left[link] - speed_Bps * taken, floor)
+                    users[link] -= taken
             classes = rest
+            wanted = {link for _, weights in classes for link, _ in weights}
+            users = {link: used for link, used in users.items() if link in wanted}
         self._wake()
 
     def _wake(self) -> None:
@@ -117,7 +133,7 @@ class FairLinks:
         if alarm is not self._alarm:
             return  # speeds have changed since it was set
         self._advance()
-        for path, flows in list(self._classes.items()):
+        for key, flows in list(self._classes.items()):
             while flows.ends:
                 end, _, bytes, done = flows.ends[0]
                 if end - flows.served > _TOGETHER * bytes:
@@ -125,5 +141,5 @@ class FairLinks:
                 heappop(flows.ends)
                 done.succeed()
             if not flows.ends:
-                del self._classes[path]
+                del self._classes[key]
         self._share()

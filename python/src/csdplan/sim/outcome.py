@@ -45,12 +45,39 @@ class Outcome:
     energy_J: float | None
 
 
+def drive_active_s(
+    node: Node, hosts: int, time_s: float, busy_s: float, read_bytes: float
+) -> float:
+    """Return the time that drives draw active power, summed over all of them [s].
+
+    A drive is active while it computes and while a host reads from it. Hosts read evenly from all
+    drives; one that does both at once is active once.
+
+    Parameters
+    ----------
+    node : Node
+        Each host.
+    hosts : int
+        Number of hosts.
+    time_s : float
+        Time of the run [s].
+    busy_s : float
+        Time that computing drives were at work, summed [s].
+    read_bytes : float
+        Bytes that were read over the drives' ports [bytes].
+    """
+    computing, others = hosts * node.enabled, hosts * (node.drives - node.enabled)
+    each_s = read_bytes / node.port_Bps / (computing + others)
+    both_s = min(busy_s + computing * each_s, computing * time_s)
+    return both_s + others * min(each_s, time_s)
+
+
 def net_energy_J(node: Node, core_busy_s: float, drive_busy_s: float) -> float | None:
     """Return active power times busy time, above idle [J].
 
-    A working core adds `core_W`; a working drive takes `drive_active_W` in place of
-    `drive_idle_W`. A core counts as working while it loads as well as while it computes. Watts
-    are needed only of what was at work: None if one of those is unknown.
+    A working core adds `core_W`; a drive that computes or serves reads takes `drive_active_W` in
+    place of `drive_idle_W`. A core counts as working while it loads as well as while it computes.
+    Watts are needed only of what was at work: None if one of those is unknown.
     """
     energy = 0.0
     if core_busy_s > 0:

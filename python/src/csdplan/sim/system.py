@@ -2,10 +2,12 @@
 
 ::
 
-    drive --port--> switch --uplink--> host cores --nic--> network --> other hosts
+    media --port--> switch --uplink--> host cores --nic--> network --> other hosts
+      `--> drive
 
 Every speed is in bytes of the job's input per second, for one kernel. A drive that computes reads
 its media inside, over no link; what it sends back, and all that a host reads, crosses the switch.
+Media deliver no more than their bandwidth to the drive and to hosts together.
 """
 
 from __future__ import annotations
@@ -57,6 +59,9 @@ class Node:
         `uplink_Bps` / `port_Bps`, where that is whole.
     nic_Bps : float
         Bytes per second between the host and the network.
+    media_Bps : float or None
+        Bytes per second that a drive's media deliver to all readers together; at least
+        `drive_read_Bps` and `port_Bps`. None: the faster of the two.
     sd_tx, sd_comp : float
         Slow-down factors of an overloaded host [1]; at least 1.
     idle_W, core_W : float or None
@@ -74,6 +79,7 @@ class Node:
     port_Bps: float
     uplink_Bps: float
     nic_Bps: float = 1.25e9
+    media_Bps: float | None = None
     sd_tx: float = 1.0
     sd_comp: float = 1.0
     idle_W: float | None = None
@@ -92,11 +98,27 @@ class Node:
         for name in ("core_Bps", "drive_read_Bps", "drive_comp_Bps", "port_Bps", "uplink_Bps"):
             positive(name, getattr(self, name))
         positive("nic_Bps", self.nic_Bps)
+        fastest = max(self.drive_read_Bps, self.port_Bps)
+        if self.media_Bps is not None and not self.media_Bps >= fastest:
+            raise ModelError(
+                "media_Bps", self.media_Bps, f"at least its fastest reader, {fastest:g}"
+            )
         slow_down("sd_tx", self.sd_tx)
         slow_down("sd_comp", self.sd_comp)
         for name in ("idle_W", "core_W", "drive_idle_W", "drive_active_W"):
             if getattr(self, name) is not None:
                 not_negative(name, getattr(self, name))
+
+    @property
+    def all_readers_Bps(self) -> float:
+        """Bytes per second that the media of a drive deliver to all readers together."""
+        return self.media_Bps or max(self.drive_read_Bps, self.port_Bps)
+
+    @property
+    def contended(self) -> bool:
+        """True if a drive's own reading and a host's together want more than its media deliver."""
+        wanted = self.drive_read_Bps + self.port_Bps
+        return self.enabled > 0 and self.all_readers_Bps < wanted
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,8 @@ def break_even(
     csd_tx_s, csd_comp_s : array_like
         T_CSD-tx and T_CSD-comp of one drive [s]; greater than 0.
     k_limit : array_like or None
-        Devices that use up the host's ingest bandwidth; whole, from 1 up. None: no limit.
+        Bandwidth that the host takes in, as a multiple of one device's; at least 1. None: no
+        limit.
     host_cores : array_like
         Host cores at work, n; whole, from 1 up.
     sd_tx, sd_comp : array_like

@@ -93,12 +93,19 @@ def serial(t: Block) -> Found:
     rest_error = ROUNDING * (t.lane + size)
     hopeless = unlimited | ((ahead < -ahead_error) & (gain_beyond < -rest_error))
     late = (ahead < -ahead_error) & (gain_beyond > rest_error) & beyond_clear
+    late &= ~_just_beyond(after, t.k_limit)
     settled = hopeless | (~unlimited & (ahead > ahead_error)) | late
     return Found(
         devices=np.where(loses, np.where(late, after, 1.0), devices),
         never=np.asarray(loses & hopeless),
         clear=np.asarray(clear | (loses & settled)),
     )
+
+
+def _just_beyond(first: FloatArray, k_limit: Quantity) -> BoolArray:
+    """Return where `first` follows a K that is not whole: drives may lead below it as well."""
+    below = np.floor(k_limit)
+    return np.asarray((below != k_limit) & (first == below + 1.0))
 
 
 def pipelined_alone(t: Block) -> Found:
@@ -132,6 +139,7 @@ def pipelined(t: Block) -> Found:
     rest, rest_error = top - t.host_part, ROUNDING * (top + t.host_part)
     beyond = t.csd / rest
     late = (rest > rest_error) & is_clear(beyond, beyond * rest_error / rest)
+    late &= ~_just_beyond(np.floor(beyond) + 1.0, t.k_limit)
     hopeless = rest < -rest_error
     # Ahead at K: what counts is the last m at which computing alone does not decide.
     gains, loses = gain > ROUNDING * size, gain < -ROUNDING * size

@@ -95,7 +95,7 @@ def encode_break_even(
             ssd_tx=decimal(ssd_tx[row]),
             ssd_encode=decimal(ssd[row]),
             csd=decimal(csd_tx[row]) + decimal(csd[row]),
-            k_limit=None if np.isinf(most[row]) else int(most[row]),
+            k_limit=None if np.isinf(most[row]) else decimal(most[row]),
         )
         general, lead = smallest(t)
         paper = ceil(decimal(csd[row]) / decimal(ssd[row]))
@@ -121,7 +121,7 @@ def _in_floats(
     upper, lower = (d + root) / (2 * e), 2 * x / (d + root)
     upper_clear = is_clear(upper, (root_error + ROUNDING * d) / (2 * e) + ROUNDING * upper)
     # The last M at which drives do not lead, unless they do there as well.
-    last = np.where(past_limit, np.floor(beyond), np.minimum(np.floor(upper), most))
+    last = np.where(past_limit, np.floor(beyond), np.minimum(np.floor(upper), np.floor(most)))
     at_last = x / np.minimum(last, most) + e * last
     leads_there = at_last > d
     sure = np.abs(at_last - d) > ROUNDING * (at_last + d)
@@ -147,19 +147,19 @@ class EncodeTerms:
         E = T_SSD(n)-ec, greater than 0.
     csd : Fraction
         D = T_CSD-tx + T_CSD-ec, greater than 0.
-    k_limit : int or None
+    k_limit : float or None
         K, at least 1; None for no limit.
     """
 
     ssd_tx: Fraction
     ssd_encode: Fraction
     csd: Fraction
-    k_limit: int | None
+    k_limit: Fraction | None
 
 
 def leads(t: EncodeTerms, devices: int) -> bool:
     """Return whether `devices` drives are strictly faster than as many SSDs."""
-    lanes = devices if t.k_limit is None else min(devices, t.k_limit)
+    lanes = Fraction(devices) if t.k_limit is None else min(Fraction(devices), t.k_limit)
     return t.ssd_tx / lanes + t.ssd_encode * devices > t.csd
 
 
@@ -184,7 +184,7 @@ def smallest(t: EncodeTerms) -> tuple[int, int]:
     last = floor((t.csd + _root(discriminant)) / (2 * t.ssd_encode))
     last += 0 if leads(t, last + 1) else 1
     if t.k_limit is not None:
-        last = min(last, t.k_limit)
+        last = min(last, floor(t.k_limit))
     if last < 1 or leads(t, last):
         return 1, 0
     return last + 1, _early(t, last)

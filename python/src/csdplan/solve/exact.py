@@ -26,7 +26,7 @@ class Terms:
         D, the time of one drive for all the data, greater than 0.
     host_part : Fraction
         H, at least 0.
-    k_limit : int or None
+    k_limit : Fraction or None
         K, at least 1; None for no limit.
     pipelined : bool
         True if the host overlaps, so that the left side is max(S / min(m, K), C).
@@ -36,7 +36,7 @@ class Terms:
     ssd_comp: Fraction
     csd: Fraction
     host_part: Fraction
-    k_limit: int | None
+    k_limit: Fraction | None
     pipelined: bool = False
 
 
@@ -63,7 +63,7 @@ def terms(
         ssd_comp=decimal(sd_comp) * decimal(ssd_comp_s) / int(host_cores),
         csd=max(csd_tx, csd_comp) if csd_pipelined else csd_tx + csd_comp,
         host_part=decimal(host_part_s),
-        k_limit=None if isinf(k_limit) else int(k_limit),
+        k_limit=None if isinf(k_limit) else decimal(k_limit),
         pipelined=ssd_pipelined,
     )
 
@@ -75,6 +75,11 @@ def decimal(value: float) -> Fraction:
 
 def beats(t: Terms, devices: int) -> bool:
     """Return whether `devices` drives are strictly faster than as many SSDs."""
+    return _beats(t, Fraction(devices))
+
+
+def _beats(t: Terms, devices: Fraction) -> bool:
+    """Return `beats` for a number of devices that need not be whole."""
     lanes = devices if t.k_limit is None else min(devices, t.k_limit)
     transfer = t.ssd_tx / lanes
     ssd = max(transfer, t.ssd_comp) if t.pipelined else transfer + t.ssd_comp
@@ -95,6 +100,11 @@ def smallest(t: Terms) -> int | None:
     - m <= K and g <= 0: the left side does not rise, so if true at K it is true for every m <= K
       and the answer is 1. If false at K, a lead at small m is lost again and does not count.
 
+    K need not be whole. Both regions then meet between two whole numbers, at which the statements
+    above still hold, with one exception: if g <= 0 and the inequality is false at K, it may be
+    true at floor(K), hence at every m below, and true again from floor(K) + 1 on. Then it is true
+    for every whole m, and the answer is 1.
+
     Without a limit only the region m <= K exists. With g = 0 the inequality does not depend on m;
     with g < 0 it fails from some m on.
     """
@@ -112,12 +122,23 @@ def _smallest_serial(t: Terms) -> int | None:
         first = max(1, floor((t.csd - t.ssd_tx) / gain) + 1)
         if first <= t.k_limit:
             return first
-    elif beats(t, t.k_limit):
+    elif _beats(t, t.k_limit):
         return 1
     gain_beyond = t.ssd_tx / t.k_limit + gain
     if gain_beyond <= 0:
         return None
-    return floor(t.csd / gain_beyond) + 1
+    first = floor(t.csd / gain_beyond) + 1
+    return 1 if gain <= 0 and _leads_below(t, first) else first
+
+
+def _leads_below(t: Terms, first: int) -> bool:
+    """Return whether drives, behind at K itself, lead at every whole number below `first` too.
+
+    Only if `first` is the whole number after K, and what holds at floor(K) holds below it.
+    """
+    assert t.k_limit is not None, "only a limit can lie between two whole numbers"
+    below = floor(t.k_limit)
+    return first == below + 1 and beats(t, below)
 
 
 def _smallest_pipelined(t: Terms) -> int | None:
@@ -127,15 +148,20 @@ def _smallest_pipelined(t: Terms) -> int | None:
     beyond (for H = 0: always or never), or if (C - H) m > D, which is false up to some m and true
     beyond if C > H, and never true otherwise.
 
-    - False at K: for m >= K it reads max(S / K, C) - H > D / m, which once true stays true.
+    - False at K: for m >= K it reads max(S / K, C) - H > D / m, which once true stays true. If
+      that is so from floor(K) + 1 on, K not being whole, and at floor(K) too, then it is true
+      there by S - H m > D, and so for every m.
     - True at K (or for ever, without a limit): the last m at which it is false, if there is one,
       is the last with (C - H) m <= D, provided that S - H m <= D there too. If S - H m > D there,
       it is so for every smaller m as well, and nothing is false.
     """
     gain = t.ssd_comp - t.host_part
-    if t.k_limit is not None and not beats(t, t.k_limit):
+    if t.k_limit is not None and not _beats(t, t.k_limit):
         gain_beyond = max(t.ssd_tx / t.k_limit, t.ssd_comp) - t.host_part
-        return floor(t.csd / gain_beyond) + 1 if gain_beyond > 0 else None
+        if gain_beyond <= 0:
+            return None
+        first = floor(t.csd / gain_beyond) + 1
+        return 1 if _leads_below(t, first) else first
     if gain <= 0:
         # Only S - H m > D can be what holds; up to K it holds throughout, without a limit it
         # lasts for ever only if H is 0.

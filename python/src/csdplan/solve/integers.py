@@ -73,8 +73,10 @@ class _Scaled:
         The seven times, each row times one power of ten.
     factors : list of ndarray
         The two slow-down factors, each row times `unit`.
-    cores, limit, unit : ndarray
-        n; K, where there is one; what the factors were multiplied by.
+    cores, unit : ndarray
+        n; what the factors were multiplied by.
+    limit, part : ndarray
+        K as a fraction, where there is one.
     unbounded : ndarray of bool
         True where there is no K.
     """
@@ -83,6 +85,7 @@ class _Scaled:
     factors: list[Wholes]
     cores: Wholes
     limit: Wholes
+    part: Wholes
     unit: Wholes
     unbounded: BoolArray
 
@@ -98,7 +101,7 @@ def _short(rows: list[FloatArray]) -> tuple[_Scaled, BoolArray]:
     tx, comp, csd_tx, csd_comp, host_part, store, csd_store = whole_times
     size = cores * unit * (csd_tx + csd_comp + host_part + csd_store)
     size = size + cores * whole_factors[0] * (tx + store) + whole_factors[1] * comp
-    fits = times_ok & factors_ok & (size * bounded < _FITS)
+    fits = times_ok & factors_ok & (size * bounded < _FITS) & (bounded == np.floor(bounded))
 
     def whole(column: FloatArray) -> IntArray:
         return np.where(fits, column, 1.0).astype(np.int64)
@@ -108,6 +111,7 @@ def _short(rows: list[FloatArray]) -> tuple[_Scaled, BoolArray]:
         factors=[whole(factor) for factor in whole_factors],
         cores=whole(cores),
         limit=whole(bounded),
+        part=np.ones(bounded.shape, dtype=np.int64),
         unit=whole(unit),
         unbounded=unbounded,
     )
@@ -119,11 +123,13 @@ def _long(rows: list[FloatArray]) -> _Scaled:
     times, factors, cores, k_limit = _sorted(rows)
     unbounded = np.isinf(k_limit)
     whole_factors, unit = _lengthened(factors)
+    (limit,), part = _lengthened([np.where(unbounded, 1.0, k_limit)])
     return _Scaled(
         times=_lengthened(times)[0],
         factors=whole_factors,
         cores=_objects(cores),
-        limit=_objects(np.where(unbounded, 1.0, k_limit)),
+        limit=limit,
+        part=part,
         unit=unit,
         unbounded=unbounded,
     )
@@ -147,7 +153,8 @@ def _answers(given: _Scaled, overlaps: tuple[bool, bool]) -> WholeAnswers:
     moved = csd_tx + csd_store
     d = drive * (np.maximum(moved, csd_comp) if overlaps[1] else moved + csd_comp)
     smallest = _smallest_pipelined if overlaps[0] else _smallest
-    devices, never = smallest(s, c, d, drive * host_part, given.limit, given.unbounded)
+    k = _Limit(given.limit, given.part, given.unbounded)
+    devices, never = smallest(s, c, d, drive * host_part, k)
     closed = np.maximum(1, -((load * tx - drive * (csd_tx + csd_comp)) // c))
     return WholeAnswers(
         devices=_counted(np.where(never, 0, devices)), closed_form=_counted(closed), never=never
@@ -158,43 +165,63 @@ def _counted(devices: Wholes) -> IntArray:
     return np.where(devices <= DEVICES_MAX, devices, 0).astype(np.int64)
 
 
-def _smallest(
-    s: Wholes, c: Wholes, d: Wholes, h: Wholes, limit: Wholes, unbounded: BoolArray
-) -> tuple[Wholes, BoolArray]:
+@dataclass(frozen=True)
+class _Limit:
+    """K = whole / part of each row, and which rows have none."""
+
+    whole: Wholes
+    part: Wholes
+    unbounded: BoolArray
+
+    @property
+    def below(self) -> Wholes:
+        """The largest whole number that is at most K."""
+        return np.asarray(self.whole // self.part)
+
+    def just_before(self, first: Wholes) -> BoolArray:
+        """Return where K is not whole and `first` is the next whole number."""
+        return np.asarray((self.below * self.part != self.whole) & (first == self.below + 1))
+
+
+def _smallest(s: Wholes, c: Wholes, d: Wholes, h: Wholes, k: _Limit) -> tuple[Wholes, BoolArray]:
     """Return the answers and which rows have none; the proof stands at ``exact.smallest``."""
     gain = c - h
     gains = gain > 0
     first = np.maximum(1, (d - s) // np.where(gains, gain, 1) + 1)
-    early = gains & (unbounded | (first <= limit))
+    early = gains & (k.unbounded | (first <= k.below))
     # Without a gain: ahead at K is ahead from 1; without a limit only S > D at gain 0 is.
-    at_limit = ~gains & np.where(unbounded, (gain == 0) & (s > d), s - d + gain * limit > 0)
-    beyond = s + limit * gain
-    late = ~early & ~at_limit & ~unbounded & (beyond > 0)
-    after = d * limit // np.where(late, beyond, 1) + 1
+    ahead = (s - d) * k.part + gain * k.whole > 0
+    at_limit = ~gains & np.where(k.unbounded, (gain == 0) & (s > d), ahead)
+    beyond = s * k.part + k.whole * gain
+    late = ~early & ~at_limit & ~k.unbounded & (beyond > 0)
+    after = d * k.whole // np.where(late, beyond, 1) + 1
+    # Behind at a K that is not whole, and ahead at the whole numbers on both sides of it.
+    at_limit |= late & ~gains & k.just_before(after) & (s - d + gain * k.below > 0)
     answer = np.where(early, first, np.where(at_limit, 1, after))
     return answer, ~(early | at_limit | late)
 
 
 def _smallest_pipelined(
-    s: Wholes, c: Wholes, d: Wholes, h: Wholes, limit: Wholes, unbounded: BoolArray
+    s: Wholes, c: Wholes, d: Wholes, h: Wholes, k: _Limit
 ) -> tuple[Wholes, BoolArray]:
     """Do the same for hosts that overlap; the proof stands at ``exact._smallest_pipelined``."""
     gain = c - h
-    ahead = unbounded | (s - h * limit > d) | (gain * limit > d)
+    ahead = k.unbounded | (s * k.part - h * k.whole > d * k.part) | (gain * k.whole > d * k.part)
     # Behind at K: max(S / K, C) - H, times K.
-    rest = np.maximum(s, c * limit) - h * limit
+    rest = np.maximum(s * k.part, c * k.whole) - h * k.whole
     late = ~ahead & (rest > 0)
-    after = d * limit // np.where(late, rest, 1) + 1
+    after = d * k.whole // np.where(late, rest, 1) + 1
+    after = np.where(k.just_before(after) & (s - h * k.below > d), 1, after)
     # Ahead at K with a gain: the last m at which computing alone does not decide.
     gains = gain > 0
     last = d // np.where(gains, gain, 1)
     # S - H m > D, without a product that might not fit.
     spare = s - d - 1
-    at_once = (last < 1) | (~unbounded & (last >= limit))
+    at_once = (last < 1) | (~k.unbounded & (last * k.part >= k.whole))
     at_once |= (spare >= 0) & ((h == 0) | (last <= spare // np.where(h > 0, h, 1)))
     early = np.where(gains & ~at_once, last + 1, 1)
     # Gain is C if H is 0, and C is not: without a gain and without a limit, transfer does not last.
-    never = np.where(ahead, ~gains & unbounded, ~late)
+    never = np.where(ahead, ~gains & k.unbounded, ~late)
     return np.where(ahead, early, after), never
 
 

@@ -4,7 +4,8 @@ The host has some SSDs and some drives that compute, several workloads share it,
 worked on by the drive on which it lies or read and worked on by the host. `split` finds the split
 with the highest throughput: a linear program, because the drives, and with them the speed at which
 the host can read, are given. Where nothing stands in the way host and drives are then busy to the
-end; where data lies unevenly, the busy times say who waits.
+end; where data lies unevenly, the busy times say who waits. A drive's media serve its own
+computing and the host's reads, and deliver no more than their bandwidth to both together.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from csdplan.errors import ModelError
 from csdplan.model.inputs import FloatArray, positive, slow_down
 from csdplan.model.overlap import Overlap
-from csdplan.solve.purchase import Cpu, Demand, DriveKind
+from csdplan.solve.purchase import Cpu, Demand, DriveKind, media_Bps
 
 
 class Placement(StrEnum):
@@ -132,7 +133,7 @@ class _Model:
         share = np.array([demand.required_Bps / total for demand in self.demands])
         # Columns: x_ik inside, r_ik read by the host, lambda.
         inside, port, host = self._limits(unit, sd_tx, sd_comp)
-        below = np.vstack([inside, port, host])
+        below = np.vstack([inside, port, self._media(unit), host])
         equal, sides = self._balance(share, count, width)
         bounds = [(0.0, None if self._runs(i, k) else 0.0) for i, k in self._pairs()]
         bounds += [(0.0, None if self._host_runs(i) else 0.0) for i, _ in self._pairs()]
@@ -179,6 +180,16 @@ class _Model:
             computes[width + column] = sd_comp * unit * core_s / self.cpu.cores
         serial = self.overlap is Overlap.SERIAL
         return inside, port, np.vstack([loads + computes] if serial else [loads, computes])
+
+    def _media(self, unit: float) -> FloatArray:
+        """Return rows of busy shares of the drives' media, which both readers share."""
+        pairs, width = self._pairs(), len(self.demands) * len(self.kinds)
+        rows = np.zeros((len(self.kinds), 2 * width + 1))
+        for column, (_, k) in enumerate(pairs):
+            kind, number = self.kinds[k]
+            each = unit / (media_Bps(kind, self.demands) * number)
+            rows[k, [column, width + column]] = each
+        return rows
 
     def _balance(self, share: FloatArray, count: int, width: int) -> tuple[FloatArray, FloatArray]:
         """Return rows that say where each workload's bytes lie, per unit of throughput."""

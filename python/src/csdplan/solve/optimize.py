@@ -7,15 +7,28 @@ capacity is needed anyway. All are solved to optimality by HiGHS, or say that th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 
 import numpy as np
 
 from csdplan.errors import ModelError
 from csdplan.solve.highs import Answer, Status, minimize, shadow_prices
+from csdplan.solve.plans import Plan, Requirement, Share, Shortfall, Verdict
 from csdplan.solve.program import GB, TB, Program, Row, program
 from csdplan.solve.purchase import Request
+
+__all__ = [
+    "LESS",
+    "Plan",
+    "Requirement",
+    "Share",
+    "Shortfall",
+    "Verdict",
+    "fixed_capacity",
+    "optimize",
+    "pareto",
+    "shortfalls",
+]
 
 #: Share by which a requirement is less where a saving is quoted.
 LESS = 0.1
@@ -25,119 +38,8 @@ _BINDS = 1e-6
 _CHANGED = 1e-6
 #: Hosts that an infeasible request is allowed to want at most, times those it may have.
 _HOSTS_MORE = 256
-
-
-class Verdict(StrEnum):
-    """Outcome of a request."""
-
-    OPTIMAL = "optimal"
-    STOPPED = "stopped"
-    INFEASIBLE = "infeasible"
-
-
-@dataclass(frozen=True)
-class Share:
-    """Part of a workload that one kind of CPU or drive does.
-
-    Attributes
-    ----------
-    workload, where : str
-        The workload; the CPU that computes it, or the kind of drive.
-    in_drive : bool
-        True if `where` is a kind of drive.
-    rate_Bps : float
-        Input per second [bytes/s].
-    """
-
-    workload: str
-    where: str
-    in_drive: bool
-    rate_Bps: float
-
-
-@dataclass(frozen=True)
-class Requirement:
-    """Level reached of one requirement.
-
-    Attributes
-    ----------
-    name : str
-        ``throughput of NAME``, ``capacity``, ``power``, ``budget`` or ``hosts``.
-    required, reached : float
-        In the unit of the requirement [bytes/s, bytes, W, USD, hosts].
-    binds : bool
-        True if less of it would be cheaper, with drives and hosts taken as divisible.
-    saving_usd : float
-        Saving if it were less by the share `LESS` (a limit: more), on the same terms [USD].
-    """
-
-    name: str
-    required: float
-    reached: float
-    binds: bool
-    saving_usd: float
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A purchase.
-
-    Attributes
-    ----------
-    verdict : Verdict
-        ``optimal``, or ``stopped`` by the time limit with the best found so far.
-    hosts, drives : dict
-        Number bought of each, by name; without those that are not bought.
-    price_usd, energy_usd, cost_usd : float
-        Purchase, energy over the years asked for, and both [USD].
-    bound_usd : float
-        No purchase costs less than this [USD]; `cost_usd` itself if optimal.
-    power_W : float or None
-        With everything at work [W]; None if unknown.
-    capacity_bytes : float
-        Of all drives [bytes].
-    scale : float
-        Share of every required throughput that is reached [1]; at least 1.
-    shares : tuple of Share
-        Division of the work.
-    requirements : tuple of Requirement
-        Level reached of each, and the binding ones.
-    """
-
-    verdict: Verdict
-    hosts: dict[str, int]
-    drives: dict[str, int]
-    price_usd: float
-    energy_usd: float
-    cost_usd: float
-    bound_usd: float
-    power_W: float | None
-    capacity_bytes: float
-    scale: float
-    shares: tuple[Share, ...]
-    requirements: tuple[Requirement, ...] = ()
-
-
-@dataclass(frozen=True)
-class Shortfall:
-    """A requirement of an infeasible request.
-
-    Attributes
-    ----------
-    name : str
-        As in `Requirement`.
-    required : float
-        Required level [its unit].
-    possible_alone : float or None
-        Possible level if this alone gives way [its unit]; None if that is not enough.
-    possible_together : float
-        Its part if all give way, in the least sum of relative changes [its unit].
-    """
-
-    name: str
-    required: float
-    possible_alone: float | None
-    possible_together: float
+#: Requirements that are limits, and give way upward.
+_AT_MOST = frozenset({"budget", "power", "rack", "hosts"})
 
 
 def optimize(request: Request, *, time_limit_s: float = 60.0, explain: bool = True) -> Plan | None:
@@ -198,7 +100,7 @@ def shortfalls(request: Request, *, time_limit_s: float = 60.0) -> tuple[Shortfa
         required = _required(request, name)
         if alone is None and together[name] == 0:
             continue
-        sign = 1 if name in {"budget", "power", "hosts"} else -1
+        sign = 1 if name in _AT_MOST else -1
         possible = None if alone is None else required * (1 + sign * alone[name])
         found.append(Shortfall(name, required, possible, required * (1 + sign * together[name])))
     return tuple(found)
@@ -289,7 +191,9 @@ def _plan(built: Program, answer: Answer) -> Plan:
     known = all(cpu.full_W is not None for cpu in request.cpus if cpu.name in hosts)
     known &= all(kind.active_W is not None for kind in request.drives if kind.name in drives)
     power_W = sum(w * round(values[v]) for v, w in built.power_W.items()) if known else None
-    energy = request.limits.usd_per_W * (power_W or 0.0)
+    energy = sum(
+        (built.cost_usd[v] - built.price_usd[v]) * round(values[v]) for v in built.cost_usd
+    )
     optimal = answer.status is Status.OPTIMAL
     return Plan(
         verdict=Verdict.OPTIMAL if optimal else Verdict.STOPPED,
@@ -322,14 +226,19 @@ def _shares(built: Program, answer: Answer) -> tuple[Share, ...]:
 
 def _requirements(built: Program, plan: Plan, prices: dict[str, float]) -> list[Requirement]:
     request, limits = built.request, built.request.limits
-    reached: dict[str, float] = {"capacity": plan.capacity_bytes, "budget": plan.cost_usd}
+    reached: dict[str, float] = {"capacity": plan.capacity_bytes, "budget": plan.spent_usd(limits)}
     reached["hosts"] = float(sum(plan.hosts.values()))
+    heights = {cpu.name: cpu.rack_units for cpu in request.cpus}
+    heights |= {kind.name: kind.rack_units for kind in request.drives}
+    bought = {**plan.hosts, **plan.drives}
+    reached["rack"] = sum(heights[name] * count for name, count in bought.items())
+    reached["writes"] = limits.write_Bps
     if plan.power_W is not None:
         reached["power"] = plan.power_W
     for demand in request.demands:
         shares = [share for share in plan.shares if share.workload == demand.name]
         reached[f"throughput of {demand.name}"] = sum(share.rate_Bps for share in shares)
-    units = {"capacity": TB, "budget": 1.0, "power": 1.0, "hosts": 1.0}
+    units = {"capacity": TB, "budget": 1.0, "power": 1.0, "hosts": 1.0, "rack": 1.0}
     found = []
     for name in _elastic_names(request):
         required = _required(request, name)
@@ -337,9 +246,9 @@ def _requirements(built: Program, plan: Plan, prices: dict[str, float]) -> list[
         saving = abs(prices.get(name, 0.0)) * required / units.get(name, GB) * LESS
         binds = saving > _BINDS * plan.cost_usd
         found.append(Requirement(name, required, reached[name], binds, saving))
-    assert limits.budget_usd is None or plan.cost_usd <= limits.budget_usd * (1 + 1e-6) + 1e-6, (
-        "a plan keeps to its budget"
-    )
+    assert (
+        limits.budget_usd is None or plan.spent_usd(limits) <= limits.budget_usd * (1 + 1e-6) + 1e-6
+    ), "a plan keeps to its budget"
     return found
 
 
@@ -352,6 +261,10 @@ def _elastic_names(request: Request) -> list[str]:
         names.append("budget")
     if limits.power_W is not None:
         names.append("power")
+    if limits.rack_units is not None:
+        names.append("rack")
+    if limits.write_Bps:
+        names.append("writes")
     return [*names, "hosts"]
 
 
@@ -361,6 +274,8 @@ def _required(request: Request, name: str) -> float:
         "capacity": limits.capacity_bytes,
         "budget": limits.budget_usd,
         "power": limits.power_W,
+        "rack": limits.rack_units,
+        "writes": limits.write_Bps or None,
         "hosts": float(limits.hosts_max),
     }
     values |= {f"throughput of {d.name}": d.required_Bps for d in request.demands}
@@ -375,7 +290,7 @@ def _give_way(request: Request, names: list[str], time_limit_s: float) -> dict[s
     _fix_scale(built, 1.0)
     slack: dict[str, int] = {}
     for name in names:
-        lowers = name not in {"budget", "power", "hosts"}
+        lowers = name not in _AT_MOST
         slack[name] = built.variable(1.0 if lowers else np.inf)
     if "hosts" in names:
         for variable in (*built.drive, *built.host):
@@ -384,9 +299,10 @@ def _give_way(request: Request, names: list[str], time_limit_s: float) -> dict[s
         if row.name not in slack:
             continue
         amount = _required(request, row.name)
-        change = amount / GB if row.name.startswith("throughput") else amount
+        rate = row.name.startswith("throughput") or row.name == "writes"
+        change = amount / GB if rate else amount
         change = amount / TB if row.name == "capacity" else change
-        sign = -1.0 if row.name in {"budget", "power", "hosts"} else 1.0
+        sign = -1.0 if row.name in _AT_MOST else 1.0
         terms = {**row.terms, slack[row.name]: sign * change}
         built.rows[index] = Row(row.name, terms, row.lower, row.upper)
     # Cost breaks ties among equally small changes, at a weight too small to alter them.

@@ -10,6 +10,9 @@ that a product of unknowns. The speeds are the multiples of each kind's read spe
 host takes in, so an array of one kind loses nothing; B_j <= the true speed in every case, so a
 purchase found does what it says.
 
+A drive has one medium. The reads of hosts and those inside share that medium's bandwidth (row
+``media``). The reads of hosts also cross the drive's port (row ``ports``) and the hosts' intake.
+
 Rates are in GB/s, capacity in TB, so that the solver's tolerances mean something.
 """
 
@@ -21,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from csdplan.model.overlap import Overlap
-from csdplan.solve.purchase import Cpu, Request
+from csdplan.solve.purchase import Cpu, Request, media_Bps
 
 GB = 1e9
 TB = 1e12
@@ -65,8 +68,8 @@ class Program:
         The question.
     modes : tuple of Mode
         The h_j, in order.
-    cost_usd, power_W : dict
-        Coefficients by variable.
+    price_usd, cost_usd, power_W : dict
+        Coefficients by variable: purchase, purchase and energy, power at work.
     upper : list of float
         Upper bounds; all lower bounds are 0.
     whole : list of bool
@@ -77,6 +80,7 @@ class Program:
 
     request: Request
     modes: tuple[Mode, ...]
+    price_usd: dict[int, float] = field(default_factory=dict)
     cost_usd: dict[int, float] = field(default_factory=dict)
     power_W: dict[int, float] = field(default_factory=dict)
     upper: list[float] = field(default_factory=list)
@@ -87,6 +91,7 @@ class Program:
     inside: dict[tuple[int, int], int] = field(default_factory=dict)
     read: dict[tuple[int, int], int] = field(default_factory=dict)
     computed: dict[tuple[int, int], int] = field(default_factory=dict)
+    written: dict[int, int] = field(default_factory=dict)
     scale: int = -1
 
     def variable(self, upper: float, *, whole: bool = False) -> int:
@@ -130,23 +135,29 @@ def program(request: Request) -> Program:
     built = Program(request, modes_of(request))
     limits = request.limits
     drives_max = limits.hosts_max * max(cpu.slots for cpu in request.cpus)
+    drives_max = max(drives_max, limits.drives_min)
     for kind in request.drives:
         index = built.variable(drives_max, whole=True)
         built.drive.append(index)
         built.power_W[index] = kind.active_W or 0.0
-        built.cost_usd[index] = kind.price_usd + limits.usd_per_W * built.power_W[index]
+        built.price_usd[index] = kind.price_usd
+        energy_usd = limits.usd_per_W * kind.average_W(limits.busy)
+        built.cost_usd[index] = kind.price_usd + energy_usd
     for mode in built.modes:
         cpu = request.cpus[mode.cpu]
         index = built.variable(limits.hosts_max, whole=True)
         built.host.append(index)
         built.power_W[index] = cpu.full_W or 0.0
-        built.cost_usd[index] = cpu.price_usd + limits.usd_per_W * built.power_W[index]
+        built.price_usd[index] = cpu.price_usd
+        energy_usd = limits.usd_per_W * cpu.average_W(limits.busy)
+        built.cost_usd[index] = cpu.price_usd + energy_usd
     built.scale = built.variable(1.0)
     _rates(built)
     _demand_rows(built)
     _host_rows(built)
     _drive_rows(built)
     _limit_rows(built)
+    _other_rows(built)
     return built
 
 
@@ -203,8 +214,17 @@ def _drive_rows(built: Program) -> None:
     request = built.request
     for k, kind in enumerate(request.drives):
         reads = {v: 1.0 for (_, n), v in built.read.items() if n == k}
-        port = {**reads, built.drive[k]: -kind.read_Bps / GB}
+        back = {
+            v: request.demands[i].returns
+            for (i, n), v in built.inside.items()
+            if n == k and request.demands[i].returns
+        }
+        port = {**reads, **back, built.drive[k]: -kind.read_Bps / GB}
         built.require(f"ports of {kind.name}", port, -np.inf, 0.0)
+        read_inside = {v: 1.0 for (_, n), v in built.inside.items() if n == k}
+        if read_inside:
+            media = {built.drive[k]: -media_Bps(kind, request.demands) / GB}
+            built.require(f"media of {kind.name}", {**reads, **read_inside, **media}, -np.inf, 0.0)
         inside = {
             v: GB * request.demands[i].drive_s_per_byte[kind.name]
             for (i, n), v in built.inside.items()
@@ -236,14 +256,59 @@ def _limit_rows(built: Program) -> None:
     built.require("capacity", capacity, limits.capacity_bytes / TB, np.inf)
     modes = zip(built.host, built.modes, strict=True)
     slots = {v: float(request.cpus[mode.cpu].slots) for v, mode in modes}
-    built.require("slots", {**slots, **dict.fromkeys(built.drive, -1.0)}, 0.0, np.inf)
+    kinds = zip(built.drive, request.drives, strict=True)
+    taken = {v: -float(kind.slots) for v, kind in kinds if kind.slots}
+    built.require("slots", {**slots, **taken}, 0.0, np.inf)
     every = dict.fromkeys(built.host, 1.0)
     built.require("one host", every, 1.0, np.inf)
     built.require("hosts", every, 0.0, float(limits.hosts_max))
     if limits.budget_usd is not None:
-        built.require("budget", built.cost_usd, -np.inf, limits.budget_usd)
+        spent = built.price_usd if limits.budget_covers == "purchase" else built.cost_usd
+        built.require("budget", spent, -np.inf, limits.budget_usd)
     if limits.power_W is not None:
         built.require("power", built.power_W, -np.inf, limits.power_W)
+
+
+def _other_rows(built: Program) -> None:
+    """Add what only some requests ask for: results, writes, endurance, rack, a code's drives."""
+    request, limits = built.request, built.request.limits
+    kinds = list(zip(built.drive, request.drives, strict=True))
+    back = {v: request.demands[i].returns for (i, _), v in built.inside.items()}
+    back = {v: share for v, share in back.items() if share}
+    if back:
+        reads = dict.fromkeys(built.read.values(), 1.0)
+        modes = zip(built.host, built.modes, strict=True)
+        intake = {v: -request.cpus[mode.cpu].ingest_Bps / GB for v, mode in modes}
+        built.require("intake of results", {**reads, **back, **intake}, -np.inf, 0.0)
+    if limits.drives_min:
+        every = dict.fromkeys(built.drive, 1.0)
+        built.require("drives of a code", every, float(limits.drives_min), np.inf)
+    if limits.rack_units is not None:
+        modes = zip(built.host, built.modes, strict=True)
+        units = {v: request.cpus[mode.cpu].rack_units for v, mode in modes}
+        units |= {v: kind.rack_units for v, kind in kinds}
+        units = {v: height for v, height in units.items() if height}
+        built.require("rack", units or {built.scale: 0.0}, -np.inf, limits.rack_units)
+    if limits.write_Bps:
+        _write_rows(built)
+
+
+def _write_rows(built: Program) -> None:
+    """Share each drive's time between reads and writes, and bound writes by its endurance."""
+    request = built.request
+    for k, kind in enumerate(request.drives):
+        if kind.write_Bps is None:
+            continue
+        written = built.written[k] = built.variable(np.inf)
+        if np.isfinite(kind.endurance_Bps):
+            lasts = {written: 1.0, built.drive[k]: -kind.endurance_Bps / GB}
+            built.require(f"endurance of {kind.name}", lasts, -np.inf, 0.0)
+        read = [v for table in (built.read, built.inside) for (_, n), v in table.items() if n == k]
+        busy = dict.fromkeys(read, GB / media_Bps(kind, request.demands))
+        busy |= {written: GB / kind.write_Bps, built.drive[k]: -1.0}
+        built.require(f"reads and writes of {kind.name}", busy, -np.inf, 0.0)
+    every = dict.fromkeys(built.written.values(), 1.0)
+    built.require("writes", every or {built.scale: 0.0}, request.limits.write_Bps / GB, np.inf)
 
 
 def matrices(

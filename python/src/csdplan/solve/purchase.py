@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from csdplan.errors import ModelError
+from csdplan.model.cost import BUSY, HOURS_PER_YEAR, PUE
 from csdplan.model.inputs import not_negative, positive
 from csdplan.model.overlap import Overlap
-
-_HOURS_PER_YEAR = 8766.0
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,8 @@ class Cpu:
         Drives that it has room for.
     idle_W, core_W : float or None
         Power at rest without drives, and what one working core adds [W].
+    rack_units : float
+        Height in a rack [U].
     """
 
     name: str
@@ -43,6 +44,7 @@ class Cpu:
     slots: int
     idle_W: float | None = None
     core_W: float | None = None
+    rack_units: float = 0.0
 
     def __post_init__(self) -> None:
         positive(f"cores of {self.name}", self.cores)
@@ -56,6 +58,12 @@ class Cpu:
         if self.idle_W is None or self.core_W is None:
             return None
         return self.idle_W + self.cores * self.core_W
+
+    def average_W(self, busy: float) -> float:
+        """Return the power with all cores at work for the share `busy` of time [W]; 0: unknown."""
+        if self.idle_W is None or self.core_W is None:
+            return 0.0
+        return self.idle_W + busy * self.cores * self.core_W
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,19 @@ class DriveKind:
         Bytes per second that a host reads from one.
     active_W : float or None
         Power at work [W].
+    media_Bps : float or None
+        Bytes per second that its media deliver to all readers together, inside and outside; at
+        least `read_Bps`. None: no more than the fastest of its readers takes.
+    idle_W : float or None
+        Power at rest [W]; None: as at work.
+    slots : int
+        Slots of a host that one takes; 0 for a drive with a box of its own on the network.
+    rack_units : float
+        Height in a rack, beyond the slot [U].
+    write_Bps : float or None
+        Bytes per second that one stores; None: unknown, so that none are planned onto it.
+    endurance_Bps : float
+        Bytes per second that one may be written over its time of use; infinite if unlimited.
     """
 
     name: str
@@ -81,11 +102,30 @@ class DriveKind:
     capacity_bytes: float
     read_Bps: float
     active_W: float | None = None
+    media_Bps: float | None = None
+    idle_W: float | None = None
+    slots: int = 1
+    rack_units: float = 0.0
+    write_Bps: float | None = None
+    endurance_Bps: float = float("inf")
 
     def __post_init__(self) -> None:
         positive(f"capacity_bytes of {self.name}", self.capacity_bytes)
         positive(f"read_Bps of {self.name}", self.read_Bps)
-        _watts_and_price(self.name, self.price_usd, self.active_W)
+        if self.media_Bps is not None and not self.media_Bps >= self.read_Bps:
+            raise ModelError(
+                f"media_Bps of {self.name}",
+                self.media_Bps,
+                f"at least the {self.read_Bps:g} that a host reads",
+            )
+        _watts_and_price(self.name, self.price_usd, self.active_W, self.idle_W)
+
+    def average_W(self, busy: float) -> float:
+        """Return the power at work for the share `busy` of time, else at rest [W]; 0 if unknown."""
+        if self.active_W is None:
+            return 0.0
+        idle_W = self.active_W if self.idle_W is None else self.idle_W
+        return busy * self.active_W + (1 - busy) * idle_W
 
 
 @dataclass(frozen=True)
@@ -104,6 +144,8 @@ class Demand:
         Load and compute time inside one drive, by kind [s/byte].
     stored_bytes : float
         Size of its data; each byte is worked on where it lies. 0: not counted against drives.
+    returns : float
+        Bytes that a drive sends to its host for each byte of input [1].
     """
 
     name: str
@@ -111,10 +153,12 @@ class Demand:
     core_s_per_byte: Mapping[str, float]
     drive_s_per_byte: Mapping[str, float]
     stored_bytes: float = 0.0
+    returns: float = 0.0
 
     def __post_init__(self) -> None:
         positive(f"required_Bps of {self.name}", self.required_Bps)
         not_negative(f"stored_bytes of {self.name}", self.stored_bytes)
+        not_negative(f"returns of {self.name}", self.returns)
         for side, times in (("core", self.core_s_per_byte), ("drive", self.drive_s_per_byte)):
             for part, time in times.items():
                 positive(f"{side}_s_per_byte of {self.name} on {part}", time)
@@ -129,11 +173,21 @@ class Limits:
     capacity_bytes : float
         Capacity of all drives together, at least [bytes].
     budget_usd, power_W : float or None
-        Price, and power with everything at work, at most.
+        Money, and power with everything at work, at most.
+    budget_covers : str
+        ``purchase``: the budget is for the purchase; ``total``: for purchase and energy.
     hosts_max : int
         Hosts at most.
     energy_usd_per_kWh, years : float
-        Price of energy and time of use; their product with the power at work is a cost.
+        Price of energy and time of use; their product with the average power is a cost.
+    pue, busy : float
+        Power usage effectiveness of the site, and share of time at work [1], as in `tco`.
+    rack_units : float or None
+        Height of everything, at most [U].
+    write_Bps : float
+        Bytes per second that drives store, all copies and codes counted.
+    drives_min : int
+        Drives at least, such as those that a code needs.
     """
 
     capacity_bytes: float = 0.0
@@ -142,20 +196,34 @@ class Limits:
     hosts_max: int = 1
     energy_usd_per_kWh: float = 0.0
     years: float = 0.0
+    budget_covers: str = "purchase"
+    pue: float = PUE
+    busy: float = BUSY
+    rack_units: float | None = None
+    write_Bps: float = 0.0
+    drives_min: int = 0
 
     def __post_init__(self) -> None:
         not_negative("capacity_bytes", self.capacity_bytes)
         not_negative("energy_usd_per_kWh", self.energy_usd_per_kWh)
         not_negative("years", self.years)
         positive("hosts_max", self.hosts_max)
-        for name in ("budget_usd", "power_W"):
+        not_negative("write_Bps", self.write_Bps)
+        not_negative("drives_min", self.drives_min)
+        if self.budget_covers not in {"purchase", "total"}:
+            raise ModelError("budget_covers", self.budget_covers, "purchase or total")
+        if not self.pue >= 1:
+            raise ModelError("pue", self.pue, "at least 1")
+        if not 0 <= self.busy <= 1:
+            raise ModelError("busy", self.busy, "a share from 0 to 1")
+        for name in ("budget_usd", "power_W", "rack_units"):
             if getattr(self, name) is not None:
                 positive(name, getattr(self, name))
 
     @property
     def usd_per_W(self) -> float:
-        """Cost of energy over the time of use for each watt at work [USD/W]."""
-        return self.energy_usd_per_kWh * self.years * _HOURS_PER_YEAR / 1000.0
+        """Cost of energy over the time of use for each watt drawn on average [USD/W]."""
+        return self.energy_usd_per_kWh * self.years * HOURS_PER_YEAR * self.pue / 1000.0
 
     @property
     def needs_watts(self) -> bool:
@@ -196,7 +264,25 @@ class Request:
             unknown = [cpu.name for cpu in self.cpus if cpu.full_W is None]
             unknown += [kind.name for kind in self.drives if kind.active_W is None]
             if unknown:
-                raise ModelError("watts", "absent", f"the watts of {', '.join(unknown)}")
+                keys = "idle_W and core_W of a CPU, active_W of a drive"
+                raise ModelError("watts", "absent", f"the watts of {', '.join(unknown)} ({keys})")
+
+
+def media_Bps(kind: DriveKind, demands: Sequence[Demand]) -> float:
+    """Return the bytes per second that the media of one drive deliver to all readers together.
+
+    Where `DriveKind.media_Bps` is unknown, this is the rate of the fastest known reader: a host,
+    or a workload inside. No reader is then slowed down by itself, and together they get no more
+    than one of them is known to get.
+    """
+    if kind.media_Bps is not None:
+        return kind.media_Bps
+    inside = [
+        1.0 / demand.drive_s_per_byte[kind.name]
+        for demand in demands
+        if kind.name in demand.drive_s_per_byte
+    ]
+    return max([kind.read_Bps, *inside])
 
 
 def _watts_and_price(name: str, price_usd: float, *watts: float | None) -> None:

@@ -17,6 +17,7 @@ from math import ceil
 
 from csdplan.errors import ModelError
 from csdplan.model import cost, csd_array_time_s, ssd_array_time_s
+from csdplan.model.inputs import positive
 from csdplan.solve.exact import decimal
 
 
@@ -39,7 +40,8 @@ class System:
     mark : float or None
         Benchmark mark of the CPU, in the benchmark's own unit.
     slow_down : float
-        The host's compute time over that of the host that the kernel was measured on [1].
+        The host's compute time over that of the host that the kernel was measured on [1]; below 1
+        for a faster host.
     host_idle_W, host_active_W : float or None
         Power of the host at rest, and what its work adds [W].
     drive_idle_W, drive_active_W : float or None
@@ -73,7 +75,7 @@ class Kernel:
         T_SSD-tx and T_SSD(n)-comp of the host that was measured [s].
     csd_tx_s, csd_comp_s : float
         One drive's times [s].
-    k_limit : int or None
+    k_limit : float or None
         Devices that use up the host's ingest bandwidth.
     """
 
@@ -82,7 +84,7 @@ class Kernel:
     ssd_comp_s: float
     csd_tx_s: float
     csd_comp_s: float
-    k_limit: int | None
+    k_limit: float | None
 
 
 @dataclass(frozen=True)
@@ -105,8 +107,8 @@ class Service:
 
     years: float = 5.0
     usd_per_kWh: float = 0.12
-    pue: float = 1.5
-    busy: float = 0.5
+    pue: float = cost.PUE
+    busy: float = cost.BUSY
     interest: float = 0.0
 
 
@@ -153,9 +155,8 @@ def system_time_s(system: System, kernel: Kernel) -> float:
     time = ssd_array_time_s(
         system.drives,
         kernel.ssd_tx_s,
-        kernel.ssd_comp_s,
+        system.slow_down * kernel.ssd_comp_s,
         k_limit=kernel.k_limit,
-        sd_comp=system.slow_down,
     )
     return float(time)
 
@@ -170,6 +171,7 @@ def cost_of(system: System, kernel: Kernel | None, service: Service) -> Cost:
     """
     if system.computes not in {"host", "drives"}:
         raise ModelError(f"{system.name}: computes", system.computes, "host or drives")
+    positive(f"{system.name}: slow_down", system.slow_down)
     if not 0 <= service.busy <= 1:
         raise ModelError("busy", service.busy, "a share from 0 to 1")
     purchase = float(cost.purchase_usd(system.host_usd, system.drives, system.drive_usd))
@@ -220,8 +222,10 @@ def drives_for(system: System, kernel: Kernel, target_s: Fraction) -> int | None
     left = target_s - _host_comp_exact(system, kernel)
     if left <= 0:
         return None
-    drives = max(1, ceil(decimal(kernel.ssd_tx_s) / left))
-    return drives if kernel.k_limit is None or drives <= kernel.k_limit else None
+    needed = decimal(kernel.ssd_tx_s) / left
+    if kernel.k_limit is not None and needed > decimal(kernel.k_limit):
+        return None
+    return max(1, ceil(needed))
 
 
 def level_drive_price_usd(costs: Sequence[Cost]) -> tuple[float | None, ...]:
@@ -267,5 +271,7 @@ def _time_exact(system: System, kernel: Kernel) -> Fraction:
     """Return `system_time_s` without rounding: a tie at the target is wanted, not missed."""
     if system.computes == "drives":
         return _drive_exact(kernel) / system.drives
-    lanes = system.drives if kernel.k_limit is None else min(system.drives, kernel.k_limit)
+    lanes = Fraction(system.drives)
+    if kernel.k_limit is not None:
+        lanes = min(lanes, decimal(kernel.k_limit))
     return decimal(kernel.ssd_tx_s) / lanes + _host_comp_exact(system, kernel)

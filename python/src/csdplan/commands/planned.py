@@ -1,0 +1,234 @@
+"""A purchase as a person asks for it, and the catalogue that it chooses from: plan, catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from csdplan.commands.choose import ProfileLike, profile_of
+from csdplan.commands.tables import Tables
+from csdplan.errors import ModelError
+from csdplan.hardware import KINDS, Catalogue, load_catalogue
+from csdplan.profile import load
+from csdplan.request.ask import Ask, read_ask, read_file_of_question
+from csdplan.request.offer import PROFILES, Asked, to_request
+from csdplan.result import planned, purchase
+from csdplan.result.sheet import Value, sheet_of
+from csdplan.solve import optimize as solver
+
+#: A purchase this many standard deviations faster or slower bounds 90 % of cases.
+_NINETY = 1.645
+
+
+def catalogue(kind: Sequence[str] = (), *, prices: str | Path | None = None) -> Tables:
+    """List the hardware that ``plan`` chooses from, each number with its source.
+
+    Returns the sheets ``catalogue``, a row for each number, and ``prices``.
+
+    Parameters
+    ----------
+    kind : sequence of str
+        Kinds to list; by default all: ssd, csd, network-drive, cpu, server, nic, switch.
+    prices : str or Path, optional
+        A file of prices that go before the shipped ones.
+    """
+    if unknown := sorted(set(kind) - set(KINDS)):
+        raise ModelError("kind", ", ".join(unknown), f"one of {', '.join(KINDS)}")
+    found = load_catalogue(prices)
+    parts = found.of_kind(*(kind or KINDS))
+    rows: list[tuple[Value, ...]] = []
+    for part in parts:
+        for name, number in part.numbers().items():
+            source = found.sources[number.source]
+            document = f"{source.publisher}: {source.document}"
+            rows.append((part.name, name, number.value, number.prov, document, source.date))
+    listed = [(part.name, *found.prices[part.name]) for part in parts if part.name in found.prices]
+    columns = ("part", "number", "value", "prov", "source", "date")
+    return Tables(
+        {
+            "catalogue": sheet_of("Catalogue", columns, rows, _absent(found)),
+            "prices": sheet_of("Prices", ("part", "price_usd", "date", "prov"), listed),
+        }
+    )
+
+
+def plan(
+    store: str | float | None = None,
+    *,
+    workload: Sequence[str] = (),
+    usable: bool = True,
+    protect: str | None = None,
+    budget: str | float | None = None,
+    power: str | float | None = None,
+    write: str | float | None = None,
+    filesystem: str | float | None = None,
+    spare: str | float | None = None,
+    compression: str | float | None = None,
+    growth: str | float | None = None,
+    years: str | float | None = None,
+    rack: str | float | None = None,
+    kwh: str | float | None = None,
+    hosts_max: int | None = None,
+    overlap: str | None = None,
+    ask: str | Path | None = None,
+    only: Sequence[str] = (),
+    without: Sequence[str] = (),
+    profile: ProfileLike = "newport",
+    prices: str | Path | None = None,
+    time_limit_s: float = 20.0,
+) -> Tables:
+    """Plan a purchase from the catalogue: what to buy, what binds, how sure it is.
+
+    Quantities are text with units, such as ``500TB`` or ``12 kW``, or numbers in base units.
+    Returns the sheets ``bill``, ``work``, ``requirements``, ``alternatives`` and ``certainty``, or
+    ``shortfalls`` if nothing can be bought; fact ``answer`` says it in one paragraph.
+
+    Parameters
+    ----------
+    store : str or float, optional
+        Data to keep [bytes].
+    workload : sequence of str
+        Each ``NAME=RATE`` for a kernel of the profile, or ``@FILE.toml`` with ``name``,
+        ``throughput``, ``core`` (bytes per second of one core) and ``returns`` (share that
+        crosses back).
+    usable : bool
+        True if coding, file system and spare space come on top of `store`.
+    protect : str, optional
+        ``none``, ``replica:N`` or ``rs:K+M``.
+    budget, power, rack : str or float, optional
+        Limits: purchase [USD], power at work [W], height [U].
+    write : str or float, optional
+        Client data written per second [bytes/s], within the drives' endurance.
+    filesystem, spare, growth : str or float, optional
+        Shares: of the file system (0.02), of flash kept free (0), of growth for each year (0).
+    compression : str or float, optional
+        Ratio at which the data compress, for drives that do so [1].
+    years, kwh : str or float, optional
+        Years in service (5), and the price of energy [USD/kWh].
+    hosts_max : int, optional
+        Hosts at most (64).
+    overlap : str, optional
+        ``pipelined`` if hosts load and compute at once (default), or ``serial``.
+    ask : str or Path, optional
+        File with these values, TOML or JSON; options go before it.
+    only, without : sequence of str
+        Parts of the catalogue to consider alone, and to leave out.
+    profile : Profile, str or Path
+        Its host points give the times of one core.
+    prices : str or Path, optional
+        A file of prices that go before the shipped ones.
+    time_limit_s : float
+        Limit of each of the solver's runs [s].
+    """
+    given = {
+        "store": store,
+        "workload": list(workload) or None,
+        "protect": protect,
+        "budget": budget,
+        "power": power,
+        "write": write,
+        "filesystem": filesystem,
+        "spare": spare,
+        "compression": compression,
+        "growth": growth,
+        "years": years,
+        "rack": rack,
+        "kwh": kwh,
+        "hosts_max": hosts_max,
+        "overlap": overlap,
+        "usable": None if usable else False,
+    }
+    values = {} if ask is None else read_file_of_question(Path(ask))
+    values |= {name: value for name, value in given.items() if value is not None}
+    question = read_ask(values, None if ask is None else Path(ask).parent)
+    chosen = load_catalogue(prices)
+    question_asked = _Question(question, chosen, profile, tuple(only), tuple(without))
+    asked = question_asked.asked()
+    titles = {name: part.title for name, part in chosen.parts.items()}
+    warnings = tuple(f"left out: {text}" for text in asked.left_out)
+    best = solver.optimize(asked.request, time_limit_s=time_limit_s)
+    if best is None:
+        lacking = solver.shortfalls(asked.request, time_limit_s=time_limit_s)
+        facts = {"verdict": "infeasible", "answer": planned.impossible(lacking)}
+        return Tables({"shortfalls": purchase.shortfall_sheet(lacking)}, warnings, facts=facts)
+    spread = question_asked.spread(time_limit_s) if question.works else (None, None)
+    answer = planned.paragraph(asked.request, best, spread, titles)
+    sheets = {
+        "bill": purchase.bill(asked.request, best),
+        "work": purchase.work(best),
+        "requirements": purchase.requirements(best),
+        "alternatives": planned.alternatives(
+            best, question_asked.others(best, time_limit_s), titles
+        ),
+        "certainty": planned.certainty(best, spread, asked.assumed, chosen.prices),
+    }
+    if not question.works:
+        del sheets["work"]
+    return Tables(sheets, warnings, facts={"verdict": best.verdict.value, "answer": answer})
+
+
+class _Question:
+    """A question that can be asked again with a change."""
+
+    def __init__(
+        self,
+        ask: Ask,
+        parts: Catalogue,
+        profile: ProfileLike,
+        only: tuple[str, ...],
+        without: tuple[str, ...],
+    ) -> None:
+        self._ask, self._parts, self._only, self._without = ask, parts, only, without
+        self._profile = profile_of(profile)[1]
+        self._inside = {part: (load(name), device) for part, (name, device) in PROFILES.items()}
+
+    def asked(self, *, without: str | None = None, slower: float = 0.0) -> Asked:
+        """Return the request, without a further part or with slower workloads."""
+        more = self._without if without is None else (*self._without, without)
+        only = tuple(name for name in self._only if name != without)
+        return to_request(
+            self._ask,
+            self._parts,
+            self._profile,
+            self._inside,
+            only=only,
+            without=more,
+            slower=slower,
+        )
+
+    def spread(self, time_limit_s: float) -> tuple[solver.Plan | None, solver.Plan | None]:
+        """Return the purchases at both ends of 90 % of cases."""
+        low, high = (
+            solver.optimize(
+                self.asked(slower=sign * _NINETY).request,
+                time_limit_s=time_limit_s,
+                explain=False,
+            )
+            for sign in (-1, 1)
+        )
+        return low, high
+
+    def others(self, best: solver.Plan, time_limit_s: float) -> list[planned.Alternative]:
+        """Return the cheapest purchases without the drive, and without the CPU, bought most."""
+        found: list[planned.Alternative] = []
+        for bought in (best.drives, best.hosts):
+            if not bought:
+                continue
+            name = max(bought, key=lambda one: bought[one])
+            try:
+                request = self.asked(without=name).request
+            except ModelError:
+                found.append((name, None))
+                continue
+            plan = solver.optimize(request, time_limit_s=time_limit_s, explain=False)
+            found.append((name, plan))
+        return found
+
+
+def _absent(found: Catalogue) -> str:
+    unpriced = [
+        part.name
+        for part in found.of_kind("ssd", "csd", "network-drive", "cpu")
+        if part.name not in found.prices
+    ]
+    return f"absent numbers are unknown; without a price: {', '.join(unpriced) or 'none'}"

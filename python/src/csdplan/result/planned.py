@@ -1,0 +1,112 @@
+"""The answer to a question as a person asks it: one paragraph, alternatives, and how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import log
+
+from csdplan.result.sheet import Sheet, Value, sheet_of
+from csdplan.solve.optimize import Plan, Shortfall
+from csdplan.solve.purchase import Request
+from csdplan.units import bytes_text
+
+#: Plans that differ from the answer in one product: its name, and the cheapest without it.
+Alternative = tuple[str, Plan | None]
+
+
+def paragraph(
+    request: Request, plan: Plan, spread: tuple[Plan | None, Plan | None], titles: Mapping[str, str]
+) -> str:
+    """Say what to buy, what it costs, what binds, and how sure that is."""
+    hosts = [f"{count} x {titles[name]}" for name, count in plan.hosts.items()]
+    drives = [f"{count} x {titles[name]}" for name, count in plan.drives.items()]
+    bought = f"{', '.join(hosts)} with {', '.join(drives) or 'no drives'}"
+    power = "" if plan.power_W is None else f", at most {plan.power_W / 1e3:.3g} kW at work"
+    text = f"Buy {bought}: ${plan.price_usd:,.0f}{_range(spread)}"
+    if plan.energy_usd:
+        text += f" and ${plan.energy_usd:,.0f} of energy in {request.limits.years:g} years"
+    text += f", room for {bytes_text(plan.capacity_bytes)}{power}. "
+    computing = {share.where for share in plan.shares if share.in_drive}
+    if computing:
+        text += f"{' and '.join(titles[name] for name in sorted(computing))} compute in place. "
+    elif request.demands[0].name != "storage":
+        text += "All of the work is done on the hosts: drives that compute do not pay here. "
+    binding = sorted(
+        (need for need in plan.requirements if need.binds), key=lambda need: -need.saving_usd
+    )
+    if binding:
+        first = binding[0]
+        text += f"The {first.name} sets the price: 10 % less of it saves ${first.saving_usd:,.0f}. "
+    if plan.bound_usd < plan.cost_usd * (1 - 1e-6):
+        text += f"The search was stopped; nothing costs less than ${plan.bound_usd:,.0f}. "
+    return text.strip()
+
+
+def _range(spread: tuple[Plan | None, Plan | None]) -> str:
+    low, high = spread
+    if low is None or high is None:
+        return ""
+    least, most = sorted((low.price_usd, high.price_usd))
+    if most - least < 1:
+        return " (the same in 90 % of cases)"
+    return f" (${least:,.0f} to ${most:,.0f} in 90 % of cases)"
+
+
+def impossible(shortfalls: Sequence[Shortfall]) -> str:
+    """Say which requirement is in the way, by how much, and what would do."""
+    alone = [lack for lack in shortfalls if lack.possible_alone is not None and lack.required]
+    if not alone:
+        return "Nothing can be bought that meets this; several requirements must give way together."
+
+    def change(lack: Shortfall) -> float:
+        assert lack.possible_alone is not None, "only those that are possible alone"
+        return lack.possible_alone / lack.required
+
+    # Twice as much and half as much are equally far away.
+    nearest = min(alone, key=lambda lack: abs(log(max(change(lack), 1e-9))))
+    units = {"budget": "USD", "power": "W", "capacity": "bytes", "hosts": "hosts", "rack": "U"}
+    unit = units.get(nearest.name, "bytes/s")
+    return (
+        f"Nothing can be bought that meets this. The {nearest.name} is in the way: "
+        f"{nearest.required:.6g} {unit} is asked, {nearest.possible_alone:.6g} {unit} would do, "
+        f"which is {change(nearest):.3g} times as much."
+    )
+
+
+def alternatives(plan: Plan, found: Sequence[Alternative], titles: Mapping[str, str]) -> Sheet:
+    """Return what would be bought if one product were not to be had."""
+    rows: list[tuple[Value, ...]] = []
+    for name, other in found:
+        if other is None:
+            rows.append((titles[name], "", None, None, "nothing else does"))
+            continue
+        bought = {**other.hosts, **other.drives}
+        listed = ", ".join(f"{count} x {one}" for one, count in bought.items())
+        more = other.price_usd - plan.price_usd
+        rows.append((titles[name], listed, other.price_usd, more, other.verdict.value))
+    columns = ("without", "buy", "price_usd", "more_usd", "verdict")
+    return sheet_of("What would change the answer", columns, rows)
+
+
+def certainty(
+    plan: Plan,
+    spread: tuple[Plan | None, Plan | None],
+    assumed: Mapping[str, Sequence[str]],
+    priced: Mapping[str, tuple[float, str, str]],
+) -> Sheet:
+    """Return the range of each number bought, and the assumed numbers behind it."""
+    low, high = spread
+    rows = []
+    for name, count in {**plan.hosts, **plan.drives}.items():
+        others = [
+            {**one.hosts, **one.drives}.get(name, 0) for one in (low, high) if one is not None
+        ]
+        texts = [*assumed.get(name, ()), f"price ({priced[name][2]}, {priced[name][1]})"]
+        counts = [count, *others]
+        rows.append((name, count, min(counts), max(counts), ", ".join(texts)))
+    note = (
+        "from and to: in 90 % of cases, all workloads' times varied together by their spreads; "
+        "the range is that of the cheapest purchase, which may be another product"
+    )
+    columns = ("name", "count", "from", "to", "assumed")
+    return sheet_of("How sure it is", columns, rows, note)
