@@ -61,7 +61,7 @@ module verifier_formal #(
   assign take = s_tvalid && s_tready;
   assign leave = m_tvalid && m_tready;
   assign page_end = beat == 8'(BEATS - 1);
-  // Steps of the proved kind (crc32c_formal), one after another; BUS_BITS is at least LANE_BITS.
+  // The same steps, one after another; BUS_BITS is at least LANE_BITS.
   logic [31:0] link[BUS_BITS/LANE_BITS+1];
   assign link[0] = beat == '0 ? '1 : state;
   assign after = link[BUS_BITS/LANE_BITS];
