@@ -1,9 +1,9 @@
 """Cycles of the paper's combinations, of the sequential baseline and of small files.
 
 The model of `model.py` is first compared with the simulated circuit, cycle for cycle. Memory by
-default: a beat of 64 bytes a cycle (DDR4-2400, 19.2 GB/s, at 300 MHz), 100 cycles to the first beat,
-3,000 cycles (10 us) to start each unit. All three are assumptions, and so is the clock; the tables
-say how much hangs on them.
+default: a beat of 64 bytes a cycle (DDR4-2400, 19.2 GB/s, at 300 MHz), 100 cycles to the first
+beat, 3,000 cycles (10 us) to start each unit. All three are assumptions, and so is the clock; the
+tables say how much hangs on them.
 """
 
 import argparse
@@ -24,24 +24,24 @@ Record = dict[str, object]
 
 
 def total(parameters: Parameters, size: int, memory: Memory = MEMORY) -> int:
-    """Returns cycles of a file of `size` bytes, units started one after another before."""
+    """Return cycles of a file of `size` bytes, units started one after another before."""
     run = Model(parameters).extrapolated(size // PAGE, memory)
     return memory.start_up * parameters.units + run
 
 
 def own_memories(parameters: Parameters, size: int, steps: int) -> int:
-    """Returns cycles if every unit copied from a memory of its own, then computed: no sharing."""
+    """Return cycles if every unit copied from a memory of its own, then computed: no sharing."""
     rounds = -(-size // (PAGE * parameters.pages * parameters.units))
     return rounds * (parameters.pages * PAGE * 8 // parameters.bus_bits + steps)
 
 
 def spread(cycles: list[int]) -> float:
-    """Returns by how many percent the least is below the most."""
+    """Return by how many percent the least is below the most."""
     return 100 * (1 - min(cycles) / max(cycles))
 
 
 def check(every: bool) -> Iterator[Record]:
-    """Compares the model with the simulated circuit; yields what was compared."""
+    """Compare the model with the simulated circuit; yield what was compared."""
     for parameters in SHAPES + (PAPER if every else [PAPER[0], PAPER[-1]]):
         program, model = build(parameters), Model(parameters)
         together = parameters.pages * parameters.units
@@ -58,7 +58,7 @@ def check(every: bool) -> Iterator[Record]:
 
 
 def by_combination() -> Iterator[Record]:
-    """Yields the paper's combinations on 1 GiB next to the sequential baseline (figures 8, 10)."""
+    """Yield the paper's combinations on 1 GiB next to the sequential baseline (figures 8, 10)."""
     for lane in (1, 2, 4, 8):
         sequential = total(replace(SEQUENTIAL, lane_bits=lane), GIB)
         for parameters in PAPER:
@@ -72,7 +72,7 @@ def by_combination() -> Iterator[Record]:
 
 
 def by_size() -> Iterator[Record]:
-    """Yields small files on one unit, on a unit that copies first, and on 15 units (figure 7)."""
+    """Yield small files on one unit, on a unit that copies first, and on 15 units (figure 7)."""
     for size in (PAGE, 15 * PAGE):
         for start_up in (0, 3000, 30000):
             memory = replace(MEMORY, start_up=start_up)
@@ -87,7 +87,8 @@ def by_size() -> Iterator[Record]:
 
 
 def by_assumption() -> Iterator[Record]:
-    """Yields how speed-up and spread change with bandwidth, latency, start-up and unrolling."""
+    """Yield how speed-up and spread change with bandwidth, latency, start-up and unrolling."""
+
     def row(name: str, value: float, memory: Memory, lane: int = 8) -> Record:
         cycles = [total(replace(p, lane_bits=lane), GIB, memory) for p in PAPER]
         sequential = total(replace(SEQUENTIAL, lane_bits=lane), GIB, memory)
@@ -106,7 +107,7 @@ def by_assumption() -> Iterator[Record]:
 
 
 def print_tables(rows: list[Record]) -> None:
-    """Prints the records as tables."""
+    """Print the records as tables."""
     last = ""
     for row in rows:
         keys = [key for key in row if key != "record"]
@@ -117,17 +118,19 @@ def print_tables(rows: list[Record]) -> None:
 
 
 def records(every: bool) -> list[Record]:
-    """Returns all records: comparison with the circuit, if it can be simulated, and tables."""
+    """Return all records: comparison with the circuit, if it can be simulated, and tables."""
     rows: list[Record] = []
     if has_verilator():
         rows += check(every)
-    return rows + [*by_combination(), *by_size(), *by_assumption()]
+    return [*rows, *by_combination(), *by_size(), *by_assumption()]
 
 
 def main() -> int:
-    """Prints the tables; exits with 1 if the model is not the circuit's."""
+    """Print the tables; exit with 1 if the model is not the circuit's."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--all", action="store_true", help="compare all of the paper's combinations")
+    parser.add_argument(
+        "--all", action="store_true", help="compare all of the paper's combinations"
+    )
     try:
         rows = records(parser.parse_args().all)
     except Failed as why:

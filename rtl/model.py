@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tools import Parameters
 
 PAGE = 4096
+ROUNDS = 12  # after which whole rounds repeat; more of small ones
 FINE = 1024  # fractions of a cycle in a memory's period
 
 
@@ -24,7 +25,7 @@ class Memory:
     start_up: int = 3000  # per unit, before the stream begins
 
     def period(self, parameters: Parameters) -> int:
-        """Returns the time from beat to beat in 1024ths of a cycle, at least one cycle."""
+        """Return the time from beat to beat in 1024ths of a cycle, at least one cycle."""
         return max(FINE, round(FINE * parameters.bus_bits / 8 / self.bytes_per_cycle))
 
 
@@ -41,7 +42,7 @@ class Model:
     """One verifier; `run` returns the cycle in which its last result leaves."""
 
     def __init__(self, parameters: Parameters) -> None:
-        """Derives the shape of words and beats as `verifier.sv` does."""
+        """Derive the shape of words and beats as `verifier.sv` does."""
         share = 1 << math.ceil(math.log2(max(1, -(-parameters.bus_bits // parameters.pages))))
         word = max(parameters.lane_bits, share)
         assert word <= parameters.bus_bits, "the model has no gathering of beats"
@@ -52,11 +53,11 @@ class Model:
         self.steps = 8 * PAGE // parameters.lane_bits
 
     def run(self, pages: int, memory: Memory) -> int:
-        """Returns cycles from the first cycle of the stream to the last result, without start-up."""
+        """Return cycles from the first cycle of the stream to the last result, without start-up."""
         return self.ends(pages, memory)[-1]
 
     def ends(self, pages: int, memory: Memory) -> list[int]:
-        """Returns the cycle in which the last result of every group leaves."""
+        """Return the cycle in which the last result of every group leaves."""
         period = memory.period(self.parameters)
         due = memory.latency * FINE
         units = [_Unit() for _ in range(self.parameters.units)]
@@ -91,16 +92,16 @@ class Model:
 
     @staticmethod
     def _drain(unit: _Unit, count: int, known: int, left: int) -> int:
-        """Returns the cycle in which a group's last result leaves; one leaves in a cycle."""
+        """Return the cycle in which a group's last result leaves; one leaves in a cycle."""
         first = max(unit.end + 1, known, left)
         unit.drained = first + count - 1
         return unit.drained + 1
 
     def extrapolated(self, pages: int, memory: Memory) -> int:
-        """Returns `run` of many pages: whole rounds of all units repeat once they are steady."""
+        """Return `run` of many pages: whole rounds of all units repeat once they are steady."""
         round_pages = self.parameters.pages * self.parameters.units
         # Rounds until the last few are alike.
-        rounds = 12 if round_pages > 20 else 240 // round_pages
+        rounds = max(ROUNDS, 240 // round_pages)
         if pages <= (rounds + 1) * round_pages:
             return self.run(pages, memory)
         few = pages % round_pages + (rounds - 4) * round_pages

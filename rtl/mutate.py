@@ -76,9 +76,7 @@ MUTATIONS = [
         "assign broken = s_tlast && !page_end;",
         "assign broken = s_tlast && !page_end && 1'b0;",
     ),
-    Mutation(
-        "error falls again", "verifier_gather", "error <= error || broken", "error <= broken"
-    ),
+    Mutation("error falls again", "verifier_gather", "error <= error || broken", "error <= broken"),
     Mutation(
         "a stream that breaks off keeps its last group open",
         "verifier_groups",
@@ -115,7 +113,7 @@ MUTATIONS = [
 
 
 def survives(mutation: Mutation) -> str | None:
-    """Runs the simulation on a mutation; returns None if it passes, else the reason it fails."""
+    """Run the simulation on a mutation; return None if it passes, else the reason it fails."""
     tree = BUILD / "mutation"
     shutil.rmtree(tree, ignore_errors=True)
     shutil.copytree(ROOT / "rtl" / "src", tree / "rtl" / "src")
@@ -135,7 +133,7 @@ def survives(mutation: Mutation) -> str | None:
 
 
 def records() -> list[dict[str, object]]:
-    """Runs all mutations; returns what became of each."""
+    """Run all mutations; return what became of each."""
     found: list[dict[str, object]] = []
     for mutation in MUTATIONS:
         why = survives(mutation)
@@ -147,7 +145,7 @@ def records() -> list[dict[str, object]]:
 
 
 def main() -> int:
-    """Exits with 1 if a mutation is not seen."""
+    """Exit with 1 if a mutation is not seen."""
     if not has_verilator():
         return 0
     try:

@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/reference/verifier.md from `bench/records/rtl.jsonl`."""
+"""Draw the pictures of docs/reference/verifier.md from `bench/records/rtl.jsonl`."""
 
 import json
 import sys
@@ -17,29 +17,31 @@ TABLE_1 = {
     "ff": (25, 24, 22, 21, 22, 21, 21),
     "bram": (85, 81, 73, 71, 69, 67, 65),
 }
+TOGETHER = 300  # pages of all units
+LANE_BITS = 8
 NAMES = {"lut": "LUT", "lutram": "LUTRAM", "ff": "FF", "bram": "BRAM"}
 Row = dict[str, Any]
 
 
 def of(rows: list[Row], kind: str) -> list[Row]:
-    """Returns the records of a kind."""
+    """Return the records of a kind."""
     return [row for row in rows if row["record"] == kind]
 
 
 def combination(row: Row) -> str:
-    """Returns a combination as the paper writes it."""
+    """Return a combination as the paper writes it."""
     return f"{row['pages']}x{row['units']}"
 
 
 def save(figure: Any, name: str) -> None:
-    """Writes a picture without a date, so that it only changes with its contents."""
+    """Write a picture without a date, so that it only changes with its contents."""
     figure.tight_layout()
     figure.savefig(FIGURES / f"{name}.svg", metadata={"Date": None})
     plt.close(figure)
 
 
 def speed_up(rows: list[Row]) -> None:
-    """Draws time on 1 GiB by combination, with one memory and with one for each unit."""
+    """Draw time on 1 GiB by combination, with one memory and with one for each unit."""
     figure, both = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True)
     for lane in (1, 2, 4, 8):
         found = [row for row in of(rows, "cycles") if row["lane_bits"] == lane]
@@ -59,7 +61,7 @@ def speed_up(rows: list[Row]) -> None:
 
 
 def size(rows: list[Row]) -> None:
-    """Draws cycles of 4 KiB and 60 KiB by start-up cost."""
+    """Draw cycles of 4 KiB and 60 KiB by start-up cost."""
     figure, both = plt.subplots(1, 2, figsize=(9, 3.2))
     kinds = ("sequential", "copy_first", "pages_15", "units_15")
     labels = ("sequential\n1x1", "copy first\n1x1", "AP\n15x1", "MCU\n1x15")
@@ -78,10 +80,10 @@ def size(rows: list[Row]) -> None:
 
 
 def resources(rows: list[Row]) -> None:
-    """Draws shares of a KU15P by combination next to Table 1."""
+    """Draw shares of a KU15P by combination next to Table 1."""
     figure, axes = plt.subplots(1, 4, figsize=(11, 3.2), sharey=True)
-    found = [row for row in of(rows, "synthesis") if row["pages"] * row["units"] == 300]
-    found = [row for row in found if row["lane_bits"] == 8]
+    found = [row for row in of(rows, "synthesis") if row["pages"] * row["units"] == TOGETHER]
+    found = [row for row in found if row["lane_bits"] == LANE_BITS]
     order = ["25x12", "30x10", "50x6", "60x5", "75x4", "100x3", "150x2"]
     shares = {combination(row): row["percent"] for row in found}
     for place, (key, name) in zip(axes, NAMES.items(), strict=True):
@@ -96,7 +98,7 @@ def resources(rows: list[Row]) -> None:
 
 
 def main() -> int:
-    """Draws all pictures."""
+    """Draw all pictures."""
     mpl.use("svg")
     plt.rcParams.update({"svg.hashsalt": "verifier", "font.size": 9, "axes.spines.top": False,
                          "axes.spines.right": False})  # fmt: skip

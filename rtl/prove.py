@@ -1,4 +1,4 @@
-"""Proves properties of the verifier with SymbiYosys, for tiny pages: all inputs, all stalls.
+"""Prove properties of the verifier with SymbiYosys, for tiny pages: all inputs, all stalls.
 
 The step of CRC-32C is proved for all states and data. The verifier is checked for every sequence of
 inputs up to a depth, resets, broken streams and stalls included.
@@ -28,22 +28,28 @@ class Proof:
 STEPS = [Proof(f"step-{n}", "crc32c_formal", {"BITS": n}, 1) for n in (1, 8)]
 
 
-def _whole(pages: int, units: int, lane: int, bus: int, page: int, depth: int) -> Proof:
-    values = {"PAGES": pages, "UNITS": units, "LANE_BITS": lane, "BUS_BITS": bus, "PAGE_BITS": page}
-    return Proof(f"p{pages}u{units}l{lane}b{bus}-{page}", "verifier_formal", values, depth)
+def _whole(shape: tuple[int, int, int, int, int], data: int, resets: int, depth: int) -> Proof:
+    names = ("PAGES", "UNITS", "LANE_BITS", "BUS_BITS", "PAGE_BITS")
+    values = dict(zip(names, shape, strict=True)) | {"DATA": data, "RESETS": resets}
+    name = "-".join(map(str, (*shape, data, resets)))
+    return Proof(f"verifier-{name}", "verifier_formal", values, depth)
 
 
-USUAL = [*STEPS, _whole(2, 1, 8, 8, 16, 16), _whole(1, 2, 8, 8, 16, 16)]
+USUAL = [
+    *STEPS,
+    _whole((2, 1, 2, 4, 8), 0, 1, 14),
+    _whole((1, 2, 4, 4, 8), 0, 1, 14),
+]
 LONG = [
     *USUAL,
-    _whole(3, 2, 8, 16, 32, 24),
-    _whole(1, 1, 16, 16, 32, 24),
-    _whole(3, 1, 4, 8, 16, 24),
+    _whole((2, 1, 2, 4, 8), 1, 0, 16),
+    _whole((1, 2, 4, 4, 8), 1, 0, 16),
+    _whole((3, 2, 4, 8, 16), 0, 0, 18),
 ]
 
 
 def prove(proof: Proof) -> float:
-    """Runs one proof; returns its seconds."""
+    """Run one proof; return its seconds."""
     folder = BUILD / "formal"
     folder.mkdir(parents=True, exist_ok=True)
     files = [*sources(), RTL / "formal" / f"{proof.top}.sv"]
@@ -72,7 +78,7 @@ def prove(proof: Proof) -> float:
 
 
 def main() -> int:
-    """Runs the proofs of a form and prints what is proved."""
+    """Run the proofs of a form and print what is proved."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", action="store_true", help="the long form")
     arguments = parser.parse_args()

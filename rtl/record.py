@@ -1,4 +1,4 @@
-"""Runs everything, or the parts that are named, and writes `bench/records/rtl.jsonl`.
+"""Run everything, or the parts that are named, and writes `bench/records/rtl.jsonl`.
 
 A part replaces its own lines of the record and leaves the others: `make rtl-long`, or `python
 rtl/record.py cycles synthesis`.
@@ -22,7 +22,7 @@ Rows = Iterator[dict[str, object]]
 
 
 def simulation() -> Rows:
-    """Simulates the long matrix; compares with the kernel; tries wrong parameters."""
+    """Simulate the long matrix; compares with the kernel; tries wrong parameters."""
     for parameters in simulate.LONG:
         results, steps, _ = simulate.simulate(parameters, SEEDS)
         yield {"record": "simulation", "parameters": str(parameters), "results": results,
@@ -32,7 +32,7 @@ def simulation() -> Rows:
 
 
 def proofs() -> Rows:
-    """Runs all proofs."""
+    """Run all proofs."""
     for proof in prove.LONG:
         took = prove.prove(proof)
         yield {"record": "proof", "top": proof.top, **proof.values, "depth": proof.depth,
@@ -40,7 +40,7 @@ def proofs() -> Rows:
 
 
 def synthesis() -> Rows:
-    """Synthesizes all combinations."""
+    """Synthesize all combinations."""
     for parameters in synthesize.LONG:
         yield synthesize.synthesize(parameters)
 
@@ -55,7 +55,7 @@ PARTS = {
 
 
 def write(part: str, rows: list[dict[str, object]]) -> None:
-    """Replaces the lines of one part in the record."""
+    """Replace the lines of one part in the record."""
     old = RECORD.read_text().splitlines() if RECORD.exists() else []
     lines = [line for line in old if json.loads(line)["part"] != part]
     lines += [json.dumps({"part": part, **row}, sort_keys=True) for row in rows]
@@ -65,7 +65,7 @@ def write(part: str, rows: list[dict[str, object]]) -> None:
 
 
 def main() -> int:
-    """Writes the record of every part; exits with 1 if one failed, and leaves its old lines."""
+    """Write the record of every part; exit with 1 if one failed, and leaves its old lines."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     chosen = parser.parse_args().parts or list(PARTS)

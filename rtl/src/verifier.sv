@@ -11,8 +11,8 @@
 //   error      high from a `s_tlast` within a page until reset. That page gives no result, and its
 //              stream ends with the page before it; later streams are checked as usual.
 //
-// A result may wait for more of its stream: until PAGES pages are there or the stream ends, and then
-// until the next page is whole. Parameters: PAGES and UNITS at least 1; BUS_BITS and LANE_BITS
+// A result may wait for more of its stream: until PAGES pages are there or the stream ends, and
+// then until the next page is whole. Parameters: PAGES and UNITS at least 1; BUS_BITS and LANE_BITS
 // divide the 32,768 bits of a page. PAGE_BITS is smaller in proofs only.
 //
 // Throughput: BUS_BITS a cycle, or UNITS x PAGES x LANE_BITS less what loading does not hide:
@@ -58,7 +58,7 @@ module verifier #(
 
   if (PAGES < 1 || UNITS < 1 || !BUS_FITS || !LANE_FITS) begin : gen_stop
 `ifdef VERILATOR
-    // With -Wno-fatal, Verilator goes on after $error; it does not after a width that is no constant.
+    // With -Wno-fatal, Verilator goes on after $error, but not after a width that is no constant.
     logic [error:0] parameters_are_wrong;
 `endif
   end else begin : gen_verifier
