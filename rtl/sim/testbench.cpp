@@ -1,6 +1,6 @@
 // Test of one verifier: `testbench random SEED PAGES`, `testbench bad SEED`, `testbench dump SEED
-// PAGES PAGES_FILE CHECKSUMS_FILE`, `testbench cycles PAGES PERIOD LATENCY`. Prints one JSON object;
-// exits with 1 and a reason if anything is wrong.
+// PAGES PAGES_FILE CHECKSUMS_FILE`, `testbench cycles PAGES PERIOD LATENCY`. Prints one JSON
+// object; exits with 1 and a reason if anything is wrong.
 
 #include <memory>
 
@@ -27,7 +27,8 @@ void random_streams(Bench &bench, long pages) {
   const long round = long(PAGES) * UNITS;
   const long lengths[] = {1, PAGES, PAGES + 1, round, round + 1, PAGES > 1 ? PAGES - 1 : 2};
   for (int i = 0; pages > 0; i++) {
-    long length = i < 6 && lengths[i] <= pages ? lengths[i] : 1 + long(bench.random() % (2 * round));
+    const bool fixed = i < 6 && lengths[i] <= pages;
+    long length = fixed ? lengths[i] : 1 + long(bench.random() % (2 * round));
     length = std::min(length, pages);
     bench.send(whole(maker, length));
     pages -= length;
