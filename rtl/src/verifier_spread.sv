@@ -7,8 +7,8 @@
 // where the run of banks wraps round PAGES, slot (j + PAGES) mod WORDS.
 //
 // Groups go to the units in turn. A group closes with its PAGES-th page, or with the last whole
-// page of its stream. A page that breaks off is forgotten; if it is the first of its group, the next
-// stream's first page takes its place.
+// page of its stream. A page that breaks off is forgotten; if it is the first of its group, the
+// next stream's first page takes its place.
 //
 //   in_*          beats of verifier_gather
 //   valid, ready  handshake of the beat below; `ready` comes from the unit that `unit` names
