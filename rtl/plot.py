@@ -56,7 +56,7 @@ def speed_up(rows: list[Row]) -> None:
         axes.set_xlabel("AP x MCU (PAGES x UNITS)")
         axes.tick_params(axis="x", labelrotation=45)
         axes.set_ylim(bottom=0)
-    both[0].legend(frameon=False)
+    both[1].legend(frameon=False, loc="lower left")
     save(figure, "verifier-speed-up")
 
 
