@@ -4,6 +4,7 @@ The parts of Verilator's library that all models share are compiled once.
 """
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -82,10 +83,11 @@ def _library() -> tuple[list[str], Path]:
     if not archive.exists():
         objects = []
         for part in ("verilated", "verilated_threads"):
-            objects.append(folder / f"{part}.o")
+            objects.append(folder / f"{part}-{os.getpid()}.o")
             run(["g++", *flags, "-c", include / f"{part}.cpp", "-o", objects[-1]])
-        run(["ar", "rcs", folder / "part.a", *objects])
-        (folder / "part.a").rename(archive)
+        unfinished = folder / f"{os.getpid()}.a"
+        run(["ar", "rcs", unfinished, *objects])
+        unfinished.rename(archive)
     return flags, archive
 
 
@@ -97,21 +99,23 @@ def build(parameters: Parameters, tree: Path = ROOT, into: Path = BUILD) -> Path
     if program.exists() and all(f.stat().st_mtime < program.stat().st_mtime for f in inputs):
         return program
     flags, library = _library()
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    # In a folder of its own until it is whole, so that two runs do not disturb each other.
+    work = folder.with_name(f"{folder.name}-{os.getpid()}")
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
     # Registers without a reset start at random, so that a missing reset shows.
     model = ["verilator", "--cc", "-O3", "-Wall", "--x-assign", "unique", "--x-initial", "unique"]
-    model += ["--top-module", "verifier", "--prefix", "Vverifier", "-Mdir", str(folder)]
+    model += ["--top-module", "verifier", "--prefix", "Vverifier", "-Mdir", str(work)]
     run([*model, *parameters.flags("-G"), *sources(tree)])
     # One unit of compilation takes a fraction of the time of many.
-    parts = sorted(folder.glob("Vverifier*.cpp"))
+    parts = sorted(work.glob("Vverifier*.cpp"))
     joined = "".join(f'#include "{part.name}"\n' for part in parts)
-    (folder / "all.cpp").write_text(joined + f'#include "{RTL}/sim/testbench.cpp"\n')
+    (work / "all.cpp").write_text(joined + f'#include "{RTL}/sim/testbench.cpp"\n')
     defines = parameters.flags("-D")
-    unfinished = folder / "unfinished"
-    run(["g++", *flags, *defines, f"-I{folder}", f"-I{RTL}/sim", folder / "all.cpp", library,
-         "-pthread", "-o", unfinished])  # fmt: skip
-    unfinished.rename(program)
+    run(["g++", *flags, *defines, f"-I{work}", f"-I{RTL}/sim", work / "all.cpp", library,
+         "-pthread", "-o", work / "testbench"])  # fmt: skip
+    shutil.rmtree(folder, ignore_errors=True)
+    work.rename(folder)
     return program
 
 
