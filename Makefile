@@ -10,9 +10,10 @@ BIN := $(VENV)/bin
 DEMO_READY := $(VENV)/.demo-ready
 TEST_READY := $(VENV)/.test-ready
 ORACLE_READY := $(VENV)/.oracle-ready
+RTL_READY := $(VENV)/.rtl-ready
 DEMO_DIR ?= build/demo
 
-.PHONY: help demo test check test-rust test-python test-documents test-csdstore browser oracle oracle-speed arm sim crash fuzz vm vm-short bench release release-try sdk install-kv docs clean
+.PHONY: help demo test check test-rust test-python test-documents test-csdstore browser oracle oracle-speed arm sim crash fuzz vm vm-short rtl rtl-short rtl-long rtl-tools bench release release-try sdk install-kv docs clean
 
 help:            ## list the doors
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -70,7 +71,28 @@ check: $(TEST_READY)  ## formatting, lints, types, documentation
 	$(BIN)/ruff check --config python/pyproject.toml clients/python
 	$(BIN)/ruff format --config python/pyproject.toml --check clients/python
 	$(BIN)/mypy --strict clients/python/python/csdstore
-	$(BIN)/ruff check --config python/pyproject.toml demo tests/vm tests/documents tests/release bench/planner
+	$(BIN)/ruff check --config python/pyproject.toml demo tests/vm tests/documents tests/release bench/planner rtl
+
+# The circuit: needs Verilator, which apt has; without it the lane says that it was skipped.
+rtl-tools:
+	@command -v verilator >/dev/null && command -v g++ >/dev/null && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  { $(APT) update && DEBIAN_FRONTEND=noninteractive \
+	    $(APT) install -y --no-install-recommends verilator g++; } >/dev/null || true; \
+	fi
+
+rtl-short: rtl-tools  ## the verifier in SystemVerilog: simulation alone, under 90 s
+	$(PYTHON) rtl/simulate.py --form short
+
+rtl: rtl-tools $(RTL_READY)  ## the same: simulation, proofs, cycles, one synthesis; 6 minutes
+	$(BIN)/python rtl/simulate.py
+	$(BIN)/python rtl/prove.py
+	$(BIN)/python rtl/cycles.py
+	$(BIN)/python rtl/synthesize.py
+
+rtl-long: rtl-tools $(RTL_READY)  ## the same, all of it, with mutations; writes the record
+	$(BIN)/python rtl/record.py
+	$(BIN)/python rtl/plot.py
 
 # More options of tests/vm/run.py, such as VM='--factor 3'.
 VM ?=
@@ -178,4 +200,8 @@ $(TEST_READY): python/pyproject.toml python/reproduce/pyproject.toml | $(VENV)/b
 
 $(ORACLE_READY): tests/oracle/requirements.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r tests/oracle/requirements.txt
+	touch $@
+
+$(RTL_READY): rtl/requirements.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r rtl/requirements.txt
 	touch $@
