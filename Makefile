@@ -25,9 +25,10 @@ demo: $(DEMO_READY)  ## build everything, run Count in drives, on the host and o
 	$(BIN)/python demo/demo.py --csd $(CSD) --dir $(DEMO_DIR)
 
 test:            ## all tests (short forms of the long lanes); goes on after one that fails
-	@failed=; for part in test-rust test-python test-documents test-csdstore; do \
-	  $(MAKE) --no-print-directory $$part || failed="$$failed $$part"; \
-	done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
+	@failed=; times=; for part in test-rust test-python test-documents test-csdstore; do \
+	  begun=$$SECONDS; $(MAKE) --no-print-directory $$part || failed="$$failed $$part"; \
+	  times="$$times$$part $$(( (SECONDS - begun + 30) / 60 )) min, "; \
+	done; echo "$${times%, }"; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
 test-rust:  ## Rust tests: units, transport, simulation, stock client, end to end, tidy
 	cargo test --locked --workspace --no-fail-fast
