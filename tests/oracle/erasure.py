@@ -66,7 +66,7 @@ def numbers(values: np.ndarray) -> str:
 
 
 def check_pieces(isal: Isal, oracle: Oracle, rng: np.random.Generator) -> None:
-    """Compares parity and decoded pieces byte for byte."""
+    """Parity and decoded pieces, byte for byte."""
     for data, parity in SHAPES:
         matrix = isal.matrix(data, parity)
         for length in LENGTHS:
@@ -96,7 +96,7 @@ def check_pieces(isal: Isal, oracle: Oracle, rng: np.random.Generator) -> None:
 
 
 def check_minors(isal: Isal, rng: np.random.Generator, count: int) -> None:
-    """Inverts square parts of the largest matrix."""
+    """Square parts of the largest matrix can be inverted."""
     matrix = isal.matrix(32, 16)[32:]
     for _ in range(count):
         size = rng.integers(1, 17)
