@@ -36,6 +36,9 @@ pub(crate) const OUTPUTS_MAX: usize = 16;
 /// Bytes of a piece that are copied at a time. Passes take whole blocks.
 const BLOCK: usize = 256;
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 /// The function of a version.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
@@ -154,7 +157,9 @@ impl Passes<'_> {
         let mut copies = Copies([[0; BLOCK]; SOURCES_MAX]);
         for at in (0..bytes).step_by(BLOCK) {
             for (copy, source) in copies.0.iter_mut().zip(sources) {
-                copy.copy_from_slice(&source[at..at + BLOCK]);
+                let block = &source[at..at + BLOCK];
+                block.iter().step_by(LINE).for_each(|byte| work::fetch_ahead(byte));
+                copy.copy_from_slice(block);
             }
             let mut to = [std::ptr::null_mut(); OUTPUTS_MAX];
             for (to, output) in to.iter_mut().zip(outputs.iter_mut()) {
