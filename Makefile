@@ -99,9 +99,10 @@ rtl-long: rtl-tools $(RTL_READY)  ## the same, all of it, with mutations; writes
 VM ?=
 CSD ?= $(or $(CARGO_TARGET_DIR),target)/release/csd
 
-oracle: $(ORACLE_READY)  ## kernels beside NumPy, networkx, SciPy and google-crc32c
+oracle: $(ORACLE_READY)  ## kernels beside NumPy, networkx, SciPy, google-crc32c and libisal
 	cargo build --release --locked -p csd-kernels --example oracle
 	$(BIN)/python tests/oracle/check.py --oracle target/release/examples/oracle
+	$(BIN)/python tests/oracle/erasure.py --oracle target/release/examples/oracle
 	cargo build --release --locked -p csd
 	$(BIN)/python tests/oracle/drives.py --csd target/release/csd
 

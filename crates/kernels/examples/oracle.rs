@@ -2,13 +2,16 @@
 //!
 //! Usage: `oracle vector-add TYPE LEFT RIGHT OUT`, `oracle array-merge TYPE LEFT RIGHT PARTS OUT`,
 //! `oracle dense COLUMNS ROWS VECTOR OUT`, `oracle sparse NODES EDGES PARTS OUT`, `oracle verify
-//! PAGE_BYTES UNROLL DATA OUT`. `tests/oracle/check.py` runs it, by `make oracle`. Inputs arrive in
-//! pieces of an odd size, as in a drive.
+//! PAGE_BYTES UNROLL DATA OUT`, `oracle encode N K LENGTHS DATA OUT`, `oracle decode N K SOURCES
+//! WANTED DATA OUT` (lists with commas; DATA holds the pieces one after another).
+//! `tests/oracle/check.py` runs it, by `make oracle`. Inputs of kernels arrive in pieces of an odd
+//! size, as in a drive.
 
 use std::error::Error;
 use std::num::NonZeroUsize;
 
 use csd_kernels::array_merge::{self, ArrayMerge, Piece, range};
+use csd_kernels::erasure::Code;
 use csd_kernels::page_rank::{Dense, Graph, Iteration, Options, Progress, Sparse};
 use csd_kernels::vector_add::{self, VectorAdd};
 use csd_kernels::verify::{Plan, Verify};
@@ -33,6 +36,13 @@ fn main() -> Result<(), Failure> {
         }
         ["verify", page, unroll, data, out] => {
             (verify(Plan::new(page.parse()?, 1, 1, unroll.parse()?)?, data)?, out)
+        }
+        ["encode", n, k, lengths, data, out] => {
+            (encode(&Code::new(n.parse()?, k.parse()?)?, &list(lengths)?, data)?, out)
+        }
+        ["decode", n, k, sources, wanted, data, out] => {
+            let code = Code::new(n.parse()?, k.parse()?)?;
+            (decode(&code, &list(sources)?, &list(wanted)?, data)?, out)
         }
         _ => return Err("wrong use: see the head of examples/oracle.rs".into()),
     };
@@ -134,4 +144,39 @@ fn verify(plan: Plan, data: &str) -> Result<Vec<u8>, Failure> {
     }
     verify.finish(&mut checksums);
     Ok(checksums.iter().flat_map(|checksum| checksum.to_le_bytes()).collect())
+}
+
+fn list(text: &str) -> Result<Vec<usize>, Failure> {
+    Ok(text.split(',').map(str::parse).collect::<Result<_, _>>()?)
+}
+
+fn encode(code: &Code, lengths: &[usize], data: &str) -> Result<Vec<u8>, Failure> {
+    let data = std::fs::read(data)?;
+    let mut rest = &*data;
+    let mut pieces = Vec::new();
+    for length in lengths {
+        let (piece, after) = rest.split_at_checked(*length).ok_or("too few bytes")?;
+        pieces.push(piece);
+        rest = after;
+    }
+    let longest = lengths.iter().copied().max().unwrap_or(0);
+    let mut parity = vec![0; longest * code.parity()];
+    let mut rooms: Vec<&mut [u8]> = parity.chunks_mut(longest.max(1)).collect();
+    code.encode(&pieces, &mut rooms)?;
+    Ok(parity)
+}
+
+fn decode(
+    code: &Code,
+    sources: &[usize],
+    wanted: &[usize],
+    data: &str,
+) -> Result<Vec<u8>, Failure> {
+    let data = std::fs::read(data)?;
+    let length = (data.len() / sources.len()).max(1);
+    let mut decoded = vec![0; length * wanted.len()];
+    let pieces: Vec<&[u8]> = data.chunks(length).collect();
+    let mut rooms: Vec<&mut [u8]> = decoded.chunks_mut(length).collect();
+    code.decoder(sources, wanted)?.decode(&pieces, &mut rooms)?;
+    Ok(decoded)
 }

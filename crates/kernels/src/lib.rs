@@ -20,12 +20,14 @@
 //! - [`page_rank`]: products of dense and sparse rows with a vector, and the iteration around them
 //! - [`summarize`]: count, exact sum, least and greatest element
 //! - [`verify`](mod@verify): the CRC-32C of every page
+//! - [`erasure`]: Reed-Solomon parity of pieces, and lost pieces from the others
 //! - `arch`: versions for this machine's vectors, chosen once at run time
 
 mod arch;
 pub mod array_merge;
 pub mod count;
 mod element;
+pub mod erasure;
 pub mod kernel;
 mod numeric;
 pub mod page_rank;

@@ -19,6 +19,7 @@ pub mod index;
 mod list;
 pub mod record;
 pub mod recover;
+mod room;
 mod seal;
 pub mod segments;
 pub mod shard;

@@ -3,20 +3,19 @@
 //!
 //! Shards use it once per segment, group commit or command, not per byte. Invariants: a segment is
 //! in the free list or owned by one shard; the last free segments are for cleaning, and the one
-//! before them for deletes ([`Need`]), so that a full drive can still be emptied; the records of
-//! all keys together never exceed [`Segments::capacity_bytes`].
+//! before them for deletes ([`Need`]), so that a full drive can still be emptied.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use csd_nvme::vendor::NSID_OBJECTS;
 
 use super::index::IndexKind;
 use super::record::{PAGE_BYTES, RECORDS_OFFSET, SECTOR_BYTES, footprint};
 use crate::error::Error;
-use crate::format::{SHARDS, VERSION};
+use crate::format::VERSION;
 
 /// Purpose of a new segment. The rarer the purpose, the fewer segments are reserved for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,12 +40,6 @@ impl Need {
     }
 }
 
-/// Segments whose space is not announced: the open one of each shard, those that [`Need`] reserves,
-/// and two for cleaning to choose from.
-const UNANNOUNCED: u64 = SHARDS as u64 + 3 + 2;
-/// One segment in this many is not announced either, for padding of groups and ends of segments
-/// that were too short for the next record.
-const PADDING_SHARE: u64 = 50;
 /// Bytes of a checkpoint that count for each record: those of an entry with a key of 16 bytes.
 const LISTED_BYTES: u64 = 32;
 
@@ -82,11 +75,11 @@ pub struct Segments {
     pub namespaces: Vec<KvNamespace>,
     free: Mutex<VecDeque<u32>>,
     // Bytes of all current records, and of those that outstanding Stores will add.
-    promised: AtomicU64,
+    pub(super) promised: AtomicU64,
     // Most bytes of memory for the keys of all indexes.
-    index_bytes_max: Option<u64>,
+    pub(super) index_bytes_max: Option<u64>,
     // Memory for all keys, and for those that outstanding Stores will add.
-    index_bytes: AtomicU64,
+    pub(super) index_bytes: AtomicU64,
     commit: AtomicU64,
     sequence: AtomicU64,
     cleaning: AtomicBool,
@@ -214,12 +207,6 @@ impl Segments {
         self.segment_bytes - RECORDS_OFFSET
     }
 
-    /// Returns the bytes of records that the drive promises to keep, over all namespaces.
-    pub fn capacity_bytes(&self) -> u64 {
-        let count = u64::from(self.count);
-        count.saturating_sub(UNANNOUNCED + count / PADDING_SHARE) * self.payload_bytes()
-    }
-
     /// Returns counters of a namespace.
     pub fn namespace(&self, nsid: u16) -> Option<&KvNamespace> {
         self.namespaces.iter().find(|namespace| namespace.nsid == nsid)
@@ -228,58 +215,6 @@ impl Segments {
     /// Returns the kind of a namespace's indexes.
     pub fn index_kind(&self, nsid: u16) -> IndexKind {
         self.namespace(nsid).map_or(IndexKind::Ordered, |namespace| namespace.index)
-    }
-
-    /// Counts a new current record.
-    pub fn add_used(&self, nsid: u16, bytes: u64) {
-        self.promised.fetch_add(bytes, Relaxed);
-        if let Some(namespace) = self.namespace(nsid) {
-            self.index_bytes.fetch_add(namespace.index.key_bytes(), Relaxed);
-            namespace.used_bytes.fetch_add(bytes, Relaxed);
-            namespace.keys.fetch_add(1, Relaxed);
-        }
-    }
-
-    /// Counts a record that is no longer current.
-    pub fn remove_used(&self, nsid: u16, bytes: u64) {
-        self.promised.fetch_sub(bytes, Relaxed);
-        if let Some(namespace) = self.namespace(nsid) {
-            self.index_bytes.fetch_sub(namespace.index.key_bytes(), Relaxed);
-            namespace.used_bytes.fetch_sub(bytes, Relaxed);
-            namespace.keys.fetch_sub(1, Relaxed);
-        }
-    }
-
-    /// Returns the size of a namespace in bytes: its records in use, and what the drive has room
-    /// for beyond the records of all namespaces.
-    pub fn size_bytes(&self, nsid: u16) -> u64 {
-        let used = self.namespace(nsid).map_or(0, |namespace| namespace.used_bytes.load(Relaxed));
-        used + self.capacity_bytes().saturating_sub(self.promised.load(Relaxed))
-    }
-
-    /// Returns the most keys of a namespace: its keys, and those that the memory of indexes has
-    /// room for; `None` if nothing but the bytes of records limits them.
-    pub fn keys_max(&self, nsid: u16) -> Option<u64> {
-        let left = self.index_bytes_max?.saturating_sub(self.index_bytes.load(Relaxed));
-        let namespace = self.namespace(nsid)?;
-        Some(namespace.keys.load(Relaxed) + left / namespace.index.key_bytes())
-    }
-
-    /// Promises space for `bytes` more bytes of records, and for the index's entry of a new key;
-    /// `None` when the drive is full.
-    pub fn promise(self: &Arc<Self>, nsid: u16, bytes: u64, is_new: bool) -> Option<Room> {
-        let key_bytes = if is_new { self.index_kind(nsid).key_bytes() } else { 0 };
-        // Dropped, it takes back what was promised so far.
-        let mut room = Room { segments: Arc::clone(self), bytes: 0, key_bytes: 0 };
-        if !reserve(&self.promised, bytes, self.capacity_bytes()) {
-            return None;
-        }
-        room.bytes = bytes;
-        if !reserve(&self.index_bytes, key_bytes, self.index_bytes_max.unwrap_or(u64::MAX)) {
-            return None;
-        }
-        room.key_bytes = key_bytes;
-        Some(room)
     }
 
     /// Takes a free segment; `None` when those that are left are reserved.
@@ -403,29 +338,6 @@ impl Segments {
     fn free(&self) -> MutexGuard<'_, VecDeque<u32>> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A promise of space to a Store. Dropping it takes the promise back; a Store that has become
-/// durable drops it when its record is counted.
-#[derive(Debug)]
-pub struct Room {
-    segments: Arc<Segments>,
-    bytes: u64,
-    // Memory for the key, if it is new.
-    key_bytes: u64,
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        self.segments.promised.fetch_sub(self.bytes, Relaxed);
-        self.segments.index_bytes.fetch_sub(self.key_bytes, Relaxed);
-    }
-}
-
-/// Adds `more` to a sum that must not exceed `most`. Nothing more always fits.
-fn reserve(sum: &AtomicU64, more: u64, most: u64) -> bool {
-    let fits = |sum: u64| sum.checked_add(more).filter(|sum| *sum <= most);
-    more == 0 || sum.fetch_update(Relaxed, Relaxed, fits).is_ok()
 }
 
 /// Returns the kind of a namespace's indexes. Objects are listed by the prefixes of their keys,

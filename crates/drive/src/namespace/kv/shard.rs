@@ -18,7 +18,8 @@ use csd_reactor::{Buffer, Notify};
 
 use super::index::Index;
 use super::record::{EntryKey, footprint};
-use super::segments::{Room, Segments};
+use super::room::Room;
+use super::segments::Segments;
 use super::tail::Tail;
 use crate::media::{Media, Syncer};
 
