@@ -91,4 +91,7 @@ def test_the_sheet_lists_sources() -> None:
     tables = cp.catalogue(["cpu"])
     assert set(tables["catalogue"]["part"]) >= {"epyc-9754", "xeon-8480"}
     assert tables["catalogue"]["source"].str.len().min() > 5
+    unread = tables["catalogue"]["source"].str.endswith("(to be checked)")
+    assert unread.any()
+    assert not unread[tables["catalogue"]["prov"] == "assumed"].any()
     assert tables["prices"]["prov"].unique().tolist() == ["assumed"]

@@ -40,8 +40,7 @@ def catalogue(kind: Sequence[str] = (), *, prices: str | Path | None = None) -> 
     for part in parts:
         for name, number in part.numbers().items():
             source = found.sources[number.source]
-            document = f"{source.publisher}: {source.document}"
-            rows.append((part.name, name, number.value, number.prov, document, source.date))
+            rows.append((part.name, name, number.value, number.prov, str(source), source.date))
     listed = [(part.name, *found.prices[part.name]) for part in parts if part.name in found.prices]
     columns = ("part", "number", "value", "prov", "source", "date")
     return Tables(

@@ -27,8 +27,8 @@ _Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 class Source(Table):
     """Document that states a number.
 
-    `date` is the document's own; `seen` is the day on which it was read, and is absent where the
-    vendor's current page for the part is meant.
+    `date` is the document's own; `seen` is the day on which it was read. A source without it is to
+    be checked: its numbers are known from the vendor's page, which was not read again.
     """
 
     publisher: Text
@@ -36,6 +36,11 @@ class Source(Table):
     date: _Date
     seen: _Date | None = None
     url: Text | None = None
+
+    def __str__(self) -> str:
+        """Return publisher and document, and say so if they are to be checked."""
+        is_checked = self.seen is not None or self.publisher == "assumption"
+        return f"{self.publisher}: {self.document}{'' if is_checked else ' (to be checked)'}"
 
 
 class Number(Table):
