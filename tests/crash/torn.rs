@@ -17,6 +17,9 @@ use crate::{can_run, on_host, seeded};
 const NSID: u16 = 2;
 const SECTOR_BYTES: u64 = crate::cache::SECTOR_BYTES as u64;
 const PAGE_BYTES: u64 = 4096;
+/// Bytes before the group in its page: the groups of a value of 1,000 bytes and of one of 20 bytes,
+/// each padded to a whole sector. The drive writes them again with the group.
+const BEFORE_BYTES: u64 = 3 * SECTOR_BYTES + SECTOR_BYTES;
 /// Number of tries: two records form a group if the drive is busy with a third, which the test
 /// cannot observe.
 const TRIES: usize = 20;
@@ -50,7 +53,8 @@ async fn connect(address: &Address) -> (Controller, Rc<Kv>) {
 }
 
 /// Makes the drive write a group of two records without a sync, and cuts so that only its first
-/// `landing_bytes` are on the medium; returns false if the records did not form a group.
+/// `landing_bytes` are on the medium; returns false if the records did not form a group. One record
+/// alone must end before a page that both together reach.
 async fn tear(drive: &mut Drive, bytes: usize, landing_bytes: u64) -> bool {
     let [x, a, b] = keys();
     let address = drive.serve().await.unwrap();
@@ -73,7 +77,10 @@ async fn tear(drive: &mut Drive, bytes: usize, landing_bytes: u64) -> bool {
     let (write, sectors) = group().expect("just seen");
     // A header has 64 bytes, and records stand at multiples of 64.
     let together = 128 + (64 + bytes as u64).next_multiple_of(64);
-    let came_together = sectors * SECTOR_BYTES == together.next_multiple_of(PAGE_BYTES);
+    let pages = |bytes: u64| (BEFORE_BYTES + bytes).next_multiple_of(PAGE_BYTES);
+    assert!(pages(together - 128) < pages(together), "one record takes as many pages");
+    let came_together = sectors * SECTOR_BYTES == pages(together);
+    let landing_bytes = BEFORE_BYTES + landing_bytes;
     signal(drive.pid(), Signal::KILL);
     // Before the process ends, because its end waits for the sync that is held.
     medium.cut(|old| old.write == write && old.index < landing_bytes / SECTOR_BYTES);
@@ -124,10 +131,10 @@ fn torn_group_loses_nothing(bytes: usize, landing_bytes: u64) {
 
 #[test]
 fn a_group_torn_behind_its_first_page_loses_nothing() {
-    torn_group_loses_nothing(30_000, 4096);
+    torn_group_loses_nothing(7 * 4096 + 1984, PAGE_BYTES - BEFORE_BYTES);
 }
 
 #[test]
 fn a_group_torn_behind_its_first_sector_loses_nothing() {
-    torn_group_loses_nothing(3_000, 512);
+    torn_group_loses_nothing(1984, SECTOR_BYTES);
 }

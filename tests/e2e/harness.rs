@@ -180,8 +180,12 @@ pub(crate) fn signal(pid: u32, signal: Signal) {
 }
 
 pub(crate) fn alive(pid: u64) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+    // The first thread may have ended while others still hold sockets.
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    threads.map(|thread| thread.path().join("stat")).any(|stat| {
+        let stat = fs::read_to_string(stat).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+    })
 }
 
 /// Returns a path of this repository.
