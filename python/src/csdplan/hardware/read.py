@@ -27,8 +27,8 @@ _Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 class Source(Table):
     """Document that states a number.
 
-    `date` is the document's own; `seen` is the day on which it was read. A source without it is to
-    be checked: its numbers are known from the vendor's page, which was not read again.
+    `date` is the document's own; `seen` is the day on which it was read. The numbers of
+    a source without it are known from the vendor's page, but that page was not read for this file.
     """
 
     publisher: Text
@@ -38,7 +38,7 @@ class Source(Table):
     url: Text | None = None
 
     def __str__(self) -> str:
-        """Return publisher and document, and say so if they are to be checked."""
+        """Return publisher and document, with a mark if the document was not read."""
         is_checked = self.seen is not None or self.publisher == "assumption"
         return f"{self.publisher}: {self.document}{'' if is_checked else ' (to be checked)'}"
 
