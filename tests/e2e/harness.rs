@@ -123,9 +123,15 @@ impl Array {
 
     /// Kills a drive, as a power cut of its machine would, and waits for its end.
     pub(crate) fn kill(&self, drive: usize) {
-        let pid = self.drives()[drive]["pid"].as_u64().unwrap();
+        let drive = &self.drives()[drive];
+        let pid = drive["pid"].as_u64().unwrap();
+        let url = drive["url"].as_str().unwrap();
+        let address = url.trim_start_matches("nvme+tcp://").split('/').next().unwrap();
         signal(u32::try_from(pid).unwrap(), Signal::KILL);
         wait_until("the drive is dead", || !alive(pid));
+        // The kernel may close a ring's sockets after the process has ended.
+        let refuses = || std::net::TcpStream::connect(address).is_err();
+        wait_until("its address refuses connections", refuses);
     }
 }
 
