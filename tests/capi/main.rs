@@ -13,15 +13,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
-use std::time::{Duration, Instant};
 
 use csd_drive::{Access, Config};
 use csd_initiator::Secrets;
+use csd_tests::drive::{LIMIT, serve};
 use tempfile::TempDir;
 
 const NQN: &str = "nqn.2026-11.io.csdstore:capi";
-/// Limit of waits that only end tests that hang.
-const LIMIT: Duration = Duration::from_secs(600);
 
 fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
@@ -95,18 +93,7 @@ impl Installed {
 
 /// Serves a drive on memory in this process, until the test ends.
 fn drive(access: Access) -> SocketAddr {
-    let config = Config {
-        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-        nqn: NQN.into(),
-        size_bytes: 256 << 20,
-        access,
-        ..Config::default()
-    };
-    let (sender, ready) = mpsc::channel();
-    std::thread::spawn(move || {
-        csd_drive::serve(&config, move |address| sender.send(address).unwrap()).unwrap();
-    });
-    ready.recv_timeout(LIMIT).expect("the drive is ready")
+    serve(Config { nqn: NQN.into(), size_bytes: 256 << 20, access, ..Config::default() })
 }
 
 fn url(address: SocketAddr) -> String {
@@ -115,13 +102,10 @@ fn url(address: SocketAddr) -> String {
 
 /// Waits for a program's end, and expects that it has nothing to complain of.
 #[track_caller]
-fn expect_success(mut child: Child) -> String {
-    let began = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        assert!(began.elapsed() < LIMIT, "the program hangs");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    let output = child.wait_with_output().unwrap();
+fn expect_success(child: Child) -> String {
+    let (sender, ended) = mpsc::channel();
+    std::thread::spawn(move || sender.send(child.wait_with_output()));
+    let output = ended.recv_timeout(LIMIT).expect("the program ends").unwrap();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{:?}: {errors}", output.status);
     assert!(!errors.contains("panicked"), "{errors}");

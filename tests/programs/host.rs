@@ -1,8 +1,6 @@
 //! Drive with WebAssembly in this process, and a client of raw bytes.
 
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, mpsc};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use csd_drive::Resources;
 use csd_drive::log::{Level, Log};
@@ -10,6 +8,7 @@ use csd_drive::namespace::compute::Admission;
 use csd_kernels::program::{Engine, Limits};
 use csd_wasm::{PROGRAM_TYPE, Wasm};
 
+use csd_tests::drive::serve;
 use csd_tests::wire::{Command, Reply, Wire};
 
 const NQN: &str = "nqn.2026-11.io.csdstore:programs";
@@ -47,7 +46,6 @@ impl Host {
             ..Resources::default()
         };
         let config = csd_drive::Config {
-            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             nqn: NQN.into(),
             size_bytes: 256 << 20,
             cores,
@@ -55,11 +53,7 @@ impl Host {
             log,
             ..csd_drive::Config::default()
         };
-        let (sender, ready) = mpsc::channel();
-        std::thread::spawn(move || {
-            csd_drive::serve(&config, move |address| sender.send(address).unwrap()).unwrap();
-        });
-        let address = ready.recv_timeout(Duration::from_secs(600)).expect("the drive is ready");
+        let address = serve(config);
         let mut admin = Wire::open(address);
         let cntlid = admin.admin(NQN);
         let mut io = Wire::open(address);

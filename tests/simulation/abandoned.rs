@@ -14,9 +14,9 @@ use csd_nvme::capsule::{Sgl, Sqe};
 use csd_nvme::memory::{self, Range};
 use csd_nvme::nvm::{self, Extent};
 use csd_nvme::{fabrics, kv, property};
-use csd_reactor::{Buffer, Stream, random_u64, sleep};
+use csd_reactor::{Buffer, Stream, join, random_u64, sleep};
 
-use crate::blocks::{both, submit};
+use crate::blocks::submit;
 use crate::served::Served;
 use crate::stalled::{capsule_of, queue};
 use crate::workload::key;
@@ -170,7 +170,7 @@ impl Host {
         first.set_flags(first.flags() | 1);
         second.set_flags(second.flags() | 2);
         let new = [new; BYTES];
-        let ended = both(submit(&self.block, first, &old), submit(&self.block, second, &new)).await;
+        let ended = join(submit(&self.block, first, &old), submit(&self.block, second, &new)).await;
         ended.0.is_ok() && ended.1.is_ok()
     }
 }

@@ -1,15 +1,13 @@
 //! Commands of the workload besides Read and Write: zeros, copies, fused pairs. In the model a
 //! sector of zeros equals one that was never written.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::task::Poll;
+use std::future::Future;
 
 use csd_initiator::{Block, Error};
 use csd_nvme::capsule::Sqe;
 use csd_nvme::nvm::{self, Extent};
 use csd_nvme::status::Status;
-use csd_reactor::Buffer;
+use csd_reactor::{Buffer, join};
 
 use crate::model::State;
 use crate::random_u64;
@@ -106,7 +104,7 @@ async fn fused(block: &Block, number: u64, known: &Shared) -> Result<(), ()> {
         let last = old.len() - 1;
         old[last] ^= 1;
         let (compared, written) =
-            both(submit(block, first, &old), submit(block, second, &new)).await;
+            join(submit(block, first, &old), submit(block, second, &new)).await;
         if compared.is_ok() || written.is_ok() {
             fail(known, format!("block {number}: a pair wrote that must not"));
         }
@@ -125,29 +123,8 @@ async fn fused(block: &Block, number: u64, known: &Shared) -> Result<(), ()> {
     let states: Vec<State> = new.chunks(SECTOR_BYTES).map(|part| Some(part.to_vec())).collect();
     let pair = async {
         let (compared, written) =
-            both(submit(block, first, &old), submit(block, second, &new)).await;
+            join(submit(block, first, &old), submit(block, second, &new)).await;
         compared.and(written)
     };
     change(block, number, &states, known, pair).await
-}
-
-/// Runs both, the first one first: on one queue no capsule comes between theirs.
-pub async fn both<T>(first: impl Future<Output = T>, second: impl Future<Output = T>) -> (T, T) {
-    let (mut first, mut second) = (pin!(first), pin!(second));
-    let (mut one, mut two) = (None, None);
-    poll_fn(|cx| {
-        if one.is_none()
-            && let Poll::Ready(value) = first.as_mut().poll(cx)
-        {
-            one = Some(value);
-        }
-        if two.is_none()
-            && let Poll::Ready(value) = second.as_mut().poll(cx)
-        {
-            two = Some(value);
-        }
-        if one.is_some() && two.is_some() { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    (one.expect("ended"), two.expect("ended"))
 }

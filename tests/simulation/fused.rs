@@ -15,9 +15,9 @@ use csd_drive::transport::accept;
 use csd_initiator::{Address, Block, Controller, Options};
 use csd_nvme::nvm::{self, Extent};
 use csd_reactor::sim::{World, WorldConfig};
-use csd_reactor::{Class, CoreId, Listener, sleep, spawn};
+use csd_reactor::{Class, CoreId, Listener, join, sleep, spawn};
 
-use crate::blocks::{both, submit};
+use crate::blocks::submit;
 
 const NQN: &str = "nqn.2026-11.io.csdstore:counted";
 const SPLIT: Split = Split { kv_percent: 60, reserve_percent: 5, block_bytes: 512 };
@@ -38,7 +38,7 @@ async fn count(address: Address) {
         let (mut first, mut second) = (nvm::compare(1, extent), nvm::write(1, extent, false));
         first.set_flags(first.flags() | 1);
         second.set_flags(second.flags() | 2);
-        let ended = both(submit(&block, first, &old), submit(&block, second, &new)).await;
+        let ended = join(submit(&block, first, &old), submit(&block, second, &new)).await;
         done += u64::from(ended.0.is_ok() && ended.1.is_ok());
     }
 }

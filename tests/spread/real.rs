@@ -1,7 +1,5 @@
 //! On real back ends.
 
-use std::net::SocketAddr;
-use std::sync::mpsc;
 use std::time::Duration;
 
 use csd_drive::Resources;
@@ -19,7 +17,6 @@ fn drive(backend: BackendKind, cores: u16) -> Address {
     let limits = Limits::for_s(300);
     let resources = Resources { memory_bytes: MEMORY_BYTES, limits, ..Resources::default() };
     let config = csd_drive::Config {
-        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         nqn: NQN.into(),
         size_bytes: 128 << 20,
         cores: cores.into(),
@@ -27,11 +24,7 @@ fn drive(backend: BackendKind, cores: u16) -> Address {
         resources,
         ..csd_drive::Config::default()
     };
-    let (sender, ready) = mpsc::channel();
-    std::thread::spawn(move || {
-        csd_drive::serve(&config, move |address| sender.send(address).unwrap()).unwrap();
-    });
-    Address::new(ready.recv_timeout(Duration::from_secs(600)).expect("the drive is ready"), NQN)
+    Address::new(csd_tests::drive::serve(config), NQN)
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use csd_drive::MediaKind;
 use csd_reactor::BackendKind;
 
-use crate::{NQN, drive, io_queue, serve, u32_at, u64_at};
+use crate::{NQN, drive, drive_on, io_queue, u32_at, u64_at};
 use csd_tests::wire::{Command, Reply, Wire};
 
 fn log(admin: &mut Wire, id: u32, retain: bool, bytes: usize) -> Reply {
@@ -259,7 +259,7 @@ fn errors_of_deallocated_blocks_cannot_be_asked_for() {
 fn saved_features_outlive_the_drive() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("drive.img");
-    let life = |path: &Path| serve(MediaKind::File(path.into()), 4096, 1, BackendKind::Epoll);
+    let life = |path: &Path| drive_on(MediaKind::File(path.into()), 4096, 1, BackendKind::Epoll);
     let mut admin = Wire::open(life(&path));
     admin.admin(NQN);
     assert_eq!(get(&mut admin, 0, 4, 3).result & 1, 1, "saveable");

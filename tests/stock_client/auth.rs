@@ -2,8 +2,6 @@
 
 use std::io::Read;
 use std::net::SocketAddr;
-use std::sync::mpsc;
-use std::time::Duration;
 
 use csd_drive::{Access, Config};
 use csd_initiator::Secrets;
@@ -11,6 +9,7 @@ use csd_nvme::auth::host::{Host, Next};
 use csd_nvme::auth::{Entropy, Offer};
 
 use super::NQN;
+use csd_tests::drive::serve;
 use csd_tests::wire::{Command, Wire};
 
 pub(super) const DISCOVERY: &str = "nqn.2014-08.org.nvmexpress.discovery";
@@ -21,18 +20,7 @@ const SECRET: &str = "DHHC-1:01:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR
 pub(super) const ATR: u64 = 1 << 17;
 
 fn drive(access: Access) -> SocketAddr {
-    let config = Config {
-        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-        nqn: NQN.into(),
-        size_bytes: 256 << 20,
-        access,
-        ..Config::default()
-    };
-    let (sender, ready) = mpsc::channel();
-    std::thread::spawn(move || {
-        csd_drive::serve(&config, move |address| sender.send(address).unwrap()).unwrap();
-    });
-    ready.recv_timeout(Duration::from_secs(600)).expect("the drive is ready")
+    serve(Config { nqn: NQN.into(), size_bytes: 256 << 20, access, ..Config::default() })
 }
 
 /// Returns the secret of the stock client's host.

@@ -7,7 +7,7 @@ use std::path::Path;
 use csd_drive::MediaKind;
 use csd_reactor::BackendKind;
 
-use crate::{NQN, io_queue, kv, serve, u32_at};
+use crate::{NQN, drive_on, io_queue, kv, u32_at};
 use csd_tests::wire::{Command, Wire};
 
 /// Runs a test over both block sizes on memory, and one on a file in its own folder.
@@ -19,7 +19,7 @@ fn each_medium(test: impl Fn(&mut Wire, &mut Wire, usize)) {
         (MediaKind::Memory, 4096, BackendKind::Auto),
         (file, 4096, BackendKind::Auto),
     ] {
-        let (mut admin, mut io) = hosts(serve(media, block_bytes, 1, backend));
+        let (mut admin, mut io) = hosts(drive_on(media, block_bytes, 1, backend));
         test(&mut admin, &mut io, block_bytes as usize);
     }
 }
@@ -149,7 +149,8 @@ fn a_file_gives_deallocated_space_back() {
     use std::os::unix::fs::MetadataExt;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("drive.img");
-    let (_admin, mut io) = hosts(serve(MediaKind::File(path.clone()), 4096, 1, BackendKind::Auto));
+    let (_admin, mut io) =
+        hosts(drive_on(MediaKind::File(path.clone()), 4096, 1, BackendKind::Auto));
     let used = |path: &Path| path.metadata().unwrap().blocks() * 512;
     write(&mut io, 0, 256, &pattern(1, 256 * 4096));
     let before = used(&path);

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use crate::programs::{activate, execute, execution, load, range, toys};
-use crate::{NQN, config, io_queue, served, u64_at};
+use crate::{NQN, config, io_queue, serve, u64_at};
 use csd_tests::wire::{Command, Wire};
 
 const COMPARE: u8 = 0x05;
@@ -15,7 +15,7 @@ const BYTES: usize = 4096;
 fn drive() -> (SocketAddr, SocketAddr) {
     let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let config = csd_drive::Config { metrics: Some(metrics), resources: toys(), ..config() };
-    (served(config), metrics)
+    (serve(config), metrics)
 }
 
 /// Returns the value of a metric, 0 if the page does not have it.

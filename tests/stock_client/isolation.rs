@@ -9,7 +9,7 @@ use crate::programs::{
     INDEX, activate, create_set, delete_set, execute, execution, load, log, payload, range, toys,
     unload,
 };
-use crate::{NQN, config, served, u32_at};
+use crate::{NQN, config, serve, u32_at};
 use csd_tests::wire::{Command, Wire, connect_command};
 
 const A: &str = "nqn.2026-11.io.csdstore:a";
@@ -18,7 +18,7 @@ const NO_PROGRAM: u16 = 0x196;
 const NO_SET: u16 = 0x18D;
 
 fn drive(shared_compute: bool) -> SocketAddr {
-    served(Config { resources: Resources { shared_compute, ..toys() }, ..config() })
+    serve(Config { resources: Resources { shared_compute, ..toys() }, ..config() })
 }
 
 /// Connects a queue as the host of this name and identifier; returns the status, and the

@@ -3,7 +3,7 @@
 
 use csd_drive::{Config, IndexKind, Resources};
 
-use crate::{NQN, config, io_queue, kv, served, u32_at, u64_at};
+use crate::{NQN, config, io_queue, kv, serve, u32_at, u64_at};
 use csd_tests::wire::{Command, Wire};
 
 /// Returns NSZE, NUSE and MNKS.
@@ -18,7 +18,7 @@ fn a_namespace_announces_what_it_has_and_what_is_left_for_both() {
     for (kv_index, key_bytes) in [(IndexKind::Hash, 32), (IndexKind::Ordered, 64)] {
         let index_memory_bytes = Some(4 * 64);
         let resources = Resources { kv_index, index_memory_bytes, ..Resources::default() };
-        let address = served(Config { resources, ..config() });
+        let address = serve(Config { resources, ..config() });
         let mut admin = Wire::open(address);
         let cntlid = admin.admin(NQN);
         let mut io = io_queue(address, cntlid, 1, false);
@@ -44,7 +44,7 @@ fn a_namespace_announces_what_it_has_and_what_is_left_for_both() {
 
 #[test]
 fn without_a_limit_of_memory_there_is_none_of_keys() {
-    let mut admin = Wire::open(served(config()));
+    let mut admin = Wire::open(serve(config()));
     admin.admin(NQN);
     assert_eq!(limits(&mut admin, 2).2, 0);
 }

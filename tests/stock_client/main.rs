@@ -19,45 +19,30 @@ mod strangers;
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
-use std::sync::mpsc;
-use std::time::Duration;
 
 use csd_reactor::BackendKind;
+use csd_tests::drive::serve;
 use csd_tests::wire::{Command, Wire};
 
 const NQN: &str = "nqn.2026-11.io.csdstore:stock";
 
 /// Serves a drive on memory in this process, until the test ends.
 fn drive(cores: usize, backend: BackendKind) -> SocketAddr {
-    serve(csd_drive::MediaKind::Memory, 4096, cores, backend)
+    drive_on(csd_drive::MediaKind::Memory, 4096, cores, backend)
 }
 
-fn serve(
+fn drive_on(
     media: csd_drive::MediaKind,
     block_bytes: u32,
     cores: usize,
     backend: BackendKind,
 ) -> SocketAddr {
-    let config = csd_drive::Config { media, block_bytes, cores, backend, ..config() };
-    served(config)
+    serve(csd_drive::Config { media, block_bytes, cores, backend, ..config() })
 }
 
-/// Returns the configuration of a drive on its own port.
+/// Returns the configuration that most tests use.
 fn config() -> csd_drive::Config {
-    csd_drive::Config {
-        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-        nqn: NQN.into(),
-        size_bytes: 256 << 20,
-        ..csd_drive::Config::default()
-    }
-}
-
-fn served(config: csd_drive::Config) -> SocketAddr {
-    let (sender, ready) = mpsc::channel();
-    std::thread::spawn(move || {
-        csd_drive::serve(&config, move |address| sender.send(address).unwrap()).unwrap();
-    });
-    ready.recv_timeout(Duration::from_secs(600)).expect("the drive is ready")
+    csd_drive::Config { nqn: NQN.into(), size_bytes: 256 << 20, ..csd_drive::Config::default() }
 }
 
 fn each_backend(test: impl Fn(SocketAddr)) {

@@ -11,7 +11,7 @@ use csd_kernels::program::{
     Cause, Compiled, Engine, Failure, Inputs, Limits, Output, Program, Step,
 };
 
-use crate::{NQN, config, io_queue, served, u32_at, u64_at};
+use crate::{NQN, config, io_queue, serve, u32_at, u64_at};
 use csd_tests::wire::{Command, Reply, Wire};
 
 /// Program type of the toy.
@@ -79,7 +79,7 @@ impl Program for Run {
 
 fn drive(admission: Admission) -> SocketAddr {
     let resources = Resources { admission, ..toys() };
-    served(csd_drive::Config { resources, ..config() })
+    serve(csd_drive::Config { resources, ..config() })
 }
 
 /// Returns the resources of a drive that runs toys, for all hosts.

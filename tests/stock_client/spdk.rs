@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use csd_drive::log::{Level, Log};
 use csd_reactor::BackendKind;
 
-use crate::{NQN, config, drive, each_backend, io_queue, served, u32_at, u64_at};
+use crate::{NQN, config, drive, each_backend, io_queue, serve, u32_at, u64_at};
 use csd_tests::wire::{Command, Wire, connect_command};
 
 fn identify(admin: &mut Wire, nsid: u32, cns: u32, csi: u8) -> Vec<u8> {
@@ -129,7 +129,7 @@ fn a_host_without_a_name_may_connect_where_any_host_may() {
     let log = Log::new(Level::Warn, move |record| {
         sink.lock().unwrap().push((record.event, record.fields.to_vec()));
     });
-    let named = served(csd_drive::Config { access, log, ..config() });
+    let named = serve(csd_drive::Config { access, log, ..config() });
     assert_eq!(nameless(named), (0x182, 1 << 16 | 512), "invalid parameter: HOSTNQN, in the data");
     let told = told.lock().unwrap();
     let field = |name: &str| told[0].1.iter().find(|field| field.0 == name).unwrap().1.clone();
@@ -143,7 +143,7 @@ fn a_drive_that_exposes_one_kind_has_no_other() {
     use csd_drive::{Expose, Resources};
     for (expose, ids) in [(Expose::Block, &[1][..]), (Expose::Kv, &[2, 3])] {
         let resources = Resources { expose, ..Resources::default() };
-        let address = served(csd_drive::Config { resources, ..config() });
+        let address = serve(csd_drive::Config { resources, ..config() });
         let mut admin = Wire::open(address);
         let cntlid = admin.admin(NQN);
         let list = identify(&mut admin, 0, 0x02, 0);

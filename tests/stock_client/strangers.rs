@@ -9,7 +9,7 @@ use std::path::Path;
 use csd_drive::{Config, HostLimits, MediaKind};
 
 use super::auth::{ATR, DISCOVERY, auth, authenticate, connected, ends, negotiate, secret};
-use super::{NQN, config, served};
+use super::{NQN, config, serve};
 use csd_tests::wire::{Command, Wire, data_pdu};
 
 const ENABLE: u32 = 4 << 20 | 6 << 16 | 6 << 4 | 1;
@@ -19,7 +19,7 @@ const EVENTS_AT_FIRST: u64 = 1 << 8 | 1 << 3;
 const NOT_SAVEABLE: u16 = 0x10D;
 
 fn with_secret(config: Config) -> SocketAddr {
-    served(Config { access: secret(), ..config })
+    serve(Config { access: secret(), ..config })
 }
 
 /// Connects a host that has authenticated and enabled its controller; returns its queue and the

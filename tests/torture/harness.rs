@@ -2,8 +2,6 @@
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
-use std::sync::mpsc;
-use std::time::Duration;
 
 use csd_drive::Config;
 use csd_reactor::BackendKind;
@@ -20,17 +18,7 @@ pub fn drive(cores: usize, backend: BackendKind) -> SocketAddr {
 
 /// Serves a drive with this configuration.
 pub fn serve(config: Config) -> SocketAddr {
-    let config = Config {
-        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-        nqn: NQN.into(),
-        size_bytes: 256 << 20,
-        ..config
-    };
-    let (sender, ready) = mpsc::channel();
-    std::thread::spawn(move || {
-        csd_drive::serve(&config, move |address| sender.send(address).unwrap()).unwrap();
-    });
-    ready.recv_timeout(Duration::from_secs(600)).expect("the drive is ready")
+    csd_tests::drive::serve(Config { nqn: NQN.into(), size_bytes: 256 << 20, ..config })
 }
 
 /// Runs a torture test on both back ends; the drive must survive it.

@@ -53,7 +53,7 @@ impl Session {
     /// Executes one operation.
     ///
     /// # Errors
-    /// Those of the method of that name.
+    /// Those of the method with the same name.
     pub async fn execute(&self, operation: &Operation) -> Result<Outcome, Error> {
         Ok(match operation {
             Operation::Put { key, value, options } => {

@@ -2,7 +2,6 @@
 
 #![allow(clippy::cast_possible_truncation, clippy::unwrap_used)]
 
-use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -11,24 +10,14 @@ use csd_client::{
     Unanswered, is_piece,
 };
 use csd_drive::Config;
+use csd_tests::drive::serve;
 
 const NQN: &str = "nqn.2026-11.io.csdstore:client";
-/// Limit of waits that only end tests that hang.
-const LIMIT: Duration = Duration::from_secs(600);
 
 /// Serves a drive on memory in this process, until the test ends; returns its URL.
 fn drive() -> String {
-    let (sender, ready) = mpsc::channel();
-    let config = Config {
-        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-        nqn: NQN.into(),
-        size_bytes: 256 << 20,
-        ..Config::default()
-    };
-    std::thread::spawn(move || {
-        csd_drive::serve(&config, move |address| sender.send(address).unwrap()).unwrap();
-    });
-    format!("nvme+tcp://{}/{NQN}", ready.recv_timeout(LIMIT).expect("the drive is ready"))
+    let config = Config { nqn: NQN.into(), size_bytes: 256 << 20, ..Config::default() };
+    format!("nvme+tcp://{}/{NQN}", serve(config))
 }
 
 fn settings() -> Settings {

@@ -3,6 +3,7 @@
 
 use std::arch::x86_64::*;
 
+use super::bits256::{load, store, zero};
 use super::tables::{Nibbles, Tables};
 use super::work::run;
 
@@ -17,26 +18,6 @@ struct Halves {
 
 fn tables(tables: &Tables) -> *const Nibbles {
     tables.nibbles.as_ptr()
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn zero() -> __m256i {
-    _mm256_setzero_si256()
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-unsafe fn load(from: *const u8) -> __m256i {
-    // SAFETY: the caller guarantees 32 bytes.
-    unsafe { _mm256_loadu_si256(from.cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-unsafe fn store(to: *mut u8, vector: __m256i) {
-    // SAFETY: the caller guarantees 32 bytes.
-    unsafe { _mm256_storeu_si256(to.cast(), vector) }
 }
 
 #[inline]

@@ -3,6 +3,7 @@
 
 use std::arch::x86_64::*;
 
+use super::bits256::{load, store, zero};
 use super::tables::Tables;
 use super::work::run;
 
@@ -10,26 +11,6 @@ run!("avx2,gfni", 32, 1 => 4, 2 => 4, 3 => 4, 4 => 2, 5 => 2, 6 => 2);
 
 fn tables(tables: &Tables) -> *const u64 {
     tables.matrices.as_ptr()
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn zero() -> __m256i {
-    _mm256_setzero_si256()
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-unsafe fn load(from: *const u8) -> __m256i {
-    // SAFETY: the caller guarantees 32 bytes.
-    unsafe { _mm256_loadu_si256(from.cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-unsafe fn store(to: *mut u8, vector: __m256i) {
-    // SAFETY: the caller guarantees 32 bytes.
-    unsafe { _mm256_storeu_si256(to.cast(), vector) }
 }
 
 #[inline]

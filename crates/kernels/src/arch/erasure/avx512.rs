@@ -3,6 +3,7 @@
 
 use std::arch::x86_64::*;
 
+use super::bits512::{load, store, zero};
 use super::tables::{Nibbles, Tables};
 use super::work::run;
 
@@ -20,26 +21,6 @@ struct Halves {
 
 fn tables(tables: &Tables) -> *const Nibbles {
     tables.nibbles.as_ptr()
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn zero() -> __m512i {
-    _mm512_setzero_si512()
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-unsafe fn load(from: *const u8) -> __m512i {
-    // SAFETY: the caller guarantees 64 bytes.
-    unsafe { _mm512_loadu_si512(from.cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-unsafe fn store(to: *mut u8, vector: __m512i) {
-    // SAFETY: the caller guarantees 64 bytes.
-    unsafe { _mm512_storeu_si512(to.cast(), vector) }
 }
 
 #[inline]

@@ -15,6 +15,10 @@ mod avx2_gfni;
 mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod avx512_gfni;
+#[cfg(target_arch = "x86_64")]
+mod bits256;
+#[cfg(target_arch = "x86_64")]
+mod bits512;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;

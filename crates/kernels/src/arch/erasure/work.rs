@@ -36,7 +36,7 @@ pub(super) fn fetch_ahead(address: *const u8) {
 }
 
 /// Defines `run` of a version from the functions `load`, `store`, `zero`, `split`, `table` and
-/// `add` next to it: the processor features, the bytes of a vector, then vectors a turn for each
+/// `add` in its module: the processor features, the bytes of a vector, then vectors a turn for each
 /// number of outputs.
 macro_rules! run {
     ($features:literal, $bytes:literal, $($outputs:literal => $vectors:literal),+ $(,)?) => {
