@@ -4,17 +4,19 @@
 //! package around it (`python/csdstore`) has the interfaces for people. Invariants: the client's
 //! own thread never takes the interpreter's lock; no call holds that lock while it waits.
 
+mod array;
 mod convert;
 mod queue;
+mod settings;
 mod waiting;
 
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use csd_client::{Client, STORE_IF_ABSENT, STORE_IF_EXISTS, Settings, is_piece};
+use csd_client::{Client, STORE_IF_ABSENT, STORE_IF_EXISTS, is_piece};
 
-use convert::{bytes_of, fail, fill, key_of};
+use convert::{bytes_of, fill, key_of};
 use waiting::wait;
 
 pyo3::create_exception!(_csdstore, Error, pyo3::exceptions::PyException, "A call failed.");
@@ -50,12 +52,7 @@ impl Native {
         tries: Option<u32>,
         capacity: Option<usize>,
     ) -> PyResult<Self> {
-        let mut settings = Settings::from_environment_with(secrets.as_deref()).map_err(fail)?;
-        if let Some(nqn) = host_nqn {
-            let nqn =
-                csd_client::parse_nqn(nqn).map_err(pyo3::exceptions::PyValueError::new_err)?;
-            settings = settings.with_host_nqn(nqn);
-        }
+        let mut settings = settings::settings(secrets.as_deref(), host_nqn)?;
         settings.tries = tries.unwrap_or(settings.tries);
         settings.capacity = capacity.unwrap_or(settings.capacity).max(1);
         let client = wait(py, || Client::connect(url, &settings))?;
@@ -157,7 +154,7 @@ impl Native {
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         // Also when the interpreter ends, unlike other calls.
-        py.detach(|| self.client.close()).map_err(fail)
+        py.detach(|| self.client.close()).map_err(convert::fail)
     }
 
     /// Returns the descriptor that is readable while operations have ended.
@@ -229,6 +226,8 @@ impl KeyIterator {
 #[pymodule]
 fn _csdstore(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Native>()?;
+    module.add_class::<array::NativeArray>()?;
+    module.add_class::<array::NativeObject>()?;
     module.add_function(wrap_pyfunction!(waiting::shut, module)?)?;
     module.add_function(wrap_pyfunction!(waiting::forked, module)?)?;
     module.add_function(wrap_pyfunction!(waiting::settle, module)?)?;

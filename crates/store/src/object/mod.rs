@@ -9,6 +9,7 @@ mod draft;
 mod get;
 mod list;
 mod put;
+mod range;
 mod reclaim;
 mod remove;
 
@@ -24,6 +25,7 @@ pub use cut::{Arrange, graph_starts};
 pub use get::{Form, Sink, get};
 pub use list::{Listed, list};
 pub use put::{PutOptions, Stored, put};
+pub use range::read;
 pub use reclaim::{Reclaimed, reclaim};
 pub use remove::remove;
 
