@@ -14,7 +14,7 @@ use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use csd_client::{Client, STORE_IF_ABSENT, STORE_IF_EXISTS, is_piece};
+use csd_client::{Client, Key, STORE_IF_ABSENT, STORE_IF_EXISTS, is_piece};
 
 use convert::{bytes_of, fill, key_of};
 use waiting::wait;
@@ -34,10 +34,16 @@ struct Native {
     queue: queue::Queue,
 }
 
-/// Returns the options of Store.
-fn options(if_absent: bool, if_exists: bool) -> u8 {
+/// Returns key, value and options of a Store.
+fn store_of(
+    py: Python<'_>,
+    (key, value): (&PyBuffer<u8>, &PyBuffer<u8>),
+    if_absent: bool,
+    if_exists: bool,
+) -> PyResult<(Key, Vec<u8>, u8)> {
     let absent = if if_absent { STORE_IF_ABSENT } else { 0 };
-    absent | if if_exists { STORE_IF_EXISTS } else { 0 }
+    let options = absent | if if_exists { STORE_IF_EXISTS } else { 0 };
+    Ok((key_of(py, key)?, bytes_of(py, value)?, options))
 }
 
 #[pymethods]
@@ -67,8 +73,7 @@ impl Native {
         if_absent: bool,
         if_exists: bool,
     ) -> PyResult<()> {
-        let (key, value) = (key_of(py, &key)?, bytes_of(py, &value)?);
-        let options = options(if_absent, if_exists);
+        let (key, value, options) = store_of(py, (&key, &value), if_absent, if_exists)?;
         wait(py, || self.client.put_value(&key, value, options))
     }
 
@@ -112,8 +117,7 @@ impl Native {
         if_absent: bool,
         if_exists: bool,
     ) -> PyResult<u32> {
-        let (key, value) = (key_of(py, &key)?, bytes_of(py, &value)?);
-        let options = options(if_absent, if_exists);
+        let (key, value, options) = store_of(py, (&key, &value), if_absent, if_exists)?;
         let put = wait(py, || self.client.put_object(key.as_bytes(), &value, options))?;
         Ok(put.pieces)
     }
@@ -171,8 +175,7 @@ impl Native {
         if_absent: bool,
         if_exists: bool,
     ) -> PyResult<()> {
-        let (key, value) = (key_of(py, &key)?, bytes_of(py, &value)?);
-        let options = options(if_absent, if_exists);
+        let (key, value, options) = store_of(py, (&key, &value), if_absent, if_exists)?;
         let put = csd_client::Operation::Put { key, value, options };
         self.queue.submit(py, &self.client, token, put)
     }

@@ -149,10 +149,11 @@ class ArrayFileSystem(AbstractFileSystem):  # type: ignore[misc]
         """Remove objects; a folder is gone with the last object in it."""
         found = self.expand_path(path, recursive=recursive, maxdepth=maxdepth)
         objects = {one.name for one in self._native.list()}
-        files = [name for name in found if name in objects]
-        if not recursive and len(files) < len(found):
-            raise IsADirectoryError(next(name for name in found if name not in objects))
-        for name in reversed(files):
+        if not recursive:
+            # Raises the error of a folder, or of a name that is missing.
+            for other in (name for name in found if name not in objects):
+                self._object(other)
+        for name in reversed([name for name in found if name in objects]):
             self.rm_file(name)
 
     def close(self) -> None:
