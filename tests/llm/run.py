@@ -120,7 +120,8 @@ class Lane:
         """Serve a file, at the port that it had before."""
         serve = [self.csd, "drive", "serve", "--media", self.media, "--size", "2G", "--kv", "60%"]
         serve += ["--listen", f"127.0.0.1:{self.port}", "--nqn", NQN, "--json"]
-        self.process = subprocess.Popen(serve, stdout=subprocess.PIPE, text=True)
+        with (self.folder / "drive.log").open("a") as log:
+            self.process = subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=log, text=True)
         assert self.process.stdout is not None
         url = json.loads(self.process.stdout.readline())["result"]["url"]
         self.port = int(re.search(r":(\d+)/", url)[1])

@@ -69,8 +69,12 @@ impl NativeArray {
         start: u64,
         end: u64,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let read = detached(py, || self.objects.read(&object.entry, start..end))?;
-        Ok(PyBytes::new(py, &read.map_err(fail)?))
+        let end = end.min(object.entry.bytes);
+        let length = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
+        // Nothing else has these bytes before this returns, so that they are written unlocked.
+        PyBytes::new_with(py, length, |into| {
+            detached(py, || self.objects.read(&object.entry, start, into))?.map_err(fail)
+        })
     }
 
     fn put(&self, py: Python<'_>, name: &str, value: PyBuffer<u8>) -> PyResult<()> {

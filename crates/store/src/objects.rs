@@ -7,7 +7,7 @@
 //! have. Invariants: every call ends, also when it is closed meanwhile; in a fork of the process
 //! every call is an error.
 
-use std::io::{self, Write};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -15,17 +15,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use csd_initiator::Options;
-use csd_reactor::{Config, CoreId, Hosted, Unanswered, core_local, set_core_local, sleep};
+use csd_reactor::{Config, CoreId, Hosted, Pending, Unanswered, core_local, set_core_local, sleep};
 
 use crate::array::{self, Array, ArrayFile, Plan, Writers};
 use crate::catalogue::Entry;
-use crate::object::{self, Form, Listed, PutOptions, Stored};
+use crate::object::{self, Listed, PutOptions, Stored};
 use crate::source::Source;
 
 /// The one core.
 const CORE: CoreId = CoreId(0);
 /// Calls under way before another thread waits.
 const CAPACITY: usize = 64;
+/// Bytes of a long read that one request has, and requests of it under way: the drives send the next
+/// part while the caller's thread takes one. Memory of this size is used again, without page faults.
+const PART_BYTES: u64 = 8 << 20;
+const PARTS_AHEAD: usize = 2;
 /// Pause between two tries to take the lock of writers, and the number of tries: 90 s together.
 const TRY_EVERY: Duration = Duration::from_millis(20);
 const TRIES: u32 = 4500;
@@ -56,6 +60,9 @@ impl From<array::FileError> for Error {
         Self::Object(array::Error::from(error).into())
     }
 }
+
+/// A part of an object that is being read.
+type Part = Pending<Result<Vec<u8>, Error>>;
 
 /// The objects of an array; see the module's text.
 pub struct Objects {
@@ -105,21 +112,62 @@ impl Objects {
         self.run(async |array: &Array| object::list(array).await)
     }
 
-    /// Returns some bytes of an object; fewer if it ends before. All bytes together are compared
-    /// with the object's digest.
+    /// Fills `into` with the object's bytes from `start` on, which exist. All bytes together are
+    /// compared with the object's digest.
     ///
     /// # Errors
-    /// As [`object::read`] and [`object::get`].
-    pub fn read(&self, entry: &Entry, bytes: Range<u64>) -> Result<Vec<u8>, Error> {
-        let entry = entry.clone();
-        if bytes.start > 0 || bytes.end < entry.bytes {
-            return self.run(async move |array: &Array| object::read(array, &entry, bytes).await);
+    /// As [`object::read`]; [`object::Error::Digest`].
+    pub fn read(&self, entry: &Entry, start: u64, into: &mut [u8]) -> Result<(), Error> {
+        self.current()?;
+        let is_whole = entry.has_digest() && into.len() as u64 == entry.bytes;
+        let mut hasher = is_whole.then(blake3::Hasher::new);
+        // Ends of parts are ends of chunks: no chunk is read twice.
+        let step = PART_BYTES.next_multiple_of(u64::from(entry.chunk_bytes.max(1)));
+        let end = start + into.len() as u64;
+        let (mut next, mut at) = (start, 0);
+        let mut parts = VecDeque::new();
+        loop {
+            while parts.len() < PARTS_AHEAD && next < end {
+                let range = next..end.min((next / step + 1) * step);
+                next = range.end;
+                parts.push_back((range.clone(), self.start(entry, range)?));
+            }
+            let Some((range, pending)) = parts.pop_front() else { break };
+            let bytes = match pending.wait().map_err(Error::from).flatten() {
+                // As a call of its own, which connects again.
+                Err(error) if is_lost(&error) => {
+                    let entry = entry.clone();
+                    self.run(async move |array: &Array| object::read(array, &entry, range).await)?
+                }
+                done => done?,
+            };
+            into[at..at + bytes.len()].copy_from_slice(&bytes);
+            if let Some(hasher) = &mut hasher {
+                hasher.update(&bytes);
+            }
+            at += bytes.len();
         }
+        match hasher {
+            Some(hasher) if hasher.finalize() != entry.digest => self.other_bytes(entry),
+            _ => Ok(()),
+        }
+    }
+
+    /// Starts to read some bytes of an object.
+    fn start(&self, entry: &Entry, bytes: Range<u64>) -> Result<Part, Error> {
+        let entry = entry.clone();
+        Ok(self.hosted.door().submit(CORE, move || async move {
+            let array = core_local::<Array>().ok_or(Unanswered::Closed)?;
+            Ok(object::read(&array, &entry, bytes).await?)
+        })?)
+    }
+
+    /// Returns the error of bytes that do not have the object's digest.
+    fn other_bytes(&self, entry: &Entry) -> Result<(), Error> {
+        let entry = entry.clone();
         self.run(async move |array: &Array| {
-            let all = Kept::with_capacity(entry.bytes);
-            let sink = Box::new(all.clone());
-            object::get(array, entry, Form::Raw, sink, &silent()).await?;
-            Ok(all.take())
+            let digest = object::Error::Digest { name: entry.name.clone() };
+            Err(object::or_removed(array, &entry, digest).await)
         })
     }
 
@@ -156,7 +204,7 @@ impl Objects {
     ) -> Result<T, Error> {
         let times = self.current()?;
         match self.call(body.clone()) {
-            Err(Error::Object(error)) if is_of_connection(&error) => {
+            Err(error) if is_lost(&error) => {
                 self.renew(times)?;
                 self.call(body)
             }
@@ -239,10 +287,11 @@ impl Objects {
 }
 
 /// Returns true if a new connection may help.
-fn is_of_connection(error: &object::Error) -> bool {
+fn is_lost(error: &Error) -> bool {
+    use array::Error::{Down, TooFew};
     match error {
-        object::Error::Array(array::Error::Down { .. } | array::Error::TooFew { .. }) => true,
-        object::Error::Drive { source, .. } => source.status().is_none(),
+        Error::Object(object::Error::Array(Down { .. } | TooFew { .. })) => true,
+        Error::Object(object::Error::Drive { source, .. }) => source.status().is_none(),
         _ => false,
     }
 }
@@ -250,32 +299,6 @@ fn is_of_connection(error: &object::Error) -> bool {
 /// Returns a progress function that does nothing.
 fn silent() -> object::Progress {
     Arc::new(|_| {})
-}
-
-/// Bytes that a sink has taken.
-#[derive(Clone)]
-struct Kept(Arc<Mutex<Vec<u8>>>);
-
-impl Kept {
-    fn with_capacity(bytes: u64) -> Self {
-        let bytes = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
-        Self(Arc::new(Mutex::new(bytes)))
-    }
-
-    fn take(&self) -> Vec<u8> {
-        std::mem::take(&mut *lock(&self.0))
-    }
-}
-
-impl Write for Kept {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        lock(&self.0).extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// Locks a value. No code under these locks leaves it inconsistent when it panics.

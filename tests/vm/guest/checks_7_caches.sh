@@ -1,6 +1,6 @@
 # Caches of language models that speak to /dev/ngXnY.
 
-check_long mooncake_cache 400
+check_long mooncake_cache 600
 
 # Mooncake's wheel from PyPI stores objects, drops its copies in memory, and reads them from the
 # drive after the drive has been restarted.
@@ -21,7 +21,7 @@ mooncake_cache() {
     chroot /tmp/mooncake python3 /vm/mooncake_store.py "$device" 2 < /tmp/wish > /tmp/said 2> /tmp/log &
     pid=$!
     exec 4> /tmp/wish
-    (within 200 said_or_ended $pid) || fail "$(words_of_mooncake)"
+    (within 300 said_or_ended $pid) || fail "$(words_of_mooncake)"
     grep -q forgotten /tmp/said || fail "$(words_of_mooncake)"
     expect_kernel 'nvme'
     ask restart

@@ -17,6 +17,7 @@ FOLDER = "/tmp/mooncake"
 MASTER = "127.0.0.1:50551"
 MIB = 1 << 20
 SEGMENT_BYTES = 32 * MIB
+LEASE_MS = 3000
 # Longest value of the small drive here; Mooncake's default is 270,336.
 VALUE_BYTES_MAX = 256 << 10
 # Of one value, and of several with a manifest.
@@ -29,6 +30,11 @@ os.environ.update(
         "MOONCAKE_OFFLOAD_FILE_STORAGE_PATH": FOLDER,
         "MOONCAKE_OFFLOAD_LOCAL_BUFFER_SIZE_BYTES": str(SEGMENT_BYTES),
         "MOONCAKE_OFFLOAD_HEARTBEAT_INTERVAL_SECONDS": "1",
+        # Values of their own lengths. Mooncake pads them to this, and refuses a last chunk that the
+        # drive reports with its padding.
+        "MOONCAKE_NVME_KV_TRANSFER_ALIGNMENT_BYTES": "1",
+        # A read that takes longer than this is void; under emulation reads are slow.
+        "MOONCAKE_OFFLOAD_CLIENT_BUFFER_GC_TTL_MS": "600000",
         "MOONCAKE_NVME_KV_DEVICE_PATH": sys.argv[1],
         "MOONCAKE_NVME_KV_NSID": sys.argv[2],
         "MOONCAKE_NVME_KV_RUNTIME_TRANSFER_LIMIT": str(VALUE_BYTES_MAX),
@@ -74,8 +80,11 @@ def work() -> None:
     def forgotten() -> bool:
         # Other objects push these out of the memory.
         nonlocal filled
-        store.put(f"other-{filled}", content(f"other-{filled}", MIB))
-        filled += 1
+        for _ in range(8):
+            store.put(f"other-{filled}", content(f"other-{filled}", MIB))
+            filled += 1
+        # To look at an object is to lease it, and leased objects stay.
+        time.sleep(1.5 * LEASE_MS / 1000)
         return all(places(name) == (False, True) for name in objects)
 
     until(forgotten)
@@ -90,7 +99,11 @@ def work() -> None:
 def main() -> None:
     """Run the wheel's master next to the work."""
     os.makedirs(FOLDER, exist_ok=True)
-    options = ["--enable_offload=true", "--default_kv_lease_ttl=500", "--eviction_ratio=0.9"]
+    options = [
+        "--enable_offload=true",
+        f"--default_kv_lease_ttl={LEASE_MS}",
+        "--eviction_ratio=1",
+    ]
     options += ["--eviction_high_watermark_ratio=0.5", f"--rpc_port={MASTER.partition(':')[2]}"]
     master = subprocess.Popen([f"{PACKAGE}/mooncake/mooncake_master", *options])
     try:

@@ -13,6 +13,7 @@ from fsspec.callbacks import DEFAULT_CALLBACK  # type: ignore
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem  # type: ignore
 from fsspec.utils import isfilelike  # type: ignore
 
+from csdstore._ahead import Ahead
 from csdstore._csdstore import NativeArray, NativeObject
 from csdstore._exit import watch
 
@@ -197,6 +198,8 @@ class ArrayFile(AbstractBufferedFile):  # type: ignore[misc]
     its ``with`` block discards them.
     """
 
+    DEFAULT_BLOCK_SIZE = 8 << 20
+
     def __init__(
         self, fs: ArrayFileSystem, path: str, mode: str, *args: Any, **kwargs: Any
     ) -> None:
@@ -206,6 +209,7 @@ class ArrayFile(AbstractBufferedFile):  # type: ignore[misc]
         if mode == "rb":
             self._object = fs._object(path)
             kwargs["size"] = self._object.bytes
+            kwargs.setdefault("cache_type", Ahead.name)
         elif fs.isfile(path):
             raise FileExistsError(f"object {path!r} exists and is immutable: remove it first")
         super().__init__(fs, path, mode, *args, **kwargs)

@@ -48,7 +48,7 @@ pub async fn get(
 
 /// Returns [`Error::Removed`] if the object was removed, and `error` otherwise: its chunks may be
 /// missing or overwritten because of that.
-pub(super) async fn or_removed(array: &Array, entry: &Entry, error: Error) -> Error {
+pub(crate) async fn or_removed(array: &Array, entry: &Entry, error: Error) -> Error {
     if !matches!(error, Error::Corrupt { .. } | Error::Digest { .. }) {
         return error;
     }

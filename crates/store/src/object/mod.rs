@@ -30,7 +30,7 @@ pub use reclaim::{Reclaimed, reclaim};
 pub use remove::remove;
 
 pub(crate) use draft::{Draft, Shape};
-pub(crate) use get::{read_chunk, read_front};
+pub(crate) use get::{or_removed, read_chunk, read_front};
 pub(crate) use reclaim::objects_on;
 
 /// Callback for the number of bytes done since the last call; may be called on any core.
