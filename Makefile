@@ -13,7 +13,7 @@ ORACLE_READY := $(VENV)/.oracle-ready
 RTL_READY := $(VENV)/.rtl-ready
 DEMO_DIR ?= build/demo
 
-.PHONY: help demo test check test-rust test-python test-documents test-csdstore browser oracle oracle-speed arm sim crash fuzz vm vm-short rtl rtl-short rtl-long rtl-tools bench release release-try sdk install-kv docs clean
+.PHONY: help demo test check test-rust test-python test-documents test-csdstore wheel llm browser oracle oracle-speed arm sim crash fuzz vm vm-short rtl rtl-short rtl-long rtl-tools bench release release-try sdk install-kv docs clean
 
 help:            ## list the doors
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -43,14 +43,23 @@ test-documents: $(TEST_READY)  ## every command of the read-me and the guide, as
 	$(BIN)/python tests/documents/run.py --csd $(CSD_TESTED) --csdplan $(BIN)/csdplan
 
 # With the program that the Rust tests have built.
-test-csdstore: $(TEST_READY)  ## wheel of the Python client for key-value namespaces, against a drive
-	$(BIN)/python -m pip install -q 'maturin>=1.7,<2'
+test-csdstore: $(TEST_READY) wheel  ## the Python package against a drive and an array; with pandas, PyArrow, DuckDB, Dask
 	cargo test --locked --workspace --no-run -q
+	$(BIN)/python -m pip install -q --force-reinstall --no-deps build/wheels/*.whl
+	$(BIN)/python -m pip install -q "$$(ls build/wheels/*.whl)[test]" \
+	  || echo 'some libraries could not be installed: their tests will be skipped'
+	CSD=$(abspath $(CSD_TESTED)) $(BIN)/python -m pytest -q -rs -p no:dash clients/python/tests
+
+WHEEL_PROFILE ?= dev
+wheel: | $(VENV)/bin/python  ## wheel of the Python package csdstore, in build/wheels
+	$(BIN)/python -m pip install -q 'maturin>=1.7,<2'
 	rm -rf build/wheels
 	CARGO_TARGET_DIR=$(abspath $(or $(CARGO_TARGET_DIR),target))/python $(BIN)/maturin build -q \
-	  --locked --profile dev -m clients/python/Cargo.toml --out build/wheels
-	$(BIN)/python -m pip install -q --force-reinstall build/wheels/*.whl
-	CSD=$(abspath $(CSD_TESTED)) $(BIN)/python -m pytest -q -p no:dash clients/python/tests
+	  --locked --profile $(WHEEL_PROFILE) -m clients/python/Cargo.toml --out build/wheels
+
+llm: wheel  ## LMCache from PyPI over a drive: its check and benchmark (6 GB; skipped visibly)
+	cargo test --locked --workspace --no-run -q
+	$(BIN)/python tests/llm/run.py --csd $(CSD_TESTED) --wheel build/wheels/*.whl
 
 # For CI: a mirror out of reach is said, and skips those tests; it fails nothing.
 APT := timeout 300 apt-get -qq -o Acquire::Retries=1 -o DPkg::Lock::Timeout=60
@@ -72,7 +81,7 @@ check: $(TEST_READY)  ## formatting, lints, types, documentation
 	$(BIN)/ruff check --config python/pyproject.toml clients/python
 	$(BIN)/ruff format --config python/pyproject.toml --check clients/python
 	$(BIN)/mypy --strict clients/python/python/csdstore
-	$(BIN)/ruff check --config python/pyproject.toml demo tests/vm tests/documents tests/release bench/planner rtl
+	$(BIN)/ruff check --config python/pyproject.toml demo tests/vm tests/llm tests/documents tests/release bench/planner bench/python rtl
 
 # The circuit: needs Verilator, which apt has; without it the lane says that it was skipped.
 rtl-tools:

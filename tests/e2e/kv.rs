@@ -50,6 +50,37 @@ fn values_of_any_length_go_in_and_come_out() {
 }
 
 #[test]
+fn pieces_that_no_object_has_are_found_and_deleted() {
+    let array = Array::up(1, "256M");
+    let (short, long) = (bytes(3, 1000), bytes(4, 1_000_001));
+    array.file("short", &short);
+    array.file("long", &long);
+    array.csd(&["kv", "put", "long"]).expect(0, &[]);
+    assert_eq!(array.csd(&["kv", "gc"]).expect(0, &[]).text(), "no pieces without an object\n");
+    // As a host leaves them that ends before it publishes the manifest.
+    let pieces = ["f5435344010203040506070800000000", "f5435344010203040506070800000001"];
+    for piece in pieces {
+        array.csd(&["kv", "put", "short", piece, "--hex"]).expect(0, &[]);
+    }
+    let hex = |run: &str| {
+        let words: Vec<&str> = run.split(' ').collect();
+        let result = array.csd(&words).expect(0, &[]).json()["result"].clone();
+        let keys = result["keys"].as_array().unwrap().clone();
+        let keys: Vec<String> =
+            keys.iter().map(|key| key["hex"].as_str().unwrap().into()).collect();
+        (keys, result["deleted"].as_bool().unwrap())
+    };
+    let found: Vec<String> = pieces.map(str::to_owned).into();
+    assert_eq!(hex("kv gc --json"), (found.clone(), false), "and they stay");
+    let said = array.csd(&["kv", "gc"]).expect(0, &[]).text();
+    assert!(said.starts_with("2 pieces without an object"), "{said}");
+    array.csd(&["kv", "gc", "--wait", "1"]).expect(2, &["--delete"]);
+    assert_eq!(hex("kv gc --delete --wait 0 --json"), (found, true));
+    assert_eq!(hex("kv gc --delete --json"), (Vec::new(), true), "no wait without pieces");
+    assert!(array.csd(&["kv", "get", "long"]).expect(0, &[]).stdout == long);
+}
+
+#[test]
 fn get_overwrites_no_file_and_put_no_value_against_an_option() {
     let array = Array::up(1, "256M");
     array.file("a", b"first");

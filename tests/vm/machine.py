@@ -11,7 +11,7 @@ import queue
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +38,14 @@ class Outcome:
 class Machine:
     """A running machine."""
 
-    def __init__(self, image: Path, archive: bytes, folder: Path, factor: float) -> None:
+    def __init__(
+        self,
+        image: Path,
+        archive: bytes,
+        folder: Path,
+        factor: float,
+        disks: Sequence[Path] = (),
+    ) -> None:
         self.console = folder / "console.log"
         self.factor = factor
         initramfs = folder / "initramfs"
@@ -48,7 +55,8 @@ class Machine:
         command += ["-M", "q35,hpet=off", "-smp", "2", "-m", "1024", "-nodefaults", "-no-reboot"]
         command += ["-display", "none", "-kernel", str(image / "vmlinux")]
         command += ["-initrd", str(initramfs), "-append", COMMAND_LINE]
-        command += ["-drive", f"file={image / 'root.img'},if=virtio,format=raw,snapshot=on"]
+        for disk in (image / "root.img", *disks):
+            command += ["-drive", f"file={disk},if=virtio,format=raw,snapshot=on"]
         command += ["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net"]
         command += ["-device", "virtio-rng-pci"]
         command += ["-serial", f"file:{self.console}"]

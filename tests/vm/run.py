@@ -16,6 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 import image
+import mooncake
 from machine import Machine, Outcome
 from other import OtherHost, Refused
 from served import Drive
@@ -122,12 +123,17 @@ def one_round(options: argparse.Namespace, made: Path, block: int) -> Counter[st
     blocks = Drive(options.csd, folder, "blocks", block, ["--expose", "block"])
     drives.append(blocks)
     known["BLOCKS"] = f"{blocks.port} {blocks.nqn}"
-    machine = Machine(made, archive(known), folder, options.factor)
+    disks, known["MOONCAKE"] = caches(options)
+
+    def boot() -> Machine:
+        return Machine(made, archive(known), folder, options.factor, disks)
+
+    machine = boot()
     try:
         if not machine.booted():
             print("  the machine did not boot; once more", flush=True)
             machine.end(at_once=True)
-            machine = Machine(made, archive(known), folder, options.factor)
+            machine = boot()
             machine.booted()
         for outcome in machine.outcomes(Wishes(drive, block).grant):
             show(outcome)
@@ -149,12 +155,22 @@ def one_round(options: argparse.Namespace, made: Path, block: int) -> Counter[st
     return counts
 
 
+def caches(options: argparse.Namespace) -> tuple[list[Path], str]:
+    """Find the disks of checks with caches; or the reason why there is none."""
+    if options.form != "long":
+        return [], "only in the long form"
+    try:
+        return [mooncake.prepare(options.dir)], ""
+    except image.Unavailable as reason:
+        return [], str(reason)
+
+
 def archive(known: dict[str, str]) -> bytes:
     """Pack the checks and what they must know."""
     settings = "".join(f"{key}='{value}'\n" for key, value in known.items())
     files = image.folder("vm")
     files["vm/settings.sh"] = (0o100644, settings.encode())
-    for script in sorted(GUEST.glob("*.sh")):
+    for script in sorted((*GUEST.glob("*.sh"), *GUEST.glob("*.py"))):
         files[f"vm/{script.name}"] = (0o100755, script.read_bytes())
     return image.cpio(files)
 

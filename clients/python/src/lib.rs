@@ -4,17 +4,19 @@
 //! package around it (`python/csdstore`) has the interfaces for people. Invariants: the client's
 //! own thread never takes the interpreter's lock; no call holds that lock while it waits.
 
+mod array;
 mod convert;
 mod queue;
+mod settings;
 mod waiting;
 
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use csd_client::{Client, STORE_IF_ABSENT, STORE_IF_EXISTS, Settings, is_piece};
+use csd_client::{Client, Key, STORE_IF_ABSENT, STORE_IF_EXISTS, is_piece};
 
-use convert::{bytes_of, fail, fill, key_of};
+use convert::{bytes_of, fill, key_of};
 use waiting::wait;
 
 pyo3::create_exception!(_csdstore, Error, pyo3::exceptions::PyException, "A call failed.");
@@ -32,10 +34,16 @@ struct Native {
     queue: queue::Queue,
 }
 
-/// Returns the options of Store.
-fn options(if_absent: bool, if_exists: bool) -> u8 {
+/// Returns key, value and options of a Store.
+fn store_of(
+    py: Python<'_>,
+    (key, value): (&PyBuffer<u8>, &PyBuffer<u8>),
+    if_absent: bool,
+    if_exists: bool,
+) -> PyResult<(Key, Vec<u8>, u8)> {
     let absent = if if_absent { STORE_IF_ABSENT } else { 0 };
-    absent | if if_exists { STORE_IF_EXISTS } else { 0 }
+    let options = absent | if if_exists { STORE_IF_EXISTS } else { 0 };
+    Ok((key_of(py, key)?, bytes_of(py, value)?, options))
 }
 
 #[pymethods]
@@ -50,12 +58,7 @@ impl Native {
         tries: Option<u32>,
         capacity: Option<usize>,
     ) -> PyResult<Self> {
-        let mut settings = Settings::from_environment_with(secrets.as_deref()).map_err(fail)?;
-        if let Some(nqn) = host_nqn {
-            let nqn =
-                csd_client::parse_nqn(nqn).map_err(pyo3::exceptions::PyValueError::new_err)?;
-            settings = settings.with_host_nqn(nqn);
-        }
+        let mut settings = settings::settings(secrets.as_deref(), host_nqn)?;
         settings.tries = tries.unwrap_or(settings.tries);
         settings.capacity = capacity.unwrap_or(settings.capacity).max(1);
         let client = wait(py, || Client::connect(url, &settings))?;
@@ -70,8 +73,7 @@ impl Native {
         if_absent: bool,
         if_exists: bool,
     ) -> PyResult<()> {
-        let (key, value) = (key_of(py, &key)?, bytes_of(py, &value)?);
-        let options = options(if_absent, if_exists);
+        let (key, value, options) = store_of(py, (&key, &value), if_absent, if_exists)?;
         wait(py, || self.client.put_value(&key, value, options))
     }
 
@@ -115,8 +117,7 @@ impl Native {
         if_absent: bool,
         if_exists: bool,
     ) -> PyResult<u32> {
-        let (key, value) = (key_of(py, &key)?, bytes_of(py, &value)?);
-        let options = options(if_absent, if_exists);
+        let (key, value, options) = store_of(py, (&key, &value), if_absent, if_exists)?;
         let put = wait(py, || self.client.put_object(key.as_bytes(), &value, options))?;
         Ok(put.pieces)
     }
@@ -157,7 +158,7 @@ impl Native {
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         // Also when the interpreter ends, unlike other calls.
-        py.detach(|| self.client.close()).map_err(fail)
+        py.detach(|| self.client.close()).map_err(convert::fail)
     }
 
     /// Returns the descriptor that is readable while operations have ended.
@@ -174,8 +175,7 @@ impl Native {
         if_absent: bool,
         if_exists: bool,
     ) -> PyResult<()> {
-        let (key, value) = (key_of(py, &key)?, bytes_of(py, &value)?);
-        let options = options(if_absent, if_exists);
+        let (key, value, options) = store_of(py, (&key, &value), if_absent, if_exists)?;
         let put = csd_client::Operation::Put { key, value, options };
         self.queue.submit(py, &self.client, token, put)
     }
@@ -229,6 +229,8 @@ impl KeyIterator {
 #[pymodule]
 fn _csdstore(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Native>()?;
+    module.add_class::<array::NativeArray>()?;
+    module.add_class::<array::NativeObject>()?;
     module.add_function(wrap_pyfunction!(waiting::shut, module)?)?;
     module.add_function(wrap_pyfunction!(waiting::forked, module)?)?;
     module.add_function(wrap_pyfunction!(waiting::settle, module)?)?;

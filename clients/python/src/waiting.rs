@@ -34,16 +34,24 @@ impl Drop for Counted {
     }
 }
 
-/// Runs `body` without the interpreter's lock; refuses once the interpreter is about to end.
+/// Runs `body` of a client without the interpreter's lock, as [`detached`] does.
 pub(crate) fn wait<T: Ungil + Send>(
     py: Python<'_>,
     body: impl Ungil + Send + FnOnce() -> Result<T, csd_client::Error>,
+) -> PyResult<T> {
+    detached(py, body)?.map_err(fail)
+}
+
+/// Runs `body` without the interpreter's lock; refuses once the interpreter is about to end.
+pub(crate) fn detached<T: Ungil + Send>(
+    py: Python<'_>,
+    body: impl Ungil + Send + FnOnce() -> T,
 ) -> PyResult<T> {
     let _counted = Counted::new();
     if EXITING.load(SeqCst) {
         return Err(fail(Unanswered::Closed.into()));
     }
-    py.detach(body).map_err(fail)
+    Ok(py.detach(body))
 }
 
 /// Refuses calls from now on, because the interpreter is about to end.

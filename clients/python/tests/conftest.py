@@ -5,6 +5,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,3 +37,25 @@ def drive() -> Iterator[Drive]:
     drive = Drive()
     yield drive
     drive.stop()
+
+
+class Array:
+    """An array of three drives, in processes of their own."""
+
+    def __init__(self, folder: Path, media: str) -> None:
+        """Start its drives."""
+        self.file = folder / "array.toml"
+        self.csd("array", "up", "--drives", "3", "--media", media, "--size", "256M")
+
+    def csd(self, *words: str, **options: Any) -> bytes:
+        """Run `csd` on the array, and return its output."""
+        command = [str(CSD), "--array", str(self.file), *words]
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, **options).stdout
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Iterator[Array]:
+    """Serve an array."""
+    array = Array(tmp_path, "memory")
+    yield array
+    array.csd("array", "down")

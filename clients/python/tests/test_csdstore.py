@@ -160,7 +160,6 @@ def test_a_drive_that_is_gone_is_an_error(drive: Drive) -> None:
             kv["k"]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_fork_is_found(drive: Drive) -> None:
     """The child gets an error, and may connect itself; the parent goes on."""
     kv = csdstore.connect(drive.url)

@@ -42,7 +42,7 @@ mod settings;
 pub use client::{Client, Keys};
 pub use error::{Error, SettingsError};
 pub use host::{machine_nqn, parse_nqn};
-pub use long::{MANIFEST_BYTES, Manifest, Object, PIECE_MARK, Put, is_piece};
+pub use long::{MANIFEST_BYTES, Manifest, Object, PIECE_MARK, Put, is_piece, unchanged};
 pub use operation::{Operation, Outcome};
 pub use secrets::load_secrets;
 pub use session::{Info, Session};

@@ -78,6 +78,25 @@ proptest! {
         prop_assert_eq!(parse(kv::exist(nsid, &key)), Ok(Exist(key)));
     }
 
+    /// Hosts fill dwords 12 and 13, which are reserved: a cache's has the value's length in blocks
+    /// in dword 12, as a Write has.
+    #[test]
+    fn key_value_commands_with_reserved_dwords(key in key(), size in any::<u32>(),
+                                               dwords in any::<[u32; 2]>()) {
+        let commands = [
+            kv::store(2, &key, size, kv::STORE_IF_ABSENT),
+            kv::retrieve(2, &key, size),
+            kv::list(2, Some(&key), size),
+            kv::delete(2, &key),
+            kv::exist(2, &key),
+        ];
+        for command in commands {
+            let mut filled = command;
+            filled.set_cdw12(dwords[0]).set_cdw13(dwords[1]);
+            prop_assert_eq!(kv::Command::parse(&filled), kv::Command::parse(&command));
+        }
+    }
+
     #[test]
     fn key_lists(keys in prop::collection::vec(key(), 0..40)) {
         let mut list = KeyList::new(4096).expect("room for the count");

@@ -13,7 +13,8 @@
 //! - [`extent`]: space for chunks on block namespaces
 //! - [`mod@room`]: remaining capacity for objects
 //! - [`catalogue`]: the index of all objects, on every drive
-//! - [`object`]: put, get, list, look up, remove
+//! - [`object`]: put, get, read ranges, list, look up, remove
+//! - [`objects`]: the same for threads that are no core
 //! - [`run`]: kernels over objects
 //! - [`characterize`]: measured cost of kernels on a drive and on a host
 //! - [`account`]: predicted time of a run on the machines of a profile
@@ -30,6 +31,7 @@ pub mod extent;
 pub mod fault;
 pub mod layout;
 pub mod object;
+pub mod objects;
 pub mod profile;
 pub mod room;
 pub mod run;

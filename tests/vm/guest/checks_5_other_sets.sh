@@ -14,14 +14,15 @@ generic_devices() {
 }
 
 # Opcode $1 on the user's kv namespace for a key of at most 4 bytes, $2 in hexadecimal; the value's
-# size is $3, then further options.
+# size is $3, then further options. Dword 12 is reserved, and filled: Mooncake has the length in
+# blocks there.
 kv() {
     local opcode=$1 key=$2 size=$3 number=0 at
     for ((at = 0; at < ${#key}; at += 2)); do
         number=$((number | 0x${key:at:2} << (at * 4)))
     done
     nvme io-passthru "$(generic 2)" -n 2 --opcode="$opcode" --cdw2=$number --cdw10="$size" \
-        --cdw11=$((${#key} / 2)) "${@:4}"
+        --cdw11=$((${#key} / 2)) --cdw12=$((size / 512 + 1)) "${@:4}"
 }
 
 STORE=0x01 RETRIEVE=0x02 LIST=0x06 DELETE=0x10 EXIST=0x14

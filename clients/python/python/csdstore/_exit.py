@@ -7,15 +7,18 @@ import atexit
 import os
 import weakref
 from contextlib import suppress
+from typing import TypeVar
 
-from csdstore._csdstore import Error, Native, forked, settle, shut
+from csdstore._csdstore import Error, Native, NativeArray, forked, settle, shut
+
+Handle = TypeVar("Handle", Native, NativeArray)
 
 os.register_at_fork(after_in_child=forked)
 
-_clients: "weakref.WeakSet[Native]" = weakref.WeakSet()
+_clients: "weakref.WeakSet[Native | NativeArray]" = weakref.WeakSet()
 
 
-def watch(native: Native) -> Native:
+def watch(native: Handle) -> Handle:
     """Close this client when the interpreter ends."""
     _clients.add(native)
     return native

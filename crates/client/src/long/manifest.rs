@@ -92,6 +92,11 @@ pub(super) fn piece_key(id: &[u8; 8], number: u32) -> Key {
     Key::new(&key).expect("16 bytes")
 }
 
+/// Returns the identifier in a piece's key.
+pub(super) fn piece_id(piece: &Key) -> [u8; 8] {
+    piece.padded()[4..12].try_into().expect("8 bytes")
+}
+
 /// Returns true if `key` has the form of a piece's key.
 #[must_use]
 pub fn is_piece(key: &Key) -> bool {

@@ -13,11 +13,14 @@
 //! - `manifest`: the layout
 //! - `put`: storing, deleting
 //! - `get`: reading
+//! - `orphans`: pieces that no manifest names
 
 mod get;
 mod manifest;
+mod orphans;
 mod put;
 
 pub use get::Object;
 pub use manifest::{MANIFEST_BYTES, Manifest, PIECE_MARK, is_piece};
+pub use orphans::unchanged;
 pub use put::Put;

@@ -83,10 +83,9 @@ fn none_if_missing<T>(error: io::Error) -> io::Result<Option<T>> {
 }
 
 /// The lock that commands share while they write names, and that adding drives takes exclusively.
-/// It is on the folder of the array file, which exists even where no file can be created.
 #[derive(Debug)]
 pub(crate) struct Writers {
-    _held: Option<File>,
+    _held: csd_store::array::Writers,
 }
 
 impl Writers {
@@ -95,18 +94,9 @@ impl Writers {
     /// # Errors
     /// If drives are being added for longer than 90 s.
     pub(crate) fn share(array: &Path) -> Result<Self, Failure> {
-        let folder = folder(array);
-        let held = wait(array, "adds drives", move || match File::open(&folder) {
-            Ok(file) => match file.try_lock_shared() {
-                Ok(()) => Ok(Some(Some(file))),
-                Err(TryLockError::WouldBlock) => Ok(None),
-                // Some network file systems have no locks: adding drives is refused there.
-                Err(TryLockError::Error(_)) => Ok(Some(None)),
-            },
-            // Loading the array file reports the error.
-            Err(_) => Ok(Some(None)),
-        })?;
-        Ok(Self { _held: held })
+        let path = array.to_owned();
+        let share = move || csd_store::array::Writers::try_share(&path);
+        Ok(Self { _held: wait(array, "adds drives", share)? })
     }
 
     /// Takes the exclusive lock, for adding drives.
@@ -114,22 +104,10 @@ impl Writers {
     /// # Errors
     /// If a command writes for longer than 90 s, or the file system has no locks.
     pub(crate) fn exclude(array: &Path) -> Result<Self, Failure> {
-        let folder = folder(array);
-        let held = wait(array, "writes objects", move || {
-            let file = File::open(&folder)?;
-            match file.try_lock() {
-                Ok(()) => Ok(Some(file)),
-                Err(TryLockError::WouldBlock) => Ok(None),
-                Err(TryLockError::Error(error)) => Err(error),
-            }
-        })?;
-        Ok(Self { _held: Some(held) })
+        let path = array.to_owned();
+        let exclude = move || csd_store::array::Writers::try_exclude(&path);
+        Ok(Self { _held: wait(array, "writes objects", exclude)? })
     }
-}
-
-fn folder(array: &Path) -> PathBuf {
-    let folder = array.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.unwrap_or(Path::new(".")).to_owned()
 }
 
 /// Calls `take` until it returns a lock, for at most [`WITHIN`].

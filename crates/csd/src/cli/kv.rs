@@ -23,6 +23,17 @@ Examples:
     Ls(Ls),
     /// Delete the objects of keys
     Rm(Keys),
+    /// Find pieces that no object has, and delete them with --delete
+    #[command(after_help = "\
+A host that ends while it stores an object longer than one value leaves pieces of it behind. They
+take space, and no object needs them. Pieces of an object that is being stored look the same, so
+--delete searches twice and deletes those that no object has taken in between.
+
+Examples:
+  csd kv gc                                  say what is there
+  csd kv gc --delete                         delete it; stores that take a minute are safe
+  csd kv gc --delete --wait 3600             the same, also while slow hosts store")]
+    Gc(Gc),
     /// Show a namespace's size, use and limits
     Info(Where),
 }
@@ -93,6 +104,19 @@ pub(crate) struct Ls {
     pub(crate) at: Where,
 }
 
+/// Options of `csd kv gc`.
+#[derive(Args, Debug)]
+pub(crate) struct Gc {
+    /// Delete the pieces
+    #[arg(long)]
+    pub(crate) delete: bool,
+    /// Seconds between the two searches; longer than any host takes to store an object
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "delete")]
+    pub(crate) wait: u32,
+    #[command(flatten)]
+    pub(crate) at: Where,
+}
+
 impl Kv {
     /// Returns the command's words, as JSON output names it.
     pub(crate) fn words(&self) -> String {
@@ -102,6 +126,7 @@ impl Kv {
             Self::Exists(_) => "exists",
             Self::Ls(_) => "ls",
             Self::Rm(_) => "rm",
+            Self::Gc(_) => "gc",
             Self::Info(_) => "info",
         };
         format!("kv {word}")

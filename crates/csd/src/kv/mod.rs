@@ -3,6 +3,7 @@
 //! Objects that are longer than one value are stored in pieces; see `docs/internals/contracts.md`.
 //! Invariant: a file that `get` writes appears only once every byte has come and been checked.
 
+mod gc;
 mod key;
 
 use std::fs::File;
@@ -35,6 +36,7 @@ pub(crate) fn kv(command: Kv, context: &Context) -> Result<Report, Failure> {
         Kv::Exists(options) => exists(&options, context),
         Kv::Ls(options) => ls(&options, context),
         Kv::Rm(options) => rm(&options, context),
+        Kv::Gc(options) => gc::gc(&options, context),
         Kv::Info(at) => info(&at, context),
     }
 }

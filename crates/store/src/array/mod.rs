@@ -6,6 +6,7 @@
 
 mod file;
 mod home;
+mod writers;
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -19,6 +20,7 @@ pub use file::{
     ArrayFile, DEFAULT_PATH, DriveOptions, DriveRecord, FileError, IN_MEMORY, SCHEMA, Words,
 };
 pub use home::{DEFAULT_FOLDER, Home};
+pub use writers::Writers;
 
 pub use csd_nvme::vendor::{
     NSID_BLOCK as BLOCK_NSID, NSID_COMPUTE as COMPUTE_NSID, NSID_OBJECTS as OBJECTS_NSID,

@@ -148,6 +148,15 @@ impl Layout {
         }
     }
 
+    /// Returns the chunk that holds the object's byte `byte`, and the first byte of that chunk.
+    ///
+    /// # Panics
+    /// When the object is not that long.
+    #[must_use]
+    pub fn chunk_at(&self, byte: u64) -> (u32, u64) {
+        either!(self, layout => layout.chunk_at(byte))
+    }
+
     /// Returns the index of chunk `chunk` among the chunks of its member.
     #[must_use]
     pub fn local(&self, chunk: u32) -> u32 {

@@ -133,6 +133,19 @@ impl Parts {
         u32::try_from(rest.min(self.chunk_bytes.into())).expect("at most a chunk")
     }
 
+    pub(super) fn chunk_at(&self, byte: u64) -> (u32, u64) {
+        let mut begin = 0;
+        for (part, first) in self.parts.iter().zip(self.firsts.iter()) {
+            if byte - begin < part.bytes {
+                let number = (byte - begin) / u64::from(self.chunk_bytes);
+                let chunk = first + u32::try_from(number).expect("the number of chunks is checked");
+                return (chunk, begin + number * u64::from(self.chunk_bytes));
+            }
+            begin += part.bytes;
+        }
+        panic!("byte {byte} of {begin}")
+    }
+
     pub(super) fn count(&self, member: usize) -> u32 {
         self.counts[member]
     }

@@ -55,6 +55,14 @@ impl Spread {
         u32::try_from(rest.min(self.chunk_bytes.into())).expect("at most a chunk")
     }
 
+    /// Returns the chunk that holds byte `byte`, and the first byte of that chunk.
+    pub(super) fn chunk_at(&self, byte: u64) -> (u32, u64) {
+        assert!(byte < self.bytes, "byte {byte} of {}", self.bytes);
+        let number = byte / u64::from(self.chunk_bytes);
+        let chunk = u32::try_from(number).expect("the number of chunks is checked");
+        (chunk, number * u64::from(self.chunk_bytes))
+    }
+
     /// Returns the lowest chunk number that `member` would hold.
     #[must_use]
     pub fn first(&self, member: usize) -> u32 {

@@ -42,17 +42,20 @@ pub async fn get(
     let header = header(&entry, form)?;
     match copy(array, &entry, (header, sink), progress).await {
         Ok(sink) => Ok((Rc::unwrap_or_clone(entry), sink)),
-        // Chunks may be missing or overwritten because the object was removed.
-        Err(error @ (Error::Corrupt { .. } | Error::Digest { .. })) => {
-            match lookup(array, &entry.name).await {
-                Ok(now) if now.id == entry.id => Err(error),
-                Ok(_) | Err(Error::Missing { .. }) => {
-                    Err(Error::Removed { name: entry.name.clone() })
-                }
-                Err(_) => Err(error),
-            }
-        }
-        Err(error) => Err(error),
+        Err(error) => Err(or_removed(array, &entry, error).await),
+    }
+}
+
+/// Returns [`Error::Removed`] if the object was removed, and `error` otherwise: its chunks may be
+/// missing or overwritten because of that.
+pub(crate) async fn or_removed(array: &Array, entry: &Entry, error: Error) -> Error {
+    if !matches!(error, Error::Corrupt { .. } | Error::Digest { .. }) {
+        return error;
+    }
+    match lookup(array, &entry.name).await {
+        Ok(now) if now.id == entry.id => error,
+        Ok(_) | Err(Error::Missing { .. }) => Error::Removed { name: entry.name.clone() },
+        Err(_) => error,
     }
 }
 

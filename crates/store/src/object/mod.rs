@@ -9,6 +9,7 @@ mod draft;
 mod get;
 mod list;
 mod put;
+mod range;
 mod reclaim;
 mod remove;
 
@@ -24,11 +25,12 @@ pub use cut::{Arrange, graph_starts};
 pub use get::{Form, Sink, get};
 pub use list::{Listed, list};
 pub use put::{PutOptions, Stored, put};
+pub use range::read;
 pub use reclaim::{Reclaimed, reclaim};
 pub use remove::remove;
 
 pub(crate) use draft::{Draft, Shape};
-pub(crate) use get::{read_chunk, read_front};
+pub(crate) use get::{or_removed, read_chunk, read_front};
 pub(crate) use reclaim::objects_on;
 
 /// Callback for the number of bytes done since the last call; may be called on any core.

@@ -1,0 +1,263 @@
+"""An fsspec file system over the objects of an array: ``csd://NAME``.
+
+Objects are immutable: a file is written once, and appears under its name when it is closed. A name
+may have slashes; a folder is there while a name begins with it.
+"""
+
+import os
+import tempfile
+from datetime import UTC, datetime
+from typing import Any
+
+from fsspec.callbacks import DEFAULT_CALLBACK  # type: ignore
+from fsspec.spec import AbstractBufferedFile, AbstractFileSystem  # type: ignore
+from fsspec.utils import isfilelike  # type: ignore
+
+from csdstore._ahead import Ahead
+from csdstore._csdstore import NativeArray, NativeObject
+from csdstore._exit import watch
+
+
+class ArrayFileSystem(AbstractFileSystem):  # type: ignore[misc]
+    """The objects of an array as files.
+
+    ``array`` is an array file, else that of ``$CSD_ARRAY``, else ``./csd-array.toml``; ``secrets``
+    and ``host_nqn`` are as for `csdstore.connect`. Any number of threads may use it. In a fork
+    every call of an existing instance raises `csdstore.Closed`.
+    """
+
+    protocol = "csd"
+    root_marker = ""
+
+    def __init__(
+        self,
+        array: str | os.PathLike[str] | None = None,
+        secrets: str | os.PathLike[str] | None = None,
+        host_nqn: str | None = None,
+        **options: Any,
+    ) -> None:
+        """Connect to the drives of an array."""
+        super().__init__(array=array, secrets=secrets, host_nqn=host_nqn, **options)
+        self._native = watch(NativeArray(array, secrets, host_nqn))
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        if isinstance(path, list):
+            return [cls._strip_protocol(one) for one in path]
+        # Libraries join folders with slashes, also with the root, which has no name.
+        return super()._strip_protocol(path).lstrip("/")
+
+    @property
+    def fsid(self) -> str:
+        """Name of the file system for caches."""
+        return f"csd-{self._fs_token_}"
+
+    def info(self, path: str, **_kwargs: Any) -> dict[str, Any]:
+        """Return name, type and length, and what the catalogue has about an object."""
+        path = self._strip_protocol(path)
+        if path == "":
+            return _folder("")
+        try:
+            return _described(self._native.lookup(path))
+        except FileNotFoundError:
+            if self._below(path):
+                return _folder(path)
+            raise FileNotFoundError(path) from None
+
+    def ls(self, path: str, detail: bool = True, **_kwargs: Any) -> list[Any]:
+        """List a folder, or one object."""
+        path = self._strip_protocol(path)
+        below = self._below(path)
+        found: dict[str, dict[str, Any]] = {}
+        start = len(path) + 1 if path else 0
+        for one in below:
+            slash = one.name.find("/", start)
+            if slash > 0:
+                found.setdefault(one.name[:slash], _folder(one.name[:slash]))
+        # An object is shown even where a folder has the same name.
+        found.update((one.name, _described(one)) for one in below if "/" not in one.name[start:])
+        if not below and path:
+            found[path] = self.info(path)
+        return [found[name] if detail else name for name in sorted(found)]
+
+    def exists(self, path: str, **_kwargs: Any) -> bool:
+        """Return whether there is an object or a folder; errors of drives are raised."""
+        try:
+            self.info(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def ukey(self, path: str) -> str:
+        """Return the object's identifier, which no other object has."""
+        return str(self._object(path).describe()["id"])
+
+    def checksum(self, path: str) -> int:
+        """Return a number that is another one for another object."""
+        return int(self.ukey(path), 16)
+
+    def modified(self, path: str) -> datetime:
+        """Return a time that is another one for another object, for caches that compare times.
+
+        Objects have no time of change, so that it comes from the identifier.
+        """
+        return datetime.fromtimestamp(int(self.ukey(path)[:8], 16) >> 2, UTC)
+
+    def cat_file(
+        self, path: str, start: int | None = None, end: int | None = None, **_kwargs: Any
+    ) -> bytes:
+        """Return an object's bytes, or some of them; negative positions count from the end."""
+        found = self._object(path)
+        start, end, _ = slice(start, end).indices(found.bytes)
+        return self._native.read(found, start, max(start, end))
+
+    def pipe_file(self, path: str, value: Any, mode: str = "create", **_kwargs: Any) -> None:
+        """Store bytes as an object. In either mode an existing object is an error."""
+        self._native.put(self._strip_protocol(path), value)
+
+    def put_file(
+        self,
+        lpath: Any,
+        rpath: str,
+        callback: Any = DEFAULT_CALLBACK,
+        mode: str = "overwrite",
+        **kwargs: Any,
+    ) -> None:
+        """Store a file as an object."""
+        if isfilelike(lpath) or os.path.isdir(lpath):
+            super().put_file(lpath, rpath, callback=callback, **kwargs)
+            return
+        callback.set_size(os.path.getsize(lpath))
+        self._native.put_file(self._strip_protocol(rpath), lpath)
+        callback.absolute_update(os.path.getsize(lpath))
+
+    def cp_file(self, path1: str, path2: str, **_kwargs: Any) -> None:
+        """Store an object's bytes under another name."""
+        if self.isdir(path1):
+            return
+        with self.open(path1, "rb") as source, self.open(path2, "wb") as target:
+            while piece := source.read(source.blocksize):
+                target.write(piece)
+
+    def rm_file(self, path: str) -> None:
+        """Remove an object."""
+        self._native.remove(self._strip_protocol(path))
+
+    def _rm(self, path: str) -> None:
+        self.rm_file(path)
+
+    def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> None:
+        """Remove objects; a folder is gone with the last object in it."""
+        found = self.expand_path(path, recursive=recursive, maxdepth=maxdepth)
+        objects = {one.name for one in self._native.list()}
+        if not recursive:
+            # Raises the error of a folder, or of a name that is missing.
+            for other in (name for name in found if name not in objects):
+                self._object(other)
+        for name in reversed([name for name in found if name in objects]):
+            self.rm_file(name)
+
+    def close(self) -> None:
+        """Disconnect; later calls raise `csdstore.Closed`."""
+        self._native.close()
+
+    def _open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: int | str | None = None,
+        autocommit: bool = True,
+        cache_options: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> "ArrayFile":
+        if mode not in ("rb", "wb", "xb"):
+            raise ValueError(f"mode {mode!r}: objects are read, or written once")
+        size = "default" if block_size is None else block_size
+        return ArrayFile(self, path, mode, size, autocommit, cache_options=cache_options, **kwargs)
+
+    def _object(self, path: str) -> NativeObject:
+        path = self._strip_protocol(path)
+        try:
+            return self._native.lookup(path)
+        except FileNotFoundError:
+            if self.isdir(path):
+                raise IsADirectoryError(path) from None
+            raise FileNotFoundError(path) from None
+
+    def _below(self, path: str) -> list[NativeObject]:
+        """Return the objects whose names begin with a folder's."""
+        prefix = f"{path}/" if path else ""
+        return [one for one in self._native.list() if one.name.startswith(prefix)]
+
+
+class ArrayFile(AbstractBufferedFile):  # type: ignore[misc]
+    """An object that is read, or one that appears when this is closed.
+
+    A reader reads one object from its opening on: once that is removed, reading is an error, also
+    where a new one has its name. A writer keeps the bytes in a temporary file; an exception inside
+    its ``with`` block discards them.
+    """
+
+    DEFAULT_BLOCK_SIZE = 8 << 20
+
+    def __init__(
+        self, fs: ArrayFileSystem, path: str, mode: str, *args: Any, **kwargs: Any
+    ) -> None:
+        """Find the object, or check that its name is free."""
+        self._object: NativeObject | None = None
+        self._spool: Any = None
+        if mode == "rb":
+            self._object = fs._object(path)
+            kwargs["size"] = self._object.bytes
+            kwargs.setdefault("cache_type", Ahead.name)
+        elif fs.isfile(path):
+            raise FileExistsError(f"object {path!r} exists and is immutable: remove it first")
+        super().__init__(fs, path, mode, *args, **kwargs)
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        read: bytes = self.fs._native.read(self._object, start, end)
+        return read
+
+    def _initiate_upload(self) -> None:
+        self._spool = tempfile.NamedTemporaryFile(prefix="csdstore-")  # noqa: SIM115
+
+    def _upload_chunk(self, final: bool = False) -> bool:
+        self._spool.write(self.buffer.getbuffer())
+        if final and self.autocommit:
+            self.commit()
+        return True
+
+    def commit(self) -> None:
+        """Store what was written."""
+        with self._spool:
+            self._spool.flush()
+            self.fs._native.put_file(self.path, self._spool.name)
+
+    def discard(self) -> None:
+        """Forget what was written."""
+        if self._spool is not None:
+            self._spool.close()
+
+    def __del__(self) -> None:
+        """Forget what was written to a file that was not closed."""
+        if not getattr(self, "closed", True) and self.mode != "rb":
+            self.discard()
+            self.closed = True
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        """Close the file, and store it unless an exception ended the block."""
+        if kind is not None and self.mode != "rb" and not self.closed:
+            self.discard()
+            self.closed = True
+        self.close()
+
+
+def _described(found: NativeObject) -> dict[str, Any]:
+    return {"name": found.name, "size": found.bytes, "type": "file", **found.describe()}
+
+
+def _folder(name: str) -> dict[str, Any]:
+    return {"name": name, "size": 0, "type": "directory"}
+
+
+__all__ = ["ArrayFile", "ArrayFileSystem"]

@@ -1,0 +1,206 @@
+"""The file system over an array's objects: its own calls."""
+
+import os
+import pickle
+import random
+import threading
+from pathlib import Path
+
+import csdstore
+import pytest
+from conftest import Array
+
+fsspec = pytest.importorskip("fsspec")
+CHUNK = 1 << 20
+
+
+@pytest.fixture
+def fs(stored: Array) -> "fsspec.AbstractFileSystem":
+    """Return the file system, found by its protocol."""
+    return fsspec.filesystem("csd", array=str(stored.file))
+
+
+def test_ranges_of_an_object_that_csd_has_put(fs, stored: Array, tmp_path: Path) -> None:
+    """Ends of chunks, random ranges, and all of it."""
+    bytes_ = random.Random(1).randbytes(5 * CHUNK + 77)
+    (tmp_path / "x").write_bytes(bytes_)
+    for words in ((), ("--on", "block"), ("--chunk", "4k")):
+        name = "-".join(("x", *words))
+        stored.csd("put", str(tmp_path / "x"), name, *words)
+        assert fs.info(name)["size"] == len(bytes_)
+        assert fs.cat_file(name) == bytes_
+        edges = (0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 5 * CHUNK, len(bytes_) - 1, len(bytes_))
+        for start in edges:
+            for end in edges:
+                assert fs.cat_file(name, start, end) == bytes_[start:end]
+        assert fs.cat_file(name, -10) == bytes_[-10:]
+        assert fs.cat_file(name, 7, 10 * len(bytes_)) == bytes_[7:]
+        with fs.open(f"csd://{name}") as file:
+            for _ in range(50):
+                at, size = random.randrange(len(bytes_)), random.randrange(100_000)
+                file.seek(at)
+                assert file.read(size) == bytes_[at : at + size]
+
+
+def test_a_range_of_an_object_in_parts(fs, stored: Array, tmp_path: Path) -> None:
+    """Sorted numbers are cut at values, so that chunks are of any length."""
+    numbers = b"".join(n.to_bytes(8, "little") for n in range(300_000))
+    (tmp_path / "n").write_bytes(numbers)
+    stored.csd("put", str(tmp_path / "n"), "n", "--type", "i64", "--layout", "range", "--chunk=64k")
+    assert fs.info("n")["shape"] == [300_000]
+    for _ in range(50):
+        at, size = random.randrange(len(numbers)), random.randrange(200_000)
+        assert fs.cat_file("n", at, at + size) == numbers[at : at + size]
+
+
+def test_csd_reads_what_was_written(fs, stored: Array, tmp_path: Path) -> None:
+    """By bytes, by file, by handle; only what was closed is there."""
+    long = os.urandom(3 * CHUNK + 5)
+    fs.pipe_file("a/bytes", b"hello")
+    (tmp_path / "f").write_bytes(long)
+    fs.put_file(str(tmp_path / "f"), "a/file")
+    with fs.open("a/handle", "wb", block_size=1 << 16) as file:
+        for at in range(0, len(long), 100_000):
+            file.write(long[at : at + 100_000])
+        assert not fs.exists("a/handle")
+    with fsspec.open("csd://a/text", "w", array=str(stored.file)) as file:
+        file.write("héllo")
+    fs.touch("a/empty")
+    for name, content in (
+        ("a/bytes", b"hello"),
+        ("a/file", long),
+        ("a/handle", long),
+        ("a/text", "héllo".encode()),
+        ("a/empty", b""),
+    ):
+        assert stored.csd("get", name, "-") == content
+        assert fs.cat_file(name) == content
+    fs.get_file("a/file", str(tmp_path / "copy"))
+    assert (tmp_path / "copy").read_bytes() == long
+    fs.cp_file("a/file", "b")
+    assert fs.cat_file("b") == long
+
+
+def test_a_write_that_fails_publishes_nothing(fs) -> None:
+    """An exception in the block, and a file that is never closed."""
+
+    def fail() -> None:
+        with fs.open("x", "wb") as file:
+            file.write(b"half")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    file = fs.open("y", "wb")
+    file.write(b"half")
+    del file
+    assert fs.ls("") == []
+
+
+def test_objects_are_immutable(fs) -> None:
+    """A name is written once, by whichever call; after its removal, again."""
+    fs.pipe_file("x", b"1")
+    with pytest.raises(FileExistsError, match="immutable"):
+        fs.pipe_file("x", b"2")
+    with pytest.raises(FileExistsError, match="immutable"):
+        fs.open("x", "wb")
+    late = fs.open("y", "wb")
+    fs.pipe_file("y", b"1")
+    with pytest.raises(FileExistsError):
+        late.close()
+    with pytest.raises(ValueError, match="mode 'ab'"):
+        fs.open("x", "ab")
+    first, before = fs.ukey("x"), fs.modified("x")
+    with fs.open("x") as file:
+        fs.rm("x")
+        fs.pipe_file("x", b"2")
+        with pytest.raises(csdstore.Error, match="was removed"):
+            file.read()
+    assert fs.cat_file("x") == b"2"
+    assert fs.ukey("x") != first
+    assert fs.modified("x") != before
+
+
+def test_folders_are_the_beginnings_of_names(fs) -> None:
+    """Lists, patterns, walks and removal."""
+    for name in ("a/1", "a/2", "a/b/3", "c", "a.b"):
+        fs.pipe_file(name, name.encode())
+    assert fs.ls("", detail=False) == ["a", "a.b", "c"]
+    assert fs.ls("csd://a", detail=False) == ["a/1", "a/2", "a/b"]
+    assert fs.ls("c")[0]["size"] == 1
+    assert fs.find("") == ["a.b", "a/1", "a/2", "a/b/3", "c"]
+    assert fs.glob("a/*") == ["a/1", "a/2", "a/b"]
+    assert fs.cat("a/*", on_error="omit") == {"a/1": b"a/1", "a/2": b"a/2"}
+    assert fs.isdir("a")
+    assert fs.isdir("a/b")
+    assert fs.isfile("a/b/3")
+    assert not fs.exists("a/none")
+    for missing in (fs.info, fs.ls, fs.cat_file, fs.rm, fs.open):
+        with pytest.raises(FileNotFoundError):
+            missing("a/none")
+    with pytest.raises(IsADirectoryError):
+        fs.cat_file("a")
+    with pytest.raises(IsADirectoryError):
+        fs.rm("a")
+    fs.rm("a", recursive=True)
+    assert fs.find("") == ["a.b", "c"]
+
+
+def test_wrong_use_is_an_error_in_words(fs, stored: Array, tmp_path: Path) -> None:
+    """Array files, names, arguments, a closed file system."""
+    with pytest.raises(ValueError, match="there is no array file"):
+        fsspec.filesystem("csd", array=str(tmp_path / "none.toml"))
+    with pytest.raises(ValueError, match="an NQN begins with"):
+        fsspec.filesystem("csd", array=str(stored.file), host_nqn="me")
+    with pytest.raises(ValueError, match="1 to 1024 bytes"):
+        fs.pipe_file("x" * 1025, b"")
+    other = fsspec.filesystem("csd", array=str(stored.file), skip_instance_cache=True)
+    other.close()
+    with pytest.raises(csdstore.Closed):
+        other.cat_file("x")
+
+
+def test_the_environment_names_the_array(stored: Array, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with `csd`."""
+    monkeypatch.setenv("CSD_ARRAY", str(stored.file))
+    fs = fsspec.filesystem("csd", skip_instance_cache=True)
+    fs.pipe_file("x", b"1")
+    assert fs.cat_file("x") == b"1"
+    assert pickle.loads(pickle.dumps(fs)).cat_file("x") == b"1"
+
+
+def test_threads_share_a_file_system(fs) -> None:
+    """Eight threads put and get at once."""
+    failed: list[Exception] = []
+
+    def work(number: int) -> None:
+        try:
+            for round_ in range(5):
+                content = random.Random(number).randbytes(CHUNK // 2)
+                fs.pipe_file(f"{number}/{round_}", content)
+                assert fs.cat_file(f"{number}/{round_}", 10, 1000) == content[10:1000]
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert len(fs.find("")) == 40
+
+
+def test_reading_survives_a_restart_of_the_array(tmp_path: Path) -> None:
+    """The drives come back at other ports, which the array file names."""
+    array = Array(tmp_path, "file")
+    try:
+        fs = fsspec.filesystem("csd", array=str(array.file))
+        fs.pipe_file("x", b"before")
+        array.csd("array", "down")
+        with pytest.raises(csdstore.Error, match="no drive is up"):
+            fs.cat_file("x")
+        array.csd("array", "up")
+        assert fs.cat_file("x") == b"before"
+    finally:
+        array.csd("array", "down")

@@ -1,0 +1,60 @@
+//! Read: bytes of an object from anywhere in it.
+//!
+//! Reads the chunks that hold these bytes and no others, each one whole: only then does the drive
+//! check its checksum. A part of an object has no digest to compare with.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::rc::Rc;
+
+use csd_reactor::{Buffer, Class, JoinHandle, spawn};
+
+use super::get::{or_removed, read_chunk};
+use super::{Error, WINDOW};
+use crate::array::Array;
+use crate::catalogue::Entry;
+
+/// Returns these bytes of the object that `entry` describes; fewer if it ends before.
+///
+/// # Errors
+/// [`Error::Removed`] when it was removed in the meantime; [`Error::Corrupt`]; an error of the
+/// drives.
+pub async fn read(array: &Array, entry: &Entry, bytes: Range<u64>) -> Result<Vec<u8>, Error> {
+    let end = bytes.end.min(entry.bytes);
+    if bytes.start >= end {
+        return Ok(Vec::new());
+    }
+    match copy(array, entry, bytes.start..end).await {
+        Ok(read) => Ok(read),
+        Err(error) => Err(or_removed(array, entry, error).await),
+    }
+}
+
+/// Reads bytes that exist, of which there is at least one.
+async fn copy(array: &Array, entry: &Entry, bytes: Range<u64>) -> Result<Vec<u8>, Error> {
+    let layout = entry.layout();
+    let (first, mut begin) = layout.chunk_at(bytes.start);
+    let (last, _) = layout.chunk_at(bytes.end - 1);
+    let shared = Rc::new(entry.clone());
+    let mut pending: VecDeque<JoinHandle<Result<Buffer, Error>>> = VecDeque::new();
+    let mut chunks = first..=last;
+    let mut read = Vec::with_capacity(usize::try_from(bytes.end - bytes.start).unwrap_or(0));
+    loop {
+        while pending.len() < WINDOW * entry.members.len() {
+            let Some(chunk) = chunks.next() else { break };
+            let drive = Rc::clone(array.drive(entry.members[layout.member(chunk)].into())?);
+            let entry = Rc::clone(&shared);
+            pending.push_back(spawn(Class::Foreground, async move {
+                read_chunk(&drive, &entry, chunk).await
+            }));
+        }
+        let Some(chunk) = pending.pop_front() else { return Ok(read) };
+        let chunk = chunk.await?;
+        let inside = |byte: u64| {
+            let within = byte.saturating_sub(begin).min(chunk.len() as u64);
+            usize::try_from(within).expect("at most a chunk")
+        };
+        read.extend_from_slice(&chunk[inside(bytes.start)..inside(bytes.end)]);
+        begin += chunk.len() as u64;
+    }
+}
