@@ -183,7 +183,7 @@ impl Shard {
     async fn free(&self, number: u32) -> Result<(), Status> {
         let gone = async {
             self.remove_stop_seal().await?;
-            self.write_page(self.segments.at(number, 0), &[]).await?;
+            self.write_pages(self.segments.at(number, 0), &[]).await?;
             self.syncer.sync().await
         };
         gone.await.map_err(|error| error.status(Access::Write))?;

@@ -276,8 +276,7 @@ impl Shard {
                 }
                 Step::Checkpoint(at, checkpoint, Some(_)) if is_whole => {
                     let place = Place { offset: at, bytes: checkpoint.footprint() };
-                    let page = None;
-                    self.tail.replace(Tail { checkpoint: Some(place), page, ..Tail::default() });
+                    self.tail.replace(Tail { checkpoint: Some(place), ..Tail::default() });
                 }
                 Step::Checkpoint(at, _, None) => self.lost_checkpoint(found, at),
                 Step::Checkpoint(..) => {}

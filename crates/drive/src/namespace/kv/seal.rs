@@ -83,7 +83,7 @@ impl Shard {
             pages.resize(usize::try_from(PAGE_BYTES).expect("a page"), 0);
             pages.extend(self.seal_page(sequence, None, RECORDS_OFFSET));
         }
-        if let Err(error) = self.write_page(self.segments.at(number, 0), &pages).await {
+        if let Err(error) = self.write_pages(self.segments.at(number, 0), &pages).await {
             // The header may be on the medium. A seal makes an empty segment of it before another
             // one begins.
             self.open.set(None);
@@ -153,7 +153,7 @@ impl Shard {
             let filled = self.owned.borrow()[&number].filled;
             match self.segments.has_checkpoints() {
                 true => self.write_hint(number, filled).await?,
-                false => self.write_page(self.segments.at(number, PAGE_BYTES), &[]).await?,
+                false => self.write_pages(self.segments.at(number, PAGE_BYTES), &[]).await?,
             }
             self.syncer.sync().await?;
             self.has_stop_seal.set(false);
@@ -163,7 +163,7 @@ impl Shard {
 
     async fn write_seal(&self, number: u32, sequence: u64, seal: &Seal) -> Result<(), MediaError> {
         let head = self.seal_page(sequence, Some(seal), seal.valid_bytes);
-        self.write_page(self.segments.at(number, PAGE_BYTES), &head).await?;
+        self.write_pages(self.segments.at(number, PAGE_BYTES), &head).await?;
         self.syncer.sync().await
     }
 
@@ -194,7 +194,7 @@ impl Shard {
         }
         let sequence = self.owned.borrow()[&number].sequence;
         let head = self.seal_page(sequence, None, durable);
-        self.write_page(self.segments.at(number, PAGE_BYTES), &head).await
+        self.write_pages(self.segments.at(number, PAGE_BYTES), &head).await
     }
 
     /// Writes the hint if it is due and the segment still open. A failure costs recovery time only.
@@ -241,7 +241,7 @@ impl Shard {
     }
 
     /// Writes the pages that start with `head`, one at least; the rest is zero.
-    pub(super) async fn write_page(&self, at: u64, head: &[u8]) -> Result<(), MediaError> {
+    pub(super) async fn write_pages(&self, at: u64, head: &[u8]) -> Result<(), MediaError> {
         let page = usize::try_from(PAGE_BYTES).expect("a page");
         let mut page = Buffer::zeroed(head.len().max(1).next_multiple_of(page));
         page[..head.len()].copy_from_slice(head);
