@@ -3,7 +3,8 @@
 //! Records are moved in batches, each one group commit, so that they lie close together afterwards.
 //! Invariants: a moved record keeps its commit number; a tombstone is dropped only with the oldest
 //! segment of its shard, because older segments may hold the record that it deletes; a segment
-//! becomes free only when its header is durably removed and it has no reader. A reader may take
+//! becomes free only when what replaced its records is durable, its header is durably removed, and
+//! it has no reader. A reader may take
 //! arbitrarily long, if its host takes no data: cleaning does not wait for one, it chooses another
 //! segment.
 
@@ -175,13 +176,15 @@ impl Shard {
         let outcome = Outcome::of(batch.records.len());
         self.enqueue(batch.records.into_iter().map(|(key, from, commit, value)| {
             let change = Change::Move { key, from, commit };
-            Append { change, value, outcome: Rc::clone(&outcome) }
+            Append::new(change, value, &outcome)
         }));
-        outcome.all_ended().await.map_err(|refused| refused.status)
+        outcome.all_ended().await.map(drop).map_err(|refused| refused.status)
     }
 
     async fn free(&self, number: u32) -> Result<(), Status> {
         let gone = async {
+            // Records that were moved, and those that superseded others here.
+            self.close_written().await?;
             self.remove_stop_seal().await?;
             self.write_pages(self.segments.at(number, 0), &[]).await?;
             self.syncer.sync().await

@@ -99,6 +99,19 @@ impl Shard {
         self.open.set(None);
         // Until then the seal may or may not be on the medium.
         self.closing.set(Some((number, valid_bytes)));
+        // A sealed segment is not cut by a mark.
+        self.close_written().await?;
+        self.seal_closed(number, valid_bytes).await
+    }
+
+    /// Seals a segment whose records are durable, and behind whose end nothing counts.
+    pub(super) async fn seal_closed(
+        &self,
+        number: u32,
+        valid_bytes: u64,
+    ) -> Result<(), MediaError> {
+        self.open.set(None);
+        self.closing.set(Some((number, valid_bytes)));
         let sequence = {
             let mut owned = self.owned.borrow_mut();
             let segment = owned.get_mut(&number).expect("sealed segments are owned");
@@ -126,6 +139,7 @@ impl Shard {
         while self.committing.get() {
             sleep(STOP_PAUSE).await;
         }
+        self.close_written().await?;
         if let Some((number, filled)) = self.closing.get() {
             self.seal(number, filled).await?;
         }
@@ -151,7 +165,7 @@ impl Shard {
     pub(super) async fn remove_stop_seal(&self) -> Result<(), MediaError> {
         if let Some(number) = self.open.get().filter(|_| self.has_stop_seal.get()) {
             let filled = self.owned.borrow()[&number].filled;
-            match self.segments.has_checkpoints() {
+            match self.has_hints() {
                 true => self.write_hint(number, filled).await?,
                 false => self.write_pages(self.segments.at(number, PAGE_BYTES), &[]).await?,
             }
@@ -181,9 +195,11 @@ impl Shard {
         page
     }
 
-    /// Returns true if open segments have hints. Nothing outlives memory, so it needs none.
+    /// Returns true if open segments have hints. Nothing outlives memory, so it needs none; with a
+    /// volatile cache the mark says what a hint would.
     fn has_hints(&self) -> bool {
-        self.segments.has_checkpoints() && !self.media.is_volatile()
+        let is_marked = self.segments.epochs.is_some();
+        self.segments.has_checkpoints() && !self.media.is_volatile() && !is_marked
     }
 
     /// Writes the hint of the open segment, without a sync.
