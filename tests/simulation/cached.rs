@@ -66,8 +66,7 @@ async fn work(kv: Kv, worker: u64, connection: usize, load: Load, order: Shared)
         let mut order = order.borrow_mut();
         order.answered(change);
         if !load.is_cached {
-            let now = order.now();
-            order.flushed(now);
+            order.durable(change);
         }
         drop(order);
         if draw >> 60 == 0 {

@@ -79,7 +79,7 @@ async fn sectors(media: Media) -> BTreeMap<u64, Vec<u8>> {
 }
 
 /// Writes a golden medium to the disk of lives that have not begun.
-fn restore(lives: &mut Lives, version: u32) {
+pub fn restore(lives: &mut Lives, version: u32) {
     let name = format!("../docs/internals/golden/media/version-{version}.txt");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     let text = std::fs::read_to_string(path).unwrap();

@@ -25,6 +25,7 @@ mod listing;
 mod lives;
 mod long;
 mod loss;
+mod marked;
 mod memory;
 mod mistaken;
 mod model;

@@ -57,12 +57,18 @@ impl Order {
         self.changes[change].answered = Some(self.now());
     }
 
+    /// Notes that a change is durable.
+    pub fn durable(&mut self, change: usize) {
+        let change = &self.changes[change];
+        let durable = &mut self.counts.get_mut(&change.key).expect("counted").1;
+        *durable = change.number.max(*durable);
+    }
+
     /// Notes that changes which were answered before this time are durable.
     pub fn flushed(&mut self, before: u64) {
-        for change in &self.changes {
-            if change.answered.is_some_and(|at| at < before) {
-                let durable = &mut self.counts.get_mut(&change.key).expect("counted").1;
-                *durable = change.number.max(*durable);
+        for change in 0..self.changes.len() {
+            if self.changes[change].answered.is_some_and(|at| at < before) {
+                self.durable(change);
             }
         }
     }
