@@ -98,17 +98,18 @@ impl Order {
     pub fn check(&mut self, found: &BTreeMap<u64, State>) -> Result<(), String> {
         let mut kept = BTreeMap::new();
         for key in self.keys() {
-            let durable = self.counts.get(&key).map_or(0, |counts| counts.1);
+            let (count, durable) = self.counts.get(&key).copied().unwrap_or_default();
             let state = found.get(&key).cloned().flatten();
-            let least = self.least(key, durable, &state);
-            let Some(least) = least else {
-                let any = self.least(key, 0, &state).map(|number| format!("change {number}"));
-                return Err(format!(
-                    "key {key}: found {}, and {durable} changes of {:?} were durable",
-                    any.unwrap_or_else(|| "what nobody wrote".to_owned()),
-                    self.counts.get(&key)
-                ));
+            let Some(least) = self.least(key, 0, &state) else {
+                return Err(format!("key {key}: found what nobody wrote"));
             };
+            if self.least(key, durable, &state).is_none() {
+                return Err(format!(
+                    "key {key}: found change {least} of {count}, and {durable} were durable"
+                ));
+            }
+            // Changes behind it with the same state, such as Deletes of an absent key, prove
+            // nothing.
             kept.insert(key, (least, state));
         }
         // More changes must have survived if later ones have.

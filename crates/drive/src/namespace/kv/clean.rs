@@ -71,15 +71,18 @@ impl Shard {
         let open = self.open.get().and_then(|number| owned.get(&number));
         let open_room = open.map_or(0, |open| self.segments.segment_bytes - open.filled);
         let tombstones: u64 = owned.values().map(|segment| segment.tombstones).sum();
-        let usable = |segment: &&Segment| segment.sealed && !segment.damaged && wanted(segment);
-        let candidates =
-            owned.iter().filter(|(_, segment)| usable(segment)).map(|(at, segment)| {
-                let is_oldest = segment.sequence == oldest;
-                let gain = gain(segment, is_oldest, open_room, self.segments.payload_bytes());
-                // Cleaning the oldest segment also brings the turn of the other tombstones closer.
-                let closer = if is_oldest { tombstones / owned.len() as u64 } else { 0 };
-                Candidate { gain: gain.max(closer), segment: *at }
-            });
+        // One whose seal could not be written gets it before anything else is written.
+        let closing = self.closing.get().map(|(number, _)| number);
+        let usable = |(at, segment): &(&u32, &Segment)| {
+            segment.sealed && !segment.damaged && closing != Some(**at) && wanted(segment)
+        };
+        let candidates = owned.iter().filter(usable).map(|(at, segment)| {
+            let is_oldest = segment.sequence == oldest;
+            let gain = gain(segment, is_oldest, open_room, self.segments.payload_bytes());
+            // Cleaning the oldest segment also brings the turn of the other tombstones closer.
+            let closer = if is_oldest { tombstones / owned.len() as u64 } else { 0 };
+            Candidate { gain: gain.max(closer), segment: *at }
+        });
         let worth = self.segments.payload_bytes() / WORTH_SHARE;
         candidates.max().filter(|candidate| candidate.gain >= worth)
     }
