@@ -1,5 +1,5 @@
-//! Drives with a volatile cache (`--volatile-cache`) whose power is cut: hosts find a prefix of the
-//! order of answers, and everything that was flushed. Hosts on several connections, all shards, cuts
+//! Drives with a volatile cache (`--volatile-cache`) whose power is cut: hosts find a prefix of
+//! the order of answers, and everything that was flushed. Hosts on several connections, all shards, cuts
 //! during recovery, and starts with and without the option in turn.
 
 use std::cell::RefCell;
@@ -63,12 +63,10 @@ async fn work(kv: Kv, worker: u64, connection: usize, load: Load, order: Shared)
         if done.is_err() {
             return;
         }
-        let mut order = order.borrow_mut();
-        order.answered(change);
+        order.borrow_mut().answered(change);
         if !load.is_cached {
-            order.durable(change);
+            order.borrow_mut().durable(change);
         }
-        drop(order);
         if draw >> 60 == 0 {
             sleep(Duration::from_micros(random_u64() % 3_000)).await;
         }

@@ -1,5 +1,5 @@
-//! Marks of drives with a volatile cache, without hosts: failing media, clean stops, starts with and
-//! without the option in turn, damaged marks. What is lost is the end of the order of answers, and
+//! Marks of drives with a volatile cache, without hosts: failing media, clean stops, starts with
+//! and without the option in turn, damaged marks. Only the end of the order of answers is lost, and
 //! objects are durable when they are answered.
 
 use std::cell::RefCell;
@@ -115,6 +115,42 @@ fn with_faults(lives: Lives, seed: u64) -> (Lives, Arc<Faulty>) {
     (lives, faulty)
 }
 
+/// Work of one life.
+#[derive(Clone, Copy)]
+struct Work {
+    bursts: u64,
+    is_heavy: bool,
+    /// True if it ends in a clean stop.
+    stops: bool,
+}
+
+/// Changes keys in bursts, and counts what it meets.
+async fn work(core: Rc<Core>, work: Work, faulty: &Faulty, order: Shared, met: Rc<RefCell<Met>>) {
+    for _ in 0..work.bursts {
+        let draw = random_u64();
+        let numbers = (0..2 * KEYS).filter(|number| draw >> number & 3 == 3);
+        let changes = numbers.map(|number| {
+            let (order, met) = (Rc::clone(&order), Rc::clone(&met));
+            change(Rc::clone(&core), number, work.is_heavy, order, met)
+        });
+        together(changes.collect::<Vec<_>>()).await;
+        if draw >> 60 == 0 {
+            sleep(Duration::from_millis(draw >> 8 & 0x7FF)).await;
+        }
+    }
+    if work.stops {
+        stop(&core).await;
+        let mut order = order.borrow_mut();
+        let now = order.now();
+        order.flushed(now);
+    }
+    let mut met = met.borrow_mut();
+    met.stops += u64::from(work.stops);
+    met.cleaned += core.shared.segments.cleaned_count();
+    met.failed_writes += faulty.injected.failed_writes.load(Relaxed);
+    met.failed_syncs += faulty.injected.failed_syncs.load(Relaxed);
+}
+
 fn run(seed: u64, met: &Rc<RefCell<Met>>) -> Result<(), String> {
     let mut lives = Lives::new(seed, 1 + usize::try_from(seed % 3).unwrap(), SMALL);
     let order = Shared::default();
@@ -141,30 +177,8 @@ fn run(seed: u64, met: &Rc<RefCell<Met>>) -> Result<(), String> {
             if is_failing {
                 faulty.set(faults);
             }
-            for _ in 0..if is_heavy { 40 } else { 20 } {
-                let draw = random_u64();
-                let numbers = (0..2 * KEYS).filter(|number| draw >> number & 3 == 3);
-                let changes = numbers.map(|number| {
-                    let (order, met) = (Rc::clone(&known), Rc::clone(&seen));
-                    change(Rc::clone(&core), number, is_heavy, order, met)
-                });
-                together(changes.collect::<Vec<_>>()).await;
-                if draw >> 60 == 0 {
-                    sleep(Duration::from_millis(draw >> 8 & 0x7FF)).await;
-                }
-            }
-            let mut met = seen.borrow_mut();
-            met.cleaned += core.shared.segments.cleaned_count();
-            met.failed_writes += faulty.injected.failed_writes.load(Relaxed);
-            met.failed_syncs += faulty.injected.failed_syncs.load(Relaxed);
-            drop(met);
-            if ends == 0 {
-                stop(&core).await;
-                let mut order = known.borrow_mut();
-                let now = order.now();
-                order.flushed(now);
-                seen.borrow_mut().stops += 1;
-            }
+            let load = Work { bursts: if is_heavy { 40 } else { 20 }, is_heavy, stops: ends == 0 };
+            work(core, load, &faulty, known, seen).await;
             Ok::<(), String>(())
         });
         match ends {
@@ -181,7 +195,7 @@ fn run(seed: u64, met: &Rc<RefCell<Met>>) -> Result<(), String> {
         }
         // A prefix is no damage.
         let report = lives.inspect(|media| async move { check(&media).await.expect("checked") });
-        if !report.damage.is_empty() && !is_failing {
+        if !report.damage.is_empty() {
             return Err(report.damage.join("; "));
         }
     }

@@ -1,5 +1,5 @@
-//! The checker of a volatile cache: the changes of all hosts in the order of their answers. It knows
-//! nothing of the drive.
+//! The checker of a volatile cache: the changes of all hosts in the order of their answers. It
+//! knows nothing of the drive.
 //!
 //! After a power cut each key has one of its states. A change *survives* if its key has its state,
 //! or that of a later change. Of two changes the later survives only with the earlier, if both were

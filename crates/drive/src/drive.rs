@@ -255,8 +255,8 @@ async fn open_log(
     Ok((Arc::new(segments), found))
 }
 
-/// Makes the medium's mark count if the drive has a volatile cache, and not if it has none. What a
-/// mark cuts off is durably gone by now.
+/// Makes the medium's mark count if the drive has a volatile cache, and not if it has none. The
+/// shards have recovered: everything behind an old mark is durably gone.
 async fn set_feature(shared: &Shared) -> Result<(), Error> {
     let superblock = &shared.superblock;
     let others = superblock.features_needed() & !FEATURE_MARK;

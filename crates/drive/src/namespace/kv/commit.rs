@@ -2,7 +2,8 @@
 //! volatile cache by one write.
 //!
 //! The index changes only after that. Invariant: groups of a shard are strictly sequential, so
-//! nothing behind a torn group was acknowledged; with a volatile cache nothing behind the mark counts.
+//! nothing behind a torn group was acknowledged; with a volatile cache nothing behind the mark
+//! counts.
 
 use std::rc::Rc;
 
@@ -154,8 +155,8 @@ impl Shard {
         self.write_hint(group.segment, group.start).await
     }
 
-    /// Points the index at a record that was written, and answers its append. `closed` is the result
-    /// of closing its epoch, if its group needed that.
+    /// Points the index at a record that was written, and answers its append. `closed` is the
+    /// result of closing its epoch, if its group needed that.
     fn make_current(&self, mut append: Append, location: Location, closed: Result<(), Status>) {
         let key = append.key();
         let result = if append.is_new() && !is_cached(key.0) { closed } else { Ok(()) };

@@ -160,7 +160,7 @@ impl Epochs {
         .await
     }
 
-    /// Returns the epoch that is to be closed next; `None` when the task that closes epochs ends.
+    /// Returns the epoch to close next; `None` when the task that closes epochs ends.
     pub(super) fn next(&self) -> Option<u64> {
         let mut state = self.state();
         state.running = state.wanted > state.closed;

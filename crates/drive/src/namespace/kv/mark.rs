@@ -1,4 +1,5 @@
-//! [`Mark`]: for each shard the end of its log up to which a drive with a volatile cache is durable.
+//! [`Mark`]: for each shard of a drive with a volatile cache, the end of its log up to which it is
+//! durable.
 //!
 //! Two copies lie in the medium's head, each in one sector, which does not tear. Invariants: a mark
 //! is written only when everything before its positions is durable; of two whole copies the one

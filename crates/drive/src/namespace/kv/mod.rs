@@ -174,8 +174,8 @@ impl Kv {
         self.store_in_turn(nsid, key, value, options).await.map(drop)
     }
 
-    /// Stores a value. What it returns is held until the command is answered: it keeps the order of
-    /// answers.
+    /// Stores a value. The caller holds the turn until it has answered the command, which keeps the
+    /// order of answers.
     ///
     /// # Errors
     /// The status to answer with.

@@ -2,8 +2,9 @@
 //!
 //! A sealed segment counts up to its seal. The newest segment of a shard counts up to its torn end,
 //! and is sealed there before the shard takes new records; one that was sealed because the drive
-//! stopped is opened again. If the medium has a mark, the log ends where that says (`marked.rs`). Checkpoints are read in place of the records that they list; where one
-//! is damaged, the records of its segment are walked.
+//! stopped is opened again. If the medium has a mark, the log ends where that says (`marked.rs`).
+//! Checkpoints are read in place of the records that they list; where one is damaged, the records
+//! of its segment are walked.
 //!
 //! Invariants: no length is used before its checksum held; every acknowledged record is found, or
 //! the drive is not opened, because a damaged header that no checkpoint lists may hide the newest
