@@ -78,14 +78,14 @@ async fn sectors(media: Media) -> BTreeMap<u64, Vec<u8>> {
     found
 }
 
-fn golden(version: u32) -> String {
+pub fn golden(version: u32) -> String {
     let name = format!("../docs/internals/golden/media/version-{version}.txt");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     std::fs::read_to_string(path).unwrap()
 }
 
 /// Writes a medium to the disk of lives that have not begun.
-fn restore(lives: &mut Lives, text: &str) {
+pub fn restore(lives: &mut Lives, text: &str) {
     let text = text.to_owned();
     lives.inspect(move |media| {
         let text = text.clone();

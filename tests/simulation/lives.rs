@@ -64,6 +64,11 @@ impl Lives {
         self
     }
 
+    /// Gives the next lives a volatile cache, or none.
+    pub fn with_cache(&mut self, is_cached: bool) {
+        self.resources.volatile_cache = is_cached;
+    }
+
     /// Wraps the disk in another medium.
     pub fn on(mut self, wrap: impl FnOnce(Media) -> Media) -> Self {
         self.media = wrap(self.media);

@@ -8,6 +8,7 @@
 
 mod abandoned;
 mod blocks;
+mod cached;
 mod checkpoints;
 mod damaged;
 mod failing;
@@ -24,9 +25,11 @@ mod listing;
 mod lives;
 mod long;
 mod loss;
+mod marked;
 mod memory;
 mod mistaken;
 mod model;
+mod order;
 mod overwritten;
 mod reader;
 mod served;
@@ -77,6 +80,7 @@ struct Simulation {
     checkpoints: u64,
     shared_groups: u64,
     lossy: bool,
+    volatile_cache: bool,
     shared: Rc<RefCell<Option<Arc<drive::Shared>>>>,
 }
 
@@ -108,6 +112,7 @@ impl Simulation {
             checkpoints: 0,
             shared_groups: 0,
             lossy: false,
+            volatile_cache: false,
             shared: Rc::default(),
         }
     }
@@ -122,10 +127,11 @@ impl Simulation {
         let (media, split) = (Media::Volatile(Arc::clone(&self.disk)), self.split);
         let (is_new, told) = (!self.formatted, Rc::clone(&ready));
         let slot = Rc::clone(&self.shared);
+        let volatile_cache = self.volatile_cache;
         let kv_index = self.index.replace(lives::other(self.index.get()));
         self.world.start(self.drive, move |core| {
             let (media, told, slot) = (media.clone(), Rc::clone(&told), Rc::clone(&slot));
-            let resources = Resources { kv_index, ..Resources::default() };
+            let resources = Resources { kv_index, volatile_cache, ..Resources::default() };
             async move {
                 if core == CoreId(0) {
                     let shared =

@@ -1,7 +1,7 @@
 //! Limits of the kv namespaces in Identify: NSZE, NUSE and MNKS of two namespaces that share their
 //! room and the memory for keys.
 
-use csd_drive::{Config, IndexKind, Resources};
+use csd_drive::{Config, IndexKind, MediaKind, Resources};
 
 use crate::{NQN, config, io_queue, kv, serve, u32_at, u64_at};
 use csd_tests::wire::{Command, Wire};
@@ -47,4 +47,30 @@ fn without_a_limit_of_memory_there_is_none_of_keys() {
     let mut admin = Wire::open(serve(config()));
     admin.admin(NQN);
     assert_eq!(limits(&mut admin, 2).2, 0);
+}
+
+/// Returns NSFEAT of the structure that all command sets share (CNS 08h).
+fn features(admin: &mut Wire, nsid: u32) -> u8 {
+    admin.command(Command::new(0x06, nsid).dword(10, 0x08), &[], 4096).data[0]
+}
+
+#[test]
+fn a_namespace_says_if_its_changes_are_durable_when_they_are_answered() {
+    for volatile_cache in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let media = MediaKind::File(folder.path().join("medium"));
+        let resources = Resources { volatile_cache, ..Resources::default() };
+        let address = served(Config { media, size_bytes: 128 << 20, resources, ..config() });
+        let mut admin = Wire::open(address);
+        let cntlid = admin.admin(NQN);
+        let not_present = |present: bool| if present { 0 } else { 1 << 5 };
+        let expected = [not_present(true), not_present(volatile_cache), not_present(false)];
+        let found = [1, 2, 3].map(|nsid| features(&mut admin, nsid));
+        assert_eq!(found, expected, "--volatile-cache {volatile_cache}");
+        let mut io = io_queue(address, cntlid, 1, false);
+        assert_eq!(io.command_in_capsule(kv(0x01, b"key", 5, 0), b"value").status, 0);
+        for nsid in [1, 2, 3, u32::MAX] {
+            assert_eq!(io.command(Command::new(0x00, nsid), &[], 0).status, 0, "Flush of {nsid}");
+        }
+    }
 }

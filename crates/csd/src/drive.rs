@@ -182,6 +182,7 @@ fn resources(options: &Serve) -> Result<Resources, Failure> {
         expose: options.expose.into(),
         kv_index: options.tuning.kv_index.into(),
         index_memory_bytes: options.tuning.index_memory,
+        volatile_cache: options.tuning.volatile_cache,
         memory_bytes: options.tuning.memory,
         engines: engines()?,
         admission: if any { Admission::Any } else { Admission::Digests(digests) },

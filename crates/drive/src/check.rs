@@ -2,16 +2,19 @@
 //!
 //! The check writes nothing, and reports every place that cannot be read or whose checksum does not
 //! hold. Invariant: a medium that a drive left behind, after any power cut, has no damage; a torn
-//! end of the log is not damage, because nothing there was acknowledged.
+//! end of the log is not damage, because nothing there was acknowledged, and neither is what lies
+//! behind the mark of a drive with a volatile cache.
 
 use std::collections::BTreeMap;
 
 use csd_reactor::Buffer;
 
 use crate::error::Error;
-use crate::format::{self, SHARDS, Superblock};
+use crate::format::{self, FEATURE_MARK, SHARDS, Superblock};
 use crate::media::Media;
 use crate::namespace::kv::checkpoint::{Checkpoint, Listing};
+use crate::namespace::kv::mark::Mark;
+use crate::namespace::kv::marked;
 use crate::namespace::kv::record::{EntryKey, Place, RECORDS_OFFSET, Record};
 use crate::namespace::kv::recover::{Found, check_seals, load};
 use crate::namespace::kv::segments::Segments;
@@ -109,19 +112,24 @@ pub async fn check(media: &Media) -> Result<Report, Error> {
         .of_version(superblock.version());
     let shards = (0..SHARDS).map(|shard| ShardReport { shard, ..ShardReport::default() });
     let shards: Vec<ShardReport> = shards.collect();
-    let damage = format::damaged_copies(media).await?;
+    let mut damage = format::damaged_copies(media).await?;
+    let mut mark = None;
+    if superblock.features_needed() & FEATURE_MARK != 0 {
+        damage.extend(marked::damaged_copies(media, &segments).await?);
+        mark = Mark::newest(Mark::read(media, &segments.uuid).await?);
+    }
     let mut checker = Checker {
         media,
         segments,
         newest: shards.iter().map(|_| BTreeMap::new()).collect(),
         report: Report { superblock, segments: count, segments_free: 0, shards, damage },
     };
-    checker.log().await;
+    checker.log(mark.as_ref()).await;
     Ok(checker.finish())
 }
 
 impl Checker<'_> {
-    async fn log(&mut self) {
+    async fn log(&mut self, mark: Option<&Mark>) {
         let mut found = Vec::new();
         for number in 0..self.segments.count {
             match self.head(number).await {
@@ -131,6 +139,11 @@ impl Checker<'_> {
             }
         }
         found.sort_by_key(|segment| segment.sequence);
+        if let Some(mark) = mark {
+            for text in marked::apply(mark, &mut found, &self.segments) {
+                self.damaged(None, text);
+            }
+        }
         for pair in found.windows(2).filter(|pair| pair[0].sequence == pair[1].sequence) {
             let (one, other) = (pair[0].number, pair[1].number);
             self.damaged(None, format!("segments {one} and {other} have the same sequence"));

@@ -17,16 +17,18 @@ use crate::config::HostLimits;
 use crate::controller::{Access, Controllers, CoreCounters, ExecutionLog, Settings};
 use crate::describe;
 use crate::error::Error;
-use crate::format::{self, SHARDS, Split, Superblock};
+use crate::format::{self, FEATURE_MARK, SHARDS, Split, Superblock};
 use crate::limits::MDTS;
 use crate::log::Log;
 use crate::media::{Media, Syncer};
 use crate::metrics::{CoreMetrics, Metrics};
 use crate::namespace::block::{Block, COPY_BYTES_MAX};
 use crate::namespace::compute::{self, Compute, Executions, Library, RangeSets};
+use crate::namespace::kv::epochs::Epochs;
+use crate::namespace::kv::mark::Mark;
 use crate::namespace::kv::recover::{Found, survey};
 use crate::namespace::kv::segments::Segments;
-use crate::namespace::kv::{IndexKind, Kv};
+use crate::namespace::kv::{IndexKind, Kv, marked};
 use crate::namespace::memory::LocalMemory;
 use crate::namespace::write_gate::WriteGate;
 use crate::resources::{Expose, Resources};
@@ -166,11 +168,11 @@ pub async fn open(
     check_index(resources.kv_index, superblock.kv_length())?;
     let segments = segments.of_version(superblock.version());
     let segments = segments.with_index(resources.kv_index, resources.index_memory_bytes);
-    let segments = Arc::new(segments);
     if media.is_read_only() {
         segments.salvage();
     }
-    let found = survey(&media, &segments, SHARDS, random_u64()).await?;
+    let syncer = Syncer::new(media.clone());
+    let (segments, found) = open_log(&syncer, segments, &superblock, resources).await?;
     let settings = Settings::open(&media, uuid).await?;
     settings.apply(&segments);
     let cores = core_count();
@@ -206,10 +208,71 @@ pub async fn open(
         metrics: Metrics::new(cores),
         expose: resources.expose,
         log: Log::default(),
-        syncer: Syncer::new(media.clone()),
+        syncer,
         media,
         found,
     }))
+}
+
+/// Surveys the kv log. If the medium has a mark, the log ends there.
+async fn open_log(
+    syncer: &Syncer,
+    mut segments: Segments,
+    superblock: &Superblock,
+    resources: &Resources,
+) -> Result<(Arc<Segments>, Vec<Found>), Error> {
+    let media = syncer.media();
+    if resources.volatile_cache && !segments.has_checkpoints() {
+        return Err(Error::Usage(format!(
+            "--volatile-cache needs a medium of format version 2, and this one has version {}: \
+             leave the option out, or copy the values to a new medium",
+            segments.version
+        )));
+    }
+    let is_marked = superblock.features_needed() & FEATURE_MARK != 0;
+    let mark = if is_marked { marked::read(media, &segments).await? } else { None };
+    let mut found = survey(media, &segments, SHARDS, random_u64()).await?;
+    if let Some(mark) = &mark {
+        for text in marked::apply(mark, &mut found, &segments) {
+            segments.damaged(text)?;
+        }
+    }
+    if media.is_read_only() {
+        return Ok((Arc::new(segments), found));
+    }
+    if let Some(mark) = &mark {
+        // After a kill it may have been read from a cache of the machine.
+        mark.write(media, &segments.uuid).await?;
+        syncer.sync().await?;
+    }
+    if resources.volatile_cache && !media.is_volatile() {
+        // A mark that does not count may still be there: the next one is newer.
+        let last = Mark::newest(Mark::read(media, &segments.uuid).await?);
+        let closed = last.map_or(0, |mark| mark.epoch);
+        let epochs = Epochs::new(syncer.clone(), segments.uuid, closed, mark);
+        segments.epochs = Some(Arc::new(epochs));
+    }
+    Ok((Arc::new(segments), found))
+}
+
+/// Makes the medium's mark count if the drive has a volatile cache, and not if it has none. The
+/// shards have recovered: everything behind an old mark is durably gone.
+async fn set_feature(shared: &Shared) -> Result<(), Error> {
+    let superblock = &shared.superblock;
+    let others = superblock.features_needed() & !FEATURE_MARK;
+    let is_marked = superblock.features_needed() & FEATURE_MARK != 0;
+    match &shared.segments.epochs {
+        Some(epochs) => {
+            if !is_marked {
+                epochs.close(epochs.current()).await?;
+            }
+            format::set_needed(&shared.syncer, superblock, others | FEATURE_MARK).await
+        }
+        None if is_marked && !shared.media.is_read_only() => {
+            format::set_needed(&shared.syncer, superblock, others).await
+        }
+        None => Ok(()),
+    }
 }
 
 /// Refuses a kind of index whose entries cannot point into all of the log.
@@ -287,7 +350,7 @@ pub async fn start_all(shared: &Arc<Shared>) -> Result<(), Error> {
         let started = call(CoreId(core), Class::System, there).await;
         started.map_err(|_| Error::Runtime(format!("core {core} is gone").into()))??;
     }
-    Ok(())
+    set_feature(shared).await
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use csd_nvme::layout;
 use csd_reactor::{Buffer, random_bytes};
 
 use crate::error::Error;
-use crate::media::Media;
+use crate::media::{Media, Syncer};
 use crate::namespace::kv::record::RECORDS_OFFSET;
 
 pub use crate::media::{HEAD_BYTES, PAGE_BYTES};
@@ -24,7 +24,9 @@ pub const VERSION: u32 = 2;
 /// Oldest version that is read. Its media keep it: they are written in its structures.
 const VERSION_MIN: u32 = 1;
 /// Bits of [`Superblock::features_needed`] that this program knows.
-const FEATURES_KNOWN: u64 = 0;
+const FEATURES_KNOWN: u64 = FEATURE_MARK;
+/// Bit of [`Superblock::features_needed`]: the kv log ends where the mark says.
+pub const FEATURE_MARK: u64 = 1;
 /// Number of kv shards, fixed so that any number of cores opens any medium.
 pub const SHARDS: u32 = 16;
 /// Smallest drive: the kv log needs a segment per shard and some to clean with.
@@ -237,6 +239,36 @@ pub async fn format(media: &Media, split: &Split) -> Result<Superblock, Error> {
         media.sync().await?;
     }
     Ok(block)
+}
+
+/// Sets the features that a program must know to read the medium, durably.
+///
+/// The first copy gets a bit first and loses it last, so that the second copy, which counts only if
+/// the first is damaged, never has a bit that the first lacks.
+///
+/// # Errors
+/// When the medium fails.
+pub async fn set_needed(
+    syncer: &Syncer,
+    superblock: &Superblock,
+    features: u64,
+) -> Result<(), Error> {
+    let (media, mut block) = (syncer.media(), *superblock);
+    block.set_features_needed(features);
+    let checksum = block.sum();
+    block.set_checksum(checksum);
+    let is_more = features & !superblock.features_needed() != 0;
+    let order = if is_more { [0, COPY_OFFSET] } else { [COPY_OFFSET, 0] };
+    for offset in order {
+        let (result, page) = media.read(offset, Buffer::zeroed(Superblock::SIZE)).await;
+        result?;
+        if page[..] != block.as_bytes()[..] {
+            let (result, _) = media.write(offset, vec![Buffer::from_slice(block.as_bytes())]).await;
+            result?;
+            syncer.sync().await?;
+        }
+    }
+    Ok(())
 }
 
 /// Reads the superblock of a medium, from its second copy when the first is damaged.

@@ -139,6 +139,10 @@ pub async fn drain(shared: &Shared, limit: Duration) -> Result<(), Error> {
         return Ok(());
     }
     stopped?;
+    if let Some(epochs) = &shared.segments.epochs {
+        // Also if commands are left: what was answered is durable.
+        epochs.close(epochs.current()).await?;
+    }
     Ok(shared.syncer.sync().await?)
 }
 

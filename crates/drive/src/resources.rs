@@ -44,6 +44,8 @@ pub struct Resources {
     pub kv_index: IndexKind,
     /// Most memory for the keys of all kv namespaces in bytes, `None` for no limit.
     pub index_memory_bytes: Option<u64>,
+    /// True if changes of the users' kv namespace are answered before they are durable.
+    pub volatile_cache: bool,
     /// Size of the memory namespace in bytes, a multiple of 4,096; 0 for none. Its pages are
     /// allocated when they are written.
     pub memory_bytes: u64,
@@ -63,6 +65,7 @@ impl Default for Resources {
             expose: Expose::All,
             kv_index: IndexKind::default(),
             index_memory_bytes: None,
+            volatile_cache: false,
             memory_bytes: 64 << 20,
             engines: Vec::new(),
             admission: Admission::Digests(Vec::new()),

@@ -138,7 +138,7 @@ fn a_callback_may_submit_and_panic_but_not_wait() {
     let hosted = hosted(1, 1);
     let (door, (send, receive)) = (hosted.door().clone(), mpsc::channel());
     let deliver = move |_| {
-        // Its own seat is free again.
+        // Its own permit is free again.
         let sent = send.clone();
         door.try_submit(CORE, || async { 7 }, move |answer| sent.send(answer).unwrap()).unwrap();
         send.send(door.call(CORE, || async { 8 })).unwrap();

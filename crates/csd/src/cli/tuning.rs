@@ -29,6 +29,10 @@ pub(crate) struct Tuning {
     /// keys get Capacity Exceeded [default: no limit]
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     pub(crate) index_memory: Option<u64>,
+    /// Answer a Store or Delete of the users' key-value namespace when it is written, before it is
+    /// durable; Flush makes it durable, and a power cut keeps a prefix of the answered changes
+    #[arg(long)]
+    pub(crate) volatile_cache: bool,
     /// Size of the memory namespace, whose bytes programs and hosts share; it takes RAM as it is
     /// written, and is empty after a start; 0 for none
     #[arg(long, value_parser = parse_size, value_name = "SIZE", default_value = "64M")]

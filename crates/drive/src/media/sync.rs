@@ -52,6 +52,14 @@ impl Syncer {
         &self.0.media
     }
 
+    /// Returns an error when a sync has failed: nothing more can become durable.
+    ///
+    /// # Errors
+    /// [`MediaError::ReadOnly`].
+    pub fn check(&self) -> Result<(), MediaError> {
+        if self.0.state().failure.is_some() { Err(MediaError::ReadOnly) } else { Ok(()) }
+    }
+
     /// Waits until a sync that begins from now on has ended.
     ///
     /// # Errors

@@ -17,6 +17,7 @@ use super::link::{HEADROOM, Link, TAILROOM};
 use crate::drive::Core;
 use crate::limits::PDU_DATA_BYTES_MAX;
 use crate::metrics::Begun;
+use crate::namespace::kv::epochs::Turn;
 
 /// A command that is not answered yet.
 pub struct Request {
@@ -26,6 +27,8 @@ pub struct Request {
     pub link: Rc<Link>,
     /// Submission queue entry.
     pub sqe: Sqe,
+    /// Place of the answer in the order of changes. It ends when the command is answered.
+    pub turn: Turn,
     permit: Permit,
     capsule: Option<Buffer>,
     // `None` for commands that metrics do not count: those of admin queues, and of fabrics.
@@ -65,7 +68,7 @@ impl Request {
         let is_counted = permit.queue().qid() != 0 && sqe.opcode() != Admin::FABRICS.0;
         let begun = is_counted.then(|| core.metrics.begin(&sqe));
         let (core, link) = (Rc::clone(core), Rc::clone(link));
-        Self { core, link, sqe, permit, capsule: None, begun }
+        Self { core, link, sqe, turn: Turn::default(), permit, capsule: None, begun }
     }
 
     /// Adds the command's in-capsule data.

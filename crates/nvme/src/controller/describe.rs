@@ -82,6 +82,7 @@ impl Controller {
                 namespace()?;
                 let mut data = IdentifyNamespaceIndependent::zeroed();
                 data.set_nmic(1).set_nsattr(u8::from(backing.protection(nsid) != 0)).set_nstat(1);
+                data.set_nsfeat(u8::from(backing.is_uncached(nsid)) << 5);
                 Ok(data.as_bytes().to_vec())
             }
             Cns::COMMAND_SETS => {

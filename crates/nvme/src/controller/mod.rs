@@ -137,6 +137,10 @@ pub trait Backing {
     fn kv_keys_max(&self, _nsid: u32) -> u32 {
         0
     }
+    /// Returns true if every change of a namespace is durable when it is answered.
+    fn is_uncached(&self, _nsid: u32) -> bool {
+        false
+    }
     /// Returns the health log.
     fn smart(&self) -> Smart;
     /// Returns true if Delete of an absent key is an error in this kv namespace (EDNEK).

@@ -239,7 +239,7 @@ const LBAF_OFFSET: usize = 128;
 layout! {
     /// Command set independent Identify Namespace data (CNS 08h).
     pub struct IdentifyNamespaceIndependent[4096] {
-        /// Common Namespace Features (NSFEAT).
+        /// Common Namespace Features (NSFEAT): bit 5 volatile write cache not present.
         nsfeat / set_nsfeat: u8 @ 0,
         /// Namespace Multi-path I/O and Sharing (NMIC): bit 0 shared.
         nmic / set_nmic: u8 @ 1,

@@ -32,7 +32,7 @@ pub use pending::Pending;
 use crate::class::Class;
 use crate::core::{CoreId, current, try_current};
 use crate::mailbox::{Message, Shared};
-use room::{Room, Seat};
+use room::{Permit, Room};
 
 /// Reason why a request has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -104,9 +104,9 @@ impl Door {
         Fut: Future<Output = T> + 'static,
         T: Send + 'static,
     {
-        let seat = self.wait_for_seat()?;
+        let permit = self.wait_for_permit()?;
         let (pending, deliver) = Pending::new(self.0.process);
-        self.send(core, request, deliver, seat);
+        self.send(core, request, deliver, permit);
         Ok(pending)
     }
 
@@ -128,8 +128,8 @@ impl Door {
         D: FnOnce(Result<T, Unanswered>) + Send + 'static,
     {
         self.0.process.check()?;
-        let seat = self.0.room.try_take().ok_or(Unanswered::Full)?;
-        self.send(core, request, deliver, seat);
+        let permit = self.0.room.try_take().ok_or(Unanswered::Full)?;
+        self.send(core, request, deliver, permit);
         Ok(())
     }
 
@@ -149,28 +149,28 @@ impl Door {
         T: 'static,
         D: FnOnce(Result<T, Unanswered>) + Send + 'static,
     {
-        let seat = self.wait_for_seat()?;
-        self.send(core, request, deliver, seat);
+        let permit = self.wait_for_permit()?;
+        self.send(core, request, deliver, permit);
         Ok(())
     }
 
-    fn wait_for_seat(&self) -> Result<Seat, Unanswered> {
+    fn wait_for_permit(&self) -> Result<Permit, Unanswered> {
         self.0.process.check()?;
         match self.0.room.try_take() {
-            Some(seat) => Ok(seat),
+            Some(permit) => Ok(permit),
             None if try_current().is_some() => Err(Unanswered::OnCore),
             None => Ok(self.0.room.take()),
         }
     }
 
-    fn send<F, Fut, T, D>(&self, core: CoreId, request: F, deliver: D, seat: Seat)
+    fn send<F, Fut, T, D>(&self, core: CoreId, request: F, deliver: D, permit: Permit)
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = T> + 'static,
         T: 'static,
         D: FnOnce(Result<T, Unanswered>) + Send + 'static,
     {
-        let answer = Answer { duty: Some((deliver, seat)), answers: PhantomData };
+        let answer = Answer { deliver: Some((deliver, permit)), answers: PhantomData };
         let run = move || {
             let work = async move {
                 // The answer is dropped, and so given, if this panics or its core ends.
@@ -187,17 +187,17 @@ impl Door {
     }
 }
 
-/// The duty to answer one request. Dropping it answers [`Unanswered::Closed`].
+/// The answer to one request. Dropping it before it is given answers [`Unanswered::Closed`].
 struct Answer<T, D: FnOnce(Result<T, Unanswered>)> {
-    duty: Option<(D, Seat)>,
+    deliver: Option<(D, Permit)>,
     answers: PhantomData<fn(T)>,
 }
 
 impl<T, D: FnOnce(Result<T, Unanswered>)> Answer<T, D> {
     fn give(&mut self, answer: Result<T, Unanswered>) {
-        let Some((deliver, seat)) = self.duty.take() else { return };
+        let Some((deliver, permit)) = self.deliver.take() else { return };
         // The receiver may submit at once, and must find room then.
-        drop(seat);
+        drop(permit);
         // It may run during another panic, which a second one would turn into an abort.
         let _caught = catch_unwind(AssertUnwindSafe(|| deliver(answer)));
     }

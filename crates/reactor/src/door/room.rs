@@ -1,60 +1,61 @@
 //! [`Room`]: the bound on requests under way through one door.
 //!
-//! Invariant: seats taken and free seats add up to the capacity; a seat is free again when dropped.
+//! Invariant: permits taken and free permits add up to the capacity; a permit is free again when
+//! dropped.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Free seats, and the threads that wait for one.
+/// Free permits, and the threads that wait for one.
 pub(super) struct Room {
-    seats: Mutex<Seats>,
+    permits: Mutex<Permits>,
     freed: Condvar,
 }
 
-struct Seats {
+struct Permits {
     free: usize,
     waiting: usize,
 }
 
-/// Right to have one request under way.
-pub(super) struct Seat(Arc<Room>);
+/// Permission to have one request under way.
+pub(super) struct Permit(Arc<Room>);
 
 impl Room {
     pub(super) fn new(capacity: usize) -> Arc<Self> {
-        let seats = Mutex::new(Seats { free: capacity, waiting: 0 });
-        Arc::new(Self { seats, freed: Condvar::new() })
+        let permits = Mutex::new(Permits { free: capacity, waiting: 0 });
+        Arc::new(Self { permits, freed: Condvar::new() })
     }
 
-    /// Takes a seat, if one is free.
-    pub(super) fn try_take(self: &Arc<Self>) -> Option<Seat> {
-        let mut seats = self.lock();
-        seats.free = seats.free.checked_sub(1)?;
-        Some(Seat(Arc::clone(self)))
+    /// Takes a permit, if one is free.
+    pub(super) fn try_take(self: &Arc<Self>) -> Option<Permit> {
+        let mut permits = self.lock();
+        permits.free = permits.free.checked_sub(1)?;
+        Some(Permit(Arc::clone(self)))
     }
 
-    /// Takes a seat, and waits for one if need be. Every request ends, so one becomes free.
-    pub(super) fn take(self: &Arc<Self>) -> Seat {
-        let mut seats = self.lock();
-        while seats.free == 0 {
-            seats.waiting += 1;
-            seats = self.freed.wait(seats).unwrap_or_else(PoisonError::into_inner);
-            seats.waiting -= 1;
+    /// Takes a permit, and waits for one if need be. Every request ends, so one becomes free.
+    pub(super) fn take(self: &Arc<Self>) -> Permit {
+        let mut permits = self.lock();
+        while permits.free == 0 {
+            permits.waiting += 1;
+            permits = self.freed.wait(permits).unwrap_or_else(PoisonError::into_inner);
+            permits.waiting -= 1;
         }
-        seats.free -= 1;
-        Seat(Arc::clone(self))
+        permits.free -= 1;
+        Permit(Arc::clone(self))
     }
 
-    /// Locks the seats. No code under this lock can panic, so a poisoned one is still consistent.
-    fn lock(&self) -> MutexGuard<'_, Seats> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Locks the permits. No code under this lock can panic, so a poisoned one is still consistent.
+    fn lock(&self) -> MutexGuard<'_, Permits> {
+        self.permits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Seat {
+impl Drop for Permit {
     fn drop(&mut self) {
-        let mut seats = self.0.lock();
-        seats.free += 1;
-        let wanted = seats.waiting > 0;
-        drop(seats);
+        let mut permits = self.0.lock();
+        permits.free += 1;
+        let wanted = permits.waiting > 0;
+        drop(permits);
         if wanted {
             self.0.freed.notify_one();
         }

@@ -14,6 +14,7 @@ use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_local, sleep, spawn};
 
 use super::clean::{Candidate, Cleaned};
+use super::epochs::Turn;
 use super::record::EntryKey;
 use super::segments::Segments;
 use super::shard::{Refused, Shard};
@@ -27,7 +28,7 @@ const PAUSES_MAX: u32 = 10_000;
 /// Length of a pause.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Stores a value.
+/// Stores a value. Returns the turn of its answer.
 ///
 /// # Errors
 /// The status to answer with.
@@ -36,7 +37,7 @@ pub(super) async fn store(
     entry: EntryKey,
     mut value: Vec<Buffer>,
     options: u8,
-) -> Result<(), Status> {
+) -> Result<Turn, Status> {
     let bytes: usize = value.iter().map(|piece| piece.len()).sum();
     let mut reclaim = Reclaim::new(&shard.segments);
     loop {
@@ -59,7 +60,7 @@ pub(super) async fn store(
         let result = shard.append(lock, Some(value), Some(room)).await;
         clean_if_low(&shard.segments);
         match result {
-            Ok(()) => return Ok(()),
+            Ok(turn) => return Ok(turn),
             Err(Refused { status: Status::CAPACITY_EXCEEDED, value: Some(again) }) => {
                 reclaim.next().await?;
                 value = again;
@@ -69,11 +70,11 @@ pub(super) async fn store(
     }
 }
 
-/// Deletes a key.
+/// Deletes a key. Returns the turn of its answer.
 ///
 /// # Errors
 /// The status to answer with.
-pub(super) async fn delete(shard: &Rc<Shard>, entry: EntryKey) -> Result<(), Status> {
+pub(super) async fn delete(shard: &Rc<Shard>, entry: EntryKey) -> Result<Turn, Status> {
     let mut reclaim = Reclaim::new(&shard.segments);
     loop {
         let lock = shard.lock(entry).await;
@@ -81,7 +82,9 @@ pub(super) async fn delete(shard: &Rc<Shard>, entry: EntryKey) -> Result<(), Sta
             let namespace = shard.segments.namespace(entry.0);
             let is_error =
                 namespace.is_some_and(|namespace| namespace.absent_delete_is_error.load(Relaxed));
-            return if is_error { Err(Status::KEY_DOES_NOT_EXIST) } else { Ok(()) };
+            // The change that deleted it may be lost together with this epoch.
+            let turn = shard.turn(entry.0);
+            return if is_error { Err(Status::KEY_DOES_NOT_EXIST) } else { Ok(turn) };
         }
         let result = shard.append(lock, None, None).await;
         clean_if_low(&shard.segments);

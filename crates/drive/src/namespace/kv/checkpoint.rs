@@ -116,7 +116,7 @@ impl Decoded {
         let header = RecordHeader::checked(bytes, sequence)?;
         let whole = |bytes: u64| bytes <= room;
         match header.kind() {
-            KIND_VALUE | KIND_TOMBSTONE => Record::decode(bytes, sequence, room).map(Self::Record),
+            KIND_VALUE | KIND_TOMBSTONE => Record::of(&header, room).map(Self::Record),
             KIND_CHECKPOINT => {
                 let checkpoint = Checkpoint::of(&header);
                 whole(checkpoint.footprint()).then_some(Self::Checkpoint(checkpoint))

@@ -3,7 +3,8 @@
 //! Records are moved in batches, each one group commit, so that they lie close together afterwards.
 //! Invariants: a moved record keeps its commit number; a tombstone is dropped only with the oldest
 //! segment of its shard, because older segments may hold the record that it deletes; a segment
-//! becomes free only when its header is durably removed and it has no reader. A reader may take
+//! becomes free only when what replaced its records is durable, its header is durably removed, and
+//! it has no reader. A reader may take
 //! arbitrarily long, if its host takes no data: cleaning does not wait for one, it chooses another
 //! segment.
 
@@ -70,15 +71,18 @@ impl Shard {
         let open = self.open.get().and_then(|number| owned.get(&number));
         let open_room = open.map_or(0, |open| self.segments.segment_bytes - open.filled);
         let tombstones: u64 = owned.values().map(|segment| segment.tombstones).sum();
-        let usable = |segment: &&Segment| segment.sealed && !segment.damaged && wanted(segment);
-        let candidates =
-            owned.iter().filter(|(_, segment)| usable(segment)).map(|(at, segment)| {
-                let is_oldest = segment.sequence == oldest;
-                let gain = gain(segment, is_oldest, open_room, self.segments.payload_bytes());
-                // Cleaning the oldest segment also brings the turn of the other tombstones closer.
-                let closer = if is_oldest { tombstones / owned.len() as u64 } else { 0 };
-                Candidate { gain: gain.max(closer), segment: *at }
-            });
+        // One whose seal could not be written gets it before anything else is written.
+        let closing = self.closing.get().map(|(number, _)| number);
+        let usable = |(at, segment): &(&u32, &Segment)| {
+            segment.sealed && !segment.damaged && closing != Some(**at) && wanted(segment)
+        };
+        let candidates = owned.iter().filter(usable).map(|(at, segment)| {
+            let is_oldest = segment.sequence == oldest;
+            let gain = gain(segment, is_oldest, open_room, self.segments.payload_bytes());
+            // Cleaning the oldest segment also brings the turn of the other tombstones closer.
+            let closer = if is_oldest { tombstones / owned.len() as u64 } else { 0 };
+            Candidate { gain: gain.max(closer), segment: *at }
+        });
         let worth = self.segments.payload_bytes() / WORTH_SHARE;
         candidates.max().filter(|candidate| candidate.gain >= worth)
     }
@@ -175,15 +179,17 @@ impl Shard {
         let outcome = Outcome::of(batch.records.len());
         self.enqueue(batch.records.into_iter().map(|(key, from, commit, value)| {
             let change = Change::Move { key, from, commit };
-            Append { change, value, outcome: Rc::clone(&outcome) }
+            Append::new(change, value, &outcome)
         }));
-        outcome.all_ended().await.map_err(|refused| refused.status)
+        outcome.all_ended().await.map(drop).map_err(|refused| refused.status)
     }
 
     async fn free(&self, number: u32) -> Result<(), Status> {
         let gone = async {
+            // Records that were moved, and those that superseded others here.
+            self.close_written().await?;
             self.remove_stop_seal().await?;
-            self.write_page(self.segments.at(number, 0), &[]).await?;
+            self.write_pages(self.segments.at(number, 0), &[]).await?;
             self.syncer.sync().await
         };
         gone.await.map_err(|error| error.status(Access::Write))?;

@@ -1,16 +1,19 @@
-//! Group commit: appends that arrive together are written by one write and one sync.
+//! Group commit: appends that arrive together are written by one write and one sync, or with a
+//! volatile cache by one write.
 //!
-//! The index changes only after the sync. Invariant: groups of a shard are strictly sequential, so
-//! nothing behind a torn group was acknowledged.
+//! The index changes only after that. Invariant: groups of a shard are strictly sequential, so
+//! nothing behind a torn group was acknowledged; with a volatile cache nothing behind the mark
+//! counts.
 
 use std::rc::Rc;
 
 use csd_nvme::status::Status;
 use csd_reactor::{Class, join, spawn};
 
+use super::epochs::Turn;
 use super::group::{Group, last_page};
 use super::record::{PAGE_BYTES, Place};
-use super::segments::Need;
+use super::segments::{Need, is_cached};
 use super::shard::{Append, Change, Location, Refused, Shard};
 use crate::error::{Access, MediaError};
 
@@ -92,18 +95,27 @@ impl Shard {
         let (at, buffers) = group.take_buffers();
         let filled = group.filled();
         let page = last_page(&buffers, filled % PAGE_BYTES);
+        let epoch = match self.enter_epoch(&mut group) {
+            Ok(epoch) => epoch,
+            Err(error) => return fail(group, &error),
+        };
         let write = self.media.write(self.segments.at(group.segment, at), buffers);
         // One sync makes both durable.
         let (announced, (written, _)) = join(self.announce(&group, long), write).await;
+        let is_refused = written == Err(MediaError::ReadOnly);
         let result = match written {
             Ok(()) if announced.is_err() => announced,
+            Ok(()) if epoch.is_some() => Ok(()),
             Ok(()) => self.syncer.sync().await,
-            // Refused before anything changed.
-            Err(error @ MediaError::ReadOnly) => return fail(group, &error),
             Err(error) => Err(error),
         };
         if let Err(error) = result {
-            return self.abandon(group, &error).await;
+            self.ends.end(None);
+            return match error {
+                // Refused before anything changed.
+                MediaError::ReadOnly if is_refused => fail(group, &error),
+                error => self.abandon(group, &error).await,
+            };
         }
         self.segments.count_written(group.stored, filled - group.start);
         if group.placed.len() > 1 {
@@ -119,8 +131,15 @@ impl Shard {
         }
         let listing = std::mem::take(&mut group.listing);
         self.tail.borrow_mut().took(listing, page, checkpoint, long);
+        self.group_written(&group);
+        let closed = self.close_if_durable(&group, epoch).await;
+        if closed.is_err() {
+            // The next change, or reader of an uncertain key, seals the segment behind the group.
+            self.open.set(None);
+            self.closing.set(Some((group.segment, filled)));
+        }
         for (append, location) in group.placed {
-            self.make_current(append, location);
+            self.make_current(append, location, closed);
         }
         succeed(group.superseded);
     }
@@ -136,27 +155,35 @@ impl Shard {
         self.write_hint(group.segment, group.start).await
     }
 
-    fn make_current(&self, mut append: Append, location: Location) {
+    /// Points the index at a record that was written, and answers its append. `closed` is the
+    /// result of closing its epoch, if its group needed that.
+    fn make_current(&self, mut append: Append, location: Location, closed: Result<(), Status>) {
         let key = append.key();
+        let result = if append.is_new() && !is_cached(key.0) { closed } else { Ok(()) };
         match &mut append.change {
             Change::New { room, .. } => {
                 // The record counts from here on, and its promised space no longer does.
                 drop(room.take());
-                self.uncertain.borrow_mut().remove(&key);
+                match result {
+                    Ok(()) => self.uncertain.borrow_mut().remove(&key),
+                    Err(_) => self.uncertain.borrow_mut().insert(key),
+                };
                 self.apply(key, location);
             }
             Change::Move { from, .. } if self.is_current(&key, from) => self.apply(key, location),
             Change::Move { .. } => {}
         }
-        append.answer(Ok(()));
+        append.answer(result.map_err(Refused::from));
     }
 
     /// Abandons a group that failed: its bytes may be old, new or mixed. The segment is sealed
     /// before them, so that recovery stops there and later groups go elsewhere.
-    async fn abandon(&self, group: Group, error: &MediaError) {
+    async fn abandon(&self, mut group: Group, error: &MediaError) {
+        // Failed changes are not in the order of answers, and the seal waits for those that are.
+        group.placed.iter_mut().for_each(|(append, _)| append.turn = Turn::default());
         if self.seal(group.segment, group.start).await.is_err() {
             let changed = group.placed.iter().map(|(append, _)| append);
-            let changed = changed.filter(|append| matches!(append.change, Change::New { .. }));
+            let changed = changed.filter(|append| append.is_new());
             self.uncertain.borrow_mut().extend(changed.map(Append::key));
         }
         fail(group, error);
@@ -204,9 +231,9 @@ mod tests {
             let from = shard.find(&key).unwrap();
             let outcome = Outcome::of(2);
             let change = Change::New { lock: shard.lock(key).await, room: None };
-            let new = Append { change, value: value(b"newer"), outcome: Rc::clone(&outcome) };
+            let new = Append::new(change, value(b"newer"), &outcome);
             let change = Change::Move { key, from, commit: 1 };
-            let moved = Append { change, value: value(b"old"), outcome: Rc::clone(&outcome) };
+            let moved = Append::new(change, value(b"old"), &outcome);
             shard.enqueue([new, moved]);
             outcome.all_ended().await.unwrap();
             let until = Until::Sealed(shard.owned.borrow()[&from.segment].filled);

@@ -4,19 +4,25 @@
 //! read asks the owner for the location and reads the value on its own core; a write sends its
 //! payload to the owner's core.
 //!
-//! Invariants: a Store is answered when it is durable; a value read is the one that was current at
+//! Invariants: a Store is answered when it is durable, or with a volatile cache when it is written
+//! and its turn has come; a value read is the one that was current at
 //! some moment of the read, whole, and its checksum held; List's order is that of the namespace's
 //! index, whatever the number of cores.
 
 mod change;
 pub mod checkpoint;
 mod clean;
+mod close;
 mod commit;
 mod current;
+mod ends;
+pub mod epochs;
 mod group;
 pub mod hint;
 pub mod index;
 mod list;
+pub mod mark;
+pub mod marked;
 pub mod record;
 pub mod recover;
 mod room;
@@ -37,9 +43,10 @@ use csd_reactor::{
     Buffer, Class, CoreId, call, core_count, core_id, core_local, set_core_local, sleep,
 };
 
-use crate::error::{Error, MediaError};
+use crate::error::{Access, Error, MediaError};
 use crate::format::SHARDS;
 use crate::media::{Media, Syncer};
+use epochs::Turn;
 pub use index::IndexKind;
 use record::EntryKey;
 use recover::Found;
@@ -144,6 +151,15 @@ impl Kv {
         Ok(())
     }
 
+    /// Makes every change durable that was answered before.
+    ///
+    /// # Errors
+    /// The status to answer with.
+    pub async fn flush(&self) -> Result<(), Status> {
+        let Some(epochs) = &self.segments.epochs else { return Ok(()) };
+        epochs.close(epochs.current()).await.map_err(|error| error.status(Access::Write))
+    }
+
     /// Stores a value.
     ///
     /// # Errors
@@ -155,13 +171,30 @@ impl Kv {
         value: Vec<Buffer>,
         options: u8,
     ) -> Result<(), Status> {
+        self.store_in_turn(nsid, key, value, options).await.map(drop)
+    }
+
+    /// Stores a value. The caller holds the turn until it has answered the command, which keeps the
+    /// order of answers.
+    ///
+    /// # Errors
+    /// The status to answer with.
+    pub async fn store_in_turn(
+        &self,
+        nsid: u16,
+        key: Key,
+        value: Vec<Buffer>,
+        options: u8,
+    ) -> Result<Turn, Status> {
         let bytes: usize = value.iter().map(|piece| piece.len()).sum();
         if bytes as u64 > u64::from(self.value_bytes_max) {
             return Err(Status::INVALID_VALUE_SIZE);
         }
         let entry = (nsid, key);
         let store = move |shard| async move { change::store(&shard, entry, value, options).await };
-        self.on_owner(shard_of(&entry), store).await
+        let turn = self.on_owner(shard_of(&entry), store).await?;
+        turn.comes().await;
+        Ok(turn)
     }
 
     /// Deletes a key.
@@ -170,9 +203,19 @@ impl Kv {
     /// The status to answer with: [`Status::KEY_DOES_NOT_EXIST`] only when the namespace is
     /// configured so.
     pub async fn delete(&self, nsid: u16, key: Key) -> Result<(), Status> {
+        self.delete_in_turn(nsid, key).await.map(drop)
+    }
+
+    /// Deletes a key; otherwise as [`Self::store_in_turn`].
+    ///
+    /// # Errors
+    /// As [`Self::delete`].
+    pub async fn delete_in_turn(&self, nsid: u16, key: Key) -> Result<Turn, Status> {
         let entry = (nsid, key);
         let delete = move |shard| async move { change::delete(&shard, entry).await };
-        self.on_owner(shard_of(&entry), delete).await
+        let turn = self.on_owner(shard_of(&entry), delete).await?;
+        turn.comes().await;
+        Ok(turn)
     }
 
     /// Returns true when the key exists.

@@ -184,26 +184,29 @@ impl Record {
     /// Decodes the header of a record in the segment with this sequence; `None` when it is no valid
     /// header of a record. `room` is the number of bytes from its start to the end of the segment.
     pub fn decode(bytes: &[u8], sequence: u64, room: u64) -> Option<Self> {
-        let header = RecordHeader::checked(bytes, sequence)?;
-        let is_record = matches!(header.kind(), KIND_VALUE | KIND_TOMBSTONE);
-        let record = is_record.then(|| Self::of(&header)).flatten()?;
-        (record.footprint() <= room).then_some(record)
+        Self::of(&RecordHeader::checked(bytes, sequence)?, room)
     }
 
-    fn of(header: &RecordHeader) -> Option<Self> {
+    /// Returns the record of a checked header; `None` when it is no valid header of a record, or
+    /// the record is longer than `room`.
+    pub fn of(header: &RecordHeader, room: u64) -> Option<Self> {
+        if !matches!(header.kind(), KIND_VALUE | KIND_TOMBSTONE) {
+            return None;
+        }
         let key = header.key();
         let key = Key::new(key.get(..usize::from(header.key_length()))?).ok()?;
         if header.value_bytes() > VALUE_BYTES_MAX {
             return None;
         }
         let is_value = header.kind() == KIND_VALUE;
-        Some(Self {
+        let record = Self {
             key: (header.nsid(), key),
             commit: header.commit(),
             value_bytes: is_value.then_some(header.value_bytes()),
             value_checksum: header.value_checksum(),
             group: header.group(),
-        })
+        };
+        (record.footprint() <= room).then_some(record)
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! A sealed segment counts up to its seal. The newest segment of a shard counts up to its torn end,
 //! and is sealed there before the shard takes new records; one that was sealed because the drive
-//! stopped is opened again. Checkpoints are read in place of the records that they list; where one
-//! is damaged, the records of its segment are walked.
+//! stopped is opened again. If the medium has a mark, the log ends where that says (`marked.rs`).
+//! Checkpoints are read in place of the records that they list; where one is damaged, the records
+//! of its segment are walked.
 //!
 //! Invariants: no length is used before its checksum held; every acknowledged record is found, or
 //! the drive is not opened, because a damaged header that no checkpoint lists may hide the newest
@@ -19,6 +20,7 @@ use csd_reactor::Buffer;
 
 use super::checkpoint::{Checkpoint, Entries, Listed};
 use super::hint::{HINT_OFFSET, Hint};
+use super::mark::Position;
 use super::record::{
     EntryKey, Head, PAGE_BYTES, Place, RECORDS_OFFSET, Record, Seal, SegmentHeader, SegmentSeal,
 };
@@ -42,6 +44,8 @@ pub struct Found {
     pub seal: Option<Seal>,
     /// Its hint, if it has a valid one and no seal.
     pub hint: Option<Hint>,
+    /// True if a mark, and not the medium, says where it is sealed.
+    pub is_cut: bool,
 }
 
 /// Bytes read at once when recovery or the check walks records.
@@ -108,7 +112,7 @@ impl Found {
                 let seal = SegmentSeal::decode(seal, sequence, bytes);
                 let hint = Hint::decode(hint, sequence, bytes)
                     .filter(|_| segments.has_checkpoints() && seal.is_none());
-                Ok(Some(Self { number, sequence, shard, seal, hint }))
+                Ok(Some(Self { number, sequence, shard, seal, hint, is_cut: false }))
             }
         }
     }
@@ -200,11 +204,13 @@ impl Shard {
         }
         for (index, found) in own.iter().enumerate() {
             let is_last = index + 1 == own.len();
-            let sealed = found.seal.is_some();
+            let sealed = found.seal.is_some() && !found.is_cut;
             let segment = Segment { sequence: found.sequence, sealed, ..Segment::default() };
             self.owned.borrow_mut().insert(found.number, segment);
             self.tail.replace(Tail::default());
             let filled = self.recover_records(found, &mut newest).await?;
+            let sequence = found.sequence;
+            self.ends.recovered(Position { sequence, end: filled, checkpoint: None });
             if let Some(segment) = self.owned.borrow_mut().get_mut(&found.number) {
                 segment.filled = filled;
             }
@@ -213,10 +219,10 @@ impl Shard {
             }
             match found.seal {
                 Some(seal) if is_last && seal.stopped.is_some() => self.reopen(found, seal).await?,
-                Some(_) => {}
-                // Directly behind the last whole record: the torn rest of its page does not belong
-                // to the log.
-                None => self.seal(found.number, filled).await?,
+                Some(_) if !found.is_cut => {}
+                // Directly behind the last whole record, or where the mark says: the rest does not
+                // belong to the log.
+                _ => self.seal_closed(found.number, filled).await?,
             }
         }
         newest.into_iter().for_each(|(key, (_, location))| self.apply(key, location));
@@ -256,7 +262,7 @@ impl Shard {
                 let records = checkpoint.records.iter();
                 records.for_each(|it| self.recovered(found, it.offset, &it.record(), newest));
             }
-            if let Some(seal) = found.seal {
+            if let Some(seal) = found.seal.filter(|_| !found.is_cut) {
                 let mut tail = self.tail.borrow_mut();
                 tail.checkpoint = last.header.previous;
                 last.records.iter().for_each(|it| tail.listing.add(it.offset, &it.record()));
@@ -276,8 +282,7 @@ impl Shard {
                 }
                 Step::Checkpoint(at, checkpoint, Some(_)) if is_whole => {
                     let place = Place { offset: at, bytes: checkpoint.footprint() };
-                    let page = None;
-                    self.tail.replace(Tail { checkpoint: Some(place), page, ..Tail::default() });
+                    self.tail.replace(Tail { checkpoint: Some(place), ..Tail::default() });
                 }
                 Step::Checkpoint(at, _, None) => self.lost_checkpoint(found, at),
                 Step::Checkpoint(..) => {}

@@ -83,7 +83,7 @@ impl Shard {
             pages.resize(usize::try_from(PAGE_BYTES).expect("a page"), 0);
             pages.extend(self.seal_page(sequence, None, RECORDS_OFFSET));
         }
-        if let Err(error) = self.write_page(self.segments.at(number, 0), &pages).await {
+        if let Err(error) = self.write_pages(self.segments.at(number, 0), &pages).await {
             // The header may be on the medium. A seal makes an empty segment of it before another
             // one begins.
             self.open.set(None);
@@ -98,6 +98,19 @@ impl Shard {
     pub(super) async fn seal(&self, number: u32, valid_bytes: u64) -> Result<(), MediaError> {
         self.open.set(None);
         // Until then the seal may or may not be on the medium.
+        self.closing.set(Some((number, valid_bytes)));
+        // A sealed segment is not cut by a mark.
+        self.close_written().await?;
+        self.seal_closed(number, valid_bytes).await
+    }
+
+    /// Seals a segment whose records are durable, and behind whose end nothing counts.
+    pub(super) async fn seal_closed(
+        &self,
+        number: u32,
+        valid_bytes: u64,
+    ) -> Result<(), MediaError> {
+        self.open.set(None);
         self.closing.set(Some((number, valid_bytes)));
         let sequence = {
             let mut owned = self.owned.borrow_mut();
@@ -126,6 +139,7 @@ impl Shard {
         while self.committing.get() {
             sleep(STOP_PAUSE).await;
         }
+        self.close_written().await?;
         if let Some((number, filled)) = self.closing.get() {
             self.seal(number, filled).await?;
         }
@@ -151,9 +165,9 @@ impl Shard {
     pub(super) async fn remove_stop_seal(&self) -> Result<(), MediaError> {
         if let Some(number) = self.open.get().filter(|_| self.has_stop_seal.get()) {
             let filled = self.owned.borrow()[&number].filled;
-            match self.segments.has_checkpoints() {
+            match self.has_hints() {
                 true => self.write_hint(number, filled).await?,
-                false => self.write_page(self.segments.at(number, PAGE_BYTES), &[]).await?,
+                false => self.write_pages(self.segments.at(number, PAGE_BYTES), &[]).await?,
             }
             self.syncer.sync().await?;
             self.has_stop_seal.set(false);
@@ -163,7 +177,7 @@ impl Shard {
 
     async fn write_seal(&self, number: u32, sequence: u64, seal: &Seal) -> Result<(), MediaError> {
         let head = self.seal_page(sequence, Some(seal), seal.valid_bytes);
-        self.write_page(self.segments.at(number, PAGE_BYTES), &head).await?;
+        self.write_pages(self.segments.at(number, PAGE_BYTES), &head).await?;
         self.syncer.sync().await
     }
 
@@ -181,9 +195,11 @@ impl Shard {
         page
     }
 
-    /// Returns true if open segments have hints. Nothing outlives memory, so it needs none.
+    /// Returns true if open segments have hints. Nothing outlives memory, so it needs none; with a
+    /// volatile cache the mark says what a hint would.
     fn has_hints(&self) -> bool {
-        self.segments.has_checkpoints() && !self.media.is_volatile()
+        let is_marked = self.segments.epochs.is_some();
+        self.segments.has_checkpoints() && !self.media.is_volatile() && !is_marked
     }
 
     /// Writes the hint of the open segment, without a sync.
@@ -194,7 +210,7 @@ impl Shard {
         }
         let sequence = self.owned.borrow()[&number].sequence;
         let head = self.seal_page(sequence, None, durable);
-        self.write_page(self.segments.at(number, PAGE_BYTES), &head).await
+        self.write_pages(self.segments.at(number, PAGE_BYTES), &head).await
     }
 
     /// Writes the hint if it is due and the segment still open. A failure costs recovery time only.
@@ -241,7 +257,7 @@ impl Shard {
     }
 
     /// Writes the pages that start with `head`, one at least; the rest is zero.
-    pub(super) async fn write_page(&self, at: u64, head: &[u8]) -> Result<(), MediaError> {
+    pub(super) async fn write_pages(&self, at: u64, head: &[u8]) -> Result<(), MediaError> {
         let page = usize::try_from(PAGE_BYTES).expect("a page");
         let mut page = Buffer::zeroed(head.len().max(1).next_multiple_of(page));
         page[..head.len()].copy_from_slice(head);

@@ -8,10 +8,11 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use csd_nvme::vendor::NSID_OBJECTS;
 
+use super::epochs::Epochs;
 use super::index::IndexKind;
 use super::record::{PAGE_BYTES, RECORDS_OFFSET, SECTOR_BYTES, footprint};
 use crate::error::Error;
@@ -73,6 +74,8 @@ pub struct Segments {
     pub version: u32,
     /// kv namespaces.
     pub namespaces: Vec<KvNamespace>,
+    /// Epochs of a drive with a volatile cache.
+    pub epochs: Option<Arc<Epochs>>,
     free: Mutex<VecDeque<u32>>,
     // Bytes of all current records, and of those that outstanding Stores will add.
     pub(super) promised: AtomicU64,
@@ -111,6 +114,7 @@ impl Segments {
             count,
             version: VERSION,
             namespaces: nsids.iter().map(namespace).collect(),
+            epochs: None,
             free: Mutex::default(),
             promised: AtomicU64::new(0),
             index_bytes_max: None,
@@ -210,6 +214,11 @@ impl Segments {
     /// Returns counters of a namespace.
     pub fn namespace(&self, nsid: u16) -> Option<&KvNamespace> {
         self.namespaces.iter().find(|namespace| namespace.nsid == nsid)
+    }
+
+    /// Returns true if every change of a namespace is durable when it is answered.
+    pub fn is_uncached(&self, nsid: u16) -> bool {
+        self.epochs.is_none() || !is_cached(nsid)
     }
 
     /// Returns the kind of a namespace's indexes.
@@ -338,6 +347,13 @@ impl Segments {
     fn free(&self) -> MutexGuard<'_, VecDeque<u32>> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns true if changes of this namespace are answered before they are durable, on a drive with
+/// a volatile cache. Arrays decide over several drives by the answers for objects, so these are
+/// always durable.
+pub(super) fn is_cached(nsid: u16) -> bool {
+    u32::from(nsid) != NSID_OBJECTS
 }
 
 /// Returns the kind of a namespace's indexes. Objects are listed by the prefixes of their keys,

@@ -2,9 +2,11 @@
 //!
 //! A shard lives on one core. Stores, deletes and the records that cleaning moves are appended to
 //! its open segment in groups (`commit.rs`): one write and one sync, then the index changes and
-//! every command is answered.
+//! every command is answered. With a volatile cache there is no sync, and the order of answers is
+//! that of epochs (`epochs.rs`).
 //!
-//! Invariants: the index points only at durable records; changes of one key by hosts are sequential
+//! Invariants: the index points only at durable records, or with a volatile cache at written ones;
+//! changes of one key by hosts are sequential
 //! ([`Shard::lock`]); an acknowledged byte is not overwritten by another; only a shard's newest
 //! segment is without a seal.
 
@@ -16,6 +18,8 @@ use std::sync::Arc;
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Notify};
 
+use super::ends::Ends;
+use super::epochs::Turn;
 use super::index::Index;
 use super::record::{EntryKey, footprint};
 use super::room::Room;
@@ -70,6 +74,8 @@ pub struct Append {
     pub value: Option<Vec<Buffer>>,
     /// Outcome, set when the group is durable or has failed.
     pub outcome: Rc<Outcome>,
+    /// Place in the order of answers, from the time when its group is written.
+    pub turn: Turn,
 }
 
 /// The change that an append makes.
@@ -95,6 +101,11 @@ pub enum Change {
 }
 
 impl Append {
+    /// Makes an append that is not written yet.
+    pub fn new(change: Change, value: Option<Vec<Buffer>>, outcome: &Rc<Outcome>) -> Self {
+        Self { change, value, outcome: Rc::clone(outcome), turn: Turn::default() }
+    }
+
     /// Returns namespace and key.
     pub fn key(&self) -> EntryKey {
         match &self.change {
@@ -108,12 +119,17 @@ impl Append {
         footprint(self.value.iter().flatten().map(|piece| piece.len() as u64).sum())
     }
 
+    /// Returns true for a host's change.
+    pub fn is_new(&self) -> bool {
+        matches!(self.change, Change::New { .. })
+    }
+
     /// Answers the append.
     pub fn answer(self, result: Result<(), Refused>) {
-        let Self { change, outcome, .. } = self;
+        let Self { change, outcome, turn, .. } = self;
         // The key is unlocked before its waiter runs.
         drop(change);
-        outcome.one_ended(result);
+        outcome.one_ended(result.map(|()| turn));
     }
 }
 
@@ -136,18 +152,21 @@ impl From<Status> for Refused {
 pub struct Outcome {
     pending: Cell<usize>,
     failure: Cell<Option<Refused>>,
+    turn: Cell<Turn>,
     done: Notify,
 }
 
 impl Outcome {
     /// Makes the outcome of `count` appends.
     pub fn of(count: usize) -> Rc<Self> {
-        Rc::new(Self { pending: Cell::new(count), failure: Cell::default(), done: Notify::new() })
+        let (pending, failure) = (Cell::new(count), Cell::default());
+        Rc::new(Self { pending, failure, turn: Cell::default(), done: Notify::new() })
     }
 
-    fn one_ended(&self, result: Result<(), Refused>) {
-        if let Err(refused) = result {
-            self.failure.set(Some(refused));
+    fn one_ended(&self, result: Result<Turn, Refused>) {
+        match result {
+            Ok(turn) => self.turn.set(turn),
+            Err(refused) => self.failure.set(Some(refused)),
         }
         self.pending.set(self.pending.get() - 1);
         if self.pending.get() == 0 {
@@ -155,15 +174,15 @@ impl Outcome {
         }
     }
 
-    /// Waits until all are durable or have failed.
+    /// Waits until all are durable or have failed. Returns the turn of the last one.
     ///
     /// # Errors
     /// One of the failures.
-    pub async fn all_ended(&self) -> Result<(), Refused> {
+    pub async fn all_ended(&self) -> Result<Turn, Refused> {
         while self.pending.get() > 0 {
             self.done.notified().await;
         }
-        self.failure.take().map_or(Ok(()), Err)
+        self.failure.take().map_or_else(|| Ok(self.turn.take()), Err)
     }
 }
 
@@ -189,6 +208,7 @@ pub struct Shard {
     pub(super) closing: Cell<Option<(u32, u64)>>,
     pub(super) queue: RefCell<VecDeque<Append>>,
     pub(super) committing: Cell<bool>,
+    pub(super) ends: Ends,
     // Keys whose last change failed, and may yet be found after a restart; see `find_certain`.
     pub(super) uncertain: RefCell<BTreeSet<EntryKey>>,
     locked: RefCell<BTreeSet<EntryKey>>,
@@ -233,6 +253,7 @@ impl Shard {
             closing: Cell::new(None),
             queue: RefCell::default(),
             committing: Cell::new(false),
+            ends: Ends::default(),
             uncertain: RefCell::default(),
             locked: RefCell::default(),
             unlocked: Notify::new(),
@@ -263,7 +284,8 @@ impl Shard {
         KeyLock { shard: Rc::downgrade(self), key }
     }
 
-    /// Appends a host's change, and waits until it is durable and in the index.
+    /// Appends a host's change, and waits until it is durable (with a volatile cache, written) and
+    /// in the index. Returns its turn.
     ///
     /// # Errors
     /// [`Status::CAPACITY_EXCEEDED`], with the value returned, or the status of a medium's failure.
@@ -272,10 +294,10 @@ impl Shard {
         lock: KeyLock,
         value: Option<Vec<Buffer>>,
         room: Option<Room>,
-    ) -> Result<(), Refused> {
+    ) -> Result<Turn, Refused> {
         let outcome = Outcome::of(1);
         let change = Change::New { lock, room };
-        self.enqueue([Append { change, value, outcome: Rc::clone(&outcome) }]);
+        self.enqueue([Append::new(change, value, &outcome)]);
         outcome.all_ended().await
     }
 
@@ -324,7 +346,7 @@ mod tests {
             let before = written(&shard);
             let outcome = Outcome::of(1);
             let change = Change::Move { key, from, commit: 1 };
-            shard.enqueue([Append { change, value: value(), outcome: Rc::clone(&outcome) }]);
+            shard.enqueue([Append::new(change, value(), &outcome)]);
             outcome.all_ended().await.unwrap();
             assert_eq!(written(&shard), before, "nothing was appended");
             assert_eq!(shard.find(&key), None);

@@ -27,17 +27,17 @@ pub(super) async fn run(request: &mut Request) -> Result<Done, Status> {
     let nsid = u16::try_from(request.sqe.nsid()).expect("2 or 3");
     let core = request.core.clone();
     match Command::parse(&request.sqe)? {
-        // A Store is answered when it is durable: there is nothing left to flush.
-        Command::Flush => Ok(Done::Result(0)),
+        Command::Flush => core.kv.flush().await.map(|()| Done::Result(0)),
         Command::Store { key, size, options } => {
             if size > core.value_bytes_max {
                 return Err(Status::INVALID_VALUE_SIZE);
             }
             let Payload { pieces, held } = request.payload(size).await?;
             core.count_write(u64::from(size));
-            let stored = core.kv.store(nsid, key, pieces, options).await;
+            let stored = core.kv.store_in_turn(nsid, key, pieces, options).await;
             drop(held);
-            stored.map(|()| Done::Result(0))
+            request.turn = stored?;
+            Ok(Done::Result(0))
         }
         Command::Retrieve { key, size } => retrieve(request, (nsid, key), size).await,
         Command::List { from, size } => {
@@ -48,7 +48,10 @@ pub(super) async fn run(request: &mut Request) -> Result<Done, Status> {
             request.send(&data, true).await;
             Ok(Done::Data(0))
         }
-        Command::Delete(key) => core.kv.delete(nsid, key).await.map(|()| Done::Result(0)),
+        Command::Delete(key) => {
+            request.turn = core.kv.delete_in_turn(nsid, key).await?;
+            Ok(Done::Result(0))
+        }
         Command::Exist(key) => match core.kv.exist(nsid, key).await? {
             true => Ok(Done::Result(0)),
             false => Err(Status::KEY_DOES_NOT_EXIST),

@@ -55,7 +55,8 @@ async fn run(request: &mut Request) -> Result<Done, Status> {
         NSID_COMPUTE => compute::run(request).await,
         // Flush is the only command that the standard lets name all namespaces.
         NSID_ALL if opcode == Nvm::FLUSH.0 => {
-            request.core.block.flush().await.map(|()| Done::Result(0))
+            request.core.block.flush().await?;
+            request.core.kv.flush().await.map(|()| Done::Result(0))
         }
         _ => Err(Status::INVALID_NAMESPACE),
     }

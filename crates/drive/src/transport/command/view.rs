@@ -65,6 +65,15 @@ impl Backing for View<'_> {
         most.map_or(0, |most| u32::try_from(most.max(1)).unwrap_or(u32::MAX))
     }
 
+    fn is_uncached(&self, nsid: u32) -> bool {
+        match self.drive.subsystem.namespace(nsid).map(|namespace| &namespace.kind) {
+            Some(NamespaceKind::Kv { .. }) => {
+                u16::try_from(nsid).is_ok_and(|nsid| self.drive.segments.is_uncached(nsid))
+            }
+            _ => false,
+        }
+    }
+
     fn smart(&self) -> Smart {
         let mut smart = Smart::zeroed();
         let units = |bytes: u64| bytes.div_ceil(512 * 1000);

@@ -1,0 +1,181 @@
+//! Closing an epoch: makes its changes durable over all shards, and writes the mark that says so.
+//!
+//! One task closes epochs for all requests that wait. Invariants: the mark is written after a sync
+//! that began when every group of the epoch was written, and an epoch is closed when the mark is
+//! durable; the task runs to its end even if its callers are gone; a failure fails the requests
+//! that wait, and a later request tries again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use csd_nvme::status::Status;
+use csd_reactor::{Class, CoreId, call, core_count, core_local, sleep, spawn};
+
+use super::Kv;
+use super::epochs::{Epochs, Outstanding, Turn};
+use super::group::Group;
+use super::mark::{Mark, Position};
+use super::segments::is_cached;
+use super::shard::{Append, Shard};
+use crate::error::{Access, MediaError};
+
+/// An epoch is closed when so many bytes of groups were written.
+const BYTES_MAX: u64 = 64 << 20;
+/// An epoch is closed so long after its first change.
+const TIME_MAX: Duration = Duration::from_secs(1);
+
+impl Epochs {
+    /// Waits until an epoch is closed.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub async fn close(self: &Arc<Self>, epoch: u64) -> Result<(), MediaError> {
+        let (is_first, failures) = self.want(epoch);
+        if is_first {
+            self.start();
+        }
+        self.closed(epoch, failures).await
+    }
+
+    fn start(self: &Arc<Self>) {
+        drop(spawn(Class::Foreground, run(Running(Arc::clone(self)))));
+    }
+
+    /// Closes epochs when they are long, or their first change was long ago.
+    fn pace(self: &Arc<Self>, bytes: u64) {
+        if self.count_written(bytes) >= BYTES_MAX && self.want(self.current()).0 {
+            self.start();
+        }
+        if self.begin_timer() {
+            let this = Arc::clone(self);
+            drop(spawn(Class::Foreground, async move {
+                sleep(TIME_MAX).await;
+                this.end_timer();
+                // A failure here fails the next Flush with its own status.
+                let _ = this.close(this.current()).await;
+            }));
+        }
+    }
+}
+
+async fn run(running: Running) {
+    let epochs = &running.0;
+    while let Some(epoch) = epochs.next() {
+        let result = close(epochs, epoch).await;
+        epochs.ended(epoch, result);
+    }
+}
+
+/// Closes the current epoch, and returns its mark.
+async fn close(epochs: &Epochs, epoch: u64) -> Result<Mark, MediaError> {
+    epochs.is_first(epoch).await;
+    epochs.end(epoch);
+    let last = epochs.mark();
+    let mut mark = last.unwrap_or_default();
+    for core in 0..core_count() {
+        let ends = move || async move { ends_here(epoch).await };
+        let found = call(CoreId(core), Class::Foreground, ends).await.ok().flatten();
+        let found = found.ok_or_else(|| MediaError::Io(format!("core {core} is gone")))?;
+        for (shard, position) in found {
+            mark.positions[shard] = position;
+        }
+    }
+    if last.is_some_and(|last| last.positions == mark.positions) {
+        return Ok(mark);
+    }
+    mark.epoch = epoch;
+    epochs.syncer.sync().await?;
+    mark.write(epochs.syncer.media(), &epochs.uuid).await?;
+    epochs.syncer.sync().await?;
+    Ok(mark)
+}
+
+/// Returns the ends of this core's shards in an epoch; `None` when the core has none yet.
+async fn ends_here(epoch: u64) -> Option<Vec<(usize, Position)>> {
+    let here = core_local::<Kv>()?;
+    let mut found = Vec::new();
+    for shard in here.shards.iter().flatten() {
+        found.push((shard.number as usize, shard.ends.in_epoch(epoch).await));
+    }
+    Some(found)
+}
+
+/// A guard of the task that closes epochs. If it is dropped with its core, waiting requests fail.
+struct Running(Arc<Epochs>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.given_up();
+    }
+}
+
+impl Shard {
+    /// Makes all groups that the shard has written durable, in the order of all shards. Without a
+    /// volatile cache they are.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub(super) async fn close_written(&self) -> Result<(), MediaError> {
+        match &self.segments.epochs {
+            Some(epochs) if !epochs.has_closed(self.number, &self.ends.written()) => {
+                epochs.close(epochs.current()).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Enters the current epoch with a group, and returns it; `None` without a volatile cache.
+    ///
+    /// # Errors
+    /// [`MediaError::ReadOnly`] when a sync has failed: nothing more can become durable.
+    pub(super) fn enter_epoch(&self, group: &mut Group) -> Result<Option<u64>, MediaError> {
+        let Some(epochs) = &self.segments.epochs else { return Ok(None) };
+        epochs.syncer.check()?;
+        let counted = |(append, _): &&mut (Append, _)| append.is_new() && is_cached(append.key().0);
+        let changes = group.placed.iter_mut().filter(counted).count();
+        let (epoch, outstanding) = epochs.enter(changes);
+        let changes = group.placed.iter_mut().filter(counted);
+        for ((append, _), outstanding) in changes.zip(outstanding) {
+            append.turn = Turn(Some(outstanding));
+        }
+        self.ends.begin(epoch);
+        Ok(Some(epoch))
+    }
+
+    /// Notes that a group was written.
+    pub(super) fn group_written(&self, group: &Group) {
+        let Some(epochs) = &self.segments.epochs else { return };
+        let end = group.filled();
+        let checkpoint = self.tail.borrow().checkpoint;
+        self.ends.end(Some(Position { sequence: group.sequence, end, checkpoint }));
+        epochs.pace(end - group.start);
+    }
+
+    /// Closes the epoch of a group that changes a namespace whose changes are durable when they are
+    /// answered.
+    ///
+    /// # Errors
+    /// When the medium fails: it is unknown whether the group is durable.
+    pub(super) async fn close_if_durable(
+        &self,
+        group: &Group,
+        epoch: Option<u64>,
+    ) -> Result<(), Status> {
+        let is_durable = |append: &Append| append.is_new() && !is_cached(append.key().0);
+        let waits = group.placed.iter().any(|(append, _)| is_durable(append));
+        match (&self.segments.epochs, epoch) {
+            // Not a later epoch: that could end only after the other changes of this group.
+            (Some(epochs), Some(epoch)) if waits => {
+                epochs.close(epoch).await.map_err(|error| error.status(Access::Write))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the turn of a change that needs no record, such as a Delete of an absent key.
+    pub(super) fn turn(&self, nsid: u16) -> Turn {
+        let epochs = self.segments.epochs.as_ref().filter(|_| is_cached(nsid));
+        let entered: Option<Outstanding> = epochs.and_then(|epochs| epochs.enter(1).1.pop());
+        Turn(entered)
+    }
+}
