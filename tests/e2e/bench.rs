@@ -29,7 +29,6 @@ fn measured(done: Done) -> Value {
     let conclusive = rows.iter().all(|row| row["inconclusive"] == false);
     assert_eq!(done.code, if valid && conclusive { 0 } else { 4 }, "{said}");
     assert!(valid && conclusive || warned > 0, "{said}");
-    assert_eq!(said["command"], "bench block");
     said["result"].clone()
 }
 
@@ -42,6 +41,91 @@ fn names(result: &Value) -> Vec<&str> {
         assert_eq!(row["ratio_quartiles"].as_array().unwrap().len(), 3);
     }
     rows.iter().map(|row| row["workload"].as_str().unwrap()).collect()
+}
+
+/// Arguments of the shortest measurement of values.
+const SHORT_KV: [&str; 9] =
+    ["bench", "kv", "--pairs", "1", "--keys", "40", "--value-bytes", "1000", "--json"];
+
+/// Asserts the documented fields of a measurement of values, and returns its rows' names.
+#[track_caller]
+fn values(done: Done) -> Vec<String> {
+    let result = measured(done);
+    let wrong = Page::read().wrong("bench kv", "csd bench kv", &result);
+    assert!(wrong.is_empty(), "{wrong:#?}\n{result}");
+    let rows = result["workloads"].as_array().unwrap();
+    for row in rows {
+        let [p50, p99] = ["p50", "p99"].map(|name| row["latency_us"][name].as_f64().unwrap());
+        assert!(0.0 < p50 && p50 <= p99 && row["drive_bytes_per_s"].as_f64().unwrap() > 0.0);
+    }
+    let named = names(&result).into_iter().zip(rows);
+    named.map(|(name, row)| format!("{name}, {}", row["floor"].as_str().unwrap())).collect()
+}
+
+#[test]
+fn values_are_filled_and_read_on_memory_and_file_and_recorded() {
+    let array = folder();
+    let all = ["fill, sequential keys", "fill, random keys"].map(|name| name.to_owned());
+    let reads = ["read, sequential keys, loopback", "read, random keys, loopback"];
+    let arguments = [&SHORT_KV[..], &["--threads", "2", "--record", "kept.jsonl"]].concat();
+    let loopback = all.clone().map(|name| name + ", loopback");
+    assert_eq!(values(array.csd(&arguments)), [&loopback[..], &reads.map(String::from)].concat());
+    let kept = fs::read_to_string(array.path("kept.jsonl")).unwrap();
+    let kept: Vec<Value> = kept.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(kept.len(), 4);
+    assert!(kept.iter().all(|line| line["machine"].is_string() && line["validity"].is_string()));
+    // Longer than a command of this drive transfers, in few operations.
+    let long = ["bench", "kv", "--pairs", "1", "--keys", "3", "--value-bytes", "16M", "--json"];
+    let on_file = values(array.csd(&[&long[..], &["--media", "own.media"]].concat()));
+    let both = all.iter().flat_map(|name| ["loopback", "file"].map(|of| format!("{name}, {of}")));
+    assert_eq!(on_file, [&both.collect::<Vec<_>>()[..], &reads.map(String::from)].concat());
+    assert!(!array.path("own.media").exists() && !array.path("own.media.floor").exists());
+    array.file("there", b"precious");
+    array.csd(&["bench", "kv", "--media", "there"]).expect(2, &["there exists"]);
+    assert_eq!(fs::read(array.path("there")).unwrap(), b"precious");
+    for (option, wrong) in [("--value-bytes", "17M"), ("--value-bytes", "0"), ("--depth", "128")] {
+        array.csd(&["bench", "kv", option, wrong]).expect(2, &[option]);
+    }
+    array.csd(&["bench", "kv", "--write"]).expect(2, &["--url"]);
+}
+
+/// Values of another drive are only read, unless `--write` is given; then its own are deleted.
+#[test]
+fn values_of_another_drive_are_as_before() {
+    let drive = Drive::serve("memory", &["--kv-index", "ordered"]);
+    let url = fs::read_to_string(drive.array.path("ready")).unwrap();
+    let writes = || {
+        let status = drive.array.csd(&["drive", "status", &url, "--json"]).expect(0, &[]).json();
+        status["result"]["drives"][0]["health"]["host_writes"].as_u64().unwrap()
+    };
+    let keys = || drive.array.csd(&["kv", "ls", "--all", "--drive", &url]).expect(0, &[]).text();
+    let measure =
+        |more: &[&str]| drive.array.csd(&[&SHORT_KV[..], &["--url", &url], more].concat());
+    let refused = |more: &[&str], words: &[&str]| {
+        drive.array.csd(&[&["bench", "kv", "--url", &url], more].concat()).expect(2, words);
+    };
+    refused(&[], &["has no values to read", "--write"]);
+    for (key, value) in [("a", "a value"), ("b", "another")] {
+        drive.array.file(key, value.as_bytes());
+        drive.array.csd(&["kv", "put", key, "--drive", &url]).expect(0, &[]);
+    }
+    let before = writes();
+    let reads = ["read, sequential keys, loopback", "read, random keys, loopback"];
+    assert_eq!(values(measure(&[])), reads);
+    assert_eq!(writes(), before, "a read stored something");
+    assert_eq!(values(measure(&["--write"])).len(), 4);
+    assert!(writes() > before);
+    assert_eq!(keys(), "a\nb\n", "its own values are gone, those of others are there");
+    let endless = ["--pairs", "100000", "--keys", "3000", "--value-bytes", "1000"];
+    let long = [&["bench", "kv", "--url", &url, "--write"], &endless[..]].concat();
+    let running = drive.array.spawn(&long, Stdio::null());
+    wait_until("it has stored a value", || keys().contains("csdb"));
+    signal(running.child.id(), Signal::INT);
+    finish(running).expect(1, &["interrupted"]);
+    assert_eq!(keys(), "a\nb\n", "an interrupted measurement deletes its values");
+    let block = format!("{url}?nsid=1");
+    drive.array.csd(&["bench", "kv", "--url", &block]).expect(2, &["is no kv namespace"]);
+    refused(&["--write", "--keys", "100000000"], &["bytes left", "fewer --keys"]);
 }
 
 /// Returns the processes with this text in their command line.
@@ -129,7 +213,8 @@ fn an_interrupted_measurement_leaves_no_server() {
         let array = folder();
         // The polling time marks the processes of this test.
         let mark = (800_000_000 + u64::from(std::process::id()) * 4 + number as u64).to_string();
-        let arguments = ["bench", "block", "--pairs", "100000", "--spin-us", &mark];
+        let what = if number == 0 { "kv" } else { "block" };
+        let arguments = ["bench", what, "--pairs", "100000", "--spin-us", &mark];
         let running = array.spawn(&arguments, Stdio::null());
         wait_until("a server runs", || processes(&mark).len() > 1);
         signal(running.child.id(), stop);

@@ -49,6 +49,24 @@ pub fn fill(target: &Target, blocks: u64, stop: &Stop) -> Result<(), Error> {
     Client::connect(&Server::Drive(target.clone()), workload, stop)?.run_count(blocks).map(drop)
 }
 
+/// Completes this many operations on connected clients together, by turns, and returns the time
+/// they took.
+///
+/// # Errors
+/// Those of [`Client::run_count`].
+pub fn run_together(clients: &mut [Client], count: u64) -> Result<Duration, Error> {
+    let mut watch = Watch::start();
+    let mut ended = 0;
+    while ended < count {
+        for client in &mut *clients {
+            client.send()?;
+            ended += client.receive()?;
+            watch.turn(ended, client)?;
+        }
+    }
+    Ok(watch.start.elapsed())
+}
+
 /// A connected client.
 pub struct Client {
     stream: TcpStream,
@@ -84,7 +102,9 @@ impl Client {
             Server::Floor(address) => {
                 let stream = open_floor(*address, workload)?;
                 let wire = Connection::new(Digests::default()).0;
-                (None, stream, wire, Target::started(*address))
+                // It takes the data of any command right behind it.
+                let target = Target { in_capsule_bytes: u32::MAX, ..Target::started(*address) };
+                (None, stream, wire, target)
             }
             Server::Drive(target) => {
                 if !workload.read && !target.may_write {
@@ -178,7 +198,8 @@ impl Client {
         let bytes = self.workload.length();
         let offset = self.offsets.next().unwrap_or(0);
         let slba = offset / u64::from(self.block_bytes);
-        let extent = Extent { slba, blocks: bytes / self.block_bytes };
+        // Floors take values of any length; they look at the command's length alone.
+        let extent = Extent { slba, blocks: (bytes / self.block_bytes).max(1) };
         let mut sqe = match self.workload.read {
             true => nvm::read(self.nsid, extent),
             false => nvm::write(self.nsid, extent, false),

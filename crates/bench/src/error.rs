@@ -23,6 +23,9 @@ pub enum Error {
     /// A server failed, or broke the protocol.
     #[error("{0}")]
     Server(String),
+    /// The client library's error.
+    #[error(transparent)]
+    Client(#[from] csd_client::Error),
 }
 
 impl Error {

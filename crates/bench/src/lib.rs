@@ -8,10 +8,11 @@
 //!
 //! - [`frame`]: alternating pairs of runs, progress and interruption
 //! - [`report`]: quartiles, verdicts and tables; [`record`]: results as JSON lines
-//! - [`serve`]: the servers as processes; [`floor`]: the server that bounds a drive; [`cpus`]:
-//!   pinning
+//! - [`serve`]: the servers as processes; [`floor`], [`long_floor`]: the servers that bound a
+//!   drive; [`cpus`]: pinning
 //! - [`wire`]: blocking commands; [`client`]: a client that keeps a queue full
 //! - [`workload`]: the operations of a run; [`block`]: the measurement of block I/O
+//! - [`load`]: a load through the client library; [`kv`]: the measurement of values
 
 pub mod block;
 pub mod client;
@@ -19,6 +20,9 @@ pub mod cpus;
 pub mod error;
 pub mod floor;
 pub mod frame;
+pub mod kv;
+pub mod load;
+pub mod long_floor;
 pub mod record;
 pub mod report;
 pub mod serve;

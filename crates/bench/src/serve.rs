@@ -15,7 +15,7 @@ use csd_drive::{MediaKind, media::Direct};
 use rustix::process::{Pid, RawPid, Signal, getppid, set_parent_process_death_signal};
 
 use crate::wire::NQN;
-use crate::{Error, cpus, floor};
+use crate::{Error, cpus, floor, long_floor};
 
 /// Kind of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -24,6 +24,8 @@ pub enum Side {
     Drive,
     /// The bare server, [`crate::floor`].
     Floor,
+    /// The bare server of operations of any length, [`crate::long_floor`].
+    LongFloor,
 }
 
 /// Options of a server.
@@ -44,7 +46,7 @@ pub struct Options {
     /// Size of new media, bytes.
     #[arg(long, default_value_t = SIZE_BYTES)]
     pub size_bytes: u64,
-    /// Number of cores of the drive.
+    /// Number of cores of the drive; of the floor of long operations, its connections.
     #[arg(long, default_value_t = 1)]
     pub cores: usize,
     /// Process that this one must not outlive.
@@ -113,7 +115,11 @@ impl Server {
     /// # Errors
     /// If it does not start.
     pub fn start(launch: Launch, side: Side, options: &Options) -> Result<Self, Error> {
-        let name = if side == Side::Drive { "drive" } else { "floor" };
+        let name = match side {
+            Side::Drive => "drive",
+            Side::Floor => "floor",
+            Side::LongFloor => "long-floor",
+        };
         let cannot = || Error::system(format!("cannot start the {name} as a process"));
         let program = std::env::current_exe().map_err(cannot())?;
         let mut command = Command::new(program);
@@ -214,6 +220,7 @@ pub fn serve(side: Side, options: &Options) -> Result<(), Error> {
     }
     match side {
         Side::Floor => floor::serve(announce),
+        Side::LongFloor => long_floor::serve(options.cores, announce),
         Side::Drive => drive(options),
     }
 }

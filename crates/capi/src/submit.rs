@@ -6,7 +6,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use csd_client::{Operation, STORE_IF_ABSENT, STORE_IF_EXISTS, STORE_NO_COMPRESSION};
+use csd_client::{Key, Operation, STORE_IF_ABSENT, STORE_IF_EXISTS, STORE_NO_COMPRESSION};
 
 use crate::completion::{Callback, Command};
 use crate::fault::{Fault, guarded};
@@ -35,6 +35,25 @@ fn submit(
 
 fn plain(callback: Callback, argument: *mut c_void) -> Command {
     Command { callback, argument, target: None, size: 0 }
+}
+
+/// Submits an operation on a key that returns no data.
+///
+/// # Safety
+/// As for [`bytes`].
+unsafe fn submit_key(
+    ns: *mut c_void,
+    qpair: *mut c_void,
+    key: *const c_void,
+    key_len: u8,
+    command: Command,
+    operation: fn(Key) -> Operation,
+) -> c_int {
+    guarded(|| {
+        // SAFETY: the caller's bytes, used before this returns.
+        let key = unsafe { key_of(key, key_len) }?;
+        submit(ns, qpair, operation(key), command)
+    })
 }
 
 /// Submits Store.
@@ -95,11 +114,8 @@ pub unsafe extern "C" fn csd_kv_delete(
     cb_fn: Callback,
     cb_arg: *mut c_void,
 ) -> c_int {
-    guarded(|| {
-        // SAFETY: the caller's bytes, used before this returns.
-        let key = unsafe { key_of(key, key_len) }?;
-        submit(ns, qpair, Operation::Delete(key), plain(cb_fn, cb_arg))
-    })
+    // SAFETY: as the caller of this function promises.
+    unsafe { submit_key(ns, qpair, key, key_len, plain(cb_fn, cb_arg), Operation::Delete) }
 }
 
 /// Submits Exist.
@@ -112,11 +128,8 @@ pub unsafe extern "C" fn csd_kv_exist(
     cb_fn: Callback,
     cb_arg: *mut c_void,
 ) -> c_int {
-    guarded(|| {
-        // SAFETY: the caller's bytes, used before this returns.
-        let key = unsafe { key_of(key, key_len) }?;
-        submit(ns, qpair, Operation::Exists(key), plain(cb_fn, cb_arg))
-    })
+    // SAFETY: as the caller of this function promises.
+    unsafe { submit_key(ns, qpair, key, key_len, plain(cb_fn, cb_arg), Operation::Exists) }
 }
 
 /// Submits List.
@@ -144,7 +157,7 @@ pub unsafe extern "C" fn csd_kv_list(
 ///
 /// # Safety
 /// As for [`bytes`].
-pub(crate) unsafe fn start(key: *const c_void, len: u8) -> Result<Option<csd_client::Key>, Fault> {
+pub(crate) unsafe fn start(key: *const c_void, len: u8) -> Result<Option<Key>, Fault> {
     match len {
         0 => Ok(None),
         // SAFETY: as the caller of this function promises.

@@ -3,6 +3,8 @@
 
 use std::ffi::{c_int, c_void};
 
+use csd_client::{Client, Error};
+
 use crate::fault::{Fault, guarded};
 use crate::handle;
 use crate::memory::{Target, bytes, key as key_of, list_data, next_key};
@@ -61,14 +63,8 @@ pub unsafe extern "C" fn csd_kv_delete_wait(
     key: *const c_void,
     key_len: u8,
 ) -> c_int {
-    guarded(|| {
-        // SAFETY: the caller's bytes, used before this returns.
-        let key = unsafe { key_of(key, key_len) }?;
-        match handle::namespace(ns)?.delete(key.as_bytes())? {
-            true => Ok(0),
-            false => Err(Fault::no_key()),
-        }
-    })
+    // SAFETY: as the caller of this function promises.
+    unsafe { wait_key(ns, key, key_len, Client::delete) }
 }
 
 /// Asks if a key exists.
@@ -78,10 +74,24 @@ pub unsafe extern "C" fn csd_kv_exist_wait(
     key: *const c_void,
     key_len: u8,
 ) -> c_int {
+    // SAFETY: as the caller of this function promises.
+    unsafe { wait_key(ns, key, key_len, Client::exists) }
+}
+
+/// Calls `operation`, which returns true if the key exists or existed, and waits for it.
+///
+/// # Safety
+/// As for [`bytes`].
+unsafe fn wait_key(
+    ns: *mut c_void,
+    key: *const c_void,
+    key_len: u8,
+    operation: fn(&Client, &[u8]) -> Result<bool, Error>,
+) -> c_int {
     guarded(|| {
         // SAFETY: the caller's bytes, used before this returns.
         let key = unsafe { key_of(key, key_len) }?;
-        match handle::namespace(ns)?.exists(key.as_bytes())? {
+        match operation(&handle::namespace(ns)?, key.as_bytes())? {
             true => Ok(0),
             false => Err(Fault::no_key()),
         }

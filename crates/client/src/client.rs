@@ -12,7 +12,7 @@ use csd_initiator::Address;
 use csd_nvme::kv::Key;
 use csd_reactor::{Buffer, Config, CoreId, Hosted, Unanswered, core_local, set_core_local};
 
-use crate::pages::{PAGE_BYTES, Pages};
+use crate::pages::Pages;
 use crate::session::Info;
 use crate::{Error, Operation, Outcome, Put, Session, Settings};
 
@@ -284,17 +284,16 @@ pub struct Keys {
 impl Keys {
     /// Reads the next page.
     fn turn(&mut self) -> Result<(), Error> {
-        let from = self.pages.last;
-        let page =
-            self.client.call(async move |session| session.list(from.as_ref(), PAGE_BYTES).await)?;
-        match self.pages.turn(page) {
-            Ok(Some(page)) => self.page = page.into(),
-            Ok(None) => self.ended = true,
-            Err(reason) => {
-                let drive = self.client.address().to_string().into();
-                let reason = reason.to_owned();
-                return Err(csd_initiator::Error::Protocol { drive, reason }.into());
-            }
+        let mut pages = self.pages;
+        let turned = self.client.call(async move |session| {
+            let page = session.page(&mut pages).await?;
+            Ok((page, pages))
+        });
+        let (page, pages) = turned?;
+        self.pages = pages;
+        match page {
+            Some(page) => self.page = page.into(),
+            None => self.ended = true,
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ pub(crate) const PAGE_BYTES: u32 = 64 << 10;
 pub(crate) const REPEATS: &str = "its list of keys goes round in a circle";
 
 /// Position of a listing.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pages {
     /// Last key returned, from which the next page starts.
     pub(crate) last: Option<Key>,

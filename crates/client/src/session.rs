@@ -30,17 +30,9 @@ pub struct Session {
     kv: RefCell<Kv>,
     /// Number of connections made after the first one.
     renewals: Cell<u64>,
-    renewing: Lock,
+    renewing: Semaphore,
     /// Size of the next Retrieve, bytes.
     hint_bytes: Cell<u32>,
-}
-
-struct Lock(Semaphore);
-
-impl std::fmt::Debug for Lock {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Lock")
-    }
 }
 
 /// Description of a namespace.
@@ -84,7 +76,7 @@ impl Session {
             nsid,
             kv: RefCell::new(Kv::open(&controller, nsid)?),
             renewals: Cell::new(0),
-            renewing: Lock(Semaphore::new(1)),
+            renewing: Semaphore::new(1),
             hint_bytes: Cell::new(HINT_BYTES),
         })
     }
@@ -216,13 +208,19 @@ impl Session {
     /// Any of a command's.
     pub async fn keys(&self, wanted: impl Fn(&Key) -> bool) -> Result<Vec<Key>, Error> {
         let (mut all, mut pages) = (Vec::new(), Pages::default());
-        loop {
-            let page = self.list(pages.last.as_ref(), PAGE_BYTES).await?;
-            match pages.turn(page).map_err(|reason| self.protocol(reason))? {
-                Some(page) => all.extend(page.into_iter().filter(&wanted)),
-                None => return Ok(all),
-            }
+        while let Some(page) = self.page(&mut pages).await? {
+            all.extend(page.into_iter().filter(&wanted));
         }
+        Ok(all)
+    }
+
+    /// Returns the next keys of a listing; `None` at its end.
+    ///
+    /// # Errors
+    /// Any of a command's.
+    pub(crate) async fn page(&self, pages: &mut Pages) -> Result<Option<Vec<Key>>, Error> {
+        let page = self.list(pages.last.as_ref(), PAGE_BYTES).await?;
+        pages.turn(page).map_err(|reason| self.protocol(reason))
     }
 
     /// Makes completed stores durable, if the drive has a volatile write cache.
@@ -273,7 +271,7 @@ impl Session {
         renewals: u64,
         error: csd_initiator::Error,
     ) -> Result<(), csd_initiator::Error> {
-        let _permit = self.renewing.0.acquire(1).await;
+        let _permit = self.renewing.acquire(1).await;
         if self.renewals.get() != renewals {
             return Ok(());
         }

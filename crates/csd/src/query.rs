@@ -43,22 +43,28 @@ fn of_array<T: Send + 'static>(
     question: impl AsyncFn(&Controller, Option<u32>) -> Result<T, Error> + Send + 'static,
 ) -> Result<Answers<T>, Failure> {
     context.with_array(async move |array: &Array| {
+        let slots = match &only {
+            Some(only) => vec![drive_named(array.slots(), |slot| &slot.name, only)?],
+            None => array.slots().iter().collect(),
+        };
         let mut answers = Vec::new();
-        for slot in array.slots() {
-            if only.as_ref().is_some_and(|only| *only != slot.name) {
-                continue;
-            }
+        for slot in slots {
             let answer = match slot.drive() {
                 Ok(drive) => question(&drive.controller, None).await.map_err(|e| e.to_string()),
                 Err(why) => Err(why.to_owned()),
             };
             answers.push((slot.name.clone(), answer));
         }
-        match only {
-            Some(name) if answers.is_empty() => {
-                Err(Failure::usage(format!("the array has no drive {name:?}")))
-            }
-            _ => Ok(answers),
-        }
+        Ok(answers)
     })
+}
+
+/// Returns the drive of an array that has this name.
+pub(crate) fn drive_named<'a, T>(
+    drives: &'a [T],
+    name_of: impl Fn(&T) -> &str,
+    name: &str,
+) -> Result<&'a T, Failure> {
+    let found = drives.iter().find(|drive| name_of(drive) == name);
+    found.ok_or_else(|| Failure::usage(format!("the array has no drive {name:?}")))
 }

@@ -5,6 +5,7 @@
 
 use std::io::Read;
 
+use csd_initiator::Kv;
 use csd_nvme::kv::{Key, STORE_IF_ABSENT, STORE_IF_EXISTS};
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, random_bytes};
@@ -97,9 +98,7 @@ impl Session {
     }
 
     async fn old(&self, key: &Key) -> Result<Old, Error> {
-        let size = u32::try_from(MANIFEST_BYTES).expect("64");
-        let front = self.front(key, size).await?;
-        Ok(front.map(|(front, whole)| (front.to_vec(), whole)))
+        self.run(async |kv, _| self::old(kv, key).await).await
     }
 
     fn refused(&self, what: &'static str, status: Status) -> Error {
@@ -185,11 +184,9 @@ impl Session {
         old: &Old,
     ) -> Result<bool, Error> {
         let bytes = manifest.to_bytes();
-        let size = u32::try_from(MANIFEST_BYTES).expect("64");
         let stored = self.run(async |kv, again| {
             if again {
-                let now = kv.front(key, size).await?;
-                let now = now.map(|(front, whole)| (front.to_vec(), whole));
+                let now = self::old(kv, key).await?;
                 if now.as_ref().is_some_and(|(front, _)| front[..] == bytes) {
                     return Ok(true);
                 }
@@ -228,6 +225,12 @@ impl Session {
             }
         }
     }
+}
+
+/// Returns the value of `key` that a put would replace.
+async fn old(kv: &Kv, key: &Key) -> Result<Old, csd_initiator::Error> {
+    let front = kv.front(key, u32::try_from(MANIFEST_BYTES).expect("64")).await?;
+    Ok(front.map(|(front, whole)| (front.to_vec(), whole)))
 }
 
 /// Returns the manifest in a value's first bytes, if the value is one.

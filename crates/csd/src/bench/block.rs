@@ -11,7 +11,7 @@ use csd_bench::wire::Target;
 use csd_initiator::{Address, NamespaceKind};
 use serde_json::{Value, json};
 
-use super::{LAUNCH, failure, measured, unpinned};
+use super::{LAUNCH, failure, inconclusive, measured, unpinned};
 use crate::cli::bench::Block;
 use crate::context::Context;
 use crate::query::query;
@@ -53,11 +53,7 @@ pub(super) fn block(options: &Block, context: &Context) -> Result<Report, Failur
         report.warn(format!("the result is {}", outcome.validity));
     }
     for row in outcome.rows.iter().filter(|row| row.rates.is_inconclusive()) {
-        report.warn(format!(
-            "{} is inconclusive: its ratios scatter by more than 15 %; measure more pairs, or \
-             when the machine is less busy",
-            row.name
-        ));
+        report.warn(inconclusive(row.name));
     }
     report.warnings.extend(unpinned());
     Ok(report)

@@ -4,6 +4,7 @@
 //! measurement is a module that calls [`measured`].
 
 mod block;
+mod kv;
 
 use csd_bench::frame::{Step, Stop};
 use csd_bench::serve::{self, Launch};
@@ -24,6 +25,7 @@ const LAUNCH: Launch = Launch(&["bench", "serve"]);
 pub(crate) fn bench(command: &Bench, context: &Context) -> Result<Report, Failure> {
     match command {
         Bench::Block(options) => block::block(options, context),
+        Bench::Kv(options) => kv::kv(options, context),
         Bench::Serve(options) => {
             serve::serve(options.side, &options.options).map_err(failure)?;
             Ok(Report::new("", Value::Null))
@@ -51,6 +53,14 @@ fn measured<T: Send + 'static>(
     done.map_err(Failure::run)?.map_err(Failure::run)?.map_err(failure)
 }
 
+/// Returns the warning of a row whose ratios scatter.
+fn inconclusive(name: &str) -> String {
+    format!(
+        "{name} is inconclusive: its ratios scatter by more than 15 %; measure more pairs, or when \
+         the machine is less busy"
+    )
+}
+
 /// Returns a warning if this process may use one CPU alone.
 fn unpinned() -> Option<String> {
     (!cpus::can_pin()).then(|| {
@@ -62,6 +72,7 @@ fn unpinned() -> Option<String> {
 fn failure(error: Error) -> Failure {
     match error {
         Error::Usage(why) => Failure::usage(why),
+        Error::Client(error) => error.into(),
         other => Failure::run(other),
     }
 }

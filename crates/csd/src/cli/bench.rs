@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::builder::RangedU64ValueParser;
+use clap::builder::{RangedI64ValueParser, RangedU64ValueParser};
 use clap::{Args, Subcommand, value_parser};
 use csd_bench::serve::{Options, SPIN_US, Side};
 use csd_reactor::BackendKind;
+
+use crate::units::parse_size;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
@@ -21,6 +23,22 @@ Examples:
   csd bench block --pairs 3 --record block.jsonl
   csd bench block --url nvme+tcp://192.0.2.7:4420/nqn.2014-08.org.example:disk")]
     Block(Block),
+    /// Compare values of a key-value namespace with bare TCP and a plain file
+    ///
+    /// Fills a namespace and reads its values, by sequential and by random keys. Starts a drive in
+    /// memory, or on the file of --media, and a bare server (the floor) that moves as many bytes,
+    /// and loads them in turns. On a file, fills are also compared with a plain file that gets as
+    /// many bytes and is synced for every group of values in flight. A figure is the median of the
+    /// ratios of the pairs, drive over floor, with quartiles; latencies are percentiles over all
+    /// runs of the drive. Exit code 4 if the machine was too slow for a valid result, or if ratios
+    /// scatter by more than 15 %.
+    #[command(after_help = "\
+Examples:
+  csd bench kv
+  csd bench kv --value-bytes 1M --depth 8 --media /mnt/bench.media
+  csd bench kv --value-bytes 100 --keys 50000 --threads 2 --record kv.jsonl
+  csd bench kv --url nvme+tcp://192.0.2.7:4420/nqn.2014-08.org.example:kv?nsid=2 --write")]
+    Kv(KvBench),
     /// Serve one side of a measurement
     #[command(hide = true)]
     Serve(BenchServe),
@@ -53,6 +71,46 @@ pub(crate) struct Block {
     pub(crate) record: Option<PathBuf>,
 }
 
+/// Options of `csd bench kv`.
+#[derive(Args, Debug)]
+pub(crate) struct KvBench {
+    /// Length of a value, such as 100, 16K or 1M; at most 16M
+    #[arg(long, value_name = "SIZE", default_value = "16K", value_parser = value_size)]
+    pub(crate) value_bytes: u32,
+    /// Number of keys, and of operations of a run [default: 128 MiB of values, but 32 to 50000]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=100_000_000))]
+    pub(crate) keys: Option<u32>,
+    /// Number of client threads, each with a connection of its own
+    #[arg(long, value_name = "N", default_value = "1", value_parser = up_to(64))]
+    pub(crate) threads: u16,
+    /// Operations in flight of each thread
+    #[arg(long, value_name = "N", default_value = "8", value_parser = up_to(127))]
+    pub(crate) depth: u16,
+    /// Number of pairs of runs for each row
+    #[arg(long, value_name = "N", default_value = "10", value_parser = positive())]
+    pub(crate) pairs: u64,
+    /// Medium of the drive: memory, or a file that does not exist yet and is deleted afterwards
+    #[arg(long, value_name = "memory|FILE", default_value = "memory", conflicts_with = "url")]
+    pub(crate) media: PathBuf,
+    /// I/O backend of the drive; `auto` takes io_uring where the kernel allows it, else epoll
+    #[arg(long, value_name = "auto|uring|epoll", default_value = "auto", conflicts_with = "url")]
+    pub(crate) backend: BackendKind,
+    /// Time that the drive polls before it sleeps, microseconds
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = SPIN_US, conflicts_with = "url")]
+    pub(crate) spin_us: u32,
+    /// Measure this NVMe/TCP drive, of any maker, instead of starting one; only values that it has
+    /// are read, unless --write is given
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// Store values in the drive of --url, under keys that begin with `csdb` and 8 random bytes,
+    /// read them, and delete them
+    #[arg(long, requires = "url")]
+    pub(crate) write: bool,
+    /// Also append the results to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+}
+
 /// Options of `csd bench serve`, which `csd bench` runs itself.
 #[derive(Args, Debug)]
 pub(crate) struct BenchServe {
@@ -60,6 +118,18 @@ pub(crate) struct BenchServe {
     pub(crate) side: Side,
     #[command(flatten)]
     pub(crate) options: Options,
+}
+
+/// Parses the length of a value.
+fn value_size(text: &str) -> Result<u32, String> {
+    match u32::try_from(parse_size(text)?) {
+        Ok(bytes) if (1..=16 << 20).contains(&bytes) => Ok(bytes),
+        _ => Err("a value has 1 byte to 16M".to_owned()),
+    }
+}
+
+fn up_to(most: u16) -> RangedI64ValueParser<u16> {
+    value_parser!(u16).range(1..=most.into())
 }
 
 fn positive() -> RangedU64ValueParser<u64> {

@@ -22,6 +22,7 @@ use crate::cli::kv::{Get, Keys, Kv, Ls, Put, Where};
 use crate::context::Context;
 use crate::each::each;
 use crate::progress::Bar;
+use crate::query::drive_named;
 use crate::report::{Failure, Report};
 use crate::runtime::runtime;
 use crate::table::pairs;
@@ -241,11 +242,7 @@ fn address(at: &Where, context: &Context) -> Result<Address, Failure> {
     }
     let file = ArrayFile::load(context.array_path())?;
     let found = match &at.drive {
-        Some(name) => file
-            .drives
-            .iter()
-            .find(|drive| drive.name == *name)
-            .ok_or_else(|| Failure::usage(format!("the array has no drive {name:?}")))?,
+        Some(name) => drive_named(&file.drives, |drive| &drive.name, name)?,
         None => match &file.drives[..] {
             [only] => only,
             drives => {

@@ -25,6 +25,13 @@ struct Waiter {
     waker: RefCell<Option<Waker>>,
 }
 
+impl std::fmt::Debug for Semaphore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let waiting = self.0.line.borrow().len();
+        write!(f, "Semaphore({} free, {waiting} waiting)", self.0.free.get())
+    }
+}
+
 impl Semaphore {
     /// Returns a semaphore with this many permits.
     #[must_use]
