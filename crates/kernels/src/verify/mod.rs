@@ -119,9 +119,7 @@ impl Verify {
 
     fn count(&mut self, checksums: &[u32]) {
         self.pages += checksums.len() as u64;
-        for checksum in checksums {
-            self.digest = self.version.run.update(self.digest, &checksum.to_le_bytes());
-        }
+        self.digest = digest::add(self.version, self.digest, checksums);
     }
 
     /// Returns the CRC-32C of all checksums so far, little-endian and in order: one number by which
