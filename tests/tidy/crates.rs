@@ -12,7 +12,7 @@ const EDGES: [(&str, &[&str]); 10] = [
     ("capi", &["client", "initiator", "nvme"]),
     ("store", &["initiator", "kernels", "nvme", "reactor"]),
     ("wasm", &["kernels", "nvme"]),
-    ("bench", &["drive", "nvme"]),
+    ("bench", &["drive", "kernels", "nvme"]),
     (
         "csd",
         &["bench", "drive", "store", "client", "reactor", "nvme", "kernels", "initiator", "wasm"],

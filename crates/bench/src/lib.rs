@@ -12,6 +12,7 @@
 //!   pinning
 //! - [`wire`]: blocking commands; [`client`]: a client that keeps a queue full
 //! - [`workload`]: the operations of a run; [`block`]: the measurement of block I/O
+//! - [`verify`]: the measurement of verify by pages, units and unrolling
 
 pub mod block;
 pub mod client;
@@ -22,6 +23,7 @@ pub mod frame;
 pub mod record;
 pub mod report;
 pub mod serve;
+pub mod verify;
 pub mod wire;
 pub mod workload;
 

@@ -4,6 +4,7 @@
 //! measurement is a module that calls [`measured`].
 
 mod block;
+mod verify;
 
 use csd_bench::frame::{Step, Stop};
 use csd_bench::serve::{self, Launch};
@@ -24,6 +25,7 @@ const LAUNCH: Launch = Launch(&["bench", "serve"]);
 pub(crate) fn bench(command: &Bench, context: &Context) -> Result<Report, Failure> {
     match command {
         Bench::Block(options) => block::block(options, context),
+        Bench::Verify(options) => verify::verify(options, context),
         Bench::Serve(options) => {
             serve::serve(options.side, &options.options).map_err(failure)?;
             Ok(Report::new("", Value::Null))

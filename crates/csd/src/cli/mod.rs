@@ -223,6 +223,7 @@ impl Command {
             Self::Run(run) => return run.words(),
             Self::Program(command) => command.words(),
             Self::Bench(Bench::Block(_)) => "bench block",
+            Self::Bench(Bench::Verify(_)) => "bench verify",
             Self::Bench(Bench::Serve(_)) => "bench serve",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",

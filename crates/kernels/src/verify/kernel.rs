@@ -195,17 +195,28 @@ impl Kernel for VerifyKernel {
     }
 
     fn settings_in_words(&self, parameters: &[u8]) -> String {
-        Parameters::parse(parameters).map_or_else(
-            |_| String::new(),
-            |Parameters { plan, .. }| {
-                format!(
-                    "{} pages a unit, {} units, {} pages together",
-                    plan.pages_per_unit(),
-                    plan.units(),
-                    plan.unroll()
-                )
-            },
-        )
+        match Parameters::parse(parameters) {
+            Ok(Parameters { plan, .. }) if plan.unroll() == 0 => {
+                "the drives change units and unrolling while they work".to_owned()
+            }
+            Ok(Parameters { plan, .. }) => format!(
+                "{} pages a unit, {} units, {} pages together",
+                plan.pages_per_unit(),
+                plan.units(),
+                plan.unroll()
+            ),
+            Err(_) => String::new(),
+        }
+    }
+
+    fn adaptive(&self, parameters: &[u8]) -> Option<Vec<u8>> {
+        let Parameters { plan, .. } = Parameters::parse(parameters).ok()?;
+        Some(Pages::adaptive(plan.page_bytes()).encode())
+    }
+
+    fn adapted(&self, parameters: &[u8], unroll: u8) -> Option<Vec<u8>> {
+        let parsed = Parameters::parse(parameters).ok()?;
+        Some(Parameters { plan: parsed.plan.adapted(unroll)?, ..parsed }.encode())
     }
 
     fn alternatives(&self, parameters: &[u8], executions_max: u16) -> Vec<Vec<u8>> {

@@ -28,7 +28,7 @@ const fn factors(distance: u32) -> [i64; 2] {
     [power(distance + 31) as i64, power(distance - 33) as i64]
 }
 
-const TURN_FACTORS: [i64; 2] = factors(8 * TURN as u32);
+const TURN_FACTORS: [i64; 2] = factors(2560);
 const VECTOR_FACTORS: [[i64; 2]; 3] = [factors(1536), factors(1024), factors(512)];
 const LANE_FACTORS: [[i64; 2]; 3] = [factors(384), factors(256), factors(128)];
 
