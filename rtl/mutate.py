@@ -7,8 +7,9 @@ verifier must fail for it.
 import shutil
 import sys
 from dataclasses import dataclass
+from functools import partial
 
-from tools import BUILD, ROOT, Failed, Parameters, bench, build, has_verilator
+from tools import BUILD, ROOT, Failed, Parameters, Tally, bench, build, has_verilator
 
 SMALL = Parameters(3, 2, 64, 512)
 SLOW = Parameters(4, 2, 32, 32)  # loading takes longer than computing
@@ -132,30 +133,28 @@ def survives(mutation: Mutation) -> str | None:
     return None
 
 
-def records() -> list[dict[str, object]]:
-    """Run all mutations; return what became of each."""
-    found: list[dict[str, object]] = []
-    for mutation in MUTATIONS:
-        why = survives(mutation)
-        verdict = f"seen: {why}" if why else "NOT SEEN"
-        print(f"{mutation.name}: {verdict}", flush=True)
-        found.append({"record": "mutation", "name": mutation.name, "seen": why is not None,
-                      "why": why, "parameters": str(mutation.parameters)})  # fmt: skip
-    return found
+def seen(mutation: Mutation) -> dict[str, object]:
+    """Return the record of a mutation; fail if the simulation does not see it."""
+    why = survives(mutation)
+    if why is None:
+        raise Failed(f"{mutation.name}: not seen")
+    return {"record": "mutation", "name": mutation.name, "seen": True, "why": why,
+            "parameters": str(mutation.parameters)}  # fmt: skip
+
+
+def told(mutation: Mutation) -> str:
+    """Simulate a mutation; return how the simulation saw it."""
+    return f"{mutation.name}: {seen(mutation)['why']}"
 
 
 def main() -> int:
     """Exit with 1 if a mutation is not seen."""
     if not has_verilator():
         return 0
-    try:
-        found = records()
-    except Failed as why:
-        print(f"FAILED: {why}")
-        return 1
-    missed = sum(not record["seen"] for record in found)
-    print(f"{len(found) - missed} passed, {missed} failed")
-    return 1 if missed else 0
+    tally = Tally()
+    for mutation in MUTATIONS:
+        tally.attempt(mutation.name, partial(told, mutation))
+    return tally.end()
 
 
 if __name__ == "__main__":

@@ -10,9 +10,10 @@ import shutil
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from tools import BUILD, RTL, Failed, run, sources
+from tools import BUILD, RTL, Failed, Tally, run, sources
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,10 @@ class Proof:
     top: str
     values: dict[str, int]
     depth: int
+
+    def __str__(self) -> str:
+        values = " ".join(f"{name}={value}" for name, value in self.values.items())
+        return f"{self.top} {values}"
 
 
 STEPS = [Proof(f"step-{n}", "crc32c_formal", {"BITS": n}, 1) for n in (1, 8)]
@@ -76,6 +81,12 @@ def prove(proof: Proof) -> float:
     return time.monotonic() - begin
 
 
+def proved(proof: Proof) -> str:
+    """Run one proof; return what it proved."""
+    took = prove(proof)
+    return f"proved to depth {proof.depth}: {proof} ({took:.0f} s)"
+
+
 def main() -> int:
     """Run the proofs of a form and print what is proved."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -86,18 +97,10 @@ def main() -> int:
     if missing:
         print(f"rtl: no {', '.join(missing)}: nothing proved (skipped)")
         return 0
-    failed = 0
-    proofs = LONG if arguments.all else USUAL
-    for proof in proofs:
-        values = " ".join(f"{name}={value}" for name, value in proof.values.items())
-        try:
-            took = prove(proof)
-            print(f"proved to depth {proof.depth}: {proof.top} {values} ({took:.0f} s)", flush=True)
-        except Failed as why:
-            print(f"FAILED: {proof.top} {values}: {why}", flush=True)
-            failed += 1
-    print(f"{len(proofs) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    tally = Tally()
+    for proof in LONG if arguments.all else USUAL:
+        tally.attempt(str(proof), partial(proved, proof))
+    return tally.end()
 
 
 if __name__ == "__main__":

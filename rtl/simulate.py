@@ -11,10 +11,9 @@ import shutil
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
 from pathlib import Path
 
-from tools import BUILD, ROOT, Failed, Parameters, bench, build, has_verilator, run, sources
+from tools import BUILD, ROOT, Failed, Parameters, Tally, bench, build, has_verilator, run, sources
 
 # Every kind of shape: one page, one unit, words narrower than, as wide as and wider than the bus,
 # runs of banks that wrap round, numbers of pages that nothing divides.
@@ -113,35 +112,24 @@ def main() -> int:
     form = arguments.form
     matrix = {"short": SHORT, "usual": MATRIX, "long": LONG}[form]
     count = {"short": 2, "usual": 3, "long": 20}[form]
-    passed = failed = 0
     print(f"{'PAGES x UNITS':32} {'results':>8} {'cycles':>10} {'build s':>8}")
     seeds = range(arguments.seed, arguments.seed + count)
 
-    def one(parameters: Parameters) -> tuple[bool, str]:
-        try:
-            results, cycles, built = simulate(parameters, seeds)
-        except Failed as why:
-            return False, f"{parameters!s:32} FAILED: {why}"
-        return True, f"{parameters!s:32} {results:8} {cycles:10} {built:8.1f}"
+    def one(parameters: Parameters) -> str:
+        results, cycles, built = simulate(parameters, seeds)
+        return f"{parameters!s:32} {results:8} {cycles:10} {built:8.1f}"
 
+    tally = Tally()
     # The first compiles what all share; the others then run on all cores.
+    tally.attempt(str(matrix[0]), lambda: one(matrix[0]))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for right, said in chain([one(matrix[0])], pool.map(one, matrix[1:])):
-            print(said, flush=True)
-            passed += right
-            failed += not right
-    checks = [lambda: f"{wrong_parameters()} wrong parameters do not elaborate"]
+        rest = [(str(parameters), pool.submit(one, parameters)) for parameters in matrix[1:]]
+        for name, running in rest:
+            tally.attempt(name, running.result)
+    tally.attempt("parameters", lambda: f"{wrong_parameters()} wrong parameters do not elaborate")
     if form != "short":
-        checks.append(lambda: against_kernel(MATRIX[1], arguments.seed))
-    for check in checks:
-        try:
-            print(check())
-            passed += 1
-        except Failed as why:
-            print(f"FAILED: {why}")
-            failed += 1
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+        tally.attempt("kernel", lambda: against_kernel(MATRIX[1], arguments.seed))
+    return tally.end()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +46,28 @@ class Parameters:
 
 class Failed(Exception):
     """A tool or a bench that said no, with its last words."""
+
+
+@dataclass
+class Tally:
+    """Numbers of attempts that passed and that failed."""
+
+    passed: int = 0
+    failed: int = 0
+
+    def attempt(self, name: str, work: Callable[[], object]) -> None:
+        """Do `work` and print what it returns, or that it FAILED and why."""
+        try:
+            print(work(), flush=True)
+            self.passed += 1
+        except Failed as why:
+            print(f"FAILED: {name}: {why}", flush=True)
+            self.failed += 1
+
+    def end(self) -> int:
+        """Print the numbers; return the exit code, 1 if an attempt failed."""
+        print(f"{self.passed} passed, {self.failed} failed")
+        return 1 if self.failed else 0
 
 
 def sources(folder: Path = ROOT) -> list[Path]:

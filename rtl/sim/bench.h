@@ -40,7 +40,8 @@ void put_beat(Port &port, const Page &page, int beat) {
   }
 }
 
-/// How often source and sink are willing, in 1024ths; changes now and then.
+/// Probabilities per cycle, in 1024ths, that the source offers a beat and that the sink takes a
+/// result. They hold until cycle `until`; then the bench draws others.
 struct Willing {
   int source = 1024, sink = 1024;
   long until = 0;
@@ -150,7 +151,7 @@ class Bench {
     Willing willing;
     willing.source = levels[random() % 6];
     willing.sink = levels[random() % 6];
-    // Now and then one side waits for as long as a group takes, so that everything fills up.
+    // One time in five, one side waits for as long as a group takes, so that everything fills up.
     if (random() % 5 == 0) (random() % 2 ? willing.source : willing.sink) = 0;
     willing.until = cycle + 1 + long(random() % uint64_t(2 * (kSteps + kBeats) + 100));
     return willing;

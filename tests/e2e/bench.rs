@@ -227,3 +227,36 @@ fn an_interrupted_measurement_leaves_no_server() {
         }
     }
 }
+
+#[test]
+fn verify_is_measured_by_combination_and_computed_for_the_circuit() {
+    let array = folder();
+    let short = ["bench", "verify", "--sizes", "4K,60K", "--rounds", "1", "--run-ms", "1"];
+    let more = ["--matrix", "--units", "2", "--record", "r.jsonl", "--json"];
+    let measured = array.csd(&[&short[..], &more].concat());
+    assert!([0, 4].contains(&measured.code), "{}", measured.stderr);
+    let computed = array.csd(&["bench", "verify", "--engine", "rtl", "--json"]).expect(0, &[]);
+    let page = Page::read();
+    for done in [measured.json(), computed.json()] {
+        let wrong = page.wrong("bench verify", "csd bench verify", &done["result"]);
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+    let measured = measured.json()["result"]["combinations"].as_array().unwrap().len();
+    let recorded = fs::read_to_string(array.path("r.jsonl")).unwrap().lines().count();
+    // Sequential, adaptive, and 9 combinations of pages and unrolling for 1 and 2 units.
+    assert_eq!((measured, recorded), (2 * 20, 2 * 20));
+    let computed = computed.json();
+    let computed = computed["result"]["combinations"].as_array().unwrap();
+    assert_eq!(computed.len(), 3 * 4 * 19);
+    let row = computed.iter().find(|row| {
+        let is = |field: &str, value: u64| row[field] == value;
+        is("bytes", 1 << 30) && is("lane_bits", 8) && is("units", 12)
+    });
+    assert_eq!(row.unwrap()["cycles"], 16_817_434);
+    let text = array.csd(&["bench", "verify", "--engine", "rtl", "--sizes", "60K"]);
+    text.expect(0, &["25x12", "60 KiB"]);
+    for wrong in ["0", "17G", "x"] {
+        array.csd(&["bench", "verify", "--sizes", wrong]).expect(2, &["--sizes"]);
+    }
+    array.csd(&["bench", "verify", "--units", "0"]).expect(2, &["--units"]);
+}

@@ -155,6 +155,14 @@ fn verify_gives_the_digest_of_the_pages_however_they_lie() {
     let plain = array.csd(&["run", "verify", "x", "--json"]).expect(0, &[]).json();
     assert_eq!(auto["result"]["digest"], plain["result"]["digest"]);
     assert_eq!(auto["result"]["digest"], digest(&fetch(&array, "sums")));
+    assert_eq!(auto["result"]["unroll"], 0);
+    let host = ["run", "verify", "x", "--auto", "--on", "host", "--json"];
+    let host = array.csd(&host).expect(0, &[]).json();
+    assert_eq!(host["result"]["digest"], plain["result"]["digest"]);
+    assert!(host["result"]["unroll"].as_u64().unwrap() > 0);
+    let all = array.csd(&["run", "verify", "x", "--auto", "--on", "all", "-o", "again"]);
+    all.expect(0, &["the drives change units and unrolling"]);
+    assert!(fetch(&array, "again") == fetch(&array, "sums"));
 }
 
 /// Change of all ranks in a step below which page rank ends; networkx has it per node.

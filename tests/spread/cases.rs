@@ -112,8 +112,14 @@ fn whole(case: Case) -> Case {
 }
 
 fn verify(spacing: bool) -> Vec<u8> {
-    // Pages of 1000 bytes, one at a time, one unit, three together; a gap after every 7.
-    let mut parameters = [&1000u32.to_le_bytes()[..], &1u32.to_le_bytes(), &[1, 0, 3]].concat();
+    verify_parameters(1000, 3, spacing)
+}
+
+/// Returns parameters of verify: pages of this many bytes, one at a time, one unit, `unroll`
+/// together (0: as the drive likes); with spacing a gap after every 7.
+pub fn verify_parameters(page_bytes: u32, unroll: u8, spacing: bool) -> Vec<u8> {
+    let mut parameters =
+        [&page_bytes.to_le_bytes()[..], &1u32.to_le_bytes(), &[1, 0, unroll]].concat();
     parameters.resize(16, 0);
     if spacing {
         parameters.extend([&7u32.to_le_bytes()[..], &[0; 4], &99u64.to_le_bytes()].concat());
@@ -167,6 +173,7 @@ pub fn all() -> Vec<Case> {
         )),
         case("pages", 5, vec![blocks().into()], verify(false), done),
         case("pages with gaps", 5, vec![blocks().into()], verify(true), done),
+        whole(case("few pages", 5, vec![blocks().into()], verify_parameters(1000, 0, true), done)),
         case("pages to memory", 5, vec![skipped.into()], verify(true), to_memory(2460)),
         case("pages to values", 5, vec![blocks().into()], verify(false), to_values(128)),
         // Only one of these values begins where an element does.

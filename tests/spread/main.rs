@@ -13,7 +13,7 @@ use csd_initiator::{Address, Compute, Controller, Kv, Memory, Options};
 use csd_nvme::capsule::Sqe;
 use csd_nvme::execute::{Execution, Output, Place};
 use csd_nvme::status::Status;
-use csd_reactor::{Class, spawn, timeout};
+use csd_reactor::{Class, now, spawn, timeout};
 
 use cases::{Case, MEMORY_NSID};
 
@@ -94,6 +94,48 @@ pub fn long(sources: usize, cores: u16) -> Execution {
     let parameters = cases::count_parameters(7);
     let output = Output::Completion;
     Execution { program: 1, output, sources, inline: vec![], parameters, serial: false, cores }
+}
+
+/// Returns a long execution of verify: `sources` times the whole memory.
+fn verify(sources: usize, cores: u16, unroll: u8) -> Execution {
+    let parameters = cases::verify_parameters(4096, unroll, false);
+    Execution { program: 5, parameters, ..long(sources, cores) }
+}
+
+/// Verifies with fixed numbers of cores and as the drive likes. Returns the times, the drive's own
+/// last, ns.
+pub async fn verify_times(address: &Address, sources: usize, cores: u16) -> Vec<u64> {
+    let controller = connect(address).await;
+    let compute = Compute::open(&controller, 5).unwrap();
+    let fixed = (1..=cores).map(|cores| verify(sources, cores, 1));
+    let mut times = Vec::new();
+    let mut digest = None;
+    // The drive's own choice is known once it has worked.
+    for execution in fixed.chain([verify(sources, u16::MAX, 0), verify(sources, u16::MAX, 0)]) {
+        let began = now();
+        let result = compute.execute(4, &execution).await.unwrap();
+        assert_eq!(*digest.get_or_insert(result), result, "{} cores", execution.cores);
+        times.push(now().ns() - began.ns());
+    }
+    assert_eq!(cores_told(&compute).await, cores);
+    times
+}
+
+/// Reads and writes memory until `until` is over: commands of a host, as many at once as its queue
+/// takes.
+pub async fn commands(address: &Address, until: Duration) {
+    let controller = connect(address).await;
+    let busy = (0..12).map(|_| {
+        let memory = Memory::open(&controller, MEMORY_NSID).unwrap();
+        spawn(Class::Foreground, async move {
+            loop {
+                memory.read(0, 64 << 10).await.unwrap();
+            }
+        })
+    });
+    let busy: Vec<_> = busy.collect();
+    csd_reactor::sleep(until).await;
+    drop(busy);
 }
 
 /// Aborts a long execution while it runs on all cores.

@@ -16,7 +16,9 @@ use csd_initiator::{Address, Compute};
 use csd_reactor::sim::{MachineId, World, WorldConfig};
 use csd_reactor::{Class, CoreId, Listener, busy, sleep, spawn};
 
-use crate::{MEMORY_BYTES, NQN, abort, connect, equal_everywhere, leave, long};
+use crate::{
+    MEMORY_BYTES, NQN, abort, commands, connect, equal_everywhere, leave, long, verify_times,
+};
 
 const SPLIT: Split = Split { kv_percent: 50, reserve_percent: 5, block_bytes: 4096 };
 const LIMIT: Duration = Duration::from_secs(300);
@@ -140,5 +142,34 @@ fn a_part_that_fails_ends_the_others() {
         execution.sources.push(rest.into());
         let error = compute.execute(0, &execution).await.unwrap_err();
         assert_eq!(error.status(), Some(csd_nvme::status::Status::SOURCE_TYPE));
+    });
+}
+
+#[test]
+fn a_drive_that_chooses_takes_at_most_a_tenth_longer_than_the_best_number_of_cores() {
+    for (seed, cores) in [(1, 1), (2, 2), (3, 4)] {
+        let simulation = Simulation::new(seed, usize::from(cores));
+        simulation.host(move |address| async move {
+            let mut times = verify_times(&address, LONG, cores).await;
+            let (chosen, first) = (times.pop().unwrap(), times.pop().unwrap());
+            let best = times.into_iter().min().unwrap();
+            assert!(
+                10 * chosen <= 11 * best,
+                "{cores} cores: {chosen} ns, {first} ns, best {best}"
+            );
+        });
+    }
+}
+
+#[test]
+fn a_drive_that_chooses_gives_the_same_digest_while_hosts_send_commands() {
+    let simulation = Simulation::new(9, 4);
+    simulation.host(|address| async move {
+        let busy = address.clone();
+        let commands = spawn(Class::Foreground, async move {
+            commands(&busy, Duration::from_millis(60)).await;
+        });
+        verify_times(&address, LONG, 4).await;
+        commands.await;
     });
 }

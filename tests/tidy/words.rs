@@ -49,8 +49,9 @@ const MAY_NAME: [(&str, &[&str]); 15] = [
     ("crates/csd/build.rs", &["std::process"]),
     // Wall time on the host is what a run reports and a record carries.
     ("crates/csd/src/clock.rs", &["std::time::Instant", "SystemTime"]),
-    // Measures wall time without a reactor in between, and starts its servers as processes.
-    ("crates/bench/", &["std::time::Instant", "std::process"]),
+    // Measures wall time without a reactor in between, starts its servers as processes, and the
+    // units of verify as threads.
+    ("crates/bench/", &["std::thread", "std::time::Instant", "std::process"]),
     // Benches and examples compare wall time with the reactor's.
     ("crates/kernels/examples/", &["std::thread", "std::time::Instant"]),
     ("crates/drive/examples/", &["std::process"]),

@@ -13,6 +13,7 @@
 //! - [`wire`]: blocking commands; [`client`]: a client that keeps a queue full
 //! - [`workload`]: the operations of a run; [`block`]: the measurement of block I/O
 //! - [`load`]: a load through the client library; [`kv`]: the measurement of values
+//! - [`verify`]: the measurement of verify by pages, units and unrolling
 
 pub mod block;
 pub mod client;
@@ -26,6 +27,7 @@ pub mod long_floor;
 pub mod record;
 pub mod report;
 pub mod serve;
+pub mod verify;
 pub mod wire;
 pub mod workload;
 

@@ -9,15 +9,42 @@ use csd_store::profile::{Overlap, Profile};
 
 use crate::report::Failure;
 
-/// Loads a profile and selects a device, as `FILE` or `FILE:DEVICE` names them.
+/// Makes a name and the content of csdplan's profile of that name.
+macro_rules! shipped {
+    ($name:literal) => {
+        (
+            $name,
+            include_str!(concat!("../../../python/src/csdplan/profile/shipped/", $name, ".toml")),
+        )
+    };
+}
+
+/// Profiles that come with csdplan and have drives that compute, by name.
+const SHIPPED: [(&str, &str); 6] = [
+    shipped!("catalina"),
+    shipped!("fpga-verifier"),
+    shipped!("newport"),
+    shipped!("newport-b"),
+    shipped!("smartssd"),
+    shipped!("smartssd-b"),
+];
+
+/// Loads a profile and selects a device, as `FILE` or `FILE:DEVICE` names them. A name of a profile
+/// that comes with csdplan stands for its file, unless there is a file of that name.
 pub(crate) fn load(text: &str) -> Result<(Profile, String), Failure> {
     // A path may have a colon, so the whole text is tried first.
     let (path, device) = match text.rsplit_once(':') {
         Some((path, device)) if !Path::new(text).exists() => (path, Some(device)),
         _ => (text, None),
     };
-    let read = std::fs::read_to_string(path);
-    let read = read.map_err(|error| Failure::os(format!("profile {path}"), &error))?;
+    let shipped = SHIPPED.into_iter().find(|(name, _)| *name == path && !Path::new(path).exists());
+    let read = match shipped {
+        Some((_, content)) => content.to_owned(),
+        None => std::fs::read_to_string(path).map_err(|error| {
+            let names = SHIPPED.map(|(name, _)| name).join(", ");
+            Failure::os(format!("profile {path} (a file, or one of {names})"), &error)
+        })?,
+    };
     let profile = Profile::parse(&read)
         .map_err(|faults| Failure::usage(format!("profile {path} is not sound:\n{faults}")))?;
     let names = || profile.device.keys().cloned().collect::<Vec<_>>().join(", ");
@@ -61,4 +88,24 @@ pub(crate) fn model(text: &String) -> Result<Model, Failure> {
         return Err(Failure::usage(why));
     }
     Ok(model)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profiles_of_csdplan_are_known_by_name() {
+        for (name, _) in SHIPPED {
+            let (profile, _) = load(name)
+                .or_else(|_| load(&format!("{name}:{}", name.trim_end_matches("-b"))))
+                .unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
+            assert!(!profile.point.is_empty(), "{name}");
+        }
+        let model = model(&"fpga-verifier".to_owned()).expect("a model");
+        let verify = csd_kernels::verify::PROGRAM_ID;
+        let (_, cost) = model.programs.iter().find(|(id, _)| *id == verify).expect("verify");
+        // The memory of the circuit: 64 bytes a cycle at 300 MHz.
+        assert!((cost.compute_ns_per_byte - 1.0 / 19.2).abs() < 1e-3, "{cost:?}");
+    }
 }

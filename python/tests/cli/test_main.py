@@ -146,7 +146,15 @@ def test_bep_as_csv() -> None:
 def test_profiles_are_listed() -> None:
     body = json.loads(run("profiles", "--json").stdout)
     names = [entry["name"] for entry in body["result"]["profiles"]]
-    assert names == ["catalina", "newport", "newport-b", "nvme-ssd", "smartssd", "smartssd-b"]
+    assert names == [
+        "catalina",
+        "fpga-verifier",
+        "newport",
+        "newport-b",
+        "nvme-ssd",
+        "smartssd",
+        "smartssd-b",
+    ]
     assert "page-rank" in run("profiles").stdout
 
 

@@ -1,5 +1,6 @@
 """Every number of the shipped profiles, derived again from the calibration's relations."""
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,13 @@ def calibration(name: str, kernel: str) -> dict[str, Any]:
 
 
 def test_the_calibrated_profiles_are_shipped() -> None:
-    assert shipped_names() == ("catalina", *CALIBRATED[:2], "nvme-ssd", *CALIBRATED[2:])
+    assert shipped_names() == (
+        "catalina",
+        "fpga-verifier",
+        *CALIBRATED[:2],
+        "nvme-ssd",
+        *CALIBRATED[2:],
+    )
     for name in CALIBRATED:
         assert list(load(name).kernels()) == KERNELS
 
@@ -125,6 +132,21 @@ def test_both_profiles_hold_the_same_host_and_ssd() -> None:
     assert smartssd.device["smartssd"] == newport.device["smartssd"]
     for kernel in KERNELS:
         assert point(smartssd, kernel, "host") == point(newport, kernel, "host")
+
+
+def test_the_verifiers_times_are_its_recorded_cycles() -> None:
+    record = Path(__file__).parents[3] / "bench" / "records" / "rtl.jsonl"
+    rows = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
+    cycles = {
+        row["units"]: row["cycles"]
+        for row in rows
+        if row["record"] == "cycles" and row["lane_bits"] == 8
+    }
+    cycles[1] = next(row["sequential"] for row in rows if row.get("lane_bits") == 8)
+    points = [point for point in load("fpga-verifier").point if point.where == "drive"]
+    assert {point.units for point in points} == set(cycles)
+    for point_ in points:
+        assert point_.comp_s.median == pytest.approx(cycles[point_.units] / 300e6, rel=1e-6)
 
 
 def test_every_hardware_number_says_where_it_comes_from() -> None:

@@ -5,6 +5,7 @@
 
 mod block;
 mod kv;
+mod verify;
 
 use csd_bench::frame::{Step, Stop};
 use csd_bench::serve::{self, Launch};
@@ -26,6 +27,7 @@ pub(crate) fn bench(command: &Bench, context: &Context) -> Result<Report, Failur
     match command {
         Bench::Block(options) => block::block(options, context),
         Bench::Kv(options) => kv::kv(options, context),
+        Bench::Verify(options) => verify::verify(options, context),
         Bench::Serve(options) => {
             serve::serve(options.side, &options.options).map_err(failure)?;
             Ok(Report::new("", Value::Null))

@@ -7,7 +7,7 @@ use csd_store::profile::Overlap;
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Account {
     /// Also say what the run would take on the machines of a profile: model time, from bytes and
-    /// work alone
+    /// work alone. FILE may be the name of a profile of csdplan, such as fpga-verifier
     #[arg(long, value_name = "FILE[:DEVICE]")]
     pub(crate) profile: Option<String>,
     /// Add loading and computing in model time, or take the longer of the two [default: as the

@@ -85,8 +85,8 @@ pub(crate) struct Serve {
     /// renamed FILE.2, and so on
     #[arg(long, value_name = "FILE")]
     pub(crate) log_file: Option<PathBuf>,
-    /// Be as slow as a device of this profile (`csd characterize` writes them); DEVICE is needed
-    /// if it has several
+    /// Be as slow as a device of this profile: a file (`csd characterize` writes them), or the name
+    /// of a profile of csdplan, such as fpga-verifier; DEVICE is needed if it has several
     #[arg(long, value_name = "FILE[:DEVICE]")]
     pub(crate) pace: Option<String>,
     /// Run in its own session: Ctrl-C in this terminal does not reach it, and Linux gives it a

@@ -224,6 +224,7 @@ impl Command {
             Self::Program(command) => command.words(),
             Self::Bench(Bench::Block(_)) => "bench block",
             Self::Bench(Bench::Kv(_)) => "bench kv",
+            Self::Bench(Bench::Verify(_)) => "bench verify",
             Self::Bench(Bench::Serve(_)) => "bench serve",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",

@@ -13,10 +13,10 @@ pub(crate) struct Ways {
     /// Cores of the host that compute [default: 1]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
     pub(crate) cores: Option<u16>,
-    /// Cores of each drive that work on one execution, as far as it has them
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = value_parser!(u16).range(1..=1024))]
-    pub(crate) drive_cores: u16,
+    /// Cores of each drive that work on one execution, as far as it has them [default: 1; with
+    /// --auto all]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
+    pub(crate) drive_cores: Option<u16>,
     /// Also compute on the drives and on the host, compare all that is written byte for byte, and
     /// fail when answers differ (exit code 3)
     #[arg(long)]

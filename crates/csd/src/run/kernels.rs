@@ -25,12 +25,18 @@ pub(super) fn run(options: &KernelRun, context: &Context) -> Result<Report, Fail
     let (plan, entries, warnings) = look_up(context, options.inputs.clone())?;
     let mut job = Job::new(options.kernel, entries, &options.arguments)?;
     if options.tune {
-        let mode = if options.ways.on == Who::Host { Mode::Host } else { Mode::Drives };
-        job = fastest((&plan, &context.options()?), &job, mode)?;
+        job = match job.adaptive().filter(|_| options.ways.on != Who::Host) {
+            Some(adaptive) => adaptive,
+            None => fastest((&plan, &context.options()?), &job)?,
+        };
     }
     let ranks = RankOptions::default();
-    let run_context =
-        RunContext { context, plan, job: Arc::new(job), ways: options.ways.clone(), ranks };
+    let mut ways = options.ways.clone();
+    if options.tune {
+        // Drives use as many as they find useful.
+        ways.drive_cores.get_or_insert(u16::MAX);
+    }
+    let run_context = RunContext { context, plan, job: Arc::new(job), ways, ranks };
     let results = run_context.run_all(options.output.as_deref())?;
     let mut more = Map::new();
     for choice in options.kernel.usage().map_or(&[][..], |usage| usage.options) {
@@ -45,15 +51,14 @@ pub(super) fn run(options: &KernelRun, context: &Context) -> Result<Report, Fail
     Ok(report)
 }
 
-/// Returns the alternative that is fastest over the first chunks of every drive.
+/// Returns the alternative that is fastest on the host over the first chunks of every drive.
 fn fastest(
     (plan, connection): (&Plan, &csd_initiator::Options),
     job: &Job,
-    mode: Mode,
 ) -> Result<Job, Failure> {
     let chunks = (SAMPLE_BYTES / job.inputs[0].chunk_bytes).max(1);
     let (ranks, progress) = (RankOptions::default(), silent());
-    let run_options = RunOptions { mode, cores: 1, drive_cores: 1, ranks, progress };
+    let run_options = RunOptions { mode: Mode::Host, cores: 1, drive_cores: 1, ranks, progress };
     let mut best: Option<(f64, Job)> = None;
     for job in job.alternatives(EXECUTIONS_TRIED) {
         let sample = Arc::new(job.sample(chunks));

@@ -144,8 +144,8 @@ impl RunContext<'_> {
         let bar = Bar::new(self.context, &format!("on {mode}"), self.length());
         let cores = usize::from(self.ways.cores.unwrap_or(1));
         let (ranks, progress) = (self.ranks, Arc::clone(&bar.progress));
-        let run_options =
-            RunOptions { mode, cores, drive_cores: self.ways.drive_cores, ranks, progress };
+        let drive_cores = self.ways.drive_cores.unwrap_or(1);
+        let run_options = RunOptions { mode, cores, drive_cores, ranks, progress };
         let (config, options) = (runtime(), self.context.options()?);
         let ran = run::run(
             &config,

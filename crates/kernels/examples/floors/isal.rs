@@ -2,15 +2,12 @@
 //! against. Nothing of it is part of the project.
 #![allow(unsafe_code)]
 
-use std::ffi::{CString, c_char, c_int, c_uchar, c_void};
+use std::ffi::{c_int, c_uchar, c_void};
 use std::mem::transmute;
 
-unsafe extern "C" {
-    fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void;
-    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
-}
-
-const RTLD_NOW: c_int = 2;
+#[path = "library.rs"]
+mod library;
+use library::Library;
 
 type Matrix = unsafe extern "C" fn(*mut c_uchar, c_int, c_int);
 type Invert = unsafe extern "C" fn(*mut c_uchar, *mut c_uchar, c_int) -> c_int;
@@ -36,18 +33,8 @@ impl Isal {
     /// Loads the library; `encode` is the name of the function that computes, such as
     /// `ec_encode_data`.
     pub(crate) fn load(path: &str, encode: &str) -> Option<Self> {
-        let path = CString::new(path).ok()?;
-        // SAFETY: the path is a C string; the library's initializers detect the processor.
-        let library = unsafe { dlopen(path.as_ptr(), RTLD_NOW) };
-        if library.is_null() {
-            return None;
-        }
-        let symbol = |name: &str| {
-            let name = CString::new(name).ok()?;
-            // SAFETY: the library is open and is never closed.
-            let symbol = unsafe { dlsym(library, name.as_ptr()) };
-            (!symbol.is_null()).then_some(symbol)
-        };
+        let library = Library::open(path)?;
+        let symbol = |name: &str| library.symbol(name);
         // SAFETY: these are the functions' types in erasure_code.h.
         unsafe {
             Some(Self {

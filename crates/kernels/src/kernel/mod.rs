@@ -151,6 +151,18 @@ pub trait Kernel: Sync + std::fmt::Debug {
         vec![parameters.to_vec()]
     }
 
+    /// Returns parameters that leave the division of the work to the drive, which changes it while
+    /// it works; `None` if the kernel has none.
+    fn adaptive(&self, _parameters: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Returns the parameters of a part with this unrolling; `None` if the parameters do not leave
+    /// the choice to the drive.
+    fn adapted(&self, _parameters: &[u8], _unroll: u8) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Returns the data on which the kernel is measured.
     fn sample(&self) -> Sample;
 

@@ -195,17 +195,28 @@ impl Kernel for VerifyKernel {
     }
 
     fn settings_in_words(&self, parameters: &[u8]) -> String {
-        Parameters::parse(parameters).map_or_else(
-            |_| String::new(),
-            |Parameters { plan, .. }| {
-                format!(
-                    "{} pages a unit, {} units, {} pages together",
-                    plan.pages_per_unit(),
-                    plan.units(),
-                    plan.unroll()
-                )
-            },
-        )
+        match Parameters::parse(parameters) {
+            Ok(Parameters { plan, .. }) if plan.unroll() == 0 => {
+                "the drives change units and unrolling while they work".to_owned()
+            }
+            Ok(Parameters { plan, .. }) => format!(
+                "{} pages a unit, {} units, {} pages together",
+                plan.pages_per_unit(),
+                plan.units(),
+                plan.unroll()
+            ),
+            Err(_) => String::new(),
+        }
+    }
+
+    fn adaptive(&self, parameters: &[u8]) -> Option<Vec<u8>> {
+        let Parameters { plan, .. } = Parameters::parse(parameters).ok()?;
+        Some(Pages::adaptive(plan.page_bytes()).encode())
+    }
+
+    fn adapted(&self, parameters: &[u8], unroll: u8) -> Option<Vec<u8>> {
+        let parsed = Parameters::parse(parameters).ok()?;
+        Some(Parameters { plan: parsed.plan.adapted(unroll)?, ..parsed }.encode())
     }
 
     fn alternatives(&self, parameters: &[u8], executions_max: u16) -> Vec<Vec<u8>> {
@@ -215,13 +226,13 @@ impl Kernel for VerifyKernel {
     }
 
     fn sample(&self) -> Sample {
-        let plan = Pages::new(4096, 8, 1, 8).expect("all numbers are within their bounds");
+        let plan = Pages::new(4096, 8, 1, 1).expect("all numbers are within their bounds");
         let fill = |_, offset: u64, piece: &mut [u8]| {
             for (index, bytes) in (offset / 8..).zip(piece.as_chunks_mut::<8>().0) {
                 *bytes = mix(index).to_le_bytes();
             }
         };
-        let note = Some("CRC-32C of 4 KiB pages, 8 of them advancing together");
+        let note = Some("CRC-32C of 4 KiB pages");
         Sample { note, ..Sample::new(plan.encode(), fill) }
     }
 }

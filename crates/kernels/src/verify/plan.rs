@@ -5,7 +5,7 @@
 //! | 0..4 | page size in bytes, from 1 |
 //! | 4..8 | pages that a unit takes at a time, from 1 |
 //! | 8..10 | units, from 1 |
-//! | 10 | pages that advance together in a unit, 1 to 8 |
+//! | 10 | pages that advance together in a unit, 1 to 8; 0: the drive chooses this and the units |
 //! | 11..16 | reserved, 0 |
 //!
 //! Reads no clock; the caller of [`Plan::auto`] supplies one. Invariant: parsing panics on no
@@ -64,10 +64,21 @@ impl Plan {
             (0, ..) => malformed("the page size is 0"),
             (_, 0, ..) => malformed("a unit takes no pages"),
             (_, _, 0, _) => malformed("there are no units"),
-            (.., 0) => malformed("no page advances"),
             (.., unroll) if unroll > UNROLL_MAX => malformed("more than 8 pages advance together"),
             _ => Ok(Self { page_bytes, pages_per_unit, units, unroll }),
         }
+    }
+
+    /// Returns the plan whose units and unrolling the drive changes while it works.
+    #[must_use]
+    pub const fn adaptive(page_bytes: u32) -> Self {
+        Self { page_bytes, pages_per_unit: 1, units: 1, unroll: 0 }
+    }
+
+    /// Returns the plan with this unrolling, if it leaves the choice to the drive.
+    #[must_use]
+    pub fn adapted(self, unroll: u8) -> Option<Self> {
+        (self.unroll == 0).then_some(Self { unroll: unroll.clamp(1, UNROLL_MAX), ..self })
     }
 
     /// Returns the plans worth measuring with at most this many units: the sequential one, and each
@@ -118,7 +129,7 @@ impl Plan {
         self.units
     }
 
-    /// Returns the number of pages that advance together in a unit.
+    /// Returns the number of pages that advance together in a unit; 0 if the drive chooses.
     #[must_use]
     pub const fn unroll(&self) -> u8 {
         self.unroll
@@ -180,12 +191,21 @@ mod tests {
         assert_eq!(with(1, 0), Err("the page size is 0"));
         assert_eq!(with(4, 0), Err("a unit takes no pages"));
         assert_eq!(with(8, 0), Err("there are no units"));
-        assert_eq!(with(10, 0), Err("no page advances"));
+        assert_eq!(with(10, 0), Ok(Plan { unroll: 0, ..plan }));
         assert_eq!(with(10, 9), Err("more than 8 pages advance together"));
         for index in 11..16 {
             assert_eq!(with(index, 1), Err("reserved bytes are not zero"));
         }
         assert_eq!(Plan::parse(&good[1..]).unwrap_err().reason, "not 16 bytes");
+    }
+
+    #[test]
+    fn the_drive_chooses_where_the_plan_leaves_it_open() {
+        let open = Plan::adaptive(4096);
+        assert_eq!(Plan::parse(&open.encode()), Ok(open));
+        assert_eq!(open.adapted(3), Plan::new(4096, 1, 1, 3).ok());
+        assert_eq!(open.adapted(0), Plan::new(4096, 1, 1, 1).ok());
+        assert_eq!(Plan::sequential(4096).adapted(3), None);
     }
 
     #[test]

@@ -59,6 +59,14 @@ impl Job {
         all.map(|parameters| Self { plan: replan(parameters), ..self.clone() }).collect()
     }
 
+    /// Returns the job that leaves the division of the work to the drives, which change it while
+    /// they work; `None` if the kernel has none.
+    #[must_use]
+    pub fn adaptive(&self) -> Option<Self> {
+        let parameters = self.kernel.adaptive(&self.plan.parameters)?;
+        Some(Self { plan: self.kernel.replan(&self.plan, parameters), ..self.clone() })
+    }
+
     /// Describes the answer of a run.
     #[must_use]
     pub fn describe(&self, answer: &kernel::Answer) -> Description {

@@ -40,6 +40,11 @@ pub(super) fn join(execution: &Execution, parts: &[(Range<u64>, u64)]) -> u64 {
     kernel(execution).map_or(0, |kernel| kernel.join(&execution.parameters, parts))
 }
 
+/// Returns the parameters of a part with this unrolling; `None` if the drive does not choose it.
+pub(super) fn adapted(execution: &Execution, unroll: u8) -> Option<Vec<u8>> {
+    kernel(execution)?.adapted(&execution.parameters, unroll)
+}
+
 /// Returns the most memory that a program keeps of its inputs, bytes.
 pub(super) fn kept_bytes(execution: &Execution) -> u64 {
     kernel(execution).map_or(0, |kernel| kernel.kept_bytes(&execution.parameters))

@@ -10,6 +10,7 @@
 //! | `call` | the parameters of Execute Program |
 //! | `parts` | the split of an execution for several cores |
 //! | `parallel` | an execution on several cores |
+//! | `adapting` | executions whose division the drive chooses while it works |
 //! | `execute` | one execution on one core, from its first read to its last write |
 //! | `admin` | loading, activating and unloading programs; memory range sets |
 //! | `capacity` | limits of the executions of a core |
@@ -21,6 +22,7 @@
 //! | `shared` | state that executions share |
 //! | `run_within` | a program that a host runs under the limits of a drive |
 
+mod adapting;
 mod admin;
 mod builtin;
 mod call;
@@ -43,6 +45,7 @@ use std::sync::Arc;
 use csd_nvme::compute::Controls;
 use csd_reactor::set_core_local;
 
+use adapting::Adapting;
 use call::Prepared;
 use cancel::Watch;
 use capacity::Capacity;
@@ -69,6 +72,7 @@ pub struct Compute {
     kv: Rc<Kv>,
     shared: Arc<Shared>,
     capacity: Capacity,
+    adapting: Rc<Adapting>,
 }
 
 impl Compute {
@@ -76,7 +80,8 @@ impl Compute {
     /// of other cores. Its sources are these namespaces and the drive's memory.
     pub fn start(block: Block, kv: Rc<Kv>, shared: Shared) -> Rc<Self> {
         let capacity = Capacity::new(&shared.limits);
-        let this = Rc::new(Self { block, kv, shared: Arc::new(shared), capacity });
+        let (shared, adapting) = (Arc::new(shared), Adapting::new());
+        let this = Rc::new(Self { block, kv, shared, capacity, adapting });
         set_core_local(Rc::clone(&this));
         this
     }

@@ -5,16 +5,24 @@
 //! runs there, so executions that wait for the same cores cannot deadlock; a part that fails ends
 //! the others; when the execution is cancelled, its parts end with their steps.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::rc::Rc;
 
 use csd_kernels::program::Program;
 use csd_nvme::execute::{Execution, Place, chunk_key};
 use csd_nvme::status::Status;
-use csd_reactor::{Class, CoreId, call, core_count, core_id, core_local, spawn};
+use csd_reactor::{
+    Class, CoreGone, CoreId, JoinHandle, call, core_count, core_id, core_local, spawn,
+};
 
+use super::adapting::PART_BYTES;
 use super::execute::Meter;
 use super::parts::{self, Lengths, Part};
 use super::{CancelToken, Compute, Failure, Report, builtin};
+
+/// A part that runs on a core: its bytes, its program, and its report.
+type Running = (Range<u64>, u64, JoinHandle<Result<Result<Report, Status>, CoreGone>>);
 
 impl Compute {
     /// Runs a built-in program on as many cores as the execution asks for and can be split for;
@@ -24,18 +32,24 @@ impl Compute {
         execution: &Execution,
         cancel: &CancelToken,
     ) -> Option<Report> {
-        let cores = core_count().min(execution.cores.into());
-        if cores < 2 {
+        let cores = core_count().min(execution.cores.into()).max(1);
+        let is_adaptive = builtin::adapted(execution, 1).is_some();
+        if cores < 2 && !is_adaptive {
             return None;
         }
         let rule = builtin::split_rule(execution)?;
         let lengths = match self.lengths(execution).await {
-            Ok(lengths) => lengths?,
+            Ok(lengths) => lengths,
             Err(failure) => return Some(Report::failed(execution.program, failure)),
         };
         let block_bytes = self.block.block_bytes().into();
-        let parts = parts::cut(execution, &rule, &lengths, cores as u64, block_bytes)?;
-        Some(self.run_parts(execution, parts, cancel).await)
+        let bytes: u64 = lengths.as_ref().map_or(0, |lengths| lengths.iter().flatten().sum());
+        let count = if is_adaptive { bytes.div_ceil(PART_BYTES) } else { cores as u64 };
+        let parts = parts::cut(execution, &rule, &lengths?, count, block_bytes)?;
+        Some(match is_adaptive {
+            true => self.run_adapting(execution, parts, cores, cancel).await,
+            false => self.run_parts(execution, parts, cancel).await,
+        })
     }
 
     async fn run_parts(
@@ -56,6 +70,46 @@ impl Compute {
             let asked = spawn(Class::Background, call(core, Class::Background, there));
             running.push((bytes, program, asked));
         }
+        Self::joined(execution, running).await
+    }
+
+    /// Runs the parts as the drive's controller says, on at most `cores` cores.
+    async fn run_adapting(
+        &self,
+        execution: &Execution,
+        parts: Vec<Part>,
+        cores: usize,
+        cancel: &CancelToken,
+    ) -> Report {
+        let (mut running, mut used) = (Vec::new(), BTreeSet::new());
+        for mut part in parts {
+            let place = self.adapting.begin(cores).await;
+            if let Some(parameters) = builtin::adapted(&part.execution, place.unroll) {
+                part.execution.parameters = parameters;
+            }
+            used.insert(place.core);
+            let (bytes, program) = (part.bytes.clone(), part.execution.program);
+            let (cancel, length) = (cancel.clone(), bytes.end - bytes.start);
+            let there = move || async move {
+                let here = core_local::<Self>().ok_or(Status::NAMESPACE_NOT_READY)?;
+                Ok(here.part(&part, &cancel).await)
+            };
+            let asked = async move {
+                let report = call(place.core, Class::Background, there).await;
+                if matches!(&report, Ok(Ok(report)) if report.result.is_ok()) {
+                    place.done(length);
+                }
+                report
+            };
+            running.push((bytes, program, spawn(Class::Background, asked)));
+        }
+        let mut whole = Self::joined(execution, running).await;
+        whole.cores = whole.cores.min(u16::try_from(used.len()).unwrap_or(u16::MAX));
+        whole
+    }
+
+    /// Waits for all parts, in order, and joins their reports.
+    async fn joined(execution: &Execution, running: Vec<Running>) -> Report {
         let mut whole = Report::failed(0, Status::SUCCESS.into());
         let (mut results, mut failure) = (Vec::new(), None);
         for (bytes, program, asked) in running {
