@@ -22,7 +22,7 @@ ORDER = (
     ("model",),
     ("profile",),
     ("solve",),
-    ("hardware", "published", "sim"),
+    ("hardware", "published", "sim", "trial"),
     ("request",),
     ("result",),
     ("plot",),

@@ -7,6 +7,7 @@ The package is a pipeline of folders, read in this order::
     solve    break-even points from the equations; splits, purchases, uncertainty
     sim      simulated systems, for effects that the equations leave out
     hardware products that can be bought, each number with its source (TOML)
+    trial    runs on this machine, by the csd program
     request  products and requirements of a purchase (TOML)
     result   plain records that tables, JSON and plots all read
     plot     figures of results
@@ -16,8 +17,9 @@ The package is a pipeline of folders, read in this order::
 
 ``import csdplan as cp`` offers the last: ``cp.bep("newport", "count", [1, 4, 16])``.
 
-The package measures nothing, opens no network connection, and reads only the files that it is
-given. matplotlib, pandas and SciPy are imported when they are first needed.
+``validate`` measures, by the ``csd`` program. The rest of the package measures nothing, opens no
+network connection, and reads only the files that it is given. matplotlib, pandas and SciPy are
+imported when they are first needed.
 
 The equations are those of Byun et al., "An Analytical Model-based Capacity Planning Approach for
 Building CSD-based Storage Systems", ACM TECS 23(6), https://doi.org/10.1145/3623677.
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
         tco,
         ui,
         uncertainty,
+        validate,
     )
 
 __version__ = "0.1.0"
@@ -92,6 +95,7 @@ __all__ = [
     "tco",
     "ui",
     "uncertainty",
+    "validate",
 ]
 
 

@@ -55,6 +55,7 @@ __all__ = [
     "tco",
     "ui",
     "uncertainty",
+    "validate",
 ]
 
 
@@ -122,6 +123,7 @@ plan = _several(commands.plan)
 catalogue = _several(commands.catalogue)
 simulate = _one(commands.simulate)
 uncertainty = _several(commands.uncertainty)
+validate = _several(commands.validate)
 profiles = _one(commands.profiles)
 reproduce = _one(commands.reproduce)
 

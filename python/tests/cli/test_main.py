@@ -202,4 +202,4 @@ def test_import_takes_short_options_and_sizes_with_units(tmp_path: Path) -> None
     assert run(*base, "--kernel", "count:4.8furlongs:0.73").exit_code == 2
     alone = run("bep", "--profile", str(file), "--kernel", "count")
     assert alone.exit_code == 2
-    assert "use it with --ssd-profile" in " ".join(alone.stderr.split())
+    assert "give it as --ssd-profile" in " ".join(alone.stderr.split())

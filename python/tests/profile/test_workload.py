@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 
 import pytest
+from pydantic import ValidationError
 
 from csdplan import ProfileIncomplete
-from csdplan.profile import Profile, k_limit, parse, workload_of
+from csdplan.profile import Profile, k_limit, load, parse, workload_of
+from csdplan.profile.workload import media_Bps
 
 
 def profile(
@@ -133,3 +135,14 @@ def test_points_of_an_overloaded_host_stand_for_nothing() -> None:
         "count",
     )
     assert (found.host(1).tx_s, found.host(1).comp_s) == (1, 2)
+
+
+def test_stated_media_bandwidth_goes_before_that_of_single_readers() -> None:
+    table = load("newport").as_dict()
+    device = table["device"]["newport"]
+    fastest = media_Bps(Profile.model_validate(table), "newport")
+    device["media_bw_Bps"] = int(2 * fastest)
+    assert media_Bps(Profile.model_validate(table), "newport") == 2 * fastest
+    device["media_bw_Bps"] = device["ext_read_Bps"] - 1
+    with pytest.raises(ValidationError, match="media_bw_Bps of at least"):
+        Profile.model_validate(table)

@@ -122,6 +122,8 @@ fn device(found: &Found, machine: &Machine, subject: usize) -> Device {
             .get(subject)
             .and_then(|(times, bytes)| bandwidth(*bytes, times)),
         link_bw_Bps: None,
+        // The drive and the host are measured one after the other, never both at once.
+        media_bw_Bps: None,
         idle_W: machine.watts.drive.map(|(idle, _)| idle),
         active_W: machine.watts.drive.map(|(_, active)| active),
         price_usd: None,

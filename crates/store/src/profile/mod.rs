@@ -165,6 +165,8 @@ table! {
         ext_write_Bps: Option<u64>,
         /// Part of the host's ingest bandwidth that its link occupies, bytes per second.
         link_bw_Bps: Option<u64>,
+        /// Read bandwidth of the media, to the drive and to hosts together, bytes per second.
+        media_bw_Bps: Option<u64>,
         /// Power at rest, W.
         idle_W: Option<f64>,
         /// Power at work, W.
@@ -180,6 +182,7 @@ table! {
         /// Provenance of the numbers above.
         prov: Option<Provenances>,
     }
+    obeys rules::device
 }
 
 table! {

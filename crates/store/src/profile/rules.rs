@@ -1,7 +1,14 @@
 //! Rules that tie several keys of one table together; each table's declaration names its rule.
 
 use super::keys::Keys;
-use super::{Energy, Overload, OverloadKind, Provenance, Source, Timing, Where};
+use super::{Device, Energy, Overload, OverloadKind, Provenance, Source, Timing, Where};
+
+pub(super) fn device(device: &Device, keys: &mut Keys<'_>) {
+    let fastest = device.int_read_Bps.max(device.ext_read_Bps);
+    if device.media_bw_Bps.is_some() && device.media_bw_Bps < fastest {
+        keys.note_here("media_bw_Bps, expected at least int_read_Bps and ext_read_Bps");
+    }
+}
 
 pub(super) fn timing(timing: &Timing, keys: &mut Keys<'_>) {
     let Timing { median, p25, p75, n, prov } = *timing;

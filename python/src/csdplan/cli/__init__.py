@@ -2,7 +2,7 @@
 
 - ``root``: commands and options; parses, calls, prints.
 - ``plan``: commands that vary a plan.
-- ``mix``, ``optimize``, ``simulate``, ``uncertainty``: a command each.
+- ``mix``, ``optimize``, ``simulate``, ``uncertainty``, ``validate``: a command each.
 - ``sources``: commands about sources.
 - ``options``: options that several commands share.
 - ``common``: error reporting, and the three ways to print.

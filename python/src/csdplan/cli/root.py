@@ -35,6 +35,7 @@ from csdplan.cli.simulate import simulate_command
 from csdplan.cli.tables import print_bep, print_profiles
 from csdplan.cli.ui import ui_command
 from csdplan.cli.uncertainty import uncertainty_command
+from csdplan.cli.validate import validate_command
 from csdplan.commands import bep
 from csdplan.profile import load, shipped_names
 from csdplan.result import as_json
@@ -195,6 +196,7 @@ app.command("catalogue")(catalogue_command)
 app.command("optimize")(optimize_command)
 app.command("simulate")(simulate_command)
 app.command("uncertainty")(uncertainty_command)
+app.command("validate")(validate_command)
 app.command("report")(report_command)
 app.command("ui")(ui_command)
 sources.add_to(app)

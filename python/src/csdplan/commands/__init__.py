@@ -10,6 +10,7 @@ name here ends with the unit: ``--nic`` is ``nic_Bps``.
 - ``scenarios``: ec, tco, overload.
 - ``mixed``, ``purchase``, ``simulated``, ``confidence``: mix, optimize, simulate, uncertainty.
 - ``planned``: plan, catalogue.
+- ``validation``: validate, which measures; the others do not.
 - ``reports``: report, ui.
 - ``sources``: profiles, import, reproduce.
 """
@@ -24,9 +25,12 @@ from csdplan.commands.scenarios import ec, overload, tco
 from csdplan.commands.simulated import simulate
 from csdplan.commands.sources import import_profile, profiles, reproduce
 from csdplan.commands.tables import BepTables, Tables
+from csdplan.commands.validation import validate
+from csdplan.trial import Progress
 
 __all__ = [
     "BepTables",
+    "Progress",
     "Tables",
     "bep",
     "catalogue",
@@ -45,4 +49,5 @@ __all__ = [
     "tco",
     "ui",
     "uncertainty",
+    "validate",
 ]

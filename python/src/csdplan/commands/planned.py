@@ -38,6 +38,8 @@ def catalogue(kind: Sequence[str] = (), *, prices: str | Path | None = None) -> 
     parts = found.of_kind(*(kind or KINDS))
     rows: list[tuple[Value, ...]] = []
     for part in parts:
+        if not part.numbers():
+            rows.append((part.name, None, None, None, part.note, None))
         for name, number in part.numbers().items():
             source = found.sources[number.source]
             rows.append((part.name, name, number.value, number.prov, str(source), source.date))

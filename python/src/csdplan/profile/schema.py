@@ -77,12 +77,20 @@ class Device(_Sourced):
     ext_read_Bps: Whole | None = None
     ext_write_Bps: Whole | None = None
     link_bw_Bps: Whole | None = None
+    media_bw_Bps: Whole | None = None
     idle_W: Amount | None = None
     active_W: Amount | None = None
     price_usd: Amount | None = None
     capacity_bytes: Whole | None = None
     target: Text | None = None
     note: Text | None = None
+
+    @model_validator(mode="after")
+    def _media_serve_every_reader(self) -> Self:
+        fastest = max(self.int_read_Bps or 0, self.ext_read_Bps or 0)
+        if self.media_bw_Bps is not None and self.media_bw_Bps < fastest:
+            raise ValueError("media_bw_Bps of at least int_read_Bps and ext_read_Bps")
+        return self
 
 
 class _Spread(Table):

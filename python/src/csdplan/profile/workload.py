@@ -220,11 +220,13 @@ def k_limit(profile: Profile, ssd: str) -> float | None:
 def media_Bps(profile: Profile, device: str) -> float:
     """Return the bytes per second that a device's media deliver to all readers together.
 
-    This is the fastest reading that the profile knows of: int_read_Bps, ext_read_Bps, and the
-    loads of its points in the drive. A reader alone is never slowed down by it.
+    This is media_bw_Bps or, if the profile does not have it, the fastest reading that it knows of:
+    int_read_Bps, ext_read_Bps, and the loads of its points. A reader alone is never slowed down by
+    it.
     """
     table = profile.device[device]
-    known = [float(value) for value in (table.int_read_Bps, table.ext_read_Bps) if value]
+    stated = (table.media_bw_Bps, table.int_read_Bps, table.ext_read_Bps)
+    known = [float(value) for value in stated if value]
     loads = [p for p in profile.point if p.device == device and p.overload is None]
     known += [point.bytes / point.load_s.median for point in loads]
     return max(known)
@@ -242,7 +244,9 @@ def _choose(
     names = sorted(set(found))
     listed = ", ".join(names)
     if not names:
-        hint = "; use it with --ssd-profile, beside one that has" if side == "drive" else ""
+        hint = ""
+        if side == "drive":
+            hint = "; give it as --ssd-profile, and a profile of a drive that computes as --profile"
         raise ProfileIncomplete(f"{where}: no point with where = {side!r}{hint}")
     if wanted is not None:
         if wanted not in names:

@@ -14,7 +14,7 @@ from csdplan.hardware import Catalogue, Part
 from csdplan.profile import Profile
 from csdplan.request.ask import Ask, Work, protection
 from csdplan.request.load import core_s_per_byte, drive_s_per_byte
-from csdplan.solve.purchase import Cpu, Demand, DriveKind, Limits, Request
+from csdplan.solve.purchase import Cpu, Demand, DriveKind, Limits, NetworkPart, Request
 
 #: Bytes per second of one lane, by PCIe generation: rate times coding.
 _LANE_BPS = {3: 0.985e9, 4: 1.969e9, 5: 3.938e9}
@@ -107,6 +107,9 @@ def to_request(
     if not demands:
         # Storage alone: a workload that costs next to nothing stands for reading it.
         demands = [Demand("storage", 1e6, {cpu.name: 1e-12 for cpu in cpus}, {})]
+    network: tuple[NetworkPart, ...] = ()
+    if any(not kind.slots for kind in kinds):
+        network = _network(offered("nic"), offered("switch"), catalogue, watts=needs_watts)
     efficiency, drives_min = protection(ask.protect)
     request = Request(
         cpus=tuple(cpus),
@@ -124,8 +127,10 @@ def to_request(
             drives_min=drives_min if drives_min > 1 else 0,
         ),
         overlap=ask.overlap,
+        network=network,
     )
-    names = [*(cpu.name for cpu in cpus), *(kind.name for kind in kinds)]
+    names = [cpu.name for cpu in cpus]
+    names += [kind.name for kind in kinds] + [part.name for part in network]
     parts = [catalogue.parts[name] for name in names]
     return Asked(request, {part.name: _assumed(part, chassis) for part in parts}, tuple(left_out))
 
@@ -178,6 +183,39 @@ def _kind(part: Part, ask: Ask, catalogue: Catalogue) -> DriveKind:
         # Endurance that is not published is not relied on.
         write_Bps=part.value("write_Bps") if dwpd else None,
         endurance_Bps=(dwpd or 0.0) * capacity / _SECONDS_PER_DAY * lasts,
+    )
+
+
+def _network(
+    cards: Sequence[Part], switches: Sequence[Part], catalogue: Catalogue, *, watts: bool
+) -> tuple[NetworkPart, ...]:
+    """Return cards, and the fastest of the switches: a card is no faster than its port."""
+    needed = ["link_Bps", *(["active_W"] if watts else [])]
+
+    def known(parts: Sequence[Part], *more: str) -> list[Part]:
+        return [
+            part
+            for part in parts
+            if catalogue.price_usd(part.name) is not None
+            and all(part.value(name) is not None for name in (*needed, *more))
+        ]
+
+    switches, cards = known(switches, "ports"), known(cards)
+    if not switches or not cards:
+        lacking = ", ".join(["link_Bps", "ports of a switch", "price", *needed[1:]])
+        raise ModelError("network", "no card or no switch", f"one of each with {lacking}")
+    port_Bps = max(part.value("link_Bps") or 0.0 for part in switches)
+    fastest = [part for part in switches if part.value("link_Bps") == port_Bps]
+    return tuple(
+        NetworkPart(
+            name=part.name,
+            price_usd=catalogue.price_usd(part.name) or 0.0,
+            link_Bps=min(part.value("link_Bps") or 0.0, port_Bps),
+            ports=int(part.value("ports") or 0),
+            active_W=part.value("active_W"),
+            rack_units=part.value("rack_units") or 0.0,
+        )
+        for part in (*cards, *fastest)
     )
 
 

@@ -21,6 +21,9 @@ def paragraph(
     hosts = [f"{count} x {titles[name]}" for name, count in plan.hosts.items()]
     drives = [f"{count} x {titles[name]}" for name, count in plan.drives.items()]
     bought = f"{', '.join(hosts)} with {', '.join(drives) or 'no drives'}"
+    if plan.network:
+        parts = [f"{count} x {titles[name]}" for name, count in plan.network.items()]
+        bought += f", and {', '.join(parts)}"
     power = "" if plan.power_W is None else f", at most {plan.power_W / 1e3:.3g} kW at work"
     text = f"Buy {bought}: ${plan.price_usd:,.0f}{_range(spread)}"
     if plan.energy_usd:
@@ -80,8 +83,7 @@ def alternatives(plan: Plan, found: Sequence[Alternative], titles: Mapping[str, 
         if other is None:
             rows.append((titles[name], "", None, None, "nothing else does"))
             continue
-        bought = {**other.hosts, **other.drives}
-        listed = ", ".join(f"{count} x {one}" for one, count in bought.items())
+        listed = ", ".join(f"{count} x {one}" for one, count in other.bought.items())
         more = other.price_usd - plan.price_usd
         rows.append((titles[name], listed, other.price_usd, more, other.verdict.value))
     columns = ("without", "buy", "price_usd", "more_usd", "verdict")
@@ -97,10 +99,8 @@ def certainty(
     """Return the range of each number bought, and the assumed numbers behind it."""
     low, high = spread
     rows = []
-    for name, count in {**plan.hosts, **plan.drives}.items():
-        others = [
-            {**one.hosts, **one.drives}.get(name, 0) for one in (low, high) if one is not None
-        ]
+    for name, count in plan.bought.items():
+        others = [one.bought.get(name, 0) for one in (low, high) if one is not None]
         texts = [*assumed.get(name, ()), f"price ({priced[name][2]}, {priced[name][1]})"]
         counts = [count, *others]
         rows.append((name, count, min(counts), max(counts), ", ".join(texts)))

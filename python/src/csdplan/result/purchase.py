@@ -18,9 +18,13 @@ def bill(request: Request, plan: Plan) -> Sheet:
     for kind in request.drives:
         if count := plan.drives.get(kind.name, 0):
             rows.append(("drive", kind.name, count, kind.price_usd, count * kind.price_usd))
+    for part in request.network:
+        if count := plan.network.get(part.name, 0):
+            what = "switch" if part.ports else "network card"
+            rows.append((what, part.name, count, part.price_usd, count * part.price_usd))
     limits = request.limits
     if plan.energy_usd:
-        rows.append(("purchase", "hosts and drives", None, None, plan.price_usd))
+        rows.append(("purchase", "all of the above", None, None, plan.price_usd))
         rows.append(("energy", f"{limits.years:g} years", None, None, plan.energy_usd))
     rows.append(("all", "", None, None, plan.cost_usd))
     power = "power unknown" if plan.power_W is None else f"{plan.power_W:g} W at work"

@@ -6,12 +6,13 @@ the very numbers that the result states, so a figure can never disagree with its
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from csdplan.model.array import csd_array_time_s, ssd_array_time_s
-from csdplan.result.break_even import BepResult, SystemResult
+from csdplan.result.break_even import BepResult, HostResult, SystemResult
 
 #: A curve has at most this many points; beyond, they are spread evenly in the logarithm.
 POINTS_MAX = 400
@@ -74,6 +75,38 @@ def curves(result: BepResult) -> tuple[SystemCurves, ...]:
     return tuple(_system(result, system) for system in result.systems)
 
 
+def drives_Bps(
+    result: BepResult, system: SystemResult, devices: Sequence[int]
+) -> tuple[float, ...]:
+    """Return the throughput of arrays of computational drives, one for each of `devices`."""
+    times = csd_array_time_s(
+        devices,
+        system.csd_tx_s,
+        system.csd_comp_s,
+        host_part_s=result.host_part_s,
+        store_s=system.csd_store_s,
+        overlap=system.csd_overlap,
+    )
+    return tuple(system.bytes / float(time) for time in times)
+
+
+def host_Bps(
+    result: BepResult, system: SystemResult, host: HostResult, devices: Sequence[int]
+) -> tuple[float, ...]:
+    """Return the throughput of Host(n) with arrays of SSDs, one for each of `devices`."""
+    times = ssd_array_time_s(
+        devices,
+        host.ssd_tx_s,
+        host.ssd_comp_s,
+        k_limit=system.k_limit,
+        sd_tx=result.sd_tx,
+        sd_comp=result.sd_comp,
+        store_s=host.ssd_store_s,
+        overlap=system.ssd_overlap,
+    )
+    return tuple(system.bytes / float(time) for time in times)
+
+
 def _system(result: BepResult, system: SystemResult) -> SystemCurves:
     # A point that lies further out than any axis can show is left to the table.
     found = [host.devices for host in system.hosts if host.devices is not None]
@@ -83,36 +116,15 @@ def _system(result: BepResult, system: SystemResult) -> SystemCurves:
     last = int(np.ceil(furthest * (1.15 if 1.15 * furthest <= LINEAR_MAX else 1.6)))
     devices = _axis(last)
 
-    def drives_Bps(count: int | list[int]) -> list[float]:
-        times = csd_array_time_s(
-            count,
-            system.csd_tx_s,
-            system.csd_comp_s,
-            host_part_s=result.host_part_s,
-            store_s=system.csd_store_s,
-            overlap=system.csd_overlap,
-        )
-        return [system.bytes / float(time) for time in np.atleast_1d(times)]
-
     hosts = []
     for host in system.hosts:
-        times = ssd_array_time_s(
-            devices,
-            host.ssd_tx_s,
-            host.ssd_comp_s,
-            k_limit=system.k_limit,
-            sd_tx=result.sd_tx,
-            sd_comp=result.sd_comp,
-            store_s=host.ssd_store_s,
-            overlap=system.ssd_overlap,
-        )
         shown = host.devices if host.devices is not None and host.devices <= last else None
         hosts.append(
             Curve(
                 host_cores=host.host_cores,
-                throughput_Bps=tuple(system.bytes / float(time) for time in times),
+                throughput_Bps=host_Bps(result, system, host, devices),
                 break_even_devices=shown,
-                break_even_Bps=None if shown is None else drives_Bps(shown)[0],
+                break_even_Bps=None if shown is None else drives_Bps(result, system, [shown])[0],
             )
         )
     return SystemCurves(
@@ -120,7 +132,7 @@ def _system(result: BepResult, system: SystemResult) -> SystemCurves:
         devices=tuple(devices),
         k_limit=system.k_limit,
         logarithmic=last > LINEAR_MAX,
-        drives=Curve(None, tuple(drives_Bps(devices)), None, None),
+        drives=Curve(None, drives_Bps(result, system, devices), None, None),
         hosts=tuple(hosts),
     )
 

@@ -188,8 +188,15 @@ def _plan(built: Program, answer: Answer) -> Plan:
             hosts[name] = hosts.get(name, 0) + round(values[v])
     price = sum(kind.price_usd * drives.get(kind.name, 0) for kind in request.drives)
     price += sum(cpu.price_usd * hosts.get(cpu.name, 0) for cpu in request.cpus)
+    network = {
+        part.name: round(values[v])
+        for part, v in zip(request.network, built.network, strict=True)
+        if round(values[v])
+    }
+    price += sum(part.price_usd * network.get(part.name, 0) for part in request.network)
     known = all(cpu.full_W is not None for cpu in request.cpus if cpu.name in hosts)
     known &= all(kind.active_W is not None for kind in request.drives if kind.name in drives)
+    known &= all(part.active_W is not None for part in request.network if part.name in network)
     power_W = sum(w * round(values[v]) for v, w in built.power_W.items()) if known else None
     energy = sum(
         (built.cost_usd[v] - built.price_usd[v]) * round(values[v]) for v in built.cost_usd
@@ -207,6 +214,7 @@ def _plan(built: Program, answer: Answer) -> Plan:
         capacity_bytes=sum(k.capacity_bytes * drives.get(k.name, 0) for k in request.drives),
         scale=float(values[built.scale]),
         shares=_shares(built, answer),
+        network=network,
     )
 
 
@@ -230,8 +238,8 @@ def _requirements(built: Program, plan: Plan, prices: dict[str, float]) -> list[
     reached["hosts"] = float(sum(plan.hosts.values()))
     heights = {cpu.name: cpu.rack_units for cpu in request.cpus}
     heights |= {kind.name: kind.rack_units for kind in request.drives}
-    bought = {**plan.hosts, **plan.drives}
-    reached["rack"] = sum(heights[name] * count for name, count in bought.items())
+    heights |= {part.name: part.rack_units for part in request.network}
+    reached["rack"] = sum(heights[name] * count for name, count in plan.bought.items())
     reached["writes"] = limits.write_Bps
     if plan.power_W is not None:
         reached["power"] = plan.power_W
@@ -293,7 +301,7 @@ def _give_way(request: Request, names: list[str], time_limit_s: float) -> dict[s
         lowers = name not in _AT_MOST
         slack[name] = built.variable(1.0 if lowers else np.inf)
     if "hosts" in names:
-        for variable in (*built.drive, *built.host):
+        for variable in (*built.drive, *built.host, *built.network):
             built.upper[variable] *= _HOSTS_MORE
     for index, row in enumerate(built.rows):
         if row.name not in slack:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from csdplan.solve.purchase import Limits
@@ -83,6 +83,8 @@ class Plan:
         Division of the work.
     requirements : tuple of Requirement
         Level reached of each, and the binding ones.
+    network : dict
+        Number bought of network cards and switches, by name.
     """
 
     verdict: Verdict
@@ -97,6 +99,12 @@ class Plan:
     scale: float
     shares: tuple[Share, ...]
     requirements: tuple[Requirement, ...] = ()
+    network: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def bought(self) -> dict[str, int]:
+        """Number bought of everything, by name: hosts, drives, cards and switches."""
+        return {**self.hosts, **self.drives, **self.network}
 
     def spent_usd(self, limits: Limits) -> float:
         """Return the part of the cost that the budget covers [USD]."""

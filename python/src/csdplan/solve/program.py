@@ -88,6 +88,7 @@ class Program:
     rows: list[Row] = field(default_factory=list)
     drive: list[int] = field(default_factory=list)
     host: list[int] = field(default_factory=list)
+    network: list[int] = field(default_factory=list)
     inside: dict[tuple[int, int], int] = field(default_factory=dict)
     read: dict[tuple[int, int], int] = field(default_factory=dict)
     computed: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -151,6 +152,14 @@ def program(request: Request) -> Program:
         built.price_usd[index] = cpu.price_usd
         energy_usd = limits.usd_per_W * cpu.average_W(limits.busy)
         built.cost_usd[index] = cpu.price_usd + energy_usd
+    for part in request.network:
+        most = -(-(drives_max + limits.hosts_max) // part.ports) if part.ports else limits.hosts_max
+        index = built.variable(most, whole=True)
+        built.network.append(index)
+        built.power_W[index] = part.active_W or 0.0
+        built.price_usd[index] = part.price_usd
+        # Cards and switches draw as much at rest.
+        built.cost_usd[index] = part.price_usd + limits.usd_per_W * (part.active_W or 0.0)
     built.scale = built.variable(1.0)
     _rates(built)
     _demand_rows(built)
@@ -158,6 +167,7 @@ def program(request: Request) -> Program:
     _drive_rows(built)
     _limit_rows(built)
     _other_rows(built)
+    _network_rows(built, drives_max)
     return built
 
 
@@ -287,6 +297,8 @@ def _other_rows(built: Program) -> None:
         modes = zip(built.host, built.modes, strict=True)
         units = {v: request.cpus[mode.cpu].rack_units for v, mode in modes}
         units |= {v: kind.rack_units for v, kind in kinds}
+        parts = zip(built.network, request.network, strict=True)
+        units |= {v: part.rack_units for v, part in parts}
         units = {v: height for v, height in units.items() if height}
         built.require("rack", units or {built.scale: 0.0}, -np.inf, limits.rack_units)
     if limits.write_Bps:
@@ -309,6 +321,28 @@ def _write_rows(built: Program) -> None:
         built.require(f"reads and writes of {kind.name}", busy, -np.inf, 0.0)
     every = dict.fromkeys(built.written.values(), 1.0)
     built.require("writes", every or {built.scale: 0.0}, request.limits.write_Bps / GB, np.inf)
+
+
+def _network_rows(built: Program, drives_max: int) -> None:
+    """Give each drive on the network a port, and the hosts cards that carry what it sends."""
+    request = built.request
+    networked = [k for k, kind in enumerate(request.drives) if not kind.slots]
+    parts = list(zip(built.network, request.network, strict=True))
+    if not parts or not networked:
+        return
+    drives = {built.drive[k]: 1.0 for k in networked}
+    cards = {v: 1.0 for v, part in parts if not part.ports}
+    built.require("cards in hosts", {**cards, **dict.fromkeys(built.host, -1.0)}, -np.inf, 0.0)
+    some = {v: -float(drives_max) for v in cards}
+    built.require("cards for network drives", {**drives, **some}, -np.inf, 0.0)
+    sent = {v: 1.0 for (_, k), v in built.read.items() if k in networked}
+    for (i, k), v in built.inside.items():
+        if k in networked and request.demands[i].returns:
+            sent[v] = request.demands[i].returns
+    carried = {v: -part.link_Bps / GB for v, part in parts if not part.ports}
+    built.require("bandwidth of cards", {**sent, **carried}, -np.inf, 0.0)
+    ports = {v: -float(part.ports) for v, part in parts if part.ports}
+    built.require("ports of switches", {**drives, **cards, **ports}, -np.inf, 0.0)
 
 
 def matrices(

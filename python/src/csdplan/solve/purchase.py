@@ -129,6 +129,39 @@ class DriveKind:
 
 
 @dataclass(frozen=True)
+class NetworkPart:
+    """A network card of a host, or a switch.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    price_usd : float
+        Price [USD]; at least 0.
+    link_Bps : float
+        Bandwidth of the card, or of one port [bytes/s].
+    ports : int
+        Ports of a switch; 0 for a card.
+    active_W : float or None
+        Power at work [W].
+    rack_units : float
+        Height in a rack [U].
+    """
+
+    name: str
+    price_usd: float
+    link_Bps: float
+    ports: int = 0
+    active_W: float | None = None
+    rack_units: float = 0.0
+
+    def __post_init__(self) -> None:
+        positive(f"link_Bps of {self.name}", self.link_Bps)
+        not_negative(f"ports of {self.name}", self.ports)
+        _watts_and_price(self.name, self.price_usd, self.active_W)
+
+
+@dataclass(frozen=True)
 class Demand:
     """One workload.
 
@@ -244,6 +277,8 @@ class Request:
     overlap : Overlap
         ``serial`` if hosts add load and compute time, as the papers do; else they overlap. Drives'
         times are as given.
+    network : tuple of NetworkPart
+        Cards and switches that drives on the network need; empty if theirs are not bought.
     """
 
     cpus: tuple[Cpu, ...]
@@ -251,11 +286,12 @@ class Request:
     demands: tuple[Demand, ...]
     limits: Limits = field(default_factory=Limits)
     overlap: Overlap = Overlap.SERIAL
+    network: tuple[NetworkPart, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("cpus", "drives", "demands"):
-            items: Sequence[Cpu | DriveKind | Demand] = getattr(self, name)
-            if not items:
+        for name in ("cpus", "drives", "demands", "network"):
+            items: Sequence[Cpu | DriveKind | Demand | NetworkPart] = getattr(self, name)
+            if not items and name != "network":
                 raise ModelError(name, "[]", "at least one")
             names = [item.name for item in items]
             if len(set(names)) < len(names):
@@ -263,8 +299,9 @@ class Request:
         if self.limits.needs_watts:
             unknown = [cpu.name for cpu in self.cpus if cpu.full_W is None]
             unknown += [kind.name for kind in self.drives if kind.active_W is None]
+            unknown += [part.name for part in self.network if part.active_W is None]
             if unknown:
-                keys = "idle_W and core_W of a CPU, active_W of a drive"
+                keys = "idle_W and core_W of a CPU, active_W of all else"
                 raise ModelError("watts", "absent", f"the watts of {', '.join(unknown)} ({keys})")
 
 

@@ -1,0 +1,158 @@
+"""A plan for this machine beside what it measures: validate."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from csdplan.commands.tables import Paths, Tables, draw, plot_files
+from csdplan.document import validated as page
+from csdplan.errors import ModelError
+from csdplan.result.validated import (
+    break_even_sheet,
+    compare,
+    misses_sheet,
+    terminal_sheets,
+    throughput_sheet,
+)
+from csdplan.trial import KERNELS, Csd, Progress, Setting, load_pace, measure
+from csdplan.units import quantity
+
+#: Working sets are whole multiples of this, as ``csd characterize`` takes them [bytes].
+_GRAIN_BYTES = 1 << 16
+_LARGEST_BYTES = 1 << 30
+_MOST_DRIVES = 16
+
+
+def validate(
+    *,
+    csd: str | Path | None = None,
+    pace: str | Path | None = None,
+    device: str | None = None,
+    kernel: Sequence[str] = (),
+    drives: Sequence[int] = (1, 2, 4),
+    host_cores: Sequence[int] = (1, 2),
+    size: str | float = "16MiB",
+    repeat: int = 5,
+    short: bool = False,
+    dir: str | Path | None = None,
+    plot: Paths = (),
+    document: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Tables:
+    """Plan for this machine, measure, and compare.
+
+    Starts drives on this machine, each paced to a profile, characterizes the machine as their host,
+    plans every kernel, and runs it in the drives and on the host. Drives end and scratch files are
+    removed also if it fails. Returns the sheets ``throughput``, ``break_even`` and, if some
+    measurement is far from its plan, ``misses``.
+
+    Parameters
+    ----------
+    csd : str or Path, optional
+        The ``csd`` program; by default ``$CSD``, or else ``csd`` on the path.
+    pace : str or Path, optional
+        Profile that the drives imitate; it needs ``host.ingest_bw_Bps``, and points and
+        ``ext_read_Bps`` of a drive. By default one in which drives win by their number.
+    device : str, optional
+        The device of `pace` to imitate, if several compute.
+    kernel : sequence of str
+        Kernels; by default all that `pace` has and ``csd run`` knows.
+    drives, host_cores : sequence of int
+        Numbers of drives, and the n of each Host(n).
+    size : str or float
+        Working set, such as ``16MiB`` [bytes].
+    repeat : int
+        Repetitions that count, after one for warmth.
+    short : bool
+        True to check the plumbing alone: 1 MiB, 1 and 2 drives, one repetition.
+    dir : str or Path, optional
+        Folder for scratch files; by default the one for temporary files.
+    plot : str, Path, or a sequence of them
+        Files for a figure: ``.svg``, ``.png`` or ``.html``.
+    document : str or Path, optional
+        File for the reference page; its figure is written next to it, into ``figures``.
+    progress : callable, optional
+        Called with work done and all work, both as planned [s], and the step that begins.
+
+    Raises
+    ------
+    OSError
+        If there is no program, or a drive or a command fails.
+    """
+    if short:
+        size, drives, repeat = "1MiB", (1, 2), 1
+    files = plot_files(plot)
+    paced = load_pace(pace, device)
+    setting = Setting(
+        _kernels(kernel, paced.kernels()),
+        _counts("drives", drives, _MOST_DRIVES),
+        _counts("host_cores", host_cores, max(2, os.cpu_count() or 1)),
+        _size(size),
+        _counts("repeat", [repeat], 1000)[0],
+    )
+    program = Csd(csd)
+    before = os.getloadavg()[0]
+    with TemporaryDirectory(prefix="csdplan-validate-", dir=dir) as folder:
+        host, samples = measure(program, setting, paced, Path(folder), progress or _silent)
+    found = compare(setting, paced, host, samples)
+    sheets = {
+        "throughput": throughput_sheet(found),
+        "break_even": break_even_sheet(found, setting),
+        "misses": misses_sheet(found),
+    }
+    misses = found.misses()
+    if not misses:
+        del sheets["misses"]
+    facts: dict[str, object] = {
+        "machine": host.meta.machine,
+        "csd": program.version(),
+        "date": datetime.now(UTC).date().isoformat(),
+        "pace": paced.name,
+        "bytes": setting.size_bytes,
+        "repeat": setting.repeat,
+        "load_before": round(before, 1),
+        "load_after": round(os.getloadavg()[0], 1),
+        "intake_Bps": paced.intake_Bps,
+        "read_Bps": paced.read_Bps,
+    }
+    warnings: tuple[str, ...] = ()
+    if short:
+        warnings = ("short: this run shows that everything works; its times say nothing",)
+    elif misses:
+        warnings = (f"{len(misses)} of {len(found.rows)} measurements are far from their plan",)
+    panels = page.panels(found, setting)
+    draw(panels, files)
+    tables = Tables(sheets, warnings, terminal_sheets(found, setting), facts)
+    if document is not None:
+        page.write(Path(document), panels, tables.sheets, facts)
+    return tables
+
+
+def _silent(done_s: float, all_s: float, step: str) -> None:
+    """Report no progress."""
+
+
+def _kernels(wanted: Sequence[str], paced: Sequence[str]) -> tuple[str, ...]:
+    known = [name for name in KERNELS if name in paced]
+    if unknown := [name for name in wanted if name not in known]:
+        raise ModelError("kernel", ", ".join(unknown), f"one of {', '.join(known) or 'none'}")
+    if not known:
+        raise ModelError("pace", "no kernel", f"points of one of {', '.join(KERNELS)}")
+    return tuple(name for name in known if not wanted or name in wanted)
+
+
+def _counts(name: str, values: Sequence[int], most: int) -> tuple[int, ...]:
+    if not values or min(values) < 1 or max(values) > most:
+        raise ModelError(name, ",".join(map(str, values)), f"whole numbers from 1 to {most}")
+    return tuple(sorted(set(values)))
+
+
+def _size(size: str | float) -> int:
+    found = quantity("size", size, "bytes")
+    if found % _GRAIN_BYTES or not _GRAIN_BYTES <= found <= _LARGEST_BYTES:
+        raise ModelError("size", size, "a whole multiple of 64KiB up to 1GiB, such as 16MiB")
+    return int(found)

@@ -1,0 +1,100 @@
+"""Stands in for the ``csd`` program: serves and answers as a paced drive would, without waiting.
+
+A test copies it into a folder of its own. Files there are the test's wishes: ``broken`` drives do
+not serve, answers ``differ``, runs ``hang``. It writes the process ids of its drives to ``drives``.
+"""
+
+import json
+import os
+import sys
+import time
+import tomllib
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+WORDS = sys.argv[1:]
+HOST = """
+[[point]]
+kernel = "{kernel}"
+where = "host"
+device = "drive"
+units = {cores}
+bytes = {size}
+overlap = "serial"
+load_s = {{ median = {load_s} }}
+comp_s = {{ median = 1e-4 }}
+prov = "given"
+"""
+
+
+def after(option: str) -> str:
+    """Return the value of an option."""
+    return WORDS[WORDS.index(option) + 1]
+
+
+def answer(**result: object) -> None:
+    """Print a result as the program does."""
+    print(json.dumps({"schema": 1, "command": "", "result": result, "warnings": []}))
+
+
+def serve() -> None:
+    """Serve until a signal comes; the URL is the file of the pace."""
+    if (HERE / "broken").exists():
+        Path(after("--log-file")).write_text("no media\n", encoding="utf-8")
+        sys.exit(1)
+    with (HERE / "drives").open("a", encoding="utf-8") as file:
+        file.write(f"{os.getpid()}\n")
+    Path(after("--ready-file")).write_text(after("--pace"), encoding="utf-8")
+    time.sleep(600)
+
+
+def characterize(read_Bps: int) -> None:
+    """Write the profile of a host that reads at the pace and computes at once."""
+    size = int(after("--size"))
+    (HERE / "size").write_text(str(size), encoding="utf-8")
+    text = 'schema = 1\n[meta]\nmachine = "stand-in"\n[host]\ncores = 2\n'
+    text += f"ingest_bw_Bps = {after('--ingest-bw')}\n[device.drive]\next_read_Bps = {read_Bps}\n"
+    for kernel in after("--kernels").split(","):
+        for cores in after("--cores").split(","):
+            text += HOST.format(kernel=kernel, cores=cores, size=size, load_s=size / read_Bps)
+    Path(after("--output")).write_text(text, encoding="utf-8")
+    answer()
+
+
+def run(drives: int, pace: dict[str, Any], read_Bps: int) -> None:
+    """Answer as fast as the pace says."""
+    if (HERE / "hang").exists():
+        (HERE / "hanging").touch()
+        time.sleep(600)
+    kernel, on = after("run"), after("--on")
+    size = int((HERE / "size").read_text(encoding="utf-8"))
+    passes = 2 if kernel == "page-rank" else 1
+    rate = read_Bps * drives
+    if on == "drives":
+        (point,) = (point for point in pace["point"] if point["kernel"] == kernel)
+        rate = drives * point["bytes"] / (point["load_s"]["median"] + point["comp_s"]["median"])
+    count = 8 if (HERE / "differ").exists() and on == "host" else 7
+    answer(runs=[{"on": on, "cores": 1, "count": count, "wall_s": passes * size / rate}])
+
+
+def main() -> None:
+    """Do what the words say."""
+    if "--version" in WORDS:
+        print("csd stand-in")
+        return
+    if "serve" in WORDS:
+        serve()
+        return
+    drives = tomllib.loads(Path(after("--array")).read_text(encoding="utf-8"))["drives"]
+    pace = tomllib.loads(Path(drives[0]["url"]).read_text(encoding="utf-8"))
+    read_Bps = pace["device"]["paced"]["ext_read_Bps"]
+    if "characterize" in WORDS:
+        characterize(read_Bps)
+    elif "run" in WORDS:
+        run(len(drives), pace, read_Bps)
+    else:
+        answer()
+
+
+main()
