@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from csdplan.commands import planned
 from csdplan.commands.choose import ProfileLike, choose, profile_of
-from csdplan.errors import ExtraMissing, PlotError
+from csdplan.errors import PlotError
+from csdplan.profile import Profile
 from csdplan.request import load_request
 from csdplan.request.scenario import load_scenario
 from csdplan.solve.purchase import Request
 
-_NO_PAGE = "the page needs Dash, which comes with the extra ui: pip install './python[ui]'"
+if TYPE_CHECKING:
+    from csdplan.page.export import Purchase
+
+#: Limit of each of the solver's runs for the page [s].
+_PAGE_LIMIT_S = 5.0
 
 
 def report(
@@ -87,13 +94,17 @@ def ui(port: int = 8050) -> None:
 
     Raises
     ------
-    ExtraMissing
-        If the extra ``ui`` is not installed.
     OSError
         If the port cannot be had.
     """
-    try:
-        from csdplan.page.server import serve  # noqa: PLC0415 - an extra, and slow to import
-    except ModuleNotFoundError as error:
-        raise ExtraMissing(f"{_NO_PAGE} ({error})") from error
-    serve(port)
+    from csdplan.page.server import serve  # noqa: PLC0415 - slow to import
+
+    serve(port, _purchase)
+
+
+def _purchase(profile: Profile, **values: Any) -> Purchase:
+    """Plan a purchase for the page, by the values of a request."""
+    from csdplan.page.export import Purchase  # noqa: PLC0415 - slow to import
+
+    found = planned.plan(profile=profile, time_limit_s=_PAGE_LIMIT_S, **values)
+    return Purchase(str(found.facts["answer"]), tuple(found.sheets.values()), found.warnings)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from csdplan.plot import Panel, draw
 from csdplan.result.sheet import Sheet, Value
+from csdplan.result.words import PROVENANCES
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -32,6 +33,13 @@ td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
 img { max-width: 100%; height: auto; display: block; margin: 1rem auto; }
 @media print { body { margin: 0; max-width: none; } section { break-inside: avoid; } }
 """
+
+_RATE = "_Bps"
+#: Units at the end of columns' names, and as people read them; rates are shown in GB/s.
+_UNITS = {
+    _RATE: "GB/s", "_GBps": "GB/s", "MBps_per_usd": "MB/s per USD", "_usd": "USD", "_s": "s",
+    "_W": "W",
+}  # fmt: skip
 
 
 def page(title: str, under: str, sections: Sequence[str]) -> str:
@@ -69,11 +77,12 @@ def table(sheet: Sheet) -> str:
     known = [i for i in range(len(sheet.columns)) if any(row[i] is not None for row in sheet.rows)]
     numeric = {i: all(not isinstance(row[i], str) for row in sheet.rows) for i in known}
     heads = "".join(
-        f'<th scope="col"{_kind(numeric[i])}>{_safe(sheet.columns[i].replace("_", " "))}</th>'
-        for i in known
+        f'<th scope="col"{_kind(numeric[i])}>{_safe(heading(sheet.columns[i]))}</th>' for i in known
     )
     rows = "\n".join(
-        "<tr>" + "".join(f"<td{_kind(numeric[i])}>{_cell(row[i])}</td>" for i in known) + "</tr>"
+        "<tr>"
+        + "".join(f"<td{_kind(numeric[i])}>{_cell(row[i], sheet.columns[i])}</td>" for i in known)
+        + "</tr>"
         for row in sheet.rows
     )
     note = paragraph(sheet.note, "note") if sheet.note else ""
@@ -81,6 +90,14 @@ def table(sheet: Sheet) -> str:
         f'<div class="wide"><table><caption>{_safe(sheet.title)}</caption>\n'
         f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>\n{note}"
     )
+
+
+def heading(column: str) -> str:
+    """Return a column's name as people read it, with its unit in brackets."""
+    for ending, unit in _UNITS.items():
+        if column.endswith(ending):
+            return f"{column.removesuffix(ending).replace('_', ' ')} [{unit}]".strip()
+    return column.replace("_", " ")
 
 
 def figure(panels: Sequence[Panel], text: str) -> str:
@@ -93,12 +110,19 @@ def _kind(numeric: bool) -> str:
     return ' class="n"' if numeric else ""
 
 
-def _cell(value: Value) -> str:
+def _cell(value: Value, column: str) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:.4g}" if isinstance(value, float) else _safe(str(value))
+    if column == "provenance" and value in PROVENANCES:
+        return f'<span class="badge {value}" title="{PROVENANCES[str(value)]}">{value}</span>'
+    if column.endswith(_RATE) and not isinstance(value, str):
+        value = value / 1e9
+    if isinstance(value, float):
+        # From 10,000 on digits, not powers of ten.
+        return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"  # noqa: PLR2004
+    return f"{value:,}" if isinstance(value, int) else _safe(str(value))
 
 
 def _safe(text: str) -> str:
