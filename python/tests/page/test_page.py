@@ -13,28 +13,29 @@ from typer.testing import CliRunner
 
 import csdplan as cp
 from csdplan.cli import app
-from csdplan.commands.reports import _purchase
+from csdplan.commands.reports import _planned
 from csdplan.errors import ModelError
 from csdplan.page import figures as own
 from csdplan.page import layout
 from csdplan.page.answer import answer, resolved
-from csdplan.page.export import Purchase, tables
+from csdplan.page.export import tables
 from csdplan.page.server import BODY_BYTES_MAX, Page, opened, serve, updated
 from csdplan.page.state import PROFILE_BYTES_MAX, UPLOADED, State, Work, normalized, to_values
 from csdplan.plot import figures
 from csdplan.profile import Profile, load
 from csdplan.profile.write import as_toml
 from csdplan.profile.write import tables as profile_tables
+from csdplan.result.planned import Planned
 from csdplan.result.sheet import sheet_of
 
 from .test_state import states
 
 TOML = as_toml(load("smartssd"))
 OURS = {"Host": "127.0.0.1:8050", "Content-Type": "application/json"}
-_BOUGHT = Purchase("Buy nothing.", (sheet_of("Bill", ("name", "price_usd"), [("x", 1.5)]),))
+_BOUGHT = Planned("Buy nothing.", (sheet_of("Bill", ("name", "price_usd"), [("x", 1.5)]),))
 
 
-def planner(_profile: Profile, **_values: object) -> Purchase:
+def planner(_profile: Profile, **_values: object) -> Planned:
     return _BOUGHT
 
 
@@ -127,7 +128,7 @@ def test_costs_follow_prices() -> None:
 
 def test_the_cost_figure_shows_throughput_too() -> None:
     costs = answer(State()).costs
-    drawn = own.purchases(costs)
+    drawn = figures.compared(costs)
     drives, hosts = (part.values for part in drawn.parts)
     totals = [(one or 0) + (other or 0) for one, other in zip(drives, hosts, strict=True)]
     assert totals == [cost.purchase_usd for cost in costs]
@@ -291,7 +292,7 @@ def test_downloads_hold_every_table() -> None:
 
 
 def test_the_purchase_is_that_of_the_command() -> None:
-    page = Page(_purchase)
+    page = Page(_planned)
     state = State(store=20, works=(Work("count", 10.0),), protect="none")
     body = json.dumps({"a": to_values(state), "b": None}).encode()
     shown = json.loads(page.respond("POST", "/purchase", OURS, body).body)["buy"]

@@ -130,6 +130,18 @@ def test_a_map_says_what_each_color_means() -> None:
     assert "★ here" in names
 
 
+def test_short_labels_stand_before_their_bars() -> None:
+    bars = Bars(
+        "b", "share [%]", ("11", "12"), (Bar((1.0, 3.0)),), across="break-even point [drives]"
+    )
+    figure = drawn(bars)
+    assert {"break-even point", "share [%]", "11"} <= set(texts(figure))
+    (rect, *_) = figure.iter("rect")
+    (label,) = (one for one in figure.iter("text") if one.text == "11")
+    assert float(label.get("y", "0")) > float(rect.get("y", "0")), "in the same row"
+    assert float(rect.get("x", "0")) > 20
+
+
 def test_bars_say_price_and_throughput() -> None:
     assert {"5", "4.5", "unknown", "throughput [GB/s]", "a, b"} <= set(texts(drawn(STACK)))
     assert "a, b: 5 USD, 4.5 throughput [GB/s]" in (drawn(STACK)[1].get("aria-label") or "")

@@ -1,39 +1,38 @@
 """Sections, tables and figures as HTML text.
 
-Everything that comes from a profile or a user is escaped here. A figure is embedded as an image
-of its own, so that identifiers of several never meet. No script, no link to another file.
+Everything that comes from a profile or a user is escaped here. A page has no script and no link to
+another file; its figures are SVG within it.
 """
 
 from __future__ import annotations
 
-import base64
 import html
 from collections.abc import Sequence
 
-from csdplan.plot import Panel, draw
+from csdplan.plot import Panel, screen
 from csdplan.result.sheet import Sheet, Value
 from csdplan.result.words import PROVENANCES
 
 _STYLE = """
-:root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff;
-  max-width: 68rem; margin: 2rem auto; padding: 0 1.5rem; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 2rem auto;
+  padding: 0 1.5rem; }
 h1 { font-size: 1.7rem; margin-bottom: .2rem; }
-h2 { font-size: 1.25rem; margin-top: 2.2rem; border-bottom: 1px solid #ccc; }
-.answer { font-size: 1.1rem; border-left: 5px solid #0072B2; padding: .4rem 1rem;
-  background: #f3f7fa; }
-.note { color: #444; }
-.warn { border-left: 5px solid #D55E00; padding: .2rem 1rem; background: #fdf5f0; }
+h2 { font-size: 1.25rem; margin-top: 2.2rem; border-bottom: 1px solid var(--rule); }
+.answer { font-size: 1.15rem; font-weight: 600; border-left: 5px solid var(--s0);
+  padding: .4rem 1rem; }
+.note { color: var(--soft); }
+.warn { border-left: 5px solid var(--s1); padding: .2rem 1rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; margin: .8rem 0; }
 caption { text-align: left; font-weight: 600; padding: .3rem 0; }
-th, td { padding: .25rem .7rem; border-bottom: 1px solid #ddd; text-align: left;
+th, td { padding: .25rem .7rem; border-bottom: 1px solid var(--rule); text-align: left;
   vertical-align: top; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
-img { max-width: 100%; height: auto; display: block; margin: 1rem auto; }
-@media print { body { margin: 0; max-width: none; } section { break-inside: avoid; } }
+.badge { border: 1.5px solid var(--soft); border-radius: 9px; padding: 0 .5rem; font-size: .85em; }
+@media print { body { margin: 0; max-width: none; } section, figure { break-inside: avoid; } }
 """
-
+#: Width of a report's figures [px].
+_WIDTH = 960
 _RATE = "_Bps"
 #: Units at the end of columns' names, and as people read them; rates are shown in GB/s.
 _UNITS = {
@@ -47,7 +46,7 @@ def page(title: str, under: str, sections: Sequence[str]) -> str:
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{_safe(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{_safe(title)}</title>\n<style>{screen.STYLE}{_STYLE}</style>\n</head>\n<body>\n"
         f"<h1>{_safe(title)}</h1>\n<p class='note'>{_safe(under)}</p>\n"
         + "\n".join(sections)
         + "\n</body>\n</html>\n"
@@ -100,10 +99,9 @@ def heading(column: str) -> str:
     return column.replace("_", " ")
 
 
-def figure(panels: Sequence[Panel], text: str) -> str:
-    """Return a figure as an embedded SVG image that `text` describes."""
-    data = base64.b64encode(draw.image(panels, "svg")).decode("ascii")
-    return f'<img alt="{_safe(text)}" src="data:image/svg+xml;base64,{data}">'
+def figure(panels: Sequence[Panel]) -> str:
+    """Return panels as figures, which are text and follow the reader's light or dark mode."""
+    return "\n".join(screen.figure(panel, _WIDTH, reads=False) for panel in panels)
 
 
 def _kind(numeric: bool) -> str:

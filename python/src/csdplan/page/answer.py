@@ -18,17 +18,11 @@ from csdplan.result.sheet import Sheet, Value, sheet_of
 from csdplan.result.sheets import answer_sheet
 from csdplan.result.sweeps import Setting, SurfaceResult, surface
 from csdplan.result.throughput import SystemCurves, curves
+from csdplan.result.words import TIMES
 from csdplan.solve.tco import Cost
 
 #: Multipliers of the surface, finer than answers change.
 MULTIPLIERS = tuple(0.25 * step for step in range(1, 33))
-#: The times of one device, and their names in words.
-TIMES = {
-    "ssd_tx_s": "SSD: load into the host",
-    "ssd_comp_s": "host: compute on one core",
-    "csd_tx_s": "drive: read its own flash",
-    "csd_comp_s": "drive: compute",
-}
 
 
 @dataclass(frozen=True)

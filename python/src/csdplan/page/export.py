@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 from csdplan.errors import ModelError
 from csdplan.page.answer import answer
 from csdplan.page.state import State
 from csdplan.result.envelope import as_json
+from csdplan.result.planned import Planned
 from csdplan.result.sheet import Sheet, as_csv
 
 
-@dataclass(frozen=True)
-class Purchase:
-    """Answer to a scenario's purchase.
-
-    Attributes
-    ----------
-    answer : str
-        The answer in one paragraph.
-    sheets : tuple of Sheet
-        Its tables.
-    warnings : tuple of str
-        Statements that the reader must know.
-    """
-
-    answer: str
-    sheets: tuple[Sheet, ...]
-    warnings: tuple[str, ...] = ()
-
-
-def tables(states: Sequence[State], purchases: Sequence[Purchase], form: str) -> str:
+def tables(states: Sequence[State], purchases: Sequence[Planned], form: str) -> str:
     """Return the tables of one or two scenarios as ``json`` or ``csv``.
 
     Raises

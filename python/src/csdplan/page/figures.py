@@ -6,14 +6,11 @@ from dataclasses import replace
 
 from csdplan.page.answer import Answer
 from csdplan.page.state import State
-from csdplan.plot import Bar, Bars, Map, Mark, figures
+from csdplan.plot import Map, Mark, figures
 from csdplan.result.break_even import BepResult
 from csdplan.result.sheets import spread_text
 from csdplan.result.sweeps import SurfaceResult
 from csdplan.result.words import break_even_sentences, cost_sentence
-from csdplan.solve.tco import Cost
-
-_HOST_STYLE, _DRIVE_STYLE = 0, 5
 
 
 def surface(found: SurfaceResult, state: State) -> Map:
@@ -31,19 +28,6 @@ def surface(found: SurfaceResult, state: State) -> Map:
     return replace(drawn, iso=tuple(iso))
 
 
-def purchases(costs: tuple[Cost, ...]) -> Bars:
-    """Return each system's purchase, drives and host, next to the throughput that it buys."""
-    names = tuple(f"{cost.system.name}: {_count(cost)}" for cost in costs)
-    drives = tuple(
-        cost.system.drives * cost.system.drive_usd if cost.feasible else None for cost in costs
-    )
-    hosts = tuple(cost.system.host_usd if cost.feasible else None for cost in costs)
-    parts = (Bar(drives, "drives", _DRIVE_STYLE), Bar(hosts, "host", _HOST_STYLE))
-    rates = tuple(figures.throughput_GBps(cost) if cost.feasible else None for cost in costs)
-    title = "What each system costs, and the work that it does"
-    return Bars(title, "purchase [USD]", names, parts, rates, figures.THROUGHPUT)
-
-
 def sentences(found: Answer) -> list[str]:
     """Say the break-even point and the cost, for the host that was asked about."""
     (system,) = found.result.systems
@@ -58,8 +42,3 @@ def short(result: BepResult, *, among: bool = False) -> str:
     if host.verdict == "out_of_range":
         found = "over 2^53 drives"
     return found if among else f"{result.kernel}: break-even {found}"
-
-
-def _count(cost: Cost) -> str:
-    kind = "SSDs" if cost.system.computes == "host" else "drives"
-    return f"{cost.system.drives} {kind}" if cost.feasible else "no number is enough"

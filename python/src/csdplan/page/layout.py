@@ -132,7 +132,7 @@ def parts(answers: Answers, width: int) -> dict[str, str]:
         "cost": _pair(
             answers,
             [
-                screen.figure(own.purchases(found.costs), width) + table(found.purchases())
+                screen.figure(figures.compared(found.costs), width) + table(found.purchases())
                 for _, found in answers
             ],
         ),

@@ -20,7 +20,7 @@ from csdplan.document.html import table
 from csdplan.errors import CsdplanError, ModelError
 from csdplan.page import layout
 from csdplan.page.answer import answer
-from csdplan.page.export import Purchase, tables
+from csdplan.page.export import tables
 from csdplan.page.fields import choices, works
 from csdplan.page.link import LINK_MAX, from_query, to_query
 from csdplan.page.question import from_file, question, to_file
@@ -37,6 +37,7 @@ from csdplan.page.state import (
 )
 from csdplan.plot.svg import safe
 from csdplan.profile.read import parse
+from csdplan.result.planned import Planned
 
 #: The only address that the page listens on.
 ADDRESS = "127.0.0.1"
@@ -55,7 +56,7 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 #: Asks for a purchase, as ``csdplan plan`` does: values by the names of its options, and a profile.
-Planner = Callable[..., Purchase]
+Planner = Callable[..., Planned]
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class Page:
         text = tables(states, [self._purchase(state) for state in states], form)
         return _json({"name": f"csdplan-{states[0].kernel}.{form}", "text": text})
 
-    def _purchase(self, state: State) -> Purchase:
+    def _purchase(self, state: State) -> Planned:
         return self._planner(state.chosen_profile(), **question(state))
 
     def _bought(self, states: list[State]) -> str:

@@ -8,6 +8,8 @@ from csdplan.plot.panels import Bar, Bars
 from csdplan.plot.svg import number, safe, swatch, text
 
 _ROW, _BAR, _TOP, _GAP = 46, 18, 26, 24
+#: Letters of a short label, height of its row, and the place of its bar.
+_SHORT, _LINE, _BESIDE = 9, 24, 120
 #: Share of a column that the longest bar takes; its number stands behind it.
 _REACH = 0.72
 #: Width of a letter of a label [px].
@@ -18,17 +20,23 @@ def bars(panel: Bars, width: int) -> tuple[str, list[tuple[str, str]]]:
     """Return the bars as SVG, and the legend as pairs of sample and name."""
     two = bool(panel.rates)
     first = round((width - _GAP) * (0.58 if two else 1.0))
-    height = _TOP + _ROW * len(panel.labels) + 6
+    # Short labels, such as those of a distribution, stand before their bars.
+    short = max(map(len, panel.labels), default=0) <= _SHORT and not two
+    step, left, down = (_LINE, _BESIDE, 0) if short else (_ROW, 0, 19)
+    first -= left
+    height = _TOP + step * len(panel.labels) + 6
     totals = [_total(panel, row) for row in range(len(panel.labels))]
-    parts = [text(0, 14, panel.up, kind="name")]
+    parts = [text(left, 14, panel.up, kind="name")]
+    if short:
+        parts.append(text(0, 14, panel.across.partition(" [")[0], kind="name"))
     if two:
         parts.append(text(first + _GAP, 14, panel.rates_up, kind="name"))
     stacked = len(panel.parts) > 1
     for row, label in enumerate(panel.labels):
-        y = _TOP + row * _ROW
+        y = _TOP + row * step
         name = label.replace("\n", ", ")
         parts.append(text(0, y + 13, _cut(name, width), kind="label"))
-        parts.append(_bar(panel, row, totals, first, y + 19))
+        parts.append(_bar(panel, row, totals, left, first, y + down))
         if two:
             rate = panel.rates[row]
             parts.append(_rate(panel.rates, rate, first + _GAP, width - first - _GAP, y + 19))
@@ -57,9 +65,11 @@ def _total(panel: Bars, row: int) -> float | None:
     return sum(known) if known else None
 
 
-def _bar(panel: Bars, row: int, totals: Sequence[float | None], room: int, y: float) -> str:
+def _bar(
+    panel: Bars, row: int, totals: Sequence[float | None], left: int, room: int, y: float
+) -> str:
     most = max((total for total in totals if total is not None), default=0.0) or 1.0
-    parts, x = [], 0.0
+    parts, x = [], float(left)
     for at, part in enumerate(panel.parts):
         value = part.values[row] or 0.0
         length = value / most * room * _REACH

@@ -31,6 +31,8 @@ INPUTS = {
     "csd_comp_s": "drive: time to compute",
     "k_limit": "host's link (k_limit)",
 }
+#: Colors of the two parts of a purchase.
+_HOST_STYLE, _DRIVE_STYLE = 0, 5
 #: A bar chart of more numbers than this cannot be read: neighbors share a bar.
 _BARS_MAX = 12
 
@@ -177,6 +179,25 @@ def purchases(found: Tco) -> list[Bars]:
             ("Purchase at the first system's throughput", found.equal),
         )
     ]
+
+
+def compared(costs: Sequence[Cost]) -> Bars:
+    """Return each system's purchase, drives and host, next to the throughput that it buys."""
+    names = tuple(f"{cost.system.name}: {_drives(cost)}" for cost in costs)
+    prices = [(cost.system.drives * cost.system.drive_usd, cost.system.host_usd) for cost in costs]
+    known = [
+        pair if cost.feasible else (None, None) for pair, cost in zip(prices, costs, strict=True)
+    ]
+    drives, hosts = zip(*known, strict=True)
+    parts = (Bar(drives, "drives", _DRIVE_STYLE), Bar(hosts, "host", _HOST_STYLE))
+    rates = tuple(throughput_GBps(cost) if cost.feasible else None for cost in costs)
+    title = "What each system costs, and the work that it does"
+    return Bars(title, "purchase [USD]", names, parts, rates, THROUGHPUT)
+
+
+def _drives(cost: Cost) -> str:
+    kind = "SSDs" if cost.system.computes == "host" else "drives"
+    return f"{cost.system.drives} {kind}" if cost.feasible else "no number is enough"
 
 
 def mixed(sheet: Sheet, host_cores: int) -> Lines:

@@ -68,12 +68,15 @@ def page(panels: Sequence[Panel], title: str) -> bytes:
     ).encode()
 
 
-def figure(panel: Panel, width: int = 640, room: Room | None = None) -> str:
-    """Return one panel as a ``figure`` element, `width` pixels wide."""
+def figure(panel: Panel, width: int = 640, room: Room | None = None, *, reads: bool = True) -> str:
+    """Return one panel as a ``figure`` element, `width` pixels wide.
+
+    With `reads` it holds the values that `SCRIPT` shows under the pointer.
+    """
     width = min(max(width, NARROWEST), WIDEST)
     match panel:
         case Lines():
-            drawn, legend = _lines(panel, width, room)
+            drawn, legend = _lines(panel, width, room, reads)
         case Bars():
             drawn, legend = bars(panel, width)
         case Map():
@@ -152,7 +155,9 @@ def _svg(frame: _Frame, title: str, inside: str, hover: list[list[object]] | Non
     )
 
 
-def _lines(panel: Lines, width: int, room: Room | None) -> tuple[str, list[tuple[str, str]]]:
+def _lines(
+    panel: Lines, width: int, room: Room | None, reads: bool
+) -> tuple[str, list[tuple[str, str]]]:
     space = room or room_of([panel])
     lowest = _lowest(panel) if space.logarithmic else 0.0
     first = max(panel.places[0], 1e-9) if space.logarithmic else panel.places[0]
@@ -179,7 +184,8 @@ def _lines(panel: Lines, width: int, room: Room | None) -> tuple[str, list[tuple
         legend.append((swatch("band"), "bands and bars: 90 % of cases"))
     said = [mark.label + ": " + mark.text for mark in panel.marks if mark.label]
     title = "; ".join([panel.title, *said])
-    return _svg(frame, title, "".join(parts), _hover(panel, frame)), legend
+    hover = _hover(panel, frame) if reads else None
+    return _svg(frame, title, "".join(parts), hover), legend
 
 
 def _labels(width: int) -> int:

@@ -15,6 +15,13 @@ PROVENANCES = {
     "inferred": "computed from numbers that its source prints",
     "assumed": "taken as likely: nobody has measured or printed it",
 }
+#: The four times of one device, and their names in words.
+TIMES = {
+    "ssd_tx_s": "SSD: load into the host",
+    "ssd_comp_s": "host: compute on one core",
+    "csd_tx_s": "drive: read its own flash",
+    "csd_comp_s": "drive: compute",
+}
 #: A difference of prices smaller than this share is none.
 _SAME = 0.005
 
@@ -22,6 +29,23 @@ _SAME = 0.005
 def cores_text(count: int) -> str:
     """Return a host by its cores at work."""
     return f"a host with {count} core{'' if count == 1 else 's'}"
+
+
+def headline(kernel: str, system: SystemResult) -> str:
+    """Say the break-even points against every host in one sentence."""
+    points = ", ".join(
+        f"against {cores_text(host.host_cores)} {_from(host)}{spread_text(host)}"
+        for host in system.hosts
+    )
+    sure = " In brackets: 90 % of cases." if any(map(spread_text, system.hosts)) else ""
+    drives = f"{system.device} drives that compute are faster than as many {system.ssd} SSDs"
+    return f"For {kernel}, {drives}: {points}.{sure}"
+
+
+def _from(host: HostResult) -> str:
+    if host.devices is not None:
+        return f"from {host.devices} drives on"
+    return "never" if host.verdict == "never" else "only beyond 2^53 drives"
 
 
 def break_even_sentences(kernel: str, system: SystemResult, host: HostResult) -> list[str]:
