@@ -299,7 +299,7 @@ def test_the_purchase_is_that_of_the_command() -> None:
     bill = cp.plan("20TB", workload=["count=10GB/s"])["bill"]
     for name, count in zip(bill["name"], bill["count"], strict=True):
         if name:
-            assert f"<td>{name}</td>" in shown
+            assert f'data-name="name">{name}</td>' in shown
             assert f">{count:g}</td>" in shown
     poor = to_values(replace(state, budget=1.0))
     shown = json.loads(

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import csdplan
-from csdplan.document.html import figure, items, page, paragraph, section, table
+from csdplan.document.html import figure, items, page, paragraph, section
+from csdplan.document.table import table
 from csdplan.plot import Bars, figures
 from csdplan.profile.schema import Profile
 from csdplan.profile.workload import Workload

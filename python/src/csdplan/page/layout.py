@@ -1,7 +1,7 @@
 """The page as HTML: native fields with labels, figures, tables.
 
 Text fields, selects and range inputs take the keyboard and screen readers as they come. Everything
-that comes from a profile or a user is escaped here or in `csdplan.document.html`.
+that comes from a profile or a user is escaped here or in `csdplan.document.table`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from importlib import resources
 
-from csdplan.document.html import table
+from csdplan.document.table import STYLE as TABLE_STYLE
+from csdplan.document.table import table
 from csdplan.page import figures as own
 from csdplan.page.answer import Answer
 from csdplan.page.fields import form
@@ -19,7 +20,7 @@ from csdplan.plot.svg import safe
 from csdplan.result.words import PROVENANCES
 
 _ASSETS = resources.files("csdplan.page") / "assets"
-STYLE = screen.STYLE + (_ASSETS / "page.css").read_text(encoding="utf-8")
+STYLE = screen.STYLE + TABLE_STYLE + (_ASSETS / "page.css").read_text(encoding="utf-8")
 SCRIPT = screen.SCRIPT + (_ASSETS / "page.js").read_text(encoding="utf-8")
 _PICTURE = (_ASSETS / "break-even.svg").read_text(encoding="utf-8")
 _EXPLAINED = (

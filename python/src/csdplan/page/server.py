@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from csdplan.document.html import table
+from csdplan.document.table import table
 from csdplan.errors import CsdplanError, ModelError
 from csdplan.page import layout
 from csdplan.page.answer import answer

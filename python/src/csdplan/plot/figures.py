@@ -183,7 +183,12 @@ def purchases(found: Tco) -> list[Bars]:
 
 def compared(costs: Sequence[Cost]) -> Bars:
     """Return each system's purchase, drives and host, next to the throughput that it buys."""
-    names = tuple(f"{cost.system.name}: {_drives(cost)}" for cost in costs)
+    names = tuple(
+        cost.system.name
+        if cost.system.computes == "host"
+        else f"{cost.system.name}: {cost.system.drives if cost.feasible else 'no number is enough'}"
+        for cost in costs
+    )
     prices = [(cost.system.drives * cost.system.drive_usd, cost.system.host_usd) for cost in costs]
     known = [
         pair if cost.feasible else (None, None) for pair, cost in zip(prices, costs, strict=True)
@@ -193,11 +198,6 @@ def compared(costs: Sequence[Cost]) -> Bars:
     rates = tuple(throughput_GBps(cost) if cost.feasible else None for cost in costs)
     title = "What each system costs, and the work that it does"
     return Bars(title, "purchase [USD]", names, parts, rates, THROUGHPUT)
-
-
-def _drives(cost: Cost) -> str:
-    kind = "SSDs" if cost.system.computes == "host" else "drives"
-    return f"{cost.system.drives} {kind}" if cost.feasible else "no number is enough"
 
 
 def mixed(sheet: Sheet, host_cores: int) -> Lines:
