@@ -34,5 +34,5 @@ def test_a_figure_draws(tmp_path: Path) -> None:
     write(FIGURES[name][1](), tmp_path / "x.svg")
     drawn = (tmp_path / "x.svg").read_bytes()
     # The legend holds the answers that the solver gives.
-    assert b"k_limit 8: BEP 13" in drawn
-    assert b"k_limit 12: BEP 18" in drawn
+    assert b"k_limit 8: break-even 13" in drawn
+    assert b"k_limit 12: break-even 18" in drawn

@@ -12,6 +12,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from csdplan.plot.panels import Bars, Line, Lines, Map, Mark, Panel
+from csdplan.plot.svg import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -161,8 +162,7 @@ def _bars(axis: Axes, panel: Bars) -> None:
     bottom = [0.0] * len(panel.labels)
     for index, part in enumerate(panel.parts):
         known = [0.0 if value is None else value for value in part.values]
-        number = index if part.style is None else part.style
-        color = _of(number)[0]
+        color = _of(index if part.style is None else part.style)[0]
         drawn = axis.bar(
             list(panel.labels),
             known,
@@ -178,7 +178,7 @@ def _bars(axis: Axes, panel: Bars) -> None:
         axis.legend(**_BELOW, ncols=2)
     else:
         values = panel.parts[0].values
-        texts = ["unknown" if value is None else f"{value:,.3g}" for value in values]
+        texts = ["unknown" if value is None else number(value) for value in values]
     if panel.rates:
         unit = panel.rates_up.partition("[")[2].rstrip("]")
         rates = ["" if rate is None else f"\n{rate:.3g} {unit}" for rate in panel.rates]
@@ -213,11 +213,11 @@ def _map(axis: Axes, panel: Map) -> None:
     axis.set_xlim(panel.x[0], panel.x[-1])
     axis.set_ylim(panel.y[0], panel.y[-1])
     if panel.iso:
-        axis.legend(**_BELOW, ncols=3)
+        axis.legend(**_BELOW, ncols=2)
 
 
-def _of(number: int) -> tuple[str, Any, str]:
-    return STYLES[number % len(STYLES)]
+def _of(index: int) -> tuple[str, Any, str]:
+    return STYLES[index % len(STYLES)]
 
 
 def _limit(axis: Axes, x: float, text: str) -> None:
