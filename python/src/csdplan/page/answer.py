@@ -12,6 +12,7 @@ from functools import lru_cache
 from csdplan.errors import ModelError
 from csdplan.page.state import CHOICES, State, normalized, profile_named
 from csdplan.profile import Workload, workload_of
+from csdplan.result.bounds import widest
 from csdplan.result.break_even import BepResult, SystemResult, bep
 from csdplan.result.costs import Comparison, compared, purchase_sheet
 from csdplan.result.sheet import Sheet, Value, sheet_of
@@ -41,6 +42,8 @@ class Answer:
         The SSDs; as many drives; the drives that are as fast as the SSDs.
     others : tuple of BepResult
         Break-even points of the scenario's other kernels.
+    widest : tuple or None
+        The time whose spread alone moves the break-even point furthest, and how far.
     """
 
     result: BepResult
@@ -48,6 +51,7 @@ class Answer:
     surface: SurfaceResult
     costs: tuple[Cost, Cost, Cost]
     others: tuple[BepResult, ...]
+    widest: tuple[str, int, int] | None
 
     @property
     def system(self) -> SystemResult:
@@ -136,6 +140,7 @@ def answer(state: State) -> Answer:
     quick = _quicker(workload, state)
     hosts = list(dict.fromkeys((1, cores)))
     factors = {"k_limit": limit, "sd_tx": state.sd_tx, "sd_comp": state.sd_comp}
+    slower = {"sd_tx": state.sd_tx, "sd_comp": state.sd_comp, "host_part_s": 0.0}
     result = bep([quick], hosts, **factors)  # type: ignore[arg-type]
     setting = Setting(host_cores=cores, **factors)  # type: ignore[arg-type]
     comparison = Comparison(
@@ -155,6 +160,7 @@ def answer(state: State) -> Answer:
         surface=surface(workload, MULTIPLIERS, MULTIPLIERS, iso=(int(state.iso),), base=setting),
         costs=compared(quick, comparison),
         others=tuple(bep([one], [cores], **factors) for one in others),  # type: ignore[arg-type]
+        widest=widest(quick, cores, result.systems[0].k_limit, slower),
     )
 
 

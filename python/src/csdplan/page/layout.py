@@ -17,7 +17,7 @@ from csdplan.page.fields import form
 from csdplan.page.state import PROFILE_BYTES_MAX, State
 from csdplan.plot import figures, screen
 from csdplan.plot.svg import safe
-from csdplan.result.words import PROVENANCES
+from csdplan.result.words import PROVENANCES, measure_sentence
 
 _ASSETS = resources.files("csdplan.page") / "assets"
 STYLE = screen.STYLE + TABLE_STYLE + (_ASSETS / "page.css").read_text(encoding="utf-8")
@@ -39,10 +39,14 @@ PARTS = {
     "basis": "What it rests on",
 }
 _NOTES = {
+    "cost": (
+        '<p class="note">At the prices of the scenario. It starts with the published ones of '
+        "October 2022.</p>"
+    ),
     "buy": (
         '<p class="note">From the catalogue of hardware, for the workloads and limits of the '
         "scenario, as <code>csdplan plan</code> answers.</p>"
-    )
+    ),
 }
 Answers = tuple[tuple[State, Answer], ...]
 _NAMES = "AB"
@@ -144,7 +148,7 @@ def parts(answers: Answers, width: int) -> dict[str, str]:
         "points": _pair(
             answers, [table(found.workloads()) + table(found.points()) for _, found in answers]
         ),
-        "basis": _pair(answers, [table(found.basis()) for _, found in answers]) + _badges(),
+        "basis": _pair(answers, [_basis(found) for _, found in answers]) + _badges(),
     }
 
 
@@ -152,6 +156,11 @@ def blank(fault: str) -> dict[str, str]:
     """Return the parts of a scenario that has no answer, with the reason."""
     empty = {name: "" for name in ("says", "warnings", *PARTS) if name != "buy"}
     return {**empty, "short": "No answer: see below", "fault": safe(fault)}
+
+
+def _basis(found: Answer) -> str:
+    said = measure_sentence(found.system, found.widest)
+    return (f"<p>{safe(said)}</p>" if said else "") + table(found.basis())
 
 
 def _of(at: int, answers: Answers) -> str:

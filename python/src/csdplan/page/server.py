@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -277,7 +278,7 @@ def serve(port: int, planner: Planner) -> None:
 
         def do_GET(self) -> None:
             """Answer a GET."""
-            self._answer(shown.respond("GET", self.path, dict(self.headers)))
+            self._answer(shown.respond("GET", self.path, self._headers()))
 
         def do_POST(self) -> None:
             """Answer a POST, whose length is bounded."""
@@ -286,10 +287,13 @@ def serve(port: int, planner: Planner) -> None:
                 self.close_connection = True
                 return self._answer(_plain(413, f"expected at most {BODY_BYTES_MAX} bytes"))
             body = self.rfile.read(int(length))
-            return self._answer(shown.respond("POST", self.path, dict(self.headers), body))
+            return self._answer(shown.respond("POST", self.path, self._headers(), body))
 
         def log_message(self, format: str, *args: object) -> None:
             """Log no requests."""
+
+        def _headers(self) -> dict[str, str]:
+            return {name.title(): value for name, value in self.headers.items()}
 
         def _answer(self, response: Response) -> None:
             self.send_response(response.status)
@@ -306,6 +310,11 @@ def serve(port: int, planner: Planner) -> None:
         allow_reuse_address = True
         daemon_threads = True
         request_queue_size = socket.SOMAXCONN
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """Report a fault, unless it is a browser that has gone."""
+            if not isinstance(sys.exception(), ConnectionError):
+                super().handle_error(request, client_address)
 
     try:
         server = Server((ADDRESS, port), Handler)

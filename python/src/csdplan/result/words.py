@@ -70,6 +70,17 @@ def break_even_sentences(kernel: str, system: SystemResult, host: HostResult) ->
     return [some, *more]
 
 
+def measure_sentence(system: SystemResult, found: tuple[str, int, int] | None) -> str:
+    """Say which time to measure next to be surer; `found` is that of `bounds.widest`."""
+    if found is None:
+        return ""
+    name, low, high = found
+    return (
+        f"Most of the spread comes from one time, {TIMES[name]} ({system.prov[name]}): alone it "
+        f"gives {low} to {high} drives. Measure that first."
+    )
+
+
 def cost_sentence(costs: Sequence[Cost]) -> str:
     """Say what drives as fast as the SSDs cost, and what as many drives leave undone.
 
