@@ -41,9 +41,11 @@ from csdplan.errors import (
 
 if TYPE_CHECKING:
     from csdplan.api import (
+        Picture,
         bep,
         catalogue,
         ec,
+        figure,
         frame,
         grid,
         import_profile,
@@ -69,6 +71,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CsdplanError",
     "ModelError",
+    "Picture",
     "PlotError",
     "ProfileError",
     "ProfileIncomplete",
@@ -78,6 +81,7 @@ __all__ = [
     "bep",
     "catalogue",
     "ec",
+    "figure",
     "frame",
     "grid",
     "import_profile",

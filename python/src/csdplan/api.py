@@ -9,9 +9,13 @@ warnings. Nothing is computed here: these are the commands' results.
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ParamSpec
 
 import numpy as np
@@ -35,9 +39,11 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 __all__ = [
+    "Picture",
     "bep",
     "catalogue",
     "ec",
+    "figure",
     "frame",
     "grid",
     "import_profile",
@@ -71,6 +77,47 @@ def frame(sheet: Sheet, warnings: Sequence[str] = ()) -> pd.DataFrame:
     table = pd.DataFrame(sheet.rows, columns=list(sheet.columns))
     table.attrs = {"title": sheet.title, "note": sheet.note, "warnings": tuple(warnings)}
     return table
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure that notebooks show.
+
+    Attributes
+    ----------
+    svg : str
+        The figure as SVG.
+    """
+
+    svg: str
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        found = re.search("<title>(.*?)</title>", self.svg)
+        return f"figure: {html.unescape(found.group(1)) if found else 'without a title'}"
+
+
+def figure(function: Callable[..., object], *args: object, **options: object) -> Picture:
+    """Return the figure that a function draws with ``plot``, for a notebook to show.
+
+    Parameters
+    ----------
+    function : callable
+        A function with the option ``plot``, such as `bep`.
+    args, options
+        Its arguments.
+
+    Examples
+    --------
+    >>> figure(bep, "newport", "count", host_cores=[1, 4])
+    figure: count: throughput of newport drives that compute, and of smartssd drives as SSDs
+    """
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "figure.svg"
+        function(*args, **options, plot=file)
+        return Picture(file.read_text(encoding="utf-8"))
 
 
 def _one(command: Callable[P, Tables]) -> Callable[P, pd.DataFrame]:

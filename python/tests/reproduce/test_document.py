@@ -33,6 +33,6 @@ def test_a_figure_draws(tmp_path: Path) -> None:
     name = "k-limit"
     write(FIGURES[name][1](), tmp_path / "x.svg")
     drawn = (tmp_path / "x.svg").read_bytes()
-    # The legend holds the answers that the solver gives; text is drawn as paths, named in comments.
-    assert b"k_limit 8: BEP 13" in drawn
-    assert b"k_limit 12: BEP 18" in drawn
+    # The legend holds the answers that the solver gives.
+    assert b"k_limit 8: break-even 13" in drawn
+    assert b"k_limit 12: break-even 18" in drawn

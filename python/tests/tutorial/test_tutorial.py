@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 TUTORIAL = Path(__file__).parents[3] / "docs" / "tutorial"
+#: Figures that each notebook shows, at least.
+FIGURES = 2
 NOTEBOOKS = sorted(TUTORIAL.glob("*.ipynb"))
 # Run as a script of its own, as a kernel would: cells in, what each shows out.
 KERNEL = """
@@ -25,8 +27,9 @@ for source in json.load(sys.stdin):
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     exec(compile(ast.Module(body, []), "cell", "exec"), space)
     value = eval(compile(ast.Expression(last.value), "cell", "eval"), space) if last else None
-    html = getattr(value, "_repr_html_", lambda: None)()
-    shown.append(None if value is None else {"text/plain": repr(value), "text/html": html})
+    forms = {"text/html": "_repr_html_", "image/svg+xml": "_repr_svg_"}
+    data = {kind: getattr(value, name, lambda: None)() for kind, name in forms.items()}
+    shown.append(None if value is None else {"text/plain": repr(value), **data})
 json.dump(shown, sys.stdout)
 """
 
@@ -52,6 +55,10 @@ def test_a_notebook(path: Path, tmp_path: Path) -> None:
     assert (first["cell_type"], first["source"][0][:2]) == ("markdown", "# ")
     sources = ["".join(cell["source"]) for cell in cells(notebook)]
     assert any("assert " in source for source in sources)
+    pictures = [output for cell in cells(notebook) for output in cell["outputs"]]
+    if not os.environ.get("CSDPLAN_WRITE_NOTEBOOKS"):
+        shown_count = sum("image/svg+xml" in one["data"] for one in pictures)
+        assert shown_count >= FIGURES, "it shows figures"
     ran = subprocess.run(
         [sys.executable, "-W", "error::FutureWarning", "-c", KERNEL],
         input=json.dumps(sources),
@@ -65,6 +72,7 @@ def test_a_notebook(path: Path, tmp_path: Path) -> None:
     shown = json.loads(ran.stdout)
     if os.environ.get("CSDPLAN_WRITE_NOTEBOOKS"):
         write(path, notebook, shown)
+        return
     for cell, source, value in zip(cells(notebook), sources, shown, strict=True):
         assert (value is not None) == shows(source) == bool(cell["outputs"])
         if value is not None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from csdplan.model.array import csd_array_time_s, ssd_array_time_s
 from csdplan.plot import Bar, Bars, Line, Lines, Mark, Panel
 from csdplan.plot.figures import BEP_DRIVES as _BEP
-from csdplan.plot.figures import surface, throughput
+from csdplan.plot.figures import DRIVES, THROUGHPUT, surface, throughput
 from csdplan.profile import Workload
 from csdplan.published import read as example
 from csdplan.result.break_even import bep as planned
@@ -34,8 +34,11 @@ _TIMES = tuple(range(1, 11))
 def throughput_of_arrays() -> Sequence[Panel]:
     """Figure 7: throughput against devices, Host(1, 4, 16, 64), both drives, four kernels."""
     workloads = [system(device, kernel) for device in _DEVICES for kernel in KERNELS]
-    results = [planned([workload], [1, 4, 16, 64]) for workload in workloads]
-    return [throughput(each) for result in results for each in curves(result)]
+    return [
+        throughput(each)
+        for workload in workloads
+        for each in curves(planned([workload], [1, 4, 16, 64]), [workload])
+    ]
 
 
 def bus_limits() -> Sequence[Panel]:
@@ -43,7 +46,7 @@ def bus_limits() -> Sequence[Panel]:
     workload = system("smartssd", "count")
     host, places = workload.host(16), tuple(range(1, 25))
     drives = tuple(_throughput(workload.bytes, _drives(workload, m)) for m in places)
-    drawn, marks = [Line("CSDs", drives, reference=True)], []
+    drawn, marks = [Line("drives that compute", drives, reference=True)], []
     for limit in (8, 12, 16):
         times = [
             float(ssd_array_time_s(m, host.tx_s, host.comp_s, k_limit=limit, cores=host.divisor))
@@ -52,10 +55,10 @@ def bus_limits() -> Sequence[Panel]:
         found = bep("smartssd", "count", cores=16, k_limit=limit)
         marks.append(Mark(float(found), drives[found - 1], str(found)))
         values = tuple(_throughput(workload.bytes, time) for time in times)
-        drawn.append(Line(f"SSDs, k_limit {limit}: BEP {found}", values))
+        drawn.append(Line(f"SSDs, k_limit {limit}: break-even {found}", values))
     across = tuple(float(place) for place in places)
-    title = "count on smartssd, Host(16)"
-    panel = Lines(title, "devices", "throughput [GB/s]", across, tuple(drawn), marks=tuple(marks))
+    title = "count: what a wider host link (k_limit) does, smartssd, host with 16 cores"
+    panel = Lines(title, DRIVES, THROUGHPUT, across, tuple(drawn), marks=tuple(marks))
     return [panel]
 
 
@@ -98,7 +101,16 @@ def starved_hosts() -> Sequence[Panel]:
             found = overload_plan(workload, step_slow_downs(memory, workload.bytes, **chosen))
             drawn.append(Line(device, tuple(_number(value) for value in found.column("devices"))))
         places = tuple(printed["memory_GB"])
-        panels.append(Lines(kernel, "memory [GB]", _BEP, places, tuple(drawn), steps=True))
+        panels.append(
+            Lines(
+                f"{kernel}: when the host's memory is short",
+                "memory [GB]",
+                _BEP,
+                places,
+                tuple(drawn),
+                steps=True,
+            )
+        )
     return panels
 
 
@@ -114,15 +126,18 @@ def erasure_coding() -> Sequence[Panel]:
     powers = tuple(1 + step / 10 for step in range(51))
     panels = [
         Lines(
-            "24 blocks", "block [MB]", _BEP, tuple(map(float, sizes)),
+            "Erasure coding: 24 blocks of growing size",
+            "block [MB]", _BEP, tuple(map(float, sizes)),
             (Line("exact", tuple(found(24, size) for size in sizes)),), steps=True,
         ),
         Lines(
-            "64 MB", "blocks after encoding", _BEP, tuple(map(float, counts)),
+            "Erasure coding: more blocks of 64 MB",
+            "blocks after encoding", _BEP, tuple(map(float, counts)),
             (Line("exact", tuple(found(count, 64) for count in counts)),), steps=True,
         ),
         Lines(
-            "48 blocks of 64 MB", "computational power, times", _BEP, powers,
+            "Erasure coding: 48 blocks of 64 MB, faster drives",
+            "computational power, times", _BEP, powers,
             (
                 Line("drive faster", tuple(found(48, 64, power) for power in powers)),
                 Line("and host as much slower", tuple(found(48, 64, p, p) for p in powers)),
@@ -196,7 +211,8 @@ def _swept(device: str, kernel: str, *, drive: bool) -> Lines:
         }
     drawn = tuple(Line(name, tuple(map(float, values))) for name, values in found.items())
     across = "multiplier" if drive else "slow-down"
-    return Lines(f"{kernel} on {device}", across, _BEP, tuple(map(float, _TIMES)), drawn)
+    title = f"{kernel} on {device}: {'a faster drive' if drive else 'a slower host'}"
+    return Lines(title, across, _BEP, tuple(map(float, _TIMES)), drawn, steps=True)
 
 
 def _drives(workload: Workload, devices: int) -> float:

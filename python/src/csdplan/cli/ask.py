@@ -82,8 +82,11 @@ def plan_command(
     ] = None,
     without: Annotated[list[str] | None, typer.Option(help="Leave out this part.")] = None,
     profile: Annotated[
-        str, typer.Option(help="Profile whose host points give the times of one core.")
-    ] = "newport",
+        str | None,
+        typer.Option(
+            help="Profile whose host points give the times of one core. Default: newport."
+        ),
+    ] = None,
     prices: Annotated[
         Path | None, typer.Option(help="Your prices, before the shipped ones.")
     ] = None,

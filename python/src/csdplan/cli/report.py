@@ -25,7 +25,7 @@ def report_command(
     profile: ProfileOption = "newport",
     kernel: KernelOption = "count",
     host_cores: Annotated[
-        str, typer.Option(metavar="N,N,...", help="Host cores at work on the SSD side.")
+        str, typer.Option(metavar="N,N,...", help="Host cores at work; costs are about the last.")
     ] = "1,4,16",
     k_limit: KLimitOption = None,
     sd_tx: Annotated[float, typer.Option(help="Slow-down of the host's transfer.")] = 1.0,
@@ -34,16 +34,23 @@ def report_command(
         int, typer.Option(min=1, help="Say what would have to change for this break-even point.")
     ] = 4,
     scenario: Annotated[
-        Path | None, typer.Option(help="TOML of systems to cost. Default: the published one.")
+        Path | None,
+        typer.Option(help="TOML of systems to cost. Default: SSDs and drives for the kernel."),
     ] = None,
     request: Annotated[
         str | None, typer.Option(help="Also find a purchase: a request, such as epyc.")
+    ] = None,
+    ask: Annotated[
+        Path | None, typer.Option(help="Also plan a purchase: a request of csdplan plan.")
     ] = None,
     device: DeviceOption = None,
     ssd: SsdOption = None,
     bytes: BytesOption = None,
 ) -> None:
-    """Write one self-contained HTML file: the answer, figures, costs, and their sources."""
+    """Write one self-contained HTML file: the answer in a sentence, the bill, then pictures.
+
+    Try: csdplan report -o report.html --kernel count --host-cores 4,16
+    """
     cores = whole_numbers(host_cores)
     with reported():
         commands.report(
@@ -57,6 +64,7 @@ def report_command(
             target=target,
             scenario=scenario,
             request=request,
+            ask=ask,
             device=device,
             ssd=ssd,
             bytes=bytes,

@@ -80,7 +80,7 @@ def bep(
         store=store,
         overlap=overlap,
     )
-    draw((figures.throughput(each) for each in curves(result)), files)
+    draw((figures.throughput(each) for each in curves(result, workloads)), files)
     return BepTables({"bep": flat_sheet(result)}, result.warnings, result=result)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from csdplan.commands.choose import ProfileLike, profile_of
@@ -18,6 +18,7 @@ from csdplan.solve import optimize as solver
 
 #: A purchase this many standard deviations faster or slower bounds 90 % of cases.
 _NINETY = 1.645
+_PROFILE = "newport"
 
 
 def catalogue(kind: Sequence[str] = (), *, prices: str | Path | None = None) -> Tables:
@@ -56,7 +57,7 @@ def catalogue(kind: Sequence[str] = (), *, prices: str | Path | None = None) -> 
 def plan(
     store: str | float | None = None,
     *,
-    workload: Sequence[str] = (),
+    workload: Sequence[str | Mapping[str, object]] = (),
     usable: bool = True,
     protect: str | None = None,
     budget: str | float | None = None,
@@ -74,7 +75,7 @@ def plan(
     ask: str | Path | None = None,
     only: Sequence[str] = (),
     without: Sequence[str] = (),
-    profile: ProfileLike = "newport",
+    profile: ProfileLike | None = None,
     prices: str | Path | None = None,
     time_limit_s: float = 20.0,
 ) -> Tables:
@@ -88,10 +89,10 @@ def plan(
     ----------
     store : str or float, optional
         Data to keep [bytes].
-    workload : sequence of str
+    workload : sequence of str or mapping
         Each ``NAME=RATE`` for a kernel of the profile, or ``@FILE.toml`` with ``name``,
-        ``throughput``, ``core`` (bytes per second of one core) and ``returns`` (share that
-        crosses back).
+        ``throughput``, ``core`` (bytes per second of one core), ``returns`` (share that
+        crosses back) and ``spread``, or a mapping of these.
     usable : bool
         True if coding, file system and spare space come on top of `store`.
     protect : str, optional
@@ -114,8 +115,8 @@ def plan(
         File with these values, TOML or JSON; options go before it.
     only, without : sequence of str
         Parts of the catalogue to consider alone, and to leave out.
-    profile : Profile, str or Path
-        Its host points give the times of one core.
+    profile : Profile, str or Path, optional
+        Its host points give the times of one core; by default the file's, or newport.
     prices : str or Path, optional
         A file of prices that go before the shipped ones.
     time_limit_s : float
@@ -141,9 +142,11 @@ def plan(
     }
     values = {} if ask is None else read_file_of_question(Path(ask))
     values |= {name: value for name, value in given.items() if value is not None}
-    question = read_ask(values, None if ask is None else Path(ask).parent)
+    folder = None if ask is None else Path(ask).parent
+    source = profile or _beside(values.get("profile", _PROFILE), folder)
+    question = read_ask(values, folder)
     chosen = load_catalogue(prices)
-    question_asked = _Question(question, chosen, profile, tuple(only), tuple(without))
+    question_asked = _Question(question, chosen, source, tuple(only), tuple(without))
     asked = question_asked.asked()
     titles = {name: part.title for name, part in chosen.parts.items()}
     warnings = tuple(f"left out: {text}" for text in asked.left_out)
@@ -166,6 +169,13 @@ def plan(
     if not question.works:
         del sheets["work"]
     return Tables(sheets, warnings, facts={"verdict": best.verdict.value, "answer": answer})
+
+
+def _beside(profile: object, folder: Path | None) -> str | Path:
+    """Return the profile that a file of a question names: a shipped one, or a file next to it."""
+    name = str(profile)
+    is_file = "/" in name or name.endswith(".toml")
+    return folder / name if is_file and folder is not None else name
 
 
 class _Question:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from csdplan.commands import planned
 from csdplan.commands.choose import ProfileLike, choose, profile_of
-from csdplan.errors import ExtraMissing, PlotError
+from csdplan.errors import PlotError
 from csdplan.request import load_request
 from csdplan.request.scenario import load_scenario
+from csdplan.result.planned import Planned
 from csdplan.solve.purchase import Request
 
-_NO_PAGE = "the page needs Dash, which comes with the extra ui: pip install './python[ui]'"
+#: Limit of each of the solver's runs for a purchase [s].
+_LIMIT_S = 5.0
 
 
 def report(
@@ -26,6 +30,7 @@ def report(
     target: int = 4,
     scenario: str | Path | None = None,
     request: Request | str | Path | None = None,
+    ask: str | Path | None = None,
     device: str | None = None,
     ssd: str | None = None,
     bytes: int | None = None,
@@ -41,13 +46,16 @@ def report(
     profile, kernel, k_limit, sd_tx, sd_comp, device, ssd, bytes
         As in `bep`.
     host_cores : sequence of int
-        The n of each Host(n).
+        The n of each Host(n); costs and the map are about the last one.
     target : int
         Break-even point for which to say what would have to change.
     scenario : str or Path, optional
-        TOML file of systems to cost; by default the published scenario.
+        TOML file of systems to cost; by default SSDs and drives for the report's own kernel, at
+        published prices.
     request : Request, str or Path, optional
-        A request to find a purchase for.
+        A request of `optimize` to find a purchase for.
+    ask : str or Path, optional
+        A request of `plan` to plan a purchase for.
 
     Raises
     ------
@@ -69,9 +77,9 @@ def report(
         sd_tx=sd_tx,
         sd_comp=sd_comp,
         target=target,
-        scenario=load_scenario(scenario),
-        is_example=scenario is None,
+        scenario=None if scenario is None else load_scenario(scenario),
         request=load_request(request) if isinstance(request, str | Path) else request,
+        planned=None if ask is None else _planned(ask=ask),
     )
     write(target_file, question)
     return target_file
@@ -87,13 +95,15 @@ def ui(port: int = 8050) -> None:
 
     Raises
     ------
-    ExtraMissing
-        If the extra ``ui`` is not installed.
     OSError
         If the port cannot be had.
     """
-    try:
-        from csdplan.page.server import serve  # noqa: PLC0415 - an extra, and slow to import
-    except ModuleNotFoundError as error:
-        raise ExtraMissing(f"{_NO_PAGE} ({error})") from error
-    serve(port)
+    from csdplan.page.server import serve  # noqa: PLC0415 - slow to import
+
+    serve(port, _planned)
+
+
+def _planned(profile: ProfileLike | None = None, **values: Any) -> Planned:
+    """Plan a purchase from the catalogue, by the values of a request or by its file."""
+    found = planned.plan(profile=profile, time_limit_s=_LIMIT_S, **values)
+    return Planned(str(found.facts["answer"]), tuple(found.sheets.values()), found.warnings)

@@ -1,7 +1,8 @@
-"""Content of a report: the answer first, then figures and costs, then their sources.
+"""Content of a report: the answer in one sentence, then the bill, then pictures and their sources.
 
 It asks the same functions as the commands do and adds no number of its own. Sentences say what a
-table shows, including where the closed form would mislead and where drives never break even.
+table shows, including where the closed form would mislead and where drives never break even. Every
+figure is about the report's own kernel, unless the user gives a scenario of systems.
 """
 
 from __future__ import annotations
@@ -10,21 +11,31 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import csdplan
-from csdplan.document.html import figure, items, page, paragraph, section, table
-from csdplan.plot import figures
+from csdplan.document.html import figure, items, page, paragraph, section
+from csdplan.document.table import table
+from csdplan.plot import Bars, figures
 from csdplan.profile.schema import Profile
 from csdplan.profile.workload import Workload
-from csdplan.result.break_even import BepResult, HostResult, SystemResult, bep
-from csdplan.result.confidence import uncertain, uncertainty
-from csdplan.result.costs import tco
+from csdplan.result.break_even import BepResult, SystemResult, bep
+from csdplan.result.confidence import QUANTILES, UncertaintyResult, uncertain, uncertainty
+from csdplan.result.costs import Comparison, compared, purchase_sheet, tco
+from csdplan.result.planned import Planned
 from csdplan.result.purchase import bill, requirements, shortfall_sheet, work
 from csdplan.result.sheet import Sheet, sheet_of
-from csdplan.result.sheets import MISSES, closed_form_text, spread_text, times_sheet
+from csdplan.result.sheets import MISSES, closed_form_text, times_sheet
 from csdplan.result.sweeps import Setting, needed, surface
 from csdplan.result.throughput import curves
+from csdplan.result.words import (
+    PROVENANCES,
+    TIMES,
+    break_even_sentences,
+    cores_text,
+    cost_sentence,
+    headline,
+)
 from csdplan.solve.optimize import optimize, shortfalls
 from csdplan.solve.purchase import Request
-from csdplan.solve.tco import Kernel, Service, System
+from csdplan.solve.tco import Cost, Kernel, Service, System
 from csdplan.units import bytes_text
 
 _MULTIPLIERS = tuple(1 + 0.25 * step for step in range(29))
@@ -34,11 +45,10 @@ _ABSENT = (
     "the host's compute time is divided by its cores, without a serial part",
     "data are spread evenly, and drives share nothing",
 )
-
-
-_EXAMPLE = (
-    "A published example, array-merge on Newport at prices of October 2022: it is not about the "
-    "profile above. --scenario FILE.toml costs systems of your own."
+_PRICES = (
+    "Prices of October 2022, as published: a host at 1,828 USD for the SSDs and at 485 USD for the "
+    "drives that compute, drives of 2 TB at 100 and 110 USD. --scenario FILE.toml costs systems of "
+    "your own, --ask FILE.toml plans a purchase from the catalogue of hardware."
 )
 
 
@@ -52,10 +62,10 @@ class Question:
         Name of the profile.
     profile : Profile
         The profile that `workload` was resolved from.
-    load : Workload
+    workload : Workload
         The workload.
     host_cores : tuple of int
-        The n of each Host(n), at least one.
+        The n of each Host(n), at least one; costs and the map are about the last one.
     k_limit : float or None
         Overrides the profile's own.
     sd_tx, sd_comp : float
@@ -63,11 +73,11 @@ class Question:
     target : int
         The break-even point to ask for what would have to change.
     scenario : tuple or None
-        Systems, kernel and service to cost.
-    is_example : bool
-        True if the scenario is the published one, which is independent of the profile.
+        Systems, kernel and service to cost; None for the report's own kernel at published prices.
     request : Request or None
         A purchase to find.
+    planned : Planned or None
+        A purchase from the catalogue.
     """
 
     name: str
@@ -79,8 +89,8 @@ class Question:
     sd_comp: float = 1.0
     target: int = 4
     scenario: tuple[list[System], Kernel, Service] | None = None
-    is_example: bool = False
     request: Request | None = None
+    planned: Planned | None = None
 
 
 def render(question: Question) -> str:
@@ -100,24 +110,26 @@ def render(question: Question) -> str:
     )
     (system,) = result.systems
     cores = ", ".join(str(host.host_cores) for host in system.hosts)
+    costs = compared(question.workload, _comparison(question))
     parts = [
-        section("The answer", items(answers(system), "answer"), items(result.warnings, "warn")),
         section(
-            "Break-even points",
+            "The answer",
+            paragraph(headline(result.kernel, system), "answer"),
+            items(_limits(result, system), "note"),
+            items(result.warnings, "warn"),
+        ),
+        section("The bill", *_bill(question, costs)),
+        section(
+            "How fast",
+            _curves(question, result),
             table(times_sheet(result, system)),
-            _curves(result),
             _misses(system),
         ),
         section("What would have to change", table(_needed(question)), _surface(question)),
         section("How sure this is", *_confidence(question)),
+        section("What it rests on", *_basis(question, system)),
     ]
-    if question.scenario is not None:
-        said = [paragraph(_EXAMPLE, "note")] if question.is_example else []
-        parts.append(section("Cost of ownership", *said, *_costs(*question.scenario)))
-    if question.request is not None:
-        parts.append(section("What to buy", *_purchase(question.request)))
-    parts.append(section("What it rests on", *_basis(question, system)))
-    title = f"SSDs or computational drives: {question.workload.kernel} on {system.device}"
+    title = f"SSDs or drives that compute: {question.workload.kernel} on {system.device}"
     under = (
         f"Profile {question.name}, Host({cores}), {bytes_text(system.bytes)}, k_limit "
         f"{system.k_limit:.4g}; csdplan {csdplan.__version__}"
@@ -125,32 +137,43 @@ def render(question: Question) -> str:
     return page(title, under, parts)
 
 
-def answers(system: SystemResult) -> list[str]:
-    """Return a sentence for each Host(n)."""
-    return [_answer(system, host) for host in system.hosts]
+def _limits(result: BepResult, system: SystemResult) -> list[str]:
+    """Return what limits the SSDs on the last host."""
+    _, *more = break_even_sentences(result.kernel, system, system.hosts[-1])
+    return more[:1] if system.hosts[-1].devices is not None else []
 
 
-def _answer(system: SystemResult, host: HostResult) -> str:
-    against = f"as many {system.ssd} SSDs on {host.host_cores} host core(s)"
-    if host.devices is not None:
-        spread = spread_text(host)
-        sure = f"{spread.rstrip(')')} in 90 % of cases)" if spread else ""
-        some = f"From {host.devices} drives{sure} on, {system.device} is faster than {against}"
-        if system.k_limit < host.devices:
-            some += f"; the host takes in no more than {system.k_limit:.4g} SSDs at full speed"
-        return some + "."
-    if host.verdict == "never":
-        return (
-            f"{system.device} never overtakes {against}: however many drives, it takes "
-            f"{host.csd_limit_s:.3g} s at best, the SSDs {host.ssd_limit_s:.3g} s."
-        )
-    return f"{system.device} overtakes {against} only beyond 2^53 drives: in practice never."
+def _comparison(question: Question) -> Comparison:
+    return Comparison(
+        host_cores=question.host_cores[-1],
+        k_limit=question.k_limit,
+        sd_tx=question.sd_tx,
+        sd_comp=question.sd_comp,
+    )
 
 
-def _curves(result: BepResult) -> str:
-    text = "; ".join(answers(result.systems[0]))
-    panels = [figures.throughput(each) for each in curves(result)]
-    return figure(panels, f"Throughput over devices. {text}")
+def _bill(question: Question, costs: tuple[Cost, Cost, Cost]) -> list[str]:
+    parts = []
+    if question.planned is not None:
+        parts.append(paragraph(question.planned.answer, "answer"))
+        parts += [table(sheet) for sheet in question.planned.sheets]
+        parts.append(items(question.planned.warnings, "note"))
+    if question.request is not None:
+        parts += _purchase(question.request)
+    if question.scenario is not None:
+        return parts + _costs(*question.scenario)
+    return [
+        *parts,
+        paragraph(cost_sentence(costs)),
+        table(purchase_sheet(costs)),
+        figure([figures.compared(costs)]),
+        paragraph(_PRICES, "note"),
+    ]
+
+
+def _curves(question: Question, result: BepResult) -> str:
+    found = curves(result, [question.workload])
+    return figure([figures.throughput(each) for each in found])
 
 
 def _misses(system: SystemResult) -> str:
@@ -167,7 +190,7 @@ def _misses(system: SystemResult) -> str:
 
 def _setting(question: Question) -> Setting:
     return Setting(
-        host_cores=question.host_cores[0],
+        host_cores=question.host_cores[-1],
         k_limit=question.k_limit,
         sd_tx=question.sd_tx,
         sd_comp=question.sd_comp,
@@ -188,22 +211,40 @@ def _surface(question: Question) -> str:
         iso=(question.target,),
         base=_setting(question),
     )
-    text = "Break-even point over the drive's bandwidth and compute, with the line of"
-    return figure([figures.surface(found)], f"{text} {question.target}")
+    return figure([figures.surface(found)])
 
 
 def _confidence(question: Question) -> list[str]:
-    parts = []
-    for cores in question.host_cores:
-        case = uncertain(
-            question.profile, question.workload, host_cores=cores, k_limit=question.k_limit
+    """Return one table of quantiles for all hosts, and what the last host's answer hangs on."""
+    found = [_uncertainty(question, cores) for cores in question.host_cores]
+    columns = ("SSDs on", *(f"{share:.0%} of cases" for share in QUANTILES), "never")
+    rows = [
+        (
+            cores_text(cores),
+            *(each.distribution.quantile(share) for share in QUANTILES),
+            f"{each.distribution.never / each.distribution.samples:.1%}",
         )
-        factors = {"sd_tx": question.sd_tx, "sd_comp": question.sd_comp}
-        case = replace(case, fixed={**case.fixed, **factors})
-        found = uncertainty(case, samples=_SAMPLES, base=_BASE, seed=1)
-        quantiles, indices, _ = found.sheets()
-        parts += [table(quantiles), table(indices), items(found.warnings, "note")]
-    return parts
+        for cores, each in zip(question.host_cores, found, strict=True)
+    ]
+    note = f"{_SAMPLES} draws; in that share of them so many drives are enough"
+    quantiles = sheet_of("Break-even points, from the spreads of the times", columns, rows, note)
+    panels: list[Bars] = figures.uncertain(found[-1])
+    _, indices, _ = found[-1].sheets()
+    return [
+        table(quantiles),
+        figure(panels),
+        table(indices),
+        items(found[-1].warnings, "note"),
+    ]
+
+
+def _uncertainty(question: Question, cores: int) -> UncertaintyResult:
+    case = uncertain(
+        question.profile, question.workload, host_cores=cores, k_limit=question.k_limit
+    )
+    factors = {"sd_tx": question.sd_tx, "sd_comp": question.sd_comp}
+    case = replace(case, fixed={**case.fixed, **factors})
+    return uncertainty(case, samples=_SAMPLES, base=_BASE, seed=1)
 
 
 def _costs(systems: list[System], kernel: Kernel, service: Service) -> list[str]:
@@ -212,7 +253,7 @@ def _costs(systems: list[System], kernel: Kernel, service: Service) -> list[str]
     return [
         table(as_is),
         table(equal),
-        figure(figures.purchases(found), "Purchase of each system, as two bar charts"),
+        figure(figures.purchases(found)),
         table(prices),
         items(found.warnings, "warn"),
     ]
@@ -229,12 +270,12 @@ def _basis(question: Question, system: SystemResult) -> list[str]:
     meta = question.profile.meta
     times = {
         "ssd_tx_s": system.hosts[0].ssd_tx_s,
-        "ssd_comp_s": system.hosts[0].ssd_comp_s,
+        "ssd_comp_s": question.workload.host(1).comp_s,
         "csd_tx_s": system.csd_tx_s,
         "csd_comp_s": system.csd_comp_s,
     }
-    rows = [(name, times[name], prov) for name, prov in system.prov.items() if name in times]
-    rows.append(("k_limit", float(system.k_limit), f"by {system.k_limit_from}"))
+    rows = [(words, times[name], "s", system.prov[name]) for name, words in TIMES.items()]
+    rows.append(("host's link: SSDs that fill it", system.k_limit, "SSDs", system.k_limit_from))
     known = [
         f"{name}: {value}"
         for name, value in (
@@ -251,8 +292,10 @@ def _basis(question: Question, system: SystemResult) -> list[str]:
         "Equations: Byun et al., An Analytical Model-based Capacity Planning Approach for Building "
         "CSD-based Storage Systems, https://doi.org/10.1145/3623677"
     )
+    columns = ("number", "value", "unit", "provenance")
     return [
-        table(sheet_of("Inputs and where they come from", ("input", "value", "provenance"), rows)),
+        table(sheet_of("Numbers and where they come from", columns, rows)),
+        items([f"{name}: {words}" for name, words in PROVENANCES.items()], "note"),
         paragraph(f"Profile {question.name}:"),
         items(known),
         paragraph("Assumptions of the model:"),

@@ -1,37 +1,32 @@
-"""Sections, tables and figures as HTML text.
+"""Sections and figures as HTML text.
 
-Everything that comes from a profile or a user is escaped here. A figure is embedded as an image
-of its own, so that identifiers of several never meet. No script, no link to another file.
+Everything that comes from a profile or a user is escaped here. A page has no script and no link to
+another file; its figures are SVG within it.
 """
 
 from __future__ import annotations
 
-import base64
 import html
 from collections.abc import Sequence
 
-from csdplan.plot import Panel, draw
-from csdplan.result.sheet import Sheet, Value
+from csdplan.document.table import STYLE
+from csdplan.plot import Panel, screen
 
 _STYLE = """
-:root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff;
-  max-width: 68rem; margin: 2rem auto; padding: 0 1.5rem; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 2rem auto;
+  padding: 0 1.5rem; }
 h1 { font-size: 1.7rem; margin-bottom: .2rem; }
-h2 { font-size: 1.25rem; margin-top: 2.2rem; border-bottom: 1px solid #ccc; }
-.answer { font-size: 1.1rem; border-left: 5px solid #0072B2; padding: .4rem 1rem;
-  background: #f3f7fa; }
-.note { color: #444; }
-.warn { border-left: 5px solid #D55E00; padding: .2rem 1rem; background: #fdf5f0; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .9rem; margin: .8rem 0; }
-caption { text-align: left; font-weight: 600; padding: .3rem 0; }
-th, td { padding: .25rem .7rem; border-bottom: 1px solid #ddd; text-align: left;
-  vertical-align: top; }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
-img { max-width: 100%; height: auto; display: block; margin: 1rem auto; }
-@media print { body { margin: 0; max-width: none; } section { break-inside: avoid; } }
+h2 { font-size: 1.25rem; margin-top: 2.2rem; border-bottom: 1px solid var(--rule); }
+.answer { font-size: 1.15rem; font-weight: 600; border-left: 5px solid var(--s0);
+  padding: .4rem 1rem; }
+.note { color: var(--soft); }
+.warn { border-left: 5px solid var(--s1); padding: .2rem 1rem; }
+.phone { display: none; }
+@media screen and (max-width: 40rem) { .phone { display: block; } .desk { display: none; } }
+@media print { body { margin: 0; max-width: none; } section, figure { break-inside: avoid; } }
 """
+#: Widths of a report's figures [px].
+_WIDTHS = {"desk": 960, "phone": 340}
 
 
 def page(title: str, under: str, sections: Sequence[str]) -> str:
@@ -39,7 +34,7 @@ def page(title: str, under: str, sections: Sequence[str]) -> str:
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{_safe(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{_safe(title)}</title>\n<style>{screen.STYLE}{STYLE}{_STYLE}</style>\n</head>\n<body>\n"
         f"<h1>{_safe(title)}</h1>\n<p class='note'>{_safe(under)}</p>\n"
         + "\n".join(sections)
         + "\n</body>\n</html>\n"
@@ -64,41 +59,16 @@ def items(texts: Sequence[str], kind: str = "") -> str:
     return f'<div class="{kind}"><ul>\n{inside}\n</ul></div>'
 
 
-def table(sheet: Sheet) -> str:
-    """Return a sheet as a table with its title above and its note below."""
-    known = [i for i in range(len(sheet.columns)) if any(row[i] is not None for row in sheet.rows)]
-    numeric = {i: all(not isinstance(row[i], str) for row in sheet.rows) for i in known}
-    heads = "".join(
-        f'<th scope="col"{_kind(numeric[i])}>{_safe(sheet.columns[i].replace("_", " "))}</th>'
-        for i in known
+def figure(panels: Sequence[Panel]) -> str:
+    """Return panels as figures, which are text and follow the reader's light or dark mode.
+
+    Each is drawn for a desk and for a phone; the style shows the one that fits.
+    """
+    return "\n".join(
+        f'<div class="{room}">{screen.figure(panel, width, reads=False)}</div>'
+        for panel in panels
+        for room, width in _WIDTHS.items()
     )
-    rows = "\n".join(
-        "<tr>" + "".join(f"<td{_kind(numeric[i])}>{_cell(row[i])}</td>" for i in known) + "</tr>"
-        for row in sheet.rows
-    )
-    note = paragraph(sheet.note, "note") if sheet.note else ""
-    return (
-        f'<div class="wide"><table><caption>{_safe(sheet.title)}</caption>\n'
-        f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>\n{note}"
-    )
-
-
-def figure(panels: Sequence[Panel], text: str) -> str:
-    """Return a figure as an embedded SVG image that `text` describes."""
-    data = base64.b64encode(draw.image(panels, "svg")).decode("ascii")
-    return f'<img alt="{_safe(text)}" src="data:image/svg+xml;base64,{data}">'
-
-
-def _kind(numeric: bool) -> str:
-    return ' class="n"' if numeric else ""
-
-
-def _cell(value: Value) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.4g}" if isinstance(value, float) else _safe(str(value))
 
 
 def _safe(text: str) -> str:

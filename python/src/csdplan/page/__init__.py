@@ -1,9 +1,10 @@
-"""``csdplan ui``: a local page on which profile, sliders and prices change the picture at once.
+"""``csdplan ui``: a local page on which hardware, prices and workloads change the picture at once.
 
-- ``state``: all that the page shows depends on, and its form in a link;
-- ``answer``: from a state to results, by the same functions as the commands;
-- ``figures``: results as plain Plotly dictionaries;
-- ``layout``, ``server``: the Dash page. They need the extra ``ui``; the rest does not.
+- ``quantities``, ``state``: all that a scenario consists of; ``link``: its form in a link;
+- ``question``: the request of ``csdplan plan`` that it asks, and the file that holds it;
+- ``answer``: from a scenario to results, by the same functions as the commands;
+- ``figures``, ``fields``, ``layout``: results and fields as HTML; ``export``: as files;
+- ``server``: the protocol, and the server for this machine alone.
 
 The page listens on this machine only, asks nothing of a network and keeps nothing: its whole state
 is in its link, an uploaded profile included.

@@ -1,162 +1,194 @@
-"""The page's parts: native controls with labels, figures with descriptions, tables.
+"""The page as HTML: native fields with labels, figures, tables.
 
-Native radio buttons and range inputs take the keyboard and screen readers as they come.
+Text fields, selects and range inputs take the keyboard and screen readers as they come. Everything
+that comes from a profile or a user is escaped here or in `csdplan.document.table`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from importlib import resources
 
-from dash import dcc, html
+from csdplan.document.table import STYLE as TABLE_STYLE
+from csdplan.document.table import table
+from csdplan.page import figures as own
+from csdplan.page.answer import Answer
+from csdplan.page.fields import form
+from csdplan.page.state import PROFILE_BYTES_MAX, State
+from csdplan.plot import figures, screen
+from csdplan.plot.svg import safe
+from csdplan.result.words import PROVENANCES, measure_sentence
 
-from csdplan.page.state import SLIDERS, Slider, State, computing_names
-from csdplan.result.sheet import Sheet, Value
-
-#: Descriptions of the figures, for screen readers.
-FIGURES = {
-    "curves": "Throughput against devices, with break-even points",
-    "surface": "Break-even point over the drive's bandwidth and compute",
-    "cost": "Purchase of the SSDs, of as many drives, and of drives that are as fast",
+_ASSETS = resources.files("csdplan.page") / "assets"
+STYLE = screen.STYLE + TABLE_STYLE + (_ASSETS / "page.css").read_text(encoding="utf-8")
+SCRIPT = screen.SCRIPT + (_ASSETS / "page.js").read_text(encoding="utf-8")
+_PICTURE = (_ASSETS / "break-even.svg").read_text(encoding="utf-8")
+_EXPLAINED = (
+    "Ordinary SSDs send all data to the host, whose link and cores are soon full: more SSDs then "
+    "add nothing. Drives that compute each work on their own data, so each adds as much as the "
+    "last; the break-even point is the number of drives from which on they are faster than as "
+    "many SSDs."
+)
+#: Parts that every answer fills, in the order of the page, and their headings.
+PARTS = {
+    "curves": "How fast",
+    "cost": "What it costs",
+    "buy": "What to buy",
+    "surface": "What a better drive would do",
+    "points": "Break-even points of your workloads",
+    "basis": "What it rests on",
 }
+_NOTES = {
+    "cost": (
+        '<p class="note">At the prices of the scenario. It starts with the published ones of '
+        "October 2022.</p>"
+    ),
+    "buy": (
+        '<p class="note">From the catalogue of hardware, for the workloads and limits of the '
+        "scenario, as <code>csdplan plan</code> answers.</p>"
+    ),
+}
+Answers = tuple[tuple[State, Answer], ...]
+_NAMES = "AB"
 
 
-#: Fields that are chosen only where a profile has several, with their labels.
-PICKS = {"device": "Drive that computes", "ssd": "Drive as SSD", "size": "Working set"}
+def page(first: State, second: State | None, shown: dict[str, str], refused: str, link: str) -> str:
+    """Return the whole page.
 
-
-def options(name: str, found: tuple[str, ...]) -> list[dict[str, str]]:
-    """Return the options of a choice: values, and how they read."""
-    if name == "size":
-        return [{"label": f"{int(size) / 1e9:.4g} GB", "value": size} for size in found]
-    return [{"label": one, "value": one} for one in found]
-
-
-def layout() -> Any:
-    """Return the whole page in its default state."""
-    return html.Div(
-        [
-            dcc.Location(id="location", refresh=False),
-            dcc.Store(id="text", data=""),
-            dcc.Download(id="download"),
-            html.Header(html.H1("csdplan: ordinary SSDs or computational drives")),
-            html.Main(
-                [
-                    html.Div(_controls(), className="panel controls"),
-                    html.Div(_results(), className="plots"),
-                ],
-                className="page",
-            ),
-        ]
+    Parameters
+    ----------
+    first, second : State
+        The scenarios; the second one may be None.
+    shown : dict of str to str
+        The parts, as `parts` returns them.
+    refused : str
+        Fault of the link, or empty.
+    link : str
+        Link to what is shown.
+    """
+    compares = second is not None
+    sections = "".join(
+        f'<section class="panel"><h2>{heading}</h2>{_NOTES.get(name, "")}'
+        f'<div id="{name}">{shown.get(name, "")}</div></section>'
+        for name, heading in PARTS.items()
     )
+    forms = form("a", first) + form("b", second or first)
+    return f"""<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>csdplan: ordinary SSDs or drives that compute</title>
+<link rel="icon" href="data:,"><link rel="stylesheet" href="page.css"></head>
+<body data-compares="{int(compares)}" data-shown="a" data-upload-max="{PROFILE_BYTES_MAX}"
+ data-texts="{safe(json.dumps({"a": first.text, "b": (second or first).text}))}">
+<header><h1>csdplan: SSDs or drives that compute</h1>
+<button type="button" id="mode">Dark / light</button></header>
+<p id="short" class="short" role="status">{shown["short"]}</p>
+<main>
+<section class="panel answer" aria-label="The answer">
+<div id="says">{shown["says"]}</div>
+<div id="refused" class="fault" role="alert">{safe(refused)}</div>
+<div id="fault" class="fault" role="alert">{shown["fault"]}</div>
+<div id="warnings">{shown["warnings"]}</div>
+<details class="explained" open><summary>What is a break-even point?</summary>
+<div class="beside">{_PICTURE}<p>{_EXPLAINED}</p></div></details>
+<div class="actions">
+<button type="button" id="compare">Compare with a second scenario</button></div>
+<details class="more" open><summary>Save, open, share</summary><div class="actions">
+<a class="button" id="link" href="{safe(link)}">Link to this</a>
+<button type="button" id="request">Save the scenario</button>
+<label class="button">Open a scenario<input type="file" id="open" accept=".toml,.json"></label>
+<button type="button" id="csv">Tables as CSV</button>
+<button type="button" id="json">Tables as JSON</button>
+</div></details>
+</section>
+<div class="controls panel">
+<div class="tabs" role="group" aria-label="Scenario to change">
+<button type="button" id="tab-a" aria-pressed="true">Scenario A</button>
+<button type="button" id="tab-b" aria-pressed="false">Scenario B</button></div>
+{forms}
+</div>
+<div class="results">
+{sections}
+</div>
+</main>
+<script src="page.js"></script>
+</body></html>
+"""
 
 
-def table(sheet: Sheet) -> list[Any]:
-    """Return a sheet as a table with its note."""
-    known = [i for i in range(len(sheet.columns)) if any(row[i] is not None for row in sheet.rows)]
-    numeric = {i: all(not isinstance(row[i], str) for row in sheet.rows) for i in known}
-    kind = {i: "n" if numeric[i] else "" for i in known}
-    head = [
-        html.Th(sheet.columns[i].replace("_", " "), scope="col", className=kind[i]) for i in known
+def parts(answers: Answers, width: int) -> dict[str, str]:
+    """Return the page's parts for one or two scenarios, figures `width` pixels wide."""
+    drawn = [figures.throughput(found.curves) for _, found in answers]
+    room = screen.room_of(drawn)
+    warned = [
+        f"<li>{_of(at, answers)}{safe(text)}</li>"
+        for at, (_, found) in enumerate(answers)
+        for text in found.result.warnings
     ]
-    rows = [
-        html.Tr([html.Td(_cell(row[i]), className=kind[i]) for i in known]) for row in sheet.rows
-    ]
-    parts = [html.Caption(sheet.title), html.Thead(html.Tr(head)), html.Tbody(rows)]
-    return [html.Table(parts), html.P(sheet.note, className="note")]
-
-
-def shown(slider: Slider, value: float) -> str:
-    """Return a slider's value as the page writes it."""
-    if slider.name == "k_limit" and value == 0:
-        return "as the profile"
-    return f"{value:g} {slider.unit}".strip()
-
-
-def _controls() -> list[Any]:
-    plain = State()
-    names, kernels = computing_names(), plain.chosen_profile().kernels()
-    parts: list[Any] = [
-        _choice("profile", "Profile", names, plain.profile),
-        html.Div(
-            dcc.Upload(
-                html.Button("Upload a profile (TOML)", id="upload-button", type="button"),
-                id="upload",
-                accept=".toml",
-                # A file that is too long is refused by the server, which says so.
-                max_size=-1,
-            ),
-            className="upload",
+    return {
+        "short": " · ".join(
+            f"{_of(at, answers)}{safe(own.short(found.result, among=len(answers) > 1))}"
+            for at, (_, found) in enumerate(answers)
         ),
-        _choice("kernel", "Kernel", kernels, plain.kernel),
-        *(_choice(name, label, (), "") for name, label in PICKS.items()),
-    ]
-    for group in dict.fromkeys(slider.group for slider in SLIDERS):
-        inside = [_slider(slider, plain) for slider in SLIDERS if slider.group == group]
-        parts.append(html.Fieldset([html.Legend(group), *inside]))
-    return parts
+        "says": "".join(_says(at, answers) for at in range(len(answers))),
+        "fault": "",
+        "warnings": f'<ul class="note">{"".join(warned)}</ul>' if warned else "",
+        "curves": _pair(answers, [screen.figure(one, width, room) for one in drawn]),
+        "cost": _pair(
+            answers,
+            [
+                screen.figure(figures.compared(found.costs), width) + table(found.purchases())
+                for _, found in answers
+            ],
+        ),
+        "surface": _pair(
+            answers,
+            [screen.figure(own.surface(found.surface, one), width) for one, found in answers],
+        ),
+        "points": _pair(
+            answers, [table(found.workloads()) + table(found.points()) for _, found in answers]
+        ),
+        "basis": _pair(answers, [_basis(found) for _, found in answers]) + _badges(),
+    }
 
 
-def _choice(name: str, label: str, names: tuple[str, ...], chosen: str) -> Any:
-    options: Any = list(names)
-    radio = dcc.RadioItems(options, chosen, id=name, inline=True)
-    return html.Fieldset([html.Legend(label), radio], id=f"{name}-box", hidden=not names)
+def blank(fault: str) -> dict[str, str]:
+    """Return the parts of a scenario that has no answer, with the reason."""
+    empty = {name: "" for name in ("says", "warnings", *PARTS) if name != "buy"}
+    return {**empty, "short": "No answer: see below", "fault": safe(fault)}
 
 
-def _slider(slider: Slider, state: State) -> Any:
-    value = getattr(state, slider.name)
-    ends: Any = {"min": slider.low, "max": slider.high, "step": slider.step}
-    return html.Div(
-        [
-            html.Label(
-                [slider.label, html.Span(shown(slider, value), id=f"{slider.name}-shown")],
-                htmlFor=slider.name,
-            ),
-            dcc.Input(id=slider.name, type="range", value=value, **ends),
-        ],
-        className="slider",
+def _basis(found: Answer) -> str:
+    said = measure_sentence(found.system, found.widest)
+    return (f"<p>{safe(said)}</p>" if said else "") + table(found.basis())
+
+
+def _of(at: int, answers: Answers) -> str:
+    return f"{_NAMES[at]}: " if len(answers) > 1 else ""
+
+
+def _says(at: int, answers: Answers) -> str:
+    first, *more = own.sentences(answers[at][1])
+    return f'<p class="says">{_of(at, answers)}{safe(first)}</p><p>{safe(" ".join(more))}</p>'
+
+
+def _pair(answers: Answers, shown: list[str]) -> str:
+    if len(answers) == 1:
+        return shown[0]
+    both = "".join(
+        f"<div><h3>Scenario {_NAMES[at]}: {safe(_named(answers[at][0]))}</h3>{one}</div>"
+        for at, one in enumerate(shown)
     )
+    return f'<div class="pair">{both}</div>'
 
 
-def _results() -> list[Any]:
-    live: Any = {"aria-live": "polite"}
-    answer = html.Section(
-        [
-            html.P(id="says", **live),
-            html.Div(id="refused", role="alert"),
-            html.Div(id="fault", role="alert"),
-            html.Ul(id="warnings", className="note"),
-            html.Div(
-                [
-                    html.Button("Download CSV", id="csv", type="button"),
-                    html.Button("Download JSON", id="json", type="button"),
-                    html.A("Link to this state", id="link", href="?", className="link"),
-                ],
-                className="actions",
-            ),
-        ],
-        className="panel wide answer",
+def _named(state: State) -> str:
+    return f"{state.kernel}, {state.profile}"
+
+
+def _badges() -> str:
+    listed = "".join(
+        f'<li><span class="badge {name}">{name}</span> {safe(words)}</li>'
+        for name, words in PROVENANCES.items()
     )
-    graphs = {name: _graph(name, text) for name, text in FIGURES.items()}
-    bill = html.Section([html.Div(id="bill"), html.Div(id="points")], className="panel tables")
-    costs = html.Section(html.Div(id="costs"), className="panel wide tables")
-    return [answer, graphs["curves"], graphs["surface"], graphs["cost"], bill, costs]
-
-
-def _graph(name: str, text: str) -> Any:
-    graph = dcc.Graph(
-        id=name,
-        config={"displaylogo": False, "displayModeBar": False, "responsive": True},
-        style={"height": "26rem"},
-    )
-    described: Any = {"aria-label": text}
-    return html.Section(graph, className="panel", role="img", **described)
-
-
-def _cell(value: Value) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:,.4g}"  # noqa: PLR2004
-    return str(value)
+    return f'<ul class="note badges">{listed}</ul>'

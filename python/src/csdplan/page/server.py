@@ -1,77 +1,267 @@
-"""The page as a Dash application, and the server that shows it on this machine alone.
+"""The page's server, for this machine alone.
 
-A change of any control sends all values, and one answer comes back: the server keeps no session,
-so two windows never disturb each other. Faults of the input become a sentence on the page.
+A change of any field sends all fields, and one answer comes back: the server keeps no session, so
+two windows never disturb each other. Faults of the input become sentences on the page. It runs on
+Python's own HTTP server; `Page.respond` is the whole protocol, without a socket.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import logging
+import json
 import socket
-from pathlib import Path
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import urlsplit
 
-from dash import Dash, Input, Output, ctx, html, no_update
-from dash import State as Kept
-from flask import abort, request
-from werkzeug.serving import make_server
-
+from csdplan.document.table import table
 from csdplan.errors import CsdplanError, ModelError
-from csdplan.page import export
-from csdplan.page import figures as own
-from csdplan.page import layout as parts
-from csdplan.page.answer import answer, purchase
+from csdplan.page import layout
+from csdplan.page.answer import answer
+from csdplan.page.export import tables
+from csdplan.page.fields import choices, works
+from csdplan.page.link import LINK_MAX, from_query, to_query
+from csdplan.page.question import from_file, question, to_file
 from csdplan.page.state import (
-    CHOICES,
-    LINK_MAX,
     PROFILE_BYTES_MAX,
-    SLIDERS,
-    TEXTS,
     UPLOADED,
     State,
+    Work,
     check_choices,
-    from_query,
+    checked,
     normalized,
     of_values,
-    picks,
-    to_query,
+    to_values,
 )
-from csdplan.plot import figures, plotly
+from csdplan.plot.svg import safe
 from csdplan.profile.read import parse
+from csdplan.result.planned import Planned
 
 #: The only address that the page listens on.
 ADDRESS = "127.0.0.1"
-_NAMES = (*TEXTS, *(slider.name for slider in SLIDERS))
+#: A request of the page is at most this long: two profiles and the fields [bytes].
+BODY_BYTES_MAX = 4 * PROFILE_BYTES_MAX
 _OURS = frozenset({"127.0.0.1", "localhost"})
-_KEEP_LINK = """
-function (href) {
-  if (href && href !== window.location.search) {
-    window.history.replaceState(null, "", href);
-  }
-  return document.title;
+_WIDTH = 640
+_HTML, _JSON = "text/html; charset=utf-8", "application/json"
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
 }
-"""
+#: Asks for a purchase, as ``csdplan plan`` does: values by the names of its options, and a profile.
+Planner = Callable[..., Planned]
 
 
-def application() -> Dash:
-    """Return the page, ready to be served or tested."""
-    app = Dash(
-        "csdplan",
-        title="csdplan",
-        update_title="",
-        assets_folder=str(Path(__file__).parent / "assets"),
-        serve_locally=True,
-        compress=False,
-    )
-    app.layout = parts.layout()
-    app.server.before_request(_only_this_machine)
-    _connect(app)
-    return app
+@dataclass(frozen=True)
+class Response:
+    """Status, type and body of a response."""
+
+    status: int
+    kind: str
+    body: bytes
 
 
-def serve(port: int) -> None:
+class Page:
+    """The page's protocol: from a request to a response."""
+
+    def __init__(self, planner: Planner) -> None:
+        self._planner = planner
+
+    def respond(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes = b""
+    ) -> Response:
+        """Return the response to one request."""
+        # A page elsewhere may have a name point here: it is then not ours that was asked for.
+        if headers.get("Host", "").partition(":")[0] not in _OURS:
+            return _plain(403, "this page is for this machine alone")
+        parts = urlsplit(target)
+        if method == "GET":
+            return self._get(parts.path, parts.query)
+        # Another site's page can post forms here, but not JSON.
+        if headers.get("Content-Type", "").partition(";")[0] != _JSON:
+            return _plain(415, "expected JSON")
+        try:
+            asked = json.loads(body)
+            if not isinstance(asked["a"], dict):
+                raise TypeError("fields")
+            return self._post(parts.path, asked)
+        except CsdplanError as error:
+            return _json({"fault": str(error)})
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            return _plain(400, f"not a request of this page: {type(error).__name__}")
+
+    def _get(self, path: str, query: str) -> Response:
+        if path == "/page.css":
+            return Response(200, "text/css; charset=utf-8", layout.STYLE.encode())
+        if path == "/page.js":
+            return Response(200, "text/javascript; charset=utf-8", layout.SCRIPT.encode())
+        if path != "/":
+            return _plain(404, "there is one page: /")
+        states, refused = opened(query)
+        shown, link = _shown(states, _WIDTH), _link(states)
+        second = states[1] if len(states) > 1 else None
+        text = layout.page(states[0], second, shown, refused, link)
+        return Response(200, _HTML, text.encode())
+
+    def _post(self, path: str, asked: dict[str, Any]) -> Response:
+        if path == "/answer":
+            return _json(updated(asked))
+        if path not in {"/purchase", "/save"}:
+            return _plain(404, "there are /answer, /purchase and /save")
+        states = [normalized(checked(asked[which])) for which in "ab" if asked.get(which)]
+        if path == "/purchase":
+            return _json({"buy": self._bought(states)})
+        form = asked["form"]
+        if form == "request":
+            chosen = states["ab".index(asked.get("which", "a"))]
+            return _json({"name": f"csdplan-{chosen.kernel}.toml", "text": to_file(chosen)})
+        text = tables(states, [self._purchase(state) for state in states], form)
+        return _json({"name": f"csdplan-{states[0].kernel}.{form}", "text": text})
+
+    def _purchase(self, state: State) -> Planned:
+        return self._planner(state.chosen_profile(), **question(state))
+
+    def _bought(self, states: list[State]) -> str:
+        found = []
+        for at, state in enumerate(states):
+            head = f"<h3>Scenario {'AB'[at]}</h3>" if len(states) > 1 else ""
+            try:
+                purchase = self._purchase(state)
+            except CsdplanError as error:
+                found.append(f'<div>{head}<p class="fault">{safe(str(error))}</p></div>')
+                continue
+            listed = "".join(table(sheet) for sheet in purchase.sheets)
+            notes = "".join(f"<li>{safe(text)}</li>" for text in purchase.warnings)
+            said = f'<p class="says">{safe(purchase.answer)}</p>'
+            found.append(f'<div>{head}{said}{listed}<ul class="note">{notes}</ul></div>')
+        return f'<div class="pair">{"".join(found)}</div>' if len(found) > 1 else found[0]
+
+
+def opened(query: str) -> tuple[list[State], str]:
+    """Return the scenarios that a link asks for, and a fault; then it is the default one."""
+    try:
+        first, second = from_query(query)
+        states = [first] if second is None else [first, second]
+        for state in states:
+            check_choices(state)
+        return [normalized(state) for state in states], ""
+    except CsdplanError as error:
+        return [normalized(State())], str(error)
+
+
+def updated(asked: dict[str, Any]) -> dict[str, Any]:
+    """Return what changes on the page for the fields' texts, and what was done to them.
+
+    The answer holds ``html`` by part, ``values`` of each scenario, and ``faults`` by field; with
+    faults there is no new answer. ``do`` may add or remove a workload, upload a profile, open a
+    request file, compare, or ``redraw`` the same for another width.
+    """
+    read = {which: of_values(asked[which]) for which in "ab" if asked.get(which)}
+    states = {which: state for which, (state, _) in read.items()}
+    do, refused = asked.get("do") or {}, ""
+    faults = {
+        f"{which}-{name}": fault
+        for which, (_, wrong) in read.items()
+        for name, fault in wrong.items()
+    }
+    # A file replaces what was wrong.
+    if do.get("what") == "open":
+        faults = {key: one for key, one in faults.items() if not key.startswith(do["which"])}
+    if faults:
+        return {"faults": faults}
+    try:
+        states = _done(states, do)
+    except CsdplanError as error:
+        refused = str(error)
+    states = {which: normalized(state) for which, state in states.items()}
+    listed = list(states.values())
+    found = _shown(listed, int(asked.get("width") or _WIDTH))
+    link = _link(listed)
+    if link == "?" and listed != [normalized(State())]:
+        found["warnings"] += '<p class="note">the uploaded profile is too long for a link</p>'
+    # A window that is drawn again keeps the fault of its link.
+    told = {} if do.get("what") == "redraw" else {"refused": safe(refused)}
+    return {
+        "faults": {},
+        "html": {**found, **told},
+        "forms": {
+            f"{which}-{part}": made(which, state)
+            for which, state in states.items()
+            for part, made in (("choices", choices), ("works", works))
+        },
+        "values": {which: to_values(state) for which, state in states.items()},
+        "link": link,
+    }
+
+
+def _done(states: dict[str, State], do: dict[str, Any]) -> dict[str, State]:
+    """Return the scenarios after an action."""
+    what, which = do.get("what"), do.get("which", "a")
+    if what is None:
+        return states
+    if what == "compare":
+        return {"a": states["a"], "b": states["a"]}
+    state = states[which]
+    if what == "upload":
+        state = replace(state, text=_profile_text(do["text"]), profile=UPLOADED)
+    elif what == "open":
+        state = from_file(do["text"], state.text)
+    elif what == "remove":
+        kept = tuple(one for at, one in enumerate(state.works) if at != int(do["at"]))
+        state = replace(state, works=kept)
+    elif what in {"add", "add-own"}:
+        state = replace(state, works=(*state.works, _new_work(state, own=what == "add-own")))
+    return {**states, which: state}
+
+
+def _new_work(state: State, *, own: bool) -> Work:
+    taken = {work.name for work in state.works}
+    if own:
+        names = (f"my workload {at}" for at in range(1, len(taken) + 2))
+        return Work(next(name for name in names if name not in taken), 1.0, core=1.0)
+    free = [one for one in state.chosen_profile().kernels() if one not in taken]
+    if not free:
+        raise ModelError("workload", "one more kernel", "at most as many as the profile has")
+    return Work(free[0], 1.0)
+
+
+def _shown(states: list[State], width: int) -> dict[str, str]:
+    try:
+        return layout.parts(tuple((state, answer(state)) for state in states), width)
+    except CsdplanError as error:
+        return layout.blank(str(error))
+
+
+def _link(states: list[State]) -> str:
+    link = to_query(*states)
+    return link if len(link) <= LINK_MAX else "?"
+
+
+def _profile_text(text: str) -> str:
+    size = len(text.encode())
+    if size > PROFILE_BYTES_MAX:
+        raise ModelError("upload", f"{size} bytes", f"at most {PROFILE_BYTES_MAX} bytes")
+    parse(text, file="the uploaded profile")
+    return text
+
+
+def _json(body: dict[str, Any]) -> Response:
+    return Response(200, _JSON, json.dumps(body, ensure_ascii=False).encode())
+
+
+def _plain(status: int, text: str) -> Response:
+    return Response(status, "text/plain; charset=utf-8", f"{text}\n".encode())
+
+
+def serve(port: int, planner: Planner) -> None:
     """Serve the page until interrupted.
 
     Raises
@@ -79,163 +269,61 @@ def serve(port: int) -> None:
     OSError
         If the port cannot be had; the message says what to do.
     """
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((ADDRESS, port))
-        except OSError as error:
-            why = f"port {port} of {ADDRESS} is in use or not allowed; choose another with --port"
-            raise OSError(f"{why} ({error.strerror})") from error
-        listener.listen(128)
-        app = application()
-        # SciPy's solver takes a second to come in: better now than under the first slider.
-        purchase(State())
-        # Requests are not logged, errors are.
-        logging.getLogger("werkzeug").setLevel(logging.ERROR)
-        server = make_server(ADDRESS, port, app.server, threaded=True, fd=listener.fileno())
-        where = f"http://{ADDRESS}:{listener.getsockname()[1]}/"
-        print(f"csdplan: {where} (stop with Ctrl-C)", flush=True)
-        try:
+    shown = Page(planner)
+
+    class Handler(BaseHTTPRequestHandler):
+        """Passes requests of a connection to the page."""
+
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            """Answer a GET."""
+            self._answer(shown.respond("GET", self.path, self._headers()))
+
+        def do_POST(self) -> None:
+            """Answer a POST, whose length is bounded."""
+            length = self.headers.get("Content-Length", "")
+            if not length.isdigit() or int(length) > BODY_BYTES_MAX:
+                self.close_connection = True
+                return self._answer(_plain(413, f"expected at most {BODY_BYTES_MAX} bytes"))
+            body = self.rfile.read(int(length))
+            return self._answer(shown.respond("POST", self.path, self._headers(), body))
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Log no requests."""
+
+        def _headers(self) -> dict[str, str]:
+            return {name.title(): value for name, value in self.headers.items()}
+
+        def _answer(self, response: Response) -> None:
+            self.send_response(response.status)
+            for name, value in _HEADERS.items():
+                self.send_header(name, value)
+            self.send_header("Content-Type", response.kind)
+            self.send_header("Content-Length", str(len(response.body)))
+            self.end_headers()
+            self.wfile.write(response.body)
+
+    class Server(ThreadingHTTPServer):
+        """Listens on a port that nothing else has."""
+
+        allow_reuse_address = True
+        daemon_threads = True
+        request_queue_size = socket.SOMAXCONN
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """Report a fault, unless it is a browser that has gone."""
+            if not isinstance(sys.exception(), ConnectionError):
+                super().handle_error(request, client_address)
+
+    try:
+        server = Server((ADDRESS, port), Handler)
+    except OSError as error:
+        why = f"port {port} of {ADDRESS} is in use or not allowed; choose another with --port"
+        raise OSError(f"{why} ({error.strerror})") from error
+    # SciPy's solver takes a second to come in: better now than under the first slider.
+    shown.respond("GET", "/", {"Host": ADDRESS})
+    with server:
+        print(f"csdplan: http://{ADDRESS}:{server.server_port}/ (stop with Ctrl-C)", flush=True)
+        with suppress(KeyboardInterrupt):
             server.serve_forever()
-        except KeyboardInterrupt:
-            pass
-        finally:
-            server.server_close()
-
-
-def changed(values: dict[str, Any]) -> tuple[Any, ...]:
-    """Return all that the page shows for the controls' values, in the order of `_SHOWN`."""
-    try:
-        state = of_values(values)
-        found = answer(state)
-        bill = purchase(state)
-    except CsdplanError as error:
-        blank = plotly.empty("nothing to draw")
-        return (blank, blank, blank, "", str(error), [], [], [], [], no_update, *_labels(values))
-    (system,) = found.result.systems
-    link = to_query(state)
-    notes = list(found.result.warnings)
-    if len(link) > LINK_MAX:
-        link, notes = "?", [*notes, "the uploaded profile is too long for a link"]
-    return (
-        plotly.figure(figures.throughput(found.curves)),
-        plotly.figure(own.surface(found.surface, state)),
-        plotly.figure(own.purchases(found.costs)),
-        own.sentence(system),
-        "",
-        [html.Li(text) for text in notes],
-        parts.table(bill),
-        parts.table(found.points()),
-        parts.table(found.purchases()),
-        link,
-        *_labels(values),
-    )
-
-
-_SHOWN = (
-    *((name, "figure") for name in parts.FIGURES),
-    ("says", "children"),
-    ("fault", "children"),
-    ("warnings", "children"),
-    ("bill", "children"),
-    ("points", "children"),
-    ("costs", "children"),
-    ("link", "href"),
-    *((f"{slider.name}-shown", "children") for slider in SLIDERS),
-)
-
-
-def chosen(
-    trigger: str | None, query: str, values: dict[str, Any], contents: str | None
-) -> tuple[State, str]:
-    """Return the state after a link was opened, a choice or an upload; and a fault.
-
-    `trigger` is the control that changed; anything but a choice and ``upload`` is the link.
-    """
-    try:
-        if trigger == "upload" and contents:
-            text = _read_upload(contents)
-            state = of_values({**values, "text": text, "profile": UPLOADED})
-        elif trigger in CHOICES:
-            state = of_values(values)
-        else:
-            state = from_query(query)
-            check_choices(state)
-        return normalized(state), ""
-    except CsdplanError as error:
-        plain = of_values(values) if trigger in {"upload", *CHOICES} else State()
-        return normalized(plain), str(error)
-
-
-def _connect(app: Dash) -> None:
-    inputs = {name: Input(name, _property(name)) for name in _NAMES}
-    kept = {name: Kept(name, _property(name)) for name in _NAMES if name not in CHOICES}
-    choices = {name: Input(name, "value") for name in CHOICES}
-
-    @app.callback(
-        output=[
-            *(Output(name, _property(name)) for name in _NAMES),
-            *(Output(name, "options") for name in CHOICES),
-            *(Output(f"{name}-box", "hidden") for name in parts.PICKS),
-            Output("refused", "children"),
-        ],
-        inputs={
-            "query": Input("location", "search"),
-            "contents": Input("upload", "contents"),
-            "values": {**choices, **kept},
-        },
-    )
-    def pick(query: str | None, contents: str | None, values: dict[str, Any]) -> list[Any]:
-        state, fault = chosen(ctx.triggered_id, query or "", values, contents)
-        found = picks(state)
-        return [
-            *(getattr(state, name) for name in _NAMES),
-            *(parts.options(name, found[name]) for name in CHOICES),
-            *(len(found[name]) == 1 for name in parts.PICKS),
-            fault,
-        ]
-
-    @app.callback([Output(name, what) for name, what in _SHOWN], inputs={"values": inputs})
-    def change(values: dict[str, Any]) -> list[Any]:
-        return list(changed(values))
-
-    @app.callback(
-        Output("download", "data"),
-        inputs={"_csv": Input("csv", "n_clicks"), "_json": Input("json", "n_clicks")},
-        state={"values": {name: Kept(name, _property(name)) for name in _NAMES}},
-        prevent_initial_call=True,
-    )
-    def download(_csv: int | None, _json: int | None, values: dict[str, Any]) -> Any:
-        state = of_values(values)
-        as_json = ctx.triggered_id == "json"
-        text = export.to_json(state) if as_json else export.to_csv(state)
-        ending = "json" if as_json else "csv"
-        return {"content": text, "filename": f"csdplan-{state.kernel}.{ending}", "base64": False}
-
-    keep: Any = app.clientside_callback  # Dash leaves it untyped
-    keep(_KEEP_LINK, Output("link", "title"), Input("link", "href"))
-
-
-def _property(name: str) -> str:
-    return "data" if name == "text" else "value"
-
-
-def _labels(values: dict[str, Any]) -> list[str]:
-    return [parts.shown(slider, float(values[slider.name])) for slider in SLIDERS]
-
-
-def _read_upload(contents: str) -> str:
-    try:
-        data = base64.b64decode(contents.partition(",")[2], validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise ModelError("upload", "damaged", "a profile as a TOML file") from error
-    if len(data) > PROFILE_BYTES_MAX:
-        raise ModelError("upload", f"{len(data)} bytes", f"at most {PROFILE_BYTES_MAX} bytes")
-    parse(data, file="the uploaded profile")
-    return data.decode("utf-8")
-
-
-def _only_this_machine() -> None:
-    # A page elsewhere may have a name point here: it is then not ours that was asked for.
-    if request.host.partition(":")[0] not in _OURS:
-        abort(403)

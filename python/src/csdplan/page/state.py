@@ -1,125 +1,105 @@
-"""The state that determines everything the page shows, and its form in a link.
+"""One scenario: all that the page shows depends on, and its form in a link.
 
-A state from a link is checked like any input: shipped profiles by name only (a link never names a
-file), numbers within their sliders. An uploaded profile travels in the link, packed.
+A scenario from a link is checked like any input: shipped profiles by name only (a link never names
+a file), numbers within their ranges. An uploaded profile travels in the link, packed.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import zlib
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from urllib.parse import parse_qs, urlencode
 
-from csdplan.errors import ModelError
+from csdplan.errors import CsdplanError, ModelError
+from csdplan.page.quantities import BY_NAME, CORE, RATE, RETURNS, SPREAD
 from csdplan.profile import Profile, load, shipped_names
 from csdplan.profile.read import parse
 from csdplan.profile.schema import Point
+from csdplan.request.ask import SPREAD as USUAL_SPREAD
+from csdplan.request.ask import protection
 
 #: Name of an uploaded profile.
 UPLOADED = "uploaded"
 #: Fields that are chosen by name.
-CHOICES = ("profile", "kernel", "device", "ssd", "size")
-TEXTS = (*CHOICES, "text")
+CHOICES = ("profile", "kernel", "device", "ssd_profile", "ssd", "size")
+#: Fields that a request of `plan` has, and that are chosen by name too.
+WAYS = ("protect", "usable", "overlap")
+TEXTS = (*CHOICES, *WAYS, "text")
 #: A profile is at most this long, read from a file or unpacked from a link [bytes].
 PROFILE_BYTES_MAX = 256 * 1024
-#: A link longer than this is refused by some programs that would pass it on.
-LINK_MAX = 16_000
+#: Workloads at most.
+WORKS_MAX = 8
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}")
+_WORK_KEY = re.compile(r"work([0-9]+)\.(name|rate|core|returns|spread)")
 
 
 @dataclass(frozen=True)
-class Slider:
-    """One number that can be set.
+class Work:
+    """One workload of the purchase.
 
     Attributes
     ----------
-    name, label : str
-        Field of `State`; what the page calls it.
-    low, high, step : float
-        Its range and the distance between its values.
-    unit : str
-        Unit, or empty.
-    group : str
-        Heading under which it stands.
+    name : str
+        A kernel of the profile or, with `core`, any name.
+    rate : float
+        Input that must be processed [GB/s].
+    core : float
+        Input that one core processes [GB/s]; 0 for a kernel of the profile.
+    returns, spread : float
+        Share that crosses back to the host, and spread of its times [%].
     """
 
     name: str
-    label: str
-    low: float
-    high: float
-    step: float
-    unit: str = ""
-    group: str = "System"
-
-    def checked(self, value: object) -> float:
-        """Return `value` as a number of this slider.
-
-        Raises
-        ------
-        ModelError
-            If it is none, or out of range.
-        """
-        expected = f"a number from {self.low:g} to {self.high:g}"
-        try:
-            number = float(str(value))
-        except ValueError as error:
-            raise ModelError(self.name, value, expected) from error
-        if not self.low <= number <= self.high:
-            raise ModelError(self.name, value, expected)
-        if self.step == 1 and number != int(number):
-            raise ModelError(self.name, value, "a whole number")
-        return number
-
-
-SLIDERS = (
-    Slider("cores", "Host cores at work", 1, 64, 1),
-    Slider("k_limit", "k_limit: SSDs that fill the host's link", 0, 64, 1),
-    Slider("bandwidth", "Drive's internal bandwidth", 0.25, 8, 0.05, "times", "Drive"),
-    Slider("compute", "Drive's computational power", 0.25, 8, 0.05, "times", "Drive"),
-    Slider("iso", "Break-even point to draw a line for", 1, 64, 1, "drives", "Drive"),
-    Slider("sd_tx", "Slow-down of the host's transfer", 1, 10, 0.1, "times"),
-    Slider("sd_comp", "Slow-down of the host's compute", 1, 10, 0.1, "times"),
-    Slider("ssds", "SSDs to compare with", 1, 64, 1, "", "Prices"),
-    Slider("host_usd", "Host of the SSDs", 0, 5000, 1, "USD", "Prices"),
-    Slider("csd_host_usd", "Host of the computational drives", 0, 5000, 1, "USD", "Prices"),
-    Slider("ssd_usd", "SSD", 0, 1000, 1, "USD", "Prices"),
-    Slider("csd_usd", "Computational drive", 0, 1000, 1, "USD", "Prices"),
-    Slider("need_GBps", "Throughput required", 0.1, 40, 0.1, "GB/s", "Requirements"),
-    Slider("need_TB", "Capacity required", 0, 200, 1, "TB", "Requirements"),
-)
-_BY_NAME = {slider.name: slider for slider in SLIDERS}
+    rate: float
+    core: float = 0.0
+    returns: float = 0.0
+    spread: float = 100 * USUAL_SPREAD
 
 
 @dataclass(frozen=True)
 class State:
-    """One state of the page; fields named as the sliders, and `text` of an uploaded profile.
+    """One scenario; numbers are named and measured as `csdplan.page.quantities` has them.
 
     ``k_limit`` 0 stands for the profile's own. ``device``, ``ssd`` and ``size`` (in bytes) are
-    empty where the profile leaves no choice. Prices: the published ones, in 2022.
+    empty where the profile leaves no choice, ``ssd_profile`` if the SSDs are the profile's own.
+    Prices: the published ones, in 2022. The rest is a request of ``csdplan plan``.
     """
 
     profile: str = "newport"
     kernel: str = "count"
     device: str = ""
+    ssd_profile: str = ""
     ssd: str = ""
     size: str = ""
     cores: float = 4
     k_limit: float = 0
+    sd_tx: float = 1
+    sd_comp: float = 1
     bandwidth: float = 1
     compute: float = 1
     iso: float = 4
-    sd_tx: float = 1
-    sd_comp: float = 1
     ssds: float = 8
     host_usd: float = 1828
     csd_host_usd: float = 485
     ssd_usd: float = 100
     csd_usd: float = 110
-    need_GBps: float = 12
-    need_TB: float = 16
+    works: tuple[Work, ...] = field(default=(Work("count", 120.0),))
+    store: float = 500
+    write: float = 0
+    growth: float = 0
+    compression: float = 1
+    filesystem: float = 2
+    spare: float = 0
+    protect: str = "rs:8+2"
+    usable: str = "yes"
+    overlap: str = "pipelined"
+    budget: float = 0
+    power: float = 0
+    rack: float = 0
+    hosts_max: float = 64
+    years: float = 5
+    kwh: float = 0
     text: str = ""
 
     def chosen_profile(self) -> Profile:
@@ -130,16 +110,21 @@ class State:
         CsdplanError
             If there is no such profile, or the uploaded one breaks the schema.
         """
-        return _profile(self.profile, self.text)
+        return profile_named(self.profile, self.text)
+
+    def host_profile(self) -> Profile:
+        """Return the profile of the host and its SSDs."""
+        return profile_named(self.ssd_profile or self.profile, self.text)
 
 
+@lru_cache(maxsize=256)
 def picks(state: State) -> dict[str, tuple[str, ...]]:
-    """Return the choices: profiles, kernels, and the devices and sizes that a profile has.
+    """Return the choices: profiles, kernels, and the devices and sizes that they have.
 
-    The working sets are those of the state's drive and SSD, both sides having measured them.
+    The working sets are those of the scenario's drive and SSD, both sides having measured them.
     """
-    profile = state.chosen_profile()
-    drives, hosts = profile.points(state.kernel, "drive"), profile.points(state.kernel, "host")
+    profile, host = state.chosen_profile(), state.host_profile()
+    drives, hosts = profile.points(state.kernel, "drive"), host.points(state.kernel, "host")
     names = _names(drives), _names(hosts)
     device, ssd = (
         chosen if chosen in found else next(iter(found), "")
@@ -149,30 +134,37 @@ def picks(state: State) -> dict[str, tuple[str, ...]]:
     sizes &= {p.bytes for p in hosts if p.device == ssd and p.units == 1}
     return {
         "profile": profile_names(state.text),
-        "kernel": profile.kernels(),
+        "kernel": tuple(name for name in profile.kernels() if profile.points(name, "drive")),
         "device": names[0],
+        "ssd_profile": ("", *_ssd_profiles(state.profile, state.kernel, state.text)),
         "ssd": names[1],
         "size": tuple(str(size) for size in sorted(sizes, reverse=True)),
     }
 
 
 def normalized(state: State) -> State:
-    """Return the state with the first possible choice in place of an impossible one.
+    """Return the scenario with the first possible choice in place of an impossible one.
 
-    A field without a choice is left empty, so that a link does not mention it.
+    A field without a choice is left empty, so that a link does not mention it. Workloads that
+    the profile has no kernel for become the chosen kernel.
     """
-    for name in ("kernel", "device", "ssd", "size"):
+    for name in ("kernel", "ssd_profile", "device", "ssd", "size"):
         found = picks(state)[name]
         chosen = getattr(state, name)
-        if name != "kernel" and len(found) < 2:  # noqa: PLR2004 - of one there is no choice
+        if name not in {"kernel", "ssd_profile"} and len(found) < 2:  # noqa: PLR2004 - no choice
             state = replace(state, **{name: ""})  # type: ignore[arg-type]
         elif chosen not in found and found:
             state = replace(state, **{name: found[0]})  # type: ignore[arg-type]
-    return state
+    kernels = state.chosen_profile().kernels()
+    kept: dict[str, Work] = {}
+    for work in state.works:
+        known = work if work.core or work.name in kernels else replace(work, name=state.kernel)
+        kept.setdefault(known.name, known)
+    return replace(state, works=tuple(kept.values()))
 
 
 def check_choices(state: State) -> None:
-    """Refuse a kernel, device or size that the profile does not have.
+    """Refuse a kernel, device, size or workload that the profile does not have.
 
     Raises
     ------
@@ -180,15 +172,16 @@ def check_choices(state: State) -> None:
         If a choice is named that there is not; the message lists those there are.
     """
     found = picks(state)
-    for name in ("kernel", "device", "ssd", "size"):
+    for name in ("kernel", "ssd_profile", "device", "ssd", "size"):
         chosen = getattr(state, name)
         if chosen and chosen not in found[name]:
-            listed = ", ".join(found[name]) or "none"
+            listed = ", ".join(one for one in found[name] if one) or "none"
             raise ModelError(name, chosen, f"one that {state.profile} has: {listed}")
-
-
-def _names(points: list[Point]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(point.device for point in points))
+    kernels = state.chosen_profile().kernels()
+    for work in state.works:
+        if not work.core and work.name not in kernels:
+            listed = ", ".join(kernels)
+            raise ModelError("workload", work.name, f"one that {state.profile} has: {listed}")
 
 
 def profile_names(text: str) -> tuple[str, ...]:
@@ -206,82 +199,112 @@ def computing_names() -> tuple[str, ...]:
     )
 
 
-@lru_cache(maxsize=32)
-def _profile(profile: str, text: str) -> Profile:
+@lru_cache(maxsize=64)
+def profile_named(profile: str, text: str) -> Profile:
+    """Return a shipped profile, or the uploaded one, whose TOML is `text`."""
     if profile == UPLOADED and text:
         return parse(text, file="the uploaded profile")
-    if profile not in computing_names():
+    if profile not in shipped_names():
         raise ModelError("profile", profile, f"one of {', '.join(computing_names())}")
     return load(profile)
 
 
-def of_values(values: Mapping[str, object]) -> State:
-    """Return the state of raw values; absent ones keep their defaults.
+@lru_cache(maxsize=64)
+def _ssd_profiles(profile: str, kernel: str, text: str) -> tuple[str, ...]:
+    """Return the other profiles whose hosts ran the kernel on a working set of the drive's."""
+    drives = {point.bytes for point in profile_named(profile, text).points(kernel, "drive")}
+    others = [name for name in shipped_names() if name != profile]
+    return tuple(
+        name
+        for name in others
+        if drives & {p.bytes for p in load(name).points(kernel, "host") if p.units == 1}
+    )
 
-    Raises
-    ------
-    ModelError
-        If a value is none that its slider can have.
+
+def _names(points: list[Point]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(point.device for point in points))
+
+
+def to_values(state: State) -> dict[str, str]:
+    """Return a scenario as the texts of its fields."""
+    values = {name: one.text(getattr(state, name)) for name, one in BY_NAME.items()}
+    values |= {name: getattr(state, name) for name in TEXTS}
+    values["works"] = str(len(state.works))
+    for at, work in enumerate(state.works):
+        values[f"work{at}.name"] = work.name
+        for one in (RATE, CORE, RETURNS, SPREAD):
+            values[f"work{at}.{one.name}"] = one.text(getattr(work, one.name))
+    return values
+
+
+def of_values(values: Mapping[str, object]) -> tuple[State, dict[str, str]]:
+    """Return the scenario of fields' texts, and the faults of fields by their names.
+
+    Absent fields and wrong ones keep their defaults. Without any workload those of the default
+    stay, unless ``works`` is 0.
     """
-    state = State()
-    numbers = {
-        name: slider.checked(values[name])
-        for name, slider in _BY_NAME.items()
-        if values.get(name) is not None
-    }
-    texts = {name: str(values[name]) for name in TEXTS if values.get(name)}
-    return replace(state, **numbers, **texts)  # type: ignore[arg-type]
-
-
-def to_query(state: State) -> str:
-    """Return the part of a link from ``?`` on; only what differs from the default is in it."""
-    plain = State()
-    pairs: dict[str, str] = {}
-    for field in fields(State):
-        value = getattr(state, field.name)
-        if value == getattr(plain, field.name):
+    plain, faults = State(), {}
+    numbers = {}
+    for name, quantity in BY_NAME.items():
+        if values.get(name) is None:
             continue
-        if field.name == "text":
-            if state.profile == UPLOADED:
-                pairs["text"] = _packed(value)
-        else:
-            pairs[field.name] = value if isinstance(value, str) else f"{value:g}"
-    return f"?{urlencode(pairs)}"
+        try:
+            numbers[name] = quantity.checked(values[name])
+        except CsdplanError as error:
+            faults[name] = str(error)
+    texts = {name: str(values[name]) for name in TEXTS if values.get(name)}
+    for name, found in (("usable", ("yes", "no")), ("overlap", ("pipelined", "serial"))):
+        if texts.get(name, found[0]) not in found:
+            faults[name] = str(ModelError(name, texts.pop(name), " or ".join(found)))
+    try:
+        protection(texts.get("protect", plain.protect))
+    except ModelError as error:
+        faults["protect"] = str(error)
+        del texts["protect"]
+    works, wrong = _works(values)
+    if not works and values.get("works") != "0":
+        works = plain.works
+    state = replace(plain, **numbers, **texts, works=works)  # type: ignore[arg-type]
+    return state, {**faults, **wrong}
 
 
-def from_query(query: str) -> State:
-    """Return the state that a link holds.
+def checked(values: Mapping[str, object]) -> State:
+    """Return the scenario of fields' texts.
 
     Raises
     ------
-    ModelError
-        If the link holds what no state has.
+    CsdplanError
+        If a field is wrong; all that are wrong are named.
     """
-    found = parse_qs(query.removeprefix("?"), keep_blank_values=True, max_num_fields=100)
-    values: dict[str, object] = {name: texts[-1] for name, texts in found.items()}
-    known = {field.name for field in fields(State)}
-    if unknown := sorted(set(values) - known):
-        raise ModelError("link", ", ".join(unknown), f"only {', '.join(sorted(known))}")
-    if "text" in values:
-        values["text"] = _unpacked(str(values["text"]))
-    return of_values(values)
+    state, faults = of_values(values)
+    if faults:
+        raise CsdplanError("\n".join(faults.values()))
+    return state
 
 
-def _packed(text: str) -> str:
-    return base64.urlsafe_b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
-
-
-def _unpacked(text: str) -> str:
-    expected = "a profile as this page packs it"
-    try:
-        packed = base64.b64decode(text.encode(), altchars=b"-_", validate=True)
-        stream = zlib.decompressobj()
-        # Bounded: a short link can unpack to gigabytes.
-        data = stream.decompress(packed, PROFILE_BYTES_MAX)
-        if not stream.eof:
-            raise ModelError("link: text", "too long or cut off", expected)
-        return data.decode("utf-8")
-    except (binascii.Error, zlib.error, ValueError) as error:
-        if isinstance(error, ModelError):
-            raise
-        raise ModelError("link: text", "damaged", expected) from error
+def _works(values: Mapping[str, object]) -> tuple[tuple[Work, ...], dict[str, str]]:
+    rows: dict[int, dict[str, object]] = {}
+    for key, value in values.items():
+        if (found := _WORK_KEY.fullmatch(key)) and value is not None:
+            rows.setdefault(int(found.group(1)), {})[found.group(2)] = value
+    works: list[Work] = []
+    faults = {}
+    for at in sorted(rows)[:WORKS_MAX]:
+        numbers = {}
+        for one in (RATE, CORE, RETURNS, SPREAD):
+            try:
+                if one.name in rows[at]:
+                    numbers[one.name] = one.checked(rows[at][one.name])
+            except CsdplanError as error:
+                faults[f"work{at}.{one.name}"] = str(error)
+        name = str(rows[at].get("name", ""))
+        if not _NAME.fullmatch(name):
+            expected = "letters, digits, blanks, dots, dashes"
+            faults[f"work{at}.name"] = str(ModelError("workload", name, expected))
+        elif name in {work.name for work in works}:
+            faults[f"work{at}.name"] = str(ModelError("workload", name, "names that differ"))
+        else:
+            measured = not numbers.get("core")
+            rate = numbers.pop("rate", 1.0)
+            works.append(Work(name, rate) if measured else Work(name, rate, **numbers))
+    return tuple(works), faults

@@ -1,11 +1,13 @@
-"""Figures of results, described once and rendered twice.
+"""Figures of results, described once and rendered twice: for files and for screens.
 
 A figure shows what a result holds and computes nothing of its own. Equal results give equal
 bytes: no date, no host name and no random identifier goes into a file.
 
 - ``panels``: lines, bars and maps as plain data.
 - ``figures``: which panels show which result.
-- ``draw``, ``plotly``: panels rendered with matplotlib (SVG, PNG) and as Plotly's dictionaries.
+- ``draw``: panels rendered with matplotlib, as SVG and PNG files.
+- ``screen``, ``bars``, ``svg``: panels rendered as HTML for screens, light and dark; ``scale``:
+  axes and colors that they share.
 - ``files``: a figure written to a file, in the format that its suffix names.
 """
 

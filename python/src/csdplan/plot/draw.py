@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from csdplan.plot.panels import Bars, Line, Lines, Map, Mark, Panel
+from csdplan.plot.svg import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +36,7 @@ _STYLE: dict[Any, Any] = {
     "axes.spines.right": False,
     "axes.titlesize": 11.0,
     "svg.hashsalt": "csdplan",
-    "svg.fonttype": "path",
+    "svg.fonttype": "none",
 }
 _PANEL_INCHES = (6.0, 4.9)
 _DPI = 150
@@ -44,6 +46,10 @@ _COLUMNS = 2
 _LOGARITHMIC_FROM = 20.0
 #: Markers of the last line, and how much larger those of each line before it are [points].
 _MARKER, _MARKER_STEP = 5.0, 2.4
+#: Opacity of a band.
+_BAND = 0.15
+#: Letters that fit in a line of a title, and in half the width of a legend.
+_TITLE, _LEGEND = 58, 26
 #: Place of a legend below the axes: inside, it would hide where curves part.
 _BELOW: dict[str, Any] = {
     "loc": "upper center",
@@ -61,7 +67,8 @@ def image(panels: Sequence[Panel], form: Literal["svg", "png"]) -> bytes:
     across = min(len(panels), _COLUMNS)
     down = -(-len(panels) // across)
     # Date and Software would make equal figures differ by day and by version.
-    absent = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}[form]
+    title = "; ".join(dict.fromkeys(panel.title for panel in panels))
+    kept = {"svg": {"Date": None, "Creator": None, "Title": title}, "png": {"Software": None}}[form]
     # The defaults, not a user's matplotlibrc: equal results must give equal bytes anywhere.
     with mpl.rc_context():
         mpl.rcdefaults()
@@ -73,13 +80,13 @@ def image(panels: Sequence[Panel], form: Literal["svg", "png"]) -> bytes:
         for axis, panel in zip(axes, panels, strict=False):
             _draw(axis, panel)
         buffer = io.BytesIO()
-        figure.savefig(buffer, format=form, dpi=_DPI, metadata=absent)
+        figure.savefig(buffer, format=form, dpi=_DPI, metadata=kept)
     return buffer.getvalue()
 
 
 def _draw(axis: Axes, panel: Panel) -> None:
-    axis.set_title(panel.title, loc="left")
-    axis.set_xlabel("" if isinstance(panel, Bars) else panel.across)
+    axis.set_title("\n".join(wrap(panel.title, _TITLE)), loc="left")
+    axis.set_xlabel(panel.across)
     axis.set_ylabel(panel.up)
     axis.grid(visible=True, color="#dddddd", linewidth=0.6)
     axis.set_axisbelow(True)
@@ -105,7 +112,12 @@ def _lines(axis: Axes, panel: Lines) -> None:
     for index, line in enumerate(panel.lines):
         look = _curve(line) if panel.smooth else _series(panel, index)
         values = [float("nan") if value is None else value for value in line.values]
-        axis.plot(panel.places, values, **_style(line, index), **look, label=line.label)
+        style = _style(line, index)
+        axis.plot(panel.places, values, **style, **look, label=line.label)
+        if line.low:
+            axis.fill_between(
+                panel.places, line.low, line.high, color=style["color"], alpha=_BAND, linewidth=0
+            )
     for mark in panel.marks:
         _ring(axis, mark)
     if panel.smooth:
@@ -118,7 +130,9 @@ def _lines(axis: Axes, panel: Lines) -> None:
         elif all(value == int(value) for value in known):
             axis.locator_params(axis="y", integer=True)
     # Dashes distinguish curves without markers, and need longer samples in the legend.
-    axis.legend(**_BELOW, ncols=2, handlelength=3.2 if panel.smooth else 2.0)
+    longest = max(len(line.label) for line in panel.lines)
+    columns = 1 if longest > _LEGEND else 2
+    axis.legend(**_BELOW, ncols=columns, handlelength=3.2 if panel.smooth else 2.0)
 
 
 def _style(line: Line, index: int) -> dict[str, Any]:
@@ -148,8 +162,7 @@ def _bars(axis: Axes, panel: Bars) -> None:
     bottom = [0.0] * len(panel.labels)
     for index, part in enumerate(panel.parts):
         known = [0.0 if value is None else value for value in part.values]
-        number = index if part.style is None else part.style
-        color = _of(number)[0] if stacked else [_of(place)[0] for place in range(len(known))]
+        color = _of(index if part.style is None else part.style)[0]
         drawn = axis.bar(
             list(panel.labels),
             known,
@@ -165,7 +178,11 @@ def _bars(axis: Axes, panel: Bars) -> None:
         axis.legend(**_BELOW, ncols=2)
     else:
         values = panel.parts[0].values
-        texts = ["unknown" if value is None else f"{value:,.4g}" for value in values]
+        texts = ["unknown" if value is None else number(value) for value in values]
+    if panel.rates:
+        unit = panel.rates_up.partition("[")[2].rstrip("]")
+        rates = ["" if rate is None else f"\n{rate:.3g} {unit}" for rate in panel.rates]
+        texts = [text + rate for text, rate in zip(texts, rates, strict=True)]
     axis.bar_label(drawn, labels=texts, padding=2)
     axis.margins(y=0.12)
 
@@ -196,11 +213,11 @@ def _map(axis: Axes, panel: Map) -> None:
     axis.set_xlim(panel.x[0], panel.x[-1])
     axis.set_ylim(panel.y[0], panel.y[-1])
     if panel.iso:
-        axis.legend(**_BELOW, ncols=3)
+        axis.legend(**_BELOW, ncols=2)
 
 
-def _of(number: int) -> tuple[str, Any, str]:
-    return STYLES[number % len(STYLES)]
+def _of(index: int) -> tuple[str, Any, str]:
+    return STYLES[index % len(STYLES)]
 
 
 def _limit(axis: Axes, x: float, text: str) -> None:
@@ -220,6 +237,15 @@ def _limit(axis: Axes, x: float, text: str) -> None:
 
 def _ring(axis: Axes, mark: Mark) -> None:
     color, _, marker = REFERENCE if mark.style is None else _of(mark.style)
+    if mark.low is not None and mark.high is not None:
+        axis.plot(
+            [mark.low, mark.high],
+            [mark.y] * 2,
+            color=color,
+            linewidth=1.6,
+            marker="|",
+            markersize=7,
+        )
     axis.plot(
         mark.x,
         mark.y,

@@ -1,7 +1,7 @@
 """Panels: what a figure shows, before anything is drawn.
 
 A figure is a sequence of panels. Each panel is plain data: titles, axis labels with units, and
-values. The renderers `csdplan.plot.draw` (matplotlib) and `csdplan.plot.plotly` draw the same
+values. The renderers `csdplan.plot.draw` (files) and `csdplan.plot.screen` (HTML) draw the same
 panels, so a PNG and a page never disagree. A line is broken where a value is None: a configuration
 without a break-even point has none to draw.
 """
@@ -25,12 +25,16 @@ class Line:
         True for the line that the others are compared with: black, solid, without markers.
     style : int or None
         Number of the line's color, dash and marker; by default its index in the panel.
+    low, high : tuple of float
+        Bounds in 90 % of cases, drawn as a band; empty if they are unknown.
     """
 
     label: str
     values: tuple[float | None, ...]
     reference: bool = False
     style: int | None = None
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class Mark:
         True if the text stands below the point, because the place above is crowded.
     label : str
         Name of the point: in the legend of a map, and under the pointer; or empty.
+    low, high : float or None
+        Bounds of `x` in 90 % of cases, drawn as a bar through the point; None if unknown.
     """
 
     x: float
@@ -57,6 +63,8 @@ class Mark:
     style: int | None = None
     below: bool = False
     label: str = ""
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -142,12 +150,21 @@ class Bars:
         One for each bar; a line feed breaks a label.
     parts : tuple of Bar
         One part for plain bars; several for stacks, the lowest first.
+    rates : tuple of float or None
+        A second quantity of each bar, such as the throughput that a price buys; or empty.
+    rates_up : str
+        Label of the second quantity, with its unit.
+    across : str
+        Meaning of the bars' labels, with its unit; empty if the labels say it.
     """
 
     title: str
     up: str
     labels: tuple[str, ...]
     parts: tuple[Bar, ...]
+    rates: tuple[float | None, ...] = ()
+    rates_up: str = ""
+    across: str = ""
 
 
 @dataclass(frozen=True)

@@ -147,12 +147,22 @@ def read_work(text: str, folder: Path | None = None) -> Work:
             raise ModelError("workload", text, "NAME=RATE, such as count=120GB/s, or @FILE.toml")
         return Work(name, _more_than_0(f"workload {name}", quantity(name, rate, "Bps")))
     path = Path(text[1:]) if folder is None else folder / text[1:]
-    body = _read(path)
+    return work_of(_read(path), str(path))
+
+
+def work_of(body: Mapping[str, Any], where: str = "workload") -> Work:
+    """Return the workload of a table with name, throughput, core, returns and spread.
+
+    Raises
+    ------
+    ModelError
+        If a key is unknown or missing, or a number is wrong.
+    """
     keys = {"name", "throughput", "core", "returns", "spread"}
     if unknown := sorted(set(body) - keys):
-        raise ModelError(str(path), ", ".join(unknown), f"only {', '.join(sorted(keys))}")
+        raise ModelError(where, ", ".join(unknown), f"only {', '.join(sorted(keys))}")
     if missing := sorted({"name", "throughput", "core"} - set(body)):
-        raise ModelError(str(path), f"without {', '.join(missing)}", "all of them")
+        raise ModelError(where, f"without {', '.join(missing)}", "all of them")
     return Work(
         name=str(body["name"]),
         required_Bps=_more_than_0("throughput", quantity("throughput", body["throughput"], "Bps")),
@@ -255,13 +265,16 @@ class _Reader:
     def works(self, folder: Path | None) -> tuple[Work, ...]:
         given = self._values.get("workload") or ()
         found = []
-        for text in [given] if isinstance(given, str) else list(given):
+        for one in [given] if isinstance(given, str | Mapping) else list(given):
             try:
-                found.append(read_work(str(text), folder))
+                if isinstance(one, Mapping):
+                    found.append(work_of(one))
+                else:
+                    found.append(read_work(str(one), folder))
             except ModelError as error:
                 self.wrong(error.argument, error.value, error.expected)
             except CsdplanError as error:
-                self.wrong("workload", text, str(error))
+                self.wrong("workload", one, str(error))
         names = [work.name for work in found]
         if len(set(names)) < len(names):
             self.wrong("workload", ", ".join(names), "names that differ")
@@ -287,6 +300,14 @@ def _read(path: Path) -> dict[str, Any]:
     return body
 
 
+#: Keys of a question's file. ``page`` holds what the local page shows beside the question.
+KEYS = frozenset({
+    "store", "usable", "protect", "workload", "write", "filesystem", "spare", "growth",
+    "compression", "budget", "power", "rack", "kwh", "years", "hosts_max", "overlap", "profile",
+    "page",
+})  # fmt: skip
+
+
 def read_file_of_question(path: Path) -> dict[str, Any]:
     """Return the values of a question's file, TOML or JSON, by the names of the options.
 
@@ -295,11 +316,17 @@ def read_file_of_question(path: Path) -> dict[str, Any]:
     ModelError
         If it is no such file, or has a key that no option has.
     """
-    keys = {
-        "store", "usable", "protect", "workload", "write", "filesystem", "spare", "growth",
-        "compression", "budget", "power", "rack", "kwh", "years", "hosts_max", "overlap",
-    }  # fmt: skip
-    body = _read(path)
-    if unknown := sorted(set(body) - keys):
-        raise ModelError(str(path), ", ".join(unknown), f"only {', '.join(sorted(keys))}")
-    return body
+    return only_known(_read(path), str(path))
+
+
+def only_known(body: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return a question's values, without those of the page.
+
+    Raises
+    ------
+    ModelError
+        If there is a key that no option has.
+    """
+    if unknown := sorted(set(body) - KEYS):
+        raise ModelError(where, ", ".join(unknown), f"only {', '.join(sorted(KEYS))}")
+    return {key: value for key, value in body.items() if key != "page"}

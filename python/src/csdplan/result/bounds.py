@@ -63,3 +63,21 @@ def bounds_of(
     low, high = (int(found[round(share * (_DRAWS - 1))]) for share in (0.05, 0.95))
     most = np.iinfo(np.int64).max
     return None if low == most else low, None if high == most else high
+
+
+def widest(
+    workload: Workload, host_cores: int, k_limit: float, factors: dict[str, float]
+) -> tuple[str, int, int] | None:
+    """Return the time whose spread alone moves the break-even point furthest, with the bounds.
+
+    Returns None if no spread is known, or none of them moves it between two numbers of drives.
+    """
+    time = workload.host(host_cores)
+    sides = {"ssd_overlap": "serial", "csd_overlap": "serial"}
+    found = []
+    for name, factor in draws_of(workload).items():
+        alone = {name: factor}
+        low, high = bounds_of(workload, time, alone, k_limit, factors, 0.0, False, sides)
+        if low is not None and high is not None and low < high:
+            found.append((name, low, high))
+    return max(found, key=lambda one: one[2] - one[1], default=None)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from csdplan.errors import ProfileIncomplete
 from csdplan.model.inputs import not_negative
+from csdplan.profile.workload import Workload
 from csdplan.result.sheet import Sheet, sheet_of
 from csdplan.solve.tco import (
     Cost,
@@ -153,6 +154,79 @@ def price_sensitivity(costs: Sequence[Cost], drive_usd: Sequence[float]) -> Shee
     return sheet_of("Purchase as the price of computational drives changes", columns, rows)
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """SSDs on a host, and the prices of both sides.
+
+    Attributes
+    ----------
+    host_cores : int
+        Host cores at work.
+    ssds : int
+        SSDs to compare with.
+    k_limit : float or None
+        Overrides the profile's own.
+    sd_tx, sd_comp : float
+        Slow-down factors of the host [1].
+    host_usd, csd_host_usd : float
+        Price of the host of the SSDs, and of that of the drives that compute [USD].
+    ssd_usd, csd_usd : float
+        Price of an SSD, and of a drive that computes [USD].
+    drive_bytes : float
+        Capacity of a drive [bytes].
+
+    The defaults are the published prices of October 2022, for drives of 2 TB.
+    """
+
+    host_cores: int = 4
+    ssds: int = 8
+    k_limit: float | None = None
+    sd_tx: float = 1.0
+    sd_comp: float = 1.0
+    host_usd: float = 1828.0
+    csd_host_usd: float = 485.0
+    ssd_usd: float = 100.0
+    csd_usd: float = 110.0
+    drive_bytes: float = 2e12
+
+
+def compared(workload: Workload, asked: Comparison) -> tuple[Cost, Cost, Cost]:
+    """Return the costs of the SSDs, of as many drives, and of drives that are as fast.
+
+    The last one is not feasible if no number of drives is as fast as the SSDs.
+    """
+    host = workload.host(asked.host_cores)
+    kernel = Kernel(
+        bytes=workload.bytes,
+        ssd_tx_s=host.tx_s * asked.sd_tx,
+        ssd_comp_s=host.comp_s / host.divisor * asked.sd_comp,
+        csd_tx_s=workload.csd_tx_s,
+        csd_comp_s=workload.csd_comp_s,
+        k_limit=asked.k_limit or workload.k_limit,
+    )
+    cores = f"{asked.host_cores} core{'' if asked.host_cores == 1 else 's'}"
+    plain = System(
+        f"{asked.ssds} SSDs on a host with {cores}",
+        cpu="",
+        computes="host",
+        host_usd=asked.host_usd,
+        drive_usd=asked.ssd_usd,
+        drives=asked.ssds,
+        drive_bytes=asked.drive_bytes,
+    )
+    same = replace(
+        plain,
+        name="as many drives that compute",
+        computes="drives",
+        host_usd=asked.csd_host_usd,
+        drive_usd=asked.csd_usd,
+    )
+    service = Service()
+    fast = replace(same, name="drives as fast as the SSDs")
+    equal = equal_throughput([plain, fast], kernel, service)
+    return equal[0], cost_of(same, kernel, service), equal[1]
+
+
 def purchase_sheet(costs: Sequence[Cost]) -> Sheet:
     """Tabulate purchases alone, a row for each system; None where the throughput is unknown."""
     rows = [
@@ -168,4 +242,4 @@ def purchase_sheet(costs: Sequence[Cost]) -> Sheet:
     ]
     columns = ("system", "drives", "host_usd", "drives_usd", "purchase_usd", "throughput_GBps")
     note = "purchase only; csdplan tco and csdplan optimize add energy where watts are known"
-    return sheet_of("Cost of ownership", columns, rows, note)
+    return sheet_of("What each system costs, and how fast it is", columns, rows, note)

@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import log
 
 from csdplan.result.sheet import Sheet, Value, sheet_of
 from csdplan.solve.optimize import Plan, Shortfall
 from csdplan.solve.purchase import Request
 from csdplan.units import bytes_text
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Answer to a question, as the page and the report show it.
+
+    Attributes
+    ----------
+    answer : str
+        The answer in one paragraph.
+    sheets : tuple of Sheet
+        Its tables.
+    warnings : tuple of str
+        Statements that the reader must know.
+    """
+
+    answer: str
+    sheets: tuple[Sheet, ...]
+    warnings: tuple[str, ...] = ()
+
 
 #: Plans that differ from the answer in one product: its name, and the cheapest without it.
 Alternative = tuple[str, Plan | None]

@@ -261,7 +261,10 @@ def surface(
         lines.append((wanted, tuple(values)))
         curved.append((wanted, _curve(workload, float(limit), bandwidth, compute)))
     return SurfaceResult(
-        title=f"{workload.kernel} on {workload.device}, Host({start.host_cores})",
+        title=(
+            f"{workload.kernel}: break-even point of {workload.device} drives, "
+            f"Host({start.host_cores})"
+        ),
         bandwidth=tuple(bandwidth),
         compute=tuple(compute),
         devices=tuple(

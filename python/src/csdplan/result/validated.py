@@ -271,11 +271,12 @@ def _planned(
     """Return low, middle and high planned throughput [bytes/s]."""
     (system,) = plan.systems
     if cores is None:
-        (rate,) = drives_Bps(plan, system, [devices])
+        rate = float(drives_Bps(plan, system, [devices])[0, 0])
         return rate, rate, rate
     (middle,) = [one for one in system.hosts if one.host_cores == cores]
     slow, fast = (_at_quartile(plan, system, middle, host, which) for which in ("p75", "p25"))
-    low, rate, high = (host_Bps(plan, system, one, [devices])[0] for one in (slow, middle, fast))
+    rates = (host_Bps(plan, system, one, [devices]) for one in (slow, middle, fast))
+    low, rate, high = (float(one[0, 0]) for one in rates)
     return low, rate, high
 
 
