@@ -98,7 +98,7 @@ fn json_of_every_command_is_as_the_page_says() {
     let url = array.drives()[0]["url"].as_str().unwrap().to_owned();
     let grep = root("sdk/built/rust-grep.wasm").display().to_string();
     // Tests of their own run these.
-    let mut seen = vec!["drive serve".to_owned(), "bench block".to_owned()];
+    let mut seen: Vec<String> = ["drive serve", "bench block", "attach"].map(str::to_owned).into();
     let mut run = |line: &str| {
         let line = line.replace("URL", &url).replace("GREP", &grep);
         let words: Vec<&str> = line.split(' ').chain(["--json"]).collect();
