@@ -230,7 +230,7 @@ fn what_cannot_be_attached_is_refused_in_words() {
     let attach = |url: &str, folder: &str, code: i32, words: &[&str]| {
         drive.array.csd(&["attach", url, folder]).expect(code, words);
     };
-    attach("d0", ".", 1, &["csd-array.toml"]);
+    attach("d0", ".", 2, &["csd-array.toml"]);
     attach("nvme+unix://x/nqn.y", ".", 2, &["begins with /"]);
     attach(&url, "none", 1, &["none"]);
     attach(&url, "file", 2, &["file: not a folder"]);
