@@ -9,6 +9,7 @@
 //! - [`misfits`]: objects that kernels cannot run over; [`sources`]: executions that drives refuse
 //! - [`objects`]: put, get, list, remove; inputs, right and wrong
 //! - [`arrays`]: array files that were copied, made up by others, or used by several at once
+//! - [`attach`]: a drive's blocks as a file, and the socket of its inside
 //! - [`backup`]: copies of arrays, and versions
 //! - [`capacity`]: what objects can still take
 //! - [`options`]: options of an array's drives
@@ -40,6 +41,7 @@
 #![allow(clippy::unwrap_used)] // in a test a panic is the report
 
 mod arrays;
+mod attach;
 mod backup;
 mod bench;
 mod capacity;

@@ -53,7 +53,7 @@ struct Raw {
 impl Raw {
     async fn connect(address: &Address) -> Self {
         let (admin, cntlid) = queue(address, 0, 0xFFFF, 32).await;
-        let mut raw = Self { admin, io: Stream::connect(address.socket).await.unwrap(), cid: 100 };
+        let mut raw = Self { admin, io: Stream::connect(&address.socket).await.unwrap(), cid: 100 };
         raw.admin(fabrics::property_set(property::CC, ENABLED)).await;
         raw.io = queue(address, 1, cntlid, 32).await.0;
         raw

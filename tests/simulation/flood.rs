@@ -53,7 +53,7 @@ impl Said {
 
 /// Breaks the transport's rules.
 async fn babble(address: &Address) {
-    let stream = Stream::connect(address.socket).await.unwrap();
+    let stream = Stream::connect(&address.socket).await.unwrap();
     stream.send_all(&[0xFF; 128]).await.unwrap();
     // The drive reports the broken rule, and closes.
     while stream.recv_exact(&mut [0]).await.is_ok() {}
@@ -61,7 +61,7 @@ async fn babble(address: &Address) {
 
 /// Connects strangers for an hour; returns how many of each kind.
 async fn flood(address: &Address) -> u64 {
-    let elsewhere = Address::new(address.socket, "nqn.2026-11.io.csdstore:none");
+    let elsewhere = Address::new(&address.socket, "nqn.2026-11.io.csdstore:none");
     let until = now().ns() + u64::try_from(HOUR.as_nanos()).unwrap();
     let mut count = 0;
     while now().ns() < until {

@@ -20,6 +20,7 @@ mod fused;
 mod golden;
 mod groups;
 mod held;
+mod inside;
 mod limits;
 mod listing;
 mod lives;

@@ -37,7 +37,7 @@ pub fn capsule_of(sqe: &Sqe, inside: &[u8]) -> Vec<u8> {
 
 /// Connects a queue of a controller without keep-alive; returns the answer's controller identifier.
 pub async fn queue(address: &Address, qid: u16, cntlid: u16, entries: u16) -> (Stream, u16) {
-    let stream = Stream::connect(address.socket).await.expect("the drive listens");
+    let stream = Stream::connect(&address.socket).await.expect("the drive listens");
     let mut request = [0u8; 128];
     (request[2], request[4]) = (128, 128);
     stream.send_all(&request).await.unwrap();
@@ -220,8 +220,8 @@ fn silent_scrapers_keep_no_other_one_waiting() {
     let ready = simulation.start_drive();
     simulation.wait("the drive", || ready.get());
     simulation.formatted = true;
-    let done = simulation.on_host(|address, _| async move {
-        let metrics = SocketAddr::new(address.socket.ip(), METRICS);
+    let done = simulation.on_host(|_, _| async move {
+        let metrics = SocketAddr::from((crate::DRIVE, METRICS));
         let mut silent = Vec::new();
         for _ in 0..40 {
             silent.push(Stream::connect(metrics).await.expect("the drive listens"));

@@ -29,11 +29,13 @@ fn metric(address: SocketAddr, name: &str) -> usize {
 }
 
 fn commands(address: SocketAddr, op: &str) -> usize {
-    metric(address, &format!("csd_commands_total{{namespace=\"block\",op=\"{op}\"}}"))
+    let labels = format!("namespace=\"block\",op=\"{op}\",side=\"outside\"");
+    metric(address, &format!("csd_commands_total{{{labels}}}"))
 }
 
 fn refused(address: SocketAddr, code: &str, status: &str) -> usize {
-    metric(address, &format!("csd_command_errors_total{{code=\"{code}h\",status=\"{status}\"}}"))
+    let labels = format!("code=\"{code}h\",status=\"{status}\",side=\"outside\"");
+    metric(address, &format!("csd_command_errors_total{{{labels}}}"))
 }
 
 fn half(opcode: u8, fuse: u8) -> Command {

@@ -3,7 +3,7 @@
 //! [`Client`] is a connection that any thread may use, by blocking calls or callbacks; [`Session`]
 //! is the same for tasks on a core of the reactor. Both speak the standard Key Value command set,
 //! so the drive may be of any maker. On top of single values they store *long objects*: pieces
-//! under keys of their own, published by a manifest.
+//! under keys of their own, published by a manifest. [`Volume`] is a block namespace as bytes.
 //!
 //! ```no_run
 //! use csd_client::{Client, Settings};
@@ -27,6 +27,7 @@
 //! - `ordered`: futures that run together; `pages`: the position of a listing
 //! - `operation`: single commands as values, and batches of them
 //! - `client`: the connection for threads
+//! - `volume`: a block namespace as bytes, reconnected when its connection is lost
 
 mod client;
 mod error;
@@ -38,6 +39,7 @@ mod pages;
 mod secrets;
 mod session;
 mod settings;
+mod volume;
 
 pub use client::{Client, Keys};
 pub use error::{Error, SettingsError};
@@ -47,6 +49,7 @@ pub use operation::{Operation, Outcome};
 pub use secrets::load_secrets;
 pub use session::{Info, Session};
 pub use settings::Settings;
+pub use volume::{Retry, Volume, VolumeError};
 
 pub use csd_initiator::{Address, Options, Secrets};
 pub use csd_nvme::kv::{Key, STORE_IF_ABSENT, STORE_IF_EXISTS, STORE_NO_COMPRESSION};

@@ -8,6 +8,7 @@ use std::time::Duration;
 use csd_drive::namespace::compute::Admission;
 use csd_drive::transport::budget::BYTES_MIN;
 use csd_drive::{Access, Config, HostLimits, MediaKind, Resources};
+use csd_initiator::Address;
 use csd_kernels::program::{Engine, Limits};
 use csd_nvme::auth::Offer;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -60,6 +61,7 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
     };
     let config = Config {
         listen: options.listen,
+        inside: options.inside.clone(),
         nqn: options.nqn.clone(),
         access,
         host_limits,
@@ -81,9 +83,10 @@ pub(crate) fn serve(options: &Serve, context: &Context) -> Result<Report, Failur
     };
     let (json, quiet) = (context.json, context.quiet);
     let (nqn, ready_file) = (options.nqn.clone(), options.ready_file.clone());
+    let inside = options.inside.as_deref().map(|path| Address::new(path, &nqn).to_string());
     let served = csd_drive::serve_with(&config, move |started| {
         let url = format!("nvme+tcp://{}/{nqn}", started.address);
-        announce(&url, &started.media, ready_file.as_deref(), json, quiet);
+        announce(&url, inside.as_deref(), &started.media, ready_file.as_deref(), (json, quiet));
     });
     // The process ends even if nobody reads its log.
     lines.flush(LAST_LINES);
@@ -195,14 +198,21 @@ fn resources(options: &Serve) -> Result<Resources, Failure> {
 }
 
 /// Prints the drive's URL and writes the ready file, as soon as the drive serves.
-fn announce(url: &str, media: &str, ready_file: Option<&Path>, json: bool, quiet: bool) {
+fn announce(
+    url: &str,
+    inside: Option<&str>,
+    media: &str,
+    ready_file: Option<&Path>,
+    (json, quiet): (bool, bool),
+) {
     if json {
-        let object = Report::new("", json!({ "url": url, "media": media }));
+        let object = Report::new("", json!({ "url": url, "inside": inside, "media": media }));
         report::print_json("drive serve", &Ok(object));
     } else if !quiet {
         let lines = csd_nvme::vendor::NAMESPACES
             .map(|(nsid, what)| format!("  {what:<8} {url}?nsid={nsid}\n"));
-        report::print(&format!("serving {url}\n{}  media    {media}\n", lines.concat()));
+        let inside = inside.map_or_else(String::new, |url| format!("  inside   {url}\n"));
+        report::print(&format!("serving {url}\n{}{inside}  media    {media}\n", lines.concat()));
     }
     if let Some(path) = ready_file
         && let Err(error) = write_whole(path, url)

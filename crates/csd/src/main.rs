@@ -13,14 +13,15 @@
 //!   draws bars
 //! - [`pace`] reads profiles; [`mod@account`] computes model time
 //! - [`mod@room`] and [`namespace`] describe free space and namespaces; [`edges`] reads graphs
-//! - [`drive`], [`mod@drive_log`], [`drive_status`], [`check`], [`mod@array`], [`object`],
-//!   [`mod@get`], [`mod@kv`], [`program`], [`run`], [`mod@characterize`], [`mod@bench`],
-//!   [`secret`] and [`generate`] are the commands
+//! - [`drive`], [`mod@drive_log`], [`drive_status`], [`check`], [`mod@array`], [`mod@attach`],
+//!   [`object`], [`mod@get`], [`mod@kv`], [`program`], [`run`], [`mod@characterize`],
+//!   [`mod@bench`], [`secret`] and [`generate`] are the commands
 //! - [`mod@each`] runs a command for several objects; [`target`] and [`long_file`] write output
 //!   files
 
 mod account;
 mod array;
+mod attach;
 mod bench;
 mod characterize;
 mod check;
@@ -90,6 +91,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Array(cli::Array::Status) => array::status(&context),
         Command::Array(cli::Array::Reclaim) => array::reclaim(&context),
         Command::Array(cli::Array::Down(options)) => array::down(&options, &context),
+        Command::Attach(options) => attach::attach(&options, &context),
         Command::Put(options) => object::put(&options, &context),
         Command::Get(options) => get::get(options, &context),
         Command::Ls(options) => object::ls(&options, &context),

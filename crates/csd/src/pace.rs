@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use csd_drive::throttle::{Cost, Model};
+use csd_drive::throttle::{Bandwidths, Cost, Model};
 use csd_kernels::registry::BUILTIN;
 use csd_store::account;
 use csd_store::profile::{Overlap, Profile};
@@ -79,8 +79,14 @@ pub(crate) fn model(text: &String) -> Result<Model, Failure> {
         Some((kernel.program_id(), cost))
     });
     let model = Model {
-        read_bytes_per_s: device.ext_read_Bps,
-        write_bytes_per_s: device.ext_write_Bps,
+        outside: Bandwidths {
+            read_bytes_per_s: device.ext_read_Bps,
+            write_bytes_per_s: device.ext_write_Bps,
+        },
+        inside: Bandwidths {
+            read_bytes_per_s: device.int_read_Bps,
+            write_bytes_per_s: device.int_write_Bps,
+        },
         programs: programs.collect(),
     };
     if model == Model::default() {

@@ -1,7 +1,7 @@
 //! [`query`]: sends one query to the drives that a command names, or to all drives of the array.
 
 use csd_initiator::{Address, Controller, Error};
-use csd_store::array::Array;
+use csd_store::array::{Array, ArrayFile};
 
 use crate::context::Context;
 use crate::report::Failure;
@@ -9,6 +9,20 @@ use crate::runtime::runtime;
 
 /// Drives by name or URL, each with its answer or the reason why it has none.
 pub(crate) type Answers<T> = Vec<(String, Result<T, String>)>;
+
+/// Returns the address of a drive, by its URL or its name in the array.
+///
+/// # Errors
+/// If the URL is malformed, or the array has no such drive.
+pub(crate) fn address_of(which: &str, context: &Context) -> Result<Address, Failure> {
+    if which.contains("://") {
+        return which.parse().map_err(|error: Error| Failure::usage(error));
+    }
+    let file = ArrayFile::load(context.array_path())?;
+    let found = file.drives.iter().find(|drive| drive.name == which);
+    let no_drive = || Failure::usage(format!("the array has no drive {which:?}"));
+    found.ok_or_else(no_drive)?.url.parse().map_err(|error: Error| Failure::run(error))
+}
 
 /// Queries the drive with the name or URL `which`, or all drives of the array. The query gets the
 /// connection, and the namespace if the URL has one.

@@ -228,23 +228,24 @@ fn said(message: &str, verbose: bool) -> Cow<'_, str> {
     if verbose { message.into() } else { places(message) }
 }
 
-/// Cuts every URL of a drive in a text to its host and port. Quoted URLs stay, because a user wrote
-/// them.
+/// Cuts every URL of a drive in a text to its host and port, or to the path of its socket. Quoted
+/// URLs stay, because a user wrote them.
 pub(crate) fn places(text: &str) -> Cow<'_, str> {
-    const SCHEME: &str = "nvme+tcp://";
-    if !text.contains(SCHEME) {
+    const SCHEMES: [&str; 2] = ["nvme+tcp://", "nvme+unix://"];
+    let first = |text: &str| SCHEMES.iter().filter_map(|s| Some((text.find(s)?, *s))).min();
+    if first(text).is_none() {
         return Cow::Borrowed(text);
     }
     let (mut short, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some(at) = rest.find(SCHEME) {
-        let (before, url) = (&rest[..at], &rest[at + SCHEME.len()..]);
+    while let Some((at, scheme)) = first(rest) {
+        let (before, url) = (&rest[..at], &rest[at + scheme.len()..]);
         short.push_str(before);
         let end = url.find(|c: char| c.is_whitespace() || ")\",;".contains(c)).unwrap_or(url.len());
         // A colon at its end belongs to the sentence.
         let end = url[..end].trim_end_matches(':').len();
         match url[..end].split_once("/nqn.") {
             Some((place, _)) if !before.ends_with('"') => short.push_str(place),
-            _ => short.extend([SCHEME, &url[..end]]),
+            _ => short.extend([scheme, &url[..end]]),
         }
         rest = &url[end..];
     }
@@ -342,6 +343,7 @@ mod tests {
             (format!("drive d1 ({url}) is down"), "drive d1 (127.0.0.1:44193) is down"),
             (format!("drive {url}: lost; {url}"), "drive 127.0.0.1:44193: lost; 127.0.0.1:44193"),
             (format!("{url}?nsid=5"), "127.0.0.1:44193"),
+            ("drive nvme+unix:///d.sock/nqn.x: lost".to_owned(), "drive /d.sock: lost"),
             ("nvme+tcp://x:1/y is none".to_owned(), "nvme+tcp://x:1/y is none"),
         ] {
             assert_eq!(said(&long, false), short);

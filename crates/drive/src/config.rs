@@ -62,6 +62,8 @@ impl HostLimits {
 pub struct Config {
     /// Address to listen on; port 0 lets the kernel choose.
     pub listen: SocketAddr,
+    /// Path of the Unix socket for the drive's own operating system; none without it.
+    pub inside: Option<PathBuf>,
     /// NVMe Qualified Name of the subsystem; if empty, one is made from the drive's identifier.
     pub nqn: String,
     /// Hosts that may connect.
@@ -104,6 +106,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], csd_nvme::PORT)),
+            inside: None,
             nqn: String::new(),
             access: Access::default(),
             host_limits: HostLimits::default(),

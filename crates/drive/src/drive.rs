@@ -63,6 +63,8 @@ pub struct Shared {
     pub throttle: Throttle,
     /// Counters by core.
     pub counters: Vec<Arc<CoreCounters>>,
+    /// Number of connections that were accepted; the last one's number.
+    pub accepted: AtomicU64,
     /// Number of connections by core.
     pub connections: Vec<AtomicUsize>,
     /// Limits of connections and of their memory.
@@ -185,6 +187,7 @@ pub async fn open(
         execution_log: ExecutionLog::default(),
         throttle: Throttle::default(),
         counters: (0..cores).map(|_| Arc::default()).collect(),
+        accepted: AtomicU64::new(0),
         connections: (0..cores).map(|_| AtomicUsize::new(0)).collect(),
         host_limits: HostLimits::default(),
         newcomers: Newcomers::default(),

@@ -37,7 +37,7 @@ pub enum Error {
         /// Option that set the address.
         option: &'static str,
         /// Address.
-        address: std::net::SocketAddr,
+        address: csd_reactor::Endpoint,
         /// Error of the operating system.
         source: std::io::Error,
     },

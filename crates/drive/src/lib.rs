@@ -14,6 +14,7 @@
 //! - [`config`], `resources`, [`limits`]: options, resources and announced sizes
 //! - [`serve`](mod@serve), [`life`]: serving, start and stop
 //! - `describe`: identity and namespaces
+//! - `side`: the sides that connections come from
 //! - [`throttle`]: delays of a modelled device
 //! - [`health`]: failing media
 //! - [`mod@log`], [`metrics`]: events and counts
@@ -35,6 +36,7 @@ pub mod metrics;
 pub mod namespace;
 mod resources;
 pub mod serve;
+mod side;
 pub mod throttle;
 pub mod transport;
 
@@ -44,3 +46,4 @@ pub use error::Error;
 pub use namespace::kv::IndexKind;
 pub use resources::{Expose, Resources};
 pub use serve::{Started, serve, serve_with};
+pub use side::Side;

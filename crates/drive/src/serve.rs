@@ -6,7 +6,9 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use csd_reactor::{Class, CoreId, Listener, spawn, stop_requested, yield_now};
+use csd_reactor::{
+    Class, CoreId, Endpoint, JoinHandle, Listener, spawn, stop_requested, yield_now,
+};
 
 use crate::config::Config;
 use crate::drive::{open, start_all};
@@ -14,7 +16,8 @@ use crate::error::Error;
 use crate::format::Split;
 use crate::life;
 use crate::metrics;
-use crate::transport::accept::accept;
+use crate::side::Side;
+use crate::transport::accept::{accept, accept_on};
 
 /// Facts about a drive that hosts can connect to.
 #[derive(Clone, Debug)]
@@ -35,6 +38,7 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
     };
     let listener = listen("--listen", config.listen)?;
     let address = listener.local_addr().map_err(|error| Error::Runtime(error.into()))?;
+    let inside = config.inside.as_deref().map(|path| listen("--inside", path)).transpose()?;
     let scraped = config.metrics.map(|address| listen("--metrics", address)).transpose()?;
     let (media, is_new) = life::open_media(config, &split).await?;
     let mut shared = open(media, is_new, &config.nqn, &split, &config.resources).await?;
@@ -46,7 +50,12 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
         alone.throttle.set(model.clone());
     }
     start_all(&shared).await?;
-    let accepting = spawn(Class::System, accept(listener, Arc::clone(&shared)));
+    let mut accepting = vec![spawn(Class::System, accept(listener, Arc::clone(&shared)))];
+    if let Some(listener) = inside {
+        shared.metrics.serve_inside();
+        let accept = accept_on(Side::Inside, listener, Arc::clone(&shared));
+        accepting.push(spawn(Class::System, accept));
+    }
     if let Some(listener) = scraped {
         shared.metrics.measure();
         drop(spawn(Class::System, metrics::serve(listener, Arc::clone(&shared))));
@@ -60,12 +69,13 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
         ready(&Started { address, media: shared.media.note().to_owned() });
     }
     stop.await;
-    accepting.abort();
+    accepting.iter().for_each(JoinHandle::abort);
     life::drain(&shared, config.drain).await
 }
 
-fn listen(option: &'static str, address: SocketAddr) -> Result<Listener, Error> {
-    Listener::bind(address).map_err(|source| Error::Listen { option, address, source })
+fn listen(option: &'static str, address: impl Into<Endpoint>) -> Result<Listener, Error> {
+    let address = address.into();
+    Listener::bind(&address).map_err(|source| Error::Listen { option, address, source })
 }
 
 /// Serves a drive until the process is asked to stop; calls `ready` with the address once hosts

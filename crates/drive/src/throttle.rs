@@ -3,7 +3,8 @@
 //! A throttled drive does its usual work, and answers when the device would have answered. Each
 //! direction of transfers is a server that takes one command after another at the device's
 //! bandwidth, and executions are a third one. A device that is faster than the drive cannot be
-//! modelled. Time is the reactor's, so that a simulation delays alike. Invariant: reservations of a
+//! modelled. Each side has its own link: what the drive's operating system moves does not delay
+//! hosts. Time is the reactor's, so that a simulation delays alike. Invariant: reservations of a
 //! server do not overlap.
 
 use std::sync::OnceLock;
@@ -12,15 +13,26 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use csd_nvme::capsule::Sqe;
 use csd_reactor::{Instant, now, sleep_until};
 
+use crate::side::Side;
+
 /// Model of a device.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model {
-    /// Bandwidth from the media to the host, bytes per second.
-    pub read_bytes_per_s: Option<u64>,
-    /// Bandwidth from the host to the media, bytes per second.
-    pub write_bytes_per_s: Option<u64>,
+    /// Bandwidths of the link to the host.
+    pub outside: Bandwidths,
+    /// Bandwidths between the media and the drive's own operating system.
+    pub inside: Bandwidths,
     /// Costs of programs, by identifier.
     pub programs: Vec<(u64, Cost)>,
+}
+
+/// Bandwidths of a link, bytes per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bandwidths {
+    /// From the media.
+    pub read_bytes_per_s: Option<u64>,
+    /// To the media.
+    pub write_bytes_per_s: Option<u64>,
 }
 
 /// Cost of a program on a device.
@@ -49,9 +61,16 @@ impl Cost {
 #[derive(Debug, Default)]
 pub struct Throttle {
     model: OnceLock<Model>,
+    // By side.
+    links: [Servers; 2],
+    executions: Server,
+}
+
+/// Servers of one side's link.
+#[derive(Debug, Default)]
+struct Servers {
     reads: Server,
     writes: Server,
-    executions: Server,
 }
 
 /// A server that takes one command after another, with the time until which it is busy, ns.
@@ -79,13 +98,19 @@ impl Throttle {
         self.model.get().is_some()
     }
 
-    /// Waits for as long as the device takes for the data of an I/O command that is no execution.
-    pub async fn transfer(&self, sqe: &Sqe) {
+    /// Waits for as long as the device takes for the data of an I/O command of this side that is no
+    /// execution.
+    pub async fn transfer(&self, sqe: &Sqe, side: Side) {
         let Some(model) = self.model.get() else { return };
+        let bandwidths = match side {
+            Side::Outside => model.outside,
+            Side::Inside => model.inside,
+        };
+        let servers = &self.links[side as usize];
         // Bits 1:0 of an opcode are the direction of its data.
         let (bandwidth, server) = match sqe.opcode() & 3 {
-            1 => (model.write_bytes_per_s, &self.writes),
-            2 => (model.read_bytes_per_s, &self.reads),
+            1 => (bandwidths.write_bytes_per_s, &servers.writes),
+            2 => (bandwidths.read_bytes_per_s, &servers.reads),
             _ => return,
         };
         let Some(bandwidth) = bandwidth else { return };
@@ -126,8 +151,11 @@ mod tests {
     fn model() -> Model {
         let cost = Cost { load_ns_per_byte: 2.0, compute_ns_per_byte: 3.0, pipelined: false };
         Model {
-            read_bytes_per_s: Some(1_000_000),
-            write_bytes_per_s: None,
+            outside: Bandwidths { read_bytes_per_s: Some(1_000_000), write_bytes_per_s: None },
+            inside: Bandwidths {
+                read_bytes_per_s: Some(10_000_000),
+                write_bytes_per_s: Some(5_000_000),
+            },
             programs: vec![(1, cost), (2, Cost { pipelined: true, ..cost })],
         }
     }
@@ -158,13 +186,13 @@ mod tests {
                 .map(|_| {
                     let throttle = Rc::clone(&throttle);
                     spawn(Class::Foreground, async move {
-                        throttle.transfer(&command(Nvm::READ.0, 1000)).await;
+                        throttle.transfer(&command(Nvm::READ.0, 1000), Side::Outside).await;
                         now().us()
                     })
                 })
                 .collect();
             for opcode in [Nvm::WRITE.0, Nvm::FLUSH.0] {
-                throttle.transfer(&command(opcode, 1000)).await;
+                throttle.transfer(&command(opcode, 1000), Side::Outside).await;
             }
             let others = now().us();
             let mut ends = Vec::new();
@@ -177,6 +205,34 @@ mod tests {
         });
         // 1000 bytes at a megabyte a second are a millisecond.
         assert_eq!((ends, others), (vec![1000, 2000, 3000], 0));
+    }
+
+    #[test]
+    fn the_inside_has_bandwidths_of_its_own_and_waits_for_no_host() {
+        let ends = simulated(|| async {
+            let throttle = Rc::new(Throttle::default());
+            throttle.set(model());
+            let transfers = [
+                (Nvm::READ.0, Side::Outside),
+                (Nvm::READ.0, Side::Inside),
+                (Nvm::WRITE.0, Side::Inside),
+                (Nvm::WRITE.0, Side::Outside),
+            ];
+            let ends = transfers.map(|(opcode, side)| {
+                let throttle = Rc::clone(&throttle);
+                spawn(Class::Foreground, async move {
+                    throttle.transfer(&command(opcode, 100_000), side).await;
+                    now().us()
+                })
+            });
+            let mut all = Vec::new();
+            for end in ends {
+                all.push(end.await);
+            }
+            all
+        });
+        // 100,000 bytes: at 1, 10 and 5 MB/s, and at no limit.
+        assert_eq!(ends, [100_000, 10_000, 20_000, 0]);
     }
 
     #[test]
@@ -199,7 +255,7 @@ mod tests {
     fn a_drive_without_a_model_delays_nothing() {
         let end = simulated(|| async {
             let throttle = Throttle::default();
-            throttle.transfer(&command(Nvm::READ.0, 1 << 30)).await;
+            throttle.transfer(&command(Nvm::READ.0, 1 << 30), Side::Outside).await;
             throttle.execution(1, 1 << 30, now()).await;
             now().us()
         });

@@ -230,7 +230,7 @@ fn another_subsystem_and_a_closed_port_are_told_apart() {
             let error = Controller::connect(&other, &options()).await.unwrap_err();
             assert_eq!(error.status(), Some(Status::CONNECT_INVALID_PARAMETERS), "{error:?}");
             let mut nowhere = address.clone();
-            nowhere.socket.set_port(1);
+            nowhere.socket = std::net::SocketAddr::from(([127, 0, 0, 1], 1)).into();
             let error = Controller::connect(&nowhere, &options()).await.unwrap_err();
             assert!(matches!(error, Error::Unreachable { .. }), "{error:?}");
         })

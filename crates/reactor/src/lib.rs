@@ -24,7 +24,7 @@
 //! | `busy` | a core's counters |
 //! | `sync` | notify, semaphore, channels, all within a core |
 //! | `pool` | a connection's commands in flight |
-//! | `net`, `file` | sockets by readiness, files by completion |
+//! | `endpoint`, `net`, `file` | sockets and their addresses, by readiness; files by completion |
 //! | `outlet` | lines to a writer that may block, such as a log's |
 //! | `mapped` | memory that pages to a file, for measuring |
 //! | `compute_thread` | computation on threads next to the reactor |
@@ -40,6 +40,7 @@ mod config;
 mod core;
 mod core_id;
 mod door;
+mod endpoint;
 mod file;
 mod idling;
 mod instant;
@@ -72,6 +73,7 @@ pub use core::{
 };
 pub use csd_buffer::{ALIGNMENT, Buffer};
 pub use door::{Completions, Door, Hosted, Pending, Unanswered};
+pub use endpoint::Endpoint;
 pub use file::{DirectAlignment, File, FileOptions};
 pub use instant::Instant;
 pub use join::join;

@@ -12,6 +12,7 @@ use std::task::{Context, Poll, ready};
 
 use crate::backend::{Backend, Detached, Direction, SocketKey};
 use crate::core::{current, try_current};
+use crate::endpoint::Endpoint;
 
 /// A socket that is closed when dropped.
 struct Socket {
@@ -37,33 +38,36 @@ impl Drop for Socket {
     }
 }
 
-/// A TCP socket that accepts connections.
+/// A socket that accepts connections, of TCP or of this machine (Unix).
 pub struct Listener(Socket);
 
 impl Listener {
-    /// Binds to `addr` (port 0: any free one) with `SO_REUSEADDR`, and listens with a backlog of
-    /// 1024.
+    /// Binds to `at` (port 0: any free one, with `SO_REUSEADDR`), and listens with a backlog of
+    /// 1024. The file of a Unix socket gets mode 0600; one that no process listens at any more is
+    /// replaced.
     ///
     /// # Errors
     /// Those of `bind(2)`, such as `AddrInUse`.
-    pub fn bind(addr: SocketAddr) -> io::Result<Self> {
-        Socket::here(|backend| backend.bind(addr)).map(Self)
+    pub fn bind(at: impl Into<Endpoint>) -> io::Result<Self> {
+        let at = at.into();
+        Socket::here(|backend| backend.bind(&at)).map(Self)
     }
 
-    /// Returns the address it listens on.
+    /// Returns the Internet address it listens on.
     ///
     /// # Errors
-    /// Those of `getsockname(2)`.
+    /// Those of `getsockname(2)`; `Unsupported` for a Unix socket.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.0.backend.local_addr(self.0.key)
     }
 
-    /// Returns the next connection and its peer's address. Only one task may wait at a time.
+    /// Returns the next connection and its peer's address, which for a Unix socket is the
+    /// listener's path. Only one task may wait at a time.
     ///
     /// # Errors
     /// Those of `accept(2)` that concern this process, such as too many open files: pause before
     /// another try.
-    pub async fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
+    pub async fn accept(&self) -> io::Result<(Stream, Endpoint)> {
         poll_fn(|cx| {
             loop {
                 let backend = &self.0.backend;
@@ -78,16 +82,17 @@ impl Listener {
     }
 }
 
-/// A TCP connection of this core. Closed when dropped.
+/// A connection of this core, over TCP or a Unix socket. Closed when dropped.
 pub struct Stream(Socket);
 
 impl Stream {
-    /// Connects to `addr`, with `TCP_NODELAY`.
+    /// Connects to `to`, over TCP with `TCP_NODELAY`.
     ///
     /// # Errors
     /// Those of `connect(2)`, such as `ConnectionRefused`.
-    pub async fn connect(addr: SocketAddr) -> io::Result<Self> {
-        let stream = Self(Socket::here(|backend| backend.connect(addr))?);
+    pub async fn connect(to: impl Into<Endpoint>) -> io::Result<Self> {
+        let to = to.into();
+        let stream = Self(Socket::here(|backend| backend.connect(&to))?);
         stream.writable().await?;
         stream.0.backend.connected(stream.0.key)?;
         Ok(stream)
@@ -190,18 +195,18 @@ impl Stream {
         self.0.backend.shutdown(self.0.key, how)
     }
 
-    /// Returns the peer's address.
+    /// Returns the peer's Internet address.
     ///
     /// # Errors
-    /// Those of `getpeername(2)`.
+    /// Those of `getpeername(2)`; `Unsupported` for a Unix socket.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.0.backend.peer_addr(self.0.key)
     }
 
-    /// Returns the local address.
+    /// Returns the local Internet address.
     ///
     /// # Errors
-    /// Those of `getsockname(2)`.
+    /// Those of `getsockname(2)`; `Unsupported` for a Unix socket.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.0.backend.local_addr(self.0.key)
     }

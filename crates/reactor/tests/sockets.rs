@@ -20,6 +20,7 @@ everywhere! {
     two_hundred_connections: 1;
     a_connection_moves_to_another_core: 2;
     a_dropped_socket_closes: 1;
+    a_unix_socket_carries_bytes_and_is_named_once: 1;
 }
 
 /// Echoes every connection until it ends.
@@ -56,7 +57,7 @@ async fn connected_pair() -> (Stream, Stream) {
     let connecting = spawn(Class::System, Stream::connect(addr));
     let (server, from) = listener.accept().await.expect("a connection");
     let client = connecting.await.expect("a listening server");
-    assert_eq!(client.local_addr().expect("bound"), from);
+    assert_eq!(client.local_addr().ok(), from.ip());
     assert_eq!(client.peer_addr().expect("connected"), addr);
     (client, server)
 }
@@ -217,4 +218,35 @@ async fn a_dropped_socket_closes(_core: CoreId) {
     let mut byte = [0];
     let end = client.recv_exact(&mut byte).await.err().map(|error| error.kind());
     assert_eq!(end, Some(ErrorKind::UnexpectedEof));
+}
+
+async fn a_unix_socket_carries_bytes_and_is_named_once(_core: CoreId) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("s");
+    let refused = Stream::connect(&*path).await.err().map(|error| error.kind());
+    let refusals = [Some(ErrorKind::NotFound), Some(ErrorKind::ConnectionRefused)];
+    assert!(refusals.contains(&refused), "{refused:?}");
+    let listener = Listener::bind(&*path).expect("a free path");
+    assert_eq!(listener.local_addr().err().map(|e| e.kind()), Some(ErrorKind::Unsupported));
+    let there = path.clone();
+    let connecting = spawn(Class::System, async move { Stream::connect(&*there).await });
+    let (server, from) = listener.accept().await.expect("a connection");
+    assert_eq!(from.path(), Some(&*path));
+    let client = connecting.await.expect("a listening server");
+    let sending = spawn(Class::Foreground, async move {
+        client.send_all(&[7; 1 << 20]).await.expect("a live peer");
+        client.shutdown(Shutdown::Write).expect("a live peer");
+        client
+    });
+    let mut bytes = vec![0; 1 << 20];
+    server.recv_exact(&mut bytes).await.expect("all of it");
+    assert!(bytes.iter().all(|byte| *byte == 7));
+    assert_eq!(
+        server.recv_exact(&mut [0]).await.err().map(|e| e.kind()),
+        Some(ErrorKind::UnexpectedEof)
+    );
+    let twice = Listener::bind(&*path).err().map(|error| error.kind());
+    assert_eq!(twice, Some(ErrorKind::AddrInUse));
+    drop((sending.await, server, listener));
+    drop(Listener::bind(&*path).expect("the path is free again"));
 }

@@ -84,8 +84,11 @@ fn existing(url: &str, write: bool, context: &Context) -> Result<Subject, Failur
             .map_or("no namespace".to_owned(), |nsid| format!("{nsid}, which is not a namespace"));
         return Err(Failure::usage(format!("{url} has {which} of blocks: name one by ?nsid=N")));
     };
+    let Some(socket) = address.socket.ip() else {
+        return Err(Failure::usage(format!("{url}: name its address over TCP (nvme+tcp://)")));
+    };
     let target = Target {
-        address: address.socket,
+        address: socket,
         nqn: address.nqn,
         host_nqn: context.options()?.host_nqn,
         nsid,

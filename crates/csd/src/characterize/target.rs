@@ -140,7 +140,7 @@ impl Target {
                 address: drive.address.clone(),
                 place: self.place(drive, sizes, kernels)?,
                 compute_nsid: drive.survey.compute_nsid,
-                here: drive.address.socket.ip().is_loopback(),
+                here: drive.address.socket.is_local(),
             })
         };
         self.drives.iter().map(subject).collect()

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use csd_initiator::Address;
 use csd_nvme::auth::{Group, Hash};
 
 use super::secret::{parse_group, parse_hash};
@@ -56,6 +57,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:4420")]
     #[arg(value_parser = parse_listen)]
     pub(crate) listen: SocketAddr,
+    /// Also serve the drive's own operating system, at a Unix socket of this path that only this
+    /// user may open: `nvme+unix://PATH/NQN`. Its transfers do not count as the hosts'
+    #[arg(long, value_name = "PATH", value_parser = parse_inside)]
+    pub(crate) inside: Option<PathBuf>,
     /// Let the host of this name connect (without authentication); may be repeated. With this or
     /// with --secrets, only hosts that are named or have a secret may connect
     #[arg(long, value_name = "NQN", value_parser = parse_nqn)]
@@ -96,6 +101,13 @@ pub(crate) struct Serve {
     /// Write the drive's URL to this file once it serves
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,
+}
+
+/// Parses the path of a Unix socket, as a URL can name it.
+fn parse_inside(text: &str) -> Result<PathBuf, String> {
+    let path = std::path::absolute(text).map_err(|error| error.to_string())?;
+    Address::check_unix(&path)?;
+    Ok(path)
 }
 
 /// Namespaces that hosts see.

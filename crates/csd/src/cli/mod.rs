@@ -4,6 +4,7 @@
 
 pub(crate) mod account;
 mod array;
+pub(crate) mod attach;
 pub(crate) mod bench;
 pub(crate) mod characterize;
 mod drive;
@@ -99,6 +100,8 @@ pub(crate) enum Command {
     /// Start, show, grow or stop an array of drives
     #[command(subcommand)]
     Array(Array),
+    /// Make a drive's blocks a file of this machine, until it is unmounted (FUSE)
+    Attach(attach::Attach),
     /// Store files as objects
     Put(Put),
     /// Fetch an object, checking its digest
@@ -213,6 +216,7 @@ impl Command {
             Self::Array(Array::Status) => "array status",
             Self::Array(Array::Reclaim) => "array reclaim",
             Self::Array(Array::Down(_)) => "array down",
+            Self::Attach(_) => "attach",
             Self::Put(_) => "put",
             Self::Get(_) => "get",
             Self::Ls(_) => "ls",

@@ -22,7 +22,7 @@ use crate::cli::kv::{Get, Keys, Kv, Ls, Put, Where};
 use crate::context::Context;
 use crate::each::each;
 use crate::progress::Bar;
-use crate::query::drive_named;
+use crate::query::address_of;
 use crate::report::{Failure, Report};
 use crate::runtime::runtime;
 use crate::table::pairs;
@@ -237,22 +237,17 @@ fn with_session<T: Send + 'static>(
 
 /// Returns the address of the drive to talk to.
 fn address(at: &Where, context: &Context) -> Result<Address, Failure> {
-    if let Some(url) = at.drive.as_ref().filter(|which| which.contains("://")) {
-        return url.parse().map_err(|error: csd_initiator::Error| Failure::usage(error));
+    if let Some(which) = &at.drive {
+        return address_of(which, context);
     }
-    let file = ArrayFile::load(context.array_path())?;
-    let found = match &at.drive {
-        Some(name) => drive_named(&file.drives, |drive| &drive.name, name)?,
-        None => match &file.drives[..] {
-            [only] => only,
-            drives => {
-                let count = drives.len();
-                let why = format!("the array has {count} drives: say which one with --drive NAME");
-                return Err(Failure::usage(why));
-            }
-        },
-    };
-    found.url.parse().map_err(|error: csd_initiator::Error| Failure::run(error))
+    match &ArrayFile::load(context.array_path())?.drives[..] {
+        [only] => address_of(&only.name, context),
+        drives => {
+            let count = drives.len();
+            let why = format!("the array has {count} drives: say which one with --drive NAME");
+            Err(Failure::usage(why))
+        }
+    }
 }
 
 /// Turns the two statuses of a conditional Store into wrong use that names the key.

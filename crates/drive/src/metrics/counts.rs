@@ -14,6 +14,7 @@ use csd_nvme::vendor::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_MEMORY, NSID_OBJE
 use csd_reactor::{Instant, now};
 
 use crate::controller::CoreCounters;
+use crate::side::Side;
 
 /// Number of bytes that is counted for a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,24 +125,27 @@ pub(super) struct OpCounters {
 /// Counts of one core. Only that core writes them; every core reads them.
 #[derive(Debug)]
 pub struct CoreMetrics {
-    pub(super) ops: [OpCounters; OPS.len()],
-    pub(super) errors: Vec<AtomicU64>,
+    // Both by side.
+    pub(super) ops: [[OpCounters; OPS.len()]; 2],
+    pub(super) errors: [Vec<AtomicU64>; 2],
     measured: Arc<AtomicBool>,
 }
 
 /// A command that began and is not counted yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Begun {
+    side: usize,
     op: usize,
     bytes_max: u32,
     at: Option<Instant>,
 }
 
 impl CoreMetrics {
-    /// Begins a command.
-    pub fn begin(&self, sqe: &Sqe) -> Begun {
+    /// Begins a command of this side.
+    pub fn begin(&self, sqe: &Sqe, side: Side) -> Begun {
         let row = usize::try_from(sqe.nsid()).ok().and_then(|nsid| INDEX.get(nsid));
         Begun {
+            side: side as usize,
             op: row.map_or(0, |row| usize::from(row[usize::from(sqe.opcode())])),
             bytes_max: sqe.sgl().length(),
             at: self.measured.load(Relaxed).then(now),
@@ -150,7 +154,7 @@ impl CoreMetrics {
 
     /// Counts a command that succeeded with this result.
     pub fn end(&self, begun: Begun, result: u64) {
-        let counters = &self.ops[begun.op];
+        let counters = &self.ops[begun.side][begun.op];
         CoreCounters::add(&counters.done, 1);
         let data = u64::from(begun.bytes_max);
         match OPS[begun.op].bytes {
@@ -163,15 +167,15 @@ impl CoreMetrics {
 
     /// Counts a command that failed.
     pub fn fail(&self, begun: Begun, status: Status) {
-        CoreCounters::add(&self.ops[begun.op].done, 1);
-        CoreCounters::add(&self.errors[usize::from(status.0) % STATUSES], 1);
+        CoreCounters::add(&self.ops[begun.side][begun.op].done, 1);
+        CoreCounters::add(&self.errors[begun.side][usize::from(status.0) % STATUSES], 1);
         self.time(begun);
     }
 
     fn time(&self, begun: Begun) {
         let Some(at) = begun.at else { return };
         let spent = now().since(at);
-        let counters = &self.ops[begun.op];
+        let counters = &self.ops[begun.side][begun.op];
         let us = u64::try_from(spent.as_micros()).unwrap_or(u64::MAX);
         let bucket = BUCKETS_US.iter().position(|most| us <= *most).unwrap_or(BUCKETS_US.len());
         CoreCounters::add(&counters.buckets[bucket], 1);
@@ -185,6 +189,7 @@ impl CoreMetrics {
 pub struct Metrics {
     cores: Vec<Arc<CoreMetrics>>,
     measured: Arc<AtomicBool>,
+    inside: AtomicBool,
 }
 
 impl Metrics {
@@ -193,10 +198,21 @@ impl Metrics {
         let measured = Arc::<AtomicBool>::default();
         let core = || CoreMetrics {
             ops: Default::default(),
-            errors: (0..STATUSES).map(|_| AtomicU64::new(0)).collect(),
+            errors: [(); 2].map(|()| (0..STATUSES).map(|_| AtomicU64::new(0)).collect()),
             measured: Arc::clone(&measured),
         };
-        Self { cores: (0..cores).map(|_| Arc::new(core())).collect(), measured }
+        let cores = (0..cores).map(|_| Arc::new(core())).collect();
+        Self { cores, measured, inside: AtomicBool::new(false) }
+    }
+
+    /// Notes that the drive serves its inside, too: the page then has lines of it.
+    pub fn serve_inside(&self) {
+        self.inside.store(true, Relaxed);
+    }
+
+    /// Returns the sides that the drive serves.
+    pub(super) fn sides(&self) -> &'static [Side] {
+        if self.inside.load(Relaxed) { &Side::ALL } else { &Side::ALL[..1] }
     }
 
     /// Returns the counts of a core.
@@ -235,18 +251,23 @@ mod tests {
         retrieve.set_opcode(0x02).set_nsid(NSID_KV);
         for index in 0..2 {
             let core = metrics.core(index);
-            let mut begun = core.begin(&retrieve);
+            let mut begun = core.begin(&retrieve, Side::Outside);
             begun.bytes_max = 1000;
             core.end(begun, 300);
             core.end(begun, 5000);
             core.fail(begun, Status::UNRECOVERED_ERROR);
+            let inside = core.begin(&retrieve, Side::Inside);
+            core.fail(inside, Status::INVALID_FIELD);
         }
         let op = usize::from(INDEX[NSID_KV as usize][0x02]);
-        assert_eq!(metrics.sum(|core| &core.ops[op].done), 6);
-        assert_eq!(metrics.sum(|core| &core.ops[op].bytes), 2 * 1300);
-        assert_eq!(metrics.sum(|core| &core.errors[0x88]), 2);
+        assert_eq!(metrics.sum(|core| &core.ops[0][op].done), 6);
+        assert_eq!(metrics.sum(|core| &core.ops[0][op].bytes), 2 * 1300);
+        assert_eq!(metrics.sum(|core| &core.ops[1][op].done), 2);
+        assert_eq!(metrics.sum(|core| &core.errors[0][0x88]), 2);
+        assert_eq!(metrics.sum(|core| &core.errors[1][0x88]), 0);
+        assert_eq!(metrics.sum(|core| &core.errors[1][0x02]), 2);
         let mut unknown = Sqe::zeroed();
         unknown.set_opcode(0xFF).set_nsid(u32::MAX);
-        assert_eq!(metrics.core(0).begin(&unknown).op, 0);
+        assert_eq!(metrics.core(0).begin(&unknown, Side::Outside).op, 0);
     }
 }

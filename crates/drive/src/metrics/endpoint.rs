@@ -16,7 +16,7 @@ use csd_reactor::{
     sleep, spawn, timeout,
 };
 
-use super::counts::{BUCKETS_US, Bytes, OPS, Op, STATUSES};
+use super::counts::{BUCKETS_US, Bytes, OPS, STATUSES};
 use crate::drive::{Core, Shared};
 use crate::transport::budget::Use;
 
@@ -101,43 +101,54 @@ fn head(page: &mut String, name: &str, kind: &str, help: &str) {
 
 fn operations(page: &mut String, shared: &Shared) {
     let metrics = &shared.metrics;
-    let labels = |op: &Op| format!("namespace=\"{}\",op=\"{}\"", op.namespace, op.name);
+    let lines = || {
+        metrics.sides().iter().flat_map(|side| {
+            OPS.iter().enumerate().map(move |(index, op)| {
+                let (namespace, name, side_name) = (op.namespace, op.name, side.name());
+                let labels =
+                    format!("namespace=\"{namespace}\",op=\"{name}\",side=\"{side_name}\"");
+                (*side as usize, index, op, labels)
+            })
+        })
+    };
     head(page, "csd_commands_total", "counter", "I/O commands answered.");
-    for (index, op) in OPS.iter().enumerate() {
-        let done = metrics.sum(|core| &core.ops[index].done);
-        let _ = writeln!(page, "csd_commands_total{{{}}} {done}", labels(op));
+    for (side, index, _, labels) in lines() {
+        let done = metrics.sum(|core| &core.ops[side][index].done);
+        let _ = writeln!(page, "csd_commands_total{{{labels}}} {done}");
     }
     head(page, "csd_bytes_total", "counter", "Bytes of their data that were moved.");
-    for (index, op) in OPS.iter().enumerate().filter(|(_, op)| op.bytes != Bytes::None) {
-        let bytes = metrics.sum(|core| &core.ops[index].bytes);
-        let _ = writeln!(page, "csd_bytes_total{{{}}} {bytes}", labels(op));
+    for (side, index, _, labels) in lines().filter(|(_, _, op, _)| op.bytes != Bytes::None) {
+        let bytes = metrics.sum(|core| &core.ops[side][index].bytes);
+        let _ = writeln!(page, "csd_bytes_total{{{labels}}} {bytes}");
     }
     let name = "csd_command_seconds";
     head(page, name, "histogram", "Time from a command's capsule to its answer.");
-    for (index, op) in OPS.iter().enumerate() {
-        let labels = labels(op);
+    for (side, index, _, labels) in lines() {
         let mut total = 0;
         for bucket in 0..=BUCKETS_US.len() {
-            total += metrics.sum(|core| &core.ops[index].buckets[bucket]);
+            total += metrics.sum(|core| &core.ops[side][index].buckets[bucket]);
             let most = BUCKETS_US.get(bucket).map_or("+Inf".to_owned(), |us| seconds(us * 1000));
             let _ = writeln!(page, "{name}_bucket{{{labels},le=\"{most}\"}} {total}");
         }
-        let sum = seconds(metrics.sum(|core| &core.ops[index].latency_ns));
+        let sum = seconds(metrics.sum(|core| &core.ops[side][index].latency_ns));
         let _ = writeln!(page, "{name}_sum{{{labels}}} {sum}\n{name}_count{{{labels}}} {total}");
     }
 }
 
 fn errors(page: &mut String, shared: &Shared) {
     head(page, "csd_command_errors_total", "counter", "Commands that failed, by their status.");
-    for code in 0..STATUSES {
-        let count = shared.metrics.sum(|core| &core.errors[code]);
-        if count > 0 {
-            let status = Status(u16::try_from(code).expect("eleven bits"));
-            let status = status.text().unwrap_or("unknown");
-            let _ = writeln!(
-                page,
-                "csd_command_errors_total{{code=\"{code:03x}h\",status=\"{status}\"}} {count}"
-            );
+    for side in shared.metrics.sides() {
+        for code in 0..STATUSES {
+            let count = shared.metrics.sum(|core| &core.errors[*side as usize][code]);
+            if count > 0 {
+                let status = Status(u16::try_from(code).expect("eleven bits"));
+                let (status, side) = (status.text().unwrap_or("unknown"), side.name());
+                let _ = writeln!(
+                    page,
+                    "csd_command_errors_total{{code=\"{code:03x}h\",status=\"{status}\",\
+                     side=\"{side}\"}} {count}"
+                );
+            }
         }
     }
 }

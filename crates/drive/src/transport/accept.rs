@@ -1,5 +1,7 @@
-//! Accepts connections and distributes them: each goes to the core with the fewest.
+//! Accepts connections and distributes them: each goes to the core with the fewest. A drive may
+//! accept on both of its sides.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
@@ -10,9 +12,11 @@ use csd_reactor::{
 
 use super::connection;
 use super::connections;
+use super::link::Arrival;
 use super::turns::origin;
 use crate::drive::{Core, Shared};
 use crate::log::Level;
+use crate::side::Side;
 
 /// Pause before another try when accepting fails, such as for lack of descriptors.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
@@ -23,10 +27,8 @@ const SUMMARY_EVERY: Duration = Duration::from_secs(60);
 /// Connections beyond the limit that are kept until Connect refuses them. More are closed at once.
 const SURPLUS_MAX: usize = 32;
 
-/// Accepts until the listener is dropped.
+/// Accepts hosts until the future is dropped, and logs summaries of events.
 pub async fn accept(listener: Listener, shared: Arc<Shared>) {
-    // Over all cores.
-    let mut number = 0;
     let log = shared.log().clone();
     drop(spawn(Class::System, async move {
         loop {
@@ -34,6 +36,11 @@ pub async fn accept(listener: Listener, shared: Arc<Shared>) {
             log.summarise(false);
         }
     }));
+    accept_on(Side::Outside, listener, shared).await;
+}
+
+/// Accepts connections of one side until the future is dropped.
+pub async fn accept_on(side: Side, listener: Listener, shared: Arc<Shared>) {
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
             sleep(ACCEPT_RETRY).await;
@@ -56,29 +63,31 @@ pub async fn accept(listener: Listener, shared: Arc<Shared>) {
         }
         let least = loads().enumerate().min_by_key(|(_, load)| *load).map_or(0, |(core, _)| core);
         shared.connections[least].fetch_add(1, Relaxed);
-        number += 1;
+        let number = shared.accepted.fetch_add(1, Relaxed) + 1;
         let leaving = Leaving { shared: Arc::clone(&shared), core: CoreId(least), number };
         if !shared.access.secrets.is_empty() && !surplus {
-            shared.newcomers.enter((CoreId(least), number), origin(peer.ip()));
+            let peer = peer.ip().map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.ip());
+            shared.newcomers.enter((CoreId(least), number), origin(peer));
         }
         if CoreId(least) == core_id() {
-            begin(stream, surplus, leaving);
+            begin(stream, side, surplus, leaving);
             continue;
         }
         let detached = stream.detach();
         // A core that is gone takes nothing: the drive is stopping.
         let _ = post(CoreId(least), Class::System, move || {
             if let Ok(stream) = detached.attach() {
-                begin(stream, surplus, leaving);
+                begin(stream, side, surplus, leaving);
             }
         });
     }
 }
 
-fn begin(stream: Stream, surplus: bool, leaving: Leaving) {
+fn begin(stream: Stream, side: Side, surplus: bool, leaving: Leaving) {
     let core = core_local::<Core>().expect("a drive's core keeps itself");
     drop(spawn(Class::Foreground, async move {
-        connection::serve(stream, core, leaving.number, surplus).await;
+        let arrival = Arrival { number: leaving.number, side, surplus };
+        connection::serve(stream, core, arrival).await;
         drop(leaving);
     }));
 }

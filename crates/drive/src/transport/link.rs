@@ -24,6 +24,7 @@ use super::presence::Presence;
 use super::session::Session;
 use crate::controller::Association;
 use crate::limits::{PDU_DATA_BYTES_MAX, TRANSPORT};
+use crate::side::Side;
 
 /// Headroom that a buffer of data needs before it, whatever the alignment asked for.
 pub const HEADROOM: usize = 256;
@@ -45,10 +46,23 @@ pub struct Motion {
     pub queued: usize,
 }
 
+/// Facts about a connection that are known when it is accepted.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// Number of the connection; unique on its drive.
+    pub number: u64,
+    /// Side that it comes from.
+    pub side: Side,
+    /// True if the drive already has as many connections as it takes: Connect says so.
+    pub surplus: bool,
+}
+
 /// Shared state of one connection.
 pub struct Link {
     /// Number of the connection; unique on its drive.
     pub number: u64,
+    /// Side that the connection comes from.
+    pub side: Side,
     /// State machine of the transport.
     pub wire: RefCell<Wire>,
     /// Queue of bytes to send.
@@ -89,13 +103,13 @@ impl Link {
     /// Makes the state of a new connection between our address and the peer's. Connect of a
     /// connection in surplus is refused.
     pub fn new(
-        number: u64,
+        Arrival { number, side, surplus }: Arrival,
         (local, peer): (Option<SocketAddr>, Option<SocketAddr>),
         budget: Rc<Budget>,
-        surplus: bool,
     ) -> Self {
         Self {
             number,
+            side,
             wire: RefCell::new(Wire::new(TRANSPORT)),
             outgoing: RefCell::default(),
             session: RefCell::new(Session::Unconnected),
@@ -119,9 +133,13 @@ impl Link {
         }
     }
 
-    /// Returns the address of the host, for the log.
+    /// Returns the address of the host, or the side without addresses, for the log.
     pub fn peer(&self) -> String {
-        self.peer.map_or_else(|| "?".to_owned(), |peer| peer.to_string())
+        match (self.peer, self.side) {
+            (Some(peer), _) => peer.to_string(),
+            (None, Side::Inside) => self.side.name().to_owned(),
+            (None, Side::Outside) => "?".to_owned(),
+        }
     }
 
     /// Returns the connection's queue.

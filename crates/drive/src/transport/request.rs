@@ -66,7 +66,7 @@ impl Request {
     /// Begins a command; `permit` is the right to answer it.
     pub fn new(core: &Rc<Core>, link: &Rc<Link>, permit: Permit, sqe: Sqe) -> Self {
         let is_counted = permit.queue().qid() != 0 && sqe.opcode() != Admin::FABRICS.0;
-        let begun = is_counted.then(|| core.metrics.begin(&sqe));
+        let begun = is_counted.then(|| core.metrics.begin(&sqe, link.side));
         let (core, link) = (Rc::clone(core), Rc::clone(link));
         Self { core, link, sqe, turn: Turn::default(), permit, capsule: None, begun }
     }

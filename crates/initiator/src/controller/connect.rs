@@ -128,7 +128,7 @@ impl<'a> Connecting<'a> {
     async fn open(&self, entries: u16) -> Result<Rc<Connection>, Error> {
         let unreachable =
             |cause| Error::Unreachable { drive: self.drive(), cause: Arc::new(cause) };
-        let stream = Stream::connect(self.address.socket).await.map_err(unreachable)?;
+        let stream = Stream::connect(&self.address.socket).await.map_err(unreachable)?;
         Connection::open(&self.association, stream, entries, self.options.digests).await
     }
 

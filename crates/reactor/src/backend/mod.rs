@@ -10,21 +10,24 @@ mod notifier;
 pub(crate) mod os;
 pub(crate) mod poller;
 pub(crate) mod real;
+pub(crate) mod socket;
 pub(crate) mod thread;
 pub(crate) mod uring;
 
 use std::fmt;
 use std::io::{self, IoSlice};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr};
 use std::str::FromStr;
 use std::task::{Poll, Waker};
 
 use crate::class::Class;
 use crate::compute_thread::{ComputeLoad, ErasedJob};
+use crate::endpoint::Endpoint;
 use crate::file::{FileDone, FileOp};
 use crate::instant::Instant;
 use crate::oneshot::Sender;
 pub(crate) use notifier::Notifier;
+use socket::StreamSocket;
 
 /// Kernel interface that a real runtime waits with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,7 +79,7 @@ pub(crate) enum Direction {
 
 /// A connection that belongs to no core.
 pub(crate) enum Detached {
-    Os(TcpStream),
+    Os(StreamSocket),
     Sim(SocketKey),
 }
 
@@ -89,11 +92,12 @@ pub(crate) trait Backend {
     fn now(&self) -> Instant;
     fn fill_random(&self, bytes: &mut [u8]);
 
-    fn bind(&self, addr: SocketAddr) -> io::Result<SocketKey>;
-    /// Accepts a connection; `None` if none is pending.
-    fn accept(&self, key: SocketKey) -> io::Result<Option<(SocketKey, SocketAddr)>>;
+    fn bind(&self, at: &Endpoint) -> io::Result<SocketKey>;
+    /// Accepts a connection; `None` if none is pending. The peer of a Unix socket has no address:
+    /// that of the listener stands for it.
+    fn accept(&self, key: SocketKey) -> io::Result<Option<(SocketKey, Endpoint)>>;
     /// Starts to connect. The attempt is over, successful or not, when the socket becomes writable.
-    fn connect(&self, addr: SocketAddr) -> io::Result<SocketKey>;
+    fn connect(&self, to: &Endpoint) -> io::Result<SocketKey>;
     /// Returns the outcome of a connection attempt.
     fn connected(&self, key: SocketKey) -> io::Result<()>;
     fn try_recv(&self, key: SocketKey, into: &mut [u8]) -> io::Result<Option<usize>>;

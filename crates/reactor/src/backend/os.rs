@@ -17,7 +17,7 @@ use libc::{c_int, c_void, socklen_t};
 use super::notifier::Notifier;
 
 /// Maximum number of connections that wait for accept.
-const BACKLOG: c_int = 1024;
+pub(super) const BACKLOG: c_int = 1024;
 
 /// Turns a result of -1 into the error in `errno`.
 pub(crate) fn check(result: c_int) -> io::Result<c_int> {
@@ -157,14 +157,14 @@ pub(crate) fn connect(addr: SocketAddr) -> io::Result<TcpStream> {
 
 /// Sends up to `IOV_MAX` slices with one `sendmsg`. A dead peer gives an error, no signal.
 #[allow(clippy::useless_conversion, reason = "the width of the number differs by platform")]
-pub(crate) fn send(stream: &TcpStream, from: &[IoSlice<'_>]) -> io::Result<usize> {
+pub(crate) fn send(stream: RawFd, from: &[IoSlice<'_>]) -> io::Result<usize> {
     let from = &from[..from.len().min(libc::UIO_MAXIOV as usize)];
     // SAFETY: an IoSlice has the layout of an iovec by its documentation; `sendmsg` only reads.
     unsafe {
         let mut message: libc::msghdr = mem::zeroed();
         message.msg_iov = from.as_ptr().cast_mut().cast();
         message.msg_iovlen = from.len().try_into().expect("not more than UIO_MAXIOV");
-        check_size(libc::sendmsg(stream.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL))
+        check_size(libc::sendmsg(stream, &raw const message, libc::MSG_NOSIGNAL))
     }
 }
 
@@ -188,7 +188,7 @@ fn parse_addr(storage: &libc::sockaddr_storage) -> io::Result<SocketAddr> {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "address families are below 2^16")]
-fn family_of(family: c_int) -> libc::sa_family_t {
+pub(super) fn family_of(family: c_int) -> libc::sa_family_t {
     family.cast_unsigned() as libc::sa_family_t
 }
 

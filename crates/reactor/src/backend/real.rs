@@ -4,22 +4,24 @@
 //! a later event of the poller sets it, so no wake-up is lost; a key is never reused.
 
 use std::cell::{Cell, RefCell};
-use std::io::{self, IoSlice, Read};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::io::{self, IoSlice};
+use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
 use std::task::{Poll, Waker};
 
 use crate::backend::poller::{Event, Poller};
+use crate::backend::socket::{ListeningSocket, StreamSocket};
 use crate::backend::{Backend, Detached, Direction, SocketKey, os};
 use crate::class::Class;
 use crate::compute_thread::{ComputeLoad, ComputeThreads, ErasedJob};
+use crate::endpoint::Endpoint;
 use crate::file::{FileDone, FileOp};
 use crate::instant::{Instant, nanos};
 use crate::oneshot::Sender;
 
 enum Handle {
-    Listener(TcpListener),
-    Stream(TcpStream),
+    Listener(ListeningSocket),
+    Stream(StreamSocket),
     Stop(os::EventFd),
 }
 
@@ -157,7 +159,7 @@ impl<P: Poller> Real<P> {
         key: SocketKey,
         direction: Direction,
         wanted: usize,
-        mut act: impl FnMut(&TcpStream) -> io::Result<usize>,
+        mut act: impl FnMut(&StreamSocket) -> io::Result<usize>,
     ) -> io::Result<Option<usize>> {
         self.with_socket(key, |socket| {
             let Handle::Stream(stream) = &socket.handle else { return Err(not_open()) };
@@ -234,48 +236,42 @@ impl<P: Poller> Backend for Real<P> {
         getrandom::fill(bytes).expect("the kernel's random source is always there on Linux");
     }
 
-    fn bind(&self, addr: SocketAddr) -> io::Result<SocketKey> {
-        self.add(Handle::Listener(os::listen(addr)?), true)
+    fn bind(&self, at: &Endpoint) -> io::Result<SocketKey> {
+        self.add(Handle::Listener(ListeningSocket::listen(at)?), true)
     }
 
-    fn accept(&self, key: SocketKey) -> io::Result<Option<(SocketKey, SocketAddr)>> {
+    fn accept(&self, key: SocketKey) -> io::Result<Option<(SocketKey, Endpoint)>> {
         let accepted = self.with_socket(key, |socket| {
             let Handle::Listener(listener) = &socket.handle else { return Err(not_open()) };
-            let accepted = os::accept(listener)?;
+            let accepted = listener.accept()?;
             if accepted.is_none() {
                 socket.sides[0].ready = false;
             }
             Ok(accepted)
         })?;
         let Some((stream, peer)) = accepted else { return Ok(None) };
-        stream.set_nodelay(true)?;
         Ok(Some((self.add(Handle::Stream(stream), true)?, peer)))
     }
 
-    fn connect(&self, addr: SocketAddr) -> io::Result<SocketKey> {
-        let stream = os::connect(addr)?;
-        stream.set_nodelay(true)?;
-        self.add(Handle::Stream(stream), false)
+    fn connect(&self, to: &Endpoint) -> io::Result<SocketKey> {
+        self.add(Handle::Stream(StreamSocket::connect(to)?), false)
     }
 
     fn connected(&self, key: SocketKey) -> io::Result<()> {
         self.with_socket(key, |socket| {
             let Handle::Stream(stream) = &socket.handle else { return Err(not_open()) };
-            match stream.take_error()? {
-                Some(error) => Err(error),
-                None => stream.peer_addr().map(drop),
-            }
+            stream.connected()
         })
     }
 
     fn try_recv(&self, key: SocketKey, into: &mut [u8]) -> io::Result<Option<usize>> {
-        self.transfer(key, Direction::Read, into.len(), |mut stream| stream.read(into))
+        self.transfer(key, Direction::Read, into.len(), |stream| stream.recv(into))
     }
 
     fn try_send(&self, key: SocketKey, from: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
         let from = &from[..from.len().min(libc::UIO_MAXIOV as usize)];
         let wanted = from.iter().map(|slice| slice.len()).sum();
-        self.transfer(key, Direction::Write, wanted, |stream| os::send(stream, from))
+        self.transfer(key, Direction::Write, wanted, |stream| os::send(stream.as_raw_fd(), from))
     }
 
     fn poll_ready(

@@ -14,6 +14,7 @@ use super::state::{Life, State};
 use crate::backend::{Backend, Detached, Direction, SocketKey};
 use crate::class::Class;
 use crate::compute_thread::{ComputeLoad, ErasedJob};
+use crate::endpoint::Endpoint;
 use crate::file::{FileDone, FileOp};
 use crate::instant::Instant;
 use crate::oneshot::Sender;
@@ -67,16 +68,16 @@ impl Backend for SimBackend {
         });
     }
 
-    fn bind(&self, addr: SocketAddr) -> io::Result<SocketKey> {
-        self.act(|state| state.bind(self.at.machine, addr))
+    fn bind(&self, at: &Endpoint) -> io::Result<SocketKey> {
+        self.act(|state| state.bind(self.at.machine, at))
     }
 
-    fn accept(&self, key: SocketKey) -> io::Result<Option<(SocketKey, SocketAddr)>> {
+    fn accept(&self, key: SocketKey) -> io::Result<Option<(SocketKey, Endpoint)>> {
         self.act(|state| state.resolve(key).and_then(|key| state.accept(key)))
     }
 
-    fn connect(&self, addr: SocketAddr) -> io::Result<SocketKey> {
-        self.act(|state| state.connect(self.at.machine, addr))
+    fn connect(&self, to: &Endpoint) -> io::Result<SocketKey> {
+        self.act(|state| state.connect(self.at.machine, to))
     }
 
     fn connected(&self, key: SocketKey) -> io::Result<()> {

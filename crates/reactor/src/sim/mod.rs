@@ -6,6 +6,7 @@
 //! when no core can run; the world's state is never borrowed while a task runs, is woken or is
 //! dropped.
 
+mod address;
 mod backend;
 mod network;
 mod state;

@@ -6,11 +6,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind, IoSlice};
-use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::net::{Shutdown, SocketAddr};
 use std::task::{Poll, Waker};
 
+use super::address::{number, takes};
 use super::state::{Event, State, Trace};
+use crate::backend::socket::no_address;
 use crate::backend::{Direction, SocketKey};
+use crate::endpoint::Endpoint;
 
 const BACKLOG: usize = 1024;
 
@@ -19,7 +22,7 @@ pub(crate) enum NetEvent {
     Connect {
         client: u64,
         machine: usize,
-        addr: SocketAddr,
+        to: Endpoint,
     },
     Accepted {
         client: u64,
@@ -60,7 +63,7 @@ enum Socket {
 
 struct Listener {
     machine: usize,
-    addr: SocketAddr,
+    at: Endpoint,
     waiting: VecDeque<u64>,
     waker: Option<Waker>,
 }
@@ -68,8 +71,8 @@ struct Listener {
 #[derive(Default)]
 struct Stream {
     machine: usize,
-    local: Option<SocketAddr>,
-    remote: Option<SocketAddr>,
+    local: Option<Endpoint>,
+    remote: Option<Endpoint>,
     peer: Option<u64>,
     connected: bool,
     inbound: VecDeque<u8>,
@@ -129,13 +132,9 @@ impl Network {
         }
     }
 
-    fn listener_at(&mut self, machine: usize, port: u16) -> Option<&mut Listener> {
+    fn listener_at(&mut self, machine: usize, to: &Endpoint) -> Option<&mut Listener> {
         self.sockets.values_mut().find_map(|socket| match socket {
-            Socket::Listener(listener)
-                if listener.machine == machine && listener.addr.port() == port =>
-            {
-                Some(listener)
-            }
+            Socket::Listener(one) if one.machine == machine && takes(&one.at, to) => Some(one),
             _ => None,
         })
     }
@@ -184,48 +183,34 @@ impl State {
         Ok(SocketKey(stream.detached << NUMBER_BITS | number))
     }
 
-    pub(crate) fn bind(&mut self, machine: usize, addr: SocketAddr) -> io::Result<SocketKey> {
-        let ours = IpAddr::V4(self.machines[machine].ip);
-        if !(addr.ip() == ours || addr.ip().is_unspecified() || addr.ip().is_loopback()) {
-            return Err(ErrorKind::AddrNotAvailable.into());
-        }
-        let port = if addr.port() == 0 { self.free_port(machine) } else { addr.port() };
-        if self.net.listener_at(machine, port).is_some() {
+    pub(crate) fn bind(&mut self, machine: usize, at: &Endpoint) -> io::Result<SocketKey> {
+        let at = self.listening(machine, at)?;
+        if self.net.listener_at(machine, &at).is_some() {
             return Err(ErrorKind::AddrInUse.into());
         }
-        let addr = SocketAddr::new(addr.ip(), port);
-        self.trace(Trace::Socket, machine, 0, port.into());
-        let listener = Listener { machine, addr, waiting: VecDeque::new(), waker: None };
+        self.trace(Trace::Socket, machine, 0, number(&at));
+        let listener = Listener { machine, at, waiting: VecDeque::new(), waker: None };
         Ok(SocketKey(self.net.insert(Socket::Listener(listener))))
     }
 
-    /// Returns the next free dynamic port, in a cycle.
-    fn free_port(&mut self, machine: usize) -> u16 {
-        let last = &mut self.machines[machine].last_port;
-        *last = if *last == u16::MAX { 49_152 } else { *last + 1 };
-        *last
-    }
-
-    pub(crate) fn accept(&mut self, key: SocketKey) -> io::Result<Option<(SocketKey, SocketAddr)>> {
+    pub(crate) fn accept(&mut self, key: SocketKey) -> io::Result<Option<(SocketKey, Endpoint)>> {
         let Some(Socket::Listener(listener)) = self.net.sockets.get_mut(&key.0) else {
             return Err(not_open());
         };
         let Some(server) = listener.waiting.pop_front() else { return Ok(None) };
-        let remote = self.net.stream(server)?.remote.ok_or_else(not_open)?;
+        let remote = self.net.stream(server)?.remote.clone().ok_or_else(not_open)?;
         Ok(Some((SocketKey(server), remote)))
     }
 
-    pub(crate) fn connect(&mut self, machine: usize, addr: SocketAddr) -> io::Result<SocketKey> {
-        let ours = IpAddr::V4(self.machines[machine].ip);
-        let local = SocketAddr::new(ours, self.free_port(machine));
-        let to_self = addr.ip().is_loopback() || addr.ip().is_unspecified();
-        let target = if to_self { Some(machine) } else { self.machine_at(addr.ip()) };
-        let stream =
-            Stream { machine, local: Some(local), remote: Some(addr), ..Stream::default() };
+    pub(crate) fn connect(&mut self, machine: usize, to: &Endpoint) -> io::Result<SocketKey> {
+        let (local, target) = self.route(machine, to);
+        let (local, remote) = (Some(local), Some(to.clone()));
+        let stream = Stream { machine, local, remote, ..Stream::default() };
         let client = self.net.insert(Socket::Stream(Box::new(stream)));
-        self.trace(Trace::Socket, machine, 1, addr.port().into());
+        self.trace(Trace::Socket, machine, 1, number(to));
+        let to = to.clone();
         match target {
-            Some(machine) => self.send_along(client, NetEvent::Connect { client, machine, addr }),
+            Some(machine) => self.send_along(client, NetEvent::Connect { client, machine, to }),
             None => {
                 let kind = ErrorKind::HostUnreachable;
                 self.send_loose(NetEvent::Refused { client, kind });
@@ -352,16 +337,18 @@ impl State {
     }
 
     pub(crate) fn local_addr(&mut self, key: SocketKey) -> io::Result<SocketAddr> {
-        match self.net.sockets.get(&key.0) {
-            Some(Socket::Listener(listener)) => Ok(listener.addr),
-            Some(Socket::Stream(stream)) => stream.local.ok_or_else(not_open),
-            None => Err(not_open()),
-        }
+        let local = match self.net.sockets.get(&key.0) {
+            Some(Socket::Listener(listener)) => Some(&listener.at),
+            Some(Socket::Stream(stream)) => stream.local.as_ref(),
+            None => None,
+        };
+        local.ok_or_else(not_open)?.ip().ok_or_else(no_address)
     }
 
     pub(crate) fn peer_addr(&mut self, key: SocketKey) -> io::Result<SocketAddr> {
         let stream = self.net.stream(key.0)?;
-        stream.remote.filter(|_| stream.connected && !stream.broken).ok_or_else(not_open)
+        let remote = stream.remote.as_ref().filter(|_| stream.connected && !stream.broken);
+        remote.ok_or_else(not_open)?.ip().ok_or_else(no_address)
     }
 
     /// Closes a socket; returns its wakers, which the caller drops.
@@ -457,7 +444,7 @@ impl State {
         };
         self.trace(Trace::Net, kind, 0, to);
         match event {
-            NetEvent::Connect { client, machine, addr } => self.arrive(client, machine, addr),
+            NetEvent::Connect { client, machine, to } => self.arrive(client, machine, &to),
             NetEvent::Data { to, from, bytes } => self.receive(to, from, &bytes),
             NetEvent::Accepted { client, server } if self.net.stream(client).is_err() => {
                 // The client closed before it was answered.
@@ -503,11 +490,11 @@ impl State {
     }
 
     /// Handles a connection request that reaches its machine.
-    fn arrive(&mut self, client: u64, machine: usize, addr: SocketAddr) -> Vec<Waker> {
-        let Ok(Some(remote)) = self.net.stream(client).map(|stream| stream.local) else {
+    fn arrive(&mut self, client: u64, machine: usize, to: &Endpoint) -> Vec<Waker> {
+        let Ok(Some(remote)) = self.net.stream(client).map(|stream| stream.local.clone()) else {
             return Vec::new();
         };
-        let listener = self.net.listener_at(machine, addr.port());
+        let listener = self.net.listener_at(machine, to);
         if listener.is_none_or(|listener| listener.waiting.len() >= BACKLOG) {
             let kind = ErrorKind::ConnectionRefused;
             self.send_loose(NetEvent::Refused { client, kind });
@@ -515,7 +502,7 @@ impl State {
         }
         let stream = Stream {
             machine,
-            local: Some(addr),
+            local: Some(to.clone()),
             remote: Some(remote),
             peer: Some(client),
             connected: true,
@@ -523,7 +510,7 @@ impl State {
         };
         let server = self.net.insert(Socket::Stream(Box::new(stream)));
         self.send_along(server, NetEvent::Accepted { client, server });
-        let Some(listener) = self.net.listener_at(machine, addr.port()) else { return Vec::new() };
+        let Some(listener) = self.net.listener_at(machine, to) else { return Vec::new() };
         listener.waiting.push_back(server);
         listener.waker.take().into_iter().collect()
     }

@@ -32,7 +32,7 @@ pub(super) async fn run_io(mut request: Request) {
         return fabrics::run_io(request);
     }
     if request.sqe.nsid() != NSID_COMPUTE {
-        let delay = request.core.shared.throttle.transfer(&request.sqe);
+        let delay = request.core.shared.throttle.transfer(&request.sqe, request.link.side);
         request.link.host.there(delay).await;
     }
     let ended = run(&mut request).await;

@@ -26,7 +26,7 @@ use csd_reactor::{Buffer, Class, Stream, TaskPool, spawn, timeout};
 use self::ending::Ending;
 use self::watch::{PATIENCE, Watch};
 use super::command::{run_admin, run_io, run_pair};
-use super::link::Link;
+use super::link::{Arrival, Link};
 use super::request::Request;
 use crate::drive::Core;
 use crate::log::Level;
@@ -73,10 +73,11 @@ impl Start {
     }
 }
 
-/// Serves the connection of this number until it ends. Connect of one in surplus is refused.
-pub async fn serve(stream: Stream, core: Rc<Core>, number: u64, surplus: bool) {
+/// Serves a connection until it ends.
+pub async fn serve(stream: Stream, core: Rc<Core>, arrival: Arrival) {
+    let number = arrival.number;
     let addresses = (stream.local_addr().ok(), stream.peer_addr().ok());
-    let link = Rc::new(Link::new(number, addresses, Rc::clone(&core.budget), surplus));
+    let link = Rc::new(Link::new(arrival, addresses, Rc::clone(&core.budget)));
     core.connections.insert(Rc::clone(&link));
     if core.shared.newcomers.must_leave(number) {
         link.end();

@@ -1,0 +1,277 @@
+//! [`OneFile`]: a file system of one file, whose bytes are those of a volume.
+//!
+//! Answers about names and attributes are given here; I/O goes through a door to the volume's core,
+//! which replies. Invariant: the kernel caches neither bytes nor attributes, because other doors of
+//! the drive change them (`FOPEN_DIRECT_IO`).
+
+use std::ffi::OsStr;
+use std::time::{Duration, SystemTime};
+
+use csd_client::{Status, Volume, VolumeError};
+use csd_reactor::{CoreId, Door, Unanswered, core_local};
+use fuser::{
+    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
+    INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
+    ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
+};
+use rustix::fs::{FallocateFlags, OFlags};
+
+use super::{Attached, NAME};
+
+/// Inode of the file.
+const FILE: INodeNo = INodeNo(2);
+/// Lifetime of names and attributes in the kernel: none.
+const FORGOTTEN: Duration = Duration::ZERO;
+/// Most bytes of one request: the kernel's own limit.
+const REQUEST_BYTES_MAX: u32 = 1 << 20;
+/// Most requests that the kernel has under way.
+const BACKGROUND_MAX: u16 = 128;
+/// Core of the volume.
+const CORE: CoreId = CoreId(0);
+
+/// The file system; see the module's text.
+pub(super) struct OneFile {
+    door: Door,
+    bytes: u64,
+    block_bytes: u32,
+    owner: (u32, u32),
+}
+
+impl OneFile {
+    pub(super) fn new(volume: &Volume, door: Door) -> Self {
+        let owner = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+        Self { door, bytes: volume.bytes(), block_bytes: volume.block_bytes(), owner }
+    }
+
+    fn attributes(&self, ino: INodeNo) -> FileAttr {
+        let is_root = ino == INodeNo::ROOT;
+        let size = if is_root { 0 } else { self.bytes };
+        let time = SystemTime::UNIX_EPOCH;
+        FileAttr {
+            ino,
+            size,
+            blocks: size / 512,
+            atime: time,
+            mtime: time,
+            ctime: time,
+            crtime: time,
+            kind: if is_root { FileType::Directory } else { FileType::RegularFile },
+            perm: if is_root { 0o700 } else { 0o600 },
+            nlink: 1,
+            uid: self.owner.0,
+            gid: self.owner.1,
+            rdev: 0,
+            blksize: self.block_bytes,
+            flags: 0,
+        }
+    }
+
+    /// Runs I/O on the volume's core, and gives its outcome to `reply` there.
+    fn run<T: Send + 'static>(
+        &self,
+        work: impl AsyncFnOnce(&Volume) -> Result<T, VolumeError> + Send + 'static,
+        reply: impl FnOnce(Result<T, Errno>) + Send + 'static,
+    ) {
+        let request = move || async move {
+            let attached = core_local::<Attached>().ok_or(Errno::EIO)?;
+            let done = work(&attached.volume).await;
+            attached.say(&done);
+            done.map_err(|error| errno(&error))
+        };
+        let deliver = move |answer: Result<Result<T, Errno>, Unanswered>| {
+            reply(answer.unwrap_or(Err(Errno::EIO)));
+        };
+        // The door is refused only to its own core and to forks: then the reply is dropped, which
+        // is an error for the kernel.
+        let _ = self.door.submit_with(CORE, request, deliver);
+    }
+}
+
+/// Returns the error number that programs get.
+fn errno(error: &VolumeError) -> Errno {
+    let status = match error {
+        VolumeError::Beyond { .. } => return Errno::ENOSPC,
+        VolumeError::Drive(error) => error.status(),
+        _ => None,
+    };
+    match status {
+        Some(Status::NAMESPACE_WRITE_PROTECTED) => Errno::EROFS,
+        Some(Status::CAPACITY_EXCEEDED) => Errno::ENOSPC,
+        _ => Errno::EIO,
+    }
+}
+
+fn empty(reply: ReplyEmpty) -> impl FnOnce(Result<(), Errno>) + Send + 'static {
+    move |done| match done {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(error),
+    }
+}
+
+impl Filesystem for OneFile {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        // Older kernels have less of this, and work with what they have.
+        let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
+        let _ = config.add_capabilities(InitFlags::FUSE_PARALLEL_DIROPS);
+        let _ = config.set_max_write(REQUEST_BYTES_MAX);
+        let _ = config.set_max_background(BACKGROUND_MAX);
+        Ok(())
+    }
+
+    /// Ends the command when the folder is unmounted.
+    fn destroy(&mut self) {
+        let end = || async {
+            if let Some(attached) = core_local::<Attached>() {
+                attached.end();
+            }
+        };
+        // A core that is gone has ended already.
+        let _ = self.door.try_submit(CORE, end, drop);
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        if parent == INodeNo::ROOT && name == NAME {
+            reply.entry(&FORGOTTEN, &self.attributes(FILE), Generation(0));
+        } else {
+            reply.error(Errno::ENOENT);
+        }
+    }
+
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        reply.attr(&FORGOTTEN, &self.attributes(ino));
+    }
+
+    /// Accepts changes without effect. As a block device does, the file ignores that it is opened
+    /// with O_TRUNC; any other size is refused.
+    fn setattr(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _mode: Option<u32>,
+        _uid: Option<u32>,
+        _gid: Option<u32>,
+        size: Option<u64>,
+        _atime: Option<TimeOrNow>,
+        _mtime: Option<TimeOrNow>,
+        _ctime: Option<SystemTime>,
+        _handle: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        match size {
+            Some(size) if size != 0 && size != self.bytes => reply.error(Errno::EPERM),
+            _ => reply.attr(&FORGOTTEN, &self.attributes(ino)),
+        }
+    }
+
+    fn readdir(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let entries = [
+            (INodeNo::ROOT, FileType::Directory, "."),
+            (INodeNo::ROOT, FileType::Directory, ".."),
+            (FILE, FileType::RegularFile, NAME),
+        ];
+        for (index, (ino, kind, name)) in (1..).zip(entries).filter(|(index, _)| *index > offset) {
+            if reply.add(ino, index, kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        let blocks = self.bytes / u64::from(self.block_bytes);
+        reply.statfs(blocks, 0, 0, 1, 0, self.block_bytes, 255, self.block_bytes);
+    }
+
+    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        let how = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
+        reply.opened(FileHandle(0), how);
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let work = async move |volume: &Volume| volume.read(offset, size as usize).await;
+        self.run(work, move |done| match done {
+            Ok(bytes) => reply.data(&bytes),
+            Err(error) => reply.error(error),
+        });
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        flags: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let sync = OFlags::from_bits_retain(flags.0.cast_unsigned());
+        let sync = sync.intersects(OFlags::SYNC | OFlags::DSYNC);
+        // As on a block device, a write that reaches the end is cut there.
+        let left = usize::try_from(self.bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let data = data[..data.len().min(left)].to_vec();
+        if data.is_empty() {
+            return reply.error(Errno::ENOSPC);
+        }
+        let count = u32::try_from(data.len()).expect("at most a request");
+        let work = async move |volume: &Volume| {
+            volume.write(offset, &data).await?;
+            if sync { volume.flush().await } else { Ok(()) }
+        };
+        self.run(work, move |done| match done {
+            Ok(()) => reply.written(count),
+            Err(error) => reply.error(error),
+        });
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        self.run(async |volume: &Volume| volume.flush().await, empty(reply));
+    }
+
+    /// Closing a file makes nothing durable.
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let mode = FallocateFlags::from_bits_retain(mode.cast_unsigned());
+        let deallocate = mode == FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        if !deallocate && mode.difference(FallocateFlags::KEEP_SIZE) != FallocateFlags::ZERO_RANGE {
+            return reply.error(Errno::EOPNOTSUPP);
+        }
+        let zero = async move |volume: &Volume| volume.zero(offset, length, deallocate).await;
+        self.run(zero, empty(reply));
+    }
+}
