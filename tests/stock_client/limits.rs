@@ -60,7 +60,7 @@ fn a_namespace_says_if_its_changes_are_durable_when_they_are_answered() {
         let folder = tempfile::tempdir().unwrap();
         let media = MediaKind::File(folder.path().join("medium"));
         let resources = Resources { volatile_cache, ..Resources::default() };
-        let address = served(Config { media, size_bytes: 128 << 20, resources, ..config() });
+        let address = serve(Config { media, size_bytes: 128 << 20, resources, ..config() });
         let mut admin = Wire::open(address);
         let cntlid = admin.admin(NQN);
         let not_present = |present: bool| if present { 0 } else { 1 << 5 };

@@ -19,9 +19,8 @@ pub(crate) fn address_of(which: &str, context: &Context) -> Result<Address, Fail
         return which.parse().map_err(|error: Error| Failure::usage(error));
     }
     let file = ArrayFile::load(context.array_path())?;
-    let found = file.drives.iter().find(|drive| drive.name == which);
-    let no_drive = || Failure::usage(format!("the array has no drive {which:?}"));
-    found.ok_or_else(no_drive)?.url.parse().map_err(|error: Error| Failure::run(error))
+    let found = drive_named(&file.drives, |drive| &drive.name, which)?;
+    found.url.parse().map_err(|error: Error| Failure::run(error))
 }
 
 /// Queries the drive with the name or URL `which`, or all drives of the array. The query gets the
