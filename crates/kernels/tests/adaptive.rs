@@ -1,6 +1,8 @@
 //! The controller of verifications against every fixed setting, on modelled machines in virtual
 //! time: files of each size, and bursts of commands of hosts.
 
+#![allow(clippy::cast_possible_truncation, reason = "times of a model")]
+
 use std::collections::VecDeque;
 
 use csd_kernels::verify::{Adaptive, PARTS_AHEAD, Setting, UNROLL_MAX};
