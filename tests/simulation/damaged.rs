@@ -10,7 +10,7 @@ use std::time::Duration;
 use csd_drive::format::{HEAD_BYTES, SHARDS};
 use csd_drive::media::Media;
 use csd_drive::namespace::kv::hint::HINT_OFFSET;
-use csd_drive::namespace::kv::record::{Place, SECTOR_BYTES};
+use csd_drive::namespace::kv::record::SECTOR_BYTES;
 use csd_drive::namespace::kv::recover::{load, survey};
 use csd_reactor::{Buffer, random_u64};
 
@@ -24,14 +24,17 @@ const SHARD: usize = 6;
 const KEYS: u64 = 40;
 const LIVES: usize = 4;
 
+/// Kinds of damage: a flipped bit, a sector of zeros, a sector of other bytes.
+const KINDS: [&str; 5] =
+    ["flipped checkpoints", "lost checkpoints", "stale checkpoints", "flipped hints", "lost hints"];
+/// Least number of each kind in 50 runs.
+const EACH_MIN: u64 = 20;
+
 /// Faults and their effects, counted.
 #[derive(Debug, Default)]
 struct Met {
-    flipped_checkpoints: u64,
-    lost_checkpoints: u64,
-    stale_checkpoints: u64,
-    flipped_hints: u64,
-    lost_hints: u64,
+    /// By number in [`KINDS`].
+    damage: [u64; KINDS.len()],
     cuts_in_recovery: u64,
     walked: u64,
     checkpoints: u64,
@@ -84,9 +87,20 @@ fn work(lives: &mut Lives, known: &Known, met: &Rc<RefCell<Met>>) {
     if lives.draw(2) == 0 { lives.cut_at_random() } else { lives.cut(|| 0) }
 }
 
-/// Returns the offsets on the medium of every checkpoint that a seal, a hint or another checkpoint
-/// names and of every valid hint, and the size of a segment.
-async fn targets(media: Media) -> (Vec<Place>, Vec<u64>, u64) {
+/// A checkpoint that something names.
+#[derive(Clone, Copy)]
+struct Target {
+    /// Offset on the medium.
+    offset: u64,
+    /// Length in bytes, header and list.
+    bytes: u64,
+    /// Number of its sectors that hold nothing else.
+    sectors: u64,
+}
+
+/// Returns every checkpoint that a seal, a hint or another checkpoint names, the offset on the
+/// medium of every valid hint, and the size of a segment.
+async fn targets(media: Media) -> (Vec<Target>, Vec<u64>, u64) {
     let segments = segments_of(&media).await;
     let (mut checkpoints, mut hints) = (Vec::new(), Vec::new());
     for found in survey(&media, &segments, SHARDS, 0).await.expect("whole") {
@@ -97,7 +111,12 @@ async fn targets(media: Media) -> (Vec<Place>, Vec<u64>, u64) {
             let Some(loaded) = load(&media, &segments, &found, place).await else { break };
             let offset = segments.at(found.number, place.offset);
             let bytes = 64 + u64::from(loaded.header.list_bytes);
-            checkpoints.push(Place { offset, bytes });
+            // Records follow on one among them. Behind a final one there is nothing.
+            let sectors = match loaded.header.is_final {
+                true => bytes.div_ceil(SECTOR_BYTES),
+                false => bytes / SECTOR_BYTES,
+            };
+            checkpoints.push(Target { offset, bytes, sectors });
             next = loaded.header.previous;
         }
     }
@@ -129,40 +148,47 @@ async fn flip(media: Media, at: u64, mask: u8) {
     overwrite(media, at, vec![byte[0] ^ mask]).await;
 }
 
-/// Damages a checkpoint or a hint; returns true if it is a checkpoint.
+/// Damages a checkpoint or a hint, whichever kind of damage was met least so far among those that
+/// are possible; returns true if it is a checkpoint.
 fn damage(lives: &Lives, damaged: &mut BTreeSet<u64>, met: &Rc<RefCell<Met>>) -> bool {
     let (checkpoints, hints, bytes) = lives.inspect(targets);
-    let checkpoints = fresh(checkpoints, |place| place.offset, damaged, bytes);
+    let checkpoints = fresh(checkpoints, |target| target.offset, damaged, bytes);
+    let with_sectors: Vec<Target> =
+        checkpoints.iter().copied().filter(|target| target.sectors > 0).collect();
     let hints = fresh(hints, |at| *at, damaged, bytes);
     let mut met = met.borrow_mut();
+    let Met { damage: counts, .. } = &mut *met;
+    let is_possible = |kind: &usize| match kind {
+        0 => !checkpoints.is_empty(),
+        1 | 2 => !with_sectors.is_empty(),
+        _ => !hints.is_empty(),
+    };
+    let least = (0..KINDS.len()).filter(is_possible).min_by_key(|kind| counts[*kind]);
+    let Some(kind) = least else { return false };
+    counts[kind] += 1;
     let mask = 1u8 << lives.draw(8);
-    if checkpoints.is_empty() || (lives.draw(3) == 0 && !hints.is_empty()) {
-        let Some(at) = hints.first().copied() else { return false };
-        if lives.draw(2) == 0 {
-            met.flipped_hints += 1;
-            let at = at + lives.draw(64);
-            lives.inspect(move |media| flip(media, at, mask));
-        } else {
-            met.lost_hints += 1;
-            lives.inspect(move |media| overwrite(media, at, vec![0; 512]));
+    if kind > 2 {
+        let at = hints[usize::try_from(lives.draw(hints.len() as u64)).unwrap()];
+        match kind {
+            3 => lives.inspect({
+                let at = at + lives.draw(64);
+                move |media| flip(media, at, mask)
+            }),
+            _ => lives.inspect(move |media| overwrite(media, at, vec![0; 512])),
         }
         return false;
     }
-    let place = checkpoints[usize::try_from(lives.draw(checkpoints.len() as u64)).unwrap()];
-    damaged.insert(index(place.offset, bytes));
-    // Sectors that hold nothing else.
-    let sectors = place.bytes / SECTOR_BYTES;
-    if sectors == 0 || lives.draw(2) == 0 {
-        met.flipped_checkpoints += 1;
-        let at = place.offset + lives.draw(place.bytes);
+    let of = if kind == 0 { &checkpoints } else { &with_sectors };
+    let target = of[usize::try_from(lives.draw(of.len() as u64)).unwrap()];
+    damaged.insert(index(target.offset, bytes));
+    if kind == 0 {
+        let at = target.offset + lives.draw(target.bytes);
         lives.inspect(move |media| flip(media, at, mask));
-        return true;
+    } else {
+        let at = target.offset + lives.draw(target.sectors) * SECTOR_BYTES;
+        let byte = if kind == 1 { 0 } else { 0xA5 };
+        lives.inspect(move |media| overwrite(media, at, vec![byte; 512]));
     }
-    let at = place.offset + lives.draw(sectors) * SECTOR_BYTES;
-    let byte = if lives.draw(2) == 0 { 0 } else { 0xA5 };
-    met.lost_checkpoints += u64::from(byte == 0);
-    met.stale_checkpoints += u64::from(byte != 0);
-    lives.inspect(move |media| overwrite(media, at, vec![byte; 512]));
     true
 }
 
@@ -212,10 +238,11 @@ fn damaged_checkpoints_and_hints_hide_nothing() {
         assert_eq!(run(seed, &met), Ok(()), "CSD_SIM_SEEDS={seed}..{} repeats it", seed + 1);
     }
     let met = met.borrow();
-    println!("{} seeds: {met:?}", seeds().count());
-    let faults = [met.flipped_checkpoints, met.lost_checkpoints, met.stale_checkpoints];
-    let more = [met.flipped_hints, met.lost_hints, met.cuts_in_recovery, met.walked];
-    let all_met = faults.iter().chain(&more).all(|count| *count > 0);
-    assert!(all_met || seeds().count() < 50, "{met:?}");
+    let by_kind: Vec<String> =
+        KINDS.iter().zip(met.damage).map(|(kind, count)| format!("{count} {kind}")).collect();
+    println!("{} seeds: {}; {met:?}", seeds().count(), by_kind.join(", "));
+    let all_met = met.damage.iter().all(|count| *count >= EACH_MIN);
+    let others_met = met.cuts_in_recovery > 0 && met.walked > 0;
+    assert!((all_met && others_met) || seeds().count() < 50, "{by_kind:?}, {met:?}");
     assert!(met.checkpoints > 4 && met.shared_groups > 0, "{met:?}");
 }

@@ -54,7 +54,7 @@ fn key(number: u64) -> (u16, Key) {
 /// answers for objects have none.
 async fn change(core: Rc<Core>, number: u64, is_heavy: bool, order: Shared, met: Rc<RefCell<Met>>) {
     let draw = random_u64();
-    if draw.is_multiple_of(30) {
+    if draw.is_multiple_of(200) {
         let before = order.borrow_mut().now();
         match core.kv.flush().await {
             Ok(()) => order.borrow_mut().flushed(before),
@@ -119,6 +119,8 @@ fn with_faults(lives: Lives, seed: u64) -> (Lives, Arc<Faulty>) {
 #[derive(Clone, Copy)]
 struct Work {
     bursts: u64,
+    /// Number of keys: of the users' namespace, then of objects, whose changes close epochs.
+    keys: u64,
     is_heavy: bool,
     /// True if it ends in a clean stop.
     stops: bool,
@@ -128,7 +130,7 @@ struct Work {
 async fn work(core: Rc<Core>, work: Work, faulty: &Faulty, order: Shared, met: Rc<RefCell<Met>>) {
     for _ in 0..work.bursts {
         let draw = random_u64();
-        let numbers = (0..2 * KEYS).filter(|number| draw >> number & 3 == 3);
+        let numbers = (0..work.keys).filter(|number| draw >> number & 3 == 3);
         let changes = numbers.map(|number| {
             let (order, met) = (Rc::clone(&order), Rc::clone(&met));
             change(Rc::clone(&core), number, work.is_heavy, order, met)
@@ -171,13 +173,14 @@ fn run(seed: u64, met: &Rc<RefCell<Met>>) -> Result<(), String> {
             ..FaultConfig::default()
         };
         let ends = if is_failing { 1 + lives.draw(2) } else { lives.draw(3) };
+        let (bursts, keys) = (if is_heavy { 40 } else { 20 }, KEYS * (1 + lives.draw(2)));
         let (known, seen) = (Rc::clone(&order), Rc::clone(met));
         let begun = lives.begin(move |core| async move {
             verify(&core, &known).await?;
             if is_failing {
                 faulty.set(faults);
             }
-            let load = Work { bursts: if is_heavy { 40 } else { 20 }, is_heavy, stops: ends == 0 };
+            let load = Work { bursts, keys, is_heavy, stops: ends == 0 };
             work(core, load, &faulty, known, seen).await;
             Ok::<(), String>(())
         });
