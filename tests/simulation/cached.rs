@@ -152,8 +152,7 @@ impl Cached {
                 }
             }
         });
-        // Long enough for the timer that closes epochs, now and then.
-        let most_us = if load.is_heavy { 1_500_000 } else { 80_000 };
+        let most_us = if load.is_heavy { 500_000 } else { 80_000 };
         simulation.world.run_for(Duration::from_micros(simulation.draw(1_000..most_us)));
         let shared = simulation.shared.take().expect("the drive ran");
         simulation.cleaned += shared.segments.cleaned_count();
