@@ -1,6 +1,7 @@
 //! Drives with a volatile cache (`--volatile-cache`) whose power is cut: hosts find no change
-//! without those that were answered before it was sent, and everything that was flushed. Hosts on several connections, all shards, cuts
-//! during recovery, and starts with and without the option in turn.
+//! without those that were answered before it was sent, and everything that was flushed. Hosts on
+//! several connections, all shards, cuts during recovery, and starts with and without the option in
+//! turn.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -101,7 +101,7 @@ impl Order {
             let (count, durable) = self.counts.get(&key).copied().unwrap_or_default();
             let state = found.get(&key).cloned().flatten();
             let Some(least) = self.least(key, 0, &state) else {
-                return Err(format!("key {key}: found what nobody wrote"));
+                return Err(format!("key {key}: found a state that was never written"));
             };
             if self.least(key, durable, &state).is_none() {
                 return Err(format!(
@@ -170,7 +170,7 @@ fn the_checker_of_orders_can_fail() {
     assert!(order(false).check(&found(some(1), None)).is_ok());
     assert!(order(false).check(&found(some(1), some(2))).is_ok());
     assert!(order(false).check(&found(None, some(2))).is_err(), "sent after the answer");
-    assert!(order(false).check(&found(some(3), None)).is_err(), "nobody wrote this");
+    assert!(order(false).check(&found(some(3), None)).is_err(), "never written");
     assert!(order(true).check(&found(None, None)).is_err(), "flushed");
     // Both are sent before either is answered.
     let both = |connections: [Option<usize>; 2]| {
