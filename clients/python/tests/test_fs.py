@@ -42,6 +42,43 @@ def test_ranges_of_an_object_that_csd_has_put(fs, stored: Array, tmp_path: Path)
                 assert file.read(size) == bytes_[at : at + size]
 
 
+def test_a_file_that_is_read_in_order(fs) -> None:
+    """By reads of several lengths, of growing ones, and after a step back."""
+    content = random.Random(2).randbytes(21 * CHUNK + 99)
+    fs.pipe_file("x", content)
+    for size in (70_000, 3 * CHUNK + 1, 16 * CHUNK, len(content)):
+        with fs.open("x") as file:
+            assert b"".join(iter(lambda n=size: file.read(n), b"")) == content
+    with fs.open("x") as file:
+        at = 0
+        for size in (10, CHUNK, 2 * CHUNK - 7, 9 * CHUNK, 5):
+            assert file.read(size) == content[at : at + size]
+            at += size
+        file.seek(100)
+        assert file.read(2 * CHUNK) == content[100 : 100 + 2 * CHUNK]
+        assert file.read() == content[100 + 2 * CHUNK :]
+
+
+def test_a_fork_cannot_read_on(fs) -> None:
+    """Also where the next part was under way; the parent can."""
+    content = random.Random(3).randbytes(9 * CHUNK)
+    fs.pipe_file("x", content)
+    with fs.open("x") as file:
+        assert file.read(CHUNK) == content[:CHUNK]
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                file.read()
+            except csdstore.Closed:
+                code = 42
+            finally:
+                os._exit(code)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 42
+        assert file.read() == content[CHUNK:]
+
+
 def test_a_range_of_an_object_in_parts(fs, stored: Array, tmp_path: Path) -> None:
     """Sorted numbers are cut at values, so that chunks are of any length."""
     numbers = b"".join(n.to_bytes(8, "little") for n in range(300_000))
