@@ -26,8 +26,9 @@ use crate::source::Source;
 const CORE: CoreId = CoreId(0);
 /// Calls under way before another thread waits.
 const CAPACITY: usize = 64;
-/// Bytes of a long read that one request has, and requests of it under way: the drives send the next
-/// part while the caller's thread takes one. Memory of this size is used again, without page faults.
+/// Bytes of a long read that one request has, and requests of it under way: the drives send the
+/// next part while the caller's thread takes one. Memory of this size is used again, without page
+/// faults.
 const PART_BYTES: u64 = 8 << 20;
 const PARTS_AHEAD: usize = 2;
 /// Pause between two tries to take the lock of writers, and the number of tries: 90 s together.

@@ -13,8 +13,8 @@ use crate::ordered::Ordered;
 use crate::{Error, Session};
 
 impl Session {
-    /// Returns the keys of pieces that no manifest names, in order. Reads the first bytes of all other
-    /// values.
+    /// Returns the keys of pieces that no manifest names, in order. Reads the first bytes of all
+    /// other values.
     ///
     /// # Errors
     /// Any of a command's.
