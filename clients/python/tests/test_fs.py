@@ -4,6 +4,7 @@ import os
 import pickle
 import random
 import threading
+import tomllib
 from pathlib import Path
 
 import csdstore
@@ -40,6 +41,22 @@ def test_ranges_of_an_object_that_csd_has_put(fs, stored: Array, tmp_path: Path)
                 at, size = random.randrange(len(bytes_)), random.randrange(100_000)
                 file.seek(at)
                 assert file.read(size) == bytes_[at : at + size]
+
+
+def test_other_bytes_than_those_stored_are_an_error(fs, stored: Array) -> None:
+    """Where a drive has them with a checksum of their own, so that it finds nothing wrong."""
+    content = os.urandom(100)
+    fs.pipe_file("x", content)
+    changed = 0
+    for drive in tomllib.loads(stored.file.read_text())["drives"]:
+        with csdstore.connect(f"{drive['url']}?nsid=3") as kv:
+            for key in kv.keys_with(pieces=True):
+                if kv.get_value(key) == content:
+                    kv.put_value(key, content[::-1])
+                    changed += 1
+    assert changed == 1
+    with pytest.raises(csdstore.Error, match="does not hash to its digest"):
+        fs.cat_file("x")
 
 
 def test_a_file_that_is_read_in_order(fs) -> None:
