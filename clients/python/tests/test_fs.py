@@ -3,13 +3,12 @@
 import os
 import pickle
 import random
-import threading
 import tomllib
 from pathlib import Path
 
 import csdstore
 import pytest
-from conftest import Array
+from conftest import Array, together
 
 fsspec = pytest.importorskip("fsspec")
 CHUNK = 1 << 20
@@ -225,23 +224,14 @@ def test_the_environment_names_the_array(stored: Array, monkeypatch: pytest.Monk
 
 def test_threads_share_a_file_system(fs) -> None:
     """Eight threads put and get at once."""
-    failed: list[Exception] = []
 
     def work(number: int) -> None:
-        try:
-            for round_ in range(5):
-                content = random.Random(number).randbytes(CHUNK // 2)
-                fs.pipe_file(f"{number}/{round_}", content)
-                assert fs.cat_file(f"{number}/{round_}", 10, 1000) == content[10:1000]
-        except Exception as error:
-            failed.append(error)
+        for round_ in range(5):
+            content = random.Random(number).randbytes(CHUNK // 2)
+            fs.pipe_file(f"{number}/{round_}", content)
+            assert fs.cat_file(f"{number}/{round_}", 10, 1000) == content[10:1000]
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed
+    together(lambda number=number: work(number) for number in range(8))
     assert len(fs.find("")) == 40
 
 
