@@ -43,7 +43,7 @@ def test_ranges_of_an_object_that_csd_has_put(fs, stored: Array, tmp_path: Path)
 
 
 def test_other_bytes_than_those_stored_are_an_error(fs, stored: Array) -> None:
-    """Where a drive has them with a checksum of their own, so that it finds nothing wrong."""
+    """The drive finds nothing wrong: the other bytes have a checksum of their own."""
     content = os.urandom(100)
     fs.pipe_file("x", content)
     changed = 0
