@@ -3,7 +3,8 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,25 @@ class Drive:
         """End it."""
         self.process.terminate()
         self.process.wait()
+
+
+def together(works: Iterable[Callable[[], None]]) -> None:
+    """Run in threads; raise the first failure."""
+    failed: list[BaseException] = []
+
+    def guard(work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=guard, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for error in failed:
+        raise error
 
 
 @pytest.fixture

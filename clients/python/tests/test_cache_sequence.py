@@ -10,10 +10,9 @@ import hashlib
 import json
 import random
 import threading
-from collections.abc import Callable
 
 import csdstore
-from conftest import Drive
+from conftest import Drive, together
 
 WRITERS = 8
 READERS = 2
@@ -90,25 +89,6 @@ def root_key(name: str, slot: int) -> bytes:
 def chunk_key(name: str, number: int, slot: int) -> bytes:
     """Return the key of a chunk."""
     return hashed("chunk", name, number, slot)
-
-
-def together(works: list[Callable[[], None]]) -> None:
-    """Run in threads; raise the first failure."""
-    failed: list[BaseException] = []
-
-    def guard(work: Callable[[], None]) -> None:
-        try:
-            work()
-        except BaseException as error:
-            failed.append(error)
-
-    threads = [threading.Thread(target=guard, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for error in failed:
-        raise error
 
 
 def test_racing_writers_store_every_object_once(drive: Drive) -> None:

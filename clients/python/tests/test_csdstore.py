@@ -5,11 +5,10 @@ import asyncio
 import os
 import subprocess
 import sys
-import threading
 
 import csdstore
 import pytest
-from conftest import Drive
+from conftest import Drive, together
 
 
 def test_it_is_a_mapping_of_values_of_any_length(drive: Drive) -> None:
@@ -85,23 +84,14 @@ def test_conditions_and_wrong_arguments_are_errors_in_words(drive: Drive) -> Non
 def test_threads_share_a_client_and_run_while_others_wait(drive: Drive) -> None:
     """Eight threads, a hundred values each."""
     with csdstore.connect(drive.url) as kv:
-        failed: list[Exception] = []
 
         def work(thread: int) -> None:
-            try:
-                for number in range(100):
-                    key = f"{thread}-{number}"
-                    kv.put_value(key, key.encode())
-                    assert kv.get_value(key) == key.encode()
-            except Exception as error:
-                failed.append(error)
+            for number in range(100):
+                key = f"{thread}-{number}"
+                kv.put_value(key, key.encode())
+                assert kv.get_value(key) == key.encode()
 
-        threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert not failed
+        together(lambda thread=thread: work(thread) for thread in range(8))
         assert len(kv) == 800
 
 
@@ -118,11 +108,7 @@ def test_racing_writers_store_a_key_once(drive: Drive) -> None:
                 except csdstore.KeyExists:
                     assert kv.get_value(f"slot-{number}") is not None
 
-        threads = [threading.Thread(target=write, args=(n,)) for n in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        together(lambda thread=thread: write(thread) for thread in range(8))
         assert sorted(won) == list(range(50))
 
 

@@ -3,12 +3,12 @@
 import os
 import pickle
 import random
-import threading
+import tomllib
 from pathlib import Path
 
 import csdstore
 import pytest
-from conftest import Array
+from conftest import Array, together
 
 fsspec = pytest.importorskip("fsspec")
 CHUNK = 1 << 20
@@ -40,6 +40,59 @@ def test_ranges_of_an_object_that_csd_has_put(fs, stored: Array, tmp_path: Path)
                 at, size = random.randrange(len(bytes_)), random.randrange(100_000)
                 file.seek(at)
                 assert file.read(size) == bytes_[at : at + size]
+
+
+def test_other_bytes_than_those_stored_are_an_error(fs, stored: Array) -> None:
+    """The drive finds nothing wrong: the other bytes have a checksum of their own."""
+    content = os.urandom(100)
+    fs.pipe_file("x", content)
+    changed = 0
+    for drive in tomllib.loads(stored.file.read_text())["drives"]:
+        with csdstore.connect(f"{drive['url']}?nsid=3") as kv:
+            for key in kv.keys_with(pieces=True):
+                if kv.get_value(key) == content:
+                    kv.put_value(key, content[::-1])
+                    changed += 1
+    assert changed == 1
+    with pytest.raises(csdstore.Error, match="does not hash to its digest"):
+        fs.cat_file("x")
+
+
+def test_a_file_that_is_read_in_order(fs) -> None:
+    """By reads of several lengths, of growing ones, and after a step back."""
+    content = random.Random(2).randbytes(21 * CHUNK + 99)
+    fs.pipe_file("x", content)
+    for size in (70_000, 3 * CHUNK + 1, 16 * CHUNK, len(content)):
+        with fs.open("x") as file:
+            assert b"".join(iter(lambda n=size: file.read(n), b"")) == content
+    with fs.open("x") as file:
+        at = 0
+        for size in (10, CHUNK, 2 * CHUNK - 7, 9 * CHUNK, 5):
+            assert file.read(size) == content[at : at + size]
+            at += size
+        file.seek(100)
+        assert file.read(2 * CHUNK) == content[100 : 100 + 2 * CHUNK]
+        assert file.read() == content[100 + 2 * CHUNK :]
+
+
+def test_a_fork_cannot_read_on(fs) -> None:
+    """Also where the next part was under way; the parent can."""
+    content = random.Random(3).randbytes(9 * CHUNK)
+    fs.pipe_file("x", content)
+    with fs.open("x") as file:
+        assert file.read(CHUNK) == content[:CHUNK]
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                file.read()
+            except csdstore.Closed:
+                code = 42
+            finally:
+                os._exit(code)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 42
+        assert file.read() == content[CHUNK:]
 
 
 def test_a_range_of_an_object_in_parts(fs, stored: Array, tmp_path: Path) -> None:
@@ -171,23 +224,14 @@ def test_the_environment_names_the_array(stored: Array, monkeypatch: pytest.Monk
 
 def test_threads_share_a_file_system(fs) -> None:
     """Eight threads put and get at once."""
-    failed: list[Exception] = []
 
     def work(number: int) -> None:
-        try:
-            for round_ in range(5):
-                content = random.Random(number).randbytes(CHUNK // 2)
-                fs.pipe_file(f"{number}/{round_}", content)
-                assert fs.cat_file(f"{number}/{round_}", 10, 1000) == content[10:1000]
-        except Exception as error:
-            failed.append(error)
+        for round_ in range(5):
+            content = random.Random(number).randbytes(CHUNK // 2)
+            fs.pipe_file(f"{number}/{round_}", content)
+            assert fs.cat_file(f"{number}/{round_}", 10, 1000) == content[10:1000]
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed
+    together(lambda number=number: work(number) for number in range(8))
     assert len(fs.find("")) == 40
 
 

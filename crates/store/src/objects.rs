@@ -26,8 +26,9 @@ use crate::source::Source;
 const CORE: CoreId = CoreId(0);
 /// Calls under way before another thread waits.
 const CAPACITY: usize = 64;
-/// Bytes of a long read that one request has, and requests of it under way: the drives send the next
-/// part while the caller's thread takes one. Memory of this size is used again, without page faults.
+/// Bytes of a long read that one request has, and requests of it under way: the drives send the
+/// next part while the caller's thread takes one. Memory of this size is used again, without page
+/// faults.
 const PART_BYTES: u64 = 8 << 20;
 const PARTS_AHEAD: usize = 2;
 /// Pause between two tries to take the lock of writers, and the number of tries: 90 s together.
@@ -112,18 +113,23 @@ impl Objects {
         self.run(async |array: &Array| object::list(array).await)
     }
 
-    /// Fills `into` with the object's bytes from `start` on, which exist. All bytes together are
-    /// compared with the object's digest.
+    /// Fills `into` with the object's bytes from `start` on. All bytes together are compared with
+    /// the object's digest.
     ///
     /// # Errors
-    /// As [`object::read`]; [`object::Error::Digest`].
+    /// As [`object::read`]; [`object::Error::Digest`]; [`object::Error::Input`] if the object ends
+    /// before.
     pub fn read(&self, entry: &Entry, start: u64, into: &mut [u8]) -> Result<(), Error> {
         self.current()?;
         let is_whole = entry.has_digest() && into.len() as u64 == entry.bytes;
         let mut hasher = is_whole.then(blake3::Hasher::new);
         // Ends of parts are ends of chunks: no chunk is read twice.
         let step = PART_BYTES.next_multiple_of(u64::from(entry.chunk_bytes.max(1)));
-        let end = start + into.len() as u64;
+        let end = start.saturating_add(into.len() as u64);
+        if end > entry.bytes {
+            let why = format!("has {} bytes, and bytes up to {end} were asked for", entry.bytes);
+            return Err(object::Error::Input { name: entry.name.clone(), why }.into());
+        }
         let (mut next, mut at) = (start, 0);
         let mut parts = VecDeque::new();
         loop {

@@ -31,8 +31,8 @@ take space, and no object needs them. Pieces of an object that is being stored l
 
 Examples:
   csd kv gc                                  say what is there
-  csd kv gc --delete                         delete it; stores that take a minute are safe
-  csd kv gc --delete --wait 3600             the same, also while slow hosts store")]
+  csd kv gc --delete                         delete it, unless it grows within a minute
+  csd kv gc --delete --wait 3600             the same, for hosts that may pause for an hour")]
     Gc(Gc),
     /// Show a namespace's size, use and limits
     Info(Where),
