@@ -128,7 +128,7 @@ fn while_listing<T>(
 }
 
 fn connect(server: &Server, stop: &Stop) -> Result<Loader, Error> {
-    let address = Address { socket: server.address, nqn: NQN.to_owned(), nsid: None };
+    let address = Address::new(server.address, NQN);
     Loader::connect(&address, &Settings::default(), 1, stop)
 }
 

@@ -137,7 +137,7 @@ impl Medium {
 
 /// Connects to a drive that was started.
 fn connect(server: &Server) -> Result<Loader, Error> {
-    let address = Address { socket: server.address, nqn: NQN.to_owned(), nsid: None };
+    let address = Address::new(server.address, NQN);
     Loader::connect(&address, &Settings::default(), 1, &Stop::default())
 }
 
