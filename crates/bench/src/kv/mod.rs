@@ -223,8 +223,7 @@ impl Plan {
                 let _media = self.options.media.clone().map(Removed);
                 let options = Options { size_bytes: self.size_bytes(), ..self.options.clone() };
                 let server = Server::start(self.launch, Side::Drive, &options)?;
-                let address =
-                    Address { socket: server.address.into(), nqn: NQN.to_owned(), nsid: None };
+                let address = Address::new(server.address, NQN);
                 let settings = Settings { tries: 0, ..Settings::default() };
                 let loader = Loader::connect(&address, &settings, self.threads, stop)?;
                 self.own(&loader, shape, Some(&server), latencies)?
