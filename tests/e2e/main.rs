@@ -71,6 +71,7 @@ mod owners;
 mod pace;
 mod programs;
 mod proxy;
+mod range;
 mod reconnect;
 mod secrets;
 mod single;

@@ -32,6 +32,11 @@ fn tail(skip: u32) -> Place {
     Place::KvTail { nsid: 3, prefix: [0x55; 12], number: 6, skip }
 }
 
+/// Returns the keys of a namespace.
+fn keys(nsid: u32) -> Place {
+    Place::Keys { nsid, from: None }
+}
+
 /// Returns an execution over these streams, with elements of this type.
 fn execution(program: u64, element: u8, streams: &[Place], output: Output) -> Execution {
     let sources = (0u8..).zip(streams).map(|(stream, place)| place.on(stream));
@@ -60,6 +65,8 @@ fn refused() -> Vec<(&'static str, Execution, Status)> {
         ),
         ("a tail that begins at the value's end", count(tail(12)), Status::SOURCE_MISSING),
         ("a tail that is no whole element", count(tail(3)), Status::SOURCE_TYPE),
+        ("keys of blocks", count(keys(1)), Status::INVALID_NAMESPACE),
+        ("keys in the order of a hash", count(keys(2)), Status::SOURCE_ORDER),
         ("blocks beyond the end", count(blocks(1 << 40, 4096)), Status::LBA_OUT_OF_RANGE),
         ("no whole elements", count(blocks(0, 4098)), Status::SOURCE_TYPE),
         (
@@ -121,6 +128,13 @@ fn bad_sources_have_their_status_and_the_drive_counts_on() {
         handed.sources.push(Place::Inline { bytes: 4 }.on(0));
         handed.inline = [7i32, 7].iter().flat_map(|number| number.to_le_bytes()).collect();
         assert_eq!(compute.execute(index(COUNT), &handed).await.unwrap(), 3);
+        // The only key: its length (u16), 55h twelve times, its number, two bytes of padding.
+        let mut all = execution(COUNT, I32, &[keys(3)], Output::Completion);
+        all.parameters[8..12].copy_from_slice(&[0x55; 4]);
+        assert_eq!(compute.execute(index(COUNT), &all).await.unwrap(), 2);
+        all.serial = true;
+        let serial = compute.execute(index(COUNT), &all).await.err();
+        assert_eq!(serial.and_then(|error| error.status()), Some(Status::INVALID_PROGRAM_DATA));
         controller.disconnect().await;
     });
     done.unwrap();

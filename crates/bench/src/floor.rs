@@ -12,7 +12,8 @@ use crate::Error;
 use crate::wire::dword;
 
 const SLICES: usize = 64;
-const HEADER_BYTES: usize = 24;
+/// Length of the longest header of a PDU that has no data, bytes.
+pub(crate) const HEADER_BYTES: usize = 24;
 
 /// Serves one connection on a port of the loopback address, until the client disconnects. Calls
 /// `ready` with the address.
@@ -23,15 +24,7 @@ pub fn serve(ready: impl FnOnce(SocketAddr)) -> Result<(), Error> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(Error::system("cannot listen"))?;
     let address = listener.local_addr().map_err(Error::system("a socket"))?;
     ready(address);
-    let (mut stream, _) = listener.accept().map_err(Error::system("cannot accept a client"))?;
-    let mut sizes = [0; 8];
-    let begun = stream.set_nodelay(true).and_then(|()| stream.read_exact(&mut sizes));
-    begun.map_err(Error::system("the client's sizes"))?;
-    let (command, answer) = (dword(&sizes, 0) as usize, dword(&sizes, 4) as usize);
-    if command < HEADER_BYTES || answer < HEADER_BYTES {
-        return Err(Error::Usage(format!("{command} and {answer} bytes are not sizes of PDUs")));
-    }
-    stream.set_nonblocking(true).map_err(Error::system("a socket"))?;
+    let (mut stream, command, answer) = accept(&listener)?;
     let mut input = vec![0; 256 << 10];
     let payload = vec![0x5A; answer - HEADER_BYTES];
     let mut partial = Vec::with_capacity(command);
@@ -54,6 +47,23 @@ pub fn serve(ready: impl FnOnce(SocketAddr)) -> Result<(), Error> {
     }
 }
 
+/// Accepts a client. Returns its connection, and the lengths of its commands and of their answers.
+///
+/// # Errors
+/// If it does not say them, or they are too short.
+pub(crate) fn accept(listener: &TcpListener) -> Result<(TcpStream, usize, usize), Error> {
+    let (mut stream, _) = listener.accept().map_err(Error::system("cannot accept a client"))?;
+    let mut sizes = [0; 8];
+    let begun = stream.set_nodelay(true).and_then(|()| stream.read_exact(&mut sizes));
+    begun.map_err(Error::system("the client's sizes"))?;
+    let (command, answer) = (dword(&sizes, 0) as usize, dword(&sizes, 4) as usize);
+    if command < HEADER_BYTES || answer < HEADER_BYTES {
+        return Err(Error::Usage(format!("{command} and {answer} bytes are not sizes of PDUs")));
+    }
+    stream.set_nonblocking(true).map_err(Error::system("a socket"))?;
+    Ok((stream, command, answer))
+}
+
 /// Returns the headers of the answers to all commands that `input` completes. Keeps the first bytes
 /// of an incomplete command in `partial`. An answer repeats the identifier of its command.
 fn answers(
@@ -68,23 +78,28 @@ fn answers(
         partial.extend_from_slice(&input[..count]);
         input = &input[count..];
         if partial.len() == command {
-            let cid = [partial[10], partial[11]];
-            let mut header = [0; HEADER_BYTES];
-            // A C2HData PDU with SUCCESS, or a response capsule, as a drive would send.
-            header[0] = if answer > HEADER_BYTES { 7 } else { 5 };
-            header[1] = if answer > HEADER_BYTES { 0x0C } else { 0 };
-            let length = u32::try_from(answer).unwrap_or(u32::MAX);
-            header[4..8].copy_from_slice(&length.to_le_bytes());
-            let at = if answer > HEADER_BYTES { 8 } else { 20 };
-            header[at..at + 2].copy_from_slice(&cid);
-            headers.push(header);
+            headers.push(header(partial, answer));
             partial.clear();
         }
     }
     headers
 }
 
-fn send(stream: &mut TcpStream, mut slices: &mut [IoSlice<'_>]) -> bool {
+/// Returns the header of the answer to a command, as a drive would send it: of a C2HData PDU with
+/// SUCCESS, or of a response capsule, with the command's identifier.
+pub(crate) fn header(command: &[u8], answer: usize) -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    let has_data = answer > HEADER_BYTES;
+    (header[0], header[1]) = if has_data { (7, 0x0C) } else { (5, 0) };
+    let length = u32::try_from(answer).unwrap_or(u32::MAX);
+    header[4..8].copy_from_slice(&length.to_le_bytes());
+    let at = if has_data { 8 } else { 20 };
+    header[at..at + 2].copy_from_slice(&command[10..12]);
+    header
+}
+
+/// Sends everything; returns false if the client is gone.
+pub(crate) fn send(stream: &mut TcpStream, mut slices: &mut [IoSlice<'_>]) -> bool {
     while !slices.is_empty() {
         match stream.write_vectored(slices) {
             Ok(count) => IoSlice::advance_slices(&mut slices, count),

@@ -22,8 +22,8 @@ use crate::serve::SPIN_US;
 pub const PREFIX: &[u8; 4] = b"csdb";
 /// Largest latency that a histogram resolves, ns.
 const LATENCY_NS_MAX: u64 = 600_000_000_000;
-/// Size of the List command that finds the keys of others, bytes.
-const LIST_BYTES: u32 = 64 << 10;
+/// Size of a List command, bytes.
+pub const LIST_BYTES: u32 = 64 << 10;
 /// Size of the Retrieve command that finds the length of a value, bytes.
 const FRONT_BYTES: u32 = 64;
 
@@ -36,6 +36,8 @@ pub enum Operation {
     Get(Option<u64>),
     /// Deletes a value.
     Delete,
+    /// Lists keys from this one on, as many as [`LIST_BYTES`] hold.
+    List,
 }
 
 /// A run that ended.
@@ -247,6 +249,7 @@ impl Turn {
                     return Err(Error::Server(why));
                 }
             }
+            Operation::List => drop(session.list(Some(key), LIST_BYTES).await.map_err(failed)?),
             Operation::Delete => drop(session.delete_object(key).await.map_err(failed)?),
         }
         Ok(())

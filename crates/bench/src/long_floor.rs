@@ -5,15 +5,14 @@
 //! bytes, and never sleeps. It keeps the first bytes of a command only, so a long one is not
 //! copied.
 
-use std::io::{ErrorKind, IoSlice, Read, Write};
+use std::io::{ErrorKind, IoSlice, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use crate::Error;
-use crate::wire::dword;
+use crate::floor::{self, HEADER_BYTES};
 
 /// Most slices of one send, two an operation.
 const SLICES: usize = 64;
-const HEADER_BYTES: usize = 24;
 
 /// A client's connection, and the command that it sends.
 struct Peer {
@@ -51,15 +50,7 @@ pub fn serve(connections: usize, ready: impl FnOnce(SocketAddr)) -> Result<(), E
 }
 
 fn accept(listener: &TcpListener) -> Result<Peer, Error> {
-    let (mut stream, _) = listener.accept().map_err(Error::system("cannot accept a client"))?;
-    let mut sizes = [0; 8];
-    let begun = stream.set_nodelay(true).and_then(|()| stream.read_exact(&mut sizes));
-    begun.map_err(Error::system("the client's sizes"))?;
-    let (command, answer) = (dword(&sizes, 0) as usize, dword(&sizes, 4) as usize);
-    if command < HEADER_BYTES || answer < HEADER_BYTES {
-        return Err(Error::Usage(format!("{command} and {answer} bytes are not sizes of PDUs")));
-    }
-    stream.set_nonblocking(true).map_err(Error::system("a socket"))?;
+    let (stream, command, answer) = floor::accept(listener)?;
     let payload = vec![0x5A; answer - HEADER_BYTES];
     Ok(Peer { stream, parser: Parser::new(command, answer), payload, open: true })
 }
@@ -83,16 +74,9 @@ impl Peer {
             let both = group.iter().flat_map(|header| [&header[..], &self.payload[..]]);
             let mut slices: Vec<IoSlice<'_>> =
                 both.filter(|part| !part.is_empty()).map(IoSlice::new).collect();
-            let mut slices = &mut slices[..];
-            while !slices.is_empty() {
-                match self.stream.write_vectored(slices) {
-                    Ok(count) => IoSlice::advance_slices(&mut slices, count),
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => std::hint::spin_loop(),
-                    Err(_) => {
-                        self.open = false;
-                        return;
-                    }
-                }
+            if !floor::send(&mut self.stream, &mut slices) {
+                self.open = false;
+                return;
             }
         }
     }
@@ -116,24 +100,11 @@ impl Parser {
             input = later;
             self.have += count;
             if self.have == self.command {
-                headers.push(self.header());
+                headers.push(floor::header(&self.header, self.answer));
                 self.have = 0;
             }
         }
         headers
-    }
-
-    /// Returns the header of the answer to the current command: of a C2HData PDU with SUCCESS, or
-    /// of a response capsule, with the command's identifier.
-    fn header(&self) -> [u8; HEADER_BYTES] {
-        let mut header = [0; HEADER_BYTES];
-        let has_data = self.answer > HEADER_BYTES;
-        (header[0], header[1]) = if has_data { (7, 0x0C) } else { (5, 0) };
-        let length = u32::try_from(self.answer).unwrap_or(u32::MAX);
-        header[4..8].copy_from_slice(&length.to_le_bytes());
-        let at = if has_data { 8 } else { 20 };
-        header[at..at + 2].copy_from_slice(&self.header[10..12]);
-        header
     }
 }
 

@@ -18,6 +18,7 @@
 //! - [`vector_add`]: the sum of two arrays, element by element
 //! - [`array_merge`]: two sorted arrays as one, every value once
 //! - [`page_rank`]: products of dense and sparse rows with a vector, and the iteration around them
+//! - [`key_range`]: the keys of a key-value namespace between two bounds
 //! - [`summarize`]: count, exact sum, least and greatest element
 //! - [`verify`](mod@verify): the CRC-32C of every page
 //! - [`erasure`]: Reed-Solomon parity of pieces, and lost pieces from the others
@@ -29,6 +30,7 @@ pub mod count;
 mod element;
 pub mod erasure;
 pub mod kernel;
+pub mod key_range;
 mod numeric;
 pub mod page_rank;
 pub mod program;

@@ -1,16 +1,17 @@
 //! The list of the built-in kernels.
 
 use crate::kernel::Kernel;
-use crate::{array_merge, count, page_rank, summarize, vector_add, verify};
+use crate::{array_merge, count, key_range, page_rank, summarize, vector_add, verify};
 
 /// The kernels of every drive, by program index.
-pub static BUILTIN: [&dyn Kernel; 6] = [
+pub static BUILTIN: [&dyn Kernel; 7] = [
     &count::KERNEL,
     &vector_add::KERNEL,
     &array_merge::KERNEL,
     &page_rank::KERNEL,
     &verify::KERNEL,
     &summarize::KERNEL,
+    &key_range::KERNEL,
 ];
 
 /// Returns the kernel with this program identifier.

@@ -211,17 +211,25 @@ impl KeyList {
 
     /// Adds a key; false when it does not fit any more.
     pub fn push(&mut self, key: &Key) -> bool {
-        let bytes = key.as_bytes();
-        let entry = (2 + bytes.len()).next_multiple_of(4);
-        if self.data.len() + entry > self.size {
+        if self.data.len() + Self::entry_bytes(key) > self.size {
             return false;
         }
-        let end = self.data.len() + entry;
-        self.data.extend_from_slice(&u16::from(key.length).to_le_bytes());
-        self.data.extend_from_slice(bytes);
-        self.data.resize(end, 0);
+        Self::append_entry(&mut self.data, key);
         self.count += 1;
         true
+    }
+
+    /// Returns the length of a key's entry in bytes.
+    pub fn entry_bytes(key: &Key) -> usize {
+        (2 + key.as_bytes().len()).next_multiple_of(4)
+    }
+
+    /// Appends a key's entry to `data`.
+    pub fn append_entry(data: &mut Vec<u8>, key: &Key) {
+        let end = data.len() + Self::entry_bytes(key);
+        data.extend_from_slice(&u16::from(key.length).to_le_bytes());
+        data.extend_from_slice(key.as_bytes());
+        data.resize(end, 0);
     }
 
     /// Returns the data as it goes to the host.
@@ -233,7 +241,11 @@ impl KeyList {
     /// Parses the data of a List answer; `None` when it is malformed.
     pub fn parse(data: &[u8]) -> Option<Vec<Key>> {
         let count = u32::from_le_bytes(*data.first_chunk()?);
-        let mut rest = &data[4..];
+        Self::parse_entries(count.into(), &data[4..])
+    }
+
+    /// Parses `count` entries; `None` when one is malformed or missing.
+    pub fn parse_entries(count: u64, mut rest: &[u8]) -> Option<Vec<Key>> {
         let mut keys = Vec::new();
         for _ in 0..count {
             let length = usize::from(u16::from_le_bytes(*rest.first_chunk()?));

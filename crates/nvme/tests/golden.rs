@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use csd_nvme::execute::{Execution, Output, Place, Source};
+use csd_nvme::kv::Key;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/internals/golden/execute")
@@ -49,6 +50,10 @@ fn source(fields: &toml::Table) -> Source {
             prefix: prefix(fields),
             number: small("number"),
             skip: small("skip"),
+        },
+        "keys" => Place::Keys {
+            nsid,
+            from: fields.get("from").map(|key| Key::new(&unhex(key.as_str().unwrap())).unwrap()),
         },
         "inline" => Place::Inline { bytes: small("bytes") },
         "memory" => Place::Memory { nsid, start: long(fields, "start"), bytes: small("bytes") },

@@ -24,6 +24,7 @@ fn source() -> impl Strategy<Value = Source> {
     let place = prop_oneof![
         tail.prop_map(|(nsid, prefix, number, skip)| Place::KvTail { nsid, prefix, number, skip }),
         (1u32..50).prop_map(|bytes| Place::Inline { bytes }),
+        (any::<u32>(), prop::option::of(key())).prop_map(|(nsid, from)| Place::Keys { nsid, from }),
         chunks.prop_map(|(nsid, prefix, first, count, stride)| Place::KvChunks {
             nsid,
             prefix,

@@ -42,6 +42,10 @@ def source(fields: dict[str, Any]) -> bytes:
     elif fields["kind"] == "kv-tail":
         kind, locator = 4, bytes.fromhex(fields["prefix"])
         numbers = (fields["number"], fields["skip"], 0)
+    elif fields["kind"] == "keys":
+        key = bytes.fromhex(fields.get("from", ""))
+        kind, locator = 6, key.ljust(16, b"\0")[:12]
+        numbers = (int.from_bytes(key[12:], "little"), len(key), 0)
     elif fields["kind"] == "inline":
         kind, locator = 5, bytes(12)
         numbers = (0, fields["bytes"], 0)

@@ -6,18 +6,15 @@
 //! namespace that may not be written gets no command that writes; keys that a run stores are
 //! deleted after it, also if it fails.
 
+mod plain;
 mod row;
 
 use std::cell::RefCell;
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use csd_client::{Address, Key, Settings};
 use hdrhistogram::Histogram;
-use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::Error;
 use crate::client::{self, Client, Server as Endpoint};
@@ -28,6 +25,7 @@ use crate::serve::{Launch, Options, SIZE_BYTES, Server, Side};
 use crate::wire::NQN;
 use crate::workload::Workload;
 
+use plain::{Plain, Removed};
 pub use row::{Floor, KvRow};
 
 /// Operation and order of the keys of a run.
@@ -109,7 +107,7 @@ pub fn measure(plan: &Plan, stop: &Stop, progress: &dyn Fn(Step<'_>)) -> Result<
     let compared: Vec<(Shape, Floor)> = chosen
         .into_iter()
         .flat_map(|shape| {
-            let in_file = !shape.read && plan.options.media.is_some();
+            let in_file = plan.options.media.is_some();
             let floors = [Some(Floor::Loopback), in_file.then_some(Floor::File)];
             floors.into_iter().flatten().map(move |floor| (shape, floor))
         })
@@ -120,7 +118,7 @@ pub fn measure(plan: &Plan, stop: &Stop, progress: &dyn Fn(Step<'_>)) -> Result<
         let latencies = RefCell::new(histogram());
         let first = || match floor {
             Floor::Loopback => plan.loopback(shape, bytes, stop),
-            Floor::File => plan.file(stop),
+            Floor::File => plan.file(shape, stop),
         };
         let second = || plan.drive(shape, &latencies, stop);
         let row = Row::of(shape.name, &frame.compare(shape.name, first, second)?)?;
@@ -187,34 +185,20 @@ impl Plan {
         Ok(Run::new(self.keys.into(), elapsed, Some(cpu_us)))
     }
 
-    /// Writes the bytes of a fill to a new plain file next to the medium, and syncs it after every
-    /// group of values that the drive would have in flight.
-    fn file(&self, stop: &Stop) -> Result<Run, Error> {
+    /// Runs the workload in a plain file next to the medium.
+    fn file(&self, shape: Shape, stop: &Stop) -> Result<Run, Error> {
         let mut path = self.options.media.clone().unwrap_or_default().into_os_string();
         path.push(".floor");
-        let path = PathBuf::from(path);
-        let failed = |error| Error::system(path.display().to_string())(error);
-        let file = OpenOptions::new().write(true).create_new(true).open(&path);
-        let mut file = file.map_err(failed)?;
-        let _removed = Removed(path.clone());
-        let bytes = u64::from(self.keys) * u64::from(self.value_bytes);
-        // The medium's space is reserved, too. Some file systems cannot.
-        let _reserved = fallocate(&file, FallocateFlags::empty(), 0, bytes);
-        file.sync_all().map_err(failed)?;
-        let group = self.threads * usize::from(self.depth);
-        let value = noise(self.value_bytes);
-        let mut left = self.keys as usize;
-        let start = Instant::now();
-        while left > 0 {
-            stop.check()?;
-            let now = left.min(group);
-            for _ in 0..now {
-                file.write_all(&value).map_err(failed)?;
-            }
-            file.sync_data().map_err(failed)?;
-            left -= now;
+        let plain = Plain {
+            path: path.into(),
+            keys: self.keys,
+            value_bytes: self.value_bytes,
+            depth: self.threads * usize::from(self.depth),
+        };
+        match shape.read {
+            true => plain.read(shape.random, stop),
+            false => plain.fill(stop),
         }
-        Ok(Run::new(self.keys.into(), start.elapsed(), None))
     }
 
     /// Runs the workload once on the drive, and adds its latencies.
@@ -239,8 +223,7 @@ impl Plan {
                 let _media = self.options.media.clone().map(Removed);
                 let options = Options { size_bytes: self.size_bytes(), ..self.options.clone() };
                 let server = Server::start(self.launch, Side::Drive, &options)?;
-                let address =
-                    Address { socket: server.address.into(), nqn: NQN.to_owned(), nsid: None };
+                let address = Address::new(server.address, NQN);
                 let settings = Settings { tries: 0, ..Settings::default() };
                 let loader = Loader::connect(&address, &settings, self.threads, stop)?;
                 self.own(&loader, shape, Some(&server), latencies)?
@@ -267,7 +250,7 @@ impl Plan {
         let keys = loader.keys(self.keys);
         let shuffled = Arc::new(if shape.random { shuffled(keys.clone()) } else { keys.clone() });
         let keys = Arc::new(keys);
-        let put = Operation::Put(Arc::new(noise(self.value_bytes)));
+        let put = Operation::Put(Arc::new(noise(self.value_bytes as usize)));
         let run = |operation: &Operation, keys: &Arc<Vec<Key>>| {
             loader.run(operation, keys, keys.len(), self.depth)
         };
@@ -310,16 +293,6 @@ impl Plan {
     }
 }
 
-/// A file that is deleted when this is dropped.
-struct Removed(PathBuf);
-
-impl Drop for Removed {
-    fn drop(&mut self) {
-        // It may not have been created.
-        let _gone = std::fs::remove_file::<&Path>(self.0.as_ref());
-    }
-}
-
 /// Returns pseudo-random numbers, the same ones each time.
 fn numbers() -> impl Iterator<Item = u64> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
@@ -332,16 +305,21 @@ fn numbers() -> impl Iterator<Item = u64> {
 }
 
 /// Returns bytes that do not compress.
-fn noise(bytes: u32) -> Vec<u8> {
-    numbers().flat_map(u64::to_le_bytes).take(bytes as usize).collect()
+fn noise(bytes: usize) -> Vec<u8> {
+    numbers().flat_map(u64::to_le_bytes).take(bytes).collect()
 }
 
 /// Returns the keys in a random order, each once.
 fn shuffled(mut keys: Vec<Key>) -> Vec<Key> {
-    for (index, number) in (1..keys.len()).rev().zip(numbers()) {
-        keys.swap(index, usize::try_from(number % (index as u64 + 1)).unwrap_or(0));
-    }
+    shuffle(&mut keys);
     keys
+}
+
+/// Brings items in a random order, the same one each time.
+fn shuffle<T>(items: &mut [T]) {
+    for (index, number) in (1..items.len()).rev().zip(numbers()) {
+        items.swap(index, usize::try_from(number % (index as u64 + 1)).unwrap_or(0));
+    }
 }
 
 #[cfg(test)]

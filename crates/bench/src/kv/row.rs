@@ -18,7 +18,8 @@ const PERCENTILES: [(&str, f64); 4] =
 pub enum Floor {
     /// The same bytes over bare loopback TCP.
     Loopback,
-    /// The same bytes in a plain file, with an fdatasync for every group in flight.
+    /// The same bytes in a plain file: written with an fdatasync for every group in flight, or read
+    /// past the page cache.
     File,
 }
 

@@ -12,7 +12,7 @@ use csd_initiator::{Address, NamespaceKind};
 use serde_json::{Value, json};
 
 use super::{LAUNCH, failure, inconclusive, measured, unpinned};
-use crate::cli::bench::Block;
+use crate::cli::bench::{Block, Started};
 use crate::context::Context;
 use crate::query::query;
 use crate::report::{Failure, Report};
@@ -29,8 +29,8 @@ pub(super) fn block(options: &Block, context: &Context) -> Result<Report, Failur
         pairs: usize::try_from(options.pairs).map_err(Failure::usage)?,
         run: Duration::from_millis(options.run_ms),
         options: Options {
-            backend: options.backend.to_string(),
-            spin_us: options.spin_us,
+            backend: options.started.backend.to_string(),
+            spin_us: options.started.spin_us,
             ..Options::default()
         },
         launch: LAUNCH,
@@ -100,7 +100,7 @@ fn existing(url: &str, write: bool, context: &Context) -> Result<Subject, Failur
 }
 
 fn text(options: &Block, machine: &str, outcome: &Outcome) -> String {
-    let Block { pairs, run_ms, backend, spin_us, .. } = options;
+    let Block { pairs, run_ms, started: Started { backend, spin_us }, .. } = options;
     let drive = match &options.url {
         Some(url) => format!("drive {url}"),
         None => format!("{backend}, spin {spin_us} us"),
@@ -130,8 +130,8 @@ fn result(options: &Block, machine: &str, outcome: &Outcome) -> Value {
         "left_out": outcome.left_out,
     });
     if options.url.is_none() {
-        result["backend"] = options.backend.to_string().into();
-        result["spin_us"] = options.spin_us.into();
+        result["backend"] = options.started.backend.to_string().into();
+        result["spin_us"] = options.started.spin_us.into();
     }
     result
 }

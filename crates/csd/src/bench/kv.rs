@@ -10,7 +10,7 @@ use csd_client::{Address, Settings};
 use serde_json::{Value, json};
 
 use super::{LAUNCH, failure, inconclusive, measured, unpinned};
-use crate::cli::bench::KvBench;
+use crate::cli::bench::{KvBench, Started};
 use crate::context::Context;
 use crate::report::{Failure, Report};
 use crate::units::size;
@@ -72,8 +72,8 @@ fn plan(options: &KvBench, context: &Context) -> Result<Plan, Failure> {
         threads: options.threads.into(),
         depth: options.depth,
         options: Options {
-            backend: options.backend.to_string(),
-            spin_us: options.spin_us,
+            backend: options.started.backend.to_string(),
+            spin_us: options.started.spin_us,
             media: (options.media != Path::new("memory")).then(|| options.media.clone()),
             ..Options::default()
         },
@@ -83,7 +83,8 @@ fn plan(options: &KvBench, context: &Context) -> Result<Plan, Failure> {
 }
 
 fn text(options: &KvBench, plan: &Plan, machine: &str, outcome: &Outcome) -> String {
-    let KvBench { pairs, backend, spin_us, media, threads, depth, .. } = options;
+    let KvBench { pairs, media, threads, depth, started: Started { backend, spin_us }, .. } =
+        options;
     let drive = match &options.url {
         Some(url) => format!("drive {url}"),
         None => format!("{}, {backend}, spin {spin_us} us", media.display()),
@@ -122,8 +123,8 @@ fn result(options: &KvBench, plan: &Plan, machine: &str, outcome: &Outcome) -> V
     });
     if options.url.is_none() {
         result["media"] = options.media.to_string_lossy().into();
-        result["backend"] = options.backend.to_string().into();
-        result["spin_us"] = options.spin_us.into();
+        result["backend"] = options.started.backend.to_string().into();
+        result["spin_us"] = options.started.spin_us.into();
     }
     result
 }

@@ -27,11 +27,11 @@ Examples:
     ///
     /// Fills a namespace and reads its values, by sequential and by random keys. Starts a drive in
     /// memory, or on the file of --media, and a bare server (the floor) that moves as many bytes,
-    /// and loads them in turns. On a file, fills are also compared with a plain file that gets as
-    /// many bytes and is synced for every group of values in flight. A figure is the median of the
-    /// ratios of the pairs, drive over floor, with quartiles; latencies are percentiles over all
-    /// runs of the drive. Exit code 4 if the machine was too slow for a valid result, or if ratios
-    /// scatter by more than 15 %.
+    /// and loads them in turns. On a file, both are also compared with a plain file of as many
+    /// bytes, which is synced for every group of values in flight, and read past the page cache. A
+    /// figure is the median of the ratios of the pairs, drive over floor, with quartiles; latencies
+    /// are percentiles over all runs of the drive. Exit code 4 if the machine was too slow for a
+    /// valid result, or if ratios scatter by more than 15 %.
     #[command(after_help = "\
 Examples:
   csd bench kv
@@ -66,12 +66,8 @@ pub(crate) struct Block {
     /// Length of one run, milliseconds
     #[arg(long, value_name = "MILLISECONDS", default_value = "700", value_parser = positive())]
     pub(crate) run_ms: u64,
-    /// I/O backend of the drive; `auto` takes io_uring where the kernel allows it, else epoll
-    #[arg(long, value_name = "auto|uring|epoll", default_value = "auto", conflicts_with = "url")]
-    pub(crate) backend: BackendKind,
-    /// Time that the drive polls before it sleeps, microseconds
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = SPIN_US, conflicts_with = "url")]
-    pub(crate) spin_us: u32,
+    #[command(flatten)]
+    pub(crate) started: Started,
     /// Measure this NVMe/TCP drive, of any maker, instead of starting one; it is only read, unless
     /// --write is given. It must not require authentication
     #[arg(long, value_name = "URL")]
@@ -105,12 +101,8 @@ pub(crate) struct KvBench {
     /// Medium of the drive: memory, or a file that does not exist yet and is deleted afterwards
     #[arg(long, value_name = "memory|FILE", default_value = "memory", conflicts_with = "url")]
     pub(crate) media: PathBuf,
-    /// I/O backend of the drive; `auto` takes io_uring where the kernel allows it, else epoll
-    #[arg(long, value_name = "auto|uring|epoll", default_value = "auto", conflicts_with = "url")]
-    pub(crate) backend: BackendKind,
-    /// Time that the drive polls before it sleeps, microseconds
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = SPIN_US, conflicts_with = "url")]
-    pub(crate) spin_us: u32,
+    #[command(flatten)]
+    pub(crate) started: Started,
     /// Measure this NVMe/TCP drive, of any maker, instead of starting one; only values that it has
     /// are read, unless --write is given
     #[arg(long, value_name = "URL")]
@@ -159,6 +151,17 @@ pub(crate) enum Engine {
     Cpu,
     /// The circuit, by its cycles
     Rtl,
+}
+
+/// Options of a drive that a measurement starts.
+#[derive(Args, Debug)]
+pub(crate) struct Started {
+    /// I/O backend of the drive; `auto` takes io_uring where the kernel allows it, else epoll
+    #[arg(long, value_name = "auto|uring|epoll", default_value = "auto", conflicts_with = "url")]
+    pub(crate) backend: BackendKind,
+    /// Time that the drive polls before it sleeps, microseconds
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = SPIN_US, conflicts_with = "url")]
+    pub(crate) spin_us: u32,
 }
 
 /// Options of `csd bench serve`, which `csd bench` runs itself.

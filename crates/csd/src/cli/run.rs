@@ -32,10 +32,14 @@ impl Subcommand for Run {
     fn augment_subcommands(command: Command) -> Command {
         let command = command.subcommand_required(true).arg_required_else_help(true);
         BUILTIN.into_iter().fold(command, |command, kernel| {
-            command.subcommand(match kernel.usage() {
-                Some(usage) => KernelRun::command(kernel.name(), usage),
-                None => PageRank::augment_args(Command::new(kernel.name())),
-            })
+            match (kernel.usage(), kernel.name()) {
+                (Some(usage), name) => command.subcommand(KernelRun::command(name, usage)),
+                (None, page_rank::NAME) => {
+                    command.subcommand(PageRank::augment_args(Command::new(page_rank::NAME)))
+                }
+                // It does not run over objects: `csd kv range`.
+                (None, _) => command,
+            }
         })
     }
 

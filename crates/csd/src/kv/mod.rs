@@ -5,6 +5,7 @@
 
 mod gc;
 mod key;
+mod range;
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -36,6 +37,7 @@ pub(crate) fn kv(command: Kv, context: &Context) -> Result<Report, Failure> {
         Kv::Get(options) => get(&options, context),
         Kv::Exists(options) => exists(&options, context),
         Kv::Ls(options) => ls(&options, context),
+        Kv::Range(options) => range::range(&options, context),
         Kv::Rm(options) => rm(&options, context),
         Kv::Gc(options) => gc::gc(&options, context),
         Kv::Info(at) => info(&at, context),

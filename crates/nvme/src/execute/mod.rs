@@ -280,6 +280,27 @@ mod tests {
     }
 
     #[test]
+    fn keys_begin_at_any_key_or_at_the_first_one() {
+        let with = |from: Option<&[u8]>| {
+            let from = from.map(|key| crate::kv::Key::new(key).unwrap());
+            let sources = vec![Place::Keys { nsid: 2, from }.on(1)];
+            Execution { sources, ..sample() }
+        };
+        for from in [None, Some(&b"k"[..]), Some(b"thirteen byte"), Some(&[0xFF; 16]), Some(&[0])] {
+            assert_eq!(Execution::parse(&with(from).encode()), Ok(with(from)), "{from:?}");
+        }
+        let wrong = |at: usize, byte: u8| {
+            let mut data = with(Some(b"k")).encode();
+            data[64 + at] = byte;
+            Execution::parse(&data).unwrap_err().0
+        };
+        assert_eq!(wrong(24, 17), "a key has more than 16 bytes");
+        for reserved in [9, 19, 20, 23, 28] {
+            assert_eq!(wrong(reserved, 1), "reserved bytes of a source are not zero", "{reserved}");
+        }
+    }
+
+    #[test]
     fn streams_are_counted_and_none_is_above_seven() {
         let block = Place::Blocks { nsid: 1, slba: 0, skip: 0, bytes: 1 };
         let with = |streams: &[u8]| {

@@ -1,7 +1,8 @@
 //! Places of a program's bytes: inputs ([`Source`]) and destination ([`Output`]).
 
 use super::{CHUNKS_MAX, Malformed, OutputKind, SOURCE_BYTES_MAX, STREAMS_MAX};
-use crate::wire::{codes, layout};
+use crate::kv::Key;
+use crate::wire::{codes, layout, take};
 
 codes! {
     /// Kind of a source.
@@ -11,6 +12,7 @@ codes! {
         MEMORY = 3: "bytes of a memory namespace",
         KV_TAIL = 4: "one kv value from one of its bytes on",
         INLINE = 5: "bytes of the payload itself",
+        KEYS = 6: "keys of a kv namespace in its order, from one key on",
     }
 }
 
@@ -26,12 +28,13 @@ layout! {
         /// Namespace of the source.
         nsid / set_nsid: u32 @ 4,
         /// kv: first 12 bytes of every key. Blocks: starting LBA (8 bytes), memory: first byte
-        /// (8 bytes), then 4 zero bytes. Inline: zeros.
+        /// (8 bytes), then 4 zero bytes. Inline: zeros. Keys: bytes 0 to 11 of the first key.
         locator / set_locator: [12] @ 8,
-        /// kv: number of the first chunk. Blocks: bytes to skip in the first block. Else: 0.
+        /// kv: number of the first chunk. Blocks: bytes to skip in the first block. Keys: bytes 12
+        /// to 15 of the first key. Else: 0.
         first / set_first: u32 @ 20,
-        /// kv: number of chunks; of a tail: bytes to skip; of an output: bytes of a chunk. Else:
-        /// number of bytes.
+        /// kv: number of chunks; of a tail: bytes to skip; of an output: bytes of a chunk. Keys:
+        /// length of the first key, 0 for none. Else: number of bytes.
         count / set_count: u32 @ 24,
         /// kv chunks: distance between chunk numbers, at least 1. Else: 0.
         stride / set_stride: u32 @ 28,
@@ -73,6 +76,15 @@ pub enum Place {
         number: u32,
         /// Bytes to skip, at least 1; a shorter value reads as empty.
         skip: u32,
+    },
+    /// Keys of existing values in the order of a List, each as an entry of its data: length (u16),
+    /// key, zeros up to a multiple of 4. Keys stored or deleted meanwhile may or may not be there.
+    /// Only a namespace whose order is that of [`Key`] has this source.
+    Keys {
+        /// kv namespace.
+        nsid: u32,
+        /// Key to begin at, which is included if it exists; `None` for the first one.
+        from: Option<Key>,
     },
     /// The next `bytes` inline bytes of the payload, which precede the parameters.
     Inline {
@@ -118,11 +130,12 @@ impl Place {
     fn of(record: &SourceRecord) -> Result<Self, Malformed> {
         let (nsid, locator) = (record.nsid(), record.locator());
         let (first, count, stride) = (record.first(), record.count(), record.stride());
-        if count == 0 {
+        let kind = SourceKind(record.kind());
+        if count == 0 && kind != SourceKind::KEYS {
             return Err(Malformed("a source is empty"));
         }
-        let kind = SourceKind(record.kind());
         match kind {
+            SourceKind::KEYS => Ok(Self::Keys { nsid, from: first_key(record)? }),
             SourceKind::KV_CHUNKS => {
                 if count > CHUNKS_MAX {
                     return Err(Malformed("a source has more than 256 chunks"));
@@ -187,6 +200,14 @@ impl Source {
             Place::Inline { bytes } => {
                 record.set_kind(SourceKind::INLINE.0).set_count(bytes);
             }
+            Place::Keys { nsid, from } => {
+                record.set_kind(SourceKind::KEYS.0).set_nsid(nsid);
+                if let Some(key) = from {
+                    let (locator, rest) = (take(key.padded(), 0), take(key.padded(), 12));
+                    record.set_locator(&locator).set_first(u32::from_le_bytes(rest));
+                    record.set_count(u32::try_from(key.as_bytes().len()).expect("at most 16"));
+                }
+            }
             Place::Blocks { nsid, slba, skip, bytes } => {
                 record.set_kind(SourceKind::BLOCKS.0).set_nsid(nsid);
                 record.set_locator(&locator(slba)).set_first(skip).set_count(bytes);
@@ -206,7 +227,7 @@ impl Source {
             Place::KvTail { .. } => 1,
             Place::Blocks { bytes, .. } => u64::from(bytes).div_ceil(1 << 20),
             // These are not read from a medium: what bounds an execution's time is the rest.
-            Place::Memory { .. } | Place::Inline { .. } => 0,
+            Place::Memory { .. } | Place::Inline { .. } | Place::Keys { .. } => 0,
         }
     }
 
@@ -322,7 +343,19 @@ fn split_locator(locator: [u8; 12]) -> Result<u64, Malformed> {
     if rest != [0; 4] {
         return Err(Malformed("reserved bytes of a locator are not zero"));
     }
-    Ok(u64::from_le_bytes(crate::wire::take(start, 0)))
+    Ok(u64::from_le_bytes(take(start, 0)))
+}
+
+/// Returns the key that a source of keys begins at.
+fn first_key(record: &SourceRecord) -> Result<Option<Key>, Malformed> {
+    let padded = [&record.locator()[..], &record.first().to_le_bytes()].concat();
+    let (key, rest) = padded
+        .split_at_checked(record.count() as usize)
+        .ok_or(Malformed("a key has more than 16 bytes"))?;
+    if record.stride() != 0 || rest.iter().any(|byte| *byte != 0) {
+        return Err(Malformed("reserved bytes of a source are not zero"));
+    }
+    Ok(Key::new(key).ok())
 }
 
 fn last_step(count: u32, stride: u32) -> u64 {

@@ -282,6 +282,18 @@ impl DriveSlot {
     }
 }
 
+impl Drive {
+    /// Connects to a drive that need not belong to an array; its name is its URL.
+    ///
+    /// # Errors
+    /// The reason why it is down, or no drive of this project.
+    pub async fn connect(address: &Address, options: &Options) -> Result<Self, String> {
+        let url = address.to_string();
+        let address = Ok(address.clone());
+        open(0, &PlannedDrive { name: url.clone(), url, address }, options).await
+    }
+}
+
 async fn open(index: usize, planned: &PlannedDrive, options: &Options) -> Result<Drive, String> {
     let address = planned.address.as_ref().map_err(Clone::clone)?;
     let controller = Controller::connect(address, options).await.map_err(reason)?;

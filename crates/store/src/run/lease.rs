@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use csd_nvme::kv::{Key, STORE_IF_ABSENT};
 use csd_nvme::status::Status;
-use csd_reactor::{Buffer, Class, sleep, spawn};
+use csd_reactor::{Buffer, Class, random_u64, sleep, spawn};
 
 use super::link::Link;
 use crate::array::Drive;
@@ -76,6 +76,43 @@ impl Leases {
         for link in &self.links[..members] {
             give_back(&link.drive(), self.holder).await;
         }
+    }
+}
+
+/// The lease of one drive's memory, for a host that uses it outside of a run.
+pub struct MemoryLease<'a> {
+    drive: &'a Drive,
+    holder: u64,
+    renewals: Cell<u64>,
+}
+
+impl<'a> MemoryLease<'a> {
+    /// Leases the memory of a drive.
+    ///
+    /// # Errors
+    /// [`Error::MemoryBusy`] if a run has it, or the error of the drive.
+    pub async fn take(drive: &'a Drive) -> Result<Self, Error> {
+        let holder = random_u64().max(1);
+        take(drive, holder).await?;
+        Ok(Self { drive, holder, renewals: Cell::new(0) })
+    }
+
+    /// Renews the lease. The caller does so at least every second while it uses the memory, and
+    /// before it accepts what it read there.
+    ///
+    /// # Errors
+    /// [`Error::MemoryBusy`] if another run has had the memory since, or the error of the drive.
+    pub async fn renew(&self) -> Result<(), Error> {
+        hold(self.drive, self.holder).await?;
+        self.renewals.set(self.renewals.get() + 1);
+        let stored =
+            self.drive.objects.store(&key(), value(self.holder, self.renewals.get()), 0).await;
+        stored.map_err(|error| Error::command(self.drive, error))
+    }
+
+    /// Gives up the lease.
+    pub async fn end(self) {
+        give_back(self.drive, self.holder).await;
     }
 }
 

@@ -34,7 +34,7 @@ use crate::object::{Error, Progress};
 
 pub use crate::error::InvalidJob;
 pub use job::Job;
-pub use lease::PATIENCE;
+pub use lease::{MemoryLease, PATIENCE};
 pub use ledger::Partial;
 pub use rank::Ranks;
 pub use target::{OutputObject, difference};

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `output` | stores the output of an execution |
 //! | `sources` | an execution's sources, read ahead |
+//! | `listing` | the keys of a namespace as a source |
 //! | `call` | the parameters of Execute Program |
 //! | `parts` | the split of an execution for several cores |
 //! | `parallel` | an execution on several cores |
@@ -31,6 +32,7 @@ mod capacity;
 mod execute;
 mod failure;
 mod library;
+mod listing;
 mod output;
 mod parallel;
 mod parts;

@@ -165,7 +165,7 @@ impl Compute {
         let mut lengths = Vec::new();
         for source in &execution.sources {
             lengths.push(match source.place {
-                Place::KvTail { .. } => return Ok(None),
+                Place::KvTail { .. } | Place::Keys { .. } => return Ok(None),
                 Place::Blocks { bytes, .. }
                 | Place::Memory { bytes, .. }
                 | Place::Inline { bytes } => vec![bytes.into()],

@@ -37,7 +37,8 @@ pub(super) fn cut(
     cores: u64,
     block_bytes: u64,
 ) -> Option<Vec<Part>> {
-    let is_whole = |place| matches!(place, Place::KvTail { .. } | Place::Inline { .. });
+    let is_whole =
+        |place| matches!(place, Place::KvTail { .. } | Place::Inline { .. } | Place::Keys { .. });
     if execution.sources.iter().any(|source| is_whole(source.place)) {
         return None;
     }
@@ -179,7 +180,7 @@ fn piece(
                 let first = first + u32::try_from(skipped).ok()?.checked_mul(stride)?;
                 (count > 0).then_some(Place::KvChunks { nsid, prefix, first, count, stride })
             }
-            Place::KvTail { .. } | Place::Inline { .. } => None,
+            Place::KvTail { .. } | Place::Inline { .. } | Place::Keys { .. } => None,
             _ if inner.is_empty() => None,
             Place::Blocks { nsid, slba, skip, .. } => {
                 let skip = u64::from(skip) + inner.start - start;

@@ -5,7 +5,7 @@
 //! pinned from when it is opened until it is read; every source is read in pieces of at most
 //! [`PIECE_BYTES`]; of every stream at most twice [`AHEAD_BYTES`] divided by their number, and two
 //! pieces more, are in memory ([`held_bytes`]); a serial execution is in memory whole, at most
-//! [`SOURCE_BYTES_MAX`].
+//! [`SOURCE_BYTES_MAX`]. Of keys two pages are read ahead.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -18,6 +18,7 @@ use csd_nvme::nvm::Extent;
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, JoinHandle, spawn};
 
+use super::listing::Listing;
 use super::{Compute, Failure};
 use crate::namespace::block::Block;
 use crate::namespace::kv::Value;
@@ -35,12 +36,12 @@ pub(super) fn held_bytes(streams: usize) -> u64 {
 }
 
 /// One read of a source.
-#[derive(Clone, Debug)]
 enum Read {
     Value { nsid: u16, prefix: [u8; 12], number: u32, skip: u32 },
     Inline { bytes: Vec<u8> },
     Blocks { slba: u64, skip: u64, bytes: u32 },
     Memory { start: u64, bytes: u32 },
+    Keys(Listing),
 }
 
 /// The reads of every stream.
@@ -57,6 +58,8 @@ pub(super) struct Sources {
 #[derive(Default)]
 struct Stream {
     left: std::vec::IntoIter<Read>,
+    /// Listing that is being read.
+    keys: Option<Listing>,
     /// Value of which reads of the first bytes have begun, with their number.
     value: Option<(Rc<Value>, u32)>,
     /// Bytes at the beginning of that value that are not shown to the program.
@@ -83,6 +86,18 @@ impl Stream {
         left_bytes: &mut u64,
     ) -> Result<(), Failure> {
         while self.under_way_bytes < bytes {
+            if let Some(keys) = &mut self.keys {
+                // A page at a time: the program may end at any key.
+                if !self.under_way.is_empty() {
+                    break;
+                }
+                let (page, is_last) = keys.page(compute).await?;
+                self.begin_piece(page);
+                if is_last {
+                    self.keys = None;
+                }
+                continue;
+            }
             if self.value.is_none() {
                 let Some(read) = self.left.next() else { break };
                 match open(compute, read).await? {
@@ -91,6 +106,10 @@ impl Stream {
                     }
                     Opened::Piece(piece) => {
                         self.begin_piece(piece);
+                        continue;
+                    }
+                    Opened::Keys(keys) => {
+                        self.keys = Some(keys);
                         continue;
                     }
                 }
@@ -125,7 +144,7 @@ impl Stream {
 
     /// Returns true if no read is left to begin.
     fn is_begun(&self) -> bool {
-        self.value.is_none() && self.left.len() == 0
+        self.value.is_none() && self.keys.is_none() && self.left.len() == 0
     }
 
     /// Waits for the oldest read that has begun.
@@ -147,7 +166,10 @@ impl Stream {
     /// being read, it has ended, or nothing comes after the reads that have begun.
     fn is_due(&self, share: usize) -> bool {
         let Some(oldest) = self.under_way.front() else { return false };
-        self.is_begun() || self.under_way_bytes > share / 2 || oldest.chunk.is_finished()
+        self.is_begun()
+            || self.keys.is_some()
+            || self.under_way_bytes > share / 2
+            || oldest.chunk.is_finished()
     }
 }
 
@@ -161,7 +183,7 @@ pub(super) struct Batch {
 impl Sources {
     /// Plans the reads of an execution's sources, and checks them as far as that needs no reading.
     pub(super) fn plan(compute: &Compute, execution: &Execution) -> Result<Self, Failure> {
-        let mut streams = vec![Vec::new(); execution.streams()];
+        let mut streams: Vec<Vec<Read>> = (0..execution.streams()).map(|_| Vec::new()).collect();
         let mut inline = &execution.inline[..];
         for source in &execution.sources {
             let reads = &mut streams[usize::from(source.stream)];
@@ -174,6 +196,9 @@ impl Sources {
                 Place::KvTail { nsid, prefix, number, skip } => {
                     let nsid = values_of(nsid)?;
                     reads.push(Read::Value { nsid, prefix, number, skip });
+                }
+                Place::Keys { nsid, from } => {
+                    reads.push(Read::Keys(Listing::begin(compute, execution, nsid, from)?));
                 }
                 Place::Inline { bytes } => {
                     let cut = inline.split_at_checked(bytes as usize);
@@ -254,7 +279,7 @@ fn no_namespace(kind: &str, nsid: u32) -> Failure {
 }
 
 /// Checks that a namespace is a kv namespace.
-fn values_of(nsid: u32) -> Result<u16, Failure> {
+pub(super) fn values_of(nsid: u32) -> Result<u16, Failure> {
     match nsid {
         NSID_OBJECTS | NSID_KV => Ok(u16::try_from(nsid).expect("2 or 3")),
         _ => Err(no_namespace("key-value", nsid)),
@@ -302,6 +327,7 @@ async fn open(compute: &Compute, read: Read) -> Result<Opened, Failure> {
             }
             Ok(Opened::Value(value, skip))
         }
+        Read::Keys(keys) => Ok(Opened::Keys(keys)),
         Read::Inline { bytes } => {
             Ok(Opened::Piece(Piece::Inline { bytes: Buffer::from_slice(&bytes) }))
         }
@@ -316,14 +342,15 @@ async fn open(compute: &Compute, read: Read) -> Result<Opened, Failure> {
     }
 }
 
-/// An opened read: a value of known size, whose version is pinned, or one piece.
+/// An opened read: a value of known size, whose version is pinned, one piece, or a listing.
 enum Opened {
     Value(Value, u32),
     Piece(Piece),
+    Keys(Listing),
 }
 
 /// One read of at most [`PIECE_BYTES`].
-enum Piece {
+pub(super) enum Piece {
     Value { value: Rc<Value>, at: u32, bytes: u32, skip: usize },
     Blocks { block: Block, slba: u64, skip: u64, bytes: u32 },
     Memory { memory: Arc<LocalMemory>, start: u64, bytes: u32 },
