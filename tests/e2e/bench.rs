@@ -256,7 +256,8 @@ fn verify_is_measured_by_combination_and_computed_for_the_circuit() {
     });
     assert_eq!(row.unwrap()["cycles"], 16_817_434);
     let text = array.csd(&["bench", "verify", "--engine", "rtl", "--sizes", "60K"]);
-    text.expect(0, &["25x12", "60 KiB"]);
+    let text = text.expect(0, &[]).text().to_string();
+    assert!(text.contains("25x12") && text.contains("60 KiB"), "{text}");
     for wrong in ["0", "17G", "x"] {
         array.csd(&["bench", "verify", "--sizes", wrong]).expect(2, &["--sizes"]);
     }

@@ -1,7 +1,7 @@
 //! Compares CRC-32C of verify with crc-fast and libisal, on one core, in one run.
 //!
-//! Usage: `crc LIBISAL [ROUNDS]`, with the path of a shared library. The three alternate. Time is CPU
-//! time of the thread, so that other work on the machine counts little. Figures are medians of
+//! Usage: `crc LIBISAL [ROUNDS]`, with the path of a shared library. The three alternate. Time is
+//! CPU time of the thread, so that other work on the machine counts little. Figures are medians of
 //! rounds; ratios are quartiles of the rounds' ratios.
 
 use std::error::Error;

@@ -54,7 +54,7 @@ impl Machine {
             .flat_map(|units| (1..=UNROLL_MAX).map(move |unroll| Setting { units, unroll }))
     }
 
-    /// Returns the time of a part of `bytes` bytes, ns, as one of the units' parts that end in turn.
+    /// Returns the time of a part of `bytes` bytes, ns; the units' parts end in turn.
     fn part_ns(&self, setting: Setting, bytes: u64, free: f64) -> f64 {
         bytes as f64 / self.rate(setting, free) + self.part_ns / f64::from(setting.units)
     }

@@ -97,7 +97,8 @@ fn cpu_text(rows: &[Row]) -> String {
         let of_plan = |key: &str| number(shown[key].as_u64());
         let [low, median, high] = row.rate.map(|rate| rate / 1e9);
         text += &format!(
-            "{:>9} {:10} {:>6} {:>6} {:>7} {median:>8.2} {low:>8.2}-{high:<8.2} {:>12} {:>9} {:>8}\n",
+            "{:>9} {:10} {:>6} {:>6} {:>7} {median:>8.2} {low:>8.2}-{high:<8.2} \
+             {:>12} {:>9} {:>8}\n",
             size_text(row.bytes),
             shown["way"].as_str().unwrap_or_default(),
             of_plan("pages_per_unit"),

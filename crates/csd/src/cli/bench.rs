@@ -42,9 +42,10 @@ Examples:
     /// Measure verify by pages of a unit, units and unrolling
     ///
     /// Verifies files of 4 KiB, 60 KiB and 1 GiB in memory: page after page in one unit, by the
-    /// usual plan, and as a drive does that changes units and unrolling while it works. Combinations
-    /// take turns in rounds; figures are medians and quartiles. With --engine rtl nothing is
-    /// measured: the cycles of the circuit in rtl/ are computed for all combinations of 300 pages.
+    /// usual plan, and as a drive does that changes units and unrolling while it works.
+    /// Combinations take turns in rounds; figures are medians and quartiles. With --engine rtl
+    /// nothing is measured: the cycles of the circuit in rtl/ are computed for all combinations of
+    /// 300 pages.
     /// Exit code 4 if rates scatter by more than 15 %.
     #[command(after_help = "\
 Examples:
@@ -144,7 +145,7 @@ pub(crate) struct Verify {
     pub(crate) record: Option<PathBuf>,
 }
 
-/// What `csd bench verify` measures.
+/// Subject of `csd bench verify`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Engine {
     /// This machine

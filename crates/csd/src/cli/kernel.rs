@@ -39,9 +39,9 @@ impl KernelRun {
             command = command.arg(option(choice));
         }
         if usage.can_tune {
-            let help = "Let drives change units and unrolling while they work, by the rate they see and \
-                        the cores that hosts leave them; with --on host, try plans on a sample \
-                        of the chunks and take the fastest";
+            let help = "Let drives change units and unrolling while they work, by the rate they \
+                        see and the cores that hosts leave them; with --on host, try plans on a \
+                        sample of the chunks and take the fastest";
             let tune = Arg::new(TUNE).long(TUNE).action(ArgAction::SetTrue);
             command = command.arg(tune.help(help));
         }

@@ -72,7 +72,7 @@ struct Window {
 /// Controller of a drive's verifications.
 #[derive(Debug)]
 pub struct Adaptive {
-    /// What is known of each number of cores that hosts leave, from 1.
+    /// Best setting for each number of cores that hosts leave, from 1.
     known: Vec<Best>,
     /// Number of cores that hosts leave.
     free: u16,

@@ -5,9 +5,9 @@
 //! have the same remainder. The instruction of SSE4.2 takes the last 128 bits.
 //!
 //! Carry-less multiplications bound the speed, and the instruction of SSE4.2 uses other units of
-//! the processor. So before the vectors of a turn there are 64 bytes of which that instruction makes
-//! a state, and the state is added to the first bytes of the vectors. All loads are in ascending
-//! order: loads that jump within a page, or between pages, defeat the prefetchers.
+//! the processor. So before the vectors of a turn there are 64 bytes of which that instruction
+//! makes a state, and the state is added to the first bytes of the vectors. All loads are in
+//! ascending order: loads that jump within a page, or between pages, defeat the prefetchers.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
