@@ -1,4 +1,4 @@
-"""``csdplan validate``: a plan for this machine beside what it measures."""
+"""``csdplan validate``: a plan for this machine next to what it measures."""
 
 from __future__ import annotations
 
