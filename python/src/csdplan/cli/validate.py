@@ -17,7 +17,8 @@ from csdplan import commands
 from csdplan.cli.common import check_forms, reported, show
 from csdplan.cli.options import CsvOption, JsonOption, PlotOption, whole_numbers
 
-_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+#: Signals that end a process; not every system has them all.
+_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 #: Blanks that clear what a longer line of progress left.
 _WIDTH = 79
 
