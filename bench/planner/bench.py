@@ -15,6 +15,7 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -27,6 +28,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import csdplan
 import numpy as np
+from csdplan import commands
 from csdplan.sim import Job, Node, System, fleet_of, run_fluid, simulate
 from csdplan.solve import break_even
 from csdplan.solve.optimize import optimize, pareto
@@ -106,6 +108,23 @@ def front() -> None:
     assert pareto(_request(), 8)
 
 
+def plan() -> None:
+    """Plan 2 PB and 8 workloads from the whole catalogue, with limits, energy and alternatives."""
+    rates = {"count": 200, "vector-add": 60, "array-merge": 40, "page-rank": 80}
+    workloads = [f"{kernel}={rate}GB/s" for kernel, rate in rates.items()]
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(1, 5):
+            path = Path(folder) / f"own{number}.toml"
+            path.write_text(
+                f'name = "own{number}"\nthroughput = "{10 * number}GB/s"\n'
+                f'core = "{number}.5GB/s"\nreturns = 0.0{number}\n'
+            )
+            workloads.append(f"@{path}")
+        limits = {"budget": "3M", "power": "60kW", "write": "5GB/s", "kwh": 0.15, "growth": "10%"}
+        found = commands.plan("2PB", protect="rs:8+2", workload=workloads, **limits)
+    assert found.facts["verdict"] == "optimal"
+
+
 def imported() -> None:
     """Start an interpreter that imports the package and its command line."""
     subprocess.run([sys.executable, "-c", "import csdplan.cli"], check=True)
@@ -123,6 +142,7 @@ CASES: dict[str, tuple[Callable[[], None], float | None]] = {
     "events": (events, None),
     "optimize": (purchase, 5.0),
     "front": (front, None),
+    "plan": (plan, 5.0),
     "import": (imported, 0.5),
 }
 

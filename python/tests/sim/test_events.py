@@ -212,3 +212,16 @@ def test_data_that_nobody_can_reach_is_refused() -> None:
 def test_too_many_tasks_are_sent_to_the_fluid_mode() -> None:
     with pytest.raises(ModelError, match="fluid"):
         Job(tasks=1_000_001, task_bytes=1.0)
+
+
+@pytest.mark.parametrize("steal", [False, True])
+def test_media_that_never_hold_anything_up_are_left_out(
+    steal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = node(4, 8, 6, uplink_Bps=16e9, media_Bps=3.3e9)
+    assert not of.contended(Layout.SPREAD)
+    assert of.contended(Layout.WHOLE)
+    job = Job(400, 4e6, task_spread=0.3, skew=0.4, stragglers=2, steal=steal)
+    without = simulate(System(of, hosts=2), job)
+    monkeypatch.setattr(Node, "contended", lambda _self, _layout: True)
+    assert simulate(System(of, hosts=2), job).time_s == pytest.approx(without.time_s, rel=1e-9)

@@ -59,3 +59,10 @@ def test_a_shared_link_is_never_idle_and_never_overfull(flows: list[tuple[float,
     assert max(found) == pytest.approx(busy_until, rel=1e-6)
     for (start, size), end in zip(flows, found, strict=True):
         assert end >= start + size / 7.0 * (1 - 1e-6)
+
+
+def test_links_that_a_transfer_connects_share_from_then_on() -> None:
+    a, b = ("a",), ("b",)
+    # From 0.5 s on the third takes half of each link, and ends with the first.
+    found = ends({a: 10.0, b: 10.0}, [(0, (a,), 10.0), (0, (b,), 20.0), (0.5, (a, b), 5.0)])
+    assert found == pytest.approx([1.5, 2.5, 1.5])

@@ -1,4 +1,4 @@
-"""``csdplan validate``: a plan for this machine beside what it measures."""
+"""``csdplan validate``: a plan for this machine next to what it measures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from csdplan import commands
 from csdplan.cli.common import check_forms, reported, show
 from csdplan.cli.options import CsvOption, JsonOption, PlotOption, whole_numbers
 
-_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+#: Signals that end a process; not every system has them all.
+_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 #: Blanks that clear what a longer line of progress left.
 _WIDTH = 79
 

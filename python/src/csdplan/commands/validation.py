@@ -1,4 +1,4 @@
-"""A plan for this machine beside what it measures: validate."""
+"""A plan for this machine next to what it measures: validate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan beside what was measured: throughput, and the number of drives that breaks even.
+"""A plan next to what was measured: throughput, and the number of drives that breaks even.
 
 A plan has an interval from the quartiles of the host's measured times; drives are paced, so their
 planned throughput is exact. A measurement has the quartiles of its runs. Which side is faster is
@@ -118,7 +118,7 @@ class Validation:
 
 
 def compare(setting: Setting, pace: Pace, host: Profile, samples: Sequence[Sample]) -> Validation:
-    """Plan every kernel from the pace and the host's profile, and set it beside the samples.
+    """Plan every kernel from the pace and the host's profile, and set it next to the samples.
 
     Parameters
     ----------

@@ -58,6 +58,7 @@ class _Run:
     waiting: list[list[float]]
     slow: list[float]
     left: int
+    contended: bool
     books: _Books = field(default_factory=_Books)
 
     def host_of(self, drive: int) -> int:
@@ -133,11 +134,12 @@ def _begin(system: System, job: Job) -> _Run:
         first += count
     env = simpy.Environment()
     slow = slowness(drives, job.stragglers, job.straggler_factor, job.seed).tolist()
-    links = FairLinks(env, _capacities(system, slow))
-    return _Run(env, system, job, links, waiting, slow, job.tasks)
+    contended = node.contended(job.layout)
+    links = FairLinks(env, _capacities(system, slow, contended=contended))
+    return _Run(env, system, job, links, waiting, slow, job.tasks, contended)
 
 
-def _capacities(system: System, slow: list[float]) -> dict[Link, float]:
+def _capacities(system: System, slow: list[float], *, contended: bool) -> dict[Link, float]:
     node = system.node
     capacity: dict[Link, float] = {}
     for host in range(system.hosts):
@@ -147,7 +149,7 @@ def _capacities(system: System, slow: list[float]) -> dict[Link, float]:
         for index in range(node.drives):
             drive = host * node.drives + index
             capacity["port", drive] = node.port_Bps
-            if node.contended and index < node.enabled:
+            if contended and index < node.enabled:
                 capacity["media", drive] = node.all_readers_Bps
                 capacity["inside", drive] = node.drive_read_Bps / slow[drive]
     if system.network_Bps is not None:
@@ -173,7 +175,7 @@ def _media(run: _Run, drive: int) -> Parts:
     transfer lengthens the transfer, not the reading of the media.
     """
     node = run.system.node
-    if not node.contended:
+    if not run.contended:
         return ()
     if run.job.layout is Layout.WHOLE:
         computes = drive % node.drives < node.enabled
@@ -254,7 +256,7 @@ def _process(run: _Run, drive: int, task: _Task) -> Steps:
         path = (*_path(run, task.drive, run.host_of(drive)), ("port", drive))
         run.books.read_bytes += job.task_bytes
         yield run.links.transfer(path, job.task_bytes, _media(run, task.drive))
-    elif node.contended:
+    elif run.contended:
         yield run.links.transfer((("inside", drive), ("media", drive)), job.task_bytes)
     else:
         yield run.env.timeout(slow * job.task_bytes / node.drive_read_Bps)

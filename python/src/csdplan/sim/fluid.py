@@ -105,6 +105,27 @@ class Fleet:
         """Input that lies on all drives of each host [bytes]."""
         return np.asarray(self.work_bytes.sum(axis=1))
 
+    @cached_property
+    def most_work_bytes(self) -> FloatArray:
+        """Input on the fullest drive of each host [bytes]."""
+        return np.asarray(self.work_bytes.max(axis=1))
+
+    @cached_property
+    def fastest_Bps(self) -> FloatArray:
+        """Speed of the fastest drive of each host, on its own data [bytes/s]."""
+        return np.asarray(self.drive_Bps.max(axis=1))
+
+    @cached_property
+    def all_stolen_Bps(self) -> FloatArray:
+        """Speed of all computing drives of each host together, on others' data [bytes/s]."""
+        return np.asarray(np.where(self.drive_Bps > 0, self.stolen_Bps, 0.0).sum(axis=1))
+
+    @cached_property
+    def stolen_for_own(self) -> FloatArray:
+        """Speed of each drive on others' data over that on its own [1]; 0 if it computes none."""
+        none = np.zeros_like(self.drive_Bps)
+        return np.divide(self.stolen_Bps, self.drive_Bps, out=none, where=self.drive_Bps > 0)
+
 
 @dataclass(frozen=True)
 class FleetOutcome:
@@ -213,34 +234,39 @@ def _unread(fleet: Fleet, time_s: FloatArray) -> FloatArray:
     return np.asarray(fleet.host_bytes - drives * fleet.media_Bps * time_s)
 
 
-def _inside(fleet: Fleet, time_s: FloatArray) -> FloatArray:
-    """Return the most that each drive does of its own data in `time_s` [bytes].
+def _inside(fleet: Fleet, time_s: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the most that drives, and those of a host together, do of their data [bytes].
 
     The data that drives leave is read from all media of the host evenly, and a drive gets what
     its media have left: b = M T - R / D for each, and R is the work W less the sum of min(c, b)
     over drives that could do c. The largest such b is found in closed form, by how many drives it
     holds up.
     """
-    could = np.minimum(fleet.work_bytes, fleet.drive_Bps * time_s[:, None])
+    could = fleet.drive_Bps * time_s[:, None]
+    np.minimum(fleet.work_bytes, could, out=could)
+    summed = could.sum(axis=1)
     drives = could.shape[1]
     work = fleet.host_bytes
     budget = fleet.media_Bps * time_s
-    most = budget - (work - could.sum(axis=1)) / drives
-    short = np.flatnonzero(most < could.max(axis=1))
+    most = budget - (work - summed) / drives
+    # No drive does more than the fastest could; only where that is too much is each one looked at.
+    suspect = np.flatnonzero(most < np.minimum(fleet.fastest_Bps * time_s, fleet.most_work_bytes))
+    short = suspect[most[suspect] < could[suspect].max(axis=1)]
     if not short.size:
-        return could
+        return could, summed
     # Of the drives, in order, all but the j largest do what they could: D (M T - b) = R.
     order = np.sort(could[short], axis=1)
-    summed = np.cumsum(order, axis=1) - order
+    before = np.cumsum(order, axis=1) - order
     held_up = np.arange(drives, 0, -1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        level = (drives * budget[short, None] + summed - work[short, None]) / (drives - held_up)
+        level = (drives * budget[short, None] + before - work[short, None]) / (drives - held_up)
     level[:, 0] = 0.0  # all are held up, and nothing but the media's bandwidth counts
     below = np.pad(order, ((0, 0), (1, 0)))[:, :-1]
     fits = (level <= order * (1 + _ROUNDING)) & (level >= below * (1 - _ROUNDING))
     found = np.where(fits, level, 0.0).max(axis=1)
     could[short] = np.minimum(could[short], np.maximum(found, 0.0)[:, None])
-    return could
+    summed[short] = could[short].sum(axis=1)
+    return could, summed
 
 
 def _excess(fleet: Fleet, time_s: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -249,15 +275,15 @@ def _excess(fleet: Fleet, time_s: FloatArray) -> tuple[FloatArray, FloatArray, F
     Data that its drives leave, rates at which its idle drives could process others' data, and
     the results that its drives send over the switch.
     """
-    could = fleet.drive_Bps * time_s[:, None]
-    done = _inside(fleet, time_s)
-    excess = np.asarray((fleet.work_bytes - done).sum(axis=1))
-    crossed = fleet.result_ratio * done.sum(axis=1)
+    done, summed = _inside(fleet, time_s)
+    excess = fleet.host_bytes - summed
+    crossed = fleet.result_ratio * summed
     if not fleet.steal:
         return excess, np.zeros_like(excess), crossed
-    share = np.divide(could - done, could, out=np.zeros_like(could), where=could > 0)
-    spare = (share * fleet.stolen_Bps).sum(axis=1) * time_s
-    return excess, np.asarray(spare), crossed
+    # A drive that does x of its own data at speed v has T - x / v left for others'.
+    worked = np.einsum("hd,hd->h", done, fleet.stolen_for_own)
+    spare = np.maximum(fleet.all_stolen_Bps * time_s - worked, 0.0)
+    return excess, spare, crossed
 
 
 def _fits_together(fleet: Fleet, time_s: float) -> bool:
@@ -283,7 +309,7 @@ def _outcome(
     fleet: Fleet, time_s: float, alone_s: FloatArray, system: System | None
 ) -> FleetOutcome:
     times = np.full(len(alone_s), time_s)
-    own = _inside(fleet, times)
+    own, _ = _inside(fleet, times)
     busy = np.divide(own, fleet.drive_Bps, out=np.zeros_like(own), where=fleet.drive_Bps > 0)
     excess, spare, _ = _excess(fleet, times)
     helped = np.minimum(excess, spare)

@@ -2,13 +2,15 @@
 
 Transfers over the same links run at the same speed, so they form one class, and a class needs one
 number: how many bytes each of its transfers has received so far. Speeds change only when a
-transfer begins or ends; between those instants nothing is computed.
+transfer begins or ends; between those instants nothing is computed. Links that no transfer
+connects, such as those of two hosts, do not affect each other, and are computed apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from heapq import heappop, heappush
 from itertools import count
 
@@ -33,9 +35,20 @@ class _Class:
     speed_Bps: float = 0.0
     ends: list[tuple[float, int, float, simpy.Event]] = field(default_factory=list)
 
+    @cached_property
     def weights(self) -> tuple[tuple[Link, float], ...]:
-        """Return every link and the bytes that it carries for each byte transferred."""
+        """Every link, and the bytes that it carries for each byte transferred."""
         return (*((link, 1.0) for link in self.path), *self.parts)
+
+
+@dataclass(eq=False)
+class _Group:
+    """Links that transfers connect, and the classes of transfers over them."""
+
+    links: set[Link]
+    classes: dict[tuple[Path, Parts], _Class] = field(default_factory=dict)
+    updated_s: float = 0.0
+    alarm: simpy.Event | None = None
 
 
 class FairLinks:
@@ -57,10 +70,9 @@ class FairLinks:
     def __init__(self, env: simpy.Environment, capacity_Bps: Mapping[Link, float]) -> None:
         self._env = env
         self._capacity_Bps = dict(capacity_Bps)
-        self._classes: dict[tuple[Path, Parts], _Class] = {}
+        self._groups: dict[Link, _Group] = {}
+        self._connected: set[tuple[Path, Parts]] = set()
         self._order = count()
-        self._updated_s = 0.0
-        self._alarm: simpy.Event | None = None
         self.carried_bytes: dict[Link, float] = dict.fromkeys(self._capacity_Bps, 0.0)
 
     def transfer(self, path: Path, bytes: float, parts: Parts = ()) -> simpy.Event:
@@ -69,31 +81,57 @@ class FairLinks:
         Every link of `path` carries all of it, those of `parts` the share that stands with them.
         """
         done = self._env.event()
-        self._advance()
-        flows = self._classes.setdefault((path, parts), _Class(path, parts))
-        entry = (flows.served + bytes, next(self._order), bytes, done)
-        heappush(flows.ends, entry)
-        for link, weight in flows.weights():
+        group = self._group(path, parts)
+        self._advance(group)
+        flows = group.classes.get((path, parts))
+        if flows is None:
+            flows = group.classes[path, parts] = _Class(path, parts)
+        heappush(flows.ends, (flows.served + bytes, next(self._order), bytes, done))
+        for link, weight in flows.weights:
             self.carried_bytes[link] += weight * bytes
-        self._share()
+        self._share(group)
         return done
 
-    def _advance(self) -> None:
+    def _group(self, path: Path, parts: Parts) -> _Group:
+        """Return the group of these links, which are one from now on."""
+        if (path, parts) in self._connected:
+            return self._groups[path[0]]
+        self._connected.add((path, parts))
+        links = {*path, *(link for link, _ in parts)}
+        merged = _Group(set(links), updated_s=self._env.now)
+        for group in {id(g): g for g in map(self._groups.get, links) if g is not None}.values():
+            self._advance(group)
+            group.alarm = None
+            merged.links |= group.links
+            merged.classes |= group.classes
+        self._groups |= dict.fromkeys(merged.links, merged)
+        return merged
+
+    def _advance(self, group: _Group) -> None:
         """Serve every class up to now."""
-        passed_s = self._env.now - self._updated_s
-        self._updated_s = self._env.now
+        passed_s = self._env.now - group.updated_s
+        group.updated_s = self._env.now
         if passed_s > 0:
-            for flows in self._classes.values():
+            for flows in group.classes.values():
                 flows.served += flows.speed_Bps * passed_s
 
-    def _share(self) -> None:
+    def _share(self, group: _Group) -> None:
         """Give every class its fair speed, and wake when the first transfer will end."""
-        classes = [(flows, flows.weights()) for flows in self._classes.values()]
-        left = dict(self._capacity_Bps)
+        capacity = self._capacity_Bps
+        if len(group.classes) == 1:
+            (flows,) = group.classes.values()
+            transfers = len(flows.ends)
+            flows.speed_Bps = min(
+                capacity[link] / (weight * transfers) for link, weight in flows.weights
+            )
+            self._wake(group)
+            return
+        classes = [(flows, flows.weights) for flows in group.classes.values()]
         users: dict[Link, float] = {}
         for flows, weights in classes:
             for link, weight in weights:
                 users[link] = users.get(link, 0.0) + weight * len(flows.ends)
+        left = {link: capacity[link] for link in users}
         while classes:
             speed_Bps = min(left[link] / used for link, used in users.items())
             # Equally tight links, such as those of equal drives, are settled in one turn.
@@ -108,32 +146,32 @@ class FairLinks:
                 for link, weight in weights:
                     # Rounding may take a hair more than there is; a class behind it gets the
                     # smallest speed that still ends, never none.
-                    floor = 1e-12 * self._capacity_Bps[link]
+                    floor = 1e-12 * capacity[link]
                     taken = weight * len(flows.ends)
                     left[link] = max(left[link] - speed_Bps * taken, floor)
                     users[link] -= taken
             classes = rest
             wanted = {link for _, weights in classes for link, _ in weights}
             users = {link: used for link, used in users.items() if link in wanted}
-        self._wake()
+        self._wake(group)
 
-    def _wake(self) -> None:
+    def _wake(self, group: _Group) -> None:
         waits = [
             max(0.0, (flows.ends[0][0] - flows.served) / flows.speed_Bps)
-            for flows in self._classes.values()
+            for flows in group.classes.values()
         ]
         if not waits:
             return
         alarm = self._env.timeout(min(waits))
-        self._alarm = alarm
+        group.alarm = alarm
         assert alarm.callbacks is not None, "a new event takes callbacks"
-        alarm.callbacks.append(self._ring)
+        alarm.callbacks.append(partial(self._ring, group))
 
-    def _ring(self, alarm: simpy.Event) -> None:
-        if alarm is not self._alarm:
+    def _ring(self, group: _Group, alarm: simpy.Event) -> None:
+        if alarm is not group.alarm:
             return  # speeds have changed since it was set
-        self._advance()
-        for key, flows in list(self._classes.items()):
+        self._advance(group)
+        for key, flows in list(group.classes.items()):
             while flows.ends:
                 end, _, bytes, done = flows.ends[0]
                 if end - flows.served > _TOGETHER * bytes:
@@ -141,5 +179,5 @@ class FairLinks:
                 heappop(flows.ends)
                 done.succeed()
             if not flows.ends:
-                del self._classes[key]
-        self._share()
+                del group.classes[key]
+        self._share(group)

@@ -114,11 +114,16 @@ class Node:
         """Bytes per second that the media of a drive deliver to all readers together."""
         return self.media_Bps or max(self.drive_read_Bps, self.port_Bps)
 
-    @property
-    def contended(self) -> bool:
-        """True if a drive's own reading and a host's together want more than its media deliver."""
-        wanted = self.drive_read_Bps + self.port_Bps
-        return self.enabled > 0 and self.all_readers_Bps < wanted
+    def contended(self, layout: Layout) -> bool:
+        """Return True if a drive and the hosts can want more than its media deliver.
+
+        Whatever leaves a host's drives passes its switch; what is spread comes from all drives
+        evenly. So no drive sends more than its part of the switch.
+        """
+        sent = self.port_Bps
+        if layout is Layout.SPREAD:
+            sent = min(sent, self.uplink_Bps / self.drives)
+        return self.enabled > 0 and self.all_readers_Bps < self.drive_read_Bps + sent / self.sd_tx
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,15 @@ from typing import Any
 _WARNED = 4
 #: PR_SET_PDEATHSIG of prctl(2).
 _SET_DEATH_SIGNAL = 1
-_LIBC = ctypes.CDLL(None)
 
 
-def end_with_parent() -> None:
-    """Let Linux stop this process when its parent ends, even if the parent is killed."""
-    _LIBC.prctl(_SET_DEATH_SIGNAL, int(signal.SIGTERM))
+def _end_with_parent() -> Callable[[], object] | None:
+    """Return what a new process does so that Linux stops it when its parent is killed."""
+    if not sys.platform.startswith("linux"):
+        return None
+    # Loaded before the fork: the new process only calls.
+    prctl = ctypes.CDLL(None).prctl
+    return lambda: prctl(_SET_DEATH_SIGNAL, int(signal.SIGTERM))
 
 
 class Csd:
@@ -61,7 +66,7 @@ class Csd:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            preexec_fn=end_with_parent,  # noqa: PLW1509 - takes no lock, allocates nothing
+            preexec_fn=_end_with_parent(),  # noqa: PLW1509 - it takes no lock
         )
 
     def run(self, array: Path, *words: str | Path) -> dict[str, Any]:
@@ -79,7 +84,7 @@ class Csd:
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
-            preexec_fn=end_with_parent,
+            preexec_fn=_end_with_parent(),
         )
         try:
             answer = json.loads(done.stdout)

@@ -91,7 +91,7 @@ def measure(
     folder : Path
         Folder for scratch files.
     progress : callable
-        Told of each step before it begins.
+        Called before each step.
 
     Returns
     -------
