@@ -1,7 +1,7 @@
 """The request that a scenario asks of ``csdplan plan``, and the request file that holds both.
 
-The file is the one that ``csdplan plan --ask`` reads; what the page shows beside the question
-stands in its table ``page``, which that command leaves alone.
+The file is the one that ``csdplan plan --ask`` reads; the fields that are about break-even
+points stand in its table ``page``, which that command leaves alone.
 """
 
 from __future__ import annotations

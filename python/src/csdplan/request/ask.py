@@ -300,7 +300,7 @@ def _read(path: Path) -> dict[str, Any]:
     return body
 
 
-#: Keys of a question's file. ``page`` holds what the local page shows beside the question.
+#: Keys of a question's file. ``page`` holds fields of the local page that are no question.
 KEYS = frozenset({
     "store", "usable", "protect", "workload", "write", "filesystem", "spare", "growth",
     "compression", "budget", "power", "rack", "kwh", "years", "hosts_max", "overlap", "profile",
