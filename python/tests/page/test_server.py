@@ -92,6 +92,11 @@ def test_several_drives_of_a_profile_can_be_picked() -> None:
     assert 'id="a-ssd-box" hidden' in found["forms"]["a-choices"]
 
 
+def test_a_profile_that_is_gone_is_said_so() -> None:
+    values = {**to_values(State()), "profile": UPLOADED}
+    assert "profile = uploaded" in post("/answer", {"a": values, "b": None})["fault"]
+
+
 def test_saving_and_opening_a_scenario() -> None:
     values = to_values(State(cores=12, store=77))
     file = post("/save", {"a": values, "b": None, "form": "request", "which": "a"})

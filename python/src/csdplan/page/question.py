@@ -175,7 +175,7 @@ def _rounded(value: float) -> float:
 
 def _refuse_files(values: Mapping[str, Any]) -> None:
     given = values.get("workload", ())
-    for one in [given] if isinstance(given, str) else given:
+    for one in given if isinstance(given, list) else [given]:
         if isinstance(one, str) and one.startswith("@"):
             expected = "its name, throughput and core in this file: the page reads no other one"
             raise ModelError("workload", one, expected)

@@ -264,7 +264,10 @@ class _Reader:
 
     def works(self, folder: Path | None) -> tuple[Work, ...]:
         given = self._values.get("workload") or ()
-        found = []
+        found: list[Work] = []
+        if not isinstance(given, str | Mapping | list | tuple):
+            self.wrong("workload", given, 'a list, such as ["count=120GB/s"]')
+            return ()
         for one in [given] if isinstance(given, str | Mapping) else list(given):
             try:
                 if isinstance(one, Mapping):
