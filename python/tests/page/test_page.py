@@ -12,7 +12,7 @@ from csdplan.page import figures as own
 from csdplan.page import layout
 from csdplan.page.answer import answer, resolved
 from csdplan.page.server import Page, updated
-from csdplan.page.state import State, Work, to_values
+from csdplan.page.state import State, Work, computing_names, normalized, picks, to_values
 from csdplan.plot import figures
 from csdplan.profile import Profile
 from csdplan.result.planned import Planned
@@ -174,6 +174,15 @@ def test_the_page_says_what_to_measure_next() -> None:
     host = found.system.hosts[-1]
     assert name == "csd_tx_s", "as the thorough analysis has it (tutorial 3)"
     assert (host.devices_low or 0) <= low < high <= (host.devices_high or 0)
+
+
+@pytest.mark.parametrize("profile", computing_names())
+def test_every_shipped_profile_has_answers(profile: str) -> None:
+    for kernel in picks(State(profile=profile))["kernel"]:
+        state = normalized(State(profile=profile, kernel=kernel))
+        found = updated({"a": to_values(state), "b": None})
+        assert found["html"]["fault"] == ""
+        assert found["html"]["short"].startswith(f"{kernel}: break-even ")
 
 
 def test_the_page_is_whole_without_a_script() -> None:
