@@ -58,11 +58,17 @@ def test_the_planner_plans_without_the_extra(wheels: tuple[Path, Path], clean: P
     planner, _ = wheels
     names = zipfile.ZipFile(planner).namelist()
     assert not any("reproduce" in name or "claims" in name for name in names)
+    page = {"page/assets/page.css", "page/assets/page.js", "page/assets/break-even.svg"}
+    assert {f"csdplan/{name}" for name in {*page, "plot/screen.css", "plot/screen.js"}} <= set(
+        names
+    )
     install(clean, planner)
     found = csdplan(clean, "bep", "--profile", "newport", "--kernel", "count", "--csv")
     assert found.returncode == 0, found.stderr
     assert ",breaks_even,12,12,none," in found.stdout
-    for command in (["ec"], ["tco"], ["overload", "--profile", "newport", "--kernel", "count"]):
+    report = ["report", "-o", "report.html"]
+    overload = ["overload", "--profile", "newport", "--kernel", "count"]
+    for command in (["ec"], ["tco"], overload, report):
         assert csdplan(clean, *command).returncode == 0, command
     refused = csdplan(clean, "reproduce")
     assert refused.returncode == 1

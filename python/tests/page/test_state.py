@@ -213,6 +213,8 @@ def test_a_profile_next_to_the_request_is_read(tmp_path: Path) -> None:
         ("store = '1TB'\nprofile = '/etc/passwd'", "profile = /etc/passwd"),
         ("store = '1TB'\nworkload = [{ name = 'a' }]", "without core, throughput"),
         ("budget = '5k'", "store, workload"),
+        ("workload = 5", "workload = 5: expected a list"),
+        ("workload = [[1]]", "workload"),
     ],
 )
 def test_a_bad_request_is_refused_in_words(text: str, says: str) -> None:

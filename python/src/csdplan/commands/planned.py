@@ -143,7 +143,8 @@ def plan(
     values = {} if ask is None else read_file_of_question(Path(ask))
     values |= {name: value for name, value in given.items() if value is not None}
     folder = None if ask is None else Path(ask).parent
-    source = profile or _beside(values.get("profile", _PROFILE), folder)
+    named = values.get("profile", _PROFILE)
+    source = _beside(named, folder) if profile is None else profile
     question = read_ask(values, folder)
     chosen = load_catalogue(prices)
     question_asked = _Question(question, chosen, source, tuple(only), tuple(without))

@@ -34,7 +34,8 @@ def page(title: str, under: str, sections: Sequence[str]) -> str:
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{_safe(title)}</title>\n<style>{screen.STYLE}{STYLE}{_STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{_safe(title)}</title>\n<style>{screen.STYLE}{STYLE}{_STYLE}</style>\n"
+        "</head>\n<body>\n"
         f"<h1>{_safe(title)}</h1>\n<p class='note'>{_safe(under)}</p>\n"
         + "\n".join(sections)
         + "\n</body>\n</html>\n"

@@ -27,6 +27,7 @@ th, td { text-align: left; padding: .25rem .9rem .25rem 0; border-bottom: 1px so
   .many tr { border-bottom: 1px solid var(--rule); padding: .3rem 0; }
   .many td { display: flex; justify-content: space-between; gap: 1rem; border: 0; padding: .05rem 0;
     text-align: right; }
+  .many td:empty { display: none; }
   .many td::before { content: attr(data-name); color: var(--soft); text-align: left; }
 }
 """

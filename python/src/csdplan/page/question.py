@@ -1,7 +1,7 @@
 """The request that a scenario asks of ``csdplan plan``, and the request file that holds both.
 
-The file is the one that ``csdplan plan --ask`` reads; what the page shows beside the question
-stands in its table ``page``, which that command leaves alone.
+The file is the one that ``csdplan plan --ask`` reads; the fields that are about break-even
+points stand in its table ``page``, which that command leaves alone.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _rounded(value: float) -> float:
 
 def _refuse_files(values: Mapping[str, Any]) -> None:
     given = values.get("workload", ())
-    for one in [given] if isinstance(given, str) else given:
+    for one in given if isinstance(given, list) else [given]:
         if isinstance(one, str) and one.startswith("@"):
             expected = "its name, throughput and core in this file: the page reads no other one"
             raise ModelError("workload", one, expected)

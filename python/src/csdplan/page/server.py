@@ -275,6 +275,9 @@ def serve(port: int, planner: Planner) -> None:
         """Passes requests of a connection to the page."""
 
         protocol_version = "HTTP/1.1"
+        # Head and body go out together: apart, the second would wait for the first's receipt.
+        wbufsize = -1
+        disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
             """Answer a GET."""

@@ -264,7 +264,10 @@ class _Reader:
 
     def works(self, folder: Path | None) -> tuple[Work, ...]:
         given = self._values.get("workload") or ()
-        found = []
+        found: list[Work] = []
+        if not isinstance(given, str | Mapping | list | tuple):
+            self.wrong("workload", given, 'a list, such as ["count=120GB/s"]')
+            return ()
         for one in [given] if isinstance(given, str | Mapping) else list(given):
             try:
                 if isinstance(one, Mapping):
@@ -300,7 +303,7 @@ def _read(path: Path) -> dict[str, Any]:
     return body
 
 
-#: Keys of a question's file. ``page`` holds what the local page shows beside the question.
+#: Keys of a question's file. ``page`` holds fields of the local page that are no question.
 KEYS = frozenset({
     "store", "usable", "protect", "workload", "write", "filesystem", "spare", "growth",
     "compression", "budget", "power", "rack", "kwh", "years", "hosts_max", "overlap", "profile",

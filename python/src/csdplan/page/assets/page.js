@@ -7,6 +7,7 @@
   let busy = false;
   let next = null; // change that came while the server was answering
   let buying = 0;
+  const last = new Map(); // HTML of each part that is shown
 
   const fields = (which) => {
     const found = { text: texts[which] };
@@ -62,15 +63,19 @@
 
   const replace = (id, html, forced) => {
     const box = $(id);
-    if (box.dataset.last === html) return;
+    if (last.get(id) === html) return;
     const focused = document.activeElement;
     const inside = box.contains(focused);
     if (inside && focused.tagName === "INPUT" && !forced) return;
     box.innerHTML = html;
-    box.dataset.last = html;
+    last.set(id, html);
     if (inside && focused.id) $(focused.id)?.focus();
   };
   const show = (answer, forced) => {
+    if (answer.fault) {
+      $("refused").textContent = answer.fault;
+      return;
+    }
     for (const wrong of document.querySelectorAll(".wrong")) wrong.textContent = "";
     for (const one of document.querySelectorAll("[aria-invalid]")) one.removeAttribute("aria-invalid");
     for (const [id, fault] of Object.entries(answer.faults)) {
@@ -82,10 +87,9 @@
       return;
     }
     for (const [id, html] of Object.entries(answer.html)) {
-      if ($(id).dataset.last !== html) {
-        $(id).innerHTML = html;
-        $(id).dataset.last = html;
-      }
+      if (last.get(id) === html) continue;
+      $(id).innerHTML = html;
+      last.set(id, html);
     }
     for (const [id, html] of Object.entries(answer.forms)) replace(id, html, forced);
     for (const [which, values] of Object.entries(answer.values)) {
@@ -113,7 +117,7 @@
       if (!next) show(answer, Boolean(act) && act.what !== "redraw");
       requestAnimationFrame(() =>
         setTimeout(() => { body.dataset.tookMs = (performance.now() - began).toFixed(1); }));
-      if (!Object.keys(answer.faults).length) plan();
+      if (!answer.fault && !Object.keys(answer.faults).length) plan();
     } catch (error) {
       $("refused").textContent = `No answer came: ${error.message}. Is csdplan ui still running?`;
     }
