@@ -28,32 +28,34 @@ const LIMIT: Duration = Duration::from_secs(600);
 const MB: u64 = 1_000_000;
 
 /// Drive with both doors, and the machine of a host.
-struct Doors {
-    world: World,
-    drive: MachineId,
-    host: MachineId,
+pub struct Doors {
+    pub world: World,
+    pub drive: MachineId,
+    pub host: MachineId,
+    pub resources: Resources,
 }
 
 impl Doors {
-    fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         let world = World::new(seed, WorldConfig::default());
         let (drive, host) = (world.machine("drive", DRIVE, 2), world.machine("host", HOST, 1));
-        Self { world, drive, host }
+        Self { world, drive, host, resources: Resources::default() }
     }
 
     /// Starts the drive, and `guest` on its machine.
-    fn serve<F: Future<Output = ()> + 'static>(
+    pub fn serve<F: Future<Output = ()> + 'static>(
         &self,
         (media, is_new): (&Media, bool),
         model: Option<Model>,
         guest: impl Fn(Arc<drive::Shared>) -> F + 'static,
     ) {
         let (media, guest) = (media.clone(), Rc::new(guest));
+        let resources = self.resources.clone();
         self.world.start(self.drive, move |core| {
             let (media, guest, model) = (media.clone(), Rc::clone(&guest), model.clone());
+            let resources = resources.clone();
             async move {
                 if core == CoreId(0) {
-                    let resources = Resources::default();
                     let opened = drive::open(media, is_new, NQN, &SPLIT, &resources);
                     let mut shared = opened.await.expect("opens");
                     let alone = Arc::get_mut(&mut shared).expect("made just now");
@@ -73,22 +75,22 @@ impl Doors {
     }
 
     /// Runs a host's main to its end.
-    fn host<F: Future<Output = ()> + 'static>(&self, main: impl Fn() -> F + 'static) {
+    pub fn host<F: Future<Output = ()> + 'static>(&self, main: impl Fn() -> F + 'static) {
         self.world.start(self.host, move |_| main());
         let ended = self.world.run_until(|world| !world.is_running(self.host), LIMIT);
         ended.unwrap_or_else(|stuck| panic!("the host: {stuck}"));
     }
 }
 
-fn memory() -> Media {
+pub fn memory() -> Media {
     Media::Memory(Arc::new(Memory::new(128 << 20)))
 }
 
-fn outside() -> Address {
+pub fn outside() -> Address {
     Address::new(SocketAddr::from((DRIVE, 4420)), NQN)
 }
 
-fn inside() -> Address {
+pub fn inside() -> Address {
     Address::new(Path::new(SOCKET), NQN)
 }
 

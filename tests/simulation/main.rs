@@ -37,6 +37,8 @@ mod served;
 mod stalled;
 mod strangers;
 mod tombstone;
+mod tunnel;
+mod tunnel_waits;
 mod uncertain;
 mod workload;
 

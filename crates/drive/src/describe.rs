@@ -65,5 +65,6 @@ pub(crate) fn subsystem(
         queue_entries_max: QUEUE_ENTRIES_MAX,
         mdts: MDTS,
         in_capsule_bytes_max: IN_CAPSULE_BYTES_MAX,
+        tunnel: resources.tunnel.is_some(),
     }
 }

@@ -37,6 +37,7 @@ use crate::transport::budget::Budget;
 use crate::transport::connections::Connections;
 use crate::transport::newcomers::Newcomers;
 use crate::transport::turns::Turns;
+use crate::tunnel::Tunnel;
 
 /// Most bytes that one receive call of a core takes.
 const SCRATCH_BYTES: usize = 256 << 10;
@@ -59,6 +60,8 @@ pub struct Shared {
     pub controllers: Controllers,
     /// Log of the last executions.
     pub execution_log: ExecutionLog,
+    /// Tunnel, if there is one.
+    pub tunnel: Option<Tunnel>,
     /// Device model that answers are delayed by.
     pub throttle: Throttle,
     /// Counters by core.
@@ -185,6 +188,7 @@ pub async fn open(
         segments,
         controllers: Controllers::default(),
         execution_log: ExecutionLog::default(),
+        tunnel: resources.tunnel.clone().map(Tunnel::new),
         throttle: Throttle::default(),
         counters: (0..cores).map(|_| Arc::default()).collect(),
         accepted: AtomicU64::new(0),

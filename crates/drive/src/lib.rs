@@ -15,6 +15,7 @@
 //! - [`serve`](mod@serve), [`life`]: serving, start and stop
 //! - `describe`: identity and namespaces
 //! - `side`: the sides that connections come from
+//! - [`tunnel`]: packets between a host and the drive's own operating system
 //! - [`throttle`]: delays of a modelled device
 //! - [`health`]: failing media
 //! - [`mod@log`], [`metrics`]: events and counts
@@ -39,6 +40,7 @@ pub mod serve;
 mod side;
 pub mod throttle;
 pub mod transport;
+pub mod tunnel;
 
 pub use config::{Config, HostLimits, MediaKind};
 pub use controller::Access;

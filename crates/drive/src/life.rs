@@ -121,6 +121,9 @@ pub async fn drain(shared: &Shared, limit: Duration) -> Result<(), Error> {
             sleep(LOOK_EVERY).await;
         }
     };
+    if let Some(tunnel) = &shared.tunnel {
+        tunnel.close();
+    }
     on_all(|core| core.connections.drain_io());
     let mut stopped = Ok(());
     let ended = timeout(limit, all_gone).await;

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::format::PAGE_BYTES;
 use crate::namespace::compute::Admission;
 use crate::namespace::kv::IndexKind;
+use crate::tunnel;
 
 /// Namespaces that hosts see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +56,8 @@ pub struct Resources {
     pub admission: Admission,
     /// Limits of one execution of a program.
     pub limits: Limits,
+    /// Tunnel between hosts and the drive's own operating system, if there is one.
+    pub tunnel: Option<tunnel::Options>,
     /// True if programs and memory range sets belong to all hosts, not to the one that made them.
     pub shared_compute: bool,
 }
@@ -70,6 +73,7 @@ impl Default for Resources {
             engines: Vec::new(),
             admission: Admission::Digests(Vec::new()),
             limits: Limits::default(),
+            tunnel: None,
             shared_compute: false,
         }
     }

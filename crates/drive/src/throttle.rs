@@ -101,6 +101,11 @@ impl Throttle {
     /// Waits for as long as the device takes for the data of an I/O command of this side that is no
     /// execution.
     pub async fn transfer(&self, sqe: &Sqe, side: Side) {
+        self.cross(sqe, side, sqe.sgl().length()).await;
+    }
+
+    /// As [`Self::transfer`], for `bytes` bytes of the command's data.
+    pub async fn cross(&self, sqe: &Sqe, side: Side, bytes: u32) {
         let Some(model) = self.model.get() else { return };
         let bandwidths = match side {
             Side::Outside => model.outside,
@@ -114,7 +119,7 @@ impl Throttle {
             _ => return,
         };
         let Some(bandwidth) = bandwidth else { return };
-        let cost = u128::from(sqe.sgl().length()) * 1_000_000_000 / u128::from(bandwidth.max(1));
+        let cost = u128::from(bytes) * 1_000_000_000 / u128::from(bandwidth.max(1));
         sleep_until(server.reserve(now(), u64::try_from(cost).unwrap_or(u64::MAX))).await;
     }
 

@@ -21,6 +21,7 @@
 //! - [`nvm`], [`kv`], [`memory`], [`compute`]: the I/O command sets
 //! - [`execute`]: the payload of Execute Program
 //! - [`executions`]: the log of executions
+//! - [`tunnel`]: packets to and from the drive's own operating system
 //! - [`program`]: programs that hosts load, and memory ranges
 //! - [`discovery`]: subsystems to connect to
 //! - [`identify`], [`log`], [`feature`]: data of admin commands
@@ -50,6 +51,7 @@ pub mod program;
 pub mod property;
 pub mod status;
 pub mod tcp;
+pub mod tunnel;
 pub mod vendor;
 pub mod wire;
 

@@ -86,6 +86,8 @@ codes! {
     /// Computational Programs command set opcode.
     pub struct Cp: u8 {
         EXECUTE_PROGRAM = 0x01: "Execute Program",
+        TUNNEL_SEND = 0xC1: "vendor: Tunnel Send",
+        TUNNEL_RECEIVE = 0xC2: "vendor: Tunnel Receive",
     }
 }
 

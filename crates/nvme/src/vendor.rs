@@ -1,10 +1,12 @@
 //! Numbers that the standard leaves to vendors, as this project's drives use them: namespace
 //! identifiers, and codes of the vendor specific ranges.
 //!
-//! The drives use no vendor specific opcode: admin commands C0h to FFh and I/O commands 80h to FFh
-//! are refused. `docs/internals/commands.md` has the same table, and a test compares the two.
+//! A drive with a tunnel takes two vendor specific opcodes, in its compute namespace. All other
+//! admin commands C0h to FFh and I/O commands 80h to FFh are refused. `docs/internals/commands.md`
+//! has the same table, and a test compares the two.
 
 use crate::log::LogId;
+use crate::opcode::Cp;
 use crate::status::Status;
 
 /// Namespace identifier of the block namespace.
@@ -39,6 +41,8 @@ pub enum Kind {
     LogPage,
     /// Program type (PTYPE).
     ProgramType,
+    /// Opcode of an I/O command.
+    Opcode,
     /// Status Code Type and Status Code (SCT 7h).
     Status,
 }
@@ -50,19 +54,23 @@ impl Kind {
             Self::Namespace => "namespace",
             Self::LogPage => "log page",
             Self::ProgramType => "program type",
+            Self::Opcode => "opcode",
             Self::Status => "status",
         }
     }
 }
 
 /// All of these numbers: kind, number, name.
-pub const TABLE: [(Kind, u32, &str); 11] = [
+pub const TABLE: [(Kind, u32, &str); 14] = [
     (Kind::Namespace, NSID_BLOCK, NAMESPACES[0].1),
     (Kind::Namespace, NSID_KV, NAMESPACES[1].1),
     (Kind::Namespace, NSID_OBJECTS, NAMESPACES[2].1),
     (Kind::Namespace, NSID_MEMORY, NAMESPACES[3].1),
     (Kind::Namespace, NSID_COMPUTE, NAMESPACES[4].1),
     (Kind::LogPage, LogId::EXECUTIONS.0 as u32, "executions"),
+    (Kind::LogPage, LogId::TUNNEL.0 as u32, "tunnel"),
+    (Kind::Opcode, Cp::TUNNEL_SEND.0 as u32, "Tunnel Send"),
+    (Kind::Opcode, Cp::TUNNEL_RECEIVE.0 as u32, "Tunnel Receive"),
     (Kind::ProgramType, PROGRAM_TYPE_WASM as u32, "WebAssembly"),
     (Kind::Status, Status::PROGRAM_FAILED.0 as u32, "program failed"),
     (Kind::Status, Status::SOURCE_MISSING.0 as u32, "source missing"),

@@ -10,6 +10,7 @@ import pytest
 GOLDEN = Path(__file__).parents[3] / "docs" / "internals" / "golden"
 EXECUTE = sorted((GOLDEN / "execute").glob("*.toml"))
 CATALOGUE = sorted((GOLDEN / "catalogue").glob("*.toml"))
+TUNNEL = sorted((GOLDEN / "tunnel").glob("*.toml"))
 ELEMENTS = {"i32": 1, "i64": 2, "f32": 3, "f64": 4, "c64": 5, "bytes": 6}
 LAYOUTS = {"spread": 1, "range": 2, "rows": 3, "graph": 4}
 STATES = {"staged": 1, "sealed": 2, "deleted": 3}
@@ -126,7 +127,31 @@ def test_catalogue_entry(path: Path) -> None:
     assert entry(tomllib.loads(path.read_text())) == golden_bytes(path)
 
 
+def frames(fields: dict[str, Any]) -> bytes:
+    data = b""
+    for frame in fields["frame"]:
+        packet = bytes.fromhex(frame["packet"])
+        header = struct.pack(
+            "<BBHHHH",
+            frame["flags"],
+            frame["gso_type"],
+            frame["hdr_len"],
+            frame["gso_size"],
+            frame["csum_start"],
+            frame["csum_offset"],
+        )
+        data += struct.pack("<I", len(header + packet)) + header + packet
+        data += bytes(-len(data) % 4)
+    return data
+
+
+@pytest.mark.parametrize("path", TUNNEL, ids=lambda path: path.stem)
+def test_tunnel_frames(path: Path) -> None:
+    assert frames(tomllib.loads(path.read_text())) == golden_bytes(path)
+
+
 def test_golden_files_are_there() -> None:
+    assert len(TUNNEL) >= 3
     assert len(EXECUTE) >= 4
     assert len(CATALOGUE) >= 5
     assert crc32c(b"123456789") == 0xE3069283

@@ -61,6 +61,8 @@ pub(crate) struct Serve {
     /// user may open: `nvme+unix://PATH/NQN`. Its transfers do not count as the hosts'
     #[arg(long, value_name = "PATH", value_parser = parse_inside)]
     pub(crate) inside: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tunnel: super::tunnel::TunnelEnds,
     /// Let the host of this name connect (without authentication); may be repeated. With this or
     /// with --secrets, only hosts that are named or have a secret may connect
     #[arg(long, value_name = "NQN", value_parser = parse_nqn)]

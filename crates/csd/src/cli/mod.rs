@@ -17,6 +17,7 @@ pub(crate) mod program;
 pub(crate) mod run;
 mod secret;
 pub(crate) mod tuning;
+mod tunnel;
 pub(crate) mod ways;
 
 pub(crate) use array::{Add, Array, Down, Media, Up};

@@ -61,7 +61,7 @@ const fn compute(opcode: Cp, name: &'static str, bytes: Bytes) -> Op {
 }
 
 /// Every operation with counters of its own. The first one stands for all others.
-pub(super) const OPS: [Op; 26] = [
+pub(super) const OPS: [Op; 28] = [
     Op { nsid: 0, opcode: 0, namespace: "other", name: "other", bytes: Bytes::None },
     block(Nvm::FLUSH, "flush", Bytes::None),
     block(Nvm::WRITE, "write", Bytes::Data),
@@ -88,6 +88,8 @@ pub(super) const OPS: [Op; 26] = [
     memory(Slm::FILL, "fill", Bytes::None),
     memory(Slm::WRITE, "write", Bytes::Data),
     compute(Cp::EXECUTE_PROGRAM, "execute", Bytes::Data),
+    compute(Cp::TUNNEL_SEND, "tunnel_send", Bytes::Data),
+    compute(Cp::TUNNEL_RECEIVE, "tunnel_receive", Bytes::Result),
 ];
 
 /// Number above every namespace identifier that has operations.
@@ -140,6 +142,11 @@ pub struct Begun {
     at: Option<Instant>,
 }
 
+/// Returns true for commands that wait for an event.
+fn is_parked(sqe: &Sqe) -> bool {
+    sqe.nsid() == NSID_COMPUTE && Cp(sqe.opcode()) == Cp::TUNNEL_RECEIVE
+}
+
 impl CoreMetrics {
     /// Begins a command of this side.
     pub fn begin(&self, sqe: &Sqe, side: Side) -> Begun {
@@ -148,7 +155,8 @@ impl CoreMetrics {
             side: side as usize,
             op: row.map_or(0, |row| usize::from(row[usize::from(sqe.opcode())])),
             bytes_max: sqe.sgl().length(),
-            at: self.measured.load(Relaxed).then(now),
+            // A Receive waits for packets, which says nothing of the drive.
+            at: (self.measured.load(Relaxed) && !is_parked(sqe)).then(now),
         }
     }
 

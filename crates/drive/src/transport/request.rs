@@ -211,6 +211,11 @@ impl Request {
         self.link.complete(self.permit, status, u64::from(dword0));
     }
 
+    /// Answers a command that ended early, without a count or an entry in the error log.
+    pub fn end_uncounted(self, status: Status) {
+        self.link.complete(self.permit, status, 0);
+    }
+
     /// Returns the right to answer, for a command that is answered when an event happens.
     pub fn into_permit(self) -> Permit {
         self.permit

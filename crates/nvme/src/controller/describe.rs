@@ -116,6 +116,7 @@ fn controller(cntlid: u16, subsystem: &Subsystem) -> Vec<u8> {
     data.set_nn(last).set_mnan(last);
     // Bits 2:1 = 11b: Flush with NSID FFFFFFFFh is supported.
     data.set_vwc(0b110 | u8::from(subsystem.volatile_cache));
+    data.set_icsvscc(u8::from(subsystem.tunnel));
     data.set_sgls(SglSupport::default().with_supported(1).with_offset(1).with_transport(1).0);
     data.set_subnqn(&fixed_text(&subsystem.nqn, 0));
     data.set_ioccsz((64 + subsystem.in_capsule_bytes_max) / 16).set_iorcsz(1).set_msdbd(1);

@@ -18,7 +18,8 @@ use crate::wire::fixed_text;
 /// Log pages of a discovery controller.
 const SUPPORTED_DISCOVERY: [LogId; 3] = [LogId::SUPPORTED, LogId::ERROR, LogId::DISCOVERY];
 
-const SUPPORTED: [LogId; 11] = [
+/// Log pages of an I/O controller; only a drive with a tunnel has the last one.
+const SUPPORTED: [LogId; 12] = [
     LogId::SUPPORTED,
     LogId::ERROR,
     LogId::SMART,
@@ -30,6 +31,7 @@ const SUPPORTED: [LogId; 11] = [
     LogId::PROGRAM_TYPES,
     LogId::RANGE_SETS,
     LogId::EXECUTIONS,
+    LogId::TUNNEL,
 ];
 
 const ADMIN: [u8; 11] = [
@@ -71,6 +73,10 @@ const SLM: [(u8, bool); 4] =
 
 const CP: [(u8, bool); 1] = [(Cp::EXECUTE_PROGRAM.0, false)];
 
+/// The same for drives with a tunnel.
+const CP_WITH_TUNNEL: [(u8, bool); 3] =
+    [(Cp::EXECUTE_PROGRAM.0, false), (Cp::TUNNEL_SEND.0, false), (Cp::TUNNEL_RECEIVE.0, false)];
+
 /// Returns the Error Information log: newest first, zeros where there is no entry.
 fn error_log(backing: &dyn Backing) -> Vec<u8> {
     let entries = backing.errors();
@@ -92,7 +98,8 @@ impl Controller {
         }
         let id = LogId(view.lid());
         let known = match self.kind {
-            Kind::Io => &SUPPORTED[..],
+            Kind::Io if subsystem.tunnel => &SUPPORTED[..],
+            Kind::Io => &SUPPORTED[..SUPPORTED.len() - 1],
             Kind::Discovery => &SUPPORTED_DISCOVERY[..],
         };
         if !known.contains(&id) {
@@ -130,10 +137,12 @@ impl Controller {
                 let (generation, records) = backing.discovery();
                 discovery_log(generation, &records)
             }
-            LogId::EFFECTS => effects(Csi(view.csi()))?,
-            LogId::PROGRAM_LIST | LogId::PROGRAM_TYPES | LogId::RANGE_SETS | LogId::EXECUTIONS => {
-                of_programs(id, sqe.nsid(), subsystem, backing)?
-            }
+            LogId::EFFECTS => effects(Csi(view.csi()), subsystem)?,
+            LogId::PROGRAM_LIST
+            | LogId::PROGRAM_TYPES
+            | LogId::RANGE_SETS
+            | LogId::EXECUTIONS
+            | LogId::TUNNEL => of_programs(id, sqe.nsid(), subsystem, backing)?,
             _ => return Err(Status::INVALID_LOG_PAGE),
         };
         if !retain {
@@ -158,11 +167,12 @@ fn part(log: &[u8], offset: u64, bytes: u64) -> Result<Vec<u8>, Status> {
     Ok(data)
 }
 
-fn effects(csi: Csi) -> Result<Vec<u8>, Status> {
+fn effects(csi: Csi, subsystem: &Subsystem) -> Result<Vec<u8>, Status> {
     match csi {
         Csi::NVM => Ok(log::effects(&ADMIN, &NVM)),
         Csi::KV => Ok(log::effects(&ADMIN, &KV)),
         Csi::SLM => Ok(log::effects(&ADMIN, &SLM)),
+        Csi::CP if subsystem.tunnel => Ok(log::effects(&ADMIN, &CP_WITH_TUNNEL)),
         Csi::CP => Ok(log::effects(&ADMIN, &CP)),
         _ => Err(Status::INVALID_FIELD),
     }
@@ -197,6 +207,7 @@ fn of_programs(
     Ok(match id {
         LogId::PROGRAM_TYPES => program::program_types(&backing.program_types()),
         LogId::RANGE_SETS => program::range_sets(&backing.range_sets()),
+        LogId::TUNNEL => backing.tunnel(),
         LogId::EXECUTIONS => {
             let (ended, entries) = backing.executions();
             executions::encode(ended, &entries)

@@ -100,6 +100,8 @@ pub struct Subsystem {
     pub mdts: u8,
     /// Maximum bytes of in-capsule data on I/O queues.
     pub in_capsule_bytes_max: u32,
+    /// True if the compute namespace takes the tunnel's commands.
+    pub tunnel: bool,
 }
 
 impl Subsystem {
@@ -167,6 +169,10 @@ pub trait Backing {
     /// ones, newest first.
     fn executions(&self) -> (u64, Vec<executions::Entry>) {
         (0, Vec::new())
+    }
+    /// Returns the data of the tunnel's log page.
+    fn tunnel(&self) -> Vec<u8> {
+        Vec::new()
     }
     /// Returns the ids of the controllers that have namespaces, rising.
     fn controllers(&self) -> Vec<u16> {

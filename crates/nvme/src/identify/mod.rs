@@ -121,6 +121,9 @@ layout! {
         awun / set_awun: u16 @ 526,
         /// Atomic Write Unit Power Fail (AWUPF) in blocks, 0's based.
         awupf / set_awupf: u16 @ 528,
+        /// I/O Command Set Vendor Specific Command Configuration (ICSVSCC): bit 0, vendor specific
+        /// I/O commands have their length in dword 10 (NDT).
+        icsvscc / set_icsvscc: u8 @ 530,
         /// Namespace Write Protection Capabilities (NWPC): bit 0 protect, bit 1 until power cycle.
         nwpc / set_nwpc: u8 @ 531,
         /// Atomic Compare and Write Unit (ACWU) in blocks, 0's based.

@@ -12,10 +12,11 @@ mod fabrics;
 pub(super) mod fast_path;
 mod kv;
 mod memory;
+mod tunnel;
 mod view;
 
 use csd_nvme::NSID_ALL;
-use csd_nvme::opcode::{Admin, Nvm};
+use csd_nvme::opcode::{Admin, Cp, Nvm};
 use csd_nvme::status::Status;
 use csd_nvme::vendor::{NSID_BLOCK, NSID_COMPUTE, NSID_KV, NSID_MEMORY, NSID_OBJECTS};
 
@@ -31,9 +32,15 @@ pub(super) async fn run_io(mut request: Request) {
     if request.sqe.opcode() == Admin::FABRICS.0 {
         return fabrics::run_io(request);
     }
-    if request.sqe.nsid() != NSID_COMPUTE {
+    let is_compute = request.sqe.nsid() == NSID_COMPUTE;
+    let opcode = Cp(request.sqe.opcode());
+    if !is_compute {
         let delay = request.core.shared.throttle.transfer(&request.sqe, request.link.side);
         request.link.host.there(delay).await;
+    } else if matches!(opcode, Cp::TUNNEL_SEND | Cp::TUNNEL_RECEIVE)
+        && request.core.shared.serves(NSID_COMPUTE)
+    {
+        return tunnel::run(request).await;
     }
     let ended = run(&mut request).await;
     request.answer(ended);

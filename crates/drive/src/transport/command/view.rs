@@ -10,10 +10,12 @@ use csd_nvme::executions::Entry;
 use csd_nvme::feature::FeatureId;
 use csd_nvme::log::{ErrorEntry, Smart, WARNING_READ_ONLY};
 use csd_nvme::program::{ProgramType, RangeSet};
+use csd_nvme::tunnel::encode_log;
 
 use super::super::connections::announce;
 use crate::controller::{Association, CoreCounters};
 use crate::drive::Shared;
+use crate::tunnel::Tunnel;
 
 /// Generation of the discovery log. Its records do not change while a drive runs.
 const DISCOVERY_GENERATION: u64 = 1;
@@ -127,6 +129,11 @@ impl Backing for View<'_> {
         self.drive.execution_log.recent()
     }
 
+    fn tunnel(&self) -> Vec<u8> {
+        let log = self.drive.tunnel.as_ref().map(Tunnel::log);
+        log.map(|(mtu, ends)| encode_log(mtu, &ends)).unwrap_or_default()
+    }
+
     fn controllers(&self) -> Vec<u16> {
         self.drive.controllers.ids()
     }
@@ -148,7 +155,9 @@ impl Backing for View<'_> {
     }
 
     fn abort(&self, qid: u16, cid: u16) -> bool {
-        self.drive.executions.abort((self.association.cntlid, qid, cid))
+        let caller = (self.association.cntlid, qid, cid);
+        let tunnel = self.drive.tunnel.as_ref();
+        self.drive.executions.abort(caller) || tunnel.is_some_and(|tunnel| tunnel.abort(caller))
     }
 
     fn discovery(&self) -> (u64, Vec<DiscoveryRecord>) {

@@ -1,0 +1,58 @@
+//! The command line of a drive's tunnel.
+
+use std::net::IpAddr;
+
+use clap::{Args, value_parser};
+
+use super::parse_nqn;
+
+/// Options of a drive's tunnel.
+#[derive(Args, Debug)]
+pub(crate) struct TunnelEnds {
+    /// Carry IP packets between the host of this name and the drive's inside, by the vendor
+    /// specific commands Tunnel Send and Receive; may be repeated. One host at a time has the
+    /// tunnel
+    #[arg(long, value_name = "NQN", value_parser = parse_nqn)]
+    pub(crate) tunnel_host: Vec<String>,
+    /// Address of the host's end, with the length of its network's prefix
+    #[arg(long, value_name = "IP/BITS", value_parser = parse_network, requires = "tunnel_host")]
+    #[arg(default_value = "10.77.0.1/24")]
+    pub(crate) tunnel_outside: (IpAddr, u8),
+    /// Address of the drive's end
+    #[arg(long, value_name = "IP/BITS", value_parser = parse_network, requires = "tunnel_host")]
+    #[arg(default_value = "10.77.0.2/24")]
+    pub(crate) tunnel_inside: (IpAddr, u8),
+    /// MTU of both ends, bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 9000, requires = "tunnel_host")]
+    #[arg(value_parser = value_parser!(u32).range(576..=65_535))]
+    pub(crate) tunnel_mtu: u32,
+}
+
+impl TunnelEnds {
+    /// Returns the tunnel, if there is one.
+    pub(crate) fn options(&self) -> Option<csd_drive::tunnel::Options> {
+        (!self.tunnel_host.is_empty()).then(|| csd_drive::tunnel::Options {
+            hosts: self.tunnel_host.clone(),
+            networks: [self.tunnel_outside, self.tunnel_inside],
+            mtu: self.tunnel_mtu,
+        })
+    }
+}
+
+fn parse_network(text: &str) -> Result<(IpAddr, u8), String> {
+    let wrong = || "say an address and the bits of its network, as in 10.77.0.1/24".to_owned();
+    let (address, bits) = text.split_once('/').ok_or_else(wrong)?;
+    let address: IpAddr = address.parse().map_err(|_| wrong())?;
+    let bits: u8 = bits.parse().map_err(|_| wrong())?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    if bits <= most { Ok((address, bits)) } else { Err(wrong()) }
+}
+
+#[test]
+fn networks_are_addresses_with_bits() {
+    assert_eq!(parse_network("10.77.0.1/24"), Ok(([10, 77, 0, 1].into(), 24)));
+    assert_eq!(parse_network("fd00::1/64"), Ok(("fd00::1".parse().unwrap(), 64)));
+    for wrong in ["", "10.77.0.1", "10.77.0.1/33", "fd00::1/129", "host/24", "10.77.0/24", "::/x"] {
+        assert!(parse_network(wrong).is_err(), "{wrong}");
+    }
+}
