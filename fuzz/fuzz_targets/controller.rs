@@ -56,6 +56,7 @@ fn subsystem() -> Subsystem {
         mdts: 5,
         in_capsule_bytes_max: 8 << 10,
         tunnel: false,
+        life: 1,
     }
 }
 

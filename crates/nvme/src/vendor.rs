@@ -1,12 +1,13 @@
 //! Numbers that the standard leaves to vendors, as this project's drives use them: namespace
 //! identifiers, and codes of the vendor specific ranges.
 //!
-//! A drive with a tunnel takes two vendor specific opcodes, in its compute namespace. All other
-//! admin commands C0h to FFh and I/O commands 80h to FFh are refused. `docs/internals/commands.md`
-//! has the same table, and a test compares the two.
+//! Three opcodes are vendor specific: Store Newer of the Key Value command set, and the two of the
+//! tunnel, which a drive with a tunnel takes in its compute namespace. The drives refuse the others:
+//! admin commands C0h to FFh and I/O commands 80h to FFh. `docs/internals/commands.md` has the same
+//! table, and a test compares the two.
 
 use crate::log::LogId;
-use crate::opcode::Cp;
+use crate::opcode::{Cp, Kv};
 use crate::status::Status;
 
 /// Namespace identifier of the block namespace.
@@ -37,6 +38,8 @@ pub const PROGRAM_TYPE_WASM: u8 = 0xC1;
 pub enum Kind {
     /// Namespace identifier (NSID).
     Namespace,
+    /// Opcode of an I/O command.
+    Opcode,
     /// Log page identifier (LID).
     LogPage,
     /// Program type (PTYPE).
@@ -52,21 +55,22 @@ impl Kind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Namespace => "namespace",
+            Self::Opcode => "opcode",
             Self::LogPage => "log page",
             Self::ProgramType => "program type",
-            Self::Opcode => "opcode",
             Self::Status => "status",
         }
     }
 }
 
 /// All of these numbers: kind, number, name.
-pub const TABLE: [(Kind, u32, &str); 14] = [
+pub const TABLE: [(Kind, u32, &str); 15] = [
     (Kind::Namespace, NSID_BLOCK, NAMESPACES[0].1),
     (Kind::Namespace, NSID_KV, NAMESPACES[1].1),
     (Kind::Namespace, NSID_OBJECTS, NAMESPACES[2].1),
     (Kind::Namespace, NSID_MEMORY, NAMESPACES[3].1),
     (Kind::Namespace, NSID_COMPUTE, NAMESPACES[4].1),
+    (Kind::Opcode, Kv::STORE_NEWER.0 as u32, "Store Newer"),
     (Kind::LogPage, LogId::EXECUTIONS.0 as u32, "executions"),
     (Kind::LogPage, LogId::TUNNEL.0 as u32, "tunnel"),
     (Kind::Opcode, Cp::TUNNEL_SEND.0 as u32, "Tunnel Send"),
@@ -76,4 +80,5 @@ pub const TABLE: [(Kind, u32, &str); 14] = [
     (Kind::Status, Status::SOURCE_MISSING.0 as u32, "source missing"),
     (Kind::Status, Status::SOURCE_TYPE.0 as u32, "source of another type"),
     (Kind::Status, Status::SOURCE_ORDER.0 as u32, "source not sorted"),
+    (Kind::Status, Status::NOT_NEWER.0 as u32, "not newer"),
 ];

@@ -67,6 +67,7 @@ fn subsystem() -> Subsystem {
         mdts: 5,
         in_capsule_bytes_max: 8192,
         tunnel: false,
+        life: 1,
     }
 }
 

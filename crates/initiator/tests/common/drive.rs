@@ -133,6 +133,7 @@ impl Drive {
             mdts: behaviour.mdts,
             in_capsule_bytes_max: behaviour.in_capsule_bytes_max,
             tunnel: false,
+            life: 1,
         };
         Self {
             behaviour,

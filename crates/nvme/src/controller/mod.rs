@@ -102,6 +102,8 @@ pub struct Subsystem {
     pub in_capsule_bytes_max: u32,
     /// True if the compute namespace takes the tunnel's commands.
     pub tunnel: bool,
+    /// Number of this life: random, another one at each start of the drive.
+    pub life: u64,
 }
 
 impl Subsystem {
