@@ -44,8 +44,6 @@ pub enum Kind {
     LogPage,
     /// Program type (PTYPE).
     ProgramType,
-    /// Opcode of an I/O command.
-    Opcode,
     /// Status Code Type and Status Code (SCT 7h).
     Status,
 }
@@ -64,7 +62,7 @@ impl Kind {
 }
 
 /// All of these numbers: kind, number, name.
-pub const TABLE: [(Kind, u32, &str); 15] = [
+pub const TABLE: [(Kind, u32, &str); 16] = [
     (Kind::Namespace, NSID_BLOCK, NAMESPACES[0].1),
     (Kind::Namespace, NSID_KV, NAMESPACES[1].1),
     (Kind::Namespace, NSID_OBJECTS, NAMESPACES[2].1),

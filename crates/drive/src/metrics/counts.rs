@@ -61,7 +61,7 @@ const fn compute(opcode: Cp, name: &'static str, bytes: Bytes) -> Op {
 }
 
 /// Every operation with counters of its own. The first one stands for all others.
-pub(super) const OPS: [Op; 28] = [
+pub(super) const OPS: [Op; 30] = [
     Op { nsid: 0, opcode: 0, namespace: "other", name: "other", bytes: Bytes::None },
     block(Nvm::FLUSH, "flush", Bytes::None),
     block(Nvm::WRITE, "write", Bytes::Data),

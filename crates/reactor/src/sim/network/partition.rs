@@ -50,7 +50,8 @@ impl State {
         }
     }
 
-    /// Returns the machines between which something travels; `None` if its receiver is gone.
+    /// Returns the machines between which something travels; `None` if its receiver is gone, or on
+    /// the same machine by a Unix socket.
     fn ends_of(&mut self, event: &NetEvent) -> Option<Pair> {
         let receiver = match event {
             NetEvent::Connect { client, .. }
@@ -62,7 +63,7 @@ impl State {
             | NetEvent::Reset { to } => *to,
         };
         let stream = self.net.stream(receiver).ok()?;
-        let (one, remote) = (stream.machine, stream.remote?);
+        let (one, remote) = (stream.machine, stream.remote.as_ref()?.ip()?);
         let other = self.machine_at(remote.ip())?;
         Some((one.min(other), one.max(other)))
     }
