@@ -55,6 +55,7 @@ fn subsystem() -> Subsystem {
         queue_entries_max: 128,
         mdts: 5,
         in_capsule_bytes_max: 8 << 10,
+        life: 1,
     }
 }
 

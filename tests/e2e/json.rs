@@ -117,7 +117,9 @@ fn json_of_every_command_is_as_the_page_says() {
         ls --all;stat x;stat b;get x back;\
         run count x --equal 7 --on all;run vector-add x y -o sum --check;\
         run array-merge s t -o merged;run page-rank g --on all;run page-rank g -o ranks;\
-        run verify x;run verify x -o sums;run summarize x;rm y;array status;array reclaim;array up;\
+        run verify x;run verify x -o sums;run summarize x;rm y;array status;\
+        array reclaim;array rebuild d0;\
+        array up;\
         drive log;drive status;\
         program load GREP --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\
         program activate 16 --drive URL --host-nqn nqn.2026-11.io.csdstore:host;\

@@ -35,6 +35,7 @@
 //! - [`json`]: what they print for programs, against its description
 //! - [`failures`]: drives that are down or die, cut-off puts, full and corrupt media
 //! - [`mod@bench`]: measurements: their structure, interruption, drives of others
+//! - [`forgetful`]: drives that have forgotten names, damaged entries, chunks in wrong places
 //! - [`contest`]: several writers of one name, and readers of what is removed
 //! - [`reconnect`]: runs whose connection to a drive is cut, by the [`proxy`]
 
@@ -49,6 +50,7 @@ mod characterize;
 mod contest;
 mod drive_status;
 mod failures;
+mod forgetful;
 mod growth;
 mod harness;
 mod inputs;

@@ -147,6 +147,42 @@ fn a_flipped_bit_in_a_value_is_an_error_and_never_wrong_data() {
 }
 
 #[test]
+fn store_newer_goes_by_the_version_and_replaces_what_it_cannot_read_only_to_mend_it() {
+    let versioned = |version: u64, fill: u8| {
+        let mut value = vec![fill; 100];
+        value[kv::VERSION_OFFSET..][..8].copy_from_slice(&version.to_le_bytes());
+        value
+    };
+    with_drive(2, move |controller, faulty| async move {
+        let kv = Kv::open(&controller, 3).unwrap();
+        let store = async |number, value: &[u8], options| {
+            let options = kv::STORE_IF_NEWER | options;
+            status(kv.store(&key(number), vec![Buffer::from_slice(value)], options).await)
+        };
+        for (version, fill, expected) in [
+            (5, 1, Status::SUCCESS),
+            (5, 1, Status::SUCCESS),
+            (5, 2, Status::NOT_NEWER),
+            (4, 1, Status::NOT_NEWER),
+            (6, 1, Status::SUCCESS),
+            (5, 1, Status::NOT_NEWER),
+        ] {
+            assert_eq!(store(1, &versioned(version, fill), 0).await, expected, "{version}");
+        }
+        assert_eq!(store(1, &[1; 15], 0).await, Status::INVALID_VALUE_SIZE);
+        kv.store(&key(2), vec![Buffer::from_slice(b"no version")], 0).await.unwrap();
+        assert_eq!(store(2, &versioned(9, 1), 0).await, Status::NOT_NEWER);
+        faulty.set(FaultConfig { flipped_reads_ppm: ALWAYS, ..FaultConfig::default() });
+        assert_eq!(store(1, &versioned(7, 1), 0).await, Status::UNRECOVERED_ERROR);
+        assert_eq!(store(1, &versioned(7, 2), kv::STORE_MENDS).await, Status::SUCCESS);
+        faulty.set(FaultConfig::default());
+        assert_eq!(store(1, &versioned(6, 1), kv::STORE_MENDS).await, Status::NOT_NEWER);
+        let found = kv.retrieve(&key(1), 100).await.unwrap().unwrap();
+        assert!(found[..] == versioned(7, 2));
+    });
+}
+
+#[test]
 fn torn_and_failed_writes_lose_nothing_that_was_acknowledged() {
     for seed in 10..16 {
         with_drive(seed, |controller, faulty| async move {

@@ -7,6 +7,7 @@
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 mod abandoned;
+mod array;
 mod blocks;
 mod cached;
 mod checkpoints;

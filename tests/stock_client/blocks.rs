@@ -224,6 +224,28 @@ fn reservations_are_not_there() {
     });
 }
 
+#[test]
+fn store_newer_refuses_an_older_version() {
+    each_medium(|_, io, _| {
+        let value = |version: u64, fill: u64| [fill, version].map(u64::to_le_bytes).concat();
+        let newer = |options| kv(0x81, b"newer", 16, options);
+        for (version, fill, status) in
+            [(2, 1, 0), (2, 1, 0), (2, 9, 0x7C4), (1, 1, 0x7C4), (u64::MAX, 1, 0), (3, 1, 0x7C4)]
+        {
+            let stored = io.command_in_capsule(newer(0), &value(version, fill)).status;
+            assert_eq!(stored, status, "version {version}, {fill}");
+        }
+        assert_eq!(io.command_in_capsule(newer(1 << 6), &value(5, 1)).status, 0x7C4, "mend");
+        for options in [1 << 0, 1 << 1, 1 << 7] {
+            assert_eq!(io.command_in_capsule(newer(options), &value(9, 1)).status, 0x002);
+        }
+        let short = kv(0x81, b"newer", 15, 0);
+        assert_eq!(io.command_in_capsule(short, &value(9, 1)[..15]).status, 0x085);
+        let store = kv(0x01, b"newer", 16, 0);
+        assert_eq!(io.command_in_capsule(store, &value(0, 1)).status, 0, "Store");
+    });
+}
+
 /// Sends Set Features 84h for a namespace.
 fn protect(admin: &mut Wire, nsid: u32, state: u32) -> u16 {
     let set = Command::new(0x09, nsid).dword(10, 0x84).dword(11, state);

@@ -90,6 +90,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Array(cli::Array::Add(options)) => array::add(&options, &context),
         Command::Array(cli::Array::Status) => array::status(&context),
         Command::Array(cli::Array::Reclaim) => array::reclaim(&context),
+        Command::Array(cli::Array::Rebuild(options)) => array::rebuild(&options, &context),
         Command::Array(cli::Array::Down(options)) => array::down(&options, &context),
         Command::Attach(options) => attach::attach(&options, &context),
         Command::Put(options) => object::put(&options, &context),

@@ -4,6 +4,7 @@
 //! namespace identifier added to its last byte.
 
 use csd_nvme::controller::{Namespace, NamespaceKind, Subsystem};
+use csd_reactor::random_u64;
 
 use crate::format::Superblock;
 use crate::limits::{IN_CAPSULE_BYTES_MAX, MDTS};
@@ -65,5 +66,6 @@ pub(crate) fn subsystem(
         queue_entries_max: QUEUE_ENTRIES_MAX,
         mdts: MDTS,
         in_capsule_bytes_max: IN_CAPSULE_BYTES_MAX,
+        life: random_u64(),
     }
 }

@@ -33,6 +33,15 @@ pub const STORE_IF_EXISTS: u8 = 1 << 0;
 pub const STORE_IF_ABSENT: u8 = 1 << 1;
 /// Store option: the controller shall not compress.
 pub const STORE_NO_COMPRESSION: u8 = 1 << 2;
+/// Store option that makes the command Store Newer, of this vendor: only if the value's version is
+/// higher than that of the value that the key has. A value with this version, byte for byte the
+/// same, counts as stored. On the wire it is the opcode, not an option.
+pub const STORE_IF_NEWER: u8 = 1 << 7;
+/// Option of Store Newer: a value that cannot be read is replaced. Without it, it is refused,
+/// because its version is unknown.
+pub const STORE_MENDS: u8 = 1 << 6;
+/// Offset of a value's version (u64) for Store Newer, bytes.
+pub const VERSION_OFFSET: usize = 8;
 
 /// A key of 1 to 16 bytes; orders by length, then by bytes, as List does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -91,7 +100,7 @@ impl core::fmt::Debug for Key {
 pub enum Command {
     /// Make completed stores durable (they are, unless the drive has a volatile cache).
     Flush,
-    /// Store a value.
+    /// Store a value: Store, or Store Newer.
     Store {
         /// Under this key.
         key: Key,
@@ -142,6 +151,13 @@ impl Command {
                 }
                 Ok(Self::Store { key: Key::of(&view)?, size, options })
             }
+            Kv::STORE_NEWER => {
+                let options = view.options();
+                if options & !(STORE_MENDS | STORE_NO_COMPRESSION) != 0 {
+                    return Err(Status::INVALID_FIELD);
+                }
+                Ok(Self::Store { key: Key::of(&view)?, size, options: options | STORE_IF_NEWER })
+            }
             Kv::RETRIEVE => Ok(Self::Retrieve { key: Key::of(&view)?, size }),
             Kv::LIST if view.key_length() == 0 => Ok(Self::List { from: None, size }),
             Kv::LIST => Ok(Self::List { from: Some(Key::of(&view)?), size }),
@@ -162,9 +178,11 @@ fn command(opcode: Kv, nsid: u32, key: Option<&Key>, size: u32, options: u8) -> 
     Sqe::from_bytes(*view.as_bytes())
 }
 
-/// Returns Store of a value of `size` bytes under `key`.
+/// Returns Store of a value of `size` bytes under `key`; Store Newer with [`STORE_IF_NEWER`].
 pub fn store(nsid: u32, key: &Key, size: u32, options: u8) -> Sqe {
-    command(Kv::STORE, nsid, Some(key), size, options)
+    let is_newer = options & STORE_IF_NEWER != 0;
+    let opcode = if is_newer { Kv::STORE_NEWER } else { Kv::STORE };
+    command(opcode, nsid, Some(key), size, options & !STORE_IF_NEWER)
 }
 
 /// Returns Retrieve of at most `size` bytes of the value of `key`; the completion's dword 0 gives
@@ -258,6 +276,22 @@ mod tests {
         assert_eq!(sqe.as_bytes()[44..46], [16, 2]);
         let expected = Command::Store { key, size: 100, options: STORE_IF_ABSENT };
         assert_eq!(Command::parse(&sqe), Ok(expected));
+    }
+
+    #[test]
+    fn store_newer_has_an_opcode_of_the_vendor_range_and_no_conditions() {
+        let key = Key::new(b"k").unwrap();
+        let sqe = store(3, &key, 100, STORE_IF_NEWER | STORE_MENDS);
+        assert_eq!((sqe.opcode(), sqe.as_bytes()[45]), (0x81, STORE_MENDS));
+        let options = STORE_IF_NEWER | STORE_MENDS;
+        assert_eq!(Command::parse(&sqe), Ok(Command::Store { key, size: 100, options }));
+        for options in [STORE_IF_ABSENT, STORE_IF_EXISTS, 1 << 3, 1 << 5] {
+            let wrong = store(3, &key, 100, STORE_IF_NEWER | options);
+            assert_eq!(Command::parse(&wrong), Err(Status::INVALID_FIELD), "{options:#x}");
+        }
+        // They are no options of Store.
+        let sqe = command(Kv::STORE, 3, Some(&key), 100, STORE_MENDS);
+        assert_eq!(Command::parse(&sqe), Err(Status::INVALID_FIELD));
     }
 
     #[test]

@@ -69,6 +69,7 @@ codes! {
         LIST = 0x06: "List",
         DELETE = 0x10: "Delete",
         EXIST = 0x14: "Exist",
+        STORE_NEWER = 0x81: "Store Newer",
     }
 }
 

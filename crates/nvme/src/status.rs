@@ -85,6 +85,7 @@ codes! {
         SOURCE_MISSING = 0x7C1: "vendor: a source of the execution does not exist",
         SOURCE_TYPE = 0x7C2: "vendor: a source does not hold whole elements of the stated type",
         SOURCE_ORDER = 0x7C3: "vendor: a source is not sorted, or holds NaN",
+        NOT_NEWER = 0x7C4: "vendor: the key has this version, a later one or a value without one",
     }
 }
 

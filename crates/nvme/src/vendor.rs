@@ -1,10 +1,12 @@
 //! Numbers that the standard leaves to vendors, as this project's drives use them: namespace
 //! identifiers, and codes of the vendor specific ranges.
 //!
-//! The drives use no vendor specific opcode: admin commands C0h to FFh and I/O commands 80h to FFh
-//! are refused. `docs/internals/commands.md` has the same table, and a test compares the two.
+//! One opcode is vendor specific, Store Newer of the Key Value command set. The drives refuse the
+//! others: admin commands C0h to FFh and I/O commands 80h to FFh. `docs/internals/commands.md` has
+//! the same table, and a test compares the two.
 
 use crate::log::LogId;
+use crate::opcode::Kv;
 use crate::status::Status;
 
 /// Namespace identifier of the block namespace.
@@ -35,6 +37,8 @@ pub const PROGRAM_TYPE_WASM: u8 = 0xC1;
 pub enum Kind {
     /// Namespace identifier (NSID).
     Namespace,
+    /// Opcode of an I/O command.
+    Opcode,
     /// Log page identifier (LID).
     LogPage,
     /// Program type (PTYPE).
@@ -48,6 +52,7 @@ impl Kind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Namespace => "namespace",
+            Self::Opcode => "opcode",
             Self::LogPage => "log page",
             Self::ProgramType => "program type",
             Self::Status => "status",
@@ -56,16 +61,18 @@ impl Kind {
 }
 
 /// All of these numbers: kind, number, name.
-pub const TABLE: [(Kind, u32, &str); 11] = [
+pub const TABLE: [(Kind, u32, &str); 13] = [
     (Kind::Namespace, NSID_BLOCK, NAMESPACES[0].1),
     (Kind::Namespace, NSID_KV, NAMESPACES[1].1),
     (Kind::Namespace, NSID_OBJECTS, NAMESPACES[2].1),
     (Kind::Namespace, NSID_MEMORY, NAMESPACES[3].1),
     (Kind::Namespace, NSID_COMPUTE, NAMESPACES[4].1),
+    (Kind::Opcode, Kv::STORE_NEWER.0 as u32, "Store Newer"),
     (Kind::LogPage, LogId::EXECUTIONS.0 as u32, "executions"),
     (Kind::ProgramType, PROGRAM_TYPE_WASM as u32, "WebAssembly"),
     (Kind::Status, Status::PROGRAM_FAILED.0 as u32, "program failed"),
     (Kind::Status, Status::SOURCE_MISSING.0 as u32, "source missing"),
     (Kind::Status, Status::SOURCE_TYPE.0 as u32, "source of another type"),
     (Kind::Status, Status::SOURCE_ORDER.0 as u32, "source not sorted"),
+    (Kind::Status, Status::NOT_NEWER.0 as u32, "not newer"),
 ];

@@ -66,6 +66,7 @@ fn subsystem() -> Subsystem {
         queue_entries_max: 64,
         mdts: 5,
         in_capsule_bytes_max: 8192,
+        life: 1,
     }
 }
 

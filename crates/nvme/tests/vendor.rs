@@ -3,6 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use csd_nvme::log::LogId;
+use csd_nvme::opcode::Kv;
 use csd_nvme::status::Status;
 use csd_nvme::vendor::{Kind, TABLE};
 
@@ -17,7 +18,7 @@ fn the_documents_have_the_same_table() {
     let expected = TABLE.map(|(kind, number, name)| {
         let number = match kind {
             Kind::Namespace => number.to_string(),
-            Kind::LogPage | Kind::ProgramType => format!("{number:02X}h"),
+            Kind::Opcode | Kind::LogPage | Kind::ProgramType => format!("{number:02X}h"),
             Kind::Status => format!("{number:03X}h"),
         };
         format!("{} | {number} | {name}", kind.name())
@@ -31,6 +32,8 @@ fn every_code_of_a_vendor_range_is_in_the_table() {
     let statuses = Status::TABLE.iter().filter(|(status, _)| status.0 >> 8 == 7);
     assert!(statuses.clone().all(|(status, _)| has(Kind::Status, status.0.into())));
     assert_eq!(statuses.count(), TABLE.iter().filter(|row| row.0 == Kind::Status).count());
+    let opcodes = Kv::TABLE.iter().filter(|(opcode, _)| opcode.0 >= 0x80);
+    assert!(opcodes.clone().all(|(opcode, _)| has(Kind::Opcode, opcode.0.into())));
     let logs = LogId::TABLE.iter().filter(|(log, _)| log.0 >= 0xC0);
     assert!(logs.clone().all(|(log, _)| has(Kind::LogPage, log.0.into())));
 }

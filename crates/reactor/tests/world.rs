@@ -180,6 +180,35 @@ fn disconnecting_resets_both_ends_and_nothing_else() {
 }
 
 #[test]
+fn a_partition_holds_everything_between_two_machines_and_then_delivers_it_in_order() {
+    let world = World::new(6, WorldConfig::default());
+    let server = world.machine("server", SERVER, 2);
+    let client = world.machine("client", CLIENT, 1);
+    start_server(&world, server);
+    let connected = Rc::new(Cell::new(0));
+    let count = Rc::clone(&connected);
+    world.start(client, move |_| {
+        let count = Rc::clone(&count);
+        async move {
+            loop {
+                sleep(Duration::from_millis(1)).await;
+                drop(Stream::connect(addr()).await.expect("silence, and no reset"));
+                count.set(count.get() + 1);
+            }
+        }
+    });
+    world.run_for(Duration::from_millis(50));
+    world.partition(client, server);
+    world.run_for(Duration::from_millis(1));
+    let before = connected.get();
+    world.run_for(Duration::from_secs(5));
+    assert_eq!(connected.get(), before, "nothing crosses");
+    world.heal(server, client);
+    world.run_for(Duration::from_millis(50));
+    assert!(before > 0 && connected.get() > before, "{before} to {}", connected.get());
+}
+
+#[test]
 fn deadlocks_and_limits_are_told() {
     let world = World::new(5, WorldConfig::default());
     let machine = world.machine("one", SERVER, 1);

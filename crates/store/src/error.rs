@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::io;
 
+use csd_nvme::status::Status;
+
 use crate::array::{self, Drive};
 use crate::fault::Fault;
 use crate::room::Room;
@@ -19,7 +21,7 @@ pub struct InvalidJob(pub String);
 pub enum Error {
     /// The array cannot be used.
     #[error(transparent)]
-    Array(#[from] array::Error),
+    Array(array::Error),
     /// The user's input cannot be stored.
     #[error(transparent)]
     Source(#[from] source::Error),
@@ -82,6 +84,25 @@ pub enum Error {
         url: String,
         /// Error of the command.
         source: csd_initiator::Error,
+    },
+    /// A drive does not know a command.
+    #[error("drive {drive} ({url}) is of an earlier version, update it: {}", array::words(.source))]
+    Outdated {
+        /// The drive.
+        drive: String,
+        /// Its address.
+        url: String,
+        /// Error of the command.
+        source: csd_initiator::Error,
+    },
+    /// A drive that should take a place of the array belongs elsewhere.
+    #[error(
+        "drive {drive} holds data of another array or of another place of this one: put the right \
+         drive there, or erase this one"
+    )]
+    Foreign {
+        /// The drive.
+        drive: String,
     },
     /// A drive has no room left.
     #[error(
@@ -177,6 +198,8 @@ impl Error {
         match self {
             Self::Array(error) => error.drive(),
             Self::Drive { drive, .. }
+            | Self::Outdated { drive, .. }
+            | Self::Foreign { drive }
             | Self::Full { drive, .. }
             | Self::Corrupt { drive, .. }
             | Self::MemoryBusy { drive } => Some(drive),
@@ -186,12 +209,23 @@ impl Error {
 
     /// Converts the error of a command to `drive`.
     pub(crate) fn command(drive: &Drive, source: csd_initiator::Error) -> Self {
-        use csd_nvme::status::Status;
+        Self::of_command(drive.name.clone(), drive.url.clone(), source)
+    }
+
+    fn of_command(drive: String, url: String, source: csd_initiator::Error) -> Self {
         match source.status() {
-            Some(Status::CAPACITY_EXCEEDED) => {
-                Self::Full { drive: drive.name.clone(), what: "media", room: None }
-            }
-            _ => Self::Drive { drive: drive.name.clone(), url: drive.url.clone(), source },
+            Some(Status::CAPACITY_EXCEEDED) => Self::Full { drive, what: "media", room: None },
+            Some(Status::INVALID_OPCODE) => Self::Outdated { drive, url, source },
+            _ => Self::Drive { drive, url, source },
+        }
+    }
+}
+
+impl From<array::Error> for Error {
+    fn from(error: array::Error) -> Self {
+        match error {
+            array::Error::Command { drive, url, source } => Self::of_command(drive, url, source),
+            other => Self::Array(other),
         }
     }
 }
@@ -225,14 +259,17 @@ mod tests {
             "interrupted; drive d1, d2 may still have the program: the next run unloads it"
         );
         let few = |up| {
-            let down = vec!["d1 (a)".to_owned(), "d2 (b)".to_owned()];
-            array::Error::TooFew { up, drives: 3, down }.to_string()
+            let down = vec!["d1 is down: a".to_owned(), "d2 is down: b".to_owned()];
+            array::Error::TooFew { up, drives: 3, needed: 2, down }.to_string()
         };
-        assert_eq!(few(0), "no drive is up; `csd array up` starts them; down: d1 (a); d2 (b)");
+        assert_eq!(
+            few(0),
+            "no drive is up; `csd array up` starts them; down: d1 is down: a; d2 is down: b"
+        );
         assert_eq!(
             few(1),
             "1 of 3 drives are up, 2 are needed: `csd array up` starts those that are down: \
-             d1 (a); d2 (b)"
+             d1 is down: a; d2 is down: b"
         );
     }
 }

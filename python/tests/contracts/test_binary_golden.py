@@ -89,7 +89,7 @@ def entry(fields: dict[str, Any]) -> bytes:
     data: bytes = struct.pack(
         "<4sHBBQ16s12sIQIBBHHHH10x32s",
         b"CSDC",
-        1,
+        2 if "sums" in fields else 1,
         STATES[fields["state"]],
         ELEMENTS[fields["element"]],
         fields["epoch"],
@@ -114,6 +114,7 @@ def entry(fields: dict[str, Any]) -> bytes:
     if layout != 1:
         data += struct.pack("<I", len(parts))
         data += b"".join(struct.pack("<HIQQ", *part) for part in parts)
+    data += b"".join(struct.pack("<I", each) for each in fields.get("sums", []))
     return data + struct.pack("<I", crc32c(data))
 
 
@@ -124,5 +125,5 @@ def test_catalogue_entry(path: Path) -> None:
 
 def test_golden_files_are_there() -> None:
     assert len(EXECUTE) >= 4
-    assert len(CATALOGUE) >= 5
+    assert len(CATALOGUE) >= 6
     assert crc32c(b"123456789") == 0xE3069283

@@ -1,5 +1,5 @@
-//! `csd array up`, `add`, `status`, `reclaim` and `down`: an array of drives as processes of this
-//! machine.
+//! `csd array up`, `add`, `status`, `reclaim`, `rebuild` and `down`: an array of drives as
+//! processes of this machine.
 //!
 //! Modules: [`start`] starts drives, [`process`] inspects and stops their processes, [`media`]
 //! identifies and deletes their media, [`mod@options`] has the options of drives, [`lock`]
@@ -16,6 +16,7 @@ pub(crate) mod lock;
 mod media;
 mod options;
 pub(crate) mod process;
+mod rebuild;
 mod reclaim;
 mod start;
 mod status;
@@ -29,6 +30,7 @@ use crate::report::Failure;
 
 pub(crate) use add::add;
 pub(crate) use down::down;
+pub(crate) use rebuild::rebuild;
 pub(crate) use reclaim::reclaim;
 pub(crate) use status::status;
 pub(crate) use up::up;

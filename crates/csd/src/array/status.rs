@@ -42,7 +42,8 @@ pub(crate) fn status(context: &Context) -> Result<Report, Failure> {
                 let objects = state.objects.map_or_else(dash, |objects| objects.to_string());
                 let (kv, block) = (state.room.kv_bytes, state.room.block_bytes);
                 let sizes = [state.kv_used_bytes, kv, state.block_used_bytes, block].map(size);
-                ("up", [&sizes[..], &[objects]].concat())
+                let votes = state.why_not.is_none();
+                (if votes { "up" } else { "no vote" }, [&sizes[..], &[objects]].concat())
             }
             Err(_) => ("down", vec![dash(); 5]),
         };
@@ -53,7 +54,17 @@ pub(crate) fn status(context: &Context) -> Result<Report, Failure> {
             "name": record.name, "url": record.url, "pid": record.pid, "state": state,
         });
         match row {
-            Ok(state) => state.describe(&mut drive),
+            Ok(state) => {
+                if let Some(why) = &state.why_not {
+                    let (name, url) = (&record.name, &record.url);
+                    warnings.push(format!(
+                        "drive {name} ({url}) does not vote: {why}; `csd array rebuild` gives it \
+                         its vote back"
+                    ));
+                    drive["why"] = why.clone().into();
+                }
+                state.describe(&mut drive);
+            }
             Err(why) => {
                 warnings.push(format!("drive {} ({}) is down: {why}", record.name, record.url));
                 drive["why"] = why.into();
@@ -76,6 +87,8 @@ struct DriveState {
     room: Room,
     objects: Option<usize>,
     namespaces: Vec<Value>,
+    /// Why it does not vote.
+    why_not: Option<String>,
 }
 
 impl DriveState {
@@ -121,6 +134,7 @@ async fn query_drive(array: &Array, drive: &Drive) -> Result<DriveState, String>
         room,
         objects: None,
         namespaces: Vec::new(),
+        why_not: array.slots()[drive.index].vote().err().map(ToOwned::to_owned),
     };
     for namespace in drive.controller.namespaces() {
         match namespace.kind {

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use csd_nvme::controller::connect::is_nqn;
-use csd_store::array::{ArrayFile, DEFAULT_FOLDER, DriveRecord, FileError, Home, SCHEMA};
+use csd_store::array::{ArrayFile, DEFAULT_FOLDER, DriveRecord, FileError, Home, Plan, SCHEMA};
 use serde_json::json;
 
 use super::lock::Lock;
@@ -14,7 +14,7 @@ use super::media::{self, Found};
 use super::options::{self, Requested};
 use super::process::{self, ProcessState};
 use super::start::{self, NewDrive};
-use super::{Local, add, home};
+use super::{Local, add, home, rebuild};
 use crate::cli;
 use crate::context::Context;
 use crate::report::{Failure, Report};
@@ -50,6 +50,9 @@ pub(crate) fn up(options: &cli::Up, context: &Context) -> Result<Report, Failure
         }
     }
     start::start(&mut local, |file| &mut file.drives, &places, context)?;
+    if !places.is_empty() {
+        warnings.extend(rebuild::after_start(&Plan::new(&local.file), context)?);
+    }
     let name = |place: &usize| local.file.drives[*place].name.clone();
     let names: Vec<String> = places.iter().map(name).collect();
     Ok(report(&local.file, context, &names).with_warnings(warnings))

@@ -37,6 +37,18 @@ Examples:
     /// Others may go on using the array meanwhile. A put that was cut off and still has its name
     /// shows in `csd ls --all`; `csd rm` deletes it.
     Reclaim,
+    /// Give drives that have forgotten names their vote back
+    ///
+    /// A drive that was emptied, replaced, or put back with an older medium does not vote: its
+    /// answers do not count, and commands say so. This copies every name from the other drives to
+    /// it. The objects' data is not copied. Others may go on using the array meanwhile.
+    ///
+    /// A drive that is named and votes has damaged copies of names mended.
+    #[command(after_help = "\
+Examples:
+  csd array rebuild         # every drive that does not vote
+  csd array rebuild d3")]
+    Rebuild(Rebuild),
     /// Stop the drives that `csd array up` started
     ///
     /// Sends SIGTERM, waits, and kills after 10 s with a warning.
@@ -95,6 +107,14 @@ pub(crate) enum Media {
     File,
     /// Memory, lost when a drive stops
     Memory,
+}
+
+/// Options of `csd array rebuild`.
+#[derive(Args, Debug)]
+pub(crate) struct Rebuild {
+    /// Drives, by name [default: all that do not vote]
+    #[arg(value_name = "DRIVE")]
+    pub(crate) drives: Vec<String>,
 }
 
 /// Options of `csd array down`.

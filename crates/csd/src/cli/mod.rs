@@ -19,7 +19,7 @@ mod secret;
 pub(crate) mod tuning;
 pub(crate) mod ways;
 
-pub(crate) use array::{Add, Array, Down, Media, Up};
+pub(crate) use array::{Add, Array, Down, Media, Rebuild, Up};
 pub(crate) use bench::Bench;
 pub(crate) use drive::{Check, Drive, Serve};
 pub(crate) use object::{Get, Ls, Name, Names, On, Put};
@@ -215,6 +215,7 @@ impl Command {
             Self::Array(Array::Add(_)) => "array add",
             Self::Array(Array::Status) => "array status",
             Self::Array(Array::Reclaim) => "array reclaim",
+            Self::Array(Array::Rebuild(_)) => "array rebuild",
             Self::Array(Array::Down(_)) => "array down",
             Self::Attach(_) => "attach",
             Self::Put(_) => "put",

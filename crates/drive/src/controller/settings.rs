@@ -154,7 +154,9 @@ impl Settings {
     pub fn refuses(&self, nsid: u32, opcode: u8) -> bool {
         let changes = match nsid {
             NSID_BLOCK => nvm::Command::changes(opcode),
-            NSID_KV | NSID_OBJECTS => matches!(Kv(opcode), Kv::STORE | Kv::DELETE),
+            NSID_KV | NSID_OBJECTS => {
+                matches!(Kv(opcode), Kv::STORE | Kv::STORE_NEWER | Kv::DELETE)
+            }
             NSID_MEMORY => memory::Command::changes(opcode),
             _ => false,
         };

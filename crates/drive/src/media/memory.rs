@@ -36,6 +36,14 @@ impl Memory {
         self.bytes
     }
 
+    /// Returns another medium with the same bytes.
+    pub fn copied(&self) -> Self {
+        let copy = |stripe: &Stripe| {
+            RwLock::new(stripe.read().unwrap_or_else(|error| error.into_inner()).clone())
+        };
+        Self { stripes: self.stripes.iter().map(copy).collect(), bytes: self.bytes }
+    }
+
     /// Fills `into` from `offset` on; the range must be on the medium.
     pub fn read(&self, offset: u64, into: &mut [u8]) {
         for_stripes(offset, into.len(), |stripe, within, range| {

@@ -104,6 +104,13 @@ impl Volatile {
         self.bytes
     }
 
+    /// Returns another disk, under power, with what is durable on this one.
+    pub fn copied(&self) -> Self {
+        let copy = Self::new(self.bytes, self.config.clone());
+        copy.state().durable = self.state().durable.copied();
+        copy
+    }
+
     /// Returns the bytes written and not yet durable.
     pub fn pending_bytes(&self) -> u64 {
         self.state().pending.values().map(|write| write.bytes.len() as u64).sum()

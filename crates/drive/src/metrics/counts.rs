@@ -61,7 +61,7 @@ const fn compute(opcode: Cp, name: &'static str, bytes: Bytes) -> Op {
 }
 
 /// Every operation with counters of its own. The first one stands for all others.
-pub(super) const OPS: [Op; 26] = [
+pub(super) const OPS: [Op; 28] = [
     Op { nsid: 0, opcode: 0, namespace: "other", name: "other", bytes: Bytes::None },
     block(Nvm::FLUSH, "flush", Bytes::None),
     block(Nvm::WRITE, "write", Bytes::Data),
@@ -77,12 +77,14 @@ pub(super) const OPS: [Op; 26] = [
     kv(Kv::LIST, "list", Bytes::None),
     kv(Kv::DELETE, "delete", Bytes::None),
     kv(Kv::EXIST, "exist", Bytes::None),
+    kv(Kv::STORE_NEWER, "store_newer", Bytes::Data),
     objects(Kv::FLUSH, "flush", Bytes::None),
     objects(Kv::STORE, "store", Bytes::Data),
     objects(Kv::RETRIEVE, "retrieve", Bytes::Result),
     objects(Kv::LIST, "list", Bytes::None),
     objects(Kv::DELETE, "delete", Bytes::None),
     objects(Kv::EXIST, "exist", Bytes::None),
+    objects(Kv::STORE_NEWER, "store_newer", Bytes::Data),
     memory(Slm::COPY, "copy", Bytes::None),
     memory(Slm::READ, "read", Bytes::Data),
     memory(Slm::FILL, "fill", Bytes::None),

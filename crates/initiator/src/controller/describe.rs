@@ -9,7 +9,7 @@ use std::sync::Arc;
 use csd_nvme::capsule::Sqe;
 use csd_nvme::identify::{
     Cns, IDENTIFY_BYTES, IdentifyController, IdentifyKvNamespace, IdentifyMemoryNamespace,
-    IdentifyNamespace, descriptor_csi, identify, parse_namespace_list,
+    IdentifyNamespace, descriptor_csi, descriptor_nguid, identify, parse_namespace_list,
 };
 use csd_nvme::opcode::Csi;
 use csd_reactor::Buffer;
@@ -26,6 +26,8 @@ pub struct Namespace {
     pub nsid: u32,
     /// Command set.
     pub csi: Csi,
+    /// Globally unique identifier (NGUID); zeros if it has none.
+    pub nguid: [u8; 16],
     /// Kind and size.
     pub kind: NamespaceKind,
 }
@@ -124,7 +126,8 @@ async fn namespace(
     nsid: u32,
 ) -> Result<Namespace, Error> {
     let sqe = identify(Cns::DESCRIPTORS, nsid, Csi::NVM);
-    let csi = descriptor_csi(&identify_data(association, connection, sqe).await?);
+    let descriptors = identify_data(association, connection, sqe).await?;
+    let (csi, nguid) = (descriptor_csi(&descriptors), descriptor_nguid(&descriptors));
     let kind = match csi {
         Csi::NVM => {
             let sqe = identify(Cns::NAMESPACE, nsid, Csi::NVM);
@@ -152,7 +155,7 @@ async fn namespace(
         Csi::CP => NamespaceKind::Compute,
         _ => NamespaceKind::Other,
     };
-    Ok(Namespace { nsid, csi, kind })
+    Ok(Namespace { nsid, csi, nguid, kind })
 }
 
 /// Describes a namespace of blocks; only formats without metadata are supported.

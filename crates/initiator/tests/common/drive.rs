@@ -132,6 +132,7 @@ impl Drive {
             queue_entries_max: behaviour.queue_entries_max,
             mdts: behaviour.mdts,
             in_capsule_bytes_max: behaviour.in_capsule_bytes_max,
+            life: 1,
         };
         Self {
             behaviour,

@@ -119,6 +119,7 @@ fn controller(cntlid: u16, subsystem: &Subsystem) -> Vec<u8> {
     data.set_sgls(SglSupport::default().with_supported(1).with_offset(1).with_transport(1).0);
     data.set_subnqn(&fixed_text(&subsystem.nqn, 0));
     data.set_ioccsz((64 + subsystem.in_capsule_bytes_max) / 16).set_iorcsz(1).set_msdbd(1);
+    data.set_life(subsystem.life);
     data.as_bytes().to_vec()
 }
 

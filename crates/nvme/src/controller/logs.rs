@@ -57,13 +57,14 @@ const NVM: [(u8, bool); 8] = [
     (Nvm::COPY.0, true),
 ];
 
-const KV: [(u8, bool); 6] = [
+const KV: [(u8, bool); 7] = [
     (Kv::FLUSH.0, false),
     (Kv::STORE.0, true),
     (Kv::RETRIEVE.0, false),
     (Kv::LIST.0, false),
     (Kv::DELETE.0, true),
     (Kv::EXIST.0, false),
+    (Kv::STORE_NEWER.0, true),
 ];
 
 const SLM: [(u8, bool); 4] =

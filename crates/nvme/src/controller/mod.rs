@@ -100,6 +100,8 @@ pub struct Subsystem {
     pub mdts: u8,
     /// Maximum bytes of in-capsule data on I/O queues.
     pub in_capsule_bytes_max: u32,
+    /// Number of this life: random, another one at each start of the drive.
+    pub life: u64,
 }
 
 impl Subsystem {

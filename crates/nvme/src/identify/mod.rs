@@ -145,6 +145,8 @@ layout! {
         msdbd / set_msdbd: u8 @ 1803,
         /// Optional Fabric Commands Support (OFCS).
         ofcs / set_ofcs: u16 @ 1804,
+        /// Vendor specific: number of the drive's life. Each start draws another one.
+        life / set_life: u64 @ 3072,
     }
 }
 
@@ -349,17 +351,26 @@ pub fn push_descriptor(data: &mut Vec<u8>, (kind, length): (u8, u8), value: &[u8
 }
 
 /// Returns the command set of a namespace from its identification descriptors; NVM when none says.
-pub fn descriptor_csi(mut data: &[u8]) -> Csi {
+pub fn descriptor_csi(data: &[u8]) -> Csi {
+    let csi = descriptor(data, DESCRIPTOR_CSI).and_then(|value| value.first());
+    csi.map_or(Csi::NVM, |csi| Csi(*csi))
+}
+
+/// Returns the NGUID in a namespace's descriptors; zeros if there is none.
+pub fn descriptor_nguid(data: &[u8]) -> [u8; 16] {
+    let nguid = descriptor(data, DESCRIPTOR_NGUID).and_then(|value| value.first_chunk());
+    nguid.copied().unwrap_or_default()
+}
+
+fn descriptor(mut data: &[u8], (wanted, _): (u8, u8)) -> Option<&[u8]> {
     while let [kind, length, _, _, rest @ ..] = data {
-        if *length == 0 {
-            break;
+        let (value, after) = rest.split_at_checked((*length).into()).filter(|_| *length > 0)?;
+        if *kind == wanted {
+            return Some(value);
         }
-        match (*kind, rest.first()) {
-            (4, Some(csi)) => return Csi(*csi),
-            _ => data = rest.get(usize::from(*length)..).unwrap_or(&[]),
-        }
+        data = after;
     }
-    Csi::NVM
+    None
 }
 
 /// Returns a controller list: at most 2,047 ids.

@@ -10,6 +10,8 @@ fn the_command_set_descriptor_is_found_behind_others() {
     assert_eq!(data.len(), 20 + 5);
     data.resize(IDENTIFY_BYTES, 0);
     assert_eq!(descriptor_csi(&data), Csi::KV);
+    assert_eq!(descriptor_nguid(&data), [9; 16]);
+    assert_eq!(descriptor_nguid(&data[20..]), [0; 16]);
     assert_eq!(descriptor_csi(&[0; 64]), Csi::NVM);
     assert_eq!(descriptor_csi(&[2, 255, 0, 0, 1]), Csi::NVM);
 }

@@ -17,6 +17,7 @@ use std::net::Ipv4Addr;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 use crate::backend::Notifier;
@@ -204,6 +205,17 @@ impl World {
         self.0.state.borrow_mut().disconnect(one.0, other.0);
     }
 
+    /// Parts two machines: what they send each other, and connections that they open, wait until
+    /// [`Self::heal`]. Neither end sees a reset; both see silence.
+    pub fn partition(&self, one: MachineId, other: MachineId) {
+        self.0.state.borrow_mut().set_partition(one.0, other.0, true);
+    }
+
+    /// Ends a partition: what was held back arrives, in order.
+    pub fn heal(&self, one: MachineId, other: MachineId) {
+        self.0.state.borrow_mut().set_partition(one.0, other.0, false);
+    }
+
     /// Asks a machine to stop; see [`crate::stop_requested`].
     pub fn request_stop(&self, machine: MachineId) {
         let mut state = self.0.state.borrow_mut();
@@ -293,10 +305,10 @@ impl World {
     fn happen(&self, event: Event) {
         match event {
             Event::Net(event) => {
-                let wakers = self.0.state.borrow_mut().net_event(event);
-                for waker in wakers {
-                    waker.wake();
-                }
+                let mut state = self.0.state.borrow_mut();
+                let wakers = state.cross(event).map(|event| state.net_event(event));
+                drop(state);
+                wakers.into_iter().flatten().for_each(Waker::wake);
             }
             Event::ComputeTurn(at) => {
                 let Some((class, mut job)) = self.0.state.borrow_mut().next_job(at) else {

@@ -4,6 +4,8 @@
 //! direction arrive in the order in which they were sent; bytes in flight and unread never exceed
 //! the window.
 
+pub(crate) mod partition;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::{Shutdown, SocketAddr};
@@ -455,9 +457,7 @@ impl State {
                 stream.connected = true;
                 stream.peer = Some(server);
             }),
-            NetEvent::Refused { client, kind } => {
-                self.change(client, |stream| stream.error = Some(kind))
-            }
+            NetEvent::Refused { client, kind } => self.change(client, |s| s.error = Some(kind)),
             NetEvent::Credit { to, bytes } => {
                 self.change(to, |stream| stream.outstanding -= bytes.min(stream.outstanding))
             }

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::task::Waker;
 
 use super::WorldConfig;
+use super::network::partition::Partitions;
 use super::network::{NetEvent, Network};
 use crate::class::Class;
 use crate::compute_thread::{ErasedJob, JobQueue};
@@ -49,6 +50,7 @@ pub(crate) enum Trace {
     Send,
     Receive,
     Socket,
+    Partition,
 }
 
 #[derive(Default)]
@@ -96,6 +98,7 @@ pub(crate) struct State {
     pub(crate) hash: u64,
     pub(crate) machines: Vec<Machine>,
     pub(crate) net: Network,
+    pub(crate) partitions: Partitions,
     random: u64,
     /// Pending events by time, then by order of scheduling.
     events: BTreeMap<(u64, u64), Event>,
@@ -110,6 +113,7 @@ impl State {
             hash: mix(seed),
             machines: Vec::new(),
             net: Network::default(),
+            partitions: Partitions::default(),
             random: seed,
             events: BTreeMap::new(),
             scheduled: 0,

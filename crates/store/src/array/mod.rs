@@ -1,25 +1,32 @@
 //! An array: drives used together, as one core sees them.
 //!
-//! Connects to all drives at once and stays usable while a majority answers. Does not retry a drive
-//! that is down, and hides none: every error names the drive. Invariant: a drive keeps its index,
-//! its place in the array file, whether it is up or down.
+//! Connects to all drives at once and stays usable while a quorum answers. Does not retry a drive
+//! that is down, and hides none: every error names the drive. Invariants: a drive keeps its index,
+//! its place in the array file, whether it is up or down; a connection is one life of its drive.
 
+mod error;
 mod file;
 mod home;
+mod judge;
+pub(crate) mod membership;
+mod quorum;
+mod record;
 mod writers;
 
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-use csd_initiator::{Address, Block, Compute, Controller, Kv, NamespaceKind, Options};
+use csd_initiator::{Address, Block, Compute, Controller, Kv, Options};
 use csd_reactor::{Class, spawn};
 
-use crate::fault::Fault;
-
+pub use error::Error;
 pub use file::{
     ArrayFile, DEFAULT_PATH, DriveOptions, DriveRecord, FileError, IN_MEMORY, SCHEMA, Words,
 };
 pub use home::{DEFAULT_FOLDER, Home};
+pub use quorum::Quorum;
 pub use writers::Writers;
 
 pub use csd_nvme::vendor::{
@@ -30,6 +37,7 @@ pub use csd_nvme::vendor::{
 #[derive(Clone, Debug)]
 pub struct Plan {
     drives: Vec<PlannedDrive>,
+    uuid: [u8; 16],
 }
 
 #[derive(Clone, Debug)]
@@ -58,6 +66,10 @@ pub struct Drive {
     pub compute: Compute,
     /// Largest value of the objects' namespace, bytes.
     pub value_bytes_max: u32,
+    /// NGUID of the objects' namespace: identifies the medium.
+    pub nguid: [u8; 16],
+    /// Number of the drive's life: another one after each start.
+    pub life: u64,
 }
 
 /// A drive's place in an array: the drive, or why it is down.
@@ -68,79 +80,41 @@ pub struct DriveSlot {
     /// Address in the array file.
     pub url: String,
     link: Result<Rc<Drive>, String>,
+    /// Why its answers about the catalogue do not count, if they do not.
+    vote: Result<(), String>,
 }
 
 /// Drives used together.
 pub struct Array {
     slots: Vec<DriveSlot>,
     patience: Duration,
+    uuid: [u8; 16],
+    guards: Guards,
+    /// True if a drive that is up has never been registered.
+    is_new: bool,
+    /// True once the lives of the voting drives are registered.
+    registered: Cell<bool>,
+    /// Drives that have lost their vote on this connection.
+    silenced: RefCell<BTreeSet<usize>>,
 }
+
+/// Guards against wrong answers. Tests switch one off to show that it is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guards {
+    /// Drives refuse entries that are older than their own.
+    pub fence: bool,
+    /// Drives that have forgotten something do not vote.
+    pub slots: bool,
+    /// Chunks are compared with their digests.
+    pub digests: bool,
+}
+
+/// All guards.
+pub const GUARDED: Guards = Guards { fence: true, slots: true, digests: true };
 
 /// Time that a writer of a name waits for another writer that has begun to change it, before it
 /// takes that writer for interrupted.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Reason why an array cannot be used: drives or the network are at fault, except for
-/// [`Error::File`].
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The array file is missing or invalid.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// A drive that is needed is down.
-    #[error("drive {drive} ({url}) is down: {why}")]
-    Down {
-        /// The drive.
-        drive: String,
-        /// Its address.
-        url: String,
-        /// Reason, in words.
-        why: String,
-    },
-    /// Fewer than a majority of the drives are up.
-    #[error("{}: {}", too_few(*.up, *.drives), .down.join("; "))]
-    TooFew {
-        /// Number of drives that are up.
-        up: usize,
-        /// Number of drives of the array.
-        drives: usize,
-        /// Drives that are down, each with its reason.
-        down: Vec<String>,
-    },
-}
-
-/// Returns the beginning of the message of [`Error::TooFew`].
-fn too_few(up: usize, drives: usize) -> String {
-    let needed = drives / 2 + 1;
-    match up {
-        0 => "no drive is up; `csd array up` starts them; down".to_owned(),
-        _ => format!(
-            "{up} of {drives} drives are up, {needed} are needed: `csd array up` starts those that \
-             are down"
-        ),
-    }
-}
-
-impl Error {
-    /// Returns the name of the drive at fault, if it is one drive.
-    #[must_use]
-    pub fn drive(&self) -> Option<&str> {
-        match self {
-            Self::Down { drive, .. } => Some(drive),
-            Self::File(_) | Self::TooFew { .. } => None,
-        }
-    }
-
-    /// Returns the party at fault.
-    #[must_use]
-    pub fn fault(&self) -> Fault {
-        match self {
-            Self::File(error) => error.fault(),
-            Self::Down { .. } | Self::TooFew { .. } => Fault::Run,
-        }
-    }
-}
 
 impl Plan {
     /// Resolves the addresses of an array file. May query a name server, so it is called before any
@@ -152,7 +126,12 @@ impl Plan {
             url: record.url.clone(),
             address: record.url.parse().map_err(reason),
         });
-        Self { drives: drives.collect() }
+        let mut uuid = [0; 16];
+        for (byte, digits) in uuid.iter_mut().zip(file.uuid.as_bytes().chunks(2)) {
+            let digits = str::from_utf8(digits).unwrap_or("");
+            *byte = u8::from_str_radix(digits, 16).unwrap_or(0);
+        }
+        Self { drives: drives.collect(), uuid }
     }
 
     /// Connects to one drive.
@@ -166,8 +145,34 @@ impl Plan {
 }
 
 impl Array {
-    /// Connects to all drives at once, and waits until every one has answered or failed.
+    /// Connects to all drives at once, and waits until every one has answered or failed. Finds out
+    /// which of them vote.
     pub async fn connect(plan: &Plan, options: &Options) -> Self {
+        Self::connect_with(plan, options, GUARDED).await
+    }
+
+    /// Connects like [`Self::connect`], with only some guards.
+    pub async fn connect_with(plan: &Plan, options: &Options, guards: Guards) -> Self {
+        let mut array = Self { guards, ..Self::connect_drives(plan, options).await };
+        if !guards.slots {
+            return array;
+        }
+        let mut seen = vec![None; array.slots.len()];
+        for (index, look) in membership::look_at(&array.voters()).await {
+            match look {
+                Ok(found) => seen[index] = Some(found),
+                Err(error) => array.slots[index].link = Err(error.to_string()),
+            }
+        }
+        let verdict = judge::judge(&seen, plan.uuid);
+        array.is_new = verdict.is_new;
+        array.slots.iter_mut().zip(verdict.votes).for_each(|(slot, vote)| slot.vote = vote);
+        array
+    }
+
+    /// Connects to all drives without asking which of them vote: for work that does not use the
+    /// catalogue.
+    pub(crate) async fn connect_drives(plan: &Plan, options: &Options) -> Self {
         let links: Vec<_> = plan
             .drives
             .iter()
@@ -180,9 +185,11 @@ impl Array {
         let mut slots = Vec::with_capacity(links.len());
         for (planned, link) in plan.drives.iter().zip(links) {
             let (name, url) = (planned.name.clone(), planned.url.clone());
-            slots.push(DriveSlot { name, url, link: link.await.map(Rc::new) });
+            slots.push(DriveSlot { name, url, link: link.await.map(Rc::new), vote: Ok(()) });
         }
-        Self { slots, patience: PATIENCE }
+        let (registered, silenced) = (Cell::new(false), RefCell::default());
+        let (patience, uuid, guards, is_new) = (PATIENCE, plan.uuid, GUARDED, false);
+        Self { slots, patience, uuid, guards, is_new, registered, silenced }
     }
 
     /// Sets the time that a writer of a name waits for another writer that has begun to change it,
@@ -202,7 +209,27 @@ impl Array {
     /// Returns the array of the first `drives` drives, over the same connections.
     #[must_use]
     pub fn first(&self, drives: usize) -> Self {
-        Self { slots: self.slots[..drives].to_vec(), ..*self }
+        self.of(self.slots[..drives].to_vec())
+    }
+
+    /// Returns the same array, in which the drive with this index has no vote.
+    #[must_use]
+    pub(crate) fn without_vote(&self, index: usize) -> Self {
+        let mut slots = self.slots.clone();
+        slots[index].vote = Err("it is being rebuilt".to_owned());
+        self.of(slots)
+    }
+
+    fn of(&self, slots: Vec<DriveSlot>) -> Self {
+        let silenced = self.silenced.clone();
+        let (patience, uuid, guards, is_new) = (self.patience, self.uuid, self.guards, self.is_new);
+        Self { slots, patience, uuid, guards, is_new, registered: Cell::new(false), silenced }
+    }
+
+    /// Returns the guards in force.
+    #[must_use]
+    pub(crate) fn guards(&self) -> Guards {
+        self.guards
     }
 
     /// Returns every drive's slot, in the order of the array file.
@@ -214,6 +241,20 @@ impl Array {
     /// Returns the drives that are up.
     pub fn drives(&self) -> impl Iterator<Item = &Rc<Drive>> {
         self.slots.iter().filter_map(|slot| slot.link.as_ref().ok())
+    }
+
+    /// Returns the drives whose answers about the catalogue count.
+    #[must_use]
+    pub fn voters(&self) -> Vec<Rc<Drive>> {
+        let votes = |drive: &&Rc<Drive>| {
+            self.slots[drive.index].vote.is_ok() && !self.silenced.borrow().contains(&drive.index)
+        };
+        self.drives().filter(votes).cloned().collect()
+    }
+
+    /// Takes a drive's vote for the rest of this connection.
+    fn silence(&self, index: usize) {
+        self.silenced.borrow_mut().insert(index);
     }
 
     /// Returns the drive with this index.
@@ -232,34 +273,62 @@ impl Array {
         })
     }
 
-    /// Returns the smallest number of drives such that any two sets of that many share a drive.
+    /// Returns the quorums of the catalogue.
     #[must_use]
-    pub fn majority(&self) -> usize {
-        self.slots.len() / 2 + 1
+    pub fn quorum(&self) -> Quorum {
+        Quorum::new(self.slots.len(), 0)
     }
 
-    /// Returns the drives that are down, each with its reason.
+    /// Returns the drives that are down or do not vote, each with its reason.
     #[must_use]
     pub fn down(&self) -> Vec<String> {
         self.slots
             .iter()
             .filter_map(|slot| {
-                let why = slot.link.as_ref().err()?;
-                Some(format!("drive {} ({}) is down: {why}", slot.name, slot.url))
+                let (name, url) = (&slot.name, &slot.url);
+                match (&slot.link, &slot.vote) {
+                    (Err(why), _) => Some(format!("drive {name} ({url}) is down: {why}")),
+                    (Ok(_), Err(why)) => Some(format!(
+                        "drive {name} ({url}) does not vote: {why}; `csd array rebuild` gives it \
+                         its vote back"
+                    )),
+                    (Ok(_), Ok(())) => None,
+                }
             })
             .collect()
     }
 
-    /// Checks that a majority is up.
+    /// Checks that a majority is up and votes, which writers need.
     ///
     /// # Errors
     /// [`Error::TooFew`].
     pub fn require_majority(&self) -> Result<(), Error> {
-        let up = self.drives().count();
-        if up >= self.majority() {
+        self.require(self.quorum().majority())
+    }
+
+    /// Checks that as many drives are up and vote as readers need.
+    ///
+    /// # Errors
+    /// [`Error::TooFew`].
+    pub fn require_readers(&self) -> Result<(), Error> {
+        self.require(self.readers())
+    }
+
+    /// Returns the number of drives that must answer a reader: a read quorum, or a majority while
+    /// there is a drive that was never registered.
+    #[must_use]
+    pub fn readers(&self) -> usize {
+        let quorum = self.quorum();
+        if self.is_new { quorum.majority().max(quorum.read()) } else { quorum.read() }
+    }
+
+    /// Checks that so many drives are up and vote.
+    pub(crate) fn require(&self, needed: usize) -> Result<(), Error> {
+        let up = self.voters().len();
+        if up >= needed {
             return Ok(());
         }
-        Err(Error::TooFew { up, drives: self.slots.len(), down: self.down() })
+        Err(Error::TooFew { up, drives: self.slots.len(), needed, down: self.down() })
     }
 
     /// Closes all connections in order.
@@ -280,6 +349,14 @@ impl DriveSlot {
     pub fn drive(&self) -> Result<&Rc<Drive>, &str> {
         self.link.as_ref().map_err(String::as_str)
     }
+
+    /// Returns whether the drive votes, or the reason why it does not.
+    ///
+    /// # Errors
+    /// The reason, in words.
+    pub fn vote(&self) -> Result<(), &str> {
+        self.vote.as_ref().copied().map_err(String::as_str)
+    }
 }
 
 async fn open(index: usize, planned: &PlannedDrive, options: &Options) -> Result<Drive, String> {
@@ -288,17 +365,22 @@ async fn open(index: usize, planned: &PlannedDrive, options: &Options) -> Result
     let objects = Kv::open(&controller, OBJECTS_NSID).map_err(reason)?;
     let block = Block::open(&controller, BLOCK_NSID).map_err(reason)?;
     let compute = Compute::open(&controller, COMPUTE_NSID).map_err(reason)?;
-    let kind = controller
-        .namespaces()
-        .iter()
-        .find(|namespace| namespace.nsid == OBJECTS_NSID)
-        .map(|namespace| &namespace.kind);
-    let Some(NamespaceKind::Kv { value_bytes_max, .. }) = kind else {
-        return Err(format!("its namespace {OBJECTS_NSID} is not key-value"));
+    let nguid = controller.namespace(OBJECTS_NSID).map(|namespace| namespace.nguid);
+    let (value_bytes_max, life) = (objects.value_bytes_max(), controller.identity().life());
+    let (name, url, nguid) = (planned.name.clone(), planned.url.clone(), nguid.unwrap_or_default());
+    let drive = Drive {
+        name,
+        url,
+        index,
+        controller,
+        objects,
+        block,
+        compute,
+        value_bytes_max,
+        nguid,
+        life,
     };
-    let value_bytes_max = (*value_bytes_max).min(controller.transfer_bytes_max());
-    let (name, url) = (planned.name.clone(), planned.url.clone());
-    Ok(Drive { name, url, index, controller, objects, block, compute, value_bytes_max })
+    Ok(drive)
 }
 
 #[allow(clippy::needless_pass_by_value)] // it is what map_err passes

@@ -52,8 +52,8 @@ pub(super) enum Standing {
 /// The claims of one epoch of a name.
 #[derive(Debug)]
 pub(super) struct Claims {
-    // Claim of each drive that answered.
-    held: Vec<Option<Entry>>,
+    // Claim of each drive that answered, by index.
+    held: Vec<(usize, Option<Entry>)>,
     drives: usize,
 }
 
@@ -68,19 +68,19 @@ impl Claims {
         let answers = on_all(array, move |drive| async move { read_one(&drive, &key).await });
         for answer in answers {
             match answer.await {
-                (_, Ok(claim)) => held.push(claim),
-                (_, Err(corrupt @ Error::Corrupt { .. })) => return Err(corrupt),
+                (drive, Ok(claim)) => held.push((drive.index, claim)),
+                // A damaged claim may be any writer's.
                 (_, Err(error)) => failed = Some(error),
             }
         }
         match failed {
-            Some(error) if held.len() < array.majority() => Err(error),
+            Some(error) if held.len() < array.quorum().majority() => Err(error),
             _ => Ok(Self { held, drives: array.slots().len() }),
         }
     }
 
     pub(super) fn standing(&self) -> Standing {
-        let claims: Vec<&Entry> = self.held.iter().flatten().collect();
+        let claims: Vec<&Entry> = self.claims().collect();
         let votes = |of: &Entry| claims.iter().filter(|claim| **claim == of).count();
         let Some(most) = claims.iter().copied().max_by_key(|claim| votes(claim)) else {
             return Standing::Free;
@@ -95,6 +95,16 @@ impl Claims {
         }
     }
 
+    fn claims(&self) -> impl Iterator<Item = &Entry> {
+        self.held.iter().filter_map(|(_, claim)| claim.as_ref())
+    }
+
+    /// Returns the drives that hold the claim of `entry`, by index.
+    fn holders(&self, entry: &Entry) -> Vec<usize> {
+        let own = self.held.iter().filter(|(_, claim)| claim.as_ref() == Some(entry));
+        own.map(|(index, _)| *index).collect()
+    }
+
     fn of_all_drives(&self) -> bool {
         self.held.len() == self.drives
     }
@@ -102,7 +112,7 @@ impl Claims {
     /// Returns true if no claim's writer has a higher identifier than that of `entry`. Of two
     /// writers that share the drives evenly, this one continues.
     fn prefers(&self, entry: &Entry) -> bool {
-        self.held.iter().flatten().all(|claim| claim.writer <= entry.writer)
+        self.claims().all(|claim| claim.writer <= entry.writer)
     }
 }
 
@@ -125,10 +135,10 @@ pub(super) async fn read_one(drive: &Drive, key: &Key) -> Result<Option<Entry>, 
 }
 
 /// Result of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Claimed {
-    /// The entry has won the epoch.
-    Won,
+    /// The entry has won the epoch: these drives, by index, hold its claim.
+    Won(Vec<usize>),
     /// The entry has not won. The catalogue shows if another writer is further, or no writer can
     /// win the epoch.
     NotWon,
@@ -144,14 +154,14 @@ pub(super) async fn claim(array: &Array, entry: &Entry, contested: bool) -> Resu
     array.require_majority()?;
     let overtaken = || Error::Overtaken { name: entry.name.clone() };
     let (key, value) = (claim_key(&entry.name, entry.epoch), entry.encode());
-    let (mut own, mut failures) = (0, Vec::new());
-    let mut drives = array.drives().cloned();
+    let (mut own, mut failures) = (Vec::new(), Vec::new());
+    let mut drives = array.voters().into_iter();
     // One drive first: of two writers that begin at the same time, the second one there gives up
     // before it has claimed anything, and the other gets a majority.
     for drive in drives.by_ref() {
         match store_one(&drive, &key, &value).await {
             Ok(true) => {
-                own = 1;
+                own.push(drive.index);
                 break;
             }
             Ok(false) if !contested => return Err(overtaken()),
@@ -162,21 +172,25 @@ pub(super) async fn claim(array: &Array, entry: &Entry, contested: bool) -> Resu
     let others: Vec<JoinHandle<_>> = drives
         .map(|drive| {
             let value = value.clone();
-            spawn(Class::Foreground, async move { store_one(&drive, &key, &value).await })
+            spawn(
+                Class::Foreground,
+                async move { (drive.index, store_one(&drive, &key, &value).await) },
+            )
         })
         .collect();
     for other in others {
         match other.await {
-            Ok(stored) => own += usize::from(stored),
-            Err(error) => failures.push(error),
+            (index, Ok(true)) => own.push(index),
+            (_, Ok(false)) => {}
+            (_, Err(error)) => failures.push(error),
         }
     }
-    if own >= array.majority() {
-        return Ok(Claimed::Won);
+    if own.len() >= array.quorum().majority() {
+        return Ok(Claimed::Won(own));
     }
     let claims = Claims::read(array, &entry.name, entry.epoch).await?;
     match claims.standing() {
-        Standing::Won(winner) if *winner == *entry => Ok(Claimed::Won),
+        Standing::Won(winner) if *winner == *entry => Ok(Claimed::Won(claims.holders(entry))),
         Standing::Won(_) => Err(overtaken()),
         Standing::Dead if contested || claims.prefers(entry) => Ok(Claimed::NotWon),
         Standing::Dead => Err(overtaken()),
@@ -211,21 +225,29 @@ async fn store_one(drive: &Drive, key: &Key, value: &[u8]) -> Result<bool, Error
     }
 }
 
-/// Deletes the claims of these epochs, once a majority holds an entry of the last of them.
-/// `object::reclaim` finds claims that cannot be deleted now.
-pub(super) async fn release(array: &Array, name: &str, epochs: std::ops::RangeInclusive<u64>) {
+/// Deletes the claims of these epochs, once a write quorum holds an entry of the last of them.
+/// Returns the outcome of each drive. `object::reclaim` finds claims that cannot be deleted now.
+pub(super) async fn release(
+    array: &Array,
+    name: &str,
+    epochs: std::ops::RangeInclusive<u64>,
+) -> Vec<(Rc<Drive>, Result<(), Error>)> {
     let keys: Vec<Key> = epochs.map(|epoch| claim_key(name, epoch)).collect();
     let deletes = on_all(array, move |drive: Rc<Drive>| {
         let keys = keys.clone();
         async move {
             for key in &keys {
-                let _kept = drive.objects.delete(key).await;
+                let deleted = drive.objects.delete(key).await;
+                deleted.map_err(|error| Error::command(&drive, error))?;
             }
+            Ok(())
         }
     });
+    let mut outcomes = Vec::with_capacity(deletes.len());
     for delete in deletes {
-        delete.await;
+        outcomes.push(delete.await);
     }
+    outcomes
 }
 
 /// Deletes claims of epochs older than the catalogue's, on the drives that are up; returns their
@@ -237,7 +259,12 @@ pub async fn release_passed(array: &Array) -> Result<usize, Error> {
     let mut released = 0;
     for drive in array.drives() {
         for key in keys(drive).await? {
-            let Some(claim) = read_one(drive, &key).await? else { continue };
+            let claim = match read_one(drive, &key).await {
+                // A damaged claim is not known to have passed.
+                Ok(None) | Err(Error::Corrupt { .. }) => continue,
+                Ok(Some(claim)) => claim,
+                Err(error) => return Err(error),
+            };
             let found = super::read(array, &entry::key(&claim.name), &claim.name).await?;
             if found.newest().is_some_and(|newest| newest.epoch >= claim.epoch) {
                 let deleted = drive.objects.delete(&key).await;
@@ -249,15 +276,16 @@ pub async fn release_passed(array: &Array) -> Result<usize, Error> {
     Ok(released)
 }
 
-/// Runs `ask` for all drives that are up, concurrently.
+/// Runs `ask` for all drives that vote, concurrently.
 pub(super) fn on_all<T: 'static, F: Future<Output = T> + 'static>(
     array: &Array,
     ask: impl Fn(Rc<Drive>) -> F,
 ) -> Vec<JoinHandle<(Rc<Drive>, T)>> {
     array
-        .drives()
+        .voters()
+        .into_iter()
         .map(|drive| {
-            let (drive, answer) = (Rc::clone(drive), ask(Rc::clone(drive)));
+            let answer = ask(Rc::clone(&drive));
             spawn(Class::Foreground, async move { (drive, answer.await) })
         })
         .collect()

@@ -16,11 +16,12 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use csd_nvme::kv::Key;
-use csd_reactor::{Buffer, Class, JoinHandle, spawn};
+use csd_nvme::kv::{Key, STORE_IF_NEWER};
+use csd_reactor::{Class, JoinHandle, spawn};
 
 use super::claim;
 use super::entry::{self, Entry};
+use crate::array::membership::{self, Origin};
 use crate::array::{self, Array, Drive};
 use crate::extent;
 use crate::fault::Fault;
@@ -94,6 +95,7 @@ pub fn all_up(array: &Array) -> Result<(), Error> {
 pub async fn spread(array: &Array, before: usize) -> Result<usize, Error> {
     all_up(array)?;
     let old = array.first(before);
+    old.require(before)?;
     let new: Vec<Rc<Drive>> = array.drives().skip(before).cloned().collect();
     let mut copied = BTreeMap::new();
     for pass in 0..PASSES {
@@ -101,7 +103,7 @@ pub async fn spread(array: &Array, before: usize) -> Result<usize, Error> {
         let entries = entries(&old).await?;
         if pass == 0 {
             for drive in &new {
-                require_unused(drive, &entries).await?;
+                require_unused(&old, drive, &entries).await?;
             }
         } else if entries == copied {
             for drive in &new {
@@ -109,6 +111,7 @@ pub async fn spread(array: &Array, before: usize) -> Result<usize, Error> {
                 if !super::keys(drive).await?.iter().eq(entries.keys()) {
                     return Err(Error::Differs { drive: drive.name.clone() });
                 }
+                membership::readmit(&old, drive).await?;
             }
             return Ok(entries.len());
         }
@@ -133,10 +136,12 @@ pub async fn spread(array: &Array, before: usize) -> Result<usize, Error> {
 
 /// Writes the entries of writers that were interrupted after they had won their epoch.
 async fn settle_claims(old: &Array) -> Result<(), Error> {
-    for drive in old.drives() {
-        for key in claim::keys(drive).await? {
-            if let Some(claimed) = claim::read_one(drive, &key).await? {
-                super::settle(old, &claimed.name).await?;
+    for drive in old.voters() {
+        for key in claim::keys(&drive).await? {
+            match claim::read_one(&drive, &key).await {
+                Ok(Some(claimed)) => drop(super::settle(old, &claimed.name).await?),
+                Ok(None) | Err(object::Error::Corrupt { .. }) => {}
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -146,8 +151,8 @@ async fn settle_claims(old: &Array) -> Result<(), Error> {
 /// Returns every name's newest entry.
 async fn entries(old: &Array) -> Result<BTreeMap<Key, Entry>, Error> {
     let mut entries = BTreeMap::new();
-    for drive in old.drives() {
-        for key in super::keys(drive).await? {
+    for drive in old.voters() {
+        for key in super::keys(&drive).await? {
             if entries.contains_key(&key) {
                 continue;
             }
@@ -161,7 +166,11 @@ async fn entries(old: &Array) -> Result<BTreeMap<Key, Entry>, Error> {
 }
 
 /// Checks that a new drive holds nothing, or only copies from an earlier call that was interrupted.
-async fn require_unused(drive: &Drive, entries: &BTreeMap<Key, Entry>) -> Result<(), Error> {
+async fn require_unused(
+    old: &Array,
+    drive: &Drive,
+    entries: &BTreeMap<Key, Entry>,
+) -> Result<(), Error> {
     let used = |what| Err(Error::Used { drive: drive.name.clone(), what });
     if !objects_on(drive).await?.is_empty() || !extent::owners(drive).await?.is_empty() {
         return used("chunks of objects");
@@ -175,15 +184,18 @@ async fn require_unused(drive: &Drive, entries: &BTreeMap<Key, Entry>) -> Result
             return used("names");
         }
     }
-    Ok(())
+    match membership::origin(old, drive).await? {
+        Origin::Foreign => used("a place in the catalogue"),
+        Origin::Own | Origin::Unknown => Ok(()),
+    }
 }
 
 /// Stores entries on a drive, and reads them back.
 async fn copy(drive: &Drive, entries: &[(Key, Entry)]) -> Result<(), Error> {
-    for (key, entry) in entries {
-        let value = vec![Buffer::from_slice(&entry.encode())];
-        let stored = drive.objects.store(key, value, 0).await;
-        stored.map_err(|error| object::Error::command(drive, error))?;
+    for (_, entry) in entries {
+        if !super::store_entry(drive, entry, STORE_IF_NEWER).await? {
+            return Err(Error::Differs { drive: drive.name.clone() });
+        }
     }
     for (key, entry) in entries {
         debug_assert_eq!(entry::key(&entry.name), *key);

@@ -1,33 +1,37 @@
 //! The catalogue: one small entry per object on every drive.
 //!
-//! A write sends an entry to every drive that is up, and succeeds when a majority holds it. A read
-//! asks every drive that is up, needs answers of a majority, and returns the entry with the highest
-//! epoch. Any two majorities share a drive, so a read misses no completed write.
+//! A write sends an entry to every drive that votes, and succeeds when a write quorum holds it. A
+//! read asks every drive that votes, needs sound answers of a read quorum, and returns the entry
+//! with the highest epoch. The two quorums share a drive ([`Quorum`](crate::array::Quorum)), so a
+//! read misses no completed write. A damaged copy is no answer, and fails no command as long as
+//! enough others are sound.
 //!
 //! Every change of a name (begun, sealed, removed) is an entry of a higher epoch, and a writer
 //! writes an entry only after it has won that epoch (`claim`). So of two writers at most one
 //! changes the version that both have read; the other one gets [`Error::Overtaken`].
 //!
-//! Not guaranteed: drives store an entry by a command that they cannot refuse because of its epoch.
-//! A writer that stalls for seconds between its last read of the catalogue (`write`) and that
-//! command is taken for interrupted; if others then write later epochs before it continues, it
-//! overwrites them with the older entry on the drives that it reaches. A refusal by drives would
-//! belong into `put_down`.
+//! The drives themselves refuse an entry whose epoch is not higher than that of their own (Store
+//! Newer), however late it comes. An acknowledgement counts only if its drive answered another
+//! command after the last one had come, on the same connection: then all of them were in force at
+//! one moment, and a drive that forgets later finds the entry with the others (`rebuild`).
 //!
-//! Does not handle chunks. Invariant: a name's epoch only grows.
+//! Does not handle chunks. Invariants: a name's epoch only grows, on every drive; a staged entry
+//! never follows a sealed one, so it hides none.
 
 mod claim;
 mod entry;
 pub mod grow;
+pub mod rebuild;
 mod wire;
 
+use std::rc::Rc;
 use std::time::Duration;
 
-use csd_nvme::kv::Key;
+use csd_nvme::kv::{Key, STORE_IF_NEWER};
 use csd_nvme::status::Status;
 use csd_reactor::{Buffer, sleep};
 
-use crate::array::{Array, Drive};
+use crate::array::{Array, Drive, membership};
 use crate::error::Error;
 use claim::{Claimed, Claims, Standing, on_all};
 
@@ -46,8 +50,11 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Answers of the drives about one name.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Answers by drive index; there is none of a drive that is down.
+    /// Answers by drive index; there is none of a drive that is down, does not vote, or holds a
+    /// damaged copy.
     pub answers: Vec<(usize, Option<Entry>)>,
+    /// Damaged copies, by drive index.
+    pub damaged: Vec<usize>,
 }
 
 impl Found {
@@ -58,30 +65,39 @@ impl Found {
         let entries = self.answers.iter().filter_map(|(_, entry)| entry.as_ref());
         entries.max_by_key(|entry| (entry.epoch, entry.state == State::Sealed))
     }
+
+    /// Returns the drives that are alive, by index: they answered, if only by a damaged copy.
+    fn alive(&self) -> impl Iterator<Item = usize> {
+        self.answers.iter().map(|(index, _)| *index).chain(self.damaged.iter().copied())
+    }
 }
 
-/// Reads the entry under `key` from every drive that is up.
+/// Reads the entry under `key` from every drive that votes.
 ///
 /// # Errors
-/// When fewer than a majority answer, or an entry is corrupt ([`Error::Corrupt`]).
+/// When fewer than a read quorum give a sound answer: the error of one of the others.
 pub async fn read(array: &Array, key: &Key, name: &str) -> Result<Found, Error> {
-    array.require_majority()?;
+    array.require_readers()?;
     let (key, asked) = (*key, name.to_owned());
     let answers = on_all(array, move |drive| {
         let name = asked.clone();
         async move { read_one(&drive, &key, &name).await }
     });
-    let mut found = Found { answers: Vec::new() };
+    let mut found = Found { answers: Vec::new(), damaged: Vec::new() };
     let mut failed = None;
     for answer in answers {
         match answer.await {
             (drive, Ok(entry)) => found.answers.push((drive.index, entry)),
-            (_, Err(corrupt @ Error::Corrupt { .. })) => return Err(corrupt),
-            (_, Err(error)) => failed = Some(error),
+            (drive, Err(error)) => {
+                if matches!(error, Error::Corrupt { .. }) {
+                    found.damaged.push(drive.index);
+                }
+                failed = Some(error);
+            }
         }
     }
     match failed {
-        Some(error) if found.answers.len() < array.majority() => Err(error),
+        Some(error) if found.answers.len() < array.readers() => Err(error),
         _ => Ok(found),
     }
 }
@@ -156,6 +172,7 @@ pub async fn settle(array: &Array, name: &str) -> Result<Ground, Error> {
                 sleep(PAUSE).await;
             }
             Standing::Won(entry) => {
+                membership::register(array).await?;
                 put_down(array, &entry).await?;
                 waited = Duration::ZERO;
             }
@@ -168,29 +185,35 @@ pub async fn settle(array: &Array, name: &str) -> Result<Ground, Error> {
 }
 
 /// Makes `entry` the newest of its name, whose state is `ground`, and sets its epoch. Returns
-/// warnings about drives that failed although a majority succeeded.
+/// warnings about drives that failed although a write quorum succeeded.
 ///
 /// # Errors
 /// [`Error::Overtaken`] when another writer changed the name in the meantime, [`Error::Undecided`]
 /// when only drives that are down can tell, or the errors of [`read`].
+///
+/// # Panics
+/// When a staged entry would follow a sealed one: callers check the ground.
 pub async fn write(
     array: &Array,
     entry: &mut Entry,
     ground: &Ground,
 ) -> Result<Vec<String>, Error> {
+    let is_sealed = ground.found.newest().is_some_and(|below| below.state == State::Sealed);
+    assert!(entry.state != State::Staged || !is_sealed, "a staged entry hides no sealed one");
+    membership::register(array).await?;
     let overtaken = || Error::Overtaken { name: entry.name.clone() };
     let (base, mut ground) = (ground.base(), ground.clone());
     let mut claimed = entry.clone();
-    loop {
+    let holders = loop {
         claimed.epoch = ground.epoch;
-        if claim::claim(array, &claimed, ground.contested).await? == Claimed::Won {
-            break;
+        if let Claimed::Won(holders) = claim::claim(array, &claimed, ground.contested).await? {
+            break holders;
         }
         ground = settle(array, &entry.name).await?;
         if ground.base() != base {
             return Err(overtaken());
         }
-    }
+    };
     // Claims are deleted after a later entry is written: in that case this epoch was won too late.
     let found = read(array, &entry::key(&entry.name), &entry.name).await?;
     let newest = found.newest().filter(|newest| newest.epoch >= claimed.epoch);
@@ -198,32 +221,74 @@ pub async fn write(
         claim::release(array, &entry.name, claimed.epoch..=claimed.epoch).await;
         return Err(overtaken());
     }
+    // The holders of the claim that are alive still hold it.
+    if found.alive().filter(|index| holders.contains(index)).count() < array.quorum().majority() {
+        return Err(Error::Undecided { name: entry.name.clone() });
+    }
     *entry = claimed;
-    let warnings = put_down(array, entry).await?;
-    claim::release(array, &entry.name, base..=entry.epoch).await;
-    Ok(warnings)
-}
-
-/// Stores an entry that has won its epoch on every drive that is up.
-async fn put_down(array: &Array, entry: &Entry) -> Result<Vec<String>, Error> {
-    let (key, data) = (entry::key(&entry.name), entry.encode());
-    let stores = on_all(array, move |drive| {
-        let value = vec![Buffer::from_slice(&data)];
-        async move { drive.objects.store(&key, value, 0).await }
-    });
-    let (mut acknowledged, mut failures) = (0, Vec::new());
-    for store in stores {
-        match store.await {
-            (_, Ok(())) => acknowledged += 1,
-            (drive, Err(error)) => failures.push(Error::command(&drive, error)),
+    let Down { acknowledged, mut failures } = put_down(array, entry).await?;
+    let mut confirmed = 0;
+    for (drive, released) in claim::release(array, &entry.name, base..=entry.epoch).await {
+        match released {
+            Ok(()) => confirmed += usize::from(acknowledged.contains(&drive.index)),
+            Err(error) => failures.push(error),
         }
     }
-    if acknowledged >= array.majority() {
-        return Ok(failures.iter().map(ToString::to_string).collect());
+    enough(array, confirmed, &mut failures)?;
+    Ok(failures.iter().map(ToString::to_string).collect())
+}
+
+/// Outcome of [`put_down`].
+struct Down {
+    /// Drives that hold the entry, by index: a write quorum.
+    acknowledged: Vec<usize>,
+    failures: Vec<Error>,
+}
+
+/// Stores an entry that has won its epoch on every drive that votes.
+async fn put_down(array: &Array, entry: &Entry) -> Result<Down, Error> {
+    let stores = on_all(array, {
+        let (entry, fence) = (Rc::new(entry.clone()), array.guards().fence);
+        move |drive| {
+            let (entry, options) = (Rc::clone(&entry), if fence { STORE_IF_NEWER } else { 0 });
+            async move { store_entry(&drive, &entry, options).await }
+        }
+    });
+    let (mut acknowledged, mut failures) = (Vec::new(), Vec::new());
+    for store in stores {
+        match store.await {
+            (drive, Ok(true)) => acknowledged.push(drive.index),
+            (_, Ok(false)) => {
+                failures.insert(0, Error::Overtaken { name: entry.name.clone() });
+            }
+            (_, Err(error)) => failures.push(error),
+        }
     }
-    match failures.into_iter().next() {
-        Some(error) => Err(error),
-        None => Err(array.require_majority().expect_err("fewer drives than a majority").into()),
+    enough(array, acknowledged.len(), &mut failures)?;
+    Ok(Down { acknowledged, failures })
+}
+
+/// Stores an entry on one drive. Returns false if the drive holds a later one, or another one of
+/// the same epoch.
+///
+/// # Errors
+/// A failed command.
+pub(crate) async fn store_entry(drive: &Drive, entry: &Entry, options: u8) -> Result<bool, Error> {
+    let value = vec![Buffer::from_slice(&entry.encode())];
+    match drive.objects.store(&entry::key(&entry.name), value, options).await {
+        Ok(()) => Ok(true),
+        Err(error) if error.status() == Some(Status::NOT_NEWER) => Ok(false),
+        Err(error) => Err(Error::command(drive, error)),
+    }
+}
+
+/// Checks that a write quorum succeeded.
+fn enough(array: &Array, count: usize, failures: &mut Vec<Error>) -> Result<(), Error> {
+    let needed = array.quorum().write();
+    match count >= needed {
+        true => Ok(()),
+        false if failures.is_empty() => Ok(array.require(needed)?),
+        false => Err(failures.remove(0)),
     }
 }
 
@@ -297,6 +362,7 @@ mod tests {
             members: vec![0],
             placement: Placement::Kv,
             digest: [0; 32],
+            sums: Vec::new(),
         }
     }
 
@@ -311,7 +377,7 @@ mod tests {
             (vec![None, None], None),
         ] {
             let answers = states.into_iter().map(|s| s.map(|(epoch, state)| entry(epoch, state)));
-            let found = Found { answers: answers.enumerate().collect() };
+            let found = Found { answers: answers.enumerate().collect(), damaged: Vec::new() };
             let found = found.newest().map(|entry| (entry.epoch, entry.state));
             assert_eq!(found, newest);
         }

@@ -100,6 +100,16 @@ pub(super) fn parse_parts(
     parts.ok_or(Malformed("a part on no member"))
 }
 
+/// Parses the sums of all chunks, of which there is at least one.
+pub(super) fn parse_sums(input: &mut Cursor<'_>, chunks: u32) -> Result<Vec<u32>, Malformed> {
+    let bytes = usize::try_from(u64::from(chunks) * 4).map_err(|_| Malformed("too short"))?;
+    let sums = input.take(bytes)?;
+    if chunks == 0 {
+        return Err(Malformed("sums of no chunk"));
+    }
+    Ok(sums.as_chunks::<4>().0.iter().map(|sum| u32::from_le_bytes(*sum)).collect())
+}
+
 /// Bytes not parsed yet.
 pub(super) struct Cursor<'a>(pub(super) &'a [u8]);
 

@@ -41,6 +41,8 @@ pub enum Arrange {
 /// Bytes of the stream, and the beginnings of parts in them: byte and mark.
 pub(super) struct Read {
     pub(super) bytes: Buffer,
+    /// CRC-32C of the bytes if they are one chunk: without parts.
+    pub(super) sum: Option<u32>,
     pub(super) cuts: Vec<(usize, u64)>,
 }
 
@@ -291,6 +293,8 @@ pub(super) type Chunks = Vec<(usize, u32, Buffer)>;
 /// Layout of the packed chunks.
 pub(super) struct Packed {
     pub(super) bytes: u64,
+    /// CRC-32C of every chunk.
+    pub(super) sums: Vec<u32>,
     pub(super) parts: Vec<Part>,
 }
 
@@ -315,7 +319,7 @@ impl Packer {
             has_parts,
             next: 0,
             open: None,
-            packed: Packed { bytes: 0, parts: Vec::new() },
+            packed: Packed { bytes: 0, sums: Vec::new(), parts: Vec::new() },
         }
     }
 
@@ -324,7 +328,8 @@ impl Packer {
         self.packed.bytes += read.bytes.len() as u64;
         if !self.has_parts {
             let member = layout::member(self.next, self.offset, self.members);
-            chunks.push((member, self.number()?, read.bytes));
+            let sum = read.sum.unwrap_or_else(|| crc32c::crc32c(&read.bytes));
+            chunks.push((member, self.number(sum)?, read.bytes));
             return Ok(chunks);
         }
         let mut at = 0;
@@ -377,12 +382,15 @@ impl Packer {
             buffer.truncate(filled);
             let part = self.packed.parts.last().expect("a chunk is of a part");
             let member = part.member.into();
-            chunks.push((member, self.number()?, buffer));
+            let sum = crc32c::crc32c(&buffer);
+            chunks.push((member, self.number(sum)?, buffer));
         }
         Ok(())
     }
 
-    fn number(&mut self) -> Result<u32, Error> {
+    /// Returns the number of the next chunk, and keeps its sum.
+    fn number(&mut self, sum: u32) -> Result<u32, Error> {
+        self.packed.sums.push(sum);
         let number = self.next;
         let bytes = self.packed.bytes;
         self.next = number.checked_add(1).ok_or(layout::Error::TooManyChunks { bytes })?;

@@ -124,5 +124,6 @@ fn stage(name: &str, shape: Shape) -> Entry {
             On::Block => Placement::Block(extents),
         },
         digest: [0; 32],
+        sums: Vec::new(),
     }
 }

@@ -79,10 +79,13 @@ async fn copy(
 ) -> Result<Sink, Error> {
     let layout = entry.layout();
     let writer = Writer { sink, hasher: blake3::Hasher::new() };
-    let mut writing = write(writer, header, Vec::new());
+    let guarded = array.guards().digests;
+    let sum_of = |chunk| entry.sum(chunk).filter(|_| guarded);
+    let mut writing = write(writer, header, Vec::new(), Vec::new());
     let mut pending: VecDeque<JoinHandle<Result<Buffer, Error>>> = VecDeque::new();
     let ahead = WINDOW * entry.members.len();
-    let mut next = 0;
+    // The next chunk to read, and the next to write.
+    let (mut next, mut written) = (0, 0);
     loop {
         let mut top_up = |pending: &mut VecDeque<_>| {
             while next < layout.chunks() && pending.len() < ahead {
@@ -90,7 +93,7 @@ async fn copy(
                 let drive = Rc::clone(array.drive(member.into())?);
                 let (entry, chunk) = (Rc::clone(entry), next);
                 pending.push_back(spawn(Class::Foreground, async move {
-                    read_chunk(&drive, &entry, chunk).await
+                    read_front(&drive, &entry, chunk, u32::MAX).await
                 }));
                 next += 1;
             }
@@ -102,10 +105,19 @@ async fn copy(
             None => None,
         };
         // Drives have sent more during this write; everything that has arrived is written at once.
-        let written = writing.await.map_err(|_| Error::Lane)?;
+        let outcome = writing.await.map_err(|_| Error::Lane)?;
         // The chunks' memory is freed on this thread, which receives the next ones: a thread reuses
         // memory that it has freed itself, and new memory costs a page fault each 4 KiB.
-        let (writer, _) = written.map_err(|source| Error::Write { source })?;
+        let (writer, done) = outcome.map_err(|refused| match refused {
+            Refused::Sink(source) => Error::Write { source },
+            Refused::Sum(index) => {
+                let chunk = written + index;
+                let member = entry.members[layout.member(chunk)];
+                not_stored(&array.slots()[usize::from(member)].name, entry, chunk)
+            }
+        })?;
+        written += small(done.len());
+        drop(done);
         let Some(first) = first else { return end(entry, writer).await };
         let mut arrived = vec![first];
         while arrived.len() < ahead
@@ -116,8 +128,20 @@ async fn copy(
         }
         top_up(&mut pending)?;
         progress(arrived.iter().map(|chunk| chunk.len() as u64).sum());
-        writing = write(writer, Vec::new(), arrived);
+        let sums = (written..).zip(&arrived).map(|(chunk, _)| sum_of(chunk)).collect();
+        writing = write(writer, Vec::new(), arrived, sums);
     }
+}
+
+fn small(chunks: usize) -> u32 {
+    u32::try_from(chunks).expect("a few chunks of each drive")
+}
+
+/// Returns the error of a chunk that is sound and not the one that was put: an older one, or
+/// another's.
+fn not_stored(drive: &str, entry: &Entry, chunk: u32) -> Error {
+    let why = format!("chunk {chunk} is not the one that was stored: its digest differs");
+    Error::Corrupt { drive: drive.to_owned(), object: entry.name.clone(), why }
 }
 
 /// Compares digests, and returns the sink with its buffers flushed.
@@ -136,7 +160,11 @@ async fn end(entry: &Entry, writer: Writer) -> Result<Sink, Error> {
 /// # Errors
 /// [`Error::Corrupt`] when it is missing, damaged or has another length; a failed command.
 pub(crate) async fn read_chunk(drive: &Drive, entry: &Entry, chunk: u32) -> Result<Buffer, Error> {
-    read_front(drive, entry, chunk, u32::MAX).await
+    let bytes = read_front(drive, entry, chunk, u32::MAX).await?;
+    match entry.sum(chunk).is_some_and(|sum| sum != crc32c::crc32c(&bytes)) {
+        true => Err(not_stored(&drive.name, entry, chunk)),
+        false => Ok(bytes),
+    }
 }
 
 /// Reads the first bytes of one chunk: `most`, or all if it is shorter.
@@ -187,18 +215,31 @@ struct Writer {
     hasher: blake3::Hasher,
 }
 
-/// Writes `header`, which the digest does not cover, then hashes and writes `chunks`, and returns
-/// them. Starts at once, on the compute thread: hashing takes long, and writing blocks.
+/// Reason why chunks were not written.
+enum Refused {
+    /// The sink failed.
+    Sink(io::Error),
+    /// The chunk of this index differs from its digest.
+    Sum(u32),
+}
+
+/// Writes `header`, which the digest does not cover, then checks, hashes and writes `chunks`, and
+/// returns them. A chunk that differs from its sum is not written. Starts at once, on the compute
+/// thread: hashing takes long, and writing blocks.
 fn write(
     mut writer: Writer,
     header: Vec<u8>,
     chunks: Vec<Buffer>,
-) -> Compute<impl Job<Output = io::Result<(Writer, Vec<Buffer>)>>> {
+    sums: Vec<Option<u32>>,
+) -> Compute<impl Job<Output = Result<(Writer, Vec<Buffer>), Refused>>> {
     compute_fn(Class::Foreground, 0, move || {
-        writer.sink.write_all(&header)?;
-        for chunk in &chunks {
+        writer.sink.write_all(&header).map_err(Refused::Sink)?;
+        for (index, (chunk, sum)) in (0..).zip(chunks.iter().zip(sums)) {
+            if sum.is_some_and(|sum| sum != crc32c::crc32c(chunk)) {
+                return Err(Refused::Sum(index));
+            }
             writer.hasher.update(chunk);
-            writer.sink.write_all(chunk)?;
+            writer.sink.write_all(chunk).map_err(Refused::Sink)?;
         }
         Ok((writer, chunks))
     })

@@ -1,7 +1,6 @@
-//! List: every name that a majority of drives knows.
+//! List: every name of the catalogue.
 
 use std::collections::BTreeSet;
-use std::rc::Rc;
 
 use csd_nvme::kv::Key;
 use csd_reactor::{Class, spawn};
@@ -24,13 +23,11 @@ pub struct Listed {
 /// # Errors
 /// The error that prevented a majority from answering, or a corrupt entry.
 pub async fn list(array: &Array) -> Result<Listed, Error> {
-    array.require_majority()?;
+    array.require_readers()?;
     let lists: Vec<_> = array
-        .drives()
-        .map(|drive| {
-            let drive = Rc::clone(drive);
-            spawn(Class::Foreground, async move { catalogue::keys(&drive).await })
-        })
+        .voters()
+        .into_iter()
+        .map(|drive| spawn(Class::Foreground, async move { catalogue::keys(&drive).await }))
         .collect();
     let (mut keys, mut answered, mut failed) = (BTreeSet::<Key>::new(), 0, None);
     for list in lists {
@@ -43,7 +40,7 @@ pub async fn list(array: &Array) -> Result<Listed, Error> {
         }
     }
     if let Some(error) = failed
-        && answered < array.majority()
+        && answered < array.readers()
     {
         return Err(error);
     }

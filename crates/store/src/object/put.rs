@@ -19,6 +19,9 @@ use crate::layout::{self, Parts};
 use crate::room;
 use crate::source::Source;
 
+/// Most chunks whose digests an entry holds, so that it stays far below the largest value.
+const SUMS_MAX: usize = 1 << 20;
+
 /// Options of a put.
 #[derive(Clone, Debug)]
 pub struct PutOptions {
@@ -121,6 +124,9 @@ async fn fill(
     entry.bytes = packed.bytes;
     entry.shape = reader.source.shape();
     entry.digest = *reader.hasher.finalize().as_bytes();
+    if packed.sums.len() <= SUMS_MAX {
+        entry.sums = packed.sums;
+    }
     let members = small(entry.members.len());
     entry.parts = match reader.cutter.kind() {
         Some(kind) => Parts::new(kind, entry.chunk_bytes, members, packed.parts)?,
@@ -173,8 +179,9 @@ impl Reader {
             let filled = self.source.fill(&mut bytes)?;
             bytes.truncate(filled);
             self.hasher.update(&bytes);
+            let sum = self.cutter.kind().is_none().then(|| crc32c::crc32c(&bytes));
             let cuts = self.cutter.cut(&bytes)?;
-            Ok::<_, Error>((self, Read { bytes, cuts }))
+            Ok::<_, Error>((self, Read { bytes, sum, cuts }))
         });
         read.await.map_err(|_| Error::Lane)?
     }

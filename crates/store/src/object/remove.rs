@@ -38,6 +38,7 @@ pub async fn remove(array: &Array, name: &str) -> Result<Vec<String>, Error> {
     }
     let mut tombstone = before.clone();
     tombstone.state = State::Deleted;
+    tombstone.sums = Vec::new();
     if tombstone.shape.is_empty() {
         tombstone.shape.push(0); // a staged entry: not spent until its chunks are deleted
     }
@@ -157,6 +158,7 @@ fn spent(mut tombstone: Entry) -> Entry {
     tombstone.bytes = 0;
     tombstone.shape.clear();
     tombstone.parts = None;
+    tombstone.sums = Vec::new();
     tombstone.placement = Placement::Kv;
     tombstone
 }

@@ -161,7 +161,7 @@ impl StepContext {
 
 /// Runs one core's share.
 pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, Error> {
-    let array = Array::connect(&shared.plan, &shared.options).await;
+    let array = Array::connect_drives(&shared.plan, &shared.options).await;
     let members = &shared.job.inputs[0].members;
     let links = Link::all(&array, &shared.plan, &shared.options, members);
     if links.is_err() {

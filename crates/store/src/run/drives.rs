@@ -211,6 +211,7 @@ mod tests {
             members: vec![4, 2],
             placement,
             digest: [0; 32],
+            sums: Vec::new(),
         }
     }
 

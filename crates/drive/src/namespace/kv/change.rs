@@ -1,5 +1,5 @@
 //! Store and Delete on the core that owns the key: conditions, promised space, and cleaning when
-//! the log has no free segment.
+//! the log has no free segment. A key stays locked from the check of its condition to the change.
 //!
 //! A Store within the drive's capacity and a Delete succeed on a full log, because some segment can
 //! then be cleaned. A Store beyond the capacity fails at once.
@@ -15,6 +15,7 @@ use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_local, sleep, sp
 
 use super::clean::{Candidate, Cleaned};
 use super::epochs::Turn;
+use super::newer::{self, Newer};
 use super::record::EntryKey;
 use super::segments::Segments;
 use super::shard::{Refused, Shard};
@@ -51,6 +52,12 @@ pub(super) async fn store(
         }
         if options & kv::STORE_IF_ABSENT != 0 && old.is_some() {
             return Err(Status::KEY_EXISTS);
+        }
+        if options & kv::STORE_IF_NEWER != 0
+            && newer::compare(shard, entry, &value, options).await? == Newer::Stored
+        {
+            // The change that stored it may be lost together with this epoch.
+            return Ok(shard.turn(entry.0));
         }
         let space = |value_bytes| shard.segments.space(Some(value_bytes));
         let before = old.map_or(0, |old| space(old.value_bytes.unwrap_or(0)));

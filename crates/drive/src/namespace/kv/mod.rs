@@ -23,6 +23,7 @@ pub mod index;
 mod list;
 pub mod mark;
 pub mod marked;
+mod newer;
 pub mod record;
 pub mod recover;
 mod room;

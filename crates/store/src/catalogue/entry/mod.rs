@@ -11,14 +11,16 @@ use csd_nvme::kv::Key;
 
 use super::wire::{
     Cursor, LAYOUT_SPREAD, encode_extents, encode_parts, kind_of, layout_code, parse_extents,
-    parse_parts, small, state_code, state_of,
+    parse_parts, parse_sums, small, state_code, state_of,
 };
 use crate::layout::{self, DIMENSIONS_MAX, Layout, Parts, Spread};
 
 /// First four bytes: "CSDC".
 const MAGIC: [u8; 4] = *b"CSDC";
-/// Version of the format.
+/// Version of an entry without digests of its chunks.
 const VERSION: u16 = 1;
+/// Version of an entry with digests of its chunks.
+const VERSION_WITH_SUMS: u16 = 2;
 /// First byte of a catalogue key.
 pub const KEY_PREFIX: u8 = 0x01;
 /// Longest name, bytes.
@@ -104,6 +106,9 @@ pub struct Entry {
     pub placement: Placement,
     /// BLAKE3 of the content; zeros when drives wrote the object and no host has read it.
     pub digest: [u8; 32],
+    /// CRC-32C of every chunk, by number in the object's order; none when no host has seen them, as
+    /// in entries of version 1.
+    pub sums: Vec<u32>,
 }
 
 /// Reason why bytes are not a valid entry.
@@ -141,6 +146,12 @@ impl Entry {
         self.digest != [0; 32]
     }
 
+    /// Returns the CRC-32C of a chunk, if it is known.
+    #[must_use]
+    pub fn sum(&self, chunk: u32) -> Option<u32> {
+        self.sums.get(usize::try_from(chunk).ok()?).copied()
+    }
+
     /// Returns the number of elements.
     #[must_use]
     pub fn elements(&self) -> u64 {
@@ -155,7 +166,8 @@ impl Entry {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(FIXED_BYTES + self.name.len() + 64);
         out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&VERSION.to_le_bytes());
+        let version = if self.sums.is_empty() { VERSION } else { VERSION_WITH_SUMS };
+        out.extend_from_slice(&version.to_le_bytes());
         out.push(state_code(self.state));
         out.push(self.element.code());
         out.extend_from_slice(&self.epoch.to_le_bytes());
@@ -182,6 +194,7 @@ impl Entry {
         if let Some(parts) = &self.parts {
             encode_parts(parts.parts(), &mut out);
         }
+        self.sums.iter().for_each(|sum| out.extend_from_slice(&sum.to_le_bytes()));
         let crc = crc32c::crc32c(&out);
         out.extend_from_slice(&crc.to_le_bytes());
         out
@@ -198,18 +211,19 @@ impl Entry {
         if input.array()? != MAGIC {
             return Err(Malformed("wrong magic number"));
         }
-        if input.u16()? != VERSION {
+        let version = input.u16()?;
+        if !matches!(version, VERSION | VERSION_WITH_SUMS) {
             return Err(Malformed("unknown version"));
         }
         if crc32c::crc32c(body).to_le_bytes() != crc {
             return Err(Malformed("wrong checksum"));
         }
-        let entry = Self::parse_body(&mut input)?;
+        let entry = Self::parse_body(&mut input, version)?;
         entry.check()?;
         Ok(entry)
     }
 
-    fn parse_body(input: &mut Cursor<'_>) -> Result<Self, Malformed> {
+    fn parse_body(input: &mut Cursor<'_>, version: u16) -> Result<Self, Malformed> {
         let state = state_of(input.u8()?)?;
         let element =
             ElementType::from_code(input.u8()?).ok_or(Malformed("unknown element type"))?;
@@ -243,6 +257,10 @@ impl Entry {
             Some(kind) => Some(parse_parts(input, kind, chunk_bytes, members.len())?),
             None => None,
         };
+        let sums = match version {
+            VERSION_WITH_SUMS => parse_sums(input, chunks)?,
+            _ => Vec::new(),
+        };
         if !input.0.is_empty() {
             return Err(Malformed("bytes after its end"));
         }
@@ -261,6 +279,7 @@ impl Entry {
             members,
             placement,
             digest,
+            sums,
         };
         entry.check_layout(chunks)?;
         Ok(entry)

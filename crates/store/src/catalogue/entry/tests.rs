@@ -23,6 +23,8 @@ struct Golden {
     extents: Option<Vec<Extents>>,
     layout: Option<String>,
     #[serde(default)]
+    sums: Vec<u32>,
+    #[serde(default)]
     parts: Vec<(u16, u32, u64, u64)>,
 }
 
@@ -70,6 +72,7 @@ impl Golden {
             members: self.members,
             placement: self.extents.map_or(Placement::Kv, Placement::Block),
             digest: unhex(&self.digest),
+            sums: self.sums,
         }
     }
 }
@@ -87,7 +90,7 @@ fn golden() -> Vec<(Entry, Vec<u8>)> {
             found.push((fields.entry(), unhex_any(&bytes)));
         }
     }
-    assert!(found.len() >= 5, "golden entries are missing");
+    assert!(found.len() >= 6, "golden entries are missing");
     found
 }
 

@@ -149,7 +149,7 @@ const UNLOAD_PAUSE: Duration = Duration::from_millis(100);
 
 /// Runs one core's share.
 pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, Error> {
-    let array = Array::connect(&shared.plan, &shared.options).await;
+    let array = Array::connect_drives(&shared.plan, &shared.options).await;
     let members = &shared.task.inputs[0].members;
     let links = Link::all(&array, &shared.plan, &shared.options, members);
     let links = Rc::new(links.inspect_err(|_| shared.queue.stop())?);

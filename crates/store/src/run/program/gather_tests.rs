@@ -78,6 +78,7 @@ fn gather(folds: bool) -> Gather {
         members: vec![0],
         placement: Placement::Kv,
         digest: [0; 32],
+        sums: Vec::new(),
     };
     let sandbox = Arc::new(Brackets { folds });
     let task = Task::new(vec![entry], sandbox, b"p".to_vec(), (1, 1), None).unwrap();

@@ -1,0 +1,78 @@
+//! `csd array rebuild`: gives drives that have forgotten a part of the catalogue their votes back.
+
+use csd_store::array::{Array, Plan};
+use csd_store::catalogue::rebuild;
+use serde_json::{Value, json};
+
+use crate::cli;
+use crate::context::{Context, with_plan};
+use crate::report::{Failure, Report};
+
+/// Rebuilds the catalogue of the named drives, or of all that do not vote.
+pub(crate) fn rebuild(options: &cli::Rebuild, context: &Context) -> Result<Report, Failure> {
+    let names = options.drives.clone();
+    let (drives, down) = context.with_array_to_write(async move |array: &Array| {
+        let drives = rebuild_all(array, &wanted(array, &names)?).await?;
+        Ok((drives, array.down()))
+    })?;
+    let mut text = String::new();
+    for drive in &drives {
+        let (name, names, stored) = (plain(&drive["name"]), &drive["names"], &drive["stored"]);
+        text.push_str(&format!("{name}: {stored} of {names} names and claims stored; it votes\n"));
+    }
+    if drives.is_empty() {
+        text.push_str("every drive that is up votes\n");
+    }
+    // Drives that were rebuilt are listed as they were before.
+    let is_rebuilt = |warning: &String| {
+        let of = |drive: &Value| warning.starts_with(&format!("drive {} ", plain(&drive["name"])));
+        drives.iter().any(of)
+    };
+    let warnings: Vec<String> = down.into_iter().filter(|warning| !is_rebuilt(warning)).collect();
+    Ok(Report::new(text, json!({ "drives": drives })).with_warnings(warnings))
+}
+
+/// Rebuilds drives that have just been started and do not vote. Returns warnings about those that
+/// still do not.
+pub(super) fn after_start(plan: &Plan, context: &Context) -> Result<Vec<String>, Failure> {
+    with_plan(plan, context.options()?, async |array: &Array| {
+        let mut warnings = Vec::new();
+        for index in wanted(array, &[])? {
+            if let Err(failure) = rebuild_all(array, &[index]).await {
+                let name = &array.slots()[index].name;
+                let why = failure.message;
+                warnings.push(format!("drive {name} does not vote, and was not rebuilt: {why}"));
+            }
+        }
+        Ok(warnings)
+    })
+}
+
+fn plain(name: &Value) -> &str {
+    name.as_str().unwrap_or_default()
+}
+
+/// Returns the indices of the drives to rebuild.
+fn wanted(array: &Array, names: &[String]) -> Result<Vec<usize>, Failure> {
+    let slots = || array.slots().iter().enumerate();
+    if names.is_empty() {
+        let without = slots().filter(|(_, slot)| slot.drive().is_ok() && slot.vote().is_err());
+        return Ok(without.map(|(index, _)| index).collect());
+    }
+    let place = |name: &String| {
+        let found = slots().find(|(_, slot)| slot.name == *name);
+        let unknown = || Failure::usage(format!("the array has no drive {name:?}"));
+        found.map(|(index, _)| index).ok_or_else(unknown)
+    };
+    names.iter().map(place).collect()
+}
+
+async fn rebuild_all(array: &Array, places: &[usize]) -> Result<Vec<Value>, Failure> {
+    let mut drives = Vec::new();
+    for &index in places {
+        let done = rebuild::rebuild(array, index).await?;
+        let name = &array.slots()[index].name;
+        drives.push(json!({ "name": name, "names": done.names, "stored": done.stored }));
+    }
+    Ok(drives)
+}

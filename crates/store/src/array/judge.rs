@@ -1,0 +1,189 @@
+//! [`judge`]: decides which drives vote, from what they know of themselves and of each other.
+//!
+//! Does no I/O. Invariant: a drive with an older record accuses no other, because of two records of
+//! a place the later life counts.
+
+use super::Quorum;
+use super::record::{Lives, Roster};
+
+/// A record as a drive holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Held<T> {
+    /// There is none.
+    None,
+    /// It cannot be read.
+    Damaged,
+    /// The record.
+    Whole(T),
+}
+
+impl<T> Held<T> {
+    /// Returns the record, if there is one that can be read.
+    pub(super) fn whole(&self) -> Option<&T> {
+        match self {
+            Self::Whole(record) => Some(record),
+            _ => None,
+        }
+    }
+}
+
+/// Membership records of one drive.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub(super) nguid: [u8; 16],
+    pub(super) lives: Held<Lives>,
+    pub(super) roster: Held<Roster>,
+}
+
+/// Outcome of [`judge`].
+#[derive(Clone, Debug)]
+pub(super) struct Verdict {
+    /// Joined rosters of all drives.
+    pub(super) roster: Roster,
+    /// True if a drive that is up has never been registered. Such a drive cannot show that it has
+    /// forgotten nothing, so readers need a majority then.
+    pub(super) is_new: bool,
+    /// By place: why a drive has no vote. Places of drives that are down have `Ok`.
+    pub(super) votes: Vec<Result<(), String>>,
+}
+
+/// Decides which drives vote. `seen` is by place, `None` for a drive that is down. `array` is the
+/// identifier in the array file; media of an array whose file was lost have another one.
+pub(super) fn judge(seen: &[Option<Seen>], array: [u8; 16]) -> Verdict {
+    let majority = Quorum::new(seen.len(), 0).majority();
+    let lives = |seen: &Option<Seen>| seen.as_ref().and_then(|seen| seen.lives.whole().cloned());
+    let arrays: Vec<[u8; 16]> = seen.iter().filter_map(lives).map(|lives| lives.array).collect();
+    let count = |id: &[u8; 16]| arrays.iter().filter(|other| *other == id).count();
+    let array = arrays.iter().copied().find(|id| count(id) >= majority).unwrap_or(array);
+    let mut roster = Roster { array, seats: Vec::new() };
+    for seen in seen.iter().flatten() {
+        let own = seen.lives.whole().is_none_or(|lives| lives.array == array);
+        if let Some(known) = seen.roster.whole().filter(|known| own && known.array == array) {
+            roster.join(known);
+        }
+    }
+    let is_new = seen.iter().enumerate().any(|(slot, seen)| {
+        let has_none = seen.as_ref().is_some_and(|seen| seen.lives == Held::None);
+        has_none && roster.seat(slot).is_none()
+    });
+    let votes = seen.iter().enumerate().map(|(slot, seen)| {
+        let Some(seen) = seen else { return Ok(()) };
+        vote(seen, slot, &roster).map_err(ToOwned::to_owned)
+    });
+    Verdict { votes: votes.collect(), is_new, roster }
+}
+
+/// Returns why a drive has no vote.
+fn vote(seen: &Seen, slot: usize, roster: &Roster) -> Result<(), &'static str> {
+    let lives = match &seen.lives {
+        Held::Damaged => return Err("its record of its own lives is damaged"),
+        Held::None => None,
+        Held::Whole(lives) if lives.array != roster.array => {
+            return Err("it belongs to another array");
+        }
+        Held::Whole(lives) if usize::from(lives.slot) != slot => {
+            return Err("it belongs to another place of the array");
+        }
+        Held::Whole(lives) => Some(lives),
+    };
+    match (roster.seat(slot), lives) {
+        (None, _) => Ok(()),
+        (Some(_), None) => Err("it was emptied, or stands in another drive's place"),
+        (Some(seat), _) if seat.nguid != seen.nguid => Err("it stands in another drive's place"),
+        (Some(seat), Some(lives)) if !lives.has(seat.life) => {
+            Err("it has an older medium, or was replaced")
+        }
+        (Some(_), Some(_)) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::record::{Life, Seat};
+
+    const ARRAY: [u8; 16] = [7; 16];
+
+    fn life(ordinal: u64) -> Life {
+        Life { ordinal, number: 100 + ordinal }
+    }
+
+    /// Three drives that are registered in their second life and live in their third.
+    fn drives() -> Vec<Option<Seen>> {
+        let seat = |slot: u8| Seat { nguid: [slot; 16], life: life(2) };
+        let roster = Roster { array: ARRAY, seats: (0..3).map(seat).collect() };
+        let drive = |slot: u8| {
+            let lives = Lives { array: ARRAY, slot: slot.into(), lives: vec![life(1), life(2)] };
+            let (lives, roster) = (Held::Whole(lives), Held::Whole(roster.clone()));
+            Some(Seen { nguid: [slot; 16], lives, roster })
+        };
+        (0..3).map(drive).collect()
+    }
+
+    fn votes(seen: &[Option<Seen>]) -> Vec<bool> {
+        judge(seen, ARRAY).votes.iter().map(Result::is_ok).collect()
+    }
+
+    fn set(seen: &mut [Option<Seen>], slot: usize, change: impl FnOnce(&mut Seen)) {
+        change(seen[slot].as_mut().unwrap());
+    }
+
+    #[test]
+    fn drives_that_have_forgotten_something_do_not_vote() {
+        assert_eq!(votes(&drives()), [true; 3]);
+        let older = Lives { array: ARRAY, slot: 1, lives: vec![life(1)] };
+        let forked = vec![life(1), Life { ordinal: 2, number: 5 }];
+        let forked = Lives { lives: forked, ..older.clone() };
+        let foreign = Lives { array: [8; 16], ..older.clone() };
+        let swapped = Lives { slot: 2, lives: vec![life(1), life(2)], ..older.clone() };
+        for (lives, word) in [
+            (Held::None, "emptied"),
+            (Held::Damaged, "damaged"),
+            (Held::Whole(older), "older medium"),
+            (Held::Whole(forked), "older medium"),
+            (Held::Whole(foreign), "another array"),
+            (Held::Whole(swapped), "another place"),
+        ] {
+            let mut seen = drives();
+            set(&mut seen, 1, |seen| seen.lives = lives);
+            let verdict = judge(&seen, ARRAY);
+            assert!(verdict.votes[1].as_ref().is_err_and(|why| why.contains(word)), "{word}");
+            assert!(verdict.votes[0].is_ok() && verdict.votes[2].is_ok(), "{word}");
+        }
+        let mut seen = drives();
+        set(&mut seen, 1, |seen| seen.nguid = [9; 16]);
+        assert_eq!(votes(&seen), [true, false, true]);
+    }
+
+    #[test]
+    fn a_drive_with_an_older_roster_accuses_no_other() {
+        let mut seen = drives();
+        set(&mut seen, 0, |seen| {
+            let Held::Whole(roster) = &mut seen.roster else { panic!("a roster") };
+            roster.set(1, Seat { nguid: [1; 16], life: Life { ordinal: 1, number: 4 } });
+        });
+        assert_eq!(votes(&seen), [true; 3]);
+    }
+
+    #[test]
+    fn drives_that_were_never_registered_vote_and_are_noticed() {
+        let new =
+            |slot: u8| Some(Seen { nguid: [slot; 16], lives: Held::None, roster: Held::None });
+        let verdict = judge(&[new(0), new(1), None], ARRAY);
+        assert!(verdict.is_new && verdict.votes.iter().all(Result::is_ok));
+        assert!(!judge(&drives(), ARRAY).is_new);
+        let mut grown = drives();
+        grown.push(new(3));
+        assert!(judge(&grown, ARRAY).is_new);
+    }
+
+    #[test]
+    fn media_of_an_array_whose_file_was_lost_keep_its_identifier() {
+        let verdict = judge(&drives(), [1; 16]);
+        assert_eq!(verdict.roster.array, ARRAY);
+        assert!(verdict.votes.iter().all(Result::is_ok));
+        let mut alone = drives();
+        (alone[1], alone[2]) = (None, None);
+        assert!(judge(&alone, [1; 16]).votes[0].is_err(), "it alone is no majority");
+    }
+}

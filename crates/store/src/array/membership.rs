@@ -1,0 +1,262 @@
+//! Membership: the drives whose answers about the catalogue count.
+//!
+//! A drive that was emptied, replaced, or put back with an older medium has forgotten entries that
+//! it once acknowledged. Counted as an answer, its "no such key" would hide them. So a drive votes
+//! only if it has lived through the last life that the others know of its place
+//! ([`judge`](super::judge)), and a writer registers the lives of all voting drives before their
+//! acknowledgements count ([`register`]). `catalogue::rebuild` gives a drive its vote back.
+//!
+//! A drive that was never registered votes too, but then readers need a majority. Not noticed: a
+//! medium that is put back from a copy made while the drive was running, in the same life.
+
+use std::rc::Rc;
+
+use csd_nvme::kv::{Key, STORE_IF_NEWER, STORE_MENDS};
+use csd_nvme::status::Status;
+use csd_reactor::{Buffer, Class, JoinHandle, spawn};
+
+use super::judge::{Held, Seen, Verdict, judge};
+use super::record::{Life, Lives, Roster, Seat, lives_key, roster_key};
+use super::{Array, Drive, Error};
+
+/// Read size for a record, bytes: that of an array of a hundred drives.
+const RECORD_BYTES: u32 = 4096;
+/// Attempts to register lives while other hosts do so too.
+const ATTEMPTS: usize = 16;
+
+/// Reads the records of one drive.
+///
+/// # Errors
+/// A failed command.
+async fn look(drive: &Drive) -> Result<Seen, Error> {
+    let lives = held(read(drive, &lives_key()).await?, Lives::parse);
+    let roster = held(read(drive, &roster_key()).await?, Roster::parse);
+    Ok(Seen { nguid: drive.nguid, lives, roster })
+}
+
+fn held<T>(value: Held<Buffer>, parse: impl Fn(&[u8]) -> Option<T>) -> Held<T> {
+    match value {
+        Held::None => Held::None,
+        Held::Damaged => Held::Damaged,
+        Held::Whole(bytes) => parse(&bytes).map_or(Held::Damaged, Held::Whole),
+    }
+}
+
+async fn read(drive: &Drive, key: &Key) -> Result<Held<Buffer>, Error> {
+    match drive.objects.retrieve(key, RECORD_BYTES).await {
+        Ok(Some(value)) => Ok(Held::Whole(value)),
+        Ok(None) => Ok(Held::None),
+        Err(error) if error.status() == Some(Status::UNRECOVERED_ERROR) => Ok(Held::Damaged),
+        Err(error) => Err(failed(drive, error)),
+    }
+}
+
+/// Registers the present life of every voting drive: on the drive, and with the others. Does
+/// nothing if they are registered.
+///
+/// # Errors
+/// A drive's error; [`Error::TooFew`]; [`Error::Vote`] if a drive has lost its vote since the array
+/// was connected; [`Error::Restless`].
+pub(crate) async fn register(array: &Array) -> Result<(), Error> {
+    if !array.guards.slots || array.registered.get() {
+        return Ok(());
+    }
+    for _ in 0..ATTEMPTS {
+        let seen = look_at_all(array).await;
+        array.require_majority()?;
+        let voters = array.voters();
+        let Verdict { mut roster, votes, .. } = judge(&seen, array.uuid);
+        for drive in &voters {
+            if let Err(why) = &votes[drive.index] {
+                return Err(Error::Vote { drive: drive.name.clone(), why: why.clone() });
+            }
+        }
+        if add_lives(&voters, &seen, &mut roster).await?
+            && enroll(array, &voters, &seen, &roster).await?
+        {
+            array.registered.set(true);
+            return Ok(());
+        }
+    }
+    Err(Error::Restless)
+}
+
+/// Reads the records of every voting drive. One that fails has no vote on this connection any more.
+async fn look_at_all(array: &Array) -> Vec<Option<Seen>> {
+    let mut seen: Vec<Option<Seen>> = vec![None; array.slots().len()];
+    for (index, look) in look_at(&array.voters()).await {
+        match look {
+            Ok(found) => seen[index] = Some(found),
+            Err(_) => array.silence(index),
+        }
+    }
+    seen
+}
+
+/// Reads the records of these drives at the same time; returns them by index.
+pub(super) async fn look_at(drives: &[Rc<Drive>]) -> Vec<(usize, Result<Seen, Error>)> {
+    let mut seen = Vec::with_capacity(drives.len());
+    for (drive, look) in on_each(drives, |drive| async move { look(&drive).await }) {
+        seen.push((drive.index, look.await));
+    }
+    seen
+}
+
+/// Adds the present life of each drive to its own record if it is missing there, and to the roster.
+/// Returns false if another host came in between.
+async fn add_lives(
+    voters: &[Rc<Drive>],
+    seen: &[Option<Seen>],
+    roster: &mut Roster,
+) -> Result<bool, Error> {
+    for drive in voters {
+        let seen = seen[drive.index].as_ref().expect("every voter was looked at");
+        let mut lives = match &seen.lives {
+            Held::Whole(lives) => lives.clone(),
+            _ => Lives { array: roster.array, slot: small(drive.index), lives: Vec::new() },
+        };
+        if lives.last().number != drive.life {
+            let known = roster.seat(drive.index).unwrap_or_default().life.ordinal;
+            let ordinal = lives.last().ordinal.max(known) + 1;
+            lives.push(Life { ordinal, number: drive.life });
+            if !store(drive, &lives_key(), lives.encode(), 0).await? {
+                return Ok(false);
+            }
+        }
+        roster.set(drive.index, Seat { nguid: drive.nguid, life: lives.last() });
+    }
+    Ok(true)
+}
+
+/// Stores the roster on every voting drive that has another one. Returns false if another host has
+/// stored a different one meanwhile.
+async fn enroll(
+    array: &Array,
+    voters: &[Rc<Drive>],
+    seen: &[Option<Seen>],
+    roster: &Roster,
+) -> Result<bool, Error> {
+    let value = roster.encode();
+    let behind: Vec<Rc<Drive>> = voters
+        .iter()
+        .filter(|drive| {
+            let held = seen[drive.index].as_ref().and_then(|seen| seen.roster.whole());
+            held != Some(roster)
+        })
+        .cloned()
+        .collect();
+    let (mut holders, mut failed) = (voters.len() - behind.len(), None);
+    let stores = on_each(&behind, |drive| {
+        let value = value.clone();
+        async move { store(&drive, &roster_key(), value, STORE_MENDS).await }
+    });
+    for (_, stored) in stores {
+        match stored.await {
+            Ok(true) => holders += 1,
+            Ok(false) => return Ok(false),
+            Err(error) => failed = Some(error),
+        }
+    }
+    match failed {
+        // Every voter's acknowledgements will count, so all must be known to a quorum.
+        Some(error) if holders < array.quorum().write() => Err(error),
+        _ => Ok(holders >= array.quorum().write()),
+    }
+}
+
+/// Gives a drive whose catalogue was rebuilt its vote: as the next life of its place.
+///
+/// # Errors
+/// As [`register`].
+pub(crate) async fn readmit(array: &Array, drive: &Rc<Drive>) -> Result<(), Error> {
+    for _ in 0..ATTEMPTS {
+        let seen = look_at_all(array).await;
+        let voters = array.voters();
+        let mut roster = judge(&seen, array.uuid).roster;
+        let before = roster.seat(drive.index).unwrap_or_default().life;
+        let own = look(drive).await?.lives;
+        let is_right = |lives: &&Lives| {
+            let follows = before.ordinal == 0 || lives.has(before);
+            follows && lives.array == roster.array && lives.last().number == drive.life
+        };
+        let life = match own.whole().filter(is_right) {
+            Some(lives) => lives.last(),
+            None => {
+                let last = own.whole().map_or(0, |lives| lives.last().ordinal);
+                let life = Life { ordinal: before.ordinal.max(last) + 1, number: drive.life };
+                // It has everything that its place has ever acknowledged.
+                let lives = if before.ordinal > 0 { vec![before, life] } else { vec![life] };
+                let lives = Lives { array: roster.array, slot: small(drive.index), lives };
+                if !store(drive, &lives_key(), lives.encode(), STORE_MENDS).await? {
+                    continue;
+                }
+                life
+            }
+        };
+        roster.set(drive.index, Seat { nguid: drive.nguid, life });
+        // Its own copy does not count towards the quorum of the others.
+        if enroll(array, &voters, &seen, &roster).await?
+            && store(drive, &roster_key(), roster.encode(), STORE_MENDS).await?
+        {
+            return Ok(());
+        }
+    }
+    Err(Error::Restless)
+}
+
+/// Origin of a drive without a vote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// It stood in its place before, and has an older or damaged record of that.
+    Own,
+    /// It has no record of any array.
+    Unknown,
+    /// It belongs to another array, or to another place.
+    Foreign,
+}
+
+/// Returns the origin of a drive without a vote.
+///
+/// # Errors
+/// A failed command.
+pub(crate) async fn origin(array: &Array, drive: &Drive) -> Result<Origin, Error> {
+    let roster = judge(&look_at_all(array).await, array.uuid).roster;
+    let is_same = roster.seat(drive.index).is_none_or(|seat| seat.nguid == drive.nguid);
+    Ok(match look(drive).await?.lives {
+        Held::None => Origin::Unknown,
+        Held::Damaged if is_same => Origin::Own,
+        Held::Whole(lives)
+            if is_same && lives.array == roster.array && usize::from(lives.slot) == drive.index =>
+        {
+            Origin::Own
+        }
+        Held::Damaged | Held::Whole(_) => Origin::Foreign,
+    })
+}
+
+/// Stores a record by its version; returns false if the drive has this version or a later one.
+async fn store(drive: &Drive, key: &Key, value: Vec<u8>, options: u8) -> Result<bool, Error> {
+    let value = vec![Buffer::from_slice(&value)];
+    match drive.objects.store(key, value, STORE_IF_NEWER | options).await {
+        Ok(()) => Ok(true),
+        Err(error) if error.status() == Some(Status::NOT_NEWER) => Ok(false),
+        Err(error) => Err(failed(drive, error)),
+    }
+}
+
+fn failed(drive: &Drive, source: csd_initiator::Error) -> Error {
+    Error::Command { drive: drive.name.clone(), url: drive.url.clone(), source }
+}
+
+fn small(index: usize) -> u16 {
+    u16::try_from(index).expect("an array has at most 1024 drives")
+}
+
+fn on_each<T: 'static, F: Future<Output = T> + 'static>(
+    drives: &[Rc<Drive>],
+    ask: impl Fn(Rc<Drive>) -> F,
+) -> Vec<(Rc<Drive>, JoinHandle<T>)> {
+    let begin =
+        |drive: &Rc<Drive>| (Rc::clone(drive), spawn(Class::Foreground, ask(Rc::clone(drive))));
+    drives.iter().map(begin).collect()
+}

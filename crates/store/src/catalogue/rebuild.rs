@@ -1,0 +1,127 @@
+//! Rebuilding the catalogue of a drive that has forgotten a part of it, so that it votes again; and
+//! mending damaged copies.
+//!
+//! The other drives are the witnesses: one more than could outvote them without this drive. Every
+//! name's newest entry among them is stored on the drive, tombstones too, unless it holds a later
+//! one. So is every claim that the drive may have given: of several claims of one epoch, the one
+//! that most witnesses hold. Then its present life is registered, and it votes. Whatever others
+//! write in the meantime does not count this drive, so one pass is enough.
+//!
+//! A rebuild that is interrupted leaves a drive that does not vote. It can be repeated, and several
+//! hosts may rebuild one drive at once. Does not touch chunks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use csd_nvme::kv::{Key, STORE_IF_ABSENT, STORE_IF_NEWER, STORE_MENDS};
+use csd_nvme::status::Status;
+use csd_reactor::Buffer;
+
+use super::claim;
+use super::entry::{self, Entry};
+use crate::array::membership::{self, Origin};
+use crate::array::{Array, Drive};
+use crate::error::Error;
+
+/// Result of a rebuild.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rebuilt {
+    /// Names of the catalogue.
+    pub names: usize,
+    /// Entries and claims that the drive lacked, or whose copy was older or damaged.
+    pub stored: usize,
+}
+
+/// Rebuilds the catalogue of the drive with this index, and gives it its vote if it has none.
+///
+/// # Errors
+/// [`Error::Foreign`] if the drive belongs to another array or holds data of no place of this one;
+/// [`Error::Array`] if too few other drives vote; a failed command.
+pub async fn rebuild(array: &Array, index: usize) -> Result<Rebuilt, Error> {
+    let drive = Rc::clone(array.drive(index)?);
+    let has_vote = array.slots()[index].vote().is_ok();
+    let others = array.without_vote(index);
+    others.require(array.quorum().witnesses())?;
+    let origin = match has_vote {
+        true => Origin::Own,
+        false => membership::origin(&others, &drive).await?,
+    };
+    let (mut names, mut claims) = (BTreeSet::<Key>::new(), BTreeSet::<Key>::new());
+    for witness in others.voters() {
+        names.extend(super::keys(&witness).await?);
+        claims.extend(claim::keys(&witness).await?);
+    }
+    // An unknown drive may hold what an interrupted rebuild has left, and nothing else.
+    let is_foreign = match origin {
+        Origin::Own => false,
+        Origin::Unknown => super::keys(&drive).await?.iter().any(|key| !names.contains(key)),
+        Origin::Foreign => true,
+    };
+    if is_foreign {
+        return Err(Error::Foreign { drive: drive.name.clone() });
+    }
+    let mut rebuilt = Rebuilt { names: names.len(), stored: 0 };
+    let mut epochs = BTreeMap::new();
+    for key in &names {
+        let found = super::read(&others, key, "in the catalogue").await?;
+        if found.answers.len() < array.quorum().witnesses() {
+            let why = "too few copies of this entry are sound".to_owned();
+            let object = found.newest().map_or_else(String::new, |entry| entry.name.clone());
+            return Err(Error::Corrupt { drive: drive.name.clone(), object, why });
+        }
+        let Some(newest) = found.newest() else { continue };
+        epochs.insert(*key, newest.epoch);
+        rebuilt.stored += usize::from(put_back(&drive, key, newest).await?);
+    }
+    for key in &claims {
+        let Some(claimed) = most_held(&others, key).await? else { continue };
+        let passed = epochs.get(&entry::key(&claimed.name));
+        if passed.is_none_or(|epoch| *epoch < claimed.epoch) {
+            rebuilt.stored += usize::from(give_claim(&drive, key, &claimed).await?);
+        }
+    }
+    if !has_vote {
+        membership::readmit(&others, &drive).await?;
+    }
+    Ok(rebuilt)
+}
+
+/// Stores an entry unless the drive holds it or a later one; returns true if it stored it.
+async fn put_back(drive: &Drive, key: &Key, newest: &Entry) -> Result<bool, Error> {
+    let held = match super::read_one(drive, key, &newest.name).await {
+        Ok(held) => held,
+        Err(Error::Corrupt { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    if held.is_some_and(|held| held.epoch >= newest.epoch) {
+        return Ok(false);
+    }
+    super::store_entry(drive, newest, STORE_IF_NEWER | STORE_MENDS).await
+}
+
+/// Returns the claim under `key` that most of the witnesses hold.
+async fn most_held(others: &Array, key: &Key) -> Result<Option<Entry>, Error> {
+    let mut held: Vec<(Entry, usize)> = Vec::new();
+    for witness in others.voters() {
+        let claimed = match claim::read_one(&witness, key).await {
+            Ok(Some(claimed)) => claimed,
+            Ok(None) | Err(Error::Corrupt { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        match held.iter_mut().find(|(other, _)| *other == claimed) {
+            Some((_, votes)) => *votes += 1,
+            None => held.push((claimed, 1)),
+        }
+    }
+    Ok(held.into_iter().max_by_key(|(_, votes)| *votes).map(|(claimed, _)| claimed))
+}
+
+/// Stores a claim if the drive has none under its key; returns true if it stored it.
+async fn give_claim(drive: &Drive, key: &Key, claimed: &Entry) -> Result<bool, Error> {
+    let value = vec![Buffer::from_slice(&claimed.encode())];
+    match drive.objects.store(key, value, STORE_IF_ABSENT).await {
+        Ok(()) => Ok(true),
+        Err(error) if error.status() == Some(Status::KEY_EXISTS) => Ok(false),
+        Err(error) => Err(Error::command(drive, error)),
+    }
+}

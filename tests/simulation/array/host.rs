@@ -1,0 +1,265 @@
+//! The hosts of the array lane: they put, get and remove objects, and rebuild drives that have lost
+//! their vote. The warden: reads the drives' media with plain commands, and swaps chunks.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use csd_initiator::{Controller, Kv, Options};
+use csd_kernels::ElementType;
+use csd_nvme::kv::Key;
+use csd_reactor::{Buffer, now, random_u64, sleep};
+use csd_store::array::{Array, Guards, Plan, Quorum};
+use csd_store::catalogue::{self, Entry, KEY_PREFIX};
+use csd_store::object::{self, Arrange, Error, Form, On, PutOptions};
+use csd_store::source::Source;
+
+use super::history::{Ask, CHUNK_BYTES, History, Told, bytes_of};
+use super::{DRIVES, NAMES, address};
+
+/// State that the lane, its hosts and the warden share.
+#[derive(Default)]
+pub struct Shared {
+    pub history: History,
+    /// True when the hosts shall end.
+    pub stopping: bool,
+    /// By drive: number of the medium, a new one whenever it was emptied or put back.
+    pub media: [u64; DRIVES],
+    /// By drive: the medium that a host has seen vote.
+    pub voting: [u64; DRIVES],
+    pub rebuilt: u64,
+    pub swapped: u64,
+    pub scanned: u64,
+    /// Highest epoch that the warden has seen, by drive, medium and key.
+    pub epochs: BTreeMap<(usize, u64, Key), u64>,
+}
+
+pub type Known = Rc<RefCell<Shared>>;
+
+/// Settings under which a drive that does not answer is given up soon.
+fn options() -> Options {
+    Options {
+        keep_alive: Duration::from_secs(2),
+        connect_timeout: Duration::from_millis(300),
+        command_timeout: Duration::from_secs(1),
+        ..Options::default()
+    }
+}
+
+/// Works until the lane stops.
+pub async fn work(host: usize, plan: Plan, guards: Guards, known: Known) {
+    while !known.borrow().stopping {
+        let media = known.borrow().media;
+        let array = Array::connect_with(&plan, &options(), guards).await;
+        let array = array.with_patience(Duration::from_millis(300));
+        note_votes(&array, media, &known).await;
+        for _ in 0..1 + random_u64() % 5 {
+            operate(host, &array, &known).await;
+            sleep(Duration::from_millis(random_u64() % 100)).await;
+        }
+        drop(array);
+        sleep(Duration::from_millis(random_u64() % 200)).await;
+    }
+}
+
+/// Notes which drives vote, and sometimes rebuilds those that do not.
+async fn note_votes(array: &Array, media: [u64; DRIVES], known: &Known) {
+    for (index, slot) in array.slots().iter().enumerate() {
+        if slot.drive().is_err() {
+            continue;
+        }
+        if slot.vote().is_ok() {
+            known.borrow_mut().voting[index] = media[index];
+        } else if !random_u64().is_multiple_of(4)
+            && catalogue::rebuild::rebuild(array, index).await.is_ok()
+        {
+            known.borrow_mut().rebuilt += 1;
+        }
+    }
+}
+
+async fn operate(host: usize, array: &Array, known: &Known) {
+    let name = usize::try_from(random_u64()).unwrap() % NAMES;
+    let ask = match random_u64() % 6 {
+        0 | 1 => Ask::Put(known.borrow_mut().history.new_content()),
+        2 => Ask::Remove,
+        _ => Ask::Get,
+    };
+    let operation = known.borrow_mut().history.begin(host, name, ask, now().ns());
+    let told = match ask {
+        Ask::Put(content) => put(array, name, bytes_of(content)).await,
+        Ask::Remove => match object::remove(array, &name_of(name)).await {
+            Ok(_) => Told::Done,
+            Err(error) => refused(&error),
+        },
+        Ask::Get => get(array, name, known).await,
+    };
+    known.borrow_mut().history.end(operation, now().ns(), told);
+}
+
+/// Reads every name once, as hosts do.
+pub async fn read_all(host: usize, plan: Plan, guards: Guards, known: Known) -> bool {
+    let media = known.borrow().media;
+    let array = Array::connect_with(&plan, &options(), guards).await;
+    note_votes(&array, media, &known).await;
+    if !array.down().is_empty() {
+        return false;
+    }
+    for name in 0..NAMES {
+        let operation = known.borrow_mut().history.begin(host, name, Ask::Get, now().ns());
+        let told = get(&array, name, &known).await;
+        known.borrow_mut().history.end(operation, now().ns(), told);
+    }
+    count_copies(&known).await
+}
+
+/// Checks that a write quorum of the media holds the newest entry of every name whose last change
+/// was acknowledged. Returns false if a drive cannot be read.
+async fn count_copies(known: &Known) -> bool {
+    let mut epochs: BTreeMap<Key, Vec<u64>> = BTreeMap::new();
+    for index in 0..DRIVES {
+        let connected = Controller::connect(&address(index), &options()).await;
+        let Ok(kv) = connected.and_then(|controller| Kv::open(&controller, 3)) else {
+            return false;
+        };
+        let Some(entries) = entries_on(&kv).await else { return false };
+        for (key, entry) in entries {
+            epochs.entry(key).or_default().push(entry.epoch);
+        }
+    }
+    let mut known = known.borrow_mut();
+    for name in (0..NAMES).filter(|name| known.history.is_settled(*name)).collect::<Vec<_>>() {
+        let held = epochs.remove(&catalogue::key(&name_of(name))).unwrap_or_default();
+        let newest = held.iter().max().copied().unwrap_or(0);
+        let copies = held.iter().filter(|epoch| **epoch == newest).count();
+        if copies < Quorum::new(DRIVES, 0).write() {
+            let text = format!("{}: only {copies} copies of epoch {newest}", name_of(name));
+            known.history.violations.push(text);
+        }
+    }
+    true
+}
+
+fn name_of(name: usize) -> String {
+    format!("object {name}")
+}
+
+fn refused(error: &Error) -> Told {
+    match error {
+        Error::Exists { .. } => Told::Exists,
+        Error::Missing { .. } => Told::Missing,
+        _ => Told::Unknown,
+    }
+}
+
+async fn put(array: &Array, name: usize, bytes: Vec<u8>) -> Told {
+    let source = Source::raw("bytes", Box::new(io::Cursor::new(bytes)), ElementType::Bytes);
+    let options = PutOptions {
+        name: name_of(name),
+        on: On::Kv,
+        chunk_bytes: Some(CHUNK_BYTES),
+        arrange: Arrange::Spread,
+        align: None,
+    };
+    match object::put(array, source, &options, &(Arc::new(|_| {}) as object::Progress)).await {
+        Ok(_) => Told::Done,
+        Err(error) => refused(&error),
+    }
+}
+
+/// A sink that its reader can look into.
+#[derive(Clone, Default)]
+struct Sink(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+async fn get(array: &Array, name: usize, known: &Known) -> Told {
+    let entry = match object::lookup(array, &name_of(name)).await {
+        Ok(entry) => entry,
+        Err(error) => return refused(&error),
+    };
+    let (sink, progress) = (Sink::default(), Arc::new(|_| {}) as object::Progress);
+    let done = object::get(array, entry, Form::Raw, Box::new(sink.clone()), &progress).await;
+    let found = sink.0.lock().unwrap().clone();
+    let content = known.borrow_mut().history.recognise(&found, done.is_ok());
+    match done {
+        Ok(_) => Told::Bytes(content),
+        Err(Error::Removed { .. }) => Told::Missing,
+        Err(_) => Told::Unknown,
+    }
+}
+
+/// Watches one drive after the other: no drive's epoch of a name ever falls.
+pub async fn watch(known: Known) {
+    loop {
+        sleep(Duration::from_millis(50 + random_u64() % 300)).await;
+        let index = usize::try_from(random_u64()).unwrap() % DRIVES;
+        let medium = known.borrow().media[index];
+        let connected = Controller::connect(&address(index), &options()).await;
+        let Ok(kv) = connected.and_then(|controller| Kv::open(&controller, 3)) else { continue };
+        if let Some(entries) = entries_on(&kv).await {
+            note_epochs(index, medium, &entries, &known);
+        }
+        if random_u64().is_multiple_of(8) && swap(&kv).await == Some(true) {
+            known.borrow_mut().swapped += 1;
+        }
+    }
+}
+
+/// Returns the catalogue of a drive as its media hold it; `None` if the drive fails.
+pub async fn entries_on(kv: &Kv) -> Option<Vec<(Key, Entry)>> {
+    let mut entries = Vec::new();
+    for key in kv.list_all(&[KEY_PREFIX]).await.ok()? {
+        let value = kv.retrieve(&key, 4096).await.ok()?;
+        if let Some(entry) = value.and_then(|value| Entry::parse(&value).ok()) {
+            entries.push((key, entry));
+        }
+    }
+    Some(entries)
+}
+
+fn note_epochs(index: usize, medium: u64, entries: &[(Key, Entry)], known: &Known) {
+    let mut known = known.borrow_mut();
+    if known.media[index] != medium {
+        return;
+    }
+    known.scanned += 1;
+    for (key, entry) in entries {
+        let seen = known.epochs.entry((index, medium, *key)).or_default();
+        let before = std::mem::replace(seen, entry.epoch);
+        if entry.epoch < before {
+            let text = format!("drive {index}: {:?} fell from {before} to {entry:?}", entry.name);
+            known.history.violations.push(text);
+        }
+    }
+}
+
+/// Replaces a chunk by another one of the drive: a sound value in the wrong place.
+async fn swap(kv: &Kv) -> Option<bool> {
+    let mut chunks = kv.list_all(&[]).await.ok()?;
+    chunks.retain(|key| key.as_bytes().len() == 16 && key.as_bytes()[0] >= 0x80);
+    if chunks.len() < 2 {
+        return Some(false);
+    }
+    let draw = || chunks[usize::try_from(random_u64()).unwrap() % chunks.len()];
+    let (from, to) = (draw(), draw());
+    let bytes = u32::try_from(CHUNK_BYTES).unwrap();
+    let (one, other) = (kv.retrieve(&from, bytes).await.ok()??, kv.retrieve(&to, bytes).await);
+    if one.len() != other.ok()??.len() || from == to {
+        return Some(false);
+    }
+    let stored = kv.store(&to, vec![Buffer::from_slice(&one)], csd_nvme::kv::STORE_IF_EXISTS);
+    Some(stored.await.is_ok())
+}

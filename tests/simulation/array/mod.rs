@@ -1,0 +1,351 @@
+//! The array lane: six drives and two hosts that put, get and remove objects of the same names.
+//!
+//! Faults allowed: power cuts of drives; emptied media, and older media put back, one at a time,
+//! the next after hosts have seen the drive vote again; partitions of a host from one drive or from
+//! all; crashes of hosts at any step; chunks replaced by other chunks of their drive. At most three
+//! drives are out of a host's reach or have forgotten something, as the quorums of six allow.
+//!
+//! Rules: no host gets the answer that an object is missing, there, or of other bytes than its
+//! put's, unless a change that was asked allows it; wrong bytes reach no reader; no drive's epoch
+//! of a name falls; in the end a write quorum of the media holds every acknowledged change
+//! (`history.rs`, `host.rs`). A seed is a whole run.
+
+mod history;
+mod host;
+
+use std::cell::{Cell, RefCell};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use csd_drive::Resources;
+use csd_drive::drive;
+use csd_drive::format::Split;
+use csd_drive::media::{Media, Volatile, VolatileConfig};
+use csd_drive::transport::accept;
+use csd_initiator::Address;
+use csd_reactor::sim::{MachineId, World, WorldConfig};
+use csd_reactor::{CoreId, Listener};
+use csd_store::array::{ArrayFile, GUARDED, Guards, Plan};
+
+use crate::{DRIVE_BYTES, LIMIT, seeds};
+use host::{Known, Shared};
+
+/// Number of drives, hosts and names.
+pub const DRIVES: usize = 6;
+const HOSTS: usize = 2;
+pub const NAMES: usize = 8;
+/// Faults of a run.
+const FAULTS: u64 = 24;
+const SPLIT: Split = Split { kv_percent: 60, reserve_percent: 5, block_bytes: 4096 };
+
+fn ip(index: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, u8::try_from(index + 1).unwrap())
+}
+
+fn nqn(index: usize) -> String {
+    format!("nqn.2026-11.io.csdstore:d{index}")
+}
+
+/// Returns the address of a drive.
+pub fn address(index: usize) -> Address {
+    Address::new(SocketAddr::from((ip(index), 4420)), &nqn(index))
+}
+
+fn plan() -> Plan {
+    let mut text = "schema = 1\nname = \"a\"\n".to_owned();
+    text += "uuid = \"0123456789abcdef0123456789abcdef\"\n";
+    for index in 0..DRIVES {
+        let url = format!("nvme+tcp://{}:4420/{}", ip(index), nqn(index));
+        text += &format!("[[drives]]\nname = \"d{index}\"\nurl = \"{url}\"\n");
+    }
+    Plan::new(&ArrayFile::parse(&text).unwrap())
+}
+
+struct Drive {
+    machine: MachineId,
+    disk: Arc<Volatile>,
+    is_formatted: Rc<Cell<bool>>,
+    /// A copy of the disk at an earlier stop, and the number of its medium.
+    older: Option<Arc<Volatile>>,
+}
+
+/// Faults of each kind that happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Faults {
+    cuts: u64,
+    emptied: u64,
+    older: u64,
+    partitions: u64,
+    isolations: u64,
+    host_crashes: u64,
+    swaps: u64,
+    rebuilds: u64,
+}
+
+struct Lane {
+    world: World,
+    guards: Guards,
+    /// True if most faults isolate a host, in the middle of a change.
+    isolating: bool,
+    drives: Vec<Drive>,
+    hosts: Vec<MachineId>,
+    warden: MachineId,
+    known: Known,
+    faults: Faults,
+}
+
+impl Lane {
+    fn new(seed: u64, guards: Guards) -> Self {
+        let world = World::new(seed, WorldConfig::default());
+        let drive = |index: usize| Drive {
+            machine: world.machine(&nqn(index), ip(index), 1),
+            disk: Arc::new(Volatile::new(DRIVE_BYTES, VolatileConfig::default())),
+            is_formatted: Rc::default(),
+            older: None,
+        };
+        let drives: Vec<Drive> = (0..DRIVES).map(drive).collect();
+        let hosts = (0..HOSTS).map(|host| world.machine("host", ip(20 + host), 1)).collect();
+        let warden = world.machine("warden", ip(30), 1);
+        let known = Rc::new(RefCell::new(Shared { media: [1; DRIVES], ..Shared::default() }));
+        let isolating = seed % 2 == 1;
+        Self { world, guards, isolating, drives, hosts, warden, known, faults: Faults::default() }
+    }
+
+    fn draw(&self, range: Range<u64>) -> u64 {
+        range.start + self.world.random_u64() % (range.end - range.start)
+    }
+
+    fn draw_drive(&self) -> usize {
+        usize::try_from(self.draw(0..DRIVES as u64)).unwrap()
+    }
+
+    /// Starts a drive; hosts can connect a moment later.
+    fn start_drive(&self, index: usize) {
+        let Drive { machine, disk, is_formatted, .. } = &self.drives[index];
+        let (media, is_formatted) = (Media::Volatile(Arc::clone(disk)), Rc::clone(is_formatted));
+        self.world.start(*machine, move |core| {
+            let (media, is_formatted) = (media.clone(), Rc::clone(&is_formatted));
+            async move {
+                if core == CoreId(0) {
+                    let (name, resources) = (nqn(index), Resources::default());
+                    let is_new = !is_formatted.get();
+                    let shared = drive::open(media, is_new, &name, &SPLIT, &resources);
+                    let shared = shared.await.expect("opens");
+                    drive::start_all(&shared).await.expect("recovers");
+                    is_formatted.set(true);
+                    let listener = Listener::bind(SocketAddr::from((ip(index), 4420))).unwrap();
+                    accept::accept(listener, shared).await;
+                }
+                std::future::pending().await
+            }
+        });
+    }
+
+    fn start_host(&self, host: usize) {
+        let (guards, known) = (self.guards, Rc::clone(&self.known));
+        self.world
+            .start(self.hosts[host], move |_| host::work(host, plan(), guards, known.clone()));
+    }
+
+    /// Cuts the power of a drive and returns it after a while, sometimes with another medium.
+    fn cut(&mut self, index: usize) {
+        let Drive { machine, is_formatted, .. } = &self.drives[index];
+        if !is_formatted.get() {
+            return;
+        }
+        self.world.crash(*machine);
+        self.drives[index].disk.power_cut(|| self.world.random_u64());
+        self.drives[index].disk.power_on();
+        self.faults.cuts += 1;
+        let forgetful = {
+            let known = self.known.borrow();
+            known.media != known.voting
+        };
+        match self.draw(0..6) {
+            0 | 1 if !forgetful => {
+                let disk = Volatile::new(DRIVE_BYTES, VolatileConfig::default());
+                self.replace(index, disk, false);
+                self.faults.emptied += 1;
+            }
+            2 | 3 if !forgetful => {
+                if let Some(older) = self.drives[index].older.take() {
+                    self.replace(index, older.copied(), true);
+                    self.faults.older += 1;
+                }
+            }
+            _ if self.drives[index].older.is_none() => {
+                self.drives[index].older = Some(Arc::new(self.drives[index].disk.copied()));
+            }
+            _ => {}
+        }
+        self.world.run_for(Duration::from_millis(self.draw(1..1500)));
+        self.start_drive(index);
+    }
+
+    fn replace(&mut self, index: usize, disk: Volatile, is_formatted: bool) {
+        let drive = &mut self.drives[index];
+        drive.disk = Arc::new(disk);
+        drive.is_formatted = Rc::new(Cell::new(is_formatted));
+        drive.older = None;
+        self.known.borrow_mut().media[index] += 1;
+    }
+
+    fn fault(&mut self) {
+        let host = usize::try_from(self.draw(0..HOSTS as u64)).unwrap();
+        let (index, span) = (self.draw_drive(), Duration::from_millis(self.draw(1..4000)));
+        let kind = self.draw(0..6);
+        match if self.isolating && kind > 0 { 4 } else { kind } {
+            0..3 => self.cut(index),
+            3 => {
+                self.faults.partitions += 1;
+                self.world.partition(self.hosts[host], self.drives[index].machine);
+                // Another drive may fail meanwhile.
+                self.world.run_for(span / 2);
+                let other = (index + 1) % DRIVES;
+                if self.draw(0..3) == 0 {
+                    self.cut(other);
+                }
+                self.world.run_for(span / 2);
+                self.world.heal(self.hosts[host], self.drives[index].machine);
+            }
+            4 => {
+                self.faults.isolations += 1;
+                // In the middle of a change, if one comes soon.
+                let open = |_: &World| self.known.borrow().history.is_changing(host);
+                let _soon = self.world.run_until(open, Duration::from_millis(500));
+                self.world.run_for(Duration::from_micros(self.draw(0..20_000)));
+                let ends = self.drives.iter().map(|drive| drive.machine);
+                ends.clone().for_each(|end| self.world.partition(self.hosts[host], end));
+                // Longer than others wait for a writer, and mostly shorter than the drives do.
+                self.world.run_for(Duration::from_millis(self.draw(400..2200)));
+                ends.for_each(|end| self.world.heal(self.hosts[host], end));
+            }
+            _ => {
+                self.faults.host_crashes += 1;
+                self.world.crash(self.hosts[host]);
+                self.known.borrow_mut().history.crashed(host, self.world.now().ns());
+                self.world.run_for(span / 4);
+                self.start_host(host);
+            }
+        }
+    }
+
+    fn wait(&self, what: &str, done: impl Fn() -> bool) {
+        let waited = self.world.run_until(|_| done(), LIMIT);
+        waited.unwrap_or_else(|stuck| panic!("waiting for {what}: {stuck}"));
+    }
+
+    fn run(mut self) -> Outcome {
+        (0..DRIVES).for_each(|index| self.start_drive(index));
+        self.wait("drives", || self.drives.iter().all(|drive| drive.is_formatted.get()));
+        (0..HOSTS).for_each(|host| self.start_host(host));
+        let known = Rc::clone(&self.known);
+        self.world.start(self.warden, move |_| host::watch(known.clone()));
+        for _ in 0..FAULTS {
+            self.world.run_for(Duration::from_millis(self.draw(1..700)));
+            self.fault();
+        }
+        self.known.borrow_mut().stopping = true;
+        self.wait("hosts", || self.hosts.iter().all(|host| !self.world.is_running(*host)));
+        self.world.crash(self.warden);
+        self.read_back();
+        let known = self.known.borrow();
+        self.faults.swaps = known.swapped;
+        self.faults.rebuilds = known.rebuilt;
+        Outcome {
+            hash: self.world.trace_hash(),
+            answered: known.history.answered(),
+            scanned: known.scanned,
+            violations: known.history.check(NAMES),
+            faults: self.faults,
+        }
+    }
+
+    /// Reads every name once all drives vote.
+    fn read_back(&self) {
+        for _ in 0..20 {
+            let (told, known, guards) = (Rc::default(), Rc::clone(&self.known), self.guards);
+            let done: Rc<Cell<Option<bool>>> = Rc::clone(&told);
+            self.world.start(self.hosts[0], move |_| {
+                let (done, known) = (Rc::clone(&done), Rc::clone(&known));
+                async move { done.set(Some(host::read_all(0, plan(), guards, known).await)) }
+            });
+            self.wait("the last look", || !self.world.is_running(self.hosts[0]));
+            if told.get() == Some(true) {
+                return;
+            }
+        }
+        panic!("a drive does not get its vote back");
+    }
+}
+
+/// Result of a run.
+#[derive(Debug, PartialEq, Eq)]
+struct Outcome {
+    hash: u64,
+    answered: usize,
+    scanned: u64,
+    violations: Vec<String>,
+    faults: Faults,
+}
+
+#[test]
+fn what_is_sealed_is_read_and_what_is_deleted_does_not_return() {
+    let (mut all, mut answered, mut scanned) = (Faults::default(), 0, 0);
+    for seed in seeds() {
+        let run = std::panic::catch_unwind(|| Lane::new(seed, GUARDED).run());
+        let again = format!("CSD_SIM_SEEDS={seed}..{} repeats it", seed + 1);
+        let Ok(outcome) = run else { panic!("seed {seed} failed: {again}") };
+        assert!(outcome.violations.is_empty(), "seed {seed}: {:#?}\n{again}", outcome.violations);
+        (answered, scanned) = (answered + outcome.answered, scanned + outcome.scanned);
+        let faults = outcome.faults;
+        all.cuts += faults.cuts;
+        all.emptied += faults.emptied;
+        all.older += faults.older;
+        all.partitions += faults.partitions;
+        all.isolations += faults.isolations;
+        all.host_crashes += faults.host_crashes;
+        all.swaps += faults.swaps;
+        all.rebuilds += faults.rebuilds;
+    }
+    let count = seeds().count() as u64;
+    println!("{count} seeds, {answered} answers, {scanned} looks at media, {all:?}");
+    assert!(answered as u64 > 20 * count, "the hosts hardly worked: {answered}");
+    let every = [all.emptied, all.older, all.isolations, all.swaps, all.rebuilds];
+    assert!(count < 50 || every.iter().all(|number| *number > count / 5), "{all:?}");
+}
+
+/// Returns the first seed at which the lane sees that guards are off.
+fn seen_without(guards: Guards) -> Option<(u64, String)> {
+    (0..60).find_map(|seed| {
+        let outcome = std::panic::catch_unwind(|| Lane::new(seed, guards).run()).ok()?;
+        outcome.violations.first().map(|violation| (seed, violation.clone()))
+    })
+}
+
+#[test]
+fn without_the_fence_a_writer_that_was_held_up_replaces_a_later_entry() {
+    let (seed, violation) = seen_without(Guards { fence: false, ..GUARDED }).expect("a violation");
+    println!("seed {seed}: {violation}");
+}
+
+#[test]
+fn without_the_check_of_places_a_drive_that_has_forgotten_hides_objects() {
+    let (seed, violation) = seen_without(Guards { slots: false, ..GUARDED }).expect("a violation");
+    println!("seed {seed}: {violation}");
+}
+
+#[test]
+fn without_digests_a_swapped_chunk_reaches_its_reader() {
+    let (seed, violation) =
+        seen_without(Guards { digests: false, ..GUARDED }).expect("a violation");
+    println!("seed {seed}: {violation}");
+}
+
+#[test]
+fn equal_seeds_of_the_array_lane_have_equal_traces() {
+    assert_eq!(Lane::new(1, GUARDED).run(), Lane::new(1, GUARDED).run());
+}
