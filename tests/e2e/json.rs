@@ -43,6 +43,9 @@ impl Page {
 
     /// Returns all differences of `value` from this type.
     pub(crate) fn wrong(&self, at: &str, kind: &str, value: &Value) -> Vec<String> {
+        if let Some(kind) = kind.strip_suffix(", or null") {
+            return if value.is_null() { Vec::new() } else { self.wrong(at, kind, value) };
+        }
         if let Some(of) = kind.strip_prefix("list of ") {
             let Value::Array(all) = value else { return vec![format!("{at} is no list")] };
             return all.iter().flat_map(|one| self.wrong(&format!("{at}[]"), of, one)).collect();

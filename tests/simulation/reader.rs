@@ -1,5 +1,5 @@
 //! A host requests values and reads no answer while others replace them: the log is cleaned all the
-//! same, and each late answer is the requested value or an error.
+//! same, and each late answer is one version of the requested value, or an error.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -55,10 +55,11 @@ async fn take_all(stream: &Stream) -> usize {
         if status == COMMAND_INTERRUPTED {
             continue;
         }
-        let expected = byte(u8::try_from(cid).unwrap(), 0);
+        let versions = (0..=ROUNDS).map(|round| byte(u8::try_from(cid).unwrap(), round));
         let got = data.remove(&cid).unwrap_or_default();
         assert_eq!((status, got.len()), (0, VALUE_BYTES), "command {cid}");
-        assert!(got.iter().all(|byte| *byte == expected), "another version of {cid}");
+        let is_one = |version| got.iter().all(|byte| *byte == version);
+        assert!(versions.into_iter().any(is_one), "no version of {cid}, or several");
         whole += 1;
     }
     whole
@@ -91,14 +92,20 @@ async fn work(address: Address) -> usize {
 
 #[test]
 fn values_that_a_host_does_not_take_are_cleaned_and_never_mixed() {
-    let mut simulation = Simulation::new(0);
+    // On a slow network the requests arrive only after the last writer: not on all of these.
+    let whole: Vec<usize> = (0..3).map(whole_values).collect();
+    println!("{whole:?} of {VALUES} values were sent as they were asked for");
+    let beneath = whole.iter().filter(|whole| **whole < usize::from(VALUES));
+    assert!(beneath.count() > 0, "the log was not cleaned beneath them");
+}
+
+fn whole_values(seed: u64) -> usize {
+    let mut simulation = Simulation::new(seed);
     let ready = simulation.start_drive();
     simulation.wait("the drive", || ready.get());
     simulation.formatted = true;
     let done = simulation.on_host(|address, _| work(address));
     let ended = simulation.world.run_until(|_| done.borrow().is_some(), Duration::from_secs(900));
     ended.unwrap_or_else(|stuck| panic!("the host: {stuck}"));
-    let whole = done.borrow_mut().take().expect("just seen");
-    println!("{whole} of {VALUES} values were sent as they were asked for");
-    assert!(whole < usize::from(VALUES), "the log was not cleaned beneath them");
+    done.borrow_mut().take().expect("just seen")
 }

@@ -2,7 +2,7 @@
 //! identifiers, and codes of the vendor specific ranges.
 //!
 //! Three opcodes are vendor specific: Store Newer of the Key Value command set, and the two of the
-//! tunnel, which a drive with a tunnel takes in its compute namespace. The drives refuse the others:
+//! tunnel, which a drive with a tunnel takes in its compute namespace. The drives refuse all other
 //! admin commands C0h to FFh and I/O commands 80h to FFh. `docs/internals/commands.md` has the same
 //! table, and a test compares the two.
 

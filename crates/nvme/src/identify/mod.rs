@@ -3,9 +3,16 @@
 //! Source: NVMe Base, NVM, Key Value and Computational Programs specifications, "Identify".
 //! [`crate::controller`] fills them in.
 
+mod descriptors;
+
 use crate::capsule::Sqe;
 use crate::opcode::{Admin, Csi};
 use crate::wire::{bits, codes, layout};
+
+pub use descriptors::{
+    DESCRIPTOR_CSI, DESCRIPTOR_NGUID, DESCRIPTOR_UUID, descriptor_csi, descriptor_nguid,
+    push_descriptor,
+};
 
 /// Every Identify data structure has this many bytes.
 pub const IDENTIFY_BYTES: usize = 4096;
@@ -337,43 +344,6 @@ layout! {
         /// Load program granularity (LPG), 2^n bytes.
         lpg / set_lpg: u8 @ 16,
     }
-}
-
-/// Types of namespace identification descriptor (NIDT, CNS 03h) with their lengths in bytes.
-pub const DESCRIPTOR_NGUID: (u8, u8) = (2, 16);
-/// UUID descriptor.
-pub const DESCRIPTOR_UUID: (u8, u8) = (3, 16);
-/// Command Set Identifier descriptor: Linux needs it to accept other than NVM namespaces.
-pub const DESCRIPTOR_CSI: (u8, u8) = (4, 1);
-
-/// Appends one namespace identification descriptor.
-pub fn push_descriptor(data: &mut Vec<u8>, (kind, length): (u8, u8), value: &[u8]) {
-    assert_eq!(value.len(), usize::from(length), "a descriptor has its fixed length");
-    data.extend_from_slice(&[kind, length, 0, 0]);
-    data.extend_from_slice(value);
-}
-
-/// Returns the command set of a namespace from its identification descriptors; NVM when none says.
-pub fn descriptor_csi(data: &[u8]) -> Csi {
-    let csi = descriptor(data, DESCRIPTOR_CSI).and_then(|value| value.first());
-    csi.map_or(Csi::NVM, |csi| Csi(*csi))
-}
-
-/// Returns the NGUID in a namespace's descriptors; zeros if there is none.
-pub fn descriptor_nguid(data: &[u8]) -> [u8; 16] {
-    let nguid = descriptor(data, DESCRIPTOR_NGUID).and_then(|value| value.first_chunk());
-    nguid.copied().unwrap_or_default()
-}
-
-fn descriptor(mut data: &[u8], (wanted, _): (u8, u8)) -> Option<&[u8]> {
-    while let [kind, length, _, _, rest @ ..] = data {
-        let (value, after) = rest.split_at_checked((*length).into()).filter(|_| *length > 0)?;
-        if *kind == wanted {
-            return Some(value);
-        }
-        data = after;
-    }
-    None
 }
 
 /// Returns a controller list: at most 2,047 ids.

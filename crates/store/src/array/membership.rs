@@ -72,7 +72,7 @@ pub(crate) async fn register(array: &Array) -> Result<(), Error> {
             }
         }
         if add_lives(&voters, &seen, &mut roster).await?
-            && enroll(array, &voters, &seen, &roster).await?
+            && enroll(array.quorum().write(), &voters, &seen, &roster).await?
         {
             array.registered.set(true);
             return Ok(());
@@ -129,9 +129,9 @@ async fn add_lives(
 }
 
 /// Stores the roster on every voting drive that has another one. Returns false if another host has
-/// stored a different one meanwhile.
+/// stored a different one meanwhile, or fewer than `needed` drives hold it.
 async fn enroll(
-    array: &Array,
+    needed: usize,
     voters: &[Rc<Drive>],
     seen: &[Option<Seen>],
     roster: &Roster,
@@ -159,8 +159,8 @@ async fn enroll(
     }
     match failed {
         // Every voter's acknowledgements will count, so all must be known to a quorum.
-        Some(error) if holders < array.quorum().write() => Err(error),
-        _ => Ok(holders >= array.quorum().write()),
+        Some(error) if holders < needed => Err(error),
+        _ => Ok(holders >= needed),
     }
 }
 
@@ -194,8 +194,8 @@ pub(crate) async fn readmit(array: &Array, drive: &Rc<Drive>) -> Result<(), Erro
             }
         };
         roster.set(drive.index, Seat { nguid: drive.nguid, life });
-        // Its own copy does not count towards the quorum of the others.
-        if enroll(array, &voters, &seen, &roster).await?
+        // Its own copy is the last of the quorum.
+        if enroll(array.quorum().write() - 1, &voters, &seen, &roster).await?
             && store(drive, &roster_key(), roster.encode(), STORE_MENDS).await?
         {
             return Ok(());

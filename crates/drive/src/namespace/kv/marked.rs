@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 
 use super::mark::{MARK_OFFSETS, Mark};
-use super::record::{RECORDS_OFFSET, Seal};
+use super::record::{RECORDS_OFFSET, SECTOR_BYTES, Seal};
 use super::recover::Found;
 use super::segments::Segments;
 use crate::error::Error;
@@ -52,7 +52,9 @@ pub fn apply(mark: &Mark, found: &mut [Found], segments: &Segments) -> Vec<Strin
             Ordering::Greater => (RECORDS_OFFSET, None),
         };
         let is_possible = (RECORDS_OFFSET..=segments.segment_bytes).contains(&end)
-            && segment.seal.is_none_or(|seal| seal.valid_bytes == end)
+            && segment
+                .seal
+                .is_none_or(|seal| seal.valid_bytes.next_multiple_of(SECTOR_BYTES) == end)
             && checkpoint.is_none_or(|place| place.end() <= end);
         if !is_possible {
             let text = format!("segment {}: its end is not that of the mark", segment.number);
@@ -89,6 +91,8 @@ mod tests {
         assert_eq!(ends(found(6, None)), (None, false, 1), "an older one without a seal");
         assert_eq!(ends(found(7, None)), (Some(16_384), true, 0));
         assert_eq!(ends(found(7, Some(16_384))), (Some(16_384), false, 0));
+        assert_eq!(ends(found(7, Some(16_000))), (Some(16_000), false, 0), "in its last sector");
+        assert_eq!(ends(found(7, Some(15_872))).2, 1, "a sector before");
         assert_eq!(ends(found(7, Some(20_480))).2, 1, "it was sealed elsewhere");
         assert_eq!(ends(found(8, None)), (Some(RECORDS_OFFSET), true, 0), "a newer one");
         assert_eq!(ends(found(8, Some(RECORDS_OFFSET))), (Some(RECORDS_OFFSET), false, 0));

@@ -22,7 +22,8 @@ use super::checkpoint::{Checkpoint, Entries, Listed};
 use super::hint::{HINT_OFFSET, Hint};
 use super::mark::Position;
 use super::record::{
-    EntryKey, Head, PAGE_BYTES, Place, RECORDS_OFFSET, Record, Seal, SegmentHeader, SegmentSeal,
+    EntryKey, Head, PAGE_BYTES, Place, RECORDS_OFFSET, Record, SECTOR_BYTES, Seal, SegmentHeader,
+    SegmentSeal,
 };
 use super::segments::Segments;
 use super::shard::{Location, Segment, Shard};
@@ -210,7 +211,9 @@ impl Shard {
             self.tail.replace(Tail::default());
             let filled = self.recover_records(found, &mut newest).await?;
             let sequence = found.sequence;
-            self.ends.recovered(Position { sequence, end: filled, checkpoint: None });
+            // A segment that a kill left open was sealed behind its last record, within a sector.
+            let end = filled.next_multiple_of(SECTOR_BYTES);
+            self.ends.recovered(Position { sequence, end, checkpoint: None });
             if let Some(segment) = self.owned.borrow_mut().get_mut(&found.number) {
                 segment.filled = filled;
             }

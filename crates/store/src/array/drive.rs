@@ -1,0 +1,85 @@
+//! A drive of an array, with a connection to each of its namespaces.
+
+use csd_initiator::{Address, Block, Compute, Controller, Kv, Options};
+
+use super::{BLOCK_NSID, COMPUTE_NSID, OBJECTS_NSID, PlannedDrive};
+
+/// A drive that is up.
+#[derive(Clone)]
+pub struct Drive {
+    /// Name in the array file.
+    pub name: String,
+    /// Address in the array file.
+    pub url: String,
+    /// Index in the array file.
+    pub index: usize,
+    /// The connection.
+    pub controller: Controller,
+    /// The kv namespace that holds objects.
+    pub objects: Kv,
+    /// The block namespace.
+    pub block: Block,
+    /// The compute namespace.
+    pub compute: Compute,
+    /// Largest value of the objects' namespace, bytes.
+    pub value_bytes_max: u32,
+    /// NGUID of the objects' namespace: identifies the medium.
+    pub nguid: [u8; 16],
+    /// Number of the drive's life: another one after each start.
+    pub life: u64,
+}
+
+impl Drive {
+    /// Connects to a drive that need not belong to an array; its name is its URL.
+    ///
+    /// # Errors
+    /// The reason why it is down, or no drive of this project.
+    pub async fn connect(address: &Address, options: &Options) -> Result<Self, String> {
+        let url = address.to_string();
+        let address = Ok(address.clone());
+        open(0, &PlannedDrive { name: url.clone(), url, address }, options).await
+    }
+}
+
+pub(super) async fn open(
+    index: usize,
+    planned: &PlannedDrive,
+    options: &Options,
+) -> Result<Drive, String> {
+    let address = planned.address.as_ref().map_err(Clone::clone)?;
+    let controller = Controller::connect(address, options).await.map_err(reason)?;
+    let objects = Kv::open(&controller, OBJECTS_NSID).map_err(reason)?;
+    let block = Block::open(&controller, BLOCK_NSID).map_err(reason)?;
+    let compute = Compute::open(&controller, COMPUTE_NSID).map_err(reason)?;
+    let nguid = controller.namespace(OBJECTS_NSID).map(|namespace| namespace.nguid);
+    let (value_bytes_max, life) = (objects.value_bytes_max(), controller.identity().life());
+    let (name, url, nguid) = (planned.name.clone(), planned.url.clone(), nguid.unwrap_or_default());
+    let drive = Drive {
+        name,
+        url,
+        index,
+        controller,
+        objects,
+        block,
+        compute,
+        value_bytes_max,
+        nguid,
+        life,
+    };
+    Ok(drive)
+}
+
+#[allow(clippy::needless_pass_by_value)] // it is what map_err passes
+pub(super) fn reason(error: csd_initiator::Error) -> String {
+    words(&error)
+}
+
+/// Describes the error without the address: messages of an array name the drive themselves.
+pub(crate) fn words(error: &csd_initiator::Error) -> String {
+    let text = error.to_string();
+    let prefix = error.drive().map(|drive| format!("drive {drive}: "));
+    match prefix.and_then(|prefix| text.strip_prefix(&prefix).map(str::to_owned)) {
+        Some(words) => words,
+        None => text,
+    }
+}
