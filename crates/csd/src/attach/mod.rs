@@ -1,6 +1,6 @@
 //! `csd attach`: a block namespace of a drive as one file, by FUSE.
 //!
-//! [`file`] answers the kernel on FUSE's thread and hands I/O to a core, where a
+//! [`mod@file`] answers the kernel on FUSE's thread and hands I/O to a core, where a
 //! [`csd_client::Volume`] carries it out. Nothing is cached between the file and the drive.
 
 mod file;
