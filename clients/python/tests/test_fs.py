@@ -54,7 +54,7 @@ def test_other_bytes_than_those_stored_are_an_error(fs, stored: Array) -> None:
                     kv.put_value(key, content[::-1])
                     changed += 1
     assert changed == 1
-    with pytest.raises(csdstore.Error, match="does not hash to its digest"):
+    with pytest.raises(csdstore.Error, match="is not the one that was stored"):
         fs.cat_file("x")
 
 
