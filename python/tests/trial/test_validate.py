@@ -105,7 +105,11 @@ def test_a_signal_ends_the_drives(stand_in: Path, number: signal.Signals) -> Non
     (folder / "hang").touch()
     command = [sys.executable, "-m", "csdplan", "validate", "--short", "--csd", str(stand_in)]
     command += ["--dir", str(folder / "scratch")]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as planner:
+    # Background jobs of some shells ignore SIGINT, and what they start inherits that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    planner = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    signal.signal(signal.SIGINT, before)
+    with planner:
         while not (folder / "hanging").exists():
             assert planner.poll() is None
             time.sleep(0.02)
