@@ -1,4 +1,4 @@
-# One door to everything. `make demo` sets up and shows; `make test` sets up and tests.
+# Every task of the project. `make demo` sets up and shows; `make test` sets up and tests.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -15,7 +15,7 @@ DEMO_DIR ?= build/demo
 
 .PHONY: help demo test check test-rust test-python test-documents test-csdstore wheel llm browser oracle oracle-speed arm sim crash fuzz vm vm-short rtl rtl-short rtl-long rtl-tools bench release release-try sdk install-kv docs clean
 
-help:            ## list the doors
+help:            ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 # The demo loads no programs: it does without their compiler, which takes longer to build than the
@@ -108,19 +108,19 @@ rtl-long: rtl-tools $(RTL_READY)  ## the same, all of it, with mutations; writes
 VM ?=
 CSD ?= $(or $(CARGO_TARGET_DIR),target)/release/csd
 
-oracle: $(ORACLE_READY)  ## kernels beside NumPy, networkx, SciPy, google-crc32c and libisal
+oracle: $(ORACLE_READY)  ## kernels next to NumPy, networkx, SciPy, google-crc32c and libisal
 	cargo build --release --locked -p csd-kernels --example oracle
 	$(BIN)/python tests/oracle/check.py --oracle target/release/examples/oracle
 	$(BIN)/python tests/oracle/erasure.py --oracle target/release/examples/oracle
 	cargo build --release --locked -p csd
 	$(BIN)/python tests/oracle/drives.py --csd target/release/csd
 
-oracle-speed: $(ORACLE_READY)  ## array merge beside std::set_union, sparse page rank beside SciPy
+oracle-speed: $(ORACLE_READY)  ## array merge next to std::set_union, sparse page rank next to SciPy
 	cargo build --release --locked -q -p csd-kernels --example speed
 	$(BIN)/python tests/oracle/speed.py \
 	  --speed $(or $(CARGO_TARGET_DIR),target)/release/examples/speed
 
-# Says whether the aarch64 versions are right; an emulator's time says nothing of their speed.
+# Shows that the aarch64 versions are right. Times in an emulator are no measure of their speed.
 ARM := aarch64-unknown-linux-gnu
 arm: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
 arm: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER := qemu-aarch64 -L /usr/aarch64-linux-gnu
@@ -165,7 +165,7 @@ vm:  ## the same, long form: two kernels, both block sizes, more checks
 	$(PYTHON) tests/vm/run.py --csd $(CSD) --form long $(VM)
 
 # Exit code 4 of the first says that the machine was too busy.
-bench:  ## measured figures beside their floors, in one run each
+bench:  ## measured figures next to their floors, in one run each
 	cargo run --locked --release -q -p csd --no-default-features -- bench block || [ $$? -eq 4 ]
 	cargo run --locked --release -q -p csd-bench --bin bench-idle
 	cargo run --locked --release -q -p csd-bench --bin bench-compute -- --tail-only
@@ -193,7 +193,7 @@ sdk:  ## build the examples of the SDK into sdk/built
 docs:  ## reference of the Rust crates, in target/doc
 	cargo doc --locked --workspace --no-deps
 
-clean:  ## remove what the doors made
+clean:  ## remove everything that the other targets made
 	rm -rf target build $(VENV)
 
 $(VENV)/bin/python:
