@@ -10,6 +10,7 @@ from record import RECORD
 from tools import ROOT
 
 FIGURES = ROOT / "docs" / "reference" / "figures"
+SOFTWARE = ROOT / "bench" / "records" / "verify.jsonl"
 # Table 1 of the paper, percent, by units 12, 10, 6, 5, 4, 3, 2.
 TABLE_1 = {
     "lut": (33, 32, 30, 29, 32, 33, 31),
@@ -97,6 +98,29 @@ def resources(rows: list[Row]) -> None:
     save(figure, "verifier-resources")
 
 
+def matrix(rows: list[Row]) -> None:
+    """Draw the rates of the software by file size: units and unrolling, sequential, adaptive."""
+    sizes = sorted({row["bytes"] for row in rows})
+    figure, each = plt.subplots(1, len(sizes), figsize=(11, 3.4))
+    for axes, size_ in zip(each, sizes, strict=True):
+        found = [row for row in rows if row["bytes"] == size_]
+        most = max(row["pages_per_unit"] or 0 for row in found)
+        shown = [row for row in found if row["pages_per_unit"] in (None, most)]
+        names = [
+            row["way"] if row["units"] is None else f"{row['units']} x {row['unroll']}"
+            for row in shown
+        ]
+        rates = [[rate / 1e9 for rate in row["rate_quartiles"]] for row in shown]
+        middle = [rate[1] for rate in rates]
+        spread_ = [[r[1] - r[0] for r in rates], [r[2] - r[1] for r in rates]]
+        axes.bar(names, middle, 0.7, yerr=spread_, ecolor="0.4", capsize=2)
+        axes.set_title(f"{size_ >> 10:,} KiB")
+        axes.tick_params(axis="x", labelrotation=75)
+    each[0].set_ylabel("GB/s, median and quartiles")
+    each[1].set_xlabel("units x unrolling")
+    save(figure, "verifier-matrix")
+
+
 def main() -> int:
     """Draw all pictures."""
     mpl.use("svg")
@@ -106,6 +130,9 @@ def main() -> int:
     speed_up(rows)
     size(rows)
     resources(rows)
+    if SOFTWARE.exists():
+        software = [json.loads(line) for line in SOFTWARE.read_text().splitlines()]
+        matrix([row for row in software if row["engine"] == "cpu"])
     return 0
 
 
