@@ -114,7 +114,8 @@ def matrix(rows: list[Row]) -> None:
         middle = [rate[1] for rate in rates]
         spread_ = [[r[1] - r[0] for r in rates], [r[2] - r[1] for r in rates]]
         axes.bar(names, middle, 0.7, yerr=spread_, ecolor="0.4", capsize=2)
-        axes.set_title(f"{size_ >> 10:,} KiB")
+        is_large = size_ >= 1 << 30
+        axes.set_title(f"{size_ >> 30} GiB" if is_large else f"{size_ >> 10} KiB")
         axes.tick_params(axis="x", labelrotation=75)
     each[0].set_ylabel("GB/s, median and quartiles")
     each[1].set_xlabel("units x unrolling")

@@ -3,7 +3,7 @@
 //! - `tail`: latency of 4 KiB reads at depth 1 with and without a program running, in alternating
 //!   windows of one run. Client and drive share one CPU and sleep between reads. With a free core
 //!   the compute lane runs on another CPU, otherwise on the same one.
-//! - `count`: counting a file's bytes in the drive, compared with fio reading them.
+//! - `count`, `verify`: a kernel over a file in the drive, compared with fio reading its bytes.
 //! - `cores`: one execution on all cores of a drive, compared with one core.
 //!
 //! `bench/README.md` estimates the expected figures.
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use common::{Common, LAUNCH};
 use csd_bench::client::fill;
 use csd_bench::frame::{Frame, Stop};
@@ -28,6 +28,7 @@ use csd_bench::serve::{Options, Server, Side};
 use csd_bench::wire::{Single, Target};
 use csd_bench::workload::BLOCK_BYTES;
 use csd_bench::{Error, cpus, record};
+use csd_kernels::verify::{self, Parameters, Plan, Spacing};
 use csd_nvme::execute::{Execution, Output, Place};
 use serde_json::json;
 
@@ -40,7 +41,7 @@ struct Arguments {
     /// Length of a window of reads, ms.
     #[arg(long, default_value_t = 400)]
     window_ms: u64,
-    /// Bytes counted in one run, MiB.
+    /// Bytes of the file in one run, MiB.
     #[arg(long, default_value_t = 1024)]
     run_mib: u64,
     /// Size of one read by fio, KiB.
@@ -49,22 +50,68 @@ struct Arguments {
     /// Queue depth of fio.
     #[arg(long, default_value_t = 8)]
     fio_depth: u64,
-    /// Folder for the file to count.
+    /// Folder for the file.
     #[arg(long, default_value = "build/bench")]
     dir: PathBuf,
     /// Measure only the latency of foreground reads, without a file.
     #[arg(long)]
     tail_only: bool,
-    /// Measure only counting a file.
+    /// Measure only the kernel over a file.
     #[arg(long, conflicts_with = "tail_only")]
-    count_only: bool,
+    file_only: bool,
+    /// Kernel over the file.
+    #[arg(long, value_enum, default_value = "count")]
+    kernel: Kernel,
     /// Measure only one execution on several cores.
-    #[arg(long, conflicts_with_all = ["tail_only", "count_only"])]
+    #[arg(long, conflicts_with_all = ["tail_only", "file_only"])]
     cores_only: bool,
     #[command(flatten)]
     common: Common,
 }
 
+/// Kernel over a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kernel {
+    /// Count numbers equal to another.
+    Count,
+    /// CRC-32C of every page of 4 KiB, with the usual plan.
+    Verify,
+    /// The same; the drive changes units and unrolling while it works.
+    VerifyAdaptive,
+}
+
+impl Kernel {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Verify => "verify",
+            Self::VerifyAdaptive => "verify-adaptive",
+        }
+    }
+
+    /// Returns the index of the built-in program, which is one less than its identifier.
+    fn index(self) -> u16 {
+        match self {
+            Self::Count => 0,
+            Self::Verify | Self::VerifyAdaptive => 4,
+        }
+    }
+
+    /// Returns an execution over `source`, on one core if it does not adapt.
+    fn execution(self, source: Place) -> Execution {
+        let plan = match self {
+            Self::Count => return count(&[source], 1),
+            Self::Verify => Plan::sequential(PAGE_BYTES),
+            Self::VerifyAdaptive => Plan::adaptive(PAGE_BYTES),
+        };
+        let parameters = Parameters { plan, spacing: Spacing::default() }.encode();
+        let cores = if self == Self::VerifyAdaptive { u16::MAX } else { 1 };
+        Execution { program: verify::PROGRAM_ID, parameters, cores, ..count(&[source], 1) }
+    }
+}
+
+/// Size of a page that verify checks, bytes.
+const PAGE_BYTES: u32 = 4096;
 /// Least size of the file, bytes.
 const FILE_BYTES: u64 = 3 << 30;
 /// Bytes of memory media that are filled, read and counted.
@@ -80,16 +127,16 @@ fn main() -> Result<(), Error> {
         return Ok(());
     }
     println!("{}, {} pairs", record::machine(), arguments.pairs);
-    let Arguments { tail_only, count_only, cores_only, .. } = arguments;
+    let Arguments { tail_only, file_only, cores_only, .. } = arguments;
     if !tail_only && !cores_only && file::has_fio() {
-        count_file(&arguments)?;
+        over_file(&arguments)?;
     }
-    if !tail_only && !count_only {
+    if !tail_only && !file_only {
         on_cores(&arguments)?;
     }
     // Last, because it moves this process to one CPU.
     let allowed = cpus::allowed();
-    if let ([first, second, ..], false) = (&allowed[..], count_only || cores_only) {
+    if let ([first, second, ..], false) = (&allowed[..], file_only || cores_only) {
         let same = arguments.common.drive.cpu.unwrap_or(*first);
         let other = if same == *first { *second } else { *first };
         for free in [true, false] {
@@ -184,8 +231,8 @@ fn percentiles(reader: &mut Single, blocks: u64, window: Duration) -> Result<[f6
     Ok([50, 99].map(|percent| all[(all.len() - 1) * percent / 100] as f64 / 1000.0))
 }
 
-/// Compares counting a file's bytes in the drive with fio reading the file.
-fn count_file(arguments: &Arguments) -> Result<(), Error> {
+/// Compares a kernel over a file in the drive with fio reading the file.
+fn over_file(arguments: &Arguments) -> Result<(), Error> {
     std::fs::create_dir_all(&arguments.dir).expect("a folder for the file");
     let path = arguments.dir.join("drive.img");
     let size_bytes = arguments.common.drive.size_bytes.max(FILE_BYTES);
@@ -196,8 +243,10 @@ fn count_file(arguments: &Arguments) -> Result<(), Error> {
     let run_bytes = run_bytes.max(1) * EXECUTION_BYTES;
     let mut frame = Frame::new(arguments.pairs.max(10), 1, &Stop::default(), &|_| ())?;
     let fio = || Ok(read_by_fio(arguments, &path, namespace.offset, run_bytes));
-    let pairs = frame.compare("count", fio, || counted(&options, run_bytes))?;
-    tell(arguments, "count of a file", ("fio GB/s", "drive GB/s"), &pairs)?;
+    let kernel = arguments.kernel;
+    let pairs = frame.compare(kernel.name(), fio, || worked(&options, kernel, run_bytes))?;
+    let what = format!("{} of a file", kernel.name());
+    tell(arguments, &what, ("fio GB/s", "drive GB/s"), &pairs)?;
     std::fs::remove_file(path).expect("the file was ours");
     Ok(())
 }
@@ -216,8 +265,8 @@ fn read_by_fio(arguments: &Arguments, path: &Path, offset: u64, bytes: u64) -> f
     file::fio("read", count, &more).per_s() * as_f64(block_bytes) / 1e9
 }
 
-/// Counts `bytes` of the file in one run of a drive and returns the rate, GB/s.
-fn counted(options: &Options, bytes: u64) -> Result<f64, Error> {
+/// Runs a kernel over `bytes` of the file in one run of a drive and returns the rate, GB/s.
+fn worked(options: &Options, kernel: Kernel, bytes: u64) -> Result<f64, Error> {
     let server = Server::start(LAUNCH, Side::Drive, options)?;
     // On any CPU, as fio is.
     server.place("", &cpus::allowed())?;
@@ -227,7 +276,7 @@ fn counted(options: &Options, bytes: u64) -> Result<f64, Error> {
         let length = u32::try_from(EXECUTION_BYTES).expect("256 MiB");
         let slba = at / BLOCK_BYTES as u64;
         let blocks = Place::Blocks { nsid: 1, slba, skip: 0, bytes: length };
-        runner.execute(0, &count(&[blocks], 1))?;
+        runner.execute(kernel.index(), &kernel.execution(blocks))?;
     }
     let run = Run::new(1, start.elapsed(), None);
     Ok(run.per_s() * as_f64(bytes) / 1e9)

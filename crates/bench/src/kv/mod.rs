@@ -73,6 +73,8 @@ pub struct Plan {
     pub threads: usize,
     /// Operations in flight of each thread.
     pub depth: u16,
+    /// Least size of a drive that the measurement starts, bytes.
+    pub size_bytes: u64,
     /// Options of the servers; a medium must not exist.
     pub options: Options,
     /// Words that start a server.
@@ -233,9 +235,10 @@ impl Plan {
     }
 
     /// Returns the size of a drive that has room for all values and for those that it cleans.
-    fn size_bytes(&self) -> u64 {
+    pub fn size_bytes(&self) -> u64 {
         let entry = u64::from(self.value_bytes).next_multiple_of(4096) + 4096;
-        SIZE_BYTES + 3 * (u64::from(self.keys) * entry).next_multiple_of(1 << 20)
+        let needed = SIZE_BYTES + 3 * (u64::from(self.keys) * entry).next_multiple_of(1 << 20);
+        needed.max(self.size_bytes)
     }
 
     /// Stores values of its own, reads them if the workload reads, and deletes them from a drive

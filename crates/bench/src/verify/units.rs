@@ -109,27 +109,30 @@ impl Units {
         page_bytes: u32,
         controller: &mut Adaptive,
     ) -> Result<(), Error> {
-        let mut parts: VecDeque<Range<usize>> = (0..file.len().div_ceil(PART_BYTES))
-            .map(|part| part * PART_BYTES..file.len().min((part + 1) * PART_BYTES))
-            .collect();
         let part = |bytes: Range<usize>, unit: usize, unroll: u8| {
             let plan = Plan::adaptive(page_bytes).adapted(unroll);
             let plan = plan.expect("the plan leaves it open");
             Part { file: Arc::clone(file), bytes, plan, unit }
         };
+        let one = || part(0..file.len(), 0, controller.setting().unroll);
+        if !Adaptive::learns_from(file.len() as u64) {
+            one().verify();
+            return Ok(());
+        }
         let mut since = Instant::now();
         let mut took = move || {
             let now = Instant::now();
             let ns = now.duration_since(std::mem::replace(&mut since, now)).as_nanos();
             u64::try_from(ns).unwrap_or(u64::MAX)
         };
-        if parts.len() == 1 {
-            let bytes = parts.pop_front().expect("one");
-            let length = bytes.len() as u64;
-            part(bytes, 0, controller.setting().unroll).verify();
-            controller.record(length, took(), 0.0);
+        if file.len() <= PART_BYTES {
+            one().verify();
+            controller.record(file.len() as u64, took(), 0.0);
             return Ok(());
         }
+        let mut parts: VecDeque<Range<usize>> = (0..file.len().div_ceil(PART_BYTES))
+            .map(|part| part * PART_BYTES..file.len().min((part + 1) * PART_BYTES))
+            .collect();
         let mut under_way = vec![0u16; self.threads.len()];
         while !parts.is_empty() || under_way.iter().any(|parts| *parts > 0) {
             let setting = controller.setting();

@@ -71,6 +71,7 @@ fn plan(options: &KvBench, context: &Context) -> Result<Plan, Failure> {
         value_bytes: options.value_bytes,
         threads: options.threads.into(),
         depth: options.depth,
+        size_bytes: options.size.unwrap_or(0),
         options: Options {
             backend: options.started.backend.to_string(),
             spin_us: options.started.spin_us,
@@ -123,6 +124,7 @@ fn result(options: &KvBench, plan: &Plan, machine: &str, outcome: &Outcome) -> V
     });
     if options.url.is_none() {
         result["media"] = options.media.to_string_lossy().into();
+        result["size_bytes"] = plan.size_bytes().into();
         result["backend"] = options.started.backend.to_string().into();
         result["spin_us"] = options.started.spin_us.into();
     }

@@ -35,7 +35,7 @@ Examples:
     #[command(after_help = "\
 Examples:
   csd bench kv
-  csd bench kv --value-bytes 1M --depth 8 --media /mnt/bench.media
+  csd bench kv --value-bytes 1M --depth 8 --media /mnt/bench.media --size 16G
   csd bench kv --value-bytes 100 --keys 50000 --threads 2 --record kv.jsonl
   csd bench kv --url nvme+tcp://192.0.2.7:4420/nqn.2014-08.org.example:kv?nsid=2 --write")]
     Kv(KvBench),
@@ -102,6 +102,10 @@ pub(crate) struct KvBench {
     /// Medium of the drive: memory, or a file that does not exist yet and is deleted afterwards
     #[arg(long, value_name = "memory|FILE", default_value = "memory", conflicts_with = "url")]
     pub(crate) media: PathBuf,
+    /// Size of the drive, such as 16G. Drives of 11 GiB and more have the longest segments, in
+    /// which long values need the fewest writes [default: room for the values]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, conflicts_with = "url")]
+    pub(crate) size: Option<u64>,
     #[command(flatten)]
     pub(crate) started: Started,
     /// Measure this NVMe/TCP drive, of any maker, instead of starting one; only values that it has

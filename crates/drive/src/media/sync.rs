@@ -4,6 +4,10 @@
 //! Linux reports a write that was lost on its way to the disk to one `fdatasync` of an open file
 //! only. Of two that overlap, either may get the error, and the other succeeds. So no two overlap.
 //!
+//! A sync takes about as long for eight values as for one. So one begins only when the writes have
+//! ended that were under way and need it as well, but is put off by no longer than the last sync
+//! took ([`Syncer::begin_write`]).
+//!
 //! The lock is not held across an await. Invariants: at most one sync of the medium runs; a request
 //! is answered by a sync that began after the request; after a failure every waiting and every
 //! later request fails; a sync runs to its end even if its callers are gone.
@@ -12,8 +16,9 @@ use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use csd_reactor::{Class, spawn};
+use csd_reactor::{Class, now, spawn, timeout};
 
 use super::Media;
 use crate::error::MediaError;
@@ -39,6 +44,13 @@ struct State {
     // Waiting requests by ticket: the sync that each waits for, and its waker.
     waiting: BTreeMap<u64, (u64, Waker)>,
     tickets: u64,
+    // Writes under way that need a sync: those that began before the last sync was put off or
+    // began, and later ones, in turns.
+    writes: [usize; 2],
+    later: usize,
+    // Task that puts a sync off, and how long it may do so.
+    putting_off: Option<Waker>,
+    last_sync: Duration,
 }
 
 impl Syncer {
@@ -60,20 +72,60 @@ impl Syncer {
         if self.0.state().failure.is_some() { Err(MediaError::ReadOnly) } else { Ok(()) }
     }
 
+    /// Registers a write that [`Write::sync`] will make durable.
+    pub fn begin_write(&self) -> Write<'_> {
+        let mut state = self.0.state();
+        let turn = state.later;
+        state.writes[turn] += 1;
+        Write { syncer: self, turn }
+    }
+
     /// Waits until a sync that begins from now on has ended.
     ///
     /// # Errors
     /// The error of the medium, when a sync failed meanwhile; [`MediaError::ReadOnly`] when one had
     /// failed before.
     pub async fn sync(&self) -> Result<(), MediaError> {
+        self.sync_after(None).await
+    }
+
+    async fn sync_after(&self, write: Option<Write<'_>>) -> Result<(), MediaError> {
         if self.0.media.is_volatile() {
             return Ok(());
         }
         let (mut asked, is_first) = self.0.ask()?;
+        // Only after the request, so that the sync that was put off for this write answers it.
+        drop(write);
         if is_first {
             drop(spawn(Class::Foreground, run(Running(Arc::clone(&self.0)))));
         }
         poll_fn(|cx| asked.poll(cx)).await
+    }
+}
+
+/// A write under way that needs a sync. It may be dropped without one.
+pub struct Write<'a> {
+    syncer: &'a Syncer,
+    turn: usize,
+}
+
+impl Write<'_> {
+    /// Waits until a sync has ended that began after the write, which has ended.
+    ///
+    /// # Errors
+    /// Those of [`Syncer::sync`].
+    pub async fn sync(self) -> Result<(), MediaError> {
+        self.syncer.sync_after(Some(self)).await
+    }
+}
+
+impl Drop for Write<'_> {
+    fn drop(&mut self) {
+        let mut state = self.syncer.0.state();
+        state.writes[self.turn] -= 1;
+        let woken = if state.writes[self.turn] == 0 { state.putting_off.take() } else { None };
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -114,11 +166,34 @@ impl Inner {
     }
 }
 
+/// Waits until the writes have ended that are under way now.
+async fn writes_ended(inner: &Inner) {
+    let earlier = {
+        let mut state = inner.state();
+        let earlier = state.later;
+        state.later = 1 - earlier;
+        earlier
+    };
+    poll_fn(|cx| {
+        let mut state = inner.state();
+        if state.writes[earlier] == 0 {
+            return Poll::Ready(());
+        }
+        state.putting_off = Some(cx.waker().clone());
+        Poll::Pending
+    })
+    .await;
+}
+
 /// Runs syncs until every requested sync has begun.
 async fn run(running: Running) {
     loop {
+        let most = running.0.state().last_sync;
+        let _ended = timeout(most, writes_ended(&running.0)).await;
         running.0.state().begun += 1;
+        let began = now();
         let result = running.0.media.sync().await;
+        running.0.state().last_sync = now().since(began);
         running.0.end(result.err());
         let mut state = running.0.state();
         if state.failure.is_some() || state.wanted == state.begun {
@@ -166,7 +241,7 @@ impl Drop for Asked<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
     use std::net::Ipv4Addr;
     use std::rc::Rc;
     use std::time::Duration;
@@ -181,40 +256,99 @@ mod tests {
 
     type Ended = (Instant, Result<(), MediaError>);
 
-    /// Requests a sync at each of these times, in microseconds, on a disk whose syncs take 1 ms,
-    /// and drops the first after half of that. Returns the times at which the others were answered,
-    /// in microseconds, and their results.
-    fn asked_at(times_us: &[u64], faults: FaultConfig) -> Vec<(u64, Result<(), MediaError>)> {
+    /// Runs `work` with a syncer on a disk whose syncs take 1 ms, for at most 20 ms.
+    fn on_a_disk<W: Future<Output = ()> + 'static>(
+        faults: FaultConfig,
+        work: impl FnOnce(Syncer) -> W + 'static,
+    ) {
         let world = World::new(1, WorldConfig { cpu_ns_per_poll: 0, ..WorldConfig::default() });
         let machine = world.machine("drive", Ipv4Addr::LOCALHOST, 1);
         let config = VolatileConfig { access_us: 0..1, sync_us: 1_000..1_001 };
         let faulty =
             Arc::new(Faulty::new(Media::Volatile(Arc::new(Volatile::new(4096, config))), 1));
         faulty.set(faults);
+        let work = Cell::new(Some(work));
+        world.start(machine, move |_| {
+            let work = work.take().expect("it starts once");
+            work(Syncer::new(Media::Faulty(Arc::clone(&faulty))))
+        });
+        world.run_until(|world| !world.is_running(machine), 20 * SYNC).expect("it ends");
+    }
+
+    /// Requests a sync at each of these times, in microseconds, and drops the first after half a
+    /// sync. Returns the times at which the others were answered, in microseconds, and their
+    /// results.
+    fn asked_at(times_us: &[u64], faults: FaultConfig) -> Vec<(u64, Result<(), MediaError>)> {
         let ended: Rc<RefCell<Vec<Ended>>> = Rc::default();
         let (seen, times_us) = (Rc::clone(&ended), times_us.to_vec());
-        world.start(machine, move |_| {
-            let (seen, times_us) = (Rc::clone(&seen), times_us.clone());
-            let syncer = Syncer::new(Media::Faulty(Arc::clone(&faulty)));
-            async move {
-                let begin = |us: &u64| {
-                    let (syncer, seen, wait) =
-                        (syncer.clone(), Rc::clone(&seen), Duration::from_micros(*us));
-                    spawn(Class::Foreground, async move {
-                        sleep(wait).await;
-                        let result = syncer.sync().await;
-                        seen.borrow_mut().push((now(), result));
-                    })
-                };
-                let asked: Vec<_> = times_us.iter().map(begin).collect();
-                sleep(SYNC / 2).await;
-                asked[0].abort();
-                sleep(4 * SYNC).await;
-            }
+        on_a_disk(faults, |syncer| async move {
+            let begin = |us: &u64| {
+                let (syncer, seen, wait) =
+                    (syncer.clone(), Rc::clone(&seen), Duration::from_micros(*us));
+                spawn(Class::Foreground, async move {
+                    sleep(wait).await;
+                    let result = syncer.sync().await;
+                    seen.borrow_mut().push((now(), result));
+                })
+            };
+            let asked: Vec<_> = times_us.iter().map(begin).collect();
+            sleep(SYNC / 2).await;
+            asked[0].abort();
+            sleep(4 * SYNC).await;
         });
-        world.run_until(|world| !world.is_running(machine), 10 * SYNC).expect("it ends");
         let ended = ended.borrow();
         ended.iter().map(|(at, result)| (at.us(), result.clone())).collect()
+    }
+
+    /// Begins and ends a write at each of these pairs of times, in microseconds, and then makes it
+    /// durable. Returns the time at which each was durable, in microseconds.
+    fn written_at(times_us: &[(u64, u64)]) -> Vec<u64> {
+        let ended: Rc<RefCell<Vec<u64>>> = Rc::new(RefCell::new(vec![0; times_us.len()]));
+        let (seen, times_us) = (Rc::clone(&ended), times_us.to_vec());
+        on_a_disk(FaultConfig::default(), |syncer| async move {
+            let begin = |(index, (begin, end)): (usize, &(u64, u64))| {
+                let (syncer, seen) = (syncer.clone(), Rc::clone(&seen));
+                let [begin, end] = [*begin, *end].map(Duration::from_micros);
+                spawn(Class::Foreground, async move {
+                    sleep(begin).await;
+                    let write = syncer.begin_write();
+                    sleep(end - begin).await;
+                    write.sync().await.unwrap();
+                    seen.borrow_mut()[index] = now().us();
+                })
+            };
+            let writes: Vec<_> = times_us.iter().enumerate().map(begin).collect();
+            for write in writes {
+                write.await;
+            }
+        });
+        ended.take()
+    }
+
+    #[test]
+    fn a_sync_is_put_off_for_the_writes_that_are_under_way_and_for_no_later_ones() {
+        // The second sync could begin at 1,200, when one write waits for it.
+        let durable = written_at(&[(0, 200), (300, 900), (400, 1_500), (1_300, 5_000)]);
+        assert_eq!(durable, [1_200, 2_500, 2_500, 6_000]);
+    }
+
+    #[test]
+    fn a_sync_is_put_off_by_no_longer_than_the_last_one_took() {
+        let durable = written_at(&[(0, 200), (300, 900), (400, 9_000)]);
+        assert_eq!(durable, [1_200, 3_200, 10_000]);
+    }
+
+    #[test]
+    fn a_write_that_fails_puts_no_sync_off() {
+        let durable = Rc::new(Cell::new(0));
+        let seen = Rc::clone(&durable);
+        on_a_disk(FaultConfig::default(), |syncer| async move {
+            syncer.sync().await.unwrap();
+            drop(syncer.begin_write());
+            syncer.begin_write().sync().await.unwrap();
+            seen.set(now().us());
+        });
+        assert_eq!(durable.get(), 2_000);
     }
 
     #[test]

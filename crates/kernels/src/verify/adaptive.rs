@@ -13,6 +13,9 @@ use super::UNROLL_MAX;
 const UNROLLS: [u8; 6] = [1, 2, 3, 4, 6, UNROLL_MAX];
 /// Shortest window, ns of work.
 const WINDOW_NS: u64 = 500_000;
+/// Smallest part that says something about a setting, bytes. Reading the clock takes as long as
+/// half a page, so a part of a page or two would mostly measure the clock.
+const LEAST_BYTES: u64 = 32 << 10;
 /// Smallest number of parts in a window, for each unit.
 const WINDOW_PARTS: u32 = 2;
 /// Parts of a unit that are under way at once: one is read while the other is computed.
@@ -199,6 +202,13 @@ impl Adaptive {
 
     fn best_mut(&mut self) -> &mut Best {
         &mut self.known[usize::from(self.free) - 1]
+    }
+
+    /// Returns true if the time of a part of `bytes` bytes says something about its setting. The
+    /// others need not be timed, nor recorded.
+    #[must_use]
+    pub fn learns_from(bytes: u64) -> bool {
+        bytes >= LEAST_BYTES
     }
 
     /// Records that a part of `bytes` bytes ended after another `ns` of work. Hosts took this share

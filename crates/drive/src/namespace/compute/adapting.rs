@@ -136,8 +136,10 @@ impl Place {
         let this = &self.adapting;
         let now_ns = now().ns();
         let ns = now_ns.saturating_sub(this.reported_ns.replace(now_ns));
-        let hosts = this.hosts();
-        this.controller.borrow_mut().record(bytes, ns, hosts);
+        if Adaptive::learns_from(bytes) {
+            let hosts = this.hosts();
+            this.controller.borrow_mut().record(bytes, ns, hosts);
+        }
     }
 }
 

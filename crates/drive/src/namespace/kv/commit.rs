@@ -99,15 +99,14 @@ impl Shard {
             Ok(epoch) => epoch,
             Err(error) => return fail(group, &error),
         };
+        let under_way = epoch.is_none().then(|| self.syncer.begin_write());
         let write = self.media.write(self.segments.at(group.segment, at), buffers);
         // One sync makes both durable.
         let (announced, (written, _)) = join(self.announce(&group, long), write).await;
         let is_refused = written == Err(MediaError::ReadOnly);
-        let result = match written {
-            Ok(()) if announced.is_err() => announced,
-            Ok(()) if epoch.is_some() => Ok(()),
-            Ok(()) => self.syncer.sync().await,
-            Err(error) => Err(error),
+        let result = match (written.and(announced), under_way) {
+            (Ok(()), Some(write)) => write.sync().await,
+            (result, _) => result,
         };
         if let Err(error) = result {
             self.ends.end(None);
