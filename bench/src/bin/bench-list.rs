@@ -2,7 +2,8 @@
 //!
 //! A drive in memory is filled with short values. Windows of reads at depth 1, in random order,
 //! alternate without and with a second host that sends Lists of 64 KiB one after another. The
-//! figure is the median of the ratios of the windows' percentiles.
+//! figure is the median of the ratios of the windows' percentiles. Both hosts share CPUs, so they
+//! wait in the kernel and drop what they receive.
 
 #[path = "../common.rs"]
 mod common;
@@ -12,18 +13,22 @@ use std::sync::Arc;
 use clap::Parser;
 use common::{Common, LAUNCH};
 use csd_bench::frame::Stop;
-use csd_bench::load::{LIST_BYTES, Loader, Operation};
+use csd_bench::load::{Loader, Operation, histogram};
 use csd_bench::report::Comparison;
 use csd_bench::serve::{Options, Server, Side};
-use csd_bench::wire::NQN;
+use csd_bench::wire::{NQN, Single, Target};
 use csd_bench::{Error, record};
 use csd_client::{Address, Key, Settings};
 use serde_json::json;
 
 /// Aim: ratio of the 99th percentiles.
 const AIM: f64 = 1.1;
+/// Size of a List command, bytes.
+const LIST_BYTES: u32 = 64 << 10;
+/// Namespace ID of the key-value namespace.
+const NSID: u32 = 2;
 /// Length of a value, bytes.
-const VALUE_BYTES: usize = 100;
+const VALUE_BYTES: u32 = 100;
 /// Bytes of an entry of a list with keys of 16 bytes.
 const ENTRY_BYTES: usize = 20;
 
@@ -53,24 +58,29 @@ fn main() -> Result<(), Error> {
     let size_bytes = (512 << 20) + u64::from(*keys) * 1024;
     let server =
         Server::start(LAUNCH, Side::Drive, &Options { size_bytes, ..common.drive.clone() })?;
-    let reader = connect(&server, &Stop::default())?;
-    let all = Arc::new(reader.keys(*keys));
-    let put = Operation::Put(Arc::new(vec![0x5A; VALUE_BYTES]));
-    reader.run(&put, &all, all.len(), 64)?;
+    let all = filled(&server, *keys)?;
     // Steps of a prime number: every key once, in no order of the index.
     let mixed: Vec<Key> = (0..all.len()).map(|at| all[at * 7_368_787 % all.len()]).collect();
-    let (mixed, pages) = (Arc::new(mixed), all.len() * ENTRY_BYTES / LIST_BYTES as usize);
-    let starts: Vec<Key> = all.iter().step_by(all.len() / pages.max(1)).copied().collect();
-    let starts = Arc::new(starts);
-    let (mut p50, mut p99, mut lists) = (Vec::new(), Vec::new(), 0);
+    let pages = (all.len() * ENTRY_BYTES / LIST_BYTES as usize).max(1);
+    let starts: Vec<Key> = all.iter().step_by(all.len() / pages).copied().collect();
+    let mut reader = connect(&server)?;
+    let (mut p50, mut p99, mut lists, mut at) = (Vec::new(), Vec::new(), 0, 0);
     for _ in 0..*pairs {
-        let window = || reader.run(&Operation::Get(None), &mixed, *reads, 1);
-        let alone = window()?.latencies;
+        let mut window = || {
+            let mut latencies = histogram();
+            for _ in 0..*reads {
+                let ns = reader.retrieve_ns(&mixed[at % mixed.len()], VALUE_BYTES)?;
+                latencies.saturating_record(ns);
+                at += 1;
+            }
+            Ok(latencies)
+        };
+        let alone = window()?;
         let (next, listed) = while_listing(&server, &starts, window)?;
         lists += listed;
         for (percentile, pairs) in [(50.0, &mut p50), (99.0, &mut p99)] {
             let us = |of: &hdrhistogram::Histogram<u64>| us(of.value_at_percentile(percentile));
-            pairs.push((us(&alone), us(&next.latencies)));
+            pairs.push((us(&alone), us(&next)));
         }
     }
     let mut record = common.record()?;
@@ -101,35 +111,43 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
+/// Fills the drive. Returns the keys in order.
+fn filled(server: &Server, keys: u32) -> Result<Arc<Vec<Key>>, Error> {
+    let address = Address::new(server.address, NQN);
+    let loader = Loader::connect(&address, &Settings::default(), 1, &Stop::default())?;
+    let all = Arc::new(loader.keys(keys));
+    let put = Operation::Put(Arc::new(vec![0x5A; VALUE_BYTES as usize]));
+    loader.run(&put, &all, all.len(), 64)?;
+    Ok(all)
+}
+
 /// Runs `work` while another host sends Lists. Returns its result and the number of Lists.
 fn while_listing<T>(
     server: &Server,
-    starts: &Arc<Vec<Key>>,
+    starts: &[Key],
     work: impl FnOnce() -> Result<T, Error>,
 ) -> Result<(T, usize), Error> {
     let stop = Stop::default();
-    let lister = connect(server, &stop)?;
+    let mut lister = connect(server)?;
     std::thread::scope(|scope| {
         let listing = scope.spawn(|| {
-            let mut rounds = 0;
-            loop {
-                match lister.run(&Operation::List, starts, starts.len(), 1) {
-                    Ok(_) => rounds += 1,
-                    Err(Error::Interrupted) => return Ok(rounds),
-                    Err(error) => return Err(error),
+            for (lists, start) in starts.iter().cycle().enumerate() {
+                if stop.check().is_err() {
+                    return Ok::<usize, Error>(lists);
                 }
+                lister.list(start, LIST_BYTES)?;
             }
+            Ok(0)
         });
         let done = work();
         stop.set();
-        let rounds: usize = listing.join().expect("it does not panic")?;
-        Ok((done?, rounds * starts.len()))
+        let lists = listing.join().expect("it does not panic")?;
+        Ok((done?, lists))
     })
 }
 
-fn connect(server: &Server, stop: &Stop) -> Result<Loader, Error> {
-    let address = Address::new(server.address, NQN);
-    Loader::connect(&address, &Settings::default(), 1, stop)
+fn connect(server: &Server) -> Result<Single, Error> {
+    Single::connect(&Target { nsid: NSID, ..Target::started(server.address) })
 }
 
 #[allow(clippy::cast_precision_loss)] // nanoseconds of seconds

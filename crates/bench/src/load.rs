@@ -23,7 +23,7 @@ pub const PREFIX: &[u8; 4] = b"csdb";
 /// Largest latency that a histogram resolves, ns.
 const LATENCY_NS_MAX: u64 = 600_000_000_000;
 /// Size of a List command, bytes.
-pub const LIST_BYTES: u32 = 64 << 10;
+const LIST_BYTES: u32 = 64 << 10;
 /// Size of the Retrieve command that finds the length of a value, bytes.
 const FRONT_BYTES: u32 = 64;
 
@@ -36,8 +36,6 @@ pub enum Operation {
     Get(Option<u64>),
     /// Deletes a value.
     Delete,
-    /// Lists keys from this one on, as many as [`LIST_BYTES`] hold.
-    List,
 }
 
 /// A run that ended.
@@ -249,7 +247,6 @@ impl Turn {
                     return Err(Error::Server(why));
                 }
             }
-            Operation::List => drop(session.list(Some(key), LIST_BYTES).await.map_err(failed)?),
             Operation::Delete => drop(session.delete_object(key).await.map_err(failed)?),
         }
         Ok(())

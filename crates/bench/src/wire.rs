@@ -11,6 +11,7 @@ use csd_nvme::execute::Execution;
 use csd_nvme::fabrics::{self, CATTR_NO_FLOW_CONTROL};
 use csd_nvme::feature::{FeatureId, set_features};
 use csd_nvme::host::connect_data;
+use csd_nvme::kv::{self, Key};
 use csd_nvme::nvm::{self, Extent};
 use csd_nvme::opcode::Admin;
 use csd_nvme::pdu::Kind;
@@ -20,10 +21,14 @@ use csd_nvme::tcp::Digests;
 use csd_nvme::tcp::host::{Connection, Event};
 
 use crate::Error;
-use crate::workload::{BLOCK, BLOCK_BYTES};
+use crate::workload::BLOCK;
 
 /// Most entries of an I/O queue.
 const ENTRIES_MAX: u16 = 256;
+/// Length of the header of a PDU with data or a response, bytes.
+const HEADER: usize = 24;
+/// Room for the headers of an answer's PDUs, bytes.
+const ANSWER_HEADERS: usize = 4 << 10;
 /// Entries of an admin queue, the minimum of a fabrics drive.
 const ADMIN_ENTRIES: u16 = 32;
 /// Keep Alive Timeout of a host, longer than any workload runs, ms.
@@ -157,11 +162,14 @@ impl Controller {
     }
 }
 
-/// A connection that runs programs and reads blocks, one command at a time.
+/// A connection that runs programs, reads blocks, and reads and lists values, one command at a
+/// time.
 pub struct Single {
     target: Target,
     controller: Controller,
     queue: Queue,
+    /// Room for the PDUs of an answer.
+    answer: Vec<u8>,
 }
 
 impl Single {
@@ -172,7 +180,7 @@ impl Single {
     pub fn connect(target: &Target) -> Result<Self, Error> {
         let controller = Controller::connect(target)?;
         let queue = controller.io_queue(target)?;
-        Ok(Self { target: target.clone(), controller, queue })
+        Ok(Self { target: target.clone(), controller, queue, answer: Vec::new() })
     }
 
     /// Sends a Keep Alive command.
@@ -193,26 +201,68 @@ impl Single {
         self.queue.command(compute::execute(5, index, bytes), &data)
     }
 
-    /// Reads [`BLOCK_BYTES`] at block `slba` and returns the time it took, ns.
+    /// Reads 4 KiB at block `slba` and returns the time it took, ns.
     ///
     /// # Errors
-    /// If the answer is not a single data PDU that completes the command.
+    /// If it fails.
     pub fn read_ns(&mut self, slba: u64) -> Result<u64, Error> {
-        let (bytes, address) = (BLOCK, self.target.address);
-        let blocks = bytes / self.target.block_bytes;
-        let mut sqe = nvm::read(self.target.nsid, Extent { slba, blocks });
-        sqe.set_sgl(Sgl::transport(bytes)).set_flags(FLAGS_SGL);
+        let blocks = BLOCK / self.target.block_bytes;
+        let sqe = nvm::read(self.target.nsid, Extent { slba, blocks });
+        self.exchange(sqe, BLOCK).map(|(_, ns)| ns)
+    }
+
+    /// Retrieves a value of at most `most` bytes and returns the time it took, ns.
+    ///
+    /// # Errors
+    /// If it fails; the key is not there.
+    pub fn retrieve_ns(&mut self, key: &Key, most: u32) -> Result<u64, Error> {
+        self.exchange(kv::retrieve(self.target.nsid, key, most), most).map(|(_, ns)| ns)
+    }
+
+    /// Lists keys from `from` on, as many as `most` bytes hold. Returns the length of the list,
+    /// bytes.
+    ///
+    /// # Errors
+    /// If it fails.
+    pub fn list(&mut self, from: &Key, most: u32) -> Result<usize, Error> {
+        self.exchange(kv::list(self.target.nsid, Some(from), most), most).map(|(bytes, _)| bytes)
+    }
+
+    /// Sends a command that reads at most `most` bytes. Returns the length of its data, which it
+    /// drops, and the time until the answer was complete, ns.
+    fn exchange(&mut self, mut sqe: Sqe, most: u32) -> Result<(usize, u64), Error> {
+        let address = self.target.address;
+        sqe.set_sgl(Sgl::transport(most)).set_flags(FLAGS_SGL);
         let capsule = self.queue.wire.capsule(&sqe, 0);
-        let mut answer = [0; 24 + BLOCK_BYTES];
+        self.answer.resize(most as usize + ANSWER_HEADERS, 0);
         let start = Instant::now();
-        let sent = self.queue.stream.write_all(&capsule);
-        let exchanged = sent.and_then(|()| self.queue.stream.read_exact(&mut answer));
-        let ns = start.elapsed().as_nanos();
-        exchanged.map_err(|error| lost(address, error))?;
-        if (answer[0], answer[1] & 8) != (Kind::C2H_DATA.0, 8) {
-            return Err(broken(address, "a read was not answered with one PDU of data"));
+        self.queue.stream.write_all(&capsule).map_err(|error| lost(address, error))?;
+        let (mut filled, mut at, mut bytes) = (0, 0, 0);
+        loop {
+            let received = &self.answer[at..filled];
+            let length = if received.len() < HEADER { HEADER } else { dword(received, 4) as usize };
+            if received.len() < length {
+                let room = &mut self.answer[filled..];
+                let more = self.queue.stream.read(room).map_err(|error| lost(address, error))?;
+                if more == 0 {
+                    return Err(lost(address, ErrorKind::UnexpectedEof.into()));
+                }
+                filled += more;
+                continue;
+            }
+            check(address, received)?;
+            let is_data = received[0] == Kind::C2H_DATA.0;
+            if length < HEADER || !(is_data || received[0] == Kind::CAPSULE_RESP.0) {
+                return Err(broken(address, "its answer is neither data nor a response"));
+            }
+            at += length;
+            bytes += if is_data { length - HEADER } else { 0 };
+            // The last data can stand for a response.
+            if !is_data || received[1] & 8 != 0 {
+                let ns = start.elapsed().as_nanos();
+                return Ok((bytes, u64::try_from(ns).unwrap_or(u64::MAX)));
+            }
         }
-        Ok(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 }
 

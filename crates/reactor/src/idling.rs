@@ -12,7 +12,9 @@ use crate::instant::Instant;
 /// Wait policy of a core. It learns from past waits whether spinning pays.
 pub(crate) struct Idling {
     spin: Duration,
-    pub(crate) turns_since_poll: u32,
+    /// Turns since the back end was polled, and when that was, ns.
+    turns_since_poll: u32,
+    polled_ns: u64,
     /// True if the last turn deferred background tasks for foreground ones.
     pub(crate) background_waits: bool,
     /// Grows when work came within a spin's length, falls when it did not; the core spins while
@@ -21,11 +23,28 @@ pub(crate) struct Idling {
 }
 
 const CREDIT_MAX: u8 = 8;
+/// Tasks may keep themselves ready without end, so the back end is polled at least every this many
+/// turns, and after a turn that ended this long after the last poll.
+const TURNS_PER_POLL: u32 = 8;
+const POLL_NS: u64 = 10_000;
 
 impl Idling {
     pub(crate) fn new(spin_us: u32) -> Self {
         let spin = Duration::from_micros(spin_us.into());
-        Self { spin, turns_since_poll: 0, background_waits: false, credit: 0 }
+        Self { spin, turns_since_poll: 0, polled_ns: 0, background_waits: false, credit: 0 }
+    }
+
+    /// Counts a turn, the last of whose tasks returned at `now_ns`. Returns true if the back end
+    /// must be polled although tasks are ready.
+    pub(crate) fn poll_is_due(&mut self, now_ns: Option<u64>) -> bool {
+        self.turns_since_poll += 1;
+        let is_late = now_ns.is_some_and(|now_ns| now_ns.saturating_sub(self.polled_ns) >= POLL_NS);
+        is_late || self.turns_since_poll >= TURNS_PER_POLL
+    }
+
+    /// Records that the back end was polled.
+    pub(crate) fn polled(&mut self, now_ns: u64) {
+        (self.turns_since_poll, self.polled_ns) = (0, now_ns);
     }
 
     pub(crate) fn wait(&mut self, core: &Core) -> io::Result<()> {

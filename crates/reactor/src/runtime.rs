@@ -289,10 +289,6 @@ fn make_backend(
     }
 }
 
-/// Tasks may keep themselves ready without end, so the back end is polled at least every this many
-/// turns.
-const TURNS_PER_POLL: u32 = 8;
-
 /// Time for background tasks between two checks for foreground tasks, ns; a task that is being
 /// polled may overrun it.
 const SLICE_NS: u64 = 10_000;
@@ -301,8 +297,9 @@ const SLICE_NS: u64 = 10_000;
 fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result<()> {
     core.meter.update(|times| times.turns += 1);
     // What these wake waits for the next turn, so that I/O gets its chance in between.
+    let mut now_ns = None;
     for _ in 0..core.ready.prompt() {
-        poll_oldest(core, 0);
+        now_ns = poll_oldest(core, 0).or(now_ns);
     }
     core.flush_messages();
     if done() {
@@ -310,17 +307,15 @@ fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result
     }
     core.read_messages(|class| core.meter.charge_until(core.backend.now().ns(), class));
     core.fire_timers();
-    if core.ready.prompt() > 0 {
-        idling.turns_since_poll += 1;
-        if idling.turns_since_poll < TURNS_PER_POLL {
-            return Ok(());
-        }
+    if core.ready.prompt() > 0 && !idling.poll_is_due(now_ns) {
+        return Ok(());
     }
-    idling.turns_since_poll = 0;
     guard_compute(core);
     // Answers leave here, before anything of the background runs.
     core.backend.poll(Some(0))?;
-    core.meter.charge_until(core.backend.now().ns(), Class::System);
+    let polled_ns = core.backend.now().ns();
+    idling.polled(polled_ns);
+    core.meter.charge_until(polled_ns, Class::System);
     run_background(core, idling);
     if core.ready.all() > 0 || core.shared.is_pending() {
         return Ok(());
