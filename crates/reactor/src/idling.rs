@@ -105,3 +105,21 @@ fn sleep(core: &Core) -> io::Result<()> {
 pub(crate) fn guard_compute(core: &Core) -> Option<u64> {
     core.backend.guard_compute(core.meter.times.get().foreground_ns)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_back_end_is_polled_after_some_turns_or_some_time_of_work() {
+        let mut idling = Idling::new(0);
+        idling.polled(5_000);
+        let due: Vec<bool> = (1..=8).map(|turn| idling.poll_is_due(Some(5_000 + turn))).collect();
+        assert_eq!(due, [false, false, false, false, false, false, false, true]);
+        idling.polled(6_000);
+        assert!(!idling.poll_is_due(Some(6_000 + POLL_NS - 1)));
+        // A turn that polled no task took no time worth counting.
+        assert!(!idling.poll_is_due(None));
+        assert!(idling.poll_is_due(Some(6_000 + POLL_NS)));
+    }
+}
