@@ -71,7 +71,7 @@ fn check(array: &Array, name: &str, data: usize, parity: usize) -> BTreeMap<Stri
 
 #[test]
 fn objects_of_every_length_survive_the_loss_of_two_drives() {
-    let array = Array::up(6, "96M");
+    let array = Array::up(6, "128M");
     let mut objects = BTreeMap::new();
     for length in [0, 1, 3 * CHUNK, 4 * CHUNK - 1, 4 * CHUNK, 4 * CHUNK + 1, 5 * CHUNK, 50 * CHUNK]
     {
@@ -133,7 +133,7 @@ fn objects_of_every_length_survive_the_loss_of_two_drives() {
 
 #[test]
 fn protect_moves_no_data_of_any_layout_and_spreads_what_is_whole() {
-    let array = Array::up(5, "96M");
+    let array = Array::up(5, "128M");
     let (sorted, _) = small_i32(1, 40_000);
     let mut sorted: Vec<i32> =
         sorted.as_chunks().0.iter().map(|four| i32::from_le_bytes(*four)).collect();
@@ -176,7 +176,7 @@ fn protect_moves_no_data_of_any_layout_and_spreads_what_is_whole() {
 
 #[test]
 fn rm_deletes_parity_too() {
-    let array = Array::up(4, "96M");
+    let array = Array::up(4, "128M");
     array.file("x", &bytes(3, 20 * CHUNK));
     for layout in ["spread", "whole"] {
         array.csd(&["put", "x", "--chunk", "4K", "--layout", layout]).expect(0, &[]);
@@ -189,7 +189,7 @@ fn rm_deletes_parity_too() {
 
 #[test]
 fn damaged_and_foreign_pieces_are_computed_from_others() {
-    let array = Array::up(4, "96M");
+    let array = Array::up(4, "128M");
     let (content, sevens) = small_i32(5, 40 * CHUNK / 4);
     array.file("x", &content);
     let put = ["put", "x", "--type", "i32", "--chunk", "4K", "--protect", "rs:2+2"];
@@ -212,7 +212,7 @@ fn damaged_and_foreign_pieces_are_computed_from_others() {
 
 #[test]
 fn a_put_needs_one_piece_more_than_its_data_and_tells_which_are_missing() {
-    let array = Array::up(6, "96M");
+    let array = Array::up(6, "128M");
     let content = bytes(7, 20 * CHUNK);
     array.file("x", &content);
     let put =
@@ -240,7 +240,7 @@ fn a_put_needs_one_piece_more_than_its_data_and_tells_which_are_missing() {
 
 #[test]
 fn kernels_give_the_same_answers_without_two_drives() {
-    let array = Array::up(6, "96M");
+    let array = Array::up(6, "128M");
     let (content, sevens) = small_i32(11, 300 * CHUNK / 4);
     array.file("x", &content);
     let put = ["put", "x", "--type", "i32", "--chunk", "4K", "--protect", "rs:4+2"];
@@ -267,7 +267,7 @@ fn kernels_give_the_same_answers_without_two_drives() {
 
 #[test]
 fn what_an_announced_protection_has_left_is_no_piece() {
-    let array = Array::up(4, "96M");
+    let array = Array::up(4, "128M");
     let content = bytes(13, 12 * CHUNK);
     array.file("x", &content);
     array.csd(&["put", "x", "--chunk", "4K"]).expect(0, &[]);
