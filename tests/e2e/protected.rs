@@ -11,6 +11,8 @@ use serde_json::Value;
 
 use crate::failures::on_objects;
 use crate::harness::{Array, Done, numbers, small_i32};
+use crate::proxy::{Door, EXECUTE, RETRIEVE};
+use crate::reconnect::Cut;
 
 const CHUNK: usize = 4096;
 
@@ -71,7 +73,7 @@ fn check(array: &Array, name: &str, data: usize, parity: usize) -> BTreeMap<Stri
 
 #[test]
 fn objects_of_every_length_survive_the_loss_of_two_drives() {
-    let array = Array::up(6, "128M");
+    let array = Array::up(6, "256M");
     let mut objects = BTreeMap::new();
     for length in [0, 1, 3 * CHUNK, 4 * CHUNK - 1, 4 * CHUNK, 4 * CHUNK + 1, 5 * CHUNK, 50 * CHUNK]
     {
@@ -133,7 +135,7 @@ fn objects_of_every_length_survive_the_loss_of_two_drives() {
 
 #[test]
 fn protect_moves_no_data_of_any_layout_and_spreads_what_is_whole() {
-    let array = Array::up(5, "128M");
+    let array = Array::up(5, "256M");
     let (sorted, _) = small_i32(1, 40_000);
     let mut sorted: Vec<i32> =
         sorted.as_chunks().0.iter().map(|four| i32::from_le_bytes(*four)).collect();
@@ -212,7 +214,7 @@ fn damaged_and_foreign_pieces_are_computed_from_others() {
 
 #[test]
 fn a_put_needs_one_piece_more_than_its_data_and_tells_which_are_missing() {
-    let array = Array::up(6, "128M");
+    let array = Array::up(6, "256M");
     let content = bytes(7, 20 * CHUNK);
     array.file("x", &content);
     let put =
@@ -240,7 +242,7 @@ fn a_put_needs_one_piece_more_than_its_data_and_tells_which_are_missing() {
 
 #[test]
 fn kernels_give_the_same_answers_without_two_drives() {
-    let array = Array::up(6, "128M");
+    let array = Array::up(6, "256M");
     let (content, sevens) = small_i32(11, 300 * CHUNK / 4);
     array.file("x", &content);
     let put = ["put", "x", "--type", "i32", "--chunk", "4K", "--protect", "rs:4+2"];
@@ -263,6 +265,26 @@ fn kernels_give_the_same_answers_without_two_drives() {
     array.kill(0);
     array.kill(3);
     assert_eq!(answers(4), before);
+}
+
+#[test]
+fn a_drive_that_is_lost_in_a_run_is_replaced_by_the_host() {
+    let cut = Cut::new(Array::up(3, "256M"));
+    let (content, sevens) = small_i32(17, 2_000_000);
+    cut.array.file("x", &content);
+    let put = ["put", "x", "--type", "i32", "--chunk", "64K", "--protect", "rs:2+1"];
+    cut.array.csd(&put).expect(0, &[]);
+    for (on, commands, number) in
+        [("drives", EXECUTE, 3), ("split", EXECUTE, 3), ("host", RETRIEVE, 8)]
+    {
+        cut.proxy.cut(commands, &[number], Door::Shut);
+        let line = format!("run count x --equal 7 --on {on}");
+        let run = cut.array.csd(&Cut::proxied(&line)).expect(4, &[]).json();
+        assert_eq!((&run["result"]["count"], cut.proxy.cuts()), (&sevens.into(), 1), "{on}");
+        assert!(run["warnings"][0].as_str().unwrap().contains("drive d1"), "{run}");
+        cut.proxy.open();
+        cut.proxy.cut(commands, &[], Door::Open);
+    }
 }
 
 #[test]
