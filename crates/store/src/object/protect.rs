@@ -36,12 +36,19 @@ pub async fn protect(
         return Err(Error::Missing { name: name.to_owned() });
     };
     let mut warnings = array.down();
-    if let Some((protection, held)) = before.protected() {
-        let missing = held.missing.count();
-        return match protection.scheme == scheme && missing == 0 {
-            true => Ok(Stored { entry: before, warnings }),
-            false => Err(already(name, protection.scheme, missing)),
-        };
+    if let Some((protection, parity)) = before.protected() {
+        let missing = parity.missing.count();
+        if protection.scheme != scheme || missing > 0 {
+            return Err(already(name, protection.scheme, missing));
+        }
+        let is_same = |(_, held): &&(usize, Option<Entry>)| held.as_ref() == Some(&before);
+        let mut entry = before.clone();
+        // The last entry of an interrupted command may be on too few drives.
+        if ground.found.answers.iter().filter(is_same).count() < array.quorum().write() {
+            random_bytes(&mut entry.writer);
+            warnings.extend(catalogue::write(array, &mut entry, &ground).await?);
+        }
+        return Ok(Stored { entry, warnings });
     }
     let mut entry = before.clone();
     entry.protection = match before.whole {
