@@ -10,7 +10,7 @@ use csd_nvme::kv::Key;
 use csd_reactor::{Buffer, Class, block_on, spawn};
 use csd_store::array::{Array as Drives, ArrayFile, Plan};
 use csd_store::catalogue::{self, Entry, State, claim_key};
-use csd_store::object::{self, Arrange, Error, On, PutOptions};
+use csd_store::object::{self, Arrange, Error, GetOptions, On, PutOptions};
 use csd_store::source::Source;
 use csd_store::{ElementType, Options};
 
@@ -49,6 +49,7 @@ async fn put(drives: &Drives, fill: u8, on: On, lead: usize) -> bool {
         chunk_bytes: Some(CHUNK_BYTES),
         arrange: Arrange::Spread,
         align: None,
+        protect: None,
     };
     let progress: object::Progress = Arc::new(|_| {});
     match object::put(drives, source, &options, &progress).await {
@@ -86,8 +87,9 @@ async fn race(plan: Plan, writers: u8, rounds: usize, patience: Option<Duration>
         let progress: object::Progress = Arc::new(|_| {});
         let entry = object::lookup(&hosts[0], "x").await.unwrap();
         let out = Box::new(sink.clone());
-        let got = object::get(&hosts[0], entry, object::Form::Raw, out, &progress).await;
-        assert_eq!(got.map(|(entry, _)| entry.bytes).unwrap(), BYTES as u64, "round {round}");
+        let options = GetOptions::whole(object::Form::Raw);
+        let got = object::get(&hosts[0], entry, options, out, &progress).await;
+        assert_eq!(got.map(|got| got.entry.bytes).unwrap(), BYTES as u64, "round {round}");
         assert!(*sink.0.lock().unwrap() == vec![winners[0]; BYTES], "round {round}");
         object::remove(&hosts[0], "x").await.unwrap();
     }

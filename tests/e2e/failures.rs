@@ -244,18 +244,19 @@ fn a_missing_chunk_and_a_changed_chunk_are_found() {
 }
 
 /// Calls `body` with the objects' namespace of a drive.
-pub(crate) fn on_objects(
+pub(crate) fn on_objects<T: Send + 'static>(
     array: &Array,
     drive: usize,
-    body: impl AsyncFnOnce(&Kv) + Send + 'static,
-) {
+    body: impl AsyncFnOnce(&Kv) -> T + Send + 'static,
+) -> T {
     let url = array.drives()[drive]["url"].as_str().unwrap().to_owned();
     let address: Address = url.parse().unwrap();
     let done = block_on(&csd_reactor::Config::default(), move || async move {
         let controller = Controller::connect(&address, &Options::default()).await.unwrap();
         let kv = Kv::open(&controller, csd_store::array::OBJECTS_NSID).unwrap();
-        body(&kv).await;
+        let told = body(&kv).await;
         controller.disconnect().await;
+        told
     });
-    done.unwrap();
+    done.unwrap()
 }

@@ -36,6 +36,7 @@
 //! - [`failures`]: drives that are down or die, cut-off puts, full and corrupt media
 //! - [`mod@bench`]: measurements: their structure, interruption, drives of others
 //! - [`forgetful`]: drives that have forgotten names, damaged entries, chunks in wrong places
+//! - [`protected`]: objects with parity, and the loss of their drives
 //! - [`contest`]: several writers of one name, and readers of what is removed
 //! - [`reconnect`]: runs whose connection to a drive is cut, by the [`proxy`]
 
@@ -72,6 +73,7 @@ mod over_objects;
 mod owners;
 mod pace;
 mod programs;
+mod protected;
 mod proxy;
 mod range;
 mod reconnect;

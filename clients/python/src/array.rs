@@ -106,6 +106,7 @@ impl NativeArray {
             chunk_bytes: None,
             arrange: Arrange::Spread,
             align: None,
+            protect: None,
         };
         detached(py, || self.objects.put(source, options))?.map(drop).map_err(fail)
     }

@@ -3,19 +3,21 @@
 //! An object of numbers gets NumPy's header if the name of the file ends in `.npy`. Otherwise the
 //! file has the object's bytes.
 
-use std::io;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use csd_store::ElementType;
 use csd_store::array::Array;
 use csd_store::catalogue::Entry;
-use csd_store::object::{self, Error, Form};
+use csd_store::error::in_words;
+use csd_store::object::{self, Error, Form, GetOptions, Got, Sink};
+use serde_json::json;
 
 use crate::cli;
 use crate::context::Context;
 use crate::object::{describe, is_npy};
 use crate::progress::Bar;
-use crate::report::{Failure, Report};
+use crate::report::{self, Failure, Report};
 use crate::target::Target;
 use crate::units::size;
 
@@ -33,27 +35,39 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
         return Err(Failure::usage("--json and an object cannot both go to standard output"));
     }
     let named = if target.is_stdout() { last } else { file.clone() };
-    let wants_npy = !options.raw && is_npy(&named);
+    if let Some(piece) = options.piece {
+        return get_piece((&name, piece), (&file, target, sink), context);
+    }
+    let (wants_npy, partial) = (!options.raw && is_npy(&named), options.partial);
     let bar = Bar::new(context, &name, None);
     let (progress, total) = (Arc::clone(&bar.progress), bar.total());
     let got = context.with_array(async move |array: &Array| {
         let entry = object::lookup(array, &name).await?;
         let form = form(&entry, wants_npy);
         total.set(entry.bytes);
-        match object::get(array, entry, form, sink, &progress).await {
-            Ok((entry, _sink)) => Ok(Some((entry, form))),
+        let get_options = GetOptions { form, partial };
+        match object::get(array, entry, get_options, sink, &progress).await {
+            Ok(got) => {
+                let Got { entry, sink: _, lost, warnings } = got;
+                Ok(Some((entry, form, lost, warnings)))
+            }
             // A reader that closed its end needs no more bytes; this is not a failure.
             Err(Error::Write { source }) if source.kind() == io::ErrorKind::BrokenPipe => Ok(None),
             Err(error) => Err(error.into()),
         }
     });
     drop(bar);
-    let Some((entry, form)) = got? else { return Ok(Report::default()) };
+    let Some((entry, form, lost, mut warnings)) = got? else { return Ok(Report::default()) };
     let (mut result, to_stdout) = (describe(&entry), target.is_stdout());
     target.finish()?;
     result["form"] = words(form).into();
+    if !lost.is_empty() {
+        result["lost"] = report::lost(&lost);
+        let (name, bytes) = (&entry.name, in_words(&lost));
+        warnings.push(format!("object {name:?}: zeros stand for bytes {bytes}, which are lost"));
+    }
     if to_stdout {
-        return Ok(Report::new("", result));
+        return Ok(Report::new("", result).with_warnings(warnings));
     }
     result["file"] = file.as_str().into();
     let kind = match (form, entry.element) {
@@ -61,7 +75,36 @@ pub(crate) fn get(options: cli::Get, context: &Context) -> Result<Report, Failur
         (Form::Raw, ElementType::Bytes) => "bytes".to_owned(),
         (Form::Raw, element) => format!("raw {element}"),
     };
-    let text = format!("{file}: {}, {kind}, {}\n", size(entry.bytes), seen(&entry));
+    let text =
+        format!("{file}: {}, {kind}, {}\n", size(entry.bytes), seen(&entry, !lost.is_empty()));
+    Ok(Report::new(text, result).with_warnings(warnings))
+}
+
+/// Fetches one piece of a protected object.
+fn get_piece(
+    (name, (stripe, piece)): (&str, (u32, usize)),
+    (file, target, mut sink): (&str, Target, Sink),
+    context: &Context,
+) -> Result<Report, Failure> {
+    let wanted = name.to_owned();
+    let bytes = context.with_array(async move |array: &Array| {
+        let entry = object::lookup(array, &wanted).await?;
+        Ok(object::read_piece(array, &entry, stripe, piece).await?.to_vec())
+    })?;
+    let written = sink.write_all(&bytes).and_then(|()| sink.flush());
+    written.map_err(|error| Failure::os(file, &error))?;
+    drop(sink);
+    let to_stdout = target.is_stdout();
+    target.finish()?;
+    let (crc32c, bytes) = (crc32c::crc32c(&bytes), bytes.len());
+    let mut result = json!({
+        "name": name, "stripe": stripe, "piece": piece, "bytes": bytes, "crc32c": crc32c,
+    });
+    if to_stdout {
+        return Ok(Report::new("", result));
+    }
+    result["file"] = file.into();
+    let text = format!("{file}: piece {piece} of stripe {stripe}, {}\n", size(bytes as u64));
     Ok(Report::new(text, result))
 }
 
@@ -78,6 +121,9 @@ fn words(form: Form) -> &'static str {
 }
 
 /// Returns which checks the bytes passed.
-fn seen(entry: &Entry) -> &'static str {
+fn seen(entry: &Entry, is_partial: bool) -> &'static str {
+    if is_partial {
+        return "incomplete";
+    }
     if entry.has_digest() { "digest is right" } else { "checksums are right" }
 }

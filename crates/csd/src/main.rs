@@ -12,9 +12,10 @@
 //! - [`log`] writes a drive's log, [`log_file`] to files; [`clock`] tells the time; [`progress`]
 //!   draws bars
 //! - [`pace`] reads profiles; [`mod@account`] computes model time
-//! - [`mod@room`] and [`namespace`] describe free space and namespaces; [`edges`] reads graphs
+//! - [`mod@room`], [`protection`] and [`namespace`] describe free space, parity and namespaces;
+//!   [`edges`] reads graphs
 //! - [`drive`], [`mod@drive_log`], [`drive_status`], [`check`], [`mod@array`], [`mod@attach`],
-//!   [`object`], [`mod@get`], [`mod@kv`], [`program`], [`run`], [`mod@characterize`],
+//!   [`object`], [`mod@get`], [`mod@protect`], [`mod@kv`], [`program`], [`run`], [`mod@characterize`],
 //!   [`mod@bench`], [`secret`] and [`generate`] are the commands
 //! - [`mod@each`] runs a command for several objects; [`target`] and [`long_file`] write output
 //!   files
@@ -45,6 +46,8 @@ mod pace;
 mod plain;
 mod program;
 mod progress;
+mod protect;
+mod protection;
 mod query;
 mod report;
 mod room;
@@ -97,6 +100,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Get(options) => get::get(options, &context),
         Command::Ls(options) => object::ls(&options, &context),
         Command::Stat(options) => object::stat(options, &context),
+        Command::Protect(options) => protect::protect(options, &context),
         Command::Rm(options) => object::rm(&options, &context),
         Command::Kv(command) => kv::kv(command, &context),
         Command::Characterize(options) => characterize::characterize(&options, &context),

@@ -20,6 +20,7 @@ use crate::context::Context;
 use crate::each::each;
 use crate::edges;
 use crate::progress::Bar;
+use crate::protection;
 use crate::report::{Failure, Report};
 use crate::room::takes;
 use crate::table::{Align, Table, pairs};
@@ -60,13 +61,13 @@ fn put_file(
     };
     let bar = Bar::new(context, &name, bytes);
     let progress = Arc::clone(&bar.progress);
-    let align = options.arrange.align.clone();
+    let (align, protect) = (options.arrange.align.clone(), options.protect);
     let stored = context.with_array_to_write(async move |array: &Array| {
         let align = match align {
             Some(name) => Some(object::lookup(array, &name).await?),
             None => None,
         };
-        let options = PutOptions { name, on, chunk_bytes, arrange, align };
+        let options = PutOptions { name, on, chunk_bytes, arrange, align, protect };
         Ok(object::put(array, source, &options, &progress).await?)
     })?;
     drop(bar);
@@ -101,6 +102,7 @@ fn open(file: &str, options: &cli::Put) -> Result<PutInput, Failure> {
     }
     let arrange = match options.arrange.layout {
         Layout::Spread => Arrange::Spread,
+        Layout::Whole => Arrange::Whole,
         Layout::Range => Arrange::Range,
         Layout::Rows => Arrange::Rows,
     };
@@ -196,24 +198,31 @@ pub(crate) fn ls(options: &cli::Ls, context: &Context) -> Result<Report, Failure
 }
 
 /// Shows an object.
-pub(crate) fn stat(options: cli::Name, context: &Context) -> Result<Report, Failure> {
-    let (entry, drives, room, warnings) = context.with_array(async move |array: &Array| {
-        let entry = object::lookup(array, &options.name).await?;
-        let layout = entry.layout();
-        let drives: Vec<(String, u32)> = entry
-            .members
-            .iter()
-            .enumerate()
-            .map(|(member, &index)| {
-                let slot = array.slots().get(usize::from(index));
-                let name = slot.map_or_else(|| format!("#{index}"), |slot| slot.name.clone());
-                (name, layout.count(member))
-            })
-            .collect();
-        Ok((entry, drives, room::of_array(array).await?, array.down()))
-    })?;
+pub(crate) fn stat(options: cli::Stat, context: &Context) -> Result<Report, Failure> {
+    let lists_pieces = options.pieces;
+    let (entry, drives, names, room, warnings) =
+        context.with_array(async move |array: &Array| {
+            let entry = object::lookup(array, &options.name).await?;
+            let layout = entry.layout();
+            let drives: Vec<(String, u32)> = entry
+                .members
+                .iter()
+                .enumerate()
+                .map(|(member, &index)| {
+                    let slot = array.slots().get(usize::from(index));
+                    let name = slot.map_or_else(|| format!("#{index}"), |slot| slot.name.clone());
+                    (name, layout.count(member))
+                })
+                .collect();
+            let names: Vec<String> = array.slots().iter().map(|slot| slot.name.clone()).collect();
+            Ok((entry, drives, names, room::of_array(array).await?, array.down()))
+        })?;
     let on_drives: Vec<_> = drives.iter().map(|(name, n)| format!("{name} ({n})")).collect();
-    let text = pairs(&[
+    let pieces = match lists_pieces {
+        true => Some(protection::pieces(&entry, &names)?),
+        false => None,
+    };
+    let mut text = pairs(&[
         ("name", entry.name.clone()),
         ("type", entry.element.to_string()),
         ("shape", shape(&entry.shape)),
@@ -223,6 +232,7 @@ pub(crate) fn stat(options: cli::Name, context: &Context) -> Result<Report, Fail
         ("on", placement(&entry).to_owned()),
         ("layout", layout(&entry).to_owned()),
         ("drives", on_drives.join(", ")),
+        ("protection", protection::in_words(&entry)),
         ("epoch", entry.epoch.to_string()),
         ("id", hex(&entry.id.0)),
         ("blake3", digest(&entry)),
@@ -232,6 +242,10 @@ pub(crate) fn stat(options: cli::Name, context: &Context) -> Result<Report, Fail
     let chunks = drives.iter().map(|(name, chunks)| json!({ "name": name, "chunks": chunks }));
     result["room"] = crate::room::describe(&room);
     result["drives"] = chunks.collect::<Vec<_>>().into();
+    if let Some((table, pieces)) = pieces {
+        text.push_str(&table);
+        result["pieces"] = pieces;
+    }
     Ok(Report::new(text, result).with_warnings(warnings))
 }
 
@@ -267,6 +281,7 @@ pub(crate) fn describe(entry: &Entry) -> Value {
         "epoch": entry.epoch,
         "id": hex(&entry.id.0),
         "blake3": entry.has_digest().then(|| hex(&entry.digest)),
+        "protection": protection::describe(entry),
     })
 }
 
@@ -279,6 +294,7 @@ fn placement(entry: &Entry) -> &'static str {
 
 fn layout(entry: &Entry) -> &'static str {
     match entry.parts.as_ref().map(Parts::kind) {
+        None if entry.whole => "whole",
         None => "spread",
         Some(Kind::Range) => "range",
         Some(Kind::Rows) => "rows",

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::process::ExitCode;
 
 use csd_store::fault::Fault;
@@ -119,9 +120,19 @@ impl From<csd_store::object::Error> for Failure {
                 let message = format!("{}; objects can take {}", failure.message, takes(&room));
                 Self { message, detail: json!({ "room": describe(&room) }), ..failure }
             }
+            csd_store::object::Error::Lost { ranges, .. } => {
+                Self { detail: json!({ "lost": lost(&ranges) }), ..failure }
+            }
             _ => failure,
         }
     }
+}
+
+/// Describes ranges of bytes that cannot be read.
+pub(crate) fn lost(ranges: &[Range<u64>]) -> Value {
+    let range =
+        |bytes: &Range<u64>| json!({ "start": bytes.start, "bytes": bytes.end - bytes.start });
+    ranges.iter().map(range).collect::<Vec<_>>().into()
 }
 
 impl From<csd_store::catalogue::grow::Error> for Failure {

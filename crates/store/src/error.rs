@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io;
+use std::ops::Range;
 
 use csd_nvme::status::Status;
 
@@ -133,6 +134,41 @@ pub enum Error {
         /// The object.
         name: String,
     },
+    /// More pieces of an object are lost than its parity covers.
+    #[error(
+        "object {name:?}: more pieces are lost than its parity covers, bytes {} cannot be read: \
+         {why}; bring the drives back, or fetch the rest with `csd get --partial`",
+        in_words(.ranges)
+    )]
+    Lost {
+        /// The object.
+        name: String,
+        /// Bytes that cannot be read, in order.
+        ranges: Vec<Range<u64>>,
+        /// Reason of the first loss.
+        why: String,
+    },
+    /// An object cannot have this protection.
+    #[error("{why}")]
+    Protection {
+        /// Description of the fault, with a remedy.
+        why: String,
+    },
+    /// Too few pieces of a stripe are durable.
+    #[error(
+        "object {name:?}: stripe {stripe} has only {durable} durable pieces and needs {needed}, \
+         one more than its data: bring drives back first"
+    )]
+    Thin {
+        /// The object.
+        name: String,
+        /// The first such stripe.
+        stripe: u32,
+        /// Number of its durable pieces.
+        durable: usize,
+        /// Number of pieces that it needs.
+        needed: usize,
+    },
     /// Another writer of the name won, earlier or later.
     #[error("another put or rm of object {name:?} was under way and won")]
     Overtaken {
@@ -175,7 +211,43 @@ fn unloaded(left: &[String]) -> Cow<'static, str> {
     format!("drive {left} may still have the program: the next run unloads it").into()
 }
 
+/// Most ranges in a message.
+const RANGES_SHOWN: usize = 8;
+
+/// Describes ranges of bytes.
+#[must_use]
+pub fn in_words(ranges: &[Range<u64>]) -> String {
+    let shown = ranges.iter().take(RANGES_SHOWN);
+    let shown: Vec<String> =
+        shown.map(|bytes| format!("{}-{}", bytes.start, bytes.end - 1)).collect();
+    let more = match ranges.len().saturating_sub(RANGES_SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more ranges"),
+    };
+    shown.join(", ") + &more
+}
+
 impl Error {
+    /// Returns true if a drive's connection failed, or it is down: any error but an answer of the
+    /// drive.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        use csd_initiator::Error::{Closed, Lost, Protocol, Timeout, Unreachable};
+        match self {
+            Self::Drive { source, .. } => matches!(
+                source,
+                Closed { .. } | Lost { .. } | Protocol { .. } | Timeout { .. } | Unreachable { .. }
+            ),
+            Self::Array(array::Error::Down { .. }) => true,
+            _ => false,
+        }
+    }
+
+    /// Returns true if a piece of a protected object cannot be read, and others may give it back.
+    pub(crate) fn is_of_piece(&self) -> bool {
+        self.is_lost() || matches!(self, Self::Corrupt { .. })
+    }
+
     /// Returns the party at fault.
     #[must_use]
     pub fn fault(&self) -> Fault {
@@ -187,6 +259,7 @@ impl Error {
             | Self::Exists { .. }
             | Self::Input { .. }
             | Self::InvalidJob(_)
+            | Self::Protection { .. }
             | Self::Name { .. } => Fault::Usage,
             _ => Fault::Run,
         }
@@ -243,6 +316,13 @@ mod tests {
         let error = Error::from(array::Error::from(array::FileError::Io { path, source: refused }));
         assert_eq!(error.to_string(), "array file /a: permission denied");
         assert_eq!(error.source().unwrap().to_string(), "permission denied");
+    }
+
+    #[test]
+    fn many_ranges_are_cut_short() {
+        assert_eq!(in_words(&[0..1, 4096..8192]), "0-0, 4096-8191");
+        let many: Vec<_> = (0..10).map(|begin| begin..begin + 1).collect();
+        assert!(in_words(&many).ends_with("7-7 and 2 more ranges"));
     }
 
     #[test]

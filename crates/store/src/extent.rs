@@ -153,7 +153,7 @@ async fn delete_stale(drive: &Drive, array: &Array) -> Result<Vec<u32>, Error> {
     for unit in claimed_units(drive).await? {
         let Some((object, key)) = read_claim(drive, unit).await? else { continue };
         let found = catalogue::read(array, &key, "of a claim").await?;
-        if found.newest().is_none_or(|entry| entry.id != object) {
+        if found.newest().is_none_or(|entry| !entry.ids().contains(&object)) {
             stale.push((unit, object, key));
         }
     }

@@ -17,6 +17,8 @@ pub const CHUNK_BYTES: u64 = 4096;
 pub enum Ask {
     Put(Content),
     Remove,
+    /// Parity for the object, which changes its entry and no byte.
+    Protect,
     Get,
 }
 
@@ -25,7 +27,7 @@ pub enum Ask {
 pub enum Told {
     /// The put or remove succeeded.
     Done,
-    /// The object exists: a put was refused.
+    /// The object exists: a put was refused, or a protect of what is protected.
     Exists,
     /// There is no such object.
     Missing,
@@ -146,7 +148,9 @@ fn possible(operation: &Operation, all: &[&Operation]) -> BTreeSet<Option<Conten
     let is_change = |other: &&&Operation| {
         let (end, ask) = (other.end.map(|(_, told)| told), other.ask);
         let is_other = !std::ptr::eq(**other, operation);
-        is_other && ask != Ask::Get && !matches!(end, Some(Told::Exists | Told::Missing))
+        is_other
+            && matches!(ask, Ask::Put(_) | Ask::Remove)
+            && !matches!(end, Some(Told::Exists | Told::Missing))
     };
     let changes: Vec<&Operation> =
         all.iter().filter(is_change).filter(|other| other.from_ns < end_ns).copied().collect();
@@ -183,6 +187,7 @@ fn contradiction(operation: &Operation, all: &[&Operation]) -> Option<String> {
         (Ask::Put(_), Told::Done) | (_, Told::Missing) => states.contains(&None),
         // A remove may have found what an unfinished put or remove left.
         (Ask::Remove, Told::Done) => true,
+        (Ask::Protect, Told::Done) => states.iter().any(Option::is_some),
         (_, Told::Exists) => states.iter().any(Option::is_some),
         (_, Told::Bytes(content)) => states.contains(&Some(content)),
         (Ask::Get, Told::Done) => unreachable!("a get returns bytes"),

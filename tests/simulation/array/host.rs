@@ -1,5 +1,5 @@
-//! The hosts of the array lane: they put, get and remove objects, and rebuild drives that have lost
-//! their vote. The warden: reads the drives' media with plain commands, and swaps chunks.
+//! The hosts of the array lane: they put, protect, get and remove objects, and rebuild drives that
+//! have lost their vote. The warden: reads the drives' media with plain commands, and swaps chunks.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,10 +14,12 @@ use csd_nvme::kv::Key;
 use csd_reactor::{Buffer, now, random_u64, sleep};
 use csd_store::array::{Array, Guards, Plan, Quorum};
 use csd_store::catalogue::{self, Entry, KEY_PREFIX};
-use csd_store::object::{self, Arrange, Error, Form, On, PutOptions};
+use csd_store::layout::Scheme;
+use csd_store::object::{self, Arrange, Error, Form, GetOptions, On, PutOptions};
 use csd_store::source::Source;
 
-use super::history::{Ask, CHUNK_BYTES, History, Told, bytes_of};
+use super::history::{Ask, CHUNK_BYTES, Content, History, Told, bytes_of};
+use super::pieces::{self, Sound};
 use super::{DRIVES, NAMES, address};
 
 /// State that the lane, its hosts and the warden share.
@@ -33,6 +35,9 @@ pub struct Shared {
     pub rebuilt: u64,
     pub swapped: u64,
     pub scanned: u64,
+    /// Protects that succeeded, and protected objects whose pieces were compared at the end.
+    pub protected: u64,
+    pub compared: u64,
     /// Highest epoch that the warden has seen, by drive, medium and key.
     pub epochs: BTreeMap<(usize, u64, Key), u64>,
 }
@@ -40,7 +45,7 @@ pub struct Shared {
 pub type Known = Rc<RefCell<Shared>>;
 
 /// Settings under which a drive that does not answer is given up soon.
-fn options() -> Options {
+pub fn options() -> Options {
     Options {
         keep_alive: Duration::from_secs(2),
         connect_timeout: Duration::from_millis(300),
@@ -83,21 +88,36 @@ async fn note_votes(array: &Array, media: [u64; DRIVES], known: &Known) {
 
 async fn operate(host: usize, array: &Array, known: &Known) {
     let name = usize::try_from(random_u64()).unwrap() % NAMES;
-    let ask = match random_u64() % 6 {
+    let ask = match random_u64() % 7 {
         0 | 1 => Ask::Put(known.borrow_mut().history.new_content()),
         2 => Ask::Remove,
+        3 => Ask::Protect,
         _ => Ask::Get,
     };
     let operation = known.borrow_mut().history.begin(host, name, ask, now().ns());
     let told = match ask {
-        Ask::Put(content) => put(array, name, bytes_of(content)).await,
+        Ask::Put(content) => put(array, name, content).await,
         Ask::Remove => match object::remove(array, &name_of(name)).await {
             Ok(_) => Told::Done,
             Err(error) => refused(&error),
         },
+        Ask::Protect => protect(array, name, known).await,
         Ask::Get => get(array, name, known).await,
     };
     known.borrow_mut().history.end(operation, now().ns(), told);
+}
+
+async fn protect(array: &Array, name: usize, known: &Known) -> Told {
+    let progress = Arc::new(|_| {}) as object::Progress;
+    match object::protect(array, &name_of(name), scheme(4, 2), &progress).await {
+        Ok(_) => {
+            known.borrow_mut().protected += 1;
+            Told::Done
+        }
+        // It is protected, or more drives are needed.
+        Err(Error::Protection { .. }) => Told::Exists,
+        Err(error) => refused(&error),
+    }
 }
 
 /// Reads every name once, as hosts do.
@@ -108,12 +128,32 @@ pub async fn read_all(host: usize, plan: Plan, guards: Guards, known: Known) -> 
     if !array.down().is_empty() {
         return false;
     }
+    let Some(media) = pieces::media().await else { return false };
     for name in 0..NAMES {
         let operation = known.borrow_mut().history.begin(host, name, Ask::Get, now().ns());
         let told = get(&array, name, &known).await;
         known.borrow_mut().history.end(operation, now().ns(), told);
+        let violations = compare(&array, &media, name, told).await;
+        known.borrow_mut().compared += u64::from(violations.is_some());
+        known.borrow_mut().history.violations.extend(violations.into_iter().flatten());
     }
+    let Some(left) = pieces::left_after_reclaim(&array, &media).await else { return false };
+    known.borrow_mut().history.violations.extend(left);
     count_copies(&known).await
+}
+
+/// Compares the pieces of a protected object on the media with what its reader got; `None` if it is
+/// not protected.
+async fn compare(array: &Array, media: &[Kv], name: usize, told: Told) -> Option<Vec<String>> {
+    let entry = object::lookup(array, &name_of(name)).await.ok()?;
+    let sound = Sound::read(media, &entry).await?;
+    match told {
+        Told::Bytes(content) => Some(sound.differences(&entry, &bytes_of(content))),
+        told if sound.is_enough() => {
+            Some(vec![format!("{told:?}: {:?} could be read", entry.name)])
+        }
+        _ => Some(Vec::new()),
+    }
 }
 
 /// Checks that a write quorum of the media holds the newest entry of every name whose last change
@@ -155,7 +195,12 @@ fn refused(error: &Error) -> Told {
     }
 }
 
-async fn put(array: &Array, name: usize, bytes: Vec<u8>) -> Told {
+fn scheme(data: usize, parity: usize) -> Scheme {
+    Scheme::new(data, parity).unwrap()
+}
+
+async fn put(array: &Array, name: usize, content: Content) -> Told {
+    let bytes = bytes_of(content);
     let source = Source::raw("bytes", Box::new(io::Cursor::new(bytes)), ElementType::Bytes);
     let options = PutOptions {
         name: name_of(name),
@@ -163,6 +208,11 @@ async fn put(array: &Array, name: usize, bytes: Vec<u8>) -> Told {
         chunk_bytes: Some(CHUNK_BYTES),
         arrange: Arrange::Spread,
         align: None,
+        protect: match content % 4 {
+            0 => Some(scheme(4, 2)),
+            1 => Some(scheme(2, 2)),
+            _ => None,
+        },
     };
     match object::put(array, source, &options, &(Arc::new(|_| {}) as object::Progress)).await {
         Ok(_) => Told::Done,
@@ -191,7 +241,8 @@ async fn get(array: &Array, name: usize, known: &Known) -> Told {
         Err(error) => return refused(&error),
     };
     let (sink, progress) = (Sink::default(), Arc::new(|_| {}) as object::Progress);
-    let done = object::get(array, entry, Form::Raw, Box::new(sink.clone()), &progress).await;
+    let options = GetOptions::whole(Form::Raw);
+    let done = object::get(array, entry, options, Box::new(sink.clone()), &progress).await;
     let found = sink.0.lock().unwrap().clone();
     let content = known.borrow_mut().history.recognise(&found, done.is_ok());
     match done {

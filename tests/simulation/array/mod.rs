@@ -1,4 +1,5 @@
-//! The array lane: six drives and two hosts that put, get and remove objects of the same names.
+//! The array lane: six drives and two hosts that put, protect, get and remove objects of the same
+//! names.
 //!
 //! Faults allowed: power cuts of drives; emptied media, and older media put back, one at a time,
 //! the next after hosts have seen the drive vote again; partitions of a host from one drive or from
@@ -8,10 +9,13 @@
 //! Rules: no host gets the answer that an object is missing, there, or of other bytes than its
 //! put's, unless a change that was asked allows it; wrong bytes reach no reader; no drive's epoch
 //! of a name falls; in the end a write quorum of the media holds every acknowledged change
-//! (`history.rs`, `host.rs`). A seed is a whole run.
+//! (`history.rs`, `host.rs`). Every piece of a protected object on the media that has its digest is
+//! the one that the scalar code computes; an object with enough such pieces is read; after a
+//! reclaim no drive holds pieces of no object (`pieces.rs`). A seed is a whole run.
 
 mod history;
 mod host;
+mod pieces;
 
 use std::cell::{Cell, RefCell};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -83,6 +87,8 @@ struct Faults {
     host_crashes: u64,
     swaps: u64,
     rebuilds: u64,
+    protects: u64,
+    compared: u64,
 }
 
 struct Lane {
@@ -255,6 +261,8 @@ impl Lane {
         let known = self.known.borrow();
         self.faults.swaps = known.swapped;
         self.faults.rebuilds = known.rebuilt;
+        self.faults.protects = known.protected;
+        self.faults.compared = known.compared;
         Outcome {
             hash: self.world.trace_hash(),
             answered: known.history.answered(),
@@ -310,11 +318,21 @@ fn what_is_sealed_is_read_and_what_is_deleted_does_not_return() {
         all.host_crashes += faults.host_crashes;
         all.swaps += faults.swaps;
         all.rebuilds += faults.rebuilds;
+        all.protects += faults.protects;
+        all.compared += faults.compared;
     }
     let count = seeds().count() as u64;
     println!("{count} seeds, {answered} answers, {scanned} looks at media, {all:?}");
     assert!(answered as u64 > 20 * count, "the hosts hardly worked: {answered}");
-    let every = [all.emptied, all.older, all.isolations, all.swaps, all.rebuilds];
+    let every = [
+        all.emptied,
+        all.older,
+        all.isolations,
+        all.swaps,
+        all.rebuilds,
+        all.protects,
+        all.compared,
+    ];
     assert!(count < 50 || every.iter().all(|number| *number > count / 5), "{all:?}");
 }
 

@@ -95,6 +95,7 @@ impl Objects {
                     chunk_bytes,
                     arrange: Arrange::Spread,
                     align: None,
+                    protect: None,
                 };
                 let entry = object::put(array, source, &options, &silent()).await?.entry;
                 let Placement::Block(extents) = &entry.placement else {

@@ -23,7 +23,7 @@ pub(crate) mod ways;
 pub(crate) use array::{Add, Array, Down, Media, Rebuild, Up};
 pub(crate) use bench::Bench;
 pub(crate) use drive::{Check, Drive, Serve};
-pub(crate) use object::{Get, Ls, Name, Names, On, Put};
+pub(crate) use object::{Get, Ls, Names, On, Protect, Put, Stat};
 pub(crate) use run::Run;
 pub(crate) use secret::{NewSecret, SecretCommand};
 
@@ -110,7 +110,9 @@ pub(crate) enum Command {
     /// List objects
     Ls(Ls),
     /// Show an object's type, shape, size, place and digest
-    Stat(Name),
+    Stat(Stat),
+    /// Protect an object against the loss of drives, by an erasure code
+    Protect(Protect),
     /// Remove objects
     Rm(Names),
     /// Store and fetch values of a key-value namespace, of any maker's drive
@@ -223,6 +225,7 @@ impl Command {
             Self::Get(_) => "get",
             Self::Ls(_) => "ls",
             Self::Stat(_) => "stat",
+            Self::Protect(_) => "protect",
             Self::Rm(_) => "rm",
             Self::Kv(command) => return command.words(),
             Self::Characterize(_) => "characterize",

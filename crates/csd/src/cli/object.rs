@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use csd_store::ElementType;
+use csd_store::layout::Scheme;
 use csd_store::source::{Column, Empty};
 
 use super::run::Arrange;
@@ -18,6 +19,7 @@ Examples:
   csd put more.npy --align grid.npy          lie as another object does
   csd put trades.csv prices --csv --column price --empty skip
   csd put photo.npy --type bytes             a file as it is
+  csd put photo.npy --protect rs:4+2         survives the loss of any two drives
   csd put links.txt links --graph            a list of edges as a graph
   zcat log.gz | csd put - log")]
 pub(crate) struct Put {
@@ -48,6 +50,9 @@ pub(crate) struct Put {
     /// [default: 1M]
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     pub(crate) chunk: Option<u64>,
+    /// Protect the object against the loss of any K drives: K parity pieces for each N chunks
+    #[arg(long, value_name = "rs:N+K")]
+    pub(crate) protect: Option<Scheme>,
     #[command(flatten)]
     pub(crate) arrange: Arrange,
 }
@@ -90,7 +95,9 @@ Examples:
   csd get climate/grid.npy                   a NumPy array, into ./grid.npy
   csd get sums sums.npy                      what a run wrote, as a NumPy array
   csd get grid.npy numbers.bin --raw         its numbers alone
-  csd get log - | zgrep error")]
+  csd get log - | zgrep error
+  csd get photo.npy rest --partial           as much as can be read; zeros for the rest
+  csd get photo.npy piece --piece 0:4        the first parity piece of stripe 0 of rs:4+2")]
 pub(crate) struct Get {
     /// Name of the object
     pub(crate) name: String,
@@ -105,6 +112,53 @@ pub(crate) struct Get {
     /// Write numbers without the header of a .npy file
     #[arg(long)]
     pub(crate) raw: bool,
+    /// Write zeros for bytes that cannot be read, and name them, instead of failing
+    #[arg(long)]
+    pub(crate) partial: bool,
+    /// Write one piece of a protected object as it is stored: data pieces of a stripe from 0 on,
+    /// parity from N on
+    #[arg(long, value_name = "STRIPE:PIECE", conflicts_with_all = ["partial", "raw"])]
+    #[arg(value_parser = parse_piece)]
+    pub(crate) piece: Option<(u32, usize)>,
+}
+
+/// Parses the number of a stripe and of a piece.
+fn parse_piece(text: &str) -> Result<(u32, usize), String> {
+    let parse = || {
+        let (stripe, piece) = text.split_once(':')?;
+        Some((stripe.parse().ok()?, piece.parse().ok()?))
+    };
+    parse().ok_or_else(|| "say STRIPE:PIECE, two numbers, as in 0:4".to_owned())
+}
+
+/// Options of `csd protect`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  csd protect climate/grid.npy rs:4+2        2 parity pieces for each 4 chunks, on other drives
+
+The data stays where it is; only an object of the layout `whole` is spread over the drives. The
+object can be read meanwhile. To protect it in another way, remove it and put it again.")]
+pub(crate) struct Protect {
+    /// Name of the object
+    pub(crate) name: String,
+    /// Numbers of data and parity pieces: the object survives the loss of any K drives
+    #[arg(value_name = "rs:N+K")]
+    pub(crate) scheme: Scheme,
+}
+
+/// Options of `csd stat`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  csd stat climate/grid.npy
+  csd stat climate/grid.npy --pieces --json  every piece of a protected object, with its drive")]
+pub(crate) struct Stat {
+    /// Name of the object
+    pub(crate) name: String,
+    /// List the pieces of a protected object
+    #[arg(long)]
+    pub(crate) pieces: bool,
 }
 
 /// Options of `csd ls`.
@@ -123,11 +177,4 @@ pub(crate) struct Names {
     /// Names of the objects
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
-}
-
-/// An object's name.
-#[derive(Args, Debug)]
-pub(crate) struct Name {
-    /// Name of the object
-    pub(crate) name: String,
 }

@@ -141,6 +141,8 @@ pub(crate) struct Arrange {
 pub(crate) enum Layout {
     /// Chunk by chunk over the drives
     Spread,
+    /// All of it on one drive
+    Whole,
     /// By ranges of its values, which are sorted: for array-merge
     Range,
     /// By whole rows of a two-dimensional .npy array: for page-rank

@@ -138,7 +138,8 @@ fn store(
     let name = name.to_owned();
     with_plan(plan, context.options()?, async move |array: &Array| {
         let (on, arrange) = (On::Kv, Arrange::Spread);
-        let options = PutOptions { name, on, chunk_bytes: None, arrange, align: None };
+        let options =
+            PutOptions { name, on, chunk_bytes: None, arrange, align: None, protect: None };
         Ok(object::put(array, source, &options, &silent()).await?)
     })
 }

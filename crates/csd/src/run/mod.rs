@@ -261,6 +261,8 @@ fn report(
         more.into_iter().for_each(|(key, value)| result[key] = value);
     }
     let mut all = warnings;
+    all.extend(results.outcomes.iter().flat_map(|outcome| outcome.warnings.iter().cloned()));
+    all.dedup();
     if let Some(stored) = &results.stored {
         result["output"] = crate::object::describe(&stored.entry);
         all.extend(stored.warnings.iter().cloned());
@@ -304,6 +306,7 @@ mod tests {
             wall_s: 1.0,
             crossed_bytes: 24,
             shares: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 

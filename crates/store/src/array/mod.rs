@@ -246,11 +246,7 @@ impl Array {
             let why = "the array file does not list it".to_owned();
             return Err(Error::Down { drive: format!("#{index}"), url: "?".to_owned(), why });
         };
-        slot.link.as_ref().map_err(|why| Error::Down {
-            drive: slot.name.clone(),
-            url: slot.url.clone(),
-            why: why.clone(),
-        })
+        slot.up()
     }
 
     /// Returns the quorums of the catalogue.
@@ -328,6 +324,18 @@ impl DriveSlot {
     /// The reason, in words.
     pub fn drive(&self) -> Result<&Rc<Drive>, &str> {
         self.link.as_ref().map_err(String::as_str)
+    }
+
+    /// Returns the drive.
+    ///
+    /// # Errors
+    /// [`Error::Down`].
+    pub fn up(&self) -> Result<&Rc<Drive>, Error> {
+        self.link.as_ref().map_err(|why| Error::Down {
+            drive: self.name.clone(),
+            url: self.url.clone(),
+            why: why.clone(),
+        })
     }
 
     /// Returns whether the drive votes, or the reason why it does not.

@@ -22,7 +22,6 @@ mod claim;
 mod entry;
 pub mod grow;
 pub mod rebuild;
-mod wire;
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -37,7 +36,8 @@ use claim::{Claimed, Claims, Standing, on_all};
 
 pub use claim::{CLAIM_PREFIX, claim_key, release_passed};
 pub use entry::{
-    Entry, Extents, KEY_PREFIX, Malformed, NAME_BYTES_MAX, ObjectId, On, Placement, State, key,
+    Entry, Extents, KEY_PREFIX, Malformed, Missing, NAME_BYTES_MAX, ObjectId, On, PIECES_MAX,
+    Parity, Placement, Protection, State, key,
 };
 
 /// Read size for an entry, bytes; a longer entry costs a second read.
@@ -358,11 +358,13 @@ mod tests {
             chunk_bytes: 4096,
             bytes: 0,
             offset: 0,
+            whole: false,
             parts: None,
             members: vec![0],
             placement: Placement::Kv,
             digest: [0; 32],
             sums: Vec::new(),
+            protection: None,
         }
     }
 

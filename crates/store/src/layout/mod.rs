@@ -1,17 +1,21 @@
 //! Layouts: the location of each chunk of an object, as arithmetic.
 //!
 //! Layout `spread` distributes single chunks ([`Spread`]); the others distribute parts: whole
-//! ranges of values, or whole rows ([`Parts`]). Performs no I/O, and knows only the number of
-//! drives. Invariants: every chunk has exactly one member; chunks are numbered in the object's
-//! order.
+//! ranges of values, or whole rows ([`Parts`]). [`Stripes`] adds parity. Performs no I/O, and knows
+//! only the number of drives. Invariants: every chunk has exactly one member; chunks are numbered in
+//! the object's order.
 
 mod parts;
+mod scheme;
 mod spread;
+mod stripes;
 
 use std::ops::Range;
 
 pub use parts::{Kind, Part, Parts};
+pub use scheme::{NoScheme, Scheme};
 pub use spread::{Spread, member};
+pub use stripes::{Dealer, Stripes, stripes, width};
 
 /// Most dimensions of a shape.
 pub const DIMENSIONS_MAX: usize = 32;
@@ -146,6 +150,19 @@ impl Layout {
             Self::Spread(_) => chunk,
             Self::Parts(parts) => parts.number(chunk),
         }
+    }
+
+    /// Returns the object's bytes that chunk `chunk` holds.
+    ///
+    /// # Panics
+    /// When there is no such chunk.
+    #[must_use]
+    pub fn bytes_of(&self, chunk: u32) -> Range<u64> {
+        let begin = match self {
+            Self::Spread(spread) => u64::from(chunk) * u64::from(spread.chunk_bytes),
+            Self::Parts(parts) => parts.begin(chunk),
+        };
+        begin..begin + u64::from(self.chunk_len(chunk))
     }
 
     /// Returns the chunk that holds the object's byte `byte`, and the first byte of that chunk.

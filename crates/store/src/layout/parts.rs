@@ -133,6 +133,13 @@ impl Parts {
         u32::try_from(rest.min(self.chunk_bytes.into())).expect("at most a chunk")
     }
 
+    /// Returns the object's first byte that a chunk holds.
+    pub(super) fn begin(&self, chunk: u32) -> u64 {
+        let part = self.part_of(chunk);
+        let before: u64 = self.parts[..part].iter().map(|part| part.bytes).sum();
+        before + u64::from(chunk - self.firsts[part]) * u64::from(self.chunk_bytes)
+    }
+
     pub(super) fn chunk_at(&self, byte: u64) -> (u32, u64) {
         let mut begin = 0;
         for (part, first) in self.parts.iter().zip(self.firsts.iter()) {
@@ -222,6 +229,12 @@ mod tests {
             }
         }
         assert!(seen.iter().all(|times| *times == 1), "{seen:?}");
+        let mut end = 0;
+        for chunk in 0..layout.chunks() {
+            let of_chunk = layout.bytes_of(chunk);
+            assert_eq!(of_chunk.start, end);
+            end = of_chunk.end;
+        }
         let lengths: u64 = (0..layout.chunks()).map(|c| u64::from(layout.chunk_len(c))).sum();
         assert_eq!((lengths, bytes), (37_289, 37_289));
     }

@@ -9,6 +9,7 @@ use csd_kernels::{Numeric, array_merge::range};
 use csd_reactor::Buffer;
 
 use super::Error;
+use super::arrange::Arrange;
 use super::draft::Shape;
 use crate::catalogue::Entry;
 use crate::layout::{self, Kind, Part};
@@ -20,23 +21,6 @@ const PART_CHUNKS: u64 = 64;
 /// Parts of each size and member. Parts begin with one chunk and grow, so that all drives have a
 /// share of short objects and long objects have few parts.
 const PARTS_OF_A_SIZE: u64 = 4;
-
-/// Rule for cutting an object.
-#[derive(Clone, Debug)]
-pub enum Arrange {
-    /// Chunk by chunk over the drives.
-    Spread,
-    /// By ranges of its values, which must be sorted.
-    Range,
-    /// By whole rows of a matrix.
-    Rows,
-    /// By whole rows of a graph, from these bytes and first rows on; the last pair is the beginning
-    /// of the numbers of outgoing edges and the number of nodes.
-    Graph {
-        /// For each row that may begin a part: its first byte and its number.
-        starts: Vec<(u64, u64)>,
-    },
-}
 
 /// Bytes of the stream, and the beginnings of parts in them: byte and mark.
 pub(super) struct Read {
@@ -98,7 +82,7 @@ impl Cutter {
                 let why = format!("{:?} is cut by rows: nothing can be aligned to it", to.name);
                 return Err(refuse(why));
             }
-            (Some((_, None)), _) | (None, Arrange::Spread) => Rule::Spread,
+            (Some((_, None)), _) | (None, Arrange::Spread | Arrange::Whole) => Rule::Spread,
             (None, Arrange::Range) => sorted(None)?,
             (None, Arrange::Rows) => match (source.known_shape(), shape.element.bytes() as u64) {
                 (Some([_, columns]), bytes) if *columns > 0 => {

@@ -4,10 +4,9 @@
 
 use csd_reactor::random_bytes;
 
-use super::put::Stored;
 use super::{Error, check_name, remove};
 use crate::array::Array;
-use crate::catalogue::{self, Entry, Ground, ObjectId, On, Placement, State};
+use crate::catalogue::{self, Entry, Ground, ObjectId, On, Placement, Protection, State};
 
 /// Properties of an object that are known before its first byte.
 #[derive(Clone, Debug)]
@@ -19,6 +18,18 @@ pub(crate) struct Shape {
     /// drives.
     pub(crate) offset: Option<u16>,
     pub(crate) members: Vec<u16>,
+    pub(crate) whole: bool,
+    /// Protection, without parity.
+    pub(crate) protection: Option<Protection>,
+}
+
+/// Result of a put.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// The sealed entry.
+    pub entry: Entry,
+    /// Drives that are down or failed, in words; a majority holds the sealed entry nevertheless.
+    pub warnings: Vec<String>,
 }
 
 /// An object that is not sealed yet.
@@ -71,6 +82,7 @@ impl Draft {
         match self.write_sealed(array, &mut sealed).await {
             Ok(warnings) => {
                 self.warnings.extend(warnings);
+                self.warnings.extend(thinned(&sealed));
                 self.warnings.dedup();
                 Ok(Stored { entry: sealed, warnings: self.warnings })
             }
@@ -99,6 +111,13 @@ impl Draft {
     }
 }
 
+/// Returns a warning if pieces of a protected object are missing.
+pub(super) fn thinned(entry: &Entry) -> Option<String> {
+    let missing = entry.protected()?.1.missing.count();
+    let words = if missing == 1 { "piece is" } else { "pieces are" };
+    (missing > 0).then(|| format!("object {:?}: {missing} {words} missing", entry.name))
+}
+
 fn stage(name: &str, shape: Shape) -> Entry {
     let (mut id, mut writer) = ([0; 12], [0; 16]);
     random_bytes(&mut id);
@@ -117,6 +136,7 @@ fn stage(name: &str, shape: Shape) -> Entry {
         chunk_bytes: shape.chunk_bytes,
         bytes: 0,
         offset: shape.offset.unwrap_or(drawn),
+        whole: shape.whole,
         parts: None,
         members: shape.members,
         placement: match shape.on {
@@ -125,5 +145,6 @@ fn stage(name: &str, shape: Shape) -> Entry {
         },
         digest: [0; 32],
         sums: Vec::new(),
+        protection: shape.protection,
     }
 }

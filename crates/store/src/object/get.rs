@@ -1,16 +1,23 @@
 //! Get: chunks from all drives at once, written in order, hashed against the entry's digest.
+//!
+//! Chunks of a protected object that are lost are computed ([`Pieces`]). Once bytes cannot be
+//! computed either, nothing more is written, and the rest is read only to name all such bytes;
+//! unless a part of the object is wanted: then zeros stand for them.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::rc::Rc;
 
-use csd_nvme::status::Status;
 use csd_reactor::{Buffer, Class, Compute, Job, JoinHandle, compute_fn, spawn};
 
+use super::chunk::{not_stored, read_front};
+use super::pieces::Pieces;
 use super::{Error, Progress, WINDOW, lookup};
-use crate::array::{Array, Drive};
-use crate::catalogue::{Entry, Placement};
-use crate::extent::byte_ranges;
+use crate::array::Array;
+use crate::catalogue::Entry;
+use crate::layout::Layout;
 use crate::source::npy_header;
 
 /// Destination of an object's bytes.
@@ -25,23 +32,64 @@ pub enum Form {
     Npy,
 }
 
-/// Writes the object that `entry` describes to `sink`, and returns the entry and the sink.
+/// Options of a get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GetOptions {
+    /// Output format.
+    pub form: Form,
+    /// True to write zeros for bytes that cannot be read, instead of failing.
+    pub partial: bool,
+}
+
+impl GetOptions {
+    /// Returns the options of a get of the whole object.
+    #[must_use]
+    pub fn whole(form: Form) -> Self {
+        Self { form, partial: false }
+    }
+}
+
+/// Result of a get.
+pub struct Got {
+    /// The object's entry.
+    pub entry: Entry,
+    /// The sink, with its buffers flushed.
+    pub sink: Sink,
+    /// Bytes for which zeros were written.
+    pub lost: Vec<Range<u64>>,
+    /// Drives that are down or failed, in words.
+    pub warnings: Vec<String>,
+}
+
+/// Writes the object that `entry` describes to `sink`.
 ///
 /// # Errors
-/// [`Error::Removed`] when it was removed in the meantime; [`Error::Digest`] when the content
-/// differs from that of the put; [`Error::Input`] when elements without a `.npy` type are requested
-/// as an array; an error of the drives or the sink.
+/// [`Error::Removed`] when it was removed in the meantime; [`Error::Lost`] when more of it is lost
+/// than its parity covers; [`Error::Digest`] when the content differs from that of the put;
+/// [`Error::Input`] when elements without a `.npy` type are requested as an array; an error of the
+/// drives or the sink.
 pub async fn get(
     array: &Array,
     entry: Entry,
-    form: Form,
+    options: GetOptions,
     sink: Sink,
     progress: &Progress,
-) -> Result<(Entry, Sink), Error> {
+) -> Result<Got, Error> {
     let entry = Rc::new(entry);
-    let header = header(&entry, form)?;
-    match copy(array, &entry, (header, sink), progress).await {
-        Ok(sink) => Ok((Rc::unwrap_or_clone(entry), sink)),
+    let header = header(&entry, options.form)?;
+    let reader = Reader::new(array, &entry, options.partial);
+    let copied = match copy(&reader, (header, sink), progress).await {
+        Ok((sink, lost)) if lost.is_empty() || options.partial => Ok((sink, lost)),
+        Ok((_, ranges)) => {
+            let why = reader.first_loss.take().unwrap_or_default();
+            Err(Error::Lost { name: entry.name.clone(), ranges, why })
+        }
+        Err(error) => Err(error),
+    };
+    let warnings = reader.warnings();
+    drop(reader);
+    match copied {
+        Ok((sink, lost)) => Ok(Got { entry: Rc::unwrap_or_clone(entry), sink, lost, warnings }),
         Err(error) => Err(or_removed(array, &entry, error).await),
     }
 }
@@ -49,7 +97,7 @@ pub async fn get(
 /// Returns [`Error::Removed`] if the object was removed, and `error` otherwise: its chunks may be
 /// missing or overwritten because of that.
 pub(crate) async fn or_removed(array: &Array, entry: &Entry, error: Error) -> Error {
-    if !matches!(error, Error::Corrupt { .. } | Error::Digest { .. }) {
+    if !matches!(error, Error::Corrupt { .. } | Error::Digest { .. } | Error::Lost { .. }) {
         return error;
     }
     match lookup(array, &entry.name).await {
@@ -70,65 +118,167 @@ fn header(entry: &Entry, form: Form) -> Result<Vec<u8>, Error> {
     })
 }
 
-/// Writes the object that `entry` describes to `sink`, and returns the sink.
+/// Chunks of an object from its drives, in units that are read together: chunks, or stripes of a
+/// protected object whose stripes are consecutive chunks.
+struct Reader<'a> {
+    array: &'a Array,
+    entry: Rc<Entry>,
+    layout: Layout,
+    pieces: Option<Rc<Pieces>>,
+    /// Chunks of a unit.
+    unit: u32,
+    /// True if zeros may stand for lost bytes.
+    is_partial: bool,
+    /// Reason why a chunk can neither be read nor computed.
+    first_loss: Cell<Option<String>>,
+}
+
+/// A unit that is being read.
+type Reading = JoinHandle<Vec<Result<Buffer, Error>>>;
+
+impl<'a> Reader<'a> {
+    fn new(array: &'a Array, entry: &Rc<Entry>, is_partial: bool) -> Self {
+        let (layout, pieces) = (entry.layout(), Pieces::new(array, entry));
+        let unit = match (&pieces, &layout) {
+            (Some(pieces), Layout::Spread(_)) if pieces.stripes().count() > 0 => {
+                small(pieces.stripes().chunks(0).len())
+            }
+            _ => 1,
+        };
+        let first_loss = Cell::default();
+        Self { array, entry: Rc::clone(entry), layout, pieces, unit, is_partial, first_loss }
+    }
+
+    fn units(&self) -> u32 {
+        self.layout.chunks().div_ceil(self.unit)
+    }
+
+    /// Returns the number of units that are read ahead.
+    fn ahead(&self) -> usize {
+        (WINDOW * self.entry.members.len()).div_ceil(self.unit as usize)
+    }
+
+    /// Begins to read a unit.
+    fn begin(&self, unit: u32) -> Result<Reading, Error> {
+        if let Some(pieces) = &self.pieces {
+            let (pieces, is_stripe) = (Rc::clone(pieces), self.unit > 1);
+            return Ok(spawn(Class::Foreground, async move {
+                if is_stripe { pieces.stripe(unit).await } else { vec![pieces.chunk(unit).await] }
+            }));
+        }
+        let member = self.entry.members[self.layout.member(unit)];
+        let (drive, entry) = (self.array.drive(member.into()), Rc::clone(&self.entry));
+        let drive = match drive {
+            Err(error) if !self.is_partial => return Err(error.into()),
+            drive => drive.map(Rc::clone),
+        };
+        let bytes = self.is_partial.then(|| self.layout.bytes_of(unit));
+        Ok(spawn(Class::Foreground, async move {
+            let read = async { read_front(&*drive?, &entry, unit, u32::MAX).await };
+            vec![read.await.map_err(|error| match bytes {
+                Some(bytes) if error.is_of_piece() => {
+                    let (name, why) = (entry.name.clone(), error.to_string());
+                    Error::Lost { name, ranges: vec![bytes], why }
+                }
+                _ => error,
+            })]
+        }))
+    }
+
+    /// Returns the CRC-32C with which a chunk is still to be compared.
+    fn sum(&self, chunk: u32) -> Option<u32> {
+        let is_open = self.array.guards().digests && self.pieces.is_none();
+        self.entry.sum(chunk).filter(|_| is_open)
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.pieces.as_ref().map_or_else(Vec::new, |pieces| pieces.warnings())
+    }
+
+    /// Returns the chunks of a unit, zeros for those that are lost. Adds these to `lost`.
+    fn admit(
+        &self,
+        read: Vec<Result<Buffer, Error>>,
+        lost: &mut Vec<Range<u64>>,
+    ) -> Result<Vec<Buffer>, Error> {
+        let admit = |chunk: Result<Buffer, Error>| match chunk {
+            Err(Error::Lost { ranges, why, .. }) => {
+                let why = self.first_loss.take().unwrap_or(why);
+                self.first_loss.set(Some(why));
+                let bytes = ranges.iter().map(|bytes| bytes.end - bytes.start).sum::<u64>();
+                ranges.into_iter().for_each(|bytes| add_range(lost, bytes));
+                Ok(Buffer::zeroed(usize::try_from(bytes).expect("at most a chunk")))
+            }
+            chunk => chunk,
+        };
+        read.into_iter().map(admit).collect()
+    }
+}
+
+/// Adds a range behind the others.
+fn add_range(ranges: &mut Vec<Range<u64>>, bytes: Range<u64>) {
+    match ranges.last_mut() {
+        Some(last) if last.end == bytes.start => last.end = bytes.end,
+        _ => ranges.push(bytes),
+    }
+}
+
+/// Writes the object to `sink`; returns the sink, and the ranges that could not be read.
 async fn copy(
-    array: &Array,
-    entry: &Rc<Entry>,
+    reader: &Reader<'_>,
     (header, sink): (Vec<u8>, Sink),
     progress: &Progress,
-) -> Result<Sink, Error> {
-    let layout = entry.layout();
-    let writer = Writer { sink, hasher: blake3::Hasher::new() };
-    let guarded = array.guards().digests;
-    let sum_of = |chunk| entry.sum(chunk).filter(|_| guarded);
+) -> Result<(Sink, Vec<Range<u64>>), Error> {
+    let entry = &reader.entry;
+    let writer = Writer { sink, hasher: blake3::Hasher::new(), is_open: true };
     let mut writing = write(writer, header, Vec::new(), Vec::new());
-    let mut pending: VecDeque<JoinHandle<Result<Buffer, Error>>> = VecDeque::new();
-    let ahead = WINDOW * entry.members.len();
-    // The next chunk to read, and the next to write.
+    let mut pending: VecDeque<Reading> = VecDeque::new();
+    let (ahead, mut lost) = (reader.ahead(), Vec::new());
+    // The next unit to read, and the next chunk to write.
     let (mut next, mut written) = (0, 0);
     loop {
         let mut top_up = |pending: &mut VecDeque<_>| {
-            while next < layout.chunks() && pending.len() < ahead {
-                let member = entry.members[layout.member(next)];
-                let drive = Rc::clone(array.drive(member.into())?);
-                let (entry, chunk) = (Rc::clone(entry), next);
-                pending.push_back(spawn(Class::Foreground, async move {
-                    read_front(&drive, &entry, chunk, u32::MAX).await
-                }));
+            while next < reader.units() && pending.len() < ahead {
+                pending.push_back(reader.begin(next)?);
                 next += 1;
             }
             Ok::<_, Error>(())
         };
         top_up(&mut pending)?;
         let first = match pending.pop_front() {
-            Some(read) => Some(read.await?),
+            Some(read) => Some(reader.admit(read.await, &mut lost)?),
             None => None,
         };
         // Drives have sent more during this write; everything that has arrived is written at once.
         let outcome = writing.await.map_err(|_| Error::Lane)?;
         // The chunks' memory is freed on this thread, which receives the next ones: a thread reuses
         // memory that it has freed itself, and new memory costs a page fault each 4 KiB.
-        let (writer, done) = outcome.map_err(|refused| match refused {
+        let (mut writer, done) = outcome.map_err(|refused| match refused {
             Refused::Sink(source) => Error::Write { source },
             Refused::Sum(index) => {
                 let chunk = written + index;
-                let member = entry.members[layout.member(chunk)];
-                not_stored(&array.slots()[usize::from(member)].name, entry, chunk)
+                let member = entry.members[reader.layout.member(chunk)];
+                not_stored(&reader.array.slots()[usize::from(member)].name, entry, chunk)
             }
         })?;
         written += small(done.len());
         drop(done);
-        let Some(first) = first else { return end(entry, writer).await };
-        let mut arrived = vec![first];
-        while arrived.len() < ahead
+        let Some(mut arrived) = first else {
+            let sink = end(entry, writer, lost.is_empty()).await?;
+            return Ok((sink, lost));
+        };
+        let mut units = 1;
+        while units < ahead
             && pending.front().is_some_and(JoinHandle::is_finished)
             && let Some(read) = pending.pop_front()
         {
-            arrived.push(read.await?);
+            arrived.extend(reader.admit(read.await, &mut lost)?);
+            units += 1;
         }
         top_up(&mut pending)?;
         progress(arrived.iter().map(|chunk| chunk.len() as u64).sum());
-        let sums = (written..).zip(&arrived).map(|(chunk, _)| sum_of(chunk)).collect();
+        let sums = (written..).zip(&arrived).map(|(chunk, _)| reader.sum(chunk)).collect();
+        writer.is_open = reader.is_partial || lost.is_empty();
         writing = write(writer, Vec::new(), arrived, sums);
     }
 }
@@ -137,17 +287,10 @@ fn small(chunks: usize) -> u32 {
     u32::try_from(chunks).expect("a few chunks of each drive")
 }
 
-/// Returns the error of a chunk that is sound and not the one that was put: an older one, or
-/// another's.
-fn not_stored(drive: &str, entry: &Entry, chunk: u32) -> Error {
-    let why = format!("chunk {chunk} is not the one that was stored: its digest differs");
-    Error::Corrupt { drive: drive.to_owned(), object: entry.name.clone(), why }
-}
-
-/// Compares digests, and returns the sink with its buffers flushed.
-async fn end(entry: &Entry, writer: Writer) -> Result<Sink, Error> {
+/// Compares digests if the object `is_complete`, and returns the sink with its buffers flushed.
+async fn end(entry: &Entry, writer: Writer, is_complete: bool) -> Result<Sink, Error> {
     let (mut sink, hash) = (writer.sink, writer.hasher.finalize());
-    if entry.has_digest() && hash != entry.digest {
+    if is_complete && entry.has_digest() && hash != entry.digest {
         return Err(Error::Digest { name: entry.name.clone() });
     }
     let flushed = compute_fn(Class::Foreground, 0, move || sink.flush().map(|()| sink));
@@ -155,64 +298,12 @@ async fn end(entry: &Entry, writer: Writer) -> Result<Sink, Error> {
     sink.map_err(|source| Error::Write { source })
 }
 
-/// Reads one chunk of a sealed object from the drive that holds it.
-///
-/// # Errors
-/// [`Error::Corrupt`] when it is missing, damaged or has another length; a failed command.
-pub(crate) async fn read_chunk(drive: &Drive, entry: &Entry, chunk: u32) -> Result<Buffer, Error> {
-    let bytes = read_front(drive, entry, chunk, u32::MAX).await?;
-    match entry.sum(chunk).is_some_and(|sum| sum != crc32c::crc32c(&bytes)) {
-        true => Err(not_stored(&drive.name, entry, chunk)),
-        false => Ok(bytes),
-    }
-}
-
-/// Reads the first bytes of one chunk: `most`, or all if it is shorter.
-///
-/// # Errors
-/// As [`read_chunk`].
-pub(crate) async fn read_front(
-    drive: &Drive,
-    entry: &Entry,
-    chunk: u32,
-    most: u32,
-) -> Result<Buffer, Error> {
-    let layout = entry.layout();
-    let length = layout.chunk_len(chunk);
-    let corrupt = |why: String| Error::Corrupt {
-        drive: drive.name.clone(),
-        object: entry.name.clone(),
-        why: format!("chunk {chunk} {why}"),
-    };
-    let failed = |error: csd_initiator::Error| match error.status() {
-        Some(Status::UNRECOVERED_ERROR | Status::UNRECOVERED_READ_ERROR) => {
-            corrupt(format!("cannot be read: {}", crate::array::words(&error)))
-        }
-        _ => Error::command(drive, error),
-    };
-    let Placement::Block(extents) = &entry.placement else {
-        let key = csd_nvme::execute::chunk_key(&entry.id.0, layout.number(chunk));
-        let front = drive.objects.front(&key, length.min(most)).await.map_err(failed)?;
-        return match front {
-            Some((front, whole)) if whole == u64::from(length) => Ok(front),
-            Some((_, whole)) => Err(corrupt(format!("has {whole} bytes, not {length}"))),
-            None => Err(corrupt("is missing".to_owned())),
-        };
-    };
-    let start = u64::from(layout.local(chunk)) * u64::from(entry.chunk_bytes);
-    // A chunk never crosses a unit, so there is one range.
-    let ranges = byte_ranges(&extents[layout.member(chunk)], start, length.into());
-    let length = length.min(most);
-    let whole = length.next_multiple_of(drive.block.block_bytes());
-    let mut value = drive.block.read(ranges[0].0, whole as usize).await.map_err(failed)?;
-    value.truncate(length as usize);
-    Ok(value)
-}
-
 /// Sink and hasher of all bytes so far.
 struct Writer {
     sink: Sink,
     hasher: blake3::Hasher,
+    /// False once bytes are lost that must not be replaced by zeros.
+    is_open: bool,
 }
 
 /// Reason why chunks were not written.
@@ -237,6 +328,9 @@ fn write(
         for (index, (chunk, sum)) in (0..).zip(chunks.iter().zip(sums)) {
             if sum.is_some_and(|sum| sum != crc32c::crc32c(chunk)) {
                 return Err(Refused::Sum(index));
+            }
+            if !writer.is_open {
+                continue;
             }
             writer.hasher.update(chunk);
             writer.sink.write_all(chunk).map_err(Refused::Sink)?;

@@ -1,17 +1,25 @@
-//! Objects: put, get, list, look up, remove, reclaim.
+//! Objects: put, get, list, look up, protect, remove, reclaim.
 //!
 //! Objects are streamed: at most a few chunks per drive are in memory. A sealed object is never
 //! overwritten. Invariants: an object is sealed only after all its chunks were acknowledged; a get
 //! succeeds only if all bytes hash to the digest in the entry.
 
+mod arrange;
+mod chunk;
 mod cut;
 mod draft;
+mod encode;
 mod get;
 mod list;
+mod parity;
+mod pieces;
+mod protect;
 mod put;
 mod range;
 mod reclaim;
 mod remove;
+mod respread;
+mod writer;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,16 +29,22 @@ use crate::catalogue::{self, Entry, State};
 
 pub use crate::catalogue::On;
 pub use crate::error::Error;
-pub use cut::{Arrange, graph_starts};
-pub use get::{Form, Sink, get};
+pub use arrange::Arrange;
+pub use cut::graph_starts;
+pub use draft::Stored;
+pub use get::{Form, GetOptions, Got, Sink, get};
 pub use list::{Listed, list};
-pub use put::{PutOptions, Stored, put};
+pub use pieces::read_piece;
+pub use protect::protect;
+pub use put::{PutOptions, put};
 pub use range::read;
 pub use reclaim::{Reclaimed, reclaim};
 pub use remove::remove;
 
+pub(crate) use chunk::{read_chunk, read_front};
 pub(crate) use draft::{Draft, Shape};
-pub(crate) use get::{or_removed, read_chunk, read_front};
+pub(crate) use get::or_removed;
+pub(crate) use pieces::Pieces;
 pub(crate) use reclaim::objects_on;
 
 /// Callback for the number of bytes done since the last call; may be called on any core.

@@ -4,18 +4,17 @@
 //! remove of the name deletes them. A put that fails while it runs cleans up after itself. A put
 //! whose name another writer has taken notices this with its next chunk after [`CHECK_INTERVAL`].
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use csd_reactor::{Buffer, Class, compute_fn, random_u64};
 
-use csd_reactor::{Buffer, Class, Instant, Semaphore, SemaphorePermit, compute_fn, now, spawn};
-
-use super::cut::{Arrange, Cutter, Packed, Packer, Read};
-use super::draft::{Draft, Shape};
-use super::{CHECK_INTERVAL, Error, Progress, WINDOW};
-use crate::array::{Array, Drive};
-use crate::catalogue::{self, Entry, On, Placement};
-use crate::extent::{Claimer, UNIT_BYTES};
-use crate::layout::{self, Parts};
+use super::arrange::Arrange;
+use super::cut::{Cutter, Packed, Packer, Read};
+use super::draft::{Draft, Shape, Stored};
+use super::encode::{Encoder, Piece};
+use super::writer::Writer;
+use super::{Error, Progress, parity};
+use crate::array::Array;
+use crate::catalogue::{Entry, On, Placement};
+use crate::layout::{self, Parts, Scheme};
 use crate::room;
 use crate::source::Source;
 
@@ -36,15 +35,8 @@ pub struct PutOptions {
     /// Object whose drives, chunk size and cuts the new one shares, so that kernels with two inputs
     /// find matching data on one drive.
     pub align: Option<Entry>,
-}
-
-/// Result of a put.
-#[derive(Clone, Debug)]
-pub struct Stored {
-    /// The sealed entry.
-    pub entry: Entry,
-    /// Drives that are down or failed, in words; a majority holds the sealed entry nevertheless.
-    pub warnings: Vec<String>,
+    /// Protection against the loss of drives.
+    pub protect: Option<Scheme>,
 }
 
 /// Stores `source` as a new object.
@@ -63,7 +55,9 @@ pub async fn put(
     let mut draft = Draft::begin(array, &options.name, shape.clone()).await?;
     let cutter = Cutter::new(&options.arrange, options.align.as_ref(), &shape, &source)?;
     // The first chunk is read before anything is written: it reveals most bad inputs.
-    let mut reader = Reader { source, cutter, hasher: blake3::Hasher::new() };
+    let encoder = Encoder::of(&draft.entry, cutter.kind().is_none());
+    let (hasher, ready) = (blake3::Hasher::new(), Vec::new());
+    let mut reader = Reader { source, cutter, hasher, encoder, ready };
     let first;
     (reader, first) = reader.next(shape.chunk_bytes).await?;
     draft.write(array).await?;
@@ -87,7 +81,10 @@ fn shape(array: &Array, source: &Source, options: &PutOptions) -> Result<Shape, 
             return Err(Error::Input { name: options.name.clone(), why });
         }
         let (chunk_bytes, offset, members) = (to.chunk_bytes, to.offset, to.members.clone());
-        return Ok(Shape { element, on, chunk_bytes, offset: Some(offset), members });
+        let protection = parity::plan(array, &members, options.protect)?;
+        let whole = to.whole && protection.is_none();
+        let offset = Some(offset);
+        return Ok(Shape { element, on, chunk_bytes, offset, members, whole, protection });
     }
     let value_bytes_max = array.drives().map(|drive| drive.value_bytes_max).min().unwrap_or(0);
     let block_bytes = array.drives().map(|drive| drive.block.block_bytes()).max().unwrap_or(0);
@@ -96,10 +93,17 @@ fn shape(array: &Array, source: &Source, options: &PutOptions) -> Result<Shape, 
         let chunk_bytes = chunk_bytes.into();
         return Err(layout::Error::ChunkBytes { chunk_bytes, largest: value_bytes_max }.into());
     }
-    let members = array.drives().map(|drive| small(drive.index)).collect();
-    let spread = matches!(options.arrange, Arrange::Spread);
-    let offset = if spread { None } else { Some(0) };
-    Ok(Shape { element, on, chunk_bytes, offset, members })
+    let mut members: Vec<u16> = array.drives().map(|drive| small(drive.index)).collect();
+    // A protected object is never whole: each piece of a stripe needs a drive of its own.
+    let whole = matches!(options.arrange, Arrange::Whole) && options.protect.is_none();
+    if whole {
+        let drawn = usize::try_from(random_u64() % members.len().max(1) as u64);
+        members = vec![members[drawn.expect("fewer drives than bytes")]];
+    }
+    let spread = matches!(options.arrange, Arrange::Spread | Arrange::Whole);
+    let offset = if spread && !whole { None } else { Some(0) };
+    let protection = parity::plan(array, &members, options.protect)?;
+    Ok(Shape { element, on, chunk_bytes, offset, members, whole, protection })
 }
 
 fn small(index: usize) -> u16 {
@@ -114,11 +118,12 @@ async fn fill(
     first: Read,
     progress: &Progress,
 ) -> Result<(), Error> {
-    let mut writer = Writer::new(array, entry).await?;
+    let mut writer = Writer::new(array, entry, reader.encoder.is_some()).await?;
     let sent = send_all(&mut writer, reader, first, progress).await;
     let finished = writer.finish().await;
     let (reader, packed) = sent?;
-    if let (Placement::Block(all), Some(extents)) = (&mut entry.placement, finished?) {
+    let finished = finished?;
+    if let (Placement::Block(all), Some(extents)) = (&mut entry.placement, finished.extents) {
         *all = extents;
     }
     entry.bytes = packed.bytes;
@@ -132,7 +137,11 @@ async fn fill(
         Some(kind) => Parts::new(kind, entry.chunk_bytes, members, packed.parts)?,
         None => None,
     };
-    Ok(())
+    match finished.parity {
+        Some(written) => parity::add(entry, written, finished.missing),
+        None if entry.protection.is_some() => parity::encode(array, entry, &silent()).await,
+        None => Ok(()),
+    }
 }
 
 /// Sends `first` and all following chunks; returns the reader and the layout of the chunks.
@@ -150,6 +159,7 @@ async fn send_all(
         for (member, number, chunk) in packer.pack(read)? {
             writer.send(member, number, chunk).await?;
         }
+        writer.send_parity(std::mem::take(&mut reader.ready)).await?;
         progress(length);
         if length < u64::from(chunk_bytes) {
             break;
@@ -160,6 +170,8 @@ async fn send_all(
     for (member, number, chunk) in rest {
         writer.send(member, number, chunk).await?;
     }
+    let last = reader.encoder.as_mut().map_or_else(Vec::new, Encoder::finish);
+    writer.send_parity(last).await?;
     Ok((reader, packed))
 }
 
@@ -168,6 +180,10 @@ struct Reader {
     source: Source,
     cutter: Cutter,
     hasher: blake3::Hasher,
+    /// Computes parity, if the object is protected and its stripes are consecutive chunks.
+    encoder: Option<Encoder>,
+    /// Parity of the stripe that the last chunk has completed.
+    ready: Vec<Piece>,
 }
 
 impl Reader {
@@ -175,160 +191,23 @@ impl Reader {
         // Allocated on the thread that frees the chunks after sending: a thread reuses memory that
         // it has freed itself, and new memory costs a page fault each 4 KiB.
         let mut bytes = Buffer::with_room(0, chunk_bytes as usize, 0);
+        self.encoder.iter_mut().for_each(Encoder::prepare);
         let read = compute_fn(Class::Foreground, 0, move || {
             let filled = self.source.fill(&mut bytes)?;
             bytes.truncate(filled);
             self.hasher.update(&bytes);
             let sum = self.cutter.kind().is_none().then(|| crc32c::crc32c(&bytes));
             let cuts = self.cutter.cut(&bytes)?;
+            if let Some(encoder) = self.encoder.as_mut().filter(|_| !bytes.is_empty()) {
+                self.ready = encoder.add(&bytes);
+            }
             Ok::<_, Error>((self, Read { bytes, sum, cuts }))
         });
         read.await.map_err(|_| Error::Lane)?
     }
 }
 
-/// Sends chunks to the drives, at most [`WINDOW`] of each drive at once.
-struct Writer<'a> {
-    array: &'a Array,
-    entry: Entry,
-    lanes: Vec<Member>,
-    failure: Rc<RefCell<Option<Error>>>,
-    /// Time of the last check that this put owns the name.
-    checked: Instant,
-}
-
-struct Member {
-    drive: Rc<Drive>,
-    window: Semaphore,
-    claimer: Option<Claimer>,
-    /// Bytes of records that it may still store, as far as is known.
-    records: u64,
-    /// Unit for the member's next chunks, and the number of its bytes in use.
-    unit: (u32, u64),
-}
-
-impl<'a> Writer<'a> {
-    async fn new(array: &'a Array, entry: &Entry) -> Result<Self, Error> {
-        let mut lanes = Vec::new();
-        for &member in &entry.members {
-            let drive = array.drive(member.into())?;
-            let key = catalogue::key(&entry.name);
-            let claimer = match entry.placement {
-                Placement::Kv => None,
-                Placement::Block(_) => Some(Claimer::new(drive, entry.id, key).await?),
-            };
-            let (drive, window) = (Rc::clone(drive), Semaphore::new(WINDOW));
-            lanes.push(Member { drive, window, claimer, records: 0, unit: (0, UNIT_BYTES) });
-        }
-        Ok(Self { array, entry: entry.clone(), lanes, failure: Rc::default(), checked: now() })
-    }
-
-    /// Checks from time to time that this put still owns the name: if not, its units of the block
-    /// namespace soon belong to another object.
-    async fn check(&mut self) -> Result<(), Error> {
-        let seen = now();
-        if seen.since(self.checked) < CHECK_INTERVAL {
-            return Ok(());
-        }
-        let (key, name) = (catalogue::key(&self.entry.name), &self.entry.name);
-        let found = catalogue::read(self.array, &key, name).await?;
-        self.checked = seen;
-        match found.newest() {
-            Some(newest) if newest.writer == self.entry.writer => Ok(()),
-            _ => Err(Error::Overtaken { name: name.clone() }),
-        }
-    }
-
-    /// Sends a chunk once its drive's window has room. An error of an earlier chunk is returned
-    /// here or by [`Writer::finish`].
-    async fn send(&mut self, member: usize, number: u32, chunk: Buffer) -> Result<(), Error> {
-        let permit = self.lanes[member].window.acquire(1).await;
-        self.check().await?;
-        let member = &mut self.lanes[member];
-        if let Some(error) = self.failure.borrow_mut().take() {
-            return Err(error);
-        }
-        let place = match &mut member.claimer {
-            None => {
-                member.take(room::record_bytes(chunk.len() as u64)).await?;
-                Place::Value(csd_nvme::execute::chunk_key(&self.entry.id.0, number))
-            }
-            Some(claimer) => {
-                let (unit, used) = member.unit;
-                let (unit, used) = match used < UNIT_BYTES {
-                    true => (unit, used),
-                    false => (claimer.claim(self.array).await?, 0),
-                };
-                member.unit = (unit, used + u64::from(self.entry.chunk_bytes));
-                Place::Blocks(u64::from(unit) * UNIT_BYTES + used)
-            }
-        };
-        let (drive, failure) = (Rc::clone(&member.drive), Rc::clone(&self.failure));
-        drop(spawn(Class::Foreground, store_chunk(drive, place, chunk, failure, permit)));
-        Ok(())
-    }
-
-    /// Waits for all chunks in flight; returns the extents of a block placement.
-    async fn finish(self) -> Result<Option<Vec<catalogue::Extents>>, Error> {
-        let mut extents = Vec::new();
-        for member in self.lanes {
-            let _all: SemaphorePermit = member.window.acquire(WINDOW).await;
-            // Writes to a block namespace are durable only after a flush; a sealed object must be
-            // durable.
-            if let Some(claimer) = member.claimer {
-                let flushed = member.drive.block.flush().await;
-                flushed.map_err(|error| Error::command(&member.drive, error))?;
-                extents.push(claimer.into_extents());
-            }
-        }
-        match self.failure.borrow_mut().take() {
-            Some(error) => Err(error),
-            None => Ok((!extents.is_empty()).then_some(extents)),
-        }
-    }
-}
-
-impl Member {
-    /// Reserves space for a record. The rest is left to the catalogue, so that a full drive still
-    /// accepts names, and objects on blocks. The caller holds one permit of the window.
-    async fn take(&mut self, bytes: u64) -> Result<(), Error> {
-        if self.records < bytes {
-            // Once all chunks are acknowledged, the drive's usage includes them.
-            let _sent = self.window.acquire(WINDOW - 1).await;
-            self.records = room::records_left(&self.drive).await?;
-        }
-        let left = self.records.checked_sub(bytes).ok_or_else(|| Error::Full {
-            drive: self.drive.name.clone(),
-            what: "key-value part",
-            room: None,
-        })?;
-        self.records = left;
-        Ok(())
-    }
-}
-
-enum Place {
-    Value(csd_nvme::kv::Key),
-    Blocks(u64),
-}
-
-async fn store_chunk(
-    drive: Rc<Drive>,
-    place: Place,
-    mut chunk: Buffer,
-    failure: Rc<RefCell<Option<Error>>>,
-    _permit: SemaphorePermit,
-) {
-    let stored = match place {
-        Place::Value(key) => drive.objects.store(&key, vec![chunk], 0).await,
-        Place::Blocks(offset) => {
-            let block_bytes = drive.block.block_bytes() as usize;
-            let padding = chunk.len().next_multiple_of(block_bytes) - chunk.len();
-            chunk.append(padding).fill(0);
-            drive.block.write(offset, vec![chunk], false).await
-        }
-    };
-    if let Err(error) = stored {
-        failure.borrow_mut().get_or_insert_with(|| Error::command(&drive, error));
-    }
+/// Returns a progress function that does nothing: the bytes of a put count once.
+fn silent() -> Progress {
+    std::sync::Arc::new(|_| {})
 }

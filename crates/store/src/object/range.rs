@@ -1,7 +1,8 @@
 //! Read: bytes of an object from anywhere in it.
 //!
 //! Reads the chunks that hold these bytes and no others, each one whole: only then does the drive
-//! check its checksum. A part of an object has no digest to compare with.
+//! check its checksum. A part of an object has no digest to compare with. Lost chunks of a
+//! protected object are computed.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,7 +10,9 @@ use std::rc::Rc;
 
 use csd_reactor::{Buffer, Class, JoinHandle, spawn};
 
-use super::get::{or_removed, read_chunk};
+use super::chunk::read_chunk;
+use super::get::or_removed;
+use super::pieces::Pieces;
 use super::{Error, WINDOW};
 use crate::array::Array;
 use crate::catalogue::Entry;
@@ -36,20 +39,28 @@ async fn copy(array: &Array, entry: &Entry, bytes: Range<u64>) -> Result<Vec<u8>
     let (first, mut begin) = layout.chunk_at(bytes.start);
     let (last, _) = layout.chunk_at(bytes.end - 1);
     let shared = Rc::new(entry.clone());
-    let mut pending: VecDeque<JoinHandle<Result<Buffer, Error>>> = VecDeque::new();
+    let mut pieces: Option<Rc<Pieces>> = None;
+    let mut pending: VecDeque<(u32, JoinHandle<Result<Buffer, Error>>)> = VecDeque::new();
     let mut chunks = first..=last;
     let mut read = Vec::with_capacity(usize::try_from(bytes.end - bytes.start).unwrap_or(0));
     loop {
         while pending.len() < WINDOW * entry.members.len() {
             let Some(chunk) = chunks.next() else { break };
-            let drive = Rc::clone(array.drive(entry.members[layout.member(chunk)].into())?);
+            let drive = array.drive(entry.members[layout.member(chunk)].into()).map(Rc::clone);
             let entry = Rc::clone(&shared);
-            pending.push_back(spawn(Class::Foreground, async move {
-                read_chunk(&drive, &entry, chunk).await
-            }));
+            let reading = async move { read_chunk(&*drive?, &entry, chunk).await };
+            pending.push_back((chunk, spawn(Class::Foreground, reading)));
         }
-        let Some(chunk) = pending.pop_front() else { return Ok(read) };
-        let chunk = chunk.await?;
+        let Some((number, chunk)) = pending.pop_front() else { return Ok(read) };
+        let chunk = match chunk.await {
+            Err(error) if shared.protected().is_some() && error.is_of_piece() => {
+                if pieces.is_none() {
+                    pieces = Pieces::new(array, &shared);
+                }
+                pieces.as_ref().ok_or(error)?.chunk(number).await?
+            }
+            chunk => chunk?,
+        };
         let inside = |byte: u64| {
             let within = byte.saturating_sub(begin).min(chunk.len() as u64);
             usize::try_from(within).expect("at most a chunk")

@@ -40,7 +40,9 @@ pub async fn reclaim(array: &Array) -> Result<Reclaimed, Error> {
     }
     let listed = list(array).await?;
     for entry in listed.sealed.iter().chain(&listed.staged) {
-        left.remove(&entry.id);
+        for id in entry.ids() {
+            left.remove(&id);
+        }
     }
     if !left.is_empty() {
         // A put that has just lost its name may still write.

@@ -39,6 +39,11 @@ pub async fn remove(array: &Array, name: &str) -> Result<Vec<String>, Error> {
     let mut tombstone = before.clone();
     tombstone.state = State::Deleted;
     tombstone.sums = Vec::new();
+    if let Some(protection) = &mut tombstone.protection {
+        // The pieces that are to be deleted keep their names.
+        protection.epoch = if protection.epoch == 0 { before.epoch } else { protection.epoch };
+        protection.parity = None;
+    }
     if tombstone.shape.is_empty() {
         tombstone.shape.push(0); // a staged entry: not spent until its chunks are deleted
     }
@@ -49,7 +54,7 @@ pub async fn remove(array: &Array, name: &str) -> Result<Vec<String>, Error> {
         Err(Error::Full { .. }) => {
             // No space even for a tombstone, so the chunks must go first. If this is interrupted,
             // the object is still listed although chunks are missing, and it can be removed again.
-            sweep(array, tombstone.id).await?;
+            sweep_all(array, &before).await?;
             warnings.extend(write_when_room(array, &mut tombstone, &ground).await?);
         }
         Err(error) => return Err(error),
@@ -65,7 +70,7 @@ pub async fn remove(array: &Array, name: &str) -> Result<Vec<String>, Error> {
 /// Cleans up after a failed put: deletes its chunks, and replaces its staged entry by a tombstone.
 pub(super) async fn abandon(array: &Array, staged: &Entry) -> Result<(), Error> {
     // These chunks belong to this put only, whichever writer owns the name now.
-    sweep(array, staged.id).await?;
+    sweep_all(array, staged).await?;
     let ground = catalogue::settle(array, &staged.name).await?;
     if !ground.is_of(staged) {
         return Ok(());
@@ -97,10 +102,18 @@ pub(super) async fn sweep_after(array: &Array, before: &Entry) -> Result<(), Err
     if before.state == State::Staged && before.placement != Placement::Kv {
         sleep(GRACE).await;
     }
-    sweep(array, before.id).await
+    sweep_all(array, before).await
 }
 
-/// Deletes all chunks and claims of `object` on all drives that are up.
+/// Deletes everything that is stored for an object on the drives that are up.
+async fn sweep_all(array: &Array, entry: &Entry) -> Result<(), Error> {
+    for id in entry.ids() {
+        sweep(array, id).await?;
+    }
+    Ok(())
+}
+
+/// Deletes all values under `object` and its claims on all drives that are up.
 ///
 /// # Errors
 /// The first failed command, after every drive was tried.
@@ -159,6 +172,7 @@ fn spent(mut tombstone: Entry) -> Entry {
     tombstone.shape.clear();
     tombstone.parts = None;
     tombstone.sums = Vec::new();
+    tombstone.protection = None;
     tombstone.placement = Placement::Kv;
     tombstone
 }

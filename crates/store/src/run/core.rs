@@ -12,7 +12,7 @@ use csd_kernels::kernel::{self, Position};
 use csd_kernels::page_rank::Progress as Step;
 use csd_kernels::program::Program;
 use csd_reactor::sync::Barrier;
-use csd_reactor::{CoreId, random_u64};
+use csd_reactor::{Buffer, CoreId, random_u64};
 
 use super::cores::CorePart;
 use super::drives;
@@ -27,7 +27,9 @@ use super::tally::Tally;
 use super::target::Target;
 use super::work::{self, Common, Done, MemberError, Work};
 use super::{Answer, Error, Job, Mode, RunOptions};
-use crate::array::{Array, Plan};
+use crate::array::{Array, Drive, Plan};
+use crate::catalogue::Entry;
+use crate::object::Pieces;
 
 /// State shared by the cores of a run.
 pub(super) struct Shared {
@@ -37,6 +39,9 @@ pub(super) struct Shared {
     pub(super) run_options: RunOptions,
     pub(super) target: Target,
     ledger: Arc<Ledger>,
+    /// True if the host can compute what lost drives hold: all inputs are protected. An output
+    /// object needs its drives, because its chunks belong there.
+    pub(super) takes_over: bool,
     /// Answers of the step so far.
     tally: Mutex<Tally>,
     barrier: Barrier,
@@ -68,6 +73,8 @@ impl Shared {
         run_options: &RunOptions,
     ) -> Self {
         let target = target.unwrap_or_else(|| Target::without_object(job));
+        let is_protected = job.inputs.iter().all(|entry| entry.protected().is_some());
+        let takes_over = is_protected && !matches!(target, Target::Object { .. });
         let step = (Arc::new(Queue::new(job.piles())), Arc::default());
         Self {
             plan: plan.clone(),
@@ -76,6 +83,7 @@ impl Shared {
             run_options: run_options.clone(),
             target,
             ledger: Arc::default(),
+            takes_over,
             tally: Mutex::default(),
             barrier: Barrier::new(run_options.cores),
             state: Mutex::new(State { step: Some(step), ..State::default() }),
@@ -92,6 +100,11 @@ impl Shared {
 
     pub(super) fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// Returns true if work is missing because drives are lost.
+    fn has_gaps(&self) -> bool {
+        self.ledger.has_losses() && !self.takes_over
     }
 
     /// Returns the answer, and the number of bytes that went into it.
@@ -142,11 +155,36 @@ pub(super) struct StepContext {
     /// Programs of this core that have finished a part and can be reused for another one of the
     /// step.
     pub(super) idle: RefCell<Vec<Box<dyn Program>>>,
+    /// Pieces of each input, if the host takes over.
+    pieces: AllPieces,
 }
+
+/// Pieces of each protected input.
+type AllPieces = Rc<Vec<Rc<Pieces>>>;
 
 impl StepContext {
     pub(super) fn job(&self) -> &Job {
         &self.shared.job
+    }
+
+    /// Returns a chunk of an input that was read from a member; computes it if it could not be read
+    /// and the host takes over.
+    ///
+    /// # Errors
+    /// The error of the reading, or [`Error::Lost`].
+    pub(super) async fn or_computed(
+        &self,
+        (input, member): (usize, usize),
+        chunk: u32,
+        read: Result<Buffer, Error>,
+    ) -> Result<Buffer, Error> {
+        match read {
+            Err(error) if self.common.takes_over && error.is_of_piece() => {
+                self.common.lose(member, &error, None);
+                self.pieces[input].chunk(chunk).await
+            }
+            read => read,
+        }
     }
 
     /// Adds the answer of an execution over `taken`, whose items are at `position`; returns the
@@ -163,7 +201,8 @@ impl StepContext {
 pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, Error> {
     let array = Array::connect_drives(&shared.plan, &shared.options).await;
     let members = &shared.job.inputs[0].members;
-    let links = Link::all(&array, &shared.plan, &shared.options, members);
+    let takes_over = shared.takes_over;
+    let links = Link::all(&array, &shared.plan, &shared.options, members, takes_over);
     if links.is_err() {
         shared.fail();
     }
@@ -174,60 +213,84 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
         return Ok(CorePart::begin(&[]));
     }
     let links = Rc::new(links?);
+    let pieces = pieces(&array, &shared);
+    let is_other = |drive: &&Rc<Drive>| takes_over && !members.contains(&small(drive.index));
+    let others: Vec<Rc<Drive>> = array.drives().filter(is_other).cloned().collect();
     let part = CorePart::begin(&links);
-    let worked = steps(core, &links, &shared).await;
-    let part = part.end(&links);
+    let worked = steps(core, (&links, &pieces), &shared).await;
+    let part = part.end(&links).with(&others);
     drop(links);
     array.disconnect().await;
     worked.map(|()| part)
 }
 
+fn small(index: usize) -> u16 {
+    u16::try_from(index).expect("an array has at most 1024 drives")
+}
+
+/// Returns the pieces of each input; none if the host does not take over.
+fn pieces(array: &Array, shared: &Shared) -> AllPieces {
+    let of = |entry: &Entry| Pieces::new(array, &Rc::new(entry.clone()));
+    let inputs = shared.job.inputs.iter().filter(|_| shared.takes_over);
+    Rc::new(inputs.filter_map(of).collect())
+}
+
+/// Links to the drives of a run's members, and the pieces of its inputs.
+type Reach<'a> = (&'a Rc<Vec<Link>>, &'a AllPieces);
+
 /// Runs steps until the run is over; the first core leads.
-async fn steps(core: CoreId, links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<(), Error> {
+async fn steps(core: CoreId, reach: Reach<'_>, shared: &Arc<Shared>) -> Result<(), Error> {
     let leads = core == CoreId(0);
     let mut failure = None;
     let mut note = |error| {
         shared.fail();
         failure.get_or_insert(error);
     };
-    let leases = if leads { prepare(links, shared).await.map_err(&mut note) } else { Ok(None) };
+    let leases = if leads { prepare(reach, shared).await.map_err(&mut note) } else { Ok(None) };
     loop {
         shared.barrier().await;
         let Some(step) = shared.step() else { break };
-        let context = context(links, shared, step);
+        let context = context(reach, shared, step);
         if let Err(error) = work::all(&context, leads).await {
             note(error);
         }
         shared.barrier().await;
         if leads {
             lead(shared);
-            if let Err(error) = publish(links, shared).await {
+            if let Err(error) = publish(reach, shared).await {
                 note(error);
             }
         }
     }
     if let Ok(Some(leases)) = leases {
-        let over = failure.is_some() || shared.ledger.has_losses();
+        let over = failure.is_some() || shared.has_gaps();
         failure = failure.or(leases.finish(over).await.err());
     }
     failure.map_or(Ok(()), Err)
 }
 
-fn context(links: &Rc<Vec<Link>>, shared: &Arc<Shared>, (queue, vector): Units) -> Rc<StepContext> {
+fn context(
+    (links, pieces): Reach<'_>,
+    shared: &Arc<Shared>,
+    (queue, vector): Units,
+) -> Rc<StepContext> {
     let common = Common {
         mode: shared.run_options.mode,
         queue,
         links: Rc::clone(links),
         ledger: Arc::clone(&shared.ledger),
         progress: Arc::clone(&shared.run_options.progress),
+        takes_over: shared.takes_over,
     };
     let (shared, holder) = (Arc::clone(shared), shared.state().holder);
-    Rc::new(StepContext { common, shared, vector, holder, idle: RefCell::default() })
+    let pieces = Rc::clone(pieces);
+    Rc::new(StepContext { common, shared, vector, holder, idle: RefCell::default(), pieces })
 }
 
 /// Prepares the first step: leases the drives' memory if the job needs it, and computes the first
 /// ranks of page rank.
-async fn prepare(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<Option<Leases>, Error> {
+async fn prepare(reach: Reach<'_>, shared: &Arc<Shared>) -> Result<Option<Leases>, Error> {
+    let (links, _) = reach;
     let step = shared.state().step.clone().expect("the first step");
     let memory_bytes = match shared.run_options.mode {
         Mode::Host => 0,
@@ -242,10 +305,10 @@ async fn prepare(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<Option<L
     }
     let begun = async {
         if shared.job.has_row_sums() {
-            let context = context(links, shared, step);
+            let context = context(reach, shared, step);
             shared.begin(Ranking::begin(&context, shared.run_options.ranks).await?);
         }
-        publish(links, shared).await
+        publish(reach, shared).await
     };
     let begun = begun.await;
     if begun.is_err()
@@ -257,11 +320,11 @@ async fn prepare(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<Option<L
 }
 
 /// Prepares the memory of the drives for the next step.
-async fn publish(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<(), Error> {
+async fn publish(reach: Reach<'_>, shared: &Arc<Shared>) -> Result<(), Error> {
     let step = shared.state().step.clone();
     match step {
         Some(step) if shared.state().holder != 0 => {
-            memory::prepare_all(&context(links, shared, step)).await
+            memory::prepare_all(&context(reach, shared, step)).await
         }
         _ => Ok(()),
     }
@@ -269,7 +332,7 @@ async fn publish(links: &Rc<Vec<Link>>, shared: &Arc<Shared>) -> Result<(), Erro
 
 /// Ends a step: sets the answer, or the next step.
 fn lead(shared: &Shared) {
-    let lost = shared.ledger.has_losses();
+    let lost = shared.has_gaps();
     let mut state = shared.state();
     let tally = std::mem::take(&mut *shared.tally());
     state.bytes += tally.bytes;

@@ -1,9 +1,12 @@
 //! Cores of a run: the time that they work, and the bytes that cross the wire meanwhile.
 
+use std::rc::Rc;
+
 use csd_reactor::{Config, CoreId, Instant, now};
 
-use super::link::Link;
+use super::link::{Link, traffic};
 use super::{Error, Failed};
+use crate::array::Drive;
 
 /// Contribution of one core to an outcome.
 pub(super) struct CorePart {
@@ -22,6 +25,12 @@ impl CorePart {
     pub(super) fn end(self, links: &[Link]) -> Self {
         let crossed_bytes = crossed_bytes(links) - self.crossed_bytes;
         Self { end: now(), crossed_bytes, ..self }
+    }
+
+    /// Adds the traffic of drives that the core connected to for this run only.
+    pub(super) fn with(self, others: &[Rc<Drive>]) -> Self {
+        let crossed: u64 = others.iter().map(|drive| traffic(drive)).sum();
+        Self { crossed_bytes: self.crossed_bytes + crossed, ..self }
     }
 }
 

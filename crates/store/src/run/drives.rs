@@ -207,11 +207,13 @@ mod tests {
             chunk_bytes: 1 << 20,
             bytes: (39 << 20) + 400,
             offset: 1,
+            whole: false,
             parts: None,
             members: vec![4, 2],
             placement,
             digest: [0; 32],
             sums: Vec::new(),
+            protection: None,
         }
     }
 

@@ -42,16 +42,16 @@ pub(super) fn ahead(context: &StepContext) -> usize {
 pub(super) async fn unit(context: &Rc<StepContext>, taken: &Taken) -> Result<u64, Error> {
     let job = context.job();
     let mut inputs = Vec::with_capacity(job.inputs.len());
-    for entry in &job.inputs {
+    for (input, entry) in job.inputs.iter().enumerate() {
         let run = match taken.run.part.filter(|_| job.by_parts()) {
             None => Some(taken.run.clone()),
             Some(part) => drives::part_run(entry, part),
         };
-        inputs.push(read_all(context, entry, taken.member, run).await?);
+        inputs.push(read_all(context, (input, entry), taken.member, run).await?);
     }
     let position = tally::position(job, taken);
     let computed = compute(context, &position, inputs).map_err(|failure| {
-        let drive = context.common.links[taken.member].drive().name.clone();
+        let drive = context.common.links[taken.member].name().to_owned();
         Error::Corrupt { drive, object: job.names(), why: failure.reason }
     });
     let (result, written) = computed?;
@@ -92,7 +92,7 @@ fn compute(
 /// Reads the chunks of a run, several at once.
 async fn read_all(
     context: &Rc<StepContext>,
-    entry: &Entry,
+    (input, entry): (usize, &Entry),
     member: usize,
     run: Option<Run>,
 ) -> Result<Vec<Buffer>, Error> {
@@ -107,7 +107,8 @@ async fn read_all(
             let (context, entry) = (Rc::clone(context), Rc::clone(&entry));
             pending.push_back(spawn(Class::Foreground, async move {
                 let read = async |drive: &Rc<_>| read_chunk(drive, &entry, chunk).await;
-                context.common.links[member].run(read).await
+                let read = context.common.links[member].run(read).await;
+                context.or_computed((input, member), chunk, read).await
             }));
         }
         let Some(chunk) = pending.pop_front() else { return Ok(chunks) };

@@ -36,6 +36,9 @@ impl Leases {
         let over = Rc::new(Cell::new(false));
         let leases = Self { links: Rc::clone(links), holder, over };
         for member in 0..links.len() {
+            if links[member].is_lost() {
+                continue;
+            }
             let taken = links[member].run(async |drive| take(drive, holder).await).await;
             if let Err(error) = taken {
                 leases.over.set(true);
@@ -55,7 +58,7 @@ impl Leases {
     /// [`Error::MemoryBusy`], or the error of a drive.
     pub(super) async fn finish(self, has_failed: bool) -> Result<(), Error> {
         let mut confirmed = Ok(());
-        for link in self.links.iter().filter(|_| !has_failed) {
+        for link in self.links.iter().filter(|link| !has_failed && !link.is_lost()) {
             confirmed = link.run(async |drive| hold(drive, self.holder).await).await;
             if confirmed.is_err() {
                 break;
@@ -74,7 +77,9 @@ impl Leases {
 
     async fn give_back(&self, members: usize) {
         for link in &self.links[..members] {
-            give_back(&link.drive(), self.holder).await;
+            if let Some(drive) = link.connected() {
+                give_back(&drive, self.holder).await;
+            }
         }
     }
 }
@@ -181,7 +186,7 @@ async fn renew(links: &[Link], holder: u64, over: &Cell<bool>) {
             }
             // A drive that is lost, or leased to another run by now, is noticed by the worker that
             // uses it.
-            let drive = link.drive();
+            let Some(drive) = link.connected() else { continue };
             let held = hold(&drive, holder).await.is_ok();
             // A lease that was given up in the meantime is not renewed.
             if held && !over.get() {

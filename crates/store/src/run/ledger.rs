@@ -48,6 +48,11 @@ impl Ledger {
         !self.losses().is_empty()
     }
 
+    /// Returns the reasons why drives were lost.
+    pub(super) fn reasons(&self) -> Vec<String> {
+        self.losses().iter().map(|loss| loss.why.clone()).collect()
+    }
+
     /// Records that a member's drive is lost, and the units that are missing therefore.
     pub(super) fn lose(&self, member: usize, error: &Error, missing: Vec<Run>) {
         let mut losses = self.losses();

@@ -11,7 +11,7 @@ use std::time::Duration;
 use csd_initiator::Options;
 use csd_reactor::{Semaphore, sleep};
 
-use crate::array::{Array, Drive, Plan};
+use crate::array::{Array, Drive, DriveSlot, Plan};
 use crate::object::Error;
 
 /// Number of attempts to reconnect to a lost drive, each after a longer pause.
@@ -23,7 +23,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct Link {
     plan: Plan,
     options: Options,
-    drive: RefCell<Rc<Drive>>,
+    slot: DriveSlot,
+    index: usize,
+    /// The current connection; `None` if the drive was down at the beginning.
+    drive: RefCell<Option<Rc<Drive>>>,
     renewals: Cell<u32>,
     /// Number of the connection on which the drive's memory was prepared for the step.
     prepared: Cell<Option<u32>>,
@@ -34,21 +37,30 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Returns links to these members of the array.
+    /// Returns links to these members of the array; to those that are down only if the run can do
+    /// without them.
     ///
     /// # Errors
-    /// When one of them is down.
+    /// When one of the others is down.
     pub(super) fn all(
         array: &Array,
         plan: &Plan,
         options: &Options,
         members: &[u16],
+        may_be_down: bool,
     ) -> Result<Vec<Self>, Error> {
         let link = |&member: &u16| {
+            let index = usize::from(member);
+            let drive = match array.drive(index).map(Rc::clone) {
+                Err(_) if may_be_down && index < array.slots().len() => None,
+                drive => Some(drive?),
+            };
             Ok(Self {
                 plan: plan.clone(),
                 options: options.clone(),
-                drive: RefCell::new(Rc::clone(array.drive(member.into())?)),
+                slot: array.slots()[index].clone(),
+                index,
+                drive: RefCell::new(drive),
                 renewals: Cell::new(0),
                 prepared: Cell::new(None),
                 lost: RefCell::new(None),
@@ -59,9 +71,27 @@ impl Link {
         members.iter().map(link).collect()
     }
 
+    /// Returns the drive's name.
+    pub(super) fn name(&self) -> &str {
+        &self.slot.name
+    }
+
     /// Returns the drive on its current connection.
+    ///
+    /// # Panics
+    /// If the drive was down at the beginning.
     pub(super) fn drive(&self) -> Rc<Drive> {
-        Rc::clone(&self.drive.borrow())
+        self.connected().expect("a run that needs every drive")
+    }
+
+    /// Returns the drive on its current connection, unless it was down at the beginning.
+    pub(super) fn connected(&self) -> Option<Rc<Drive>> {
+        self.drive.borrow().clone()
+    }
+
+    /// Returns true if the drive is not asked any more.
+    pub(super) fn is_lost(&self) -> bool {
+        self.drive.borrow().is_none() || self.lost.borrow().is_some()
     }
 
     /// Returns the number of times that it was reconnected.
@@ -81,7 +111,7 @@ impl Link {
 
     /// Returns the bytes that crossed the wire, in both directions.
     pub(super) fn crossed_bytes(&self) -> u64 {
-        self.crossed.get() + traffic(&self.drive.borrow())
+        self.crossed.get() + self.connected().map_or(0, |drive| traffic(&drive))
     }
 
     /// Calls `body` with the drive, and again after a connection was lost and replaced.
@@ -93,7 +123,10 @@ impl Link {
         body: impl AsyncFn(&Rc<Drive>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         loop {
-            let (drive, renewals) = (self.drive(), self.renewals.get());
+            let Some(drive) = self.connected() else {
+                return Err(self.slot.up().err().expect("it was down").into());
+            };
+            let renewals = self.renewals.get();
             match body(&drive).await {
                 Err(error) if is_lost(&error) => self.renew(renewals, error).await?,
                 done => return done,
@@ -107,17 +140,20 @@ impl Link {
         if self.renewals.get() != renewals {
             return Ok(());
         }
-        if self.lost.borrow().is_some() || renewals == TRIES {
+        if self.lost.borrow().is_some() {
+            return Err(error);
+        }
+        if renewals == TRIES {
+            self.lost.replace(Some(error.to_string()));
             return Err(error);
         }
         let mut pause = PAUSE;
-        let index = self.drive().index;
         for _ in 0..TRIES {
             sleep(pause).await;
             pause *= 3;
-            if let Ok(drive) = self.plan.connect(index, &self.options).await {
-                self.crossed.set(self.crossed.get() + traffic(&self.drive()));
-                self.drive.replace(Rc::new(drive));
+            if let Ok(drive) = self.plan.connect(self.index, &self.options).await {
+                self.crossed.set(self.crossed_bytes());
+                self.drive.replace(Some(Rc::new(drive)));
                 self.renewals.set(renewals + 1);
                 drop(permit);
                 return Ok(());
@@ -128,18 +164,12 @@ impl Link {
     }
 }
 
-fn traffic(drive: &Drive) -> u64 {
+pub(super) fn traffic(drive: &Drive) -> u64 {
     let traffic = drive.controller.traffic();
     traffic.wire_to_host + traffic.wire_to_drive
 }
 
-/// Returns true if a drive's connection failed, and not only a command: any error but an answer of
-/// the drive.
+/// Returns true if a drive's connection failed, and not only a command.
 pub(super) fn is_lost(error: &Error) -> bool {
-    use csd_initiator::Error::{Closed, Lost, Protocol, Timeout, Unreachable};
-    let Error::Drive { source, .. } = error else { return false };
-    matches!(
-        source,
-        Closed { .. } | Lost { .. } | Protocol { .. } | Timeout { .. } | Unreachable { .. }
-    )
+    error.is_lost()
 }

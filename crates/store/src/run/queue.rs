@@ -24,6 +24,8 @@ type Pile = VecDeque<Run>;
 /// Work shared by the cores of a run.
 pub(super) struct Queue {
     piles: Mutex<Vec<Pile>>,
+    /// Units that drives have failed to process, for the host.
+    returned: Mutex<Vec<Taken>>,
     stopped: AtomicBool,
 }
 
@@ -49,7 +51,8 @@ impl Queue {
     /// Returns a queue of these piles, one for each member.
     pub(super) fn new(piles: Vec<Vec<Run>>) -> Self {
         let piles = piles.into_iter().map(Pile::from).collect();
-        Self { piles: Mutex::new(piles), stopped: AtomicBool::new(false) }
+        let (returned, stopped) = (Mutex::default(), AtomicBool::new(false));
+        Self { piles: Mutex::new(piles), returned, stopped }
     }
 
     /// Takes the next units for `member`: a `part`-th of the rest, so that ranges get smaller
@@ -69,6 +72,9 @@ impl Queue {
     /// Takes one unit for the host, from the member with the most units left.
     pub(super) fn take_for_host(&self) -> Option<Taken> {
         let mut piles = self.lock()?;
+        if let Some(returned) = self.returned().pop() {
+            return Some(returned);
+        }
         let (member, pile) = piles.iter_mut().enumerate().max_by_key(|(_, pile)| height(pile))?;
         let last = pile.back_mut()?;
         let left = count(last) - 1;
@@ -78,6 +84,25 @@ impl Queue {
         let front = split(last, left);
         let run = std::mem::replace(last, front);
         Some(Taken { member, run })
+    }
+
+    /// Gives units back that a drive has failed to process; only the host takes them.
+    pub(super) fn give_to_host(&self, taken: Option<&Taken>) {
+        let Some(Taken { member, run }) = taken else { return };
+        let (member, mut rest) = (*member, run.clone());
+        while !rest.locals.is_empty() {
+            self.returned().push(Taken { member, run: split(&mut rest, 1) });
+        }
+    }
+
+    /// Returns true if there are units that have not been taken.
+    pub(super) fn has_units(&self) -> bool {
+        let Some(piles) = self.lock() else { return false };
+        piles.iter().any(|pile| !pile.is_empty()) || !self.returned().is_empty()
+    }
+
+    fn returned(&self) -> MutexGuard<'_, Vec<Taken>> {
+        self.returned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes all remaining units of a member whose drive is lost.
@@ -154,6 +179,18 @@ mod tests {
             }
             assert!(seen.iter().all(|&times| times == 1), "{seen:?}");
         }
+    }
+
+    #[test]
+    fn units_that_come_back_are_the_hosts_one_by_one() {
+        let queue = queue(&spread(10, 1), 1);
+        let taken = queue.take_for_drive(0, 1, 3).unwrap();
+        queue.give_to_host(Some(&taken));
+        while queue.take_for_drive(0, 1, 100).is_some() {}
+        assert!(queue.has_units());
+        let back: Vec<_> = std::iter::from_fn(|| queue.take_for_host()).collect();
+        assert_eq!(back.iter().map(|taken| taken.run.first).collect::<Vec<_>>(), [2, 1, 0]);
+        assert!(back.iter().all(|taken| count(&taken.run) == 1) && !queue.has_units());
     }
 
     #[test]

@@ -126,15 +126,16 @@ async fn degrees(context: &Rc<StepContext>, nodes: u64) -> Result<Vec<u32>, Erro
     let (last, mut bytes) = (parts.parts().len() - 1, Vec::new());
     let mut chunks: VecDeque<u32> = parts.part_chunks(last).collect();
     while let Some(chunk) = chunks.pop_front() {
-        let link = &context.common.links[layout.member(chunk)];
-        let read = link.run(async |drive| read_chunk(drive, entry, chunk).await).await?;
+        let member = layout.member(chunk);
+        let link = &context.common.links[member];
+        let read = link.run(async |drive| read_chunk(drive, entry, chunk).await).await;
+        let read = context.or_computed((0, member), chunk, read).await?;
         bytes.extend_from_slice(&read);
     }
     let degrees: Vec<u32> =
         bytes.as_chunks().0.iter().map(|degree| u32::from_le_bytes(*degree)).collect();
     if degrees.len() as u64 != nodes {
-        let drive =
-            context.common.links[usize::from(parts.parts()[last].member)].drive().name.clone();
+        let drive = context.common.links[usize::from(parts.parts()[last].member)].name().to_owned();
         let why = format!("it has {} numbers of edges for {nodes} nodes", degrees.len());
         return Err(Error::Corrupt { drive, object: entry.name.clone(), why });
     }

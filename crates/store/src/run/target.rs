@@ -165,6 +165,8 @@ impl OutputObject {
             chunk_bytes: first.chunk_bytes,
             offset: Some(first.offset),
             members: first.members.clone(),
+            whole: first.whole,
+            protection: None,
         };
         let mut rooms = Vec::new();
         match job.plan.writes {

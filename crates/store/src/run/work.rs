@@ -36,12 +36,18 @@ pub(super) struct Common {
     pub(super) links: Rc<Vec<Link>>,
     pub(super) ledger: Arc<Ledger>,
     pub(super) progress: Progress,
+    /// True if the host can compute what lost drives hold: it takes over their units.
+    pub(super) takes_over: bool,
 }
 
 impl Common {
-    /// Records that a member's drive is lost while it worked on `taken`, and removes its other
-    /// units from the queue.
+    /// Records that a member's drive is lost while it worked on `taken`. Its units are missing,
+    /// unless the host takes them over.
     pub(super) fn lose(&self, member: usize, error: &Error, taken: Option<&Taken>) {
+        if self.takes_over {
+            self.queue.give_to_host(taken);
+            return self.ledger.lose(member, error, Vec::new());
+        }
         let mut missing = self.queue.abandon(member);
         missing.extend(taken.map(|taken| taken.run.clone()));
         self.ledger.lose(member, error, missing);
@@ -78,12 +84,15 @@ pub(super) async fn all<W: Work>(work: &Rc<W>, leads: bool) -> Result<(), Error>
     while let Some(ended) = drives.next().await {
         failed = failed.or(ended.err());
     }
+    if leads && failed.is_none() && work.common().takes_over && work.common().queue.has_units() {
+        failed = host(work).await.err();
+    }
     failed.map_or(Ok(()), Err)
 }
 
 async fn drive<W: Work>(work: &Rc<W>, member: usize) -> Result<(), Error> {
     let done = work.on_drive(member).await.inspect_err(|_| work.common().queue.stop())?;
-    let (who, elements) = (work.common().links[member].drive().name.clone(), done.elements);
+    let (who, elements) = (work.common().links[member].name().to_owned(), done.elements);
     let share = Share { who, elements, busy_s: covered_s(done.spans) };
     work.common().ledger.add(share, false);
     Ok(())
@@ -139,7 +148,17 @@ pub(super) async fn worker<W: Work>(
                 done.elements += elements;
                 done.spans.extend(span);
             }
-            Err((of, error)) if is_lost(&error) => work.common().lose(of, &error, Some(&taken)),
+            Err((of, error)) if is_lost(&error) => {
+                work.common().lose(of, &error, Some(&taken));
+                // The rest is the host's, if it takes over.
+                if work.common().takes_over {
+                    break;
+                }
+            }
+            // Damaged chunks are computed, and the drive goes on with others.
+            Err((of, error @ Error::Corrupt { .. })) if work.common().takes_over => {
+                work.common().lose(of, &error, Some(&taken));
+            }
             Err((_, error)) => {
                 work.common().queue.stop();
                 return Err(error);

@@ -1,25 +1,31 @@
 //! A catalogue entry: the record of an object on every drive, and its encoding.
 //!
 //! `docs/internals/golden/catalogue/README.md` specifies the format, next to golden files; only
-//! this module and `wire` read and write it. Performs no I/O. Invariants: little-endian; the last
+//! this folder reads and writes it. Performs no I/O. Invariants: little-endian; the last
 //! four bytes are the CRC-32C of all bytes before them; a parsed entry has a sound layout (its
 //! chunk count fits 32 bits, every member is named once) and encodes to the bytes it was parsed
 //! from.
 
+mod protection;
+mod wire;
+
 use csd_kernels::ElementType;
 use csd_nvme::kv::Key;
 
-use super::wire::{
-    Cursor, LAYOUT_SPREAD, encode_extents, encode_parts, kind_of, layout_code, parse_extents,
-    parse_parts, parse_sums, small, state_code, state_of,
-};
 use crate::layout::{self, DIMENSIONS_MAX, Layout, Parts, Spread};
+use protection::Header;
+use wire::{
+    Cursor, LAYOUT_SPREAD, LAYOUT_WHOLE, encode_extents, encode_parts, kind_of, layout_code,
+    parse_extents, parse_parts, parse_sums, small, state_code, state_of,
+};
+
+pub use protection::{Missing, PIECES_MAX, Parity, Protection};
 
 /// First four bytes: "CSDC".
 const MAGIC: [u8; 4] = *b"CSDC";
-/// Version of an entry without digests of its chunks.
+/// Version of an entry without digests of its chunks and without protection.
 const VERSION: u16 = 1;
-/// Version of an entry with digests of its chunks.
+/// Version of an entry with digests of its chunks, a protection, or both.
 const VERSION_WITH_SUMS: u16 = 2;
 /// First byte of a catalogue key.
 pub const KEY_PREFIX: u8 = 0x01;
@@ -98,6 +104,8 @@ pub struct Entry {
     pub bytes: u64,
     /// Member of chunk 0 of a spread object, else 0.
     pub offset: u16,
+    /// True if the object lies on one drive on purpose.
+    pub whole: bool,
     /// Parts of an object that is not spread; `None` in a staged entry.
     pub parts: Option<Parts>,
     /// Drives that hold chunks, as indices into the array.
@@ -109,6 +117,8 @@ pub struct Entry {
     /// CRC-32C of every chunk, by number in the object's order; none when no host has seen them, as
     /// in entries of version 1.
     pub sums: Vec<u32>,
+    /// Erasure code of the object, if it has one.
+    pub protection: Option<Protection>,
 }
 
 /// Reason why bytes are not a valid entry.
@@ -166,7 +176,8 @@ impl Entry {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(FIXED_BYTES + self.name.len() + 64);
         out.extend_from_slice(&MAGIC);
-        let version = if self.sums.is_empty() { VERSION } else { VERSION_WITH_SUMS };
+        let is_plain = self.sums.is_empty() && self.protection.is_none();
+        let version = if is_plain { VERSION } else { VERSION_WITH_SUMS };
         out.extend_from_slice(&version.to_le_bytes());
         out.push(state_code(self.state));
         out.push(self.element.code());
@@ -177,12 +188,13 @@ impl Entry {
         out.extend_from_slice(&self.bytes.to_le_bytes());
         out.extend_from_slice(&self.layout().chunks().to_le_bytes());
         out.push(matches!(self.placement, Placement::Block(_)).into());
-        out.push(self.parts.as_ref().map_or(LAYOUT_SPREAD, |parts| layout_code(parts.kind())));
+        let spread = if self.whole { LAYOUT_WHOLE } else { LAYOUT_SPREAD };
+        out.push(self.parts.as_ref().map_or(spread, |parts| layout_code(parts.kind())));
         out.extend_from_slice(&self.offset.to_le_bytes());
         out.extend_from_slice(&small(self.members.len()).to_le_bytes());
         out.extend_from_slice(&small(self.shape.len()).to_le_bytes());
         out.extend_from_slice(&small(self.name.len()).to_le_bytes());
-        out.extend_from_slice(&[0; 10]);
+        out.extend_from_slice(&self.protection_header());
         out.extend_from_slice(&self.digest);
         debug_assert_eq!(out.len(), FIXED_BYTES);
         self.members.iter().for_each(|member| out.extend_from_slice(&member.to_le_bytes()));
@@ -195,6 +207,7 @@ impl Entry {
             encode_parts(parts.parts(), &mut out);
         }
         self.sums.iter().for_each(|sum| out.extend_from_slice(&sum.to_le_bytes()));
+        self.encode_protection(&mut out);
         let crc = crc32c::crc32c(&out);
         out.extend_from_slice(&crc.to_le_bytes());
         out
@@ -234,12 +247,11 @@ impl Entry {
         let bytes = input.u64()?;
         let chunks = input.u32()?;
         let on_block = input.u8()?;
-        let kind = kind_of(input.u8()?)?;
+        let layout = input.u8()?;
+        let (kind, whole) = (kind_of(layout)?, layout == LAYOUT_WHOLE);
         let offset = input.u16()?;
         let (members, dimensions, name_bytes) = (input.u16()?, input.u16()?, input.u16()?);
-        if input.array()? != [0; 10] {
-            return Err(Malformed("reserved bytes are not zero"));
-        }
+        let header = Header::parse(input.array()?, version == VERSION_WITH_SUMS)?;
         let digest = input.array()?;
         let members = (0..members).map(|_| input.u16()).collect::<Result<Vec<_>, _>>()?;
         let shape = (0..dimensions).map(|_| input.u64()).collect::<Result<Vec<_>, _>>()?;
@@ -257,14 +269,11 @@ impl Entry {
             Some(kind) => Some(parse_parts(input, kind, chunk_bytes, members.len())?),
             None => None,
         };
-        let sums = match version {
-            VERSION_WITH_SUMS => parse_sums(input, chunks)?,
-            _ => Vec::new(),
+        let sums = match version == VERSION_WITH_SUMS && header.has_sums(chunks)? {
+            true => parse_sums(input, chunks)?,
+            false => Vec::new(),
         };
-        if !input.0.is_empty() {
-            return Err(Malformed("bytes after its end"));
-        }
-        let entry = Self {
+        let mut entry = Self {
             name,
             id,
             writer,
@@ -275,13 +284,19 @@ impl Entry {
             chunk_bytes,
             bytes,
             offset,
+            whole,
             parts,
             members,
             placement,
             digest,
             sums,
+            protection: None,
         };
         entry.check_layout(chunks)?;
+        entry.protection = header.rest(input, &entry)?;
+        if !input.0.is_empty() {
+            return Err(Malformed("bytes after its end"));
+        }
         Ok(entry)
     }
 
@@ -304,6 +319,9 @@ impl Entry {
         if self.layout().chunks() != chunks || bytes != self.bytes {
             return Err(Malformed("number of chunks and size disagree"));
         }
+        if self.whole && self.members.len() != 1 {
+            return Err(Malformed("a whole object on several drives"));
+        }
         if self.parts.is_some() && self.offset != 0 {
             return Err(Malformed("parts have no offset"));
         }
@@ -324,6 +342,7 @@ impl Entry {
         if once.len() != self.members.len() || usize::from(self.offset) >= self.members.len() {
             return Err(Malformed("impossible members"));
         }
+        self.check_protection()?;
         if self.state != State::Sealed {
             return Ok(());
         }

@@ -26,6 +26,32 @@ struct Golden {
     sums: Vec<u32>,
     #[serde(default)]
     parts: Vec<(u16, u32, u64, u64)>,
+    protection: Option<GoldenProtection>,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GoldenProtection {
+    code: String,
+    epoch: u64,
+    group: Vec<u16>,
+    sums: Option<Vec<u32>>,
+    #[serde(default)]
+    missing: Vec<(u32, usize)>,
+}
+
+impl GoldenProtection {
+    fn protection(self) -> Protection {
+        let scheme = self.code.parse().unwrap();
+        let parity = self.sums.map(|sums| {
+            let stripes = u32::try_from(sums.len()).unwrap();
+            let mut missing = Missing::default();
+            let mut add = |(stripe, piece)| missing.add(stripes, scheme, stripe, piece);
+            self.missing.into_iter().for_each(&mut add);
+            Parity { sums, missing }
+        });
+        Protection { scheme, epoch: self.epoch, group: self.group, parity }
+    }
 }
 
 fn unhex<const N: usize>(text: &str) -> [u8; N] {
@@ -47,7 +73,8 @@ impl Golden {
             "deleted" => State::Deleted,
             other => panic!("state {other}"),
         };
-        let kind = self.layout.map(|layout| match layout.as_str() {
+        let whole = self.layout.as_deref() == Some("whole");
+        let kind = self.layout.filter(|_| !whole).map(|layout| match layout.as_str() {
             "range" => Kind::Range,
             "rows" => Kind::Rows,
             "graph" => Kind::Graph,
@@ -73,6 +100,8 @@ impl Golden {
             placement: self.extents.map_or(Placement::Kv, Placement::Block),
             digest: unhex(&self.digest),
             sums: self.sums,
+            whole,
+            protection: self.protection.map(GoldenProtection::protection),
         }
     }
 }
@@ -90,7 +119,7 @@ fn golden() -> Vec<(Entry, Vec<u8>)> {
             found.push((fields.entry(), unhex_any(&bytes)));
         }
     }
-    assert!(found.len() >= 6, "golden entries are missing");
+    assert!(found.len() >= 9, "golden entries are missing");
     found
 }
 
@@ -141,14 +170,16 @@ fn hostile_fields_under_a_right_checksum_never_panic() {
 
 #[test]
 fn contradictions_are_named() {
-    let (_, bytes) = golden().into_iter().find(|(entry, _)| entry.name == "data").unwrap();
+    let is_it = |(entry, _): &(Entry, Vec<u8>)| entry.name == "data" && entry.sums.is_empty();
+    let (_, bytes) = golden().into_iter().find(is_it).unwrap();
     for (index, value, why) in [
         (6, 9, "unknown state"),
         (7, 9, "unknown element type"),
         (44, 1, "impossible layout"),
         (56, 9, "number of chunks and size disagree"),
         (60, 2, "unknown placement"),
-        (61, 5, "unknown layout"),
+        (61, 6, "unknown layout"),
+        (61, 5, "a whole object on several drives"),
         (61, 2, "too short"),
         (62, 2, "impossible members"),
         (70, 1, "reserved bytes are not zero"),
@@ -166,4 +197,47 @@ fn keys_of_names_chunks_and_claims_are_apart() {
     assert_ne!(key("data"), key("data "));
     assert!(ObjectId::from_random([0; 12]).0[0] >= 0x80);
     assert!(ObjectId::from_random([0xFF; 12]).0[0] >= 0x80);
+}
+
+#[test]
+fn contradictions_of_a_protection_are_named() {
+    let is_it = |(entry, _): &(Entry, Vec<u8>)| entry.protected().is_some();
+    let (entry, bytes) = golden().into_iter().find(is_it).unwrap();
+    let rest = bytes.len() - CRC_BYTES - 1 - 8;
+    for (index, value, why) in [
+        (4, 1, "reserved bytes are not zero"),
+        (70, 0, "unknown code"),
+        (71, 17, "unknown code"),
+        (71, 3, "too short"),
+        (72, 1, "bytes after its end"),
+        (74, 8, "reserved bytes are not zero"),
+        (74, 2, "missing pieces of no parity"),
+        (75, 1, "reserved bytes are not zero"),
+        (rest - 8, 1, "impossible group of drives"),
+        (bytes.len() - CRC_BYTES - 1, 0, "impossible missing pieces"),
+        (bytes.len() - CRC_BYTES - 1, 0x40, "impossible missing pieces"),
+        (6, 1, "parity without chunks"),
+    ] {
+        let changed = resealed(&bytes, index, value);
+        assert_eq!(Entry::parse(&changed), Err(Malformed(why)), "byte {index} = {value}");
+    }
+    let (_, parity) = entry.protected().unwrap();
+    let scheme = entry.protection.as_ref().unwrap().scheme;
+    assert!(parity.missing.has(scheme, 1, 2) && !parity.missing.has(scheme, 0, 2));
+    assert_eq!(parity.missing.count(), 1);
+}
+
+#[test]
+fn names_of_parity_carry_the_epoch() {
+    let is_it = |(entry, _): &(Entry, Vec<u8>)| entry.protected().is_some();
+    let (mut entry, _) = golden().into_iter().find(is_it).unwrap();
+    let first = entry.parity_key(0, 0).unwrap();
+    assert_ne!(entry.parity_key(1, 0).unwrap(), first);
+    entry.protection.as_mut().unwrap().epoch = 2;
+    assert_ne!(entry.parity_key(0, 0).unwrap(), first);
+    assert_eq!(entry.ids(), [entry.id, entry.parity_id().unwrap()]);
+    // An announced protection has the epoch of its entry.
+    entry.protection.as_mut().unwrap().epoch = 0;
+    entry.epoch = 1;
+    assert_eq!(entry.parity_key(0, 0).unwrap(), first);
 }

@@ -151,7 +151,7 @@ const UNLOAD_PAUSE: Duration = Duration::from_millis(100);
 pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, Error> {
     let array = Array::connect_drives(&shared.plan, &shared.options).await;
     let members = &shared.task.inputs[0].members;
-    let links = Link::all(&array, &shared.plan, &shared.options, members);
+    let links = Link::all(&array, &shared.plan, &shared.options, members, false);
     let links = Rc::new(links.inspect_err(|_| shared.queue.stop())?);
     let leads = core == CoreId(0);
     let owner = Owner::new(random_u64(), &shared.options.host_nqn);
@@ -170,6 +170,7 @@ pub(super) async fn main(core: CoreId, shared: Arc<Shared>) -> Result<CorePart, 
             links: Rc::clone(&links),
             ledger: Arc::clone(&shared.ledger),
             progress: Arc::clone(&shared.run_options.progress),
+            takes_over: false,
         },
         heads: Heads::default(),
         lane: Semaphore::new(1),

@@ -74,11 +74,13 @@ fn gather(folds: bool) -> Gather {
         chunk_bytes: 4096,
         bytes: 5 * 4096,
         offset: 0,
+        whole: false,
         parts: None,
         members: vec![0],
         placement: Placement::Kv,
         digest: [0; 32],
         sums: Vec::new(),
+        protection: None,
     };
     let sandbox = Arc::new(Brackets { folds });
     let task = Task::new(vec![entry], sandbox, b"p".to_vec(), (1, 1), None).unwrap();

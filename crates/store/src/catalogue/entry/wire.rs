@@ -1,9 +1,10 @@
 //! The pieces of an encoded entry: codes, extents, parts, and a cursor for parsing.
 
-use super::entry::{Extents, Malformed, State};
+use super::{Extents, Malformed, State};
 use crate::layout::{Kind, Part, Parts};
 
 pub(super) const LAYOUT_SPREAD: u8 = 1;
+pub(super) const LAYOUT_WHOLE: u8 = 5;
 const PART_BYTES: usize = 22;
 
 pub(super) fn layout_code(kind: Kind) -> u8 {
@@ -16,7 +17,7 @@ pub(super) fn layout_code(kind: Kind) -> u8 {
 
 pub(super) fn kind_of(layout: u8) -> Result<Option<Kind>, Malformed> {
     match layout {
-        LAYOUT_SPREAD => Ok(None),
+        LAYOUT_SPREAD | LAYOUT_WHOLE => Ok(None),
         2 => Ok(Some(Kind::Range)),
         3 => Ok(Some(Kind::Rows)),
         4 => Ok(Some(Kind::Graph)),

@@ -1,0 +1,242 @@
+//! Encoding on the host: [`Encoder`] computes the parity of consecutive chunks while they are read,
+//! [`stored`] that of chunks which lie on their drives.
+//!
+//! Writes no entry. Invariants: an encoder holds the parity of one stripe at most; [`stored`] holds
+//! [`AHEAD_BYTES`] of stripes, or one stripe.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use csd_kernels::erasure::Code;
+use csd_reactor::{Buffer, Class, JoinHandle, compute_fn, spawn};
+
+use super::chunk::read_chunk;
+use super::{Error, Progress};
+use crate::array::{Array, Drive, DriveSlot};
+use crate::catalogue::Entry;
+use crate::layout::{self, Stripes};
+use crate::room;
+
+/// Bytes of stripes that are encoded at once, unless one stripe is longer.
+const AHEAD_BYTES: usize = 64 << 20;
+
+/// A parity piece with its CRC-32C.
+pub(super) type Piece = (Buffer, u32);
+
+/// A piece by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Number {
+    /// A chunk.
+    Chunk(u32),
+    /// A parity piece, by its number among all.
+    Parity(u32),
+}
+
+/// Computes parity, chunk by chunk.
+pub(super) struct Encoder {
+    code: Code,
+    /// Chunks of a stripe.
+    width: usize,
+    chunk_bytes: usize,
+    /// Chunks of the current stripe so far, and the length of the longest, bytes.
+    column: usize,
+    longest: usize,
+    /// Parity of the current stripe so far; empty before its first chunk.
+    rooms: Vec<Buffer>,
+}
+
+impl Encoder {
+    /// Returns the encoder of a protected object if its stripes `are_consecutive` chunks.
+    pub(super) fn of(entry: &Entry, are_consecutive: bool) -> Option<Self> {
+        let protection = entry.protection.as_ref().filter(|_| are_consecutive)?;
+        Some(Self {
+            code: protection.scheme.code(),
+            width: layout::width(protection.scheme, entry.members.len()),
+            chunk_bytes: entry.chunk_bytes as usize,
+            column: 0,
+            longest: 0,
+            rooms: Vec::new(),
+        })
+    }
+
+    /// Takes memory for the next stripe, on the thread that will free it after sending: a thread
+    /// reuses memory that it has freed itself.
+    pub(super) fn prepare(&mut self) {
+        if self.rooms.is_empty() {
+            let room = |_| Buffer::zeroed(self.chunk_bytes);
+            self.rooms = (0..self.code.parity()).map(room).collect();
+        }
+    }
+
+    /// Adds a chunk; returns the parity of its stripe if that is complete.
+    pub(super) fn add(&mut self, chunk: &[u8]) -> Vec<Piece> {
+        let mut rooms: Vec<&mut [u8]> = self.rooms.iter_mut().map(|room| &mut room[..]).collect();
+        let added = self.code.accumulate(self.column, chunk, &mut rooms);
+        added.expect("prepared for a chunk of the stripe");
+        self.column += 1;
+        self.longest = self.longest.max(chunk.len());
+        if self.column == self.width { self.finish() } else { Vec::new() }
+    }
+
+    /// Returns the parity of the last stripe, unless it was complete.
+    pub(super) fn finish(&mut self) -> Vec<Piece> {
+        if self.column == 0 {
+            return Vec::new();
+        }
+        let longest = std::mem::take(&mut self.longest);
+        self.column = 0;
+        let piece = |mut room: Buffer| {
+            room.truncate(longest);
+            let sum = crc32c::crc32c(&room);
+            (room, sum)
+        };
+        self.rooms.drain(..).map(piece).collect()
+    }
+}
+
+/// Parity of an object.
+#[derive(Default)]
+pub(super) struct Encoded {
+    /// CRC-32C of every chunk.
+    pub(super) chunk_sums: Vec<u32>,
+    /// CRC-32C of every parity piece.
+    pub(super) sums: Vec<u32>,
+    /// Pieces that no drive has acknowledged.
+    pub(super) lost: Vec<Number>,
+}
+
+/// Encodes an object whose chunks are stored, and stores its parity.
+///
+/// # Errors
+/// [`Error::Corrupt`] for a damaged chunk; [`Error::Full`]; an error of the drives.
+pub(super) async fn stored(
+    array: &Array,
+    entry: &Entry,
+    progress: &Progress,
+) -> Result<Encoded, Error> {
+    let stripes = entry.stripes().expect("the object is protected");
+    check_room(array, &stripes).await?;
+    let (code, slots) = (stripes.scheme().code(), array.slots().to_vec());
+    let work = Rc::new(Encoding { entry: entry.clone(), stripes, code, slots });
+    let stripe_bytes = work.stripes.scheme().pieces() * entry.chunk_bytes as usize;
+    let ahead = (AHEAD_BYTES / stripe_bytes).max(1);
+    let mut pending: VecDeque<JoinHandle<Result<Encoded, Error>>> = VecDeque::new();
+    let chunk_sums = vec![0; entry.layout().chunks() as usize];
+    let mut all = Encoded { chunk_sums, ..Encoded::default() };
+    let (mut next, mut done) = (0, 0);
+    loop {
+        while next < work.stripes.count() && pending.len() < ahead {
+            let (work, stripe) = (Rc::clone(&work), next);
+            pending.push_back(spawn(Class::Foreground, async move { work.encode(stripe).await }));
+            next += 1;
+        }
+        let Some(encoded) = pending.pop_front() else { return Ok(all) };
+        let encoded = encoded.await?;
+        let chunks = work.stripes.chunks(done);
+        for (chunk, sum) in chunks.iter().zip(encoded.chunk_sums) {
+            all.chunk_sums[*chunk as usize] = sum;
+        }
+        all.sums.extend(encoded.sums);
+        all.lost.extend(encoded.lost);
+        progress(chunks.iter().map(|chunk| u64::from(work.entry.layout().chunk_len(*chunk))).sum());
+        done += 1;
+    }
+}
+
+/// Checks that the drives have room for the parity.
+async fn check_room(array: &Array, stripes: &Stripes) -> Result<(), Error> {
+    let mut needed = vec![0; array.slots().len()];
+    for stripe in 0..stripes.count() {
+        let bytes = room::record_bytes(stripes.parity_bytes(stripe).into());
+        let parity = stripes.scheme().data()..stripes.scheme().pieces();
+        let drives = parity.filter_map(|piece| stripes.drive(stripe, piece));
+        drives.for_each(|drive| needed[usize::from(drive)] += bytes);
+    }
+    for drive in array.drives().filter(|drive| needed[drive.index] > 0) {
+        if room::records_left(drive).await? < needed[drive.index] {
+            let (drive, what) = (drive.name.clone(), "key-value part");
+            return Err(Error::Full { drive, what, room: None });
+        }
+    }
+    Ok(())
+}
+
+/// An object that is being encoded from its stored chunks.
+struct Encoding {
+    entry: Entry,
+    stripes: Stripes,
+    code: Code,
+    slots: Vec<DriveSlot>,
+}
+
+impl Encoding {
+    /// Reads the chunks of a stripe, and stores its parity.
+    async fn encode(self: &Rc<Self>, stripe: u32) -> Result<Encoded, Error> {
+        let (data, bytes) = (self.read(stripe).await?, self.stripes.parity_bytes(stripe));
+        let code = self.code.clone();
+        let encode = move || {
+            let empty = std::iter::repeat_n(&[][..], code.data() - data.len());
+            let slices: Vec<&[u8]> = data.iter().map(|chunk| &chunk[..]).chain(empty).collect();
+            let room = |_| Buffer::zeroed(bytes as usize);
+            let mut parity: Vec<Buffer> = (0..code.parity()).map(room).collect();
+            let mut rooms: Vec<&mut [u8]> = parity.iter_mut().map(|room| &mut room[..]).collect();
+            code.encode(&slices, &mut rooms).expect("as many pieces as the code has");
+            let chunk_sums = data.iter().map(|chunk| crc32c::crc32c(chunk)).collect();
+            let sums: Vec<u32> = parity.iter().map(|piece| crc32c::crc32c(piece)).collect();
+            (parity, chunk_sums, sums)
+        };
+        let encoded = compute_fn(Class::Foreground, 0, encode).await;
+        let (parity, chunk_sums, sums) = encoded.map_err(|_| Error::Lane)?;
+        let lost = self.store(stripe, parity).await?;
+        Ok(Encoded { chunk_sums, sums, lost })
+    }
+
+    async fn read(self: &Rc<Self>, stripe: u32) -> Result<Vec<Buffer>, Error> {
+        let begin = |(piece, chunk): (usize, &u32)| {
+            let (work, chunk) = (Rc::clone(self), *chunk);
+            spawn(Class::Foreground, async move {
+                read_chunk(work.drive(stripe, piece)?, &work.entry, chunk).await
+            })
+        };
+        let reading: Vec<_> = self.stripes.chunks(stripe).iter().enumerate().map(begin).collect();
+        let mut data = Vec::with_capacity(reading.len());
+        for chunk in reading {
+            data.push(chunk.await?);
+        }
+        Ok(data)
+    }
+
+    /// Stores the parity of a stripe; returns the pieces that no drive has acknowledged.
+    async fn store(
+        self: &Rc<Self>,
+        stripe: u32,
+        parity: Vec<Buffer>,
+    ) -> Result<Vec<Number>, Error> {
+        let begin = |(parity, piece): (usize, Buffer)| {
+            let work = Rc::clone(self);
+            let number = self.stripes.parity_number(stripe, parity);
+            let number = Number::Parity(u32::try_from(number).expect("fewer pieces than 2^20"));
+            let stored = spawn(Class::Foreground, async move {
+                let drive = work.drive(stripe, work.stripes.scheme().data() + parity)?;
+                let key = work.entry.parity_key(stripe, parity).expect("it is protected");
+                let stored = drive.objects.store(&key, vec![piece], 0).await;
+                stored.map_err(|error| Error::command(drive, error))
+            });
+            (number, stored)
+        };
+        let storing: Vec<_> = parity.into_iter().enumerate().map(begin).collect();
+        let mut lost = Vec::new();
+        for (number, stored) in storing {
+            match stored.await {
+                Err(error) if error.is_lost() => lost.push(number),
+                stored => stored?,
+            }
+        }
+        Ok(lost)
+    }
+
+    fn drive(&self, stripe: u32, piece: usize) -> Result<&Rc<Drive>, Error> {
+        let index = self.stripes.drive(stripe, piece).expect("a piece of the stripe");
+        Ok(self.slots[usize::from(index)].up()?)
+    }
+}

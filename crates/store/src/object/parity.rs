@@ -1,0 +1,129 @@
+//! Parity of an object: its plan before the first piece, and its record in the entry.
+//!
+//! Invariant: parity counts only if every stripe has one durable piece more than its data.
+
+use super::encode::{self, Number};
+use super::{Error, Progress};
+use crate::array::Array;
+use crate::catalogue::{Entry, Missing, PIECES_MAX, Parity, Protection};
+use crate::layout::{self, Scheme, Stripes};
+
+/// Returns the protection of an object on these members, without parity.
+///
+/// # Errors
+/// [`Error::Protection`] if the array has too few drives; [`Error::Array`] if too few are up.
+pub(super) fn plan(
+    array: &Array,
+    members: &[u16],
+    scheme: Option<Scheme>,
+) -> Result<Option<Protection>, Error> {
+    let Some(scheme) = scheme else { return Ok(None) };
+    let slots = array.slots().len();
+    if scheme.pieces() > slots {
+        let why = format!(
+            "{scheme} needs {} drives, and the array has {slots}: choose fewer pieces, or add \
+             drives with `csd array add`",
+            scheme.pieces()
+        );
+        return Err(Error::Protection { why });
+    }
+    let needed = layout::width(scheme, members.len()) + 1;
+    array.require(needed)?;
+    let losses = slots - array.quorum().read();
+    if scheme.parity() > losses {
+        let why = format!(
+            "{scheme} survives the loss of {} drives, but the names of an array of {slots} drives \
+             survive that of {losses}: choose fewer parity pieces, or add drives",
+            scheme.parity()
+        );
+        return Err(Error::Protection { why });
+    }
+    let mut group: Vec<u16> = array.drives().map(|drive| small(drive.index)).collect();
+    group.extend(members.iter().filter(|member| !group.contains(member)).collect::<Vec<_>>());
+    // Drives that are down take part only if there are too few others; their pieces are missing.
+    let down: Vec<u16> = (0..slots).map(small).filter(|drive| !group.contains(drive)).collect();
+    let lacking = scheme.pieces().saturating_sub(group.len());
+    group.extend(down.into_iter().take(lacking));
+    group.sort_unstable();
+    Ok(Some(Protection { scheme, epoch: 0, group, parity: None }))
+}
+
+fn small(index: usize) -> u16 {
+    u16::try_from(index).expect("an array has at most 1024 drives")
+}
+
+/// Adds parity that was written under the entry's own epoch; it has these sums, and these pieces
+/// of the object are missing.
+///
+/// # Errors
+/// [`Error::Thin`] if a stripe has too few durable pieces; [`Error::Protection`] for too many.
+pub(super) fn add(entry: &mut Entry, sums: Vec<u32>, lost: Vec<Number>) -> Result<(), Error> {
+    let stripes = entry.stripes().expect("the object is protected");
+    let scheme = stripes.scheme();
+    let mut missing = Missing::default();
+    for number in lost {
+        let (stripe, piece) = match number {
+            Number::Chunk(chunk) => stripes.place(chunk),
+            Number::Parity(number) => {
+                let parity = u32::try_from(scheme.parity()).expect("at most 16");
+                (number / parity, scheme.data() + (number % parity) as usize)
+            }
+        };
+        missing.add(stripes.count(), scheme, stripe, piece);
+    }
+    check_durable(&entry.name, &stripes, &missing)?;
+    check_size(entry)?;
+    let epoch = entry.epoch;
+    let protection = entry.protection.as_mut().expect("the object is protected");
+    protection.epoch = epoch;
+    protection.parity = Some(Parity { sums, missing });
+    Ok(())
+}
+
+/// Checks that every stripe has one durable piece more than its data.
+fn check_durable(name: &str, stripes: &Stripes, missing: &Missing) -> Result<(), Error> {
+    if missing.count() == 0 {
+        return Ok(());
+    }
+    for stripe in 0..stripes.count() {
+        let is_durable = |piece: &usize| !missing.has(stripes.scheme(), stripe, *piece);
+        let durable = stripes.pieces(stripe).filter(is_durable).count();
+        let needed = stripes.chunks(stripe).len() + 1;
+        if durable < needed {
+            return Err(Error::Thin { name: name.to_owned(), stripe, durable, needed });
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the entry can list all pieces.
+pub(super) fn check_size(entry: &Entry) -> Result<(), Error> {
+    let Some(protection) = &entry.protection else { return Ok(()) };
+    let (layout, scheme) = (entry.layout(), protection.scheme);
+    let stripes = u64::from(layout::stripes(&layout, entry.members.len(), scheme));
+    let pieces = u64::from(layout.chunks()) + stripes * scheme.parity() as u64;
+    if pieces > PIECES_MAX {
+        let why = format!(
+            "object {:?} would have {pieces} pieces, and an entry lists {PIECES_MAX}: use larger \
+             chunks",
+            entry.name
+        );
+        return Err(Error::Protection { why });
+    }
+    Ok(())
+}
+
+/// Encodes an object whose chunks are stored, and completes the entry accordingly.
+///
+/// # Errors
+/// [`Error::Corrupt`] for a damaged chunk; [`Error::Full`]; [`Error::Thin`]; an error of the
+/// drives.
+pub(super) async fn encode(
+    array: &Array,
+    entry: &mut Entry,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let encoded = encode::stored(array, entry, progress).await?;
+    entry.sums = encoded.chunk_sums;
+    add(entry, encoded.sums, encoded.lost)
+}

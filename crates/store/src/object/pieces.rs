@@ -1,0 +1,298 @@
+//! [`Pieces`]: reads the pieces of a protected object, and computes those that are lost.
+//!
+//! A piece is lost if its drive is down or fails, if it was never stored, if the drive finds it
+//! damaged, or if its digest is not that in the entry. Any n other pieces of its stripe give it
+//! back, and the result is compared with the digest as well. A drive that fails is not asked again.
+//! Invariant: no bytes are returned that differ from those that were put.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::rc::Rc;
+
+use csd_kernels::erasure::Code;
+use csd_reactor::{Buffer, Class, JoinHandle, compute_fn, spawn};
+
+use super::Error;
+use super::chunk::read_chunk;
+use crate::array::{self, Array, Drive, DriveSlot};
+use crate::catalogue::{Entry, Parity};
+use crate::layout::{Layout, Stripes};
+
+/// The pieces of a protected object.
+pub(crate) struct Pieces {
+    entry: Rc<Entry>,
+    layout: Layout,
+    stripes: Stripes,
+    code: Code,
+    slots: Vec<DriveSlot>,
+    /// Drives whose connection has failed.
+    gone: RefCell<BTreeSet<usize>>,
+    /// Reasons of losses, with the number of chunks that were computed because of them.
+    computed: RefCell<BTreeMap<String, u64>>,
+}
+
+/// A piece that is being read.
+type Reading = JoinHandle<Result<Buffer, Error>>;
+
+/// Pieces of one stripe that were read, by number.
+type Found = BTreeMap<usize, Buffer>;
+
+impl Pieces {
+    /// Returns the pieces of the object; `None` if it is not protected.
+    pub(crate) fn new(array: &Array, entry: &Rc<Entry>) -> Option<Rc<Self>> {
+        let (protection, _) = entry.protected()?;
+        Some(Rc::new(Self {
+            entry: Rc::clone(entry),
+            layout: entry.layout(),
+            stripes: entry.stripes()?,
+            code: protection.scheme.code(),
+            slots: array.slots().to_vec(),
+            gone: RefCell::default(),
+            computed: RefCell::default(),
+        }))
+    }
+
+    /// Returns the stripes.
+    pub(crate) fn stripes(&self) -> &Stripes {
+        &self.stripes
+    }
+
+    /// Describes the losses so far.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let computed = self.computed.borrow();
+        let (name, of) =
+            (&self.entry.name, |count: u64| if count == 1 { "chunk" } else { "chunks" });
+        let word = |(why, count): (&String, &u64)| {
+            format!("object {name:?}: {count} {} computed from other pieces: {why}", of(*count))
+        };
+        computed.iter().map(word).collect()
+    }
+
+    /// Returns a chunk, read or computed.
+    ///
+    /// # Errors
+    /// [`Error::Lost`] if too many pieces of its stripe are lost.
+    pub(crate) async fn chunk(self: &Rc<Self>, chunk: u32) -> Result<Buffer, Error> {
+        let (stripe, piece) = self.stripes.place(chunk);
+        let mut found = self.data(stripe, piece..piece + 1).await;
+        found.pop().expect("one piece was asked for")
+    }
+
+    /// Returns all chunks of a stripe, read or computed.
+    pub(crate) async fn stripe(self: &Rc<Self>, stripe: u32) -> Vec<Result<Buffer, Error>> {
+        self.data(stripe, 0..self.stripes.chunks(stripe).len()).await
+    }
+
+    /// Returns one piece as it is stored, compared with its digest.
+    ///
+    /// # Errors
+    /// The reason why it is lost.
+    pub(crate) async fn piece(&self, stripe: u32, piece: usize) -> Result<Buffer, Error> {
+        let (protection, parity) = self.entry.protected().expect("checked when it was made");
+        let index = usize::from(self.stripes.drive(stripe, piece).expect("a piece of the stripe"));
+        if parity.missing.has(protection.scheme, stripe, piece) {
+            return Err(self.corrupt(index, stripe, piece, "was never stored"));
+        }
+        let slot = self.slots.get(index).ok_or_else(|| self.unlisted(index))?;
+        let drive = slot.up()?;
+        if self.gone.borrow().contains(&index) {
+            let (drive, url, why) = (slot.name.clone(), slot.url.clone(), "its connection is lost");
+            return Err(array::Error::Down { drive, url, why: why.to_owned() }.into());
+        }
+        let read = match self.stripes.chunks(stripe).get(piece) {
+            Some(chunk) => read_chunk(drive, &self.entry, *chunk).await,
+            None => self.read_parity(drive, parity, stripe, piece).await,
+        };
+        read.inspect_err(|error| {
+            if error.is_lost() {
+                self.gone.borrow_mut().insert(index);
+            }
+        })
+    }
+
+    async fn read_parity(
+        &self,
+        drive: &Drive,
+        parity: &Parity,
+        stripe: u32,
+        piece: usize,
+    ) -> Result<Buffer, Error> {
+        let number = piece - self.stripes.scheme().data();
+        let key = self.entry.parity_key(stripe, number).expect("the object is protected");
+        let bytes = self.stripes.parity_bytes(stripe);
+        let sum = parity.sums[self.stripes.parity_number(stripe, number)];
+        match drive.objects.retrieve(&key, bytes).await {
+            Ok(Some(value)) if value.len() as u64 == u64::from(bytes) => {
+                match crc32c::crc32c(&value) == sum {
+                    true => Ok(value),
+                    false => {
+                        let why = "is not the one that was stored: its digest differs";
+                        Err(self.corrupt(drive.index, stripe, piece, why))
+                    }
+                }
+            }
+            Ok(Some(_)) => Err(self.corrupt(drive.index, stripe, piece, "has another length")),
+            Ok(None) => Err(self.corrupt(drive.index, stripe, piece, "is missing")),
+            Err(error) => Err(Error::command(drive, error)),
+        }
+    }
+
+    fn unlisted(&self, index: usize) -> Error {
+        let why = "the array file does not list it".to_owned();
+        array::Error::Down { drive: self.name(index), url: "?".to_owned(), why }.into()
+    }
+
+    fn corrupt(&self, index: usize, stripe: u32, piece: usize, what: &str) -> Error {
+        let why = format!("piece {piece} of stripe {stripe} {what}");
+        Error::Corrupt { drive: self.name(index), object: self.entry.name.clone(), why }
+    }
+
+    fn name(&self, index: usize) -> String {
+        self.slots.get(index).map_or_else(|| format!("#{index}"), |slot| slot.name.clone())
+    }
+
+    /// Returns true if the piece is known to be lost before it is read.
+    fn is_known_lost(&self, stripe: u32, piece: usize) -> bool {
+        let (protection, parity) = self.entry.protected().expect("checked when it was made");
+        let index = self.stripes.drive(stripe, piece).map_or(usize::MAX, usize::from);
+        let is_up = self.slots.get(index).is_some_and(|slot| slot.up().is_ok());
+        !is_up
+            || self.gone.borrow().contains(&index)
+            || parity.missing.has(protection.scheme, stripe, piece)
+    }
+
+    fn begin(self: &Rc<Self>, stripe: u32, piece: usize) -> Reading {
+        let pieces = Rc::clone(self);
+        spawn(Class::Foreground, async move { pieces.piece(stripe, piece).await })
+    }
+
+    /// Returns these data pieces of a stripe, read or computed.
+    async fn data(
+        self: &Rc<Self>,
+        stripe: u32,
+        wanted: Range<usize>,
+    ) -> Vec<Result<Buffer, Error>> {
+        // Data pieces that the stripe does not have are empty, and need no reading.
+        let needed = self.stripes.chunks(stripe).len();
+        let known = wanted.clone().filter(|piece| self.is_known_lost(stripe, *piece)).count();
+        let reading: Vec<(usize, Reading)> =
+            wanted.clone().map(|piece| (piece, self.begin(stripe, piece))).collect();
+        let mut others: Vec<usize> =
+            self.stripes.pieces(stripe).filter(|piece| !wanted.contains(piece)).collect();
+        // Pieces that may be there come first.
+        others.sort_by_key(|piece| self.is_known_lost(stripe, *piece));
+        let mut others = others.into_iter();
+        let more = if known == 0 { 0 } else { needed - (wanted.len() - known) };
+        let mut spare: Vec<(usize, Reading)> =
+            others.by_ref().take(more).map(|piece| (piece, self.begin(stripe, piece))).collect();
+        let (mut found, mut failed) = (Found::new(), BTreeMap::new());
+        for (piece, reading) in reading {
+            match reading.await {
+                Ok(bytes) => drop(found.insert(piece, bytes)),
+                Err(error) => drop(failed.insert(piece, error)),
+            }
+        }
+        if failed.is_empty() {
+            return found.into_values().map(Ok).collect();
+        }
+        loop {
+            for (piece, reading) in spare.drain(..) {
+                if let Ok(bytes) = reading.await {
+                    found.insert(piece, bytes);
+                }
+            }
+            let lacking = needed.saturating_sub(found.len());
+            let next = others.by_ref().take(lacking);
+            spare.extend(next.map(|piece| (piece, self.begin(stripe, piece))));
+            if lacking == 0 || spare.is_empty() {
+                break;
+            }
+        }
+        if found.len() >= needed {
+            return self.compute(stripe, wanted, found, failed).await;
+        }
+        let lost = |piece: usize| self.lost(stripe, piece, failed[&piece].to_string());
+        wanted.map(|piece| found.remove(&piece).ok_or_else(|| lost(piece))).collect()
+    }
+
+    /// Computes the pieces that failed, and returns all wanted ones.
+    async fn compute(
+        &self,
+        stripe: u32,
+        wanted: Range<usize>,
+        mut found: Found,
+        failed: BTreeMap<usize, Error>,
+    ) -> Vec<Result<Buffer, Error>> {
+        let (data, chunks) = (self.stripes.scheme().data(), self.stripes.chunks(stripe));
+        let pieces: Vec<(usize, u32)> =
+            failed.keys().map(|piece| (*piece, self.layout.chunk_len(chunks[*piece]))).collect();
+        let code = self.code.clone();
+        let empty = chunks.len()..data;
+        let decode = move || {
+            let mut rooms: Vec<Buffer> =
+                pieces.iter().map(|(_, bytes)| Buffer::zeroed(*bytes as usize)).collect();
+            let used = found.iter().map(|(piece, bytes)| (*piece, &bytes[..]));
+            let used: Vec<(usize, &[u8])> =
+                used.take(data - empty.len()).chain(empty.map(|piece| (piece, &[][..]))).collect();
+            let sources: Vec<usize> = used.iter().map(|(piece, _)| *piece).collect();
+            let names: Vec<usize> = pieces.iter().map(|(piece, _)| *piece).collect();
+            let decoder = code.decoder(&sources, &names).expect("n different pieces");
+            let bytes: Vec<&[u8]> = used.iter().map(|(_, bytes)| *bytes).collect();
+            let mut slices: Vec<&mut [u8]> = rooms.iter_mut().map(|room| &mut room[..]).collect();
+            decoder.decode(&bytes, &mut slices).expect("a room for every piece");
+            found.extend(names.into_iter().zip(rooms));
+            found
+        };
+        let Ok(mut found) = compute_fn(Class::Foreground, 0, decode).await else {
+            return wanted.map(|_| Err(Error::Lane)).collect();
+        };
+        for error in failed.values() {
+            *self.computed.borrow_mut().entry(reason(error)).or_default() += 1;
+        }
+        let result = |piece: usize| {
+            let bytes = found.remove(&piece).expect("read or computed");
+            let is_right = self.entry.sum(chunks[piece]) == Some(crc32c::crc32c(&bytes));
+            let wrong = || self.lost(stripe, piece, "the digest of the result differs".to_owned());
+            if is_right { Ok(bytes) } else { Err(wrong()) }
+        };
+        wanted.map(result).collect()
+    }
+
+    /// Returns the error of a chunk that cannot be computed.
+    fn lost(&self, stripe: u32, piece: usize, why: String) -> Error {
+        let chunk = self.stripes.chunks(stripe)[piece];
+        let (name, ranges) = (self.entry.name.clone(), vec![self.layout.bytes_of(chunk)]);
+        Error::Lost { name, ranges, why }
+    }
+}
+
+/// Returns the reason of a loss without the number of the chunk.
+fn reason(error: &Error) -> String {
+    match error {
+        Error::Corrupt { drive, .. } => format!("drive {drive} has damaged or missing pieces"),
+        error => error.to_string(),
+    }
+}
+
+/// Returns one piece of a protected object as it is stored, compared with its digest.
+///
+/// # Errors
+/// [`Error::Protection`] if there is no such piece; the reason why it cannot be read.
+pub async fn read_piece(
+    array: &Array,
+    entry: &Entry,
+    stripe: u32,
+    piece: usize,
+) -> Result<Buffer, Error> {
+    let name = &entry.name;
+    let Some(pieces) = Pieces::new(array, &Rc::new(entry.clone())) else {
+        let why = format!("object {name:?} is not protected: it has no pieces");
+        return Err(Error::Protection { why });
+    };
+    if stripe >= pieces.stripes.count() || pieces.stripes.drive(stripe, piece).is_none() {
+        let why = format!("object {name:?} has no piece {stripe}:{piece}: see `csd stat --pieces`");
+        return Err(Error::Protection { why });
+    }
+    pieces.piece(stripe, piece).await
+}

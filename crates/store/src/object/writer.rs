@@ -1,0 +1,281 @@
+//! [`Writer`]: sends the chunks of a put to their drives, and the parity of its stripes.
+//!
+//! At most [`WINDOW`] pieces of a drive are in flight. A put whose name another writer has taken
+//! notices this with its next piece after [`CHECK_INTERVAL`]. If a drive is lost while a protected
+//! object is put, its pieces are noted as missing, and the put goes on; the caller checks that
+//! enough others are durable. Invariant: a piece that is not noted was acknowledged.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use csd_reactor::{Buffer, Class, Instant, Semaphore, SemaphorePermit, now, spawn};
+
+use super::encode::{Number, Piece};
+use super::{CHECK_INTERVAL, Error, WINDOW};
+use crate::array::{Array, Drive};
+use crate::catalogue::{self, Entry, Placement};
+use crate::extent::{Claimer, UNIT_BYTES};
+use crate::layout::{self, Dealer};
+use crate::room;
+
+/// Sends pieces to the drives.
+pub(super) struct Writer<'a> {
+    array: &'a Array,
+    pub(super) entry: Entry,
+    /// Drives of the members, then other drives that may hold parity.
+    lanes: Vec<Lane>,
+    outcome: Rc<Outcome>,
+    /// Time of the last check that this put owns the name.
+    checked: Instant,
+    /// Number of chunks sent.
+    chunks: u32,
+    /// Parity sent so far, if the writer is sent any.
+    parity: Option<Parities>,
+}
+
+/// Outcome of the pieces in flight.
+#[derive(Default)]
+struct Outcome {
+    failure: RefCell<Option<Error>>,
+    missing: RefCell<Vec<Number>>,
+}
+
+/// Parity sent so far.
+struct Parities {
+    dealer: Dealer,
+    /// Chunks of a stripe.
+    width: u32,
+    stripe: u32,
+    sums: Vec<u32>,
+}
+
+struct Lane {
+    drive: Rc<Drive>,
+    window: Semaphore,
+    claimer: Option<Claimer>,
+    /// Bytes of records that it may still store, as far as is known.
+    records: u64,
+    /// Unit for the member's next chunks, and the number of its bytes in use.
+    unit: (u32, u64),
+}
+
+/// Result of a writer.
+pub(super) struct Finished {
+    /// Extents of a block placement.
+    pub(super) extents: Option<Vec<catalogue::Extents>>,
+    /// CRC-32C of the parity pieces, if the writer was sent parity.
+    pub(super) parity: Option<Vec<u32>>,
+    /// Pieces that no drive has acknowledged.
+    pub(super) missing: Vec<Number>,
+}
+
+impl<'a> Writer<'a> {
+    /// Returns a writer of the chunks of `entry`, and of its parity if it is `striped`: protected,
+    /// with stripes of consecutive chunks.
+    pub(super) async fn new(array: &'a Array, entry: &Entry, striped: bool) -> Result<Self, Error> {
+        let mut lanes = Vec::new();
+        for &member in &entry.members {
+            let drive = array.drive(member.into())?;
+            let key = catalogue::key(&entry.name);
+            let claimer = match entry.placement {
+                Placement::Kv => None,
+                Placement::Block(_) => Some(Claimer::new(drive, entry.id, key).await?),
+            };
+            lanes.push(Lane::new(drive, claimer));
+        }
+        if let Some(protection) = &entry.protection {
+            let others = protection.group.iter().filter(|drive| !entry.members.contains(drive));
+            let up = others.filter_map(|drive| array.drive(usize::from(*drive)).ok());
+            lanes.extend(up.map(|drive| Lane::new(drive, None)));
+        }
+        let parity = entry.protection.as_ref().filter(|_| striped).map(|protection| Parities {
+            dealer: Dealer::new(protection.scheme, &protection.group),
+            width: small(layout::width(protection.scheme, entry.members.len())),
+            stripe: 0,
+            sums: Vec::new(),
+        });
+        let (outcome, checked) = (Rc::default(), now());
+        Ok(Self { array, entry: entry.clone(), lanes, outcome, checked, chunks: 0, parity })
+    }
+
+    /// Checks from time to time that this put still owns the name: if not, its units of the block
+    /// namespace soon belong to another object.
+    async fn check(&mut self) -> Result<(), Error> {
+        let seen = now();
+        if seen.since(self.checked) < CHECK_INTERVAL {
+            return Ok(());
+        }
+        let (key, name) = (catalogue::key(&self.entry.name), &self.entry.name);
+        let found = catalogue::read(self.array, &key, name).await?;
+        self.checked = seen;
+        match found.newest() {
+            Some(newest) if newest.writer == self.entry.writer => Ok(()),
+            _ => Err(Error::Overtaken { name: name.clone() }),
+        }
+    }
+
+    /// Sends a chunk once its drive's window has room. An error of an earlier piece is returned
+    /// here or by [`Writer::finish`].
+    pub(super) async fn send(
+        &mut self,
+        member: usize,
+        number: u32,
+        chunk: Buffer,
+    ) -> Result<(), Error> {
+        self.chunks += 1;
+        self.send_to(member, Number::Chunk(number), chunk).await
+    }
+
+    /// Sends the parity of the next stripe of consecutive chunks; nothing if there are no pieces.
+    pub(super) async fn send_parity(&mut self, pieces: Vec<Piece>) -> Result<(), Error> {
+        let Some(parities) = self.parity.as_mut().filter(|_| !pieces.is_empty()) else {
+            return Ok(());
+        };
+        let members = &self.entry.members;
+        let count = u16::try_from(members.len()).expect("at most 1024 drives");
+        let first = parities.stripe * parities.width;
+        let chunks = first..self.chunks.min(first + parities.width);
+        let drive_of = |chunk: u32| members[layout::member(chunk, self.entry.offset, count)];
+        let drives = parities.dealer.deal(&chunks.map(drive_of).collect::<Vec<_>>());
+        parities.stripe += 1;
+        let begin = small(parities.sums.len());
+        parities.sums.extend(pieces.iter().map(|(_, sum)| *sum));
+        for (number, ((piece, _), drive)) in (begin..).zip(pieces.into_iter().zip(drives)) {
+            let number = Number::Parity(number);
+            let lane = self.lanes.iter().position(|lane| lane.drive.index == usize::from(drive));
+            match lane {
+                Some(lane) => self.send_to(lane, number, piece).await?,
+                None => self.outcome.missing.borrow_mut().push(number),
+            }
+        }
+        Ok(())
+    }
+
+    async fn send_to(&mut self, lane: usize, number: Number, piece: Buffer) -> Result<(), Error> {
+        let permit = self.lanes[lane].window.acquire(1).await;
+        self.check().await?;
+        if let Some(error) = self.outcome.failure.borrow_mut().take() {
+            return Err(error);
+        }
+        let may_miss = self.may_miss(number);
+        let place = match self.place(lane, number, piece.len() as u64).await {
+            Err(error) if may_miss && error.is_lost() => {
+                self.outcome.missing.borrow_mut().push(number);
+                return Ok(());
+            }
+            place => place?,
+        };
+        let (drive, outcome) = (Rc::clone(&self.lanes[lane].drive), Rc::clone(&self.outcome));
+        drop(spawn(Class::Foreground, async move {
+            let stored = store(&drive, place, piece).await;
+            drop(permit);
+            match stored {
+                Err(error) if may_miss && error.is_lost() => {
+                    outcome.missing.borrow_mut().push(number);
+                }
+                Err(error) => drop(outcome.failure.borrow_mut().get_or_insert(error)),
+                Ok(()) => {}
+            }
+        }));
+        Ok(())
+    }
+
+    /// Returns true if the object can do without the piece. Extents of blocks are complete, and the
+    /// parity of parts is computed from chunks that are stored.
+    fn may_miss(&self, number: Number) -> bool {
+        match number {
+            Number::Parity(_) => true,
+            Number::Chunk(_) => self.parity.is_some() && self.entry.placement == Placement::Kv,
+        }
+    }
+
+    async fn place(&mut self, lane: usize, number: Number, bytes: u64) -> Result<Place, Error> {
+        let lane = &mut self.lanes[lane];
+        if let (Number::Chunk(_), Some(claimer)) = (number, &mut lane.claimer) {
+            let (unit, used) = lane.unit;
+            let (unit, used) = match used < UNIT_BYTES {
+                true => (unit, used),
+                false => (claimer.claim(self.array).await?, 0),
+            };
+            lane.unit = (unit, used + u64::from(self.entry.chunk_bytes));
+            return Ok(Place::Blocks(u64::from(unit) * UNIT_BYTES + used));
+        }
+        let (id, number) = match number {
+            Number::Chunk(number) => (self.entry.id, number),
+            Number::Parity(number) => {
+                (self.entry.parity_id().expect("parity is of a protected object"), number)
+            }
+        };
+        lane.take(room::record_bytes(bytes)).await?;
+        Ok(Place::Value(csd_nvme::execute::chunk_key(&id.0, number)))
+    }
+
+    /// Waits for all pieces in flight.
+    pub(super) async fn finish(self) -> Result<Finished, Error> {
+        let mut extents = Vec::new();
+        for lane in self.lanes {
+            let _all: SemaphorePermit = lane.window.acquire(WINDOW).await;
+            // Writes to a block namespace are durable only after a flush; a sealed object must be
+            // durable.
+            if let Some(claimer) = lane.claimer {
+                let flushed = lane.drive.block.flush().await;
+                flushed.map_err(|error| Error::command(&lane.drive, error))?;
+                extents.push(claimer.into_extents());
+            }
+        }
+        if let Some(error) = self.outcome.failure.borrow_mut().take() {
+            return Err(error);
+        }
+        Ok(Finished {
+            extents: (!extents.is_empty()).then_some(extents),
+            parity: self.parity.map(|parities| parities.sums),
+            missing: self.outcome.missing.take(),
+        })
+    }
+}
+
+fn small(number: usize) -> u32 {
+    u32::try_from(number).expect("fewer pieces than 2^32")
+}
+
+impl Lane {
+    fn new(drive: &Rc<Drive>, claimer: Option<Claimer>) -> Self {
+        let (drive, window) = (Rc::clone(drive), Semaphore::new(WINDOW));
+        Self { drive, window, claimer, records: 0, unit: (0, UNIT_BYTES) }
+    }
+
+    /// Reserves space for a record. The rest is left to the catalogue, so that a full drive still
+    /// accepts names, and objects on blocks. The caller holds one permit of the window.
+    async fn take(&mut self, bytes: u64) -> Result<(), Error> {
+        if self.records < bytes {
+            // Once all chunks are acknowledged, the drive's usage includes them.
+            let _sent = self.window.acquire(WINDOW - 1).await;
+            self.records = room::records_left(&self.drive).await?;
+        }
+        let left = self.records.checked_sub(bytes).ok_or_else(|| Error::Full {
+            drive: self.drive.name.clone(),
+            what: "key-value part",
+            room: None,
+        })?;
+        self.records = left;
+        Ok(())
+    }
+}
+
+enum Place {
+    Value(csd_nvme::kv::Key),
+    Blocks(u64),
+}
+
+async fn store(drive: &Drive, place: Place, mut piece: Buffer) -> Result<(), Error> {
+    let stored = match place {
+        Place::Value(key) => drive.objects.store(&key, vec![piece], 0).await,
+        Place::Blocks(offset) => {
+            let block_bytes = drive.block.block_bytes() as usize;
+            let padding = piece.len().next_multiple_of(block_bytes) - piece.len();
+            piece.append(padding).fill(0);
+            drive.block.write(offset, vec![piece], false).await
+        }
+    };
+    stored.map_err(|error| Error::command(drive, error))
+}

@@ -1,0 +1,115 @@
+//! The pieces of protected objects on the media, read with plain commands and compared with the
+//! scalar code; and values on the media that belong to no object.
+
+use std::collections::BTreeSet;
+
+use csd_initiator::{Controller, Kv};
+use csd_kernels::erasure::scalar;
+use csd_nvme::execute::chunk_key;
+use csd_nvme::kv::Key;
+use csd_store::array::Array;
+use csd_store::catalogue::{Entry, ObjectId};
+use csd_store::layout::Stripes;
+use csd_store::object;
+
+use super::history::CHUNK_BYTES;
+use super::host::options;
+use super::{DRIVES, address};
+
+/// Connects to the media of all drives; `None` if one cannot be reached.
+pub async fn media() -> Option<Vec<Kv>> {
+    let mut media = Vec::new();
+    for index in 0..DRIVES {
+        let controller = Controller::connect(&address(index), &options()).await.ok()?;
+        media.push(Kv::open(&controller, 3).ok()?);
+    }
+    Some(media)
+}
+
+/// Pieces of a protected object that the media hold with the digests of its entry.
+pub struct Sound {
+    stripes: Stripes,
+    /// Piece by stripe and number.
+    pieces: Vec<(u32, usize, Vec<u8>)>,
+}
+
+impl Sound {
+    /// Reads the pieces; `None` if the object is not protected.
+    pub async fn read(media: &[Kv], entry: &Entry) -> Option<Self> {
+        let (_, parity) = entry.protected()?;
+        let (stripes, mut pieces) = (entry.stripes()?, Vec::new());
+        for stripe in 0..stripes.count() {
+            for piece in stripes.pieces(stripe) {
+                let number = piece.checked_sub(stripes.scheme().data());
+                let (key, sum) = match number {
+                    None => {
+                        let chunk = stripes.chunks(stripe)[piece];
+                        (chunk_key(&entry.id.0, chunk), entry.sum(chunk)?)
+                    }
+                    Some(number) => {
+                        let at = stripes.parity_number(stripe, number);
+                        (entry.parity_key(stripe, number)?, parity.sums[at])
+                    }
+                };
+                let drive = usize::from(stripes.drive(stripe, piece)?);
+                let bytes = u32::try_from(CHUNK_BYTES).unwrap();
+                if let Ok(Some(value)) = media[drive].retrieve(&key, bytes).await
+                    && crc32c::crc32c(&value) == sum
+                {
+                    pieces.push((stripe, piece, value.to_vec()));
+                }
+            }
+        }
+        Some(Self { stripes, pieces })
+    }
+
+    /// Returns true if every stripe has as many pieces as data, so that nothing is lost.
+    pub fn is_enough(&self) -> bool {
+        (0..self.stripes.count()).all(|stripe| {
+            let found = self.pieces.iter().filter(|(of, ..)| *of == stripe).count();
+            found >= self.stripes.chunks(stripe).len()
+        })
+    }
+
+    /// Compares the pieces with those of the object's bytes; returns what differs. Any n pieces of
+    /// a stripe that are equal to the code's give all others.
+    pub fn differences(&self, entry: &Entry, bytes: &[u8]) -> Vec<String> {
+        let (code, chunk) = (self.stripes.scheme().code(), usize::try_from(CHUNK_BYTES).unwrap());
+        let mut found = Vec::new();
+        for (stripe, piece, held) in &self.pieces {
+            let of_chunk = |number: &u32| {
+                let begin = usize::try_from(*number).unwrap() * chunk;
+                &bytes[begin..bytes.len().min(begin + chunk)]
+            };
+            let data: Vec<&[u8]> = self.stripes.chunks(*stripe).iter().map(of_chunk).collect();
+            let expected = match piece.checked_sub(code.data()) {
+                None => data[*piece].to_vec(),
+                Some(parity) => scalar::parity(&code, parity, &data),
+            };
+            if *held != expected {
+                found.push(format!("{:?}: piece {stripe}:{piece} is not the code's", entry.name));
+            }
+        }
+        found
+    }
+}
+
+/// Deletes what no entry refers to, and returns what is left of it; `None` if a drive cannot be
+/// reached.
+pub async fn left_after_reclaim(array: &Array, media: &[Kv]) -> Option<Vec<String>> {
+    object::reclaim(array).await.ok()?;
+    let listed = object::list(array).await.ok()?;
+    let entries = listed.sealed.iter().chain(&listed.staged);
+    let known: BTreeSet<ObjectId> = entries.flat_map(Entry::ids).collect();
+    let mut left = Vec::new();
+    for (index, kv) in media.iter().enumerate() {
+        let is_chunk = |key: &&Key| key.as_bytes().len() == 16 && key.as_bytes()[0] >= 0x80;
+        for key in kv.list_all(&[]).await.ok()?.iter().filter(is_chunk) {
+            let id = ObjectId(*key.as_bytes().first_chunk().unwrap());
+            if !known.contains(&id) {
+                left.push(format!("drive {index} holds {key:?} of no object"));
+            }
+        }
+    }
+    Some(left)
+}
