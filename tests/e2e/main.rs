@@ -16,6 +16,7 @@
 //! - [`drive_status`]: what drives say of themselves
 //! - [`growth`]: more drives for an array that has objects
 //! - [`transfer`]: objects to files and back
+//! - [`tunnel`]: two network namespaces, joined by a drive
 //! - [`kv`]: values and long objects of a key-value namespace
 //! - [`inputs`]: several files, sizes, empty cells, weights
 //! - [`lifecycle`]: drives and arrays: up, status, down, what they refuse
@@ -80,4 +81,5 @@ mod single;
 mod sources;
 mod subjects;
 mod transfer;
+mod tunnel;
 mod ways;

@@ -2,9 +2,45 @@
 
 use std::net::IpAddr;
 
-use clap::{Args, value_parser};
+use clap::{Args, Subcommand, value_parser};
 
 use super::parse_nqn;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tunnel {
+    /// Make a network device of one end of a drive's tunnel, until SIGTERM or SIGINT
+    ///
+    /// Its address and MTU are those that the drive was started with. A URL of nvme+tcp:// has the
+    /// host's end, one of nvme+unix:// the drive's. While the drive is away packets wait or are
+    /// lost, as on a cut cable; the device stays.
+    #[command(after_help = "\
+Examples:
+  csd tunnel up --drive nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.csdstore:drive
+  csd tunnel up --drive nvme+unix:///run/d0.sock/nqn.2026-11.io.csdstore:drive --netns d0")]
+    Up(Up),
+}
+
+/// Options of `csd tunnel up`.
+#[derive(Args, Debug)]
+pub(crate) struct Up {
+    /// A drive's name in the array, or its URL
+    #[arg(long, value_name = "NAME|URL")]
+    pub(crate) drive: String,
+    /// Network namespace for the device: a name of `ip netns`, or a path [default: this one]
+    #[arg(long, value_name = "NAME|PATH")]
+    pub(crate) netns: Option<String>,
+    /// Name of the device, at most 15 characters
+    #[arg(long, value_name = "NAME", value_parser = parse_device, default_value = "csd0")]
+    pub(crate) device: String,
+}
+
+fn parse_device(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    match text.len() {
+        1..=15 if text.chars().all(is_plain) && !text.starts_with('.') => Ok(text.to_owned()),
+        _ => Err("a device's name has 1 to 15 letters, digits, - or _".to_owned()),
+    }
+}
 
 /// Options of a drive's tunnel.
 #[derive(Args, Debug)]
