@@ -13,8 +13,8 @@ use crate::instant::Instant;
 pub(crate) struct Idling {
     spin: Duration,
     pub(crate) turns_since_poll: u32,
-    /// True if the last turn deferred background tasks for foreground ones.
-    pub(crate) background_waits: bool,
+    /// True if the last turn deferred tunnel and background tasks for foreground ones.
+    pub(crate) others_wait: bool,
     /// Grows when work came within a spin's length, falls when it did not; the core spins while
     /// this is above 0.
     credit: u8,
@@ -25,7 +25,7 @@ const CREDIT_MAX: u8 = 8;
 impl Idling {
     pub(crate) fn new(spin_us: u32) -> Self {
         let spin = Duration::from_micros(spin_us.into());
-        Self { spin, turns_since_poll: 0, background_waits: false, credit: 0 }
+        Self { spin, turns_since_poll: 0, others_wait: false, credit: 0 }
     }
 
     pub(crate) fn wait(&mut self, core: &Core) -> io::Result<()> {
