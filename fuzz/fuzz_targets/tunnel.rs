@@ -18,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
         let before = list.len();
         Frame { header: *header, packet }.encode(&mut list);
         assert!(list.len() >= before + VIRTIO_NET_BYTES + packet.len());
-        let _address = Frame { header: *header, packet }.source();
+        let _addresses = Frame { header: *header, packet }.addresses();
     }
     assert_eq!(list, data, "a sound list has one form");
     assert_eq!(fitting(data, data.len()), data.len());

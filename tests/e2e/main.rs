@@ -16,6 +16,8 @@
 //! - [`drive_status`]: what drives say of themselves
 //! - [`growth`]: more drives for an array that has objects
 //! - [`transfer`]: objects to files and back
+//! - [`tunnel`]: network namespaces ([`netns`]) that drives join; [`tunnel_faults`]: connections
+//!   that go on
 //! - [`kv`]: values and long objects of a key-value namespace
 //! - [`inputs`]: several files, sizes, empty cells, weights
 //! - [`lifecycle`]: drives and arrays: up, status, down, what they refuse
@@ -65,6 +67,7 @@ mod media;
 mod memory;
 mod messages;
 mod misfits;
+mod netns;
 mod objects;
 mod operations;
 mod options;
@@ -82,4 +85,6 @@ mod single;
 mod sources;
 mod subjects;
 mod transfer;
+mod tunnel;
+mod tunnel_faults;
 mod ways;

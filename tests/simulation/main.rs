@@ -39,6 +39,7 @@ mod stalled;
 mod strangers;
 mod tombstone;
 mod tunnel;
+mod tunnel_lives;
 mod tunnel_waits;
 mod uncertain;
 mod workload;

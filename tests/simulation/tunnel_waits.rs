@@ -149,6 +149,9 @@ fn abort_ends_a_receive_that_waits_and_counts_nowhere() {
     assert!(page.contains(&format!("csd_commands_total{{{labels}}} 1\n")));
     assert!(page.contains(&format!("csd_command_seconds_count{{{labels}}} 0\n")));
     assert!(!page.contains("csd_command_errors_total{code=\"007h\""));
+    // Its connection's time is not that of hosts' commands.
+    let of_tunnel = |line: &&str| line.contains("class=\"tunnel\"") && !line.ends_with(" 0");
+    assert_eq!(page.lines().filter(of_tunnel).count(), 1, "one core has the connection: {page}");
 }
 
 #[test]

@@ -1,13 +1,14 @@
 """A second host for a drive, next to the kernel's: one queue, in plain bytes.
 
-Only what the check of two hosts needs: Connect, Read, Write, Flush. It waits for every answer
-before it sends more.
+It connects by TCP, or by the Unix socket of the drive's inside. Only what the checks need: Connect,
+Read, Write, Flush, and the tunnel's commands. It waits for every answer before it sends more.
 """
 
 import hashlib
 import os
 import socket
 import struct
+from pathlib import Path
 
 HEADER_BYTES = 72
 IN_CAPSULE, TRANSPORT = 0x01, 0x5A
@@ -26,8 +27,13 @@ class Refused(Exception):
 class Queue:
     """A connection and the queue on it."""
 
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+    def __init__(self, door: int | Path) -> None:
+        if isinstance(door, Path):
+            self.socket = socket.socket(socket.AF_UNIX)
+            self.socket.settimeout(30)
+            self.socket.connect(str(door))
+        else:
+            self.socket = socket.create_connection(("127.0.0.1", door), timeout=30)
         self.socket.sendall(struct.pack("<BBBBI120x", 0, 0, 128, 0, 128))
         if self._exactly(128)[0] != 1:
             raise Refused("no ICResp")
@@ -78,13 +84,15 @@ def entry(opcode: int, nsid: int = 0, dwords: dict[int, int] | None = None) -> b
 class OtherHost:
     """A host that is connected to a drive's block namespace."""
 
-    def __init__(self, port: int, subsystem: str, host_id: str, host: str, block: int) -> None:
+    def __init__(
+        self, door: int | Path, subsystem: str, host_id: str, host: str, block: int
+    ) -> None:
         self.block = block
         identity = bytes.fromhex(host_id.replace("-", "")), subsystem, host
-        self.admin = Queue(port)
+        self.admin = Queue(door)
         controller = _connect(self.admin, 0, 0xFFFF, *identity)
         self.admin.command(entry(FABRICS, PROPERTY_SET, {11: 0x14, 12: ENABLE}))
-        self.io = Queue(port)
+        self.io = Queue(door)
         _connect(self.io, 1, controller, *identity)
 
     def write_random(self, offset: int, count: int) -> str:

@@ -10,6 +10,7 @@ import base64
 import os
 import shutil
 import sys
+import tempfile
 import time
 import zlib
 from collections import Counter
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import image
 import mooncake
+from inside import InsideEnd
 from machine import Machine, Outcome
 from other import OtherHost, Refused
 from served import Drive
@@ -123,6 +125,9 @@ def one_round(options: argparse.Namespace, made: Path, block: int) -> Counter[st
     blocks = Drive(options.csd, folder, "blocks", block, ["--expose", "block"])
     drives.append(blocks)
     known["BLOCKS"] = f"{blocks.port} {blocks.nqn}"
+    tunnel, inside_end = with_tunnel(options, folder, block)
+    drives.append(tunnel)
+    known["TUNNEL"] = f"{tunnel.port} {tunnel.nqn}"
     disks, known["MOONCAKE"] = caches(options)
 
     def boot() -> Machine:
@@ -143,6 +148,7 @@ def one_round(options: argparse.Namespace, made: Path, block: int) -> Counter[st
             counts["fail"] += 1
     finally:
         machine.end()
+        inside_end.close()
         for each in drives:
             each.stop()
         # Gigabytes that nobody reads; the logs stay.
@@ -194,6 +200,15 @@ def with_secrets(
     if group:
         more += ["--auth-hash", str(bits), "--auth-group", group]
     return Drive(options.csd, folder, name, block, more)
+
+
+def with_tunnel(options: argparse.Namespace, folder: Path, block: int) -> tuple[Drive, InsideEnd]:
+    """Start a drive with a tunnel, and an end at its inside that answers echo requests."""
+    # The path of a Unix socket is short, and the folder's may not be.
+    socket = Path(tempfile.mkdtemp(prefix="csd-vm-")) / "inside"
+    more = ["--inside", str(socket), "--tunnel-host", HOST_NQN]
+    drive = Drive(options.csd, folder, "tunnel", block, more)
+    return drive, InsideEnd(socket, drive.nqn)
 
 
 class Wishes:

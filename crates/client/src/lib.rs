@@ -27,6 +27,7 @@
 //! - `ordered`: futures that run together; `pages`: the position of a listing
 //! - `operation`: single commands as values, and batches of them
 //! - `client`: the connection for threads
+//! - `tunnel`: one end of a drive's tunnel
 //! - `volume`: a block namespace as bytes, reconnected when its connection is lost
 
 mod client;
@@ -39,6 +40,7 @@ mod pages;
 mod secrets;
 mod session;
 mod settings;
+mod tunnel;
 mod volume;
 
 pub use client::{Client, Keys};
@@ -49,6 +51,9 @@ pub use operation::{Operation, Outcome};
 pub use secrets::load_secrets;
 pub use session::{Info, Session};
 pub use settings::Settings;
+pub use tunnel::{
+    Gate, Packets, TunnelCounts, TunnelEnd, TunnelError, TunnelLog, TunnelPort,
+};
 pub use volume::{Retry, Volume, VolumeError};
 
 pub use csd_initiator::{Address, Options, Secrets};

@@ -1,7 +1,7 @@
 //! [`Ordered`]: futures that run together and yield their outputs in the order they were added.
 //!
-//! Starts nothing by itself: [`Ordered::next`] polls. Invariant: every future is polled until it
-//! has ended, or dropped with this.
+//! [`Ordered::next`] polls; [`Ordered::begin`] polls a new one once. Invariant: every future is
+//! polled until it has ended, or dropped with this.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -22,6 +22,17 @@ impl<'a, T> Ordered<'a, T> {
 
     pub(crate) fn push(&mut self, future: impl Future<Output = T> + 'a) {
         self.0.push_back(Slot::Running(Box::pin(future)));
+    }
+
+    /// Adds a future and polls it once, after those that were added before.
+    pub(crate) async fn begin(&mut self, future: impl Future<Output = T> + 'a) {
+        let mut future: Pin<Box<dyn Future<Output = T> + 'a>> = Box::pin(future);
+        let polled = poll_fn(|cx| match future.as_mut().poll(cx) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending => Poll::Ready(None),
+        });
+        let output = polled.await;
+        self.0.push_back(output.map_or(Slot::Running(future), Slot::Done));
     }
 
     pub(crate) fn len(&self) -> usize {

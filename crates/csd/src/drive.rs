@@ -193,7 +193,7 @@ fn resources(options: &Serve) -> Result<Resources, Failure> {
             memory_bytes: programs.program_memory,
             ..Limits::for_s(programs.program_time)
         },
-        tunnel: options.tunnel.options(),
+        tunnel: options.tunnel.options().map_err(Failure::usage)?,
         shared_compute: programs.shared_compute,
     })
 }

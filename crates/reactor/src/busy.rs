@@ -13,6 +13,8 @@ use crate::class::Class;
 pub struct BusyTimes {
     /// Time polling [`Class::Foreground`] tasks, ns.
     pub foreground_ns: u64,
+    /// Time polling [`Class::Tunnel`] tasks, ns.
+    pub tunnel_ns: u64,
     /// Time polling [`Class::Background`] tasks, ns.
     pub background_ns: u64,
     /// Time polling [`Class::System`] tasks, and in the loop itself while there was work, ns.
@@ -37,6 +39,7 @@ impl BusyTimes {
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             foreground_ns: self.foreground_ns.saturating_sub(earlier.foreground_ns),
+            tunnel_ns: self.tunnel_ns.saturating_sub(earlier.tunnel_ns),
             background_ns: self.background_ns.saturating_sub(earlier.background_ns),
             system_ns: self.system_ns.saturating_sub(earlier.system_ns),
             spin_ns: self.spin_ns.saturating_sub(earlier.spin_ns),
@@ -51,7 +54,7 @@ impl BusyTimes {
     /// Returns the busy time of the core's own thread over all classes, ns.
     #[must_use]
     pub fn busy_ns(&self) -> u64 {
-        self.foreground_ns + self.background_ns + self.system_ns
+        self.foreground_ns + self.tunnel_ns + self.background_ns + self.system_ns
     }
 }
 
@@ -72,6 +75,7 @@ impl Meter {
     pub(crate) fn charge(&self, spent_ns: u64, class: Class) {
         self.update(|times| match class {
             Class::Foreground => times.foreground_ns += spent_ns,
+            Class::Tunnel => times.tunnel_ns += spent_ns,
             Class::Background => times.background_ns += spent_ns,
             Class::System => times.system_ns += spent_ns,
         });

@@ -15,8 +15,8 @@ pub(crate) struct Idling {
     /// Turns since the back end was polled, and when that was, ns.
     turns_since_poll: u32,
     polled_ns: u64,
-    /// True if the last turn deferred background tasks for foreground ones.
-    pub(crate) background_waits: bool,
+    /// True if the last turn deferred tunnel and background tasks for foreground ones.
+    pub(crate) others_wait: bool,
     /// Grows when work came within a spin's length, falls when it did not; the core spins while
     /// this is above 0.
     credit: u8,
@@ -31,7 +31,7 @@ const POLL_NS: u64 = 10_000;
 impl Idling {
     pub(crate) fn new(spin_us: u32) -> Self {
         let spin = Duration::from_micros(spin_us.into());
-        Self { spin, turns_since_poll: 0, polled_ns: 0, background_waits: false, credit: 0 }
+        Self { spin, turns_since_poll: 0, polled_ns: 0, others_wait: false, credit: 0 }
     }
 
     /// Counts a turn, the last of whose tasks returned at `now_ns`. Returns true if the back end

@@ -1,4 +1,4 @@
-//! [`join`]: runs two futures on the same task until both have ended.
+//! [`join`] and [`race`]: run two futures on the same task, until both have ended or one has.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -30,6 +30,16 @@ pub async fn join<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Output) {
     .await
 }
 
+/// Polls both futures until one has ended, and returns its output. The other one is dropped.
+pub async fn race<T>(a: impl Future<Output = T>, b: impl Future<Output = T>) -> T {
+    let (mut a, mut b) = (pin!(a), pin!(b));
+    poll_fn(move |cx| match a.as_mut().poll(cx) {
+        Poll::Pending => b.as_mut().poll(cx),
+        ready => ready,
+    })
+    .await
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
@@ -37,6 +47,15 @@ mod tests {
     use std::task::{Context, Waker};
 
     use super::*;
+
+    #[test]
+    fn the_first_to_end_ends_a_race() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut won = pin!(race(std::future::pending(), ready(2)));
+        assert_eq!(won.as_mut().poll(&mut cx), Poll::Ready(2));
+        let mut won = pin!(race(ready(1), ready(2)));
+        assert_eq!(won.as_mut().poll(&mut cx), Poll::Ready(1));
+    }
 
     #[test]
     fn both_run_and_each_ends_once() {

@@ -76,7 +76,7 @@ pub use door::{Completions, Door, Hosted, Pending, Unanswered};
 pub use endpoint::Endpoint;
 pub use file::{DirectAlignment, File, FileOptions};
 pub use instant::Instant;
-pub use join::join;
+pub use join::{join, race};
 pub use mapped::MappedFile;
 pub use net::{DetachedStream, Listener, Stream};
 pub use outlet::Outlet;

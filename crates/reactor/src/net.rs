@@ -4,12 +4,14 @@
 //! a refusal. Invariants: a socket belongs to the core that made or attached it; each direction has
 //! one waiter, the latest.
 
+use std::fs::File;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
+use crate::backend::socket::StreamSocket;
 use crate::backend::{Backend, Detached, Direction, SocketKey};
 use crate::core::{current, try_current};
 use crate::endpoint::Endpoint;
@@ -86,6 +88,16 @@ impl Listener {
 pub struct Stream(Socket);
 
 impl Stream {
+    /// Watches a device that carries packets, such as a TUN device; its descriptor is non-blocking.
+    /// Each transfer is one packet. The simulation has no devices.
+    ///
+    /// # Errors
+    /// If the kernel refuses to watch it.
+    pub fn of_device(device: File) -> io::Result<Self> {
+        let device = Detached::Os(StreamSocket::Device(device));
+        Socket::here(|backend| backend.attach(device)).map(Self)
+    }
+
     /// Connects to `to`, over TCP with `TCP_NODELAY`.
     ///
     /// # Errors

@@ -1,4 +1,5 @@
-//! A core's ready tasks: prompt ones (foreground and system) apart from background ones.
+//! A core's ready tasks: prompt ones (foreground and system), then those that yield to them, by
+//! class.
 //!
 //! The loop in `runtime` decides which task runs next. Invariants: tasks of one kind run in the
 //! order in which they became ready; nothing stays borrowed when a method returns.
@@ -9,48 +10,53 @@ use std::collections::VecDeque;
 use crate::class::Class;
 use crate::task::TaskKey;
 
-/// Ready tasks, oldest first.
+/// Classes of the tasks that yield, in the order of their queues.
+pub(crate) const YIELDING: [Class; 2] = [Class::Tunnel, Class::Background];
+
+/// Ready tasks by kind, oldest first.
 #[derive(Default)]
-pub(crate) struct Ready {
-    /// Foreground and system tasks.
-    prompt: RefCell<VecDeque<TaskKey>>,
-    background: RefCell<VecDeque<TaskKey>>,
+pub(crate) struct Ready([RefCell<VecDeque<TaskKey>>; 1 + YIELDING.len()]);
+
+/// Returns the queue of a class: the first one is that of prompt tasks.
+fn queue_of(class: Class) -> usize {
+    YIELDING.iter().position(|yielding| *yielding == class).map_or(0, |at| at + 1)
 }
 
 impl Ready {
     pub(crate) fn push(&self, key: TaskKey) {
-        let queue = match key.class {
-            Class::Foreground | Class::System => &self.prompt,
-            Class::Background => &self.background,
-        };
-        queue.borrow_mut().push_back(key);
+        self.0[queue_of(key.class)].borrow_mut().push_back(key);
     }
 
-    /// Takes out the task at `position`, counted through the prompt ones first.
-    pub(crate) fn take(&self, position: usize) -> Option<TaskKey> {
-        match position.checked_sub(self.prompt()) {
-            None => self.prompt.borrow_mut().remove(position),
-            Some(position) => self.background.borrow_mut().remove(position),
+    /// Takes out the task at `position`, counted through the queues in their order.
+    pub(crate) fn take(&self, mut position: usize) -> Option<TaskKey> {
+        for queue in &self.0 {
+            let mut queue = queue.borrow_mut();
+            if position < queue.len() {
+                return queue.remove(position);
+            }
+            position -= queue.len();
         }
+        None
     }
 
     pub(crate) fn clear(&self) {
-        self.prompt.borrow_mut().clear();
-        self.background.borrow_mut().clear();
+        self.0.iter().for_each(|queue| queue.borrow_mut().clear());
     }
 
     /// Returns the number of ready tasks.
     pub(crate) fn all(&self) -> usize {
-        self.prompt() + self.background()
+        self.0.iter().map(|queue| queue.borrow().len()).sum()
     }
 
     /// Returns the number of ready foreground and system tasks.
     pub(crate) fn prompt(&self) -> usize {
-        self.prompt.borrow().len()
+        self.0[0].borrow().len()
     }
 
-    /// Returns the number of ready [`Class::Background`] tasks.
-    pub(crate) fn background(&self) -> usize {
-        self.background.borrow().len()
+    /// Returns the number of ready tasks of a class that yields, and the position of the first.
+    pub(crate) fn yielding(&self, class: Class) -> (usize, usize) {
+        let queue = queue_of(class);
+        let before = self.0[..queue].iter().map(|queue| queue.borrow().len()).sum();
+        (self.0[queue].borrow().len(), before)
     }
 }

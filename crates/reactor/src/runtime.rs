@@ -26,6 +26,7 @@ use crate::config::Config;
 use crate::core::{Core, CoreId, Entered};
 use crate::idling::{Idling, guard_compute};
 use crate::mailbox::Shared;
+use crate::ready::YIELDING;
 
 /// Error that ended a runtime.
 #[derive(Debug, thiserror::Error)]
@@ -289,8 +290,8 @@ fn make_backend(
     }
 }
 
-/// Time for background tasks between two checks for foreground tasks, ns; a task that is being
-/// polled may overrun it.
+/// Time for the tasks of a class that yields between two checks for foreground tasks, ns; a task
+/// that is being polled may overrun it.
 const SLICE_NS: u64 = 10_000;
 
 /// Runs one turn of the loop; does not wait once the main future is done.
@@ -311,34 +312,45 @@ fn turn(core: &Core, idling: &mut Idling, done: &dyn Fn() -> bool) -> io::Result
         return Ok(());
     }
     guard_compute(core);
-    // Answers leave here, before anything of the background runs.
+    // Answers leave here, before anything that yields to hosts runs.
     core.backend.poll(Some(0))?;
     let polled_ns = core.backend.now().ns();
     idling.polled(polled_ns);
     core.meter.charge_until(polled_ns, Class::System);
-    run_background(core, idling);
+    run_yielding(core, idling);
     if core.ready.all() > 0 || core.shared.is_pending() {
         return Ok(());
     }
     idling.wait(core)
 }
 
-/// Polls background tasks for up to a slice of time; defers them by one turn if a foreground task
-/// is ready.
-fn run_background(core: &Core, idling: &mut Idling) {
-    let ready = core.ready.background();
-    idling.background_waits = ready > 0 && core.ready.prompt() > 0 && !idling.background_waits;
-    if idling.background_waits {
+/// Polls tunnel tasks and then background ones, each for up to a slice of time; defers them by one
+/// turn if a foreground task is ready.
+fn run_yielding(core: &Core, idling: &mut Idling) {
+    let prompt = core.ready.prompt();
+    let waiting = core.ready.all() > prompt;
+    idling.others_wait = waiting && prompt > 0 && !idling.others_wait;
+    if idling.others_wait {
+        return;
+    }
+    YIELDING.into_iter().for_each(|class| run_slice(core, class));
+    core.flush_messages();
+}
+
+/// Polls ready tasks of a class that yields for up to a slice of time.
+fn run_slice(core: &Core, class: Class) {
+    let (ready, _) = core.ready.yielding(class);
+    if ready == 0 {
         return;
     }
     let began_ns = core.backend.now().ns();
     for _ in 0..ready {
-        let now_ns = poll_oldest(core, core.ready.prompt());
+        let (_, first) = core.ready.yielding(class);
+        let now_ns = poll_oldest(core, first);
         if now_ns.is_some_and(|now_ns| now_ns - began_ns >= SLICE_NS) {
             break;
         }
     }
-    core.flush_messages();
 }
 
 /// Polls the ready task at `position`; returns the time when it returned, ns.

@@ -5,17 +5,18 @@ mod common;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use csd_reactor::{BackendKind, Class, CoreId, spawn, yield_now};
+use csd_reactor::{BackendKind, Class, CoreId, busy, spawn, yield_now};
 
 everywhere! {
-    background_tasks_do_not_starve: 1;
+    tasks_that_yield_do_not_starve: 1;
 }
 
-async fn background_tasks_do_not_starve(_core: CoreId) {
+async fn tasks_that_yield_do_not_starve(_core: CoreId) {
     let ended = Rc::new(Cell::new(0));
-    for _ in 0..20 {
+    for number in 0..20 {
         let ended = Rc::clone(&ended);
-        drop(spawn(Class::Background, async move {
+        let class = if number % 2 == 0 { Class::Tunnel } else { Class::Background };
+        drop(spawn(class, async move {
             for _ in 0..50 {
                 yield_now().await;
             }
@@ -26,15 +27,17 @@ async fn background_tasks_do_not_starve(_core: CoreId) {
     while ended.get() < 20 {
         yield_now().await;
     }
+    let spent = busy();
+    assert!(spent.tunnel_ns > 0 && spent.background_ns > 0, "{spent:?}");
 }
 
 /// In a real core only: the simulation polls in any order.
 #[test]
-fn a_hosts_task_goes_before_background_ones() {
+fn a_hosts_task_goes_before_those_that_yield() {
     for backend in [BackendKind::Uring, BackendKind::Epoll] {
         common::real(backend, 1, |_core| async {
             let order = Rc::new(RefCell::new(Vec::new()));
-            let tasks: Vec<_> = [Class::Background, Class::Background, Class::Foreground]
+            let tasks: Vec<_> = [Class::Background, Class::Tunnel, Class::Foreground]
                 .into_iter()
                 .enumerate()
                 .map(|(index, class)| {

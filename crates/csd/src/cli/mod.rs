@@ -17,7 +17,7 @@ pub(crate) mod program;
 pub(crate) mod run;
 mod secret;
 pub(crate) mod tuning;
-mod tunnel;
+pub(crate) mod tunnel;
 pub(crate) mod ways;
 
 pub(crate) use array::{Add, Array, Down, Media, Rebuild, Up};
@@ -103,6 +103,9 @@ pub(crate) enum Command {
     Array(Array),
     /// Make a drive's blocks a file of this machine, until it is unmounted (FUSE)
     Attach(attach::Attach),
+    /// Make a network device of a drive's tunnel
+    #[command(subcommand)]
+    Tunnel(tunnel::Tunnel),
     /// Store files as objects
     Put(Put),
     /// Fetch an object, checking its digest
@@ -221,6 +224,7 @@ impl Command {
             Self::Array(Array::Rebuild(_)) => "array rebuild",
             Self::Array(Array::Down(_)) => "array down",
             Self::Attach(_) => "attach",
+            Self::Tunnel(tunnel::Tunnel::Up(_)) => "tunnel up",
             Self::Put(_) => "put",
             Self::Get(_) => "get",
             Self::Ls(_) => "ls",

@@ -164,6 +164,7 @@ fn cores(page: &mut String, times: &[BusyTimes]) {
     for (core, times) in times.iter().enumerate() {
         for (class, ns) in [
             ("foreground", times.foreground_ns),
+            ("tunnel", times.tunnel_ns),
             ("background", times.background_ns),
             ("system", times.system_ns),
             ("spin", times.spin_ns),

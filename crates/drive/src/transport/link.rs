@@ -94,6 +94,8 @@ pub struct Link {
     // True if the connection ends when everything queued was sent.
     closing: Cell<bool>,
     draining: Cell<bool>,
+    // True once a command of the connection has an end of the tunnel.
+    tunnel: Cell<bool>,
     // Waker of the loop, for changes that come from outside its turns.
     waker: RefCell<Option<Waker>>,
     in_turn: Cell<bool>,
@@ -128,6 +130,7 @@ impl Link {
             ended: Cell::new(false),
             closing: Cell::new(false),
             draining: Cell::new(false),
+            tunnel: Cell::new(false),
             waker: RefCell::new(None),
             in_turn: Cell::new(false),
         }
@@ -208,6 +211,17 @@ impl Link {
     /// Returns true once no new commands are taken.
     pub fn is_draining(&self) -> bool {
         self.draining.get()
+    }
+
+    /// Notes that the connection carries packets of the tunnel: from here on its work yields to
+    /// that of other connections.
+    pub fn carry_tunnel(&self) {
+        self.tunnel.set(true);
+    }
+
+    /// Returns true once the connection carries packets of the tunnel.
+    pub fn carries_tunnel(&self) -> bool {
+        self.tunnel.get()
     }
 
     /// Returns true for the connection of an admin queue.

@@ -67,17 +67,25 @@ impl Outgoing {
         self.pieces.is_empty()
     }
 
-    /// Calls `send` with the next slices. It returns the number of bytes that it sent.
+    /// Calls `send` with the next slices, of at most `most` bytes. It returns the number of bytes
+    /// that it sent.
     pub fn send<E>(
         &mut self,
+        most: usize,
         send: impl FnOnce(&[IoSlice<'_>]) -> Result<Option<usize>, E>,
     ) -> Result<Option<usize>, E> {
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-        let mut used = 0;
+        let (mut used, mut left) = (0, most);
         for (slot, piece) in slices.iter_mut().zip(&self.pieces) {
             let skip = if used == 0 { self.gone } else { 0 };
-            *slot = IoSlice::new(&piece.bytes()[skip..]);
+            let bytes = &piece.bytes()[skip..];
+            let bytes = &bytes[..bytes.len().min(left)];
+            if bytes.is_empty() {
+                break;
+            }
+            *slot = IoSlice::new(bytes);
             used += 1;
+            left -= bytes.len();
         }
         let sent = send(&slices[..used])?;
         if let Some(count) = sent {

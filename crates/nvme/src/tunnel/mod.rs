@@ -18,7 +18,7 @@ use crate::wire::layout;
 pub use log::{LOG_VERSION, LogEntry, LogHeader, encode_log, parse_log};
 
 /// Length of the length field of a frame, bytes.
-const LENGTH_BYTES: usize = 4;
+pub const LENGTH_BYTES: usize = 4;
 /// Length of a virtio-net header without number of buffers, as TUN devices of Linux have it, bytes.
 pub const VIRTIO_NET_BYTES: usize = 10;
 /// Longest packet: the longest IPv4 packet, bytes.
@@ -151,11 +151,13 @@ impl Frame<'_> {
         list.resize(list.len().next_multiple_of(4), 0);
     }
 
-    /// Returns the source address of the packet.
-    pub fn source(&self) -> IpAddr {
+    /// Returns the addresses of a sound frame's packet: source and destination.
+    pub fn addresses(&self) -> (IpAddr, IpAddr) {
+        let v4 = |at: usize| <[u8; 4]>::try_from(&self.packet[at..at + 4]).expect("four bytes");
+        let v6 = |at: usize| <[u8; 16]>::try_from(&self.packet[at..at + 16]).expect("sixteen");
         match self.packet[0] >> 4 {
-            4 => <[u8; 4]>::try_from(&self.packet[12..16]).expect("four bytes").into(),
-            _ => <[u8; 16]>::try_from(&self.packet[8..24]).expect("sixteen bytes").into(),
+            4 => (v4(12).into(), v4(16).into()),
+            _ => (v6(8).into(), v6(24).into()),
         }
     }
 
@@ -179,6 +181,22 @@ impl Frame<'_> {
             && (!is_segmented || header.gso_size() > 0)
             && (is_segmented || header.gso_type() == 0)
     }
+}
+
+/// Completes a frame in place: the header and the packet, of `length` bytes together, stand at
+/// [`LENGTH_BYTES`]. Writes the length and the padding, and returns the length of the frame; `None`
+/// if it is not sound, or `list` has no room for the padding.
+pub fn seal(list: &mut [u8], length: usize) -> Option<usize> {
+    let whole = (LENGTH_BYTES + length).next_multiple_of(4);
+    let frame = list.get(LENGTH_BYTES..LENGTH_BYTES + length)?;
+    let (header, packet) = frame.split_at_checked(VIRTIO_NET_BYTES)?;
+    let is_sound = Frame { header: VirtioNet::parse(header)?, packet }.is_sound();
+    if !is_sound || packet.len() > PACKET_BYTES_MAX || whole > list.len() {
+        return None;
+    }
+    list[..LENGTH_BYTES].copy_from_slice(&u32::try_from(length).ok()?.to_le_bytes());
+    list[LENGTH_BYTES + length..whole].fill(0);
+    Some(whole)
 }
 
 /// Parses a list of frames.
@@ -268,6 +286,27 @@ mod tests {
     }
 
     #[test]
+    fn frames_sealed_in_place_are_those_encoded() {
+        for length in [20, 21, 1500, PACKET_BYTES_MAX] {
+            let expected = plain(&packet(4, length, 7));
+            // Bytes of an earlier frame are there.
+            let mut list = vec![0xEE; FRAME_BYTES_MAX as usize];
+            list[LENGTH_BYTES..LENGTH_BYTES + VIRTIO_NET_BYTES].fill(0);
+            list[14..14 + length].copy_from_slice(&packet(4, length, 7));
+            assert_eq!(seal(&mut list, VIRTIO_NET_BYTES + length), Some(expected.len()));
+            assert!(list[..expected.len()] == expected, "{length}");
+            assert_eq!(seal(&mut list[..VIRTIO_NET_BYTES + length], 10 + length), None);
+            list[14] = 0x55;
+            assert_eq!(seal(&mut list, VIRTIO_NET_BYTES + length), None, "no IP packet");
+        }
+        assert_eq!(seal(&mut [0; 40], 9), None, "less than a header");
+        let six = packet(6, 40, 9);
+        let frame = Frame { header: VirtioNet::zeroed(), packet: &six };
+        let last: IpAddr = "::9".parse().unwrap();
+        assert_eq!(frame.addresses(), ("::".parse().unwrap(), last));
+    }
+
+    #[test]
     fn unsound_frames_are_refused_whole() {
         let good = plain(&packet(4, 20, 1));
         let with = |change: &dyn Fn(&mut Vec<u8>)| {
@@ -319,7 +358,7 @@ mod tests {
         six[23] = 9;
         let list = [plain(&four), plain(&six)].concat();
         let sources: Vec<_> =
-            parse(&list).unwrap().iter().map(|f| f.source().to_string()).collect();
+            parse(&list).unwrap().iter().map(|f| f.addresses().0.to_string()).collect();
         assert_eq!(sources, ["10.77.0.2", "::9"]);
     }
 }

@@ -171,7 +171,8 @@ impl<P: Poller> Real<P> {
             loop {
                 match act(stream) {
                     Ok(count) => {
-                        side.ready = count == 0 || count == wanted || side.closed;
+                        let whole = count == 0 || count == wanted || stream.is_of_packets();
+                        side.ready = whole || side.closed;
                         return Ok(Some(count));
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -271,7 +272,7 @@ impl<P: Poller> Backend for Real<P> {
     fn try_send(&self, key: SocketKey, from: &[IoSlice<'_>]) -> io::Result<Option<usize>> {
         let from = &from[..from.len().min(libc::UIO_MAXIOV as usize)];
         let wanted = from.iter().map(|slice| slice.len()).sum();
-        self.transfer(key, Direction::Write, wanted, |stream| os::send(stream.as_raw_fd(), from))
+        self.transfer(key, Direction::Write, wanted, |stream| stream.send(from))
     }
 
     fn poll_ready(

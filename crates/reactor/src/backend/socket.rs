@@ -4,8 +4,8 @@
 //! 0600 from its first moment, and goes when its listener is closed.
 #![allow(unsafe_code)]
 
-use std::fs;
-use std::io::{self, ErrorKind, Read};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::mem;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -36,10 +36,11 @@ pub(crate) struct UnixDoor {
     file: (u64, u64),
 }
 
-/// A connected socket.
+/// A connected socket, or a device that carries packets.
 pub(crate) enum StreamSocket {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Device(File),
 }
 
 impl ListeningSocket {
@@ -150,13 +151,27 @@ impl StreamSocket {
         match self {
             Self::Tcp(stream) => (&mut &*stream).read(into),
             Self::Unix(stream) => (&mut &*stream).read(into),
+            Self::Device(device) => (&mut &*device).read(into),
         }
+    }
+
+    pub(crate) fn send(&self, from: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Device(device) => (&mut &*device).write_vectored(from),
+            _ => os::send(self.as_raw_fd(), from),
+        }
+    }
+
+    /// Returns true if a transfer is one packet, so that a short one leaves others behind.
+    pub(crate) fn is_of_packets(&self) -> bool {
+        matches!(self, Self::Device(_))
     }
 
     pub(crate) fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.shutdown(how),
             Self::Unix(stream) => stream.shutdown(how),
+            Self::Device(_) => Err(no_address()),
         }
     }
 
@@ -165,6 +180,7 @@ impl StreamSocket {
         let (error, peer) = match self {
             Self::Tcp(stream) => (stream.take_error()?, stream.peer_addr().map(drop)),
             Self::Unix(stream) => (stream.take_error()?, stream.peer_addr().map(drop)),
+            Self::Device(_) => (None, Ok(())),
         };
         error.map_or(peer, Err)
     }
@@ -180,7 +196,7 @@ impl StreamSocket {
     fn tcp(&self) -> io::Result<&TcpStream> {
         match self {
             Self::Tcp(stream) => Ok(stream),
-            Self::Unix(_) => Err(no_address()),
+            Self::Unix(_) | Self::Device(_) => Err(no_address()),
         }
     }
 }
@@ -190,13 +206,14 @@ impl AsRawFd for StreamSocket {
         match self {
             Self::Tcp(stream) => stream.as_raw_fd(),
             Self::Unix(stream) => stream.as_raw_fd(),
+            Self::Device(device) => device.as_raw_fd(),
         }
     }
 }
 
-/// Returns the error for the Internet address of a Unix socket.
+/// Returns the error for the Internet address of a Unix socket or a device.
 pub(crate) fn no_address() -> io::Error {
-    io::Error::new(ErrorKind::Unsupported, "a Unix socket has no Internet address")
+    io::Error::new(ErrorKind::Unsupported, "only a TCP socket has an Internet address")
 }
 
 fn unix_socket() -> io::Result<OwnedFd> {

@@ -35,7 +35,7 @@ impl JobQueue {
     pub(crate) fn push(&mut self, class: Class, job: Box<dyn ErasedJob>) {
         match class {
             Class::Foreground => self.foreground.push_back(job),
-            Class::Background | Class::System => self.others.push_back(job),
+            Class::Tunnel | Class::Background | Class::System => self.others.push_back(job),
         }
     }
 

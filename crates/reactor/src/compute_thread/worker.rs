@@ -150,7 +150,9 @@ impl ComputeThreads {
     pub(crate) fn submit(&self, class: Class, job: Box<dyn ErasedJob>) {
         match class {
             Class::System => self.system.submit(class, job),
-            Class::Foreground | Class::Background => self.jobs.submit(class, job),
+            Class::Foreground | Class::Tunnel | Class::Background => {
+                self.jobs.submit(class, job);
+            }
         }
     }
 

@@ -1,7 +1,8 @@
 //! Tunnel Send and Receive: frames between the wire and the drive's [`crate::tunnel::Tunnel`].
 //!
 //! A Send asks for its data when the queue has room for it. A Receive that waits has no memory, and
-//! its time says nothing of the drive, so it stays out of the figures of latency and errors.
+//! its time says nothing of the drive, so it stays out of the figures of latency and errors. The
+//! connection of such a command goes on in the tunnel's class.
 
 use csd_nvme::status::Status;
 use csd_nvme::tunnel::{Command, count, parse};
@@ -40,6 +41,7 @@ async fn execute(request: &mut Request, tunnel: &Tunnel, command: Command) -> Re
         Status::OPERATION_DENIED
     };
     tunnel.join(side, &association).map_err(|why| refused(why, request))?;
+    request.link.carry_tunnel();
     match command {
         Command::Send { bytes } => send(request, tunnel, bytes).await,
         Command::Receive { room } => {

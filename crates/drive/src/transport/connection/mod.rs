@@ -2,7 +2,8 @@
 //! the start of the next.
 //!
 //! `receive` turns bytes into commands, `pair` holds the first of a fused pair, `watch` enforces
-//! timeouts on the host (Keep Alive among them), `ending` ends the session.
+//! timeouts on the host (Keep Alive among them), `ending` ends the session. A connection that
+//! carries packets of the tunnel goes on in a task of [`Class::Tunnel`], a piece at a time.
 //!
 //! Invariants: bytes are received only when there is memory for the commands and data that they may
 //! contain; a fatal transport error is reported to the host before the connection closes.
@@ -33,6 +34,11 @@ use crate::log::Level;
 
 /// Turns before the loop lets other tasks run.
 const TURNS_MAX: usize = 16;
+/// Turns of a connection of the tunnel: what is made in one leaves in the next.
+const TUNNEL_TURNS_MAX: usize = 2;
+/// Bytes that a connection of the tunnel receives in a turn, and those that it sends: a host's
+/// command waits for no more of them.
+const TUNNEL_BYTES_MAX: usize = 64 << 10;
 
 /// Why a loop ended.
 enum End {
@@ -40,6 +46,8 @@ enum End {
     Closed,
     /// The host broke the transport's rules: a C2HTermReq says so.
     Fatal(Fatal),
+    /// The connection carries the tunnel from here on.
+    Tunnel,
 }
 
 impl From<io::Error> for End {
@@ -85,7 +93,7 @@ pub async fn serve(stream: Stream, core: Rc<Core>, arrival: Arrival) {
     // A full queue, and the two commands that the queue before Connect may have left: the next
     // command always has a slot, so that data of granted ones is always received.
     let pool = TaskPool::new(usize::from(core.shared.subsystem.queue_entries_max) + 2);
-    let mut connection = Connection {
+    let connection = Connection {
         stream,
         core: Rc::clone(&core),
         link: Rc::clone(&link),
@@ -94,18 +102,21 @@ pub async fn serve(stream: Stream, core: Rc<Core>, arrival: Arrival) {
         capsule: None,
         first: None,
         watch: Watch::new(),
+        is_of_tunnel: false,
+        has_more: false,
     };
     let link_log = core.shared.log().clone();
-    // Declared after the pool's owner and so dropped first, if the core ends: closes the queue, so
-    // that commands which are dropped unanswered are excused.
-    let ending = Ending { link: Rc::clone(&link), core };
-    let end = poll_fn(|cx| {
-        link.begin_turn(cx.waker());
-        let polled = connection.poll(cx);
-        link.end_turn();
-        polled
-    })
-    .await;
+    let mut serving = Serving { ending: Ending { link: Rc::clone(&link), core }, connection };
+    let mut end = serving.run().await;
+    if matches!(end, End::Tunnel) {
+        let carrying = spawn(Class::Tunnel, async move {
+            let end = serving.carry().await;
+            (serving, end)
+        });
+        (serving, end) = carrying.await;
+    }
+    let Serving { ending, mut connection } = serving;
+    connection.is_of_tunnel = false;
     let commands = connection.disconnect(ending.disconnect());
     let commands = commands.map(|commands| spawn(Class::Foreground, finish(commands, ending)));
     if let End::Fatal(fatal) = end {
@@ -121,6 +132,39 @@ pub async fn serve(stream: Stream, core: Rc<Core>, arrival: Arrival) {
     link.forget_outgoing();
     if let Some(commands) = commands {
         commands.await;
+    }
+}
+
+/// A connection and the end of its session. If the core ends, the end is dropped first: it closes
+/// the queue, so that commands which are dropped unanswered are excused.
+struct Serving<S, F: Future> {
+    ending: Ending,
+    connection: Connection<S, F>,
+}
+
+impl<S, F> Serving<S, F>
+where
+    S: Fn(Start) -> F,
+    F: Future<Output = ()>,
+{
+    /// Runs the loop to its end.
+    async fn run(&mut self) -> End {
+        let (link, connection) = (&self.ending.link, &mut self.connection);
+        poll_fn(|cx| {
+            link.begin_turn(cx.waker());
+            let polled = connection.poll(cx);
+            link.end_turn();
+            polled
+        })
+        .await
+    }
+
+    /// Goes on with the loop in another task, for the tunnel.
+    async fn carry(&mut self) -> End {
+        self.connection.is_of_tunnel = true;
+        // They know the waker of the former task.
+        self.connection.pool.wake_all();
+        self.run().await
     }
 }
 
@@ -166,6 +210,10 @@ struct Connection<S, F: Future> {
     // First half of a fused pair. Its second half must be the next command.
     first: Option<Box<Request>>,
     watch: Watch,
+    // True in a task of the tunnel's class.
+    is_of_tunnel: bool,
+    // True if bytes were left for the next turn although the socket may take them.
+    has_more: bool,
 }
 
 impl<S, F> Connection<S, F>
@@ -182,8 +230,10 @@ where
 
     /// Runs turns of the loop until nothing moves any more.
     fn turns(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
-        for _ in 0..TURNS_MAX {
+        let turns = if self.is_of_tunnel { TUNNEL_TURNS_MAX } else { TURNS_MAX };
+        for _ in 0..turns {
             if self.link.ended() {
+                self.is_of_tunnel = false;
                 // The last answers, as far as the socket takes them.
                 self.flush(cx)?;
                 return Err(End::Closed);
@@ -192,6 +242,9 @@ where
             if self.link.is_closed_after_flush() {
                 return Err(End::Closed);
             }
+            if !self.is_of_tunnel && self.link.carries_tunnel() {
+                return Err(End::Tunnel);
+            }
             // The socket did not take all of it: its readiness wakes this task.
             let blocked = !self.link.outgoing.borrow().is_empty();
             while let Poll::Ready(Some(())) = self.pool.poll_next(cx) {}
@@ -199,7 +252,8 @@ where
             if !received && self.is_drained() {
                 return Err(End::Closed);
             }
-            if !received && (blocked || self.link.outgoing.borrow().is_empty()) {
+            let waits = blocked || self.link.outgoing.borrow().is_empty();
+            if !received && waits && !self.has_more {
                 let over = self.watch.is_over(&self.link, cx);
                 return if over { Err(End::Closed) } else { Ok(()) };
             }
@@ -219,8 +273,11 @@ where
     /// Sends queued bytes, as far as the socket takes them.
     fn flush(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         let mut count = 0;
-        while !self.link.outgoing.borrow().is_empty() {
-            let sent = self.link.outgoing.borrow_mut().send(|slices| self.stream.try_send(slices));
+        let most = self.piece_bytes();
+        while count < most && !self.link.outgoing.borrow().is_empty() {
+            let mut outgoing = self.link.outgoing.borrow_mut();
+            let sent = outgoing.send(most - count, |slices| self.stream.try_send(slices));
+            drop(outgoing);
             match sent? {
                 Some(more) => count += more,
                 None => match self.stream.poll_writable(cx) {
@@ -229,10 +286,16 @@ where
                 },
             }
         }
+        self.has_more = count >= most && !self.link.outgoing.borrow().is_empty();
         if count > 0 {
             self.link.sent(count);
         }
         Ok(())
+    }
+
+    /// Returns the most bytes that are sent in a turn, and those that are received.
+    fn piece_bytes(&self) -> usize {
+        if self.is_of_tunnel { TUNNEL_BYTES_MAX } else { usize::MAX }
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {

@@ -1,0 +1,107 @@
+//! Routes to one address through a device, by rtnetlink (Linux `rtnetlink(7)`).
+
+use std::io;
+use std::net::IpAddr;
+
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
+use rustix::net::{recv, send, socket_with};
+
+/// Message types: a new route, and the reply to a request.
+const RTM_NEWROUTE: u16 = 24;
+const NLMSG_ERROR: u16 = 2;
+/// A request with a reply (1, 4) that makes what is not there (200h exclusively, 400h).
+const FLAGS: u16 = 0x1 | 0x4 | 0x200 | 0x400;
+/// Routing table `main`, protocol `static`, scope `link`, type `unicast`.
+const MAIN: u8 = 254;
+const STATIC: u8 = 4;
+const LINK: u8 = 253;
+const UNICAST: u8 = 1;
+/// Attributes of a route: destination, and index of the device.
+const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
+/// Length of a message's header.
+const HEADER_BYTES: usize = 16;
+
+/// Adds a route to `address` through the device of this index.
+///
+/// # Errors
+/// `AlreadyExists` if there is one, or another refusal of the kernel.
+pub(super) fn add(address: IpAddr, device: u32) -> io::Result<()> {
+    let kind = (AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC);
+    let socket = socket_with(kind.0, kind.1, kind.2, Some(netlink::ROUTE))?;
+    send(&socket, &request(address, device), SendFlags::empty())?;
+    let mut reply = [0; 1024];
+    let (count, _) = recv(&socket, &mut reply[..], RecvFlags::empty())?;
+    outcome(&reply[..count])
+}
+
+/// Returns the request for a new route.
+fn request(address: IpAddr, device: u32) -> Vec<u8> {
+    let (family, octets) = match address {
+        IpAddr::V4(address) => (AddressFamily::INET, address.octets().to_vec()),
+        IpAddr::V6(address) => (AddressFamily::INET6, address.octets().to_vec()),
+    };
+    let family = u8::try_from(family.as_raw()).expect("2 or 10");
+    let bits = u8::try_from(8 * octets.len()).expect("32 or 128");
+    let mut body = vec![family, bits, 0, 0, MAIN, STATIC, LINK, UNICAST, 0, 0, 0, 0];
+    for (kind, value) in [(RTA_DST, &octets[..]), (RTA_OIF, &device.to_ne_bytes())] {
+        let length = u16::try_from(4 + value.len()).expect("at most 20");
+        body.extend_from_slice(&length.to_ne_bytes());
+        body.extend_from_slice(&kind.to_ne_bytes());
+        body.extend_from_slice(value);
+    }
+    let length = u32::try_from(HEADER_BYTES + body.len()).expect("at most 56");
+    let mut message = length.to_ne_bytes().to_vec();
+    message.extend_from_slice(&RTM_NEWROUTE.to_ne_bytes());
+    message.extend_from_slice(&FLAGS.to_ne_bytes());
+    // Sequence number and sender, which one request does without.
+    message.extend_from_slice(&[0; 8]);
+    message.extend_from_slice(&body);
+    message
+}
+
+/// Returns the outcome that a reply tells.
+fn outcome(reply: &[u8]) -> io::Result<()> {
+    let error = reply.get(HEADER_BYTES..).and_then(|rest| rest.first_chunk::<4>());
+    match (reply.get(4..6), error) {
+        (Some(kind), Some(error)) if kind == NLMSG_ERROR.to_ne_bytes() => {
+            match i32::from_ne_bytes(*error) {
+                0 => Ok(()),
+                error => Err(io::Error::from_raw_os_error(error.saturating_neg())),
+            }
+        }
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_name_the_address_and_the_device() {
+        let four = request([10, 77, 0, 2].into(), 7);
+        assert_eq!(four.len(), 44);
+        assert_eq!(four[..4], 44_u32.to_ne_bytes());
+        assert_eq!(four[16..24], [2, 32, 0, 0, 254, 4, 253, 1]);
+        assert_eq!(four[32..36], [10, 77, 0, 2]);
+        assert_eq!(four[40..], 7_u32.to_ne_bytes());
+        let six = request("fd00::2".parse().unwrap(), 7);
+        assert_eq!((six.len(), &six[16..18]), (56, &[10, 128][..]));
+    }
+
+    #[test]
+    fn replies_are_errors_or_none() {
+        let reply = |kind: u16, error: i32| {
+            let mut reply = vec![0; 36];
+            reply[4..6].copy_from_slice(&kind.to_ne_bytes());
+            reply[16..20].copy_from_slice(&error.to_ne_bytes());
+            outcome(&reply)
+        };
+        assert!(reply(NLMSG_ERROR, 0).is_ok());
+        let exists = reply(NLMSG_ERROR, -17).unwrap_err();
+        assert_eq!(exists.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(reply(24, 0).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(outcome(&[0; 10]).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+}

@@ -1,0 +1,227 @@
+//! `csd tunnel up`: network namespaces that nothing but drives joins.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::process::{Command, Stdio};
+
+use crate::harness::{binary, finish, numbers, wait_until};
+use crate::json::Page;
+use crate::netns::{Ends, HOST, Namespaces, up};
+use crate::single::{Drive, NQN};
+
+/// Drive with a tunnel, and the URLs of its doors.
+fn drive(options: &[&str]) -> (Drive, String, String) {
+    let drive = Drive::serve(
+        "memory",
+        &[&["--inside", "inside", "--tunnel-host", HOST][..], options].concat(),
+    );
+    let outside = fs::read_to_string(drive.array.path("ready")).unwrap().trim().to_owned();
+    let inside = format!("nvme+unix://{}/{NQN}", drive.array.path("inside").display());
+    (drive, outside, inside)
+}
+
+#[test]
+fn a_host_reaches_the_inside_by_nothing_but_nvme() {
+    let Some(namespaces) = Namespaces::new("t", 2) else { return };
+    let (mut drive, outside, inside) = drive(&["--tunnel-mtu", "9000"]);
+    let array = &drive.array;
+    // The sockets are of this namespace, the devices of the two others.
+    let mut host = up(&namespaces, 0, array, (&outside, "csd0"));
+    let mut guest = up(&namespaces, 1, array, (&inside, "csd0"));
+    // A drive of the guest, which the host reaches through the tunnel.
+    let serve = ["drive", "serve", "--media", "memory", "--size", "128M", "--allow-any-host"];
+    let listen = ["--listen", "10.77.0.2:4420", "--nqn", NQN, "--ready-file", "guest-ready"];
+    let serve = [&serve[..], &listen].concat();
+    let mut served = Ends(Some(namespaces.csd(1, array, &serve)));
+    wait_until("the guest serves", || array.path("guest-ready").exists());
+    let url = format!("nvme+tcp://10.77.0.2:4420/{NQN}");
+    let value: Vec<u8> = numbers(16, 2 << 20).flat_map(u64::to_le_bytes).collect();
+    array.file("value", &value);
+    let kv = |arguments: &[&str]| {
+        let arguments = [&["kv"], arguments, &["--drive", &url]].concat();
+        finish(namespaces.csd(0, array, &arguments)).expect(0, &[])
+    };
+    kv(&["put", "value", "v"]);
+    kv(&["get", "v", "back"]);
+    assert!(fs::read(array.path("back")).unwrap() == value, "16 MiB each way");
+    served.stop().expect(0, &[]);
+    let done = host.stop().expect(0, &[]);
+    let wrong = Page::read().wrong("tunnel up", "csd tunnel up", &done.json()["result"]);
+    assert!(wrong.is_empty(), "{wrong:?}");
+    guest.stop().expect(0, &[]);
+    for number in 0..2 {
+        assert!(namespaces.ip(number, "link show csd0").is_err(), "the device goes");
+    }
+    drive.stop().expect(0, &[]);
+}
+
+/// Addresses of the host, of two drives, of a name that is no drive's, and of a network that the
+/// tunnel does not reach; and the length of the prefixes.
+struct Plan {
+    host: &'static str,
+    drives: [&'static str; 2],
+    forged: &'static str,
+    elsewhere: &'static str,
+    bits: u8,
+}
+
+#[test]
+fn drives_reach_each_other_through_the_host_in_no_name_but_their_own() {
+    let v4 = Plan {
+        host: "10.77.0.1",
+        drives: ["10.77.0.2", "10.77.0.3"],
+        forged: "10.77.0.9",
+        elsewhere: "192.0.2.1",
+        bits: 24,
+    };
+    reach_each_other("f", &v4);
+    if fs::metadata("/proc/sys/net/ipv6/conf/default/force_forwarding").is_err() {
+        return eprintln!("SKIPPED for IPv6: forwarding by interface takes Linux 6.17");
+    }
+    let v6 = Plan {
+        host: "fd77::1",
+        drives: ["fd77::2", "fd77::3"],
+        forged: "fd77::9",
+        elsewhere: "fd78::1",
+        bits: 64,
+    };
+    reach_each_other("s", &v6);
+}
+
+fn reach_each_other(test: &str, plan: &Plan) {
+    let Some(namespaces) = Namespaces::new(test, 3) else { return };
+    let network = |address: &str| format!("{address}/{}", plan.bits);
+    let outside = network(plan.host);
+    let drives = plan.drives.map(|address| {
+        drive(&["--tunnel-outside", &outside, "--tunnel-inside", &network(address)])
+    });
+    // Namespace 0 is the host's, with a device for each drive.
+    let _hosts: Vec<Ends> = [("csd0", &drives[0]), ("csd1", &drives[1])]
+        .map(|(device, (drive, url, _))| up(&namespaces, 0, &drive.array, (url, device)))
+        .into();
+    let _guests: Vec<Ends> = [(1, &drives[0]), (2, &drives[1])]
+        .map(|(number, (drive, _, url))| up(&namespaces, number, &drive.array, (url, "csd0")))
+        .into();
+    let at = |address: &str| SocketAddr::new(address.parse::<IpAddr>().unwrap(), 7000);
+    // From one drive to the other.
+    let listener = namespaces.listener(2, at(plan.drives[1]));
+    let mut from = namespaces.connected(1, at(plan.drives[1]));
+    let (mut to, peer) = listener.accept().unwrap();
+    assert_eq!(peer.ip(), plan.drives[0].parse::<IpAddr>().unwrap());
+    let sent: Vec<u8> = numbers(3, 1 << 17).flat_map(u64::to_le_bytes).collect();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            from.write_all(&sent).unwrap();
+            from.shutdown(std::net::Shutdown::Write).unwrap();
+        });
+        let mut received = Vec::new();
+        to.read_to_end(&mut received).unwrap();
+        assert!(received == sent);
+    });
+    let everywhere = match plan.host.contains(':') {
+        true => "/proc/sys/net/ipv6/conf/all/forwarding",
+        false => "/proc/sys/net/ipv4/ip_forward",
+    };
+    let setting = namespaces.within(0, || fs::read_to_string(everywhere).unwrap());
+    assert_eq!(setting.trim(), "0", "forwarding is on for the tunnel's devices alone");
+    only_its_own_packets(&namespaces, plan);
+}
+
+/// Sends packets that the host's end drops, then one that it takes: packets do not overtake.
+fn only_its_own_packets(namespaces: &Namespaces, plan: &Plan) {
+    let whole = if plan.host.contains(':') { 128 } else { 32 };
+    let nodad = if whole == 128 { " nodad" } else { "" };
+    namespaces.ip(0, "link set lo up").unwrap();
+    namespaces.ip(0, &format!("addr add {}/{whole} dev lo{nodad}", plan.elsewhere)).unwrap();
+    namespaces.ip(1, &format!("addr add {}/{whole} dev csd0{nodad}", plan.forged)).unwrap();
+    namespaces.ip(1, &format!("route add {}/{whole} dev csd0", plan.elsewhere)).unwrap();
+    let any = if whole == 128 { "[::]:7001" } else { "0.0.0.0:7001" };
+    let host = namespaces.udp(0, any.parse().unwrap());
+    let to = |address: &str| SocketAddr::new(address.parse().unwrap(), 7001);
+    let from = |address: &str| namespaces.udp(1, SocketAddr::new(address.parse().unwrap(), 0));
+    let (forged, own) = (from(plan.forged), from(plan.drives[0]));
+    forged.send_to(b"forged", to(plan.host)).unwrap();
+    own.send_to(b"elsewhere", to(plan.elsewhere)).unwrap();
+    own.send_to(b"own", to(plan.host)).unwrap();
+    let mut packet = [0; 16];
+    let (length, sender) = host.recv_from(&mut packet).unwrap();
+    assert_eq!(&packet[..length], b"own", "from {sender}");
+}
+
+#[test]
+fn what_cannot_be_tunnelled_is_refused_in_words() {
+    let mut drive = Drive::serve("memory", &[]);
+    let url = fs::read_to_string(drive.array.path("ready")).unwrap().trim().to_owned();
+    let up = |arguments: &[&str]| drive.array.csd(&[&["tunnel", "up"], arguments].concat());
+    up(&["--drive", &url, "--device", "a/b"]).expect(2, &["a device's name"]);
+    let serve = ["drive", "serve", "--media", "memory", "--size", "64M", "--tunnel-mtu", "9000"];
+    drive.array.csd(&serve).expect(2, &["--tunnel-host"]);
+    let serve = [&serve[..6], &["--tunnel-host", HOST]].concat();
+    let with = |options: &[&str]| drive.array.csd(&[&serve[..], options].concat());
+    with(&["--tunnel-outside", "fd77::1/64"]).expect(2, &["fd77::1 and 10.77.0.2", "say both"]);
+    with(&["--tunnel-inside", "10.77.0.1/24"]).expect(2, &["both ends have the address 10.77.0.1"]);
+    let six = ["--tunnel-outside", "fd77::1/64", "--tunnel-inside", "fd77::2/64"];
+    with(&[&six[..], &["--tunnel-mtu", "1000"]].concat()).expect(2, &["IPv6 needs at least 1280"]);
+    if fs::metadata("/dev/net/tun").is_err() {
+        up(&["--drive", &url]).expect(2, &["/dev/net/tun is not there"]);
+        return eprintln!("SKIPPED: /dev/net/tun is not there");
+    }
+    up(&["--drive", &url]).expect(2, &["it has no tunnel: start it with --tunnel-host"]);
+    up(&["--drive", "nvme+tcp://127.0.0.1:1/nqn.2026-11.io.csdstore:x"])
+        .expect(1, &["cannot be reached"]);
+    drive.stop().expect(0, &[]);
+    drive.start("memory", &["--tunnel-host", HOST]);
+    let url = fs::read_to_string(drive.array.path("ready")).unwrap().trim().to_owned();
+    let up = ["tunnel", "up", "--drive", &url, "--host-nqn", HOST];
+    let none = [&up[..], &["--netns", "no-such-namespace"]].concat();
+    drive.array.csd(&none).expect(2, &["network namespace no-such-namespace"]);
+    // Another user, and a machine without TUN devices.
+    let without = |program: &[&str]| {
+        let mut command = Command::new(program[0]);
+        command.args(&program[1..]).arg(binary());
+        finish(drive.array.spawn_as(command, &up, Stdio::null()))
+    };
+    if !rustix::process::geteuid().is_root() {
+        drive.array.csd(&up).expect(2, &["takes root or CAP_NET_ADMIN"]);
+        return eprintln!("SKIPPED: mounting takes root");
+    }
+    let nobody = ["setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=-all"];
+    let done = without(&nobody);
+    // Where the folders of the program are closed to others, that cannot be tried.
+    if matches!(done.code, 126 | 127) {
+        eprintln!("SKIPPED: another user cannot run {}", binary().display());
+    } else {
+        let done = done.expect(2, &["takes root or CAP_NET_ADMIN"]);
+        assert_eq!(done.stderr.trim().lines().count(), 1, "{}", done.stderr);
+    }
+    let hide = "mount -t tmpfs none /dev/net && exec \"$@\"";
+    let done = without(&["unshare", "--mount", "sh", "-c", hide, "sh"]);
+    let done = done.expect(2, &["/dev/net/tun is not there"]);
+    assert_eq!(done.stderr.trim().lines().count(), 1, "{}", done.stderr);
+}
+
+#[test]
+fn second_and_unknown_hosts_and_clashing_devices_are_refused_by_name() {
+    let Some(namespaces) = Namespaces::new("c", 2) else { return };
+    let (drive, outside, _) = drive(&["--tunnel-host", "nqn.2026-11.io.csdstore:other"]);
+    let up_as = |number: usize, url: &str, host: &str, options: &[&str]| {
+        let up = ["tunnel", "up", "--drive", url, "--netns", namespaces.name(number)];
+        drive.array.csd(&[&up[..], &["--host-nqn", host], options].concat())
+    };
+    let stranger = "nqn.2026-11.io.csdstore:stranger";
+    up_as(1, &outside, stranger, &[]).expect(1, &[stranger, "name it with --tunnel-host"]);
+    let mut first = up(&namespaces, 0, &drive.array, (&outside, "csd0"));
+    let done = up_as(1, &outside, "nqn.2026-11.io.csdstore:other", &[]);
+    done.expect(1, &[HOST, "has this end of its tunnel"]);
+    // Another drive with the same addresses, and a device that is there.
+    let (mut other, same, _) = self::drive(&[]);
+    up_as(0, &same, HOST, &["--device", "csd0"]).expect(2, &["csd0 is in use", "--device"]);
+    up_as(0, &same, HOST, &[]).expect(1, &["a route to 10.77.0.2", "differ in --tunnel-inside"]);
+    assert!(namespaces.ip(0, "link show csd1").is_err(), "the device of a refusal goes");
+    // The same host takes its end over, and the first command says so.
+    let _second = up(&namespaces, 1, &drive.array, (&outside, "csd0"));
+    let ended = finish(first.0.take().unwrap());
+    ended.expect(1, &["a later connection of this host has taken its tunnel over"]);
+    other.stop().expect(0, &[]);
+}
