@@ -139,10 +139,12 @@ pub(crate) fn up(
     let mut ends = Ends(Some(array.spawn(&up, Stdio::null())));
     wait_until("the end is there", || {
         let running = ends.0.as_mut().unwrap();
-        if running.child.try_wait().unwrap().is_some() {
+        let has_ended = running.child.try_wait().unwrap().is_some();
+        let is_there = fs::metadata(running.output.path().join("out")).unwrap().len() > 0;
+        if has_ended {
             finish(ends.0.take().unwrap()).expect(-1, &[]);
         }
-        fs::metadata(running.output.path().join("out")).unwrap().len() > 0
+        is_there
     });
     ends
 }

@@ -51,9 +51,7 @@ pub use operation::{Operation, Outcome};
 pub use secrets::load_secrets;
 pub use session::{Info, Session};
 pub use settings::Settings;
-pub use tunnel::{
-    Gate, Packets, TunnelCounts, TunnelEnd, TunnelError, TunnelLog, TunnelPort,
-};
+pub use tunnel::{Gate, Packets, TunnelCounts, TunnelEnd, TunnelError, TunnelLog, TunnelPort};
 pub use volume::{Retry, Volume, VolumeError};
 
 pub use csd_initiator::{Address, Options, Secrets};

@@ -57,10 +57,13 @@ pub(crate) fn up(options: &Up, context: &Context) -> Result<Report, Failure> {
         announce(&device, &plan, json, quiet);
         let stopped = async {
             stop_requested().await;
-            Ok(())
+            None
         };
-        let carried = async { Err(end.keep(&port, |lost| warn(lost, quiet)).await.into()) };
-        race(stopped, carried).await.map(|()| port.counts.get())
+        let carried = async { Some(end.keep(&port, |lost| warn(lost, quiet)).await) };
+        match race(stopped, carried).await {
+            Some(error) => Err(Failure::from(error)),
+            None => Ok(port.counts.get()),
+        }
     });
     let counts = done.map_err(Failure::run)??;
     let TunnelCounts { sent, received, dropped } = counts;

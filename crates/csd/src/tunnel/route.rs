@@ -3,8 +3,9 @@
 use std::io;
 use std::net::IpAddr;
 
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
-use rustix::net::{recv, send, socket_with};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+};
 
 /// Message types: a new route, and the reply to a request.
 const RTM_NEWROUTE: u16 = 24;
@@ -27,8 +28,9 @@ const HEADER_BYTES: usize = 16;
 /// # Errors
 /// `AlreadyExists` if there is one, or another refusal of the kernel.
 pub(super) fn add(address: IpAddr, device: u32) -> io::Result<()> {
-    let kind = (AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC);
-    let socket = socket_with(kind.0, kind.1, kind.2, Some(netlink::ROUTE))?;
+    // Protocol 0 of this family is NETLINK_ROUTE.
+    let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
+    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
     send(&socket, &request(address, device), SendFlags::empty())?;
     let mut reply = [0; 1024];
     let (count, _) = recv(&socket, &mut reply[..], RecvFlags::empty())?;
