@@ -1,4 +1,5 @@
 //! Routes to one address through a device, by rtnetlink (Linux `rtnetlink(7)`).
+#![allow(clippy::host_endian_bytes)] // a kernel's messages have the byte order of its machine
 
 use std::io;
 use std::net::IpAddr;
