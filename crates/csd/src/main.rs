@@ -15,8 +15,8 @@
 //! - [`mod@room`], [`protection`] and [`namespace`] describe free space, parity and namespaces;
 //!   [`edges`] reads graphs
 //! - [`drive`], [`mod@drive_log`], [`drive_status`], [`check`], [`mod@array`], [`mod@attach`],
-//!   [`object`], [`mod@get`], [`mod@protect`], [`mod@kv`], [`program`], [`run`], [`mod@characterize`],
-//!   [`mod@bench`], [`secret`] and [`generate`] are the commands
+//!   [`object`], [`mod@get`], [`mod@protect`], [`mod@kv`], [`program`], [`run`],
+//!   [`mod@characterize`], [`mod@bench`], [`secret`] and [`generate`] are the commands
 //! - [`mod@each`] runs a command for several objects; [`target`] and [`long_file`] write output
 //!   files
 
