@@ -2,8 +2,8 @@
 //!
 //! Layout `spread` distributes single chunks ([`Spread`]); the others distribute parts: whole
 //! ranges of values, or whole rows ([`Parts`]). [`Stripes`] adds parity. Performs no I/O, and knows
-//! only the number of drives. Invariants: every chunk has exactly one member; chunks are numbered in
-//! the object's order.
+//! only the number of drives. Invariants: every chunk has exactly one member; chunks are numbered
+//! in the object's order.
 
 mod parts;
 mod scheme;
