@@ -265,6 +265,8 @@ static void forked(void)
 	pid_t child = fork();
 	if (child == 0) {
 		EXPECT(csd_kv_exist_wait(ns, "k", 1), -ECHILD);
+		EXPECT(csd_kv_object_store_wait(ns, "k", 1, "v", 1, 0), -ECHILD);
+		EXPECT(csd_kv_flush_wait(ns), -ECHILD);
 		EXPECT(csd_kv_exist(ns, qpair, "k", 1, note, &seen), -ECHILD);
 		EXPECT(csd_kv_qpair_process_completions(qpair, 0), -ECHILD);
 		EXPECT(strstr(csd_kv_last_error(), "forked") != NULL, 1);
@@ -320,6 +322,110 @@ static void wrong_secret(void)
 	EXPECT(csd_kv_open(url, &opts, &ns), -EINVAL);
 }
 
+/* Returns bytes that differ from place to place. */
+static char *some_bytes(size_t len)
+{
+	char *bytes = malloc(len);
+
+	for (size_t i = 0; i < len; i++)
+		bytes[i] = (char)(i * 2654435761u >> 11);
+	return bytes;
+}
+
+/* Counts the keys of pieces and the others. */
+static void count_keys(csd_kv_ns *ns, int *pieces, int *others)
+{
+	static char buffer[65536];
+	const void *key;
+	uint8_t len;
+	uint64_t position = 0;
+
+	*pieces = *others = 0;
+	EXPECT(csd_kv_list_wait(ns, NULL, 0, buffer, sizeof(buffer)), 0);
+	while (csd_kv_list_next(buffer, sizeof(buffer), &position, &key, &len) == 1) {
+		int is_piece = csd_kv_key_is_piece(key, len);
+		EXPECT(is_piece == 0 || is_piece == 1, 1);
+		*pieces += is_piece;
+		*others += !is_piece;
+	}
+}
+
+static void objects(void)
+{
+	csd_kv_ns *ns = opened();
+	struct csd_kv_ns_data data;
+	uint64_t len = 7;
+	int pieces, others;
+
+	EXPECT(csd_kv_ns_get_data(ns, &data), 0);
+	size_t long_len = (size_t)data.kvvml * 3 + 5;
+	char *object = some_bytes(long_len), *found = calloc(1, long_len + 1);
+
+	EXPECT(csd_kv_object_retrieve_wait(ns, "o", 1, found, long_len, &len), -ENOENT);
+	EXPECT(len, 7);
+	EXPECT(csd_kv_object_delete_wait(ns, "o", 1), -ENOENT);
+	EXPECT(csd_kv_object_store_wait(ns, "o", 1, object, long_len, CSD_KV_STORE_MUST_EXIST),
+	       -ENOENT);
+	EXPECT(csd_kv_object_store_wait(ns, "o", 1, object, long_len, CSD_KV_STORE_MUST_NOT_EXIST),
+	       0);
+	EXPECT(csd_kv_object_store_wait(ns, "o", 1, object, 5, CSD_KV_STORE_MUST_NOT_EXIST),
+	       -EEXIST);
+	count_keys(ns, &pieces, &others);
+	EXPECT(pieces >= 4 && others == 1, 1);
+	/* It asks for the length; one byte too few is too few. */
+	EXPECT(csd_kv_object_retrieve_wait(ns, "o", 1, NULL, 0, &len), -EMSGSIZE);
+	EXPECT(len, long_len);
+	EXPECT(csd_kv_object_retrieve_wait(ns, "o", 1, found, long_len - 1, NULL), -EMSGSIZE);
+	EXPECT(strstr(csd_kv_last_error(), "the buffer") != NULL, 1);
+	EXPECT(found[0], 0);
+	EXPECT(csd_kv_object_retrieve_wait(ns, "o", 1, found, long_len + 1, &len), 0);
+	EXPECT(len == long_len && memcmp(found, object, long_len) == 0, 1);
+	EXPECT(found[long_len], 0);
+	/* A shorter version is one value, which other clients read, and leaves no piece. */
+	EXPECT(csd_kv_object_store_wait(ns, "o", 1, object, 5, 0), 0);
+	EXPECT(csd_kv_flush_wait(ns), 0);
+	uint32_t value_len;
+	EXPECT(csd_kv_retrieve_wait(ns, "o", 1, found, 16, &value_len), 0);
+	EXPECT(value_len == 5 && memcmp(found, object, 5) == 0, 1);
+	count_keys(ns, &pieces, &others);
+	EXPECT(pieces == 0 && others == 1, 1);
+	EXPECT(csd_kv_object_store_wait(ns, "o", 1, NULL, 0, 0), 0);
+	EXPECT(csd_kv_object_retrieve_wait(ns, "o", 1, NULL, 0, &len), 0);
+	EXPECT(len, 0);
+	/* A piece that is gone is damage, and named. */
+	EXPECT(csd_kv_object_store_wait(ns, "o", 1, object, long_len, 0), 0);
+	static char list[65536];
+	const void *key;
+	uint8_t key_len;
+	uint64_t position = 0;
+	EXPECT(csd_kv_list_wait(ns, NULL, 0, list, sizeof(list)), 0);
+	do
+		EXPECT(csd_kv_list_next(list, sizeof(list), &position, &key, &key_len), 1);
+	while (csd_kv_key_is_piece(key, key_len) == 0);
+	EXPECT(csd_kv_delete_wait(ns, key, key_len), 0);
+	EXPECT(csd_kv_object_retrieve_wait(ns, "o", 1, found, long_len, &len), -EIO);
+	EXPECT(strstr(csd_kv_last_error(), "missing") != NULL, 1);
+	EXPECT(csd_kv_object_delete_wait(ns, "o", 1), 0);
+	count_keys(ns, &pieces, &others);
+	EXPECT(pieces == 0 && others == 0, 1);
+	/* Wrong arguments. */
+	EXPECT(csd_kv_object_store_wait(ns, "", 0, "x", 1, 0), -EINVAL);
+	EXPECT(csd_kv_object_store_wait(ns, "seventeen letters", 17, "x", 1, 0), -EINVAL);
+	EXPECT(csd_kv_object_store_wait(ns, "o", 1, NULL, 1, 0), -EINVAL);
+	EXPECT(csd_kv_object_store_wait(ns, "o", 1, "x", 1, 8), -EINVAL);
+	EXPECT(csd_kv_object_store_wait(ns, "o", 1, object, long_len, 3), -EINVAL);
+	EXPECT(csd_kv_object_retrieve_wait(ns, "o", 1, NULL, 1, &len), -EINVAL);
+	EXPECT(csd_kv_object_delete_wait(ns, "", 0), -EINVAL);
+	EXPECT(csd_kv_key_is_piece("", 0), -EINVAL);
+	EXPECT(csd_kv_close(ns), 0);
+	EXPECT(csd_kv_object_store_wait(ns, "o", 1, "x", 1, 0), -EBADF);
+	EXPECT(csd_kv_object_retrieve_wait(ns, "o", 1, found, 1, &len), -EBADF);
+	EXPECT(csd_kv_object_delete_wait(ns, "o", 1), -EBADF);
+	EXPECT(csd_kv_flush_wait(ns), -EBADF);
+	free(object);
+	free(found);
+}
+
 /* Says "ready", and waits until the drive is gone. */
 static void gone(void)
 {
@@ -341,6 +447,7 @@ static void gone(void)
 	reap(qpair, &seen, 1);
 	EXPECT(seen.last, -ENXIO);
 	EXPECT(csd_kv_exist_wait(ns, "k", 1), -ENXIO);
+	EXPECT(csd_kv_object_store_wait(ns, "k", 1, "v", 1, 0), -ENXIO);
 	puts("gone");
 	fflush(stdout);
 	EXPECT(fgets(line, sizeof(line), stdin) != NULL, 1);
@@ -358,7 +465,7 @@ int main(int argc, char **argv)
 		{"blocking", blocking}, {"small_buffer", small_buffer}, {"listing", listing},
 		{"submitting", submitting}, {"threads", threads}, {"closed", closed},
 		{"forked", forked}, {"exiting", exiting}, {"wrong_secret", wrong_secret},
-		{"gone", gone},
+		{"gone", gone}, {"objects", objects},
 	};
 
 	if (argc != 3)

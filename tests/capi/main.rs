@@ -136,6 +136,34 @@ fn the_example_compiles_and_runs_with_both_libraries() {
 }
 
 #[test]
+fn the_example_of_objects_stores_fetches_and_deletes_a_file() {
+    let Some(installed) = installed() else { return };
+    let program = installed.compile("crates/capi/examples/object.c", "object", &[]);
+    let url = url(drive(Access::default()));
+    let (source, copy) =
+        (installed.folder.path().join("source"), installed.folder.path().join("copy"));
+    // Longer than any value.
+    let bytes: Vec<u8> = (0u32..5 << 20).flat_map(u32::to_le_bytes).skip(3).collect();
+    fs::write(&source, &bytes).unwrap();
+    let run =
+        |words: &[&str]| spawned(&mut installed.run(&program, &[&[&url[..]], words].concat()));
+    let (from, to) = (source.to_str().unwrap(), copy.to_str().unwrap());
+    assert_eq!(expect_success(run(&["put", "weights", from])), "");
+    let said = expect_success(run(&["get", "weights", to]));
+    assert_eq!(said, format!("{to}: {} bytes\n", bytes.len()));
+    assert!(fs::read(&copy).unwrap() == bytes);
+    expect_success(run(&["rm", "weights"]));
+    let gone = run(&["get", "weights", to]).wait_with_output().unwrap();
+    let errors = String::from_utf8_lossy(&gone.stderr).into_owned();
+    assert!(gone.status.code() == Some(1) && errors.contains("does not exist"), "{errors}");
+}
+
+#[test]
+fn objects_of_any_length_are_stored_and_found() {
+    check("objects");
+}
+
+#[test]
 fn blocking_calls_store_and_find_values() {
     check("blocking");
 }

@@ -11,10 +11,11 @@
  *   -ENOENT     the key does not exist          (NVMe status 87h)
  *   -EEXIST     the key exists                  (NVMe status 89h)
  *   -ENOSPC     the namespace is full           (NVMe status 81h)
- *   -EMSGSIZE   the value is too long
+ *   -EMSGSIZE   the value is too long, or an object is longer than its buffer
  *   -EIO        any other status of the drive, or damaged data
  *   -ENXIO      the drive cannot be reached, or the connection was lost and not made again
  *   -ETIMEDOUT  the drive does not answer
+ *   -EAGAIN     other hosts replaced the object again and again while it was read
  *   -EACCES     the drive refuses this host, or one of the two could not prove its identity
  *   -ENOMEM     too many commands are under way: reap some first
  *   -EBADF      the handle is closed, or never was one
@@ -123,10 +124,41 @@ int csd_kv_exist_wait(csd_kv_ns *ns, const void *key, uint8_t key_len);
 int csd_kv_list_wait(csd_kv_ns *ns, const void *start_key, uint8_t start_key_len, void *buffer,
 		     uint32_t buffer_len);
 
+/* Makes every Store and Delete durable that was answered before, to any host. Drives without a
+ * volatile write cache answer at once. */
+int csd_kv_flush_wait(csd_kv_ns *ns);
+
 /* Finds the next key in the data of a List. `position` is 0 at first. Returns 1 and sets `key` to
  * a place in `buffer`; 0 at the end; -EINVAL for data that is no list. */
 int csd_kv_list_next(const void *buffer, uint32_t buffer_len, uint64_t *position,
 		     const void **key, uint8_t *key_len);
+
+/* ---- Objects of any length, blocking ----
+ *
+ * An object that fits into one value is that value, so other clients of the standard read it. A
+ * longer one is stored in pieces under keys of their own, and published by a small value under its
+ * own key, which is stored last. A reader gets all bytes of one version, checked, or an error. A
+ * host that ends while it stores an object leaves the old version, and perhaps pieces of the new
+ * one, which `csd kv gc` finds. Each call is several commands; several threads make several calls
+ * at once.
+ *
+ * csd_kv_store and csd_kv_delete on the key of a longer object leave its pieces behind. */
+
+/* Stores an object; replaces an older one and its pieces. `options` as for Store. */
+int csd_kv_object_store_wait(csd_kv_ns *ns, const void *key, uint8_t key_len, const void *object,
+			     size_t object_len, uint8_t options);
+
+/* Writes all bytes of the object into `object`, and its length into `whole_len`, which may be NULL.
+ * If the object is longer than object_len, it sets whole_len, writes nothing else and returns
+ * -EMSGSIZE: with an object_len of 0 it asks for the length. */
+int csd_kv_object_retrieve_wait(csd_kv_ns *ns, const void *key, uint8_t key_len, void *object,
+				size_t object_len, uint64_t *whole_len);
+
+/* Deletes an object and its pieces. */
+int csd_kv_object_delete_wait(csd_kv_ns *ns, const void *key, uint8_t key_len);
+
+/* Returns 1 if a key that List has returned is that of a piece, else 0. */
+int csd_kv_key_is_piece(const void *key, uint8_t key_len);
 
 /* ---- Submit, wait for the descriptor, reap ---- */
 

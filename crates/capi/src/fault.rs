@@ -66,6 +66,7 @@ impl From<Error> for Fault {
             Error::Unanswered(unanswered) => return Self::from(*unanswered),
             Error::Settings(_) | Error::KeyLength(_) | Error::NoNamespace { .. } => libc::EINVAL,
             Error::Drive(Drive::BadAddress { .. } | Drive::Misuse { .. }) => libc::EINVAL,
+            Error::Replaced(_) => libc::EAGAIN,
             Error::Drive(Drive::TooLarge { .. }) => libc::EMSGSIZE,
             Error::Drive(Drive::Status { status, .. }) => of_status(*status),
             Error::Drive(Drive::Timeout { .. }) => libc::ETIMEDOUT,

@@ -10,7 +10,7 @@
 //! - `handle`: the table
 //! - `memory`: callers' bytes
 //! - `open`: namespaces
-//! - `wait`: blocking calls
+//! - `wait`: blocking calls; `object`: those for objects of any length
 //! - `completion`, `queue`, `submit`: completions, their queues, and the calls that use them
 
 #![allow(unreachable_pub, reason = "C reaches functions by their names")]
@@ -19,6 +19,7 @@ mod completion;
 mod fault;
 mod handle;
 mod memory;
+mod object;
 mod open;
 mod queue;
 mod submit;

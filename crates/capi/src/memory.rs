@@ -45,11 +45,11 @@ pub(crate) struct Target {
 unsafe impl Send for Target {}
 
 impl Target {
-    pub(crate) fn new(address: *mut c_void, len: u32) -> Result<Self, Fault> {
+    pub(crate) fn new(address: *mut c_void, len: usize) -> Result<Self, Fault> {
         if address.is_null() && len > 0 {
             return Err(Fault::invalid("a buffer is null and its length is not 0"));
         }
-        Ok(Self { address, len: len as usize })
+        Ok(Self { address, len })
     }
 
     /// Copies as many of `from` as fit.

@@ -97,7 +97,7 @@ pub unsafe extern "C" fn csd_kv_retrieve(
         }
         // SAFETY: the caller's bytes, used before this returns.
         let key = unsafe { key_of(key, key_len) }?;
-        let target = Some(Target::new(value, value_len)?);
+        let target = Some(Target::new(value, value_len as usize)?);
         let size = value_len.min(handle::namespace(ns)?.value_bytes_max());
         let command = Command { target, size, ..plain(cb_fn, cb_arg) };
         submit(ns, qpair, Operation::Front(key, size), command)
@@ -168,6 +168,6 @@ pub(crate) unsafe fn start(key: *const c_void, len: u8) -> Result<Option<Key>, F
 pub(crate) fn list_target(buffer: *mut c_void, len: u32) -> Result<Target, Fault> {
     match len {
         0..4 => Err(Fault::invalid("the buffer of a List has at least 4 bytes")),
-        len => Target::new(buffer, len),
+        len => Target::new(buffer, len as usize),
     }
 }

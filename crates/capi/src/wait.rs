@@ -42,7 +42,7 @@ pub unsafe extern "C" fn csd_kv_retrieve_wait(
     guarded(|| {
         // SAFETY: the caller's bytes, used before this returns.
         let key = unsafe { key_of(key, key_len) }?;
-        let (target, client) = (Target::new(value, value_len)?, handle::namespace(ns)?);
+        let (target, client) = (Target::new(value, value_len as usize)?, handle::namespace(ns)?);
         let front = client.front(key.as_bytes(), value_len)?;
         let (front, whole) = front.ok_or_else(Fault::no_key)?;
         // SAFETY: the caller's buffer and variable.
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn csd_kv_exist_wait(
 ///
 /// # Safety
 /// As for [`bytes`].
-unsafe fn wait_key(
+pub(crate) unsafe fn wait_key(
     ns: *mut c_void,
     key: *const c_void,
     key_len: u8,
@@ -95,6 +95,15 @@ unsafe fn wait_key(
             true => Ok(0),
             false => Err(Fault::no_key()),
         }
+    })
+}
+
+/// Makes every change durable that was answered before.
+#[unsafe(no_mangle)]
+pub extern "C" fn csd_kv_flush_wait(ns: *mut c_void) -> c_int {
+    guarded(|| {
+        handle::namespace(ns)?.flush()?;
+        Ok(0)
     })
 }
 

@@ -14,7 +14,7 @@ use csd_reactor::{Buffer, Config, CoreId, Hosted, Unanswered, core_local, set_co
 
 use crate::pages::Pages;
 use crate::session::Info;
-use crate::{Error, Operation, Outcome, Put, Session, Settings};
+use crate::{Error, Operation, Outcome, Put, Session, Settings, Within};
 
 /// The one core of a client.
 const CORE: CoreId = CoreId(0);
@@ -200,6 +200,16 @@ impl Client {
         self.call(async move |session| session.get_object(&key).await)
     }
 
+    /// Returns an object of at most `bytes_max` bytes, or the length of a longer one; `None` if the
+    /// key does not exist.
+    ///
+    /// # Errors
+    /// As [`Session::get_object`]; [`Error::KeyLength`].
+    pub fn get_object_within(&self, key: &[u8], bytes_max: u64) -> Result<Option<Within>, Error> {
+        let key = key_of(key)?;
+        self.call(async move |session| session.get_object_within(&key, bytes_max).await)
+    }
+
     /// Deletes an object of any length; returns false if it did not exist.
     ///
     /// # Errors
@@ -207,6 +217,14 @@ impl Client {
     pub fn delete_object(&self, key: &[u8]) -> Result<bool, Error> {
         let key = key_of(key)?;
         self.call(async move |session| session.delete_object(&key).await)
+    }
+
+    /// Makes every change durable that was answered before, to any host.
+    ///
+    /// # Errors
+    /// Any of a command's; it is unknown then how much is durable.
+    pub fn flush(&self) -> Result<(), Error> {
+        self.call(async |session| session.flush().await)
     }
 
     /// Returns the description of the namespace as it is now.

@@ -46,7 +46,7 @@ mod volume;
 pub use client::{Client, Keys};
 pub use error::{Error, SettingsError};
 pub use host::{machine_nqn, parse_nqn};
-pub use long::{MANIFEST_BYTES, Manifest, Object, PIECE_MARK, Put, is_piece, unchanged};
+pub use long::{MANIFEST_BYTES, Manifest, Object, PIECE_MARK, Put, Within, is_piece, unchanged};
 pub use operation::{Operation, Outcome};
 pub use secrets::load_secrets;
 pub use session::{Info, Session};

@@ -223,7 +223,7 @@ impl Session {
         pages.turn(page).map_err(|reason| self.protocol(reason))
     }
 
-    /// Makes completed stores durable, if the drive has a volatile write cache.
+    /// Makes every change durable that was answered before, if the drive has a volatile cache.
     ///
     /// # Errors
     /// Any of a command's.

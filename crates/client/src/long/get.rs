@@ -23,6 +23,15 @@ pub enum Object {
     Long(Manifest),
 }
 
+/// Outcome of reading an object that may be too long for its reader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Within {
+    /// All bytes of the object.
+    Whole(Vec<u8>),
+    /// Length of the object, which is longer than its reader takes, bytes.
+    Longer(u64),
+}
+
 impl Object {
     /// Returns the length of the object in bytes.
     #[must_use]
@@ -88,8 +97,29 @@ impl Session {
     /// # Errors
     /// As [`Self::read`].
     pub async fn get_object(&self, key: &Key) -> Result<Option<Vec<u8>>, Error> {
+        Ok(match self.get_object_within(key, u64::MAX).await? {
+            Some(Within::Whole(bytes)) => Some(bytes),
+            Some(Within::Longer(_)) => unreachable!("no object is longer than a u64"),
+            None => None,
+        })
+    }
+
+    /// Returns all bytes of an object of at most `bytes_max` bytes; of a longer one it reads the
+    /// first value at most, and returns the length. Otherwise as [`Self::get_object`].
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub async fn get_object_within(
+        &self,
+        key: &Key,
+        bytes_max: u64,
+    ) -> Result<Option<Within>, Error> {
         for _ in 0..VERSIONS_MAX {
             let Some(object) = self.open(key).await? else { return Ok(None) };
+            let length = object.bytes();
+            if length > bytes_max {
+                return Ok(Some(Within::Longer(length)));
+            }
             let mut bytes = Vec::new();
             let mut keep = |part: &[u8]| {
                 bytes.extend_from_slice(part);
@@ -97,7 +127,7 @@ impl Session {
             };
             match self.read(key, object, &mut keep).await {
                 Err(Error::Replaced(_)) => {}
-                read => return read.map(|()| Some(bytes)),
+                read => return read.map(|()| Some(Within::Whole(bytes))),
             }
         }
         Err(Error::Replaced(*key))

@@ -20,7 +20,7 @@ mod manifest;
 mod orphans;
 mod put;
 
-pub use get::Object;
+pub use get::{Object, Within};
 pub use manifest::{MANIFEST_BYTES, Manifest, PIECE_MARK, is_piece};
 pub use orphans::unchanged;
 pub use put::Put;
