@@ -34,6 +34,7 @@
 //! - [`messages`]: what commands say, and their exit codes
 //! - [`json`]: what they print for programs, against its description
 //! - [`failures`]: drives that are down or die, cut-off puts, full and corrupt media
+//! - [`bench_ec`]: erasure coding on hosts and in drives
 //! - [`mod@bench`]: measurements: their structure, interruption, drives of others
 //! - [`forgetful`]: drives that have forgotten names, damaged entries, chunks in wrong places
 //! - [`contest`]: several writers of one name, and readers of what is removed
@@ -45,6 +46,7 @@ mod arrays;
 mod attach;
 mod backup;
 mod bench;
+mod bench_ec;
 mod capacity;
 mod characterize;
 mod contest;

@@ -6,6 +6,7 @@ pub(crate) mod account;
 mod array;
 pub(crate) mod attach;
 pub(crate) mod bench;
+pub(crate) mod bench_ec;
 pub(crate) mod characterize;
 mod drive;
 pub(crate) mod drive_log;
@@ -231,6 +232,7 @@ impl Command {
             Self::Bench(Bench::Block(_)) => "bench block",
             Self::Bench(Bench::Kv(_)) => "bench kv",
             Self::Bench(Bench::Verify(_)) => "bench verify",
+            Self::Bench(Bench::Ec(_)) => "bench ec",
             Self::Bench(Bench::Serve(_)) => "bench serve",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",
