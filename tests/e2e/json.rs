@@ -107,6 +107,7 @@ fn json_of_every_command_is_as_the_page_says() {
         "bench kv",
         "bench verify",
         "bench ec",
+        "scrub",
         "kv range",
         "attach",
     ];

@@ -27,6 +27,7 @@
 //! - [`owners`]: programs of runs that were killed or interrupted
 //! - [`memory`]: what a drive holds of its hosts' data, by the kernel's count
 //! - [`media`]: checking, damage, direct I/O, block devices
+//! - [`scrub`]: damage at rest that drives find
 //! - [`secrets`]: hosts and drives that prove who they are
 //! - [`mod@characterize`]: profiles of what is measured; [`subjects`]: of arrays, and of a drive of
 //!   an [`other`] maker
@@ -77,6 +78,7 @@ mod programs;
 mod proxy;
 mod range;
 mod reconnect;
+mod scrub;
 mod secrets;
 mod single;
 mod sources;

@@ -16,6 +16,7 @@ pub(crate) mod kv;
 mod object;
 pub(crate) mod program;
 pub(crate) mod run;
+pub(crate) mod scrub;
 mod secret;
 pub(crate) mod tuning;
 mod tunnel;
@@ -114,6 +115,12 @@ pub(crate) enum Command {
     Stat(Name),
     /// Remove objects
     Rm(Names),
+    /// Let the drives check the chunks of objects where they are
+    ///
+    /// Each drive reads its chunks and compares them with the checksums that the catalogue holds;
+    /// only digests cross the network. Names every bad chunk: missing, unreadable, or another one
+    /// than was put. Changes nothing. Exit code 4 if a chunk is bad or was not read.
+    Scrub(scrub::Scrub),
     /// Store and fetch values of a key-value namespace, of any maker's drive
     #[command(subcommand)]
     Kv(kv::Kv),
@@ -225,6 +232,7 @@ impl Command {
             Self::Ls(_) => "ls",
             Self::Stat(_) => "stat",
             Self::Rm(_) => "rm",
+            Self::Scrub(_) => "scrub",
             Self::Kv(command) => return command.words(),
             Self::Characterize(_) => "characterize",
             Self::Run(run) => return run.words(),
