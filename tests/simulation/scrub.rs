@@ -166,7 +166,7 @@ fn flipped_bits_are_found_by_chunk_and_nothing_else_is_reported() {
         let counted = (clean.chunks, clean.bytes, clean.unknown);
         assert_eq!(counted, (72, bytes as u64, 0), "seed {seed}: {clean:?}");
         assert_eq!((clean.bad, clean.unread), (vec![], vec![]), "seed {seed}");
-        let mut expected = BTreeSet::new();
+        let mut expected: BTreeSet<(&str, u32, String, Cause)> = BTreeSet::new();
         for _ in 0..lane.draw(8) {
             let object = lane.draw(OBJECTS.len());
             let (name, on, bytes) = OBJECTS[object];

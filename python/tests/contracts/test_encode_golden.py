@@ -1,4 +1,4 @@
-"""Points of erasure coding: the bytes that ``csd bench ec -o`` writes are read by ``csdplan ec``."""
+"""Points of erasure coding: ``csdplan ec`` reads the bytes that ``csd bench ec -o`` writes."""
 
 from pathlib import Path
 

@@ -201,6 +201,6 @@ fn up_to(most: u16) -> RangedI64ValueParser<u16> {
     value_parser!(u16).range(1..=most.into())
 }
 
-pub(super) fn positive() -> RangedU64ValueParser<u64> {
+fn positive() -> RangedU64ValueParser<u64> {
     value_parser!(u64).range(1..=1_000_000)
 }

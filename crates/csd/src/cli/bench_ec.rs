@@ -5,8 +5,6 @@ use std::path::PathBuf;
 use clap::{Args, value_parser};
 use csd_reactor::BackendKind;
 
-use super::bench::positive;
-
 /// Size of an encoding: blocks after encoding, and MB of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
@@ -38,7 +36,8 @@ pub(crate) struct Ec {
     #[arg(value_parser = value_parser!(u16).range(1..=64))]
     pub(crate) drives: u16,
     /// Number of rounds
-    #[arg(long, value_name = "N", default_value = "3", value_parser = positive())]
+    #[arg(long, value_name = "N", default_value = "3")]
+    #[arg(value_parser = value_parser!(u64).range(1..=1_000_000))]
     pub(crate) rounds: u64,
     /// Shared library of ISA-L [default: libisal.so.2, if the system has it]
     #[arg(long, value_name = "LIBRARY")]

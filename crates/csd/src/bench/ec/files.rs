@@ -73,6 +73,31 @@ pub(super) fn write_profile(
     write(path, &text)
 }
 
+/// Describes the drives.
+fn device(pace: &str) -> Device {
+    let paced = match pace {
+        "none" => "drives encode as fast as they can".to_owned(),
+        pace => format!("drives encode at the pace of {pace}"),
+    };
+    Device {
+        cores: Some(1),
+        dram_bytes: None,
+        int_read_Bps: None,
+        int_write_Bps: None,
+        ext_read_Bps: None,
+        ext_write_Bps: None,
+        link_bw_Bps: None,
+        media_bw_Bps: None,
+        idle_W: None,
+        active_W: None,
+        price_usd: None,
+        capacity_bytes: None,
+        target: None,
+        note: Some(paced),
+        prov: Some(BTreeMap::from([("cores".to_owned(), Provenance::Given)])),
+    }
+}
+
 fn profile(rows: &[Row], rounds: u64, pace: &str) -> Profile {
     let timing = |times: [f64; 3]| {
         // A transfer within memory may take less than the clock resolves.
@@ -103,27 +128,6 @@ fn profile(rows: &[Row], rounds: u64, pace: &str) -> Profile {
             note: None,
         }
     };
-    let paced = match pace {
-        "none" => "drives encode as fast as they can".to_owned(),
-        pace => format!("drives encode at the pace of {pace}"),
-    };
-    let device = Device {
-        cores: Some(1),
-        dram_bytes: None,
-        int_read_Bps: None,
-        int_write_Bps: None,
-        ext_read_Bps: None,
-        ext_write_Bps: None,
-        link_bw_Bps: None,
-        media_bw_Bps: None,
-        idle_W: None,
-        active_W: None,
-        price_usd: None,
-        capacity_bytes: None,
-        target: None,
-        note: Some(paced),
-        prov: Some(BTreeMap::from([("cores".to_owned(), Provenance::Given)])),
-    };
     Profile {
         schema: SCHEMA,
         meta: Meta {
@@ -143,7 +147,7 @@ fn profile(rows: &[Row], rounds: u64, pace: &str) -> Profile {
             price_usd: None,
             prov: None,
         },
-        device: BTreeMap::from([(DEVICE.to_owned(), device)]),
+        device: BTreeMap::from([(DEVICE.to_owned(), device(pace))]),
         point: of_files(rows)
             .into_iter()
             .flat_map(|row| [Where::Host, Where::Drive].map(|side| point(row, side)))
