@@ -106,6 +106,8 @@ fn json_of_every_command_is_as_the_page_says() {
         "bench block",
         "bench kv",
         "bench verify",
+        "bench ec",
+        "scrub",
         "kv range",
         "attach",
         "tunnel up",

@@ -29,6 +29,7 @@
 //! - [`owners`]: programs of runs that were killed or interrupted
 //! - [`memory`]: what a drive holds of its hosts' data, by the kernel's count
 //! - [`media`]: checking, damage, direct I/O, block devices
+//! - [`scrub`]: damage at rest that drives find
 //! - [`secrets`]: hosts and drives that prove who they are
 //! - [`mod@characterize`]: profiles of what is measured; [`subjects`]: of arrays, and of a drive of
 //!   an [`other`] maker
@@ -36,6 +37,7 @@
 //! - [`messages`]: what commands say, and their exit codes
 //! - [`json`]: what they print for programs, against its description
 //! - [`failures`]: drives that are down or die, cut-off puts, full and corrupt media
+//! - [`bench_ec`]: erasure coding on hosts and in drives
 //! - [`mod@bench`]: measurements: their structure, interruption, drives of others
 //! - [`forgetful`]: drives that have forgotten names, damaged entries, chunks in wrong places
 //! - [`protected`]: objects with parity, and the loss of their drives
@@ -48,6 +50,7 @@ mod arrays;
 mod attach;
 mod backup;
 mod bench;
+mod bench_ec;
 mod capacity;
 mod characterize;
 mod contest;
@@ -80,6 +83,7 @@ mod protected;
 mod proxy;
 mod range;
 mod reconnect;
+mod scrub;
 mod secrets;
 mod single;
 mod sources;

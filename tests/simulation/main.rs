@@ -34,6 +34,7 @@ mod model;
 mod order;
 mod overwritten;
 mod reader;
+mod scrub;
 mod served;
 mod stalled;
 mod strangers;

@@ -12,7 +12,7 @@ const EDGES: [(&str, &[&str]); 10] = [
     ("capi", &["client", "initiator", "nvme"]),
     ("store", &["initiator", "kernels", "nvme", "reactor"]),
     ("wasm", &["kernels", "nvme"]),
-    ("bench", &["client", "drive", "kernels", "nvme", "reactor"]),
+    ("bench", &["client", "drive", "initiator", "kernels", "nvme", "reactor"]),
     (
         "csd",
         &["bench", "drive", "store", "client", "reactor", "nvme", "kernels", "initiator", "wasm"],

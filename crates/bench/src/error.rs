@@ -28,6 +28,12 @@ pub enum Error {
     Client(#[from] csd_client::Error),
 }
 
+impl From<csd_initiator::Error> for Error {
+    fn from(error: csd_initiator::Error) -> Self {
+        Self::Client(error.into())
+    }
+}
+
 impl Error {
     /// Returns a function that makes an error of the operating system's.
     pub fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {

@@ -14,10 +14,12 @@
 //! - [`workload`]: the operations of a run; [`block`]: the measurement of block I/O
 //! - [`load`]: a load through the client library; [`kv`]: the measurement of values
 //! - [`verify`]: the measurement of verify by pages, units and unrolling
+//! - [`ec`]: the measurement of erasure coding on a host and in drives
 
 pub mod block;
 pub mod client;
 pub mod cpus;
+pub mod ec;
 pub mod error;
 pub mod floor;
 pub mod frame;

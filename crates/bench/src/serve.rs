@@ -11,7 +11,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use clap::{Args, ValueEnum};
+use csd_drive::throttle::{Cost, Model};
 use csd_drive::{MediaKind, media::Direct};
+use csd_kernels::encode::PROGRAM_ID;
 use rustix::process::{Pid, RawPid, Signal, getppid, set_parent_process_death_signal};
 
 use crate::wire::NQN;
@@ -49,6 +51,9 @@ pub struct Options {
     /// Number of cores of the drive; of the floor of long operations, its connections.
     #[arg(long, default_value_t = 1)]
     pub cores: usize,
+    /// Time that the program `encode` takes for a byte, ns [default: as long as it takes]
+    #[arg(long)]
+    pub encode_ns_per_byte: Option<f64>,
     /// Process that this one must not outlive.
     #[arg(long, hide = true)]
     pub parent: Option<RawPid>,
@@ -68,6 +73,7 @@ impl Default for Options {
             cpu: None,
             size_bytes: SIZE_BYTES,
             cores: 1,
+            encode_ns_per_byte: None,
             parent: None,
         }
     }
@@ -89,6 +95,9 @@ impl Options {
         arguments.extend(["--parent".into(), std::process::id().to_string().into()]);
         if let Some(cpu) = self.pinned_to() {
             arguments.extend(["--cpu".into(), cpu.to_string().into()]);
+        }
+        if let Some(time) = self.encode_ns_per_byte {
+            arguments.extend(["--encode-ns-per-byte".into(), time.to_string().into()]);
         }
         if let Some(media) = &self.media {
             arguments.extend(["--media".into(), media.into()]);
@@ -240,10 +249,17 @@ fn drive(options: &Options) -> Result<(), Error> {
         cores: options.cores,
         backend: options.backend.parse().map_err(|why| wrong(&why))?,
         spin_us: options.spin_us,
+        throttle: options.encode_ns_per_byte.map(encoder),
         ..csd_drive::Config::default()
     };
     let served = csd_drive::serve(&config, announce);
     served.map_err(|error| Error::Server(error.to_string()))
+}
+
+/// Returns the model of a drive that encodes a byte in so many nanoseconds.
+fn encoder(compute_ns_per_byte: f64) -> Model {
+    let cost = Cost { load_ns_per_byte: 0.0, compute_ns_per_byte, pipelined: false };
+    Model { programs: vec![(PROGRAM_ID, cost)], ..Model::default() }
 }
 
 /// Prints the address for [`Server::start`]. The death signal ends a server whose parent is gone.

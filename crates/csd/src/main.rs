@@ -53,6 +53,7 @@ mod report;
 mod room;
 mod run;
 mod runtime;
+mod scrub;
 mod secret;
 mod table;
 mod target;
@@ -104,6 +105,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Stat(options) => object::stat(options, &context),
         Command::Protect(options) => protect::protect(options, &context),
         Command::Rm(options) => object::rm(&options, &context),
+        Command::Scrub(options) => scrub::scrub(&options, &context),
         Command::Kv(command) => kv::kv(command, &context),
         Command::Characterize(options) => characterize::characterize(&options, &context),
         Command::Run(options) => run::run(&options, &context),

@@ -20,11 +20,12 @@ macro_rules! shipped {
 }
 
 /// Profiles that come with csdplan and have drives that compute, by name.
-const SHIPPED: [(&str, &str); 6] = [
+const SHIPPED: [(&str, &str); 7] = [
     shipped!("catalina"),
     shipped!("fpga-verifier"),
     shipped!("newport"),
     shipped!("newport-b"),
+    shipped!("newport-encode"),
     shipped!("smartssd"),
     shipped!("smartssd-b"),
 ];

@@ -8,12 +8,11 @@ use std::error::Error;
 use std::hint::black_box;
 
 use crc_fast::{CrcAlgorithm, checksum};
+use csd_kernels::isal;
 use csd_kernels::verify::{Plan, Version};
 
 #[path = "floors/cpu_time.rs"]
 mod cpu_time;
-#[path = "floors/isal_crc.rs"]
-mod isal_crc;
 
 /// Bytes of one contender in a round, at least.
 const TURN: usize = 64 << 20;
@@ -22,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or("usage: crc LIBISAL [ROUNDS]")?;
     let rounds: usize = arguments.next().map_or(Ok(25), |text| text.parse())?;
-    let isal = isal_crc::load(&path).ok_or("not libisal")?;
+    let isal = isal::crc32c(&path).ok_or("not libisal")?;
     let fast =
         |bytes: &[u8]| u32::try_from(checksum(CrcAlgorithm::Crc32Iscsi, bytes)).expect("32 bits");
     println!("{path}; CPU time of one thread, {rounds} rounds; GB/s; ratios in quartiles");

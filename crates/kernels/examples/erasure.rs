@@ -11,12 +11,10 @@ use std::error::Error;
 use std::hint::black_box;
 
 use csd_kernels::erasure::{Code, Decoder, Version};
+use csd_kernels::isal::Erasure as Isal;
 
 #[path = "floors/cpu_time.rs"]
 mod cpu_time;
-#[path = "floors/isal.rs"]
-mod isal;
-use isal::Isal;
 
 const PIECE: usize = 1 << 20;
 const PAGE: usize = 4096;

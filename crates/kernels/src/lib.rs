@@ -3,7 +3,7 @@
 //! The same code runs on the host, over chunks that crossed the wire, and in a drive, over chunks
 //! that did not. So both give the same answer, bit for bit.
 //!
-//! This crate performs no I/O, reads no clock and starts no threads; only modules of `arch` contain
+//! Kernels perform no I/O, read no clock and start no threads; only modules of `arch` contain
 //! `unsafe`. Invariants: every version of a kernel equals its scalar reference on all inputs, at
 //! any alignment; a kernel counts the work it did.
 //!
@@ -22,12 +22,15 @@
 //! - [`summarize`]: count, exact sum, least and greatest element
 //! - [`verify`](mod@verify): the CRC-32C of every page
 //! - [`erasure`]: Reed-Solomon parity of pieces, and lost pieces from the others
+//! - [`encode`]: the parity of bytes that lie in rows of cells, by that code
+//! - [`isal`]: ISA-L's functions from a shared library, for comparisons alone
 //! - `arch`: versions for this machine's vectors, chosen once at run time
 
 mod arch;
 pub mod array_merge;
 pub mod count;
 mod element;
+pub mod encode;
 pub mod erasure;
 pub mod kernel;
 pub mod key_range;
@@ -40,6 +43,7 @@ mod value;
 pub mod vector_add;
 pub mod verify;
 
+pub use arch::isal;
 pub use element::{ElementType, UnknownElementType};
 pub use numeric::{ElementParameters, Malformed, Misaligned, NotNumeric, Numeric};
 pub use value::{ParseError, Scalar};

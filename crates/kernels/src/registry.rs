@@ -1,10 +1,10 @@
 //! The list of the built-in kernels.
 
 use crate::kernel::Kernel;
-use crate::{array_merge, count, key_range, page_rank, summarize, vector_add, verify};
+use crate::{array_merge, count, encode, key_range, page_rank, summarize, vector_add, verify};
 
 /// The kernels of every drive, by program index.
-pub static BUILTIN: [&dyn Kernel; 7] = [
+pub static BUILTIN: [&dyn Kernel; 8] = [
     &count::KERNEL,
     &vector_add::KERNEL,
     &array_merge::KERNEL,
@@ -12,6 +12,7 @@ pub static BUILTIN: [&dyn Kernel; 7] = [
     &verify::KERNEL,
     &summarize::KERNEL,
     &key_range::KERNEL,
+    &encode::KERNEL,
 ];
 
 /// Returns the kernel with this program identifier.

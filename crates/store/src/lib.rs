@@ -16,6 +16,7 @@
 //! - [`object`]: put, get, read ranges, list, look up, remove
 //! - [`objects`]: the same for threads that are no core
 //! - [`run`]: kernels over objects
+//! - [`mod@scrub`]: drives that check the chunks of objects
 //! - [`characterize`]: measured cost of kernels on a drive and on a host
 //! - [`account`]: predicted time of a run on the machines of a profile
 //! - [`profile`]: the file of measurements of machines
@@ -35,6 +36,7 @@ pub mod objects;
 pub mod profile;
 pub mod room;
 pub mod run;
+pub mod scrub;
 pub mod source;
 pub mod whole;
 

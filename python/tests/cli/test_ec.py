@@ -57,6 +57,17 @@ def test_two_times_alone_are_a_question() -> None:
         cp.ec(csd_s=22.3)
 
 
+def test_times_that_grow_faster_than_the_work_are_fitted_without_a_base(tmp_path: Path) -> None:
+    """Large codes take more time for each byte and block: the line through them begins below 0."""
+    rows = "24,16,0.0125,4\n48,64,1,6\n"
+    small, middle = ec(tmp_path, rows, blocks=[24, 30], block_MB=[16])
+    assert (small["host_s"], small["times_from"]) == (0.0125, "measured")
+    assert middle["times_from"] == "fitted"
+    assert middle["host_s"] > 0
+    with pytest.raises(ModelError, match="times that grow with the work"):
+        ec(tmp_path, "24,16,5,4\n48,64,1,6\n", blocks=[24], block_MB=[16])
+
+
 def test_sizes_beyond_the_points_are_said_to_be_extrapolated(tmp_path: Path) -> None:
     (row,) = ec(tmp_path, "12,64,3,4\n48,64,5,22\n", blocks=[96], block_MB=[64])
     assert row["times_from"] == "extrapolated"

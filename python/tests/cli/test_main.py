@@ -76,7 +76,7 @@ _GOOD = ["--profile", "newport", "--kernel", "count"]
         (["bep", "--profile", "newport", "--kernel", "sort"], "it has: array-merge, count"),
         (
             ["bep", "--profile", "newprot", "--kernel", "count"],
-            "there are: catalina, fpga-verifier, newport, newport-b",
+            "there are: catalina, fpga-verifier, newport, newport-b, newport-encode",
         ),
         (["bep", "--profile", "no/such.toml", "--kernel", "count"], "cannot be read"),
         (["bep", *_GOOD, "--host-cores", "1,,4"], "not a list of whole numbers"),
@@ -151,6 +151,7 @@ def test_profiles_are_listed() -> None:
         "fpga-verifier",
         "newport",
         "newport-b",
+        "newport-encode",
         "nvme-ssd",
         "smartssd",
         "smartssd-b",

@@ -134,5 +134,5 @@ def test_what_is_not_there_is_not_found(source: str) -> None:
 
 
 def test_an_unknown_name_lists_the_shipped_ones() -> None:
-    with pytest.raises(ProfileNotFound, match="newport, newport-b, nvme-ssd, smartssd"):
+    with pytest.raises(ProfileNotFound, match="newport-b, newport-encode, nvme-ssd, smartssd"):
         load("newprot")

@@ -10,6 +10,7 @@ import pytest
 from csdplan.model.scaling import augmented_speed_up
 from csdplan.profile import k_limit, load, shipped_names, workload_of
 from csdplan.profile.schema import Point, Profile
+from csdplan.published import read
 from csdplan.solve import break_even
 
 DATA = Path(__file__).parents[1] / "data" / "calibration.toml"
@@ -43,6 +44,7 @@ def test_the_calibrated_profiles_are_shipped() -> None:
         "catalina",
         "fpga-verifier",
         *CALIBRATED[:2],
+        "newport-encode",
         "nvme-ssd",
         *CALIBRATED[2:],
     )
@@ -147,6 +149,17 @@ def test_the_verifiers_times_are_its_recorded_cycles() -> None:
     assert {point.units for point in points} == set(cycles)
     for point_ in points:
         assert point_.comp_s.median == pytest.approx(cycles[point_.units] / 300e6, rel=1e-6)
+
+
+def test_encoding_takes_the_printed_times() -> None:
+    profile, given = load("newport-encode"), read("encode.toml")["encode"]
+    for row in given:
+        data = row["blocks"] * 2 // 3
+        kernel, size = f"rs-{data}-{row['blocks'] - data}", data * row["block_MB"] * 1_000_000
+        for where, seconds in (("host", row["ssd_s"]), ("drive", row["csd_s"])):
+            (found,) = (p for p in profile.points(kernel, where) if p.bytes == size)
+            assert found.comp_s.median == seconds
+    assert len(profile.point) == 2 * len(given)
 
 
 def test_every_hardware_number_says_where_it_comes_from() -> None:

@@ -4,6 +4,7 @@
 //! measurement is a module that calls [`measured`].
 
 mod block;
+mod ec;
 mod kv;
 mod verify;
 
@@ -28,6 +29,7 @@ pub(crate) fn bench(command: &Bench, context: &Context) -> Result<Report, Failur
         Bench::Block(options) => block::block(options, context),
         Bench::Kv(options) => kv::kv(options, context),
         Bench::Verify(options) => verify::verify(options, context),
+        Bench::Ec(options) => ec::ec(options, context),
         Bench::Serve(options) => {
             serve::serve(options.side, &options.options).map_err(failure)?;
             Ok(Report::new("", Value::Null))

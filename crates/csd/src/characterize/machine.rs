@@ -5,7 +5,7 @@
 use std::fs;
 
 /// Returns processor, cores and kernel, for people.
-pub(super) fn text() -> String {
+pub(crate) fn text() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {
         let line = info.lines().find(|line| line.starts_with(name))?;
@@ -18,7 +18,7 @@ pub(super) fn text() -> String {
 }
 
 /// Returns the number of cores that this process may use; 1 if unknown.
-pub(super) fn cores() -> usize {
+pub(crate) fn cores() -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     allowed.map_or(1, |list| count_of(list.trim())).max(1)
@@ -37,7 +37,7 @@ fn count_of(list: &str) -> usize {
 }
 
 /// Returns the size of main memory, bytes.
-pub(super) fn memory_bytes() -> Option<u64> {
+pub(crate) fn memory_bytes() -> Option<u64> {
     let info = fs::read_to_string("/proc/meminfo").ok()?;
     let line = info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -8,7 +8,7 @@ mod cgroup;
 mod energy;
 mod intake;
 mod limited;
-mod machine;
+pub(crate) mod machine;
 mod objects;
 mod rapl;
 mod started;
@@ -116,7 +116,7 @@ fn sorted(sizes: &[u64]) -> Vec<u64> {
 }
 
 /// Checks the output path before measuring, which takes minutes.
-fn check_output(path: &Path) -> Result<(), Failure> {
+pub(crate) fn check_output(path: &Path) -> Result<(), Failure> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     match folder {
         Some(folder) if !folder.is_dir() => {

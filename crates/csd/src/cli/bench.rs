@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueEnum, value_parser};
 use csd_bench::serve::{Options, SPIN_US, Side};
 use csd_reactor::BackendKind;
 
+use super::bench_ec::Ec;
 use crate::units::parse_size;
 
 #[derive(Debug, Subcommand)]
@@ -53,6 +54,20 @@ Examples:
   csd bench verify --matrix --record verify.jsonl
   csd bench verify --engine rtl --json")]
     Verify(Verify),
+    /// Compare erasure coding on the host with erasure coding in paced drives
+    ///
+    /// Encodes blocks of memory by Reed-Solomon codes with n = 2 k: on the host with one thread, by
+    /// this project's code and by ISA-L (libisal) where it is installed; and in drives that the
+    /// command starts, by their program `encode`, at the pace of a profile. Both sides take turns
+    /// in rounds; figures are medians. Without sizes and powers, these are the ones of section IV.2
+    /// of Byun et al., 2023; its printed break-even points are shown in a table of their own. Exit
+    /// code 4 if times scatter by more than 15 %, or a drive cannot keep its pace.
+    #[command(after_help = "\
+Examples:
+  csd bench ec -o ec.csv && csdplan ec --points ec.csv
+  csd bench ec --sizes 12x64,48x64 --drive-power 1,5
+  csd bench ec --sizes 24x16 --pace none --write-profile ec.toml")]
+    Ec(Ec),
     /// Serve one side of a measurement
     #[command(hide = true)]
     Serve(BenchServe),

@@ -6,6 +6,7 @@ pub(crate) mod account;
 mod array;
 pub(crate) mod attach;
 pub(crate) mod bench;
+pub(crate) mod bench_ec;
 pub(crate) mod characterize;
 mod drive;
 pub(crate) mod drive_log;
@@ -15,6 +16,7 @@ pub(crate) mod kv;
 mod object;
 pub(crate) mod program;
 pub(crate) mod run;
+pub(crate) mod scrub;
 mod secret;
 pub(crate) mod tuning;
 pub(crate) mod tunnel;
@@ -118,6 +120,12 @@ pub(crate) enum Command {
     Protect(Protect),
     /// Remove objects
     Rm(Names),
+    /// Let the drives check the chunks of objects where they are
+    ///
+    /// Each drive reads its chunks and compares them with the checksums that the catalogue holds;
+    /// only digests cross the network. Names every bad chunk: missing, unreadable, or another one
+    /// than was put. Changes nothing. Exit code 4 if a chunk is bad or was not read.
+    Scrub(scrub::Scrub),
     /// Store and fetch values of a key-value namespace, of any maker's drive
     #[command(subcommand)]
     Kv(kv::Kv),
@@ -231,6 +239,7 @@ impl Command {
             Self::Stat(_) => "stat",
             Self::Protect(_) => "protect",
             Self::Rm(_) => "rm",
+            Self::Scrub(_) => "scrub",
             Self::Kv(command) => return command.words(),
             Self::Characterize(_) => "characterize",
             Self::Run(run) => return run.words(),
@@ -238,6 +247,7 @@ impl Command {
             Self::Bench(Bench::Block(_)) => "bench block",
             Self::Bench(Bench::Kv(_)) => "bench kv",
             Self::Bench(Bench::Verify(_)) => "bench verify",
+            Self::Bench(Bench::Ec(_)) => "bench ec",
             Self::Bench(Bench::Serve(_)) => "bench serve",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",

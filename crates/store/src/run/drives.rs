@@ -159,7 +159,7 @@ pub(super) fn part_run(entry: &Entry, part: usize) -> Option<Run> {
 }
 
 /// Returns the places of the chunks of a run on their drive.
-pub(super) fn places(entry: &Entry, block_bytes: u32, member: usize, run: &Run) -> Vec<Place> {
+pub(crate) fn places(entry: &Entry, block_bytes: u32, member: usize, run: &Run) -> Vec<Place> {
     let Placement::Block(extents) = &entry.placement else {
         let (nsid, prefix) = (OBJECTS_NSID, entry.id.0);
         let count = run.locals.end - run.locals.start;
@@ -177,7 +177,8 @@ pub(super) fn places(entry: &Entry, block_bytes: u32, member: usize, run: &Run) 
     ranges.into_iter().map(place).collect()
 }
 
-async fn program_index(drive: &Drive, pid: u64) -> Result<u16, Error> {
+/// Returns the index of a built-in program.
+pub(crate) async fn program_index(drive: &Drive, pid: u64) -> Result<u16, Error> {
     let programs = drive.compute.programs().await;
     let programs = programs.map_err(|error| Error::command(drive, error))?;
     let index = programs.iter().position(|program| program.pid() == pid);

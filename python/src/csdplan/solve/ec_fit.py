@@ -132,11 +132,13 @@ def _work(blocks: int, block_bytes: float) -> float:
 def fit_encode_time(points: Sequence[EncodePoint]) -> EncodeFit:
     """Fit the time model to measured points by least squares of the relative error.
 
+    No coefficient is negative: where the best base would be, the base is 0.
+
     Raises
     ------
     ModelError
-        If there are fewer than two points, if all have the same work, or if the best fit has a
-        negative coefficient, so that the model does not describe them.
+        If there are fewer than two points, if all have the same work, or if times fall as the
+        work grows, so that the model does not describe them.
     """
     work = np.array(
         [float(erasure.encode_time_s(p.blocks, p.block_bytes, 0.0, 1.0)) for p in points]
@@ -151,6 +153,10 @@ def fit_encode_time(points: Sequence[EncodePoint]) -> EncodeFit:
     least = 1e-12 * float(measured.max())
     base = 0.0 if abs(base) < least else base
     slope = 0.0 if abs(slope) * float(work.max()) < least else slope
+    if base < 0 < slope:
+        # No time is left at no work: of the lines without a base, the best one.
+        base = 0.0
+        slope = float(rows[:, 1].sum() / (rows[:, 1] ** 2).sum())
     if base < 0 or slope < 0:
         found = f"base {base:.3g} s, slope {slope:.3g} s"
         raise ModelError("points", found, "times that grow with the work from a base of 0 or more")

@@ -1,0 +1,131 @@
+//! The host's side: one thread encodes pieces in memory, by this project's code and by libisal.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use csd_kernels::erasure::Code;
+use csd_kernels::isal;
+use csd_kernels::kernel::mix;
+
+use super::shape::{CELL_BYTES, Shape};
+use crate::Error;
+use crate::frame::Stop;
+
+/// Bytes of each piece that libisal takes at a time: large codes are faster so.
+const SLICE_BYTES: usize = 16 << 10;
+
+/// Pieces in memory, with the encoders.
+pub(super) struct Host {
+    shape: Shape,
+    code: Code,
+    /// Data in the order in which a drive stores it, which both sides cut in their own way.
+    data: Vec<u8>,
+    parity: Vec<Vec<u8>>,
+    isal: Option<Isal>,
+}
+
+struct Isal {
+    erasure: isal::Erasure,
+    tables: Vec<u8>,
+}
+
+impl Host {
+    /// Prepares the pieces, and checks that libisal computes the same parity.
+    pub(super) fn new(shape: Shape, isal: Option<isal::Erasure>) -> Result<Self, Error> {
+        let window = shape.window_cells() * u64::from(CELL_BYTES);
+        let piece = usize::try_from(window).expect("at most 64 MiB");
+        let (columns, rows) = (usize::from(shape.data()), usize::from(shape.parity()));
+        let code = shape.parameters().code();
+        let code = code.map_err(|error| Error::Usage(error.to_string()))?;
+        let words = 0..(columns * piece / 8) as u64;
+        let data: Vec<u8> = words.flat_map(|index| mix(index).to_le_bytes()).collect();
+        let isal = isal.map(|erasure| {
+            let coefficients = erasure.matrix(columns, rows).split_off(columns * columns);
+            Isal { tables: erasure.tables(columns, rows, coefficients), erasure }
+        });
+        let mut host = Self { shape, code, data, parity: vec![vec![0; piece]; rows], isal };
+        host.own(piece);
+        let own = host.parity.clone();
+        if host.by_isal(piece) && host.parity != own {
+            return Err(Error::Server("libisal computes other parity: a bug".to_owned()));
+        }
+        Ok(host)
+    }
+
+    /// Returns the data, as a drive stores it.
+    pub(super) fn data(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// Returns the parity of the first row of cells, one cell after the other.
+    pub(super) fn first_row(&self) -> Vec<u8> {
+        let cell = CELL_BYTES as usize;
+        let cells: Vec<&[u8]> = self.data.chunks(cell).take(self.code.data()).collect();
+        let mut parity = vec![0; self.code.parity() * cell];
+        let mut rooms: Vec<&mut [u8]> = parity.chunks_mut(cell).collect();
+        self.code.encode(&cells, &mut rooms).expect("as many cells as the code has");
+        parity
+    }
+
+    /// Encodes all blocks; returns the time, seconds.
+    pub(super) fn encode(&mut self, power: f64, stop: &Stop) -> Result<f64, Error> {
+        self.timed(power, stop, Self::own)
+    }
+
+    /// Encodes all blocks with libisal, if it is measured; returns the time, seconds.
+    pub(super) fn encode_by_isal(&mut self, power: f64, stop: &Stop) -> Result<Option<f64>, Error> {
+        if self.isal.is_none() {
+            return Ok(None);
+        }
+        self.timed(power, stop, |host, bytes| {
+            host.by_isal(bytes);
+        })
+        .map(Some)
+    }
+
+    /// Encodes pass after pass, and rests after each as a host of that power would work on.
+    fn timed(
+        &mut self,
+        power: f64,
+        stop: &Stop,
+        encode: impl Fn(&mut Self, usize),
+    ) -> Result<f64, Error> {
+        let (shape, mut total) = (self.shape, Duration::ZERO);
+        for cells in shape.passes() {
+            stop.check()?;
+            let bytes = usize::try_from(cells).expect("a window") * CELL_BYTES as usize;
+            let begin = Instant::now();
+            encode(self, bytes);
+            if power < 1.0 {
+                thread::sleep(begin.elapsed().mul_f64(1.0 / power - 1.0));
+            }
+            total += begin.elapsed();
+        }
+        Ok(total.as_secs_f64())
+    }
+
+    /// Encodes the first `bytes` bytes of every piece.
+    fn own(&mut self, bytes: usize) {
+        let (pieces, mut rooms) = pieces(&self.data, &mut self.parity, bytes);
+        self.code.encode(&pieces, &mut rooms).expect("as many pieces as the code has");
+    }
+
+    /// Encodes the same with libisal; returns false if it is not measured.
+    fn by_isal(&mut self, bytes: usize) -> bool {
+        let Some(isal) = &mut self.isal else { return false };
+        let (pieces, mut rooms) = pieces(&self.data, &mut self.parity, bytes);
+        isal.erasure.encode(&mut isal.tables, &pieces, &mut rooms, SLICE_BYTES);
+        true
+    }
+}
+
+/// Returns the first `bytes` bytes of every data piece, and room for as much parity.
+fn pieces<'a>(
+    data: &'a [u8],
+    parity: &'a mut [Vec<u8>],
+    bytes: usize,
+) -> (Vec<&'a [u8]>, Vec<&'a mut [u8]>) {
+    let piece = parity.first().map_or(1, Vec::len);
+    let rooms = parity.iter_mut().map(|room| &mut room[..bytes]).collect();
+    (data.chunks(piece).map(|piece| &piece[..bytes]).collect(), rooms)
+}

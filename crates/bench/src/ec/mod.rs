@@ -1,0 +1,124 @@
+//! Erasure coding on a host and in drives: section IV.2 of Byun et al., "Provisioning CSD-based
+//! Storage Systems with Erasure-coding Offloaded to the CSD".
+//!
+//! The host encodes with one thread, a drive with its program `encode`. Times are those of one
+//! (n, k) encoding: n blocks of data, which are in memory on both sides. Both sides take turns in
+//! rounds. A block longer than [`WINDOW_BYTES`] is encoded in passes over the same memory.
+//!
+//! Modules: [`shape`] is the size of an encoding, `host` and `drives` are the two sides, [`row`] is
+//! the result. Invariant: both sides, and libisal, give the same parity, or there is no result.
+
+mod drives;
+mod host;
+pub mod row;
+pub mod shape;
+
+use csd_kernels::isal;
+
+use crate::Error;
+use crate::frame::{Step, Stop};
+use crate::report::quartiles;
+use crate::serve::{Launch, Options};
+use drives::{Drives, Encoded};
+use host::Host;
+pub use row::{Encoder, Row};
+pub use shape::{CELL_BYTES, Shape, WINDOW_BYTES};
+
+/// An encoding, and the powers of the two sides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Case {
+    /// Its size.
+    pub shape: Shape,
+    /// Computational power of the drives, a multiple of their pace.
+    pub drive_power: f64,
+    /// Computational power of the host: the share of this machine's thread that it uses, at most 1.
+    pub host_power: f64,
+    /// Time that a drive of power 1 takes for a byte of data, ns; `None`: as fast as it can.
+    pub pace_ns_per_byte: Option<f64>,
+}
+
+impl Case {
+    /// Returns the time that a drive takes for a byte of data, ns.
+    fn ns_per_byte(&self) -> Option<f64> {
+        self.pace_ns_per_byte.map(|time| time / self.drive_power)
+    }
+}
+
+/// A measurement to do.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Encodings, each with its powers.
+    pub cases: Vec<Case>,
+    /// Number of rounds.
+    pub rounds: usize,
+    /// Number of drives that encode a block each at the same time.
+    pub drives: usize,
+    /// libisal, if it is measured on the host as well.
+    pub isal: Option<isal::Erasure>,
+    /// Options of the drives.
+    pub options: Options,
+    /// Words that start a drive.
+    pub launch: Launch,
+}
+
+/// Times of one case by round, seconds.
+#[derive(Default)]
+struct Times {
+    own: Vec<f64>,
+    isal: Vec<f64>,
+    drives: Vec<Encoded>,
+    host_load: Vec<f64>,
+}
+
+/// Measures every case.
+///
+/// # Errors
+/// The first error of a drive; [`Error::Usage`] without rounds or drives; [`Error::Server`] if
+/// parities differ; [`Error::Interrupted`].
+pub fn measure(plan: &Plan, stop: &Stop, progress: &dyn Fn(Step<'_>)) -> Result<Vec<Row>, Error> {
+    if plan.rounds == 0 || plan.drives == 0 {
+        return Err(Error::Usage("at least one round and one drive are needed".to_owned()));
+    }
+    let of = plan.cases.len() * plan.rounds;
+    let (mut rows, mut done) = (Vec::new(), 0);
+    for case in &plan.cases {
+        let what = case.shape.to_string();
+        progress(Step { done, of, what: &what });
+        let mut host = Host::new(case.shape, plan.isal)?;
+        let drives = Drives::start(plan, case, stop)?;
+        drives.check(&host)?;
+        let mut times = Times::default();
+        for _ in 0..plan.rounds {
+            times.own.push(host.encode(case.host_power, stop)?);
+            times.isal.extend(host.encode_by_isal(case.host_power, stop)?);
+            times.host_load.push(drives.load()?);
+            times.drives.push(drives.encode(stop)?);
+            done += 1;
+            progress(Step { done, of, what: &what });
+        }
+        rows.extend(times.rows(*case)?);
+    }
+    Ok(rows)
+}
+
+impl Times {
+    /// Returns a row for each encoder of the host.
+    fn rows(self, case: Case) -> Result<Vec<Row>, Error> {
+        // A paced drive answers when its model would; that of another is its own computing.
+        let encoding = |times: &Encoded| match case.pace_ns_per_byte {
+            Some(_) => times.total_s,
+            None => times.comp_s,
+        };
+        let drive_s = quartiles(self.drives.iter().map(encoding).collect())?;
+        let drive_load_s = quartiles(self.drives.iter().map(|times| times.load_s).collect())?;
+        let host_load_s = quartiles(self.host_load)?;
+        let sides = [(Encoder::Own, self.own), (Encoder::Isal, self.isal)];
+        let measured = sides.into_iter().filter(|(_, times)| !times.is_empty());
+        measured
+            .map(|(encoder, times)| {
+                let host_s = quartiles(times)?;
+                Ok(Row { case, encoder, host_s, drive_s, host_load_s, drive_load_s })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,149 @@
+//! `csd scrub`: damage at rest is found by object, chunk and drive, and nothing else is reported.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+
+use csd_initiator::Kv;
+use csd_reactor::Buffer;
+use serde_json::{Value, json};
+
+use crate::failures::on_objects;
+use crate::harness::{Array, numbers};
+use crate::json::Page;
+
+/// Size of the chunks.
+const CHUNK: usize = 64 << 10;
+
+/// Returns bytes of `chunks` chunks and a bit.
+fn content(seed: u64, chunks: usize) -> Vec<u8> {
+    let words = numbers(seed, (chunks * CHUNK + 400) / 8);
+    words.flat_map(u64::to_le_bytes).collect()
+}
+
+/// Puts objects of both placements and a layout by ranges; returns the content of the first two.
+fn filled(array: &Array) -> [Vec<u8>; 2] {
+    let (values, blocks) = (content(1, 20), content(2, 30));
+    array.file("v", &values);
+    array.file("b", &blocks);
+    array.file("r", &(0..100_000i32).flat_map(i32::to_le_bytes).collect::<Vec<u8>>());
+    array.file("empty", b"");
+    for put in [
+        &["put", "v", "--chunk", "64K"][..],
+        &["put", "b", "--chunk", "64K", "--on", "block"],
+        &["put", "r", "--type", "i32", "--layout", "range", "--chunk", "64K"],
+        &["put", "empty"],
+    ] {
+        array.csd(put).expect(0, &[]);
+    }
+    [values, blocks]
+}
+
+/// Runs a scrub; asserts the documented fields and returns the result.
+#[track_caller]
+fn scrubbed(array: &Array, more: &[&str], code: i32) -> Value {
+    let done = array.csd(&[&["scrub", "--json"], more].concat());
+    assert_eq!(done.code, code, "{}{}", done.text(), done.stderr);
+    let result = done.json()["result"].clone();
+    let wrong = Page::read().wrong("scrub", "csd scrub", &result);
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    result
+}
+
+/// Flips a bit of these bytes on the medium that has them; returns the drive's index.
+fn flip(array: &Array, needle: &[u8]) -> usize {
+    for drive in 0..3 {
+        let path = array.path(&format!("csd-array/d{drive}.media"));
+        let medium = fs::read(&path).unwrap();
+        let found = medium.windows(32).position(|window| window == &needle[..32]);
+        if let Some(at) = found {
+            let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+            file.write_all_at(&[medium[at] ^ 4], at as u64).unwrap();
+            return drive;
+        }
+    }
+    panic!("no medium has the bytes");
+}
+
+#[test]
+fn flipped_bits_are_found_by_chunk_and_nothing_else_is_reported() {
+    let array = Array::up_on_files(3, "256M");
+    let [values, blocks] = filled(&array);
+    let clean = scrubbed(&array, &[], 0);
+    assert_eq!(
+        (&clean["objects"], &clean["bad"], &clean["unknown"]),
+        (&4.into(), &json!([]), &0.into())
+    );
+    let bytes = values.len() + blocks.len() + 400_000;
+    assert_eq!(clean["bytes"], bytes);
+    let text = array.csd(&["scrub"]).expect(0, &[]).text().to_string();
+    assert!(text.starts_with("4 objects, ") && text.contains(": no damage"), "{text}");
+    array.csd(&["array", "down"]).expect(0, &[]);
+    let (of_value, of_block) =
+        (flip(&array, &values[7 * CHUNK..]), flip(&array, &blocks[11 * CHUNK..]));
+    array.csd(&["array", "up"]).expect(0, &[]);
+    let bad = |object: &str, piece: u64, drive: usize, cause: &str| {
+        json!({
+            "object": object,
+            "stripe": null,
+            "piece": piece,
+            "page": null,
+            "drive": format!("d{drive}"),
+            "cause": cause,
+            "repaired": false,
+        })
+    };
+    let found = scrubbed(&array, &[], 4);
+    let expected = [bad("b", 11, of_block, "differs"), bad("v", 7, of_value, "unreadable")];
+    assert_eq!(found["bad"], json!(expected));
+    assert_eq!((&found["bytes"], &found["unread"]), (&bytes.into(), &json!([])));
+    let words = ["2 chunks are bad"];
+    let text = array.csd(&["scrub"]).expect(4, &words).text().to_string();
+    assert!(text.contains("differs") && text.contains("unreadable"), "{text}");
+    // One object, and all from a name on.
+    assert_eq!(scrubbed(&array, &["v", "--rate", "100M"], 4)["bad"], json!([expected[1]]));
+    assert_eq!(scrubbed(&array, &["r", "empty"], 0)["objects"], 2);
+    assert_eq!(scrubbed(&array, &["--from", "c"], 4)["bad"], json!([expected[1]]));
+    array.csd(&["scrub", "none"]).expect(2, &["no object \"none\""]);
+    array.csd(&["scrub", "v", "--from", "b"]).expect(2, &["--from"]);
+    array.csd(&["scrub", "--rate", "0"]).expect(2, &["--rate"]);
+}
+
+#[test]
+fn chunks_that_are_missing_or_not_those_that_were_put_are_found() {
+    let array = Array::up(3, "256M");
+    let [values, _] = filled(&array);
+    assert_eq!(values.len().div_ceil(CHUNK), 21);
+    // Chunk 4 is gone, and chunk 7 is a sound one of another content.
+    for drive in 0..3 {
+        let values = values.clone();
+        on_objects(&array, drive, async move |kv: &Kv| {
+            let keys = kv.list_all(&[]).await.unwrap();
+            for key in keys.iter().filter(|key| key.as_bytes().len() == 16) {
+                let stored = kv.retrieve(key, 1 << 20).await.unwrap().unwrap();
+                if stored[..] == values[4 * CHUNK..5 * CHUNK] {
+                    kv.delete(key).await.unwrap();
+                } else if stored[..] == values[7 * CHUNK..8 * CHUNK] {
+                    let other = Buffer::from_slice(&values[8 * CHUNK..9 * CHUNK]);
+                    kv.store(key, vec![other], 0).await.unwrap();
+                }
+            }
+        });
+    }
+    let found = scrubbed(&array, &["v"], 4);
+    let cause = |bad: &Value| (bad["piece"].as_u64(), bad["cause"].as_str().map(str::to_owned));
+    let causes: Vec<_> = found["bad"].as_array().unwrap().iter().map(cause).collect();
+    let wanted = |piece: u64, cause: &str| (Some(piece), Some(cause.to_owned()));
+    assert_eq!(causes, [wanted(4, "missing"), wanted(7, "differs")]);
+    // What drives wrote has no checksums in the catalogue; its values have their own.
+    array.csd(&["put", "r", "a", "--type", "i32"]).expect(0, &[]);
+    array.csd(&["run", "vector-add", "a", "a", "-o", "sum"]).expect(0, &[]);
+    let found = scrubbed(&array, &["sum"], 0);
+    assert!(found["unknown"] == found["chunks"] && found["chunks"] != 0, "{found}");
+    array.kill(1);
+    let found = scrubbed(&array, &["v"], 4);
+    let unread = found["unread"].as_array().unwrap();
+    assert_eq!(
+        (unread.len(), &unread[0]["drive"], &unread[0]["chunks"]),
+        (1, &"d1".into(), &7.into())
+    );
+}
