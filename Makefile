@@ -13,7 +13,7 @@ ORACLE_READY := $(VENV)/.oracle-ready
 RTL_READY := $(VENV)/.rtl-ready
 DEMO_DIR ?= build/demo
 
-.PHONY: help demo test check test-rust test-python test-documents test-csdstore wheel llm browser oracle oracle-speed arm sim crash fuzz vm vm-short rtl rtl-short rtl-long rtl-tools bench release release-try sdk install-kv docs clean
+.PHONY: os os-image help demo test check test-rust test-python test-documents test-csdstore wheel llm browser oracle oracle-speed arm sim crash fuzz vm vm-short rtl rtl-short rtl-long rtl-tools bench release release-try sdk install-kv docs clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -103,6 +103,15 @@ rtl: rtl-tools $(RTL_READY)  ## the same: simulation, proofs, cycles, one synthe
 rtl-long: rtl-tools $(RTL_READY)  ## the same, all of it, with mutations; writes the record
 	$(BIN)/python rtl/record.py
 	$(BIN)/python rtl/plot.py
+
+# The operating system of drives. Full and short forms of the image differ in their packages.
+OS_IMAGE ?= build/os/root
+os-image:        ## root folder for drives: OpenSSH, Java, Python, MPI (mmdebstrap, root); kept in build/
+	packaging/os/make.sh $(OS_IMAGE)
+
+os:              ## programs in drives' operating systems, on a short image; skipped visibly without root or runc
+	cargo test --locked --workspace --no-run -q
+	tests/os.sh
 
 # More options of tests/vm/run.py, such as VM='--factor 3'.
 VM ?=

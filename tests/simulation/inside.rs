@@ -61,7 +61,7 @@ impl Doors {
                     let alone = Arc::get_mut(&mut shared).expect("made just now");
                     model.into_iter().for_each(|model| alone.throttle.set(model));
                     drive::start_all(&shared).await.expect("starts");
-                    shared.metrics.serve_inside();
+                    shared.serve_inside();
                     let outside = Listener::bind(SocketAddr::from((DRIVE, 4420))).unwrap();
                     let inside = Listener::bind(Path::new(SOCKET)).unwrap();
                     drop(spawn(Class::System, accept::accept(outside, Arc::clone(&shared))));

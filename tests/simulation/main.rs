@@ -22,6 +22,7 @@ mod golden;
 mod groups;
 mod held;
 mod inside;
+mod inside_only;
 mod limits;
 mod listing;
 mod lives;

@@ -15,7 +15,18 @@ const EDGES: [(&str, &[&str]); 10] = [
     ("bench", &["client", "drive", "initiator", "kernels", "nvme", "reactor"]),
     (
         "csd",
-        &["bench", "drive", "store", "client", "reactor", "nvme", "kernels", "initiator", "wasm"],
+        &[
+            "bench",
+            "drive",
+            "store",
+            "client",
+            "reactor",
+            "nvme",
+            "kernels",
+            "initiator",
+            "os",
+            "wasm",
+        ],
     ),
 ];
 

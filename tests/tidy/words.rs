@@ -32,7 +32,7 @@ const SYSTEM: [&str; 9] = [
 ];
 
 /// Places that may use some of these names, with the reason.
-const MAY_NAME: [(&str, &[&str]); 16] = [
+const MAY_NAME: [(&str, &[&str]); 18] = [
     // A buffer may be dropped on another thread than it came from.
     ("crates/buffer/tests/", &["std::thread"]),
     // Errors are errno numbers; the process number tells a fork from its parent.
@@ -45,6 +45,10 @@ const MAY_NAME: [(&str, &[&str]); 16] = [
     ("crates/nvme/src/controller/queue.rs", &["std::thread"]),
     // The binary starts drives as processes and ends with an exit code.
     ("crates/csd/src/", &["std::process"]),
+    // Runs runc and other programs of the machine.
+    ("crates/os/", &["std::process"]),
+    // A destructor that finds a panic under way makes no second one.
+    ("crates/os/tests/", &["std::thread"]),
     // The file systems' interface has times of files; there is one, which is constant.
     ("crates/csd/src/attach/file.rs", &["SystemTime"]),
     // Asks git for the commit, where there is one.

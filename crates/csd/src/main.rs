@@ -15,8 +15,8 @@
 //! - [`mod@room`], [`protection`] and [`namespace`] describe free space, parity and namespaces;
 //!   [`edges`] reads graphs
 //! - [`drive`], [`mod@drive_log`], [`drive_status`], [`check`], [`mod@array`], [`mod@attach`],
-//!   [`tunnel`], [`object`], [`mod@get`], [`mod@protect`], [`mod@kv`], [`program`], [`run`],
-//!   [`mod@characterize`], [`mod@bench`], [`secret`] and [`generate`] are the commands
+//!   [`tunnel`], [`mod@os`], [`object`], [`mod@get`], [`mod@protect`], [`mod@kv`], [`program`],
+//!   [`run`], [`mod@characterize`], [`mod@bench`], [`secret`] and [`generate`] are the commands
 //! - [`mod@each`] runs a command for several objects; [`target`] and [`long_file`] write output
 //!   files
 
@@ -42,6 +42,7 @@ mod log_file;
 mod long_file;
 mod namespace;
 mod object;
+mod os;
 mod pace;
 mod plain;
 mod program;
@@ -99,6 +100,7 @@ fn dispatch(cli: Cli) -> Result<Report, Failure> {
         Command::Array(cli::Array::Down(options)) => array::down(&options, &context),
         Command::Attach(options) => attach::attach(&options, &context),
         Command::Tunnel(cli::tunnel::Tunnel::Up(options)) => tunnel::up(&options, &context),
+        Command::Os(command) => os::os(&command, &context),
         Command::Put(options) => object::put(&options, &context),
         Command::Get(options) => get::get(options, &context),
         Command::Ls(options) => object::ls(&options, &context),

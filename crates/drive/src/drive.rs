@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use csd_kernels::program::Limits;
 use csd_nvme::controller::Subsystem;
-use csd_nvme::vendor::{NSID_KV, NSID_OBJECTS};
+use csd_nvme::feature::FeatureId;
+use csd_nvme::vendor::{NSID_BLOCK, NSID_KV, NSID_OBJECTS};
 use csd_reactor::{Buffer, Class, CoreId, call, core_count, core_id, random_u64, set_core_local};
 
 use crate::config::HostLimits;
-use crate::controller::{Access, Controllers, CoreCounters, ExecutionLog, Settings};
+use crate::controller::{Access, Controllers, CoreCounters, ExecutionLog, InsideOnly, Settings};
 use crate::describe;
 use crate::error::Error;
 use crate::format::{self, FEATURE_MARK, SHARDS, Split, Superblock};
@@ -78,6 +79,8 @@ pub struct Shared {
     pub surplus: AtomicU64,
     /// Settings of hosts: saved features and write protection.
     pub settings: Arc<Settings>,
+    /// State in which only the inside changes blocks.
+    pub inside_only: InsideOnly,
     /// Memory namespace.
     pub memory: Arc<LocalMemory>,
     /// Programs that hosts have loaded.
@@ -114,6 +117,12 @@ impl Shared {
     /// Returns true if I/O commands may name this namespace. NSID FFFFFFFFh is none.
     pub fn serves(&self, nsid: u32) -> bool {
         self.expose.has(nsid)
+    }
+
+    /// Notes that the drive serves its inside, too.
+    pub fn serve_inside(&self) {
+        self.metrics.serve_inside();
+        self.inside_only.serve();
     }
 
     /// Returns the log of events.
@@ -196,6 +205,7 @@ pub async fn open(
         host_limits: HostLimits::default(),
         newcomers: Newcomers::default(),
         surplus: AtomicU64::new(0),
+        inside_only: InsideOnly::new(settings.saved(FeatureId::INSIDE_ONLY, NSID_BLOCK) == Some(1)),
         settings: Arc::new(settings),
         library: Arc::new(Library::new(
             resources.engines.clone(),

@@ -52,7 +52,7 @@ async fn first_core(config: &Config, ready: &Ready) -> Result<(), Error> {
     start_all(&shared).await?;
     let mut accepting = vec![spawn(Class::System, accept(listener, Arc::clone(&shared)))];
     if let Some(listener) = inside {
-        shared.metrics.serve_inside();
+        shared.serve_inside();
         let accept = accept_on(Side::Inside, listener, Arc::clone(&shared));
         accepting.push(spawn(Class::System, accept));
     }

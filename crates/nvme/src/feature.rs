@@ -23,6 +23,7 @@ codes! {
         COMMAND_SET_PROFILE = 0x19: "I/O Command Set Profile",
         KEY_VALUE_CONFIGURATION = 0x20: "Key Value Configuration",
         WRITE_PROTECTION = 0x84: "Namespace Write Protection Config",
+        INSIDE_ONLY = 0xC0: "vendor: Inside Only",
     }
 }
 

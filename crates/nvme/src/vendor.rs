@@ -6,6 +6,7 @@
 //! admin commands C0h to FFh and I/O commands 80h to FFh. `docs/internals/commands.md` has the same
 //! table, and a test compares the two.
 
+use crate::feature::FeatureId;
 use crate::log::LogId;
 use crate::opcode::{Cp, Kv};
 use crate::status::Status;
@@ -42,6 +43,8 @@ pub enum Kind {
     Opcode,
     /// Log page identifier (LID).
     LogPage,
+    /// Feature Identifier (FID).
+    Feature,
     /// Program type (PTYPE).
     ProgramType,
     /// Status Code Type and Status Code (SCT 7h).
@@ -55,6 +58,7 @@ impl Kind {
             Self::Namespace => "namespace",
             Self::Opcode => "opcode",
             Self::LogPage => "log page",
+            Self::Feature => "feature",
             Self::ProgramType => "program type",
             Self::Status => "status",
         }
@@ -62,7 +66,7 @@ impl Kind {
 }
 
 /// All of these numbers: kind, number, name.
-pub const TABLE: [(Kind, u32, &str); 16] = [
+pub const TABLE: [(Kind, u32, &str); 17] = [
     (Kind::Namespace, NSID_BLOCK, NAMESPACES[0].1),
     (Kind::Namespace, NSID_KV, NAMESPACES[1].1),
     (Kind::Namespace, NSID_OBJECTS, NAMESPACES[2].1),
@@ -73,6 +77,7 @@ pub const TABLE: [(Kind, u32, &str); 16] = [
     (Kind::LogPage, LogId::TUNNEL.0 as u32, "tunnel"),
     (Kind::Opcode, Cp::TUNNEL_SEND.0 as u32, "Tunnel Send"),
     (Kind::Opcode, Cp::TUNNEL_RECEIVE.0 as u32, "Tunnel Receive"),
+    (Kind::Feature, FeatureId::INSIDE_ONLY.0 as u32, "Inside Only"),
     (Kind::ProgramType, PROGRAM_TYPE_WASM as u32, "WebAssembly"),
     (Kind::Status, Status::PROGRAM_FAILED.0 as u32, "program failed"),
     (Kind::Status, Status::SOURCE_MISSING.0 as u32, "source missing"),

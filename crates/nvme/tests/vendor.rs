@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
+use csd_nvme::feature::FeatureId;
 use csd_nvme::log::LogId;
 use csd_nvme::opcode::{Cp, Kv};
 use csd_nvme::status::Status;
@@ -18,7 +19,9 @@ fn the_documents_have_the_same_table() {
     let expected = TABLE.map(|(kind, number, name)| {
         let number = match kind {
             Kind::Namespace => number.to_string(),
-            Kind::Opcode | Kind::LogPage | Kind::ProgramType => format!("{number:02X}h"),
+            Kind::Opcode | Kind::LogPage | Kind::Feature | Kind::ProgramType => {
+                format!("{number:02X}h")
+            }
             Kind::Status => format!("{number:03X}h"),
         };
         format!("{} | {number} | {name}", kind.name())
@@ -34,6 +37,9 @@ fn every_code_of_a_vendor_range_is_in_the_table() {
     assert_eq!(statuses.count(), TABLE.iter().filter(|row| row.0 == Kind::Status).count());
     let logs = LogId::TABLE.iter().filter(|(log, _)| log.0 >= 0xC0);
     assert!(logs.clone().all(|(log, _)| has(Kind::LogPage, log.0.into())));
+    let features = FeatureId::TABLE.iter().filter(|(id, _)| id.0 >= 0xC0);
+    assert!(features.clone().all(|(id, _)| has(Kind::Feature, id.0.into())));
+    assert_eq!(features.count(), TABLE.iter().filter(|row| row.0 == Kind::Feature).count());
     let of_kv = Kv::TABLE.iter().map(|(opcode, _)| opcode.0);
     let of_compute = Cp::TABLE.iter().map(|(opcode, _)| opcode.0);
     let opcodes = of_kv.chain(of_compute).filter(|opcode| *opcode >= 0x80);

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::lock::Lock;
 use super::process::{self, Ended, ProcessState};
-use super::{Local, media};
+use super::{Local, media, oses};
 use crate::cli;
 use crate::context::Context;
 use crate::report::{Failure, Report};
@@ -21,13 +21,15 @@ pub(crate) fn down(options: &cli::Down, context: &Context) -> Result<Report, Fai
         confirm(&local)?;
     }
     let states = look(&mut local)?;
+    let mut left = oses::stop(&local, context)?;
     let (text, warnings) = match options.delete {
         true => stop_and_delete(&mut local, &states)?,
         false => stop(&mut local, &states)?,
     };
+    left.extend(warnings);
     let drives: Vec<_> = local.file.drives.iter().map(|drive| &drive.name).collect();
     let result = json!({ "drives": drives, "deleted": options.delete });
-    Ok(Report::new(text, result).with_warnings(warnings))
+    Ok(Report::new(text, result).with_warnings(left))
 }
 
 /// Asks the user on the terminal to confirm the deletion.
@@ -106,6 +108,7 @@ fn stop_and_delete(
     let (text, warnings) = stop(local, states)?;
     media.extend(media::deletable(&of(local, true), &local.home, true)?);
     let drives: Vec<DriveRecord> = local.file.all().cloned().collect();
+    oses::forget(local)?;
     media::delete(&media, &drives, &local.folder)?;
     let shown = local.path.display();
     process::remove_if_there(&local.path)

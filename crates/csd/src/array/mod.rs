@@ -2,8 +2,9 @@
 //! processes of this machine.
 //!
 //! Modules: [`start`] starts drives, [`process`] inspects and stops their processes, [`media`]
-//! identifies and deletes their media, [`mod@options`] has the options of drives, [`lock`]
-//! serializes commands. The others hold one command each.
+//! identifies and deletes their media, [`mod@options`] has the options of drives, [`oses`] starts
+//! and stops their operating systems, [`lock`] serializes commands. The others hold one command
+//! each.
 //!
 //! Does not stop or delete drives of other machines. Invariants: whatever the array file says, only
 //! processes that serve its drives for its folder are stopped ([`process`]), and only files in that
@@ -15,6 +16,7 @@ mod down;
 pub(crate) mod lock;
 mod media;
 mod options;
+mod oses;
 pub(crate) mod process;
 mod rebuild;
 mod reclaim;

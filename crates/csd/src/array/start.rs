@@ -8,7 +8,7 @@ use std::process::Child;
 
 use csd_store::array::{ArrayFile, DriveOptions, DriveRecord, IN_MEMORY};
 
-use super::{Local, media, options, process};
+use super::{Local, media, options, oses, process};
 use crate::cli;
 use crate::context::Context;
 use crate::report::Failure;
@@ -85,7 +85,10 @@ fn start_one(
 ) -> Result<Child, Failure> {
     let drive = which(&mut local.file)[place].clone();
     let path = local.home.media(&drive).map_err(Failure::run)?;
-    let (arguments, secrets) = (options::arguments(&drive)?, context.secrets_path());
+    let (mut arguments, secrets) = (options::arguments(&drive)?, context.secrets_path());
+    if local.file.os.is_some() {
+        arguments.push(oses::inside(&local.folder, &drive.name)?);
+    }
     let mut child = process::start(&drive, &local.folder, path.as_deref(), &arguments, secrets)?;
     which(&mut local.file)[place].pid = Some(child.id());
     // Saved before the next start and before waiting, so that an interrupted command leaves no

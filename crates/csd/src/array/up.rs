@@ -14,7 +14,7 @@ use super::media::{self, Found};
 use super::options::{self, Requested};
 use super::process::{self, ProcessState};
 use super::start::{self, NewDrive};
-use super::{Local, add, home, rebuild};
+use super::{Local, add, home, oses, rebuild};
 use crate::cli;
 use crate::context::Context;
 use crate::report::{Failure, Report};
@@ -42,6 +42,7 @@ pub(crate) fn up(options: &cli::Up, context: &Context) -> Result<Report, Failure
     let mut local = Local::new(path, home, file)?;
     let mut warnings = add::discard(&mut local)?;
     let places = stopped(options, &mut local)?;
+    oses::choose(options, &mut local, places.len())?;
     for &place in &places {
         let drive = &local.file.drives[place];
         if drive.pid.is_some() && drive.is_in_memory() {
@@ -53,9 +54,10 @@ pub(crate) fn up(options: &cli::Up, context: &Context) -> Result<Report, Failure
     if !places.is_empty() {
         warnings.extend(rebuild::after_start(&Plan::new(&local.file), context)?);
     }
+    let oses = oses::start(&local, context)?;
     let name = |place: &usize| local.file.drives[*place].name.clone();
     let names: Vec<String> = places.iter().map(name).collect();
-    Ok(report(&local.file, context, &names).with_warnings(warnings))
+    Ok(report(&local.file, context, &names, &oses).with_warnings(warnings))
 }
 
 fn check_number(options: &cli::Up, file: &ArrayFile, path: &Path) -> Result<(), Failure> {
@@ -179,10 +181,10 @@ fn plan(options: &cli::Up, path: &Path, home: &Home) -> Result<ArrayFile, Failur
         drives.push(new.drive(&uuid, &name, &folder.join(format!("{name}.media"))));
     }
     let (name, folder, joining) = (name.into_owned(), Some(folder), Vec::new());
-    Ok(ArrayFile { schema: SCHEMA, name, uuid, folder, drives, joining })
+    Ok(ArrayFile { schema: SCHEMA, name, uuid, folder, os: None, drives, joining })
 }
 
-fn report(file: &ArrayFile, context: &Context, started: &[String]) -> Report {
+fn report(file: &ArrayFile, context: &Context, started: &[String], oses: &[String]) -> Report {
     let path = context.array_path();
     let mut text = String::new();
     for drive in &file.drives {
@@ -193,6 +195,7 @@ fn report(file: &ArrayFile, context: &Context, started: &[String]) -> Report {
         };
         text.push_str(&format!("{}  {what}  {}\n", drive.name, context.shown(&drive.url)));
     }
+    oses.iter().for_each(|line| text.push_str(line));
     text.push_str(&format!("array file: {}\n", path.display()));
     let drives: Vec<_> = file
         .drives

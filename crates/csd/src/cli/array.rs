@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, value_parser};
 
+use super::os::parse_cpus;
 use super::tuning::Tuned;
 use crate::units::parse_size;
 
@@ -73,12 +74,32 @@ pub(crate) struct Up {
     pub(crate) media: Option<Media>,
     #[command(flatten)]
     pub(crate) drive: Tuned,
+    #[command(flatten)]
+    pub(crate) os: OsOptions,
     /// Make new, empty media where media of the array are missing; what was on them is lost
     #[arg(long)]
     pub(crate) recreate: bool,
     /// Make a new array of media that are in the folder, such as after its array file was lost
     #[arg(long)]
     pub(crate) adopt: bool,
+}
+
+/// Operating systems of an array's drives.
+#[derive(Args, Debug)]
+pub(crate) struct OsOptions {
+    /// Start the operating system of every drive, too, from this root folder of an image; the array
+    /// file keeps these options. `csd os` has more
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) os: Option<PathBuf>,
+    /// CPU time that the programs of one may take, in cores [default: 1]
+    #[arg(long, value_name = "CORES", value_parser = parse_cpus, requires = "os")]
+    pub(crate) os_cpus: Option<u32>,
+    /// Memory that the programs of one may take, page cache included [default: 1G]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "os")]
+    pub(crate) os_memory: Option<u64>,
+    /// Most processes and threads of one [default: 512]
+    #[arg(long, value_name = "N", requires = "os")]
+    pub(crate) os_pids: Option<u32>,
 }
 
 /// Options of `csd array add`.

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 
+/// Default of `--retry`.
+pub(crate) const RETRY: Duration = Duration::from_secs(30);
+
 /// Options of `csd attach`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -27,7 +30,7 @@ pub(crate) struct Attach {
 }
 
 /// Parses a time: seconds (30 or 30s), minutes (2m) or milliseconds (500ms).
-fn parse_time(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_time(text: &str) -> Result<Duration, String> {
     let (number, unit_ms) = match text {
         _ if text.ends_with("ms") => (&text[..text.len() - 2], 1),
         _ if text.ends_with('s') => (&text[..text.len() - 1], 1000),

@@ -14,6 +14,7 @@ pub(crate) mod drive_status;
 pub(crate) mod kernel;
 pub(crate) mod kv;
 mod object;
+pub(crate) mod os;
 pub(crate) mod program;
 pub(crate) mod run;
 pub(crate) mod scrub;
@@ -108,6 +109,9 @@ pub(crate) enum Command {
     /// Make a network device of a drive's tunnel
     #[command(subcommand)]
     Tunnel(tunnel::Tunnel),
+    /// Run Linux programs in drives, on the drives' own blocks
+    #[command(subcommand)]
+    Os(os::Os),
     /// Store files as objects
     Put(Put),
     /// Fetch an object, checking its digest
@@ -163,10 +167,11 @@ pub(crate) struct Man {
 }
 
 /// Commands, and the global options that they ignore.
-const MEANINGLESS: [(&[&str], &[&str]); 6] = [
+const MEANINGLESS: [(&[&str], &[&str]); 7] = [
     (&["drive", "serve"], &["array", "host_nqn"]),
     (&["drive", "check"], &["array", "secrets", "host_nqn"]),
     (&["bench", "block"], &["array", "secrets", "verbose"]),
+    (&["os", "exec"], &["json", "quiet", "verbose"]),
     (&["secret", "new"], &["array", "secrets", "host_nqn"]),
     (&["completions"], &["array", "secrets", "host_nqn", "json", "quiet", "verbose"]),
     (&["man"], &["array", "secrets", "host_nqn", "json", "quiet", "verbose"]),
@@ -233,6 +238,7 @@ impl Command {
             Self::Array(Array::Down(_)) => "array down",
             Self::Attach(_) => "attach",
             Self::Tunnel(tunnel::Tunnel::Up(_)) => "tunnel up",
+            Self::Os(command) => command.words(),
             Self::Put(_) => "put",
             Self::Get(_) => "get",
             Self::Ls(_) => "ls",

@@ -8,11 +8,13 @@
 mod access;
 mod counters;
 pub mod executions;
+mod inside_only;
 mod settings;
 
 pub use access::Access;
 pub use counters::CoreCounters;
 pub use executions::ExecutionLog;
+pub use inside_only::{Change, InsideOnly};
 pub use settings::Settings;
 
 use std::collections::{BTreeMap, VecDeque};

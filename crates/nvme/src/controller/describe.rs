@@ -81,7 +81,7 @@ impl Controller {
             Cns::NAMESPACE_INDEPENDENT => {
                 namespace()?;
                 let mut data = IdentifyNamespaceIndependent::zeroed();
-                data.set_nmic(1).set_nsattr(u8::from(backing.protection(nsid) != 0)).set_nstat(1);
+                data.set_nmic(1).set_nsattr(backing.is_protected(nsid).into()).set_nstat(1);
                 data.set_nsfeat(u8::from(backing.is_uncached(nsid)) << 5);
                 Ok(data.as_bytes().to_vec())
             }
@@ -130,7 +130,7 @@ fn block(namespace: &Namespace, subsystem: &Subsystem, backing: &dyn Backing) ->
         data.set_nsze(blocks).set_ncap(blocks).set_nuse(backing.used(namespace.nsid));
         let format = LbaFormat::default().with_lbads(u32::from(block_bytes_log2));
         data.set_nmic(1).set_nguid(&namespace.nguid).set_lbaf0(format.0);
-        data.set_nsattr(u8::from(backing.protection(namespace.nsid) != 0));
+        data.set_nsattr(backing.is_protected(namespace.nsid).into());
         // OPTPERF: the preferred sizes are given. Deallocated blocks read as zeros.
         let page = u16::try_from((PAGE_BYTES >> block_bytes_log2).max(1) - 1).expect("at most 7");
         data.set_nsfeat(1 << 4).set_npwg(page).set_npwa(page).set_npdg(page).set_npda(page);
@@ -156,7 +156,7 @@ fn other(namespace: &Namespace, backing: &dyn Backing) -> Vec<u8> {
     let used = backing.used(namespace.nsid).div_ceil(1 << OTHER_LBADS).min(size);
     let mut data = IdentifyNamespace::zeroed();
     data.set_nsze(size).set_ncap(size).set_nuse(used).set_nmic(1).set_nguid(&namespace.nguid);
-    data.set_nsattr(u8::from(backing.protection(namespace.nsid) != 0));
+    data.set_nsattr(backing.is_protected(namespace.nsid).into());
     data.set_lbaf0(LbaFormat::default().with_lbads(OTHER_LBADS).0);
     data.as_bytes().to_vec()
 }

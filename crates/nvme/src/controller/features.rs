@@ -30,8 +30,8 @@ const PLAIN: [(FeatureId, u32); 5] = [
     (FeatureId::ASYNC_EVENT_CONFIGURATION, 1 << 8 | 1 << 3),
 ];
 
-/// Every feature, with true for namespace specific ones; for the log of features.
-pub(super) const SUPPORTED: [(FeatureId, bool); 13] = [
+/// Every feature, with true for namespace specific ones; only a drive with an inside has the last.
+const SUPPORTED: [(FeatureId, bool); 14] = [
     (FeatureId::ARBITRATION, false),
     (FeatureId::POWER_MANAGEMENT, false),
     (FeatureId::TEMPERATURE_THRESHOLD, false),
@@ -45,7 +45,14 @@ pub(super) const SUPPORTED: [(FeatureId, bool); 13] = [
     (FeatureId::COMMAND_SET_PROFILE, false),
     (FeatureId::KEY_VALUE_CONFIGURATION, true),
     (FeatureId::WRITE_PROTECTION, true),
+    (FeatureId::INSIDE_ONLY, true),
 ];
+
+/// Returns every feature of a drive, with true for namespace specific ones.
+pub(super) fn supported(backing: &dyn Backing) -> &'static [(FeatureId, bool)] {
+    let all = if backing.inside().is_some() { SUPPORTED.len() } else { SUPPORTED.len() - 1 };
+    &SUPPORTED[..all]
+}
 
 fn saveable(id: FeatureId) -> bool {
     id == FeatureId::KEY_VALUE_CONFIGURATION || PLAIN.iter().any(|(known, _)| *known == id)
@@ -161,6 +168,7 @@ impl Controller {
                 backing.set_absent_delete_is_error(sqe.nsid(), value & EDNEK != 0);
             }
             FeatureId::WRITE_PROTECTION => set_protection(sqe.nsid(), value, subsystem, backing)?,
+            FeatureId::INSIDE_ONLY => set_inside_only(sqe.nsid(), value, subsystem, backing)?,
             FeatureId::POWER_MANAGEMENT if value & 0x1F == 0 => {}
             FeatureId::VOLATILE_WRITE_CACHE if subsystem.volatile_cache && value & 1 == 1 => {}
             FeatureId::VOLATILE_WRITE_CACHE if subsystem.volatile_cache => {
@@ -210,6 +218,7 @@ impl Controller {
                 PROTECT_UNTIL_POWER_CYCLE => 0,
                 kept => kept,
             },
+            Select::SAVED if id == FeatureId::INSIDE_ONLY => current,
             Select::SAVED if id == FeatureId::KEY_VALUE_CONFIGURATION => {
                 backing.saved(id, sqe.nsid()).unwrap_or(0)
             }
@@ -255,6 +264,10 @@ impl Controller {
                 Some(_) => Ok(backing.protection(nsid)),
                 None => Err(Status::INVALID_NAMESPACE),
             },
+            FeatureId::INSIDE_ONLY => {
+                exclusive_namespace(nsid, subsystem, backing)?;
+                Ok(backing.is_inside_only(nsid).into())
+            }
             FeatureId::VOLATILE_WRITE_CACHE if subsystem.volatile_cache => Ok(1),
             FeatureId::HOST_BEHAVIOR
             | FeatureId::COMMAND_SET_PROFILE
@@ -313,6 +326,39 @@ fn set_protection(
         backing.set_protection(nsid, state);
     }
     Ok(())
+}
+
+/// Checks that a drive has an inside, and that a namespace can be for its inside only: blocks can.
+fn exclusive_namespace(
+    nsid: u32,
+    subsystem: &Subsystem,
+    backing: &dyn Backing,
+) -> Result<(), Status> {
+    if backing.inside().is_none() {
+        return Err(Status::INVALID_FIELD);
+    }
+    match subsystem.namespace(nsid).map(|namespace| &namespace.kind) {
+        Some(NamespaceKind::Block { .. }) => Ok(()),
+        _ => Err(Status::INVALID_NAMESPACE),
+    }
+}
+
+/// Sets that only the inside changes a namespace, or both sides. Only the inside may do that.
+fn set_inside_only(
+    nsid: u32,
+    value: u32,
+    subsystem: &Subsystem,
+    backing: &dyn Backing,
+) -> Result<(), Status> {
+    exclusive_namespace(nsid, subsystem, backing)?;
+    match backing.inside() {
+        Some(true) if value > 1 => Err(Status::INVALID_FIELD),
+        Some(true) => {
+            backing.set_inside_only(nsid, value == 1);
+            Ok(())
+        }
+        _ => Err(Status::FEATURE_NOT_CHANGEABLE),
+    }
 }
 
 fn capabilities(id: FeatureId, saveable: bool) -> u32 {

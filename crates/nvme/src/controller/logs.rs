@@ -133,7 +133,7 @@ impl Controller {
                 }
                 log
             }
-            LogId::FEATURES => feature_effects(),
+            LogId::FEATURES => feature_effects(backing),
             LogId::DISCOVERY => {
                 let (generation, records) = backing.discovery();
                 discovery_log(generation, &records)
@@ -179,10 +179,10 @@ fn effects(csi: Csi, subsystem: &Subsystem) -> Result<Vec<u8>, Status> {
     }
 }
 
-fn feature_effects() -> Vec<u8> {
+fn feature_effects(backing: &dyn Backing) -> Vec<u8> {
     let mut data = vec![0; 1024];
-    for (id, of_namespace) in features::SUPPORTED {
-        let scope = u32::from(of_namespace);
+    for (id, of_namespace) in features::supported(backing) {
+        let scope = u32::from(*of_namespace);
         let entry = FeatureEffects::default()
             .with_supported(1)
             .with_of_namespace(scope)

@@ -163,6 +163,21 @@ pub trait Backing {
     }
     /// Sets the write protection state, and notifies the other controllers.
     fn set_protection(&self, _nsid: u32, _value: u32) {}
+    /// Returns true if this controller's host is inside, false outside; `None` if the drive serves
+    /// no inside.
+    fn inside(&self) -> Option<bool> {
+        None
+    }
+    /// Returns true if only the inside changes a namespace (feature C0h).
+    fn is_inside_only(&self, _nsid: u32) -> bool {
+        false
+    }
+    /// Sets that only the inside changes a namespace, and notifies the other controllers.
+    fn set_inside_only(&self, _nsid: u32, _only: bool) {}
+    /// Returns true if the drive refuses this controller's changes of a namespace.
+    fn is_protected(&self, nsid: u32) -> bool {
+        self.protection(nsid) != 0 || self.inside() != Some(true) && self.is_inside_only(nsid)
+    }
     /// Returns recent errors of this controller, newest first.
     fn errors(&self) -> Vec<ErrorEntry> {
         Vec::new()

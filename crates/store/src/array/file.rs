@@ -35,12 +35,29 @@ pub struct ArrayFile {
     /// of the array file. Files of earlier versions hold absolute paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
+    /// Operating systems of the drives on this machine, if they have any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub os: Option<OsRecord>,
     /// Drives of the array; an object's entry refers to them by their place in this list.
     pub drives: Vec<DriveRecord>,
     /// Drives that `csd array add` has started and that do not belong to the array yet. If the
     /// command was interrupted, they remain here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub joining: Vec<DriveRecord>,
+}
+
+/// Operating systems of an array's drives, all alike.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OsRecord {
+    /// Root folder of the image.
+    pub root: PathBuf,
+    /// CPU time that one may take, thousandths of a core.
+    pub millicpus: u32,
+    /// Memory that one may take, bytes.
+    pub memory_bytes: u64,
+    /// Most processes and threads of one.
+    pub pids: u32,
 }
 
 /// A drive of an array.
@@ -288,6 +305,7 @@ mod tests {
             name: "a".to_owned(),
             uuid: "0123456789abcdef0123456789abcdef".to_owned(),
             folder: Some("/tmp/a".into()),
+            os: None,
             drives: vec![drive("d0"), drive("d1")],
             joining: Vec::new(),
         }

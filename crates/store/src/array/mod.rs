@@ -28,7 +28,8 @@ pub use drive::Drive;
 pub(crate) use drive::words;
 pub use error::Error;
 pub use file::{
-    ArrayFile, DEFAULT_PATH, DriveOptions, DriveRecord, FileError, IN_MEMORY, SCHEMA, Words,
+    ArrayFile, DEFAULT_PATH, DriveOptions, DriveRecord, FileError, IN_MEMORY, OsRecord, SCHEMA,
+    Words,
 };
 pub use home::{DEFAULT_FOLDER, Home};
 pub use quorum::Quorum;

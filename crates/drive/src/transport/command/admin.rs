@@ -85,6 +85,8 @@ async fn answer(request: Request, data: &[u8]) {
     {
         return request.fail(error.status(Access::Write));
     }
+    // After this no host outside changes what only the inside may.
+    link.host.there(core.shared.inside_only.settle()).await;
     match answer {
         Answer::Hold => hold(request),
         Answer::Abort(cids) => abort(request, &cids),
@@ -100,7 +102,7 @@ async fn answer(request: Request, data: &[u8]) {
 /// Asks the controller for its answer.
 fn ask(admin: &mut Admin, request: &Request, data: &[u8]) -> Answer {
     let (drive, association) = (&*request.core.shared, &*admin.association);
-    let view = View { drive, association, local: request.link.local };
+    let view = View { drive, association, local: request.link.local, side: request.link.side };
     let was_ready = admin.controller.io_allowed();
     let answer = admin.controller.admin(&request.sqe, data, &drive.subsystem, &view);
     let is_ready = admin.controller.io_allowed();

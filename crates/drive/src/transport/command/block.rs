@@ -11,6 +11,7 @@ use csd_reactor::Buffer;
 use super::super::link::{HEADROOM, TAILROOM};
 use super::super::request::{Done, Payload, Request};
 use super::memory;
+use crate::controller::Change;
 use crate::limits::PDU_DATA_BYTES_MAX;
 use crate::namespace::block::{COPY_BYTES_MAX, PIECE_BYTES};
 
@@ -28,8 +29,9 @@ pub(super) async fn run(request: &mut Request) -> Result<Done, Status> {
             let data = extent_payload(request, extent).await?;
             core.count_write(core.block.length(extent)?);
             let Payload { pieces, held } = data;
+            let change = begin(request)?;
             let written = core.block.write(extent, pieces, fua).await;
-            drop(held);
+            drop((held, change));
             written.map(nothing)
         }
         Command::Compare(extent) => {
@@ -38,6 +40,7 @@ pub(super) async fn run(request: &mut Request) -> Result<Done, Status> {
             core.block.compare(extent, &data.pieces).await.map(nothing)
         }
         Command::WriteZeroes { extent, fua, deallocate } => {
+            let _change = begin(request)?;
             core.block.zero(extent, deallocate, fua).await.map(nothing)
         }
         Command::Dataset { ranges, deallocate } => {
@@ -46,6 +49,7 @@ pub(super) async fn run(request: &mut Request) -> Result<Done, Status> {
             if !deallocate {
                 return Ok(Done::Result(0));
             }
+            let _change = begin(request)?;
             core.block.deallocate(&nvm::dataset_ranges(&data)).await.map(nothing)
         }
         Command::Verify(extent) => {
@@ -57,23 +61,34 @@ pub(super) async fn run(request: &mut Request) -> Result<Done, Status> {
         }
         Command::Copy { slba, ranges, fua } => {
             let data = list(request, u32::from(ranges) * 32).await?;
-            let sources = nvm::copy_ranges(&data);
-            // All sources are in memory at once: they take as much of it as a host's own data.
-            let blocks: u64 = sources.iter().map(|source| u64::from(source.blocks)).sum();
-            let bytes = blocks * u64::from(core.block.block_bytes());
-            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(COPY_BYTES_MAX);
-            let budget = link.host.there(core.budget.grant(bytes)).await;
-            let copied = core.block.copy(&sources, slba, fua).await;
-            drop(budget);
-            core.count_write(copied?);
-            Ok(Done::Result(0))
+            copy(request, &nvm::copy_ranges(&data), slba, fua).await
         }
         Command::CopyMemory { slba, ranges, fua } => {
             let data = request.payload(u32::from(ranges) * 32).await?.joined();
+            let _change = begin(request)?;
             core.count_write(memory::to_blocks(request, &data, slba, fua).await?);
             Ok(Done::Result(0))
         }
     }
+}
+
+/// Begins a change of blocks by a command whose data is there.
+fn begin(request: &Request) -> Result<Change<'_>, Status> {
+    request.core.shared.inside_only.begin(request.link.side)
+}
+
+async fn copy(request: &Request, sources: &[Extent], to: u64, fua: bool) -> Result<Done, Status> {
+    let core = &request.core;
+    let _change = begin(request)?;
+    // All sources are in memory at once: they take as much of it as a host's own data.
+    let blocks: u64 = sources.iter().map(|source| u64::from(source.blocks)).sum();
+    let bytes = blocks * u64::from(core.block.block_bytes());
+    let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(COPY_BYTES_MAX);
+    let budget = request.link.host.there(core.budget.grant(bytes)).await;
+    let copied = core.block.copy(sources, to, fua).await;
+    drop(budget);
+    core.count_write(copied?);
+    Ok(Done::Result(0))
 }
 
 async fn read(request: &Request, extent: Extent) -> Result<Done, Status> {
@@ -151,9 +166,13 @@ async fn pair(first: &mut Request, second: &mut Request) -> (Ended, Ended) {
         Ok(data) => data,
         Err(status) => return (Err(failed), Err(status)),
     };
+    let change = match begin(second) {
+        Ok(change) => change,
+        Err(status) => return (Err(failed), Err(status)),
+    };
     core.count_write(u64::from(extent.blocks) * u64::from(core.block.block_bytes()));
     let both = (compared.pieces, data.pieces);
     let ended = core.block.compare_and_write(extent, both, fua).await;
-    drop((compared.held, data.held));
+    drop((compared.held, data.held, change));
     ended
 }

@@ -6,6 +6,8 @@
 //! ([`super::run_io`]) from the beginning. Invariant: a command is either answered, or handed back
 //! untouched.
 
+use std::rc::Rc;
+
 use csd_nvme::capsule::SGL_IN_CAPSULE;
 use csd_nvme::nvm::{Command, Extent};
 use csd_nvme::vendor::NSID_BLOCK;
@@ -41,7 +43,11 @@ pub(in super::super) fn write(request: Request, data: &[u8]) -> Option<Request> 
     if !described || refused || data.len() != bytes as usize {
         return Some(request);
     }
-    if !request.core.block.write_now(extent, data) {
+    let core = Rc::clone(&request.core);
+    let Ok(_change) = core.shared.inside_only.begin(request.link.side) else {
+        return Some(request);
+    };
+    if !core.block.write_now(extent, data) {
         return Some(request);
     }
     request.core.count_write(u64::from(bytes));

@@ -11,10 +11,12 @@ use csd_nvme::feature::FeatureId;
 use csd_nvme::log::{ErrorEntry, Smart, WARNING_READ_ONLY};
 use csd_nvme::program::{ProgramType, RangeSet};
 use csd_nvme::tunnel::encode_log;
+use csd_nvme::vendor::NSID_BLOCK;
 
 use super::super::connections::announce;
 use crate::controller::{Association, CoreCounters};
 use crate::drive::Shared;
+use crate::side::Side;
 use crate::tunnel::Tunnel;
 
 /// Generation of the discovery log. Its records do not change while a drive runs.
@@ -28,6 +30,8 @@ pub(super) struct View<'a> {
     pub(super) association: &'a Association,
     /// Address that its host connected to.
     pub(super) local: Option<SocketAddr>,
+    /// Side from which it asks.
+    pub(super) side: Side,
 }
 
 impl View<'_> {
@@ -118,6 +122,20 @@ impl Backing for View<'_> {
 
     fn set_protection(&self, nsid: u32, value: u32) {
         self.drive.settings.set_protection(nsid, value);
+        announce(Event::NamespaceChanged(nsid), Some(self.association.cntlid));
+    }
+
+    fn inside(&self) -> Option<bool> {
+        self.drive.inside_only.is_served().then_some(self.side == Side::Inside)
+    }
+
+    fn is_inside_only(&self, nsid: u32) -> bool {
+        nsid == NSID_BLOCK && self.drive.inside_only.is_set()
+    }
+
+    fn set_inside_only(&self, nsid: u32, only: bool) {
+        self.drive.settings.save(FeatureId::INSIDE_ONLY, nsid, only.into());
+        self.drive.inside_only.set(only);
         announce(Event::NamespaceChanged(nsid), Some(self.association.cntlid));
     }
 

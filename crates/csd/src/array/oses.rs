@@ -1,0 +1,94 @@
+//! Operating systems of an array's drives: their options, and their start and stop with the drives.
+//!
+//! Invariant: they start after the drives and stop before them, so that their file systems are
+//! whole.
+
+use std::path::Path;
+
+use csd_os::place::Place;
+
+use super::{Local, process};
+use crate::cli;
+use crate::cli::attach::RETRY;
+use crate::context::Context;
+use crate::os::{self, Target, Wanted};
+use crate::report::Failure;
+
+/// Takes over the wanted operating systems into the array file. `stopped` drives of the array will
+/// be started.
+pub(super) fn choose(options: &cli::Up, local: &mut Local, stopped: usize) -> Result<(), Failure> {
+    let given = &options.os;
+    if let Some(root) = &given.os {
+        let root = std::path::absolute(root).map_err(Failure::usage)?;
+        let wanted = os::record(root, given.os_cpus, given.os_memory, given.os_pids);
+        let here = local.file.drives.iter().filter(|drive| drive.media.is_some()).count();
+        if local.file.os.as_ref() != Some(&wanted) && stopped < here {
+            return Err(Failure::usage(
+                "drives of the array run without these operating systems: `csd array down` first",
+            ));
+        }
+        local.file.os = Some(wanted);
+    }
+    if let Some(record) = &local.file.os {
+        // Found out before a drive is started.
+        csd_os::tools::check()?;
+        Wanted::of_record(record, RETRY)?.limits.check()?;
+    }
+    Ok(())
+}
+
+/// Returns the option that lets a drive serve its inside.
+pub(super) fn inside(folder: &Path, name: &str) -> Result<String, Failure> {
+    let folder = folder.canonicalize().map_err(|error| Failure::os(folder.display(), &error))?;
+    Ok(format!("--inside={}", os::inside_path(&folder, name)?.display()))
+}
+
+/// Starts the operating systems that do not run; returns a line for each.
+pub(super) fn start(local: &Local, context: &Context) -> Result<Vec<String>, Failure> {
+    let Some(record) = &local.file.os else { return Ok(Vec::new()) };
+    let wanted = Wanted::of_record(record, RETRY)?;
+    let mut lines = Vec::new();
+    for target in targets(local, context)? {
+        let (line, _) = os::start(&target, &wanted)?;
+        lines.push(format!("os of {line}"));
+    }
+    Ok(lines)
+}
+
+/// Stops the operating systems of all drives; returns warnings.
+pub(super) fn stop(local: &Local, context: &Context) -> Result<Vec<String>, Failure> {
+    let mut warnings = Vec::new();
+    if !local.folder.join("os").is_dir() {
+        return Ok(warnings);
+    }
+    for target in targets(local, context)?.iter().filter(|one| one.place.record().exists()) {
+        warnings.extend(os::stop(target)?.1);
+    }
+    Ok(warnings)
+}
+
+/// Returns the drives of the array on this machine.
+fn targets<'a>(local: &Local, context: &'a Context) -> Result<Vec<Target<'a>>, Failure> {
+    let folder = &local.folder;
+    let folder = folder.canonicalize().map_err(|error| Failure::os(folder.display(), &error))?;
+    let drives = local.file.all().filter(|drive| drive.media.is_some());
+    drives.map(|drive| Target::of_array(drive, &folder, context)).collect()
+}
+
+/// Deletes the folders of operating systems that have been stopped. Their drives' media are deleted
+/// next, so nothing needs to be written.
+pub(super) fn forget(local: &Local) -> Result<(), Failure> {
+    let folder = local.folder.join("os");
+    for drive in local.file.all() {
+        let place = Place::new(&folder.join(&drive.name));
+        if place.folder().is_dir() {
+            process::remove_if_there(&place.record()).map_err(Failure::run)?;
+            csd_os::down::forget(&place)?;
+        }
+        let socket = local.folder.join(format!("{}.inside", drive.name));
+        process::remove_if_there(&socket).map_err(Failure::run)?;
+    }
+    // It stays if it has other files.
+    let _kept = std::fs::remove_dir(folder);
+    Ok(())
+}

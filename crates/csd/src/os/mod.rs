@@ -1,0 +1,75 @@
+//! `csd os`: operating systems of drives, by the crate `csd_os`.
+//!
+//! - [`target`] finds the drives that a command names
+//! - [`network`] asks for their tunnels
+//! - [`mod@up`] and [`mod@status`] are commands; the others are here
+
+mod network;
+mod status;
+mod target;
+mod up;
+
+use std::io::IsTerminal;
+
+use csd_os::down::Stopped;
+use serde_json::{Value, json};
+
+use crate::cli::os::{Exec, Os, Which};
+use crate::context::Context;
+use crate::report::{Failure, Report};
+pub(crate) use target::{Target, inside_path};
+pub(crate) use up::{Wanted, record, start};
+
+/// Runs a command of operating systems.
+pub(crate) fn os(command: &Os, context: &Context) -> Result<Report, Failure> {
+    match command {
+        Os::Up(options) => up::up(options, context),
+        Os::Status(which) => status::status(which, context),
+        Os::Exec(options) => exec(options, context),
+        Os::Down(which) => down(which, context),
+    }
+}
+
+impl From<csd_os::Error> for Failure {
+    fn from(error: csd_os::Error) -> Self {
+        match error {
+            csd_os::Error::Usage(why) => Self::usage(why),
+            error => Self::run(error),
+        }
+    }
+}
+
+/// Becomes a program in an operating system.
+fn exec(options: &Exec, context: &Context) -> Result<Report, Failure> {
+    let target = target::one(&options.drive, context)?;
+    let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    csd_os::exec::exec(&target.place, &options.program, terminal)?;
+    Ok(Report::new("", Value::Null))
+}
+
+/// Stops operating systems.
+fn down(which: &Which, context: &Context) -> Result<Report, Failure> {
+    let targets = target::all(which.drive.as_ref(), context)?;
+    let (mut text, mut names, mut warnings) = (String::new(), Vec::new(), Vec::new());
+    for target in targets {
+        let (words, warning) = stop(&target)?;
+        text.push_str(&format!("{}  {words}\n", target.name));
+        warnings.extend(warning);
+        names.push(json!({ "name": target.name, "url": target.inside.to_string() }));
+    }
+    Ok(Report::new(text, json!({ "drives": names })).with_warnings(warnings))
+}
+
+/// Stops the operating system of a drive. Returns the outcome in words, and a warning.
+pub(crate) fn stop(target: &Target<'_>) -> Result<(&'static str, Option<String>), Failure> {
+    let Stopped { was_there, reserved } = csd_os::down::down(&target.place, target)?;
+    let words = if was_there { "stopped" } else { "was not running" };
+    let warning = reserved.filter(|_| was_there).map(|why| {
+        format!(
+            "drive {}: hosts still cannot write its blocks: {why}; say `csd os down` again when it \
+             serves",
+            target.name
+        )
+    });
+    Ok((words, warning))
+}

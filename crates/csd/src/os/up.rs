@@ -1,0 +1,140 @@
+//! `csd os up`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use csd_os::config::Limits;
+use csd_os::up::{Options, Started};
+use csd_store::array::OsRecord;
+use serde_json::{Value, json};
+
+use super::target::{self, Target};
+use crate::cli::os::Up;
+use crate::context::Context;
+use crate::report::{Failure, Report};
+use crate::runtime::random;
+use crate::units::{hex, size};
+
+/// Default limits.
+const MILLICPUS: u32 = 1000;
+const MEMORY_BYTES: u64 = 1 << 30;
+const PIDS: u32 = 512;
+
+/// An operating system that a user wants for drives.
+pub(crate) struct Wanted {
+    pub(crate) image: PathBuf,
+    pub(crate) limits: Limits,
+    /// Longest wait for a drive that is away.
+    pub(crate) retry: Duration,
+}
+
+impl Wanted {
+    /// Returns the one that the array file describes.
+    pub(crate) fn of_record(record: &OsRecord, retry: Duration) -> Result<Self, Failure> {
+        let limits = Limits {
+            cpus: f64::from(record.millicpus) / 1000.0,
+            memory_bytes: record.memory_bytes,
+            pids: record.pids,
+        };
+        Ok(Self { image: image(&record.root)?, limits, retry })
+    }
+}
+
+/// Returns the whole path of an image.
+fn image(folder: &Path) -> Result<PathBuf, Failure> {
+    let missing = |error| Failure::usage(format!("{}: {error}", folder.display()));
+    folder.canonicalize().map_err(missing)
+}
+
+/// Describes operating systems for the array file.
+pub(crate) fn record(
+    root: PathBuf,
+    millicpus: Option<u32>,
+    memory_bytes: Option<u64>,
+    pids: Option<u32>,
+) -> OsRecord {
+    OsRecord {
+        root,
+        millicpus: millicpus.unwrap_or(MILLICPUS),
+        memory_bytes: memory_bytes.unwrap_or(MEMORY_BYTES),
+        pids: pids.unwrap_or(PIDS),
+    }
+}
+
+/// Starts the operating systems of the named drives.
+pub(super) fn up(options: &Up, context: &Context) -> Result<Report, Failure> {
+    let targets = target::all(options.drive.as_ref(), context)?;
+    let is_url = options.drive.as_ref().is_some_and(|drive| drive.contains("://"));
+    let kept = if is_url { None } else { target::array(context)?.0.os };
+    let root = options.root.clone().or_else(|| Some(kept.as_ref()?.root.clone()));
+    let root = root.ok_or_else(|| {
+        Failure::usage("name the root folder of an image with --root (`make os-image` makes one)")
+    })?;
+    let before = |field: fn(&OsRecord) -> u64| kept.as_ref().map(field);
+    let narrow = |number: u64| u32::try_from(number).ok();
+    let record = record(
+        root,
+        options.cpus.or_else(|| before(|kept| kept.millicpus.into()).and_then(narrow)),
+        options.memory.or_else(|| before(|kept| kept.memory_bytes)),
+        options.pids.or_else(|| before(|kept| kept.pids.into()).and_then(narrow)),
+    );
+    let wanted = Wanted::of_record(&record, options.retry)?;
+    let (mut text, mut drives) = (String::new(), Vec::new());
+    for target in &targets {
+        let (line, object) = start(target, &wanted)?;
+        text.push_str(&line);
+        drives.push(object);
+    }
+    Ok(Report::new(text, json!({ "drives": drives })))
+}
+
+/// Starts the operating system of a drive. Returns the outcome in words and as JSON.
+pub(crate) fn start(target: &Target<'_>, wanted: &Wanted) -> Result<(String, Value), Failure> {
+    let Started { is_new, is_formatted, .. } = csd_os::up::up(
+        &target.place,
+        &Options {
+            id: format!("csd-os-{}", hex(&random::<6>()?)),
+            name: target.name.clone(),
+            image: wanted.image.clone(),
+            limits: wanted.limits,
+            door: door(target, wanted.retry)?,
+            tunnel: None,
+            hosts: Vec::new(),
+        },
+        target,
+    )
+    .map_err(|error| {
+        let failure = Failure::from(error);
+        let message = format!("drive {}: {}", target.name, failure.message);
+        Failure { message, ..failure }
+    })?;
+    let words = match (is_new, is_formatted) {
+        (false, _) => "runs already".to_owned(),
+        (true, is_formatted) => format!(
+            "started  {} CPUs, {}, {} processes{}",
+            wanted.limits.cpus,
+            size(wanted.limits.memory_bytes),
+            wanted.limits.pids,
+            if is_formatted { ", new file system" } else { "" },
+        ),
+    };
+    let object = json!({
+        "name": target.name,
+        "url": target.inside.to_string(),
+        "started": is_new,
+        "formatted": is_formatted,
+    });
+    Ok((format!("{}  {words}\n", target.name), object))
+}
+
+/// Returns the command line that attaches the drive's blocks.
+fn door(target: &Target<'_>, retry: Duration) -> Result<Vec<String>, Failure> {
+    let program = std::env::current_exe().map_err(|error| Failure::os("this program", &error))?;
+    let mut words: Vec<String> = Vec::new();
+    words.push(program.to_string_lossy().into_owned());
+    words.extend(["attach".to_owned(), target.inside.to_string()]);
+    words.push(target.place.door().to_string_lossy().into_owned());
+    words.extend(["--retry".to_owned(), format!("{}ms", retry.as_millis())]);
+    words.extend(target.connection()?);
+    Ok(words)
+}

@@ -1,0 +1,199 @@
+//! Control groups of this machine, of version 1, 2 or both.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::Error;
+use crate::config::Cgroups;
+use crate::mounts;
+
+/// Rounds of killing: programs that multiply are caught in the second, because their parents are
+/// dead by then.
+const ROUNDS: usize = 200;
+
+/// Consumption of a control group.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// CPU time, seconds.
+    pub cpu_s: f64,
+    /// Memory with the page cache, bytes.
+    pub memory_bytes: u64,
+    /// Most memory at once, bytes, where the kernel keeps it.
+    pub memory_peak_bytes: Option<u64>,
+    /// Processes that were killed because memory was short.
+    pub oom_kills: u64,
+    /// Processes and threads.
+    pub pids: u64,
+}
+
+/// Returns the version of this machine's control groups.
+///
+/// # Errors
+/// [`Error::Usage`] if there are none.
+pub fn version() -> Result<Cgroups, Error> {
+    let hierarchies = hierarchies()?;
+    if hierarchies.iter().any(|path| path.join("memory.limit_in_bytes").exists()) {
+        let swap = hierarchies.iter().any(|path| path.join("memory.memsw.limit_in_bytes").exists());
+        return Ok(Cgroups::V1 { swap });
+    }
+    match hierarchies.iter().any(|path| path.join("cgroup.controllers").exists()) {
+        true => Ok(Cgroups::V2),
+        false => Err(Error::Usage(
+            "csd os needs control groups, and none with a limit of memory are mounted here".into(),
+        )),
+    }
+}
+
+/// Returns the folders of this machine's hierarchies.
+fn hierarchies() -> Result<Vec<PathBuf>, Error> {
+    let all = mounts::below(Path::new("/"))?;
+    let ours = all.into_iter().filter(|mounted| matches!(&*mounted.kind, "cgroup" | "cgroup2"));
+    Ok(ours.map(|mounted| mounted.point).collect())
+}
+
+/// Returns the folders of a control group that exist. `cgroup` begins with a slash.
+fn folders(cgroup: &str) -> Result<Vec<PathBuf>, Error> {
+    let all = hierarchies()?;
+    let own = all.iter().map(|point| point.join(cgroup.trim_start_matches('/')));
+    Ok(own.filter(|folder| folder.is_dir()).collect())
+}
+
+/// Kills every process of a control group, and waits for their ends.
+///
+/// # Errors
+/// If one cannot be killed.
+pub fn kill(cgroup: &str) -> Result<(), Error> {
+    for _ in 0..ROUNDS {
+        let mut found = Vec::new();
+        for folder in folders(cgroup)? {
+            members(&folder, &mut found);
+        }
+        found.sort_unstable();
+        found.dedup();
+        if found.is_empty() {
+            return Ok(());
+        }
+        let handles: Vec<_> = found
+            .into_iter()
+            .filter_map(|pid| pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok())
+            .collect();
+        for handle in &handles {
+            // It may have ended since then.
+            let _gone = pidfd_send_signal(handle, Signal::KILL);
+        }
+        mounts::pause();
+    }
+    Err(Error::Failed(format!("processes of control group {cgroup} cannot be killed")))
+}
+
+/// Adds the processes of a folder of control groups, and of those in it.
+fn members(folder: &Path, found: &mut Vec<i32>) {
+    let list = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+    found.extend(list.lines().filter_map(|line| line.parse::<i32>().ok()));
+    for inner in inner(folder) {
+        members(&inner, found);
+    }
+}
+
+fn inner(folder: &Path) -> Vec<PathBuf> {
+    let list = fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = list.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.map(|entry| entry.path()).collect()
+}
+
+/// Removes a control group whose processes have ended.
+///
+/// # Errors
+/// If the kernel keeps it.
+pub fn remove(cgroup: &str) -> Result<(), Error> {
+    folders(cgroup)?.iter().try_for_each(|folder| remove_folder(folder))
+}
+
+fn remove_folder(folder: &Path) -> Result<(), Error> {
+    inner(folder).iter().try_for_each(|folder| remove_folder(folder))?;
+    for _ in 0..ROUNDS {
+        match fs::remove_dir(folder) {
+            // Its last process may not be reaped yet.
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => mounts::pause(),
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(Error::os(folder.display(), error));
+            }
+            _ => return Ok(()),
+        }
+    }
+    Err(Error::Failed(format!("control group {} is busy", folder.display())))
+}
+
+/// Returns the consumption of a control group.
+///
+/// # Errors
+/// If the kernel's list of mounts cannot be read.
+pub fn usage(cgroup: &str) -> Result<Usage, Error> {
+    Ok(usage_of(&folders(cgroup)?))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "times of less than years")]
+fn usage_of(folders: &[PathBuf]) -> Usage {
+    let text =
+        |name: &str| folders.iter().find_map(|folder| fs::read_to_string(folder.join(name)).ok());
+    let number = |name: &str| text(name).and_then(|text| text.trim().parse::<u64>().ok());
+    let field = |file: &str, field: &str| {
+        let text = text(file)?;
+        let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+        lines.find(|(name, _)| *name == field)?.1.parse::<u64>().ok()
+    };
+    let cpu_ns = number("cpuacct.usage").or_else(|| Some(1000 * field("cpu.stat", "usage_usec")?));
+    let oom =
+        field("memory.events", "oom_kill").or_else(|| field("memory.oom_control", "oom_kill"));
+    let memory = number("memory.current").or_else(|| number("memory.usage_in_bytes"));
+    let peak = number("memory.peak").or_else(|| number("memory.max_usage_in_bytes"));
+    Usage {
+        cpu_s: cpu_ns.unwrap_or(0) as f64 / 1e9,
+        memory_bytes: memory.unwrap_or(0),
+        memory_peak_bytes: peak,
+        oom_kills: oom.unwrap_or(0),
+        pids: number("pids.current").unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_versions_tell_the_same() {
+        let made = |files: &[(&str, &str)]| {
+            let folder = tempfile::tempdir().unwrap();
+            files
+                .iter()
+                .for_each(|(name, text)| fs::write(folder.path().join(name), text).unwrap());
+            let usage = usage_of(&[folder.path().to_owned()]);
+            (usage.cpu_s, usage.memory_bytes, usage.memory_peak_bytes, usage.oom_kills, usage.pids)
+        };
+        let first = made(&[
+            ("cpuacct.usage", "2500000000\n"),
+            ("memory.usage_in_bytes", "4096\n"),
+            ("memory.max_usage_in_bytes", "8192\n"),
+            ("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"),
+            ("pids.current", "7\n"),
+        ]);
+        let second = made(&[
+            ("cpu.stat", "usage_usec 2500000\nuser_usec 1\n"),
+            ("memory.current", "4096\n"),
+            ("memory.peak", "8192\n"),
+            ("memory.events", "low 0\noom 9\noom_kill 3\n"),
+            ("pids.current", "7\n"),
+        ]);
+        assert_eq!(first, (2.5, 4096, Some(8192), 3, 7));
+        assert_eq!(second, first);
+        assert_eq!(usage_of(&[]), Usage::default());
+    }
+
+    #[test]
+    fn a_group_that_is_not_there_is_removed_already() {
+        assert!(kill("/csd-os-none").is_ok() && remove("/csd-os-none").is_ok());
+    }
+}

@@ -1,0 +1,35 @@
+//! Runs a program in an operating system.
+
+use std::os::unix::process::CommandExt;
+
+use crate::place::Place;
+use crate::record::Record;
+use crate::status::{self, Container};
+use crate::{Error, tools};
+
+/// Becomes a program in the operating system, as its root, with the limits and rights of all its
+/// programs. Its exit code is that of this process.
+///
+/// # Errors
+/// [`Error::Usage`] if the operating system does not run. It returns only then.
+pub fn exec(place: &Place, program: &[String], terminal: bool) -> Result<(), Error> {
+    tools::check()?;
+    let runs = match Record::load(place)? {
+        Some(record) => match status::container(place, &record)? {
+            Container::Running(_) => Some(record),
+            _ => None,
+        },
+        None => None,
+    };
+    let Some(record) = runs else {
+        return Err(Error::Usage(
+            "the operating system does not run: `csd os up` starts it".to_owned(),
+        ));
+    };
+    let mut command = status::runc(place);
+    command.args(["exec", "--cwd", "/data"]);
+    if terminal {
+        command.arg("--tty");
+    }
+    Err(Error::os("runc", command.arg(&record.id).args(program).exec()))
+}

@@ -1,0 +1,49 @@
+//! The operating system of a drive: a Linux root folder that runs on the drive's own blocks.
+//!
+//! It is an OCI bundle that `runc` runs; this crate has no code for namespaces. Its root is
+//! read-only, below an overlay on an ext4 file system in the drive's block namespace. That file
+//! system also has its `/data`. The blocks come in as a file by `csd attach`, through the inside of
+//! the drive.
+//!
+//! - [`config`] writes the bundle's `config.json`, [`seccomp`] the filter of system calls in it
+//! - [`place`] names the files of one operating system, [`record`] is the state that survives its
+//!   commands
+//! - [`volume`] makes and recognizes the file system
+//! - [`up`], [`down`], [`status`] and [`exec`] are the commands
+//! - [`mounts`], [`cgroups`], [`process`] and [`tools`] ask and change this machine
+//!
+//! Invariants: whatever is made is named by the record or lies in the folder, before it is made;
+//! [`down`] removes only that; a namespace is formatted only if every byte of it was read as zero
+//! while no host could write.
+
+pub mod cgroups;
+pub mod config;
+pub mod down;
+mod error;
+pub mod exec;
+pub mod mounts;
+pub mod place;
+pub mod process;
+pub mod record;
+pub mod seccomp;
+pub mod status;
+pub mod tools;
+pub mod up;
+pub mod volume;
+
+pub use error::Error;
+
+/// A drive as its own operating system uses it.
+pub trait Drive {
+    /// Sets that only the inside of the drive changes its blocks, or that hosts do as well.
+    ///
+    /// # Errors
+    /// Says why the drive did not.
+    fn reserve(&self, inside_only: bool) -> Result<(), String>;
+
+    /// Makes all blocks read as zeros.
+    ///
+    /// # Errors
+    /// Says why the drive did not.
+    fn clear(&self) -> Result<(), String>;
+}

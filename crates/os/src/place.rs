@@ -1,0 +1,163 @@
+//! [`Place`]: the folder of one operating system, and the names in it.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use crate::Error;
+
+/// The folder of one operating system on this machine. Nothing else may be in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place(PathBuf);
+
+impl Place {
+    /// Names the files of a folder, which need not exist. The path must be absolute and without
+    /// symbolic links, because the kernel's lists of mounts show it so.
+    #[must_use]
+    pub fn new(folder: &Path) -> Self {
+        Self(folder.to_owned())
+    }
+
+    /// Returns the folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.0
+    }
+
+    /// Returns the file that says what was made ([`crate::record::Record`]).
+    #[must_use]
+    pub fn record(&self) -> PathBuf {
+        self.0.join("record.json")
+    }
+
+    /// Returns the folder on which `csd attach` mounts the drive's blocks.
+    #[must_use]
+    pub fn door(&self) -> PathBuf {
+        self.0.join("door")
+    }
+
+    /// Returns the file of the drive's blocks.
+    #[must_use]
+    pub fn blocks(&self) -> PathBuf {
+        self.door().join("block")
+    }
+
+    /// Returns the folder on which the drive's file system is mounted.
+    #[must_use]
+    pub fn volume(&self) -> PathBuf {
+        self.0.join("volume")
+    }
+
+    /// Returns the folder of the file system that is `/data`.
+    #[must_use]
+    pub fn data(&self) -> PathBuf {
+        self.volume().join("data")
+    }
+
+    /// Returns the folder of the file system that has the changes of the root.
+    #[must_use]
+    pub fn upper(&self) -> PathBuf {
+        self.volume().join("root/upper")
+    }
+
+    /// Returns the folder that the overlay works in, on the same file system.
+    #[must_use]
+    pub fn work(&self) -> PathBuf {
+        self.volume().join("root/work")
+    }
+
+    /// Returns the folder on which the root is mounted.
+    #[must_use]
+    pub fn root(&self) -> PathBuf {
+        self.0.join("root")
+    }
+
+    /// Returns the folder in which runc keeps its state.
+    #[must_use]
+    pub fn runc(&self) -> PathBuf {
+        self.0.join("runc")
+    }
+
+    /// Returns the file of host names.
+    #[must_use]
+    pub fn hosts(&self) -> PathBuf {
+        self.0.join("hosts")
+    }
+
+    /// Returns the file of public keys that may log in.
+    #[must_use]
+    pub fn keys(&self) -> PathBuf {
+        self.0.join("authorized_keys")
+    }
+
+    /// Returns the bundle's configuration. The bundle is the folder.
+    #[must_use]
+    pub fn config(&self) -> PathBuf {
+        self.0.join("config.json")
+    }
+
+    /// Returns the log of the first process.
+    #[must_use]
+    pub fn log(&self) -> PathBuf {
+        self.0.join("os.log")
+    }
+
+    /// Returns the log of `csd attach`.
+    #[must_use]
+    pub fn door_log(&self) -> PathBuf {
+        self.0.join("door.log")
+    }
+
+    /// Returns the log of `csd tunnel up`.
+    #[must_use]
+    pub fn tunnel_log(&self) -> PathBuf {
+        self.0.join("tunnel.log")
+    }
+
+    /// Returns the file whose lock serializes commands.
+    #[must_use]
+    pub fn lock_file(&self) -> PathBuf {
+        self.0.join("lock")
+    }
+
+    /// Locks the place against other commands, until the file is closed; waits for them.
+    ///
+    /// # Errors
+    /// If the folder does not exist or its file system has no locks.
+    pub fn lock(&self) -> Result<File, Error> {
+        let path = self.lock_file();
+        let cannot = |error| Error::os(path.display(), error);
+        let file = File::options().create(true).append(true).open(&path).map_err(cannot)?;
+        file.lock().map_err(cannot)?;
+        Ok(file)
+    }
+
+    /// Returns the mount points in the folder, those on others first.
+    #[must_use]
+    pub fn mount_points(&self) -> [PathBuf; 3] {
+        [self.root(), self.volume(), self.door()]
+    }
+
+    /// Returns the files that only serve an operating system that runs.
+    #[must_use]
+    pub fn passing_files(&self) -> [PathBuf; 3] {
+        [self.config(), self.hosts(), self.keys()]
+    }
+}
+
+/// Removes a file that may be gone.
+pub(crate) fn remove_file(path: &Path) -> Result<(), Error> {
+    allow_absence(path, fs::remove_file(path))
+}
+
+/// Removes an empty folder that may be gone.
+pub(crate) fn remove_folder(path: &Path) -> Result<(), Error> {
+    allow_absence(path, fs::remove_dir(path))
+}
+
+fn allow_absence(path: &Path, removed: io::Result<()>) -> Result<(), Error> {
+    match removed {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::os(path.display(), error)),
+        _ => Ok(()),
+    }
+}

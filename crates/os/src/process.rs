@@ -1,0 +1,172 @@
+//! Processes that outlive the command that starts them.
+//!
+//! A process is known by its number and the time of its start. It is started as a shell that waits
+//! for a word, and becomes its program only after it was recorded: a command that is killed at any
+//! moment leaves no process that nothing names.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+/// Seconds that a process has to end after SIGTERM, and after SIGKILL.
+const END_WITHIN_S: i64 = 40;
+
+/// A process that was started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Process number.
+    pub pid: u32,
+    /// Time of its start in ticks since the machine's.
+    pub started: u64,
+    /// Name of its program, for messages.
+    pub program: String,
+}
+
+impl Process {
+    /// Returns true if the process runs.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        start_time(self.pid) == Some(self.started)
+    }
+
+    /// Waits for the process to end by itself; returns false if it has not after 40 s.
+    #[must_use]
+    pub fn wait(&self) -> bool {
+        let Some(handle) = self.handle() else { return true };
+        let mut ended = [PollFd::new(&handle, PollFlags::IN)];
+        let within = Timespec { tv_sec: END_WITHIN_S, tv_nsec: 0 };
+        // An error, such as a signal, is taken for a process that runs.
+        poll(&mut ended, Some(&within)).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Ends the process: asks it, and kills it if it does not end.
+    ///
+    /// # Errors
+    /// If it cannot be ended.
+    pub fn end(&self) -> Result<(), Error> {
+        for signal in [Signal::TERM, Signal::KILL] {
+            let Some(handle) = self.handle() else { return Ok(()) };
+            // It may have ended since then.
+            let _gone = pidfd_send_signal(&handle, signal);
+            if self.wait() {
+                return Ok(());
+            }
+        }
+        Err(Error::Failed(format!("process {} ({}) cannot be killed", self.pid, self.program)))
+    }
+
+    /// Returns a handle of the process, if it runs.
+    fn handle(&self) -> Option<std::os::fd::OwnedFd> {
+        let pid = Pid::from_raw(i32::try_from(self.pid).ok()?)?;
+        let handle = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        // The handle keeps referring to the process that is looked at here.
+        self.is_running().then_some(handle)
+    }
+}
+
+/// Returns the time of a process's start; `None` if it has ended.
+fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The fields follow the name, which is in parentheses and may hold any character.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let mut fields = fields.split(' ');
+    let runs = fields.next().is_some_and(|state| !matches!(state, "Z" | "X"));
+    fields.nth(18)?.parse().ok().filter(|_| runs)
+}
+
+/// Starts a program that prints a line once it serves, and waits for that line. `record` gets the
+/// process before it begins. Its standard error goes to `log`.
+///
+/// # Errors
+/// If it cannot be started, or ends before it serves: then the end of its log.
+pub fn serve(
+    program: &str,
+    arguments: &[String],
+    log: &Path,
+    record: impl FnOnce(Process) -> Result<(), Error>,
+) -> Result<String, Error> {
+    let cannot = |error: std::io::Error| Error::os(format!("{program} cannot be started"), error);
+    let output = File::create(log).map_err(cannot)?;
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "read -r go && exec \"$@\" </dev/null", "sh"]).args(arguments);
+    // Ctrl-C in this terminal is not for it.
+    command.process_group(0).current_dir("/");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(output);
+    let mut child = command.spawn().map_err(cannot)?;
+    let (input, said) = (child.stdin.take(), child.stdout.take());
+    let pid = child.id();
+    let started = start_time(pid).unwrap_or_default();
+    record(Process { pid, started, program: program.to_owned() })?;
+    if let Some(mut input) = input {
+        input.write_all(b"go\n").map_err(cannot)?;
+    }
+    let mut line = String::new();
+    if let Some(said) = said {
+        BufReader::new(said).read_line(&mut line).map_err(cannot)?;
+    }
+    if line.is_empty() {
+        let status = child.wait().map_err(cannot)?;
+        let why = last_line(log).unwrap_or_else(|| format!("it ended ({status})"));
+        return Err(Error::Failed(format!("{program}: {why}")));
+    }
+    Ok(line)
+}
+
+/// Returns the last line of a log that says something.
+#[must_use]
+pub fn last_line(log: &Path) -> Option<String> {
+    let text = fs::read(log).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+    Some(line.strip_prefix("error: ").unwrap_or(line).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(script: &str) -> Vec<String> {
+        ["/bin/sh", "-c", script].map(str::to_owned).to_vec()
+    }
+
+    #[test]
+    fn a_process_is_recorded_before_it_begins_and_ended_by_its_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mark, log) = (folder.path().join("mark"), folder.path().join("log"));
+        let script = format!("touch {}; echo ready; echo more >&2; sleep 1000", mark.display());
+        let mut kept = None;
+        let said = serve("test", &words(&script), &log, |process| {
+            assert!(process.is_running() && !mark.exists(), "it waits");
+            kept = Some(process);
+            Ok(())
+        });
+        assert_eq!(said.unwrap(), "ready\n");
+        let process = kept.unwrap();
+        assert!(mark.exists() && process.is_running());
+        let other = Process { started: process.started + 1, ..process.clone() };
+        other.end().unwrap();
+        assert!(process.is_running(), "another process of that number is left alone");
+        process.end().unwrap();
+        assert!(!process.is_running());
+        process.end().unwrap();
+    }
+
+    #[test]
+    fn a_process_that_does_not_serve_says_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let ended = serve("door", &words("echo 'error: no drive' >&2; exit 1"), &log, |_| Ok(()));
+        assert_eq!(ended.unwrap_err().to_string(), "door: no drive");
+        let refused = |_| Err(Error::Failed("full".to_owned()));
+        let ended = serve("door", &words("echo x"), &log, refused);
+        assert_eq!(ended.unwrap_err().to_string(), "full");
+    }
+}

@@ -1,0 +1,117 @@
+//! The file system of an operating system in the drive's block namespace.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::tools;
+use crate::{Error, place::Place};
+
+/// Label of the file systems that this program makes.
+pub const LABEL: &str = "csd-os";
+/// Bytes that are read at once.
+const PIECE_BYTES: usize = 1 << 20;
+/// Offsets of ext4's superblock and of its fields s_magic and s_volume_name (Linux documentation,
+/// "ext4 Data Structures", "Super Block").
+const SUPERBLOCK: u64 = 1024;
+const MAGIC: usize = 56;
+const NAME: std::ops::Range<usize> = 120..136;
+
+/// Contents of a block namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A file system of this program.
+    Own,
+    /// Zeros alone.
+    Empty,
+    /// Something else, from this byte on.
+    Other(u64),
+}
+
+/// Reads a namespace up to the first byte that decides.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn look(blocks: &Path) -> Result<Found, Error> {
+    let cannot = |error: io::Error| Error::os(blocks.display(), error);
+    let file = File::open(blocks).map_err(cannot)?;
+    let bytes = file.metadata().map_err(cannot)?.len();
+    let mut superblock = [0; 1024];
+    if bytes >= SUPERBLOCK + 1024 {
+        file.read_exact_at(&mut superblock, SUPERBLOCK).map_err(cannot)?;
+    }
+    let name = &superblock[NAME];
+    let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    if superblock[MAGIC..MAGIC + 2] == [0x53, 0xEF] && &name[..length] == LABEL.as_bytes() {
+        return Ok(Found::Own);
+    }
+    let (mut at, mut piece) = (0, vec![0; PIECE_BYTES]);
+    while at < bytes {
+        let read = file.read_at(&mut piece, at).map_err(cannot)?;
+        if read == 0 {
+            let early = io::Error::from(io::ErrorKind::UnexpectedEof);
+            return Err(cannot(early));
+        }
+        if let Some(first) = piece[..read].iter().position(|byte| *byte != 0) {
+            return Ok(Found::Other(at + first as u64));
+        }
+        at += read as u64;
+    }
+    Ok(Found::Empty)
+}
+
+/// Makes the file system. The namespace must be empty.
+///
+/// # Errors
+/// If the namespace is too small, or the drive fails.
+pub fn make(place: &Place) -> Result<(), Error> {
+    let blocks = place.blocks();
+    // The namespace reads as zeros, so nothing has to be discarded or zeroed.
+    let options = "lazy_itable_init=1,lazy_journal_init=1,nodiscard";
+    let path = blocks.to_string_lossy();
+    let base = ["-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-L", LABEL];
+    tools::run("mke2fs", &[&base[..], &["-E", options, &path]].concat()).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a file of 3 MiB of zeros.
+    fn zeros() -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(3 << 20).unwrap();
+        file
+    }
+
+    #[test]
+    fn only_zeros_alone_are_empty() {
+        let file = zeros();
+        assert_eq!(look(file.path()).unwrap(), Found::Empty);
+        for at in [0, 1024 + 56, (1 << 20) - 1, (3 << 20) - 1] {
+            let file = zeros();
+            file.as_file().write_all_at(&[1], at).unwrap();
+            assert_eq!(look(file.path()).unwrap(), Found::Other(at));
+        }
+        let tiny = tempfile::NamedTempFile::new().unwrap();
+        tiny.as_file().set_len(4).unwrap();
+        assert_eq!(look(tiny.path()).unwrap(), Found::Empty);
+        assert!(look(Path::new("/none/such")).is_err());
+    }
+
+    #[test]
+    fn a_file_system_is_known_by_its_label() {
+        for (label, found) in [
+            ("csd-os", Found::Own),
+            ("csd-os2", Found::Other(1080)),
+            ("csd", Found::Other(1080)),
+            ("", Found::Other(1080)),
+        ] {
+            let file = zeros();
+            file.as_file().write_all_at(&[0x53, 0xEF], 1080).unwrap();
+            file.as_file().write_all_at(label.as_bytes(), 1024 + 120).unwrap();
+            assert_eq!(look(file.path()).unwrap(), found, "{label:?}");
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! `csd os`: a Linux root folder that runs on a drive's own blocks.
+//!
+//! The image is the folder of $CSD_OS_ROOT (`make os` sets it), or else this machine's own root.
+//! The tests are skipped, in words, without root, runc or FUSE. [`crate::os_limits`] and
+//! [`crate::os_faults`] have more.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::harness::{Array, Done, Running, wait_until};
+use crate::json::Page;
+use crate::single::{Drive, NQN};
+use csd_tests::wire::Command as Sqe;
+
+/// Returns true, and says so, if no operating system can run here.
+pub(crate) fn skipped() -> bool {
+    let has =
+        |tool: &str| ["/usr/sbin", "/usr/bin"].iter().any(|f| Path::new(f).join(tool).exists());
+    let missing = ["runc", "losetup", "mke2fs"].into_iter().find(|tool| !has(tool));
+    let why = match missing {
+        _ if !rustix::process::geteuid().is_root() => "csd os needs root".to_owned(),
+        Some(tool) => format!("no {tool}"),
+        None if !Path::new("/dev/fuse").exists() => "no /dev/fuse".to_owned(),
+        None => return false,
+    };
+    eprintln!("SKIPPED: {why}");
+    true
+}
+
+/// Returns the root folder of the image.
+pub(crate) fn image() -> String {
+    std::env::var("CSD_OS_ROOT").unwrap_or_else(|_| "/".to_owned())
+}
+
+/// A drive with an operating system, which is stopped on drop.
+pub(crate) struct Guest {
+    pub(crate) drive: Drive,
+    pub(crate) url: String,
+}
+
+impl Guest {
+    /// Serves a drive of these media, without an operating system.
+    pub(crate) fn drive(media: &str) -> Self {
+        let drive = Drive::serve(media, &OPTIONS);
+        let url = format!("nvme+unix://{}/{NQN}", drive.array.path("d0.inside").display());
+        Self { drive, url }
+    }
+
+    /// Serves a drive in memory, and starts its operating system with these additional options.
+    pub(crate) fn up(options: &[&str]) -> Self {
+        let guest = Self::drive("memory");
+        guest.start(options).expect(0, &[]);
+        guest
+    }
+
+    pub(crate) fn start(&self, options: &[&str]) -> Done {
+        let image = image();
+        let up = ["os", "up", &self.url, "--root", &image];
+        self.drive.array.csd(&[&up[..], options].concat())
+    }
+
+    pub(crate) fn down(&self) -> Done {
+        self.drive.array.csd(&["os", "down", &self.url])
+    }
+
+    /// Runs a program inside.
+    pub(crate) fn exec(&self, program: &[&str]) -> Done {
+        crate::harness::finish(self.spawn(program))
+    }
+
+    /// Starts a program inside.
+    pub(crate) fn spawn(&self, program: &[&str]) -> Running {
+        let exec = [&["os", "exec", &self.url, "--"], program].concat();
+        self.drive.array.spawn(&exec, Stdio::null())
+    }
+
+    /// Runs a script inside.
+    pub(crate) fn sh(&self, script: &str) -> Done {
+        self.exec(&["sh", "-c", script])
+    }
+
+    pub(crate) fn status(&self) -> Value {
+        let done = self.drive.array.csd(&["os", "status", &self.url, "--json"]);
+        done.json()["result"]["drives"][0].clone()
+    }
+
+    /// Returns the folder of the operating system.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.drive.array.path("d0.inside.os").canonicalize().unwrap()
+    }
+
+    /// Returns true if the drive says that only the inside may change blocks.
+    pub(crate) fn is_inside_only(&self) -> bool {
+        let (mut admin, _io) = self.drive.connect();
+        let feature = admin.command(Sqe::new(0x0A, 1).dword(10, 0xC0), &[], 0);
+        assert_eq!(feature.status, 0);
+        feature.result == 1
+    }
+
+    /// Returns the status of a write of a host.
+    pub(crate) fn write_outside(&self, slba: u32) -> u16 {
+        let (_admin, mut io) = self.drive.connect();
+        let write = Sqe::new(0x01, 1).dword(10, slba);
+        io.command(write, &[7; 4096], 0).status
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let down = self.down();
+        if !std::thread::panicking() && !skipped_quietly() {
+            assert!(matches!(down.code, 0 | 4), "{}", down.stderr);
+        }
+    }
+}
+
+fn skipped_quietly() -> bool {
+    !rustix::process::geteuid().is_root()
+}
+
+/// Options of a drive with an inside.
+pub(crate) const OPTIONS: [&str; 4] = ["--inside", "d0.inside", "--kv", "20%"];
+
+/// Asserts that nothing of an operating system is left on this machine: the record's identifier
+/// names its control groups.
+#[track_caller]
+pub(crate) fn nothing_left(folder: &Path, id: &str) {
+    let text = folder.to_str().unwrap();
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!mounts.contains(text), "a mount is left: {mounts}");
+    for device in fs::read_dir("/sys/block").unwrap().flatten() {
+        let file = fs::read_to_string(device.path().join("loop/backing_file")).unwrap_or_default();
+        assert!(!file.starts_with(text), "{:?} is left", device.path());
+    }
+    let mut groups: Vec<PathBuf> = vec!["/sys/fs/cgroup".into()];
+    groups.extend(fs::read_dir("/sys/fs/cgroup").unwrap().flatten().map(|entry| entry.path()));
+    for group in groups {
+        assert!(!group.join(id).exists(), "{} is left", group.join(id).display());
+    }
+    for process in fs::read_dir("/proc").unwrap().flatten() {
+        let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        assert!(!line.contains(text), "{:?} is left: {line}", process.path());
+    }
+}
+
+/// Returns the identifier of an operating system.
+pub(crate) fn id(folder: &Path) -> String {
+    let record = fs::read(folder.join("record.json")).unwrap();
+    serde_json::from_slice::<Value>(&record).unwrap()["id"].as_str().unwrap().to_owned()
+}
+
+/// Programs whose output is compared with that of this machine: each writes the file `out`.
+const PROGRAMS: [(&str, &str); 3] = [
+    ("sh", "seq 1 50000 | sort -r | awk '{s = s * 31 + $1; s %= 1000003; print s}' > out"),
+    (
+        "python3",
+        "import hashlib; h = hashlib.sha256(); f = open('out', 'wb')\n\
+         for i in range(2000): h.update(b'%d' % i); f.write(h.digest())",
+    ),
+    (
+        "c",
+        "#include <stdio.h>\nint main(void) { FILE *f = fopen(\"out\", \"wb\"); unsigned s = 1;\n\
+         for (int i = 0; i < 100000; i++) {\n\
+             s = s * 1664525u + 1013904223u; fwrite(&s, 4, 1, f); }\n\
+         return fclose(f); }\n",
+    ),
+];
+
+#[test]
+fn programs_write_the_same_bytes_on_data_and_on_the_host() {
+    if skipped() {
+        return;
+    }
+    let guest = Guest::up(&[]);
+    let host = guest.drive.array.path("host");
+    fs::create_dir(&host).unwrap();
+    for (kind, text) in PROGRAMS {
+        let on_host: Vec<String> = match kind {
+            "c" => {
+                let source = guest.drive.array.path("p.c");
+                fs::write(&source, text).unwrap();
+                let mut cc = Command::new("cc");
+                cc.args(["-static", "-o"]).arg(host.join("p")).arg(&source);
+                if !cc.status().is_ok_and(|status| status.success()) {
+                    eprintln!("SKIPPED: no C compiler for static programs");
+                    continue;
+                }
+                // Compiled outside, run on both sides.
+                fs::copy(host.join("p"), guest.folder().join("volume/data/p")).unwrap();
+                vec!["./p".to_owned()]
+            }
+            kind => vec![kind.to_owned(), "-c".to_owned(), text.to_owned()],
+        };
+        let program: Vec<&str> = on_host.iter().map(String::as_str).collect();
+        let mut command = Command::new(program[0]);
+        assert!(command.args(&program[1..]).current_dir(&host).status().unwrap().success());
+        guest.exec(&program).expect(0, &[]);
+        let inside = guest.exec(&["cat", "/data/out"]).expect(0, &[]).stdout;
+        assert!(inside == fs::read(host.join("out")).unwrap(), "{kind}");
+        assert!(inside.len() > 10_000);
+    }
+}
+
+#[test]
+fn data_and_root_outlive_the_operating_system_and_hosts_cannot_write_under_it() {
+    if skipped() {
+        return;
+    }
+    let guest = Guest::drive("media");
+    assert_eq!(guest.write_outside(0), 0);
+    // What a host wrote is no empty namespace.
+    guest.start(&[]).expect(2, &["not empty (byte 0)", "an empty namespace only"]);
+    assert_eq!(guest.write_outside(1), 0, "and it was given back");
+    let (_admin, mut io) = guest.drive.connect();
+    let zeroes = Sqe::new(0x08, 1).dword(10, 0).dword(12, 1 << 25 | 1);
+    assert_eq!(io.command(zeroes, &[], 0).status, 0);
+    let up = guest.start(&["--cpus", "0.5", "--memory", "256M", "--pids", "64"]).expect(0, &[]);
+    assert!(up.text().contains("new file system"), "{}", up.text());
+    let folder = guest.folder();
+    let first = id(&folder);
+    assert_eq!(guest.write_outside(1000), 0x020, "write protected");
+    guest.sh("echo kept > /data/a && mkdir -p /opt && echo changed > /opt/csd-b").expect(0, &[]);
+    assert!(!Path::new("/opt/csd-b").exists(), "the image is only read");
+    assert_eq!(guest.exec(&["hostname"]).expect(0, &[]).text(), "d0\n");
+    let status = guest.status();
+    let wrong = Page::read().wrong("os status", "os", &status);
+    assert!(wrong.is_empty(), "{wrong:?}");
+    assert_eq!((&status["state"], &status["cpus"]), (&"up".into(), &0.5.into()), "{status}");
+    assert_eq!(status["memory_limit_bytes"], 256 << 20);
+    assert!(status["cpu_s"].as_f64().unwrap() > 0.0 && status["pids"].as_u64().unwrap() > 0);
+    let again = guest.start(&[]).expect(0, &[]);
+    assert!(again.text().contains("runs already"), "{}", again.text());
+    assert_eq!(guest.exec(&["sh", "-c", "exit 7"]).code, 7, "the program's exit code");
+    let down = guest.drive.array.csd(&["os", "down", &guest.url, "--json"]).expect(0, &[]);
+    let wrong = Page::read().wrong("os down", "csd os down", &down.json()["result"]);
+    assert!(wrong.is_empty(), "{wrong:?}");
+    nothing_left(&folder, &first);
+    assert_eq!(guest.status()["state"], "down");
+    guest.sh("true").expect(2, &["does not run", "csd os up"]);
+    let up = guest.drive.array.csd(&["os", "up", &guest.url, "--root", &image(), "--json"]);
+    let up = up.expect(0, &[]).json();
+    let wrong = Page::read().wrong("os up", "csd os up", &up["result"]);
+    assert!(wrong.is_empty(), "{wrong:?}");
+    assert_eq!(up["result"]["drives"][0]["formatted"], false);
+    assert_eq!(guest.sh("cat /data/a /opt/csd-b").expect(0, &[]).text(), "kept\nchanged\n");
+    assert_ne!(id(&folder), first);
+    guest.down().expect(0, &[]);
+    assert_eq!(guest.write_outside(0), 0, "hosts may write again");
+}
+
+#[test]
+fn what_cannot_run_is_refused_in_words() {
+    let mut drive = Drive::serve("memory", &[]);
+    let outside = fs::read_to_string(drive.array.path("ready")).unwrap().trim().to_owned();
+    let up = |url: &str, options: &[&str]| {
+        drive.array.csd(&[&["os", "up", url, "--root", "/"], options].concat())
+    };
+    up(&outside, &[]).expect(2, &["csd os runs where the drive does", "--inside"]);
+    up("d0", &[]).expect(2, &["csd-array.toml"]);
+    let none = format!("nvme+unix:///none/d0.sock/{NQN}");
+    up(&none, &[]).expect(1, &["/none"]);
+    up(&none, &["--cpus", "0"]).expect(2, &["0.01 to 1024"]);
+    let gone = format!("nvme+unix://{}/{NQN}", drive.array.path("gone").display());
+    drive.array.csd(&["os", "up", &gone]).expect(2, &["--root"]);
+    if !rustix::process::geteuid().is_root() {
+        up(&gone, &[]).expect(2, &["csd os needs root"]);
+    }
+    if !skipped() {
+        up(&gone, &["--memory", "1M"]).expect(2, &["memory: at least 32M"]);
+        up(&gone, &["--pids", "1"]).expect(2, &["processes: at least 8"]);
+        up(&gone, &[]).expect(1, &["cannot be reached"]);
+        let folder = drive.array.path("empty");
+        fs::create_dir(&folder).unwrap();
+        let empty = ["os", "up", &gone, "--root", "empty"];
+        drive.array.csd(&empty).expect(2, &["no root folder of Linux", "make os-image"]);
+        drive.array.csd(&["os", "down", &gone]).expect(0, &[]);
+    }
+    drive.stop().expect(0, &[]);
+}
+
+#[test]
+fn an_array_comes_up_with_operating_systems_and_goes_with_them() {
+    if skipped() {
+        return;
+    }
+    let array = Array { folder: tempfile::TempDir::new().unwrap() };
+    let image = image();
+    let drives = ["array", "up", "--drives", "2", "--size", "256M", "--kv", "20%"];
+    let os = ["--os", &image, "--os-cpus", "0.5", "--os-memory", "128M", "--os-pids", "64"];
+    let up = array.csd(&[&drives[..], &os].concat()).expect(0, &[]);
+    assert_eq!(up.text().matches("new file system").count(), 2, "{}", up.text());
+    let told =
+        |name: &str| array.csd(&["os", "exec", name, "--", "hostname"]).expect(0, &[]).text();
+    assert_eq!((&*told("d0"), &*told("d1")), ("d0\n", "d1\n"));
+    array.csd(&["os", "exec", "d1", "--", "sh", "-c", "echo x > /data/x"]).expect(0, &[]);
+    // Objects as values go on next to it.
+    array.csd(&["put", array.file("o", &[3; 100_000])]).expect(0, &[]);
+    let changed = [&drives[..2], &["--os", &image, "--os-pids", "65"]].concat();
+    array.csd(&changed).expect(2, &["csd array down"]);
+    array.csd(&["array", "down"]).expect(0, &[]);
+    let folder = array.path("csd-array").canonicalize().unwrap();
+    nothing_left(&folder.join("os"), "csd-os-none");
+    let up = array.csd(&["array", "up"]).expect(0, &[]);
+    assert_eq!(up.text().matches("os of d").count(), 2, "{}", up.text());
+    let kept = array.csd(&["os", "exec", "d1", "--", "cat", "/data/x"]).expect(0, &[]);
+    assert_eq!(kept.text(), "x\n");
+    let table = array.csd(&["os", "status"]).expect(0, &[]).text();
+    assert_eq!(table.matches(" up ").count(), 2, "{table}");
+    array.csd(&["array", "down", "--delete", "--yes"]).expect(0, &[]);
+    wait_until("the folder is gone", || !folder.exists());
+}

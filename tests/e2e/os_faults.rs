@@ -1,0 +1,171 @@
+//! The operating system of a drive when something is killed: the drive, the door, the first
+//! process, or the command that starts it.
+
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Stdio;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::harness::{finish, signal, wait_until};
+use crate::os::{Guest, OPTIONS, id, image, nothing_left, skipped};
+
+/// Appends numbered lines, and prints the number of each once it is durable.
+const WRITER: &str = "\
+import os
+fd = os.open('/data/log', os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+for number in range(4000):
+    os.write(fd, b'%08d\\n' % number)
+    os.fsync(fd)
+    print(number, flush=True)
+    if os.path.exists('/data/stop'): break
+print('end', flush=True)
+";
+
+fn kill_drive(guest: &mut Guest) {
+    let mut running = guest.drive.running.take().unwrap();
+    running.child.kill().unwrap();
+    running.child.wait().unwrap();
+    // The kernel may close a ring's sockets after the process has ended.
+    let socket = guest.drive.array.path("d0.inside");
+    wait_until("its socket refuses connections", || UnixStream::connect(&socket).is_err());
+}
+
+#[test]
+fn a_drive_killed_under_fsyncs_loses_nothing_and_the_program_goes_on() {
+    if skipped() {
+        return;
+    }
+    let mut guest = Guest::drive("media");
+    guest.start(&["--retry", "10m"]).expect(0, &[]);
+    let writing = guest.spawn(&["python3", "-c", WRITER]);
+    let out = writing.output.path().join("out");
+    let lines = || fs::read_to_string(&out).unwrap().lines().count();
+    for _ in 0..2 {
+        let before = lines();
+        wait_until("it writes", || lines() > before + 20);
+        kill_drive(&mut guest);
+        guest.drive.start("media", &OPTIONS);
+        assert_eq!(guest.write_outside(1000), 0x020, "protected from its start");
+    }
+    let before = lines();
+    wait_until("it goes on", || lines() > before + 20);
+    guest.sh("touch /data/stop").expect(0, &[]);
+    let done = finish(writing).expect(0, &[]);
+    let acknowledged = done.text().lines().count() - 1;
+    assert!(done.text().ends_with("end\n"));
+    let expected: String = (0..acknowledged).map(|number| format!("{number:08}\n")).collect();
+    let log = || guest.exec(&["cat", "/data/log"]).expect(0, &[]).text();
+    assert!(log() == expected, "as it ran");
+    guest.down().expect(0, &[]);
+    guest.start(&[]).expect(0, &[]);
+    assert!(log() == expected, "and from the drive");
+}
+
+#[test]
+fn a_drive_that_stays_away_fails_programs_and_status_says_why() {
+    if skipped() {
+        return;
+    }
+    let mut guest = Guest::drive("media");
+    guest.start(&["--retry", "100ms"]).expect(0, &[]);
+    guest.sh("echo kept > /data/a && sync /data/a").expect(0, &[]);
+    kill_drive(&mut guest);
+    let failed = guest.sh("echo lost > /data/b && sync /data/b");
+    assert_ne!(failed.code, 0, "{failed:?}");
+    let status = guest.drive.array.csd(&["os", "status", &guest.url]);
+    status.expect(4, &["the drive does not answer"]);
+    let folder = guest.folder();
+    let container = id(&folder);
+    // All is removed from the machine; the drive is not there to be given back.
+    guest.down().expect(4, &["hosts still cannot write its blocks", "csd os down"]);
+    nothing_left(&folder, &container);
+    guest.drive.start("media", &OPTIONS);
+    assert_eq!(guest.write_outside(1000), 0x020);
+    guest.start(&[]).expect(0, &[]);
+    assert_eq!(guest.sh("cat /data/a").expect(0, &[]).text(), "kept\n");
+    guest.down().expect(0, &[]);
+    assert_eq!(guest.write_outside(1000), 0);
+}
+
+/// Returns the processes of a record.
+fn processes(folder: &Path) -> Vec<u32> {
+    let record: Value =
+        serde_json::from_slice(&fs::read(folder.join("record.json")).unwrap()).unwrap();
+    let all = record["processes"].as_array().unwrap();
+    all.iter().map(|process| u32::try_from(process["pid"].as_u64().unwrap()).unwrap()).collect()
+}
+
+#[test]
+fn whatever_was_killed_down_leaves_nothing_and_up_starts_again() {
+    if skipped() {
+        return;
+    }
+    let guest = Guest::up(&[]);
+    guest.sh("echo kept > /data/a && sync /data/a").expect(0, &[]);
+    let folder = guest.folder();
+    let pid = |file: &str| {
+        let state: Value = serde_json::from_slice(&fs::read(folder.join(file)).unwrap()).unwrap();
+        u32::try_from(state["init_process_pid"].as_u64().unwrap()).unwrap()
+    };
+    for victim in ["door", "first process", "both"] {
+        let container = id(&folder);
+        if victim != "first process" {
+            processes(&folder).into_iter().for_each(|process| signal(process, Signal::KILL));
+        }
+        if victim != "door" {
+            signal(pid(&format!("runc/{container}/state.json")), Signal::KILL);
+        }
+        wait_until("status tells", || {
+            let status = guest.drive.array.csd(&["os", "status", &guest.url]);
+            status.code == 4 && status.stderr.contains("has ended")
+        });
+        if victim == "both" {
+            guest.down().expect(0, &[]);
+            nothing_left(&folder, &container);
+        }
+        guest.down().expect(0, &[]);
+        guest.start(&[]).expect(0, &[]);
+        nothing_left(Path::new("/none"), &container);
+        assert_eq!(guest.sh("cat /data/a").expect(0, &[]).text(), "kept\n", "{victim}");
+    }
+}
+
+#[test]
+fn a_start_that_is_killed_at_any_step_leaves_nothing_after_down() {
+    if skipped() {
+        return;
+    }
+    let guest = Guest::drive("memory");
+    let folder = guest.drive.array.path("d0.inside.os");
+    // A file or folder whose appearance is a step.
+    for step in [
+        "record.json",
+        "door",
+        "door/block",
+        "volume/lost+found",
+        "volume/root/work",
+        "root/bin",
+        "config.json",
+        "runc",
+    ] {
+        let image = image();
+        let up = ["os", "up", &guest.url, "--root", &image];
+        let mut starting = guest.drive.array.spawn(&up, Stdio::null());
+        wait_until(step, || {
+            let is_there = folder.join(step).symlink_metadata().is_ok();
+            is_there || starting.child.try_wait().unwrap().is_some()
+        });
+        starting.child.kill().unwrap();
+        starting.child.wait().unwrap();
+        let folder = guest.folder();
+        let container = id(&folder);
+        guest.down().expect(0, &[]);
+        nothing_left(&folder, &container);
+        assert!(!guest.is_inside_only(), "{step}");
+    }
+    guest.start(&[]).expect(0, &[]);
+    guest.sh("echo a > /data/a").expect(0, &[]);
+}

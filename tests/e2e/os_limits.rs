@@ -1,0 +1,152 @@
+//! The operating system of a drive within its bounds: calls that root inside is refused, and
+//! programs that take all they can get.
+
+use std::net::TcpListener;
+
+use crate::os::{Guest, skipped};
+
+/// Calls a system call by its number on x86-64 and aarch64, and prints errno.
+const CALL: &str = "\
+import ctypes, os, platform, sys
+call = dict(bpf=(321, 280), keyctl=(250, 219), unshare=(272, 97), mount=(165, 40), setns=(308, 268),
+            fsopen=(430, 430), clone3=(435, 435), io_uring_setup=(425, 425), syslog=(103, 116),
+            open_tree=(428, 428), perf_event_open=(298, 241), kexec_load=(246, 104))[sys.argv[1]]
+number = call[platform.machine() == 'aarch64']
+libc = ctypes.CDLL(None, use_errno=True)
+numbers = [int(word, 0) for word in sys.argv[2:]] + [0] * 5
+done = libc.syscall(number, *[ctypes.c_long(n) for n in numbers[:5]])
+print('done' if done >= 0 else os.strerror(ctypes.get_errno()))
+";
+
+#[test]
+fn what_root_must_not_do_is_refused_inside() {
+    if skipped() {
+        return;
+    }
+    let guest = Guest::up(&[]);
+    let call = |words: &[&str]| {
+        guest.exec(&[&["python3", "-c", CALL], words].concat()).expect(0, &[]).text()
+    };
+    let denied = "Operation not permitted\n";
+    for words in [
+        &["bpf"][..],
+        &["keyctl", "0", "-3", "0"],
+        &["unshare", "0x10000000"],
+        &["unshare", "0x20000"],
+        &["unshare", "0x40000000"],
+        &["setns", "0", "0"],
+        &["mount"],
+        &["fsopen"],
+        &["open_tree"],
+        &["perf_event_open"],
+        &["kexec_load"],
+        &["syslog", "3"],
+    ] {
+        assert_eq!(call(words), denied, "{words:?}");
+    }
+    for words in ["clone3", "io_uring_setup"] {
+        assert_eq!(call(&[words]), "Function not implemented\n", "{words}");
+    }
+    let refused = |script: &str, word: &str| {
+        let done = guest.sh(script);
+        assert!(done.code != 0 && done.stderr.contains(word), "{script}: {done:?}");
+    };
+    refused("mount -t tmpfs none /mnt", "");
+    refused("mknod /data/disk b 7 0", "not permitted");
+    refused("mknod /data/null c 1 3", "not permitted");
+    refused("unshare -U true", "not permitted");
+    refused("echo 1 > /proc/sysrq-trigger", "Read-only");
+    refused("echo 1 > /proc/sys/vm/drop_caches", "Read-only");
+    refused("chroot / sh -c 'echo 1 > /sys/kernel/mm/ksm/run'", "");
+    // Its own control groups, where it sees them.
+    refused(
+        "f=$(find /sys/fs/cgroup -name cgroup.procs | head -n 1); echo $$ > \"$f\"",
+        "Read-only",
+    );
+    refused("mkdir /sys/fs/cgroup/x", "");
+    refused("su -c true || sudo true", "");
+    let rights = guest.sh("grep -E 'NoNewPrivs|CapBnd|Seccomp:' /proc/self/status").expect(0, &[]);
+    let rights = rights.text();
+    assert!(rights.contains("NoNewPrivs:\t1") && rights.contains("Seccomp:\t2"), "{rights}");
+    // chown dac_override fowner fsetid kill setgid setuid net_bind_service sys_chroot
+    assert!(rights.contains("CapBnd:\t00000000000404fb"), "{rights}");
+}
+
+#[test]
+fn the_machines_processes_devices_and_ports_are_out_of_reach() {
+    if skipped() {
+        return;
+    }
+    let guest = Guest::up(&[]);
+    let own = std::process::id();
+    let seen =
+        guest.sh("for p in /proc/[0-9]*; do cat $p/cmdline; done | tr '\\0' ' '").expect(0, &[]);
+    assert!(!seen.text().contains("drive serve") && !seen.text().contains("attach"), "{seen:?}");
+    let kill = guest.sh(&format!("kill -0 {own} || kill -0 {}", guest.drive_pid()));
+    assert_ne!(kill.code, 0);
+    let devices = guest.sh("ls /dev").expect(0, &[]).text();
+    for device in ["vda", "sda", "loop-control", "fuse", "kmsg", "mem", "kvm", "net"] {
+        assert!(!devices.lines().any(|line| line == device), "{device} in {devices}");
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let ports = [listener.local_addr().unwrap().port(), guest.drive.address().port()];
+    for port in ports {
+        let connect = format!("import socket; socket.create_connection(('127.0.0.1', {port}), 5)");
+        let done = guest.exec(&["python3", "-c", &connect]);
+        assert!(done.code != 0 && done.stderr.contains("refused"), "{done:?}");
+    }
+    let vsock = guest.exec(&["python3", "-c", "import socket; socket.socket(40, 1)"]);
+    assert!(vsock.code != 0, "{vsock:?}");
+    let raw = guest.exec(&["python3", "-c", "import socket; socket.socket(17, 3)"]);
+    assert!(raw.code != 0, "{raw:?}");
+    // Loopback of its own is there.
+    let own = "import socket; s = socket.create_server(('127.0.0.1', 0)); \
+               socket.create_connection(s.getsockname()); print('ok')";
+    assert_eq!(guest.exec(&["python3", "-c", own]).expect(0, &[]).text(), "ok\n");
+}
+
+#[test]
+fn programs_that_take_everything_stay_within_their_limits() {
+    if skipped() {
+        return;
+    }
+    let guest = Guest::up(&["--cpus", "0.5", "--memory", "96M", "--pids", "48"]);
+    let big = guest.exec(&["python3", "-c", "b = bytearray(1 << 30)"]);
+    assert!(big.code != 0, "{big:?}");
+    let status = guest.status();
+    assert!(status["oom_kills"].as_u64().unwrap() >= 1, "{status}");
+    assert_eq!(status["state"], "up", "{status}");
+    let bomb = guest.sh("n=0; while [ $n -lt 400 ]; do sleep 1000 & n=$((n + 1)); done; wait");
+    assert_ne!(bomb.code, 0, "{bomb:?}");
+    assert!(guest.status()["pids"].as_u64().unwrap() <= 48);
+    guest.sh_while_full("kill -9 -1");
+    let full = guest.sh("dd if=/dev/zero of=/data/big bs=1M; rm /data/big");
+    assert!(full.stderr.contains("No space left"), "{full:?}");
+    guest.sh("echo fits > /data/small && cat /data/small").expect(0, &[]);
+    // Two endless loops together take no more than the quota, by the kernel's own count.
+    let mut loops = guest.spawn(&["sh", "-c", "(while :; do :; done) & while :; do :; done"]);
+    let cpu = || guest.status()["cpu_s"].as_f64().unwrap();
+    let (begun, before) = (std::time::Instant::now(), cpu());
+    crate::harness::wait_until("they took a second", || cpu() - before > 1.0);
+    let rate = (cpu() - before) / begun.elapsed().as_secs_f64();
+    assert!(rate < 0.7, "{rate} cores");
+    // The host's commands go on.
+    guest.drive.array.file("v", b"value");
+    guest.drive.array.csd(&["kv", "put", "v", "--drive", &guest.url]).expect(0, &[]);
+    loops.child.kill().unwrap();
+    loops.child.wait().unwrap();
+}
+
+impl Guest {
+    fn drive_pid(&self) -> u32 {
+        self.drive.running.as_ref().unwrap().child.id()
+    }
+
+    /// Runs a script by the first process's shell, until there is room for its process.
+    fn sh_while_full(&self, script: &str) {
+        crate::harness::wait_until("there is room for a process", || {
+            self.sh(script);
+            self.status()["pids"].as_u64().unwrap() < 10
+        });
+    }
+}
