@@ -142,6 +142,7 @@ async fn put_all() {
     for (object, (name, on, _)) in OBJECTS.into_iter().enumerate() {
         let bytes = Box::new(io::Cursor::new(content(object)));
         let options = PutOptions {
+            protect: None,
             name: name.to_owned(),
             on,
             chunk_bytes: Some(CHUNK_BYTES as u64),
