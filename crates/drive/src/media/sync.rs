@@ -72,7 +72,7 @@ impl Syncer {
         if self.0.state().failure.is_some() { Err(MediaError::ReadOnly) } else { Ok(()) }
     }
 
-    /// Registers a write that [`Write::sync`] will make durable.
+    /// Registers a write that its `sync` will make durable.
     pub fn begin_write(&self) -> Write<'_> {
         let mut state = self.0.state();
         let turn = state.later;
