@@ -191,6 +191,11 @@ impl<'a> Reader<'a> {
         self.entry.sum(chunk).filter(|_| is_open)
     }
 
+    /// Returns true if a chunk is among the lost bytes.
+    fn is_in(&self, lost: &[Range<u64>], chunk: u32) -> bool {
+        lost.iter().any(|bytes| bytes.contains(&self.layout.bytes_of(chunk).start))
+    }
+
     fn warnings(&self) -> Vec<String> {
         self.pieces.as_ref().map_or_else(Vec::new, |pieces| pieces.warnings())
     }
@@ -277,7 +282,8 @@ async fn copy(
         }
         top_up(&mut pending)?;
         progress(arrived.iter().map(|chunk| chunk.len() as u64).sum());
-        let sums = (written..).zip(&arrived).map(|(chunk, _)| reader.sum(chunk)).collect();
+        let sum = |chunk| reader.sum(chunk).filter(|_| !reader.is_in(&lost, chunk));
+        let sums = (written..).zip(&arrived).map(|(chunk, _)| sum(chunk)).collect();
         writer.is_open = reader.is_partial || lost.is_empty();
         writing = write(writer, Vec::new(), arrived, sums);
     }
