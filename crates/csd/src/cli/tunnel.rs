@@ -13,8 +13,8 @@ pub(crate) enum Tunnel {
     /// Its address and MTU are those that the drive was started with. A URL of nvme+tcp:// has the
     /// host's end, one of nvme+unix:// (the socket of --inside) the drive's. While the drive is
     /// away packets wait or are lost, as on a cut cable; the device stays, and the command
-    /// connects again. The host's end takes only packets from the drive's address to the tunnel's network,
-    /// and forwards those to other drives. Needs root and /dev/net/tun.
+    /// connects again. The host's end takes only packets from the drive's address to the tunnel's
+    /// network, and forwards those to other drives. Needs root and /dev/net/tun.
     #[command(after_help = "\
 Examples:
   csd tunnel up --drive nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.csdstore:drive
