@@ -52,6 +52,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=3, help="of one run of iperf3")
     parser.add_argument("--trips", type=int, default=20_000, help="round trips of one run")
     parser.add_argument("--mtu", type=int, default=9000)
+    parser.add_argument("--spin", type=int, default=50, help="of the drive, microseconds")
     parser.add_argument("--only", choices=("packets", "reads"))
     parser.add_argument("--record", type=Path)
     options = parser.parse_args()
@@ -72,7 +73,12 @@ def main() -> int:
     for name, result in results.items():
         print(f"{name}: {json.dumps(result)}; aim {AIMS[name]}")
     if options.record:
-        about = {"rounds": options.rounds, "mtu": options.mtu, "load": os.getloadavg()[0]}
+        about = {
+            "rounds": options.rounds,
+            "mtu": options.mtu,
+            "spin_us": options.spin,
+            "load": os.getloadavg()[0],
+        }
         about["cpus"] = os.cpu_count() or 0
         with options.record.open("a") as record:
             record.write(json.dumps({"bench": "tunnel", **about, "results": results}) + "\n")
@@ -191,7 +197,7 @@ def tunnelled(
             serve = [csd, "drive", "serve", "--media", "memory", "--size", "256M", "--cores", 1]
             serve += ["--listen", "127.0.0.1:0", "--allow-any-host", "--nqn", NQN]
             serve += ["--inside", socket, "--ready-file", ready, "--tunnel-host", NQN + "-host"]
-            serve += ["--tunnel-mtu", options.mtu]
+            serve += ["--tunnel-mtu", options.mtu, "--spin", options.spin]
             serve += ["--tunnel-inside", f"{DRIVES[number]}/24", "--log-level", "error"]
             stack.callback(ready.unlink, missing_ok=True)
             # Only the first drive's processes carry what is compared with the relay.
