@@ -156,8 +156,11 @@ def test_encoding_takes_the_printed_times() -> None:
     for row in given:
         data = row["blocks"] * 2 // 3
         kernel, size = f"rs-{data}-{row['blocks'] - data}", data * row["block_MB"] * 1_000_000
-        for where, seconds in (("host", row["ssd_s"]), ("drive", row["csd_s"])):
-            (found,) = (p for p in profile.points(kernel, where) if p.bytes == size)
+        for points, seconds in (
+            (profile.points(kernel, "host"), row["ssd_s"]),
+            (profile.points(kernel, "drive"), row["csd_s"]),
+        ):
+            (found,) = (p for p in points if p.bytes == size)
             assert found.comp_s.median == seconds
     assert len(profile.point) == 2 * len(given)
 
