@@ -99,7 +99,8 @@ pub(crate) fn parse_cpus(text: &str) -> Result<u32, String> {
     let wrong = || "say a number of cores from 0.01 to 1024, as in 0.5".to_owned();
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let is_number = |text: &str| text.chars().all(|c| c.is_ascii_digit());
-    if part.len() > 3 || !is_number(whole) || !is_number(part) || text.len() == part.len() + 1 {
+    let has_digits = !whole.is_empty() && !text.ends_with('.');
+    if part.len() > 3 || !has_digits || !is_number(whole) || !is_number(part) {
         return Err(wrong());
     }
     let thousandths: u32 = format!("{whole}{part:0<3}").parse().map_err(|_| wrong())?;
@@ -111,7 +112,7 @@ fn cores_are_counted_in_thousandths() {
     for (text, thousandths) in [("1", 1000), ("0.5", 500), ("0.01", 10), ("12.345", 12_345)] {
         assert_eq!(parse_cpus(text), Ok(thousandths), "{text}");
     }
-    for wrong in ["", ".", ".5", "0", "0.001", "-1", "1.2345", "1025", "x", "1e3", "1,5"] {
+    for wrong in ["", ".", ".5", "1.", "0", "0.001", "-1", "1.2345", "1025", "x", "1e3", "1,5"] {
         assert!(parse_cpus(wrong).is_err(), "{wrong}");
     }
 }
