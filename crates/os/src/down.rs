@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use crate::place::{Place, remove_file, remove_folder};
 use crate::record::{DOOR, Record};
-use crate::{Drive, Error, cgroups, mounts, status, tools};
+use crate::{Drive, Error, cgroups, mounts, process, status, tools};
 
 /// Outcome of [`down`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +54,8 @@ pub(crate) fn clear(record: &Record, drive: &dyn Drive) -> Result<(), String> {
 pub(crate) fn sweep(place: &Place, record: &Record) -> Result<(), Error> {
     let cgroup = record.cgroup();
     cgroups::kill(&cgroup)?;
+    // A runc goes on if the command that started it was killed, and may make a container yet.
+    process::wait_for_all("runc", &place.runc())?;
     if place.runc().is_dir() {
         let mut runc = status::runc(place);
         runc.args(["delete", "--force", &record.id]);

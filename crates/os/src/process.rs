@@ -4,8 +4,10 @@
 //! for a word, and becomes its program only after it was recorded: a command that is killed at any
 //! moment leaves no process that nothing names.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -70,6 +72,35 @@ impl Process {
         // The handle keeps referring to the process that is looked at here.
         self.is_running().then_some(handle)
     }
+}
+
+/// Waits until all processes of a program have ended that were started with this argument, and
+/// kills those that do not end.
+///
+/// # Errors
+/// If one cannot be killed, or the kernel's list cannot be read.
+pub fn wait_for_all(program: &str, argument: &Path) -> Result<(), Error> {
+    let list = fs::read_dir("/proc").map_err(|error| Error::os("/proc", error))?;
+    for entry in list.flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        // It may have ended since then, or belong to a program that hides its words.
+        let Ok(words) = fs::read(entry.path().join("cmdline")) else { continue };
+        let mut words = words.split(|byte| *byte == 0);
+        let is_program = words.next().is_some_and(|word| {
+            Path::new(OsStr::from_bytes(word)).file_name() == Some(OsStr::new(program))
+        });
+        if !is_program || !words.any(|word| word == argument.as_os_str().as_bytes()) {
+            continue;
+        }
+        let Some(started) = start_time(pid) else { continue };
+        let process = Process { pid, started, program: program.to_owned() };
+        if !process.wait() {
+            process.end()?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the time of a process's start; `None` if it has ended.
@@ -157,6 +188,28 @@ mod tests {
         process.end().unwrap();
         assert!(!process.is_running());
         process.end().unwrap();
+    }
+
+    #[test]
+    fn processes_are_found_by_program_and_argument() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = "read -r line; echo \"$line\"";
+        let start = |argument: &Path| {
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", script, "sh"]).arg(argument);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+        };
+        let (mut ours, mut other) = (start(folder.path()), start(&folder.path().join("other")));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| wait_for_all("sh", folder.path()));
+            // It ends by itself, and the other one still runs.
+            ours.stdin.take().unwrap().write_all(b"end\n").unwrap();
+            ours.wait().unwrap();
+            waiting.join().unwrap().unwrap();
+        });
+        assert!(other.try_wait().unwrap().is_none());
+        drop(other.stdin.take());
+        other.wait().unwrap();
     }
 
     #[test]

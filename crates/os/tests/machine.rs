@@ -57,6 +57,13 @@ impl File {
         Place::new(&self.folder.path().canonicalize().unwrap().join("os"))
     }
 
+    /// Returns an identifier of its own.
+    fn id(&self) -> String {
+        let folder = self.folder.path().to_string_lossy();
+        let plain = folder.chars().filter(char::is_ascii_alphanumeric);
+        format!("csd-os-test-{}", plain.collect::<String>())
+    }
+
     /// Starts it; its door is a link to the file, which a process has to serve.
     fn up(&self, limits: Limits) -> Result<Started, Error> {
         let place = self.place();
@@ -68,7 +75,7 @@ impl File {
             blocks.display()
         );
         let options = Options {
-            id: format!("csd-os-test-{}", std::process::id()),
+            id: self.id(),
             name: "d0".to_owned(),
             image: "/".into(),
             limits,
