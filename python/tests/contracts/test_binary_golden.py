@@ -12,7 +12,7 @@ EXECUTE = sorted((GOLDEN / "execute").glob("*.toml"))
 CATALOGUE = sorted((GOLDEN / "catalogue").glob("*.toml"))
 TUNNEL = sorted((GOLDEN / "tunnel").glob("*.toml"))
 ELEMENTS = {"i32": 1, "i64": 2, "f32": 3, "f64": 4, "c64": 5, "bytes": 6}
-LAYOUTS = {"spread": 1, "range": 2, "rows": 3, "graph": 4}
+LAYOUTS = {"spread": 1, "range": 2, "rows": 3, "graph": 4, "whole": 5}
 STATES = {"staged": 1, "sealed": 2, "deleted": 3}
 
 
@@ -89,12 +89,13 @@ def entry(fields: dict[str, Any]) -> bytes:
     members = fields["members"]
     layout = LAYOUTS[fields.get("layout", "spread")]
     parts = fields.get("parts", [])
-    lengths = [part[2] for part in parts] if layout != 1 else [fields["bytes"]]
+    has_parts = fields.get("layout", "spread") not in ("spread", "whole")
+    lengths = [part[2] for part in parts] if has_parts else [fields["bytes"]]
     chunks = sum(-(-length // fields["chunk_bytes"]) for length in lengths)
     data: bytes = struct.pack(
-        "<4sHBBQ16s12sIQIBBHHHH10x32s",
+        "<4sHBBQ16s12sIQIBBHHHHBBHB5x32s",
         b"CSDC",
-        2 if "sums" in fields else 1,
+        2 if "sums" in fields or "protection" in fields else 1,
         STATES[fields["state"]],
         ELEMENTS[fields["element"]],
         fields["epoch"],
@@ -109,6 +110,7 @@ def entry(fields: dict[str, Any]) -> bytes:
         len(members),
         len(fields["shape"]),
         len(name),
+        *code(fields),
         bytes.fromhex(fields["digest"]),
     )
     data += struct.pack(f"<{len(members)}H", *members)
@@ -116,11 +118,42 @@ def entry(fields: dict[str, Any]) -> bytes:
     for runs in fields.get("extents", []):
         data += struct.pack("<I", len(runs))
         data += b"".join(struct.pack("<II", *run) for run in runs)
-    if layout != 1:
+    if has_parts:
         data += struct.pack("<I", len(parts))
         data += b"".join(struct.pack("<HIQQ", *part) for part in parts)
     data += b"".join(struct.pack("<I", each) for each in fields.get("sums", []))
+    data += parity(fields)
     return data + struct.pack("<I", crc32c(data))
+
+
+def pieces(protection: dict[str, Any]) -> tuple[int, int]:
+    """Return the numbers of data and parity pieces of a code such as ``rs:4+2``."""
+    count, more = protection["code"].removeprefix("rs:").split("+")
+    return int(count), int(more)
+
+
+def code(fields: dict[str, Any]) -> tuple[int, int, int, int]:
+    """Return bytes 70 to 74 of an entry: its code, the size of the group, flags."""
+    if "protection" not in fields:
+        return 0, 0, 0, 0
+    protection = fields["protection"]
+    flags = ("sums" in protection) | ("missing" in protection) << 1 | ("sums" not in fields) << 2
+    return *pieces(protection), len(protection["group"]), flags
+
+
+def parity(fields: dict[str, Any]) -> bytes:
+    """Return the last part of an entry that is protected."""
+    if "protection" not in fields:
+        return b""
+    protection = fields["protection"]
+    group, sums = protection["group"], protection.get("sums", [])
+    data = struct.pack(f"<Q{len(group)}H{len(sums)}I", protection["epoch"], *group, *sums)
+    if "missing" not in protection:
+        return data
+    count, more = pieces(protection)
+    bits: int = sum(1 << stripe * (count + more) + piece for stripe, piece in protection["missing"])
+    stripes = len(sums) // more
+    return data + bits.to_bytes(-(-(count + more) * stripes // 8), "little")
 
 
 @pytest.mark.parametrize("path", CATALOGUE, ids=lambda path: path.stem)
