@@ -200,13 +200,10 @@ mod tests {
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
         };
         let (mut ours, mut other) = (start(folder.path()), start(&folder.path().join("other")));
-        std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| wait_for_all("sh", folder.path()));
-            // It ends by itself, and the other one still runs.
-            ours.stdin.take().unwrap().write_all(b"end\n").unwrap();
-            ours.wait().unwrap();
-            waiting.join().unwrap().unwrap();
-        });
+        // It ends by itself, and the other one still runs.
+        ours.stdin.take().unwrap().write_all(b"end\n").unwrap();
+        wait_for_all("sh", folder.path()).unwrap();
+        assert!(ours.try_wait().unwrap().is_some());
         assert!(other.try_wait().unwrap().is_none());
         drop(other.stdin.take());
         other.wait().unwrap();
