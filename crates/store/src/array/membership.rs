@@ -24,14 +24,12 @@ const RECORD_BYTES: u32 = 4096;
 /// Attempts to register lives while other hosts do so too.
 const ATTEMPTS: usize = 16;
 
-/// Reads the records of one drive.
+/// Reads a drive's list of its lives.
 ///
 /// # Errors
 /// A failed command.
-async fn look(drive: &Drive) -> Result<Seen, Error> {
-    let lives = held(read(drive, &lives_key()).await?, Lives::parse);
-    let roster = held(read(drive, &roster_key()).await?, Roster::parse);
-    Ok(Seen { nguid: drive.nguid, lives, roster })
+async fn read_lives(drive: &Drive) -> Result<Held<Lives>, Error> {
+    Ok(held(read(drive, &lives_key()).await?, Lives::parse))
 }
 
 fn held<T>(value: Held<Buffer>, parse: impl Fn(&[u8]) -> Option<T>) -> Held<T> {
@@ -93,11 +91,23 @@ async fn look_at_all(array: &Array) -> Vec<Option<Seen>> {
     seen
 }
 
-/// Reads the records of these drives at the same time; returns them by index.
+/// Reads the records of these drives; returns them by index.
+///
+/// All rosters are read before any list of lives. A writer that registers a life adds it to the
+/// drive's own list first, so a list that is read later has every life that a roster names, unless
+/// the drive has forgotten it.
 pub(super) async fn look_at(drives: &[Rc<Drive>]) -> Vec<(usize, Result<Seen, Error>)> {
+    let mut rosters = Vec::with_capacity(drives.len());
+    let reading = on_each(drives, |drive| async move { read(&drive, &roster_key()).await });
+    for (_, roster) in reading {
+        rosters.push(roster.await.map(|roster| held(roster, Roster::parse)));
+    }
     let mut seen = Vec::with_capacity(drives.len());
-    for (drive, look) in on_each(drives, |drive| async move { look(&drive).await }) {
-        seen.push((drive.index, look.await));
+    let reading = on_each(drives, |drive| async move { read_lives(&drive).await });
+    for ((drive, lives), roster) in reading.into_iter().zip(rosters) {
+        let found = lives.await.and_then(|lives| Ok((lives, roster?)));
+        let nguid = drive.nguid;
+        seen.push((drive.index, found.map(|(lives, roster)| Seen { nguid, lives, roster })));
     }
     seen
 }
@@ -174,7 +184,7 @@ pub(crate) async fn readmit(array: &Array, drive: &Rc<Drive>) -> Result<(), Erro
         let voters = array.voters();
         let mut roster = judge(&seen, array.uuid).roster;
         let before = roster.seat(drive.index).unwrap_or_default().life;
-        let own = look(drive).await?.lives;
+        let own = read_lives(drive).await?;
         let is_right = |lives: &&Lives| {
             let follows = before.ordinal == 0 || lives.has(before);
             follows && lives.array == roster.array && lives.last().number == drive.life
@@ -222,7 +232,7 @@ pub(crate) enum Origin {
 pub(crate) async fn origin(array: &Array, drive: &Drive) -> Result<Origin, Error> {
     let roster = judge(&look_at_all(array).await, array.uuid).roster;
     let is_same = roster.seat(drive.index).is_none_or(|seat| seat.nguid == drive.nguid);
-    Ok(match look(drive).await?.lives {
+    Ok(match read_lives(drive).await? {
         Held::None => Origin::Unknown,
         Held::Damaged if is_same => Origin::Own,
         Held::Whole(lives)
